@@ -1,0 +1,60 @@
+package job
+
+import "time"
+
+// Outcome is how an attempt ended. It is recorded once (design: S3).
+type Outcome struct {
+	// Kind says which end it was.
+	Kind OutcomeKind
+	// ExitCode is what the command returned, 0 to 255; it means nothing when Signal is set.
+	ExitCode int32
+	// Signal is the number of the signal that ended the command, zero if none did.
+	Signal int32
+	// Reason explains every end but a success, for people; at most 256 bytes.
+	Reason string
+	// Start and End are by the host's clock. Start is zero if the command never ran.
+	Start, End Time
+	// CPUTime is user and system time of the command and its children.
+	CPUTime time.Duration
+	// MaxRSSBytes is the largest resident set of any one process of the attempt.
+	MaxRSSBytes int64
+	// Files describes stdout, stderr and declared outputs, encoded; the engines
+	// carry it unread. Empty when the attempt wrote nothing.
+	Files []byte
+	// FilesRemain says that some bytes of Files still have to be fetched from the host.
+	FilesRemain bool
+}
+
+// MaxReasonLength bounds [Outcome.Reason], in bytes.
+const MaxReasonLength = 256
+
+// OutcomeKind says how an attempt ended. The numbers are stored and sent; they are frozen.
+type OutcomeKind uint8
+
+// The ends of an attempt.
+const (
+	NoOutcome OutcomeKind = 0
+	Success   OutcomeKind = 1 // the command returned 0
+	Failure   OutcomeKind = 2 // the command returned another code, died of a signal, or could not be started
+	Timeout   OutcomeKind = 3 // stopped at its walltime
+	Cancel    OutcomeKind = 4 // stopped, or never started, at the user's wish
+	Loss      OutcomeKind = 5 // the host lost it: nobody knows how far it came
+)
+
+// Event returns the life-cycle event with which a job of this outcome closes.
+// It panics on [NoOutcome]: an outcome without a kind is a bug of the caller.
+func (k OutcomeKind) Event() Event {
+	switch k {
+	case Success:
+		return CloseSuccess
+	case Failure:
+		return CloseFailure
+	case Timeout:
+		return CloseTimeout
+	case Cancel:
+		return CloseCancel
+	case Loss:
+		return CloseLoss
+	}
+	panic("job: outcome without a kind")
+}

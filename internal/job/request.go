@@ -1,0 +1,87 @@
+package job
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Bounds on what a job may ask for. They keep sums of processor-seconds far
+// from overflow and records small.
+const (
+	MaxProcessors  = 1 << 24
+	MaxWalltime    = 10 * 366 * 24 * time.Hour
+	MaxCopies      = 64
+	MaxNameLength  = 256
+	MaxMemoryBytes = 1 << 50
+)
+
+// Request is what a job asks of a site: the part of a job that scheduling and
+// placement read. The rest (command, environment, files) is payload, which
+// the engines never look into.
+type Request struct {
+	// Name is for people; at most MaxNameLength bytes.
+	Name string
+	// User is the submitter as the origin knows it.
+	User string
+	// Processors is the width: processors held for the whole run, all at one site. At least 1.
+	Processors int32
+	// Copies is K: how many sites the job queues at, the origin's copy
+	// included. Zero means the origin's default.
+	Copies int32
+	// MemoryBytes is the most memory the whole job may use; zero means no limit of its own.
+	MemoryBytes int64
+	// Walltime is the user's estimate and the limit: the job is stopped when
+	// it is used up. Schedulers read it, never the actual run time.
+	Walltime time.Duration
+	// Directory is the absolute working directory the job insists on, empty
+	// for the private folder that each attempt gets. A site may refuse it.
+	Directory string
+	// OnSiteLost says what a lost host means for a running job.
+	OnSiteLost OnSiteLost
+}
+
+// OnSiteLost is a job's choice of what happens when the site that runs it
+// cannot be reached (design: the claim).
+type OnSiteLost uint8
+
+// The numbers are stored and sent; they are frozen.
+const (
+	// Wait keeps the claim with the lost site for as long as it takes. Nothing runs twice.
+	Wait OnSiteLost = 0
+	// Rerun opens the next attempt once the host must have stopped this one.
+	Rerun OnSiteLost = 1
+	// Race opens the next attempt at once; the first result wins.
+	Race OnSiteLost = 2
+)
+
+// Errors of [Request.Validate], one a field, so that callers can name it.
+var (
+	ErrProcessors = errors.New("processors must be at least 1 and at most 16777216")
+	ErrWalltime   = errors.New("walltime must be positive and at most 10 years")
+	ErrCopies     = errors.New("copies must be between 0 (the site's default) and 64")
+	ErrMemory     = errors.New("memory_bytes must be between 0 (no limit of its own) and 2^50")
+	ErrName       = errors.New("name must be at most 256 bytes")
+)
+
+// Validate returns all that is wrong with r by itself, joined, or nil. It
+// does not know which sites exist.
+func (r *Request) Validate() error {
+	var errs []error
+	if r.Processors < 1 || r.Processors > MaxProcessors {
+		errs = append(errs, fmt.Errorf("processors %d: %w", r.Processors, ErrProcessors))
+	}
+	if r.Walltime <= 0 || r.Walltime > MaxWalltime {
+		errs = append(errs, fmt.Errorf("walltime %v: %w", r.Walltime, ErrWalltime))
+	}
+	if r.Copies < 0 || r.Copies > MaxCopies {
+		errs = append(errs, fmt.Errorf("copies %d: %w", r.Copies, ErrCopies))
+	}
+	if r.MemoryBytes < 0 || r.MemoryBytes > MaxMemoryBytes {
+		errs = append(errs, fmt.Errorf("memory_bytes %d: %w", r.MemoryBytes, ErrMemory))
+	}
+	if len(r.Name) > MaxNameLength {
+		errs = append(errs, fmt.Errorf("name of %d bytes: %w", len(r.Name), ErrName))
+	}
+	return errors.Join(errs...)
+}

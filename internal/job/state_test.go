@@ -1,0 +1,156 @@
+package job
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+// lifeCycle repeats the transition table in words, so that a slip in either is
+// seen. Every pair that is not named here must be impossible.
+const lifeCycle = `
+PENDING    place           QUEUED
+PENDING    hold            HELD
+PENDING    request cancel  CANCELLED
+HELD       release         PENDING
+HELD       request cancel  CANCELLED
+QUEUED     unplace         PENDING
+QUEUED     hold            HELD
+QUEUED     grant           CLAIMED
+QUEUED     request cancel  CANCELLED
+CLAIMED    give back       PENDING
+CLAIMED    begin           RUNNING
+CLAIMED    request cancel  CANCELLING
+CLAIMED    finish          RETURNING
+RUNNING    request cancel  CANCELLING
+RUNNING    finish          RETURNING
+CANCELLING begin           CANCELLING
+CANCELLING give back       CANCELLED
+CANCELLING request cancel  CANCELLING
+CANCELLING finish          RETURNING
+RETURNING  close: success  COMPLETED
+RETURNING  close: failure  FAILED
+RETURNING  close: timeout  TIMEOUT
+RETURNING  close: cancel   CANCELLED
+RETURNING  close: loss     LOST
+`
+
+func TestLifeCycleExhaustively(t *testing.T) {
+	want := map[string]string{}
+	for line := range strings.Lines(strings.TrimSpace(lifeCycle)) {
+		f := strings.Fields(line)
+		want[f[0]+"/"+strings.Join(f[1:len(f)-1], " ")] = f[len(f)-1]
+	}
+	seen := 0
+	for s := range State(stateCount + 2) {
+		for ev := range Event(eventCount + 2) {
+			to, ok := s.Next(ev)
+			target, possible := want[s.String()+"/"+ev.String()]
+			switch {
+			case ok != possible:
+				t.Errorf("%v + %v possible: %v, want %v", s, ev, ok, possible)
+			case ok && to.String() != target:
+				t.Errorf("%v + %v = %v, want %s", s, ev, to, target)
+			case !ok && to != s:
+				t.Errorf("%v + %v is impossible but moves to %v", s, ev, to)
+			case ok:
+				seen++
+			}
+		}
+	}
+	if seen != len(want) {
+		t.Errorf("%d transitions, want %d", seen, len(want))
+	}
+}
+
+func TestLifeCycleEnds(t *testing.T) {
+	// From every state an end can be reached, and nothing leaves an end.
+	reaches := map[State]bool{}
+	for s := Completed; s <= Lost; s++ {
+		reaches[s] = true
+		for ev := range Event(eventCount) {
+			if to, ok := s.Next(ev); ok {
+				t.Errorf("%v is an end but %v leads to %v", s, ev, to)
+			}
+		}
+	}
+	for range stateCount {
+		for s := Pending; s <= Returning; s++ {
+			for ev := range Event(eventCount) {
+				if to, ok := s.Next(ev); ok && reaches[to] {
+					reaches[s] = true
+				}
+			}
+		}
+	}
+	for s := Pending; s <= Lost; s++ {
+		if !reaches[s] {
+			t.Errorf("no end can be reached from %v", s)
+		}
+		if s.Terminal() != (s >= Completed) {
+			t.Errorf("%v.Terminal() = %v", s, s.Terminal())
+		}
+	}
+}
+
+func TestClaimFollowsState(t *testing.T) {
+	want := map[State]ClaimState{
+		Pending: ClaimNone, OnHold: ClaimNone, Queued: ClaimOpen,
+		Claimed: ClaimHeld, Running: ClaimHeld, Cancelling: ClaimHeld, Returning: ClaimHeld,
+		Completed: ClaimClosed, Failed: ClaimClosed, TimedOut: ClaimClosed, Cancelled: ClaimClosed, Lost: ClaimClosed,
+	}
+	for s := Pending; s <= Lost; s++ {
+		if s.Claim() != want[s] {
+			t.Errorf("%v.Claim() = %v, want %v", s, s.Claim(), want[s])
+		}
+	}
+}
+
+func TestEveryOutcomeCloses(t *testing.T) {
+	for kind, want := range map[OutcomeKind]State{
+		Success: Completed, Failure: Failed, Timeout: TimedOut, Cancel: Cancelled, Loss: Lost,
+	} {
+		if got, ok := Returning.Next(kind.Event()); !ok || got != want {
+			t.Errorf("outcome %d closes as %v, %v; want %v", kind, got, ok, want)
+		}
+	}
+}
+
+func TestRequestValidate(t *testing.T) {
+	good := Request{Name: "x", Processors: 1, Walltime: time.Second}
+	if err := good.Validate(); err != nil {
+		t.Fatalf("a good request: %v", err)
+	}
+	for name, c := range map[string]struct {
+		break_ func(*Request)
+		want   error
+	}{
+		"no processors":       {func(r *Request) { r.Processors = 0 }, ErrProcessors},
+		"negative processors": {func(r *Request) { r.Processors = -3 }, ErrProcessors},
+		"absurd processors":   {func(r *Request) { r.Processors = MaxProcessors + 1 }, ErrProcessors},
+		"no walltime":         {func(r *Request) { r.Walltime = 0 }, ErrWalltime},
+		"negative walltime":   {func(r *Request) { r.Walltime = -time.Second }, ErrWalltime},
+		"absurd walltime":     {func(r *Request) { r.Walltime = MaxWalltime + 1 }, ErrWalltime},
+		"negative copies":     {func(r *Request) { r.Copies = -1 }, ErrCopies},
+		"absurd copies":       {func(r *Request) { r.Copies = MaxCopies + 1 }, ErrCopies},
+		"negative memory":     {func(r *Request) { r.MemoryBytes = -1 }, ErrMemory},
+		"long name":           {func(r *Request) { r.Name = strings.Repeat("n", MaxNameLength+1) }, ErrName},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := good
+			c.break_(&r)
+			if err := r.Validate(); !errors.Is(err, c.want) {
+				t.Errorf("Validate() = %v, want %v", err, c.want)
+			}
+		})
+	}
+	var all Request
+	all.Processors, all.Walltime, all.Copies = -1, -1, -1
+	err := all.Validate()
+	for _, want := range []error{ErrProcessors, ErrWalltime, ErrCopies} {
+		if !errors.Is(err, want) {
+			t.Errorf("Validate() = %v does not name %v", err, want)
+		}
+	}
+}
