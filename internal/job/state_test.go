@@ -154,3 +154,16 @@ func TestRequestValidate(t *testing.T) {
 		}
 	}
 }
+
+func TestEveryReasonHasWords(t *testing.T) {
+	seen := map[string]bool{}
+	for r := NoReason + 1; r < reasonCount; r++ {
+		if r.String() == "" || r.Sentence() == "" || seen[r.String()] {
+			t.Errorf("reason %d: word %q, sentence %q", r, r.String(), r.Sentence())
+		}
+		seen[r.String()] = true
+	}
+	if Reason(200).String() != "reason-200" || !strings.Contains(Reason(200).Sentence(), "200") {
+		t.Error("a reason of a later version must still print")
+	}
+}

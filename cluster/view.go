@@ -1,0 +1,108 @@
+package cluster
+
+import (
+	"slices"
+	"time"
+
+	"kith/internal/job"
+)
+
+// MaxSites bounds a view. What is beyond it is not recorded: a peer that
+// invents sites must not make another's memory grow.
+const MaxSites = 4096
+
+// Peer is what a site knows of another one. Callers of [View] read it and do
+// not change it; it is valid until the view's next change.
+type Peer struct {
+	Site job.SiteID
+	// Known says that a digest was seen; Digest and SeenAt mean nothing before.
+	Known  bool
+	Digest Digest
+	// SeenAt is when Digest arrived here, by this site's clock.
+	SeenAt job.Time
+	// Connected says that a stream is up, Since when that began or ended.
+	Connected bool
+	Since     job.Time
+	// Generation names the peer's data folder, as it said when it last
+	// connected; zero if it never did.
+	Generation uint32
+}
+
+// Age returns how old the digest is at now, by this site's clock.
+func (p *Peer) Age(now job.Time) time.Duration { return now.Sub(p.SeenAt) }
+
+// View is the table of the other sites. The zero View is empty and ready.
+type View struct {
+	peers  []*Peer // by site
+	bySite map[job.SiteID]*Peer
+}
+
+// Merge records d, seen at now, and reports whether it was news. A digest
+// that is not newer than the one at hand changes nothing.
+func (v *View) Merge(now job.Time, d Digest) bool {
+	p := v.at(d.Site)
+	if p == nil || (p.Known && !d.Newer(&p.Digest)) {
+		return false
+	}
+	p.Known, p.Digest, p.SeenAt = true, d, now
+	return true
+}
+
+// Up records that a stream to site is up since now.
+func (v *View) Up(now job.Time, site job.SiteID, generation uint32) *Peer {
+	p := v.at(site)
+	if p == nil {
+		return nil
+	}
+	p.Connected, p.Since, p.Generation = true, now, generation
+	return p
+}
+
+// Down records that the stream to site is gone since now.
+func (v *View) Down(now job.Time, site job.SiteID) *Peer {
+	p := v.bySite[site]
+	if p != nil && p.Connected {
+		p.Connected, p.Since = false, now
+	}
+	return p
+}
+
+// Expect adds a site that the operator's configuration names, so that it is
+// listed before it is ever seen. It counts as disconnected since now.
+func (v *View) Expect(now job.Time, site job.SiteID) {
+	if p := v.at(site); p != nil && p.Since == 0 {
+		p.Since = now
+	}
+}
+
+// Get returns what is known of site, nil if nothing is.
+func (v *View) Get(site job.SiteID) *Peer { return v.bySite[site] }
+
+// Peers returns all known sites by name. The caller must not change the slice.
+func (v *View) Peers() []*Peer { return v.peers }
+
+// at returns the entry of site, a new one if there is none, nil if the view is full.
+func (v *View) at(site job.SiteID) *Peer {
+	if p := v.bySite[site]; p != nil {
+		return p
+	}
+	if len(v.peers) >= MaxSites {
+		return nil
+	}
+	if v.bySite == nil {
+		v.bySite = make(map[job.SiteID]*Peer)
+	}
+	p := &Peer{Site: site}
+	i, _ := slices.BinarySearchFunc(v.peers, site, func(p *Peer, s job.SiteID) int {
+		if p.Site < s {
+			return -1
+		}
+		if p.Site > s {
+			return 1
+		}
+		return 0
+	})
+	v.peers = slices.Insert(v.peers, i, p)
+	v.bySite[site] = p
+	return p
+}

@@ -1,0 +1,23 @@
+package job
+
+// Copy is one queued request for an attempt at one site.
+type Copy struct {
+	ID      AttemptID
+	Request Request
+	// Arrival is when the site accepted it: the key of the site's FCFS order.
+	Arrival Time
+	// Remote says that another site is the origin.
+	Remote bool
+}
+
+// Load is how loaded a site is (spec 001 section 2.3).
+type Load struct {
+	// Work is metric "work": seconds until the site has drained what it has.
+	Work float64
+	// Procs is metric "procs": processors asked for over processors there.
+	Procs float64
+	// Free is the number of processors that nobody uses or has reserved.
+	Free int32
+	// Queued and Running count copies and attempts.
+	Queued, Running int32
+}

@@ -1,0 +1,96 @@
+package job
+
+import "fmt"
+
+// Reason says in one word why a site was not chosen, a copy refused or given
+// back, or a claim denied. The numbers are stored and sent; they are frozen.
+// docs/protocol.md lists them.
+type Reason uint8
+
+// The reasons.
+const (
+	NoReason      Reason = 0
+	TooNarrow     Reason = 1  // the site has too few processors
+	TooSmall      Reason = 2  // the site has too little memory
+	Unreachable   Reason = 3  // no stream to the site is up
+	Draining      Reason = 4  // the site takes no copies
+	Full          Reason = 5  // the site holds as many copies as it takes
+	StaleLoad     Reason = 6  // the site's load is too old to rank by
+	UnknownLoad   Reason = 7  // the site never told its load
+	Outranked     Reason = 8  // enough other sites ranked better
+	LocalOnly     Reason = 9  // the scheme keeps jobs at their origin
+	Directory     Reason = 10 // the site does not allow the working directory
+	NoAnswer      Reason = 11 // the site did not answer in time
+	UnknownJob    Reason = 12 // there is no such job here
+	UnknownCopy   Reason = 13 // the site holds no copy of this attempt
+	StaleAttempt  Reason = 14 // a later attempt exists
+	HeldByOther   Reason = 15 // another site holds the claim
+	Withdrawn     Reason = 16 // the copy was withdrawn
+	UserHold      Reason = 17 // the user holds the job back
+	UserCancel    Reason = 18 // the user cancelled the job
+	Ended         Reason = 19 // the job has ended
+	NotOrigin     Reason = 20 // the sender is not the origin of the job, or the receiver is not
+	Vanished      Reason = 21 // the site was out of reach for too long
+	HasCopy       Reason = 22 // the site has a copy already
+	DiskLow       Reason = 23 // the site's disk is nearly full
+	LostByHost    Reason = 24 // the host no longer knows the attempt
+	BadRequest    Reason = 25 // the request is not valid
+	TooManyCopies Reason = 26 // the site's own bound on copies of all origins
+	WouldNotStart Reason = 27 // the site cannot say when it would start
+
+	reasonCount = 28
+)
+
+var reasonWords = [reasonCount]string{
+	"", "too-narrow", "too-small", "unreachable", "draining", "full", "stale-load", "unknown-load", "outranked",
+	"local-only", "directory", "no-answer", "unknown-job", "unknown-copy", "stale-attempt", "held-by-other",
+	"withdrawn", "user-hold", "user-cancel", "ended", "not-origin", "vanished", "has-copy", "disk-low", "lost-by-host",
+	"bad-request", "too-many-copies", "would-not-start",
+}
+
+var reasonSentences = [reasonCount]string{
+	"",
+	"it has fewer processors than the job needs",
+	"it has less memory than the job needs",
+	"no connection to it is up",
+	"it is draining and takes no copies",
+	"it holds as many copies of this origin as it takes",
+	"its load report is too old to rank by",
+	"it has not reported its load yet",
+	"enough other sites ranked better",
+	"the placement scheme keeps jobs at their origin",
+	"it does not allow the job's working directory",
+	"it did not answer in time",
+	"it knows no such job",
+	"it holds no copy of this attempt",
+	"a later attempt exists",
+	"another site holds the claim",
+	"the copy was withdrawn",
+	"the user holds the job back",
+	"the user cancelled the job",
+	"the job has ended",
+	"the sender is not entitled to speak about this job",
+	"it was out of reach for too long",
+	"it has a copy already",
+	"its disk is nearly full",
+	"the host no longer knows the attempt",
+	"the request is not valid",
+	"it holds as many copies as it takes",
+	"it cannot say when the job would start",
+}
+
+// String returns the reason's word, empty for [NoReason].
+func (r Reason) String() string {
+	if r >= reasonCount {
+		return fmt.Sprintf("reason-%d", uint8(r))
+	}
+	return reasonWords[r]
+}
+
+// Sentence explains the reason to people; the subject "it" is the site.
+func (r Reason) Sentence() string {
+	if r >= reasonCount {
+		return fmt.Sprintf("for reason %d, which this version does not know", uint8(r))
+	}
+	return reasonSentences[r]
+}

@@ -1,0 +1,421 @@
+package store
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"kith/internal/job"
+)
+
+// insert indexes a new job record.
+func (s *State) insert(j *Job) {
+	s.jobs[j.ID] = j
+	s.order = append(s.order, j)
+	if j.RequestID != "" {
+		s.requests[j.RequestID] = j.ID
+	}
+}
+
+func (s *State) touchJob(j *Job) {
+	if !j.dirty {
+		j.dirty = true
+		s.changes.Jobs = append(s.changes.Jobs, j)
+	}
+}
+
+func (s *State) touchCopy(c *Copy) {
+	if !c.dirty {
+		c.dirty = true
+		s.changes.Copies = append(s.changes.Copies, c)
+	}
+}
+
+// move takes the job along ev. The caller has checked everything else, so
+// that a command that fails changes nothing.
+func (s *State) move(j *Job, ev job.Event) error {
+	to, ok := j.State.Next(ev)
+	if !ok {
+		return fmt.Errorf("job %v is %v, cannot %v: %w", j.ID, j.State, ev, ErrState)
+	}
+	j.State = to
+	s.touchJob(j)
+	return nil
+}
+
+func (j *Job) note(e ClaimEvent) {
+	if len(j.Events) >= MaxClaimEvents {
+		// The beginning and the latest events tell most; the middle goes.
+		j.Events = slices.Delete(j.Events, 1, 2)
+	}
+	j.Events = append(j.Events, e)
+}
+
+// latest returns the job of an attempt if that is its latest.
+func (s *State) latest(a job.AttemptID) (*Job, error) {
+	j := s.jobs[a.Job]
+	if j == nil {
+		return nil, fmt.Errorf("job %v: %w", a.Job, ErrUnknown)
+	}
+	if j.Attempt != a.Number {
+		return nil, fmt.Errorf("attempt %v, the latest is %d: %w", a, j.Attempt, ErrStale)
+	}
+	return j, nil
+}
+
+// held returns the job of an attempt whose claim site has.
+func (s *State) held(a job.AttemptID, site job.SiteID) (*Job, error) {
+	j, err := s.latest(a)
+	if err != nil {
+		return nil, err
+	}
+	if j.Holder != site {
+		return nil, fmt.Errorf("attempt %v, holder %q, not %q: %w", a, j.Holder, site, ErrStale)
+	}
+	return j, nil
+}
+
+func (s *State) known(id job.ID) (*Job, error) {
+	j := s.jobs[id]
+	if j == nil {
+		return nil, fmt.Errorf("job %v: %w", id, ErrUnknown)
+	}
+	return j, nil
+}
+
+func (c SubmitJob) apply(s *State) error {
+	if c.ID != s.NextID() {
+		return fmt.Errorf("job %v, the next is %v: %w", c.ID, s.NextID(), ErrStale)
+	}
+	if c.RequestID != "" {
+		if _, taken := s.requests[c.RequestID]; taken {
+			return fmt.Errorf("request %q: %w", c.RequestID, ErrExists)
+		}
+	}
+	j := &Job{
+		ID: c.ID, Request: c.Request, RequestID: c.RequestID, BodyHash: c.BodyHash,
+		State: job.Pending, Submitted: c.Time,
+	}
+	s.insert(j)
+	s.site.NextSeq++
+	s.changes.Site = true
+	s.changes.Payloads = append(s.changes.Payloads, Payload{Job: c.ID, Data: c.Payload})
+	s.touchJob(j)
+	return nil
+}
+
+func (c OpenAttempt) apply(s *State) error {
+	j, err := s.known(c.Attempt.Job)
+	if err != nil {
+		return err
+	}
+	if c.Attempt.Number != j.Attempt+1 {
+		return fmt.Errorf("attempt %v, the latest is %d: %w", c.Attempt, j.Attempt, ErrStale)
+	}
+	if len(c.Sites) == 0 {
+		return fmt.Errorf("attempt %v: %w", c.Attempt, ErrNoCopy)
+	}
+	if err := s.move(j, job.Place); err != nil {
+		return err
+	}
+	j.Attempt = c.Attempt.Number
+	j.Sites = c.Sites
+	j.note(ClaimEvent{Time: c.Time, Attempt: j.Attempt, Kind: ClaimOpened})
+	if c.Decision != nil {
+		s.changes.Decision = append(s.changes.Decision, DecisionOf{Job: j.ID, Decision: c.Decision})
+	}
+	return nil
+}
+
+func (c MoveCopy) apply(s *State) error {
+	j, err := s.latest(c.Attempt)
+	if err != nil {
+		return err
+	}
+	i := slices.Index(j.Sites, c.From)
+	switch {
+	case j.State != job.Queued:
+		return fmt.Errorf("job %v is %v: %w", j.ID, j.State, ErrState)
+	case i < 0:
+		return fmt.Errorf("site %s, attempt %v: %w", c.From, c.Attempt, ErrNoCopy)
+	case c.To != "" && slices.Contains(j.Sites, c.To):
+		return fmt.Errorf("site %s, attempt %v: %w", c.To, c.Attempt, ErrExists)
+	case c.To == "" && len(j.Sites) == 1:
+		return fmt.Errorf("the last copy of attempt %v: %w", c.Attempt, ErrState)
+	}
+	sites := slices.Delete(slices.Clone(j.Sites), i, i+1)
+	if c.To != "" {
+		sites = append(sites, c.To)
+	}
+	j.Sites = sites
+	j.note(ClaimEvent{Time: c.Time, Attempt: j.Attempt, Kind: c.Kind, Site: c.From, Reason: c.Reason})
+	s.touchJob(j)
+	return nil
+}
+
+func (c UnplaceJob) apply(s *State) error {
+	j, err := s.latest(c.Attempt)
+	if err != nil {
+		return err
+	}
+	if err := s.move(j, job.Unplace); err != nil {
+		return err
+	}
+	j.Sites = nil
+	return nil
+}
+
+func (c GrantClaim) apply(s *State) error {
+	j, err := s.latest(c.Attempt)
+	if err != nil {
+		return err
+	}
+	switch {
+	case j.State.Claim() == job.ClaimHeld && j.Holder == c.Site:
+		return nil // the same answer to a repeated claim
+	case j.State.Claim() == job.ClaimHeld:
+		return fmt.Errorf("attempt %v is with %s: %w", c.Attempt, j.Holder, ErrHeld)
+	case j.State == job.Queued && !slices.Contains(j.Sites, c.Site):
+		return fmt.Errorf("site %s, attempt %v: %w", c.Site, c.Attempt, ErrNoCopy)
+	}
+	if err := s.move(j, job.Grant); err != nil {
+		return err
+	}
+	j.Holder, j.HolderStamp = c.Site, c.Stamp
+	j.note(ClaimEvent{Time: c.Time, Attempt: j.Attempt, Kind: ClaimGranted, Site: c.Site})
+	return nil
+}
+
+func (c NoteClaim) apply(s *State) error {
+	j, err := s.known(c.Job)
+	if err != nil {
+		return err
+	}
+	j.note(c.Event)
+	s.touchJob(j)
+	return nil
+}
+
+func (c RecordStart) apply(s *State) error {
+	j, err := s.held(c.Attempt, c.Site)
+	if err != nil {
+		return err
+	}
+	if j.Started != 0 {
+		return nil
+	}
+	if err := s.move(j, job.Begin); err != nil {
+		return err
+	}
+	j.Started = c.Started
+	return nil
+}
+
+func (c ReturnClaim) apply(s *State) error {
+	j, err := s.held(c.Attempt, c.Site)
+	if err != nil {
+		return err
+	}
+	if err := s.move(j, job.GiveBack); err != nil {
+		return err
+	}
+	j.Holder, j.HolderStamp, j.Started, j.Sites = "", 0, 0, nil
+	if j.State.Terminal() {
+		j.Closed = c.Time
+	}
+	j.note(ClaimEvent{Time: c.Time, Attempt: j.Attempt, Kind: CopyReturned, Site: c.Site, Reason: c.Reason})
+	return nil
+}
+
+func (c RecordOutcome) apply(s *State) error {
+	j, err := s.held(c.Attempt, c.Site)
+	if err != nil {
+		return err
+	}
+	if j.Outcome != nil {
+		return nil
+	}
+	if err := s.move(j, job.Finish); err != nil {
+		return err
+	}
+	outcome := c.Outcome
+	j.Outcome = &outcome
+	if j.Started == 0 {
+		j.Started = outcome.Start
+	}
+	return nil
+}
+
+func (c CloseJob) apply(s *State) error {
+	j, err := s.known(c.Job)
+	if err != nil {
+		return err
+	}
+	if j.Outcome == nil {
+		return fmt.Errorf("job %v has no outcome: %w", j.ID, ErrState)
+	}
+	if err := s.move(j, j.Outcome.Kind.Event()); err != nil {
+		return err
+	}
+	j.Closed = c.Time
+	j.Outcome.FilesRemain = c.FilesError != ""
+	if c.FilesError != "" {
+		j.Outcome.Reason = joinReason(j.Outcome.Reason, c.FilesError)
+	}
+	j.note(ClaimEvent{Time: c.Time, Attempt: j.Attempt, Kind: ClaimClosed, Site: j.Holder})
+	return nil
+}
+
+// joinReason adds a second sentence to a reason, within its bound.
+func joinReason(a, b string) string {
+	if a != "" {
+		b = a + "; " + b
+	}
+	if len(b) > job.MaxReasonLength {
+		b = strings.ToValidUTF8(b[:job.MaxReasonLength], "")
+	}
+	return b
+}
+
+func (c CancelJob) apply(s *State) error {
+	j, err := s.known(c.Job)
+	if err != nil {
+		return err
+	}
+	if err := s.move(j, job.RequestCancel); err != nil {
+		return err
+	}
+	j.CancelRequested = true
+	if j.State.Terminal() {
+		j.Closed = c.Time
+		j.Sites = nil
+	}
+	return nil
+}
+
+func (c HoldJob) apply(s *State) error {
+	j, err := s.known(c.Job)
+	if err != nil {
+		return err
+	}
+	if err := s.move(j, job.Hold); err != nil {
+		return err
+	}
+	j.Sites = nil
+	return nil
+}
+
+func (c ReleaseJob) apply(s *State) error {
+	j, err := s.known(c.Job)
+	if err != nil {
+		return err
+	}
+	return s.move(j, job.Release)
+}
+
+func (c PurgeJob) apply(s *State) error {
+	j, err := s.known(c.Job)
+	if err != nil {
+		return err
+	}
+	if !j.State.Terminal() {
+		return fmt.Errorf("job %v is %v: %w", j.ID, j.State, ErrState)
+	}
+	delete(s.jobs, j.ID)
+	if j.RequestID != "" {
+		delete(s.requests, j.RequestID)
+	}
+	s.changes.ForgottenJobs = append(s.changes.ForgottenJobs, j.ID)
+	s.purged++
+	if s.purged > 1024 && s.purged > len(s.order)/2 {
+		s.order = slices.DeleteFunc(s.order, func(j *Job) bool { return s.jobs[j.ID] != j })
+		s.purged = 0
+	}
+	return nil
+}
+
+func (c SetDrain) apply(s *State) error {
+	if s.site.Draining == c.Draining && s.site.DrainReason == c.Reason {
+		return nil
+	}
+	s.site.Draining, s.site.DrainReason = c.Draining, c.Reason
+	s.changes.Site = true
+	return nil
+}
+
+func (s *State) copyOf(a job.AttemptID) (*Copy, error) {
+	c := s.copies[a]
+	if c == nil {
+		return nil, fmt.Errorf("copy %v: %w", a, ErrUnknown)
+	}
+	return c, nil
+}
+
+func (c AcceptCopy) apply(s *State) error {
+	if c.Attempt.Number == 0 {
+		return fmt.Errorf("copy %v: %w", c.Attempt, ErrStale)
+	}
+	if s.copies[c.Attempt] != nil {
+		return fmt.Errorf("copy %v: %w", c.Attempt, ErrExists)
+	}
+	cp := &Copy{ID: c.Attempt, Request: c.Request, Phase: CopyQueued, Arrived: c.Time}
+	s.copies[c.Attempt] = cp
+	s.touchCopy(cp)
+	return nil
+}
+
+func (s *State) forgetCopy(c *Copy) {
+	delete(s.copies, c.ID)
+	s.changes.ForgottenCopies = append(s.changes.ForgottenCopies, c.ID)
+}
+
+func (c DropCopy) apply(s *State) error {
+	cp, err := s.copyOf(c.Attempt)
+	if err != nil {
+		return err
+	}
+	if cp.Phase != CopyQueued {
+		return fmt.Errorf("copy %v has begun: %w", c.Attempt, ErrState)
+	}
+	s.forgetCopy(cp)
+	return nil
+}
+
+func (c BeginAttempt) apply(s *State) error {
+	cp, err := s.copyOf(c.Attempt)
+	if err != nil {
+		return err
+	}
+	if cp.Phase != CopyQueued {
+		return fmt.Errorf("copy %v has begun: %w", c.Attempt, ErrState)
+	}
+	cp.Phase, cp.Begun, cp.BootID = CopyBegun, c.Time, c.BootID
+	s.touchCopy(cp)
+	return nil
+}
+
+func (c EndAttempt) apply(s *State) error {
+	cp, err := s.copyOf(c.Attempt)
+	if err != nil {
+		return err
+	}
+	if cp.Phase != CopyBegun {
+		return fmt.Errorf("copy %v is in phase %d: %w", c.Attempt, cp.Phase, ErrState)
+	}
+	outcome := c.Outcome
+	cp.Phase, cp.Outcome = CopyEnded, &outcome
+	s.touchCopy(cp)
+	return nil
+}
+
+func (c ForgetAttempt) apply(s *State) error {
+	cp, err := s.copyOf(c.Attempt)
+	if err != nil {
+		return err
+	}
+	if cp.Phase != CopyEnded {
+		return fmt.Errorf("copy %v is in phase %d: %w", c.Attempt, cp.Phase, ErrState)
+	}
+	s.forgetCopy(cp)
+	return nil
+}

@@ -1,0 +1,30 @@
+package store
+
+import "kith/internal/job"
+
+// Backend keeps a [State] on something that outlasts the process. Seal is
+// called by the goroutine that owns the state; commits happen one at a time
+// in the order of sealing, on any goroutine; reads may happen at any time.
+type Backend interface {
+	// Load returns the state of what was committed. It is called once, first.
+	Load() (*State, error)
+	// Seal encodes what has changed in s since the last Seal.
+	Seal(s *State) Batch
+	// Payload returns what a job runs, from the last committed batch.
+	// It returns [ErrUnknown] if there is no such job. The caller owns the bytes.
+	Payload(id job.ID) ([]byte, error)
+	// Decision returns the latest decision about a job, nil if there was none,
+	// or [ErrUnknown].
+	Decision(id job.ID) (*Decision, error)
+	// Close releases the back end; what was committed stays.
+	Close() error
+}
+
+// Batch is one or more commands on their way to the disk.
+type Batch interface {
+	// Empty reports whether there is nothing to write.
+	Empty() bool
+	// Commit makes the batch durable and returns then. After an error nothing
+	// of it is durable, and Commit may be called again.
+	Commit() error
+}

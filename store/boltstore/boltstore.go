@@ -1,0 +1,220 @@
+package boltstore
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
+
+	"kith/internal/job"
+	"kith/store"
+	"kith/store/codec"
+)
+
+// FileName is the name of the file in a site's data folder.
+const FileName = "kith.db"
+
+// Store is a [store.Backend] in a bbolt file.
+type Store struct {
+	db   *bolt.DB
+	site job.SiteID
+}
+
+var _ store.Backend = (*Store)(nil)
+
+// Open opens the file at path, or makes it, for the given site. An empty site
+// takes whichever the file belongs to.
+//
+// It returns an error wrapping [store.ErrNewerFormat], [store.ErrOtherSite],
+// [store.ErrCorrupt] or [store.ErrLocked]; each names the file.
+func Open(path string, site job.SiteID) (*Store, error) {
+	if err := verify(path); err != nil {
+		return nil, fmt.Errorf("data file %s: %w", path, err)
+	}
+	db, err := bolt.Open(path, 0o600, &bolt.Options{
+		Timeout: time.Second,
+		// The list of free pages is found again at opening, so that it need
+		// not be written with every commit.
+		NoFreelistSync: true,
+		FreelistType:   bolt.FreelistMapType,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("data file %s: %w", path, explain(err))
+	}
+	s := &Store{db: db, site: site}
+	if err := s.prepare(); err != nil {
+		db.Close()
+		return nil, fmt.Errorf("data file %s: %w", path, err)
+	}
+	return s, nil
+}
+
+// explain turns bbolt's errors into ours where a caller can do something about them.
+func explain(err error) error {
+	switch {
+	case errors.Is(err, berrors.ErrTimeout):
+		return fmt.Errorf("%w; is another kithd running on this data folder?", store.ErrLocked)
+	case errors.Is(err, berrors.ErrInvalid), errors.Is(err, berrors.ErrChecksum), errors.Is(err, berrors.ErrVersionMismatch):
+		return fmt.Errorf("%w: %w", err, store.ErrCorrupt)
+	}
+	return err
+}
+
+var metaBucket = []byte("meta")
+var formatKey = []byte("format")
+
+// prepare checks the format of an old file and makes the buckets of a new one.
+// It writes only to a new one.
+func (s *Store) prepare() error {
+	isNew := false
+	err := s.db.View(func(tx *bolt.Tx) error {
+		meta := tx.Bucket(metaBucket)
+		if meta == nil {
+			isNew = true
+			return nil
+		}
+		v := meta.Get(formatKey)
+		if len(v) != 1 {
+			return fmt.Errorf("format of %d bytes: %w", len(v), store.ErrCorrupt)
+		}
+		if v[0] > codec.Format {
+			return fmt.Errorf("format %d, this version knows up to %d: %w; upgrade kithd", v[0], codec.Format, store.ErrNewerFormat)
+		}
+		return nil
+	})
+	if err != nil || !isNew {
+		return err
+	}
+	return s.db.Update(s.create)
+}
+
+// create makes all that a new file has, in one transaction: a process that
+// dies meanwhile leaves an empty file.
+func (s *Store) create(tx *bolt.Tx) error {
+	if s.site == "" {
+		return fmt.Errorf("new file without a site name: %w", job.ErrBadSiteID)
+	}
+	meta, err := tx.CreateBucket(metaBucket)
+	if err != nil {
+		return err
+	}
+	if err := meta.Put(formatKey, []byte{codec.Format}); err != nil {
+		return err
+	}
+	for _, t := range codec.Tables() {
+		if _, err := tx.CreateBucket([]byte(t)); err != nil {
+			return err
+		}
+	}
+	return putAll(tx, codec.Writes(store.NewState(s.site, newGeneration(time.Now()))))
+}
+
+// newGeneration counts minutes since 2026 in its upper bits, so that later
+// folders usually sort later, and is random below.
+func newGeneration(now time.Time) uint32 {
+	minutes := now.Unix()/60 - time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Unix()/60
+	return uint32(minutes)<<6 | rand.Uint32N(1<<6)
+}
+
+func putAll(tx *bolt.Tx, writes []codec.Write) error {
+	for _, w := range writes {
+		b := tx.Bucket([]byte(w.Table))
+		var err error
+		if w.Value == nil {
+			err = b.Delete(w.Key)
+		} else {
+			err = b.Put(w.Key, w.Value)
+		}
+		if err != nil {
+			return fmt.Errorf("write to %s: %w", w.Table, err)
+		}
+	}
+	return nil
+}
+
+// Load reads the whole state and checks every record.
+func (s *Store) Load() (*store.State, error) {
+	var state *store.State
+	err := s.db.View(func(tx *bolt.Tx) error {
+		var r codec.Reader
+		_, site := tx.Bucket([]byte(codec.Sites)).Cursor().First()
+		if err := r.Site(site, s.site); err != nil {
+			return err
+		}
+		each := func(t codec.Table, read func([]byte) error) error {
+			return tx.Bucket([]byte(t)).ForEach(func(_, v []byte) error { return read(v) })
+		}
+		if err := each(codec.Jobs, r.Job); err != nil {
+			return err
+		}
+		if err := each(codec.Copies, r.Copy); err != nil {
+			return err
+		}
+		var err error
+		state, err = r.State()
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("data file %s: %w", s.db.Path(), err)
+	}
+	return state, nil
+}
+
+// Seal implements [store.Backend].
+func (s *Store) Seal(state *store.State) store.Batch {
+	return &batch{store: s, writes: codec.Writes(state)}
+}
+
+type batch struct {
+	store  *Store
+	writes []codec.Write
+}
+
+func (b *batch) Empty() bool { return len(b.writes) == 0 }
+
+func (b *batch) Commit() error {
+	err := b.store.db.Update(func(tx *bolt.Tx) error { return putAll(tx, b.writes) })
+	if err != nil {
+		return fmt.Errorf("data file %s: commit of %d records: %w", b.store.db.Path(), len(b.writes), err)
+	}
+	return nil
+}
+
+// Payload implements [store.Backend].
+func (s *Store) Payload(id job.ID) ([]byte, error) {
+	var data []byte
+	err := s.read(codec.Payloads, id, func(v []byte) (err error) {
+		if v == nil {
+			return store.ErrUnknown
+		}
+		data, err = codec.Payload(v)
+		return err
+	})
+	return data, err
+}
+
+// Decision implements [store.Backend].
+func (s *Store) Decision(id job.ID) (*store.Decision, error) {
+	var d *store.Decision
+	err := s.read(codec.Decisions, id, func(v []byte) (err error) {
+		if v != nil {
+			d, err = codec.Decision(v)
+		}
+		return err
+	})
+	return d, err
+}
+
+func (s *Store) read(t codec.Table, id job.ID, use func([]byte) error) error {
+	err := s.db.View(func(tx *bolt.Tx) error { return use(tx.Bucket([]byte(t)).Get(codec.JobKey(id))) })
+	if err != nil {
+		return fmt.Errorf("data file %s: %s of job %v: %w", s.db.Path(), t, id, err)
+	}
+	return nil
+}
+
+// Close implements [store.Backend].
+func (s *Store) Close() error { return s.db.Close() }

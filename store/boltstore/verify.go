@@ -1,0 +1,90 @@
+package boltstore
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime/debug"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+
+	"kith/store"
+	"kith/store/codec"
+)
+
+// verify walks through the whole file without writing to it: its length, the
+// order of all keys, the checksum of every record. bbolt trusts what it maps;
+// a damaged page can send it anywhere, in goroutines of its own where nobody
+// can recover, so it is kept from opening such a file for writing.
+func verify(path string) error {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) || (err == nil && info.Size() == 0) {
+		return nil // new, or made by a process that died at once
+	}
+	if err != nil {
+		return err
+	}
+	if err := checkLength(path, info.Size()); err != nil {
+		return err
+	}
+	return guarded(func() error {
+		db, err := bolt.Open(path, 0o600, &bolt.Options{Timeout: time.Second, ReadOnly: true})
+		if err != nil {
+			return explain(err)
+		}
+		defer db.Close()
+		return db.View(func(tx *bolt.Tx) error {
+			return tx.ForEach(func(name []byte, b *bolt.Bucket) error { return verifyBucket(string(name), b) })
+		})
+	})
+}
+
+func verifyBucket(name string, b *bolt.Bucket) error {
+	var last []byte
+	return b.ForEach(func(k, v []byte) error {
+		if last != nil && bytes.Compare(last, k) >= 0 {
+			return fmt.Errorf("keys of %s out of order: %w", name, store.ErrCorrupt)
+		}
+		last = append(last[:0], k...)
+		if name == string(metaBucket) {
+			return nil
+		}
+		if err := codec.Verify(v); err != nil {
+			return fmt.Errorf("record of %s: %w", name, err)
+		}
+		return nil
+	})
+}
+
+// guarded runs read and makes an error of whatever damage makes it panic over,
+// a page that is not there included.
+func guarded(read func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("reading it failed: %v: %w", p, store.ErrCorrupt)
+		}
+	}()
+	return read()
+}
+
+// checkLength compares the file's length with what its newer header page says.
+func checkLength(path string, size int64) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	need, err := usedBytes(f, size)
+	if err != nil {
+		return err
+	}
+	if need > size {
+		return fmt.Errorf("%w: it has %d bytes and its header speaks of %d; its end was cut off. Restore it from a backup",
+			store.ErrCorrupt, size, need)
+	}
+	return nil
+}

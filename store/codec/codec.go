@@ -1,0 +1,243 @@
+package codec
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"kith/internal/job"
+	statev1 "kith/proto/gen/kith/state/v1"
+	"kith/store"
+)
+
+// Format is the version of the layout. A file of a later one is refused.
+const Format = 1
+
+// Table names one kind of record; a back end keeps each kind apart.
+type Table string
+
+// The tables.
+const (
+	Sites     Table = "site"
+	Jobs      Table = "jobs"
+	Payloads  Table = "payloads"
+	Decisions Table = "decisions"
+	Copies    Table = "copies"
+)
+
+// Tables lists them all.
+func Tables() []Table { return []Table{Sites, Jobs, Payloads, Decisions, Copies} }
+
+// Write is one change to a table. A nil Value deletes the key.
+type Write struct {
+	Table Table
+	Key   []byte
+	Value []byte
+}
+
+// Writes encodes what has changed in s since the last call, in an order in
+// which it can be written.
+func Writes(s *store.State) []Write {
+	c := s.TakeChanges()
+	w := make([]Write, 0, len(c.Jobs)+len(c.Copies)+len(c.Payloads)+len(c.Decision)+3*len(c.ForgottenJobs)+len(c.ForgottenCopies)+1)
+	if c.Site {
+		w = append(w, Write{Sites, siteKey, seal(siteMessage(s.Site()))})
+	}
+	for _, p := range c.Payloads {
+		if s.Job(p.Job) != nil {
+			w = append(w, Write{Payloads, JobKey(p.Job), sealBytes(p.Data)})
+		}
+	}
+	for _, d := range c.Decision {
+		if s.Job(d.Job) != nil {
+			w = append(w, Write{Decisions, JobKey(d.Job), seal(decisionMessage(d.Decision))})
+		}
+	}
+	for _, j := range c.Jobs {
+		if s.Job(j.ID) == j {
+			w = append(w, Write{Jobs, JobKey(j.ID), seal(jobMessage(j))})
+		}
+	}
+	for _, cp := range c.Copies {
+		if s.Copy(cp.ID) == cp {
+			w = append(w, Write{Copies, copyKey(cp.ID), seal(copyMessage(cp))})
+		}
+	}
+	for _, id := range c.ForgottenJobs {
+		for _, t := range []Table{Jobs, Payloads, Decisions} {
+			w = append(w, Write{t, JobKey(id), nil})
+		}
+	}
+	for _, id := range c.ForgottenCopies {
+		if s.Copy(id) == nil {
+			w = append(w, Write{Copies, copyKey(id), nil})
+		}
+	}
+	return w
+}
+
+var siteKey = []byte("site")
+
+// JobKey is the key of a job submitted at the site whose file it is; keys
+// order as ids do.
+func JobKey(id job.ID) []byte {
+	k := make([]byte, 12)
+	binary.BigEndian.PutUint32(k, id.Generation)
+	binary.BigEndian.PutUint64(k[4:], id.Seq)
+	return k
+}
+
+// copyKey orders as attempts do: site names hold no byte below '-'.
+func copyKey(a job.AttemptID) []byte {
+	k := make([]byte, 0, len(a.Job.Origin)+1+16)
+	k = append(k, a.Job.Origin...)
+	k = append(k, 0)
+	k = binary.BigEndian.AppendUint32(k, a.Job.Generation)
+	k = binary.BigEndian.AppendUint64(k, a.Job.Seq)
+	return binary.BigEndian.AppendUint32(k, a.Number)
+}
+
+// Reader builds a state from what a back end has kept: [Reader.Site] first,
+// then jobs in the order of their keys and copies in any, then [Reader.State].
+type Reader struct {
+	state *store.State
+	names names
+}
+
+// Site reads the site record and begins the state. want is the site that the
+// file should belong to; empty for any.
+func (r *Reader) Site(value []byte, want job.SiteID) error {
+	var m statev1.SiteRecord
+	if err := open(value, &m); err != nil {
+		return fmt.Errorf("site record: %w", err)
+	}
+	id, err := job.ParseSiteID(m.GetSiteId())
+	if err != nil {
+		return fmt.Errorf("site record: %w: %w", err, store.ErrCorrupt)
+	}
+	if want != "" && id != want {
+		return fmt.Errorf("it is the data of site %q, not of %q: %w", id, want, store.ErrOtherSite)
+	}
+	r.state = store.NewState(id, m.GetGeneration())
+	r.state.RestoreSite(store.Site{
+		ID: id, Generation: m.GetGeneration(), NextSeq: m.GetNextSeq(), Draining: m.GetDraining(), DrainReason: m.GetDrainReason(),
+	})
+	return nil
+}
+
+// Job reads one job.
+func (r *Reader) Job(value []byte) error {
+	var m statev1.JobRecord
+	if err := open(value, &m); err != nil {
+		return fmt.Errorf("job record: %w", err)
+	}
+	j, err := r.names.job(&m)
+	if err != nil {
+		return fmt.Errorf("job record: %w: %w", err, store.ErrCorrupt)
+	}
+	return r.state.RestoreJob(j)
+}
+
+// Copy reads one copy.
+func (r *Reader) Copy(value []byte) error {
+	var m statev1.CopyRecord
+	if err := open(value, &m); err != nil {
+		return fmt.Errorf("copy record: %w", err)
+	}
+	c, err := r.names.copy(&m)
+	if err != nil {
+		return fmt.Errorf("copy record: %w: %w", err, store.ErrCorrupt)
+	}
+	return r.state.RestoreCopy(c)
+}
+
+// State checks and returns the state.
+func (r *Reader) State() (*store.State, error) {
+	if err := r.state.Check(); err != nil {
+		return nil, err
+	}
+	return r.state, nil
+}
+
+// Verify checks that value is as it was written. The error wraps [store.ErrCorrupt].
+func Verify(value []byte) error {
+	_, err := openBytes(value)
+	return err
+}
+
+// Payload checks and returns a stored payload. The result is a new slice.
+func Payload(value []byte) ([]byte, error) {
+	data, err := openBytes(value)
+	if err != nil {
+		return nil, fmt.Errorf("payload: %w", err)
+	}
+	return append([]byte(nil), data...), nil
+}
+
+// Decision checks and returns a stored decision.
+func Decision(value []byte) (*store.Decision, error) {
+	var m statev1.DecisionRecord
+	if err := open(value, &m); err != nil {
+		return nil, fmt.Errorf("decision: %w", err)
+	}
+	return decision(&m), nil
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// seal returns the checksum of m's bytes and the bytes.
+func seal(m proto.Message) []byte {
+	b := make([]byte, 4, 4+proto.Size(m))
+	b, err := proto.MarshalOptions{UseCachedSize: true}.MarshalAppend(b, m)
+	if err != nil {
+		// Only a text that is not UTF-8 can bring this about, and what
+		// comes from outside is checked where it comes in.
+		panic(fmt.Sprintf("codec: %T cannot be written: %v", m, err))
+	}
+	binary.BigEndian.PutUint32(b, crc32.Checksum(b[4:], castagnoli))
+	return b
+}
+
+func sealBytes(data []byte) []byte {
+	b := make([]byte, 4, 4+len(data))
+	b = append(b, data...)
+	binary.BigEndian.PutUint32(b, crc32.Checksum(data, castagnoli))
+	return b
+}
+
+func open(value []byte, m proto.Message) error {
+	data, err := openBytes(value)
+	if err != nil {
+		return err
+	}
+	if err := proto.Unmarshal(data, m); err != nil {
+		return fmt.Errorf("%w: %w", err, store.ErrCorrupt)
+	}
+	return nil
+}
+
+func openBytes(value []byte) ([]byte, error) {
+	if len(value) < 4 || binary.BigEndian.Uint32(value) != crc32.Checksum(value[4:], castagnoli) {
+		return nil, fmt.Errorf("checksum does not match: %w", store.ErrCorrupt)
+	}
+	return value[4:], nil
+}
+
+// Dump returns all of s in one piece: equal states give equal bytes. For
+// tests and the simulator.
+func Dump(s *store.State) []byte {
+	var b []byte
+	add := func(record []byte) { b = append(binary.AppendUvarint(b, uint64(len(record))), record...) }
+	add(seal(siteMessage(s.Site())))
+	for j := range s.Jobs(job.ID{}) {
+		add(seal(jobMessage(j)))
+	}
+	copies := slices.SortedFunc(s.Copies(), func(a, b *store.Copy) int { return a.ID.Compare(b.ID) })
+	for _, c := range copies {
+		add(seal(copyMessage(c)))
+	}
+	return b
+}

@@ -1,0 +1,69 @@
+package codec
+
+import (
+	"bytes"
+	"testing"
+
+	"kith/cluster"
+	"kith/internal/job"
+	statev1 "kith/proto/gen/kith/state/v1"
+	"kith/store"
+)
+
+func TestDigestRoundTrip(t *testing.T) {
+	d := cluster.Digest{
+		Site: "beta", Incarnation: 5, Sequence: 6, Address: "h:1", Processors: 7, MemoryBytes: 8,
+		Load: job.Load{Work: 1.5, Procs: 2.5, Free: 3, Queued: 4, Running: 5}, Policy: "easy", Speed: 1.25,
+		Draining: true, Time: 99, Version: "v",
+	}
+	got, err := Digest(DigestMessage(&d))
+	if err != nil || got != d {
+		t.Errorf("got %+v, %v; want %+v", got, err, d)
+	}
+	if _, err := Digest(&statev1.LoadDigest{SiteId: "No Site"}); err == nil {
+		t.Error("a digest of no site was accepted")
+	}
+}
+
+func TestKeysOrderAsIDsDo(t *testing.T) {
+	ids := []job.AttemptID{
+		{Job: job.ID{Origin: "a", Generation: 1, Seq: 1}, Number: 1}, {Job: job.ID{Origin: "a", Generation: 1, Seq: 1}, Number: 2},
+		{Job: job.ID{Origin: "a", Generation: 1, Seq: 256}, Number: 1}, {Job: job.ID{Origin: "a", Generation: 2, Seq: 1}, Number: 1},
+		{Job: job.ID{Origin: "a-b", Generation: 1, Seq: 1}, Number: 1}, {Job: job.ID{Origin: "ab", Generation: 0, Seq: 0}, Number: 1},
+	}
+	for i := 1; i < len(ids); i++ {
+		if ids[i-1].Compare(ids[i]) >= 0 || bytes.Compare(copyKey(ids[i-1]), copyKey(ids[i])) >= 0 {
+			t.Errorf("%v and %v: order of keys differs from order of ids", ids[i-1], ids[i])
+		}
+	}
+}
+
+// Whatever is on a disk, reading it is an error or a state, never a panic.
+func FuzzRead(f *testing.F) {
+	s := store.NewState("alpha", 3)
+	id := s.NextID()
+	for _, c := range []store.Command{
+		store.SubmitJob{ID: id, RequestID: "r"}, store.OpenAttempt{Attempt: job.AttemptID{Job: id, Number: 1}, Sites: []job.SiteID{"alpha"}},
+		store.AcceptCopy{Attempt: job.AttemptID{Job: id, Number: 1}},
+	} {
+		if err := s.Apply(c); err != nil {
+			f.Fatal(err)
+		}
+	}
+	for _, w := range Writes(s) {
+		f.Add(w.Value[4:], w.Value[4:])
+	}
+	f.Fuzz(func(t *testing.T, jobData, copyData []byte) {
+		var r Reader
+		if err := r.Site(seal(siteMessage(store.Site{ID: "alpha", Generation: 3, NextSeq: 9})), ""); err != nil {
+			t.Fatal(err)
+		}
+		r.Job(sealBytes(jobData))   //nolint:errcheck // an error is fine
+		r.Copy(sealBytes(copyData)) //nolint:errcheck // an error is fine
+		if s, err := r.State(); err == nil {
+			Dump(s)
+		}
+		r.Job(jobData)     //nolint:errcheck // no checksum
+		Decision(copyData) //nolint:errcheck // no checksum
+	})
+}

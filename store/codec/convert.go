@@ -1,0 +1,233 @@
+package codec
+
+import (
+	"math"
+	"time"
+
+	"kith/cluster"
+	"kith/internal/job"
+	statev1 "kith/proto/gen/kith/state/v1"
+	"kith/store"
+)
+
+// JobName converts an id for disk and wire.
+func JobName(id job.ID) *statev1.JobName {
+	return &statev1.JobName{Origin: string(id.Origin), Generation: id.Generation, Seq: id.Seq}
+}
+
+// JobID converts back. A name that is no job's gives an error wrapping [job.ErrBadID].
+func JobID(m *statev1.JobName) (job.ID, error) {
+	site, err := job.ParseSiteID(m.GetOrigin())
+	if err != nil {
+		return job.ID{}, err
+	}
+	return job.ID{Origin: site, Generation: m.GetGeneration(), Seq: m.GetSeq()}, nil
+}
+
+// AttemptName converts an attempt for disk and wire.
+func AttemptName(a job.AttemptID) *statev1.AttemptName {
+	return &statev1.AttemptName{Job: JobName(a.Job), Number: a.Number}
+}
+
+// AttemptID converts back.
+func AttemptID(m *statev1.AttemptName) (job.AttemptID, error) {
+	id, err := JobID(m.GetJob())
+	if err != nil {
+		return job.AttemptID{}, err
+	}
+	if m.GetNumber() == 0 {
+		return job.AttemptID{}, job.ErrBadID
+	}
+	return job.AttemptID{Job: id, Number: m.GetNumber()}, nil
+}
+
+// RequestMessage converts a request for disk and wire.
+func RequestMessage(r *job.Request) *statev1.Request {
+	return &statev1.Request{
+		Name: r.Name, User: r.User, Processors: r.Processors, Copies: r.Copies, MemoryBytes: r.MemoryBytes,
+		WalltimeNs: int64(r.Walltime), Directory: r.Directory, OnSiteLost: uint32(r.OnSiteLost),
+	}
+}
+
+// Request converts back. It checks nothing: see [job.Request.Validate].
+func Request(m *statev1.Request) job.Request {
+	return job.Request{
+		Name: m.GetName(), User: m.GetUser(), Processors: m.GetProcessors(), Copies: m.GetCopies(),
+		MemoryBytes: m.GetMemoryBytes(), Walltime: time.Duration(m.GetWalltimeNs()), Directory: m.GetDirectory(),
+		OnSiteLost: job.OnSiteLost(min(m.GetOnSiteLost(), 255)),
+	}
+}
+
+// OutcomeMessage converts an outcome for disk and wire; nil stays nil.
+func OutcomeMessage(o *job.Outcome) *statev1.StoredOutcome {
+	if o == nil {
+		return nil
+	}
+	return &statev1.StoredOutcome{
+		Kind: uint32(o.Kind), ExitCode: o.ExitCode, Signal: o.Signal, Reason: o.Reason,
+		StartTimeNs: int64(o.Start), EndTimeNs: int64(o.End), CpuTimeNs: int64(o.CPUTime),
+		MaxRssBytes: o.MaxRSSBytes, Files: o.Files, FilesRemain: o.FilesRemain,
+	}
+}
+
+// Outcome converts back; nil stays nil, and so becomes one of an unknown kind.
+func Outcome(m *statev1.StoredOutcome) *job.Outcome {
+	kind := job.OutcomeKind(min(m.GetKind(), 255))
+	if m == nil || kind < job.Success || kind > job.Loss {
+		return nil
+	}
+	return &job.Outcome{
+		Kind: kind, ExitCode: m.GetExitCode(), Signal: m.GetSignal(), Reason: m.GetReason(),
+		Start: job.Time(m.GetStartTimeNs()), End: job.Time(m.GetEndTimeNs()), CPUTime: time.Duration(m.GetCpuTimeNs()),
+		MaxRSSBytes: m.GetMaxRssBytes(), Files: m.GetFiles(), FilesRemain: m.GetFilesRemain(),
+	}
+}
+
+// DigestMessage converts a load digest for the wire.
+func DigestMessage(d *cluster.Digest) *statev1.LoadDigest {
+	return &statev1.LoadDigest{
+		SiteId: string(d.Site), Incarnation: d.Incarnation, Sequence: d.Sequence, Address: d.Address,
+		Processors: d.Processors, MemoryBytes: d.MemoryBytes, FreeProcessors: d.Load.Free,
+		QueuedCopies: uint32(max(0, d.Load.Queued)), RunningAttempts: uint32(max(0, d.Load.Running)),
+		LoadWork: d.Load.Work, LoadProcs: d.Load.Procs, Policy: d.Policy, Speed: d.Speed, Draining: d.Draining,
+		TimeNs: int64(d.Time), Version: d.Version,
+	}
+}
+
+// Digest converts back. The error wraps [job.ErrBadSiteID].
+func Digest(m *statev1.LoadDigest) (cluster.Digest, error) {
+	site, err := job.ParseSiteID(m.GetSiteId())
+	if err != nil {
+		return cluster.Digest{}, err
+	}
+	return cluster.Digest{
+		Site: site, Incarnation: m.GetIncarnation(), Sequence: m.GetSequence(), Address: m.GetAddress(),
+		Processors: m.GetProcessors(), MemoryBytes: m.GetMemoryBytes(),
+		Load: job.Load{
+			Work: m.GetLoadWork(), Procs: m.GetLoadProcs(), Free: m.GetFreeProcessors(),
+			Queued: count(m.GetQueuedCopies()), Running: count(m.GetRunningAttempts()),
+		},
+		Policy: m.GetPolicy(), Speed: m.GetSpeed(), Draining: m.GetDraining(),
+		Time: job.Time(m.GetTimeNs()), Version: m.GetVersion(),
+	}, nil
+}
+
+func count(n uint32) int32 { return int32(min(n, math.MaxInt32)) }
+
+func jobMessage(j *store.Job) *statev1.JobRecord {
+	m := &statev1.JobRecord{
+		Id: JobName(j.ID), Request: RequestMessage(&j.Request), RequestId: j.RequestID, BodyHash: j.BodyHash[:],
+		State: uint32(j.State), Attempt: j.Attempt, Holder: string(j.Holder), HolderStamp: j.HolderStamp,
+		CancelRequested: j.CancelRequested, SubmitTimeNs: int64(j.Submitted), StartTimeNs: int64(j.Started),
+		CloseTimeNs: int64(j.Closed), Outcome: OutcomeMessage(j.Outcome),
+		Sites: make([]string, len(j.Sites)), ClaimEvents: make([]*statev1.ClaimRecord, len(j.Events)),
+	}
+	for i, s := range j.Sites {
+		m.Sites[i] = string(s)
+	}
+	for i, e := range j.Events {
+		m.ClaimEvents[i] = &statev1.ClaimRecord{
+			TimeNs: int64(e.Time), Attempt: e.Attempt, Kind: uint32(e.Kind), Site: string(e.Site), Reason: uint32(e.Reason),
+		}
+	}
+	return m
+}
+
+func (n *names) job(m *statev1.JobRecord) (store.Job, error) {
+	id, err := JobID(m.GetId())
+	if err != nil {
+		return store.Job{}, err
+	}
+	id.Origin = n.site(string(id.Origin))
+	j := store.Job{
+		ID: id, Request: n.request(m.GetRequest()), RequestID: m.GetRequestId(),
+		State: job.State(min(m.GetState(), 255)), Attempt: m.GetAttempt(), Holder: n.site(m.GetHolder()),
+		HolderStamp: m.GetHolderStamp(), CancelRequested: m.GetCancelRequested(), Submitted: job.Time(m.GetSubmitTimeNs()),
+		Started: job.Time(m.GetStartTimeNs()), Closed: job.Time(m.GetCloseTimeNs()), Outcome: Outcome(m.GetOutcome()),
+	}
+	copy(j.BodyHash[:], m.GetBodyHash())
+	for _, s := range m.GetSites() {
+		j.Sites = append(j.Sites, n.site(s))
+	}
+	for _, e := range m.GetClaimEvents() {
+		j.Events = append(j.Events, store.ClaimEvent{
+			Time: job.Time(e.GetTimeNs()), Attempt: e.GetAttempt(), Kind: store.ClaimEventKind(min(e.GetKind(), 255)),
+			Site: n.site(e.GetSite()), Reason: job.Reason(min(e.GetReason(), 255)),
+		})
+	}
+	return j, nil
+}
+
+func copyMessage(c *store.Copy) *statev1.CopyRecord {
+	return &statev1.CopyRecord{
+		Attempt: AttemptName(c.ID), Request: RequestMessage(&c.Request), Phase: statev1.CopyPhase(c.Phase),
+		ArrivalTimeNs: int64(c.Arrived), BeginTimeNs: int64(c.Begun), BootId: c.BootID, Outcome: OutcomeMessage(c.Outcome),
+	}
+}
+
+func (n *names) copy(m *statev1.CopyRecord) (store.Copy, error) {
+	id, err := AttemptID(m.GetAttempt())
+	if err != nil {
+		return store.Copy{}, err
+	}
+	id.Job.Origin = n.site(string(id.Job.Origin))
+	return store.Copy{
+		ID: id, Request: n.request(m.GetRequest()), Phase: store.Phase(m.GetPhase()), Arrived: job.Time(m.GetArrivalTimeNs()),
+		Begun: job.Time(m.GetBeginTimeNs()), BootID: m.GetBootId(), Outcome: Outcome(m.GetOutcome()),
+	}, nil
+}
+
+func siteMessage(s store.Site) *statev1.SiteRecord {
+	return &statev1.SiteRecord{
+		SiteId: string(s.ID), Generation: s.Generation, NextSeq: s.NextSeq, Draining: s.Draining, DrainReason: s.DrainReason,
+	}
+}
+
+func decisionMessage(d *store.Decision) *statev1.DecisionRecord {
+	m := &statev1.DecisionRecord{Rank: uint32(d.Rank), Verdicts: make([]*statev1.DecisionRecord_Verdict, len(d.Verdicts))}
+	for i, v := range d.Verdicts {
+		m.Verdicts[i] = &statev1.DecisionRecord_Verdict{
+			Site: string(v.Site), Chosen: v.Chosen, Reason: uint32(v.Reason), Score: v.Score, Weight: v.Weight, AgeNs: int64(v.Age),
+		}
+	}
+	return m
+}
+
+func decision(m *statev1.DecisionRecord) *store.Decision {
+	d := &store.Decision{Rank: uint8(min(m.GetRank(), 255)), Verdicts: make([]store.Verdict, len(m.GetVerdicts()))}
+	for i, v := range m.GetVerdicts() {
+		d.Verdicts[i] = store.Verdict{
+			Site: job.SiteID(v.GetSite()), Chosen: v.GetChosen(), Reason: job.Reason(min(v.GetReason(), 255)),
+			Score: v.GetScore(), Weight: v.GetWeight(), Age: time.Duration(v.GetAgeNs()),
+		}
+	}
+	return d
+}
+
+// names makes equal texts one text while a large state is read: a hundred
+// thousand jobs name a handful of sites and users.
+type names struct{ known map[string]string }
+
+func (n *names) text(s string) string {
+	if s == "" {
+		return ""
+	}
+	if t, ok := n.known[s]; ok {
+		return t
+	}
+	if n.known == nil {
+		n.known = make(map[string]string)
+	}
+	if len(n.known) < 1<<16 {
+		n.known[s] = s
+	}
+	return s
+}
+
+func (n *names) site(s string) job.SiteID { return job.SiteID(n.text(s)) }
+
+func (n *names) request(m *statev1.Request) job.Request {
+	r := Request(m)
+	r.Name, r.User, r.Directory = n.text(r.Name), n.text(r.User), n.text(r.Directory)
+	return r
+}

@@ -1,0 +1,164 @@
+package store
+
+import (
+	"kith/internal/job"
+)
+
+// Command is a fact to record. The set is closed: all kinds are in this file,
+// ordered as they follow one another in a job's life. A command carries all
+// that recording it needs, so that it can be written down and replayed.
+type Command interface {
+	apply(s *State) error
+}
+
+// ---- at the origin ----
+
+// SubmitJob records a new job. ID must be [State.NextID]. It fails with
+// [ErrExists] if the request id is taken.
+type SubmitJob struct {
+	ID        job.ID
+	Request   job.Request
+	RequestID string
+	BodyHash  [32]byte
+	// Payload is what to run; it is written but not kept in memory.
+	Payload []byte
+	Time    job.Time
+}
+
+// OpenAttempt opens the job's next attempt with copies at Sites. The job must
+// be pending and Attempt.Number one more than its last.
+type OpenAttempt struct {
+	Attempt  job.AttemptID
+	Sites    []job.SiteID
+	Decision *Decision
+	Time     job.Time
+}
+
+// MoveCopy records that From holds no copy of an open attempt any more, and
+// that To, unless empty, is to get one.
+type MoveCopy struct {
+	Attempt  job.AttemptID
+	From, To job.SiteID
+	Kind     ClaimEventKind // CopyReturned or CopyReplaced
+	Reason   job.Reason
+	Time     job.Time
+}
+
+// GrantClaim gives the claim to Site. The same grant again succeeds and
+// changes nothing. It fails with [ErrStale] for another attempt than the
+// latest, [ErrHeld] if another site has the claim, [ErrNoCopy] if Site is not
+// among the attempt's sites, and [ErrState] if the attempt is not open.
+type GrantClaim struct {
+	Attempt job.AttemptID
+	Site    job.SiteID
+	Stamp   uint64
+	Time    job.Time
+}
+
+// NoteClaim adds an event to the claim's history and changes nothing else.
+type NoteClaim struct {
+	Job   job.ID
+	Event ClaimEvent
+}
+
+// RecordStart records that the holder's command runs.
+type RecordStart struct {
+	Attempt job.AttemptID
+	Site    job.SiteID
+	Started job.Time
+}
+
+// ReturnClaim records that the holder gave the claim back without having
+// started. The job is pending again, or cancelled if that was asked for.
+type ReturnClaim struct {
+	Attempt job.AttemptID
+	Site    job.SiteID
+	Reason  job.Reason
+	Time    job.Time
+}
+
+// RecordOutcome records how the holder's attempt ended. The same site's
+// outcome again succeeds and changes nothing; any other fails with [ErrStale].
+type RecordOutcome struct {
+	Attempt job.AttemptID
+	Site    job.SiteID
+	Outcome job.Outcome
+	Time    job.Time
+}
+
+// CloseJob ends a job whose outcome is recorded and whose output is home.
+// Files replaces the outcome's files if FilesError tells why some could not be
+// brought home.
+type CloseJob struct {
+	Job        job.ID
+	FilesError string
+	Time       job.Time
+}
+
+// CancelJob records that the user wants the job ended: at once if nobody
+// holds the claim.
+type CancelJob struct {
+	Job  job.ID
+	Time job.Time
+}
+
+// HoldJob keeps a job from starting. An open attempt is closed for good.
+type HoldJob struct {
+	Job  job.ID
+	Time job.Time
+}
+
+// ReleaseJob ends a hold.
+type ReleaseJob struct {
+	Job job.ID
+}
+
+// UnplaceJob records that an open attempt has no copy left. The job is pending again.
+type UnplaceJob struct {
+	Attempt job.AttemptID
+}
+
+// PurgeJob forgets a job that has ended.
+type PurgeJob struct {
+	Job job.ID
+}
+
+// SetDrain begins or ends a drain of the site.
+type SetDrain struct {
+	Draining bool
+	Reason   string
+}
+
+// ---- at a host ----
+
+// AcceptCopy records a copy in the site's queue. It fails with [ErrExists] if
+// it is there already.
+type AcceptCopy struct {
+	Attempt job.AttemptID
+	Request job.Request
+	Time    job.Time
+}
+
+// DropCopy forgets a copy that has not begun.
+type DropCopy struct {
+	Attempt job.AttemptID
+}
+
+// BeginAttempt records the decision to start; only after it is on disk may a
+// process be made.
+type BeginAttempt struct {
+	Attempt job.AttemptID
+	BootID  string
+	Time    job.Time
+}
+
+// EndAttempt records how an attempt ended at this host. The first outcome stays.
+type EndAttempt struct {
+	Attempt job.AttemptID
+	Outcome job.Outcome
+}
+
+// ForgetAttempt forgets an ended attempt: the origin has its outcome.
+type ForgetAttempt struct {
+	Attempt job.AttemptID
+}

@@ -1,0 +1,36 @@
+// Package store holds the durable facts of a site and the one [State.Apply]
+// that checks and records them.
+//
+// A fact is a [Command]: "this job was submitted", "that site got the claim".
+// Apply checks it against the state and either records it or returns an error
+// and changes nothing. It is pure: no clock, no randomness, no I/O. Time comes
+// with the command. The same commands in the same order give the same state
+// on every machine.
+//
+// # From a command to the disk
+//
+//	Apply ─► State (memory) ─► Backend.Seal ─► Batch ─► Batch.Commit ─► disk
+//	            │                 (event loop)             (any goroutine)
+//	            └─ read by the engines
+//
+// The owner of a State (one event loop) applies commands and gathers what must
+// happen because of them. Now and then it seals the changes into a batch and
+// commits that elsewhere, while the next changes gather. What depends on a
+// fact (a reply, a grant, a start) may leave only when the batch that holds
+// the fact is committed. So the state in memory runs ahead of the disk, but
+// nobody outside ever sees it do so.
+//
+// # What is here and what is not
+//
+// A State keeps in memory what decisions need. Two things about a job are
+// written with it but not kept in memory: its payload (what to run) and the
+// latest decision (why it was placed where it is). [Backend.Payload] and
+// [Backend.Decision] read them back.
+//
+// Schedules, loads and choices are not here: they are volatile and computed
+// again after a restart.
+//
+// Back ends are in store/boltstore (a bbolt file) and store/memstore (memory,
+// for simulation and tests); store/storetest is the suite that both pass.
+// Start reading at [Command].
+package store

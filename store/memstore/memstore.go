@@ -1,0 +1,160 @@
+// Package memstore keeps a site's facts in memory: for the simulator, whose
+// disks forget what was not synced, and for tests.
+package memstore
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"kith/internal/job"
+	"kith/store"
+	"kith/store/codec"
+)
+
+// Disk holds what was committed. It outlasts the stores that are opened on it,
+// as a file outlasts a process. The zero Disk is empty. It is safe for use by
+// several goroutines.
+type Disk struct {
+	mu     sync.Mutex
+	tables map[codec.Table]map[string][]byte
+}
+
+// Bytes returns all that is on the disk in one piece, the same for the same content.
+func (d *Disk) Bytes() []byte {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var b bytes.Buffer
+	for _, t := range codec.Tables() {
+		for _, k := range slices.Sorted(maps.Keys(d.tables[t])) {
+			fmt.Fprintf(&b, "%s %x %x\n", t, k, d.tables[t][k])
+		}
+	}
+	return b.Bytes()
+}
+
+// Clone returns a disk of the same content.
+func (d *Disk) Clone() *Disk {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c := &Disk{tables: make(map[codec.Table]map[string][]byte, len(d.tables))}
+	for t, table := range d.tables {
+		c.tables[t] = maps.Clone(table) // values are never changed in place
+	}
+	return c
+}
+
+func (d *Disk) get(t codec.Table, key []byte) []byte {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.tables[t][string(key)]
+}
+
+func (d *Disk) put(writes []codec.Write) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.tables == nil {
+		d.tables = make(map[codec.Table]map[string][]byte)
+	}
+	for _, w := range writes {
+		table := d.tables[w.Table]
+		if table == nil {
+			table = make(map[string][]byte)
+			d.tables[w.Table] = table
+		}
+		if w.Value == nil {
+			delete(table, string(w.Key))
+		} else {
+			table[string(w.Key)] = w.Value
+		}
+	}
+}
+
+// Store is a [store.Backend] on a [Disk].
+type Store struct {
+	disk *Disk
+	site job.SiteID
+}
+
+var _ store.Backend = (*Store)(nil)
+
+// Open opens the facts of a site on disk. A disk without facts gets those of
+// a new site with the given generation.
+func Open(disk *Disk, site job.SiteID, generation uint32) (*Store, error) {
+	s := &Store{disk: disk, site: site}
+	if len(disk.sorted(codec.Sites)) == 0 {
+		disk.put(codec.Writes(store.NewState(site, generation)))
+	}
+	return s, nil
+}
+
+func (d *Disk) sorted(t codec.Table) [][]byte {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	values := make([][]byte, 0, len(d.tables[t]))
+	for _, k := range slices.Sorted(maps.Keys(d.tables[t])) {
+		values = append(values, d.tables[t][k])
+	}
+	return values
+}
+
+// Load implements [store.Backend].
+func (s *Store) Load() (*store.State, error) {
+	var r codec.Reader
+	for _, v := range s.disk.sorted(codec.Sites) {
+		if err := r.Site(v, s.site); err != nil {
+			return nil, err
+		}
+	}
+	for _, v := range s.disk.sorted(codec.Jobs) {
+		if err := r.Job(v); err != nil {
+			return nil, err
+		}
+	}
+	for _, v := range s.disk.sorted(codec.Copies) {
+		if err := r.Copy(v); err != nil {
+			return nil, err
+		}
+	}
+	return r.State()
+}
+
+// Seal implements [store.Backend].
+func (s *Store) Seal(state *store.State) store.Batch {
+	return &batch{disk: s.disk, writes: codec.Writes(state)}
+}
+
+type batch struct {
+	disk   *Disk
+	writes []codec.Write
+}
+
+func (b *batch) Empty() bool { return len(b.writes) == 0 }
+
+func (b *batch) Commit() error {
+	b.disk.put(b.writes)
+	return nil
+}
+
+// Payload implements [store.Backend].
+func (s *Store) Payload(id job.ID) ([]byte, error) {
+	v := s.disk.get(codec.Payloads, codec.JobKey(id))
+	if v == nil {
+		return nil, fmt.Errorf("payload of job %v: %w", id, store.ErrUnknown)
+	}
+	return codec.Payload(v)
+}
+
+// Decision implements [store.Backend].
+func (s *Store) Decision(id job.ID) (*store.Decision, error) {
+	v := s.disk.get(codec.Decisions, codec.JobKey(id))
+	if v == nil {
+		return nil, nil
+	}
+	return codec.Decision(v)
+}
+
+// Close implements [store.Backend]; the disk keeps what was committed.
+func (s *Store) Close() error { return nil }

@@ -1,0 +1,129 @@
+package store
+
+import (
+	"time"
+
+	"kith/internal/job"
+)
+
+// Site is what a site durably knows of itself.
+type Site struct {
+	ID job.SiteID
+	// Generation names this data folder; job ids carry it.
+	Generation uint32
+	// NextSeq is the number of the next job.
+	NextSeq uint64
+	// Draining: take no copies and start nothing. DrainReason is for people.
+	Draining    bool
+	DrainReason string
+}
+
+// Job is the record of a job at its origin. Only [State.Apply] changes it;
+// everyone else reads.
+type Job struct {
+	ID      job.ID
+	Request job.Request
+	// RequestID is the submitter's name of the submission, BodyHash tells a
+	// repetition from another job under the same name.
+	RequestID string
+	BodyHash  [32]byte
+	State     job.State
+	// Attempt is the number of the latest attempt, 0 before the first.
+	Attempt uint32
+	// Sites hold, or are to hold, a copy of the attempt, in the order of placement.
+	Sites []job.SiteID
+	// Holder has the claim of the attempt; HolderStamp is its count of its own
+	// protocol steps when it claimed.
+	Holder      job.SiteID
+	HolderStamp uint64
+	// CancelRequested: the user wants the job ended.
+	CancelRequested bool
+	// Submitted and Closed are by the origin's clock, Started by the holder's.
+	Submitted, Started, Closed job.Time
+	// Outcome is nil before the attempt has ended.
+	Outcome *job.Outcome
+	// Events is what happened to the claim, oldest first, the last MaxClaimEvents.
+	Events []ClaimEvent
+
+	dirty bool
+}
+
+// AttemptID names the latest attempt.
+func (j *Job) AttemptID() job.AttemptID { return job.AttemptID{Job: j.ID, Number: j.Attempt} }
+
+// MaxClaimEvents bounds [Job.Events].
+const MaxClaimEvents = 32
+
+// ClaimEvent is one thing that happened to a job's claim.
+type ClaimEvent struct {
+	Time    job.Time
+	Attempt uint32
+	Kind    ClaimEventKind
+	Reason  job.Reason
+	Site    job.SiteID
+}
+
+// ClaimEventKind says what happened to a claim. The numbers are those of
+// kith.v1.ClaimEvent.Kind and frozen.
+type ClaimEventKind uint8
+
+// What can happen to a claim.
+const (
+	ClaimOpened     ClaimEventKind = 1
+	ClaimGranted    ClaimEventKind = 2
+	ClaimDenied     ClaimEventKind = 3
+	CopyReturned    ClaimEventKind = 4
+	CopyReplaced    ClaimEventKind = 5
+	ClaimClosed     ClaimEventKind = 6
+	ClaimSuperseded ClaimEventKind = 7
+)
+
+// Decision is what a placement thought of each site it looked at.
+type Decision struct {
+	// Rank says what sites were ranked by: a number of meta.Rank.
+	Rank uint8
+	// Verdicts are best first; at most MaxVerdicts.
+	Verdicts []Verdict
+}
+
+// MaxVerdicts bounds [Decision.Verdicts].
+const MaxVerdicts = 64
+
+// Verdict is what a placement thought of one site. A refusal is data.
+type Verdict struct {
+	Site   job.SiteID
+	Chosen bool
+	// Reason says why not; with a chosen site, what was wrong nevertheless.
+	Reason job.Reason
+	// Score is what the site was ranked by, after multiplication with Weight;
+	// less is better.
+	Score, Weight float64
+	// Age is how old the load was that the score was taken from.
+	Age time.Duration
+}
+
+// Copy is the record of a copy or attempt at its host. Only [State.Apply]
+// changes it.
+type Copy struct {
+	ID      job.AttemptID
+	Request job.Request
+	Phase   Phase
+	// Arrived is when the host accepted it, Begun when it committed to start it.
+	Arrived, Begun job.Time
+	// BootID names the boot of the machine under which the attempt was begun.
+	BootID string
+	// Outcome is nil before the attempt has ended.
+	Outcome *job.Outcome
+
+	dirty bool
+}
+
+// Phase says where a copy is at its host. The numbers are stored and sent; they are frozen.
+type Phase uint8
+
+// The phases of a copy.
+const (
+	CopyQueued Phase = 1 // in a queue, or claiming
+	CopyBegun  Phase = 2 // the command runs or is about to
+	CopyEnded  Phase = 3 // ended, and the origin has yet to acknowledge it
+)
