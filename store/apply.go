@@ -99,7 +99,7 @@ func (c SubmitJob) apply(s *State) error {
 	s.insert(j)
 	s.site.NextSeq++
 	s.changes.Site = true
-	s.changes.Payloads = append(s.changes.Payloads, Payload{Job: c.ID, Data: c.Payload})
+	s.changes.Payloads = append(s.changes.Payloads, SideRecord{Job: c.ID, Data: c.Payload})
 	s.touchJob(j)
 	return nil
 }
@@ -181,7 +181,7 @@ func (c GrantClaim) apply(s *State) error {
 	if err := s.move(j, job.Grant); err != nil {
 		return err
 	}
-	j.Holder, j.HolderStamp = c.Site, c.Stamp
+	j.Holder, j.HolderStamp, j.HolderGeneration = c.Site, c.Stamp, c.Generation
 	j.note(ClaimEvent{Time: c.Time, Attempt: j.Attempt, Kind: ClaimGranted, Site: c.Site})
 	return nil
 }
@@ -219,7 +219,7 @@ func (c ReturnClaim) apply(s *State) error {
 	if err := s.move(j, job.GiveBack); err != nil {
 		return err
 	}
-	j.Holder, j.HolderStamp, j.Started, j.Sites = "", 0, 0, nil
+	j.Holder, j.HolderStamp, j.HolderGeneration, j.Started, j.Sites = "", 0, 0, 0, nil
 	if j.State.Terminal() {
 		j.Closed = c.Time
 	}
@@ -261,6 +261,10 @@ func (c CloseJob) apply(s *State) error {
 	j.Outcome.FilesRemain = c.FilesError != ""
 	if c.FilesError != "" {
 		j.Outcome.Reason = joinReason(j.Outcome.Reason, c.FilesError)
+	}
+	if len(j.Outcome.Files) > 0 {
+		s.changes.Outputs = append(s.changes.Outputs, SideRecord{Job: j.ID, Data: j.Outcome.Files})
+		j.Outcome.Files = nil
 	}
 	j.note(ClaimEvent{Time: c.Time, Attempt: j.Attempt, Kind: ClaimClosed, Site: j.Holder})
 	return nil

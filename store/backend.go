@@ -13,6 +13,9 @@ type Backend interface {
 	// Payload returns what a job runs, from the last committed batch.
 	// It returns [ErrUnknown] if there is no such job. The caller owns the bytes.
 	Payload(id job.ID) ([]byte, error)
+	// Outputs returns the encoded files of a job that has ended, nil if it left
+	// none. The caller owns the bytes.
+	Outputs(id job.ID) ([]byte, error)
 	// Decision returns the latest decision about a job, nil if there was none,
 	// or [ErrUnknown].
 	Decision(id job.ID) (*Decision, error)

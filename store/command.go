@@ -51,8 +51,10 @@ type MoveCopy struct {
 type GrantClaim struct {
 	Attempt job.AttemptID
 	Site    job.SiteID
-	Stamp   uint64
-	Time    job.Time
+	// Stamp and Generation are the claiming site's, see [Job].
+	Stamp      uint64
+	Generation uint32
+	Time       job.Time
 }
 
 // NoteClaim adds an event to the claim's history and changes nothing else.
@@ -86,9 +88,9 @@ type RecordOutcome struct {
 	Time    job.Time
 }
 
-// CloseJob ends a job whose outcome is recorded and whose output is home.
-// Files replaces the outcome's files if FilesError tells why some could not be
-// brought home.
+// CloseJob ends a job whose outcome is recorded and whose output is home, or,
+// with FilesError, never will be. The description of its files leaves memory:
+// see Backend.Outputs.
 type CloseJob struct {
 	Job        job.ID
 	FilesError string

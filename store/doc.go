@@ -22,10 +22,10 @@
 //
 // # What is here and what is not
 //
-// A State keeps in memory what decisions need. Two things about a job are
-// written with it but not kept in memory: its payload (what to run) and the
-// latest decision (why it was placed where it is). [Backend.Payload] and
-// [Backend.Decision] read them back.
+// A State keeps in memory what decisions need. Three things about a job are
+// written with it but not kept in memory: its payload (what to run), the latest
+// decision (why it was placed where it is), and the files it left once it has
+// ended. [Backend.Payload], [Backend.Decision] and [Backend.Outputs] read them.
 //
 // Schedules, loads and choices are not here: they are volatile and computed
 // again after a restart.

@@ -32,15 +32,18 @@ type Job struct {
 	Attempt uint32
 	// Sites hold, or are to hold, a copy of the attempt, in the order of placement.
 	Sites []job.SiteID
-	// Holder has the claim of the attempt; HolderStamp is its count of its own
-	// protocol steps when it claimed.
-	Holder      job.SiteID
-	HolderStamp uint64
+	// Holder has the claim of the attempt. HolderStamp is its count of its own
+	// protocol steps when it claimed, HolderGeneration names its data folder
+	// then: a holder that lost its disk cannot say that it never began.
+	Holder           job.SiteID
+	HolderStamp      uint64
+	HolderGeneration uint32
 	// CancelRequested: the user wants the job ended.
 	CancelRequested bool
 	// Submitted and Closed are by the origin's clock, Started by the holder's.
 	Submitted, Started, Closed job.Time
-	// Outcome is nil before the attempt has ended.
+	// Outcome is nil before the attempt has ended. Its Files are kept until the
+	// job is closed.
 	Outcome *job.Outcome
 	// Events is what happened to the claim, oldest first, the last MaxClaimEvents.
 	Events []ClaimEvent

@@ -24,7 +24,8 @@ type Changes struct {
 	Site     bool
 	Jobs     []*Job
 	Copies   []*Copy
-	Payloads []Payload
+	Payloads []SideRecord
+	Outputs  []SideRecord
 	Decision []DecisionOf
 	// Forgotten jobs and copies, each in the order it happened. What counts is
 	// whether the record is in the state now: a copy may have been forgotten
@@ -33,8 +34,9 @@ type Changes struct {
 	ForgottenCopies []job.AttemptID
 }
 
-// Payload is what a job runs, to be written.
-type Payload struct {
+// SideRecord is what is written with a job and not kept in memory: what it
+// runs, or the files it left.
+type SideRecord struct {
 	Job  job.ID
 	Data []byte
 }
@@ -47,7 +49,7 @@ type DecisionOf struct {
 
 // Empty reports whether there is nothing to write.
 func (c *Changes) Empty() bool {
-	return !c.Site && len(c.Jobs) == 0 && len(c.Copies) == 0 && len(c.Payloads) == 0 &&
+	return !c.Site && len(c.Jobs) == 0 && len(c.Copies) == 0 && len(c.Payloads) == 0 && len(c.Outputs) == 0 &&
 		len(c.Decision) == 0 && len(c.ForgottenJobs) == 0 && len(c.ForgottenCopies) == 0
 }
 
@@ -166,9 +168,10 @@ func (s *State) DropChanges() {
 		c.Copies[i] = nil
 	}
 	clear(c.Payloads)
+	clear(c.Outputs)
 	clear(c.Decision)
 	*c = Changes{
-		Jobs: c.Jobs[:0], Copies: c.Copies[:0], Payloads: c.Payloads[:0], Decision: c.Decision[:0],
+		Jobs: c.Jobs[:0], Copies: c.Copies[:0], Payloads: c.Payloads[:0], Outputs: c.Outputs[:0], Decision: c.Decision[:0],
 		ForgottenJobs: c.ForgottenJobs[:0], ForgottenCopies: c.ForgottenCopies[:0],
 	}
 }

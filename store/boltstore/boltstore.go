@@ -190,7 +190,19 @@ func (s *Store) Payload(id job.ID) ([]byte, error) {
 		if v == nil {
 			return store.ErrUnknown
 		}
-		data, err = codec.Payload(v)
+		data, err = codec.SideRecord(v)
+		return err
+	})
+	return data, err
+}
+
+// Outputs implements [store.Backend].
+func (s *Store) Outputs(id job.ID) ([]byte, error) {
+	var data []byte
+	err := s.read(codec.Outputs, id, func(v []byte) (err error) {
+		if v != nil {
+			data, err = codec.SideRecord(v)
+		}
 		return err
 	})
 	return data, err

@@ -25,11 +25,12 @@ const (
 	Jobs      Table = "jobs"
 	Payloads  Table = "payloads"
 	Decisions Table = "decisions"
+	Outputs   Table = "outputs"
 	Copies    Table = "copies"
 )
 
 // Tables lists them all.
-func Tables() []Table { return []Table{Sites, Jobs, Payloads, Decisions, Copies} }
+func Tables() []Table { return []Table{Sites, Jobs, Payloads, Decisions, Outputs, Copies} }
 
 // Write is one change to a table. A nil Value deletes the key.
 type Write struct {
@@ -42,15 +43,19 @@ type Write struct {
 // which it can be written.
 func Writes(s *store.State) []Write {
 	c := s.TakeChanges()
-	w := make([]Write, 0, len(c.Jobs)+len(c.Copies)+len(c.Payloads)+len(c.Decision)+3*len(c.ForgottenJobs)+len(c.ForgottenCopies)+1)
+	w := make([]Write, 0, len(c.Jobs)+len(c.Copies)+len(c.Payloads)+len(c.Decision)+4*len(c.ForgottenJobs)+len(c.ForgottenCopies)+1)
 	if c.Site {
 		w = append(w, Write{Sites, siteKey, seal(siteMessage(s.Site()))})
 	}
-	for _, p := range c.Payloads {
-		if s.Job(p.Job) != nil {
-			w = append(w, Write{Payloads, JobKey(p.Job), sealBytes(p.Data)})
+	side := func(t Table, records []store.SideRecord) {
+		for _, r := range records {
+			if s.Job(r.Job) != nil {
+				w = append(w, Write{t, JobKey(r.Job), sealBytes(r.Data)})
+			}
 		}
 	}
+	side(Payloads, c.Payloads)
+	side(Outputs, c.Outputs)
 	for _, d := range c.Decision {
 		if s.Job(d.Job) != nil {
 			w = append(w, Write{Decisions, JobKey(d.Job), seal(decisionMessage(d.Decision))})
@@ -67,7 +72,7 @@ func Writes(s *store.State) []Write {
 		}
 	}
 	for _, id := range c.ForgottenJobs {
-		for _, t := range []Table{Jobs, Payloads, Decisions} {
+		for _, t := range []Table{Jobs, Payloads, Decisions, Outputs} {
 			w = append(w, Write{t, JobKey(id), nil})
 		}
 	}
@@ -168,11 +173,11 @@ func Verify(value []byte) error {
 	return err
 }
 
-// Payload checks and returns a stored payload. The result is a new slice.
-func Payload(value []byte) ([]byte, error) {
+// SideRecord checks and returns a stored payload or output. The result is a new slice.
+func SideRecord(value []byte) ([]byte, error) {
 	data, err := openBytes(value)
 	if err != nil {
-		return nil, fmt.Errorf("payload: %w", err)
+		return nil, err
 	}
 	return append([]byte(nil), data...), nil
 }

@@ -117,7 +117,7 @@ func count(n uint32) int32 { return int32(min(n, math.MaxInt32)) }
 func jobMessage(j *store.Job) *statev1.JobRecord {
 	m := &statev1.JobRecord{
 		Id: JobName(j.ID), Request: RequestMessage(&j.Request), RequestId: j.RequestID, BodyHash: j.BodyHash[:],
-		State: uint32(j.State), Attempt: j.Attempt, Holder: string(j.Holder), HolderStamp: j.HolderStamp,
+		State: uint32(j.State), Attempt: j.Attempt, Holder: string(j.Holder), HolderStamp: j.HolderStamp, HolderGeneration: j.HolderGeneration,
 		CancelRequested: j.CancelRequested, SubmitTimeNs: int64(j.Submitted), StartTimeNs: int64(j.Started),
 		CloseTimeNs: int64(j.Closed), Outcome: OutcomeMessage(j.Outcome),
 		Sites: make([]string, len(j.Sites)), ClaimEvents: make([]*statev1.ClaimRecord, len(j.Events)),
@@ -142,7 +142,7 @@ func (n *names) job(m *statev1.JobRecord) (store.Job, error) {
 	j := store.Job{
 		ID: id, Request: n.request(m.GetRequest()), RequestID: m.GetRequestId(),
 		State: job.State(min(m.GetState(), 255)), Attempt: m.GetAttempt(), Holder: n.site(m.GetHolder()),
-		HolderStamp: m.GetHolderStamp(), CancelRequested: m.GetCancelRequested(), Submitted: job.Time(m.GetSubmitTimeNs()),
+		HolderStamp: m.GetHolderStamp(), HolderGeneration: m.GetHolderGeneration(), CancelRequested: m.GetCancelRequested(), Submitted: job.Time(m.GetSubmitTimeNs()),
 		Started: job.Time(m.GetStartTimeNs()), Closed: job.Time(m.GetCloseTimeNs()), Outcome: Outcome(m.GetOutcome()),
 	}
 	copy(j.BodyHash[:], m.GetBodyHash())

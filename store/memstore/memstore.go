@@ -144,7 +144,16 @@ func (s *Store) Payload(id job.ID) ([]byte, error) {
 	if v == nil {
 		return nil, fmt.Errorf("payload of job %v: %w", id, store.ErrUnknown)
 	}
-	return codec.Payload(v)
+	return codec.SideRecord(v)
+}
+
+// Outputs implements [store.Backend].
+func (s *Store) Outputs(id job.ID) ([]byte, error) {
+	v := s.disk.get(codec.Outputs, codec.JobKey(id))
+	if v == nil {
+		return nil, nil
+	}
+	return codec.SideRecord(v)
 }
 
 // Decision implements [store.Backend].

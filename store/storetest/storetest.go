@@ -154,7 +154,25 @@ func testSideRecords(t *testing.T, open Opener) {
 	if err != nil || d == nil || d.Rank != 3 || len(d.Verdicts) != 1 || d.Verdicts[0] != (store.Verdict{Site: "alpha", Chosen: true, Reason: job.StaleLoad, Score: 1.5, Weight: 1, Age: 7}) {
 		t.Errorf("decision %+v, %v", d, err)
 	}
-	apply(t, s, store.CancelJob{Job: id})
+	if out, err := b.Outputs(id); out != nil || err != nil {
+		t.Errorf("outputs of a job that has not ended: %q, %v", out, err)
+	}
+	apply(t, s, store.GrantClaim{Attempt: job.AttemptID{Job: id, Number: 1}, Site: "alpha"})
+	apply(t, s, store.RecordOutcome{
+		Attempt: job.AttemptID{Job: id, Number: 1}, Site: "alpha", Outcome: job.Outcome{Kind: job.Success, Files: []byte("files")},
+	})
+	commit(t, b, s)
+	if o := load(t, b).Job(id).Outcome; o == nil || string(o.Files) != "files" {
+		t.Errorf("outcome of a job whose output is on its way: %+v", o)
+	}
+	apply(t, s, store.CloseJob{Job: id})
+	commit(t, b, s)
+	if out, err := b.Outputs(id); string(out) != "files" || err != nil {
+		t.Errorf("outputs %q, %v", out, err)
+	}
+	if o := load(t, b).Job(id).Outcome; o == nil || o.Files != nil {
+		t.Errorf("files of an ended job are still in memory: %+v", o)
+	}
 	apply(t, s, store.PurgeJob{Job: id})
 	commit(t, b, s)
 	if _, err := b.Payload(id); !errors.Is(err, store.ErrUnknown) {
@@ -162,6 +180,9 @@ func testSideRecords(t *testing.T, open Opener) {
 	}
 	if d, err := b.Decision(id); d != nil || err != nil {
 		t.Errorf("decision of a purged job: %v, %v", d, err)
+	}
+	if out, err := b.Outputs(id); out != nil || err != nil {
+		t.Errorf("outputs of a purged job: %q, %v", out, err)
 	}
 	if load(t, b).Job(id) != nil {
 		t.Error("a purged job came back")

@@ -1466,7 +1466,10 @@ type StartQuery struct {
 	// Repeated in the answer.
 	Query uint64 `protobuf:"varint,1,opt,name=query,proto3" json:"query,omitempty"`
 	// The copy.
-	Request       *v1.Request `protobuf:"bytes,2,opt,name=request,proto3" json:"request,omitempty"`
+	Request *v1.Request `protobuf:"bytes,2,opt,name=request,proto3" json:"request,omitempty"`
+	// Ask for a prediction by the site's own scheduler instead of the earliest
+	// hole in its plan.
+	Predict       bool `protobuf:"varint,3,opt,name=predict,proto3" json:"predict,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1513,6 +1516,13 @@ func (x *StartQuery) GetRequest() *v1.Request {
 		return x.Request
 	}
 	return nil
+}
+
+func (x *StartQuery) GetPredict() bool {
+	if x != nil {
+		return x.Predict
+	}
+	return false
 }
 
 // StartAnswer says when it would.
@@ -1889,11 +1899,12 @@ const file_kith_v1_peer_proto_rawDesc = "" +
 	"\vDigestEntry\x124\n" +
 	"\aattempt\x18\x01 \x01(\v2\x1a.kith.state.v1.AttemptNameR\aattempt\x12.\n" +
 	"\x05phase\x18\x02 \x01(\x0e2\x18.kith.state.v1.CopyPhaseR\x05phase\x12\"\n" +
-	"\rstart_time_ns\x18\x03 \x01(\x03R\vstartTimeNs\"T\n" +
+	"\rstart_time_ns\x18\x03 \x01(\x03R\vstartTimeNs\"n\n" +
 	"\n" +
 	"StartQuery\x12\x14\n" +
 	"\x05query\x18\x01 \x01(\x04R\x05query\x120\n" +
-	"\arequest\x18\x02 \x01(\v2\x16.kith.state.v1.RequestR\arequest\"j\n" +
+	"\arequest\x18\x02 \x01(\v2\x16.kith.state.v1.RequestR\arequest\x12\x18\n" +
+	"\apredict\x18\x03 \x01(\bR\apredict\"j\n" +
 	"\vStartAnswer\x12\x14\n" +
 	"\x05query\x18\x01 \x01(\x04R\x05query\x12-\n" +
 	"\x04wait\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x04wait\x12\x16\n" +

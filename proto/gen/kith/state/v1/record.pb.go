@@ -547,9 +547,11 @@ type JobRecord struct {
 	// How it ended.
 	Outcome *StoredOutcome `protobuf:"bytes,14,opt,name=outcome,proto3" json:"outcome,omitempty"`
 	// What happened to its claim, the last 32 events.
-	ClaimEvents   []*ClaimRecord `protobuf:"bytes,15,rep,name=claim_events,json=claimEvents,proto3" json:"claim_events,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	ClaimEvents []*ClaimRecord `protobuf:"bytes,15,rep,name=claim_events,json=claimEvents,proto3" json:"claim_events,omitempty"`
+	// The holder's data folder when it claimed.
+	HolderGeneration uint32 `protobuf:"varint,16,opt,name=holder_generation,json=holderGeneration,proto3" json:"holder_generation,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *JobRecord) Reset() {
@@ -685,6 +687,13 @@ func (x *JobRecord) GetClaimEvents() []*ClaimRecord {
 		return x.ClaimEvents
 	}
 	return nil
+}
+
+func (x *JobRecord) GetHolderGeneration() uint32 {
+	if x != nil {
+		return x.HolderGeneration
+	}
+	return 0
 }
 
 // A ClaimRecord is one thing that happened to a claim.
@@ -1062,7 +1071,7 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"generation\x12\x19\n" +
 	"\bnext_seq\x18\x03 \x01(\x04R\anextSeq\x12\x1a\n" +
 	"\bdraining\x18\x04 \x01(\bR\bdraining\x12!\n" +
-	"\fdrain_reason\x18\x05 \x01(\tR\vdrainReason\"\xb2\x04\n" +
+	"\fdrain_reason\x18\x05 \x01(\tR\vdrainReason\"\xdf\x04\n" +
 	"\tJobRecord\x12&\n" +
 	"\x02id\x18\x01 \x01(\v2\x16.kith.state.v1.JobNameR\x02id\x120\n" +
 	"\arequest\x18\x02 \x01(\v2\x16.kith.state.v1.RequestR\arequest\x12\x1d\n" +
@@ -1080,7 +1089,8 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\rstart_time_ns\x18\f \x01(\x03R\vstartTimeNs\x12\"\n" +
 	"\rclose_time_ns\x18\r \x01(\x03R\vcloseTimeNs\x126\n" +
 	"\aoutcome\x18\x0e \x01(\v2\x1c.kith.state.v1.StoredOutcomeR\aoutcome\x12=\n" +
-	"\fclaim_events\x18\x0f \x03(\v2\x1a.kith.state.v1.ClaimRecordR\vclaimEvents\"\x80\x01\n" +
+	"\fclaim_events\x18\x0f \x03(\v2\x1a.kith.state.v1.ClaimRecordR\vclaimEvents\x12+\n" +
+	"\x11holder_generation\x18\x10 \x01(\rR\x10holderGeneration\"\x80\x01\n" +
 	"\vClaimRecord\x12\x17\n" +
 	"\atime_ns\x18\x01 \x01(\x03R\x06timeNs\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\rR\aattempt\x12\x12\n" +

@@ -1,0 +1,433 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"kith/internal/job"
+	"kith/meta"
+	"kith/meta/transfer"
+	"kith/sitesched/executor"
+	"kith/store"
+)
+
+// stagedName marks an attempt's folder: its files are staged, and from here on
+// a shim may have started it. Its content is the payload. It stands in the
+// attempt's folder, beside the job's own, and is missing for an attempt that
+// needs no files and whose payload is in this site's store.
+const stagedName = "payload"
+
+// attempts stages, starts and collects what runs at this site. It stands
+// between the engine and the executor.
+type attempts struct {
+	site     job.SiteID
+	exec     *executor.Executor
+	backend  store.Backend
+	fetcher  *transfer.Fetcher
+	unpacker *transfer.Unpacker
+	collect  *transfer.Collector
+	source   func(job.SiteID) transfer.Source
+	post     func(meta.Event)
+	log      *slog.Logger
+
+	// collecting bounds how many attempts are collected at a time.
+	collecting chan struct{}
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	mu   sync.Mutex
+	runs map[job.AttemptID]*run
+}
+
+// run is an attempt from its launch until its folder is cleared.
+type run struct {
+	attempt job.AttemptID
+	request job.Request
+	payload *payload
+	// ended is closed when nothing is written to its output any more.
+	ended chan struct{}
+
+	// Guarded by attempts.mu.
+	stopStaging context.CancelFunc // while it is being staged
+	killed      bool
+	begun       bool // handed to the executor
+	over        bool
+}
+
+func (s *attempts) add(a job.AttemptID, r job.Request) (*run, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if old := s.runs[a]; old != nil && !old.over {
+		return old, false
+	}
+	r0 := &run{attempt: a, request: r, ended: make(chan struct{})}
+	s.runs[a] = r0
+	return r0, true
+}
+
+func (s *attempts) get(a job.AttemptID) *run {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.runs[a]
+}
+
+// launch carries out a [meta.Launch].
+func (s *attempts) launch(f meta.Launch) {
+	r, fresh := s.add(f.Attempt, f.Request)
+	if !fresh {
+		return
+	}
+	raw := f.Payload
+	if raw == nil && f.Attempt.Job.Origin == s.site {
+		var err error
+		if raw, err = s.backend.Payload(f.Attempt.Job); err != nil {
+			s.fail(r, err)
+			return
+		}
+	}
+	p, err := parsePayload(raw)
+	if err != nil {
+		s.fail(r, err)
+		return
+	}
+	r.payload = p
+	if len(p.inputs.Files) == 0 && f.Attempt.Job.Origin == s.site {
+		s.start(r)
+		return
+	}
+	ctx, stop := context.WithCancel(s.ctx)
+	s.mu.Lock()
+	r.stopStaging = stop
+	s.mu.Unlock()
+	s.wg.Go(func() {
+		defer stop()
+		s.stageAndStart(ctx, r)
+	})
+}
+
+// stageAndStart brings the attempt's files into its private folder and starts it.
+func (s *attempts) stageAndStart(ctx context.Context, r *run) {
+	err := s.stage(ctx, r)
+	if s.ctx.Err() != nil {
+		return // the daemon stops; the next one stages again
+	}
+	s.mu.Lock()
+	r.stopStaging = nil
+	killed := r.killed
+	s.mu.Unlock()
+	switch {
+	case killed:
+		s.over(r, job.Outcome{Kind: job.Cancel, End: job.Instant(time.Now()), Reason: "cancelled before it was started"})
+	case err != nil:
+		s.fail(r, err)
+	default:
+		s.start(r)
+	}
+}
+
+func (s *attempts) stage(ctx context.Context, r *run) error {
+	origin := r.attempt.Job.Origin
+	if origin != s.site && hasChunks(r.payload.inputs) {
+		if err := s.fetcher.Fetch(ctx, r.attempt, r.payload.inputs, s.source(origin), nil); err != nil {
+			return fmt.Errorf("inputs could not be brought from site %s: %w", origin, err)
+		}
+	}
+	work, err := s.exec.Prepare(r.attempt)
+	if err != nil {
+		return fmt.Errorf("private folder: %w", err)
+	}
+	if err := s.unpacker.Unpack(ctx, r.payload.inputs, work); err != nil {
+		return fmt.Errorf("inputs: %w", err)
+	}
+	return s.markStaged(r.attempt, r.payload.raw)
+}
+
+// markStaged writes the mark in one step: it is whole or it is not there. A
+// power failure may lose it, but then the machine's boot id has changed, too,
+// and nothing of an earlier boot is ever started.
+func (s *attempts) markStaged(a job.AttemptID, payload []byte) error {
+	path := s.stagedPath(a)
+	if err := os.WriteFile(path+".new", payload, 0o600); err != nil {
+		return fmt.Errorf("mark of staged files: %w", err)
+	}
+	return os.Rename(path+".new", path)
+}
+
+func (s *attempts) stagedPath(a job.AttemptID) string {
+	return filepath.Join(filepath.Dir(s.exec.WorkPath(a)), stagedName)
+}
+
+// start hands a staged attempt to the executor.
+func (s *attempts) start(r *run) {
+	spec, err := r.payload.spec(r.attempt, &r.request, s.site, s.exec.WorkPath(r.attempt))
+	if err != nil {
+		s.fail(r, err)
+		return
+	}
+	s.mu.Lock()
+	killed := r.killed
+	r.begun = !killed
+	s.mu.Unlock()
+	if killed {
+		s.over(r, job.Outcome{Kind: job.Cancel, End: job.Instant(time.Now()), Reason: "cancelled before it was started"})
+		return
+	}
+	s.exec.Start(spec)
+}
+
+// adopt carries out a [meta.Adopt]: it finds out whether the attempt got as
+// far as the executor before the restart.
+func (s *attempts) adopt(f meta.Adopt) {
+	r, fresh := s.add(f.Attempt, f.Request)
+	if !fresh {
+		return
+	}
+	p, ready := s.recover(f.Attempt)
+	if !ready && f.BootID == s.exec.BootID() {
+		s.mu.Lock()
+		delete(s.runs, f.Attempt)
+		s.mu.Unlock()
+		s.post(meta.AttemptMissing{Attempt: f.Attempt})
+		return
+	}
+	var spec executor.Spec
+	if p != nil {
+		r.payload = p
+		var err error
+		if spec, err = p.spec(f.Attempt, &f.Request, s.site, s.exec.WorkPath(f.Attempt)); err != nil {
+			s.log.Warn("payload of an adopted attempt", "attempt_id", f.Attempt.String(), "error", err.Error())
+		}
+	}
+	spec.Attempt = f.Attempt
+	s.mu.Lock()
+	r.begun = true
+	s.mu.Unlock()
+	s.exec.Adopt(spec, f.BootID)
+}
+
+// recover finds the payload of an attempt that an earlier daemon began, and
+// says whether that daemon had come so far as to start it.
+func (s *attempts) recover(a job.AttemptID) (p *payload, ready bool) {
+	if raw, err := os.ReadFile(s.stagedPath(a)); err == nil {
+		p, err := parsePayload(raw)
+		return p, err == nil
+	}
+	if a.Job.Origin != s.site {
+		return nil, false
+	}
+	raw, err := s.backend.Payload(a.Job)
+	if err != nil {
+		return nil, false
+	}
+	p, err = parsePayload(raw)
+	if err != nil {
+		return nil, false
+	}
+	return p, len(p.inputs.Files) == 0
+}
+
+// kill carries out a [meta.Kill].
+func (s *attempts) kill(a job.AttemptID) {
+	s.mu.Lock()
+	r := s.runs[a]
+	begun := true
+	if r != nil {
+		r.killed = true
+		begun = r.begun
+		if r.stopStaging != nil {
+			r.stopStaging()
+		}
+	}
+	s.mu.Unlock()
+	if begun {
+		s.exec.Stop(a, executor.StopCancel)
+	}
+}
+
+// clear carries out a [meta.Clear].
+func (s *attempts) clear(a job.AttemptID) {
+	s.mu.Lock()
+	delete(s.runs, a)
+	s.mu.Unlock()
+	s.exec.Forget(a)
+}
+
+// fail ends an attempt that could not be started.
+func (s *attempts) fail(r *run, err error) {
+	s.log.Warn("attempt not started", "attempt_id", r.attempt.String(), "error", err.Error())
+	s.over(r, job.Outcome{Kind: job.Failure, ExitCode: 127, End: job.Instant(time.Now()), Reason: "not started: " + err.Error()})
+}
+
+// over reports the end of an attempt.
+func (s *attempts) over(r *run, outcome job.Outcome) {
+	s.mu.Lock()
+	r.over = true
+	s.mu.Unlock()
+	close(r.ended)
+	s.post(meta.AttemptEnded{Attempt: r.attempt, Outcome: outcome})
+}
+
+// executed takes the executor's events. It is called by the executor's goroutines.
+func (s *attempts) executed(ev executor.Event) {
+	switch ev := ev.(type) {
+	case executor.Started:
+		s.log.Info("attempt started", "attempt_id", ev.Attempt.String(), "job_id", ev.Attempt.Job.String())
+		s.post(meta.AttemptStarted{Attempt: ev.Attempt, At: ev.At})
+	case executor.Finished:
+		s.log.Info("attempt ended", "attempt_id", ev.Attempt.String(), "job_id", ev.Attempt.Job.String(),
+			"exit_code", ev.Exit.Code, "signal", ev.Exit.Signal, "reason", ev.Exit.Reason)
+		r := s.get(ev.Attempt)
+		if r != nil {
+			s.finished(r, ev.Exit)
+		}
+	}
+}
+
+// finished collects what the attempt left and reports its end.
+func (s *attempts) finished(r *run, x executor.Exit) {
+	outcome := outcomeOf(&x)
+	leaving := transfer.Leaving{
+		Dir: s.exec.WorkPath(r.attempt), Stdout: s.exec.StdoutPath(r.attempt), Stderr: s.exec.StderrPath(r.attempt),
+	}
+	if r.payload != nil {
+		leaving.Outputs = r.payload.outputs()
+	}
+	if len(leaving.Outputs) == 0 && isEmpty(leaving.Stdout) && isEmpty(leaving.Stderr) {
+		s.over(r, outcome)
+		return
+	}
+	s.wg.Go(func() {
+		select {
+		case s.collecting <- struct{}{}:
+			defer func() { <-s.collecting }()
+		case <-s.ctx.Done():
+			return // collected by the next daemon
+		}
+		s.collectInto(&outcome, leaving, r.attempt)
+		if s.ctx.Err() == nil {
+			s.over(r, outcome)
+		}
+	})
+}
+
+// isEmpty reports whether there is nothing to collect, at the cost of a look.
+func isEmpty(path string) bool {
+	info, err := os.Lstat(path)
+	return err != nil || (info.Mode().IsRegular() && info.Size() == 0)
+}
+
+// collectInto adds the attempt's files to its outcome. A disk that is full
+// gets some time; then the job ends without its output, and says so.
+func (s *attempts) collectInto(outcome *job.Outcome, leaving transfer.Leaving, a job.AttemptID) {
+	const tries, pause = 5, 2 * time.Second
+	var err error
+	for range tries {
+		var c transfer.Collection
+		if c, err = s.collect.Collect(s.ctx, leaving); err == nil {
+			s.attach(outcome, c, a)
+			return
+		}
+		s.log.Warn("output not collected", "attempt_id", a.String(), "error", err.Error())
+		select {
+		case <-time.After(pause):
+		case <-s.ctx.Done():
+			return
+		}
+	}
+	outcome.Reason = addNote(outcome.Reason, "its output is lost: "+err.Error())
+}
+
+func (s *attempts) attach(outcome *job.Outcome, c transfer.Collection, a job.AttemptID) {
+	files, err := c.Set.Encode()
+	if err != nil {
+		outcome.Reason = addNote(outcome.Reason, "its output is lost: "+err.Error())
+		return
+	}
+	if len(c.Set.Files) > 0 {
+		outcome.Files = files
+	}
+	outcome.FilesRemain = a.Job.Origin != s.site && hasChunks(c.Set)
+	if len(c.Notes) > 0 {
+		outcome.Reason = addNote(outcome.Reason, "output "+strings.Join(c.Notes, "; "))
+	}
+}
+
+func hasChunks(set transfer.Set) bool {
+	for i := range set.Files {
+		if len(set.Files[i].Chunks) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func addNote(reason, note string) string {
+	if reason != "" {
+		note = reason + "; " + note
+	}
+	return note
+}
+
+func outcomeOf(x *executor.Exit) job.Outcome {
+	o := job.Outcome{
+		Kind: x.Kind(), ExitCode: int32(x.Code), Signal: int32(x.Signal), Reason: x.Reason,
+		Start: x.Start, End: x.End, CPUTime: x.CPUTime, MaxRSSBytes: x.MaxRSSBytes,
+	}
+	if o.Reason == "" {
+		switch {
+		case o.Kind == job.Timeout:
+			o.Reason = "stopped at its walltime"
+		case o.Kind == job.Cancel:
+			o.Reason = "cancelled"
+		case o.Signal != 0:
+			o.Reason = fmt.Sprintf("killed by signal %d", o.Signal)
+		case o.ExitCode != 0:
+			o.Reason = fmt.Sprintf("exit code %d", o.ExitCode)
+		}
+	}
+	return o
+}
+
+// live returns the output file of an attempt that runs here.
+func (s *attempts) live(a job.AttemptID, name string) (transfer.Output, error) {
+	r := s.get(a)
+	if r == nil {
+		return transfer.Output{}, fmt.Errorf("attempt %v: %w", a, transfer.ErrNotFound)
+	}
+	switch name {
+	case transfer.Stdout:
+		return transfer.Output{Path: s.exec.StdoutPath(a), Ended: r.ended}, nil
+	case transfer.Stderr:
+		return transfer.Output{Path: s.exec.StderrPath(a), Ended: r.ended}, nil
+	}
+	return transfer.Output{}, fmt.Errorf("output %q of attempt %v, while it runs: %w", name, a, transfer.ErrNotFound)
+}
+
+// close stops staging and collecting; jobs run on.
+func (s *attempts) close() {
+	s.cancel()
+	s.wg.Wait()
+}
+
+// removeStrays clears folders of attempts that nobody knows any more: the
+// daemon died between forgetting and clearing.
+func (s *attempts) removeStrays(known func(job.AttemptID) bool) {
+	folders, err := s.exec.Folders()
+	if err != nil {
+		s.log.Warn("attempt folders cannot be listed", "error", err.Error())
+		return
+	}
+	for _, a := range folders {
+		if !known(a) {
+			s.exec.Forget(a)
+		}
+	}
+}

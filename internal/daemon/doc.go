@@ -1,0 +1,17 @@
+// Package daemon is kithd: it wires the engines to the world.
+//
+// One goroutine, the loop, owns the engine, the local scheduler and the facts.
+// Everything that happens becomes an event for it; what it answers goes
+// through a pipeline of three stages, so that the loop never waits for a disk:
+//
+//	events ─► loop ─► committer ─► dispatcher ─► peers, clients, processes
+//	          (Step,   (fsync)      (effects)
+//	           Seal)
+//
+// While one batch is syncing the next gathers; effects leave in order, behind
+// the batch that holds the facts they depend on.
+//
+// loop.go is the loop and the pipeline, effects.go carries effects out,
+// attempts.go stages, starts and collects, files.go moves files between sites,
+// output.go reads what jobs write, daemon.go puts it together.
+package daemon

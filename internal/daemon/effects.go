@@ -1,0 +1,87 @@
+package daemon
+
+import (
+	"context"
+	"sync"
+
+	"kith/internal/job"
+	"kith/meta"
+	"kith/meta/api"
+	"kith/meta/peer"
+	"kith/store"
+)
+
+// effects carries out what the engine decided. carry is called by one
+// goroutine, in order, and must not wait for the loop.
+type effects struct {
+	links   *peer.Links
+	runs    *attempts
+	files   *files
+	backend store.Backend
+	changes *api.Changes
+	spread  func(meta.Advertise) // nil without gossip
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+}
+
+func (f *effects) carry(ef meta.Effect) {
+	switch ef := ef.(type) {
+	case meta.Send:
+		f.send(ef)
+	case meta.Launch:
+		f.runs.launch(ef)
+	case meta.Kill:
+		f.runs.kill(ef.Attempt)
+	case meta.Adopt:
+		f.runs.adopt(ef)
+	case meta.Clear:
+		f.runs.clear(ef.Attempt)
+		f.files.server.Forget(ef.Attempt)
+	case meta.Fetch:
+		f.wg.Go(func() { f.files.fetchHome(f.ctx, ef) })
+	case meta.Changed:
+		f.changes.Add(ef.Job)
+	case meta.Advertise:
+		if f.spread != nil {
+			f.spread(ef)
+		}
+	}
+}
+
+// send adds to a grant what is to run: the engine does not keep it in memory.
+func (f *effects) send(s meta.Send) {
+	if v, ok := s.Message.(meta.Verdict); ok && v.Granted {
+		payload, err := f.backend.Payload(v.Attempt.Job)
+		if err != nil {
+			return // the job was purged meanwhile; the host asks again and is told
+		}
+		v.Payload = payload
+		s.Message = v
+	}
+	f.links.Send(s.To, s.Message)
+}
+
+func (f *effects) close() {
+	f.cancel()
+	f.wg.Wait()
+}
+
+// handler turns what peers do into events.
+type handler struct{ post func(meta.Event) }
+
+// PeerUp implements peer.Handler.
+func (h handler) PeerUp(site job.SiteID, generation uint32) {
+	h.post(meta.PeerUp{Site: site, Generation: generation})
+}
+
+// PeerDown implements peer.Handler.
+func (h handler) PeerDown(site job.SiteID) { h.post(meta.PeerDown{Site: site}) }
+
+// PeerMessages implements peer.Handler.
+func (h handler) PeerMessages(site job.SiteID, messages []meta.Message) {
+	for _, m := range messages {
+		h.post(meta.Receive{From: site, Message: m})
+	}
+}

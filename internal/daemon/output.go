@@ -1,0 +1,115 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"time"
+
+	"kith/internal/job"
+	"kith/meta"
+	"kith/meta/api"
+	"kith/meta/transfer"
+)
+
+// outputWait is how long a reader waits for a job to write something before it
+// is told to ask again.
+const outputWait = time.Second
+
+// Read implements api.Output: it finds the file where it is at the moment, in
+// this site's store, in a folder of a job that runs here, or at the holder.
+func (f *files) Read(ctx context.Context, id job.ID, name string, offset int64) ([]byte, bool, error) {
+	var view meta.JobView
+	var err error
+	if e := f.loop.Look(ctx, func(_ job.Time, e *meta.Engine) { view, err = e.JobView(id) }); e != nil {
+		return nil, false, e
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	rec := &view.Record
+	if rec.Outcome == nil {
+		if name != transfer.Stdout && name != transfer.Stderr {
+			return nil, false, fmt.Errorf("output %q: it can be read when the job has ended: %w", name, api.ErrNoOutput)
+		}
+		if rec.State.Terminal() {
+			return nil, true, nil // it never ran
+		}
+		return f.readLive(ctx, &view, name, offset)
+	}
+	encoded := rec.Outcome.Files
+	if rec.State.Terminal() {
+		if encoded, err = f.backend.Outputs(id); err != nil {
+			return nil, false, err
+		}
+	}
+	return f.readHome(ctx, encoded, rec.State, name, offset)
+}
+
+// readLive reads the output of a job that has not ended.
+func (f *files) readLive(ctx context.Context, view *meta.JobView, name string, offset int64) (data []byte, end bool, err error) {
+	a := view.Record.AttemptID()
+	switch view.Record.Holder {
+	case "":
+		pause(ctx, outputWait/4)
+		return nil, false, ctx.Err()
+	case f.site:
+		var out transfer.Output
+		if out, err = f.runs.live(a, name); err == nil {
+			data, end, err = f.tail.Read(ctx, out, offset, 0, outputWait)
+		}
+	default:
+		data, end, err = f.liveAt(ctx, view.Record.Holder, a, name, offset)
+	}
+	switch {
+	case errors.Is(err, transfer.ErrNotFound), errors.Is(err, transfer.ErrBusy):
+		// Not started yet, or ended just now and on its way home.
+		pause(ctx, outputWait/10)
+		return nil, false, ctx.Err()
+	case errors.Is(err, transfer.ErrUnavailable):
+		return nil, false, fmt.Errorf("job %v runs at site %s: %w: %w", a.Job, view.Record.Holder, api.ErrHostAway, err)
+	case err != nil:
+		return nil, false, err
+	}
+	if end && len(data) == 0 {
+		pause(ctx, outputWait/20) // the outcome follows in a moment
+	}
+	// The end is what the outcome says, not what the live file says.
+	return data, false, nil
+}
+
+// readHome reads the output of a job whose outcome is known.
+func (f *files) readHome(ctx context.Context, encoded []byte, state job.State, name string, offset int64) ([]byte, bool, error) {
+	set, err := transfer.Decode(encoded)
+	if err != nil {
+		return nil, false, err
+	}
+	file, ok := set.Find(path.Clean(name))
+	if !ok {
+		if name == transfer.Stdout || name == transfer.Stderr {
+			return nil, true, nil // it wrote nothing
+		}
+		return nil, false, fmt.Errorf("output %q: %w", name, api.ErrNoOutput)
+	}
+	if offset >= file.Size {
+		return nil, true, nil
+	}
+	if len(file.Chunks) > 0 && state == job.Returning {
+		pause(ctx, outputWait/4)
+		return nil, false, ctx.Err()
+	}
+	if len(file.Chunks) == 0 {
+		data := file.Inline[offset:]
+		return data, true, nil
+	}
+	r := transfer.OpenFile(f.blobs, file)
+	defer r.Close() //nolint:errcheck // it was only read
+	data := make([]byte, min(transfer.MaxPieceBytes, file.Size-offset))
+	n, err := r.ReadAt(data, offset)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, false, fmt.Errorf("output %q: %w: %w", name, api.ErrNoOutput, err)
+	}
+	return data[:n], offset+int64(n) >= file.Size, nil
+}

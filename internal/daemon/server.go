@@ -1,0 +1,97 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"runtime/debug"
+	"syscall"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/reflection"
+	"google.golang.org/grpc/status"
+
+	"kith/meta/api"
+	"kith/meta/peer"
+	kithv1 "kith/proto/gen/kith/v1"
+)
+
+// maxMessage bounds a gRPC message in either direction.
+const maxMessage = 4 << 20
+
+// listen opens the daemon's port.
+func listen(address string) (net.Listener, error) {
+	l, err := net.Listen("tcp", address)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("listen.address %q: the port is in use: stop what uses it or choose another: %w", address, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listen.address %q: %w", address, err)
+	}
+	return l, nil
+}
+
+// newServer registers all services on a gRPC server.
+func newServer(users *api.Server, links *peer.Links, log *slog.Logger) (*grpc.Server, *health.Server) {
+	g := grpc.NewServer(
+		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 20 * time.Second}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
+		grpc.UnaryInterceptor(recoverUnary(log)), grpc.StreamInterceptor(recoverStream(log)),
+	)
+	kithv1.RegisterJobServiceServer(g, users)
+	kithv1.RegisterSiteServiceServer(g, users)
+	kithv1.RegisterFileServiceServer(g, users)
+	kithv1.RegisterPeerServiceServer(g, links)
+	h := health.NewServer()
+	healthv1.RegisterHealthServer(g, h)
+	reflection.Register(g)
+	return g, h
+}
+
+// dialOptions are those of streams to peers.
+func dialOptions() []grpc.DialOption {
+	return []grpc.DialOption{
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 20 * time.Second, PermitWithoutStream: true}),
+		grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: 5 * time.Second}),
+	}
+}
+
+// A panic in a handler is a bug, but one request's: it is logged with its
+// stack, and the caller is told no more than that.
+func recovered(log *slog.Logger, method string, p any) error {
+	log.Error("handler panicked", "method", method, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+	return status.Error(codes.Internal, "internal error; the site's log tells more")
+}
+
+func recoverUnary(log *slog.Logger) grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (resp any, err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				err = recovered(log, info.FullMethod, p)
+			}
+		}()
+		return next(ctx, req)
+	}
+}
+
+func recoverStream(log *slog.Logger) grpc.StreamServerInterceptor {
+	return func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) (err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				err = recovered(log, info.FullMethod, p)
+			}
+		}()
+		return next(srv, stream)
+	}
+}

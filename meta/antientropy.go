@@ -1,0 +1,226 @@
+package meta
+
+import (
+	"slices"
+
+	"kith/internal/job"
+	"kith/store"
+)
+
+// Host and origin compare what they hold of each other: on every connect and
+// once a period the host sends a count and a hash; if the origin comes to
+// other numbers it asks for the list, and mends what differs. A host only
+// lists; all decisions are the origin's. So whatever was lost on the way
+// converges, and when nothing was lost the comparison costs one message.
+
+// digestPage is how many copies go into one page of a list.
+const digestPage = 4096
+
+// summary is an order-blind fingerprint of a set of copies.
+type summary struct{ count, hash uint64 }
+
+// add puts a copy into the set. Begun says that the command has started or the
+// attempt ended: a lost report of that is found, too.
+func (s *summary) add(a job.AttemptID, begun bool) {
+	const offset, prime = 14695981039346656037, 1099511628211
+	h := uint64(offset)
+	mix := func(b byte) { h = (h ^ uint64(b)) * prime }
+	for i := range len(a.Job.Origin) {
+		mix(a.Job.Origin[i])
+	}
+	words := [3]uint64{uint64(a.Job.Generation), a.Job.Seq, uint64(a.Number)<<1 | uint64(btoi(begun))}
+	for _, w := range words {
+		for range 8 {
+			mix(byte(w))
+			w >>= 8
+		}
+	}
+	// FNV alone is weak in its high bits, and sets are combined by exclusive or.
+	h ^= h >> 32
+	h *= 0x9e3779b97f4a7c15
+	h ^= h >> 29
+	s.count++
+	s.hash ^= h
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// begunHere is what the host says about a copy, begunThere what the origin
+// thinks of the holder's.
+func (c *hostCopy) begunHere() bool { return c.started != 0 || c.rec.Phase == store.CopyEnded }
+func begunThere(j *store.Job) bool  { return j.Started != 0 || j.Outcome != nil }
+
+// summaryOf is what this host holds of an origin.
+func (e *Engine) summaryOf(origin job.SiteID) summary {
+	var s summary
+	for id, c := range e.copies {
+		if id.Job.Origin == origin {
+			s.add(id, c.begunHere())
+		}
+	}
+	return s
+}
+
+func (e *Engine) sendSummary(to job.SiteID, s summary) {
+	e.send(to, CopySummary{Count: s.count, Hash: s.hash})
+}
+
+// compareCopies tells every connected site what this host holds of it.
+func (e *Engine) compareCopies(now job.Time) {
+	e.nextCheck = now.Add(e.cfg.Timing.AntiEntropy)
+	sums := make(map[job.SiteID]*summary, len(e.linked))
+	for _, l := range e.linked {
+		if l.up {
+			sums[l.site] = &summary{}
+		}
+	}
+	for id, c := range e.copies {
+		if s := sums[id.Job.Origin]; s != nil {
+			s.add(id, c.begunHere())
+		}
+	}
+	for _, l := range e.linked {
+		if l.up {
+			e.sendSummary(l.site, *sums[l.site])
+		}
+	}
+}
+
+// expected says whether this origin thinks that site holds a copy of the job's
+// latest attempt.
+func expected(o *openJob, site job.SiteID) (is, begun bool) {
+	switch o.rec.State.Claim() {
+	case job.ClaimOpen:
+		i := slices.Index(o.rec.Sites, site)
+		return i >= 0 && o.at[i] != unsent, false
+	case job.ClaimHeld:
+		return o.rec.Holder == site, begunThere(o.rec)
+	}
+	return false, false
+}
+
+// onCopySummary compares a host's fingerprint with this origin's own.
+func (e *Engine) onCopySummary(_ job.Time, from job.SiteID, m CopySummary) {
+	var own summary
+	for _, o := range e.jobs {
+		if o.ended {
+			continue
+		}
+		if is, begun := expected(o, from); is {
+			own.add(o.rec.AttemptID(), begun)
+		}
+	}
+	if own.count != m.Count || own.hash != m.Hash {
+		e.counters.DigestsRequested++
+		e.send(from, DigestRequest{})
+	}
+}
+
+// sendDigest lists what this host holds of an origin, in pages.
+func (e *Engine) sendDigest(now job.Time, origin job.SiteID) {
+	list := e.copiesOf(origin)
+	var after job.ID
+	for {
+		n := min(len(list), digestPage)
+		// Attempts of one job stay on one page.
+		for n < len(list) && n > 0 && list[n].rec.ID.Job == list[n-1].rec.ID.Job {
+			n++
+		}
+		page := CopyDigest{Stamp: e.nextStamp(now), After: after, Entries: make([]DigestEntry, n)}
+		for i, c := range list[:n] {
+			page.Entries[i] = DigestEntry{
+				Attempt: c.rec.ID, Begun: c.rec.Phase != store.CopyQueued, Ended: c.rec.Phase == store.CopyEnded, Started: c.started,
+			}
+		}
+		list = list[n:]
+		if len(list) > 0 {
+			page.Through = page.Entries[n-1].Attempt.Job
+			after = page.Through
+		}
+		e.send(origin, page)
+		if len(list) == 0 {
+			return
+		}
+	}
+}
+
+// onCopyDigest mends what differs between a host's list and this origin's facts.
+func (e *Engine) onCopyDigest(now job.Time, from job.SiteID, m CopyDigest) {
+	listed := make(map[job.AttemptID]struct{}, len(m.Entries))
+	for i := range m.Entries {
+		entry := &m.Entries[i]
+		if entry.Attempt.Job.Origin != e.self {
+			continue // a liar
+		}
+		listed[entry.Attempt] = struct{}{}
+		e.mendListed(now, from, entry)
+	}
+	for _, o := range slices.Clone(e.jobs) {
+		id := o.rec.ID
+		if o.ended || (!m.After.IsZero() && id.Compare(m.After) <= 0) || (!m.Through.IsZero() && id.Compare(m.Through) > 0) {
+			continue
+		}
+		if is, _ := expected(o, from); !is {
+			continue
+		}
+		if _, ok := listed[o.rec.AttemptID()]; !ok {
+			e.mendMissing(now, from, o, m.Stamp)
+		}
+	}
+}
+
+// mendListed deals with a copy that the host has.
+func (e *Engine) mendListed(now job.Time, from job.SiteID, entry *DigestEntry) {
+	a := entry.Attempt
+	o := e.open[a.Job]
+	if o != nil && o.rec.Attempt == a.Number {
+		if is, _ := expected(o, from); is {
+			e.mendExpected(now, from, o, entry)
+			return
+		}
+	}
+	// The host should not have it.
+	if entry.Ended {
+		return // its result, repeated on every connect, is answered as superseded
+	}
+	if entry.Begun {
+		e.request(now, from, outKey{stop, a})
+		return
+	}
+	e.counters.StrayCopies++
+	e.request(now, from, outKey{withdrawal, a})
+}
+
+func (e *Engine) mendExpected(now job.Time, from job.SiteID, o *openJob, entry *DigestEntry) {
+	a := entry.Attempt
+	switch o.rec.State {
+	case job.Queued:
+		e.link(from).settle(outKey{placement, a})
+		if i := slices.Index(o.rec.Sites, from); i >= 0 {
+			o.at[i] = queued
+		}
+	case job.Cancelling:
+		e.request(now, from, outKey{stop, a})
+	case job.Claimed:
+		if entry.Started != 0 {
+			e.onStarted(now, from, Started{Attempt: a, At: entry.Started})
+		}
+	}
+}
+
+// mendMissing deals with a copy that the host should have and has not.
+func (e *Engine) mendMissing(now job.Time, from job.SiteID, o *openJob, stamp uint64) {
+	if o.rec.State == job.Queued {
+		o.at[slices.Index(o.rec.Sites, from)] = placing
+		e.request(now, from, outKey{placement, o.rec.AttemptID()})
+		return
+	}
+	if stamp > o.rec.HolderStamp {
+		e.holderLacks(now, o, job.LostByHost)
+	}
+}

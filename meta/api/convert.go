@@ -1,0 +1,241 @@
+package api
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"kith/internal/job"
+	"kith/meta"
+	"kith/meta/transfer"
+	kithv1 "kith/proto/gen/kith/v1"
+	"kith/store"
+)
+
+// stamp converts an instant; zero is no instant.
+func stamp(t job.Time) *timestamppb.Timestamp {
+	if t == 0 {
+		return nil
+	}
+	return timestamppb.New(t.Wall())
+}
+
+var states = map[job.State]kithv1.JobStatus_State{
+	job.Pending: kithv1.JobStatus_STATE_PENDING, job.OnHold: kithv1.JobStatus_STATE_HELD,
+	job.Queued: kithv1.JobStatus_STATE_QUEUED, job.Claimed: kithv1.JobStatus_STATE_CLAIMED,
+	job.Running: kithv1.JobStatus_STATE_RUNNING, job.Cancelling: kithv1.JobStatus_STATE_CANCELLING,
+	job.Returning: kithv1.JobStatus_STATE_RETURNING, job.Completed: kithv1.JobStatus_STATE_COMPLETED,
+	job.Failed: kithv1.JobStatus_STATE_FAILED, job.TimedOut: kithv1.JobStatus_STATE_TIMEOUT,
+	job.Cancelled: kithv1.JobStatus_STATE_CANCELLED, job.Lost: kithv1.JobStatus_STATE_LOST,
+}
+
+func stateMessage(s job.State) kithv1.JobStatus_State { return states[s] }
+
+// requestOf takes from a checked job what scheduling reads.
+func requestOf(j *kithv1.Job, user string) job.Request {
+	r := job.Request{
+		Name: j.GetName(), User: user, Processors: j.GetProcessors(), Copies: j.GetCopies(),
+		MemoryBytes: j.GetMemoryBytes(), Walltime: j.GetWalltime().AsDuration(),
+	}
+	if strings.HasPrefix(j.GetWorkingDirectory(), "/") {
+		r.Directory = j.GetWorkingDirectory()
+	}
+	switch j.GetOnSiteLost() {
+	case kithv1.Job_ON_SITE_LOST_RERUN:
+		r.OnSiteLost = job.Rerun
+	case kithv1.Job_ON_SITE_LOST_RACE:
+		r.OnSiteLost = job.Race
+	}
+	return r
+}
+
+// briefJob is a job without what only its payload knows.
+func briefJob(v *meta.JobView) *kithv1.Job {
+	r := &v.Record.Request
+	return &kithv1.Job{
+		Id: v.Record.ID.String(), Name: r.Name, Processors: r.Processors, MemoryBytes: r.MemoryBytes,
+		Walltime: durationpb.New(r.Walltime), Copies: r.Copies, Status: briefStatus(v),
+	}
+}
+
+// fillFromPayload adds what was submitted, without the contents of files.
+func fillFromPayload(j *kithv1.Job, p *kithv1.Payload) {
+	from := p.GetJob()
+	j.Command, j.Arguments, j.Environment = from.GetCommand(), from.GetArguments(), from.GetEnvironment()
+	j.WorkingDirectory, j.Tasks, j.Labels = from.GetWorkingDirectory(), from.GetTasks(), from.GetLabels()
+	j.Outputs, j.OnSiteLost = from.GetOutputs(), from.GetOnSiteLost()
+	j.StdoutPath, j.StderrPath, j.Hold = from.GetStdoutPath(), from.GetStderrPath(), from.GetHold()
+	for _, f := range p.GetInputs().GetFiles() {
+		if f.GetPath() == ScriptPath {
+			j.Script = string(f.GetInline())
+			continue
+		}
+		j.Inputs = append(j.Inputs, &kithv1.InputFile{Path: f.GetPath(), Executable: f.GetExecutable()})
+	}
+}
+
+func briefStatus(v *meta.JobView) *kithv1.JobStatus {
+	rec := &v.Record
+	s := &kithv1.JobStatus{
+		State: stateMessage(rec.State), Reason: explain(v), OriginSiteId: string(rec.ID.Origin), User: rec.Request.User,
+		SubmitTime: stamp(rec.Submitted), StartTime: stamp(rec.Started), Attempt: int32(rec.Attempt), HostSiteId: string(rec.Holder),
+	}
+	if o := rec.Outcome; o != nil {
+		s.EndTime = stamp(o.End)
+		s.Outcome = outcomeMessage(o)
+	} else if rec.State.Terminal() {
+		s.EndTime = stamp(rec.Closed)
+	}
+	return s
+}
+
+func outcomeMessage(o *job.Outcome) *kithv1.Outcome {
+	return &kithv1.Outcome{
+		ExitCode: o.ExitCode, Signal: o.Signal, Reason: o.Reason, CpuTime: durationpb.New(o.CPUTime), MaxRssBytes: o.MaxRSSBytes,
+	}
+}
+
+// fillOutputs lists the files that came back.
+func fillOutputs(m *kithv1.Outcome, files []byte) {
+	set, err := transfer.Decode(files)
+	if err != nil {
+		m.Reason = strings.TrimPrefix(m.Reason+"; its output cannot be read", "; ")
+		return
+	}
+	for _, f := range set.Files {
+		m.Outputs = append(m.Outputs, &kithv1.OutputInfo{Path: f.Path, SizeBytes: f.Size})
+	}
+}
+
+// explain says in a sentence why a job is where it is.
+func explain(v *meta.JobView) string {
+	rec := &v.Record
+	switch rec.State {
+	case job.Pending:
+		return "no site can take it now" + blockers(v.Decision)
+	case job.OnHold:
+		return "held by the user"
+	case job.Queued:
+		return "waits at " + strings.Join(places(v), ", ")
+	case job.Claimed:
+		return fmt.Sprintf("site %s prepares the start", rec.Holder)
+	case job.Cancelling:
+		return fmt.Sprintf("site %s has yet to confirm the end", rec.Holder)
+	case job.Returning:
+		return fmt.Sprintf("output is on its way from site %s", rec.Holder)
+	}
+	if rec.Outcome != nil {
+		return rec.Outcome.Reason
+	}
+	return ""
+}
+
+// places names the sites of a queued job's copies; a brief view knows no more
+// of them.
+func places(v *meta.JobView) []string {
+	var sites []string
+	if v.Copies == nil {
+		for _, s := range v.Record.Sites {
+			sites = append(sites, string(s))
+		}
+		return sites
+	}
+	for _, c := range v.Copies {
+		name := string(c.Site)
+		if c.State == meta.CopyPlacing {
+			name += " (not confirmed)"
+		}
+		sites = append(sites, name)
+	}
+	return sites
+}
+
+func blockers(d *store.Decision) string {
+	if d == nil || len(d.Verdicts) == 0 {
+		return ""
+	}
+	parts := make([]string, 0, 4)
+	for _, verdict := range d.Verdicts {
+		if len(parts) == 4 {
+			parts = append(parts, "…")
+			break
+		}
+		parts = append(parts, fmt.Sprintf("%s: %s", verdict.Site, verdict.Reason))
+	}
+	return " (" + strings.Join(parts, ", ") + ")"
+}
+
+// fullStatus adds decisions, copies and claim events.
+func fullStatus(s *kithv1.JobStatus, v *meta.JobView, d *store.Decision) {
+	if v.Decision != nil {
+		d = v.Decision
+	}
+	if d != nil {
+		s.Rank = meta.Rank(d.Rank).String()
+		for i := range d.Verdicts {
+			s.Decisions = append(s.Decisions, decisionMessage(&d.Verdicts[i]))
+		}
+	}
+	for _, c := range v.Copies {
+		s.Copies = append(s.Copies, &kithv1.CopyStatus{SiteId: string(c.Site), State: kithv1.CopyStatus_State(c.State)})
+	}
+	for _, e := range v.Record.Events {
+		s.ClaimEvents = append(s.ClaimEvents, &kithv1.ClaimEvent{
+			Time: stamp(e.Time), Attempt: int32(e.Attempt), Kind: kithv1.ClaimEvent_Kind(e.Kind), SiteId: string(e.Site), Detail: e.Reason.String(),
+		})
+	}
+}
+
+func decisionMessage(v *store.Verdict) *kithv1.SiteDecision {
+	m := &kithv1.SiteDecision{
+		SiteId: string(v.Site), Chosen: v.Chosen, Reason: v.Reason.String(), Score: v.Score, Weight: v.Weight,
+		LoadAge: durationpb.New(v.Age),
+	}
+	if v.Reason != job.NoReason {
+		m.Detail = v.Reason.Sentence()
+	}
+	return m
+}
+
+func hostedMessage(c *meta.HostedCopy) *kithv1.HostedCopy {
+	return &kithv1.HostedCopy{
+		JobId: c.Attempt.Job.String(), Attempt: int32(c.Attempt.Number), Name: c.Request.Name, User: c.Request.User,
+		Processors: c.Request.Processors, Walltime: durationpb.New(c.Request.Walltime), State: c.State,
+	}
+}
+
+func siteMessage(v *meta.SiteView, now job.Time, address string) *kithv1.Site {
+	m := &kithv1.Site{
+		Id: string(v.Site), Reachability: kithv1.Site_REACHABILITY_UNREACHABLE, Address: v.Address,
+		Processors: v.Processors, MemoryBytes: v.MemoryBytes, FreeProcessors: v.Load.Free,
+		QueuedCopies: int64(v.Load.Queued), RunningAttempts: int64(v.Load.Running), LoadWorkSeconds: v.Load.Work,
+		LoadProcessorsRatio: v.Load.Procs, Policy: v.Policy, Draining: v.Draining, LoadStale: v.Stale, Version: v.Version,
+	}
+	if v.Known {
+		m.LoadTime = stamp(v.Time)
+		m.LoadAge = durationpb.New(max(0, now.Sub(v.SeenAt)).Round(time.Millisecond))
+	}
+	if address != "" {
+		m.Address = address
+	}
+	switch {
+	case v.Self:
+		m.Reachability = kithv1.Site_REACHABILITY_SELF
+	case v.Connected:
+		m.Reachability = kithv1.Site_REACHABILITY_CONNECTED
+	}
+	return m
+}
+
+func countersMessage(c meta.Counters, d *Description) *kithv1.SiteCounters {
+	return &kithv1.SiteCounters{
+		JobsSubmitted: c.JobsSubmitted, JobsClosed: c.JobsClosed, CopiesQueued: c.CopiesQueued, CopiesRefused: c.CopiesRefused,
+		AttemptsStarted: c.AttemptsStarted, AttemptsStartedRemote: c.AttemptsStartedRemote, ClaimsGranted: c.ClaimsGranted,
+		ClaimsDenied: c.ClaimsDenied, ClaimsTimedOut: c.ClaimsTimedOut, ClaimMessagesLogical: c.ClaimMessagesLogical,
+		ClaimMessagesWire: c.ClaimMessagesWire, Withdrawals: c.Withdrawals, WaitSeconds: c.WaitSeconds,
+		FileBytesSent: d.FileBytesSent, FileBytesReceived: d.FileBytesReceived,
+	}
+}

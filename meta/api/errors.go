@@ -1,0 +1,163 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/protoadapt"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"kith/internal/job"
+	"kith/meta"
+	"kith/meta/transfer"
+	"kith/store"
+	"kith/store/blobstore"
+)
+
+// Domain is the domain of every ErrorInfo.
+const Domain = "kith"
+
+// Errors of this package.
+var (
+	// ErrStopping is returned while the site shuts down.
+	ErrStopping = errors.New("site is shutting down")
+	// ErrNoOutput is returned when a job has no such output.
+	ErrNoOutput = errors.New("job has no such output")
+	// ErrHostAway is returned when output is at a site that cannot be reached.
+	ErrHostAway = errors.New("site that has the output cannot be reached")
+	// ErrCursor is returned when a watch cursor is too old.
+	ErrCursor = errors.New("cursor is too old")
+	// ErrBusy is returned when a bound on concurrent work is met.
+	ErrBusy = errors.New("too many requests of this kind under way")
+)
+
+// kind is how an error goes over the wire.
+type kind struct {
+	err    error
+	code   codes.Code
+	reason string
+	// retry is how long a caller should wait before trying again, zero if
+	// trying again is useless.
+	retry time.Duration
+}
+
+// kinds is the table of sentinel errors and what programs see of them; the
+// first match counts. The reasons are API: they never change their meaning.
+var kinds = []kind{
+	{meta.ErrInvalid, codes.InvalidArgument, "INVALID_JOB", 0},
+	{meta.ErrTooLarge, codes.FailedPrecondition, "NO_SITE_LARGE_ENOUGH", 0},
+	{meta.ErrNotBuilt, codes.FailedPrecondition, "NOT_AVAILABLE", 0},
+	{meta.ErrRequestReused, codes.AlreadyExists, "REQUEST_ID_REUSED", 0},
+	{meta.ErrFull, codes.ResourceExhausted, "SITE_FULL", 5 * time.Second},
+	{meta.ErrUnknownJob, codes.NotFound, "JOB_NOT_FOUND", 0},
+	{meta.ErrForeignJob, codes.FailedPrecondition, "JOB_OF_ANOTHER_SITE", 0},
+	{meta.ErrJobEnded, codes.FailedPrecondition, "JOB_ENDED", 0},
+	{meta.ErrJobStarted, codes.FailedPrecondition, "JOB_STARTED", 0},
+	{meta.ErrNotHeld, codes.FailedPrecondition, "JOB_NOT_HELD", 0},
+	{job.ErrBadID, codes.InvalidArgument, "INVALID_JOB_ID", 0},
+	{ErrStopping, codes.Unavailable, "SITE_STOPPING", 2 * time.Second},
+	{ErrNoOutput, codes.NotFound, "OUTPUT_NOT_FOUND", 0},
+	{ErrHostAway, codes.Unavailable, "HOST_UNREACHABLE", 5 * time.Second},
+	{ErrCursor, codes.OutOfRange, "CURSOR_TOO_OLD", 0},
+	{ErrBusy, codes.ResourceExhausted, "TOO_MANY_REQUESTS", time.Second},
+	{blobstore.ErrDiskFull, codes.ResourceExhausted, "DISK_FULL", time.Minute},
+	{blobstore.ErrQuota, codes.ResourceExhausted, "QUOTA_EXCEEDED", time.Minute},
+	{transfer.ErrNotFound, codes.InvalidArgument, "INPUT_NOT_FOUND", 0},
+	{transfer.ErrOutsideRoot, codes.InvalidArgument, "INPUT_OUTSIDE_ROOTS", 0},
+	{transfer.ErrNotRegular, codes.InvalidArgument, "INPUT_NOT_A_FILE", 0},
+	{store.ErrUnknown, codes.NotFound, "JOB_NOT_FOUND", 0},
+}
+
+// FieldError says which field of a request is wrong, and why.
+type FieldError struct {
+	Field  string
+	Reason string
+	Err    error // what it comes from; may be nil
+}
+
+// Error implements error.
+func (e *FieldError) Error() string { return e.Field + ": " + e.Reason }
+
+// Unwrap returns what the error comes from.
+func (e *FieldError) Unwrap() error { return e.Err }
+
+// fieldErrors collects what is wrong with a request.
+type fieldErrors []*FieldError
+
+func (f *fieldErrors) add(field, reason string) {
+	*f = append(*f, &FieldError{Field: field, Reason: reason})
+}
+
+// Error implements error.
+func (f fieldErrors) Error() string {
+	texts := make([]error, len(f))
+	for i, e := range f {
+		texts[i] = e
+	}
+	return errors.Join(texts...).Error()
+}
+
+// toStatus turns any error into what goes over the wire. What is not in the
+// table is our fault: its text stays in the log.
+func (s *Server) toStatus(ctx context.Context, method string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if fields := (fieldErrors)(nil); errors.As(err, &fields) {
+		return fieldStatus(fields)
+	}
+	if field := (*FieldError)(nil); errors.As(err, &field) {
+		return fieldStatus(fieldErrors{field})
+	}
+	for _, k := range kinds {
+		if errors.Is(err, k.err) {
+			return k.status(err)
+		}
+	}
+	if ctx.Err() != nil {
+		return status.FromContextError(ctx.Err()).Err()
+	}
+	if st, ok := status.FromError(err); ok {
+		return st.Err()
+	}
+	s.log.Error("request failed", "method", method, "error", err.Error())
+	return withDetails(codes.Internal, "internal error; the site's log tells more", &errdetails.ErrorInfo{Reason: "INTERNAL", Domain: Domain})
+}
+
+func (k *kind) status(err error) error {
+	retry := k.retry
+	if full := (*meta.FullError)(nil); errors.As(err, &full) {
+		retry = full.RetryAfter
+	}
+	details := []protoadapt.MessageV1{&errdetails.ErrorInfo{Reason: k.reason, Domain: Domain}}
+	if retry > 0 {
+		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(retry)})
+	}
+	return withDetails(k.code, err.Error(), details...)
+}
+
+func fieldStatus(fields fieldErrors) error {
+	bad := &errdetails.BadRequest{}
+	reason := "INVALID_ARGUMENT"
+	for _, f := range fields {
+		bad.FieldViolations = append(bad.FieldViolations, &errdetails.BadRequest_FieldViolation{Field: f.Field, Description: f.Reason})
+		for _, k := range kinds {
+			if f.Err != nil && errors.Is(f.Err, k.err) {
+				reason = k.reason
+			}
+		}
+	}
+	return withDetails(codes.InvalidArgument, fields.Error(), &errdetails.ErrorInfo{Reason: reason, Domain: Domain}, bad)
+}
+
+func withDetails(code codes.Code, text string, details ...protoadapt.MessageV1) error {
+	st, err := status.New(code, text).WithDetails(details...)
+	if err != nil {
+		return status.Error(code, text)
+	}
+	return st.Err()
+}

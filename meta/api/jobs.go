@@ -1,0 +1,357 @@
+package api
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"path"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
+	"kith/internal/job"
+	"kith/meta"
+	"kith/meta/transfer"
+	kithv1 "kith/proto/gen/kith/v1"
+	"kith/store"
+	"kith/store/blobstore"
+)
+
+var _ kithv1.JobServiceServer = (*Server)(nil)
+
+// SubmitJob implements kithv1.JobServiceServer.
+func (s *Server) SubmitJob(ctx context.Context, r *kithv1.SubmitJobRequest) (*kithv1.SubmitJobResponse, error) {
+	ev, err := s.submission(ctx, r)
+	if err != nil {
+		return nil, s.toStatus(ctx, "SubmitJob", err)
+	}
+	reply, err := s.Node.Ask(ctx, func(token uint64) meta.Event {
+		ev.Token = token
+		return ev
+	})
+	if err != nil {
+		return nil, s.toStatus(ctx, "SubmitJob", err)
+	}
+	return &kithv1.SubmitJobResponse{JobId: reply.Job.String()}, nil
+}
+
+// submission checks a request and stores its files.
+func (s *Server) submission(ctx context.Context, r *kithv1.SubmitJobRequest) (meta.Submit, error) {
+	if err := knownRequest(r); err != nil {
+		return meta.Submit{}, err
+	}
+	f := checkJob(r.GetJob())
+	checkRequestID(&f, r.GetRequestId())
+	if len(f) > 0 {
+		return meta.Submit{}, f
+	}
+	body, err := proto.MarshalOptions{Deterministic: true}.Marshal(r.GetJob())
+	if err != nil {
+		return meta.Submit{}, fmt.Errorf("job: %w", err)
+	}
+	j := r.GetJob()
+	if j.GetName() == "" {
+		j.Name = defaultName(j)
+	}
+	payload, err := s.payload(ctx, j)
+	if err != nil {
+		return meta.Submit{}, err
+	}
+	return meta.Submit{
+		Request: requestOf(j, s.User), RequestID: r.GetRequestId(), BodyHash: sha256.Sum256(body), Payload: payload, Hold: j.GetHold(),
+	}, nil
+}
+
+func defaultName(j *kithv1.Job) string {
+	if len(j.GetCommand()) == 0 {
+		return "script"
+	}
+	name := path.Base(j.GetCommand()[0])
+	return name[:min(len(name), job.MaxNameLength)]
+}
+
+// payload is what a host needs to run the job.
+func (s *Server) payload(ctx context.Context, j *kithv1.Job) ([]byte, error) {
+	var inputs []transfer.Input
+	for _, in := range j.GetInputs() {
+		inputs = append(inputs, transfer.Input{
+			Path: in.GetPath(), Executable: in.GetExecutable(), Data: in.GetData(), Source: in.GetSource(), UploadID: in.GetUploadId(),
+		})
+	}
+	if j.GetScript() != "" {
+		inputs = append(inputs, transfer.Input{Path: ScriptPath, Executable: true, Data: []byte(j.GetScript())})
+	}
+	kept := proto.CloneOf(j)
+	kept.Script, kept.Inputs = "", nil
+	p := &kithv1.Payload{Job: kept}
+	if len(inputs) > 0 {
+		set, err := s.Files.Pack(ctx, inputs)
+		full := errors.Is(err, blobstore.ErrQuota) || errors.Is(err, blobstore.ErrDiskFull) // not the input's fault
+		if bad := (*transfer.InputError)(nil); !full && errors.As(err, &bad) && bad.Index < len(j.GetInputs()) {
+			return nil, &FieldError{Field: fmt.Sprintf("job.inputs[%d].%s", bad.Index, bad.Field), Reason: bad.Err.Error(), Err: err}
+		}
+		if err != nil {
+			return nil, err
+		}
+		p.Inputs = set.Proto()
+	}
+	return proto.Marshal(p)
+}
+
+// GetJob implements kithv1.JobServiceServer.
+func (s *Server) GetJob(ctx context.Context, r *kithv1.GetJobRequest) (*kithv1.GetJobResponse, error) {
+	j, err := s.getJob(ctx, r)
+	if err != nil {
+		return nil, s.toStatus(ctx, "GetJob", err)
+	}
+	return &kithv1.GetJobResponse{Job: j}, nil
+}
+
+func (s *Server) getJob(ctx context.Context, r *kithv1.GetJobRequest) (*kithv1.Job, error) {
+	id, err := jobID(r.GetJobId())
+	if err != nil {
+		return nil, err
+	}
+	view, err := s.view(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	d, err := s.Node.Decision(id)
+	if err != nil {
+		return nil, err
+	}
+	j := briefJob(&view)
+	fullStatus(j.Status, &view, d)
+	p, err := s.readPayload(id)
+	if err != nil {
+		return nil, err
+	}
+	fillFromPayload(j, p)
+	if j.GetStatus().GetOutcome() != nil {
+		files, err := s.Node.Outputs(id)
+		if err != nil {
+			return nil, err
+		}
+		fillOutputs(j.GetStatus().GetOutcome(), files)
+	}
+	return j, nil
+}
+
+func (s *Server) readPayload(id job.ID) (*kithv1.Payload, error) {
+	b, err := s.Node.Payload(id)
+	if err != nil {
+		return nil, err
+	}
+	var p kithv1.Payload
+	if err := proto.Unmarshal(b, &p); err != nil {
+		return nil, fmt.Errorf("payload of job %v: %w", id, err)
+	}
+	return &p, nil
+}
+
+// view returns the durable view of a job.
+func (s *Server) view(ctx context.Context, id job.ID) (meta.JobView, error) {
+	var view meta.JobView
+	var err error
+	if e := s.Node.Look(ctx, func(_ job.Time, e *meta.Engine) { view, err = e.JobView(id) }); e != nil {
+		return view, e
+	}
+	return view, err
+}
+
+func jobID(text string) (job.ID, error) {
+	id, err := job.ParseID(text)
+	if err != nil {
+		return id, &FieldError{Field: "job_id", Reason: err.Error(), Err: err}
+	}
+	return id, nil
+}
+
+// Pages of ListJobs.
+const (
+	defaultPage = 100
+	largestPage = 1000
+)
+
+// ListJobs implements kithv1.JobServiceServer.
+func (s *Server) ListJobs(ctx context.Context, r *kithv1.ListJobsRequest) (*kithv1.ListJobsResponse, error) {
+	resp, err := s.listJobs(ctx, r)
+	if err != nil {
+		return nil, s.toStatus(ctx, "ListJobs", err)
+	}
+	return resp, nil
+}
+
+func (s *Server) listJobs(ctx context.Context, r *kithv1.ListJobsRequest) (*kithv1.ListJobsResponse, error) {
+	size := int(r.GetPageSize())
+	if size == 0 {
+		size = defaultPage
+	}
+	if size < 0 || size > largestPage {
+		return nil, &FieldError{Field: "page_size", Reason: fmt.Sprintf("%d: must be 0 to %d", size, largestPage)}
+	}
+	var after job.ID
+	if r.GetPageToken() != "" {
+		id, err := job.ParseID(r.GetPageToken())
+		if err != nil {
+			return nil, &FieldError{Field: "page_token", Reason: "is not one that ListJobs returned", Err: err}
+		}
+		after = id
+	}
+	resp := &kithv1.ListJobsResponse{}
+	keep := keeper(r)
+	for {
+		var page []store.Job
+		var more bool
+		var hosted []meta.HostedCopy
+		err := s.Node.Look(ctx, func(_ job.Time, e *meta.Engine) {
+			page, more = e.ListJobs(after, size-len(resp.Jobs), keep)
+			if !more && r.GetIncludeRemote() {
+				hosted = e.HostedCopies(largestPage)
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+		for i := range page {
+			after = page[i].ID
+			if ok, err := s.hasLabels(page[i].ID, r.GetLabels()); err != nil {
+				return nil, err
+			} else if ok {
+				resp.Jobs = append(resp.Jobs, briefJob(&meta.JobView{Record: page[i]}))
+			}
+		}
+		for i := range hosted {
+			resp.RemoteCopies = append(resp.RemoteCopies, hostedMessage(&hosted[i]))
+		}
+		if !more {
+			return resp, nil
+		}
+		if len(resp.Jobs) == size {
+			resp.NextPageToken = after.String()
+			return resp, nil
+		}
+	}
+}
+
+func keeper(r *kithv1.ListJobsRequest) func(*store.Job) bool {
+	wanted := make(map[kithv1.JobStatus_State]bool)
+	for _, st := range r.GetStates() {
+		wanted[st] = true
+	}
+	return func(j *store.Job) bool {
+		switch {
+		case r.GetAllStates():
+			return true
+		case len(wanted) > 0:
+			return wanted[stateMessage(j.State)]
+		}
+		return !j.State.Terminal()
+	}
+}
+
+func (s *Server) hasLabels(id job.ID, labels map[string]string) (bool, error) {
+	if len(labels) == 0 {
+		return true, nil
+	}
+	p, err := s.readPayload(id)
+	if errors.Is(err, store.ErrUnknown) {
+		return false, nil // purged meanwhile
+	}
+	if err != nil {
+		return false, err
+	}
+	for k, v := range labels {
+		if got, ok := p.GetJob().GetLabels()[k]; !ok || got != v {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// wish carries out one of the three wishes about a job.
+func (s *Server) wish(ctx context.Context, method, text, requestID string, make func(token uint64, id job.ID) meta.Event) (kithv1.JobStatus_State, error) {
+	var f fieldErrors
+	checkRequestID(&f, requestID)
+	id, err := jobID(text)
+	if err == nil && len(f) > 0 {
+		err = f
+	}
+	if err != nil {
+		return 0, s.toStatus(ctx, method, err)
+	}
+	reply, err := s.Node.Ask(ctx, func(token uint64) meta.Event { return make(token, id) })
+	if err != nil {
+		return 0, s.toStatus(ctx, method, err)
+	}
+	return stateMessage(reply.State), nil
+}
+
+// CancelJob implements kithv1.JobServiceServer.
+func (s *Server) CancelJob(ctx context.Context, r *kithv1.CancelJobRequest) (*kithv1.CancelJobResponse, error) {
+	state, err := s.wish(ctx, "CancelJob", r.GetJobId(), r.GetRequestId(),
+		func(token uint64, id job.ID) meta.Event { return meta.Cancel{Token: token, Job: id} })
+	if err != nil {
+		return nil, err
+	}
+	return &kithv1.CancelJobResponse{State: state}, nil
+}
+
+// HoldJob implements kithv1.JobServiceServer.
+func (s *Server) HoldJob(ctx context.Context, r *kithv1.HoldJobRequest) (*kithv1.HoldJobResponse, error) {
+	state, err := s.wish(ctx, "HoldJob", r.GetJobId(), r.GetRequestId(),
+		func(token uint64, id job.ID) meta.Event { return meta.Hold{Token: token, Job: id} })
+	if err != nil {
+		return nil, err
+	}
+	return &kithv1.HoldJobResponse{State: state}, nil
+}
+
+// ReleaseJob implements kithv1.JobServiceServer.
+func (s *Server) ReleaseJob(ctx context.Context, r *kithv1.ReleaseJobRequest) (*kithv1.ReleaseJobResponse, error) {
+	state, err := s.wish(ctx, "ReleaseJob", r.GetJobId(), r.GetRequestId(),
+		func(token uint64, id job.ID) meta.Event { return meta.Release{Token: token, Job: id} })
+	if err != nil {
+		return nil, err
+	}
+	return &kithv1.ReleaseJobResponse{State: state}, nil
+}
+
+// GetJobOutput implements kithv1.JobServiceServer.
+func (s *Server) GetJobOutput(r *kithv1.GetJobOutputRequest, g grpc.ServerStreamingServer[kithv1.GetJobOutputResponse]) error {
+	return s.toStatus(g.Context(), "GetJobOutput", s.getOutput(r, g))
+}
+
+func (s *Server) getOutput(r *kithv1.GetJobOutputRequest, g grpc.ServerStreamingServer[kithv1.GetJobOutputResponse]) error {
+	id, err := jobID(r.GetJobId())
+	if err != nil {
+		return err
+	}
+	name := r.GetPath()
+	if name == "" {
+		name = transfer.Stdout
+	}
+	offset := r.GetOffset()
+	if offset < 0 {
+		return &FieldError{Field: "offset", Reason: fmt.Sprintf("%d: must not be negative", offset)}
+	}
+	for {
+		data, end, err := s.Output.Read(g.Context(), id, name, offset)
+		if err != nil {
+			return err
+		}
+		if len(data) > 0 {
+			if err := g.Send(&kithv1.GetJobOutputResponse{Data: data, Offset: offset}); err != nil {
+				return err
+			}
+			offset += int64(len(data))
+		}
+		if end || (len(data) == 0 && !r.GetFollow()) {
+			return nil
+		}
+		if err := g.Context().Err(); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,35 @@
+package api
+
+import (
+	"context"
+
+	"kith/internal/job"
+	"kith/meta"
+	kithv1 "kith/proto/gen/kith/v1"
+	"kith/store"
+)
+
+// Node is the site behind the services.
+type Node interface {
+	// Ask feeds the event that make returns for a token to the engine and
+	// waits for the reply of that token, which comes when the facts behind it
+	// are durable. It returns [ErrStopping] when the site shuts down first.
+	Ask(ctx context.Context, make func(token uint64) meta.Event) (meta.Reply, error)
+	// Look runs look with the engine between two events, and returns when
+	// everything that look saw is durable.
+	Look(ctx context.Context, look func(now job.Time, e *meta.Engine)) error
+	// Payload, Outputs and Decision are those of store.Backend.
+	Payload(id job.ID) ([]byte, error)
+	Outputs(id job.ID) ([]byte, error)
+	Decision(id job.ID) (*store.Decision, error)
+	// Describe returns what only the daemon knows of the site.
+	Describe() Description
+}
+
+// Description is what only the daemon knows of the site.
+type Description struct {
+	Capabilities []*kithv1.Capability
+	// FileBytesSent and FileBytesReceived are to and from other sites.
+	FileBytesSent, FileBytesReceived int64
+	Addresses                        map[job.SiteID]string
+}

@@ -1,0 +1,66 @@
+package api
+
+import (
+	"context"
+	"io"
+	"log/slog"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"kith/internal/job"
+	"kith/meta/transfer"
+	kithv1 "kith/proto/gen/kith/v1"
+)
+
+// ScriptPath is the name of a job's script among its input files.
+const ScriptPath = ".kith/script"
+
+// Files keeps the files of submitters at this site.
+type Files interface {
+	// Pack makes the set of a job's inputs.
+	Pack(ctx context.Context, inputs []transfer.Input) (transfer.Set, error)
+	// Upload stores what r has.
+	Upload(ctx context.Context, r io.Reader) (transfer.UploadID, error)
+}
+
+// Output reads what jobs write, wherever they run.
+type Output interface {
+	// Read returns the next bytes of a file of a job from offset on, and
+	// whether nothing will ever follow. While the job runs it waits for a
+	// moment for something to come; no bytes and not the end means: ask again.
+	// It returns errors wrapping [ErrNoOutput] or [ErrHostAway].
+	Read(ctx context.Context, id job.ID, path string, offset int64) (data []byte, end bool, err error)
+}
+
+// Config is what a [Server] is made of.
+type Config struct {
+	Node    Node
+	Files   Files
+	Output  Output
+	Changes *Changes
+	// User is recorded as the submitter of every job: nobody is
+	// authenticated in this version.
+	User   string
+	Logger *slog.Logger
+}
+
+// Server serves JobService, SiteService and FileService.
+type Server struct {
+	kithv1.UnimplementedJobServiceServer
+	kithv1.UnimplementedSiteServiceServer
+	kithv1.UnimplementedFileServiceServer
+	Config
+	log *slog.Logger
+	// uploads bounds how many files are taken in at a time.
+	uploads chan struct{}
+}
+
+// New returns a server.
+func New(cfg Config) *Server {
+	return &Server{Config: cfg, log: cfg.Logger, uploads: make(chan struct{}, 16)}
+}
+
+// protoUnknown returns the number of the first unknown field.
+func protoUnknown(b []byte) (protowire.Number, protowire.Type, int) {
+	return protowire.ConsumeTag(b)
+}

@@ -1,0 +1,78 @@
+package api
+
+import (
+	"context"
+	"fmt"
+
+	"kith/internal/job"
+	"kith/meta"
+	kithv1 "kith/proto/gen/kith/v1"
+)
+
+var _ kithv1.SiteServiceServer = (*Server)(nil)
+
+// GetSite implements kithv1.SiteServiceServer.
+func (s *Server) GetSite(ctx context.Context, _ *kithv1.GetSiteRequest) (*kithv1.GetSiteResponse, error) {
+	d := s.Node.Describe()
+	resp := &kithv1.GetSiteResponse{Capabilities: d.Capabilities}
+	err := s.Node.Look(ctx, func(now job.Time, e *meta.Engine) {
+		resp.Site = siteMessage(&e.Sites(now)[0], now, "")
+		resp.Counters = countersMessage(e.Counters(), &d)
+	})
+	if err != nil {
+		return nil, s.toStatus(ctx, "GetSite", err)
+	}
+	return resp, nil
+}
+
+// ListSites implements kithv1.SiteServiceServer.
+func (s *Server) ListSites(ctx context.Context, _ *kithv1.ListSitesRequest) (*kithv1.ListSitesResponse, error) {
+	d := s.Node.Describe()
+	resp := &kithv1.ListSitesResponse{}
+	err := s.Node.Look(ctx, func(now job.Time, e *meta.Engine) {
+		views := e.Sites(now)
+		for i := range views {
+			resp.Sites = append(resp.Sites, siteMessage(&views[i], now, d.Addresses[views[i].Site]))
+		}
+	})
+	if err != nil {
+		return nil, s.toStatus(ctx, "ListSites", err)
+	}
+	return resp, nil
+}
+
+// DrainSite implements kithv1.SiteServiceServer.
+func (s *Server) DrainSite(ctx context.Context, r *kithv1.DrainSiteRequest) (*kithv1.DrainSiteResponse, error) {
+	running, err := s.drain(ctx, true, r.GetReason(), r.GetRequestId())
+	if err != nil {
+		return nil, s.toStatus(ctx, "DrainSite", err)
+	}
+	return &kithv1.DrainSiteResponse{RunningAttempts: running}, nil
+}
+
+// ResumeSite implements kithv1.SiteServiceServer.
+func (s *Server) ResumeSite(ctx context.Context, r *kithv1.ResumeSiteRequest) (*kithv1.ResumeSiteResponse, error) {
+	if _, err := s.drain(ctx, false, "", r.GetRequestId()); err != nil {
+		return nil, s.toStatus(ctx, "ResumeSite", err)
+	}
+	return &kithv1.ResumeSiteResponse{}, nil
+}
+
+func (s *Server) drain(ctx context.Context, on bool, reason, requestID string) (running int64, err error) {
+	var f fieldErrors
+	checkRequestID(&f, requestID)
+	if len(reason) > maxShortText {
+		f.add("reason", fmt.Sprintf("has %d bytes, at most %d", len(reason), maxShortText))
+	}
+	if len(f) > 0 {
+		return 0, f
+	}
+	if _, err := s.Node.Ask(ctx, func(token uint64) meta.Event { return meta.SetDrain{Token: token, On: on, Reason: reason} }); err != nil {
+		return 0, err
+	}
+	err = s.Node.Look(ctx, func(now job.Time, e *meta.Engine) {
+		_, n := e.Draining(now)
+		running = int64(n)
+	})
+	return running, err
+}

@@ -1,0 +1,206 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+
+	"google.golang.org/grpc"
+
+	"kith/internal/job"
+	"kith/meta"
+	kithv1 "kith/proto/gen/kith/v1"
+	"kith/store"
+)
+
+// keptChanges is how many changes a watcher may fall behind.
+const keptChanges = 1 << 16
+
+// Changes remembers which jobs changed last, in a ring of fixed size, so that
+// any number of watchers costs nothing but their own reading.
+type Changes struct {
+	incarnation uint64
+
+	mu   sync.Mutex
+	ring []job.ID
+	next uint64 // number of the next change, from 1
+	wake chan struct{}
+}
+
+// NewChanges returns an empty ring. Cursors of another incarnation are too old.
+func NewChanges(incarnation uint64) *Changes {
+	return &Changes{incarnation: incarnation, next: 1, wake: make(chan struct{})}
+}
+
+// Add records that a job has changed.
+func (c *Changes) Add(id job.ID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.ring) < keptChanges {
+		c.ring = append(c.ring, id)
+	} else {
+		c.ring[(c.next-1)%keptChanges] = id
+	}
+	c.next++
+	close(c.wake)
+	c.wake = make(chan struct{})
+}
+
+// after returns the jobs that changed behind position at, each once, and the
+// position behind them, or a channel to wait on if there are none. It returns
+// [ErrCursor] if they are not all remembered.
+func (c *Changes) after(at uint64) (ids []job.ID, next uint64, wake <-chan struct{}, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if at >= c.next {
+		return nil, c.next, c.wake, nil
+	}
+	if c.next-at > keptChanges {
+		return nil, 0, nil, ErrCursor
+	}
+	seen := make(map[job.ID]bool)
+	for n := at; n < c.next && len(ids) < largestPage; n++ {
+		id := c.ring[(n-1)%keptChanges]
+		at = n + 1
+		if !seen[id] {
+			seen[id] = true
+			ids = append(ids, id)
+		}
+	}
+	return ids, at, nil, nil
+}
+
+func (c *Changes) cursor(next uint64) string { return fmt.Sprintf("%d-%d", c.incarnation, next) }
+
+func (c *Changes) parse(cursor string) (uint64, error) {
+	incarnation, n, ok := strings.Cut(cursor, "-")
+	i, err1 := strconv.ParseUint(incarnation, 10, 64)
+	next, err2 := strconv.ParseUint(n, 10, 64)
+	if !ok || err1 != nil || err2 != nil || next == 0 {
+		return 0, &FieldError{Field: "cursor", Reason: "is not one that WatchJobs returned"}
+	}
+	if i != c.incarnation {
+		return 0, fmt.Errorf("site was restarted since: %w", ErrCursor)
+	}
+	return next, nil
+}
+
+// WatchJobs implements kithv1.JobServiceServer.
+func (s *Server) WatchJobs(r *kithv1.WatchJobsRequest, g grpc.ServerStreamingServer[kithv1.WatchJobsResponse]) error {
+	return s.toStatus(g.Context(), "WatchJobs", s.watch(r, g))
+}
+
+func (s *Server) watch(r *kithv1.WatchJobsRequest, g grpc.ServerStreamingServer[kithv1.WatchJobsResponse]) error {
+	wanted, err := wantedJobs(r)
+	if err != nil {
+		return err
+	}
+	_, at, _, _ := s.Changes.after(^uint64(0) >> 1)
+	if r.GetCursor() != "" {
+		if at, err = s.Changes.parse(r.GetCursor()); err != nil {
+			return err
+		}
+	} else if err := s.watchPresent(wanted, at, g); err != nil {
+		return err
+	}
+	for {
+		ids, next, wake, err := s.Changes.after(at)
+		if err != nil {
+			return err
+		}
+		if wake != nil {
+			select {
+			case <-wake:
+				continue
+			case <-g.Context().Done():
+				return g.Context().Err()
+			}
+		}
+		at = next
+		for _, id := range ids {
+			if len(wanted) > 0 && !wanted[id] {
+				continue
+			}
+			if err := s.watchSend(id, at, g); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func wantedJobs(r *kithv1.WatchJobsRequest) (map[job.ID]bool, error) {
+	if len(r.GetJobIds()) > largestPage {
+		return nil, &FieldError{Field: "job_ids", Reason: fmt.Sprintf("%d of them, at most %d", len(r.GetJobIds()), largestPage)}
+	}
+	wanted := make(map[job.ID]bool, len(r.GetJobIds()))
+	for i, text := range r.GetJobIds() {
+		id, err := job.ParseID(text)
+		if err != nil {
+			return nil, &FieldError{Field: fmt.Sprintf("job_ids[%d]", i), Reason: err.Error(), Err: err}
+		}
+		wanted[id] = true
+	}
+	return wanted, nil
+}
+
+// watchPresent sends the jobs as they are now: the wanted ones, or all that
+// have not ended.
+func (s *Server) watchPresent(wanted map[job.ID]bool, at uint64, g grpc.ServerStreamingServer[kithv1.WatchJobsResponse]) error {
+	for id := range wanted {
+		if _, err := s.view(g.Context(), id); err != nil {
+			return err
+		}
+		if err := s.watchSend(id, at, g); err != nil {
+			return err
+		}
+	}
+	var after job.ID
+	for more := len(wanted) == 0; more; {
+		var page []store.Job
+		err := s.Node.Look(g.Context(), func(_ job.Time, e *meta.Engine) {
+			page, more = e.ListJobs(after, largestPage, func(j *store.Job) bool { return !j.State.Terminal() })
+		})
+		if err != nil {
+			return err
+		}
+		for i := range page {
+			after = page[i].ID
+			m := &kithv1.WatchJobsResponse{Job: briefJob(&meta.JobView{Record: page[i]}), Cursor: s.Changes.cursor(at)}
+			if err := g.Send(m); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Server) watchSend(id job.ID, at uint64, g grpc.ServerStreamingServer[kithv1.WatchJobsResponse]) error {
+	view, err := s.view(g.Context(), id)
+	if errors.Is(err, meta.ErrUnknownJob) {
+		return nil // purged
+	}
+	if err != nil {
+		return err
+	}
+	j := briefJob(&view)
+	fullStatus(j.Status, &view, nil)
+	return g.Send(&kithv1.WatchJobsResponse{Job: j, Cursor: s.Changes.cursor(at)})
+}
+
+// Wait blocks until a job has changed since at, for tests and the daemon's own use.
+func (c *Changes) Wait(ctx context.Context, at uint64) (uint64, error) {
+	for {
+		_, next, wake, err := c.after(at)
+		if wake == nil {
+			return next, err
+		}
+		select {
+		case <-wake:
+		case <-ctx.Done():
+			return at, ctx.Err()
+		}
+	}
+}

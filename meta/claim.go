@@ -1,0 +1,107 @@
+package meta
+
+import (
+	"errors"
+
+	"kith/internal/job"
+	"kith/store"
+)
+
+// onClaim answers a host that wants to start its copy.
+func (e *Engine) onClaim(now job.Time, from job.SiteID, m Claim) {
+	e.counters.ClaimMessagesWire++
+	if m.Attempt.Job.Origin != e.self {
+		e.send(from, Verdict{Attempt: m.Attempt, Reason: job.NotOrigin})
+		return
+	}
+	reason, winner := e.claim(now, from, m.Attempt, m.Stamp)
+	e.send(from, Verdict{Attempt: m.Attempt, Granted: reason == job.NoReason, Reason: reason, Winner: winner})
+}
+
+// claim is the semaphore: the first site that asks for an open attempt gets
+// it, gets it again if it asks again, and everybody else is told who won
+// (spec 001 section 2.5). It returns NoReason for a grant.
+func (e *Engine) claim(now job.Time, site job.SiteID, a job.AttemptID, stamp uint64) (job.Reason, job.SiteID) {
+	j := e.st.Job(a.Job)
+	if j == nil {
+		return job.UnknownJob, ""
+	}
+	if j.CancelRequested {
+		return e.deny(now, j, site, a, job.UserCancel), ""
+	}
+	first := j.State == job.Queued
+	err := e.st.Apply(store.GrantClaim{Attempt: a, Site: site, Stamp: stamp, Generation: e.generationOf(site), Time: now})
+	switch {
+	case err == nil && first:
+		e.granted(now, e.open[a.Job])
+		return job.NoReason, ""
+	case err == nil:
+		return job.NoReason, ""
+	case errors.Is(err, store.ErrHeld):
+		return e.deny(now, j, site, a, job.HeldByOther), j.Holder
+	case errors.Is(err, store.ErrNoCopy):
+		return e.deny(now, j, site, a, job.UnknownCopy), ""
+	case errors.Is(err, store.ErrStale) && a.Number > j.Attempt:
+		return e.deny(now, j, site, a, job.UnknownCopy), ""
+	case errors.Is(err, store.ErrStale):
+		return e.deny(now, j, site, a, job.StaleAttempt), ""
+	case j.State == job.OnHold:
+		return e.deny(now, j, site, a, job.UserHold), ""
+	case j.State.Terminal():
+		return e.deny(now, j, site, a, job.Ended), j.Holder
+	default: // pending: the attempt was closed
+		return e.deny(now, j, site, a, job.Withdrawn), ""
+	}
+}
+
+// generationOf names the data folder of a site, 0 if it never said.
+func (e *Engine) generationOf(site job.SiteID) uint32 {
+	if site == e.self {
+		return e.st.Site().Generation
+	}
+	if p := e.view.Get(site); p != nil {
+		return p.Generation
+	}
+	return 0
+}
+
+// deny notes a denial. The history of a job that has ended is not touched any more.
+func (e *Engine) deny(now job.Time, j *store.Job, site job.SiteID, a job.AttemptID, reason job.Reason) job.Reason {
+	e.counters.ClaimsDenied++
+	if !j.State.Terminal() {
+		e.apply(store.NoteClaim{Job: j.ID, Event: store.ClaimEvent{
+			Time: now, Attempt: a.Number, Kind: store.ClaimDenied, Site: site, Reason: reason,
+		}})
+		e.changed(j.ID)
+	}
+	return reason
+}
+
+// granted withdraws the other copies. The paper's count of messages is one
+// claim and K-1 cancels, whether or not they had to cross between sites.
+func (e *Engine) granted(now job.Time, o *openJob) {
+	e.counters.ClaimsGranted++
+	e.counters.ClaimMessagesLogical += int64(len(o.rec.Sites))
+	e.withdraw(now, o, o.rec.Holder)
+	e.changed(o.rec.ID)
+}
+
+// withdraw asks all sites of the latest attempt but one to drop their copies.
+func (e *Engine) withdraw(now job.Time, o *openJob, but job.SiteID) {
+	a := o.rec.AttemptID()
+	for i, site := range o.rec.Sites {
+		switch {
+		case site == but:
+		case site == e.self:
+			e.counters.Withdrawals++
+			e.dropCopies(now, a)
+		default:
+			e.counters.Withdrawals++
+			e.link(site).settle(outKey{placement, a})
+			if i < len(o.at) && o.at[i] != unsent && e.request(now, site, outKey{withdrawal, a}) {
+				e.counters.ClaimMessagesWire++
+			}
+		}
+	}
+	o.at = nil
+}

@@ -1,0 +1,24 @@
+package meta
+
+// Counters count what a site did since its engine began.
+type Counters struct {
+	JobsSubmitted, JobsClosed              int64
+	CopiesQueued, CopiesRefused            int64
+	AttemptsStarted, AttemptsStartedRemote int64
+	ClaimsGranted, ClaimsDenied            int64
+	ClaimsTimedOut                         int64
+	// ClaimMessagesLogical is the paper's count: one claim and K-1 cancels a
+	// job, also where they stayed within the site. ClaimMessagesWire counts
+	// those that crossed between sites as seen by the origin, repeats included.
+	ClaimMessagesLogical, ClaimMessagesWire int64
+	Withdrawals                             int64
+	// StrayCopies were found by comparing copies; DigestsRequested counts
+	// comparisons that differed.
+	StrayCopies, DigestsRequested int64
+	// WaitSeconds sums, over attempts started here, the time since submission
+	// (of jobs of this origin) or arrival (of others).
+	WaitSeconds float64
+}
+
+// Counters returns the counts so far.
+func (e *Engine) Counters() Counters { return e.counters }

@@ -1,0 +1,68 @@
+package meta
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"kith/internal/job"
+)
+
+// Errors with which client requests fail; each changes nothing.
+var (
+	// ErrInvalid is returned when a request breaks a bound of package job.
+	ErrInvalid = errors.New("invalid job")
+	// ErrTooLarge is returned when no known site could ever run the job.
+	ErrTooLarge = errors.New("no known site is large enough")
+	// ErrNotBuilt is returned for what the API names and this version cannot do.
+	ErrNotBuilt = errors.New("not available in this version")
+	// ErrRequestReused is returned when a request id was used for another job.
+	ErrRequestReused = errors.New("request_id was used for another job")
+	// ErrFull is returned when the site holds as many jobs as it takes.
+	ErrFull = errors.New("site holds as many jobs as it takes")
+	// ErrUnknownJob is returned when there is no such job.
+	ErrUnknownJob = errors.New("no such job")
+	// ErrForeignJob is returned when another site is the origin of the job.
+	ErrForeignJob = errors.New("job belongs to another site")
+	// ErrJobEnded is returned when the job has ended.
+	ErrJobEnded = errors.New("job has ended")
+	// ErrJobStarted is returned when it is too late because a site has the claim.
+	ErrJobStarted = errors.New("job has been given to a site")
+	// ErrNotHeld is returned when a job to be released is not held.
+	ErrNotHeld = errors.New("job is not held")
+)
+
+// TooLargeError says which site comes closest. It wraps [ErrTooLarge].
+type TooLargeError struct {
+	Request job.Request
+	Widest  job.SiteID
+	// Processors and MemoryBytes are those of Widest.
+	Processors  int32
+	MemoryBytes int64
+}
+
+// Error implements error.
+func (e *TooLargeError) Error() string {
+	if e.Request.Processors > e.Processors {
+		return fmt.Sprintf("processors %d: the widest known site, %s, has %d: %v", e.Request.Processors, e.Widest, e.Processors, ErrTooLarge)
+	}
+	return fmt.Sprintf("memory_bytes %d: the largest known site of sufficient width, %s, has %d: %v",
+		e.Request.MemoryBytes, e.Widest, e.MemoryBytes, ErrTooLarge)
+}
+
+// Unwrap returns [ErrTooLarge].
+func (e *TooLargeError) Unwrap() error { return ErrTooLarge }
+
+// FullError says when to try again. It wraps [ErrFull].
+type FullError struct {
+	Jobs       int
+	RetryAfter time.Duration
+}
+
+// Error implements error.
+func (e *FullError) Error() string {
+	return fmt.Sprintf("%d jobs have not ended: %v; try again in %v", e.Jobs, ErrFull, e.RetryAfter)
+}
+
+// Unwrap returns [ErrFull].
+func (e *FullError) Unwrap() error { return ErrFull }

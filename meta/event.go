@@ -1,0 +1,110 @@
+package meta
+
+import (
+	"kith/cluster"
+	"kith/internal/job"
+)
+
+// Event is something that happened at a site. The set is closed.
+type Event interface{ event() }
+
+// Submit is a new job from a client. Token comes back in [Reply].
+type Submit struct {
+	Token     uint64
+	Request   job.Request
+	RequestID string
+	// BodyHash tells a repeated submission from another one under the same id.
+	BodyHash [32]byte
+	Payload  []byte
+	// Hold keeps the job from starting until it is released.
+	Hold bool
+}
+
+// Cancel, Hold and Release are a client's wishes about a job.
+type Cancel struct {
+	Token uint64
+	Job   job.ID
+}
+
+// Hold keeps a job that has not started from starting.
+type Hold struct {
+	Token uint64
+	Job   job.ID
+}
+
+// Release ends a hold.
+type Release struct {
+	Token uint64
+	Job   job.ID
+}
+
+// SetDrain begins or ends a drain of this site.
+type SetDrain struct {
+	Token  uint64
+	On     bool
+	Reason string
+}
+
+// Receive is a message from another site.
+type Receive struct {
+	From    job.SiteID
+	Message Message
+}
+
+// PeerUp says that a stream to a site is up.
+type PeerUp struct {
+	Site       job.SiteID
+	Generation uint32
+}
+
+// PeerDown says that it is gone.
+type PeerDown struct{ Site job.SiteID }
+
+// LoadSeen is a load digest that came by another way than the stream.
+type LoadSeen struct{ Digest cluster.Digest }
+
+// AttemptStarted says that the command of a launched attempt runs since At.
+type AttemptStarted struct {
+	Attempt job.AttemptID
+	At      job.Time
+}
+
+// AttemptEnded says how a launched attempt ended, its output collected. It
+// may come without AttemptStarted.
+type AttemptEnded struct {
+	Attempt job.AttemptID
+	Outcome job.Outcome
+}
+
+// AttemptMissing says that an attempt that was begun before a restart was
+// never launched and now never will be unless it is launched again.
+type AttemptMissing struct{ Attempt job.AttemptID }
+
+// FilesHome says that the output of a job's attempt is at its origin, or, with
+// Error, that some of it never will be.
+type FilesHome struct {
+	Attempt job.AttemptID
+	Error   string
+}
+
+// Tick says that time has passed.
+type Tick struct{}
+
+// Pass ends an instant: the local scheduler makes its pass, and copies leave.
+type Pass struct{}
+
+func (Submit) event()         {}
+func (Cancel) event()         {}
+func (Hold) event()           {}
+func (Release) event()        {}
+func (SetDrain) event()       {}
+func (Receive) event()        {}
+func (PeerUp) event()         {}
+func (PeerDown) event()       {}
+func (LoadSeen) event()       {}
+func (AttemptStarted) event() {}
+func (AttemptEnded) event()   {}
+func (AttemptMissing) event() {}
+func (FilesHome) event()      {}
+func (Tick) event()           {}
+func (Pass) event()           {}

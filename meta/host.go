@@ -1,0 +1,396 @@
+package meta
+
+import (
+	"slices"
+	"strings"
+
+	"kith/internal/job"
+	"kith/store"
+)
+
+// hostCopy is what a host keeps in mind of a copy beside the facts.
+type hostCopy struct {
+	rec    *store.Copy
+	status hostStatus
+	// stamp tells this claim from an earlier one of the same copy.
+	stamp uint64
+	// granted says that a grant came after the claim had been given up; the
+	// copy starts without a further claim when its turn comes. payload came with it.
+	granted bool
+	payload []byte
+	// postponed says that the copy waits for its origin to be in reach.
+	postponed bool
+	started   job.Time
+}
+
+type hostStatus uint8
+
+const (
+	waiting     hostStatus = iota // in the queue
+	claiming                      // processors reserved, claim sent
+	launched                      // begun; the driver stages and starts it
+	relaunching                   // begun before a restart; waits for the payload
+)
+
+// claimDue is a claim that must be answered by a time.
+type claimDue struct {
+	at      job.Time
+	attempt job.AttemptID
+	stamp   uint64
+}
+
+func (e *Engine) onPlaceCopy(now job.Time, from job.SiteID, m PlaceCopy) {
+	answer := CopyAnswer{Attempt: m.Attempt}
+	if e.copies[m.Attempt] == nil {
+		if answer.Reason = e.refusal(from, &m); answer.Reason == job.NoReason {
+			e.dropCopies(now, previous(m.Attempt)) // a newer attempt says that older ones are over
+			e.accept(now, from, m.Attempt, &m.Request)
+		} else {
+			e.counters.CopiesRefused++
+		}
+	}
+	answer.Accepted = answer.Reason == job.NoReason
+	e.send(from, answer)
+}
+
+// previous names the attempt before a; number 0, which no copy has, for the first.
+func previous(a job.AttemptID) job.AttemptID {
+	a.Number--
+	return a
+}
+
+// refusal says why a copy is not taken.
+func (e *Engine) refusal(from job.SiteID, m *PlaceCopy) job.Reason {
+	r := &m.Request
+	switch {
+	case m.Attempt.Job.Origin != from:
+		return job.NotOrigin
+	case m.Attempt.Number == 0 || r.Validate() != nil:
+		return job.BadRequest
+	case e.st.Site().Draining:
+		return job.Draining
+	case r.Directory != "" && (e.cfg.AllowDirectory == nil || !e.cfg.AllowDirectory(r.Directory)):
+		return job.Directory
+	case e.remote[from] >= e.cfg.Limits.CopiesPerOrigin:
+		return job.Full
+	case len(e.copies) >= e.cfg.Limits.Copies+e.cfg.Limits.Jobs:
+		return job.TooManyCopies
+	}
+	return e.site.Refuse(r)
+}
+
+// accept commits a copy and queues it.
+func (e *Engine) accept(now job.Time, origin job.SiteID, a job.AttemptID, r *job.Request) {
+	e.apply(store.AcceptCopy{Attempt: a, Request: *r, Time: now})
+	c := e.addCopy(e.st.Copy(a))
+	e.site.Enqueue(now, job.Copy{ID: a, Request: c.rec.Request, Arrival: now, Remote: origin != e.self})
+	e.passing = true
+	e.counters.CopiesQueued++
+}
+
+func (e *Engine) addCopy(rec *store.Copy) *hostCopy {
+	c := &hostCopy{rec: rec}
+	e.copies[rec.ID] = c
+	if origin := rec.ID.Job.Origin; origin != e.self {
+		e.remote[origin]++
+	}
+	return c
+}
+
+func (e *Engine) removeCopy(c *hostCopy) {
+	delete(e.copies, c.rec.ID)
+	if origin := c.rec.ID.Job.Origin; origin != e.self {
+		if e.remote[origin]--; e.remote[origin] == 0 {
+			delete(e.remote, origin)
+		}
+	}
+}
+
+// copiesOf returns the copies of an origin in the order of jobs.
+func (e *Engine) copiesOf(origin job.SiteID) []*hostCopy {
+	if e.remote[origin] == 0 && origin != e.self {
+		return nil
+	}
+	list := make([]*hostCopy, 0, e.remote[origin])
+	for id, c := range e.copies {
+		if id.Job.Origin == origin {
+			list = append(list, c)
+		}
+	}
+	slices.SortFunc(list, func(a, b *hostCopy) int { return a.rec.ID.Compare(b.rec.ID) })
+	return list
+}
+
+// drop forgets a copy that has not begun and frees what was reserved for it.
+func (e *Engine) drop(now job.Time, c *hostCopy) {
+	e.apply(store.DropCopy{Attempt: c.rec.ID})
+	e.site.Withdraw(now, c.rec.ID)
+	e.removeCopy(c)
+	e.passing = true
+}
+
+// dropCopies drops all copies of a job up to attempt a that have not begun.
+// Attempts of one job at one site are few: they are looked for from a downward.
+func (e *Engine) dropCopies(now job.Time, a job.AttemptID) {
+	const lookBack = 16 // an older stray is found by comparing copies
+	for n := a.Number; n > 0 && a.Number-n < lookBack; n-- {
+		if c := e.copies[job.AttemptID{Job: a.Job, Number: n}]; c != nil && c.rec.Phase == store.CopyQueued {
+			e.drop(now, c)
+		}
+	}
+}
+
+// propose asks for the right to start a copy whose turn has come.
+func (e *Engine) propose(now job.Time, id job.AttemptID) {
+	c := e.copies[id]
+	origin := id.Job.Origin
+	switch {
+	case c.granted:
+		e.begin(now, c, c.payload)
+	case origin == e.self:
+		reason, _ := e.claim(now, e.self, id, e.nextStamp(now))
+		if reason == job.NoReason {
+			e.begin(now, c, nil)
+		} else {
+			e.drop(now, c)
+		}
+	case e.links[origin] == nil || !e.links[origin].up:
+		c.postponed = true
+		e.site.Postpone(now, id, now.Add(e.cfg.Timing.Backoff))
+		e.passing = true
+	default:
+		c.status, c.stamp = claiming, e.nextStamp(now)
+		e.claims.push(claimDue{at: now.Add(e.cfg.Timing.Claim), attempt: id, stamp: c.stamp})
+		e.send(origin, Claim{Attempt: id, Stamp: c.stamp})
+	}
+}
+
+// expireClaims frees the processors of claims that were not answered, so that
+// an origin out of reach cannot pin them.
+func (e *Engine) expireClaims(now job.Time) {
+	for {
+		d, ok := e.claims.first()
+		if !ok || d.at > now {
+			return
+		}
+		e.claims.pop()
+		c := e.copies[d.attempt]
+		if c == nil || c.stamp != d.stamp {
+			continue
+		}
+		if c.status == relaunching {
+			e.askPayload(now, c)
+		}
+		if c.status != claiming {
+			continue
+		}
+		c.status, c.postponed = waiting, true
+		e.site.Postpone(now, d.attempt, now.Add(e.cfg.Timing.Backoff))
+		e.counters.ClaimsTimedOut++
+		e.passing = true
+	}
+}
+
+func (e *Engine) onVerdict(now job.Time, from job.SiteID, m Verdict) {
+	if m.Attempt.Job.Origin != from {
+		return
+	}
+	c := e.copies[m.Attempt]
+	if c == nil {
+		if m.Granted { // the origin would wait for us for ever
+			e.send(from, GiveBack{Attempt: m.Attempt, Reason: job.UnknownCopy})
+		}
+		return
+	}
+	switch {
+	case m.Granted:
+		e.onGrant(now, c, m.Payload)
+	case c.rec.Phase == store.CopyQueued:
+		e.drop(now, c)
+	case c.status == relaunching:
+		// Begun but never started, and the origin does not want it any more.
+		e.end(now, c, job.Outcome{Kind: job.Cancel, End: now, Reason: "withdrawn before it was started: " + m.Reason.String()})
+	}
+}
+
+func (e *Engine) onGrant(now job.Time, c *hostCopy, payload []byte) {
+	switch c.status {
+	case claiming:
+		e.begin(now, c, payload)
+	case relaunching:
+		e.launch(c, payload)
+	case waiting:
+		// The claim had been given up. The attempt is ours now, so the copy
+		// goes as soon as the schedule lets it.
+		c.granted, c.payload, c.postponed = true, payload, false
+		e.site.Postpone(now, c.rec.ID, now)
+		e.passing = true
+	}
+}
+
+// begin commits to the start of a granted copy and launches it.
+func (e *Engine) begin(now job.Time, c *hostCopy, payload []byte) {
+	e.apply(store.BeginAttempt{Attempt: c.rec.ID, BootID: e.cfg.BootID, Time: now})
+	e.counters.AttemptsStarted++
+	since := c.rec.Arrived
+	if c.rec.ID.Job.Origin != e.self {
+		e.counters.AttemptsStartedRemote++
+	} else if j := e.st.Job(c.rec.ID.Job); j != nil {
+		since = j.Submitted
+	}
+	e.counters.WaitSeconds += now.Sub(since).Seconds()
+	e.launch(c, payload)
+}
+
+func (e *Engine) launch(c *hostCopy, payload []byte) {
+	c.status, c.granted, c.payload = launched, false, nil
+	e.emit(Launch{Attempt: c.rec.ID, Request: c.rec.Request, Payload: payload})
+}
+
+func (e *Engine) attemptStarted(now job.Time, ev AttemptStarted) {
+	c := e.copies[ev.Attempt]
+	if c == nil || c.rec.Phase != store.CopyBegun || c.started != 0 {
+		return
+	}
+	c.started = ev.At
+	e.site.Confirm(now, ev.Attempt)
+	started := Started{Attempt: ev.Attempt, At: ev.At}
+	if origin := ev.Attempt.Job.Origin; origin != e.self {
+		e.send(origin, started)
+	} else {
+		e.onStarted(now, e.self, started)
+	}
+}
+
+func (e *Engine) attemptEnded(now job.Time, ev AttemptEnded) {
+	if c := e.copies[ev.Attempt]; c != nil && c.rec.Phase == store.CopyBegun {
+		e.end(now, c, ev.Outcome)
+	}
+}
+
+// end records how an attempt ended here and reports it.
+func (e *Engine) end(now job.Time, c *hostCopy, outcome job.Outcome) {
+	outcome.Reason = clipReason(outcome.Reason)
+	e.apply(store.EndAttempt{Attempt: c.rec.ID, Outcome: outcome})
+	e.site.Finish(now, c.rec.ID)
+	e.passing = true
+	e.report(now, c)
+}
+
+// clipReason keeps a text from outside within the bounds of a record.
+func clipReason(s string) string {
+	return strings.ToValidUTF8(s[:min(len(s), job.MaxReasonLength)], "")
+}
+
+// report tells the origin how an attempt ended.
+func (e *Engine) report(now job.Time, c *hostCopy) {
+	a := c.rec.ID
+	if a.Job.Origin != e.self {
+		e.request(now, a.Job.Origin, outKey{result, a})
+		return
+	}
+	o := e.open[a.Job]
+	if o == nil || o.rec.Attempt != a.Number || o.rec.Holder != e.self {
+		e.forget(a)
+		return
+	}
+	if o.rec.Outcome == nil {
+		e.recordOutcome(now, o, *c.rec.Outcome)
+	}
+}
+
+func (e *Engine) onResultAck(_ job.Time, from job.SiteID, m ResultAck) {
+	if m.Attempt.Job.Origin != from {
+		return
+	}
+	e.link(from).settle(outKey{result, m.Attempt})
+	e.forget(m.Attempt)
+}
+
+// forget forgets an ended attempt whose outcome the origin has.
+func (e *Engine) forget(a job.AttemptID) {
+	c := e.copies[a]
+	if c == nil || c.rec.Phase != store.CopyEnded {
+		return
+	}
+	e.apply(store.ForgetAttempt{Attempt: a})
+	e.removeCopy(c)
+	e.emit(Clear{Attempt: a})
+}
+
+func (e *Engine) onWithdraw(now job.Time, from job.SiteID, m Withdraw) {
+	if m.Attempt.Job.Origin != from {
+		return
+	}
+	e.dropCopies(now, m.Attempt)
+	e.send(from, WithdrawAck(m))
+}
+
+func (e *Engine) onStop(now job.Time, from job.SiteID, m Stop) {
+	if m.Attempt.Job.Origin != from {
+		return
+	}
+	c := e.copies[m.Attempt]
+	switch {
+	case c == nil:
+		e.send(from, GiveBack{Attempt: m.Attempt, Reason: job.UnknownCopy})
+	case c.rec.Phase == store.CopyQueued:
+		e.giveBack(now, c, job.UserCancel)
+	case c.status == relaunching:
+		e.end(now, c, job.Outcome{Kind: job.Cancel, End: now, Reason: "cancelled before it was started"})
+	case c.rec.Phase == store.CopyBegun:
+		e.emit(Kill(m))
+	default:
+		e.request(now, from, outKey{result, m.Attempt})
+	}
+}
+
+// attemptMissing launches an attempt that was begun before a restart and
+// never started. The payload of a remote one comes with a repeated grant.
+func (e *Engine) attemptMissing(now job.Time, a job.AttemptID) {
+	c := e.copies[a]
+	if c == nil || c.rec.Phase != store.CopyBegun {
+		return
+	}
+	if a.Job.Origin == e.self {
+		if o := e.open[a.Job]; o != nil && o.rec.CancelRequested {
+			e.end(now, c, job.Outcome{Kind: job.Cancel, End: now, Reason: "cancelled before it was started"})
+			return
+		}
+		e.launch(c, nil)
+		return
+	}
+	c.status = relaunching
+	e.askPayload(now, c)
+}
+
+func (e *Engine) askPayload(now job.Time, c *hostCopy) {
+	c.stamp = e.nextStamp(now)
+	e.claims.push(claimDue{at: now.Add(e.cfg.Timing.Claim), attempt: c.rec.ID, stamp: c.stamp})
+	e.send(c.rec.ID.Job.Origin, Claim{Attempt: c.rec.ID, Stamp: c.stamp})
+}
+
+// giveBack drops a copy and tells its origin.
+func (e *Engine) giveBack(now job.Time, c *hostCopy, reason job.Reason) {
+	e.drop(now, c)
+	e.send(c.rec.ID.Job.Origin, GiveBack{Attempt: c.rec.ID, Reason: reason})
+}
+
+// setDrain stops or resumes taking copies and starting. What other origins
+// have queued here goes back to them.
+func (e *Engine) setDrain(now job.Time, ev SetDrain) {
+	e.apply(store.SetDrain{Draining: ev.On, Reason: ev.Reason})
+	e.site.Drain(now, ev.On)
+	e.passing = true
+	if ev.On {
+		for _, l := range e.linked {
+			for _, c := range e.copiesOf(l.site) {
+				if c.rec.Phase == store.CopyQueued && !c.granted && l.up {
+					e.giveBack(now, c, job.Draining)
+				}
+			}
+		}
+	}
+	e.advertise(now)
+	e.reply(ev.Token, job.ID{}, 0, nil)
+}

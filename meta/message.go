@@ -1,0 +1,143 @@
+package meta
+
+import (
+	"time"
+
+	"kith/cluster"
+	"kith/internal/job"
+)
+
+// Message is what one site tells another; docs/protocol.md shows who sends
+// what when. The set is closed: all kinds are in this file.
+type Message interface{ message() }
+
+// PlaceCopy asks a host to queue a copy. Origin to host.
+type PlaceCopy struct {
+	Attempt job.AttemptID
+	Request job.Request
+}
+
+// CopyAnswer says that the copy is on the host's disk, or why not. Host to origin.
+type CopyAnswer struct {
+	Attempt  job.AttemptID
+	Accepted bool
+	Reason   job.Reason
+}
+
+// Claim asks for the right to start. Host to origin.
+type Claim struct {
+	Attempt job.AttemptID
+	// Stamp is the host's count of its own protocol steps.
+	Stamp uint64
+}
+
+// Verdict answers a claim. Origin to host.
+type Verdict struct {
+	Attempt job.AttemptID
+	Granted bool
+	// Reason and Winner say why not.
+	Reason job.Reason
+	Winner job.SiteID
+	// Payload is what to run. The engine leaves it empty: the driver fills it
+	// in from its store when it sends a grant.
+	Payload []byte
+}
+
+// Withdraw asks a host to drop its copies of the job up to this attempt. Origin to host.
+type Withdraw struct{ Attempt job.AttemptID }
+
+// WithdrawAck says that they are gone. Host to origin.
+type WithdrawAck struct{ Attempt job.AttemptID }
+
+// Started says that the command runs. Host to origin.
+type Started struct {
+	Attempt job.AttemptID
+	At      job.Time // by the host's clock
+}
+
+// Result says how the attempt ended. Host to origin, until acknowledged.
+type Result struct {
+	Attempt job.AttemptID
+	Outcome job.Outcome
+}
+
+// ResultAck says that the origin needs nothing more of the attempt. Origin to host.
+type ResultAck struct {
+	Attempt job.AttemptID
+	// Accepted is false if another outcome was recorded: this one is superseded.
+	Accepted bool
+}
+
+// Stop asks a host to stop an attempt, and to report its end. Origin to host.
+type Stop struct{ Attempt job.AttemptID }
+
+// GiveBack says that the host does not hold this copy. Host to origin.
+type GiveBack struct {
+	Attempt job.AttemptID
+	Reason  job.Reason
+}
+
+// CopySummary counts what the host holds of the origin. Host to origin.
+type CopySummary struct {
+	Count, Hash uint64
+}
+
+// DigestRequest asks for the list behind a summary. Origin to host.
+type DigestRequest struct{}
+
+// CopyDigest is a page of that list, ordered by job. Host to origin.
+type CopyDigest struct {
+	// Stamp is the host's count of its own protocol steps when the page was
+	// made: what the page lacks was not there then.
+	Stamp uint64
+	// The page covers jobs with After < id <= Through; a zero After begins at
+	// the first, and a zero Through ends with the last.
+	After, Through job.ID
+	Entries        []DigestEntry
+}
+
+// DigestEntry is one copy that a host holds.
+type DigestEntry struct {
+	Attempt job.AttemptID
+	Begun   bool
+	Ended   bool
+	// Started is when the command started by the host's clock, 0 if it has not.
+	Started job.Time
+}
+
+// LoadDigest says how loaded the sender is. Either way.
+type LoadDigest struct{ Digest cluster.Digest }
+
+// StartQuery asks when a copy would start. Origin to candidate.
+type StartQuery struct {
+	Query   uint64
+	Request job.Request
+	// Predict asks for a prediction instead of metric "start".
+	Predict bool
+}
+
+// StartAnswer says when. Candidate to origin.
+type StartAnswer struct {
+	Query uint64
+	Wait  time.Duration
+	// Reason is why there is no answer.
+	Reason job.Reason
+}
+
+func (PlaceCopy) message()     {}
+func (CopyAnswer) message()    {}
+func (Claim) message()         {}
+func (Verdict) message()       {}
+func (Withdraw) message()      {}
+func (WithdrawAck) message()   {}
+func (Started) message()       {}
+func (Result) message()        {}
+func (ResultAck) message()     {}
+func (Stop) message()          {}
+func (GiveBack) message()      {}
+func (CopySummary) message()   {}
+func (DigestRequest) message() {}
+func (CopyDigest) message()    {}
+func (LoadDigest) message()    {}
+func (StartQuery) message()    {}
+func (StartAnswer) message()   {}

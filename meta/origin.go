@@ -1,0 +1,427 @@
+package meta
+
+import (
+	"fmt"
+	"slices"
+
+	"kith/internal/job"
+	"kith/store"
+)
+
+// openJob is what the origin keeps in mind of a job that has not ended,
+// beside the facts.
+type openJob struct {
+	rec *store.Job
+	// at says for each of rec.Sites how far its copy has come.
+	at []copyAt
+	// refused are sites that refused or gave back a copy of this attempt.
+	refused []job.SiteID
+	// query collects what sites say about the start; nil if none is under way.
+	query *startQuery
+	// decision tells why there is no place, while the job is pending.
+	decision *store.Decision
+
+	leaves, homelessJobss, ended bool
+}
+
+// copyAt is how far a copy has come, as the origin knows.
+type copyAt uint8
+
+const (
+	unsent  copyAt = iota // leaves at the end of this instant
+	placing               // sent, not confirmed
+	queued                // the host has it
+)
+
+// submit takes on a new job and looks for a place.
+func (e *Engine) submit(now job.Time, ev Submit) {
+	if j := e.st.JobOfRequest(ev.RequestID); j != nil {
+		if j.BodyHash != ev.BodyHash {
+			e.reply(ev.Token, j.ID, j.State, fmt.Errorf("request_id %q, job %v: %w", ev.RequestID, j.ID, ErrRequestReused))
+			return
+		}
+		e.reply(ev.Token, j.ID, j.State, nil)
+		return
+	}
+	if err := e.admit(&ev.Request); err != nil {
+		e.reply(ev.Token, job.ID{}, 0, err)
+		return
+	}
+	id := e.st.NextID()
+	e.apply(store.SubmitJob{
+		ID: id, Request: ev.Request, RequestID: ev.RequestID, BodyHash: ev.BodyHash, Payload: ev.Payload, Time: now,
+	})
+	e.counters.JobsSubmitted++
+	o := e.addOpen(e.st.Job(id))
+	if ev.Hold {
+		e.apply(store.HoldJob{Job: id, Time: now})
+	} else {
+		e.place(now, o)
+	}
+	e.changed(id)
+	e.reply(ev.Token, id, o.rec.State, nil)
+}
+
+// admit checks a request against what this site and the known others can do.
+func (e *Engine) admit(r *job.Request) error {
+	if err := r.Validate(); err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	if r.OnSiteLost != job.Wait {
+		return fmt.Errorf("on_site_lost other than WAIT: %w", ErrNotBuilt)
+	}
+	if len(e.open) >= e.cfg.Limits.Jobs {
+		return &FullError{Jobs: len(e.open), RetryAfter: e.cfg.Timing.Retry}
+	}
+	return e.largeEnough(r)
+}
+
+// largeEnough returns a [TooLargeError] if no known site could ever run r.
+func (e *Engine) largeEnough(r *job.Request) error {
+	best := TooLargeError{Request: *r, Widest: e.self, Processors: e.cfg.Self.Processors, MemoryBytes: e.cfg.Self.MemoryBytes}
+	if e.site.Refuse(r) == job.NoReason {
+		return nil
+	}
+	for _, p := range e.view.Peers() {
+		if !p.Known {
+			continue
+		}
+		d := &p.Digest
+		if fits(r, d.Processors, d.MemoryBytes) == job.NoReason {
+			return nil
+		}
+		wider := d.Processors > best.Processors
+		if r.Processors <= best.Processors { // width is not the trouble: memory is
+			wider = d.Processors >= r.Processors && d.MemoryBytes > best.MemoryBytes
+		}
+		if wider {
+			best.Widest, best.Processors, best.MemoryBytes = p.Site, d.Processors, d.MemoryBytes
+		}
+	}
+	return &best
+}
+
+// fits says whether a request fits a site that is empty.
+func fits(r *job.Request, processors int32, memoryBytes int64) job.Reason {
+	switch {
+	case r.Processors > processors:
+		return job.TooNarrow
+	case memoryBytes > 0 && r.MemoryBytes > memoryBytes:
+		return job.TooSmall
+	}
+	return job.NoReason
+}
+
+func (e *Engine) addOpen(j *store.Job) *openJob {
+	o := &openJob{rec: j}
+	e.open[j.ID] = o
+	e.jobs = append(e.jobs, o)
+	return o
+}
+
+// removeOpen forgets what was kept in mind of a job that has ended.
+func (e *Engine) removeOpen(o *openJob) {
+	delete(e.open, o.rec.ID)
+	o.ended = true
+	e.dropQuery(o)
+	e.counters.JobsClosed++
+	e.closed.push(o.rec.ID)
+	e.gone++
+	if e.gone > 1024 && e.gone > len(e.jobs)/2 {
+		e.jobs = slices.DeleteFunc(e.jobs, func(o *openJob) bool { return o.ended })
+		e.gone = 0
+	}
+}
+
+// place looks for sites for a pending job, asking them first if the rank
+// wants it.
+func (e *Engine) place(now job.Time, o *openJob) {
+	if o.rec.State != job.Pending || o.query != nil {
+		return
+	}
+	if e.cfg.Placement.Rank.asks() && e.ask(now, o) {
+		return
+	}
+	e.openAttempt(now, o, e.decide(now, o, nil))
+}
+
+// openAttempt opens the job's next attempt at the chosen sites.
+func (e *Engine) openAttempt(now job.Time, o *openJob, d *store.Decision) {
+	sites := chosen(d)
+	if len(sites) == 0 {
+		o.decision = d
+		e.addHomeless(o)
+		return
+	}
+	o.decision, o.refused = nil, nil
+	a := job.AttemptID{Job: o.rec.ID, Number: o.rec.Attempt + 1}
+	e.apply(store.OpenAttempt{Attempt: a, Sites: sites, Decision: d, Time: now})
+	o.at = make([]copyAt, len(sites))
+	for i := range sites {
+		e.settleIn(now, o, i)
+	}
+	e.changed(o.rec.ID)
+}
+
+// settleIn queues the i-th copy here, or marks it to leave.
+func (e *Engine) settleIn(now job.Time, o *openJob, i int) {
+	if o.rec.Sites[i] == e.self {
+		e.accept(now, e.self, o.rec.AttemptID(), &o.rec.Request)
+		o.at[i] = queued
+		return
+	}
+	o.at[i] = unsent
+	if !o.leaves {
+		o.leaves = true
+		e.leaving = append(e.leaving, o)
+	}
+}
+
+// sendPlaced sends the copies that were placed in this instant. A job that
+// has meanwhile started at its origin keeps its copies at home.
+func (e *Engine) sendPlaced(now job.Time) {
+	for i, o := range e.leaving {
+		e.leaving[i] = nil
+		o.leaves = false
+		if o.rec.State != job.Queued {
+			continue
+		}
+		for i, site := range o.rec.Sites {
+			if o.at[i] == unsent {
+				o.at[i] = placing
+				e.request(now, site, outKey{placement, o.rec.AttemptID()})
+			}
+		}
+	}
+	e.leaving = e.leaving[:0]
+}
+
+func (e *Engine) addHomeless(o *openJob) {
+	if !o.homelessJobss {
+		o.homelessJobss = true
+		e.homelessJobs = append(e.homelessJobs, o)
+	}
+}
+
+// retryPlacements looks again for places for jobs that have none.
+func (e *Engine) retryPlacements(now job.Time) {
+	e.nextRetry = now.Add(e.cfg.Timing.Retry)
+	waiting := e.homelessJobs
+	e.homelessJobs = nil
+	for _, o := range waiting {
+		o.homelessJobss = false
+		if !o.ended && o.rec.State == job.Pending {
+			e.place(now, o)
+		}
+	}
+}
+
+func (e *Engine) onCopyAnswer(now job.Time, from job.SiteID, m CopyAnswer) {
+	e.link(from).settle(outKey{placement, m.Attempt})
+	o := e.open[m.Attempt.Job]
+	if o == nil || o.rec.State != job.Queued || o.rec.Attempt != m.Attempt.Number {
+		return // the withdrawal is on its way
+	}
+	i := slices.Index(o.rec.Sites, from)
+	if i < 0 {
+		return
+	}
+	if !m.Accepted {
+		e.copyReturned(now, o, i, store.CopyReturned, m.Reason)
+		return
+	}
+	o.at[i] = queued
+}
+
+// onGiveBack learns that a host does not hold a copy.
+func (e *Engine) onGiveBack(now job.Time, from job.SiteID, m GiveBack) {
+	l := e.link(from)
+	l.settle(outKey{placement, m.Attempt})
+	l.settle(outKey{withdrawal, m.Attempt})
+	l.settle(outKey{stop, m.Attempt})
+	o := e.open[m.Attempt.Job]
+	if o == nil || o.rec.Attempt != m.Attempt.Number {
+		return
+	}
+	if o.rec.State == job.Queued {
+		if i := slices.Index(o.rec.Sites, from); i >= 0 {
+			e.copyReturned(now, o, i, store.CopyReturned, m.Reason)
+		}
+		return
+	}
+	if o.rec.Holder == from {
+		e.holderLacks(now, o, m.Reason)
+	}
+}
+
+// holderLacks deals with a holder that says it does not hold the attempt: it
+// never began, and another attempt may; or it began and lost it. A holder on
+// a new disk cannot know, so the attempt counts as begun.
+func (e *Engine) holderLacks(now job.Time, o *openJob, reason job.Reason) {
+	holder, a := o.rec.Holder, o.rec.AttemptID()
+	switch o.rec.State {
+	case job.Claimed, job.Cancelling:
+		if o.rec.Started != 0 || o.rec.HolderGeneration != e.generationOf(holder) {
+			break
+		}
+		e.apply(store.ReturnClaim{Attempt: a, Site: holder, Reason: reason, Time: now})
+		o.at = nil
+		if o.rec.State.Terminal() {
+			e.removeOpen(o)
+		} else {
+			e.place(now, o)
+		}
+		e.changed(o.rec.ID)
+		return
+	case job.Running:
+	default:
+		return // the outcome is known already
+	}
+	e.recordOutcome(now, o, job.Outcome{
+		Kind: job.Loss, End: now, Reason: fmt.Sprintf("site %s no longer knows the attempt that it had started", holder),
+	})
+}
+
+// copyReturned replaces the i-th copy of an open attempt with one at the next
+// best site, or does without it.
+func (e *Engine) copyReturned(now job.Time, o *openJob, i int, kind store.ClaimEventKind, reason job.Reason) {
+	from := o.rec.Sites[i]
+	o.refused = append(o.refused, from)
+	to := e.nextSite(now, o)
+	if to == "" && len(o.rec.Sites) == 1 {
+		e.apply(store.NoteClaim{Job: o.rec.ID, Event: store.ClaimEvent{
+			Time: now, Attempt: o.rec.Attempt, Kind: kind, Site: from, Reason: reason,
+		}})
+		e.apply(store.UnplaceJob{Attempt: o.rec.AttemptID()})
+		o.at = nil
+		o.decision = e.decide(now, o, nil)
+		e.addHomeless(o)
+		e.changed(o.rec.ID)
+		return
+	}
+	e.apply(store.MoveCopy{Attempt: o.rec.AttemptID(), From: from, To: to, Kind: kind, Reason: reason, Time: now})
+	o.at = slices.Delete(o.at, i, i+1)
+	if to != "" {
+		o.at = append(o.at, unsent)
+		e.settleIn(now, o, len(o.at)-1)
+	}
+	e.changed(o.rec.ID)
+}
+
+// replaceVanished gives up copies of open attempts at sites that have been
+// out of reach for too long, where another site can take them.
+func (e *Engine) replaceVanished(now job.Time) {
+	for {
+		d, ok := e.vanished.first()
+		if !ok || d.at > now {
+			return
+		}
+		e.vanished.pop()
+		p := e.view.Get(d.site)
+		if p == nil || p.Connected || p.Since > d.since {
+			continue
+		}
+		for _, o := range e.jobs {
+			if o.ended || o.rec.State != job.Queued {
+				continue
+			}
+			if i := slices.Index(o.rec.Sites, d.site); i >= 0 && e.nextSite(now, o) != "" {
+				e.copyReturned(now, o, i, store.CopyReplaced, job.Vanished)
+			}
+		}
+	}
+}
+
+// onStarted learns that the holder's command runs.
+func (e *Engine) onStarted(now job.Time, from job.SiteID, m Started) {
+	o := e.open[m.Attempt.Job]
+	if o == nil || o.rec.Attempt != m.Attempt.Number || o.rec.Holder != from || o.rec.Started != 0 || m.At == 0 {
+		return
+	}
+	if o.rec.State != job.Claimed && o.rec.State != job.Cancelling {
+		return
+	}
+	e.apply(store.RecordStart{Attempt: m.Attempt, Site: from, Started: m.At})
+	e.changed(o.rec.ID)
+}
+
+// onResult learns how an attempt ended. It is acknowledged when its output is
+// home too, or when nobody wants it.
+func (e *Engine) onResult(now job.Time, from job.SiteID, m Result) {
+	if m.Attempt.Job.Origin != e.self {
+		return
+	}
+	j := e.st.Job(m.Attempt.Job)
+	if j == nil {
+		e.send(from, ResultAck{Attempt: m.Attempt})
+		return
+	}
+	e.link(from).settle(outKey{stop, m.Attempt})
+	if j.Attempt != m.Attempt.Number || j.Holder != from {
+		if !j.State.Terminal() {
+			e.apply(store.NoteClaim{Job: j.ID, Event: store.ClaimEvent{
+				Time: now, Attempt: m.Attempt.Number, Kind: store.ClaimSuperseded, Site: from, Reason: job.StaleAttempt,
+			}})
+		}
+		e.send(from, ResultAck{Attempt: m.Attempt})
+		return
+	}
+	if j.State.Terminal() {
+		e.send(from, ResultAck{Attempt: m.Attempt, Accepted: true})
+		return
+	}
+	if j.Outcome == nil {
+		e.recordOutcome(now, e.open[j.ID], m.Outcome)
+	}
+}
+
+// recordOutcome records how the holder's attempt ended and brings its output home.
+func (e *Engine) recordOutcome(now job.Time, o *openJob, outcome job.Outcome) {
+	holder := o.rec.Holder
+	e.apply(store.RecordOutcome{Attempt: o.rec.AttemptID(), Site: holder, Outcome: outcome, Time: now})
+	e.changed(o.rec.ID)
+	if outcome.FilesRemain && holder != e.self {
+		e.emit(Fetch{Attempt: o.rec.AttemptID(), From: holder, Files: outcome.Files})
+		return
+	}
+	e.closeJob(now, o, "")
+}
+
+func (e *Engine) filesHome(now job.Time, ev FilesHome) {
+	o := e.open[ev.Attempt.Job]
+	if o == nil || o.rec.State != job.Returning || o.rec.Attempt != ev.Attempt.Number {
+		return
+	}
+	e.closeJob(now, o, ev.Error)
+}
+
+// closeJob ends a job whose outcome is recorded, and lets the holder forget it.
+func (e *Engine) closeJob(now job.Time, o *openJob, filesError string) {
+	e.apply(store.CloseJob{Job: o.rec.ID, FilesError: filesError, Time: now})
+	e.removeOpen(o)
+	e.changed(o.rec.ID)
+	if o.rec.Holder == e.self {
+		e.forget(o.rec.AttemptID())
+	} else {
+		e.send(o.rec.Holder, ResultAck{Attempt: o.rec.AttemptID(), Accepted: true})
+	}
+}
+
+// purge forgets ended jobs beyond the bounds.
+func (e *Engine) purge(now job.Time) {
+	for {
+		id, ok := e.closed.first()
+		if !ok {
+			return
+		}
+		j := e.st.Job(id)
+		if j != nil {
+			if e.closed.len() <= e.cfg.Limits.ClosedJobs && j.Closed.Add(e.cfg.Limits.ClosedFor) > now {
+				return
+			}
+			e.apply(store.PurgeJob{Job: id})
+			e.emit(Changed{Job: id, Purged: true})
+		}
+		e.closed.pop()
+	}
+}

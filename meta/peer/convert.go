@@ -1,0 +1,242 @@
+package peer
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"kith/internal/job"
+	"kith/meta"
+	statev1 "kith/proto/gen/kith/state/v1"
+	kithv1 "kith/proto/gen/kith/v1"
+	"kith/store/codec"
+)
+
+// Bounds on what a peer may send in one message; beyond it the message is refused.
+const (
+	maxEntries = 1 << 14
+	maxFiles   = 1 << 20
+	maxPayload = 3 << 20
+)
+
+// ErrMessage is returned when a peer's message makes no sense. The stream goes on without it.
+var ErrMessage = errors.New("message makes no sense")
+
+func toProto(m meta.Message) *kithv1.PeerMessage {
+	switch m := m.(type) {
+	case meta.PlaceCopy:
+		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_PlaceCopy{PlaceCopy: &kithv1.PlaceCopy{
+			Attempt: codec.AttemptName(m.Attempt), Request: codec.RequestMessage(&m.Request),
+		}}}
+	case meta.CopyAnswer:
+		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_CopyAnswer{CopyAnswer: &kithv1.CopyAnswer{
+			Attempt: codec.AttemptName(m.Attempt), Accepted: m.Accepted, Reason: uint32(m.Reason),
+		}}}
+	case meta.Claim:
+		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_Claim{Claim: &kithv1.Claim{
+			Attempt: codec.AttemptName(m.Attempt), Stamp: m.Stamp,
+		}}}
+	case meta.Verdict:
+		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_Verdict{Verdict: &kithv1.Verdict{
+			Attempt: codec.AttemptName(m.Attempt), Granted: m.Granted, Reason: uint32(m.Reason),
+			WinnerSiteId: string(m.Winner), Payload: m.Payload,
+		}}}
+	case meta.Withdraw:
+		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_Withdraw{Withdraw: &kithv1.Withdraw{Attempt: codec.AttemptName(m.Attempt)}}}
+	case meta.WithdrawAck:
+		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_WithdrawAck{WithdrawAck: &kithv1.WithdrawAck{Attempt: codec.AttemptName(m.Attempt)}}}
+	case meta.Started:
+		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_Started{Started: &kithv1.Started{
+			Attempt: codec.AttemptName(m.Attempt), StartTimeNs: int64(m.At),
+		}}}
+	case meta.Result:
+		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_Result{Result: &kithv1.Result{
+			Attempt: codec.AttemptName(m.Attempt), Outcome: codec.OutcomeMessage(&m.Outcome),
+		}}}
+	case meta.ResultAck:
+		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_ResultAck{ResultAck: &kithv1.ResultAck{
+			Attempt: codec.AttemptName(m.Attempt), Accepted: m.Accepted,
+		}}}
+	case meta.Stop:
+		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_Stop{Stop: &kithv1.Stop{Attempt: codec.AttemptName(m.Attempt)}}}
+	case meta.GiveBack:
+		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_GiveBack{GiveBack: &kithv1.GiveBack{
+			Attempt: codec.AttemptName(m.Attempt), Reason: uint32(m.Reason),
+		}}}
+	case meta.CopySummary:
+		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_CopySummary{CopySummary: &kithv1.CopySummary{Count: m.Count, Hash: m.Hash}}}
+	case meta.DigestRequest:
+		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_DigestRequest{DigestRequest: &kithv1.DigestRequest{}}}
+	case meta.CopyDigest:
+		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_CopyDigest{CopyDigest: digestToProto(&m)}}
+	case meta.LoadDigest:
+		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_LoadDigest{LoadDigest: codec.DigestMessage(&m.Digest)}}
+	case meta.StartQuery:
+		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_StartQuery{StartQuery: &kithv1.StartQuery{
+			Query: m.Query, Request: codec.RequestMessage(&m.Request), Predict: m.Predict,
+		}}}
+	case meta.StartAnswer:
+		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_StartAnswer{StartAnswer: &kithv1.StartAnswer{
+			Query: m.Query, Wait: durationpb.New(m.Wait), Reason: uint32(m.Reason),
+		}}}
+	}
+	panic(fmt.Sprintf("peer: no wire form of %T", m))
+}
+
+func digestToProto(m *meta.CopyDigest) *kithv1.CopyDigest {
+	d := &kithv1.CopyDigest{Stamp: m.Stamp, Entries: make([]*kithv1.DigestEntry, len(m.Entries))}
+	if !m.After.IsZero() {
+		d.After = codec.JobName(m.After)
+	}
+	if !m.Through.IsZero() {
+		d.Through = codec.JobName(m.Through)
+	}
+	for i, e := range m.Entries {
+		phase := statev1.CopyPhase_COPY_PHASE_QUEUED
+		switch {
+		case e.Ended:
+			phase = statev1.CopyPhase_COPY_PHASE_ENDED
+		case e.Begun:
+			phase = statev1.CopyPhase_COPY_PHASE_BEGUN
+		}
+		d.Entries[i] = &kithv1.DigestEntry{Attempt: codec.AttemptName(e.Attempt), Phase: phase, StartTimeNs: int64(e.Started)}
+	}
+	return d
+}
+
+// reader collects the first error of a conversion.
+type reader struct{ err error }
+
+func (r *reader) attempt(m *statev1.AttemptName) job.AttemptID {
+	a, err := codec.AttemptID(m)
+	if err != nil && r.err == nil {
+		r.err = err
+	}
+	return a
+}
+
+func (r *reader) jobID(m *statev1.JobName) job.ID {
+	if m == nil {
+		return job.ID{}
+	}
+	id, err := codec.JobID(m)
+	if err != nil && r.err == nil {
+		r.err = err
+	}
+	return id
+}
+
+func (r *reader) atMost(what string, n, most int) {
+	if n > most && r.err == nil {
+		r.err = fmt.Errorf("%s of %d, at most %d", what, n, most)
+	}
+}
+
+func reason(n uint32) job.Reason { return job.Reason(min(n, 255)) }
+
+// fromProto converts a protocol message of a peer. It returns an error
+// wrapping [ErrMessage] for what is not one or breaks a bound.
+func fromProto(p *kithv1.PeerMessage) (meta.Message, error) {
+	var r reader
+	m := r.message(p)
+	if r.err != nil {
+		return nil, fmt.Errorf("%T: %w: %w", p.GetMessage(), ErrMessage, r.err)
+	}
+	if m == nil {
+		return nil, fmt.Errorf("%T: %w", p.GetMessage(), ErrMessage)
+	}
+	return m, nil
+}
+
+func (r *reader) message(p *kithv1.PeerMessage) meta.Message {
+	switch m := p.GetMessage().(type) {
+	case *kithv1.PeerMessage_PlaceCopy:
+		return meta.PlaceCopy{Attempt: r.attempt(m.PlaceCopy.GetAttempt()), Request: codec.Request(m.PlaceCopy.GetRequest())}
+	case *kithv1.PeerMessage_CopyAnswer:
+		a := m.CopyAnswer
+		return meta.CopyAnswer{Attempt: r.attempt(a.GetAttempt()), Accepted: a.GetAccepted(), Reason: reason(a.GetReason())}
+	case *kithv1.PeerMessage_Claim:
+		return meta.Claim{Attempt: r.attempt(m.Claim.GetAttempt()), Stamp: m.Claim.GetStamp()}
+	case *kithv1.PeerMessage_Verdict:
+		v := m.Verdict
+		r.atMost("payload", len(v.GetPayload()), maxPayload)
+		r.atMost("winner", len(v.GetWinnerSiteId()), job.MaxSiteIDLength)
+		return meta.Verdict{
+			Attempt: r.attempt(v.GetAttempt()), Granted: v.GetGranted(), Reason: reason(v.GetReason()),
+			Winner: job.SiteID(v.GetWinnerSiteId()), Payload: v.GetPayload(),
+		}
+	case *kithv1.PeerMessage_Withdraw:
+		return meta.Withdraw{Attempt: r.attempt(m.Withdraw.GetAttempt())}
+	case *kithv1.PeerMessage_WithdrawAck:
+		return meta.WithdrawAck{Attempt: r.attempt(m.WithdrawAck.GetAttempt())}
+	case *kithv1.PeerMessage_Started:
+		return meta.Started{Attempt: r.attempt(m.Started.GetAttempt()), At: job.Time(m.Started.GetStartTimeNs())}
+	case *kithv1.PeerMessage_Result:
+		return r.result(m.Result)
+	case *kithv1.PeerMessage_ResultAck:
+		return meta.ResultAck{Attempt: r.attempt(m.ResultAck.GetAttempt()), Accepted: m.ResultAck.GetAccepted()}
+	case *kithv1.PeerMessage_Stop:
+		return meta.Stop{Attempt: r.attempt(m.Stop.GetAttempt())}
+	case *kithv1.PeerMessage_GiveBack:
+		return meta.GiveBack{Attempt: r.attempt(m.GiveBack.GetAttempt()), Reason: reason(m.GiveBack.GetReason())}
+	case *kithv1.PeerMessage_CopySummary:
+		return meta.CopySummary{Count: m.CopySummary.GetCount(), Hash: m.CopySummary.GetHash()}
+	case *kithv1.PeerMessage_DigestRequest:
+		return meta.DigestRequest{}
+	case *kithv1.PeerMessage_CopyDigest:
+		return r.digest(m.CopyDigest)
+	case *kithv1.PeerMessage_LoadDigest:
+		d, err := codec.Digest(m.LoadDigest)
+		if err != nil {
+			r.err = err
+		}
+		return meta.LoadDigest{Digest: d}
+	case *kithv1.PeerMessage_StartQuery:
+		q := m.StartQuery
+		return meta.StartQuery{Query: q.GetQuery(), Request: codec.Request(q.GetRequest()), Predict: q.GetPredict()}
+	case *kithv1.PeerMessage_StartAnswer:
+		a := m.StartAnswer
+		return meta.StartAnswer{Query: a.GetQuery(), Wait: max(0, durationOf(a.GetWait())), Reason: reason(a.GetReason())}
+	}
+	return nil
+}
+
+func durationOf(d *durationpb.Duration) time.Duration {
+	if d == nil {
+		return 0
+	}
+	return d.AsDuration()
+}
+
+func (r *reader) result(m *kithv1.Result) meta.Message {
+	outcome := codec.Outcome(m.GetOutcome())
+	if outcome == nil {
+		r.err = errors.New("no outcome of a known kind")
+		return nil
+	}
+	r.atMost("files", len(outcome.Files), maxFiles)
+	r.atMost("reason", len(outcome.Reason), job.MaxReasonLength)
+	return meta.Result{Attempt: r.attempt(m.GetAttempt()), Outcome: *outcome}
+}
+
+func (r *reader) digest(m *kithv1.CopyDigest) meta.Message {
+	r.atMost("entries", len(m.GetEntries()), maxEntries)
+	if r.err != nil {
+		return nil
+	}
+	d := meta.CopyDigest{
+		Stamp: m.GetStamp(), After: r.jobID(m.GetAfter()), Through: r.jobID(m.GetThrough()),
+		Entries: make([]meta.DigestEntry, len(m.GetEntries())),
+	}
+	for i, e := range m.GetEntries() {
+		phase := e.GetPhase()
+		d.Entries[i] = meta.DigestEntry{
+			Attempt: r.attempt(e.GetAttempt()), Started: job.Time(e.GetStartTimeNs()),
+			Begun: phase == statev1.CopyPhase_COPY_PHASE_BEGUN || phase == statev1.CopyPhase_COPY_PHASE_ENDED,
+			Ended: phase == statev1.CopyPhase_COPY_PHASE_ENDED,
+		}
+	}
+	return d
+}

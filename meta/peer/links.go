@@ -1,0 +1,260 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"kith/internal/job"
+	"kith/meta"
+	kithv1 "kith/proto/gen/kith/v1"
+)
+
+// Protocol is the version of the peer protocol. Sites that speak different
+// ones do not talk.
+const Protocol = 1
+
+// Handler learns what happens on the streams. Calls about one site come one
+// after another: up, messages, down. They may block; reading from that site
+// waits meanwhile.
+type Handler interface {
+	PeerUp(site job.SiteID, generation uint32)
+	PeerMessages(site job.SiteID, messages []meta.Message)
+	PeerDown(site job.SiteID)
+}
+
+// FileServer answers a peer's request for bytes of a file. It may block for as
+// long as the request says it would wait.
+type FileServer interface {
+	ServeFile(ctx context.Context, from job.SiteID, r *kithv1.FileRequest) *kithv1.FileReply
+}
+
+// Config configures [Links].
+type Config struct {
+	Site        job.SiteID
+	Generation  uint32
+	Incarnation uint64
+	Version     string
+	// Admit says whether a site may connect; nil admits every well-named one.
+	Admit func(job.SiteID) bool
+	// Heartbeat is how often something is sent on an idle stream; default 5 s.
+	Heartbeat time.Duration
+	// Redial is the longest pause between attempts to dial; default 5 s.
+	Redial time.Duration
+	// DialOptions are the credentials and the like of streams dialled here.
+	DialOptions []grpc.DialOption
+	Logger      *slog.Logger
+}
+
+// Links owns the streams of a site. It is safe for use by several goroutines.
+type Links struct {
+	kithv1.UnimplementedPeerServiceServer
+	cfg     Config
+	handler Handler
+	files   FileServer
+	log     *slog.Logger
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	mu      sync.Mutex
+	streams map[job.SiteID]*session
+	dialers map[job.SiteID]*dialer
+}
+
+// session is a registered stream.
+type session struct {
+	*stream
+	done chan struct{} // closed when the handler has been told that it is down
+
+	gate   sync.Mutex // held while the handler is called with messages
+	closed bool
+
+	fileMu  sync.Mutex
+	nextID  uint64
+	pending map[uint64]chan *kithv1.FileReply
+	serving chan struct{} // one token per request being served
+}
+
+// servedAtOnce bounds the file requests of one peer that are answered at a time.
+const servedAtOnce = 16
+
+// New returns links without any stream.
+func New(cfg Config, handler Handler, files FileServer) *Links {
+	if cfg.Heartbeat <= 0 {
+		cfg.Heartbeat = 5 * time.Second
+	}
+	if cfg.Redial <= 0 {
+		cfg.Redial = 5 * time.Second
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	return &Links{
+		cfg: cfg, handler: handler, files: files, log: cfg.Logger, ctx: ctx, cancel: cancel,
+		streams: make(map[job.SiteID]*session), dialers: make(map[job.SiteID]*dialer),
+	}
+}
+
+// Close ends all streams and waits until the handler has heard of it.
+func (l *Links) Close() {
+	l.cancel()
+	l.wg.Wait()
+}
+
+// Send sends a message to a site. Without a stream it is dropped.
+func (l *Links) Send(to job.SiteID, m meta.Message) {
+	if s := l.session(to); s != nil {
+		s.enqueue(toProto(m))
+	}
+}
+
+func (l *Links) session(site job.SiteID) *session {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.streams[site]
+}
+
+func (l *Links) hello(to job.SiteID) *kithv1.PeerMessage {
+	return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_Hello{Hello: &kithv1.Hello{
+		SiteId: string(l.cfg.Site), Generation: l.cfg.Generation, Incarnation: l.cfg.Incarnation,
+		Version: l.cfg.Version, Protocol: Protocol, PeerSiteId: string(to),
+	}}}
+}
+
+// Errors of a handshake.
+var (
+	// ErrNotAdmitted is returned when a site is not known here.
+	ErrNotAdmitted = errors.New("site is not a configured peer")
+	// ErrOtherSite is returned when another site answers than was dialled.
+	ErrOtherSite = errors.New("another site answers at this address")
+	// ErrProtocol is returned when the other side speaks another protocol.
+	ErrProtocol = errors.New("peer speaks another protocol version")
+	// ErrDuplicate is returned when a stream to the site is up already.
+	ErrDuplicate = errors.New("a stream between the two sites is up already")
+)
+
+// greet checks the first frame of the other side.
+func (l *Links) greet(f *kithv1.Frame) (*kithv1.Hello, error) {
+	if len(f.GetMessages()) != 1 || f.GetMessages()[0].GetHello() == nil {
+		return nil, fmt.Errorf("first frame is not a hello: %w", ErrMessage)
+	}
+	h := f.GetMessages()[0].GetHello()
+	site, err := job.ParseSiteID(h.GetSiteId())
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("hello: %w", err)
+	case h.GetProtocol() != Protocol:
+		return nil, fmt.Errorf("site %s speaks %d, this one %d: %w", site, h.GetProtocol(), Protocol, ErrProtocol)
+	case site == l.cfg.Site:
+		return nil, fmt.Errorf("site %s is this site: %w", site, ErrOtherSite)
+	case h.GetPeerSiteId() != "" && h.GetPeerSiteId() != string(l.cfg.Site):
+		return nil, fmt.Errorf("site %s looks for %q, this is %s: %w", site, h.GetPeerSiteId(), l.cfg.Site, ErrOtherSite)
+	case l.cfg.Admit != nil && !l.cfg.Admit(site):
+		return nil, fmt.Errorf("site %s: %w", site, ErrNotAdmitted)
+	}
+	return h, nil
+}
+
+// register makes s the stream to its site, or says why an older one stays.
+// When both sites dial, the stream that the site of the lower name dialled wins;
+// a second stream of the same direction, or of a restarted peer, means that
+// the first is dead.
+func (l *Links) register(s *session) error {
+	for {
+		l.mu.Lock()
+		old := l.streams[s.site]
+		if old == nil {
+			l.streams[s.site] = s
+			l.mu.Unlock()
+			return nil
+		}
+		l.mu.Unlock()
+		restarted := s.hello.GetIncarnation() > old.hello.GetIncarnation()
+		wins := s.dialled == (l.cfg.Site < s.site)
+		if !restarted && s.dialled != old.dialled && !wins {
+			return fmt.Errorf("site %s: %w", s.site, ErrDuplicate)
+		}
+		old.cancel(ErrReplaced)
+		select {
+		case <-old.done:
+		case <-s.ctx.Done():
+			return context.Cause(s.ctx)
+		}
+	}
+}
+
+// run carries a stream from hello to end.
+func (l *Links) run(ctx context.Context, w wire, hello *kithv1.Hello, dialled bool) error {
+	s := &session{
+		stream: newStream(ctx, w, hello, dialled), done: make(chan struct{}),
+		pending: make(map[uint64]chan *kithv1.FileReply), serving: make(chan struct{}, servedAtOnce),
+	}
+	defer s.cancel(nil)
+	if err := l.register(s); err != nil {
+		return err
+	}
+	l.log.Info("peer connected", "peer_id", string(s.site), "dialled", dialled, "version", hello.GetVersion(), "generation", hello.GetGeneration())
+	l.handler.PeerUp(s.site, hello.GetGeneration())
+
+	ended := make(chan error, 2)
+	l.wg.Go(func() { ended <- s.write(l.cfg.Heartbeat) })
+	l.wg.Go(func() { ended <- s.read(func(f *kithv1.Frame) { l.received(s, f) }) })
+	l.wg.Go(func() { s.listen(l.cfg.Heartbeat) })
+	var err error
+	select {
+	case err = <-ended:
+		if cause := context.Cause(s.ctx); cause != nil && ctx.Err() == nil {
+			err = cause // more telling than what gRPC makes of it
+		}
+	case <-s.ctx.Done():
+		err = context.Cause(s.ctx)
+	}
+	s.cancel(err)
+
+	// From here on nothing of this stream reaches the handler any more.
+	s.gate.Lock()
+	s.closed = true
+	s.gate.Unlock()
+	l.handler.PeerDown(s.site)
+	l.mu.Lock()
+	delete(l.streams, s.site)
+	l.mu.Unlock()
+	close(s.done)
+	l.log.Info("peer disconnected", "peer_id", string(s.site), "reason", fmt.Sprint(err))
+	return err
+}
+
+// received takes a frame apart. What makes no sense is logged and skipped: a
+// broken peer must not take the stream of its good messages down.
+func (l *Links) received(s *session, f *kithv1.Frame) {
+	var messages []meta.Message
+	for _, p := range f.GetMessages() {
+		switch m := p.GetMessage().(type) {
+		case *kithv1.PeerMessage_FileRequest:
+			l.serveFile(s, m.FileRequest)
+			continue
+		case *kithv1.PeerMessage_FileReply:
+			s.fileReplied(m.FileReply)
+			continue
+		}
+		m, err := fromProto(p)
+		if err != nil {
+			l.log.Warn("peer message refused", "peer_id", string(s.site), "error", err.Error())
+			continue
+		}
+		messages = append(messages, m)
+	}
+	if len(messages) == 0 {
+		return
+	}
+	s.gate.Lock()
+	defer s.gate.Unlock()
+	if !s.closed {
+		l.handler.PeerMessages(s.site, messages)
+	}
+}

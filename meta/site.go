@@ -1,0 +1,42 @@
+package meta
+
+import "kith/internal/job"
+
+// Site is the local scheduler as the engine drives it: Kith's own (package
+// sitesched), or a batch system behind an adapter. It belongs to the engine's
+// goroutine and does no I/O.
+//
+// A copy is queued, then reserved (Pass proposed its start and its processors
+// are set aside), then running.
+type Site interface {
+	// Refuse says why a request could never start here; NoReason if it could.
+	Refuse(r *job.Request) job.Reason
+	// Enqueue queues a copy. The caller has asked Refuse.
+	Enqueue(now job.Time, c job.Copy)
+	// Withdraw forgets a queued or reserved copy; no-op if there is none.
+	Withdraw(now job.Time, id job.AttemptID)
+	// Pass makes one scheduling pass and returns the copies that should start
+	// now, in order; they are reserved. The slice is valid until the next call.
+	Pass(now job.Time) []job.AttemptID
+	// Confirm says that a reserved copy runs since now.
+	Confirm(now job.Time, id job.AttemptID)
+	// Postpone puts a reserved copy back into its place in the queue, not to
+	// be proposed again before until. For a queued copy it sets until anew.
+	Postpone(now job.Time, id job.AttemptID, until job.Time)
+	// Finish frees the processors of a reserved or running copy that ended.
+	Finish(now job.Time, id job.AttemptID)
+	// Adopt takes up a copy that runs since a time before a restart.
+	Adopt(now job.Time, c job.Copy, since job.Time)
+	// Drain stops or resumes starting.
+	Drain(now job.Time, on bool)
+	// Predict says when c would start here if nothing else arrived, by running
+	// the scheduler on a copy of its state (spec 004 section 2.1); false if it
+	// cannot say.
+	Predict(now job.Time, c job.Copy) (job.Time, bool)
+	// EarliestStart is metric "start" of spec 001 section 2.3; false if it cannot say.
+	EarliestStart(now job.Time, c job.Copy) (job.Time, bool)
+	// Load is how loaded the site is.
+	Load(now job.Time) job.Load
+	// NextWake is when a Pass could start something without a further event.
+	NextWake(now job.Time) job.Time
+}

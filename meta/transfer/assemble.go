@@ -1,0 +1,112 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"kith/store/blobstore"
+)
+
+// mismatches is how often a chunk may arrive with the wrong sum before the
+// source is given up: once is a broken line, three times is a broken site.
+const mismatches = 3
+
+// assemble brings the pieces of one chunk together and stores it.
+func (t *transferral) assemble(ctx context.Context, w wanted) error {
+	pieces := int((w.size + MaxPieceBytes - 1) / MaxPieceBytes)
+	if err := t.memory.take(ctx, pieces); err != nil {
+		return err
+	}
+	defer t.memory.give(pieces)
+	buf := make([]byte, w.size)
+	for try := 1; ; try++ {
+		if err := t.pieces(ctx, w, buf); err != nil {
+			return fmt.Errorf("chunk %s: %w", w.sum.Short(), err)
+		}
+		err := t.batch.PutSum(w.sum, buf)
+		switch {
+		case !errors.Is(err, blobstore.ErrMismatch):
+			return err
+		case try == mismatches:
+			return fmt.Errorf("%w: %w", ErrBadReply, err)
+		}
+	}
+}
+
+// pieces fills buf with a chunk.
+func (t *transferral) pieces(ctx context.Context, w wanted, buf []byte) error {
+	if len(buf) <= MaxPieceBytes {
+		return t.piece(ctx, w.sum, 0, buf)
+	}
+	g := newGroup(ctx, len(buf)/MaxPieceBytes+1)
+	for begin := 0; begin < len(buf); begin += MaxPieceBytes {
+		part := buf[begin:min(begin+MaxPieceBytes, len(buf))]
+		g.run(func(ctx context.Context) error { return t.piece(ctx, w.sum, int64(begin), part) })
+	}
+	return g.wait()
+}
+
+// piece fills part with the bytes of a chunk from offset on. It repeats
+// requests that fail, with growing pauses, as long as some come through.
+func (t *transferral) piece(ctx context.Context, sum blobstore.Sum, offset int64, part []byte) error {
+	var failing time.Time // When the present row of failures began.
+	wait := t.config.FirstWait
+	for len(part) > 0 {
+		n, err := t.request(ctx, sum, offset, part)
+		if err == nil {
+			offset, part = offset+int64(n), part[n:]
+			failing, wait = time.Time{}, t.config.FirstWait
+			continue
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if errors.Is(err, ErrNotFound) || errors.Is(err, ErrDenied) {
+			return err
+		}
+		if failing.IsZero() {
+			failing = time.Now()
+		} else if row := time.Since(failing); row+wait > t.config.Patience {
+			return fmt.Errorf("gave up after %v: %w", row.Round(time.Millisecond), err)
+		}
+		if err := pause(ctx, wait); err != nil {
+			return err
+		}
+		wait = min(2*wait, t.config.LongestWait)
+	}
+	return nil
+}
+
+// request asks once for the bytes of part and returns how many came.
+func (t *transferral) request(ctx context.Context, sum blobstore.Sum, offset int64, part []byte) (int, error) {
+	select {
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	case t.requests <- struct{}{}:
+	}
+	defer func() { <-t.requests }()
+	ctx, cancel := context.WithTimeout(ctx, t.config.RequestTimeout)
+	defer cancel()
+	data, err := t.source.ReadChunk(ctx, t.attempt, sum, offset, len(part))
+	if err != nil {
+		return 0, err
+	}
+	if len(data) == 0 || len(data) > len(part) {
+		return 0, fmt.Errorf("asked for 1 to %d bytes at %d, got %d: %w", len(part), offset, len(data), ErrBadReply)
+	}
+	return copy(part, data), nil
+}
+
+// pause waits for d or until ctx is done.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}

@@ -1,0 +1,235 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"kith/store/blobstore"
+)
+
+// A Collector makes sets of what attempts leave behind. Its fields are not
+// changed while it is used; it may be used from any goroutine.
+type Collector struct {
+	// Store takes the contents that do not travel inline.
+	Store *blobstore.Store
+	// MaxFileBytes is the largest file that is returned; zero means
+	// [MaxUploadBytes]. Longer stdout and stderr are cut there, longer outputs
+	// are left behind.
+	MaxFileBytes int64
+	// MaxTotalBytes is the most that all files of an attempt may have
+	// together; zero means no limit but the store's.
+	MaxTotalBytes int64
+}
+
+// A Leaving is what an ended attempt left on the host's disk.
+type Leaving struct {
+	// Dir is the private folder.
+	Dir string
+	// Stdout and Stderr are the paths of the files that the outputs went to;
+	// empty if there is none. A link in the last element is not followed; the
+	// folders above it must not be the job's to change.
+	Stdout, Stderr string
+	// Outputs are the declared outputs, as checked by [CheckPattern].
+	Outputs []string
+}
+
+// A Collection is what Collect brought in.
+type Collection struct {
+	// Set has "stdout" and "stderr" unless they are empty, and the outputs.
+	Set Set
+	// Notes say, for people, what was declared and is not in the set, or not
+	// all of it, and why. At most [MaxNotes].
+	Notes []string
+}
+
+// MaxNotes is the most notes of a collection.
+const MaxNotes = 32
+
+// Collect reads what an attempt left into a set whose chunks are durable in
+// the store. Nothing in the private folder is trusted: only regular files
+// inside it are read, each up to the length it has when it is opened. What
+// cannot be had is a note. The errors are those of the store and ctx's; the
+// caller may collect again. Without output it costs two lstat.
+func (c *Collector) Collect(ctx context.Context, l Leaving) (Collection, error) {
+	k := &collecting{Collector: c, builder: newBuilder(ctx, c.Store), bytesLeft: c.MaxTotalBytes}
+	if k.bytesLeft <= 0 {
+		k.bytesLeft = maxFileBytes
+	}
+	k.stream(Stdout, l.Stdout)
+	k.stream(Stderr, l.Stderr)
+	if len(l.Outputs) > 0 {
+		k.outputs(ctx, l)
+	}
+	set, err := k.builder.finish()
+	if err != nil {
+		return Collection{}, fmt.Errorf("collect output: %w", err)
+	}
+	return Collection{Set: set, Notes: k.notes.texts()}, nil
+}
+
+// A collecting is one Collect under way.
+type collecting struct {
+	*Collector
+	builder   *builder
+	bytesLeft int64
+	notes     notes
+}
+
+// limit is the longest file that is still taken.
+func (k *collecting) limit() int64 {
+	limit := int64(MaxUploadBytes)
+	if k.MaxFileBytes > 0 {
+		limit = min(limit, k.MaxFileBytes)
+	}
+	return min(limit, k.bytesLeft)
+}
+
+// stream adds stdout or stderr, cut where it is too long.
+func (k *collecting) stream(name, path string) {
+	if path == "" {
+		return
+	}
+	info, err := os.Lstat(path)
+	if err == nil && info.Mode().IsRegular() && info.Size() == 0 {
+		return
+	}
+	var f *os.File
+	if err == nil {
+		f, info, err = openStream(path, info)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return // Never opened, or removed by the job: empty.
+	}
+	if err != nil {
+		k.notes.add(name, reason(err))
+		return
+	}
+	size := info.Size()
+	if limit := k.limit(); size > limit {
+		k.notes.add(name, fmt.Sprintf("cut after %d of %d bytes", limit, size))
+		size = limit
+	}
+	k.take(File{Path: name, Size: size}, f)
+}
+
+// openStream opens the file that an attempt's stdout or stderr goes to, which
+// lstat said looks as info does. It looks before it opens and after, as
+// [openRegular] does.
+func openStream(path string, info fs.FileInfo) (*os.File, fs.FileInfo, error) {
+	if !info.Mode().IsRegular() {
+		return nil, nil, kindError(info.Mode())
+	}
+	f, err := os.OpenFile(path, openFlags|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	return statRegular(f)
+}
+
+// outputs adds the declared outputs.
+func (k *collecting) outputs(ctx context.Context, l Leaving) {
+	root, err := os.OpenRoot(l.Dir)
+	if err != nil {
+		k.notes.add("outputs", "the private folder is gone")
+		return
+	}
+	defer root.Close() //nolint:errcheck // Only read from.
+	owner, err := root.Stat(".")
+	if err != nil {
+		k.notes.add("outputs", reason(err))
+		return
+	}
+	for _, path := range expand(ctx, root, l.Outputs, &k.notes) {
+		if ctx.Err() != nil {
+			return
+		}
+		k.output(root, owner, path)
+	}
+}
+
+// output adds one file of the private folder.
+func (k *collecting) output(root *os.Root, owner fs.FileInfo, path string) {
+	f, info, err := openRegular(root, filepath.FromSlash(path))
+	switch {
+	case err == nil:
+	case errors.Is(err, fs.ErrNotExist):
+		k.notes.add(path, "not found")
+		return
+	case isEscape(root, err):
+		k.notes.add(path, "leads out of the private folder")
+		return
+	default:
+		k.notes.add(path, reason(err))
+		return
+	}
+	refusal := ""
+	if borrowed(info, owner) {
+		refusal = "a link to a file of another account"
+	} else if limit := k.limit(); info.Size() > limit {
+		refusal = fmt.Sprintf("%d bytes, only %d are allowed here", info.Size(), limit)
+	}
+	if refusal != "" {
+		k.notes.add(path, refusal)
+		f.Close() //nolint:errcheck // Only read from.
+		return
+	}
+	k.take(File{Path: path, Executable: info.Mode()&0o111 != 0, Size: info.Size()}, f)
+}
+
+// borrowed reports whether a file may be a hard link that the job made to
+// another account's file, which the job could not read and kithd can.
+func borrowed(info, owner fs.FileInfo) bool {
+	file, ok := info.Sys().(*syscall.Stat_t)
+	folder, ok2 := owner.Sys().(*syscall.Stat_t)
+	return !ok || !ok2 || file.Nlink > 1 && file.Uid != folder.Uid
+}
+
+// take adds the first f.Size bytes of an open file and closes it.
+func (k *collecting) take(f File, file *os.File) {
+	inline, fits := k.builder.claim(f.Path, f.Size)
+	if !fits {
+		k.notes.add(f.Path, "the set of outputs is full")
+		file.Close() //nolint:errcheck // Only read from.
+		return
+	}
+	k.bytesLeft -= f.Size
+	if !inline {
+		k.builder.store(f, file, f.Size, func(err error, _ int64) error {
+			if err != nil {
+				k.notes.add(f.Path, reason(err))
+			}
+			return nil
+		})
+		return
+	}
+	data, err := readUpTo(file, f.Size)
+	file.Close() //nolint:errcheck // Only read from.
+	if err != nil {
+		k.notes.add(f.Path, reason(err))
+		return
+	}
+	f.Size, f.Inline = int64(len(data)), data
+	k.builder.add(f)
+}
+
+// reason says why a file could not be had, without the path of the folder.
+func reason(err error) string {
+	switch {
+	case errors.Is(err, ErrNotRegular):
+		return strings.SplitN(err.Error(), "\n", 2)[0]
+	case errors.Is(err, fs.ErrPermission):
+		return "permission denied"
+	case errors.Is(err, syscall.ELOOP):
+		return "a link, or too many of them"
+	}
+	if errno, ok := errors.AsType[syscall.Errno](err); ok {
+		return errno.Error()
+	}
+	return "cannot be read"
+}

@@ -1,0 +1,148 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// maxComparisons bounds the work of finding the files that match patterns: a
+// job can leave a folder of ten million files behind, and declare a thousand
+// patterns for it.
+const maxComparisons = 500_000
+
+// expand returns the paths that the declared outputs stand for, each once: a
+// plain path as it is, patterns replaced by the files that match them, in
+// order. What matches nothing is noted.
+func expand(ctx context.Context, root *os.Root, outputs []string, notes *notes) []string {
+	e := &expansion{root: root, notes: notes, seen: make(map[string]struct{}), comparisons: maxComparisons}
+	folders := make(map[string][]string) // The patterns of each folder, read once for all of them.
+	for _, output := range outputs {
+		if err := CheckPattern(output); err != nil {
+			notes.add(output, "not a path inside the private folder")
+			continue
+		}
+		dir, last := path.Split(output)
+		if !strings.ContainsAny(last, `*?[\`) {
+			e.add(output)
+			continue
+		}
+		dir = path.Clean(dir)
+		if !slices.Contains(folders[dir], last) {
+			folders[dir] = append(folders[dir], last)
+		}
+	}
+	dirs := make([]string, 0, len(folders))
+	for dir := range folders {
+		dirs = append(dirs, dir)
+	}
+	slices.Sort(dirs)
+	for _, dir := range dirs {
+		e.folder(ctx, dir, folders[dir])
+	}
+	return e.paths
+}
+
+// An expansion gathers paths.
+type expansion struct {
+	root        *os.Root
+	notes       *notes
+	paths       []string
+	seen        map[string]struct{}
+	comparisons int
+}
+
+// add adds a path unless it is there or cannot be in a set of outputs.
+func (e *expansion) add(p string) {
+	if _, again := e.seen[p]; again {
+		return
+	}
+	e.seen[p] = struct{}{}
+	first, _, _ := strings.Cut(p, "/")
+	if first == Stdout || first == Stderr {
+		e.notes.add(p, "the name is taken by the attempt's own output")
+		return
+	}
+	if len(e.paths) >= MaxFiles {
+		e.notes.add(p, "too many outputs")
+		return
+	}
+	e.paths = append(e.paths, p)
+}
+
+// folder adds the files of a folder that match one of patterns.
+func (e *expansion) folder(ctx context.Context, dir string, patterns []string) {
+	f, err := e.root.OpenFile(filepath.FromSlash(dir), openFlags|syscall.O_DIRECTORY, 0)
+	if err != nil {
+		why := reason(err)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			why = "not found"
+		case isEscape(e.root, err):
+			why = "leads out of the private folder"
+		}
+		e.notes.add(path.Join(dir, patterns[0]), why)
+		return
+	}
+	defer f.Close() //nolint:errcheck // Only read from.
+	matched := make([]bool, len(patterns))
+	names := e.match(ctx, f, dir, patterns, matched)
+	slices.Sort(names)
+	for _, name := range names {
+		p := path.Join(dir, name)
+		if fault := pathFault(p); fault != "" {
+			e.notes.add(p, "its path "+fault)
+			continue
+		}
+		e.add(p)
+	}
+	for i, ok := range matched {
+		if !ok {
+			e.notes.add(path.Join(dir, patterns[i]), "no file matches")
+		}
+	}
+}
+
+// match returns the names in a folder that match, without its folders, and
+// sets in matched which patterns did.
+func (e *expansion) match(ctx context.Context, f *os.File, dir string, patterns []string, matched []bool) []string {
+	var names []string
+	for ctx.Err() == nil {
+		entries, err := f.ReadDir(256)
+		for _, entry := range entries {
+			if e.comparisons -= len(patterns); e.comparisons < 0 {
+				e.notes.add(dir, "too many files to look through")
+				return names
+			}
+			if !entry.IsDir() && matches(entry.Name(), patterns, matched) {
+				names = append(names, entry.Name())
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return names
+		}
+		if err != nil {
+			e.notes.add(dir, reason(err))
+			return names
+		}
+	}
+	return names
+}
+
+// matches reports whether a name matches one of patterns, and notes which.
+func matches(name string, patterns []string, matched []bool) bool {
+	any := false
+	for i, pattern := range patterns {
+		if ok, err := path.Match(pattern, name); ok && err == nil {
+			matched[i], any = true, true
+		}
+	}
+	return any
+}

@@ -1,0 +1,128 @@
+package transfer
+
+import (
+	"container/list"
+	"errors"
+	"fmt"
+	"sync"
+
+	"kith/store/blobstore"
+)
+
+// openChunks keeps the chunks that were read last open and verified: a peer
+// asks for a chunk in sixteen pieces, and hashing it for each would cost
+// sixteen times the work. A chunk that a sweep takes meanwhile stays on disk
+// until it is closed, so the number is small.
+type openChunks struct {
+	store *blobstore.Store
+	most  int
+
+	mu      sync.Mutex
+	entries map[blobstore.Sum]*list.Element
+	order   *list.List // of *openChunk, the latest used first
+}
+
+// An openChunk is a chunk with the number of its readers. It is closed when
+// it has left the cache and the last of them is done.
+type openChunk struct {
+	sum     blobstore.Sum
+	opening sync.Once
+	chunk   *blobstore.Chunk
+	err     error
+
+	readers int  // guarded by the cache's mutex
+	out     bool // of the cache
+}
+
+// newOpenChunks returns a cache of up to most chunks of store.
+func newOpenChunks(store *blobstore.Store, most int) *openChunks {
+	return &openChunks{store: store, most: most, entries: make(map[blobstore.Sum]*list.Element), order: list.New()}
+}
+
+// read returns a piece of a chunk, and whether the chunk ends with it.
+func (c *openChunks) read(sum blobstore.Sum, offset int64, limit int) (data []byte, end bool, err error) {
+	o := c.acquire(sum)
+	defer c.release(o)
+	o.opening.Do(func() { o.chunk, o.err = c.store.OpenChunk(sum) })
+	if o.err != nil {
+		c.drop(o)
+		if errors.Is(o.err, blobstore.ErrNotFound) {
+			return nil, false, fmt.Errorf("%w: %w", ErrNotFound, o.err)
+		}
+		return nil, false, o.err
+	}
+	if limit <= 0 || limit > MaxPieceBytes {
+		limit = MaxPieceBytes
+	}
+	rest := o.chunk.Size() - offset
+	if rest <= 0 {
+		return nil, true, nil
+	}
+	data = make([]byte, min(int64(limit), rest))
+	if _, err := o.chunk.ReadAt(data, offset); err != nil {
+		return nil, false, fmt.Errorf("read chunk %s: %w", sum.Short(), err)
+	}
+	return data, int64(len(data)) == rest, nil
+}
+
+// acquire returns the entry of a chunk, for one reader more.
+func (c *openChunks) acquire(sum blobstore.Sum) *openChunk {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e, ok := c.entries[sum]; ok {
+		c.order.MoveToFront(e)
+		o := e.Value.(*openChunk)
+		o.readers++
+		return o
+	}
+	o := &openChunk{sum: sum, readers: 1}
+	c.entries[sum] = c.order.PushFront(o)
+	for c.order.Len() > c.most {
+		c.removeLocked(c.order.Back())
+	}
+	return o
+}
+
+// release ends a reader's use.
+func (c *openChunks) release(o *openChunk) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	o.readers--
+	o.closeIfUnused()
+}
+
+// drop takes an entry out of the cache, if it is still in.
+func (c *openChunks) drop(o *openChunk) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e, ok := c.entries[o.sum]; ok && e.Value == any(o) {
+		c.removeLocked(e)
+	}
+}
+
+// removeLocked takes an entry out of the cache. The caller holds c.mu.
+func (c *openChunks) removeLocked(e *list.Element) {
+	o := c.order.Remove(e).(*openChunk)
+	delete(c.entries, o.sum)
+	o.out = true
+	o.closeIfUnused()
+}
+
+// closeIfUnused closes a chunk that nobody can find and nobody reads. The
+// caller holds the cache's mutex.
+func (o *openChunk) closeIfUnused() {
+	if o.out && o.readers == 0 && o.chunk != nil {
+		o.chunk.Close() //nolint:errcheck // Only read from.
+		o.chunk = nil
+	}
+}
+
+// close empties the cache.
+func (c *openChunks) close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.order.Len() > 0 {
+		c.removeLocked(c.order.Back())
+	}
+	return nil
+}

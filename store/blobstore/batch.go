@@ -1,0 +1,81 @@
+package blobstore
+
+import (
+	"errors"
+	"sync"
+)
+
+// A Batch gathers puts that become durable together: each chunk's bytes are
+// synced as it is put, the names of all of them once, by [Batch.Commit]. That
+// spares one fsync of a folder for every chunk.
+//
+// Until Commit has returned nil a crash may lose chunks of the batch; they
+// can be read at once. A batch needs no closing, and dropping it loses
+// nothing but the promise. Its methods may be called from any goroutine.
+type Batch struct {
+	store   *Store
+	mu      sync.Mutex
+	touched [shardCount]bool
+}
+
+// NewBatch begins a batch.
+func (s *Store) NewBatch() *Batch { return &Batch{store: s} }
+
+// Missing is [Store.Missing]; those the store has become part of the batch,
+// because another batch may have put them and not committed them yet.
+func (b *Batch) Missing(sums []Sum) []Sum {
+	missing := b.store.Missing(sums)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, sum := range sums {
+		b.touched[sum[0]] = true
+	}
+	return missing
+}
+
+// Commit returns once all that was put is durable. It may be called again
+// after more puts, or after an error.
+func (b *Batch) Commit() error {
+	b.mu.Lock()
+	touched := b.touched
+	b.mu.Unlock()
+	var errs []error
+	for i, was := range touched {
+		if was {
+			errs = append(errs, b.store.syncShard(byte(i)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// note remembers that a chunk of the batch lies in the folder of sum.
+func (b *Batch) note(sum Sum) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.touched[sum[0]] = true
+}
+
+// syncShard makes all renames into a folder durable that happened before the
+// call. Concurrent calls share one fsync.
+func (s *Store) syncShard(b byte) error {
+	sh := &s.shards[b]
+	mine := sh.renames()
+	sh.syncing.Lock()
+	defer sh.syncing.Unlock()
+	if sh.synced >= mine {
+		return nil
+	}
+	covered := sh.renames()
+	if err := s.syncDir(shardDir(b)); err != nil {
+		return s.explain(0, err)
+	}
+	sh.synced = covered
+	return nil
+}
+
+// renames returns how many chunks were named in the folder since Open.
+func (sh *shard) renames() uint64 {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	return sh.named
+}
