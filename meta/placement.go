@@ -210,8 +210,9 @@ func (e *Engine) decision(list []candidate, rank Rank) *store.Decision {
 	return d
 }
 
-// chosen returns the sites that get a copy, in rank order; the origin, which
-// runs its pass first, leads (spec 001 section 2.5).
+// chosen returns the sites that get a copy, in rank order. That the origin
+// goes first when several could start the job at once (spec 001 section 2.5)
+// is not in this order: copies leave behind the origin's own pass.
 func chosen(d *store.Decision) []job.SiteID {
 	n := 0
 	for n < len(d.Verdicts) && d.Verdicts[n].Chosen {

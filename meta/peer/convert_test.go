@@ -1,0 +1,120 @@
+package peer
+
+import (
+	"errors"
+	"reflect"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"kith/cluster"
+	"kith/internal/job"
+	"kith/meta"
+	kithv1 "kith/proto/gen/kith/v1"
+)
+
+var (
+	sampleAttempt = job.AttemptID{Job: job.ID{Origin: "alpha", Generation: 3, Seq: 4}, Number: 5}
+	sampleRequest = job.Request{
+		Name: "n", User: "u", Processors: 2, Copies: 3, MemoryBytes: 4, Walltime: 5 * time.Second, Directory: "/d", OnSiteLost: job.Race,
+	}
+	sampleOutcome = job.Outcome{
+		Kind: job.Failure, ExitCode: 1, Signal: 2, Reason: "r", Start: 3, End: 4, CPUTime: 5, MaxRSSBytes: 6, Files: []byte("f"), FilesRemain: true,
+	}
+)
+
+func samples() []meta.Message {
+	return []meta.Message{
+		meta.PlaceCopy{Attempt: sampleAttempt, Request: sampleRequest},
+		meta.CopyAnswer{Attempt: sampleAttempt, Accepted: true, Reason: job.Full},
+		meta.Claim{Attempt: sampleAttempt, Stamp: 7},
+		meta.Verdict{Attempt: sampleAttempt, Granted: true, Reason: job.HeldByOther, Winner: "beta", Payload: []byte("p")},
+		meta.Withdraw{Attempt: sampleAttempt},
+		meta.WithdrawAck{Attempt: sampleAttempt},
+		meta.Started{Attempt: sampleAttempt, At: 9},
+		meta.Result{Attempt: sampleAttempt, Outcome: sampleOutcome},
+		meta.ResultAck{Attempt: sampleAttempt, Accepted: true},
+		meta.Stop{Attempt: sampleAttempt},
+		meta.GiveBack{Attempt: sampleAttempt, Reason: job.Draining},
+		meta.CopySummary{Count: 1, Hash: 2},
+		meta.DigestRequest{},
+		meta.CopyDigest{
+			Stamp: 1, After: sampleAttempt.Job, Through: job.ID{Origin: "alpha", Generation: 3, Seq: 9},
+			Entries: []meta.DigestEntry{
+				{Attempt: sampleAttempt}, {Attempt: sampleAttempt, Begun: true, Started: 8}, {Attempt: sampleAttempt, Begun: true, Ended: true},
+			},
+		},
+		meta.LoadDigest{Digest: cluster.Digest{Site: "beta", Incarnation: 1, Sequence: 2, Processors: 3, Load: job.Load{Work: 4}, Speed: 1}},
+		meta.StartQuery{Query: 1, Request: sampleRequest, Predict: true},
+		meta.StartAnswer{Query: 1, Wait: time.Second, Reason: job.NoAnswer},
+	}
+}
+
+// Every message of the protocol survives the wire.
+func TestMessagesRoundTrip(t *testing.T) {
+	kinds := map[reflect.Type]bool{}
+	for _, m := range samples() {
+		kinds[reflect.TypeOf(m)] = true
+		b, err := proto.Marshal(toProto(m))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var p kithv1.PeerMessage
+		if err := proto.Unmarshal(b, &p); err != nil {
+			t.Fatal(err)
+		}
+		got, err := fromProto(&p)
+		if err != nil || !reflect.DeepEqual(got, m) {
+			t.Errorf("%T: got %+v, %v; want %+v", m, got, err, m)
+		}
+	}
+	// All of the oneof but the hello and the two file messages is covered.
+	fields := (&kithv1.PeerMessage{}).ProtoReflect().Descriptor().Oneofs().Get(0).Fields().Len()
+	if len(kinds) != fields-3 {
+		t.Errorf("%d kinds of messages tested, the protocol has %d", len(kinds), fields-3)
+	}
+}
+
+func TestSenselessMessages(t *testing.T) {
+	noAttempt := toProto(meta.Claim{Attempt: sampleAttempt})
+	noAttempt.GetClaim().Attempt = nil
+	badSite := toProto(meta.Withdraw{Attempt: sampleAttempt})
+	badSite.GetWithdraw().GetAttempt().GetJob().Origin = "No Site"
+	zero := toProto(meta.Stop{Attempt: sampleAttempt})
+	zero.GetStop().GetAttempt().Number = 0
+	noOutcome := toProto(meta.Result{Attempt: sampleAttempt, Outcome: sampleOutcome})
+	noOutcome.GetResult().GetOutcome().Kind = 99
+	large := toProto(meta.Result{Attempt: sampleAttempt, Outcome: sampleOutcome})
+	large.GetResult().GetOutcome().Files = make([]byte, maxFiles+1)
+	many := toProto(meta.CopyDigest{Entries: make([]meta.DigestEntry, maxEntries+1)})
+	for name, p := range map[string]*kithv1.PeerMessage{
+		"empty": {}, "no attempt": noAttempt, "bad site": badSite, "attempt 0": zero, "no outcome": noOutcome,
+		"too large": large, "too many": many, "hello": {Message: &kithv1.PeerMessage_Hello{Hello: &kithv1.Hello{}}},
+	} {
+		if m, err := fromProto(p); !errors.Is(err, ErrMessage) {
+			t.Errorf("%s: %v, %v; want ErrMessage", name, m, err)
+		}
+	}
+}
+
+// Whatever comes over the wire is a message or an error, never a panic.
+func FuzzFromProto(f *testing.F) {
+	for _, m := range samples() {
+		b, err := proto.Marshal(toProto(m))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var p kithv1.PeerMessage
+		if proto.Unmarshal(b, &p) != nil {
+			return
+		}
+		m, err := fromProto(&p)
+		if err == nil {
+			toProto(m)
+		}
+	})
+}

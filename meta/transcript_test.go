@@ -1,0 +1,502 @@
+package meta_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"kith/cluster"
+	"kith/internal/job"
+	"kith/meta"
+	"kith/sitesched"
+	"kith/store"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the answers of the transcripts anew; then read the diff")
+
+// TestTranscripts replays the stories in testdata: one site, "alpha", driven
+// by hand. A line is a command; what the engine answers stands below it,
+// indented. Time passes only by "wait".
+//
+//	site processors=4 scheme=k-dual rank=work copies=2 ...   begin anew
+//	submit name=x processors=1 walltime=60s copies=2 id=r1 hold  a client submits
+//	cancel|hold|release JOB            a client wishes
+//	drain|resume                       the operator wishes
+//	up SITE [generation=N] | down SITE a stream comes or goes
+//	load SITE processors=N work=S procs=R free=N [draining] [at=up]
+//	recv SITE MESSAGE ...              a message comes
+//	started|ended|missing|home ATTEMPT [outcome]
+//	wait D                             time passes, with ticks and passes
+//	restart                            the daemon dies and a new one begins
+//	show JOB | copies | counters       what the engine knows
+func TestTranscripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no transcripts: %v", err)
+	}
+	for _, path := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".txt"), func(t *testing.T) {
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := replay(t, string(want))
+			if *rewrite {
+				if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if got != string(want) {
+				t.Errorf("%s: the engine answers differently\n%s", path, firstDifference(string(want), got))
+			}
+		})
+	}
+}
+
+func firstDifference(want, got string) string {
+	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
+	for i := range max(len(w), len(g)) {
+		a, b := "(end)", "(end)"
+		if i < len(w) {
+			a = w[i]
+		}
+		if i < len(g) {
+			b = g[i]
+		}
+		if a != b {
+			return fmt.Sprintf("line %d\nwant %s\ngot  %s", i+1, a, b)
+		}
+	}
+	return ""
+}
+
+func replay(t *testing.T, script string) string {
+	var out strings.Builder
+	s := &stage{t: t}
+	for line := range strings.Lines(script) {
+		line = strings.TrimRight(line, "\n")
+		if strings.HasPrefix(line, "    ") {
+			continue // an old answer
+		}
+		out.WriteString(line + "\n")
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		for _, answer := range s.do(line) {
+			out.WriteString("    " + answer + "\n")
+		}
+	}
+	return out.String()
+}
+
+// stage is one site driven by hand.
+type stage struct {
+	t      *testing.T
+	now    job.Time
+	cfg    meta.Config
+	sched  sitesched.Config
+	state  *store.State
+	site   *sitesched.Site
+	engine *meta.Engine
+	token  uint64
+	loads  map[string]uint64
+	lines  []string
+	// decisions are the stored ones.
+	decisions map[job.ID]*store.Decision
+}
+
+// arguments are the words of a command, and those with '=' by name.
+type arguments struct {
+	words []string
+	named map[string]string
+}
+
+func parse(line string) arguments {
+	a := arguments{named: map[string]string{}}
+	for _, w := range strings.Fields(line) {
+		if k, v, ok := strings.Cut(w, "="); ok {
+			a.named[k] = v
+		} else {
+			a.words = append(a.words, w)
+		}
+	}
+	return a
+}
+
+func (a arguments) has(word string) bool {
+	for _, w := range a.words {
+		if w == word {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *stage) number(a arguments, name string, standard float64) float64 {
+	text, ok := a.named[name]
+	if !ok {
+		return standard
+	}
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		s.t.Fatalf("%s=%s: %v", name, text, err)
+	}
+	return v
+}
+
+func (s *stage) duration(text string, standard time.Duration) time.Duration {
+	if text == "" {
+		return standard
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return d
+}
+
+func (s *stage) do(line string) []string {
+	s.lines = nil
+	a := parse(line)
+	switch a.words[0] {
+	case "site":
+		s.begin(a)
+	case "submit":
+		s.submit(a)
+	case "cancel", "hold", "release":
+		s.wish(a)
+	case "drain", "resume":
+		s.token++
+		s.feed(meta.SetDrain{Token: s.token, On: a.words[0] == "drain", Reason: "maintenance"})
+	case "up":
+		s.feed(meta.PeerUp{Site: job.SiteID(a.words[1]), Generation: uint32(s.number(a, "generation", 1))})
+	case "down":
+		s.feed(meta.PeerDown{Site: job.SiteID(a.words[1])})
+	case "load":
+		s.load(a)
+	case "recv":
+		s.feed(meta.Receive{From: job.SiteID(a.words[1]), Message: s.message(a)})
+	case "started":
+		s.feed(meta.AttemptStarted{Attempt: s.attempt(a.words[1]), At: s.now})
+	case "ended":
+		s.feed(meta.AttemptEnded{Attempt: s.attempt(a.words[1]), Outcome: s.outcome(a)})
+	case "missing":
+		s.feed(meta.AttemptMissing{Attempt: s.attempt(a.words[1])})
+	case "home":
+		s.feed(meta.FilesHome{Attempt: s.attempt(a.words[1]), Error: a.named["error"]})
+	case "wait":
+		s.wait(s.duration(a.words[1], 0))
+	case "restart":
+		s.boot()
+	case "show":
+		s.show(a.words[1])
+	case "copies":
+		for _, c := range s.engine.HostedCopies(100) {
+			s.say("%v %s %s", c.Attempt, c.Request.Name, c.State)
+		}
+	case "counters":
+		s.say("%+v", s.engine.Counters())
+	default:
+		s.t.Fatalf("unknown command %q", line)
+	}
+	return s.lines
+}
+
+func (s *stage) say(format string, args ...any) {
+	s.lines = append(s.lines, fmt.Sprintf(format, args...))
+}
+
+func (s *stage) begin(a arguments) {
+	s.now, s.loads, s.token = job.Time(time.Hour), map[string]uint64{}, 0 // time 0 means none
+	s.decisions = map[job.ID]*store.Decision{}
+	s.cfg = meta.Default()
+	s.cfg.Timing.Load = time.Hour // loads would drown the story
+	s.cfg.Timing.AntiEntropy = s.duration(a.named["anti-entropy"], time.Hour)
+	if v, ok := a.named["scheme"]; ok {
+		s.cfg.Placement.Scheme = meta.Scheme(v)
+	}
+	if v, ok := a.named["rank"]; ok {
+		s.cfg.Placement.Rank, _ = meta.ParseRank(v)
+	}
+	s.cfg.Placement.Copies = int32(s.number(a, "copies", 2))
+	s.cfg.Limits.CopiesPerOrigin = int(s.number(a, "copies-per-origin", 1000))
+	s.cfg.Limits.Jobs = int(s.number(a, "jobs", 1000))
+	s.cfg.Incarnation, s.cfg.BootID = 1, "boot-1"
+	if dir := a.named["allow"]; dir != "" {
+		s.cfg.AllowDirectory = func(d string) bool { return d == dir }
+	}
+	s.sched = sitesched.Config{
+		Processors: int32(s.number(a, "processors", 4)), MemoryBytes: int64(s.number(a, "memory", 0)),
+		Backfill: sitesched.EASY, Queues: sitesched.DualBackfill, Scope: sitesched.ScopeAll,
+	}
+	s.cfg.Self = meta.Self{Address: "alpha:1", Processors: s.sched.Processors, MemoryBytes: s.sched.MemoryBytes, Speed: 1}
+	s.state = store.NewState("alpha", 1)
+	s.boot()
+}
+
+// boot begins a daemon on the facts at hand.
+func (s *stage) boot() {
+	var err error
+	if s.site, err = sitesched.NewSite(s.sched); err != nil {
+		s.t.Fatal(err)
+	}
+	if s.engine, err = meta.New(s.cfg, s.state, s.site); err != nil {
+		s.t.Fatal(err)
+	}
+	s.carry(s.engine.Restore(s.now, []job.SiteID{"alpha", "beta", "gamma"}))
+	s.carry(s.engine.Step(s.now, meta.Tick{}))
+	s.carry(s.engine.Step(s.now, meta.Pass{}))
+}
+
+// feed gives the engine an event that makes an instant of its own.
+func (s *stage) feed(ev meta.Event) {
+	s.carry(s.engine.Step(s.now, ev))
+	s.carry(s.engine.Step(s.now, meta.Pass{}))
+}
+
+func (s *stage) wait(d time.Duration) {
+	end := s.now.Add(d)
+	for {
+		at := max(s.engine.NextWake(s.now), s.now+1)
+		if at > end {
+			break
+		}
+		s.now = at
+		s.feed(meta.Tick{})
+	}
+	s.now = end
+}
+
+func (s *stage) carry(effects []meta.Effect) {
+	for _, f := range effects {
+		switch f := f.(type) {
+		case meta.Changed, meta.Advertise:
+		case meta.Reply:
+			if f.Err != nil {
+				s.say("reply: %s", strings.ReplaceAll(f.Err.Error(), "\n", " | "))
+			} else {
+				s.say("reply: %v %v", f.Job, f.State)
+			}
+		case meta.Send:
+			if _, load := f.Message.(meta.LoadDigest); !load {
+				s.say("to %s: %s", f.To, describe(f.Message))
+			}
+		case meta.Launch:
+			s.say("launch %v payload=%q", f.Attempt, f.Payload)
+		case meta.Adopt:
+			s.say("adopt %v begun under %s", f.Attempt, f.BootID)
+		case meta.Fetch:
+			s.say("fetch %v from %s", f.Attempt, f.From)
+		default:
+			s.say("%s", strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%T %+v", f, f), "meta.")))
+		}
+	}
+	for _, d := range s.state.TakeChanges().Decision {
+		s.decisions[d.Job] = d.Decision
+	}
+	if err := s.state.Check(); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := s.site.Scheduler().Check(); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func describe(m meta.Message) string {
+	switch m := m.(type) {
+	case meta.PlaceCopy:
+		return fmt.Sprintf("place %v processors=%d walltime=%v", m.Attempt, m.Request.Processors, m.Request.Walltime)
+	case meta.Claim:
+		return fmt.Sprintf("claim %v", m.Attempt)
+	case meta.Verdict:
+		if m.Granted {
+			return fmt.Sprintf("grant %v", m.Attempt)
+		}
+		return fmt.Sprintf("deny %v %v %s", m.Attempt, m.Reason, m.Winner)
+	case meta.CopyAnswer:
+		if m.Accepted {
+			return fmt.Sprintf("accepted %v", m.Attempt)
+		}
+		return fmt.Sprintf("refused %v %v", m.Attempt, m.Reason)
+	case meta.CopySummary:
+		return fmt.Sprintf("summary of %d", m.Count)
+	case meta.CopyDigest:
+		text := "digest"
+		for _, e := range m.Entries {
+			text += fmt.Sprintf(" %v begun=%v ended=%v started=%v", e.Attempt, e.Begun, e.Ended, e.Started != 0)
+		}
+		return text
+	case meta.StartQuery:
+		return fmt.Sprintf("start-query %d processors=%d walltime=%v predict=%v", m.Query, m.Request.Processors, m.Request.Walltime, m.Predict)
+	case meta.Started:
+		return fmt.Sprintf("started %v", m.Attempt)
+	case meta.Result:
+		return fmt.Sprintf("result %v kind=%d exit=%d %s", m.Attempt, m.Outcome.Kind, m.Outcome.ExitCode, m.Outcome.Reason)
+	}
+	return strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%T %+v", m, m), "meta."))
+}
+
+func (s *stage) request(a arguments) job.Request {
+	return job.Request{
+		Name: a.named["name"], User: "ada", Processors: int32(s.number(a, "processors", 1)), Copies: int32(s.number(a, "copies", 0)),
+		MemoryBytes: int64(s.number(a, "memory", 0)), Walltime: s.duration(a.named["walltime"], time.Minute), Directory: a.named["directory"],
+	}
+}
+
+func (s *stage) submit(a arguments) {
+	s.token++
+	ev := meta.Submit{Token: s.token, Request: s.request(a), RequestID: a.named["id"], Hold: a.has("hold"), Payload: []byte("p")}
+	copy(ev.BodyHash[:], a.named["name"])
+	s.feed(ev)
+}
+
+func (s *stage) wish(a arguments) {
+	s.token++
+	id := s.jobID(a.words[1])
+	switch a.words[0] {
+	case "cancel":
+		s.feed(meta.Cancel{Token: s.token, Job: id})
+	case "hold":
+		s.feed(meta.Hold{Token: s.token, Job: id})
+	case "release":
+		s.feed(meta.Release{Token: s.token, Job: id})
+	}
+}
+
+func (s *stage) load(a arguments) {
+	name := a.words[1]
+	s.loads[name]++
+	s.feed(meta.LoadSeen{Digest: cluster.Digest{
+		Site: job.SiteID(name), Incarnation: 1, Sequence: s.loads[name], Processors: int32(s.number(a, "processors", 4)),
+		MemoryBytes: int64(s.number(a, "memory", 0)), Draining: a.has("draining"), Speed: s.number(a, "speed", 1),
+		Load: job.Load{Work: s.number(a, "work", 0), Procs: s.number(a, "procs", 0), Free: int32(s.number(a, "free", 4))},
+	}})
+}
+
+// jobID reads "N" as job N of alpha, and else a whole id.
+func (s *stage) jobID(text string) job.ID {
+	if !strings.Contains(text, ".") {
+		text = "alpha.1." + text
+	}
+	id, err := job.ParseID(text)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return id
+}
+
+func (s *stage) attempt(text string) job.AttemptID {
+	idText, n, _ := strings.Cut(text, "#")
+	number, err := strconv.ParseUint(n, 10, 32)
+	if err != nil {
+		s.t.Fatalf("attempt %q: %v", text, err)
+	}
+	return job.AttemptID{Job: s.jobID(idText), Number: uint32(number)}
+}
+
+func (s *stage) outcome(a arguments) job.Outcome {
+	o := job.Outcome{Kind: job.Success, Start: s.now, End: s.now, ExitCode: int32(s.number(a, "exit", 0))}
+	switch {
+	case a.has("cancelled"):
+		o.Kind, o.Reason = job.Cancel, "cancelled"
+	case a.has("lost"):
+		o.Kind, o.Reason = job.Loss, "lost"
+	case o.ExitCode != 0:
+		o.Kind, o.Reason = job.Failure, "it failed"
+	}
+	if f, ok := a.named["files"]; ok {
+		o.Files, o.FilesRemain = []byte(f), true
+	}
+	return o
+}
+
+func (s *stage) message(a arguments) meta.Message {
+	var id job.AttemptID
+	if len(a.words) > 3 && a.words[2] != "digest" {
+		id = s.attempt(a.words[3])
+	}
+	reason := job.Reason(s.number(a, "reason", 0))
+	switch a.words[2] {
+	case "place":
+		return meta.PlaceCopy{Attempt: id, Request: s.request(a)}
+	case "accepted":
+		return meta.CopyAnswer{Attempt: id, Accepted: true}
+	case "refused":
+		return meta.CopyAnswer{Attempt: id, Reason: reason}
+	case "claim":
+		return meta.Claim{Attempt: id, Stamp: uint64(s.now)}
+	case "grant":
+		return meta.Verdict{Attempt: id, Granted: true, Payload: []byte("from " + a.words[1])}
+	case "deny":
+		return meta.Verdict{Attempt: id, Reason: reason}
+	case "withdraw":
+		return meta.Withdraw{Attempt: id}
+	case "withdrawn":
+		return meta.WithdrawAck{Attempt: id}
+	case "started":
+		return meta.Started{Attempt: id, At: s.now}
+	case "result":
+		return meta.Result{Attempt: id, Outcome: s.outcome(a)}
+	case "result-ack":
+		return meta.ResultAck{Attempt: id, Accepted: true}
+	case "stop":
+		return meta.Stop{Attempt: id}
+	case "give-back":
+		return meta.GiveBack{Attempt: id, Reason: reason}
+	case "summary":
+		return meta.CopySummary{Count: uint64(s.number(a, "count", 0)), Hash: uint64(s.number(a, "hash", 0))}
+	case "digest-request":
+		return meta.DigestRequest{}
+	case "digest":
+		d := meta.CopyDigest{Stamp: uint64(s.number(a, "stamp", float64(s.now)+1))}
+		for _, w := range a.words[3:] {
+			name, phase, _ := strings.Cut(w, ":")
+			e := meta.DigestEntry{Attempt: s.attempt(name), Begun: phase != "", Ended: phase == "ended"}
+			if phase == "running" {
+				e.Started = s.now
+			}
+			d.Entries = append(d.Entries, e)
+		}
+		return d
+	case "start-query":
+		return meta.StartQuery{Query: 7, Request: s.request(a)}
+	case "start-answer":
+		return meta.StartAnswer{Query: uint64(s.number(a, "query", 1)), Wait: s.duration(a.named["wait"], 0), Reason: reason}
+	}
+	s.t.Fatalf("unknown message %q", a.words[2])
+	return nil
+}
+
+func (s *stage) show(text string) {
+	v, err := s.engine.JobView(s.jobID(text))
+	if err != nil {
+		s.say("%v", err)
+		return
+	}
+	r := &v.Record
+	s.say("%v %v attempt=%d sites=%v holder=%s", r.ID, r.State, r.Attempt, r.Sites, r.Holder)
+	for _, c := range v.Copies {
+		s.say("copy at %s: %s", c.Site, [...]string{"", "placing", "queued", "claimed", "withdrawing"}[c.State])
+	}
+	for _, e := range r.Events {
+		s.say("event %s attempt=%d %s %s", [...]string{"", "opened", "granted", "denied", "returned", "replaced", "closed", "superseded"}[e.Kind], e.Attempt, e.Site, e.Reason)
+	}
+	if v.Decision == nil {
+		v.Decision = s.decisions[r.ID]
+	}
+	if v.Decision != nil {
+		s.say("ranked by %v", meta.Rank(v.Decision.Rank))
+		for _, d := range v.Decision.Verdicts {
+			s.say("verdict %s chosen=%v score=%g %s", d.Site, d.Chosen, d.Score, d.Reason)
+		}
+	}
+	if r.Outcome != nil {
+		s.say("outcome kind=%d exit=%d %s", r.Outcome.Kind, r.Outcome.ExitCode, r.Outcome.Reason)
+	}
+}

@@ -1,0 +1,73 @@
+package sim_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"kith/internal/job"
+	"kith/meta"
+	"kith/sitesched"
+	"kith/testbed/sim"
+)
+
+// federation returns sites s0, s1, … of the given widths.
+func federation(seed uint64, widths ...int32) sim.Config {
+	cfg := sim.Config{Seed: seed, Check: true}
+	for i, p := range widths {
+		cfg.Sites = append(cfg.Sites, sim.SiteConfig{
+			ID:        job.SiteID(fmt.Sprint("s", i)),
+			Scheduler: sitesched.Config{Processors: p, Backfill: sitesched.EASY, Queues: sitesched.DualBackfill, Scope: sitesched.ScopeAll},
+			Meta:      meta.Default(),
+		})
+	}
+	return cfg
+}
+
+func newWorld(t *testing.T, cfg sim.Config) *sim.World {
+	t.Helper()
+	w, err := sim.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func request(processors int32, walltime time.Duration) job.Request {
+	return job.Request{Name: "test", User: "ada", Processors: processors, Walltime: walltime}
+}
+
+// drained reports whether all acknowledged jobs have ended and no copy is left.
+func drained(w *sim.World) bool { return w.CheckEnded() == nil }
+
+func TestJobsRunAndEnd(t *testing.T) {
+	for _, scheme := range meta.Schemes() {
+		t.Run(string(scheme), func(t *testing.T) {
+			cfg := federation(1, 4, 8, 2)
+			for i := range cfg.Sites {
+				cfg.Sites[i].Meta.Placement.Scheme = scheme
+				if scheme == meta.MCT {
+					cfg.Sites[i].Meta.Placement.Rank = meta.RankCompletion
+				}
+			}
+			w := newWorld(t, cfg)
+			const n = 300
+			for i := range n {
+				run := time.Duration(1+w.Rand().IntN(600)) * time.Second
+				w.Submit(sim.Start.Add(time.Duration(i)*20*time.Second), job.SiteID(fmt.Sprint("s", w.Rand().IntN(2))), sim.Submission{
+					Request: request(1+w.Rand().Int32N(4), 2*run), RunTime: run,
+				})
+			}
+			end := sim.Start.Add(24 * time.Hour)
+			if err := w.RunWhile(end, func() bool { return len(w.Acknowledged()) < n || !drained(w) }); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.CheckEnded(); err != nil {
+				t.Error(err)
+			}
+			if len(w.Acknowledged()) != n {
+				t.Errorf("%d jobs acknowledged, want %d", len(w.Acknowledged()), n)
+			}
+		})
+	}
+}
