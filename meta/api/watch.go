@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -49,10 +48,16 @@ func (c *Changes) Add(id job.ID) {
 	c.wake = make(chan struct{})
 }
 
+// change is a job that changed, and the position behind the change.
+type change struct {
+	job  job.ID
+	next uint64
+}
+
 // after returns the jobs that changed behind position at, each once, and the
-// position behind them, or a channel to wait on if there are none. It returns
-// [ErrCursor] if they are not all remembered.
-func (c *Changes) after(at uint64) (ids []job.ID, next uint64, wake <-chan struct{}, err error) {
+// position behind them all, or a channel to wait on if there are none. It
+// returns [ErrCursor] if they are not all remembered.
+func (c *Changes) after(at uint64) (changes []change, next uint64, wake <-chan struct{}, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if at >= c.next {
@@ -62,15 +67,15 @@ func (c *Changes) after(at uint64) (ids []job.ID, next uint64, wake <-chan struc
 		return nil, 0, nil, ErrCursor
 	}
 	seen := make(map[job.ID]bool)
-	for n := at; n < c.next && len(ids) < largestPage; n++ {
+	for n := at; n < c.next && len(changes) < largestPage; n++ {
 		id := c.ring[(n-1)%keptChanges]
 		at = n + 1
 		if !seen[id] {
 			seen[id] = true
-			ids = append(ids, id)
+			changes = append(changes, change{job: id, next: at})
 		}
 	}
-	return ids, at, nil, nil
+	return changes, at, nil, nil
 }
 
 func (c *Changes) cursor(next uint64) string { return fmt.Sprintf("%d-%d", c.incarnation, next) }
@@ -107,7 +112,7 @@ func (s *Server) watch(r *kithv1.WatchJobsRequest, g grpc.ServerStreamingServer[
 		return err
 	}
 	for {
-		ids, next, wake, err := s.Changes.after(at)
+		changes, next, wake, err := s.Changes.after(at)
 		if err != nil {
 			return err
 		}
@@ -120,11 +125,11 @@ func (s *Server) watch(r *kithv1.WatchJobsRequest, g grpc.ServerStreamingServer[
 			}
 		}
 		at = next
-		for _, id := range ids {
-			if len(wanted) > 0 && !wanted[id] {
+		for _, ch := range changes {
+			if len(wanted) > 0 && !wanted[ch.job] {
 				continue
 			}
-			if err := s.watchSend(id, at, g); err != nil {
+			if err := s.watchSend(ch.job, ch.next, g); err != nil {
 				return err
 			}
 		}
@@ -190,17 +195,3 @@ func (s *Server) watchSend(id job.ID, at uint64, g grpc.ServerStreamingServer[ki
 	return g.Send(&kithv1.WatchJobsResponse{Job: j, Cursor: s.Changes.cursor(at)})
 }
 
-// Wait blocks until a job has changed since at, for tests and the daemon's own use.
-func (c *Changes) Wait(ctx context.Context, at uint64) (uint64, error) {
-	for {
-		_, next, wake, err := c.after(at)
-		if wake == nil {
-			return next, err
-		}
-		select {
-		case <-wake:
-		case <-ctx.Done():
-			return at, ctx.Err()
-		}
-	}
-}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kith/testbed/demo"
+)
+
+// demoVerb is "kith demo".
+func demoVerb(c *cli) *cobra.Command {
+	opt := demo.Options{Patience: 5 * time.Minute}
+	var keep bool
+	cmd := &cobra.Command{
+		Use:   "demo [--jobs N] [--sites N] [--copies K] [--keep] [--dir D] [-- COMMAND [ARGS...]]",
+		Short: "Start a small federation on this machine and watch it run jobs",
+		Long: `Start a small federation of real sites on loopback, submit real jobs at two of
+them, and show what happens. At the end the sites' logs and the jobs' own
+signatures are counted: the exit code is 0 only if every job ran exactly once.
+
+With --keep the sites stay until Ctrl-C; ask them with "kith --site ADDR".`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if dash := cmd.ArgsLenAtDash(); len(args) > 0 && dash != 0 {
+				return usagef("%q: write a command behind --", args[0])
+			}
+			if opt.Command = args; opt.Jobs < 1 || opt.Jobs > 100_000 || opt.Sites < 1 || opt.Sites > 50 || opt.Copies < 1 || opt.Copies > 50 {
+				return usagef("--jobs %d --sites %d --copies %d: choose 1 to 100000 jobs, 1 to 50 sites and copies", opt.Jobs, opt.Sites, opt.Copies)
+			}
+			return c.demo(cmd.Context(), opt, keep)
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.IntVar(&opt.Jobs, "jobs", 40, "how many jobs to submit, as `N`")
+	flags.IntVar(&opt.Sites, "sites", 4, "how many sites to start, as `N`")
+	flags.IntVar(&opt.Copies, "copies", 3, "at how many sites each job queues, as `K`")
+	flags.BoolVar(&keep, "keep", false, "leave the sites running until Ctrl-C")
+	flags.StringVar(&opt.Dir, "dir", "", "keep data and logs of the sites in folder `D` (default: a temporary one)")
+	return cmd
+}
+
+// demo runs the demonstration.
+func (c *cli) demo(ctx context.Context, opt demo.Options, keep bool) error {
+	remove, err := demoFolder(&opt)
+	if err != nil {
+		return refusedf("%v", err)
+	}
+	defer remove()
+	if opt.Program, err = os.Executable(); err != nil {
+		return refusedf("%v", err)
+	}
+	opt.Args = []string{daemonArgument}
+	show := c.demoStage(opt)
+	opt.Observe = show.see
+	d, err := demo.Start(ctx, opt)
+	if err != nil {
+		return refusedf("demo: %v", err)
+	}
+	show.begin(d)
+	result, err := d.Run(ctx)
+	show.end()
+	if err == nil {
+		err = c.printValue(result, func() string { return demoSummary(result, c.width) })
+	}
+	if err == nil && keep && ctx.Err() == nil {
+		c.note("the sites keep running; Ctrl-C ends them")
+		<-ctx.Done()
+	}
+	if closeErr := d.Close(); err == nil && closeErr != nil {
+		err = refusedf("demo: %v", closeErr)
+	}
+	switch {
+	case errors.Is(err, context.Canceled):
+		return exitWith(exitInterrupted)
+	case err != nil:
+		return err
+	case !result.Good():
+		return refusedf("not every job ran exactly once:\n  %s", strings.Join(result.Problems, "\n  "))
+	}
+	return nil
+}
+
+// demoFolder makes the folder of the sites' data and says how to remove it.
+func demoFolder(opt *demo.Options) (remove func(), err error) {
+	if opt.Dir != "" {
+		if opt.Dir, err = filepath.Abs(opt.Dir); err != nil {
+			return nil, err
+		}
+		entries, err := os.ReadDir(opt.Dir)
+		if err == nil && len(entries) > 0 {
+			return nil, fmt.Errorf("--dir %s: is not empty; choose another folder, or remove it", opt.Dir)
+		}
+		return func() {}, os.MkdirAll(opt.Dir, 0o700)
+	}
+	opt.Dir, err = os.MkdirTemp("", "kith-demo-")
+	return func() { os.RemoveAll(opt.Dir) }, err //nolint:errcheck // what is left in a temporary folder harms nobody
+}
+
+// demoSummary is what people see at the end.
+func demoSummary(r *demo.Result, width int) string {
+	g := grid{columns: []column{
+		{title: "SITE"}, {title: "ADDRESS"}, {title: "CPUS", right: true}, {title: "POLICY", elastic: true}, {title: "RAN", right: true},
+		{title: "FOR OTHERS", right: true}, {title: "COPIES", right: true}, {title: "GRANTED", right: true}, {title: "DENIED", right: true},
+		{title: "WITHDRAWN", right: true}, {title: "MEAN WAIT", right: true},
+	}}
+	for _, s := range r.Sites {
+		g.add(s.Site, s.Address, fmt.Sprint(s.Processors), s.Policy, fmt.Sprint(s.JobsRun), fmt.Sprint(s.JobsRunForOther), fmt.Sprint(s.CopiesQueued),
+			fmt.Sprint(s.ClaimsGranted), fmt.Sprint(s.ClaimsDenied), fmt.Sprint(s.Withdrawals), fmt.Sprintf("%.2f s", s.MeanWaitSeconds))
+	}
+	return fmt.Sprintf("\n%s\n%d jobs in %.1f s: %d succeeded, %d failed, %d lost; %d starts, %d of them double.\n"+
+		"Claim messages per job: %.2f by the paper's count, %.2f of them between sites.\n",
+		g.render(width), r.JobsSubmitted, r.Seconds, r.JobsSucceeded, r.JobsFailed, r.LostJobs, r.AttemptsStarted, r.DoubleStarts,
+		r.ClaimMessagesPerJob, r.WireMessagesPerJob)
+}

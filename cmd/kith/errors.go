@@ -1,0 +1,262 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// A failure is an error in words for people: a sentence for each problem, and
+// the exit code. A failure without problems prints nothing.
+type failure struct {
+	code     int
+	problems []string
+	// keep says that the failure is worth more than "interrupted".
+	keep bool
+}
+
+// Error implements error.
+func (f *failure) Error() string { return strings.Join(f.problems, "; ") }
+
+// usagef is a failure of the user's command line or script.
+func usagef(format string, args ...any) *failure {
+	return &failure{code: exitUsage, problems: []string{fmt.Sprintf(format, args...)}}
+}
+
+// refusedf is any other failure on this side.
+func refusedf(format string, args ...any) *failure {
+	return &failure{code: exitRefused, problems: []string{fmt.Sprintf(format, args...)}}
+}
+
+// exitWith is a failure that is only an exit code; nil for 0.
+func exitWith(code int) error {
+	if code == exitOK {
+		return nil
+	}
+	return &failure{code: code, keep: true}
+}
+
+// note prints a line for people beside the answer.
+func (c *cli) note(format string, args ...any) {
+	_, _ = fmt.Fprintf(c.stderr, "kith: %s\n", clean(fmt.Sprintf(format, args...))) // nobody is left to tell
+}
+
+// reason returns the reason that a site gave for an error, or "".
+func reason(err error) string {
+	for _, d := range status.Convert(err).Details() {
+		if info, ok := d.(*errdetails.ErrorInfo); ok {
+			return info.GetReason()
+		}
+	}
+	return ""
+}
+
+// retryAfter returns when a site wants to be asked again, or 0.
+func retryAfter(err error) time.Duration {
+	for _, d := range status.Convert(err).Details() {
+		if info, ok := d.(*errdetails.RetryInfo); ok {
+			return info.GetRetryDelay().AsDuration()
+		}
+	}
+	return 0
+}
+
+// explain puts an error of a verb into words. It returns nil for nil and
+// leaves a failure as it is.
+func (c *cli) explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	if f, ok := errors.AsType[*failure](err); ok {
+		return f
+	}
+	if st, ok := status.FromError(err); ok {
+		return c.explainStatus(st)
+	}
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errSilent) {
+		return c.noAnswer()
+	}
+	return refusedf("%v", err)
+}
+
+// explainStatus puts the answer of a site, or the lack of one, into words.
+func (c *cli) explainStatus(st *status.Status) *failure {
+	why := reason(st.Err())
+	switch st.Code() {
+	case codes.DeadlineExceeded:
+		return c.noAnswer()
+	case codes.Unavailable:
+		if why == "" {
+			return c.unreachable(st)
+		}
+	case codes.Unimplemented:
+		return refusedf("site %s does not know this request: its kithd is older than this kith; update one of them", c.address)
+	}
+	if fields := violations(st); len(fields) > 0 {
+		return &failure{code: exitUsage, problems: fields}
+	}
+	text := st.Message()
+	if advice := advice(why); advice != "" {
+		text += "; " + advice
+	}
+	if after := retryAfter(st.Err()); after > 0 && !strings.Contains(text, "try again in") {
+		text += fmt.Sprintf("; try again in %v", after)
+	}
+	return &failure{code: exitCodeOf(st.Code()), problems: []string{text}}
+}
+
+// exitCodeOf is the table of gRPC codes and exit codes.
+func exitCodeOf(code codes.Code) int {
+	switch code {
+	case codes.InvalidArgument, codes.OutOfRange:
+		return exitUsage
+	case codes.Unavailable, codes.DeadlineExceeded:
+		return exitUnreachable
+	case codes.ResourceExhausted:
+		return exitBusy
+	}
+	return exitRefused
+}
+
+// advice says what to do about a reason that a site gave.
+func advice(reason string) string {
+	switch reason {
+	case "JOB_NOT_FOUND":
+		return `"kith queue --all" lists the jobs of this site`
+	case "JOB_OF_ANOTHER_SITE":
+		return "ask that site with --site: a job's id begins with its origin"
+	case "NO_SITE_LARGE_ENOUGH":
+		return `ask for less; "kith sites" shows what there is`
+	case "REQUEST_ID_REUSED":
+		return "use another --request-id, or leave it out"
+	case "JOB_STARTED":
+		return `"kith cancel" ends it`
+	case "JOB_NOT_HELD":
+		return `"kith show" tells where it is`
+	case "OUTPUT_NOT_FOUND":
+		return `"kith show" lists what came back`
+	case "HOST_UNREACHABLE":
+		return "the output is there when the site is back"
+	}
+	return ""
+}
+
+// violations lists the wrong fields of a request, by the names that they have
+// on the command line.
+func violations(st *status.Status) []string {
+	var problems []string
+	for _, d := range st.Details() {
+		bad, ok := d.(*errdetails.BadRequest)
+		if !ok {
+			continue
+		}
+		for _, v := range bad.GetFieldViolations() {
+			text := v.GetField() + ": " + v.GetDescription()
+			if flag := flagOf(v.GetField()); flag != "" {
+				text = fmt.Sprintf("%s (%s): %s", flag, v.GetField(), v.GetDescription())
+			}
+			problems = append(problems, text)
+		}
+	}
+	return problems
+}
+
+// flagOf returns what sets a field of a request on the command line, or "".
+func flagOf(field string) string {
+	field, _, _ = strings.Cut(field, "[")
+	switch field {
+	case "job.command", "job.arguments":
+		return "COMMAND"
+	case "job.script":
+		return "SCRIPT"
+	case "job.name":
+		return "--job-name"
+	case "job.environment":
+		return "--export"
+	case "job.working_directory":
+		return "--chdir"
+	case "job.processors":
+		return "--ntasks times --cpus-per-task"
+	case "job.tasks":
+		return "--ntasks"
+	case "job.memory_bytes":
+		return "--mem"
+	case "job.walltime":
+		return "--time"
+	case "job.copies":
+		return "--copies"
+	case "job.inputs":
+		return "--input"
+	case "job.outputs":
+		return "--output-file"
+	case "job.labels", "labels":
+		return "--label"
+	case "job.on_site_lost":
+		return "--on-site-lost"
+	case "job.stdout_path":
+		return "--stdout"
+	case "job.stderr_path":
+		return "--stderr"
+	case "request_id":
+		return "--request-id"
+	case "job_id", "job_ids":
+		return "JOB"
+	case "reason":
+		return "--reason"
+	}
+	return ""
+}
+
+func (c *cli) noAnswer() *failure {
+	text := fmt.Sprintf("site %s did not answer within %v", c.address, c.timeout)
+	if cause := c.dialled.cause(); cause != "" {
+		text += ": " + cause
+	}
+	return &failure{code: exitUnreachable, problems: []string{text + "; is it the right --site? A longer --timeout waits longer"}}
+}
+
+// overtime returns err, or what it means when a site did answer and the time
+// that the user gave was up before job had ended.
+func (c *cli) overtime(ctx context.Context, reached bool, err error, jobs ...string) error {
+	// The site is told of the limit and may notice first.
+	up := errors.Is(ctx.Err(), context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded
+	if err == nil || !reached || !up {
+		return err
+	}
+	verb := "has"
+	if len(jobs) > 1 {
+		verb = "have"
+	}
+	return &failure{code: exitUnreachable, problems: []string{fmt.Sprintf("%s %s not ended within %v", strings.Join(jobs, ", "), verb, c.timeout)}}
+}
+
+// unreachable is for an UNAVAILABLE that no kithd sent.
+func (c *cli) unreachable(*status.Status) *failure {
+	text := fmt.Sprintf("site %s broke the connection; is it a kithd?", c.address)
+	if cause := c.dialled.cause(); cause != "" {
+		text = fmt.Sprintf("site %s cannot be reached: %s; is kithd running there? --site or KITH_SITE chooses another", c.address, cause)
+	}
+	return &failure{code: exitUnreachable, problems: []string{text}}
+}
+
+// bare returns what is wrong with a file without the call and the name.
+func bare(err error) error {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		err = p.Err
+	}
+	if l, ok := errors.AsType[*os.LinkError](err); ok {
+		err = l.Err
+	}
+	if err.Error() == "path escapes from parent" { // package os has no name for it
+		return errors.New("a link on the way leads out of the folder")
+	}
+	return err
+}

@@ -1,0 +1,230 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	kithv1 "kith/proto/gen/kith/v1"
+)
+
+// fetched is a file of a job and where it goes.
+type fetched struct {
+	// Path is its name for the site, File its place below the folder.
+	Path      string `json:"path"`
+	File      string `json:"file"`
+	SizeBytes int64  `json:"sizeBytes,string"`
+
+	temporary string
+}
+
+// fetchVerb is "kith fetch".
+func fetchVerb(c *cli) *cobra.Command {
+	var force bool
+	cmd := &cobra.Command{
+		Use:   "fetch [--force] JOB [DIR]",
+		Short: "Write the output of a job that has ended into a folder",
+		Long: `Write what came back of a job that has ended into the folder DIR (default: the
+current one): its stdout and stderr under the names that the submission gave
+them, with the job's id for %j, and its declared outputs under their paths.
+
+Nothing is written outside DIR. Files that are there already are not touched
+unless --force is given; if anything goes wrong, no file is written.`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 2 {
+				return usagef("%s: argument %q is one too many", cmd.Name(), args[2])
+			}
+			return someJobs(cmd, args[:min(len(args), 1)])
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			dir := "."
+			if len(args) > 1 {
+				dir = args[1]
+			}
+			return c.dial(cmd.Context(), func(ctx context.Context, s *site) error {
+				files, err := c.plan(ctx, s, args[0])
+				if err == nil {
+					err = c.fetch(ctx, s, args[0], dir, force, files)
+				}
+				if err != nil {
+					return err
+				}
+				return c.printValue(map[string]any{"files": files}, func() string { return fetchText(args[0], dir, files) })
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&force, "force", false, "overwrite files that are there already")
+	return cmd
+}
+
+// plan asks what there is to fetch, and where it goes.
+func (c *cli) plan(ctx context.Context, s *site, id string) ([]*fetched, error) {
+	got, err := c.getJob(ctx, s, id)
+	if err != nil {
+		return nil, err
+	}
+	return planFiles(got.GetJob())
+}
+
+// planFiles lists the files of a job. A job that ran has a stdout and a stderr,
+// if only empty ones, so that scripts find them.
+func planFiles(j *kithv1.Job) ([]*fetched, error) {
+	id, st := j.GetId(), j.GetStatus()
+	if !ended(st.GetState()) {
+		return nil, refusedf("job %s is %s: its output comes when it has ended; \"kith wait\" waits for it, \"kith logs\" prints what there is",
+			id, stateWord(st.GetState()))
+	}
+	local := map[string]string{
+		stdoutName: localName(j.GetStdoutPath(), stdoutName, id),
+		stderrName: localName(j.GetStderrPath(), stderrName, id),
+	}
+	files := []*fetched{}
+	listed := map[string]bool{}
+	for _, o := range st.GetOutcome().GetOutputs() {
+		f := &fetched{Path: o.GetPath(), File: orDefault(local[o.GetPath()], o.GetPath()), SizeBytes: o.GetSizeBytes()}
+		listed[f.Path] = true
+		files = append(files, f)
+	}
+	for _, name := range []string{stdoutName, stderrName} {
+		if began(st) && !listed[name] {
+			files = append(files, &fetched{Path: name, File: local[name]})
+		}
+	}
+	taken := map[string]string{}
+	for _, f := range files {
+		if !filepath.IsLocal(f.File) {
+			return nil, refusedf("%s of job %s is named %q, which is not inside a folder; \"kith logs\" prints it", f.Path, id, f.File)
+		}
+		f.File = path.Clean(f.File)
+		if other := taken[f.File]; other != "" {
+			return nil, refusedf("%s and %s of job %s have the same name %q; \"kith logs\" prints each of them", other, f.Path, id, f.File)
+		}
+		taken[f.File] = f.Path
+	}
+	return files, nil
+}
+
+// localName is the name that stdout or stderr gets here.
+func localName(name, otherwise, id string) string {
+	return strings.ReplaceAll(orDefault(name, otherwise), "%j", id)
+}
+
+// fetch brings the files in: each under a temporary name first, so that all or
+// none of them appear.
+func (c *cli) fetch(ctx context.Context, s *site, id, dir string, force bool, files []*fetched) error {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return refusedf("folder %s: %v", dir, bare(err))
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return refusedf("folder %s: %v", dir, bare(err))
+	}
+	defer root.Close() //nolint:errcheck // Only a handle.
+	if err := checkFree(root, dir, force, files); err != nil {
+		return err
+	}
+	defer func() {
+		for _, f := range files {
+			if f.temporary != "" {
+				_ = root.Remove(f.temporary)
+			}
+		}
+	}()
+	for _, f := range files {
+		if err := c.fetchOne(ctx, s, root, id, f); err != nil {
+			return err
+		}
+	}
+	for _, f := range files {
+		if err := place(root, f, force); err != nil {
+			return refusedf("%s: %v", filepath.Join(dir, f.File), bare(err))
+		}
+	}
+	return nil
+}
+
+// checkFree returns a failure that names every file that is in the way.
+func checkFree(root *os.Root, dir string, force bool, files []*fetched) error {
+	var problems []string
+	for _, f := range files {
+		info, err := root.Lstat(f.File)
+		name := filepath.Join(dir, f.File)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			problems = append(problems, fmt.Sprintf("%s: %v", name, bare(err)))
+		case info.IsDir():
+			problems = append(problems, fmt.Sprintf("%s is a folder; fetch into another DIR", name))
+		case !force:
+			problems = append(problems, fmt.Sprintf("%s is there already; --force overwrites it", name))
+		}
+	}
+	if len(problems) > 0 {
+		return &failure{code: exitRefused, problems: problems}
+	}
+	return nil
+}
+
+// fetchOne writes a file under a temporary name beside its place.
+func (c *cli) fetchOne(ctx context.Context, s *site, root *os.Root, id string, f *fetched) error {
+	if err := root.MkdirAll(path.Dir(f.File), 0o777); err != nil {
+		return refusedf("folder %s: %v", path.Dir(f.File), bare(err))
+	}
+	temporary := path.Join(path.Dir(f.File), ".kith-"+newUUID())
+	file, err := root.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return refusedf("%s: %v", f.File, bare(err))
+	}
+	f.temporary = temporary
+	defer file.Close() //nolint:errcheck // After an error; else it is closed below.
+	if f.SizeBytes > 0 {
+		of := &outputFile{job: id, name: f.Path}
+		if err := c.receive(ctx, s, of, copyTo(file)); err != nil {
+			return err
+		}
+		if of.offset != f.SizeBytes {
+			return refusedf("%s of job %s: %d of %d bytes arrived; try again", f.Path, id, of.offset, f.SizeBytes)
+		}
+	}
+	if err := file.Close(); err != nil {
+		return refusedf("%s: %v", f.File, bare(err))
+	}
+	return nil
+}
+
+// place gives a file its name.
+func place(root *os.Root, f *fetched, force bool) error {
+	if !force {
+		// A link fails where there is a file by now; a rename would not.
+		err := root.Link(f.temporary, f.File)
+		if err == nil || errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		if _, err := root.Lstat(f.File); err == nil {
+			return fs.ErrExist
+		}
+	}
+	err := root.Rename(f.temporary, f.File)
+	if err == nil {
+		f.temporary = ""
+	}
+	return err
+}
+
+func fetchText(id, dir string, files []*fetched) string {
+	if len(files) == 0 {
+		return "Job " + id + " left nothing to fetch.\n"
+	}
+	var b strings.Builder
+	for _, f := range files {
+		fmt.Fprintf(&b, "%s  %s\n", clean(filepath.Join(dir, f.File)), byteCount(f.SizeBytes))
+	}
+	return b.String()
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	kithv1 "kith/proto/gen/kith/v1"
+)
+
+// golden compares with testdata/golden/NAME, or writes it with -update.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", "golden", name)
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s:\n%s\nwant\n%s", name, got, want)
+	}
+}
+
+// still is a cli in a place and at a time that do not change.
+func still(width int) *cli {
+	return &cli{
+		stdout: &bytes.Buffer{}, stderr: &bytes.Buffer{}, width: width,
+		now:  func() time.Time { return time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC) },
+		zone: time.FixedZone("CET", 3600),
+	}
+}
+
+// load reads a message in proto JSON from testdata/golden.
+func load[M proto.Message](t *testing.T, name string, m M) M {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("testdata", "golden", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := protojson.Unmarshal(b, m); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestTables(t *testing.T) {
+	t.Parallel()
+	list := load(t, "jobs.json", &kithv1.ListJobsResponse{})
+	golden(t, "queue.txt", still(0).queueText(list, true))
+	golden(t, "queue-80.txt", still(80).queueText(list, true))
+	golden(t, "queue-20.txt", still(20).queueText(list, false))
+	golden(t, "queue-none.txt", still(80).queueText(&kithv1.ListJobsResponse{}, true))
+	for _, rank := range []string{"procs", "start", "none"} {
+		j := load(t, "why.json", &kithv1.Job{})
+		j.Status.Rank = rank
+		golden(t, "why-"+rank+".txt", still(100).whyText(j))
+	}
+	golden(t, "why-pending.txt", still(0).whyText(&kithv1.Job{Id: "uni-a.1.1", Status: &kithv1.JobStatus{State: kithv1.JobStatus_STATE_PENDING}}))
+	for _, j := range list.GetJobs()[:3] {
+		golden(t, "show-"+strings.ToLower(stateWord(j.GetStatus().GetState()))+".txt", still(0).showText(j))
+	}
+}
+
+// TestTableWidth checks that no line of a table is wider than it may be.
+func TestTableWidth(t *testing.T) {
+	t.Parallel()
+	list := load(t, "jobs.json", &kithv1.ListJobsResponse{})
+	for width := 90; width <= 200; width++ {
+		for line := range strings.Lines(still(width).queueText(list, true)) {
+			if w := textWidth(strings.TrimRight(line, "\n")); w > width {
+				t.Fatalf("width %d: %d columns in %q", width, w, line)
+			}
+		}
+	}
+}
+
+func TestTextWidth(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int{"": 0, "abc": 3, "größe": 5, "e\u0301": 1, "計算": 4, "…": 1, "日本": 4} {
+		if got := textWidth(text); got != want {
+			t.Errorf("%q: %d, want %d", text, got, want)
+		}
+	}
+	if got := cut("計算機", 5); got != "計算…" {
+		t.Errorf("cut: %q", got)
+	}
+}
+
+func FuzzClean(f *testing.F) {
+	f.Add("a\x1b[31mb\n\u202ec\xff")
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, r := range clean(text) {
+			if !unicode.IsPrint(r) {
+				t.Fatalf("%q is left in %q", r, clean(text))
+			}
+		}
+		for width := range 5 {
+			if s := cut(clean(text), width+1); textWidth(s) > width+1 {
+				t.Fatalf("%q is wider than %d", s, width+1)
+			}
+		}
+	})
+}
+
+func TestHowItEnded(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		exit, signal int32
+		reason       string
+		want         string
+	}{
+		{0, 0, "", ""}, {3, 0, "", "exit code 3"}, {3, 0, "exit code 3", "exit code 3"}, {0, 9, "", "signal 9"},
+		{0, 15, "the walltime is used up", "signal 15: the walltime is used up"}, {0, 0, "program not found", "program not found"},
+	} {
+		st := &kithv1.JobStatus{
+			State:   kithv1.JobStatus_STATE_FAILED,
+			Outcome: &kithv1.Outcome{ExitCode: tc.exit, Signal: tc.signal, Reason: tc.reason},
+		}
+		if got := howItEnded(st); got != tc.want {
+			t.Errorf("%+v: %q", tc, got)
+		}
+	}
+}
+
+func TestSpan(t *testing.T) {
+	t.Parallel()
+	for d, want := range map[time.Duration]string{
+		0: "00:00:00", -time.Hour: "00:00:00", 59*time.Second + 999*time.Millisecond: "00:00:59", 100 * time.Minute: "01:40:00",
+		24 * time.Hour: "1-00:00:00", 100*24*time.Hour + time.Second: "100-00:00:01",
+	} {
+		if got := span(d); got != want {
+			t.Errorf("%v: %q, want %q", d, got, want)
+		}
+	}
+	for n, want := range map[int64]string{0: "0 bytes", 1: "1 byte", 1023: "1023 bytes", 1024: "1 KiB (1024 bytes)", 1 << 50: "1 PiB (1125899906842624 bytes)"} {
+		if got := byteCount(n); got != want {
+			t.Errorf("%d: %q, want %q", n, got, want)
+		}
+	}
+}

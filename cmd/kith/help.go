@@ -1,0 +1,46 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// helpVerb is "kith help". It is cobra's, except that a word which does not
+// exist is an error.
+func helpVerb(*cli) *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [VERB]",
+		Short: "Explain kith or one of its verbs",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			found, rest, err := cmd.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return usagef("there is no help on %q; %q lists the verbs", strings.Join(args, " "), "kith help")
+			}
+			found.InitDefaultHelpFlag()
+			return found.Help()
+		},
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			var names []cobra.Completion
+			for _, sub := range cmd.Root().Commands() {
+				if len(args) == 0 && (sub.IsAvailableCommand() || sub.IsAdditionalHelpTopicCommand()) {
+					names = append(names, cobra.CompletionWithDesc(sub.Name(), sub.Short))
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+}
+
+// wrongWord puts cobra's complaint about the words of the command line into a
+// sentence.
+func wrongWord(err error) *failure {
+	text, rest, _ := strings.Cut(err.Error(), "\n")
+	if _, similar, ok := strings.Cut(rest, "Did you mean this?"); ok {
+		text += fmt.Sprintf("; did you mean %s?", strings.Join(strings.Fields(similar), " or "))
+	} else {
+		text += fmt.Sprintf("; %q lists the verbs", "kith help")
+	}
+	return usagef("%s", text)
+}

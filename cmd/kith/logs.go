@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	kithv1 "kith/proto/gen/kith/v1"
+)
+
+// logsVerb is "kith logs".
+func logsVerb(c *cli) *cobra.Command {
+	var follow, ofStderr bool
+	var file string
+	cmd := &cobra.Command{
+		Use:   "logs [-f] [--stderr | --file NAME] JOB",
+		Short: "Print what a job writes or wrote",
+		Long: `Print what a job writes or wrote, wherever it runs: its stdout, its stderr, or a
+file that it declared as output. With --output json it prints a line for each
+piece, with the bytes in base64.`,
+		Args: oneJob,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f := &outputFile{job: args[0], name: stdoutName, follow: follow}
+			switch {
+			case ofStderr && file != "":
+				return usagef("--stderr and --file: choose one of them")
+			case follow && file != "":
+				return usagef("--follow works with stdout and stderr only; declared outputs come when the job has ended")
+			case ofStderr:
+				f.name = stderrName
+			case file != "":
+				f.name = file
+			}
+			sink := copyTo(c.stdout)
+			if c.json() {
+				sink = func(r *kithv1.GetJobOutputResponse) error { return c.printLine(r) }
+			}
+			if follow {
+				return c.attend(cmd.Context(), func(ctx context.Context, s *site) error { return c.followOutput(ctx, s, f, sink) })
+			}
+			return c.dial(cmd.Context(), func(ctx context.Context, s *site) error {
+				err := c.receive(ctx, s, f, sink)
+				if err == nil && f.offset == 0 && file == "" {
+					return c.noOutput(ctx, s, f.job)
+				}
+				return err
+			})
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.BoolVarP(&follow, "follow", "f", false, "go on until the job has ended; it may not even have started")
+	flags.BoolVar(&ofStderr, "stderr", false, "stderr instead of stdout")
+	flags.StringVar(&file, "file", "", "the declared output `NAME` instead of stdout")
+	return cmd
+}
+
+// noOutput is for a job that wrote nothing: it was silent, or it has not been
+// started.
+func (c *cli) noOutput(ctx context.Context, s *site, id string) error {
+	got, err := c.getJob(ctx, s, id)
+	if err != nil {
+		return err
+	}
+	st := got.GetJob().GetStatus()
+	switch {
+	case began(st):
+		return nil
+	case ended(st.GetState()):
+		return refusedf("job %s is %s: it never started and wrote nothing", id, stateWord(st.GetState()))
+	}
+	return refusedf("job %s is %s and has written nothing yet; \"kith logs -f\" waits for it", id, stateWord(st.GetState()))
+}

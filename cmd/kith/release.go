@@ -1,0 +1,19 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	kithv1 "kith/proto/gen/kith/v1"
+)
+
+// releaseVerb is "kith release".
+func releaseVerb(c *cli) *cobra.Command {
+	return c.wishVerb("release", "Let held jobs start", `Let jobs start that "kith hold" or "kith submit --hold" keeps from it. With
+--output json it prints a line for each job.`,
+		func(ctx context.Context, s *site, jobID, requestID string) (kithv1.JobStatus_State, error) {
+			r, err := s.jobs.ReleaseJob(ctx, &kithv1.ReleaseJobRequest{JobId: jobID, RequestId: requestID})
+			return r.GetState(), err
+		})
+}

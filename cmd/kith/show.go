@@ -1,0 +1,212 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	kithv1 "kith/proto/gen/kith/v1"
+)
+
+// showVerb is "kith show".
+func showVerb(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:   "show JOB",
+		Short: "Tell all that is known of a job",
+		Args:  oneJob,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.dial(cmd.Context(), func(ctx context.Context, s *site) error {
+				got, err := c.getJob(ctx, s, args[0])
+				if err != nil {
+					return err
+				}
+				return c.print(got, func() string { return c.showText(got.GetJob()) })
+			})
+		},
+	}
+}
+
+// facts are lines of a name and a value.
+type facts struct{ strings.Builder }
+
+// add adds a line, unless there is no value.
+func (f *facts) add(name, value string) {
+	if value != "" {
+		fmt.Fprintf(&f.Builder, "%-14s%s\n", name, clean(value))
+	}
+}
+
+// each adds a line for each value.
+func (f *facts) each(name string, values []string) {
+	for _, value := range values {
+		f.add(name, value)
+		name = ""
+	}
+}
+
+// showText is a job in words.
+func (c *cli) showText(j *kithv1.Job) string {
+	s := j.GetStatus()
+	var f facts
+	f.add("Job", j.GetId())
+	f.add("Name", j.GetName())
+	f.add("User", s.GetUser())
+	f.add("State", c.stateText(j))
+	if !ended(s.GetState()) {
+		f.add("Why", s.GetReason())
+	}
+	f.add("Submitted", c.at(s.GetSubmitTime())+" at "+s.GetOriginSiteId())
+	if began(s) {
+		f.add("Started", c.at(s.GetStartTime()))
+	}
+	if s.GetEndTime() != nil {
+		f.add("Ended", c.at(s.GetEndTime()))
+	}
+	f.add("Asks for", asksFor(j))
+	c.addProgram(&f, j)
+	f.each("Labels", pairLines(j.GetLabels()))
+	f.each("Environment", pairLines(j.GetEnvironment()))
+	f.each("Inputs", inputLines(j))
+	outputs := []string{}
+	for _, o := range j.GetOutputs() {
+		outputs = append(outputs, o.GetPath())
+	}
+	f.each("Outputs", outputs)
+	f.add("Stdout", orDefault(j.GetStdoutPath(), "stdout"))
+	f.add("Stderr", orDefault(j.GetStderrPath(), "stderr"))
+	c.addOutcome(&f, s)
+	for i, copied := range s.GetCopies() {
+		f.add(first(i, "Copies"), copied.GetSiteId()+": "+copyWord(copied.GetState()))
+	}
+	return f.String()
+}
+
+// stateText says where a job is in its life.
+func (c *cli) stateText(j *kithv1.Job) string {
+	s := j.GetStatus()
+	text := stateWord(s.GetState())
+	if s.GetHostSiteId() != "" {
+		text += " at " + s.GetHostSiteId()
+	}
+	if began(s) {
+		text += fmt.Sprintf(", ran %s of %s", span(c.runTime(s)), spanOf(j.GetWalltime()))
+	}
+	if s.GetAttempt() > 1 {
+		text += fmt.Sprintf(", attempt %d", s.GetAttempt())
+	}
+	return text
+}
+
+func asksFor(j *kithv1.Job) string {
+	text := plural(int64(j.GetProcessors()), "processor", "processors")
+	if j.GetTasks() > 1 {
+		text += fmt.Sprintf(" for %d tasks", j.GetTasks())
+	}
+	text += ", " + spanOf(j.GetWalltime())
+	if j.GetMemoryBytes() > 0 {
+		text += ", " + byteCount(j.GetMemoryBytes())
+	}
+	if j.GetCopies() > 0 {
+		text += ", " + plural(int64(j.GetCopies()), "copy", "copies")
+	}
+	switch j.GetOnSiteLost() {
+	case kithv1.Job_ON_SITE_LOST_RERUN:
+		text += ", rerun when its site is lost"
+	case kithv1.Job_ON_SITE_LOST_RACE:
+		text += ", race when its site is lost"
+	}
+	return text
+}
+
+func (c *cli) addProgram(f *facts, j *kithv1.Job) {
+	if len(j.GetCommand()) > 0 {
+		f.add("Command", quoteAll(j.GetCommand()))
+	}
+	if script := strings.TrimSuffix(j.GetScript(), "\n"); script != "" {
+		f.each("Script", strings.Split(script, "\n"))
+		f.add("Arguments", quoteAll(j.GetArguments()))
+	}
+	f.add("Folder", orDefault(j.GetWorkingDirectory(), "its private folder"))
+}
+
+func (c *cli) addOutcome(f *facts, s *kithv1.JobStatus) {
+	o := s.GetOutcome()
+	if o == nil {
+		return
+	}
+	f.add("Outcome", orDefault(howItEnded(s), "exit code 0"))
+	if o.GetCpuTime() != nil {
+		f.add("CPU time", spanOf(o.GetCpuTime()))
+	}
+	if o.GetMaxRssBytes() > 0 {
+		f.add("Most memory", byteCount(o.GetMaxRssBytes()))
+	}
+	for i, out := range o.GetOutputs() {
+		f.add(first(i, "Came back"), out.GetPath()+", "+byteCount(out.GetSizeBytes()))
+	}
+}
+
+func inputLines(j *kithv1.Job) []string {
+	var lines []string
+	for _, in := range j.GetInputs() {
+		text := in.GetPath()
+		if in.GetExecutable() {
+			text += " (executable)"
+		}
+		lines = append(lines, text)
+	}
+	return lines
+}
+
+func pairLines(m map[string]string) []string {
+	var lines []string
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		lines = append(lines, name+"="+m[name])
+	}
+	return lines
+}
+
+// quoteAll writes words so that a shell would read them as they are.
+func quoteAll(words []string) string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		quoted[i] = w
+		if w == "" || strings.ContainsAny(w, " \t\n'\"\\$&|;<>()*?[]{}#~`!") {
+			quoted[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(quoted, " ")
+}
+
+func copyWord(s kithv1.CopyStatus_State) string {
+	switch s {
+	case kithv1.CopyStatus_STATE_PLACING:
+		return "sent, not confirmed"
+	case kithv1.CopyStatus_STATE_QUEUED:
+		return "queued"
+	case kithv1.CopyStatus_STATE_CLAIMED:
+		return "holds the claim"
+	case kithv1.CopyStatus_STATE_WITHDRAWING:
+		return "withdrawn, not confirmed"
+	}
+	return "unknown"
+}
+
+// first returns the name for the first line of several.
+func first(i int, name string) string {
+	if i > 0 {
+		return ""
+	}
+	return name
+}
+
+func orDefault(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	kithv1 "kith/proto/gen/kith/v1"
+)
+
+// sitesVerb is "kith sites".
+func sitesVerb(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:   "sites",
+		Short: "List the sites that this site knows, itself first",
+		Long: `List the sites that this site knows, itself first.
+
+REACH is how this site can reach the other: self, connected or unreachable. LOAD
+is the time that the site needs to drain the work it has. AGE is how old this
+knowledge is.`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.ask(cmd.Context(), func(ctx context.Context, s *site) error {
+				list, err := s.sites.ListSites(ctx, &kithv1.ListSitesRequest{})
+				if err != nil {
+					return err
+				}
+				return c.print(list, func() string { return c.sitesText(list) })
+			})
+		},
+	}
+}
+
+// sitesText is the list for people.
+func (c *cli) sitesText(list *kithv1.ListSitesResponse) string {
+	g := grid{columns: []column{
+		{title: "SITE"}, {title: "REACH"}, {title: "CPUS", right: true}, {title: "FREE", right: true}, {title: "QUEUED", right: true},
+		{title: "RUNNING", right: true}, {title: "LOAD", right: true}, {title: "POLICY", elastic: true}, {title: "AGE", right: true},
+		{title: "NOTE", elastic: true},
+	}}
+	for _, s := range list.GetSites() {
+		reach := strings.ToLower(strings.TrimPrefix(s.GetReachability().String(), "REACHABILITY_"))
+		if s.GetLoadTime() == nil {
+			g.add(s.GetId(), reach, nothing, nothing, nothing, nothing, nothing, nothing, nothing, siteNote(s))
+			continue
+		}
+		g.add(s.GetId(), reach, fmt.Sprint(s.GetProcessors()), fmt.Sprint(s.GetFreeProcessors()), fmt.Sprint(s.GetQueuedCopies()),
+			fmt.Sprint(s.GetRunningAttempts()), seconds(s.GetLoadWorkSeconds()), orDefault(s.GetPolicy(), nothing),
+			spanOf(s.GetLoadAge()), siteNote(s))
+	}
+	return g.render(c.width)
+}
+
+// siteNote says what is unusual about a site.
+func siteNote(s *kithv1.Site) string {
+	var notes []string
+	if s.GetDraining() {
+		notes = append(notes, "draining")
+	}
+	switch {
+	case s.GetLoadTime() == nil:
+		notes = append(notes, "has not reported its load")
+	case s.GetLoadStale():
+		notes = append(notes, "load too old to rank by")
+	}
+	return strings.Join(notes, ", ")
+}

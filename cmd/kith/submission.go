@@ -1,0 +1,246 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/pflag"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"kith/internal/job"
+	kithv1 "kith/proto/gen/kith/v1"
+)
+
+// submission is what the flags of kith submit and the #SBATCH lines of the
+// script ask for.
+type submission struct {
+	name           string
+	tasks, cpus    parsed[int32]
+	nodes          parsed[int]
+	walltime       parsed[time.Duration]
+	memory, perCPU parsed[int64]
+	stdout, stderr string
+	chdir          string
+	export         parsed[exports]
+	hold           bool
+	copies         parsed[int32]
+	labels         pairs
+	outputs        []string
+	onSiteLost     parsed[kithv1.Job_OnSiteLost]
+	parsable, wait bool
+
+	// Only on the command line.
+	wrap      string
+	inputs    []string
+	requestID string
+}
+
+// newSubmission returns a submission with the defaults.
+func newSubmission() *submission {
+	return &submission{
+		tasks:      parsed[int32]{value: 1, text: "1", kind: "N", parse: parseCount},
+		cpus:       parsed[int32]{value: 1, text: "1", kind: "N", parse: parseCount},
+		nodes:      parsed[int]{kind: "1", parse: parseNodes},
+		walltime:   parsed[time.Duration]{value: time.Hour, text: "1h", kind: "TIME", parse: parseWalltime},
+		memory:     parsed[int64]{kind: "SIZE[K|M|G|T]", parse: parseMemory},
+		perCPU:     parsed[int64]{kind: "SIZE[K|M|G|T]", parse: parseMemory},
+		export:     parsed[exports]{text: "NONE", kind: "LIST", parse: parseExport},
+		copies:     parsed[int32]{kind: "K", parse: parseCount},
+		onSiteLost: parsed[kithv1.Job_OnSiteLost]{text: "wait", kind: "wait|rerun|race", parse: parseOnSiteLost},
+	}
+}
+
+// register adds the flags. Those of Slurm that Kith does not have are there
+// too, hidden, to say what to do without them.
+func (o *submission) register(flags *pflag.FlagSet) {
+	flags.SortFlags = false
+	flags.SetInterspersed(false) // what follows the script is the script's
+	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "error" {
+			name = "stderr"
+		}
+		return pflag.NormalizedName(name)
+	})
+	flags.StringVarP(&o.name, "job-name", "J", "", "the job's `NAME` (default that of the script or command)")
+	flags.VarP(&o.tasks, "ntasks", "n", "number of tasks")
+	flags.VarP(&o.cpus, "cpus-per-task", "c", "processors for each task; the job holds ntasks times as many")
+	flags.VarP(&o.nodes, "nodes", "N", "only 1: a job runs at one site on one machine")
+	flags.VarP(&o.walltime, "time", "t", "longest run time: M, M:S, H:M:S, D-H, D-H:M, D-H:M:S, or 90s, 1h30m; the job is stopped then")
+	flags.Var(&o.memory, "mem", "memory of the whole job; without a letter, megabytes (default no limit of its own)")
+	flags.Var(&o.perCPU, "mem-per-cpu", "memory for each processor, instead of --mem")
+	flags.StringVarP(&o.stdout, "stdout", "o", "", "`FILE` under which \"kith fetch\" writes stdout; %j is the job's id, %x its name (default stdout)")
+	flags.StringVarP(&o.stderr, "stderr", "e", "", "`FILE` for stderr, likewise; also --error (default stderr)")
+	flags.StringVarP(&o.chdir, "chdir", "D", "", "`DIR` to run in: absolute at the site, or below the private folder (default the private folder)")
+	flags.Var(&o.export, "export", "variables to take along: NONE, ALL, or VAR[=VALUE][,...]")
+	flags.BoolVarP(&o.hold, "hold", "H", false, "do not start before \"kith release\"")
+	flags.Var(&o.copies, "copies", "sites to queue at; the first that can start the job runs it (default the site's)")
+	flags.Var(&o.labels, "label", "mark the job, to find it again; repeatable")
+	flags.StringArrayVar(&o.inputs, "input", nil, "take a file or folder along, as `LOCAL[:PATH]`; repeatable")
+	flags.StringArrayVar(&o.outputs, "output-file", nil, "bring back `PATH`, or what matches it; repeatable")
+	flags.Var(&o.onSiteLost, "on-site-lost", "when the site of the running job cannot be reached")
+	flags.StringVar(&o.wrap, "wrap", "", "run `TEXT` with /bin/sh")
+	flags.BoolVar(&o.parsable, "parsable", false, "print the job's id and nothing else")
+	flags.BoolVarP(&o.wait, "wait", "W", false, "wait for the end, print the job's output, and exit with its code")
+	flags.StringVar(&o.requestID, "request-id", "", "`ID` of this submission: repeating it submits nothing twice (default a random one)")
+	for _, opt := range unsupportedOptions() {
+		refuse(flags, opt)
+	}
+}
+
+// refuse adds a hidden flag that is never accepted.
+func refuse(flags *pflag.FlagSet, opt option) {
+	if strings.HasPrefix(opt.remedy, commandOnly) {
+		return
+	}
+	name, short := opt.long, ""
+	if flags.Lookup(name) != nil { // Kith means something else by it
+		name = "slurm-" + name
+	}
+	if opt.short != 0 {
+		short = string(opt.short)
+	}
+	f := flags.VarPF(&refusal{opt}, name, short, "")
+	f.Hidden = true
+	if opt.arg != takesArgument {
+		f.NoOptDefVal = "true"
+	}
+}
+
+// refusal is the value of a flag that is never accepted.
+type refusal struct{ option option }
+
+// Set implements pflag.Value.
+func (r *refusal) Set(string) error { return usagef("%v", r.option.unsupported()) }
+
+// String implements pflag.Value.
+func (r *refusal) String() string { return "" }
+
+// Type implements pflag.Value.
+func (r *refusal) Type() string { return "" }
+
+// follow obeys the #SBATCH lines of a script, as far as the command line does
+// not say otherwise. Labels and outputs add up.
+func (o *submission) follow(flags *pflag.FlagSet, p *program) error {
+	found, problems := parseDirectives(p.script, slurmOptions())
+	given := make(map[string]bool)
+	flags.Visit(func(f *pflag.Flag) { given[f.Name] = true })
+	if given["mem"] || given["mem-per-cpu"] {
+		given["mem"], given["mem-per-cpu"] = true, true
+	}
+	var outputs []string
+	for _, d := range found {
+		var err error
+		switch {
+		case d.option.flag == "label":
+			err = addPair(&o.labels.below, d.value)
+		case d.option.flag == "output-file":
+			outputs = append(outputs, d.value)
+		case !given[d.option.flag]:
+			err = flags.Lookup(d.option.flag).Value.Set(d.value)
+		}
+		if err != nil {
+			problems = append(problems, fmt.Sprintf("line %d: %v %s: %v", d.line, d, d.value, err))
+		}
+	}
+	o.outputs = append(outputs, o.outputs...)
+	if len(problems) == 0 {
+		return nil
+	}
+	for i, problem := range problems {
+		problems[i] = p.source + " " + problem
+	}
+	return &failure{code: exitUsage, problems: problems}
+}
+
+// job returns the job to be submitted, without its inputs.
+func (o *submission) job(p *program, environ []string) (*kithv1.Job, error) {
+	j := &kithv1.Job{
+		Name: orDefault(o.name, nameFrom(p.name)), Command: p.command, Script: p.script, Arguments: p.arguments,
+		WorkingDirectory: o.chdir, Walltime: durationpb.New(o.walltime.value), Copies: o.copies.value,
+		Labels: o.labels.merged(), OnSiteLost: o.onSiteLost.value, Hold: o.hold,
+	}
+	processors, ok := times(int64(o.tasks.value), int64(o.cpus.value), job.MaxProcessors)
+	if !ok {
+		return nil, usagef("--ntasks %d times --cpus-per-task %d: a job has at most %d processors", o.tasks.value, o.cpus.value, job.MaxProcessors)
+	}
+	j.Processors, j.Tasks = int32(processors), o.tasks.value
+	j.MemoryBytes = o.memory.value
+	if o.perCPU.text != "" {
+		if o.memory.text != "" {
+			return nil, usagef("--mem and --mem-per-cpu: choose one of them")
+		}
+		if j.MemoryBytes, ok = times(o.perCPU.value, processors, job.MaxMemoryBytes); !ok {
+			return nil, usagef("--mem-per-cpu %s for %d processors: a job has at most %d T of memory", o.perCPU.text, processors, int64(job.MaxMemoryBytes)>>40)
+		}
+	}
+	var err error
+	if j.Environment, err = o.export.value.environment(environ); err != nil {
+		return nil, err
+	}
+	if j.StdoutPath, err = outputName("--stdout (-o)", o.stdout, j.Name); err != nil {
+		return nil, err
+	}
+	if j.StderrPath, err = outputName("--stderr (-e)", o.stderr, j.Name); err != nil {
+		return nil, err
+	}
+	if orDefault(j.StdoutPath, stdoutName) == orDefault(j.StderrPath, stderrName) {
+		return nil, usagef("--stdout and --stderr are both %s: Kith keeps them apart; leave one out, or put 2>&1 into the script", orDefault(j.StdoutPath, stdoutName))
+	}
+	for _, name := range o.outputs {
+		j.Outputs = append(j.Outputs, &kithv1.OutputFile{Path: name})
+	}
+	if _, err := proto.Marshal(j); err != nil {
+		return nil, usagef("an option's value is not UTF-8 text")
+	}
+	return j, nil
+}
+
+// nameFrom makes a job's name of a file's.
+func nameFrom(file string) string {
+	name := strings.ToValidUTF8(file, string(replacement))
+	for len(name) > job.MaxNameLength {
+		_, last := utf8.DecodeLastRuneInString(name)
+		name = name[:len(name)-last]
+	}
+	return name
+}
+
+// outputName checks a name for stdout or stderr and fills in the job's name
+// for %x; %j stays for "kith fetch".
+func outputName(flag, text, jobName string) (string, error) {
+	var name strings.Builder
+	for i := 0; i < len(text); i++ {
+		switch rest := text[i:]; {
+		case strings.HasPrefix(rest, "%x"):
+			name.WriteString(jobName)
+			i++
+		case strings.HasPrefix(rest, "%j"):
+			name.WriteString("%j")
+			i++
+		case text[i] == '%':
+			return "", usagef("%s %s: only %%j for the job's id and %%x for its name are available", flag, text)
+		default:
+			name.WriteByte(text[i])
+		}
+	}
+	if text != "" && (!filepath.IsLocal(name.String()) || strings.HasSuffix(text, "/")) {
+		return "", usagef("%s %s: must be a relative name of a file; \"kith fetch\" writes it into the folder of your choice", flag, text)
+	}
+	return name.String(), nil
+}
+
+func parseOnSiteLost(text string) (kithv1.Job_OnSiteLost, error) {
+	switch text {
+	case "wait":
+		return kithv1.Job_ON_SITE_LOST_WAIT, nil
+	case "rerun":
+		return kithv1.Job_ON_SITE_LOST_RERUN, nil
+	case "race":
+		return kithv1.Job_ON_SITE_LOST_RACE, nil
+	}
+	return 0, fmt.Errorf("choose wait, rerun or race")
+}

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	kithv1 "kith/proto/gen/kith/v1"
+)
+
+// submitVerb is "kith submit".
+func submitVerb(c *cli) *cobra.Command {
+	o := newSubmission()
+	cmd := &cobra.Command{
+		Use: `submit [flags] SCRIPT [ARGS...]
+  kith submit [flags] -- COMMAND [ARGS...]
+  kith submit [flags] --wrap TEXT`,
+		Short: "Submit a script or a command as a job",
+		Long:  submitHelp,
+		Example: `  kith submit -n 4 -t 30 --input solve --input data -- ./solve data/grid
+  kith submit --copies 3 --output-file 'result*' job.sh first second
+  id=$(kith submit --parsable job.sh) && kith wait $id && kith fetch $id results`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			p, err := c.readProgram(cmd, args, o.wrap)
+			if err != nil {
+				return err
+			}
+			if p.source != "" {
+				if err := o.follow(cmd.Flags(), p); err != nil {
+					return err
+				}
+			}
+			j, err := o.job(p, c.environ)
+			if err != nil {
+				return err
+			}
+			inputs := newInputFiles()
+			defer inputs.Close()
+			if err := inputs.collect(o.inputs); err != nil {
+				return err
+			}
+			return c.dial(cmd.Context(), func(ctx context.Context, s *site) error {
+				if j.Inputs, err = c.send(ctx, s, inputs); err != nil {
+					return err
+				}
+				r, err := c.submit(ctx, s, &kithv1.SubmitJobRequest{RequestId: orDefault(o.requestID, newUUID()), Job: j})
+				if err != nil {
+					return err
+				}
+				return c.submitted(ctx, s, r, o)
+			})
+		},
+	}
+	o.register(cmd.Flags())
+	complete(cmd, "on-site-lost", "wait", "rerun", "race")
+	return cmd
+}
+
+const submitHelp = `Submit a script or a command as a job.
+
+SCRIPT is a text file that begins with #!, or - for stdin. #SBATCH lines in it
+count as options, up to the first line that is neither blank nor a comment; the
+command line wins over them. Slurm's options that Kith does not have are errors,
+never ignored. What follows SCRIPT are its arguments.
+
+Where Kith differs from sbatch:
+
+  --output   on the command line chooses table or JSON, as with every verb; the
+             file for stdout is -o FILE or --stdout FILE there. In an #SBATCH
+             line, --output=FILE is the file for stdout.
+  --time     is 1h unless given: there are no jobs without a limit.
+  --export   is NONE unless given: a job gets the small clean environment of the
+             site that runs it, because yours means little there. ALL takes all
+             variables of your environment, VAR that one, VAR=VALUE sets one,
+             and ALL,VAR=VALUE does both.
+  -o, -e     are names for "kith fetch", which writes the files where you are.
+             Nothing is written at the site's own paths.
+  --input    takes a file along; Slurm's --input would connect stdin. A relative
+             LOCAL inside the current folder keeps its path in the job's private
+             folder, any other gets its last name, unless :PATH says where.
+  --mem=0    is not available; leave --mem out for no limit of the job's own.
+
+If the site cannot be reached, kith submit tries again for as long as --timeout
+says, without submitting anything twice. If --timeout is given, --wait does not
+wait for longer either.`
+
+// submit hands the job over. It is repeated while the site cannot be reached,
+// which is safe because of the request's id.
+func (c *cli) submit(ctx context.Context, s *site, request *kithv1.SubmitJobRequest) (*kithv1.SubmitJobResponse, error) {
+	limited, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	var r *kithv1.SubmitJobResponse
+	unsure, err := c.persist(limited, func(ctx context.Context) (err error) {
+		r, err = s.jobs.SubmitJob(ctx, request)
+		return err
+	})
+	if err == nil || !unsure {
+		return r, err
+	}
+	f, _ := errors.AsType[*failure](c.explain(err))
+	if ctx.Err() != nil {
+		f = &failure{code: exitInterrupted, problems: []string{"interrupted"}}
+	}
+	f.keep = true
+	f.problems = append(f.problems,
+		fmt.Sprintf("whether the job was accepted is not known; the same command with --request-id %s finds out, and submits nothing twice", request.GetRequestId()))
+	return nil, f
+}
+
+// submitted tells the user about the job, and waits for it if that is wanted.
+func (c *cli) submitted(ctx context.Context, s *site, r *kithv1.SubmitJobResponse, o *submission) error {
+	id := r.GetJobId()
+	switch {
+	case o.parsable:
+		if err := c.write(id + "\n"); err != nil {
+			return err
+		}
+	case o.wait:
+		c.note("submitted job %s", id)
+	default:
+		return c.print(r, func() string { return "Submitted job " + id + "\n" })
+	}
+	if !o.wait {
+		return nil
+	}
+	if c.limited {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, c.timeout)
+		defer cancel()
+	}
+	err := c.awaitEnd(ctx, s, id, o.parsable)
+	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
+		return &failure{code: exitInterrupted, keep: true, problems: []string{
+			fmt.Sprintf("interrupted; job %s goes on: \"kith wait %s\" waits for it, \"kith cancel %s\" ends it", id, id, id)}}
+	}
+	return err
+}
+
+// awaitEnd waits for the end of a job, prints what it wrote unless quiet, and
+// returns its exit code.
+func (c *cli) awaitEnd(ctx context.Context, s *site, id string, quiet bool) error {
+	var last *kithv1.Job
+	err := c.watch(ctx, s, []string{id}, func(r *kithv1.WatchJobsResponse) (bool, error) {
+		last = r.GetJob()
+		return ended(last.GetStatus().GetState()), nil
+	})
+	if err != nil {
+		return err
+	}
+	if !quiet {
+		if err := c.printEnd(ctx, s, id); err != nil {
+			return err
+		}
+	}
+	return exitWith(jobExitCode(last.GetStatus()))
+}
+
+// printEnd prints a job that has ended, as JSON, or what it wrote.
+func (c *cli) printEnd(ctx context.Context, s *site, id string) error {
+	got, err := c.getJob(ctx, s, id)
+	switch {
+	case err != nil:
+		return err
+	case c.json():
+		return c.print(got, nil)
+	}
+	return c.printOutput(ctx, s, got.GetJob())
+}
+
+// printOutput prints the stdout of a job to ours, its stderr to ours, and how
+// it ended if that was not well.
+func (c *cli) printOutput(ctx context.Context, s *site, j *kithv1.Job) error {
+	for _, out := range j.GetStatus().GetOutcome().GetOutputs() {
+		f := &outputFile{job: j.GetId(), name: out.GetPath()}
+		w := c.stdout
+		switch f.name {
+		case stdoutName:
+		case stderrName:
+			w = c.stderr
+		default:
+			continue
+		}
+		if err := c.receive(ctx, s, f, copyTo(w)); err != nil {
+			return err
+		}
+	}
+	if st := j.GetStatus(); st.GetState() != kithv1.JobStatus_STATE_COMPLETED {
+		text := fmt.Sprintf("job %s is %s", j.GetId(), stateWord(st.GetState()))
+		if why := howItEnded(st); why != "" {
+			text += ": " + why
+		}
+		c.note("%s", text)
+	}
+	return nil
+}

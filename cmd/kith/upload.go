@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	kithv1 "kith/proto/gen/kith/v1"
+)
+
+const (
+	// maxInline is how many bytes of input travel within the submission.
+	maxInline = 512 << 10
+	// uploadPiece is how many bytes of other files travel at a time.
+	uploadPiece = 256 << 10
+)
+
+// send returns the inputs as a submission names them: small files with their
+// content, as many as fit, the others after an upload.
+func (c *cli) send(ctx context.Context, s *site, in *inputFiles) ([]*kithv1.InputFile, error) {
+	sent := make([]*kithv1.InputFile, 0, len(in.files))
+	inline := int64(0)
+	for _, f := range in.files {
+		m := &kithv1.InputFile{Path: f.path, Executable: f.executable}
+		sent = append(sent, m)
+		if f.size <= maxInline-inline {
+			content, err := f.read()
+			if err != nil {
+				return nil, refusedf("--input %s: %v", f.local, err)
+			}
+			m.Content = &kithv1.InputFile_Data{Data: content}
+			inline += f.size
+			continue
+		}
+		var id string
+		_, err := c.persist(ctx, func(ctx context.Context) (err error) {
+			id, err = c.upload(ctx, s, f)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		m.Content = &kithv1.InputFile_UploadId{UploadId: id}
+	}
+	return sent, nil
+}
+
+// upload brings one file to the site. It takes as long as it takes while it
+// goes on.
+func (c *cli) upload(ctx context.Context, s *site, f *inputFile) (string, error) {
+	ctx, heard, stop := c.deadline(ctx)
+	defer stop()
+	file, err := f.open()
+	if err != nil {
+		return "", refusedf("--input %s: %v", f.local, err)
+	}
+	defer file.Close() //nolint:errcheck // Only read from.
+	stream, err := s.files.UploadFile(ctx)
+	if err != nil {
+		return "", silence(ctx, err)
+	}
+	total := int64(0)
+	piece := make([]byte, uploadPiece)
+	for {
+		n, err := io.ReadFull(file, piece)
+		if n > 0 {
+			if sendErr := stream.Send(&kithv1.UploadFileRequest{Data: piece[:n]}); sendErr != nil {
+				break // CloseAndRecv says why
+			}
+			total += int64(n)
+			heard(c.timeout)
+		}
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			break
+		}
+		if err != nil {
+			return "", refusedf("--input %s: %v", f.local, plain(err))
+		}
+	}
+	r, err := stream.CloseAndRecv()
+	switch {
+	case err != nil:
+		return "", silence(ctx, err)
+	case r.GetSizeBytes() != total:
+		return "", refusedf("--input %s: the site has stored %d of %d bytes; try again", f.local, r.GetSizeBytes(), total)
+	}
+	return r.GetUploadId(), nil
+}

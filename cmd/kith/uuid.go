@@ -1,0 +1,16 @@
+package main
+
+import (
+	"crypto/rand"
+	"fmt"
+)
+
+// newUUID returns a random UUID: the name of a request, by which a site knows
+// a repetition.
+func newUUID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	b[6] = b[6]&0x0f | 0x40
+	b[8] = b[8]&0x3f | 0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}

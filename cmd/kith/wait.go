@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	kithv1 "kith/proto/gen/kith/v1"
+)
+
+// waitVerb is "kith wait".
+func waitVerb(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:   "wait JOB...",
+		Short: "Wait until jobs have ended, and exit with their exit code",
+		Long: `Wait until jobs have ended, print a line for each, and exit with the job's exit
+code; with several jobs, with the highest. "kith help exit-codes" has the codes
+for jobs that did not end by themselves.
+
+Once the site has answered, kith wait outlasts its absence. It waits for as long
+as it takes, unless --timeout is given. With --output json it prints a line for
+each change of each job.`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			const most = 1000
+			if len(args) > most {
+				return usagef("%s: %d jobs, at most %d at a time", cmd.Name(), len(args), most)
+			}
+			return someJobs(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, jobs []string) error {
+			return c.attend(cmd.Context(), func(ctx context.Context, s *site) error {
+				slices.Sort(jobs)
+				code, err := c.waitFor(ctx, s, slices.Compact(jobs))
+				if err != nil {
+					return err
+				}
+				return exitWith(code)
+			})
+		},
+	}
+}
+
+// waitFor waits for the end of jobs, tells about it, and returns the highest
+// of their exit codes.
+func (c *cli) waitFor(ctx context.Context, s *site, jobs []string) (code int, err error) {
+	err = c.watch(ctx, s, jobs, func(r *kithv1.WatchJobsResponse) (bool, error) {
+		st := r.GetJob().GetStatus()
+		if ended(st.GetState()) {
+			code = max(code, jobExitCode(st))
+		}
+		if c.json() {
+			return ended(st.GetState()), c.printLine(r)
+		}
+		if !ended(st.GetState()) {
+			return false, nil
+		}
+		return true, c.write(endLine(r.GetJob()))
+	})
+	return code, err
+}
+
+// endLine says how a job ended.
+func endLine(j *kithv1.Job) string {
+	text := j.GetId() + " " + stateWord(j.GetStatus().GetState())
+	if why := howItEnded(j.GetStatus()); why != "" {
+		text += " (" + why + ")"
+	}
+	if host := j.GetStatus().GetHostSiteId(); host != "" {
+		text += " at " + host
+	}
+	return clean(text) + "\n"
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	kithv1 "kith/proto/gen/kith/v1"
+)
+
+// whyVerb is "kith why".
+func whyVerb(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:   "why JOB",
+		Short: "Explain where a job waits or ran, and why not elsewhere",
+		Long: `Explain where a job waits or ran, and why not elsewhere: what its origin thought
+of each site when it placed the job, where its copies are, and what happened to
+its claim.
+
+A lower score is better. It is the time that a site needs to drain its work, the
+time until the job would start or end there, or the processors asked for over
+those there, as the origin is configured; the weight is already in it.`,
+		Args: oneJob,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.dial(cmd.Context(), func(ctx context.Context, s *site) error {
+				got, err := c.getJob(ctx, s, args[0])
+				if err != nil {
+					return err
+				}
+				return c.print(got, func() string { return c.whyText(got.GetJob()) })
+			})
+		},
+	}
+}
+
+// whyText is what a job's origin decided, for people.
+func (c *cli) whyText(j *kithv1.Job) string {
+	s := j.GetStatus()
+	var b strings.Builder
+	fmt.Fprintf(&b, "Job %s", clean(j.GetId()))
+	if j.GetName() != "" {
+		fmt.Fprintf(&b, " (%s)", clean(j.GetName()))
+	}
+	fmt.Fprintf(&b, " is %s", c.stateText(j))
+	why := s.GetReason()
+	if ended(s.GetState()) {
+		why = howItEnded(s)
+	}
+	if why != "" {
+		fmt.Fprintf(&b, ": %s", clean(why))
+	}
+	b.WriteString(".\n\n")
+	if len(s.GetDecisions()) == 0 {
+		b.WriteString("It has not been placed yet.\n")
+	} else {
+		b.WriteString(rankText(s.GetRank()) + "\n")
+		b.WriteString(c.decisionTable(s).render(c.width))
+	}
+	if len(s.GetCopies()) > 0 {
+		fmt.Fprintf(&b, "\nCopies of attempt %d:\n", s.GetAttempt())
+		copies := grid{columns: []column{{title: "SITE"}, {title: "STATE"}}}
+		for _, copied := range s.GetCopies() {
+			copies.add(copied.GetSiteId(), copyWord(copied.GetState()))
+		}
+		b.WriteString(copies.render(c.width))
+	}
+	if len(s.GetClaimEvents()) > 0 {
+		b.WriteString("\nThe claim:\n")
+		events := grid{columns: []column{
+			{title: "TIME"}, {title: "ATTEMPT", right: true}, {title: "EVENT"}, {title: "SITE"}, {title: "DETAIL", elastic: true},
+		}}
+		for _, e := range s.GetClaimEvents() {
+			events.add(c.at(e.GetTime()), fmt.Sprint(e.GetAttempt()), eventWord(e.GetKind()),
+				orDefault(e.GetSiteId(), nothing), orDefault(sentenceOf(e.GetDetail()), nothing))
+		}
+		b.WriteString(events.render(c.width))
+	}
+	return b.String()
+}
+
+func rankText(rank string) string {
+	switch rank {
+	case "work":
+		return "Ranked by the time that each site needs to drain its work:"
+	case "procs":
+		return "Ranked by processors asked for over processors there:"
+	case "start":
+		return "Ranked by the time until the job would start:"
+	case "completion":
+		return "Ranked by the time until the job would end:"
+	case "none", "":
+		return "Not ranked: there was no choice."
+	}
+	return "Ranked by " + clean(rank) + ":"
+}
+
+func (c *cli) decisionTable(s *kithv1.JobStatus) *grid {
+	g := &grid{columns: []column{
+		{title: "SITE"}, {title: "CHOSEN"}, {title: "SCORE", right: true}, {title: "WEIGHT", right: true},
+		{title: "LOAD AGE", right: true}, {title: "REASON", elastic: true},
+	}}
+	for _, d := range s.GetDecisions() {
+		chosen, age := "no", spanOf(d.GetLoadAge())
+		if d.GetChosen() {
+			chosen = "yes"
+		}
+		if d.GetSiteId() == s.GetOriginSiteId() {
+			age = nothing // its own load is never old
+		}
+		why := orDefault(d.GetDetail(), sentenceOf(d.GetReason()))
+		g.add(d.GetSiteId(), chosen, scoreText(s.GetRank(), d), fmt.Sprintf("%.4g", d.GetWeight()), age, orDefault(why, nothing))
+	}
+	return g
+}
+
+// scoreText writes what a site was ranked by, in the unit of the rank.
+func scoreText(rank string, d *kithv1.SiteDecision) string {
+	switch d.GetReason() {
+	case "", "outranked":
+	default: // it was not ranked
+		return nothing
+	}
+	switch rank {
+	case "work", "start", "completion":
+		return seconds(d.GetScore())
+	case "procs":
+		return fmt.Sprintf("%.3g", d.GetScore())
+	}
+	return nothing
+}
+
+func eventWord(k kithv1.ClaimEvent_Kind) string {
+	switch k {
+	case kithv1.ClaimEvent_KIND_OPENED:
+		return "opened"
+	case kithv1.ClaimEvent_KIND_GRANTED:
+		return "granted"
+	case kithv1.ClaimEvent_KIND_DENIED:
+		return "denied"
+	case kithv1.ClaimEvent_KIND_RETURNED:
+		return "given back"
+	case kithv1.ClaimEvent_KIND_REPLACED:
+		return "replaced"
+	case kithv1.ClaimEvent_KIND_CLOSED:
+		return "closed"
+	case kithv1.ClaimEvent_KIND_SUPERSEDED:
+		return "came too late"
+	}
+	return "unknown"
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	kithv1 "kith/proto/gen/kith/v1"
+)
+
+// A wish asks a site to do something with a job and returns the job's state
+// after it.
+type wish func(ctx context.Context, s *site, jobID, requestID string) (kithv1.JobStatus_State, error)
+
+// wishVerb makes the command for a wish about one or more jobs. Each is asked
+// for on its own: what is wrong with one does not keep the others from it.
+func (c *cli) wishVerb(name, short, long string, w wish) *cobra.Command {
+	return &cobra.Command{
+		Use:   name + " JOB...",
+		Short: short,
+		Long:  long,
+		Args:  someJobs,
+		RunE: func(cmd *cobra.Command, jobs []string) error {
+			return c.dial(cmd.Context(), func(ctx context.Context, s *site) error {
+				var failed []error
+				for _, id := range jobs {
+					err := c.fulfil(ctx, s, id, w)
+					failed = append(failed, err)
+					if f, ok := errors.AsType[*failure](err); ok && f.code == exitUnreachable || ctx.Err() != nil {
+						break // the others would fare no better
+					}
+				}
+				return joinFailures(failed)
+			})
+		},
+	}
+}
+
+// fulfil carries out a wish about one job and prints what came of it.
+func (c *cli) fulfil(ctx context.Context, s *site, id string, w wish) error {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	state, err := w(ctx, s, id, newUUID())
+	if err != nil {
+		f, _ := errors.AsType[*failure](c.explain(err))
+		for i, problem := range f.problems {
+			if !strings.Contains(problem, id) && f.code != exitUnreachable {
+				f.problems[i] = "job " + id + ": " + problem
+			}
+		}
+		return f
+	}
+	if !c.json() {
+		return c.write(id + " " + stateWord(state) + "\n")
+	}
+	line, err := json.Marshal(struct {
+		JobID string `json:"jobId"`
+		State string `json:"state"`
+	}{id, state.String()})
+	if err != nil {
+		return err
+	}
+	return c.write(string(line) + "\n")
+}
+
+// joinFailures makes one failure of several: all problems, and the exit code
+// of the first.
+func joinFailures(errs []error) error {
+	var all *failure
+	for _, err := range errs {
+		f, ok := errors.AsType[*failure](err)
+		switch {
+		case err == nil:
+			continue
+		case !ok:
+			f = refusedf("%v", err)
+		}
+		if all == nil {
+			all = &failure{code: f.code, keep: f.keep}
+		}
+		all.problems = append(all.problems, f.problems...)
+	}
+	if all == nil {
+		return nil
+	}
+	return all
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"kith/internal/job"
+	kithv1 "kith/proto/gen/kith/v1"
+)
+
+// at writes an instant in the user's zone.
+func (c *cli) at(t *timestamppb.Timestamp) string {
+	if t == nil {
+		return nothing
+	}
+	return t.AsTime().In(c.zone).Format(time.DateTime)
+}
+
+// span writes a duration as [D-]HH:MM:SS; what is left of a second is dropped.
+func span(d time.Duration) string {
+	const day = 24 * time.Hour
+	d = max(0, d)
+	h, m, s := int(d%day/time.Hour), int(d%time.Hour/time.Minute), int(d%time.Minute/time.Second)
+	if d >= day {
+		return fmt.Sprintf("%d-%02d:%02d:%02d", d/day, h, m, s)
+	}
+	return fmt.Sprintf("%02d:%02d:%02d", h, m, s)
+}
+
+func spanOf(d *durationpb.Duration) string {
+	if d == nil {
+		return nothing
+	}
+	return span(d.AsDuration())
+}
+
+// seconds writes a number of seconds as [D-]HH:MM:SS.
+func seconds(s float64) string {
+	if math.IsNaN(s) {
+		return nothing
+	}
+	const most = float64(job.MaxWalltime/time.Second) * 10
+	return span(time.Duration(min(max(s, 0), most) * float64(time.Second)))
+}
+
+// byteCount writes a number of bytes: exactly, and for large numbers also in words.
+func byteCount(n int64) string {
+	const step = 1024
+	units := []string{"KiB", "MiB", "GiB", "TiB", "PiB"}
+	if n < step {
+		return plural(n, "byte", "bytes")
+	}
+	value, unit := float64(n)/step, 0
+	for value >= step && unit < len(units)-1 {
+		value /= step
+		unit++
+	}
+	number := strings.TrimSuffix(fmt.Sprintf("%.1f", value), ".0")
+	return fmt.Sprintf("%s %s (%d bytes)", number, units[unit], n)
+}
+
+// plural writes a number of things.
+func plural(n int64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// stateWord returns the name that users see.
+func stateWord(s kithv1.JobStatus_State) string { return strings.TrimPrefix(s.String(), "STATE_") }
+
+// ended reports whether a job will not change any more.
+func ended(s kithv1.JobStatus_State) bool {
+	return s >= kithv1.JobStatus_STATE_COMPLETED && s <= kithv1.JobStatus_STATE_LOST
+}
+
+// began reports whether the command of a job has been started.
+func began(s *kithv1.JobStatus) bool { return s.GetStartTime() != nil }
+
+// runTime returns how long a job has run so far. The start is by the host's
+// clock and now by ours, so that it may be a little off.
+func (c *cli) runTime(s *kithv1.JobStatus) time.Duration {
+	if s.GetStartTime() == nil {
+		return 0
+	}
+	end := c.now()
+	if s.GetEndTime() != nil {
+		end = s.GetEndTime().AsTime()
+	}
+	return max(0, end.Sub(s.GetStartTime().AsTime()))
+}
+
+// howItEnded says how a job that has ended did so; empty for a success.
+func howItEnded(s *kithv1.JobStatus) string {
+	o := s.GetOutcome()
+	why := orDefault(o.GetReason(), s.GetReason())
+	how := ""
+	switch {
+	case o.GetSignal() > 0:
+		how = fmt.Sprintf("signal %d", o.GetSignal())
+	case o.GetExitCode() > 0:
+		how = fmt.Sprintf("exit code %d", o.GetExitCode())
+	}
+	switch {
+	case strings.Contains(why, how): // also if there is no how
+		return why
+	case why == "":
+		return how
+	}
+	return how + ": " + why
+}
+
+// whereOrWhy says at which site a job is or was, else why it waits.
+func whereOrWhy(s *kithv1.JobStatus) string {
+	why := s.GetReason()
+	if ended(s.GetState()) {
+		why = howItEnded(s)
+	}
+	switch {
+	case s.GetHostSiteId() == "" && why == "":
+		return nothing
+	case s.GetHostSiteId() == "":
+		return "(" + why + ")"
+	case ended(s.GetState()) && why != "":
+		return s.GetHostSiteId() + " (" + why + ")"
+	}
+	return s.GetHostSiteId()
+}
+
+// sentenceOf explains a reason, which a site gives as one word.
+func sentenceOf(word string) string {
+	for r := job.NoReason; ; r++ {
+		switch r.String() {
+		case word:
+			return r.Sentence()
+		case fmt.Sprintf("reason-%d", r): // the end of the list
+			return word
+		}
+	}
+}

@@ -1,0 +1,187 @@
+package sitesched
+
+import (
+	"fmt"
+
+	"kith/internal/job"
+)
+
+// Check verifies the invariants of s from scratch and returns the first one
+// that is broken, or nil. It is meant for tests and simulations: it costs far
+// more than a pass.
+func (s *Scheduler) Check() error {
+	for _, check := range []func() error{s.checkTable, s.checkSums, s.checkQueues, s.checkRun, s.checkSurface} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkTable compares the index with the rows.
+func (s *Scheduler) checkTable() error {
+	used := 0
+	for slot := range s.table.rows {
+		r := &s.table.rows[slot]
+		if r.state == vacant {
+			continue
+		}
+		used++
+		if at, ok := s.index[r.copy.ID]; !ok || int(at) != slot {
+			return fmt.Errorf("%v lies in slot %d, the index says %d, %v", r.copy.ID, slot, at, ok)
+		}
+		if r.charge < 1 || r.charge > s.cfg.Processors {
+			return fmt.Errorf("%v is charged %d processors of %d", r.copy.ID, r.charge, s.cfg.Processors)
+		}
+	}
+	if used != len(s.index) || used != s.local.live+s.remote.live+len(s.run.items()) ||
+		used+len(s.table.vacant) != len(s.table.rows) {
+		return fmt.Errorf("%d copies, but %d indexed, %d+%d queued, %d running, %d of %d rows vacant", used,
+			len(s.index), s.local.live, s.remote.live, len(s.run.items()), len(s.table.vacant), len(s.table.rows))
+	}
+	return nil
+}
+
+// checkSums recomputes all totals, and with them that no processor is used twice (S6).
+func (s *Scheduler) checkSums() error {
+	var want sums
+	adopted, hidden := 0, 0
+	for i := range s.table.rows {
+		switch r := &s.table.rows[i]; r.state {
+		case queued:
+			want.queue(r, 1)
+			if r.hidden {
+				hidden++
+				if r.notBefore < s.eligible {
+					return fmt.Errorf("%v is eligible at %d, before %d", r.copy.ID, r.notBefore, s.eligible)
+				}
+			}
+		case reserved, running:
+			want.run(r, 1)
+			if r.adopted {
+				adopted++
+			}
+		}
+	}
+	if want != s.sums {
+		return fmt.Errorf("sums are %+v, should be %+v", s.sums, want)
+	}
+	if hidden != s.hidden {
+		return fmt.Errorf("%d postponed copies, counted %d", hidden, s.hidden)
+	}
+	if s.free != int64(s.cfg.Processors)-want.runCharge {
+		return fmt.Errorf("%d of %d processors free, but %d in use", s.free, s.cfg.Processors, want.runCharge)
+	}
+	if s.free < 0 && adopted == 0 {
+		return fmt.Errorf("over-committed: %d processors of %d in use", want.runCharge, s.cfg.Processors)
+	}
+	return nil
+}
+
+func (s *Scheduler) checkQueues() error {
+	if err := s.local.check(&s.table); err != nil {
+		return fmt.Errorf("local queue: %w", err)
+	}
+	if err := s.remote.check(&s.table); err != nil {
+		return fmt.Errorf("remote queue: %w", err)
+	}
+	if s.blocked != gap && s.table.rows[s.blocked].state != queued {
+		return fmt.Errorf("the blocked head in slot %d does not wait", s.blocked)
+	}
+	return nil
+}
+
+func (q *queue) check(t *table) error {
+	live, last := len(q.late), int32(gap)
+	for i, slot := range q.slot {
+		if slot == gap {
+			if q.charge[i] != unfit || q.plan[i] != job.Never {
+				return fmt.Errorf("the gap at %d has charge %d, slot %d", i, q.charge[i], q.plan[i])
+			}
+			continue
+		}
+		live++
+		r := &t.rows[slot]
+		charge := r.charge
+		if r.hidden {
+			charge = unfit
+		}
+		if i < q.first || r.state != queued || int(r.position) != i || q.charge[i] != charge || q.wall[i] != walltime(&r.copy) {
+			return fmt.Errorf("%v at place %d: %+v, charge %d, walltime %v", r.copy.ID, i, r, q.charge[i], q.wall[i])
+		}
+		if b := q.bounds[i>>groupBits]; charge != unfit && (b.charge > charge || b.wall > q.wall[i]) {
+			return fmt.Errorf("%v at place %d is below the bound %+v", r.copy.ID, i, b)
+		}
+		if last != gap && !t.before(last, slot) {
+			return fmt.Errorf("%v waits behind %v", r.copy.ID, t.rows[last].copy.ID)
+		}
+		last = slot
+	}
+	if live != q.live || q.gaps != len(q.slot)-live+len(q.late) || max(q.first, q.seen, q.planned) > len(q.slot) {
+		return fmt.Errorf("%d copies in %d places, counted %d and %d gaps; first %d, seen %d, planned %d",
+			live, len(q.slot), q.live, q.gaps, q.first, q.seen, q.planned)
+	}
+	return nil
+}
+
+func (s *Scheduler) checkRun() error {
+	items := s.run.items()
+	for i, it := range items {
+		r := &s.table.rows[it.slot]
+		if r.state != running && r.state != reserved || it.end != r.end || it.charge != r.charge {
+			return fmt.Errorf("%v runs as %+v, known as %+v", r.copy.ID, it, r)
+		}
+		if i > 0 && s.run.search(&s.table, it.end, it.slot) != i {
+			return fmt.Errorf("%v runs out of order", r.copy.ID)
+		}
+	}
+	return nil
+}
+
+// checkSurface compares the standing plan with one made from scratch.
+func (s *Scheduler) checkSurface() error {
+	if !s.cfg.Backfill.plans() || !s.surfaceValid || s.free < 0 {
+		return nil
+	}
+	want := &s.scratch
+	want.build(s.passed, s.free, &s.run)
+	q := &s.local
+	for i, at := range q.plan {
+		switch {
+		case at != job.Never:
+			want.place(at, q.charge[i], q.wall[i])
+			if at < s.due {
+				return fmt.Errorf("place %d is planned for %d, before %d", i, at, s.due)
+			}
+		case q.charge[i] == unfit || i >= q.seen || s.stale:
+		case s.surface.earliest(s.passed, q.charge[i], q.wall[i], job.Never) != job.Never:
+			// It may have none if those ahead take longer than time lasts.
+			return fmt.Errorf("place %d has no slot", i)
+		}
+	}
+	at := max(s.clock, s.passed)
+	for at != job.Never {
+		got, next := s.surface.value(at)
+		expected, other := want.value(at)
+		if got != expected {
+			return fmt.Errorf("%d processors free at %d, planned %d", expected, at, got)
+		}
+		if got < 0 {
+			return fmt.Errorf("%d processors free at %d", got, at)
+		}
+		at = min(next, other)
+	}
+	return nil
+}
+
+// value returns the free processors at t, and until when.
+func (f *profile) value(t job.Time) (free int32, until job.Time) {
+	k := f.find(t)
+	c := &f.chunks[f.spans[k].chunk]
+	j := c.index(t)
+	until = f.until(k)
+	if j+1 < c.n {
+		until = c.at[j+1]
+	}
+	return c.free[j] + f.spans[k].shift, until
+}

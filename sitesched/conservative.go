@@ -1,0 +1,207 @@
+package sitesched
+
+import (
+	"time"
+
+	"kith/internal/job"
+)
+
+// passPlanned is the pass of the two conservative disciplines over the local
+// queue: every copy has a slot in the surface, and starts when it comes due.
+func (s *Scheduler) passPlanned(now job.Time) {
+	q := &s.local
+	s.surface.trim(now)
+	if s.cfg.Backfill == ConservativeReplan {
+		if s.stale || !s.surfaceValid {
+			s.replan(now)
+		}
+	} else {
+		s.amend(now)
+	}
+	if s.placeArrivals(now, q) || s.due <= now {
+		s.startDue(now)
+	}
+}
+
+// amend brings the standing plan up to now: it is mended where estimates were
+// broken, and compressed where something has ended.
+func (s *Scheduler) amend(now job.Time) {
+	valid := s.surfaceValid && !s.run.overdue(now) && s.free >= 0
+	// On time, what is due starts later, in one go with what moves up. If
+	// things slipped, it goes before the plan is mended.
+	if (s.due < now || s.due == now && !valid) && s.startDue(now) {
+		valid = false
+	}
+	if !valid {
+		s.repair(now)
+	}
+	if s.ended && !s.compressed {
+		s.compress(now)
+	}
+}
+
+// startDue starts, in queue order, the copies whose slot has come, as far as
+// their processors are really free. It reports whether the surface no longer
+// agrees with what runs: a pass that comes late moves the end of what it
+// starts, and a copy that cannot start has missed its slot.
+func (s *Scheduler) startDue(now job.Time) (slipped bool) {
+	q := &s.local
+	q.scanned += int64(len(q.plan) >> groupBits)
+	s.due = job.Never
+	for i := q.first; i < len(q.plan); i++ {
+		at := q.plan[i]
+		if at > now {
+			s.due = min(s.due, at)
+			continue
+		}
+		if int64(q.charge[i]) > s.free {
+			s.due, slipped = min(s.due, at), true
+			continue
+		}
+		slipped = slipped || at < now
+		s.start(now, q, i)
+	}
+	return slipped
+}
+
+// comesDue reports whether some slot lies at now or before. The first slot may
+// have been given up since it was noted.
+func (s *Scheduler) comesDue(now job.Time) bool {
+	if s.due <= now {
+		s.due = job.Never
+		for _, at := range s.local.plan {
+			s.due = min(s.due, at)
+		}
+	}
+	return s.due <= now
+}
+
+// repair makes the surface anew and keeps every slot that is still possible,
+// beside what runs and the copies ahead. The others move to their earliest
+// hole. It is needed when the estimates were broken: a copy is overdue, was
+// confirmed late or adopted, or a due copy started late.
+func (s *Scheduler) repair(now job.Time) {
+	q := &s.local
+	s.surface.build(now, s.free, &s.run)
+	s.surfaceValid, s.compressed = true, false
+	s.due = job.Never
+	for i := q.first; i < len(q.slot); i++ {
+		if q.plan[i] == job.Never {
+			continue
+		}
+		if q.plan[i] <= now || !s.surface.fits(q.plan[i], q.charge[i], q.wall[i]) {
+			q.plan[i] = s.surface.earliest(now, q.charge[i], q.wall[i], job.Never)
+		}
+		s.surface.place(q.plan[i], q.charge[i], q.wall[i])
+		s.due = min(s.due, q.plan[i])
+	}
+}
+
+// compress moves every queued copy, in queue order, to its earliest hole with
+// all others in place. No slot moves back. Once a whole round has moved
+// nothing, there is no need for another before processors are given back.
+func (s *Scheduler) compress(now job.Time) {
+	q := &s.local
+	s.compressed = true
+	for i := q.first; i < len(q.slot); i++ {
+		old := q.plan[i]
+		if old == job.Never || old <= now {
+			continue
+		}
+		at := s.surface.earliest(now, q.charge[i], q.wall[i], old)
+		if at >= old {
+			continue
+		}
+		s.compressed = false
+		s.surface.change(old, old.Add(q.wall[i]), q.charge[i])
+		s.surface.place(at, q.charge[i], q.wall[i])
+		q.plan[i] = at
+		s.due = min(s.due, at)
+	}
+}
+
+// replan forgets all slots, so that all copies are placed like arrivals.
+func (s *Scheduler) replan(now job.Time) {
+	q := &s.local
+	s.surface.build(now, s.free, &s.run)
+	s.surfaceValid = true
+	s.due = job.Never
+	for i := range q.plan {
+		q.plan[i] = job.Never
+	}
+	q.seen = 0
+}
+
+// placeArrivals gives the copies without a slot their earliest hole, in queue
+// order, and reports whether one of them can start now.
+func (s *Scheduler) placeArrivals(now job.Time, q *queue) (due bool) {
+	for i := q.next(q.seen); i >= 0; i = q.next(i + 1) {
+		if q.plan[i] != job.Never {
+			continue
+		}
+		at := s.surface.earliest(now, q.charge[i], q.wall[i], job.Never)
+		s.surface.place(at, q.charge[i], q.wall[i])
+		q.plan[i] = at
+		s.due = min(s.due, at)
+		due = due || at <= now
+	}
+	return due
+}
+
+// passReplanned is the conservative pass over a queue without guarantees: it
+// plans all of q afresh beside what runs and starts what comes first.
+func (s *Scheduler) passReplanned(now job.Time, q *queue) {
+	f := &s.scratch
+	f.build(now, s.free, &s.run)
+	for i := q.next(0); i >= 0 && s.free > 0; i = q.next(i + 1) {
+		charge, wall := q.charge[i], q.wall[i]
+		at := f.earliest(now, charge, wall, job.Never)
+		f.place(at, charge, wall)
+		if at > now {
+			continue
+		}
+		s.start(now, q, i)
+		// With no local job waiting, the surface is what runs.
+		s.surface.change(now, now.Add(wall), -charge)
+	}
+}
+
+// planLocal makes the surface hold the plan of every queued local job, each
+// in its earliest hole in queue order (spec 001 section 2.2). The conservative
+// disciplines always have it; for the others it is a cache, to which arrivals
+// are added.
+func (s *Scheduler) planLocal(now job.Time) {
+	if s.cfg.Backfill.plans() {
+		return
+	}
+	if !s.surfaceValid {
+		s.surface.build(now, s.free, &s.run)
+		s.local.planned = 0
+		s.floor = now
+		s.surfaceValid = true
+	}
+	s.floor = s.planQueue(&s.surface, now, s.floor, &s.local, s.local.planned, len(s.local.slot))
+	s.local.planned = len(s.local.slot)
+}
+
+// planQueue places the copies of q from place i up to place end in f. It takes
+// and returns the floor, see [Scheduler.slotIn].
+func (s *Scheduler) planQueue(f *profile, now, floor job.Time, q *queue, i, end int) job.Time {
+	for i = q.next(i); i >= 0 && i < end; i = q.next(i + 1) {
+		floor = s.slotIn(f, now, floor, q, q.charge[i], q.wall[i])
+		f.place(floor, q.charge[i], q.wall[i])
+	}
+	return floor
+}
+
+// slotIn returns the earliest start in f of one more copy of q. Where nothing
+// overtakes, that is not before the floor, the start of the copy ahead.
+func (s *Scheduler) slotIn(
+	f *profile, now, floor job.Time, q *queue, charge int32, wall time.Duration,
+) job.Time {
+	from := now
+	if s.cfg.Backfill == NoBackfill && (q == &s.local || s.cfg.Queues == DualStrict) {
+		from = max(now, floor)
+	}
+	return f.earliest(from, charge, wall, job.Never)
+}

@@ -1,0 +1,186 @@
+package sitesched
+
+import (
+	"math"
+
+	"kith/internal/job"
+)
+
+// pass runs one scheduling pass over both queues and returns what it started.
+//
+// Refusals only harden while nothing but arrivals happens: free processors do
+// not grow, t* and x stay, and the time left until t* shrinks. So such a pass
+// looks at the arrivals alone, and every other one (stale) looks at all.
+func (s *Scheduler) pass(now job.Time) []Effect {
+	s.effects = s.effects[:0]
+	if s.draining {
+		return nil
+	}
+	s.gather(now)
+	if s.run.overdue(now) || now < s.passed {
+		// What is overdue is expected a second from now, wherever now is.
+		s.disturb()
+	}
+	if !s.stale && s.local.seen == len(s.local.slot) && s.remote.seen == len(s.remote.slot) && now < s.due {
+		return nil
+	}
+	if s.stale {
+		s.blocked = gap
+		s.local.seen, s.remote.seen = 0, 0
+	}
+	waiting := s.local.live
+	s.passLocal(now)
+	if s.local.live < waiting && s.cfg.Scope == ScopeAll && !s.cfg.Backfill.plans() {
+		// A local job that overtakes others may push their plans back. What
+		// stood in the way of a remote copy may be gone.
+		s.remote.seen = 0
+	}
+	if s.remote.live > 0 {
+		s.passRemote(now)
+	}
+	s.local.tidy(&s.table)
+	s.remote.tidy(&s.table)
+	s.local.seen, s.remote.seen = len(s.local.slot), len(s.remote.slot)
+	s.passed = now
+	s.stale, s.ended = false, false
+	return s.effects
+}
+
+// gather brings the queues up to now: copies that came out of order are put
+// in their places, and postponements that are over end.
+func (s *Scheduler) gather(now job.Time) {
+	s.settle()
+	if s.eligible <= now {
+		s.reveal(now)
+	}
+}
+
+// disturb notes that more changed than what arrivals at the end of a queue
+// change.
+func (s *Scheduler) disturb() {
+	s.stale = true
+	if !s.cfg.Backfill.plans() {
+		s.surfaceValid = false // the cached plan
+	}
+}
+
+// settle merges the copies that came out of order.
+func (s *Scheduler) settle() {
+	if len(s.local.late)+len(s.remote.late) > 0 {
+		s.local.settle(&s.table)
+		s.remote.settle(&s.table)
+		s.disturb()
+	}
+}
+
+// reveal makes postponed copies eligible whose time has come.
+func (s *Scheduler) reveal(now job.Time) {
+	s.eligible = job.Never
+	if s.hidden == 0 {
+		return
+	}
+	for _, q := range []*queue{&s.local, &s.remote} {
+		for i, slot := range q.slot {
+			if slot == gap || !s.table.rows[slot].hidden {
+				continue
+			}
+			r := &s.table.rows[slot]
+			if r.notBefore > now {
+				s.eligible = min(s.eligible, r.notBefore)
+				continue
+			}
+			r.hidden = false
+			s.hidden--
+			q.put(&s.table, i, slot)
+			s.disturb()
+		}
+	}
+}
+
+// passLocal runs the discipline over the local queue, step 1 of spec 001
+// section 2.2: local jobs see every hole before a remote copy does. With one
+// queue this is all there is.
+func (s *Scheduler) passLocal(now job.Time) {
+	switch s.cfg.Backfill {
+	case NoBackfill:
+		s.passFCFS(now, &s.local)
+	case EASY:
+		s.passEASY(now, &s.local)
+	default:
+		s.passPlanned(now)
+	}
+}
+
+// passRemote offers to the remote queue what the local one leaves.
+func (s *Scheduler) passRemote(now job.Time) {
+	switch {
+	case s.cfg.Queues == DualStrict:
+		s.passStrict(now)
+	case s.cfg.Backfill.plans() || s.cfg.Scope == ScopeAll && s.blocked != gap:
+		s.passAround(now)
+	default:
+		s.passBeside(now)
+	}
+}
+
+// passStrict runs the discipline over the remote queue if no local job waits
+// (spec 004 section 1).
+func (s *Scheduler) passStrict(now job.Time) {
+	if s.local.next(0) >= 0 {
+		return
+	}
+	switch s.cfg.Backfill {
+	case NoBackfill:
+		s.passFCFS(now, &s.remote)
+	case EASY:
+		s.passEASY(now, &s.remote)
+	default:
+		s.passReplanned(now, &s.remote)
+	}
+}
+
+// passBeside starts remote copies that leave t* of the local head alone
+// (spec 001 section 2.2, scope head). The remote queue never blocks: whatever
+// fits may go.
+func (s *Scheduler) passBeside(now job.Time) {
+	shadow, extra := job.Never, int32(math.MaxInt32)
+	if s.blocked != gap {
+		shadow, extra = s.shadow, s.extra
+	}
+	extra = s.backfill(now, &s.remote, s.remote.seen, shadow, extra)
+	if s.blocked != gap {
+		s.extra = extra
+	}
+}
+
+// passAround starts remote copies that fit around the plan of every queued
+// local job (spec 001 section 2.2, scope all, and conservative guarantees).
+func (s *Scheduler) passAround(now job.Time) {
+	q := &s.remote
+	free := s.freeNow()
+	i := q.nextFit(q.seen, free, free, 0)
+	if i < 0 {
+		return
+	}
+	s.planLocal(now)
+	w := &s.admission
+	s.surface.window(now, w)
+	for w.free() > 0 {
+		if i = q.nextWithin(i, now, w); i < 0 {
+			return
+		}
+		charge, end := q.charge[i], now.Add(q.wall[i])
+		s.start(now, q, i)
+		w.take(charge, end)
+		// The plan is as if it had been made with this copy running.
+		s.surface.change(now, end, -charge)
+		if s.blocked != gap && end > s.shadow {
+			s.extra -= charge
+		}
+	}
+}
+
+// freeNow returns the free processors, none if the site is over-committed.
+func (s *Scheduler) freeNow() int32 {
+	return int32(max(s.free, 0)) // at most P
+}

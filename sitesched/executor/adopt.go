@@ -1,0 +1,220 @@
+package executor
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"kith/internal/job"
+	"kith/sitesched/executor/shim"
+)
+
+// finding is what the disk and the process table tell of an attempt.
+type finding uint8
+
+const (
+	foundNothing finding = iota // no shim has taken it, none is about to
+	foundEnd                    // its end is written down
+	foundShim                   // its shim lives
+	foundLock                   // somebody unknown holds the record; look again
+	foundDeath                  // it was taken, and nobody holds it any more
+)
+
+// evidence is a finding and what belongs to it.
+type evidence struct {
+	finding finding
+	record  shim.Record
+	pidfd   int // with foundShim; the receiver closes it
+	reason  string
+}
+
+// settleLater lets somebody look what became of an attempt whose shim was lost
+// or that another shim has. A worker that is free comes back to the pool; the
+// result says whether it did.
+func (x *Executor) settleLater(a *attempt, free *worker) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	a.phase, a.worker = adopting, nil
+	kept := x.takeBack(free)
+	x.ungate(a)
+	x.dispatch()
+	x.errands.post(func() { x.settle(a) })
+	return kept
+}
+
+// settle finds out how far an attempt came and goes on from there.
+func (x *Executor) settle(a *attempt) {
+	x.mu.Lock()
+	boot := a.boot
+	current := a.phase == adopting
+	x.mu.Unlock()
+	if !current {
+		return
+	}
+	rebooted := boot != "" && boot != x.boot
+	e := x.examine(a.folder, rebooted)
+	switch e.finding {
+	case foundEnd:
+		x.finish(a, x.exitOf(a, e.record.Exit), nil)
+	case foundShim:
+		x.watch(a, e)
+	case foundLock:
+		x.watcher.recheck(a)
+	case foundDeath:
+		x.bury(a, e, rebooted)
+	case foundNothing:
+		if rebooted {
+			x.bury(a, e, rebooted)
+		} else {
+			x.startUnstarted(a)
+		}
+	}
+}
+
+// examine looks at an attempt's record, and for the process that wrote it.
+func (x *Executor) examine(name string, rebooted bool) evidence {
+	file, err := openQuietly(filepath.Join(x.folders.path(name), shim.RecordName))
+	if err != nil {
+		if errors.Is(err, os.ErrNotExist) {
+			return evidence{finding: foundNothing, reason: "it has no record"}
+		}
+		return evidence{finding: foundDeath, reason: err.Error()}
+	}
+	defer func() { _ = file.Close() }()
+	record, err := readRecord(file, name)
+	if err == nil && record.Exit != nil {
+		return evidence{finding: foundEnd, record: record}
+	}
+	if rebooted {
+		return evidence{finding: foundDeath, record: record}
+	}
+	// Whoever may still be at work holds the lock. It is let go with the file.
+	if unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
+		return x.conclude(file, name)
+	}
+	if fd, ok := x.findShim(&record); ok {
+		return evidence{finding: foundShim, record: record, pidfd: fd}
+	}
+	// A shim between taking and writing, or one that this daemon cannot see.
+	return evidence{finding: foundLock, record: record}
+}
+
+// conclude reads the record once more, now that nobody can be writing it.
+func (x *Executor) conclude(file *os.File, name string) evidence {
+	record, err := readRecord(file, name)
+	switch {
+	case errors.Is(err, shim.ErrNoRecord):
+		return evidence{finding: foundNothing, reason: "its record is empty"}
+	case err == nil && record.Exit != nil:
+		return evidence{finding: foundEnd, record: record}
+	}
+	// A shim that is being killed lets go of its files before the kernel ends
+	// the rest of its PID namespace. The job is over when the shim is.
+	if fd, ok := x.findShim(&record); ok {
+		return evidence{finding: foundShim, record: record, pidfd: fd}
+	}
+	switch {
+	case err != nil:
+		return evidence{finding: foundDeath, record: record, reason: err.Error()}
+	default:
+		return evidence{finding: foundDeath, record: record, reason: "its shim was killed"}
+	}
+}
+
+var errForeignRecord = errors.New("the record belongs to another attempt")
+
+func readRecord(file *os.File, name string) (shim.Record, error) {
+	b, err := io.ReadAll(io.NewSectionReader(file, 0, shim.RecordSize+1))
+	if err != nil {
+		return shim.Record{}, fmt.Errorf("read the record: %w", err)
+	}
+	record, err := shim.ParseRecord(b)
+	if !errors.Is(err, shim.ErrNoRecord) && !errors.Is(err, shim.ErrBadStart) && record.Start.Attempt != name {
+		return shim.Record{}, errForeignRecord
+	}
+	return record, err
+}
+
+// findShim returns a handle on the shim that wrote the record if it lives.
+func (x *Executor) findShim(r *shim.Record) (int, bool) {
+	if r.Start.Shim.Boot != x.boot {
+		return -1, false
+	}
+	return openProcess(r.Start.Shim.PID, r.Start.Shim.StartTicks)
+}
+
+// watch waits for the end of a shim that another daemon started.
+func (x *Executor) watch(a *attempt, e evidence) {
+	x.mu.Lock()
+	if a.cpus == nil {
+		a.cpus = x.processors.take(e.record.Start.CPUs)
+	}
+	x.mu.Unlock()
+	x.begun(a, e.record.Start.At, watched)
+	x.watcher.add(a, e.pidfd)
+	x.mu.Lock()
+	again := a.stopping
+	x.mu.Unlock()
+	if again {
+		x.carryOutStop(a)
+	}
+}
+
+// startUnstarted starts an attempt of which it is certain that no program ran.
+// A late shim of an earlier daemon may still wake up and do the same; the record
+// decides who does.
+func (x *Executor) startUnstarted(a *attempt) {
+	reason, stopped := x.folders.stopReason(a.folder)
+	x.mu.Lock()
+	if a.stopping {
+		reason, stopped = a.stop, true
+	}
+	tired := a.tries >= mostTries
+	if !stopped && !tired && !x.closed {
+		x.enqueue(a)
+		x.dispatch()
+	}
+	x.mu.Unlock()
+	switch {
+	case stopped:
+		x.finish(a, stoppedBefore(reason), nil)
+	case tired:
+		x.finish(a, notStarted("several shims died before they could start it"), nil)
+	}
+}
+
+// bury reports an attempt of which nobody knows how far it came.
+func (x *Executor) bury(a *attempt, e evidence, rebooted bool) {
+	if !rebooted {
+		x.sweep(a.folder)
+	}
+	if rebooted {
+		e.reason = "the machine was restarted"
+	}
+	start := job.Time(e.record.Start.At)
+	x.log.Warn("attempt lost", "attempt_id", a.id, "reason", e.reason, "pid", e.record.Start.Shim.PID)
+	x.finish(a, Exit{
+		Lost: true, Reason: "lost: " + e.reason, Start: start, End: job.Instant(time.Now()),
+	}, nil)
+}
+
+// openQuietly opens a file in a folder that a job can write to: whatever the
+// job put in its place, opening follows no link and waits for nobody.
+func openQuietly(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+}
+
+// readSmall reads a file of which at most n bytes matter.
+func readSmall(path string, n int64) ([]byte, error) {
+	file, err := openQuietly(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	return io.ReadAll(io.LimitReader(file, n))
+}

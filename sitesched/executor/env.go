@@ -1,0 +1,152 @@
+package executor
+
+import (
+	"maps"
+	"os"
+	"os/user"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// environment builds what a job finds in its environment: a clean base, over
+// it the job's own variables, over those what Kith says about the job. Nothing
+// of the daemon's own environment gets in but LANG.
+type environment struct {
+	host string // the machine's name
+	user string // whom the daemon runs as
+	lang string
+}
+
+// defaultPath is the PATH of a job that brings none.
+const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+func newEnvironment() environment {
+	e := environment{host: hostName(), user: strconv.Itoa(unix.Geteuid()), lang: "C.UTF-8"}
+	if u, err := user.LookupId(e.user); err == nil {
+		e.user = u.Username
+	}
+	if lang := os.Getenv("LANG"); lang != "" {
+		e.lang = lang
+	}
+	return e
+}
+
+// variable is one entry of an environment.
+type variable struct{ name, value string }
+
+func (v variable) String() string { return v.name + "=" + v.value }
+
+// build returns the environment of an attempt in a stable order.
+func (e *environment) build(s *Spec, folder string) []string {
+	facts := e.facts(s, folder)
+	env := make([]string, 0, len(facts)+len(s.Env)+8)
+	for _, v := range e.base(s, folder) {
+		if _, own := s.Env[v.name]; !own {
+			env = append(env, v.String())
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Env)) {
+		if !isFact(facts, name) {
+			env = append(env, name+"="+s.Env[name])
+		}
+	}
+	for _, v := range facts {
+		if v.value != "" {
+			env = append(env, v.String())
+		}
+	}
+	return env
+}
+
+// isFact reports whether Kith says something about name, be it that the job
+// does not have it, so that no variable of the user can pretend it.
+func isFact(facts []variable, name string) bool {
+	if !strings.HasPrefix(name, "SLURM") && !strings.HasPrefix(name, "KITH_") {
+		return false
+	}
+	return slices.ContainsFunc(facts, func(v variable) bool { return v.name == name })
+}
+
+func (e *environment) base(s *Spec, folder string) []variable {
+	name := e.user
+	if s.Account != nil {
+		name = s.Account.Name
+		if name == "" {
+			name = strconv.FormatUint(uint64(s.Account.UID), 10)
+		}
+	}
+	return []variable{
+		{"PATH", defaultPath},
+		{"HOME", folder + "/" + workName},
+		{"TMPDIR", folder + "/" + tmpName},
+		{"USER", name},
+		{"LOGNAME", name},
+		{"SHELL", "/bin/sh"},
+		{"LANG", e.lang},
+	}
+}
+
+// workVariable names the work folder. It is also how the processes of an
+// attempt are recognised when their shim is gone; see sweep.go.
+const workVariable = "KITH_WORK_DIR"
+
+// facts lists what a script written for Slurm looks at, and the same as KITH_*.
+// What the job does not have is empty and left out.
+func (e *environment) facts(s *Spec, folder string) []variable {
+	id := s.Attempt.Job.String()
+	slurmID := s.SlurmJobID
+	if slurmID == "" {
+		slurmID = id
+	}
+	work := folder + "/" + workName
+	submit := s.SubmitDirectory
+	if submit == "" {
+		submit = work
+	}
+	width, count := max(s.Processors, 1), max(s.Tasks, 1)
+	processors, tasks := strconv.Itoa(width), strconv.Itoa(count)
+	return []variable{
+		{"SLURM_JOB_ID", slurmID},
+		{"SLURM_JOBID", slurmID},
+		{"SLURM_JOB_NAME", s.Name},
+		{"SLURM_JOB_USER", s.User},
+		{"SLURM_SUBMIT_DIR", submit},
+		{"SLURM_CPUS_PER_TASK", strconv.Itoa(max(width/count, 1))},
+		{"SLURM_NTASKS", tasks},
+		{"SLURM_NPROCS", tasks},
+		{"SLURM_TASKS_PER_NODE", tasks},
+		{"SLURM_JOB_NUM_NODES", "1"},
+		{"SLURM_NNODES", "1"},
+		{"SLURM_NODEID", "0"},
+		{"SLURM_JOB_CPUS_PER_NODE", processors},
+		{"SLURM_CPUS_ON_NODE", processors},
+		{"SLURM_MEM_PER_NODE", positive(s.MemoryBytes >> 20)},
+		{"SLURM_JOB_NODELIST", e.host},
+		{"SLURM_NODELIST", e.host},
+		{"SLURMD_NODENAME", e.host},
+		{"SLURM_CLUSTER_NAME", string(s.HostSite)},
+		{"KITH_JOB_ID", id},
+		{"KITH_ATTEMPT", s.Attempt.String()},
+		{"KITH_JOB_NAME", s.Name},
+		{"KITH_USER", s.User},
+		{"KITH_ORIGIN", string(s.OriginSite)},
+		{"KITH_SITE", string(s.HostSite)},
+		{"KITH_PROCESSORS", processors},
+		{"KITH_TASKS", tasks},
+		{"KITH_MEMORY_BYTES", positive(s.MemoryBytes)},
+		{"KITH_WALLTIME_SECONDS", positive(int64(s.Walltime.Seconds()))},
+		{"KITH_SUBMIT_DIR", submit},
+		{workVariable, work},
+	}
+}
+
+// positive returns v as text, or nothing if there is no such limit.
+func positive(v int64) string {
+	if v <= 0 {
+		return ""
+	}
+	return strconv.FormatInt(v, 10)
+}

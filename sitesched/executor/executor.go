@@ -1,0 +1,263 @@
+package executor
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"kith/internal/job"
+	"kith/sitesched/executor/shim"
+)
+
+// Executor runs attempts as processes of this machine. Its methods may be
+// called by any goroutine and do not wait for processes or disks, except Open,
+// Prepare, Folders and Close.
+type Executor struct {
+	config       Config
+	sink         func(Event)
+	log          *slog.Logger
+	boot         string
+	env          environment
+	folders      *folders
+	launcher     launcher
+	capabilities []Capability
+	gate         int  // most attempts that start at the same time
+	accounts     bool // jobs can run as other users
+
+	mu         sync.Mutex
+	closed     bool
+	attempts   map[job.AttemptID]*attempt
+	pending    []*attempt // told to start, in order
+	starting   int        // handed to a shim, not yet started
+	shims      int        // workers, each with one shim
+	idle       []*worker  // the last one was used last
+	processors processorSet
+
+	errands  *mailbox // what touches the disk: stops, adoptions
+	removals *mailbox // what may take long
+	watcher  *watcher
+	owned    sync.WaitGroup
+}
+
+// phase is where an attempt stands.
+type phase uint8
+
+const (
+	announced phase = iota // stopped before anybody said start
+	adopting               // somebody looks for what became of it
+	queued                 // waits for a shim
+	starting               // a shim has been told
+	running                // one of our shims runs it
+	watched                // a shim of an earlier daemon runs it
+	ended
+)
+
+// attempt is what the executor knows of an attempt, from Start or Adopt to
+// Forget. Executor.mu guards it.
+type attempt struct {
+	id     job.AttemptID
+	folder string
+	spec   Spec
+	boot   string // when it was begun; empty for this boot
+	phase  phase
+
+	stopping bool
+	stop     StopReason
+	started  bool // Started was reported
+	gated    bool // counts in Executor.starting
+	tries    int
+	cpus     []int
+
+	worker   *worker // of ours
+	sequence uint64
+	sent     bool // the shim has been told
+	pidfd    int  // of the shim of an earlier daemon; owned by the watcher
+}
+
+// Open makes an executor that reports to sink. The sink is called by several
+// goroutines, never by one that calls a method of the executor; it may wait, but
+// the events behind it wait too.
+//
+// Open starts one shim to find out what this machine allows; see
+// [Executor.Capabilities]. It does not look for attempts of an earlier daemon:
+// that is what [Executor.Adopt] is for.
+func Open(c Config, sink func(Event)) (*Executor, error) {
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	boot, err := readBootID()
+	if err != nil {
+		return nil, err
+	}
+	folders, err := openFolders(c.Dir)
+	if err != nil {
+		return nil, err
+	}
+	x := &Executor{
+		config: c, sink: sink, log: c.Logger, boot: boot, env: newEnvironment(), folders: folders,
+		gate:     startGate(),
+		attempts: make(map[job.AttemptID]*attempt),
+		errands:  newMailbox(), removals: newMailbox(),
+		launcher: launcher{
+			dir: c.Dir, boot: boot, maxOutput: c.MaxOutputBytes, log: filepath.Join(c.Dir, logName),
+		},
+	}
+	first, err := x.probe()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("no way to run jobs: %w", err), folders.lock.Close())
+	}
+	if x.watcher, err = openWatcher(x); err != nil {
+		return nil, errors.Join(err, first.end(), folders.lock.Close())
+	}
+	x.owned.Go(x.errands.run)
+	x.owned.Go(x.removals.run)
+	x.owned.Go(x.watcher.run)
+	x.mu.Lock()
+	x.idle = append(x.idle, x.newWorker(first))
+	x.mu.Unlock()
+	x.removals.post(func() {
+		if err := x.folders.empty(); err != nil {
+			x.log.Warn("cannot remove leftovers", "error", err)
+		}
+	})
+	return x, nil
+}
+
+// BootID returns a text that changes when the machine is restarted. The caller
+// keeps it with the fact that an attempt was begun and hands it to Adopt.
+func (x *Executor) BootID() string { return x.boot }
+
+// Prepare makes the attempt's folder and returns the work folder in it, into
+// which the caller may put files before Start. It may be repeated. It waits for
+// the disk.
+func (x *Executor) Prepare(id job.AttemptID) (string, error) {
+	if err := x.folders.prepare(folderName(id)); err != nil {
+		return "", err
+	}
+	return x.WorkPath(id), nil
+}
+
+// WorkPath returns the attempt's private work folder.
+func (x *Executor) WorkPath(id job.AttemptID) string { return x.pathOf(id, workName) }
+
+// StdoutPath returns the file of the job's standard output. It grows while the
+// job runs and may be read at any time; it is missing before the start.
+func (x *Executor) StdoutPath(id job.AttemptID) string { return x.pathOf(id, shim.StdoutName) }
+
+// StderrPath is the same for standard error.
+func (x *Executor) StderrPath(id job.AttemptID) string { return x.pathOf(id, shim.StderrName) }
+
+func (x *Executor) pathOf(id job.AttemptID, name string) string {
+	return filepath.Join(x.config.Dir, folderName(id), name)
+}
+
+// Folders returns the attempts that have a folder, so that the caller can
+// forget those that nobody knows any more. It waits for the disk.
+func (x *Executor) Folders() ([]job.AttemptID, error) { return x.folders.list() }
+
+// Start runs an attempt whose beginning the caller has committed. It does
+// nothing if the attempt was started or adopted before, whether or not it has
+// finished.
+func (x *Executor) Start(s Spec) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	a := x.attempts[s.Attempt]
+	if x.closed || a != nil && a.phase != announced {
+		return
+	}
+	if a == nil {
+		a = x.addAttempt(s.Attempt)
+	}
+	a.spec = s
+	x.enqueue(a)
+	if a.stopping {
+		x.errands.post(func() { x.carryOutStop(a) })
+	}
+	x.dispatch()
+}
+
+// Adopt takes over an attempt that an earlier daemon has, or may have, started:
+// one whose beginning is committed and whose end is not. boot is what BootID
+// returned when it was begun. If no shim has started it and the machine was not
+// restarted since, it is started now, once: a shim that was told by the earlier
+// daemon and one that is told now cannot both start it. Otherwise its end is
+// reported, when it comes or at once.
+func (x *Executor) Adopt(s Spec, boot string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	a := x.attempts[s.Attempt]
+	if x.closed || a != nil && a.phase != announced {
+		return
+	}
+	if a == nil {
+		a = x.addAttempt(s.Attempt)
+	}
+	a.spec, a.boot, a.phase = s, boot, adopting
+	x.errands.post(func() { x.settle(a) })
+}
+
+// Forget removes the attempt's folder, in the background. An attempt that has
+// not finished is left alone. A forgotten attempt must not come back: whatever
+// is done with it next may meet the removal.
+func (x *Executor) Forget(id job.AttemptID) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	a := x.attempts[id]
+	if a != nil && a.phase != ended && a.phase != announced {
+		x.log.Warn("attempt not forgotten, it has not finished", "attempt_id", id)
+		return
+	}
+	delete(x.attempts, id)
+	known := a != nil && a.phase == ended
+	x.removals.post(func() { x.removeFolder(id, known) })
+}
+
+func (x *Executor) removeFolder(id job.AttemptID, known bool) {
+	name := folderName(id)
+	if !known && x.folders.busy(name) {
+		x.log.Warn("attempt not forgotten, a shim still runs it", "attempt_id", id)
+		return
+	}
+	if err := x.folders.remove(name); err != nil {
+		x.log.Warn("cannot remove the folder of an attempt", "attempt_id", id, "error", err)
+	}
+}
+
+// Close ends the executor and leaves running jobs to their shims. No event
+// comes after it has returned.
+func (x *Executor) Close() {
+	x.mu.Lock()
+	if x.closed {
+		x.mu.Unlock()
+		return
+	}
+	x.closed = true
+	idle := x.idle
+	x.idle, x.pending = nil, nil
+	for _, a := range x.attempts {
+		if a.worker != nil {
+			a.worker.interrupt()
+		}
+	}
+	x.mu.Unlock()
+	for _, w := range idle {
+		close(w.next)
+	}
+	x.errands.close()
+	x.removals.close()
+	x.watcher.close()
+	x.owned.Wait()
+	_ = unix.Close(x.watcher.wake)
+	_ = x.folders.lock.Close()
+}
+
+func (x *Executor) addAttempt(id job.AttemptID) *attempt {
+	a := &attempt{id: id, folder: folderName(id), pidfd: -1}
+	x.attempts[id] = a
+	return a
+}

@@ -1,0 +1,311 @@
+package executor
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"kith/internal/job"
+	"kith/sitesched/executor/shim"
+)
+
+// What an attempt's folder holds, beside the streams and the record, whose
+// names the shim knows.
+const (
+	workName = "work" // the job's working folder and HOME
+	tmpName  = "tmp"  // its TMPDIR
+	stopName = "stop" // says that, and why, the attempt is to be stopped
+)
+
+// Names in the directory that no attempt can have: they begin with a dot.
+const (
+	spareName = ".spare"
+	trashName = ".trash"
+	logName   = ".shims.log"
+)
+
+// mostSpares bounds the empty folders that wait for their next attempt.
+const mostSpares = 256
+
+// folders makes and removes the folders of attempts.
+//
+// Making the three directories of an attempt and removing them again costs, on
+// ext4, half as much as the fork and exec of the job itself. A job that leaves
+// its folders as it found them therefore gives them to another attempt: two
+// renames.
+type folders struct {
+	dir  string
+	lock *os.File // holds off a second executor
+
+	mu        sync.Mutex
+	spares    []spare
+	handedOut map[string]stamps // of spares that are attempts' folders now
+	serial    uint64
+}
+
+// folderName makes an attempt's name safe as a file name: the '#' before the
+// number becomes '-'. It stays unique, as what follows the last '-' is the number.
+func folderName(id job.AttemptID) string {
+	b := append(id.Job.Append(make([]byte, 0, 64)), '-')
+	return string(strconv.AppendUint(b, uint64(id.Number), 10))
+}
+
+// parseFolderName is the inverse of folderName.
+func parseFolderName(name string) (job.AttemptID, bool) {
+	i := strings.LastIndexByte(name, '-')
+	if i < 0 {
+		return job.AttemptID{}, false
+	}
+	id, err := job.ParseAttemptID(name[:i] + "#" + name[i+1:])
+	return id, err == nil
+}
+
+func openFolders(dir string) (*folders, error) {
+	f := &folders{dir: dir, handedOut: make(map[string]stamps)}
+	mode := fs.FileMode(0o700)
+	if unix.Geteuid() == 0 {
+		// Jobs may run as other users, who must get through to their folders.
+		mode = 0o711
+	}
+	if err := os.MkdirAll(dir, mode); err != nil {
+		return nil, err
+	}
+	var err error
+	if f.lock, err = lockFolder(dir); err != nil {
+		return nil, err
+	}
+	if err := f.makeDotted(); err != nil {
+		return nil, errors.Join(err, f.lock.Close())
+	}
+	return f, nil
+}
+
+// lockPatience is how long a lock may outlive the daemon that held it: a child
+// that it was just making has a copy until it executes its program.
+const lockPatience = 5 * time.Second
+
+var errInUse = errors.New("another executor uses this folder")
+
+// lockFolder makes sure that one executor uses dir, and that its file system
+// has locks at all.
+func lockFolder(dir string) (*os.File, error) {
+	file, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	for waited := time.Duration(0); ; waited += 10 * time.Millisecond {
+		err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return file, nil
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, errors.Join(fmt.Errorf("lock %s: %w", dir, err), file.Close())
+		}
+		if waited >= lockPatience {
+			return nil, errors.Join(fmt.Errorf("lock %s: %w", dir, errInUse), file.Close())
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// makeDotted makes the dotted folders.
+func (f *folders) makeDotted() error {
+	// What an earlier daemon left there has no owner. New names must not meet it.
+	for _, name := range []string{spareName, trashName} {
+		if err := os.MkdirAll(f.path(name), 0o700); err != nil {
+			return err
+		}
+		entries, err := os.ReadDir(f.path(name))
+		if err != nil {
+			return err
+		}
+		for _, entry := range entries {
+			if n, err := strconv.ParseUint(entry.Name(), 10, 64); err == nil {
+				f.serial = max(f.serial, n)
+			}
+		}
+	}
+	return nil
+}
+
+func (f *folders) path(name string) string { return filepath.Join(f.dir, name) }
+
+// next returns a path in one of the dotted folders that nobody uses.
+func (f *folders) next(place string) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.serial++
+	return filepath.Join(f.dir, place, strconv.FormatUint(f.serial, 10))
+}
+
+// prepare makes the folder of an attempt if it is not there.
+func (f *folders) prepare(name string) error {
+	path := f.path(name)
+	if f.reuse(name, path) {
+		return nil
+	}
+	for _, dir := range []string{path, path + "/" + workName, path + "/" + tmpName} {
+		if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("make the folder of the attempt: %w", err)
+		}
+	}
+	return nil
+}
+
+// reuse makes a spare the folder of an attempt. It reports false if there is
+// none or the attempt has a folder.
+func (f *folders) reuse(name, path string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.spares) == 0 {
+		return false
+	}
+	last := len(f.spares) - 1
+	s := f.spares[last]
+	err := unix.Renameat2(unix.AT_FDCWD, s.path, unix.AT_FDCWD, path, unix.RENAME_NOREPLACE)
+	if errors.Is(err, unix.EEXIST) {
+		return false
+	}
+	f.spares = f.spares[:last]
+	if err == nil {
+		f.handedOut[name] = s.seen
+	}
+	return err == nil
+}
+
+// keep adds a spare.
+func (f *folders) keep(s spare) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.spares = append(f.spares, s)
+}
+
+// give hands the work and tmp folders to another user.
+func (f *folders) give(name string, a *Account) error {
+	path := f.path(name)
+	if err := os.Chmod(path, 0o711); err != nil {
+		return fmt.Errorf("open the folder to the job's user: %w", err)
+	}
+	for _, dir := range []string{workName, tmpName} {
+		err := filepath.WalkDir(filepath.Join(path, dir), func(p string, _ fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			return os.Lchown(p, int(a.UID), int(a.GID))
+		})
+		if err != nil {
+			return fmt.Errorf("give the folder to the job's user: %w", err)
+		}
+	}
+	return nil
+}
+
+// remove removes the folder of an attempt, or keeps it as a spare.
+func (f *folders) remove(name string) error {
+	if f.recycle(name) {
+		return nil
+	}
+	// Out of the way in one step: after a crash there is a folder or there is none.
+	trash := f.next(trashName)
+	switch err := os.Rename(f.path(name), trash); {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("remove the folder of the attempt: %w", err)
+	}
+	return removeTree(trash)
+}
+
+// empty removes what an earlier daemon left in the dotted folders.
+func (f *folders) empty() error {
+	var errs []error
+	for _, name := range []string{spareName, trashName} {
+		entries, err := os.ReadDir(f.path(name))
+		errs = append(errs, err)
+		for _, entry := range entries {
+			path := filepath.Join(f.dir, name, entry.Name())
+			if !f.isSpare(path) {
+				errs = append(errs, removeTree(path))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (f *folders) isSpare(path string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, spare := range f.spares {
+		if spare.path == path {
+			return true
+		}
+	}
+	return false
+}
+
+// removeTree removes a folder in which a job may have taken rights from
+// itself. It follows no links.
+func removeTree(path string) error {
+	if err := os.RemoveAll(path); err == nil || !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		_ = os.Chmod(path, 0o700)
+		if root, err = os.OpenRoot(path); err != nil {
+			return err
+		}
+	}
+	openDirectories(root, ".")
+	_ = root.Close()
+	return os.RemoveAll(path)
+}
+
+// openDirectories gives the owner all rights on the directories below dir.
+func openDirectories(root *os.Root, dir string) {
+	_ = root.Chmod(dir, 0o700)
+	d, err := root.Open(dir)
+	if err != nil {
+		return
+	}
+	entries, _ := d.ReadDir(-1)
+	_ = d.Close()
+	for _, entry := range entries {
+		if entry.IsDir() {
+			openDirectories(root, filepath.Join(dir, entry.Name()))
+		}
+	}
+}
+
+// list returns the attempts that have a folder.
+func (f *folders) list() ([]job.AttemptID, error) {
+	entries, err := os.ReadDir(f.dir)
+	if err != nil {
+		return nil, err
+	}
+	var ids []job.AttemptID
+	for _, entry := range entries {
+		if id, ok := parseFolderName(entry.Name()); ok && entry.IsDir() {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
+
+// busy reports whether a shim still holds the attempt's record.
+func (f *folders) busy(name string) bool {
+	record, err := openQuietly(filepath.Join(f.dir, name, shim.RecordName))
+	if err != nil {
+		return false
+	}
+	defer func() { _ = record.Close() }()
+	return errors.Is(unix.Flock(int(record.Fd()), unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK)
+}

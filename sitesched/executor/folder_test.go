@@ -1,0 +1,210 @@
+package executor
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"kith/internal/job"
+	"kith/sitesched/executor/shim"
+)
+
+func TestFolderNames(t *testing.T) {
+	for _, id := range []job.AttemptID{
+		number(1),
+		{Job: job.ID{Origin: "a-b", Generation: 1 << 31, Seq: 1 << 63}, Number: 1<<32 - 1},
+	} {
+		name := folderName(id)
+		if got, ok := parseFolderName(name); !ok || got != id {
+			t.Errorf("%q is read as %v, %v", name, got, ok)
+		}
+	}
+	for _, name := range []string{"", spareName, trashName, logName, "a", "a.1.1", "a.1.1-", "a.1.1-0", "a.1.1-01", "a.1.1-x", "-1"} {
+		if id, ok := parseFolderName(name); ok {
+			t.Errorf("%q is read as %v", name, id)
+		}
+	}
+}
+
+// testFolders opens folders and makes that of an attempt as a job would leave it
+// that does nothing.
+func testFolders(t *testing.T) (*folders, string) {
+	t.Helper()
+	f, err := openFolders(filepath.Join(t.TempDir(), "attempts"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.lock.Close() })
+	usedFolder(t, f, "a.1.1-1")
+	return f, f.path("a.1.1-1")
+}
+
+func usedFolder(t *testing.T, f *folders, name string) {
+	t.Helper()
+	if err := f.prepare(name); err != nil {
+		t.Fatal(err)
+	}
+	for _, stream := range []string{shim.StdoutName, shim.StderrName} {
+		file, err := os.OpenFile(filepath.Join(f.path(name), stream), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = file.Close()
+	}
+	record := make([]byte, shim.RecordSize)
+	copy(record, "something")
+	if err := os.WriteFile(filepath.Join(f.path(name), shim.RecordName), record, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestFoldersAreUsedAgain(t *testing.T) {
+	f, path := testFolders(t)
+	st, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range 3 {
+		if n == 1 {
+			// From now on the times alone tell that nothing was touched.
+			time.Sleep(2 * stampGrain)
+		}
+		if err := f.remove("a.1.1-1"); err != nil || exists(path) {
+			t.Fatalf("round %d: %v", n, err)
+		}
+		if len(f.spares) != 1 {
+			t.Fatalf("round %d: %d spares", n, len(f.spares))
+		}
+		if err := f.prepare("a.1.1-1"); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.prepare("a.1.1-1"); err != nil {
+			t.Fatalf("again: %v", err)
+		}
+		now, err := os.Stat(path)
+		if err != nil || !os.SameFile(st, now) {
+			t.Fatalf("round %d: another folder, %v", n, err)
+		}
+		record, err := os.ReadFile(filepath.Join(path, shim.RecordName))
+		if _, parseErr := shim.ParseRecord(record); err != nil || parseErr != shim.ErrNoRecord {
+			t.Fatalf("round %d: the record reads %q", n, record)
+		}
+		if n == 1 && f.handedOut["a.1.1-1"] == (stamps{}) {
+			t.Error("the times of an old folder are not trusted")
+		}
+		usedFolder(t, f, "a.1.1-1")
+	}
+}
+
+// TestTouchedFoldersAreNot has jobs leave their folders in every other way than
+// they found them, as the first user of the folder and as a later one.
+func TestTouchedFoldersAreNot(t *testing.T) {
+	for name, touch := range map[string]func(path string) error{
+		"file in work":      func(p string) error { return os.WriteFile(p+"/work/x", nil, 0o600) },
+		"hidden file":       func(p string) error { return os.WriteFile(p+"/tmp/.x", nil, 0o600) },
+		"folder in tmp":     func(p string) error { return os.Mkdir(p+"/tmp/x", 0o700) },
+		"file beside":       func(p string) error { return os.WriteFile(p+"/x", nil, 0o600) },
+		"folder beside":     func(p string) error { return os.Mkdir(p+"/x", 0o700) },
+		"stop":              func(p string) error { return os.WriteFile(p+"/stop", nil, 0o600) },
+		"rights":            func(p string) error { return os.Chmod(p+"/work", 0o777) },
+		"rights above":      func(p string) error { return os.Chmod(p, 0o755) },
+		"link for a folder": func(p string) error { return replace(p+"/tmp", func() error { return os.Symlink("work", p+"/tmp") }) },
+		"no folder":         func(p string) error { return os.Remove(p + "/tmp") },
+		"link for record": func(p string) error {
+			return replace(p+"/record", func() error { return os.Symlink("stdout", p+"/record") })
+		},
+		"second name": func(p string) error { return os.Link(p+"/record", filepath.Dir(p)+"/other") },
+		"long record": func(p string) error { return os.Truncate(p+"/record", 1<<20) },
+		"pipe for record": func(p string) error {
+			return replace(p+"/record", func() error { return unix.Mkfifo(p+"/record", 0o600) })
+		},
+		"attribute": func(p string) error { return unix.Setxattr(p+"/work", "user.x", []byte("y"), 0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, later := range []bool{false, true} {
+				f, path := testFolders(t)
+				if later {
+					time.Sleep(2 * stampGrain)
+					if err := f.remove("a.1.1-1"); err != nil {
+						t.Fatal(err)
+					}
+					usedFolder(t, f, "a.1.1-1")
+				}
+				if err := touch(path); err != nil {
+					if name == "attribute" {
+						t.Skip(err)
+					}
+					t.Fatal(err)
+				}
+				if err := f.remove("a.1.1-1"); err != nil || exists(path) {
+					t.Fatal(err)
+				}
+				if len(f.spares) != 0 {
+					t.Errorf("used again although touched (later: %v)", later)
+				}
+				if left := names(f.path(trashName)); len(left) > 0 {
+					t.Errorf("left %v", left)
+				}
+			}
+		})
+	}
+}
+
+func replace(path string, make func() error) error {
+	if err := os.Remove(path); err != nil {
+		return err
+	}
+	return make()
+}
+
+// TestWrittenStreams are replaced while the rest of the folder is used again.
+func TestWrittenStreams(t *testing.T) {
+	f, path := testFolders(t)
+	for name, touch := range map[string]func(p string) error{
+		"written": func(p string) error { return os.WriteFile(p, []byte("x"), 0o600) },
+		"rights":  func(p string) error { return os.Chmod(p, 0o644) },
+		"linked":  func(p string) error { return os.Link(p, filepath.Join(filepath.Dir(f.dir), "kept")) },
+		"removed": os.Remove,
+	} {
+		if err := touch(filepath.Join(path, shim.StdoutName)); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.remove("a.1.1-1"); err != nil || len(f.spares) != 1 {
+			t.Fatalf("%s: %v, %d spares", name, err, len(f.spares))
+		}
+		if exists(filepath.Join(f.spares[0].path, shim.StdoutName)) {
+			t.Errorf("%s: the stream is kept", name)
+		}
+		usedFolder(t, f, "a.1.1-1")
+	}
+}
+
+func TestLeftoversAreRemoved(t *testing.T) {
+	f, _ := testFolders(t)
+	if err := f.remove("a.1.1-1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(f.path(trashName)+"/7/x/y", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	_ = f.lock.Close()
+	f2, err := openFolders(f.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f2.lock.Close() }()
+	if err := f2.empty(); err != nil {
+		t.Fatal(err)
+	}
+	for _, place := range []string{spareName, trashName} {
+		if left := names(f.path(place)); len(left) > 0 {
+			t.Errorf("%s still holds %v", place, left)
+		}
+	}
+	if f2.serial < 7 {
+		t.Errorf("serial %d may meet an older folder", f2.serial)
+	}
+}

@@ -1,0 +1,130 @@
+package executor
+
+import (
+	"errors"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"kith/internal/job"
+	"kith/sitesched/executor/shim"
+)
+
+// prepareRun makes the attempt's folder and the message that starts it, or
+// says why it ends here.
+func (x *Executor) prepareRun(a *attempt) (*shim.Run, *Exit) {
+	x.mu.Lock()
+	spec, cpus := a.spec, a.cpus
+	x.mu.Unlock()
+	fail := func(err error) (*shim.Run, *Exit) {
+		e := notStarted(err.Error())
+		return nil, &e
+	}
+	if err := spec.validate(); err != nil {
+		return fail(err)
+	}
+	if spec.Account != nil && !x.accounts {
+		return fail(errAccounts)
+	}
+	if err := x.folders.prepare(a.folder); err != nil {
+		return fail(err)
+	}
+	if spec.Account != nil {
+		if err := x.folders.give(a.folder, spec.Account); err != nil {
+			return fail(err)
+		}
+	}
+	folder := x.folders.path(a.folder)
+	return &shim.Run{
+		Folder:        a.folder,
+		Argv:          spec.Argv,
+		Env:           x.env.build(&spec, folder),
+		Directory:     workingDirectory(&spec, folder),
+		WalltimeNanos: int64(spec.Walltime),
+		GraceNanos:    int64(x.config.Grace),
+		MemoryBytes:   spec.MemoryBytes,
+		Processors:    spec.Processors,
+		CPUs:          cpus,
+		Account:       shimAccount(spec.Account),
+	}, nil
+}
+
+// errAccounts is why a job cannot run as another user.
+var errAccounts = errors.New("only root outside a user namespace can run jobs as other users")
+
+func workingDirectory(s *Spec, folder string) string {
+	switch {
+	case s.Directory == "":
+		return folder + "/" + workName
+	case filepath.IsAbs(s.Directory):
+		return s.Directory
+	default:
+		return filepath.Join(folder, workName, s.Directory)
+	}
+}
+
+func shimAccount(a *Account) *shim.Account {
+	if a == nil {
+		return nil
+	}
+	return &shim.Account{UID: a.UID, GID: a.GID, Groups: a.Groups}
+}
+
+// exitOf translates what a shim wrote or said.
+func (x *Executor) exitOf(a *attempt, s *shim.Exit) Exit {
+	e := Exit{
+		Code: s.Code, Signal: s.Signal, Reason: s.Reason,
+		Start: job.Time(s.Start), End: job.Time(s.End),
+		CPUTime: time.Duration(s.CPUNanos), MaxRSSBytes: s.MaxRSSBytes,
+	}
+	switch s.Cause {
+	case shim.CauseWalltime:
+		e.TimedOut = true
+	case shim.CauseMemory:
+		e.OutOfMemory = true
+	case shim.CauseNotStarted:
+		e.NotStarted = true
+	case shim.CauseStop:
+		x.explainStop(a, &e)
+	}
+	if e.Reason == "" && e.Signal != 0 {
+		e.Reason = "ended by signal " + strconv.Itoa(e.Signal) + " (" + unix.SignalName(unix.Signal(e.Signal)) + ")"
+	}
+	return e
+}
+
+// explainStop tells a stop that this executor, or one before it, was asked for
+// from a signal that somebody else sent to the shim.
+func (x *Executor) explainStop(a *attempt, e *Exit) {
+	x.mu.Lock()
+	stopping, reason := a.stopping, a.stop
+	x.mu.Unlock()
+	if !stopping {
+		reason, stopping = x.folders.stopReason(a.folder)
+	}
+	if !stopping {
+		e.Reason = "somebody else sent SIGTERM to the shim; " + e.Reason
+		return
+	}
+	e.Stopped, e.StopReason = true, reason
+	e.Reason = "stopped: " + string(reason)
+}
+
+func notStarted(reason string) Exit {
+	return Exit{NotStarted: true, Reason: "not started: " + reason, End: job.Instant(time.Now())}
+}
+
+func describe(status unix.WaitStatus) string {
+	if status.Signaled() {
+		return unix.SignalName(status.Signal())
+	}
+	return "exit " + strconv.Itoa(status.ExitStatus())
+}
+
+func (x *Executor) isClosed() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.closed
+}

@@ -1,0 +1,145 @@
+package shim
+
+import (
+	"errors"
+	"os"
+	"runtime"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// forkPatience bounds the time in which a shim tries to make a process while
+// the machine has no room for one.
+const forkPatience = 5 * time.Second
+
+// What a shell returns for a program that it cannot run.
+const (
+	codeNotExecutable = 126
+	codeNotFound      = 127
+)
+
+// fork makes the job's first process. On an error, j.exit says what happened.
+func (s *shim) fork(j *running) error {
+	m := j.run
+	path, errno := findProgram(m)
+	if errno != 0 {
+		return j.cannotExecute(path, errno)
+	}
+	attr := syscall.ProcAttr{
+		Dir:   m.Directory,
+		Env:   m.Env,
+		Files: []uintptr{uintptr(s.null), uintptr(j.out), uintptr(j.err)},
+		Sys:   &syscall.SysProcAttr{Setsid: true, PidFD: &j.pidfd},
+	}
+	if !s.setup.Namespaces {
+		// The signal comes when the forking thread dies. The runtime ends no
+		// thread before the process ends.
+		attr.Sys.Pdeathsig = syscall.SIGKILL
+	}
+	if a := m.Account; a != nil {
+		attr.Sys.Credential = &syscall.Credential{Uid: a.UID, Gid: a.GID, Groups: a.Groups}
+	}
+	if s.setup.CgroupDirectory != "" {
+		var err error
+		if j.cgroup, err = makeCgroup(s.setup.CgroupDirectory, m); err != nil {
+			return j.cannotFork(err)
+		}
+		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, j.cgroup.fd
+	}
+	// What follows belongs to the thread; the child has that of the thread that forks.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	_ = renouncePrivileges() // reported when the shim was set up
+	if len(m.CPUs) > 0 {
+		pin(m.CPUs)
+	}
+	pid, err := forkPatiently(func() (int, error) { return syscall.ForkExec(path, m.Argv, &attr) })
+	j.pid = pid
+	if err != nil {
+		j.pidfd = -1
+		return j.explainFork(path, err)
+	}
+	return nil
+}
+
+func pin(cpus []int) {
+	var set unix.CPUSet
+	for _, cpu := range cpus {
+		set.Set(cpu)
+	}
+	// A processor that went away is no reason to fail the job.
+	_ = unix.SchedSetaffinity(0, &set)
+}
+
+// forkPatiently retries fork while the machine is out of processes or memory.
+func forkPatiently(fork func() (int, error)) (int, error) {
+	pause := 5 * time.Millisecond
+	for waited := time.Duration(0); ; waited += pause {
+		pid, err := fork()
+		if !noRoom(err) || waited >= forkPatience {
+			return pid, err
+		}
+		pause *= 2
+		time.Sleep(pause)
+	}
+}
+
+func noRoom(err error) bool {
+	return errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.ENOMEM)
+}
+
+// explainFork tells a program that cannot be executed from a process that
+// cannot be made. The error alone does not say which of the steps failed.
+func (j *running) explainFork(path string, err error) error {
+	var st syscall.Stat_t
+	var errno syscall.Errno
+	switch dirErr := syscall.Stat(j.run.Directory, &st); {
+	case noRoom(err):
+		return j.cannotFork(err)
+	case dirErr == nil && st.Mode&syscall.S_IFMT != syscall.S_IFDIR:
+		dirErr = syscall.ENOTDIR
+		fallthrough
+	case dirErr != nil:
+		j.exit.Cause, j.exit.Code = CauseExec, codeNotExecutable
+		j.exit.Reason = "cannot use the directory " + strconv.Quote(j.run.Directory) + ": " + dirErr.Error()
+		return err
+	case errors.As(err, &errno):
+		return j.cannotExecute(path, errno)
+	}
+	return j.cannotFork(err)
+}
+
+func (j *running) cannotFork(err error) error {
+	j.exit.Cause = CauseNotStarted
+	j.exit.Reason = "cannot make a process: " + err.Error()
+	return err
+}
+
+func (j *running) cannotExecute(path string, errno syscall.Errno) error {
+	j.exit.Cause, j.exit.Code = CauseExec, codeNotExecutable
+	name := strconv.Quote(path)
+	switch errno {
+	case errNotInPath:
+		j.exit.Code = codeNotFound
+		j.exit.Reason = "no program " + name + " in the job's PATH"
+	case syscall.ENOENT:
+		j.exit.Code = codeNotFound
+		j.exit.Reason = "no program " + name
+		if path[:min(1, len(path))] != "/" {
+			path = j.run.Directory + "/" + path
+		}
+		if _, err := os.Stat(path); err == nil {
+			j.exit.Reason = "the interpreter that " + name + " names does not exist"
+		}
+	case syscall.ENOEXEC:
+		j.exit.Reason = name + " is neither a program of this machine nor a script that begins with #!"
+	case syscall.EPERM, syscall.EINVAL:
+		j.exit.Reason = "cannot execute " + name + " as this user: " + errno.Error()
+	default:
+		j.exit.Reason = "cannot execute " + name + ": " + errno.Error()
+	}
+	return errno
+}

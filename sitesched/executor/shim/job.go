@@ -1,0 +1,210 @@
+package shim
+
+import (
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// StdoutName and StderrName are the job's streams in the attempt's folder.
+const (
+	StdoutName = "stdout"
+	StderrName = "stderr"
+)
+
+// phase is how far the end of a job is.
+//
+//	watching ──► stopping ──► killing ──► (gone)
+//	    │   told to stop, walltime  ▲
+//	    └───────────────────────────┘ first process ended but others live,
+//	                                  too much memory, too much output
+type phase uint8
+
+const (
+	watching phase = iota
+	stopping       // SIGTERM was sent, SIGKILL follows at killAt
+	killing        // SIGKILL is sent until nothing is left
+)
+
+// running is the one job of a shim.
+type running struct {
+	run    *Run
+	phase  phase
+	exit   Exit
+	usage  syscall.Rusage // scratch
+	cgroup *cgroup
+
+	record   int
+	out, err int // the stream files, kept open to see their size
+
+	pid   int
+	pidfd int  // -1 once the first process is over
+	over  bool // the first process is over
+
+	// All by the poller's clock.
+	deadline  time.Duration // the walltime
+	nextCheck time.Duration // of memory and output
+	killAt    time.Duration
+	giveUpAt  time.Duration
+	interval  time.Duration // between two looks in the present phase
+	look      time.Duration // the next of these looks
+}
+
+// run starts a job, or says why not. See [RecordName] for the order.
+func (s *shim) run(m *Run) {
+	if s.job != nil || s.dir < 0 || !plainName(m.Folder) || m.Directory == "" {
+		s.refuse(m, false, "the shim was asked for something it cannot do")
+		return
+	}
+	j := &running{run: m, record: -1, out: -1, err: -1, pidfd: -1, deadline: math.MaxInt64}
+	if taken, err := s.take(j); err != nil {
+		j.close()
+		s.refuse(m, taken, err.Error())
+		return
+	}
+	s.job = j
+	s.launch(j)
+}
+
+func (s *shim) refuse(m *Run, taken bool, reason string) {
+	s.tell(&Refused{Sequence: m.Sequence, Taken: taken, Reason: ClipReason(reason)})
+}
+
+// plainName reports whether name is one path element.
+func plainName(name string) bool {
+	return name != "" && name[0] != '.' && !strings.ContainsAny(name, "/\x00")
+}
+
+// take opens the job's files and takes its record. On an error nothing of
+// the record remains.
+func (s *shim) take(j *running) (taken bool, err error) {
+	folder := j.run.Folder + "/"
+	var errno syscall.Errno
+	open := func(name string, flags int) int {
+		if errno != 0 {
+			return -1
+		}
+		var fd int
+		if fd, errno = openat(s.dir, folder+name, flags|unix.O_CREAT|unix.O_NOFOLLOW, 0o600); errno != 0 {
+			err = &os.PathError{Op: "create", Path: name, Err: errno}
+		}
+		return fd
+	}
+	j.record = open(RecordName, unix.O_RDWR)
+	if err != nil {
+		return false, err
+	}
+	if errno := takeLock(j.record); errno != 0 {
+		return errno == syscall.EWOULDBLOCK, os.NewSyscallError("flock", errno)
+	}
+	page := make([]byte, RecordSize)
+	if n, errno := readAt(j.record, page, 0); errno != 0 || !isBlank(page[:n]) {
+		return true, errTaken
+	}
+	j.out = open(StdoutName, unix.O_WRONLY|unix.O_APPEND)
+	j.err = open(StderrName, unix.O_WRONLY|unix.O_APPEND)
+	if err != nil {
+		return false, err
+	}
+	if a := j.run.Account; a != nil {
+		// The job may open its streams again by /dev/stdout.
+		for _, fd := range []int{j.out, j.err} {
+			if err := syscall.Fchown(fd, int(a.UID), int(a.GID)); err != nil {
+				return false, os.NewSyscallError("fchown", err)
+			}
+		}
+	}
+	j.exit.Start = wallNow()
+	page = appendRecord(page[:0], &Start{
+		Attempt: j.run.Folder, Shim: s.setup.Process, At: j.exit.Start, CPUs: j.run.CPUs,
+	})
+	if errno := writeAt(j.record, page, 0); errno != 0 {
+		_ = syscall.Ftruncate(j.record, 0)
+		return false, &os.PathError{Op: "write", Path: RecordName, Err: errno}
+	}
+	return false, nil
+}
+
+const errTaken = shimError("another shim has started this attempt")
+
+// launch executes the program and begins to watch it.
+func (s *shim) launch(j *running) {
+	if err := s.fork(j); err != nil {
+		j.exit.End, j.exit.Start = wallNow(), 0
+		j.over = true
+		s.finish()
+		return
+	}
+	now := s.poll.now()
+	if j.run.WalltimeNanos > 0 && j.run.WalltimeNanos < math.MaxInt64-int64(now) {
+		j.deadline = now + time.Duration(j.run.WalltimeNanos)
+	}
+	j.nextCheck, j.interval = now+firstCheck, firstCheck
+	s.tell(&Started{Sequence: j.run.Sequence, At: j.exit.Start})
+	if err := s.poll.add(j.pidfd); err != nil {
+		// Without its event the end is seen at the next look.
+		j.nextCheck = now
+	}
+	j.run.Argv, j.run.Env = nil, nil
+	s.poll.wakeAt(j.due())
+}
+
+// due is when the job needs attention next if nothing happens.
+func (j *running) due() time.Duration {
+	switch j.phase {
+	case watching:
+		return min(j.deadline, j.nextCheck)
+	case stopping:
+		return min(j.killAt, j.look)
+	default:
+		return j.look
+	}
+}
+
+// close releases the files, and with the record's the lock on the attempt.
+func (j *running) close() {
+	closeFD(j.pidfd)
+	closeFD(j.out)
+	closeFD(j.err)
+	closeFD(j.record)
+}
+
+// finish tells how the job ended, first the disk, then the daemon.
+func (s *shim) finish() {
+	j := s.job
+	s.judgeOutput(j)
+	s.judgeMemory(j)
+	s.judgeDisk(j)
+	retire := s.taint()
+	if j.cgroup != nil {
+		retire += j.cgroup.remove()
+	}
+	slot := appendExitSlot(make([]byte, 0, slotSize), &j.exit)
+	if errno := writeAt(j.record, slot, slotSize); errno != 0 {
+		retire = "cannot write the record: " + errno.Error()
+	}
+	j.close()
+	s.job = nil
+	s.tell(&Ended{Sequence: j.run.Sequence, Exit: j.exit, Retire: retire})
+	s.retire = s.retire || retire != ""
+}
+
+// judgeDisk explains a failure that a full disk may have caused.
+func (s *shim) judgeDisk(j *running) {
+	if j.exit.Code == 0 && j.exit.Signal == 0 || j.exit.Reason != "" {
+		return
+	}
+	var st unix.Statfs_t
+	if unix.Fstatfs(s.dir, &st) != nil {
+		return
+	}
+	full := st.Bavail < 16 && st.Blocks > 0
+	if full || st.Ffree == 0 && st.Files > 0 {
+		j.exit.Reason = "the disk of the attempt's folder is full; exit code " + strconv.Itoa(j.exit.Code)
+	}
+}

@@ -1,0 +1,201 @@
+package executor
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"kith/internal/job"
+)
+
+// stubborn runs until it is killed, and says when it is ready for that.
+const stubborn = `trap "" TERM; touch ready; while :; do sleep 0.05; done`
+
+func (b *bench) untilFile(id job.AttemptID, name string) {
+	b.t.Helper()
+	path := filepath.Join(b.WorkPath(id), name)
+	eventually(b.t, path, func() bool { return exists(path) })
+}
+
+func TestWalltime(t *testing.T) {
+	inEachIsolation(t, func(t *testing.T, c Config) {
+		c.Grace = 300 * time.Millisecond
+		b := openBench(t, c)
+		polite, rude := shell(1, "sleep 60"), shell(2, stubborn)
+		polite.Walltime, rude.Walltime = 200*time.Millisecond, 200*time.Millisecond
+		b.Start(polite)
+		b.Start(rude)
+		for spec, signal := range map[int]int{1: 15, 2: 9} {
+			e := b.wait(number(spec))
+			if !e.TimedOut || e.Signal != signal || e.Stopped || e.Kind() != job.Timeout || !strings.Contains(e.Reason, "walltime of 200ms") {
+				t.Errorf("job %d: %+v", spec, e)
+			}
+			if ran := e.End.Sub(e.Start); ran < 200*time.Millisecond || ran > 20*time.Second {
+				t.Errorf("job %d ran %v", spec, ran)
+			}
+		}
+	})
+}
+
+func TestStopRunning(t *testing.T) {
+	inEachIsolation(t, func(t *testing.T, c Config) {
+		c.Grace = 300 * time.Millisecond
+		b := openBench(t, c)
+		for n, script := range []string{stubborn, "touch ready; sleep 60", `trap "exit 7" TERM; touch ready; while :; do sleep 0.01; done`} {
+			b.Start(shell(n+1, script))
+		}
+		for n, want := range []Exit{{Signal: 9}, {Signal: 15}, {Code: 7}} {
+			id := number(n + 1)
+			b.untilFile(id, "ready")
+			b.Stop(id, StopCancel)
+			b.Stop(id, "a second reason does not count")
+			e := b.wait(id)
+			if !e.Stopped || e.StopReason != StopCancel || e.Signal != want.Signal || e.Code != want.Code ||
+				e.Kind() != job.Cancel || e.Reason != "stopped: cancelled" {
+				t.Errorf("%v: %+v", id, e)
+			}
+			b.Stop(id, StopCancel)
+		}
+	})
+}
+
+// TestGraceIsForAll has a shell die of SIGTERM at once while its child still
+// saves its work.
+func TestGraceIsForAll(t *testing.T) {
+	inEachIsolation(t, func(t *testing.T, c Config) {
+		c.Grace = 30 * time.Second
+		b := openBench(t, c)
+		b.Start(shell(1, `sh -c 'trap "sleep 0.3; echo saved; exit" TERM; touch ready; while :; do sleep 0.01; done' & wait`))
+		b.untilFile(number(1), "ready")
+		b.Stop(number(1), StopCancel)
+		e := b.wait(number(1))
+		if out := readFile(b.StdoutPath(number(1))); out != "saved\n" || !e.Stopped {
+			t.Errorf("stdout %q, %+v", out, e)
+		}
+	})
+}
+
+func TestNoGrace(t *testing.T) {
+	b := openBench(t, Config{Grace: -1})
+	b.Start(shell(1, `trap "echo saved; exit" TERM; touch ready; while :; do sleep 0.01; done`))
+	b.untilFile(number(1), "ready")
+	b.Stop(number(1), StopSite)
+	if e := b.wait(number(1)); !e.Stopped || e.Signal != 9 || e.StopReason != StopSite {
+		t.Errorf("%+v", e)
+	}
+}
+
+func TestStopBeforeStart(t *testing.T) {
+	b := openBench(t, Config{})
+	b.Stop(number(1), StopLease)
+	b.Start(shell(1, "echo must not run"))
+	e := b.wait(number(1))
+	if !e.NotStarted || !e.Stopped || e.StopReason != StopLease || e.Start != 0 || e.Kind() != job.Cancel {
+		t.Errorf("%+v", e)
+	}
+	b.Stop(number(2), StopCancel)
+	folder := filepath.Dir(b.WorkPath(number(2)))
+	eventually(t, "the stop is noted", func() bool { return exists(filepath.Join(folder, stopName)) })
+	b.Forget(number(2))
+	eventually(t, "the stop is forgotten", func() bool { return !exists(folder) })
+}
+
+func TestStopQueued(t *testing.T) {
+	b := openBench(t, Config{Processors: 1, KeepIdle: 1})
+	// More than can be started: the last ones wait for a shim.
+	last := 1 + spareShims + 3
+	for n := 1; n <= last; n++ {
+		b.Start(shell(n, "touch ready; sleep 60"))
+	}
+	b.untilFile(number(1), "ready")
+	b.Stop(number(last), StopCancel)
+	if e := b.wait(number(last)); !e.NotStarted || !e.Stopped {
+		t.Errorf("%+v", e)
+	}
+	for n := 1; n < last; n++ {
+		b.Stop(number(n), StopCancel)
+	}
+	for n := 1; n < last; n++ {
+		if e := b.wait(number(n)); !e.Stopped {
+			t.Errorf("job %d: %+v", n, e)
+		}
+	}
+}
+
+// TestStopWhileStarting stops attempts at every moment of their start, and
+// their neighbours that use the same shims must not notice.
+func TestStopWhileStarting(t *testing.T) {
+	rounds := 150
+	if testing.Short() {
+		rounds = 30
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	b := openBench(t, Config{Processors: 4, Grace: time.Second})
+	stopped, before := 0, 0
+	for n := range rounds {
+		target, neighbour := number(2*n+1), number(2*n+2)
+		b.Start(shell(2*n+1, "sleep 60"))
+		b.Start(shell(2*n+2, "exit 6"))
+		time.Sleep(time.Duration(random.IntN(4000)) * time.Microsecond)
+		b.Stop(target, StopCancel)
+		e := b.wait(target)
+		if !e.Stopped {
+			t.Fatalf("round %d: %+v", n, e)
+		}
+		if e.NotStarted {
+			before++
+		} else {
+			stopped++
+		}
+		if e := b.wait(neighbour); e.Code != 6 || e.Stopped {
+			t.Fatalf("round %d: the neighbour was hit: %+v", n, e)
+		}
+	}
+	t.Logf("%d stopped while they ran, %d before", stopped, before)
+}
+
+func TestSignalFromOutsideIsNoCancel(t *testing.T) {
+	inEachIsolation(t, func(t *testing.T, c Config) {
+		b := openBench(t, c)
+		b.Start(shell(1, "touch ready; sleep 60"))
+		b.untilFile(number(1), "ready")
+		for _, pid := range shimProcesses(b.config.ShimPath) {
+			signalProcess(t, pid, 15)
+		}
+		e := b.wait(number(1))
+		if e.Stopped || e.Kind() != job.Failure || !strings.Contains(e.Reason, "somebody else") {
+			t.Errorf("%+v", e)
+		}
+	})
+}
+
+// zombies lists the ended processes that none of parents has collected.
+func zombies(parents []int) []int {
+	var list []int
+	for _, pid := range processes() {
+		fields := strings.Fields(readFile(fmt.Sprintf("/proc/%d/stat", pid)))
+		if len(fields) > 3 && fields[1] == "(sleep)" && fields[2] == "Z" {
+			if parent, _ := strconv.Atoi(fields[3]); slices.Contains(parents, parent) {
+				list = append(list, pid)
+			}
+		}
+	}
+	return list
+}
+
+func TestOrphansAreReaped(t *testing.T) {
+	inEachIsolation(t, func(t *testing.T, c Config) {
+		b := openBench(t, c)
+		// Each subshell leaves a process that ends later, with nobody to wait for it.
+		b.Start(shell(1, `for i in 1 2 3 4 5 6 7 8; do (sleep 0.05 &) ; done; touch ready; sleep 60`))
+		b.untilFile(number(1), "ready")
+		eventually(t, "no zombies", func() bool { return len(zombies(shimProcesses(b.config.ShimPath))) == 0 })
+		b.Stop(number(1), StopCancel)
+		b.wait(number(1))
+	})
+}

@@ -1,0 +1,140 @@
+package executor
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"kith/internal/job"
+)
+
+// daemonise leaves processes behind in every way a script can: in the
+// background, in a session of its own, with its parent gone, and deaf to SIGTERM.
+const daemonise = `
+	sleep 1000 &
+	setsid sleep 1001 &
+	(setsid sh -c '(sleep 1002 &); sleep 1003' &)
+	(setsid sh -c 'trap "" TERM HUP; touch deaf; while :; do sleep 0.05; done' >/dev/null 2>&1 </dev/null &)
+	while [ ! -e deaf ]; do sleep 0.01; done
+	touch ready
+`
+
+func TestNothingSurvivesTheEnd(t *testing.T) {
+	inEachIsolation(t, func(t *testing.T, c Config) {
+		b := openBench(t, c)
+		e := b.run(shell(1, daemonise+"exit 3"))
+		if left := jobProcesses(b.config.Dir); len(left) > 0 {
+			t.Errorf("processes %v live after the end was reported", left)
+		}
+		if e.Code != 3 || e.Signal != 0 || e.Reason != "" {
+			t.Errorf("%+v", e)
+		}
+	})
+}
+
+func TestNothingSurvivesAStop(t *testing.T) {
+	inEachIsolation(t, func(t *testing.T, c Config) {
+		c.Grace = 200 * time.Millisecond
+		b := openBench(t, c)
+		b.Start(shell(1, daemonise+"sleep 60"))
+		b.untilFile(number(1), "ready")
+		b.Stop(number(1), StopCancel)
+		e := b.wait(number(1))
+		if left := jobProcesses(b.config.Dir); len(left) > 0 {
+			t.Errorf("processes %v live after the end was reported", left)
+		}
+		if !e.Stopped {
+			t.Errorf("%+v", e)
+		}
+	})
+}
+
+func TestForksWhileBeingKilled(t *testing.T) {
+	inEachIsolation(t, func(t *testing.T, c Config) {
+		c.Grace = 100 * time.Millisecond
+		b := openBench(t, c)
+		// Every process starts another one and ends: nobody lives long enough to be found easily.
+		b.Start(shell(1, `
+			cat > run <<'END'
+trap "" TERM
+sleep 0.02
+setsid sh ./run &
+END
+			for i in 1 2 3 4; do setsid sh ./run & done
+			touch ready; sleep 60`))
+		b.untilFile(number(1), "ready")
+		time.Sleep(100 * time.Millisecond)
+		b.Stop(number(1), StopCancel)
+		b.wait(number(1))
+		if left := jobProcesses(b.config.Dir); len(left) > 0 {
+			t.Errorf("processes %v live after the end was reported", left)
+		}
+	})
+}
+
+// TestKilledShimTakesTheJobAlong kills the shim while it runs a job, and while
+// it has none.
+func TestKilledShimTakesTheJobAlong(t *testing.T) {
+	inEachIsolation(t, func(t *testing.T, c Config) {
+		b := openBench(t, c)
+		kill := func() {
+			for _, pid := range shimProcesses(b.config.ShimPath) {
+				signalProcess(t, pid, syscall.SIGKILL)
+			}
+		}
+		b.Start(shell(1, daemonise+"sleep 60"))
+		b.untilFile(number(1), "ready")
+		kill()
+		e := b.wait(number(1))
+		if left := jobProcesses(b.config.Dir); len(left) > 0 {
+			t.Errorf("processes %v live after the loss was reported", left)
+		}
+		if !e.Lost || e.Kind() != job.Loss || !strings.Contains(e.Reason, "shim was killed") || e.Start == 0 {
+			t.Errorf("%+v", e)
+		}
+		// A shim that dies with nothing to do is replaced.
+		if e := b.run(shell(2, "exit 2")); e.Code != 2 {
+			t.Errorf("%+v", e)
+		}
+		kill()
+		if e := b.run(shell(3, "exit 3")); e.Code != 3 {
+			t.Errorf("%+v", e)
+		}
+	})
+}
+
+// TestShimsThatCannotLive has every shim die under the attempt before it can start it.
+func TestShimsThatCannotLive(t *testing.T) {
+	b := openBench(t, Config{})
+	stop := make(chan struct{})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				for _, pid := range shimProcesses(b.config.ShimPath) {
+					_ = syscall.Kill(pid, syscall.SIGKILL)
+				}
+			}
+		}
+	}()
+	ended := 0
+	for n := range 5 {
+		e := b.run(shell(n+1, "exit 4"))
+		if e.Code == 4 && !e.Lost && !e.NotStarted {
+			ended++
+		} else if !e.Lost && !e.NotStarted || e.Reason == "" {
+			t.Errorf("%+v", e)
+		}
+	}
+	close(stop)
+	<-done
+	t.Logf("%d of 5 ran all the same", ended)
+	if e := b.run(shell(99, "exit 4")); e.Code != 4 {
+		t.Errorf("afterwards: %+v", e)
+	}
+}

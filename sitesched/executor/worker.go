@@ -1,0 +1,220 @@
+package executor
+
+import (
+	"errors"
+	"os"
+	"time"
+
+	"kith/internal/job"
+	"kith/sitesched/executor/shim"
+)
+
+// worker owns one shim and gives it one attempt after the other.
+type worker struct {
+	x        *Executor
+	process  *process // nil until the first attempt if the shim is yet to be started
+	next     chan *attempt
+	sequence uint64
+}
+
+const (
+	// startPatience is how long a starting attempt keeps others from starting.
+	startPatience = time.Second
+	// silencePatience is how long after its walltime a job's shim may keep silent.
+	silencePatience = 5 * time.Minute
+	// mostTries is how many shims may die under an attempt before they start it.
+	mostTries = 3
+)
+
+// serve runs until the shim has been idle for long, or is lost, or Close.
+func (w *worker) serve() {
+	idle := time.NewTimer(w.x.config.IdleTime)
+	defer idle.Stop()
+	for w.serveOne(idle) {
+	}
+	w.x.dropped()
+}
+
+func (w *worker) serveOne(idle *time.Timer) bool {
+	idle.Reset(w.x.config.IdleTime)
+	select {
+	case a, ok := <-w.next:
+		if !ok {
+			w.retire()
+			return false
+		}
+		return w.carry(a)
+	case <-idle.C:
+		if !w.x.withdraw(w) {
+			// An attempt, or the end of the executor, is on its way.
+			return true
+		}
+		w.retire()
+		return false
+	}
+}
+
+// retire ends a shim without a job.
+func (w *worker) retire() {
+	if w.process == nil {
+		return
+	}
+	if err := w.process.end(); err != nil {
+		w.x.log.Error("shim does not exit", "pid", w.process.pid, "error", err)
+	}
+}
+
+// carry brings one attempt to its end, and reports whether the worker can take another.
+func (w *worker) carry(a *attempt) bool {
+	run, exit := w.x.prepareRun(a)
+	if exit != nil {
+		return w.settleDown(a, *exit)
+	}
+	if w.process == nil {
+		p, err := w.startShim()
+		if err != nil {
+			w.x.finish(a, notStarted("no shim: "+err.Error()), nil)
+			return false
+		}
+		w.adopt(p)
+	}
+	w.sequence++
+	run.Sequence = w.sequence
+	if exit := w.x.markSent(a, w.sequence); exit != nil {
+		return w.settleDown(a, *exit)
+	}
+	if err := w.process.send(run); err != nil {
+		return w.lose(a, err)
+	}
+	w.x.stopAfterSend(a, w)
+	return w.listen(a)
+}
+
+// settleDown reports the end of an attempt and keeps the worker if it is needed.
+func (w *worker) settleDown(a *attempt, e Exit) bool {
+	if w.x.finish(a, e, w) {
+		return true
+	}
+	w.retire()
+	return false
+}
+
+// startShim retries for a while: the machine may be out of processes for a moment.
+func (w *worker) startShim() (*process, error) {
+	var errs error
+	for pause := 20 * time.Millisecond; pause < time.Second; pause *= 4 {
+		p, _, err := w.x.launcher.start()
+		if err == nil {
+			return p, nil
+		}
+		errs = err
+		time.Sleep(pause)
+	}
+	w.x.log.Error("shim not started", "error", errs)
+	return nil, errs
+}
+
+// listen waits for what the shim tells of the attempt.
+func (w *worker) listen(a *attempt) bool {
+	w.deadline(startPatience)
+	started := time.Now()
+	for {
+		m, err := w.process.receive()
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			if !w.patient(a, started) {
+				w.process.kill()
+			}
+			continue
+		}
+		if err != nil {
+			return w.lose(a, err)
+		}
+		switch m := m.(type) {
+		case *shim.Started:
+			if m.Sequence == w.sequence {
+				w.x.begun(a, m.At, running)
+			}
+		case *shim.Ended:
+			if m.Sequence == w.sequence {
+				return w.end(a, m)
+			}
+		case *shim.Refused:
+			if m.Sequence == w.sequence {
+				return w.refused(a, m)
+			}
+		}
+	}
+}
+
+// patient lets other attempts start while this one hangs, and reports false
+// when the shim has been silent for so long that it cannot be at work.
+func (w *worker) patient(a *attempt, started time.Time) bool {
+	w.x.mu.Lock()
+	w.x.ungate(a)
+	walltime := a.spec.Walltime
+	w.x.mu.Unlock()
+	if walltime <= 0 {
+		w.deadline(job.MaxWalltime)
+		return true
+	}
+	left := walltime + w.x.config.Grace + silencePatience - time.Since(started)
+	w.deadline(max(left, startPatience))
+	return left > 0
+}
+
+func (w *worker) deadline(d time.Duration) {
+	_ = w.process.conn.SetReadDeadline(time.Now().Add(d))
+}
+
+// end reports what the shim said.
+func (w *worker) end(a *attempt, m *shim.Ended) bool {
+	exit := w.x.exitOf(a, &m.Exit)
+	if m.Retire == "" {
+		return w.settleDown(a, exit)
+	}
+	w.x.log.Debug("shim retired", "pid", w.process.pid, "attempt_id", a.id, "reason", m.Retire)
+	w.x.finish(a, exit, nil)
+	w.retire()
+	return false
+}
+
+// refused deals with an attempt that the shim did not start.
+func (w *worker) refused(a *attempt, m *shim.Refused) bool {
+	if !m.Taken {
+		return w.settleDown(a, notStarted(m.Reason))
+	}
+	// Another shim has it, which was told by an earlier daemon.
+	kept := w.x.settleLater(a, w)
+	if !kept {
+		w.retire()
+	}
+	return kept
+}
+
+// lose deals with the death of the shim. The attempt's record tells how far it came.
+func (w *worker) lose(a *attempt, cause error) bool {
+	if w.x.isClosed() {
+		w.process.detach()
+		return false
+	}
+	err := w.process.end()
+	w.x.log.Error("shim lost", "pid", w.process.pid, "attempt_id", a.id, "cause", cause,
+		"status", describe(w.process.status), "error", err)
+	w.x.settleLater(a, nil)
+	return false
+}
+
+// adopt sets the worker's shim; Close looks at it.
+func (w *worker) adopt(p *process) {
+	w.x.mu.Lock()
+	defer w.x.mu.Unlock()
+	w.process = p
+}
+
+// interrupt makes a worker notice that the executor is closed. The shim sees
+// that nobody listens any more. The caller holds Executor.mu.
+func (w *worker) interrupt() {
+	if w.process != nil {
+		_ = w.process.conn.Close()
+	}
+}

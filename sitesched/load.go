@@ -1,0 +1,147 @@
+package sitesched
+
+import (
+	"math"
+	"math/bits"
+	"time"
+
+	"kith/internal/job"
+)
+
+// Load sums up a site in a few numbers, by which sites are ranked (spec 001
+// section 2.3). Processors are counted as charges, see [Config.Charge].
+type Load struct {
+	// WorkSeconds is the metric work: the time to drain the site, in seconds.
+	// Running copies count what is left of their estimate, queued ones all of it.
+	WorkSeconds float64
+	// Procs is the metric procs: processors asked for and held, divided by P.
+	Procs float64
+	// Free is the number of processors neither running nor reserved.
+	Free int32
+	// Queued and Running count copies; reserved ones are among the running.
+	Queued, Running int
+}
+
+// Load returns the load at now. It costs the same however many copies there
+// are, but for those past their estimate.
+func (s *Scheduler) Load(now job.Time) Load {
+	p := float64(s.cfg.Processors)
+	work := s.sums.queuedWork
+	work.add(s.sums.runEnds)
+	work.addProduct(-s.sums.runCharge, int64(now))
+	for _, it := range s.run.items() {
+		if it.end >= now {
+			break
+		}
+		work.addProduct(int64(it.charge), int64(now-it.end))
+	}
+	return Load{
+		WorkSeconds: work.float() / float64(time.Second) / p,
+		Procs:       float64(s.sums.runCharge+s.sums.queuedCharge) / p,
+		Free:        s.freeNow(),
+		Queued:      s.local.live + s.remote.live,
+		Running:     len(s.run.items()),
+	}
+}
+
+// sums are the running totals behind Load: integers, so that adding and
+// taking away for years leaves no drift.
+type sums struct {
+	queuedCharge int64
+	queuedWork   wide // charge × walltime
+	runCharge    int64
+	runEnds      wide // charge × estimated end
+}
+
+// queue counts r as queued (sign 1) or no longer (sign -1).
+func (m *sums) queue(r *row, sign int64) {
+	m.queuedCharge += sign * int64(r.charge)
+	m.queuedWork.addProduct(sign*int64(r.charge), int64(walltime(&r.copy)))
+}
+
+// run counts r as running (sign 1) or no longer (sign -1).
+func (m *sums) run(r *row, sign int64) {
+	m.runCharge += sign * int64(r.charge)
+	m.runEnds.addProduct(sign*int64(r.charge), int64(r.end))
+}
+
+// wide is a signed integer of 128 bits: processors times nanoseconds of a
+// large site do not fit into 64.
+type wide struct {
+	hi int64
+	lo uint64
+}
+
+func (w *wide) add(v wide) {
+	lo, carry := bits.Add64(w.lo, v.lo, 0)
+	w.lo = lo
+	w.hi += v.hi + int64(carry) // 0 or 1
+}
+
+// addProduct adds a×b.
+func (w *wide) addProduct(a, b int64) {
+	hi, lo := bits.Mul64(uint64(a), uint64(b)) // two's complement, mended below
+	w.add(wide{int64(hi) - (a>>63)&b - (b>>63)&a, lo})
+}
+
+func (w *wide) float() float64 {
+	if w.hi < 0 {
+		// The parts of a small negative number are large and would round it away.
+		lo, borrow := bits.Sub64(0, w.lo, 0)
+		hi, _ := bits.Sub64(0, uint64(w.hi), borrow) // two's complement
+		return -(math.Ldexp(float64(hi), 64) + float64(lo))
+	}
+	return math.Ldexp(float64(w.hi), 64) + float64(w.lo)
+}
+
+// EarliestStart returns the metric start (spec 001 section 2.3): the earliest
+// hole for c in the surface, once every queued copy that goes before it has
+// been placed there in queue order. For a local job beside a remote queue
+// those are the local ones, else all (spec 004 section 2.1). It is
+// [job.Never] if c can never run here.
+//
+// From a Pass until something else than an arrival happens, the surface of the
+// local queue is kept, so that many questions cost little.
+func (s *Scheduler) EarliestStart(now job.Time, c Copy) job.Time {
+	charge := s.cfg.Charge(c)
+	if charge > s.cfg.Processors {
+		return job.Never
+	}
+	s.gather(now)
+	return s.slotBehind(now, s.queueOf(&c), len(s.queueOf(&c).slot), charge, walltime(&c))
+}
+
+// slotBehind returns the earliest hole for a copy at place end of q, behind
+// all that goes before it.
+func (s *Scheduler) slotBehind(now job.Time, q *queue, end int, charge int32, wall time.Duration) job.Time {
+	f, floor := &s.scratch, now
+	switch kept := s.keepsSurface(now); {
+	case q == &s.local && kept && end == len(q.slot):
+		s.planLocal(now)
+		f, floor = &s.surface, s.floor
+	case q == &s.local:
+		f.build(now, s.free, &s.run)
+		floor = s.planQueue(f, now, floor, q, 0, end)
+	case kept:
+		s.planLocal(now)
+		f.copyFrom(&s.surface)
+		floor = s.planQueue(f, now, s.floor, q, 0, end)
+	default:
+		f.build(now, s.free, &s.run)
+		floor = s.planQueue(f, now, floor, &s.local, 0, len(s.local.slot))
+		floor = s.planQueue(f, now, floor, q, 0, end)
+	}
+	return s.slotIn(f, now, floor, q, charge, wall)
+}
+
+// keepsSurface reports whether the surface can be asked at now: no planned slot
+// has come yet, and none has become wrong.
+func (s *Scheduler) keepsSurface(now job.Time) bool {
+	if s.stale || s.draining || s.run.overdue(now) || now < s.passed || s.comesDue(now) || s.free < 0 {
+		return false
+	}
+	if !s.cfg.Backfill.plans() {
+		return true // what is missing will be planned
+	}
+	return s.surfaceValid && s.local.seen == len(s.local.slot)
+}

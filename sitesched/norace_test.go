@@ -1,0 +1,5 @@
+//go:build !race
+
+package sitesched
+
+const raceEnabled = false

@@ -1,0 +1,477 @@
+package sitesched
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"kith/internal/job"
+)
+
+// player is one job of a random story: when it comes, what becomes of its
+// claims, how long it really runs. A story is replayed against the scheduler
+// and the reference side by side, so whatever happens depends on the starts alone.
+type player struct {
+	copy     Copy
+	comes    int
+	run      int
+	withdraw int // -1: never
+	adopt    int // runs since then already, -1: it is queued
+	answers  []answer
+}
+
+// answer is what becomes of a claim.
+type answer struct {
+	kind  EventKind // Confirm, Drop or Postpone
+	after int       // seconds after the start
+	until int       // Postpone: seconds from then on
+}
+
+type story struct {
+	cfg     Config
+	players []player
+	// tardy makes wake-ups come late by this many seconds.
+	tardy int
+	// drains are the seconds at which draining begins and ends in turn.
+	drains []int
+}
+
+func (y story) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d processors, %d bytes, %s; tardy %d, drains %v\n",
+		y.cfg.Processors, y.cfg.MemoryBytes, y.cfg.Policy(), y.tardy, y.drains)
+	for _, p := range y.players {
+		c := p.copy
+		fmt.Fprintf(&b, "  at %d %v: procs %d mem %d wall %v arrival %d remote %v; run %d withdraw %d adopt %d answers %v\n",
+			p.comes, c.ID, c.Processors, c.MemoryBytes, c.Walltime, c.Arrival/second, c.Remote, p.run, p.withdraw, p.adopt, p.answers)
+	}
+	return b.String()
+}
+
+// spice says which complications a story may have.
+type spice struct {
+	overdue, claims, withdrawals, disorder, adoption, tardiness, drains, memory bool
+	// crowd is how many jobs more than usual come all at once.
+	crowd int
+}
+
+var everything = spice{
+	overdue: true, claims: true, withdrawals: true, disorder: true, adoption: true, tardiness: true, drains: true, memory: true,
+}
+
+func randomStory(rng *rand.Rand, cfg Config, with spice) story {
+	y := story{cfg: cfg}
+	y.cfg.Processors = 1 + rng.Int32N(10)
+	if with.memory && rng.IntN(3) == 0 {
+		y.cfg.MemoryBytes = 1 + rng.Int64N(40)
+	}
+	if with.tardiness && rng.IntN(4) == 0 {
+		y.tardy = 1 + rng.IntN(4)
+	}
+	if with.drains && rng.IntN(5) == 0 {
+		y.drains = []int{rng.IntN(30), 30 + rng.IntN(30)}
+	}
+	span := 1 + rng.IntN(40)
+	for i := range 2 + rng.IntN(13) + with.crowd {
+		p := player{comes: rng.IntN(span), withdraw: -1, adopt: -1}
+		p.copy = Copy{
+			ID: attempt(job.SiteID("abc"[rng.IntN(3):][:1]), i), Processors: 1 + rng.Int32N(y.cfg.Processors),
+			Walltime: time.Duration(1+rng.IntN(20)) * time.Second, Remote: rng.IntN(2) == 0,
+		}
+		if rng.IntN(3) > 0 { // most jobs are narrow
+			p.copy.Processors = 1 + rng.Int32N((y.cfg.Processors+2)/3)
+		}
+		if y.cfg.MemoryBytes > 0 && rng.IntN(2) == 0 {
+			p.copy.MemoryBytes = rng.Int64N(y.cfg.MemoryBytes + 1)
+		}
+		arrival := p.comes
+		if with.disorder && rng.IntN(4) == 0 {
+			arrival -= rng.IntN(10)
+		}
+		p.copy.Arrival = job.Time(arrival) * second
+		wall := int(p.copy.Walltime / time.Second)
+		p.run = wall
+		switch k := rng.IntN(10); {
+		case k < 5:
+			p.run = 1 + rng.IntN(wall)
+		case k == 9 && with.overdue:
+			p.run += 1 + rng.IntN(6)
+		}
+		if with.withdrawals && rng.IntN(5) == 0 {
+			p.withdraw = p.comes + rng.IntN(30)
+		}
+		if with.adoption && rng.IntN(12) == 0 {
+			p.adopt = p.comes - rng.IntN(20)
+		}
+		for with.claims && len(p.answers) < 3 && rng.IntN(3) == 0 {
+			kind := []EventKind{Confirm, Drop, Postpone, Postpone}[rng.IntN(4)]
+			p.answers = append(p.answers, answer{kind, rng.IntN(4), rng.IntN(12)})
+		}
+		y.players = append(y.players, p)
+	}
+	return y
+}
+
+// act is one event of a running story.
+type act struct {
+	at    int
+	order int // completions, cancellations, claims, arrivals
+	n     int // player
+	ev    Event
+}
+
+// stage runs one story on both schedulers.
+type stage struct {
+	story
+	s      *Scheduler
+	ref    *reference
+	agenda []act
+	claims []int
+	// log is the story as it goes, if asked for.
+	log     []string
+	logging bool
+	// observe, if set, is called after each pass with what it started.
+	observe func(now int, started []job.AttemptID) error
+	// prior is the state before that pass, if asked for.
+	prior      *Scheduler
+	wantsPrior bool
+}
+
+func newStage(y story) (*stage, error) {
+	s, err := New(y.cfg)
+	if err != nil {
+		return nil, err
+	}
+	g := &stage{story: y, s: s, ref: &reference{cfg: y.cfg}, claims: make([]int, len(y.players))}
+	for n, p := range y.players {
+		if p.adopt >= 0 {
+			g.plan(act{p.comes, 3, n, Event{Kind: Adopt, Copy: p.copy, At: job.Time(p.adopt) * second}})
+			g.plan(act{p.comes + 1 + max(0, p.adopt+p.run-p.comes), 0, n, Event{Kind: Finish, ID: p.copy.ID}})
+			continue
+		}
+		g.plan(act{p.comes, 3, n, Event{Kind: Enqueue, Copy: p.copy}})
+		if p.withdraw >= 0 {
+			g.plan(act{p.withdraw, 1, n, Event{Kind: Withdraw, ID: p.copy.ID}})
+		}
+	}
+	for i, at := range y.drains {
+		g.plan(act{at, 4, 0, Event{Kind: []EventKind{Drain, Resume}[i%2]}})
+	}
+	return g, nil
+}
+
+func (g *stage) plan(a act) {
+	g.agenda = append(g.agenda, a)
+	slices.SortStableFunc(g.agenda, func(a, b act) int {
+		if a.at != b.at {
+			return a.at - b.at
+		}
+		return a.order - b.order
+	})
+}
+
+func (g *stage) player(id job.AttemptID) int {
+	return slices.IndexFunc(g.players, func(p player) bool { return p.copy.ID == id })
+}
+
+// feed gives one event to both schedulers and compares what they start.
+func (g *stage) feed(now int, ev Event) ([]job.AttemptID, error) {
+	var got []job.AttemptID
+	for _, e := range g.s.Step(job.Time(now)*second, ev) {
+		got = append(got, e.Start.ID)
+	}
+	want := g.ref.step(now, ev)
+	if g.logging {
+		g.log = append(g.log, fmt.Sprintf("%d %v %v%v -> %v", now, ev.Kind, ev.ID.Job.Seq, ev.Copy.ID.Job.Seq, got))
+	}
+	if err := g.s.Check(); err != nil {
+		return nil, fmt.Errorf("after %v at %d: %w", ev.Kind, now, err)
+	}
+	// A pass starts the same copies. Their order matters only within a queue,
+	// and under the conservative disciplines not even there.
+	if g.cfg.Backfill.plans() {
+		slices.SortFunc(got, job.AttemptID.Compare)
+		slices.SortFunc(want, job.AttemptID.Compare)
+	}
+	if !slices.Equal(got, want) {
+		return nil, fmt.Errorf("pass at %d starts %v, want %v", now, got, want)
+	}
+	return got, nil
+}
+
+func (g *stage) run() error {
+	for wake := ages; len(g.agenda) > 0 || wake < ages; {
+		now := wake
+		if len(g.agenda) > 0 {
+			now = min(now, g.agenda[0].at)
+		}
+		if now > 20000 {
+			return fmt.Errorf("the story does not end")
+		}
+		if err := g.instant(now); err != nil {
+			return err
+		}
+		if err := g.compare(now); err != nil {
+			return err
+		}
+		wake = ages
+		if at := g.s.NextWake(job.Time(now) * second); at != job.Never {
+			wake = max(int((at+second-1)/second)+g.tardy, now+1)
+		}
+	}
+	for i, p := range g.players {
+		if g.s.Has(p.copy.ID) {
+			return fmt.Errorf("player %d is still here at the end", i)
+		}
+	}
+	return nil
+}
+
+// instant feeds all events of one instant and runs passes until nothing is
+// denied on the spot.
+func (g *stage) instant(now int) error {
+	for again := true; again; {
+		for len(g.agenda) > 0 && g.agenda[0].at == now {
+			a := g.agenda[0]
+			g.agenda = g.agenda[1:]
+			if a.ev.Kind == Confirm && g.claim(a.ev.ID) {
+				g.plan(act{now + g.players[a.n].run, 0, a.n, Event{Kind: Finish, ID: a.ev.ID}})
+			}
+			if _, err := g.feed(now, a.ev); err != nil {
+				return err
+			}
+			// Questions between events and their pass must not do harm.
+			if (now+a.n)%4 == 0 && g.cfg.Backfill != Conservative {
+				if err := g.compareStarts(g.s, now); err != nil {
+					return err
+				}
+			}
+		}
+		if g.wantsPrior {
+			g.prior = g.s.Clone()
+		}
+		started, err := g.feed(now, Event{Kind: Pass})
+		if err != nil {
+			return err
+		}
+		if g.observe != nil {
+			if err := g.observe(now, started); err != nil {
+				return err
+			}
+		}
+		again = false
+		for _, id := range started {
+			again = g.answer(now, g.player(id)) || again
+		}
+	}
+	return nil
+}
+
+// claim reports whether the copy is still reserved.
+func (g *stage) claim(id job.AttemptID) bool {
+	j := g.ref.find(id)
+	return j != nil && j.state == reserved
+}
+
+// answer plans what becomes of the claim of a started copy, and reports
+// whether it is at this very instant.
+func (g *stage) answer(now, n int) bool {
+	p := g.players[n]
+	a := answer{kind: Confirm}
+	if k := g.claims[n]; k < len(p.answers) {
+		a = p.answers[k]
+	}
+	g.claims[n]++
+	ev := Event{Kind: a.kind, ID: p.copy.ID, At: job.Time(now+a.after+a.until) * second}
+	g.plan(act{now + a.after, 2, n, ev})
+	return a.after == 0
+}
+
+// compare checks all that can be asked against the reference.
+func (g *stage) compare(now int) error {
+	work, procs := g.ref.load(now)
+	l := g.s.Load(at(now))
+	p := float64(g.cfg.Processors)
+	if l.WorkSeconds != float64(work)/p || l.Procs != float64(procs)/p || int(l.Free) != max(g.ref.free(), 0) {
+		return fmt.Errorf("at %d load is %+v, want work %d and procs %d, free %d", now, l, work, procs, g.ref.free())
+	}
+	for _, j := range g.ref.jobs {
+		want, has := job.Time(j.slot)*second, j.slot != noSlot && !j.remote && j.state == queued
+		got, ok := g.s.Guarantee(j.id)
+		if g.cfg.Backfill.plans() && (ok != has || has && got != want) {
+			return fmt.Errorf("at %d the guarantee of %v is %d %v, want %d %v", now, j.id, got/second, ok, j.slot, has)
+		}
+	}
+	if err := g.compareStarts(g.s, now); err != nil {
+		return err
+	}
+	if now%4 != 0 || g.cfg.Backfill == Conservative && g.s.hidden > 0 {
+		return nil
+	}
+	// The same a little later, without a pass. (Where a postponement ends
+	// meanwhile, a standing plan is given up earlier than need be.)
+	return g.compareStarts(g.s.Clone(), now+3)
+}
+
+func (g *stage) compareStarts(s *Scheduler, now int) error {
+	for _, remote := range []bool{false, true} {
+		c := Copy{Processors: 1 + int32(now)%g.cfg.Processors, Walltime: time.Duration(1+now%7) * time.Second, Remote: remote}
+		if got, want := s.EarliestStart(at(now), c), g.ref.earliestStart(now, c); got != at(want) {
+			return fmt.Errorf("at %d earliest start of %d × %v remote %v is %d, want %d",
+				now, c.Processors, c.Walltime, remote, got/second, want)
+		}
+	}
+	if g.cfg.Backfill.plans() {
+		return nil
+	}
+	// The cheap prediction of a queued copy is its place in the plan.
+	q := g.ref.waiting(now, false)
+	slots, _ := g.ref.plan(now, q, g.ref.surface(now), 0, g.cfg.Backfill == NoBackfill)
+	for i, j := range q {
+		if got := s.estimate(at(now), Copy{ID: j.id}, true); got != at(slots[i]) {
+			return fmt.Errorf("at %d %v is estimated to start at %d, want %d", now, j.id, got/second, slots[i])
+		}
+	}
+	return nil
+}
+
+// observer makes the observe function of a stage.
+type observer func(g *stage) func(now int, started []job.AttemptID) error
+
+// perform runs a story and returns what went wrong, nil if nothing.
+func perform(y story, o observer) error {
+	_, err := performLogged(y, o, false)
+	return err
+}
+
+func performLogged(y story, o observer, logging bool) (log []string, err error) {
+	g, err := newStage(y)
+	if err != nil {
+		return nil, err
+	}
+	g.logging = logging
+	defer func() {
+		if r := recover(); r != nil {
+			log, err = g.log, fmt.Errorf("panic: %v", r)
+		}
+	}()
+	if o != nil {
+		g.observe = o(g)
+	}
+	err = g.run()
+	return g.log, err
+}
+
+// shrink looks for a smaller story that goes wrong, too.
+func shrink(y story, wrong func(story) bool) story {
+	for again := true; again; {
+		again = false
+		try := func(z story) {
+			if wrong(z) {
+				y, again = z, true
+			}
+		}
+		for i := len(y.players) - 1; i >= 0 && len(y.players) > 1; i-- {
+			z := y
+			z.players = slices.Delete(slices.Clone(y.players), i, i+1)
+			try(z)
+		}
+		for i := range y.players {
+			for _, simpler := range []func(*player){
+				func(p *player) { p.answers = nil },
+				func(p *player) { p.withdraw = -1 },
+				func(p *player) { p.adopt = -1 },
+				func(p *player) { p.run = int(p.copy.Walltime / time.Second) },
+				func(p *player) { p.copy.MemoryBytes = 0 },
+				func(p *player) { p.copy.Arrival = job.Time(p.comes) * second },
+			} {
+				z := y
+				z.players = slices.Clone(y.players)
+				simpler(&z.players[i])
+				if fmt.Sprint(z) != fmt.Sprint(y) {
+					try(z)
+				}
+			}
+		}
+		for _, simpler := range []func(*story){
+			func(z *story) { z.tardy = 0 }, func(z *story) { z.drains = nil }, func(z *story) { z.cfg.MemoryBytes = 0 },
+		} {
+			z := y
+			simpler(&z)
+			if fmt.Sprint(z) != fmt.Sprint(y) {
+				try(z)
+			}
+		}
+	}
+	return y
+}
+
+// scaled returns how many of n random cases there is time for.
+func scaled(n int) uint64 {
+	if testing.Short() || raceEnabled {
+		n /= 10
+	}
+	return uint64(n)
+}
+
+// stories performs n random stories and reports the first that goes wrong,
+// made small.
+func stories(t *testing.T, n int, cfg Config, with spice, o observer) {
+	t.Helper()
+	for seed := range scaled(n) {
+		y := randomStory(rand.New(rand.NewPCG(seed, 1)), cfg, with)
+		if perform(y, o) != nil {
+			y = shrink(y, func(z story) bool { return perform(z, o) != nil })
+			log, err := performLogged(y, o, true)
+			t.Fatalf("seed %d: %v\n%v%s", seed, err, y, strings.Join(log, "\n"))
+		}
+	}
+}
+
+// everyDiscipline calls f for each combination of the three switches.
+func everyDiscipline(t *testing.T, f func(t *testing.T, c Config)) {
+	t.Helper()
+	for b := range Backfill(len(backfillNames)) {
+		for q := range Queues(len(queuesNames)) {
+			for c := range Scope(len(scopeNames)) {
+				if c == ScopeAll && (q != DualBackfill || b.plans()) {
+					continue // means nothing there
+				}
+				cfg := Config{Backfill: b, Queues: q, Scope: c}
+				t.Run(cfg.Policy(), func(t *testing.T) { f(t, cfg) })
+			}
+		}
+	}
+}
+
+// TestReference plays random stories with every complication, under every
+// discipline, against the slow reference: starts, guarantees and loads agree
+// at every instant, and the invariants hold after every event.
+func TestReference(t *testing.T) {
+	everyDiscipline(t, func(t *testing.T, c Config) { stories(t, 1000, c, everything, nil) })
+}
+
+// TestReferenceCrowded tells a few stories with queues of a hundred, so
+// that gaps are closed and the profile has many chunks.
+func TestReferenceCrowded(t *testing.T) {
+	everyDiscipline(t, func(t *testing.T, c Config) {
+		with := everything
+		with.crowd = 160
+		for seed := range 1 + scaled(10)/10 {
+			y := randomStory(rand.New(rand.NewPCG(seed, 11)), c, with)
+			y.cfg.Processors = max(y.cfg.Processors, 5) // else it takes forever
+			if err := perform(y, nil); err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+		}
+	})
+}
+
+// TestReferencePlain is the same without complications but early completions,
+// where the incremental passes do most of the work.
+func TestReferencePlain(t *testing.T) {
+	everyDiscipline(t, func(t *testing.T, c Config) { stories(t, 1000, c, spice{}, nil) })
+}

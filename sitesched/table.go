@@ -1,0 +1,81 @@
+package sitesched
+
+import (
+	"time"
+
+	"kith/internal/job"
+)
+
+// state is where a known copy is.
+type state uint8
+
+const (
+	vacant   state = iota // the table row is not in use
+	queued                // waits in its queue
+	reserved              // a Pass started it, the claim is under way
+	running               // confirmed or adopted
+)
+
+// row is all the scheduler knows of one copy. Queues and the running set
+// refer to it by its number, its slot, and keep beside it only what their
+// inner loops read.
+type row struct {
+	copy   Copy
+	charge int32
+	state  state
+	// adopted is set while the copy runs without a start by this scheduler.
+	adopted bool
+	// hidden is set while the copy is postponed.
+	hidden bool
+	// position is the index in the queue's arrays, -1 while the copy has yet
+	// to be merged into them.
+	position int32
+	// notBefore is the end of a postponement.
+	notBefore job.Time
+	// since is when the copy was reserved, confirmed or adopted.
+	since job.Time
+	// end is the estimated end of a reserved or running copy.
+	end job.Time
+}
+
+// table holds the rows of all copies; vacated rows are used again.
+type table struct {
+	rows   []row
+	vacant []int32
+}
+
+// add stores a copy and returns its slot.
+func (t *table) add(c *Copy, charge int32) int32 {
+	var slot int32
+	if n := len(t.vacant); n > 0 {
+		slot = t.vacant[n-1]
+		t.vacant = t.vacant[:n-1]
+	} else {
+		t.rows = append(t.rows, row{})
+		slot = int32(len(t.rows) - 1) // 2^31 copies need more memory than there is
+	}
+	r := &t.rows[slot]
+	r.copy, r.charge = *c, charge
+	return slot
+}
+
+func (t *table) release(slot int32) {
+	t.rows[slot] = row{}
+	t.vacant = append(t.vacant, slot)
+}
+
+// before is the queue order of two rows.
+func (t *table) before(a, b int32) bool { return t.rows[a].copy.before(&t.rows[b].copy) }
+
+func (t *table) copyFrom(o *table) {
+	t.rows = append(t.rows[:0], o.rows...)
+	t.vacant = append(t.vacant[:0], o.vacant...)
+}
+
+// walltime returns c's walltime as the rules read it.
+func walltime(c *Copy) time.Duration {
+	if c.Walltime <= 0 {
+		return overdueGrace
+	}
+	return min(c.Walltime, job.MaxWalltime)
+}

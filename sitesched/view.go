@@ -1,0 +1,103 @@
+package sitesched
+
+import "kith/internal/job"
+
+// QueuedCopy is a waiting copy, for display.
+type QueuedCopy struct {
+	Copy Copy
+	// NotBefore is the end of its last postponement, which may be over; zero if there was none.
+	NotBefore job.Time
+	// Guarantee is what [Scheduler.Guarantee] returns, [job.Never] if it owns none.
+	Guarantee job.Time
+}
+
+// RunningCopy is a copy that holds processors, for display.
+type RunningCopy struct {
+	Copy Copy
+	// Reserved says that its claim is still under way.
+	Reserved bool
+	// Since is when it was reserved, confirmed or adopted, End when its
+	// walltime is used up.
+	Since, End job.Time
+}
+
+// Queued yields the waiting copies in queue order, local ones first where
+// there are two queues. s must not change meanwhile.
+func (s *Scheduler) Queued(yield func(QueuedCopy) bool) {
+	s.settle()
+	for _, q := range []*queue{&s.local, &s.remote} {
+		for _, slot := range q.slot {
+			if slot == gap {
+				continue
+			}
+			r := &s.table.rows[slot]
+			c := QueuedCopy{Copy: r.copy, NotBefore: r.notBefore, Guarantee: job.Never}
+			if at, ok := s.guarantee(slot); ok {
+				c.Guarantee = at
+			}
+			if !yield(c) {
+				return
+			}
+		}
+	}
+}
+
+// Running yields the copies that hold processors in the order of their
+// estimated end. s must not change meanwhile.
+func (s *Scheduler) Running(yield func(RunningCopy) bool) {
+	for _, it := range s.run.items() {
+		r := &s.table.rows[it.slot]
+		if !yield(RunningCopy{r.copy, r.state == reserved, r.since, r.end}) {
+			return
+		}
+	}
+}
+
+// Guarantee returns the instant by which the queued copy id was promised to
+// start at the last pass, if it owns a guarantee (spec 001 sections 2.1 and
+// 2.2): the blocked head of the queue its t*, and under the conservative
+// disciplines every copy its slot. Remote copies in a queue of their own have none.
+func (s *Scheduler) Guarantee(id job.AttemptID) (job.Time, bool) {
+	slot, ok := s.index[id]
+	if !ok || s.table.rows[slot].state != queued {
+		return 0, false
+	}
+	return s.guarantee(slot)
+}
+
+func (s *Scheduler) guarantee(slot int32) (job.Time, bool) {
+	r := &s.table.rows[slot]
+	q := s.queueOf(&r.copy)
+	switch {
+	case q == &s.remote || r.position < 0:
+		return 0, false
+	case s.cfg.Backfill.plans():
+		at := q.plan[r.position]
+		return at, at != job.Never
+	default:
+		return s.shadow, s.blocked == slot
+	}
+}
+
+// NextWake returns the earliest instant from now on at which a Pass could
+// start something although nothing else happened: events wait for their Pass,
+// a postponement ends, or a slot of a conservative plan comes due. It may name
+// an instant at which nothing starts after all. It is [job.Never] if there is
+// no such instant, and while draining.
+func (s *Scheduler) NextWake(now job.Time) job.Time {
+	if s.draining {
+		return job.Never
+	}
+	if s.stale || s.local.seen < len(s.local.slot) || s.remote.seen < len(s.remote.slot) ||
+		len(s.local.late)+len(s.remote.late) > 0 {
+		return now
+	}
+	if s.comesDue(now) {
+		return now
+	}
+	wake := s.due
+	if s.hidden > 0 {
+		wake = min(wake, s.eligible)
+	}
+	return max(wake, now)
+}

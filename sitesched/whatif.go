@@ -1,0 +1,118 @@
+package sitesched
+
+import (
+	"errors"
+
+	"kith/internal/job"
+)
+
+// Prediction is when a copy would start.
+type Prediction struct {
+	// Start is the predicted start, [job.Never] if there is none, as while draining.
+	Start job.Time
+	// Exact says that the scheduler itself was played forward. Else the
+	// question cost too much and Start is that of [Scheduler.EarliestStart].
+	Exact bool
+}
+
+// ErrStarted is returned when a prediction is asked for a copy that already
+// holds its processors.
+var ErrStarted = errors.New("already started")
+
+// WhatIf predicts when c would start here if nothing else arrived and every
+// copy ran for its estimate (spec 004 section 2.1). It plays the very same
+// scheduler forward on a copy of its state, within the configured number of
+// steps; s itself is not changed. If c.ID is queued here, the answer is for
+// that copy; else c arrives now, whatever its Arrival says. The error wraps
+// [ErrTooWide] or [ErrStarted].
+//
+// Copies past their estimate are taken to end a second from now.
+func (s *Scheduler) WhatIf(now job.Time, c Copy) (Prediction, error) {
+	slot, known := s.index[c.ID]
+	if known && s.table.rows[slot].state != queued {
+		return Prediction{}, ErrStarted
+	}
+	if err := s.cfg.Fits(c); err != nil && !known {
+		return Prediction{}, err
+	}
+	if s.draining {
+		return Prediction{Start: job.Never, Exact: true}, nil
+	}
+	if s.shade == nil {
+		s.shade = &Scheduler{}
+	}
+	t := s.shade
+	t.copyFrom(s)
+	t.quiet = true
+	t.foresee(now)
+	if !known {
+		c.Arrival = now
+		slot = t.table.add(&c, s.cfg.charge(&c))
+		t.admit(slot)
+	}
+	if start, ok := t.play(now, slot); ok {
+		return Prediction{Start: start, Exact: true}, nil
+	}
+	return Prediction{Start: s.estimate(now, c, known)}, nil
+}
+
+// foresee gives overdue copies an end that a simulation can reach.
+func (s *Scheduler) foresee(now job.Time) {
+	for s.run.overdue(now) {
+		it := s.run.items()[0]
+		r := &s.table.rows[it.slot]
+		s.run.remove(&s.table, it.end, it.slot)
+		s.sums.run(r, -1)
+		it.end = now.Add(overdueGrace)
+		r.end = it.end
+		s.sums.run(r, 1)
+		s.run.insert(&s.table, it)
+		s.stale, s.surfaceValid = true, false
+	}
+}
+
+// play runs the site forward until the copy at slot starts, and returns when
+// that is. It gives up, with ok false, when it has used up its steps.
+func (s *Scheduler) play(now job.Time, slot int32) (start job.Time, ok bool) {
+	limit := s.cfg.WhatIfSteps
+	if limit == 0 {
+		limit = DefaultWhatIfSteps
+	}
+	for limit += s.work(); ; {
+		s.pass(now)
+		if s.table.rows[slot].state != queued {
+			return now, true
+		}
+		next := min(s.due, s.eligible)
+		if items := s.run.items(); len(items) > 0 {
+			next = min(next, items[0].end)
+		}
+		if next == job.Never {
+			return next, true
+		}
+		if next <= now || s.work() > limit {
+			return 0, false
+		}
+		for now = next; s.run.overdue(now); {
+			s.vacate(now, s.run.items()[0].slot)
+		}
+		// The pass itself, and its search for t*.
+		s.passSteps += 5 + int64(len(s.run.items())>>groupBits)
+	}
+}
+
+// work returns the steps taken so far: passes, groups of copies and stretches
+// of the surface looked at.
+func (s *Scheduler) work() int64 {
+	return s.local.scanned + s.remote.scanned + s.surface.visited + s.scratch.visited + s.passSteps
+}
+
+// estimate is the cheap prediction for c, which may be queued already.
+func (s *Scheduler) estimate(now job.Time, c Copy, known bool) job.Time {
+	if !known {
+		return s.EarliestStart(now, c)
+	}
+	s.gather(now)
+	r := &s.table.rows[s.index[c.ID]]
+	return s.slotBehind(max(now, r.notBefore), s.queueOf(&r.copy), int(r.position), r.charge, walltime(&r.copy))
+}
