@@ -35,7 +35,20 @@ func (p *Peer) Age(now job.Time) time.Duration { return now.Sub(p.SeenAt) }
 type View struct {
 	peers  []*Peer // by site
 	bySite map[job.SiteID]*Peer
+	board  Board
 }
+
+// Board is where views look up how loaded the other sites are, instead of
+// being told with each digest: one board serves many views. Simulations of
+// many sites use it; a daemon has none.
+type Board interface {
+	// Refresh brings the digests of peers up to now. The peers are in the
+	// order of names.
+	Refresh(now job.Time, peers []*Peer)
+}
+
+// Attach makes v read digests from b.
+func (v *View) Attach(b Board) { v.board = b }
 
 // Merge records d, seen at now, and reports whether it was news. A digest
 // that is not newer than the one at hand changes nothing.
@@ -80,6 +93,14 @@ func (v *View) Get(site job.SiteID) *Peer { return v.bySite[site] }
 
 // Peers returns all known sites by name. The caller must not change the slice.
 func (v *View) Peers() []*Peer { return v.peers }
+
+// PeersAt is Peers after a look at the board, if there is one.
+func (v *View) PeersAt(now job.Time) []*Peer {
+	if v.board != nil {
+		v.board.Refresh(now, v.peers)
+	}
+	return v.peers
+}
 
 // at returns the entry of site, a new one if there is none, nil if the view is full.
 func (v *View) at(site job.SiteID) *Peer {

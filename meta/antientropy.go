@@ -58,7 +58,7 @@ func begunThere(j *store.Job) bool  { return j.Started != 0 || j.Outcome != nil 
 // summaryOf is what this host holds of an origin.
 func (e *Engine) summaryOf(origin job.SiteID) summary {
 	var s summary
-	for id, c := range e.copies {
+	for id, c := range e.copies.All {
 		if id.Job.Origin == origin {
 			s.add(id, c.begunHere())
 		}
@@ -79,7 +79,7 @@ func (e *Engine) compareCopies(now job.Time) {
 			sums[l.site] = &summary{}
 		}
 	}
-	for id, c := range e.copies {
+	for id, c := range e.copies.All {
 		if s := sums[id.Job.Origin]; s != nil {
 			s.add(id, c.begunHere())
 		}
@@ -177,7 +177,7 @@ func (e *Engine) onCopyDigest(now job.Time, from job.SiteID, m CopyDigest) {
 // mendListed deals with a copy that the host has.
 func (e *Engine) mendListed(now job.Time, from job.SiteID, entry *DigestEntry) {
 	a := entry.Attempt
-	o := e.open[a.Job]
+	o := e.open.Get(a.Job)
 	if o != nil && o.rec.Attempt == a.Number {
 		if is, _ := expected(o, from); is {
 			e.mendExpected(now, from, o, entry)
@@ -189,6 +189,9 @@ func (e *Engine) mendListed(now job.Time, from job.SiteID, entry *DigestEntry) {
 		return // its result, repeated on every connect, is answered as superseded
 	}
 	if entry.Begun {
+		if o != nil && o.rec.Outcome == nil && !o.rec.CancelRequested && earlier(o.rec, a.Number, from) {
+			return // it may still win
+		}
 		e.request(now, from, outKey{stop, a})
 		return
 	}

@@ -15,7 +15,11 @@ func (e *Engine) onClaim(now job.Time, from job.SiteID, m Claim) {
 		return
 	}
 	reason, winner := e.claim(now, from, m.Attempt, m.Stamp)
-	e.send(from, Verdict{Attempt: m.Attempt, Granted: reason == job.NoReason, Reason: reason, Winner: winner})
+	v := Verdict{Attempt: m.Attempt, Granted: reason == job.NoReason, Reason: reason, Winner: winner, Sent: m.Sent}
+	if v.Granted {
+		v.Lease = e.grantLease(now, e.open.Get(m.Attempt.Job))
+	}
+	e.send(from, v)
 }
 
 // claim is the semaphore: the first site that asks for an open attempt gets
@@ -30,10 +34,10 @@ func (e *Engine) claim(now job.Time, site job.SiteID, a job.AttemptID, stamp uin
 		return e.deny(now, j, site, a, job.UserCancel), ""
 	}
 	first := j.State == job.Queued
-	err := e.st.Apply(store.GrantClaim{Attempt: a, Site: site, Stamp: stamp, Generation: e.generationOf(site), Time: now})
+	err := store.Record(e.st, store.GrantClaim{Attempt: a, Site: site, Stamp: stamp, Generation: e.generationOf(site), Time: now})
 	switch {
 	case err == nil && first:
-		e.granted(now, e.open[a.Job])
+		e.granted(now, e.open.Get(a.Job))
 		return job.NoReason, ""
 	case err == nil:
 		return job.NoReason, ""
@@ -69,7 +73,7 @@ func (e *Engine) generationOf(site job.SiteID) uint32 {
 func (e *Engine) deny(now job.Time, j *store.Job, site job.SiteID, a job.AttemptID, reason job.Reason) job.Reason {
 	e.counters.ClaimsDenied++
 	if !j.State.Terminal() {
-		e.apply(store.NoteClaim{Job: j.ID, Event: store.ClaimEvent{
+		record(e, store.NoteClaim{Job: j.ID, Event: store.ClaimEvent{
 			Time: now, Attempt: a.Number, Kind: store.ClaimDenied, Site: site, Reason: reason,
 		}})
 		e.changed(j.ID)
@@ -90,9 +94,9 @@ func (e *Engine) granted(now job.Time, o *openJob) {
 func (e *Engine) withdraw(now job.Time, o *openJob, but job.SiteID) {
 	a := o.rec.AttemptID()
 	for i, site := range o.rec.Sites {
-		switch {
-		case site == but:
-		case site == e.self:
+		switch site {
+		case but:
+		case e.self:
 			e.counters.Withdrawals++
 			e.dropCopies(now, a)
 		default:

@@ -33,7 +33,7 @@ func (e *Engine) wish(token uint64, id job.ID) *openJob {
 		e.reply(token, id, 0, err)
 		return nil
 	}
-	return e.open[id]
+	return e.open.Get(id)
 }
 
 // cancel ends a job that nobody runs, and has the holder end the others.
@@ -53,7 +53,7 @@ func (e *Engine) cancel(now job.Time, ev Cancel) {
 	if o.rec.State == job.Queued {
 		e.withdraw(now, o, "")
 	}
-	e.apply(store.CancelJob{Job: ev.Job, Time: now})
+	record(e, store.CancelJob{Job: ev.Job, Time: now})
 	if o.rec.State.Terminal() {
 		e.removeOpen(o)
 	} else {
@@ -65,12 +65,13 @@ func (e *Engine) cancel(now job.Time, ev Cancel) {
 
 // stopHolder has the holder of the claim stop its attempt.
 func (e *Engine) stopHolder(now job.Time, o *openJob) {
+	e.stopEarlier(now, o.rec)
 	a := o.rec.AttemptID()
 	if o.rec.Holder != e.self {
 		e.request(now, o.rec.Holder, outKey{stop, a})
 		return
 	}
-	if c := e.copies[a]; c != nil && c.rec.Phase == store.CopyBegun {
+	if c := e.copies.Get(a); c != nil && c.rec.Phase == store.CopyBegun {
 		e.emit(Kill{Attempt: a})
 	}
 }
@@ -87,7 +88,7 @@ func (e *Engine) hold(now job.Time, ev Hold) {
 			e.withdraw(now, o, "")
 		}
 		e.dropQuery(o)
-		e.apply(store.HoldJob{Job: ev.Job, Time: now})
+		record(e, store.HoldJob{Job: ev.Job, Time: now})
 		e.changed(ev.Job)
 	default:
 		e.reply(ev.Token, ev.Job, 0, fmt.Errorf("job %v is %v at site %s: %w", ev.Job, o.rec.State, o.rec.Holder, ErrJobStarted))
@@ -105,7 +106,7 @@ func (e *Engine) release(now job.Time, ev Release) {
 		e.reply(ev.Token, ev.Job, 0, fmt.Errorf("job %v is %v: %w", ev.Job, o.rec.State, ErrNotHeld))
 		return
 	}
-	e.apply(store.ReleaseJob{Job: ev.Job})
+	record(e, store.ReleaseJob{Job: ev.Job})
 	e.place(now, o)
 	e.changed(ev.Job)
 	e.reply(ev.Token, ev.Job, o.rec.State, nil)

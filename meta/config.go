@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"time"
 
+	"kith/cluster"
 	"kith/internal/job"
+	"kith/store"
 )
 
 // Rank is what placement ranks sites by; less is better.
@@ -50,16 +52,41 @@ const (
 	KDual Scheme = "k-dual"
 	// MCT sends a job to the one site that promises the earliest completion.
 	MCT Scheme = "mct"
+	// Hierarchical sends a job to the one site where it would start earliest.
+	Hierarchical Scheme = "hierarchical"
 )
 
 // Schemes lists them all.
-func Schemes() []Scheme { return []Scheme{Independent, Distributed, KDistributed, KDual, MCT} }
+func Schemes() []Scheme {
+	return []Scheme{Independent, Distributed, KDistributed, KDual, MCT, Hierarchical}
+}
+
+// ImpliedRank returns the rank that a scheme is defined with, and false if it
+// leaves the choice.
+func (s Scheme) ImpliedRank() (Rank, bool) {
+	switch s {
+	case MCT:
+		return RankCompletion, true
+	case Hierarchical:
+		return RankStart, true
+	}
+	return 0, false
+}
 
 // Placement says how copies are placed. Schemes are presets of it.
 type Placement struct {
 	Scheme Scheme
-	// Rank is what sites are ranked by. MCT implies RankCompletion.
+	// Rank is what sites are ranked by; see [Scheme.ImpliedRank].
 	Rank Rank
+	// Weight multiplies the score of sites with another policy than the
+	// origin's while the sites that put their own jobs first have more computing
+	// power than the others (spec 004 section 2.3, there a = 1.3). 0.01 to 100;
+	// 0 means 1, no weights.
+	Weight float64
+	// Adaptive multiplies the score of each site with how much later than
+	// promised it completed jobs of this origin lately, whatever its policy
+	// (spec 004 section 4). It needs the ranks start or completion.
+	Adaptive bool
 	// Copies is K where a job does not choose: 1 to job.MaxCopies.
 	Copies int32
 	// MaxLoadAge is how old a load digest may be to rank by; what is older
@@ -76,7 +103,7 @@ func (p *Placement) originAlways() bool { return p.Scheme == KDual || p.Scheme =
 // copies returns how many copies a job gets.
 func (p *Placement) copies(wanted int32) int {
 	switch p.Scheme {
-	case Independent, Distributed, MCT:
+	case Independent, Distributed, MCT, Hierarchical:
 		return 1
 	}
 	if wanted > 0 {
@@ -98,6 +125,16 @@ type Limits struct {
 	// Default 100,000 and 7 days.
 	ClosedJobs int
 	ClosedFor  time.Duration
+	// Verdicts is how many sites a decision tells of, for people who ask why.
+	// Those chosen are told in any case. Zero means [store.MaxVerdicts], the most.
+	Verdicts int
+}
+
+func (l *Limits) verdicts() int {
+	if l.Verdicts <= 0 {
+		return store.MaxVerdicts
+	}
+	return min(l.Verdicts, store.MaxVerdicts)
 }
 
 // Timing is when the protocol gives up waiting.
@@ -116,6 +153,15 @@ type Timing struct {
 	Load time.Duration
 	// Retry is how often jobs without a place look for one. Default 5 s.
 	Retry time.Duration
+	// Lease is how long another site may run a job under [job.Rerun] without
+	// hearing of this origin. Default 60 s; it is renewed three times as often.
+	Lease time.Duration
+	// LeaseMargin is how much longer than that this origin waits: time for a
+	// busy host to end processes. Default 5 s.
+	LeaseMargin time.Duration
+	// ClockRate is by how much the rate of any site's clock may be off, as a
+	// fraction. Default 0.001, a hundred times what quartz does.
+	ClockRate float64
 }
 
 // Config configures an [Engine].
@@ -130,9 +176,22 @@ type Config struct {
 	// Self is what the site says of itself in its load digests: Site,
 	// Processors, MemoryBytes, Policy, Speed, Address, Version.
 	Self Self
+	// Board is where the loads of other sites are read; nil for digests that
+	// arrive as messages and events.
+	Board cluster.Board
+	// Starts answers start queries at once; nil for a message there and back.
+	Starts Starts
 	// AllowDirectory says whether a job may run in an absolute directory
 	// here. Nil allows none.
 	AllowDirectory func(dir string) bool
+}
+
+// Starts asks other sites when a job would start there. Simulations in which
+// messages take no time use it; a daemon has none.
+type Starts interface {
+	// StartAt returns what site answers to a query of another one now, and false
+	// if it must be asked by message.
+	StartAt(now job.Time, site, from job.SiteID, q *StartQuery) (StartAnswer, bool)
 }
 
 // Self is what does not change about a site while its daemon runs.
@@ -159,6 +218,7 @@ func Default() Config {
 		Timing: Timing{
 			Claim: 5 * time.Second, Backoff: 30 * time.Second, Resend: 5 * time.Second, Vanish: time.Minute,
 			AntiEntropy: time.Minute, Load: 5 * time.Second, Retry: 5 * time.Second,
+			Lease: time.Minute, LeaseMargin: 5 * time.Second, ClockRate: 0.001,
 		},
 	}
 }
@@ -177,8 +237,14 @@ func (c *Config) Validate() error {
 	if c.Placement.Rank > RankCompletion {
 		bad("placement rank %v: choose work, procs, start or completion", c.Placement.Rank)
 	}
-	if c.Placement.Scheme == MCT && c.Placement.Rank != RankCompletion {
-		bad("placement rank %v: scheme mct ranks by completion", c.Placement.Rank)
+	if rank, ok := c.Placement.Scheme.ImpliedRank(); ok && c.Placement.Rank != rank {
+		bad("placement rank %v: scheme %s ranks by %v", c.Placement.Rank, c.Placement.Scheme, rank)
+	}
+	if w := c.Placement.Weight; w != 0 && !(w >= minWeight && w <= maxWeight) {
+		bad("placement weight %v: choose %v to %v, or 0 for none", w, minWeight, maxWeight)
+	}
+	if c.Placement.Adaptive && !c.Placement.Rank.asks() {
+		bad("placement adaptive with rank %v: only start and completion promise a time to compare with", c.Placement.Rank)
 	}
 	if c.Placement.Copies < 1 || c.Placement.Copies > job.MaxCopies {
 		bad("placement copies %d: choose 1 to %d", c.Placement.Copies, job.MaxCopies)
@@ -187,7 +253,8 @@ func (c *Config) Validate() error {
 		"placement max_load_age": c.Placement.MaxLoadAge, "placement query_timeout": c.Placement.QueryTimeout,
 		"timing claim": c.Timing.Claim, "timing backoff": c.Timing.Backoff, "timing resend": c.Timing.Resend,
 		"timing vanish": c.Timing.Vanish, "timing anti_entropy": c.Timing.AntiEntropy, "timing load": c.Timing.Load,
-		"timing retry": c.Timing.Retry, "limits closed_for": c.Limits.ClosedFor,
+		"timing retry": c.Timing.Retry, "timing lease": c.Timing.Lease, "timing lease_margin": c.Timing.LeaseMargin,
+		"limits closed_for": c.Limits.ClosedFor,
 	} {
 		if d <= 0 {
 			bad("%s %v: choose a positive duration", name, d)
@@ -199,6 +266,12 @@ func (c *Config) Validate() error {
 		if n < 1 {
 			bad("%s %d: choose at least 1", name, n)
 		}
+	}
+	if c.Timing.Lease > maxLease {
+		bad("timing lease %v: choose at most %v", c.Timing.Lease, maxLease)
+	}
+	if r := c.Timing.ClockRate; !(r >= 0 && r <= 0.5) {
+		bad("timing clock_rate %v: choose a fraction from 0 to 0.5, 0.001 if in doubt", r)
 	}
 	if c.Limits.ClosedJobs < 0 {
 		bad("limits closed_jobs %d: choose at least 0", c.Limits.ClosedJobs)

@@ -6,7 +6,7 @@ type Counters struct {
 	CopiesQueued, CopiesRefused            int64
 	AttemptsStarted, AttemptsStartedRemote int64
 	ClaimsGranted, ClaimsDenied            int64
-	ClaimsTimedOut                         int64
+	ClaimsTimedOut, ClaimsRevoked          int64
 	// ClaimMessagesLogical is the paper's count: one claim and K-1 cancels a
 	// job, also where they stayed within the site. ClaimMessagesWire counts
 	// those that crossed between sites as seen by the origin, repeats included.

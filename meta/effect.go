@@ -16,6 +16,8 @@ type Reply struct {
 	Job   job.ID
 	State job.State
 	Err   error
+	// Forgotten answers [ForgetSite].
+	Forgotten Forgotten
 }
 
 // Send sends a message to a site. If no stream is up it is dropped.
@@ -32,11 +34,25 @@ type Launch struct {
 	Request job.Request
 	// Payload is what to run; nil if this site is the origin and its store has it.
 	Payload []byte
+	// Lease is when all its processes must be gone, unless [Extend] comes; 0
+	// for no bound. Past that time it must not be started either.
+	Lease job.Time
+}
+
+// Extend says that an attempt under a lease may go on until a later time.
+type Extend struct {
+	Attempt job.AttemptID
+	Until   job.Time
 }
 
 // Kill stops a launched attempt; the driver answers with [AttemptEnded]. An
 // attempt that has not been started yet must not start any more.
-type Kill struct{ Attempt job.AttemptID }
+type Kill struct {
+	Attempt job.AttemptID
+	// Lease says why: not because the user wishes it, but because the lease has
+	// ended. The end then counts as [job.Loss].
+	Lease bool
+}
 
 // Adopt asks about an attempt that was begun before a restart. The driver
 // answers with [AttemptStarted] and [AttemptEnded], or with [AttemptMissing].
@@ -44,6 +60,9 @@ type Adopt struct {
 	Attempt job.AttemptID
 	Request job.Request
 	BootID  string
+	// Leased says that it runs under a lease of an earlier daemon, and that it
+	// must not be started without.
+	Leased bool
 }
 
 // Clear removes the private folder of an attempt whose outcome is at the origin.
@@ -69,6 +88,7 @@ type Changed struct {
 func (Reply) effect()     {}
 func (Send) effect()      {}
 func (Launch) effect()    {}
+func (Extend) effect()    {}
 func (Kill) effect()      {}
 func (Adopt) effect()     {}
 func (Clear) effect()     {}

@@ -17,26 +17,34 @@ type Engine struct {
 	view cluster.View
 
 	// As origin: the jobs that have not ended, by id and in the order of ids.
-	open         map[job.ID]*openJob
-	jobs         []*openJob
-	gone         int          // entries of jobs that have ended
-	leaving      []*openJob   // copies wait for the end of the instant to leave
-	homelessJobs []*openJob   // pending jobs that found no place, see retry
-	queries      []*openJob   // wait for sites to say when they would start, by deadline
-	closed       fifo[job.ID] // ended jobs, oldest first, until purged
+	open     store.Index[job.ID, openJob]
+	jobs     []*openJob
+	gone     int            // entries of jobs that have ended
+	leaving  []*openJob     // copies wait for the end of the instant to leave
+	homeless []*openJob     // pending jobs that found no place, see retry
+	granting fifo[leaseDue] // leases given, by their end
+	queries  []*openJob     // wait for sites to say when they would start, by deadline
+	closed   fifo[job.ID]   // ended jobs, oldest first, until purged
 
 	// As host: all copies, and how many of each other origin.
-	copies  map[job.AttemptID]*hostCopy
+	copies  store.Index[job.AttemptID, hostCopy]
 	remote  map[job.SiteID]int
+	foreign int            // sum of remote
 	claims  fifo[claimDue] // claims without an answer, by deadline
+	leases  []*hostCopy    // attempts under way that run under a lease
 	passing bool           // the local scheduler wants a pass
 
 	links    map[job.SiteID]*link
 	linked   []*link // by site
+	busy     []*link // those with requests that may wait for an answer
 	vanished fifo[vanishDue]
 
 	out       []Effect
+	said      job.ID // the job that this step said last to have changed
 	scratch   []candidate
+	answers   []startAnswer                 // scratch, too
+	records   map[job.SiteID]*promiseRecord // what promises of sites were worth
+	overall   promiseRecord                 // of all sites together
 	counters  Counters
 	stamp     uint64
 	query     uint64
@@ -44,6 +52,8 @@ type Engine struct {
 	nextLoad  job.Time
 	nextCheck job.Time // anti-entropy
 	nextRetry job.Time
+	nextRenew job.Time
+	began     job.Time // of this daemon
 }
 
 // New returns an engine over the given facts and local scheduler. The first
@@ -52,18 +62,22 @@ func New(cfg Config, st *store.State, site Site) (*Engine, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	return &Engine{
+	e := &Engine{
 		cfg: cfg, self: st.Site().ID, st: st, site: site,
-		open: make(map[job.ID]*openJob), copies: make(map[job.AttemptID]*hostCopy),
+		open: store.NewIndex[job.ID, openJob](), copies: store.NewIndex[job.AttemptID, hostCopy](),
 		remote: make(map[job.SiteID]int), links: make(map[job.SiteID]*link),
-	}, nil
+	}
+	if cfg.Board != nil {
+		e.view.Attach(cfg.Board)
+	}
+	return e, nil
 }
 
 // Step takes up what happened at now and returns what must be done about it.
 // now must not be earlier than at the step before. The slice is valid until
 // the next call.
 func (e *Engine) Step(now job.Time, ev Event) []Effect {
-	e.out = e.out[:0]
+	e.out, e.said = e.out[:0], job.ID{}
 	switch ev := ev.(type) {
 	case Submit:
 		e.submit(now, ev)
@@ -75,6 +89,8 @@ func (e *Engine) Step(now job.Time, ev Event) []Effect {
 		e.release(now, ev)
 	case SetDrain:
 		e.setDrain(now, ev)
+	case ForgetSite:
+		e.forgetSite(now, ev)
 	case Receive:
 		e.receive(now, ev.From, ev.Message)
 	case PeerUp:
@@ -93,6 +109,8 @@ func (e *Engine) Step(now job.Time, ev Event) []Effect {
 		e.filesHome(now, ev)
 	case Tick:
 		e.tick(now)
+	case SendCopies:
+		e.sendPlaced(now)
 	case Pass:
 		e.pass(now)
 	default:
@@ -116,6 +134,10 @@ func (e *Engine) receive(now job.Time, from job.SiteID, m Message) {
 		e.onClaim(now, from, m)
 	case Verdict:
 		e.onVerdict(now, from, m)
+	case Renew:
+		e.onRenew(now, from, m)
+	case Renewed:
+		e.onRenewed(now, from, m)
 	case Withdraw:
 		e.onWithdraw(now, from, m)
 	case WithdrawAck:
@@ -147,6 +169,11 @@ func (e *Engine) receive(now job.Time, from job.SiteID, m Message) {
 	}
 }
 
+// NeedsPass reports whether a [Pass] now could do anything.
+func (e *Engine) NeedsPass() bool {
+	return e.passing || len(e.leaving) > 0 || e.closed.len() > e.cfg.Limits.ClosedJobs
+}
+
 // pass ends an instant. Starts at this site come first, so that a job that
 // starts at its origin at once never leaves it.
 func (e *Engine) pass(now job.Time) {
@@ -168,6 +195,10 @@ func (e *Engine) tick(now job.Time) {
 	e.expireQueries(now)
 	e.resend(now)
 	e.replaceVanished(now)
+	e.expireLeases(now)
+	if now >= e.nextRenew {
+		e.renewLeases(now)
+	}
 	if now >= e.nextRetry {
 		e.retryPlacements(now)
 	}
@@ -185,22 +216,21 @@ func (e *Engine) tick(now job.Time) {
 
 // NextWake returns when the next [Tick] is due, [job.Never] if none is.
 func (e *Engine) NextWake(now job.Time) job.Time {
-	wake := min(e.nextLoad, e.nextCheck, e.site.NextWake(now))
-	if len(e.homelessJobs) > 0 {
-		wake = min(wake, e.nextRetry)
-	}
-	if d, ok := e.claims.first(); ok {
+	wake := min(e.nextLoad, e.nextCheck, e.nextRenew, e.site.NextWake(now))
+	if d, ok := e.granting.first(); ok {
 		wake = min(wake, d.at)
 	}
+	if len(e.homeless) > 0 {
+		wake = min(wake, e.nextRetry)
+	}
+	wake = min(wake, e.nextClaimDue())
 	if len(e.queries) > 0 {
 		wake = min(wake, e.queries[0].query.deadline)
 	}
 	if d, ok := e.vanished.first(); ok {
 		wake = min(wake, d.at)
 	}
-	for _, l := range e.linked {
-		wake = min(wake, l.nextResend())
-	}
+	wake = min(wake, e.nextResend())
 	if id, ok := e.closed.first(); ok {
 		if j := e.st.Job(id); j != nil {
 			wake = min(wake, j.Closed.Add(e.cfg.Limits.ClosedFor))
@@ -209,18 +239,33 @@ func (e *Engine) NextWake(now job.Time) job.Time {
 	return wake
 }
 
-// apply records a fact that must be possible: the engine checked before. A
+// record records a fact that must be possible: the engine checked before. A
 // failure is a bug and stops the site rather than let it go on with a wrong
 // idea of the truth.
-func (e *Engine) apply(c store.Command) {
-	if err := e.st.Apply(c); err != nil {
+func record[C store.Command](e *Engine, c C) {
+	if err := store.Record(e.st, c); err != nil {
 		panic(fmt.Sprintf("meta: %T refused: %v", c, err))
 	}
 }
 
 func (e *Engine) emit(f Effect) { e.out = append(e.out, f) }
 
-func (e *Engine) changed(id job.ID) { e.emit(Changed{Job: id}) }
+// changed says that a job has changed, once a step as long as it is the same job.
+func (e *Engine) changed(id job.ID) {
+	if e.said == id {
+		return
+	}
+	e.said = id
+	o := e.open.Get(id)
+	if o == nil {
+		e.emit(Changed{Job: id})
+		return
+	}
+	if o.changed == nil {
+		o.changed = Changed{Job: id} // made once: it is sent at every turn of the job's life
+	}
+	e.emit(o.changed)
+}
 
 // send sends m over the stream to a site, if one is up.
 func (e *Engine) send(to job.SiteID, m Message) {

@@ -14,8 +14,10 @@ var (
 	ErrInvalid = errors.New("invalid job")
 	// ErrTooLarge is returned when no known site could ever run the job.
 	ErrTooLarge = errors.New("no known site is large enough")
-	// ErrNotBuilt is returned for what the API names and this version cannot do.
-	ErrNotBuilt = errors.New("not available in this version")
+	// ErrConnected is returned when a site is to be forgotten that is in reach.
+	ErrConnected = errors.New("site is connected")
+	// ErrUnknownSite is returned when nobody here has heard of a site.
+	ErrUnknownSite = errors.New("no such site is known here")
 	// ErrRequestReused is returned when a request id was used for another job.
 	ErrRequestReused = errors.New("request_id was used for another job")
 	// ErrFull is returned when the site holds as many jobs as it takes.

@@ -45,6 +45,14 @@ type SetDrain struct {
 	Reason string
 }
 
+// ForgetSite gives a site up that will never return. Requeue runs the jobs
+// that it held again; otherwise they are lost.
+type ForgetSite struct {
+	Token   uint64
+	Site    job.SiteID
+	Requeue bool
+}
+
 // Receive is a message from another site.
 type Receive struct {
 	From    job.SiteID
@@ -90,6 +98,11 @@ type FilesHome struct {
 // Tick says that time has passed.
 type Tick struct{}
 
+// SendCopies sends the copies that were placed so far without waiting for the
+// end of the instant. In a simulation without latency the next submission of
+// the same instant then sees them in the queues (spec 001 section 2.5).
+type SendCopies struct{}
+
 // Pass ends an instant: the local scheduler makes its pass, and copies leave.
 type Pass struct{}
 
@@ -98,6 +111,7 @@ func (Cancel) event()         {}
 func (Hold) event()           {}
 func (Release) event()        {}
 func (SetDrain) event()       {}
+func (ForgetSite) event()     {}
 func (Receive) event()        {}
 func (PeerUp) event()         {}
 func (PeerDown) event()       {}
@@ -107,4 +121,5 @@ func (AttemptEnded) event()   {}
 func (AttemptMissing) event() {}
 func (FilesHome) event()      {}
 func (Tick) event()           {}
+func (SendCopies) event()     {}
 func (Pass) event()           {}

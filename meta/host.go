@@ -3,6 +3,7 @@ package meta
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"kith/internal/job"
 	"kith/store"
@@ -18,6 +19,7 @@ type hostCopy struct {
 	// copy starts without a further claim when its turn comes. payload came with it.
 	granted bool
 	payload []byte
+	lease   attemptLease
 	// postponed says that the copy waits for its origin to be in reach.
 	postponed bool
 	started   job.Time
@@ -41,7 +43,7 @@ type claimDue struct {
 
 func (e *Engine) onPlaceCopy(now job.Time, from job.SiteID, m PlaceCopy) {
 	answer := CopyAnswer{Attempt: m.Attempt}
-	if e.copies[m.Attempt] == nil {
+	if e.copies.Get(m.Attempt) == nil || m.Attempt.Job.Origin != from {
 		if answer.Reason = e.refusal(from, &m); answer.Reason == job.NoReason {
 			e.dropCopies(now, previous(m.Attempt)) // a newer attempt says that older ones are over
 			e.accept(now, from, m.Attempt, &m.Request)
@@ -73,7 +75,7 @@ func (e *Engine) refusal(from job.SiteID, m *PlaceCopy) job.Reason {
 		return job.Directory
 	case e.remote[from] >= e.cfg.Limits.CopiesPerOrigin:
 		return job.Full
-	case len(e.copies) >= e.cfg.Limits.Copies+e.cfg.Limits.Jobs:
+	case e.foreign >= e.cfg.Limits.Copies:
 		return job.TooManyCopies
 	}
 	return e.site.Refuse(r)
@@ -81,25 +83,44 @@ func (e *Engine) refusal(from job.SiteID, m *PlaceCopy) job.Reason {
 
 // accept commits a copy and queues it.
 func (e *Engine) accept(now job.Time, origin job.SiteID, a job.AttemptID, r *job.Request) {
-	e.apply(store.AcceptCopy{Attempt: a, Request: *r, Time: now})
+	record(e, store.AcceptCopy{Attempt: a, Request: *r, Time: now})
 	c := e.addCopy(e.st.Copy(a))
-	e.site.Enqueue(now, job.Copy{ID: a, Request: c.rec.Request, Arrival: now, Remote: origin != e.self})
+	e.site.Enqueue(now, job.Copy{ID: a, Request: e.here(&c.rec.Request), Arrival: now, Remote: origin != e.self})
 	e.passing = true
 	e.counters.CopiesQueued++
 }
 
+// here returns a request as it counts at this site: users give walltimes for a
+// processor of speed 1 (spec 004 section 4).
+func (e *Engine) here(r *job.Request) job.Request {
+	local := *r
+	local.Walltime = scaled(r.Walltime, e.cfg.Self.Speed)
+	return local
+}
+
+// scaled returns how long a processor of a speed takes for what the reference
+// does in d.
+func scaled(d time.Duration, speed float64) time.Duration {
+	if speed == 1 || !(speed > 0) {
+		return d
+	}
+	return time.Duration(min(max(1, float64(d)/speed), float64(job.MaxWalltime)))
+}
+
 func (e *Engine) addCopy(rec *store.Copy) *hostCopy {
 	c := &hostCopy{rec: rec}
-	e.copies[rec.ID] = c
+	e.copies.Put(rec.ID, c)
 	if origin := rec.ID.Job.Origin; origin != e.self {
 		e.remote[origin]++
+		e.foreign++
 	}
 	return c
 }
 
 func (e *Engine) removeCopy(c *hostCopy) {
-	delete(e.copies, c.rec.ID)
+	e.copies.Delete(c.rec.ID)
 	if origin := c.rec.ID.Job.Origin; origin != e.self {
+		e.foreign--
 		if e.remote[origin]--; e.remote[origin] == 0 {
 			delete(e.remote, origin)
 		}
@@ -112,7 +133,7 @@ func (e *Engine) copiesOf(origin job.SiteID) []*hostCopy {
 		return nil
 	}
 	list := make([]*hostCopy, 0, e.remote[origin])
-	for id, c := range e.copies {
+	for id, c := range e.copies.All {
 		if id.Job.Origin == origin {
 			list = append(list, c)
 		}
@@ -123,7 +144,7 @@ func (e *Engine) copiesOf(origin job.SiteID) []*hostCopy {
 
 // drop forgets a copy that has not begun and frees what was reserved for it.
 func (e *Engine) drop(now job.Time, c *hostCopy) {
-	e.apply(store.DropCopy{Attempt: c.rec.ID})
+	record(e, store.DropCopy{Attempt: c.rec.ID})
 	e.site.Withdraw(now, c.rec.ID)
 	e.removeCopy(c)
 	e.passing = true
@@ -134,7 +155,7 @@ func (e *Engine) drop(now job.Time, c *hostCopy) {
 func (e *Engine) dropCopies(now job.Time, a job.AttemptID) {
 	const lookBack = 16 // an older stray is found by comparing copies
 	for n := a.Number; n > 0 && a.Number-n < lookBack; n-- {
-		if c := e.copies[job.AttemptID{Job: a.Job, Number: n}]; c != nil && c.rec.Phase == store.CopyQueued {
+		if c := e.copies.Get(job.AttemptID{Job: a.Job, Number: n}); c != nil && c.rec.Phase == store.CopyQueued {
 			e.drop(now, c)
 		}
 	}
@@ -142,10 +163,10 @@ func (e *Engine) dropCopies(now job.Time, a job.AttemptID) {
 
 // propose asks for the right to start a copy whose turn has come.
 func (e *Engine) propose(now job.Time, id job.AttemptID) {
-	c := e.copies[id]
+	c := e.copies.Get(id)
 	origin := id.Job.Origin
 	switch {
-	case c.granted:
+	case c.granted && e.startsLeased(now, c):
 		e.begin(now, c, c.payload)
 	case origin == e.self:
 		reason, _ := e.claim(now, e.self, id, e.nextStamp(now))
@@ -159,9 +180,30 @@ func (e *Engine) propose(now job.Time, id job.AttemptID) {
 		e.site.Postpone(now, id, now.Add(e.cfg.Timing.Backoff))
 		e.passing = true
 	default:
-		c.status, c.stamp = claiming, e.nextStamp(now)
+		c.status, c.stamp, c.granted = claiming, e.nextStamp(now), false
 		e.claims.push(claimDue{at: now.Add(e.cfg.Timing.Claim), attempt: id, stamp: c.stamp})
-		e.send(origin, Claim{Attempt: id, Stamp: c.stamp})
+		e.send(origin, Claim{Attempt: id, Stamp: c.stamp, Sent: now})
+	}
+}
+
+// over reports whether nobody waits for the answer to a claim any more.
+func (e *Engine) over(d *claimDue) bool {
+	c := e.copies.Get(d.attempt)
+	return c == nil || c.stamp != d.stamp || c.status != claiming && c.status != relaunching
+}
+
+// nextClaimDue returns when the first unanswered claim runs out, and forgets
+// those ahead of it.
+func (e *Engine) nextClaimDue() job.Time {
+	for {
+		d, ok := e.claims.first()
+		if !ok {
+			return job.Never
+		}
+		if !e.over(&d) {
+			return d.at
+		}
+		e.claims.pop()
 	}
 }
 
@@ -174,7 +216,7 @@ func (e *Engine) expireClaims(now job.Time) {
 			return
 		}
 		e.claims.pop()
-		c := e.copies[d.attempt]
+		c := e.copies.Get(d.attempt)
 		if c == nil || c.stamp != d.stamp {
 			continue
 		}
@@ -195,7 +237,7 @@ func (e *Engine) onVerdict(now job.Time, from job.SiteID, m Verdict) {
 	if m.Attempt.Job.Origin != from {
 		return
 	}
-	c := e.copies[m.Attempt]
+	c := e.copies.Get(m.Attempt)
 	if c == nil {
 		if m.Granted { // the origin would wait for us for ever
 			e.send(from, GiveBack{Attempt: m.Attempt, Reason: job.UnknownCopy})
@@ -204,6 +246,7 @@ func (e *Engine) onVerdict(now job.Time, from job.SiteID, m Verdict) {
 	}
 	switch {
 	case m.Granted:
+		e.takeLease(now, c, m.Sent, m.Lease)
 		e.onGrant(now, c, m.Payload)
 	case c.rec.Phase == store.CopyQueued:
 		e.drop(now, c)
@@ -216,8 +259,14 @@ func (e *Engine) onVerdict(now job.Time, from job.SiteID, m Verdict) {
 func (e *Engine) onGrant(now job.Time, c *hostCopy, payload []byte) {
 	switch c.status {
 	case claiming:
+		if !e.startsLeased(now, c) {
+			return // the answer was too long on its way; the claim is made again
+		}
 		e.begin(now, c, payload)
 	case relaunching:
+		if !e.startsLeased(now, c) {
+			return
+		}
 		e.launch(c, payload)
 	case waiting:
 		// The claim had been given up. The attempt is ours now, so the copy
@@ -230,7 +279,7 @@ func (e *Engine) onGrant(now job.Time, c *hostCopy, payload []byte) {
 
 // begin commits to the start of a granted copy and launches it.
 func (e *Engine) begin(now job.Time, c *hostCopy, payload []byte) {
-	e.apply(store.BeginAttempt{Attempt: c.rec.ID, BootID: e.cfg.BootID, Time: now})
+	record(e, store.BeginAttempt{Attempt: c.rec.ID, BootID: e.cfg.BootID, Time: now})
 	e.counters.AttemptsStarted++
 	since := c.rec.Arrived
 	if c.rec.ID.Job.Origin != e.self {
@@ -239,22 +288,23 @@ func (e *Engine) begin(now job.Time, c *hostCopy, payload []byte) {
 		since = j.Submitted
 	}
 	e.counters.WaitSeconds += now.Sub(since).Seconds()
+	e.keepLease(now, c)
 	e.launch(c, payload)
 }
 
 func (e *Engine) launch(c *hostCopy, payload []byte) {
 	c.status, c.granted, c.payload = launched, false, nil
-	e.emit(Launch{Attempt: c.rec.ID, Request: c.rec.Request, Payload: payload})
+	e.emit(Launch{Attempt: c.rec.ID, Request: e.here(&c.rec.Request), Payload: payload, Lease: c.lease.until})
 }
 
 func (e *Engine) attemptStarted(now job.Time, ev AttemptStarted) {
-	c := e.copies[ev.Attempt]
+	c := e.copies.Get(ev.Attempt)
 	if c == nil || c.rec.Phase != store.CopyBegun || c.started != 0 {
 		return
 	}
 	c.started = ev.At
 	e.site.Confirm(now, ev.Attempt)
-	started := Started{Attempt: ev.Attempt, At: ev.At}
+	started := Started(ev)
 	if origin := ev.Attempt.Job.Origin; origin != e.self {
 		e.send(origin, started)
 	} else {
@@ -263,7 +313,7 @@ func (e *Engine) attemptStarted(now job.Time, ev AttemptStarted) {
 }
 
 func (e *Engine) attemptEnded(now job.Time, ev AttemptEnded) {
-	if c := e.copies[ev.Attempt]; c != nil && c.rec.Phase == store.CopyBegun {
+	if c := e.copies.Get(ev.Attempt); c != nil && c.rec.Phase == store.CopyBegun {
 		e.end(now, c, ev.Outcome)
 	}
 }
@@ -271,7 +321,8 @@ func (e *Engine) attemptEnded(now job.Time, ev AttemptEnded) {
 // end records how an attempt ended here and reports it.
 func (e *Engine) end(now job.Time, c *hostCopy, outcome job.Outcome) {
 	outcome.Reason = clipReason(outcome.Reason)
-	e.apply(store.EndAttempt{Attempt: c.rec.ID, Outcome: outcome})
+	record(e, store.EndAttempt{Attempt: c.rec.ID, Outcome: outcome})
+	c.status = launched // nothing is launched any more
 	e.site.Finish(now, c.rec.ID)
 	e.passing = true
 	e.report(now, c)
@@ -289,7 +340,7 @@ func (e *Engine) report(now job.Time, c *hostCopy) {
 		e.request(now, a.Job.Origin, outKey{result, a})
 		return
 	}
-	o := e.open[a.Job]
+	o := e.open.Get(a.Job)
 	if o == nil || o.rec.Attempt != a.Number || o.rec.Holder != e.self {
 		e.forget(a)
 		return
@@ -309,11 +360,11 @@ func (e *Engine) onResultAck(_ job.Time, from job.SiteID, m ResultAck) {
 
 // forget forgets an ended attempt whose outcome the origin has.
 func (e *Engine) forget(a job.AttemptID) {
-	c := e.copies[a]
+	c := e.copies.Get(a)
 	if c == nil || c.rec.Phase != store.CopyEnded {
 		return
 	}
-	e.apply(store.ForgetAttempt{Attempt: a})
+	record(e, store.ForgetAttempt{Attempt: a})
 	e.removeCopy(c)
 	e.emit(Clear{Attempt: a})
 }
@@ -330,7 +381,7 @@ func (e *Engine) onStop(now job.Time, from job.SiteID, m Stop) {
 	if m.Attempt.Job.Origin != from {
 		return
 	}
-	c := e.copies[m.Attempt]
+	c := e.copies.Get(m.Attempt)
 	switch {
 	case c == nil:
 		e.send(from, GiveBack{Attempt: m.Attempt, Reason: job.UnknownCopy})
@@ -339,7 +390,7 @@ func (e *Engine) onStop(now job.Time, from job.SiteID, m Stop) {
 	case c.status == relaunching:
 		e.end(now, c, job.Outcome{Kind: job.Cancel, End: now, Reason: "cancelled before it was started"})
 	case c.rec.Phase == store.CopyBegun:
-		e.emit(Kill(m))
+		e.emit(Kill{Attempt: m.Attempt})
 	default:
 		e.request(now, from, outKey{result, m.Attempt})
 	}
@@ -348,12 +399,12 @@ func (e *Engine) onStop(now job.Time, from job.SiteID, m Stop) {
 // attemptMissing launches an attempt that was begun before a restart and
 // never started. The payload of a remote one comes with a repeated grant.
 func (e *Engine) attemptMissing(now job.Time, a job.AttemptID) {
-	c := e.copies[a]
+	c := e.copies.Get(a)
 	if c == nil || c.rec.Phase != store.CopyBegun {
 		return
 	}
 	if a.Job.Origin == e.self {
-		if o := e.open[a.Job]; o != nil && o.rec.CancelRequested {
+		if o := e.open.Get(a.Job); o != nil && o.rec.CancelRequested {
 			e.end(now, c, job.Outcome{Kind: job.Cancel, End: now, Reason: "cancelled before it was started"})
 			return
 		}
@@ -367,7 +418,7 @@ func (e *Engine) attemptMissing(now job.Time, a job.AttemptID) {
 func (e *Engine) askPayload(now job.Time, c *hostCopy) {
 	c.stamp = e.nextStamp(now)
 	e.claims.push(claimDue{at: now.Add(e.cfg.Timing.Claim), attempt: c.rec.ID, stamp: c.stamp})
-	e.send(c.rec.ID.Job.Origin, Claim{Attempt: c.rec.ID, Stamp: c.stamp})
+	e.send(c.rec.ID.Job.Origin, Claim{Attempt: c.rec.ID, Stamp: c.stamp, Sent: now})
 }
 
 // giveBack drops a copy and tells its origin.
@@ -379,7 +430,7 @@ func (e *Engine) giveBack(now job.Time, c *hostCopy, reason job.Reason) {
 // setDrain stops or resumes taking copies and starting. What other origins
 // have queued here goes back to them.
 func (e *Engine) setDrain(now job.Time, ev SetDrain) {
-	e.apply(store.SetDrain{Draining: ev.On, Reason: ev.Reason})
+	record(e, store.SetDrain{Draining: ev.On, Reason: ev.Reason})
 	e.site.Drain(now, ev.On)
 	e.passing = true
 	if ev.On {
@@ -392,5 +443,21 @@ func (e *Engine) setDrain(now job.Time, ev SetDrain) {
 		}
 	}
 	e.advertise(now)
+	if ev.On {
+		e.moveOwn(now)
+	}
 	e.reply(ev.Token, job.ID{}, 0, nil)
+}
+
+// moveOwn lets jobs that queue nowhere but at this site, which drains, queue at
+// another one. Where there is none they keep their place here.
+func (e *Engine) moveOwn(now job.Time) {
+	for _, o := range e.jobs {
+		if o.ended || o.rec.State != job.Queued || len(o.rec.Sites) != 1 || o.rec.Sites[0] != e.self || e.nextSite(now, o) == "" {
+			continue
+		}
+		a := o.rec.AttemptID()
+		e.copyReturned(now, o, 0, store.CopyReturned, job.Draining)
+		e.dropCopies(now, a)
+	}
 }

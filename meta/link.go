@@ -17,6 +17,7 @@ type link struct {
 	up      bool
 	waiting map[outKey]struct{}
 	due     fifo[outDue]
+	busy    bool // among the engine's busy ones
 }
 
 // outKey names a request that is repeated until it is answered.
@@ -63,11 +64,35 @@ func (l *link) waits(key outKey) bool {
 	return ok
 }
 
+// nextResend returns when the first unanswered request is to be repeated, and
+// forgets those ahead of it.
 func (l *link) nextResend() job.Time {
-	if d, ok := l.due.first(); ok && l.up {
-		return d.at
+	for l.up {
+		d, ok := l.due.first()
+		if !ok {
+			break
+		}
+		if l.waits(d.key) {
+			return d.at
+		}
+		l.due.pop()
 	}
 	return job.Never
+}
+
+// nextResend returns when the first unanswered request of all links is to be
+// repeated. Most links have none: only the busy ones are looked at.
+func (e *Engine) nextResend() job.Time {
+	wake, busy := job.Never, e.busy[:0]
+	for _, l := range e.busy {
+		at := l.nextResend()
+		if l.busy = at != job.Never; l.busy {
+			wake, busy = min(wake, at), append(busy, l)
+		}
+	}
+	clear(e.busy[len(busy):])
+	e.busy = busy
+	return wake
 }
 
 // request sends what key stands for and repeats it until settled. It reports
@@ -84,6 +109,10 @@ func (e *Engine) request(now job.Time, to job.SiteID, key outKey) bool {
 	if _, waits := l.waiting[key]; !waits {
 		l.waiting[key] = struct{}{}
 		l.due.push(outDue{at: now.Add(e.cfg.Timing.Resend), key: key})
+		if !l.busy {
+			l.busy = true
+			e.busy = append(e.busy, l)
+		}
 	}
 	e.emit(Send{To: to, Message: m})
 	return true
@@ -94,7 +123,7 @@ func (e *Engine) request(now job.Time, to job.SiteID, key outKey) bool {
 func (e *Engine) messageOf(key outKey) (Message, bool) {
 	switch key.kind {
 	case placement:
-		o := e.open[key.attempt.Job]
+		o := e.open.Get(key.attempt.Job)
 		if o == nil || o.rec.State != job.Queued || o.rec.Attempt != key.attempt.Number {
 			return nil, false
 		}
@@ -102,7 +131,7 @@ func (e *Engine) messageOf(key outKey) (Message, bool) {
 	case withdrawal:
 		return Withdraw{Attempt: key.attempt}, true
 	case result:
-		c := e.copies[key.attempt]
+		c := e.copies.Get(key.attempt)
 		if c == nil || c.rec.Outcome == nil {
 			return nil, false
 		}
@@ -178,6 +207,7 @@ func (e *Engine) reviveAsOrigin(now job.Time, site job.SiteID) {
 // reviveAsHost tells the origin what this host holds of it, repeats results
 // and claims, and lets copies claim that had to wait because the origin was away.
 func (e *Engine) reviveAsHost(now job.Time, site job.SiteID) {
+	e.renewSoon(now, site)
 	draining := e.st.Site().Draining
 	for _, c := range e.copiesOf(site) {
 		switch {

@@ -16,6 +16,10 @@ func (e *Engine) digest(now job.Time) cluster.Digest {
 	}
 }
 
+// Digest returns what this site says of itself now, for a driver that spreads
+// it in its own way.
+func (e *Engine) Digest(now job.Time) cluster.Digest { return e.digest(now) }
+
 // advertise tells everybody how loaded this site is.
 func (e *Engine) advertise(now job.Time) {
 	e.nextLoad = now.Add(e.cfg.Timing.Load)

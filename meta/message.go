@@ -29,6 +29,8 @@ type Claim struct {
 	Attempt job.AttemptID
 	// Stamp is the host's count of its own protocol steps.
 	Stamp uint64
+	// Sent is when it was sent by the host's clock; it comes back with the answer.
+	Sent job.Time
 }
 
 // Verdict answers a claim. Origin to host.
@@ -41,6 +43,25 @@ type Verdict struct {
 	// Payload is what to run. The engine leaves it empty: the driver fills it
 	// in from its store when it sends a grant.
 	Payload []byte
+	// Lease is how long the host may run the attempt from Sent, 0 if without a
+	// bound. Sent is that of the claim.
+	Lease time.Duration
+	Sent  job.Time
+}
+
+// Renew asks to go on running an attempt under a lease. Host to origin.
+type Renew struct {
+	Attempt job.AttemptID
+	// Sent is when it was sent by the host's clock.
+	Sent job.Time
+}
+
+// Renewed answers it. Origin to host.
+type Renewed struct {
+	Attempt job.AttemptID
+	Sent    job.Time // that of the request
+	// Lease is how long the host may go on from Sent; 0: no longer at all.
+	Lease time.Duration
 }
 
 // Withdraw asks a host to drop its copies of the job up to this attempt. Origin to host.
@@ -128,6 +149,8 @@ func (PlaceCopy) message()     {}
 func (CopyAnswer) message()    {}
 func (Claim) message()         {}
 func (Verdict) message()       {}
+func (Renew) message()         {}
+func (Renewed) message()       {}
 func (Withdraw) message()      {}
 func (WithdrawAck) message()   {}
 func (Started) message()       {}

@@ -12,16 +12,46 @@ import (
 // beside the facts.
 type openJob struct {
 	rec *store.Job
-	// at says for each of rec.Sites how far its copy has come.
-	at []copyAt
+	// at says for each of rec.Sites how far its copy has come; few is its place
+	// for the usual numbers.
+	at  []copyAt
+	few [8]copyAt
 	// refused are sites that refused or gave back a copy of this attempt.
-	refused []job.SiteID
+	refused []refusal
+	// failures counts the attempts in a row that no site kept a copy of; the
+	// next one waits until retryAt.
+	failures int
+	retryAt  job.Time
+	// changed is the effect that says that the job has changed.
+	changed Effect
 	// query collects what sites say about the start; nil if none is under way.
 	query *startQuery
 	// decision tells why there is no place, while the job is pending.
 	decision *store.Decision
+	// promises are what the sites of the latest attempt promised at decided.
+	// They are kept only where weights learn from them.
+	promises []promise
+	decided  job.Time
+	// lease is when the holder\'s lease has ended for sure; 0 without one.
+	lease job.Time
 
-	leaves, homelessJobss, ended bool
+	leaves, homeless, ended bool
+}
+
+// refusal is a site that did not want a copy, and why.
+type refusal struct {
+	site   job.SiteID
+	reason job.Reason
+}
+
+// refusedBy returns why a site did not want a copy of this attempt, NoReason if it did.
+func (o *openJob) refusedBy(site job.SiteID) job.Reason {
+	for _, r := range o.refused {
+		if r.site == site {
+			return r.reason
+		}
+	}
+	return job.NoReason
 }
 
 // copyAt is how far a copy has come, as the origin knows.
@@ -48,13 +78,13 @@ func (e *Engine) submit(now job.Time, ev Submit) {
 		return
 	}
 	id := e.st.NextID()
-	e.apply(store.SubmitJob{
+	record(e, store.SubmitJob{
 		ID: id, Request: ev.Request, RequestID: ev.RequestID, BodyHash: ev.BodyHash, Payload: ev.Payload, Time: now,
 	})
 	e.counters.JobsSubmitted++
 	o := e.addOpen(e.st.Job(id))
 	if ev.Hold {
-		e.apply(store.HoldJob{Job: id, Time: now})
+		record(e, store.HoldJob{Job: id, Time: now})
 	} else {
 		e.place(now, o)
 	}
@@ -67,23 +97,20 @@ func (e *Engine) admit(r *job.Request) error {
 	if err := r.Validate(); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	if r.OnSiteLost != job.Wait {
-		return fmt.Errorf("on_site_lost other than WAIT: %w", ErrNotBuilt)
-	}
-	if len(e.open) >= e.cfg.Limits.Jobs {
-		return &FullError{Jobs: len(e.open), RetryAfter: e.cfg.Timing.Retry}
+	if e.open.Len() >= e.cfg.Limits.Jobs {
+		return &FullError{Jobs: e.open.Len(), RetryAfter: e.cfg.Timing.Retry}
 	}
 	return e.largeEnough(r)
 }
 
 // largeEnough returns a [TooLargeError] if no known site could ever run r.
 func (e *Engine) largeEnough(r *job.Request) error {
-	best := TooLargeError{Request: *r, Widest: e.self, Processors: e.cfg.Self.Processors, MemoryBytes: e.cfg.Self.MemoryBytes}
 	if e.site.Refuse(r) == job.NoReason {
 		return nil
 	}
+	best := TooLargeError{Request: *r, Widest: e.self, Processors: e.cfg.Self.Processors, MemoryBytes: e.cfg.Self.MemoryBytes}
 	for _, p := range e.view.Peers() {
-		if !p.Known {
+		if !p.Known || e.cfg.Placement.Scheme == Independent {
 			continue
 		}
 		d := &p.Digest
@@ -114,14 +141,14 @@ func fits(r *job.Request, processors int32, memoryBytes int64) job.Reason {
 
 func (e *Engine) addOpen(j *store.Job) *openJob {
 	o := &openJob{rec: j}
-	e.open[j.ID] = o
+	e.open.Put(j.ID, o)
 	e.jobs = append(e.jobs, o)
 	return o
 }
 
 // removeOpen forgets what was kept in mind of a job that has ended.
 func (e *Engine) removeOpen(o *openJob) {
-	delete(e.open, o.rec.ID)
+	e.open.Delete(o.rec.ID)
 	o.ended = true
 	e.dropQuery(o)
 	e.counters.JobsClosed++
@@ -155,8 +182,8 @@ func (e *Engine) openAttempt(now job.Time, o *openJob, d *store.Decision) {
 	}
 	o.decision, o.refused = nil, nil
 	a := job.AttemptID{Job: o.rec.ID, Number: o.rec.Attempt + 1}
-	e.apply(store.OpenAttempt{Attempt: a, Sites: sites, Decision: d, Time: now})
-	o.at = make([]copyAt, len(sites))
+	record(e, store.OpenAttempt{Attempt: a, Sites: sites, Decision: d, Time: now})
+	o.at = append(o.few[:0], make([]copyAt, len(sites))...)
 	for i := range sites {
 		e.settleIn(now, o, i)
 	}
@@ -197,20 +224,24 @@ func (e *Engine) sendPlaced(now job.Time) {
 }
 
 func (e *Engine) addHomeless(o *openJob) {
-	if !o.homelessJobss {
-		o.homelessJobss = true
-		e.homelessJobs = append(e.homelessJobs, o)
+	if !o.homeless {
+		o.homeless = true
+		e.homeless = append(e.homeless, o)
 	}
 }
 
 // retryPlacements looks again for places for jobs that have none.
 func (e *Engine) retryPlacements(now job.Time) {
 	e.nextRetry = now.Add(e.cfg.Timing.Retry)
-	waiting := e.homelessJobs
-	e.homelessJobs = nil
+	waiting := e.homeless
+	e.homeless = nil
 	for _, o := range waiting {
-		o.homelessJobss = false
-		if !o.ended && o.rec.State == job.Pending {
+		o.homeless = false
+		switch {
+		case o.ended || o.rec.State != job.Pending:
+		case now < o.retryAt:
+			e.addHomeless(o)
+		default:
 			e.place(now, o)
 		}
 	}
@@ -218,7 +249,7 @@ func (e *Engine) retryPlacements(now job.Time) {
 
 func (e *Engine) onCopyAnswer(now job.Time, from job.SiteID, m CopyAnswer) {
 	e.link(from).settle(outKey{placement, m.Attempt})
-	o := e.open[m.Attempt.Job]
+	o := e.open.Get(m.Attempt.Job)
 	if o == nil || o.rec.State != job.Queued || o.rec.Attempt != m.Attempt.Number {
 		return // the withdrawal is on its way
 	}
@@ -231,6 +262,7 @@ func (e *Engine) onCopyAnswer(now job.Time, from job.SiteID, m CopyAnswer) {
 		return
 	}
 	o.at[i] = queued
+	o.failures = 0
 }
 
 // onGiveBack learns that a host does not hold a copy.
@@ -239,7 +271,7 @@ func (e *Engine) onGiveBack(now job.Time, from job.SiteID, m GiveBack) {
 	l.settle(outKey{placement, m.Attempt})
 	l.settle(outKey{withdrawal, m.Attempt})
 	l.settle(outKey{stop, m.Attempt})
-	o := e.open[m.Attempt.Job]
+	o := e.open.Get(m.Attempt.Job)
 	if o == nil || o.rec.Attempt != m.Attempt.Number {
 		return
 	}
@@ -264,7 +296,7 @@ func (e *Engine) holderLacks(now job.Time, o *openJob, reason job.Reason) {
 		if o.rec.Started != 0 || o.rec.HolderGeneration != e.generationOf(holder) {
 			break
 		}
-		e.apply(store.ReturnClaim{Attempt: a, Site: holder, Reason: reason, Time: now})
+		record(e, store.ReturnClaim{Attempt: a, Site: holder, Reason: reason, Time: now})
 		o.at = nil
 		if o.rec.State.Terminal() {
 			e.removeOpen(o)
@@ -277,6 +309,9 @@ func (e *Engine) holderLacks(now job.Time, o *openJob, reason job.Reason) {
 	default:
 		return // the outcome is known already
 	}
+	if leased(&o.rec.Request) {
+		return // what it knows nothing of may still run; the lease's end will tell
+	}
 	e.recordOutcome(now, o, job.Outcome{
 		Kind: job.Loss, End: now, Reason: fmt.Sprintf("site %s no longer knows the attempt that it had started", holder),
 	})
@@ -286,20 +321,30 @@ func (e *Engine) holderLacks(now job.Time, o *openJob, reason job.Reason) {
 // best site, or does without it.
 func (e *Engine) copyReturned(now job.Time, o *openJob, i int, kind store.ClaimEventKind, reason job.Reason) {
 	from := o.rec.Sites[i]
-	o.refused = append(o.refused, from)
+	o.refused = append(o.refused, refusal{from, reason})
 	to := e.nextSite(now, o)
 	if to == "" && len(o.rec.Sites) == 1 {
-		e.apply(store.NoteClaim{Job: o.rec.ID, Event: store.ClaimEvent{
+		record(e, store.NoteClaim{Job: o.rec.ID, Event: store.ClaimEvent{
 			Time: now, Attempt: o.rec.Attempt, Kind: kind, Site: from, Reason: reason,
 		}})
-		e.apply(store.UnplaceJob{Attempt: o.rec.AttemptID()})
+		record(e, store.UnplaceJob{Attempt: o.rec.AttemptID()})
 		o.at = nil
 		o.decision = e.decide(now, o, nil)
+		for i := range o.decision.Verdicts {
+			v := &o.decision.Verdicts[i]
+			if why := o.refusedBy(v.Site); why != job.NoReason {
+				v.Chosen, v.Reason = false, why
+			}
+		}
+		// Sites that want nothing of the job are not asked every few seconds.
+		const mostDoublings = 6
+		o.retryAt = now.Add(e.cfg.Timing.Retry << min(o.failures, mostDoublings))
+		o.failures++
 		e.addHomeless(o)
 		e.changed(o.rec.ID)
 		return
 	}
-	e.apply(store.MoveCopy{Attempt: o.rec.AttemptID(), From: from, To: to, Kind: kind, Reason: reason, Time: now})
+	record(e, store.MoveCopy{Attempt: o.rec.AttemptID(), From: from, To: to, Kind: kind, Reason: reason, Time: now})
 	o.at = slices.Delete(o.at, i, i+1)
 	if to != "" {
 		o.at = append(o.at, unsent)
@@ -329,19 +374,20 @@ func (e *Engine) replaceVanished(now job.Time) {
 				e.copyReturned(now, o, i, store.CopyReplaced, job.Vanished)
 			}
 		}
+		e.race(now, d.site)
 	}
 }
 
 // onStarted learns that the holder's command runs.
 func (e *Engine) onStarted(now job.Time, from job.SiteID, m Started) {
-	o := e.open[m.Attempt.Job]
+	o := e.open.Get(m.Attempt.Job)
 	if o == nil || o.rec.Attempt != m.Attempt.Number || o.rec.Holder != from || o.rec.Started != 0 || m.At == 0 {
 		return
 	}
 	if o.rec.State != job.Claimed && o.rec.State != job.Cancelling {
 		return
 	}
-	e.apply(store.RecordStart{Attempt: m.Attempt, Site: from, Started: m.At})
+	record(e, store.RecordStart{Attempt: m.Attempt, Site: from, Started: m.At})
 	e.changed(o.rec.ID)
 }
 
@@ -358,8 +404,11 @@ func (e *Engine) onResult(now job.Time, from job.SiteID, m Result) {
 	}
 	e.link(from).settle(outKey{stop, m.Attempt})
 	if j.Attempt != m.Attempt.Number || j.Holder != from {
+		if e.outrace(now, e.open.Get(j.ID), from, m) {
+			return
+		}
 		if !j.State.Terminal() {
-			e.apply(store.NoteClaim{Job: j.ID, Event: store.ClaimEvent{
+			record(e, store.NoteClaim{Job: j.ID, Event: store.ClaimEvent{
 				Time: now, Attempt: m.Attempt.Number, Kind: store.ClaimSuperseded, Site: from, Reason: job.StaleAttempt,
 			}})
 		}
@@ -371,24 +420,45 @@ func (e *Engine) onResult(now job.Time, from job.SiteID, m Result) {
 		return
 	}
 	if j.Outcome == nil {
-		e.recordOutcome(now, e.open[j.ID], m.Outcome)
+		e.recordOutcome(now, e.open.Get(j.ID), m.Outcome)
 	}
 }
 
 // recordOutcome records how the holder's attempt ended and brings its output home.
 func (e *Engine) recordOutcome(now job.Time, o *openJob, outcome job.Outcome) {
-	holder := o.rec.Holder
-	e.apply(store.RecordOutcome{Attempt: o.rec.AttemptID(), Site: holder, Outcome: outcome, Time: now})
+	if outcome.Kind == job.Loss && runsAgain(o) {
+		a, holder := o.rec.AttemptID(), o.rec.Holder
+		e.revoke(now, o, job.AttemptLost, false)
+		if holder == e.self {
+			e.forget(a)
+		} else {
+			e.send(holder, ResultAck{Attempt: a, Accepted: true})
+		}
+		return
+	}
+	e.settleOutcome(now, o, outcome)
+}
+
+// settleOutcome records the holder's outcome as the job's.
+func (e *Engine) settleOutcome(now job.Time, o *openJob, outcome job.Outcome) {
+	record(e, store.RecordOutcome{Attempt: o.rec.AttemptID(), Site: o.rec.Holder, Outcome: outcome, Time: now})
+	e.learn(now, o, outcome.Kind)
+	e.bringHome(now, o)
+}
+
+// bringHome fetches the output of a job whose outcome is recorded, and closes it.
+func (e *Engine) bringHome(now job.Time, o *openJob) {
 	e.changed(o.rec.ID)
-	if outcome.FilesRemain && holder != e.self {
-		e.emit(Fetch{Attempt: o.rec.AttemptID(), From: holder, Files: outcome.Files})
+	e.stopEarlier(now, o.rec)
+	if outcome := o.rec.Outcome; outcome.FilesRemain && o.rec.Holder != e.self {
+		e.emit(Fetch{Attempt: o.rec.AttemptID(), From: o.rec.Holder, Files: outcome.Files})
 		return
 	}
 	e.closeJob(now, o, "")
 }
 
 func (e *Engine) filesHome(now job.Time, ev FilesHome) {
-	o := e.open[ev.Attempt.Job]
+	o := e.open.Get(ev.Attempt.Job)
 	if o == nil || o.rec.State != job.Returning || o.rec.Attempt != ev.Attempt.Number {
 		return
 	}
@@ -397,7 +467,7 @@ func (e *Engine) filesHome(now job.Time, ev FilesHome) {
 
 // closeJob ends a job whose outcome is recorded, and lets the holder forget it.
 func (e *Engine) closeJob(now job.Time, o *openJob, filesError string) {
-	e.apply(store.CloseJob{Job: o.rec.ID, FilesError: filesError, Time: now})
+	record(e, store.CloseJob{Job: o.rec.ID, FilesError: filesError, Time: now})
 	e.removeOpen(o)
 	e.changed(o.rec.ID)
 	if o.rec.Holder == e.self {
@@ -419,7 +489,7 @@ func (e *Engine) purge(now job.Time) {
 			if e.closed.len() <= e.cfg.Limits.ClosedJobs && j.Closed.Add(e.cfg.Limits.ClosedFor) > now {
 				return
 			}
-			e.apply(store.PurgeJob{Job: id})
+			record(e, store.PurgeJob{Job: id})
 			e.emit(Changed{Job: id, Purged: true})
 		}
 		e.closed.pop()

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"kith/cluster"
 	"kith/internal/job"
 	"kith/store"
 )
@@ -22,6 +23,14 @@ type candidate struct {
 	eligible bool
 	// blind says that there was nothing to rank it by: it goes behind all others.
 	blind bool
+	// digest is what the site says of itself; nil if it never did. It is valid
+	// while the pipeline runs.
+	digest *cluster.Digest
+	// promised is when the job would be completed there, from now on; zero if
+	// the rank does not say.
+	promised time.Duration
+	// tie decides between equal scores, before the origin does.
+	tie float64
 }
 
 // decide runs the pipeline for a pending job. answers are what sites said
@@ -31,6 +40,7 @@ func (e *Engine) decide(now job.Time, o *openJob, answers []startAnswer) *store.
 	rank := e.estimate(now, o, list, answers)
 	e.weigh(list)
 	e.choose(list, e.cfg.Placement.copies(o.rec.Request.Copies), e.cfg.Placement.originAlways())
+	e.notePromises(now, o, list)
 	return e.decision(list, rank)
 }
 
@@ -40,13 +50,13 @@ func (e *Engine) nextSite(now job.Time, o *openJob) job.SiteID {
 	list := e.candidates(now, o)
 	for i := range list {
 		c := &list[i]
-		if slices.Contains(o.rec.Sites, c.Site) || slices.Contains(o.refused, c.Site) {
+		if slices.Contains(o.rec.Sites, c.Site) || o.refusedBy(c.Site) != job.NoReason {
 			c.eligible, c.Reason = false, job.HasCopy
 		}
 	}
 	e.estimate(now, o, list, nil)
 	e.weigh(list)
-	slices.SortFunc(list, compareCandidates)
+	rankFirst(list, 1)
 	if len(list) > 0 && list[0].eligible {
 		return list[0].Site
 	}
@@ -66,10 +76,10 @@ func (e *Engine) candidates(now job.Time, o *openJob) []candidate {
 	}
 	own.eligible = own.Reason == job.NoReason
 	list = append(list, own)
-	for _, p := range e.view.Peers() {
+	for _, p := range e.view.PeersAt(now) {
 		c := candidate{Verdict: store.Verdict{Site: p.Site, Weight: 1}}
 		if p.Known {
-			c.Age = p.Age(now)
+			c.Age, c.digest = p.Age(now), &p.Digest
 		}
 		switch {
 		case e.cfg.Placement.Scheme == Independent:
@@ -106,13 +116,13 @@ func (e *Engine) estimate(now job.Time, o *openJob, list []candidate, answers []
 		eligible++
 		switch {
 		case answers != nil:
-			e.scoreAnswer(o, c, answers)
+			e.scoreAnswer(now, o, c, answers)
 		case c.own:
 			c.Score = scoreOf(rank, e.site.Load(now))
 		case c.Age > e.cfg.Placement.MaxLoadAge:
 			c.blind, c.Reason = true, job.StaleLoad
 		default:
-			c.Score = scoreOf(rank, e.view.Get(c.Site).Digest.Load)
+			c.Score = scoreOf(rank, c.digest.Load)
 		}
 	}
 	if eligible == 1 {
@@ -129,7 +139,7 @@ func scoreOf(r Rank, l job.Load) float64 {
 }
 
 // scoreAnswer takes a site's own word on when the job would start there.
-func (e *Engine) scoreAnswer(o *openJob, c *candidate, answers []startAnswer) {
+func (e *Engine) scoreAnswer(now job.Time, o *openJob, c *candidate, answers []startAnswer) {
 	i := slices.IndexFunc(answers, func(a startAnswer) bool { return a.site == c.Site })
 	if i < 0 || !answers[i].known {
 		c.blind, c.Reason = true, job.NoAnswer
@@ -139,16 +149,23 @@ func (e *Engine) scoreAnswer(o *openJob, c *candidate, answers []startAnswer) {
 		return
 	}
 	c.Age = 0
+	c.promised = answers[i].wait + scaled(o.rec.Request.Walltime, e.speedOf(c))
 	c.Score = answers[i].wait.Seconds()
-	if e.cfg.Placement.Rank == RankCompletion {
-		c.Score += o.rec.Request.Walltime.Seconds() / e.speedOf(c)
+	switch {
+	case e.cfg.Placement.Rank == RankCompletion:
+		c.Score = c.promised.Seconds()
+	case e.cfg.Placement.Scheme != Hierarchical:
+	case c.own:
+		c.tie = e.site.Load(now).Work
+	default:
+		c.tie = c.digest.Load.Work
 	}
 }
 
 func (e *Engine) speedOf(c *candidate) float64 {
 	speed := e.cfg.Self.Speed
 	if !c.own {
-		speed = e.view.Get(c.Site).Digest.Speed
+		speed = c.digest.Speed
 	}
 	if speed <= 0 || math.IsNaN(speed) {
 		return 1
@@ -156,23 +173,43 @@ func (e *Engine) speedOf(c *candidate) float64 {
 	return speed
 }
 
-// weigh multiplies the scores. Every site weighs 1.
-func (e *Engine) weigh(list []candidate) {
-	for i := range list {
-		list[i].Score *= list[i].Weight
+// compareCandidates ranks: eligible sites before refused ones, sites with a
+// score before blind ones, then by score, then, for the Hierarchical scheme, by
+// load (spec 001 section 2.4), then the origin, then by name.
+func compareCandidates(a, b *candidate) int {
+	switch {
+	case a.eligible != b.eligible:
+		return btoi(b.eligible) - btoi(a.eligible)
+	case a.blind != b.blind:
+		return btoi(a.blind) - btoi(b.blind)
 	}
+	if c := cmp.Compare(a.Score, b.Score); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(a.tie, b.tie); c != 0 {
+		return c
+	}
+	if a.own != b.own {
+		return btoi(b.own) - btoi(a.own)
+	}
+	return compareSites(a.Site, b.Site)
 }
 
-// compareCandidates ranks: eligible sites before refused ones, sites with a
-// score before blind ones, then by score, then the origin, then by name.
-func compareCandidates(a, b candidate) int {
-	return cmp.Or(
-		btoi(b.eligible)-btoi(a.eligible),
-		btoi(a.blind)-btoi(b.blind),
-		cmp.Compare(a.Score, b.Score),
-		btoi(b.own)-btoi(a.own),
-		compareSites(a.Site, b.Site),
-	)
+// rankFirst brings the best n candidates to the front, in order.
+func rankFirst(list []candidate, n int) {
+	if n >= len(list)/8 {
+		slices.SortFunc(list, func(a, b candidate) int { return compareCandidates(&a, &b) })
+		return
+	}
+	for i := range n {
+		best := i
+		for k := i + 1; k < len(list); k++ {
+			if compareCandidates(&list[k], &list[best]) < 0 {
+				best = k
+			}
+		}
+		list[i], list[best] = list[best], list[i]
+	}
 }
 
 // choose marks the first k. With originAlways the origin is one of them
@@ -183,7 +220,7 @@ func (e *Engine) choose(list []candidate, k int, originAlways bool) {
 		list[own].Chosen = true
 		k--
 	}
-	slices.SortFunc(list, compareCandidates)
+	rankFirst(list, max(k, e.cfg.Limits.verdicts())+1) // the origin may be among them
 	for i := range list {
 		c := &list[i]
 		switch {
@@ -197,12 +234,32 @@ func (e *Engine) choose(list []candidate, k int, originAlways bool) {
 	}
 }
 
+// newDecision returns a decision with room for n verdicts, few of them in one
+// piece with it.
+func newDecision(n int) *store.Decision {
+	if n > 1 {
+		return &store.Decision{Verdicts: make([]store.Verdict, 0, n)}
+	}
+	b := new(struct {
+		store.Decision
+		verdict [1]store.Verdict
+	})
+	b.Verdicts = b.verdict[:0]
+	return &b.Decision
+}
+
 // decision keeps what is worth keeping: chosen sites first, then by rank.
 func (e *Engine) decision(list []candidate, rank Rank) *store.Decision {
-	d := &store.Decision{Rank: uint8(rank), Verdicts: make([]store.Verdict, 0, min(len(list), store.MaxVerdicts))}
+	n := 0
+	for i := range list {
+		n += btoi(list[i].Chosen)
+	}
+	n = min(len(list), max(n, e.cfg.Limits.verdicts()), store.MaxVerdicts)
+	d := newDecision(n)
+	d.Rank = uint8(rank)
 	for _, want := range []bool{true, false} {
 		for i := range list {
-			if list[i].Chosen == want && len(d.Verdicts) < store.MaxVerdicts {
+			if list[i].Chosen == want && len(d.Verdicts) < n {
 				d.Verdicts = append(d.Verdicts, list[i].Verdict)
 			}
 		}
@@ -248,41 +305,64 @@ type startAnswer struct {
 // reports whether there is somebody to wait for.
 func (e *Engine) ask(now job.Time, o *openJob) bool {
 	e.query++
-	q := &startQuery{id: e.query, deadline: now.Add(e.cfg.Placement.QueryTimeout)}
-	predict := e.cfg.Placement.Rank == RankCompletion
+	query := StartQuery{Query: e.query, Request: o.rec.Request, Predict: e.cfg.Placement.Rank == RankCompletion}
+	answers, missing := e.answers[:0], 0
 	for _, c := range e.candidates(now, o) {
-		if !c.eligible {
-			continue
+		switch {
+		case !c.eligible:
+		case c.own:
+			answers = append(answers, e.ownAnswer(now, o, query.Predict))
+		default:
+			a := e.askSite(now, c.Site, &query)
+			if a.awaited {
+				missing++
+			}
+			answers = append(answers, a)
 		}
-		if c.own {
-			q.answers = append(q.answers, e.ownAnswer(now, o, predict))
-			continue
-		}
-		q.answers = append(q.answers, startAnswer{site: c.Site, awaited: true})
-		q.missing++
-		e.send(c.Site, StartQuery{Query: q.id, Request: o.rec.Request, Predict: predict})
 	}
-	if q.missing == 0 {
-		if len(q.answers) == 0 {
-			return false
+	e.answers = answers
+	switch {
+	case missing > 0:
+		o.query = &startQuery{
+			id: query.Query, deadline: now.Add(e.cfg.Placement.QueryTimeout), missing: missing, answers: slices.Clone(answers),
 		}
-		e.openAttempt(now, o, e.decide(now, o, q.answers))
-		return true
+		e.queries = append(e.queries, o)
+	case len(answers) == 0:
+		return false
+	default:
+		e.openAttempt(now, o, e.decide(now, o, answers))
 	}
-	o.query = q
-	e.queries = append(e.queries, o)
 	return true
 }
 
+// askSite asks one site, and returns its answer or that it is awaited.
+func (e *Engine) askSite(now job.Time, site job.SiteID, q *StartQuery) startAnswer {
+	if e.cfg.Starts != nil {
+		if m, ok := e.cfg.Starts.StartAt(now, site, e.self, q); ok {
+			a := startAnswer{site: site}
+			a.take(&m)
+			return a
+		}
+	}
+	e.send(site, *q)
+	return startAnswer{site: site, awaited: true}
+}
+
+// take notes what a site answered.
+func (a *startAnswer) take(m *StartAnswer) {
+	a.awaited, a.wait, a.reason, a.known = false, max(0, m.Wait), m.Reason, m.Reason == job.NoReason
+}
+
 func (e *Engine) ownAnswer(now job.Time, o *openJob, predict bool) startAnswer {
-	c := job.Copy{ID: job.AttemptID{Job: o.rec.ID, Number: o.rec.Attempt + 1}, Request: o.rec.Request, Arrival: now}
+	c := job.Copy{ID: job.AttemptID{Job: o.rec.ID, Number: o.rec.Attempt + 1}, Request: e.here(&o.rec.Request), Arrival: now}
 	wait, ok := e.waitHere(now, c, predict)
 	return startAnswer{site: e.self, wait: wait, known: ok, reason: job.WouldNotStart}
 }
 
 // waitHere says how long a copy that arrived now would wait here.
 func (e *Engine) waitHere(now job.Time, c job.Copy, predict bool) (time.Duration, bool) {
-	at, ok := job.Never, false
+	var at job.Time
+	var ok bool
 	if predict {
 		at, ok = e.site.Predict(now, c)
 	} else {
@@ -295,16 +375,22 @@ func (e *Engine) waitHere(now job.Time, c job.Copy, predict bool) (time.Duration
 }
 
 func (e *Engine) onStartQuery(now job.Time, from job.SiteID, m StartQuery) {
+	e.send(from, e.AnswerStart(now, from, &m))
+}
+
+// AnswerStart returns what this site answers to a query of another one now. It
+// changes nothing.
+func (e *Engine) AnswerStart(now job.Time, from job.SiteID, m *StartQuery) StartAnswer {
 	answer := StartAnswer{Query: m.Query}
 	next := PlaceCopy{Attempt: job.AttemptID{Job: job.ID{Origin: from}, Number: 1}, Request: m.Request}
 	if answer.Reason = e.refusal(from, &next); answer.Reason == job.NoReason {
-		wait, ok := e.waitHere(now, job.Copy{ID: next.Attempt, Request: m.Request, Arrival: now, Remote: true}, m.Predict)
+		wait, ok := e.waitHere(now, job.Copy{ID: next.Attempt, Request: e.here(&m.Request), Arrival: now, Remote: true}, m.Predict)
 		answer.Wait = wait
 		if !ok {
 			answer.Reason = job.WouldNotStart
 		}
 	}
-	e.send(from, answer)
+	return answer
 }
 
 func (e *Engine) onStartAnswer(now job.Time, from job.SiteID, m StartAnswer) {
@@ -315,8 +401,7 @@ func (e *Engine) onStartAnswer(now job.Time, from job.SiteID, m StartAnswer) {
 		for i := range o.query.answers {
 			a := &o.query.answers[i]
 			if a.site == from && a.awaited {
-				a.awaited, a.wait, a.reason = false, max(0, m.Wait), m.Reason
-				a.known = m.Reason == job.NoReason
+				a.take(&m)
 				o.query.missing--
 			}
 		}

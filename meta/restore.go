@@ -14,6 +14,7 @@ import (
 // configuration names.
 func (e *Engine) Restore(now job.Time, peers []job.SiteID) []Effect {
 	e.out = e.out[:0]
+	e.began, e.nextRenew = now, job.Never
 	e.nextLoad, e.nextCheck, e.nextRetry = now, now.Add(e.cfg.Timing.AntiEntropy), now
 	for _, p := range peers {
 		if p != e.self {
@@ -43,14 +44,15 @@ func (e *Engine) restoreCopies(now job.Time) []*hostCopy {
 	for _, rec := range records {
 		c := e.addCopy(rec)
 		e.stamp = max(e.stamp, uint64(max(rec.Arrived, rec.Begun)))
-		queueEntry := job.Copy{ID: rec.ID, Request: rec.Request, Arrival: rec.Arrived, Remote: rec.ID.Job.Origin != e.self}
+		queueEntry := job.Copy{ID: rec.ID, Request: e.here(&rec.Request), Arrival: rec.Arrived, Remote: rec.ID.Job.Origin != e.self}
 		switch rec.Phase {
 		case store.CopyQueued:
 			e.site.Enqueue(now, queueEntry)
 		case store.CopyBegun:
 			c.status = launched
 			e.site.Adopt(now, queueEntry, rec.Begun)
-			e.emit(Adopt{Attempt: rec.ID, Request: rec.Request, BootID: rec.BootID})
+			e.keepLease(now, c)
+			e.emit(Adopt{Attempt: rec.ID, Request: queueEntry.Request, BootID: rec.BootID, Leased: queueEntry.Remote && leased(&rec.Request)})
 		case store.CopyEnded:
 			ended = append(ended, c)
 		}
@@ -70,6 +72,9 @@ func (e *Engine) restoreJobs(now job.Time) {
 		o := e.addOpen(j)
 		for _, s := range j.Sites {
 			away[s] = s != e.self
+		}
+		if j.State.Claim() == job.ClaimHeld && j.Outcome == nil {
+			e.grantLease(now, o) // whatever was granted before has begun before
 		}
 		switch j.State {
 		case job.Pending:

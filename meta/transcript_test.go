@@ -174,6 +174,9 @@ func (s *stage) do(line string) []string {
 	case "drain", "resume":
 		s.token++
 		s.feed(meta.SetDrain{Token: s.token, On: a.words[0] == "drain", Reason: "maintenance"})
+	case "forget":
+		s.token++
+		s.feed(meta.ForgetSite{Token: s.token, Site: job.SiteID(a.words[1]), Requeue: a.has("requeue")})
 	case "up":
 		s.feed(meta.PeerUp{Site: job.SiteID(a.words[1]), Generation: uint32(s.number(a, "generation", 1))})
 	case "down":
@@ -280,6 +283,8 @@ func (s *stage) carry(effects []meta.Effect) {
 		case meta.Reply:
 			if f.Err != nil {
 				s.say("reply: %s", strings.ReplaceAll(f.Err.Error(), "\n", " | "))
+			} else if f.Job.IsZero() && f.Forgotten != (meta.Forgotten{}) {
+				s.say("reply: %+v", f.Forgotten)
 			} else {
 				s.say("reply: %v %v", f.Job, f.State)
 			}
@@ -288,9 +293,13 @@ func (s *stage) carry(effects []meta.Effect) {
 				s.say("to %s: %s", f.To, describe(f.Message))
 			}
 		case meta.Launch:
-			s.say("launch %v payload=%q", f.Attempt, f.Payload)
+			s.say("launch %v payload=%q%s", f.Attempt, f.Payload, s.until(f.Lease))
+		case meta.Extend:
+			s.say("extend %v%s", f.Attempt, s.until(f.Until))
+		case meta.Kill:
+			s.say("kill %v%s", f.Attempt, because(f.Lease))
 		case meta.Adopt:
-			s.say("adopt %v begun under %s", f.Attempt, f.BootID)
+			s.say("adopt %v begun under %s%s", f.Attempt, f.BootID, because(f.Leased))
 		case meta.Fetch:
 			s.say("fetch %v from %s", f.Attempt, f.From)
 		default:
@@ -308,6 +317,21 @@ func (s *stage) carry(effects []meta.Effect) {
 	}
 }
 
+// until tells the end of a lease as seen from now.
+func (s *stage) until(at job.Time) string {
+	if at == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" for %v", at.Sub(s.now))
+}
+
+func because(lease bool) string {
+	if lease {
+		return " (lease)"
+	}
+	return ""
+}
+
 func describe(m meta.Message) string {
 	switch m := m.(type) {
 	case meta.PlaceCopy:
@@ -315,10 +339,17 @@ func describe(m meta.Message) string {
 	case meta.Claim:
 		return fmt.Sprintf("claim %v", m.Attempt)
 	case meta.Verdict:
+		if m.Granted && m.Lease != 0 {
+			return fmt.Sprintf("grant %v for %v", m.Attempt, m.Lease)
+		}
 		if m.Granted {
 			return fmt.Sprintf("grant %v", m.Attempt)
 		}
 		return fmt.Sprintf("deny %v %v %s", m.Attempt, m.Reason, m.Winner)
+	case meta.Renew:
+		return fmt.Sprintf("renew %v", m.Attempt)
+	case meta.Renewed:
+		return fmt.Sprintf("renewed %v for %v", m.Attempt, m.Lease)
 	case meta.CopyAnswer:
 		if m.Accepted {
 			return fmt.Sprintf("accepted %v", m.Attempt)
@@ -346,6 +377,7 @@ func (s *stage) request(a arguments) job.Request {
 	return job.Request{
 		Name: a.named["name"], User: "ada", Processors: int32(s.number(a, "processors", 1)), Copies: int32(s.number(a, "copies", 0)),
 		MemoryBytes: int64(s.number(a, "memory", 0)), Walltime: s.duration(a.named["walltime"], time.Minute), Directory: a.named["directory"],
+		OnSiteLost: map[string]job.OnSiteLost{"": job.Wait, "rerun": job.Rerun, "race": job.Race}[a.named["lost"]],
 	}
 }
 
@@ -431,8 +463,15 @@ func (s *stage) message(a arguments) meta.Message {
 		return meta.CopyAnswer{Attempt: id, Reason: reason}
 	case "claim":
 		return meta.Claim{Attempt: id, Stamp: uint64(s.now)}
+	case "renew":
+		return meta.Renew{Attempt: id}
+	case "renewed":
+		return meta.Renewed{Attempt: id, Sent: s.now.Add(-s.duration(a.named["ago"], 0)), Lease: s.duration(a.named["lease"], 0)}
 	case "grant":
-		return meta.Verdict{Attempt: id, Granted: true, Payload: []byte("from " + a.words[1])}
+		return meta.Verdict{
+			Attempt: id, Granted: true, Payload: []byte("from " + a.words[1]),
+			Sent: s.now.Add(-s.duration(a.named["ago"], 0)), Lease: s.duration(a.named["lease"], 0),
+		}
 	case "deny":
 		return meta.Verdict{Attempt: id, Reason: reason}
 	case "withdraw":
@@ -485,7 +524,7 @@ func (s *stage) show(text string) {
 		s.say("copy at %s: %s", c.Site, [...]string{"", "placing", "queued", "claimed", "withdrawing"}[c.State])
 	}
 	for _, e := range r.Events {
-		s.say("event %s attempt=%d %s %s", [...]string{"", "opened", "granted", "denied", "returned", "replaced", "closed", "superseded"}[e.Kind], e.Attempt, e.Site, e.Reason)
+		s.say("event %s attempt=%d %s %s", [...]string{"", "opened", "granted", "denied", "returned", "replaced", "closed", "superseded", "revoked", "outraced"}[e.Kind], e.Attempt, e.Site, e.Reason)
 	}
 	if v.Decision == nil {
 		v.Decision = s.decisions[r.ID]

@@ -45,7 +45,7 @@ func (e *Engine) JobView(id job.ID) (JobView, error) {
 		return JobView{}, err
 	}
 	v := JobView{Record: snapshot(j), Copies: e.copyViews(j)}
-	if o := e.open[id]; o != nil {
+	if o := e.open.Get(id); o != nil {
 		v.Decision = o.decision
 	}
 	return v, nil
@@ -64,7 +64,7 @@ func snapshot(j *store.Job) store.Job {
 }
 
 func (e *Engine) copyViews(j *store.Job) []CopyView {
-	o := e.open[j.ID]
+	o := e.open.Get(j.ID)
 	var views []CopyView
 	switch j.State.Claim() {
 	case job.ClaimOpen:
@@ -149,7 +149,7 @@ func (c *hostCopy) word() string {
 // RunsHere returns the copy of an attempt that this site has begun, and
 // whether it has ended.
 func (e *Engine) RunsHere(a job.AttemptID) (origin job.SiteID, ended, ok bool) {
-	c := e.copies[a]
+	c := e.copies.Get(a)
 	if c == nil || c.rec.Phase == store.CopyQueued {
 		return "", false, false
 	}
@@ -159,7 +159,7 @@ func (e *Engine) RunsHere(a job.AttemptID) (origin job.SiteID, ended, ok bool) {
 // EndedFiles returns the encoded files of an attempt that ended here and whose
 // origin has not acknowledged it.
 func (e *Engine) EndedFiles(a job.AttemptID) ([]byte, bool) {
-	c := e.copies[a]
+	c := e.copies.Get(a)
 	if c == nil || c.rec.Outcome == nil {
 		return nil, false
 	}

@@ -109,8 +109,10 @@ func (q *queue) check(t *table) error {
 		if i < q.first || r.state != queued || int(r.position) != i || q.charge[i] != charge || q.wall[i] != walltime(&r.copy) {
 			return fmt.Errorf("%v at place %d: %+v, charge %d, walltime %v", r.copy.ID, i, r, q.charge[i], q.wall[i])
 		}
-		if b := q.bounds[i>>groupBits]; charge != unfit && (b.charge > charge || b.wall > q.wall[i]) {
-			return fmt.Errorf("%v at place %d is below the bound %+v", r.copy.ID, i, b)
+		for _, b := range []*bound{&q.bounds[i>>groupBits], &q.blocks[i>>blockBits]} {
+			if charge != unfit && !b.covers(charge, q.wall[i]) {
+				return fmt.Errorf("%v at place %d is below the bound %+v", r.copy.ID, i, b)
+			}
 		}
 		if last != gap && !t.before(last, slot) {
 			return fmt.Errorf("%v waits behind %v", r.copy.ID, t.rows[last].copy.ID)

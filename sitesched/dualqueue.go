@@ -59,6 +59,7 @@ func (s *Scheduler) gather(now job.Time) {
 // change.
 func (s *Scheduler) disturb() {
 	s.stale = true
+	s.breakLines()
 	if !s.cfg.Backfill.plans() {
 		s.surfaceValid = false // the cached plan
 	}

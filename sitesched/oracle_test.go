@@ -29,7 +29,7 @@ func TestOracleSchedules(t *testing.T) {
 				if testing.Short() && log.name == "ctc" {
 					t.Skip("the whole log takes seconds")
 				}
-				w := readLoad(t, log.name, int64(log.processors))
+				w := readLoad(t, log.name, log.processors)
 				want := readStarts(t, log.name+"."+policy)
 				s := mustNew(t, Config{Processors: log.processors, Backfill: disciplines[policy]})
 				r := &replay{s: s, w: w, starts: make([]job.Time, len(w.copies))}

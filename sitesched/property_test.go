@@ -3,6 +3,7 @@ package sitesched
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -324,6 +325,11 @@ func (g *stage) compareStarts(s *Scheduler, now int) error {
 				now, c.Processors, c.Walltime, remote, got/second, want)
 		}
 	}
+	if g.cfg.Backfill == NoBackfill {
+		if err := g.comparePredictions(s, now); err != nil {
+			return err
+		}
+	}
 	if g.cfg.Backfill.plans() {
 		return nil
 	}
@@ -333,6 +339,26 @@ func (g *stage) compareStarts(s *Scheduler, now int) error {
 	for i, j := range q {
 		if got := s.estimate(at(now), Copy{ID: j.id}, true); got != at(slots[i]) {
 			return fmt.Errorf("at %d %v is estimated to start at %d, want %d", now, j.id, got/second, slots[i])
+		}
+	}
+	return nil
+}
+
+// comparePredictions compares what is read off the plan of a queue in which
+// nothing overtakes with the scheduler played forward.
+func (g *stage) comparePredictions(s *Scheduler, now int) error {
+	for n, id := range []job.AttemptID{attempt("a", 0), attempt("b", now%9), attempt("z", 99)} {
+		c := Copy{
+			ID: id, Processors: 1 + int32(now+n)%g.cfg.Processors, Walltime: time.Duration(1+now%7) * time.Second,
+			Remote: (now+n)%3 > 0, Arrival: at(now),
+		}
+		if s.draining || s.Has(id) {
+			continue
+		}
+		want := s.simulate(at(now), c, 0, false)
+		if got, err := s.WhatIf(at(now), c); err != nil || !got.Exact || got != want {
+			return fmt.Errorf("at %d the start of %v, %d × %v remote %v is predicted at %d, %v; played forward it is %d",
+				now, id, c.Processors, c.Walltime, c.Remote, got.Start/second, err, want.Start/second)
 		}
 	}
 	return nil
@@ -409,10 +435,16 @@ func shrink(y story, wrong func(story) bool) story {
 	return y
 }
 
+// thorough is set where there is time for all random cases, as in .ci/run.
+var thorough = os.Getenv("KITH_THOROUGH") == "1"
+
 // scaled returns how many of n random cases there is time for.
 func scaled(n int) uint64 {
-	if testing.Short() || raceEnabled {
+	switch {
+	case testing.Short() || raceEnabled:
 		n /= 10
+	case !thorough:
+		n /= 4
 	}
 	return uint64(n)
 }

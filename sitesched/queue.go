@@ -10,14 +10,16 @@ import (
 
 // queue holds waiting copies in the order (Arrival, ID). What a scan reads
 // lies in parallel arrays; a removed copy leaves a gap, and gaps are closed
-// once they are the majority. Each group of 64 places has a lower bound on its
-// charges and walltimes, so that a scan can leap over it.
+// once they are the majority. Each group of 64 places has a bound on its
+// charges and walltimes, and so has each block of 64 groups, so that a scan can
+// leap over them.
 type queue struct {
 	charge []int32         // unfit in gaps and for postponed copies
 	wall   []time.Duration // the estimates
 	slot   []int32         // rows of the table, gap where a copy was removed
-	plan   []job.Time      // conservative slots, Never where there is none
+	plan   []job.Time      // conservative slots, or places in a lineup; Never where there is none
 	bounds []bound         // one for each group
+	blocks []bound         // one for each block of groups
 
 	first int // all places before it are gaps
 	live  int // copies, postponed ones and those in late included
@@ -34,17 +36,13 @@ type queue struct {
 	scanned int64
 }
 
-type bound struct {
-	charge int32
-	stale  bool // something was removed: the bound may be lower than need be
-	wall   time.Duration
-}
-
 const (
 	gap       = -1
 	unfit     = math.MaxInt32 // a charge that never fits
 	groupBits = 6
 	groupSize = 1 << groupBits
+	blockBits = 2 * groupBits
+	blockSize = 1 << blockBits
 )
 
 // add appends the copy at slot if it belongs at the end, else keeps it for [queue.settle].
@@ -62,7 +60,10 @@ func (q *queue) add(t *table, slot int32) {
 // extend adds one place at the end, a gap for now.
 func (q *queue) extend() {
 	if len(q.slot)&(groupSize-1) == 0 {
-		q.bounds = append(q.bounds, bound{charge: unfit, wall: math.MaxInt64})
+		q.bounds = append(q.bounds, nothing)
+	}
+	if len(q.slot)&(blockSize-1) == 0 {
+		q.blocks = append(q.blocks, nothing)
 	}
 	q.charge = append(q.charge, unfit)
 	q.wall = append(q.wall, 0)
@@ -78,8 +79,8 @@ func (q *queue) put(t *table, i int, slot int32) {
 	q.charge[i] = unfit
 	if !r.hidden {
 		q.charge[i] = r.charge
-		b := &q.bounds[i>>groupBits]
-		b.charge, b.wall = min(b.charge, r.charge), min(b.wall, q.wall[i])
+		q.bounds[i>>groupBits].add(r.charge, q.wall[i])
+		q.blocks[i>>blockBits].add(r.charge, q.wall[i])
 	}
 }
 
@@ -111,9 +112,7 @@ func (q *queue) settle(t *table) {
 		from--
 	}
 	q.late = q.late[:0]
-	for b := (to + 1) >> groupBits; b < len(q.bounds); b++ {
-		q.tighten(b)
-	}
+	q.tightenFrom(to + 1)
 }
 
 // move carries the place from to the place to.
@@ -127,7 +126,7 @@ func (q *queue) move(t *table, from, to int) {
 // remove makes place i a gap. Before anything is added, tidy must follow.
 func (q *queue) remove(i int) {
 	q.slot[i], q.charge[i], q.plan[i] = gap, unfit, job.Never
-	q.bounds[i>>groupBits].stale = true
+	q.bounds[i>>groupBits].stale, q.blocks[i>>blockBits].stale = true, true
 	q.live--
 	q.gaps++
 	for q.first < len(q.slot) && q.slot[q.first] == gap {
@@ -182,55 +181,111 @@ func (q *queue) compact(t *table) {
 	}
 	q.resize(to)
 	q.first, q.seen, q.planned, q.gaps = 0, seen, planned, 0
-	for b := range q.bounds {
-		q.tighten(b)
-	}
+	q.tightenFrom(0)
 }
 
 // resize cuts the arrays to n places.
 func (q *queue) resize(n int) {
 	q.charge, q.wall, q.slot, q.plan = q.charge[:n], q.wall[:n], q.slot[:n], q.plan[:n]
 	q.bounds = q.bounds[:(n+groupSize-1)>>groupBits]
+	q.blocks = q.blocks[:(n+blockSize-1)>>blockBits]
 	q.seen, q.planned = min(q.seen, n), min(q.planned, n)
 }
 
-// retighten is tighten where it may pay: a lone group is scanned as fast.
-func (q *queue) retighten(b int) {
-	if q.bounds[b].stale && len(q.bounds) > 1 {
-		q.tighten(b)
+// tightenFrom recomputes the bounds of all groups and blocks from place i on.
+func (q *queue) tightenFrom(i int) {
+	for g := i >> groupBits; g < len(q.bounds); g++ {
+		q.tighten(g)
+	}
+	for k := i >> blockBits; k < len(q.blocks); k++ {
+		q.tightenBlock(k)
 	}
 }
 
-// tighten recomputes the bound of group b.
-func (q *queue) tighten(b int) {
-	low := bound{charge: unfit, wall: math.MaxInt64}
-	for i := b << groupBits; i < min((b+1)<<groupBits, len(q.charge)); i++ {
-		if q.charge[i] != unfit {
-			low.charge, low.wall = min(low.charge, q.charge[i]), min(low.wall, q.wall[i])
-		}
+// retighten is tighten where it may pay: a lone group is scanned as fast.
+func (q *queue) retighten(g int) {
+	if q.bounds[g].stale && len(q.bounds) > 1 {
+		q.tighten(g)
 	}
-	q.bounds[b] = low
+}
+
+// tighten recomputes the bound of group g.
+func (q *queue) tighten(g int) {
+	end := min((g+1)<<groupBits, len(q.charge))
+	q.bounds[g].cover(q.charge[g<<groupBits:end], q.wall[g<<groupBits:end])
+}
+
+// tightenBlock recomputes the bound of block k, and of its groups as far as
+// they need it.
+func (q *queue) tightenBlock(k int) {
+	b := &q.blocks[k]
+	*b = nothing
+	for g := k << groupBits; g < min((k+1)<<groupBits, len(q.bounds)); g++ {
+		if q.bounds[g].stale {
+			q.tighten(g)
+		}
+		b.include(&q.bounds[g])
+	}
+}
+
+// skip returns the first place at or after from that lies in a block with the
+// quality, which may only err to the safe side. Within a block it returns from.
+func (q *queue) skip(from int, may func(*bound) bool) int {
+	for from&(blockSize-1) == 0 && len(q.blocks) > 1 && from < len(q.charge) {
+		b := &q.blocks[from>>blockBits]
+		q.scanned++
+		if may(b) {
+			if !b.stale {
+				break
+			}
+			if q.tightenBlock(from >> blockBits); may(b) {
+				break
+			}
+		}
+		from += blockSize
+	}
+	return from
 }
 
 // next returns the first place at or after from with an eligible copy, or -1.
-func (q *queue) next(from int) int { return q.nextFit(from, unfit-1, unfit-1, 0) }
+func (q *queue) next(from int) int {
+	q.scanned++
+	for from = max(from, q.first); from < len(q.charge); from++ {
+		for from&(groupSize-1) == 0 && q.bounds[from>>groupBits].charge == unfit {
+			q.scanned++
+			if from += groupSize; from >= len(q.charge) {
+				return -1
+			}
+		}
+		if q.charge[from] != unfit {
+			return from
+		}
+	}
+	return -1
+}
 
 // nextFit returns the first place at or after from whose copy needs at most
 // free processors and besides either at most extra processors or at most
 // window time, or -1.
 func (q *queue) nextFit(from int, free, extra int32, window time.Duration) int {
+	w := newWish(free, extra, window)
 	for from = max(from, q.first); from < len(q.charge); {
-		b := from >> groupBits
-		end := min((b+1)<<groupBits, len(q.charge))
+		if from&(blockSize-1) == 0 {
+			if from = q.skip(from, w.at); from >= len(q.charge) {
+				return -1
+			}
+		}
+		g := from >> groupBits
+		end := min((g+1)<<groupBits, len(q.charge))
 		q.scanned++
-		if low := &q.bounds[b]; low.charge <= free && (low.charge <= extra || low.wall <= window) {
+		if w.at(&q.bounds[g]) {
 			charges, walls := q.charge[from:end], q.wall[from:end]
 			for i, c := range charges {
 				if c <= free && (c <= extra || walls[i] <= window) {
 					return from + i
 				}
 			}
-			q.retighten(b)
+			q.retighten(g)
 		}
 		from = end
 	}
@@ -240,17 +295,23 @@ func (q *queue) nextFit(from int, free, extra int32, window time.Duration) int {
 // nextWithin is nextFit for the limits of a whole window.
 func (q *queue) nextWithin(from int, now job.Time, w *window) int {
 	free := w.free()
+	may := func(b *bound) bool { return b.admitted(now, w) }
 	for from = max(from, q.first); from < len(q.charge); {
-		b := from >> groupBits
-		end := min((b+1)<<groupBits, len(q.charge))
+		if from&(blockSize-1) == 0 {
+			if from = q.skip(from, may); from >= len(q.charge) {
+				return -1
+			}
+		}
+		g := from >> groupBits
+		end := min((g+1)<<groupBits, len(q.charge))
 		q.scanned++
-		if low := &q.bounds[b]; low.charge <= free && w.admits(low.charge, now.Add(low.wall)) {
+		if q.bounds[g].admitted(now, w) {
 			for i := from; i < end; i++ {
 				if q.charge[i] <= free && w.admits(q.charge[i], now.Add(q.wall[i])) {
 					return i
 				}
 			}
-			q.retighten(b)
+			q.retighten(g)
 		}
 		from = end
 	}
@@ -265,5 +326,6 @@ func (q *queue) copyFrom(o *queue) {
 	q.slot = append(p.slot[:0], o.slot...)
 	q.plan = append(p.plan[:0], o.plan...)
 	q.bounds = append(p.bounds[:0], o.bounds...)
+	q.blocks = append(p.blocks[:0], o.blocks...)
 	q.late = append(p.late[:0], o.late...)
 }

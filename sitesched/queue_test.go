@@ -54,6 +54,48 @@ func TestQueue(t *testing.T) {
 	}
 }
 
+// TestLongQueue looks for copies in a queue of many blocks, of which few fit.
+func TestLongQueue(t *testing.T) {
+	for seed := range uint64(3) {
+		rng := rand.New(rand.NewPCG(seed, 14))
+		var tab table
+		var q queue
+		var want []int32
+		for n := range 5*blockSize + 100 {
+			// Wide copies, narrow and long ones, and now and then one that fits.
+			c := Copy{ID: attempt("a", n), Walltime: time.Duration(500+rng.IntN(1000)) * time.Second, Arrival: job.Time(n)}
+			charge := 1 + rng.Int32N(20000)
+			if rng.IntN(2000) == 0 {
+				c.Walltime = time.Duration(rng.Int64N(int64(500 * time.Second)))
+				charge = 1 + rng.Int32N(60)
+			}
+			slot := tab.add(&c, charge)
+			tab.rows[slot].state = queued
+			q.add(&tab, slot)
+			want = append(want, slot)
+		}
+		for n := range 4000 {
+			i := rng.IntN(len(want))
+			if n < 2000 {
+				i = rng.IntN(1 + i/50) // leaves a gap at the front
+			}
+			q.remove(int(tab.rows[want[i]].position))
+			tab.release(want[i])
+			want = slices.Delete(want, i, i+1)
+			q.tidy(&tab)
+			if n%200 == 0 {
+				compareQueue(t, rng, &tab, &q, want)
+			}
+		}
+		before := q.scanned
+		q.nextFit(0, 3, 0, time.Second)
+		q.nextFit(0, 3, 0, time.Second)
+		if groups := int64(len(q.bounds)); q.scanned-before > groups {
+			t.Errorf("seed %d: two scans for what is not there look at %d of %d groups and blocks", seed, q.scanned-before, groups)
+		}
+	}
+}
+
 func liveBefore(q *queue, place int) (n int) {
 	for _, slot := range q.slot[:place] {
 		if slot != gap {

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"kith/internal/job"
-	"kith/testbed/swf"
+	"kith/testbed/workload"
 )
 
 // second is the unit of most tests.
@@ -31,14 +31,11 @@ func attempt(origin job.SiteID, n int) job.AttemptID {
 	return job.AttemptID{Job: job.ID{Origin: origin, Generation: 1, Seq: uint64(n)}, Number: 1}
 }
 
-func loadOf(jobs []swf.Job) *load {
+func loadOf(jobs []workload.Job) *load {
 	w := &load{}
 	for i, j := range jobs {
-		w.copies = append(w.copies, Copy{
-			ID: attempt("a", i), Processors: int32(j.Processors),
-			Walltime: time.Duration(j.Request) * time.Second, Arrival: job.Time(j.Submit) * second,
-		})
-		w.run = append(w.run, time.Duration(j.Run)*time.Second)
+		w.copies = append(w.copies, Copy{ID: attempt("a", i), Processors: j.Procs, Walltime: j.Estimate, Arrival: j.Submit})
+		w.run = append(w.run, j.Run)
 	}
 	return w
 }
@@ -146,19 +143,22 @@ func openTrace(t testing.TB, name string) io.ReadCloser {
 	return f
 }
 
-func readLoad(t testing.TB, name string, processors int64) *load {
+func readLoad(t testing.TB, name string, processors int32) *load {
 	t.Helper()
 	f := openTrace(t, name+".swf.gz")
 	defer func() { _ = f.Close() }()
-	trace, err := swf.Read(f)
+	log, err := workload.Read(name, f)
 	if err != nil {
 		t.Fatal(err)
 	}
-	jobs, counts := swf.Normalise(trace, processors, swf.Kill)
-	if counts.Jobs != len(trace.Records) || counts.Overran+counts.NoRequest != 0 {
-		t.Fatalf("%s is not normalised: %+v", name, counts)
+	w, err := log.Fit(processors, workload.Kill)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return loadOf(jobs)
+	if w.Report != (workload.Report{}) {
+		t.Fatalf("%s is not normalised: %+v", name, w.Report)
+	}
+	return loadOf(w.Jobs)
 }
 
 // readStarts returns the start column of an oracle schedule, in seconds.

@@ -13,6 +13,8 @@ type Scheduler struct {
 	cfg   Config
 	index map[job.AttemptID]int32 // slots of all known copies; nil in a simulation
 	table table
+	// recent is the slot that was looked for last.
+	recent int32
 
 	local  queue // all copies if there is one queue
 	remote queue
@@ -47,6 +49,8 @@ type Scheduler struct {
 	due          job.Time // no later than the first slot in the plan
 	floor        job.Time // start of the last copy planned in order
 
+	lines lineups // plans for WhatIf where nothing overtakes
+
 	admission window
 	scratch   profile
 	shade     *Scheduler // the copy that WhatIf plays with
@@ -75,8 +79,21 @@ func (s *Scheduler) Fits(c Copy) error { return s.cfg.Fits(c) }
 
 // Has reports whether id is queued, reserved or running here.
 func (s *Scheduler) Has(id job.AttemptID) bool {
-	_, ok := s.index[id]
+	_, ok := s.find(&id)
 	return ok
+}
+
+// find returns the slot of a known copy. Events about one copy tend to come
+// together: the slot found last is tried first.
+func (s *Scheduler) find(id *job.AttemptID) (int32, bool) {
+	if r := s.table.rows; int(s.recent) < len(r) && r[s.recent].state != vacant && r[s.recent].copy.ID == *id {
+		return s.recent, true
+	}
+	slot, ok := s.index[*id]
+	if ok {
+		s.recent = slot
+	}
+	return slot, ok
 }
 
 // Step applies ev at now. A [Pass] returns, in order, what the caller must do;
@@ -103,7 +120,7 @@ func (s *Scheduler) Step(now job.Time, ev Event) []Effect {
 		s.draining, s.stale = false, true
 		return nil
 	}
-	slot, ok := s.index[ev.ID]
+	slot, ok := s.find(&ev.ID)
 	if !ok {
 		return nil
 	}
@@ -151,7 +168,7 @@ func (s *Scheduler) enqueue(c *Copy) {
 		return
 	}
 	slot := s.table.add(c, charge)
-	s.index[c.ID] = slot
+	s.index[c.ID], s.recent = slot, slot
 	s.admit(slot)
 }
 
@@ -160,7 +177,11 @@ func (s *Scheduler) admit(slot int32) {
 	r := &s.table.rows[slot]
 	r.state = queued
 	s.sums.queue(r, 1)
-	s.queueOf(&r.copy).add(&s.table, slot)
+	q := s.queueOf(&r.copy)
+	q.add(&s.table, slot)
+	if r.position >= 0 {
+		s.joinLine(q, int(r.position))
+	}
 	// A strict remote queue may have to give way at once.
 	if s.cfg.Queues == DualStrict && !r.copy.Remote {
 		s.stale = true
@@ -175,6 +196,7 @@ func (s *Scheduler) dequeue(slot int32) {
 		r.hidden = false
 		s.hidden--
 	}
+	s.breakLines()
 	q := s.queueOf(&r.copy)
 	if r.position < 0 {
 		q.removeLate(slot)
@@ -222,6 +244,9 @@ func (s *Scheduler) vacate(now job.Time, slot int32) {
 	s.sums.run(r, -1)
 	s.free += int64(r.charge)
 	s.stale = true
+	if r.end != now {
+		s.breakLines()
+	}
 	if !s.cfg.Backfill.plans() {
 		s.surfaceValid = false
 		return
@@ -260,6 +285,7 @@ func (s *Scheduler) confirm(now job.Time, slot int32) {
 	s.free += int64(r.charge)
 	s.occupy(now, slot, running)
 	s.stale, s.surfaceValid = true, false
+	s.breakLines()
 }
 
 func (s *Scheduler) postpone(now job.Time, slot int32, at job.Time) {
@@ -296,6 +322,7 @@ func (s *Scheduler) adopt(now job.Time, c *Copy, since job.Time) {
 	s.index[c.ID] = slot
 	s.occupy(since, slot, running)
 	s.stale, s.surfaceValid = true, false
+	s.breakLines()
 }
 
 // start reserves the processors of the copy at place i of q.
@@ -303,6 +330,7 @@ func (s *Scheduler) start(now job.Time, q *queue, i int) {
 	slot := q.slot[i]
 	r := &s.table.rows[slot]
 	s.sums.queue(r, -1)
+	s.leaveLine(now, q, i)
 	q.remove(i)
 	s.occupy(now, slot, reserved)
 	if !s.quiet {
@@ -323,6 +351,8 @@ func (s *Scheduler) copyFrom(o *Scheduler) {
 	*s = *o
 	s.index, s.shade, s.effects, s.scratch, s.admission = old.index, old.shade, old.effects[:0], old.scratch, old.admission
 	s.table, s.local, s.remote, s.run, s.surface = old.table, old.local, old.remote, old.run, old.surface
+	s.lines = old.lines
+	s.breakLines()
 	s.table.copyFrom(&o.table)
 	s.local.copyFrom(&o.local)
 	s.remote.copyFrom(&o.remote)

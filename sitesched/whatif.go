@@ -22,7 +22,8 @@ var ErrStarted = errors.New("already started")
 // WhatIf predicts when c would start here if nothing else arrived and every
 // copy ran for its estimate (spec 004 section 2.1). It plays the very same
 // scheduler forward on a copy of its state, within the configured number of
-// steps; s itself is not changed. If c.ID is queued here, the answer is for
+// steps; s itself is not changed. Where nothing overtakes, the answer is read
+// off a plan that is kept along the way, and costs next to nothing. If c.ID is queued here, the answer is for
 // that copy; else c arrives now, whatever its Arrival says. The error wraps
 // [ErrTooWide] or [ErrStarted].
 //
@@ -38,6 +39,18 @@ func (s *Scheduler) WhatIf(now job.Time, c Copy) (Prediction, error) {
 	if s.draining {
 		return Prediction{Start: job.Never, Exact: true}, nil
 	}
+	if !known {
+		c.Arrival = now
+		if start, ok := s.foretell(now, &c); ok {
+			return Prediction{Start: start, Exact: true}, nil
+		}
+	}
+	return s.simulate(now, c, slot, known), nil
+}
+
+// simulate plays a copy of s forward until c starts. It is at slot if it is
+// known here, else it arrives now.
+func (s *Scheduler) simulate(now job.Time, c Copy, slot int32, known bool) Prediction {
 	if s.shade == nil {
 		s.shade = &Scheduler{}
 	}
@@ -46,14 +59,13 @@ func (s *Scheduler) WhatIf(now job.Time, c Copy) (Prediction, error) {
 	t.quiet = true
 	t.foresee(now)
 	if !known {
-		c.Arrival = now
 		slot = t.table.add(&c, s.cfg.charge(&c))
 		t.admit(slot)
 	}
 	if start, ok := t.play(now, slot); ok {
-		return Prediction{Start: start, Exact: true}, nil
+		return Prediction{Start: start, Exact: true}
 	}
-	return Prediction{Start: s.estimate(now, c, known)}, nil
+	return Prediction{Start: s.estimate(now, c, known)}
 }
 
 // foresee gives overdue copies an end that a simulation can reach.

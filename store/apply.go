@@ -10,7 +10,7 @@ import (
 
 // insert indexes a new job record.
 func (s *State) insert(j *Job) {
-	s.jobs[j.ID] = j
+	s.jobs.Put(j.ID, j)
 	s.order = append(s.order, j)
 	if j.RequestID != "" {
 		s.requests[j.RequestID] = j.ID
@@ -43,6 +43,20 @@ func (s *State) move(j *Job, ev job.Event) error {
 	return nil
 }
 
+// usualEvents is how many events the claim of a job has that nothing befalls:
+// opened, granted, closed.
+const usualEvents = 3
+
+// newJob returns an empty record with room for the usual events.
+func newJob() *Job {
+	b := new(struct {
+		Job
+		events [usualEvents]ClaimEvent
+	})
+	b.Events = b.events[:0]
+	return &b.Job
+}
+
 func (j *Job) note(e ClaimEvent) {
 	if len(j.Events) >= MaxClaimEvents {
 		// The beginning and the latest events tell most; the middle goes.
@@ -53,7 +67,7 @@ func (j *Job) note(e ClaimEvent) {
 
 // latest returns the job of an attempt if that is its latest.
 func (s *State) latest(a job.AttemptID) (*Job, error) {
-	j := s.jobs[a.Job]
+	j := s.jobs.Get(a.Job)
 	if j == nil {
 		return nil, fmt.Errorf("job %v: %w", a.Job, ErrUnknown)
 	}
@@ -76,7 +90,7 @@ func (s *State) held(a job.AttemptID, site job.SiteID) (*Job, error) {
 }
 
 func (s *State) known(id job.ID) (*Job, error) {
-	j := s.jobs[id]
+	j := s.jobs.Get(id)
 	if j == nil {
 		return nil, fmt.Errorf("job %v: %w", id, ErrUnknown)
 	}
@@ -92,10 +106,9 @@ func (c SubmitJob) apply(s *State) error {
 			return fmt.Errorf("request %q: %w", c.RequestID, ErrExists)
 		}
 	}
-	j := &Job{
-		ID: c.ID, Request: c.Request, RequestID: c.RequestID, BodyHash: c.BodyHash,
-		State: job.Pending, Submitted: c.Time,
-	}
+	j := newJob()
+	j.ID, j.Request, j.RequestID, j.BodyHash = c.ID, c.Request, c.RequestID, c.BodyHash
+	j.State, j.Submitted = job.Pending, c.Time
 	s.insert(j)
 	s.site.NextSeq++
 	s.changes.Site = true
@@ -227,6 +240,51 @@ func (c ReturnClaim) apply(s *State) error {
 	return nil
 }
 
+func (c RevokeClaim) apply(s *State) error {
+	j, err := s.held(c.Attempt, c.Site)
+	if err != nil {
+		return err
+	}
+	if err := s.move(j, job.Revoke); err != nil {
+		return err
+	}
+	if c.MayRun && !j.State.Terminal() {
+		if len(j.Earlier) >= MaxEarlier {
+			j.Earlier = slices.Delete(j.Earlier, 0, 1)
+		}
+		j.Earlier = append(j.Earlier, Holding{Attempt: j.Attempt, Site: j.Holder})
+	}
+	j.Holder, j.HolderStamp, j.HolderGeneration, j.Started, j.Sites = "", 0, 0, 0, nil
+	if j.State.Terminal() {
+		j.Closed = c.Time
+	}
+	j.note(ClaimEvent{Time: c.Time, Attempt: j.Attempt, Kind: ClaimRevoked, Site: c.Site, Reason: c.Reason})
+	return nil
+}
+
+func (c OutraceAttempt) apply(s *State) error {
+	j, err := s.known(c.Attempt.Job)
+	if err != nil {
+		return err
+	}
+	i := slices.Index(j.Earlier, Holding{Attempt: c.Attempt.Number, Site: c.Site})
+	if i < 0 || j.Outcome != nil {
+		return fmt.Errorf("attempt %v at %s: %w", c.Attempt, c.Site, ErrStale)
+	}
+	latest := Holding{Attempt: j.Attempt, Site: j.Holder}
+	if err := s.move(j, job.Outrace); err != nil {
+		return err
+	}
+	j.Earlier = slices.Delete(j.Earlier, i, i+1)
+	if latest.Site != "" {
+		j.Earlier = append(j.Earlier, latest)
+	}
+	outcome := c.Outcome
+	j.Attempt, j.Holder, j.Sites, j.Outcome, j.Started = c.Attempt.Number, c.Site, nil, &outcome, outcome.Start
+	j.note(ClaimEvent{Time: c.Time, Attempt: c.Attempt.Number, Kind: ClaimOutraced, Site: c.Site})
+	return nil
+}
+
 func (c RecordOutcome) apply(s *State) error {
 	j, err := s.held(c.Attempt, c.Site)
 	if err != nil {
@@ -325,14 +383,14 @@ func (c PurgeJob) apply(s *State) error {
 	if !j.State.Terminal() {
 		return fmt.Errorf("job %v is %v: %w", j.ID, j.State, ErrState)
 	}
-	delete(s.jobs, j.ID)
+	s.jobs.Delete(j.ID)
 	if j.RequestID != "" {
 		delete(s.requests, j.RequestID)
 	}
 	s.changes.ForgottenJobs = append(s.changes.ForgottenJobs, j.ID)
 	s.purged++
 	if s.purged > 1024 && s.purged > len(s.order)/2 {
-		s.order = slices.DeleteFunc(s.order, func(j *Job) bool { return s.jobs[j.ID] != j })
+		s.order = slices.DeleteFunc(s.order, func(j *Job) bool { return s.jobs.Get(j.ID) != j })
 		s.purged = 0
 	}
 	return nil
@@ -348,7 +406,7 @@ func (c SetDrain) apply(s *State) error {
 }
 
 func (s *State) copyOf(a job.AttemptID) (*Copy, error) {
-	c := s.copies[a]
+	c := s.copies.Get(a)
 	if c == nil {
 		return nil, fmt.Errorf("copy %v: %w", a, ErrUnknown)
 	}
@@ -359,17 +417,17 @@ func (c AcceptCopy) apply(s *State) error {
 	if c.Attempt.Number == 0 {
 		return fmt.Errorf("copy %v: %w", c.Attempt, ErrStale)
 	}
-	if s.copies[c.Attempt] != nil {
+	if s.copies.Get(c.Attempt) != nil {
 		return fmt.Errorf("copy %v: %w", c.Attempt, ErrExists)
 	}
 	cp := &Copy{ID: c.Attempt, Request: c.Request, Phase: CopyQueued, Arrived: c.Time}
-	s.copies[c.Attempt] = cp
+	s.copies.Put(c.Attempt, cp)
 	s.touchCopy(cp)
 	return nil
 }
 
 func (s *State) forgetCopy(c *Copy) {
-	delete(s.copies, c.ID)
+	s.copies.Delete(c.ID)
 	s.changes.ForgottenCopies = append(s.changes.ForgottenCopies, c.ID)
 }
 

@@ -79,9 +79,32 @@ type ReturnClaim struct {
 	Time    job.Time
 }
 
+// RevokeClaim records that the origin took the claim back from a holder that
+// can run the attempt no longer, or, with MayRun, that may go on beside the
+// next attempt. The job is pending again, or cancelled if that was asked for.
+type RevokeClaim struct {
+	Attempt job.AttemptID
+	Site    job.SiteID
+	Reason  job.Reason
+	// MayRun keeps the attempt in [Job.Earlier], so that its result can win.
+	MayRun bool
+	Time   job.Time
+}
+
 // RecordOutcome records how the holder's attempt ended. The same site's
 // outcome again succeeds and changes nothing; any other fails with [ErrStale].
 type RecordOutcome struct {
+	Attempt job.AttemptID
+	Site    job.SiteID
+	Outcome job.Outcome
+	Time    job.Time
+}
+
+// OutraceAttempt records that one of [Job.Earlier] ended before the latest
+// attempt did: it becomes the job's attempt, its site the holder, its outcome
+// the job's. It fails with [ErrStale] if Attempt is none of them, or the job
+// has an outcome.
+type OutraceAttempt struct {
 	Attempt job.AttemptID
 	Site    job.SiteID
 	Outcome job.Outcome

@@ -38,6 +38,9 @@ type Job struct {
 	Holder           job.SiteID
 	HolderStamp      uint64
 	HolderGeneration uint32
+	// Earlier are the attempts whose claim was taken back although they may
+	// still run, the latest [MaxEarlier]; only jobs under [job.Race] have any.
+	Earlier []Holding
 	// CancelRequested: the user wants the job ended.
 	CancelRequested bool
 	// Submitted and Closed are by the origin's clock, Started by the holder's.
@@ -53,6 +56,15 @@ type Job struct {
 
 // AttemptID names the latest attempt.
 func (j *Job) AttemptID() job.AttemptID { return job.AttemptID{Job: j.ID, Number: j.Attempt} }
+
+// Holding is an attempt and the site that has or had its claim.
+type Holding struct {
+	Attempt uint32
+	Site    job.SiteID
+}
+
+// MaxEarlier bounds [Job.Earlier].
+const MaxEarlier = 8
 
 // MaxClaimEvents bounds [Job.Events].
 const MaxClaimEvents = 32
@@ -79,6 +91,8 @@ const (
 	CopyReplaced    ClaimEventKind = 5
 	ClaimClosed     ClaimEventKind = 6
 	ClaimSuperseded ClaimEventKind = 7
+	ClaimRevoked    ClaimEventKind = 8
+	ClaimOutraced   ClaimEventKind = 9
 )
 
 // Decision is what a placement thought of each site it looked at.

@@ -9,10 +9,10 @@ import (
 // State is all facts of a site, in memory. It belongs to one goroutine.
 type State struct {
 	site     Site
-	jobs     map[job.ID]*Job
+	jobs     Index[job.ID, Job]
 	order    []*Job // by id, ended and purged ones included until compacted
 	purged   int    // entries of order that are purged
-	copies   map[job.AttemptID]*Copy
+	copies   Index[job.AttemptID, Copy]
 	requests map[string]job.ID
 
 	changes Changes
@@ -58,8 +58,8 @@ func (c *Changes) Empty() bool {
 func NewState(site job.SiteID, generation uint32) *State {
 	s := &State{
 		site:     Site{ID: site, Generation: generation, NextSeq: 1},
-		jobs:     make(map[job.ID]*Job),
-		copies:   make(map[job.AttemptID]*Copy),
+		jobs:     NewIndex[job.ID, Job](),
+		copies:   NewIndex[job.AttemptID, Copy](),
 		requests: make(map[string]job.ID),
 	}
 	s.changes.Site = true
@@ -70,6 +70,10 @@ func NewState(site job.SiteID, generation uint32) *State {
 // one of the sentinels of this package, nothing has changed.
 func (s *State) Apply(c Command) error { return c.apply(s) }
 
+// Record is [State.Apply] for a command whose kind the caller knows: it need
+// not be put into an interface first, which would cost an allocation.
+func Record[C Command](s *State, c C) error { return c.apply(s) }
+
 // Site returns what the site knows of itself.
 func (s *State) Site() Site { return s.site }
 
@@ -79,16 +83,16 @@ func (s *State) NextID() job.ID {
 }
 
 // Job returns the record of a job submitted here, nil if there is none.
-func (s *State) Job(id job.ID) *Job { return s.jobs[id] }
+func (s *State) Job(id job.ID) *Job { return s.jobs.Get(id) }
 
 // JobCount returns how many jobs are recorded, ended ones included.
-func (s *State) JobCount() int { return len(s.jobs) }
+func (s *State) JobCount() int { return s.jobs.Len() }
 
 // Copy returns the record of a copy held here, nil if there is none.
-func (s *State) Copy(id job.AttemptID) *Copy { return s.copies[id] }
+func (s *State) Copy(id job.AttemptID) *Copy { return s.copies.Get(id) }
 
 // CopyCount returns how many copies are recorded.
-func (s *State) CopyCount() int { return len(s.copies) }
+func (s *State) CopyCount() int { return s.copies.Len() }
 
 // JobOfRequest returns the job that was submitted under a request id.
 func (s *State) JobOfRequest(requestID string) *Job {
@@ -96,7 +100,7 @@ func (s *State) JobOfRequest(requestID string) *Job {
 	if !ok || requestID == "" {
 		return nil
 	}
-	return s.jobs[id]
+	return s.jobs.Get(id)
 }
 
 // Jobs yields the jobs after the given id (the zero id: all) in the order of
@@ -108,7 +112,7 @@ func (s *State) Jobs(after job.ID) func(yield func(*Job) bool) {
 			first = s.position(after)
 		}
 		for _, j := range s.order[first:] {
-			if s.jobs[j.ID] == j && j.ID != after && !yield(j) {
+			if s.jobs.Get(j.ID) == j && j.ID != after && !yield(j) {
 				return
 			}
 		}
@@ -133,7 +137,7 @@ func (s *State) position(id job.ID) int {
 // order must sort.
 func (s *State) Copies() func(yield func(*Copy) bool) {
 	return func(yield func(*Copy) bool) {
-		for _, c := range s.copies {
+		for _, c := range s.copies.All {
 			if !yield(c) {
 				return
 			}
@@ -192,7 +196,7 @@ func (s *State) RestoreSite(site Site) {
 
 // RestoreJob adds a job. Jobs must come in the order of their ids.
 func (s *State) RestoreJob(j Job) error {
-	if s.jobs[j.ID] != nil || (len(s.order) > 0 && s.order[len(s.order)-1].ID.Compare(j.ID) >= 0) {
+	if s.jobs.Get(j.ID) != nil || (len(s.order) > 0 && s.order[len(s.order)-1].ID.Compare(j.ID) >= 0) {
 		return fmt.Errorf("job %v out of order: %w", j.ID, ErrCorrupt)
 	}
 	s.insert(&j)
@@ -201,10 +205,10 @@ func (s *State) RestoreJob(j Job) error {
 
 // RestoreCopy adds a copy.
 func (s *State) RestoreCopy(c Copy) error {
-	if s.copies[c.ID] != nil {
+	if s.copies.Get(c.ID) != nil {
 		return fmt.Errorf("copy %v twice: %w", c.ID, ErrCorrupt)
 	}
-	s.copies[c.ID] = &c
+	s.copies.Put(c.ID, &c)
 	return nil
 }
 
@@ -212,14 +216,14 @@ func (s *State) RestoreCopy(c Copy) error {
 // that cannot have come from Apply, or nil.
 func (s *State) Check() error {
 	for _, j := range s.order {
-		if s.jobs[j.ID] != j {
+		if s.jobs.Get(j.ID) != j {
 			continue
 		}
 		if err := s.checkJob(j); err != nil {
 			return fmt.Errorf("job %v: %w: %w", j.ID, err, ErrCorrupt)
 		}
 	}
-	for _, c := range s.copies {
+	for _, c := range s.copies.All {
 		if c.Phase < CopyQueued || c.Phase > CopyEnded || c.ID.Number == 0 || (c.Phase == CopyEnded) != (c.Outcome != nil) {
 			return fmt.Errorf("copy %v in phase %d: %w", c.ID, c.Phase, ErrCorrupt)
 		}

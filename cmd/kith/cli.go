@@ -20,8 +20,8 @@ func verbs() []verb {
 	return []verb{
 		submitVerb, queueVerb, showVerb, whyVerb, logsVerb, fetchVerb,
 		cancelVerb, holdVerb, releaseVerb, waitVerb,
-		sitesVerb, drainVerb, resumeVerb,
-		demoVerb, versionVerb, completionVerb, exitCodesTopic,
+		sitesVerb, siteVerb, drainVerb, resumeVerb,
+		demoVerb, chaosVerb, replayVerb, labVerb, benchVerb, versionVerb, completionVerb, exitCodesTopic,
 	}
 }
 
@@ -100,6 +100,9 @@ Commands ask the site at --site. Exit codes are those of "kith help exit-codes".
 // wrap gives a verb what all of them share: the check of the global flags and
 // errors in words.
 func (c *cli) wrap(cmd *cobra.Command) *cobra.Command {
+	for _, below := range cmd.Commands() {
+		c.wrap(below)
+	}
 	inner := cmd.RunE
 	if inner == nil {
 		return cmd

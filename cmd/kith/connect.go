@@ -62,7 +62,7 @@ func (c *cli) dial(ctx context.Context, request func(context.Context, *site) err
 	if err != nil {
 		return usagef("--site %s: %v", c.address, err)
 	}
-	defer conn.Close() //nolint:errcheck // Nothing is left to be sent.
+	defer conn.Close() // Nothing is left to be sent.
 	return request(ctx, &site{
 		jobs: kithv1.NewJobServiceClient(conn), sites: kithv1.NewSiteServiceClient(conn), files: kithv1.NewFileServiceClient(conn),
 	})

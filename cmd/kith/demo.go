@@ -53,10 +53,6 @@ func (c *cli) demo(ctx context.Context, opt demo.Options, keep bool) error {
 		return refusedf("%v", err)
 	}
 	defer remove()
-	if opt.Program, err = os.Executable(); err != nil {
-		return refusedf("%v", err)
-	}
-	opt.Args = []string{daemonArgument}
 	show := c.demoStage(opt)
 	opt.Observe = show.see
 	d, err := demo.Start(ctx, opt)

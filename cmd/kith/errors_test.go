@@ -43,7 +43,7 @@ func TestExplain(t *testing.T) {
 	}{
 		{codes.InvalidArgument, "INVALID_JOB", 0, 2, "it is so"},
 		{codes.FailedPrecondition, "NO_SITE_LARGE_ENOUGH", 0, 1, `it is so; ask for less; "kith sites" shows what there is`},
-		{codes.FailedPrecondition, "NOT_AVAILABLE", 0, 1, "it is so"},
+		{codes.FailedPrecondition, "SITE_CONNECTED", 0, 1, "it is so"},
 		{codes.AlreadyExists, "REQUEST_ID_REUSED", 0, 1, "it is so; use another --request-id, or leave it out"},
 		{codes.ResourceExhausted, "SITE_FULL", 5 * time.Second, 4, "it is so; try again in 5s"},
 		{codes.NotFound, "JOB_NOT_FOUND", 0, 1, `it is so; "kith queue --all" lists the jobs of this site`},
@@ -165,7 +165,7 @@ func TestNoKithd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close() //nolint:errcheck // Ends the goroutine.
+	defer listener.Close() // Ends the goroutine.
 	go func() {
 		for {
 			conn, err := listener.Accept()

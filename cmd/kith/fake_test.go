@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -401,7 +402,7 @@ func (f *fakeSite) UploadFile(g grpc.ClientStreamingServer[kithv1.UploadFileRequ
 	var pieces []int
 	for {
 		r, err := g.Recv()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {

@@ -6,21 +6,13 @@ import (
 	"os/signal"
 	"syscall"
 
-	"kith/internal/daemon"
-	"kith/sitesched/executor"
+	"kith/testbed/local"
 )
 
-// daemonArgument makes this program a kithd, so that "kith demo" needs nothing
-// but itself.
-const daemonArgument = "__kithd"
-
 func main() {
-	// The sites of a demo are this very program, and so may be their shims.
-	if isShim, code := executor.ShimMain(os.Args); isShim {
+	// The sites of a demo are this very program, and so are the shims of their jobs.
+	if handled, code := local.Main(os.Args); handled {
 		os.Exit(code)
-	}
-	if len(os.Args) > 1 && os.Args[1] == daemonArgument {
-		os.Exit(daemon.Main(context.Background(), os.Args[2:], os.Stdout, os.Stderr))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// The first signal asks the verb to end; the next one ends the process.

@@ -180,7 +180,7 @@ func (p *wordParser) long(text string) {
 // short reads a cluster of one-letter options, the last of which may have a
 // value: -H, -n4, -n 4, -n=4, -Hn4.
 func (p *wordParser) short(cluster string) {
-	for i := 0; i < len(cluster); i++ {
+	for i := range len(cluster) {
 		o := p.find(func(o *option) bool { return o.short == cluster[i] })
 		if o == nil {
 			p.errs = append(p.errs, fmt.Errorf("unknown option -%c; \"kith submit --help\" lists those that there are", cluster[i]))

@@ -19,9 +19,16 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	kithv1 "kith/proto/gen/kith/v1"
+	"kith/testbed/local"
+	"kith/testbed/scratch"
 )
 
 func TestMain(m *testing.M) {
+	// In the script of the demo this test binary is the sites, too.
+	if handled, code := local.Main(os.Args); handled {
+		os.Exit(code)
+	}
+	scratch.InMemory()
 	testscript.Main(m, map[string]func(){"kith": main})
 }
 

@@ -69,7 +69,7 @@ func (s *stage) see(ev demo.Event) {
 		s.last = s.last[1:]
 	}
 	if !s.live && !s.c.json() {
-		fmt.Fprintln(s.c.stdout, s.sentence(ev)) //nolint:errcheck // the summary says whether all went well
+		fmt.Fprintln(s.c.stdout, s.sentence(ev)) // the summary says whether all went well
 	}
 }
 
@@ -114,7 +114,7 @@ func (s *stage) draw() {
 		b.WriteString("\x1b[2K" + cut(l, s.c.width-1) + "\n")
 	}
 	s.drawn = len(lines)
-	fmt.Fprint(s.c.stdout, b.String()) //nolint:errcheck // the summary says whether all went well
+	fmt.Fprint(s.c.stdout, b.String()) // the summary says whether all went well
 }
 
 func (s *stage) text() string {

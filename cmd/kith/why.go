@@ -147,6 +147,10 @@ func eventWord(k kithv1.ClaimEvent_Kind) string {
 		return "closed"
 	case kithv1.ClaimEvent_KIND_SUPERSEDED:
 		return "came too late"
+	case kithv1.ClaimEvent_KIND_REVOKED:
+		return "revoked"
+	case kithv1.ClaimEvent_KIND_OUTRACED:
+		return "won the race"
 	}
 	return "unknown"
 }

@@ -27,6 +27,7 @@ const stagedName = "payload"
 // between the engine and the executor.
 type attempts struct {
 	site     job.SiteID
+	dir      string // of the attempts' folders
 	exec     *executor.Executor
 	backend  store.Backend
 	fetcher  *transfer.Fetcher
@@ -34,6 +35,7 @@ type attempts struct {
 	collect  *transfer.Collector
 	source   func(job.SiteID) transfer.Source
 	post     func(meta.Event)
+	lease    func(until job.Time) executor.Lease
 	log      *slog.Logger
 
 	// collecting bounds how many attempts are collected at a time.
@@ -57,8 +59,9 @@ type run struct {
 
 	// Guarded by attempts.mu.
 	stopStaging context.CancelFunc // while it is being staged
-	killed      bool
-	begun       bool // handed to the executor
+	killed      *meta.Kill
+	lease       job.Time // what runs under a lease may run until then
+	begun       bool     // handed to the executor
 	over        bool
 }
 
@@ -85,6 +88,7 @@ func (s *attempts) launch(f meta.Launch) {
 	if !fresh {
 		return
 	}
+	r.lease = f.Lease
 	raw := f.Payload
 	if raw == nil && f.Attempt.Job.Origin == s.site {
 		var err error
@@ -99,7 +103,7 @@ func (s *attempts) launch(f meta.Launch) {
 		return
 	}
 	r.payload = p
-	if len(p.inputs.Files) == 0 && f.Attempt.Job.Origin == s.site {
+	if !s.needsStaging(r) && s.room() == nil {
 		s.start(r)
 		return
 	}
@@ -113,9 +117,47 @@ func (s *attempts) launch(f meta.Launch) {
 	})
 }
 
+// needsStaging reports whether anything is to be put into the private folder.
+func (s *attempts) needsStaging(r *run) bool {
+	return len(r.payload.inputs.Files) > 0 || r.attempt.Job.Origin != s.site
+}
+
+// Room on the disk for an attempt.
+const (
+	startBytes = 1 << 20 // its folder, its record, and something to write
+	roomPause  = time.Second
+)
+
+// room returns an error if the disk has no room for one more attempt.
+func (s *attempts) room() error {
+	return checkRoom(s.dir, startBytes, 0)
+}
+
+// stagePatiently stages an attempt. While the disk is full it waits, for as
+// long as the processors are the attempt's: a site with a full disk must not
+// run through its queue and fail one job after the other.
+func (s *attempts) stagePatiently(ctx context.Context, r *run) error {
+	given := time.Now()
+	for told := false; ; told = true {
+		err := s.room()
+		if err == nil && s.needsStaging(r) {
+			err = s.stage(ctx, r)
+		}
+		if !isFull(err) || time.Since(given) > r.request.Walltime {
+			return err
+		}
+		if !told {
+			s.log.Warn("attempt waits for room on the disk", "attempt_id", r.attempt.String(), "error", err.Error())
+		}
+		if !pause(ctx, roomPause) {
+			return ctx.Err()
+		}
+	}
+}
+
 // stageAndStart brings the attempt's files into its private folder and starts it.
 func (s *attempts) stageAndStart(ctx context.Context, r *run) {
-	err := s.stage(ctx, r)
+	err := s.stagePatiently(ctx, r)
 	if s.ctx.Err() != nil {
 		return // the daemon stops; the next one stages again
 	}
@@ -124,8 +166,8 @@ func (s *attempts) stageAndStart(ctx context.Context, r *run) {
 	killed := r.killed
 	s.mu.Unlock()
 	switch {
-	case killed:
-		s.over(r, job.Outcome{Kind: job.Cancel, End: job.Instant(time.Now()), Reason: "cancelled before it was started"})
+	case killed != nil:
+		s.over(r, unstarted(killed))
 	case err != nil:
 		s.fail(r, err)
 	default:
@@ -174,13 +216,38 @@ func (s *attempts) start(r *run) {
 	}
 	s.mu.Lock()
 	killed := r.killed
-	r.begun = !killed
+	r.begun = killed == nil
+	if r.lease != 0 {
+		spec.Leased, spec.Lease = true, s.lease(r.lease)
+	}
 	s.mu.Unlock()
-	if killed {
-		s.over(r, job.Outcome{Kind: job.Cancel, End: job.Instant(time.Now()), Reason: "cancelled before it was started"})
+	if killed != nil {
+		s.over(r, unstarted(killed))
 		return
 	}
 	s.exec.Start(spec)
+}
+
+// unstarted is the outcome of an attempt that was stopped before it was started.
+func unstarted(k *meta.Kill) job.Outcome {
+	if k.Lease {
+		return job.Outcome{Kind: job.Loss, End: job.Instant(time.Now()), Reason: "its lease ended before it was started"}
+	}
+	return job.Outcome{Kind: job.Cancel, End: job.Instant(time.Now()), Reason: "cancelled before it was started"}
+}
+
+// extend carries out a [meta.Extend].
+func (s *attempts) extend(f meta.Extend) {
+	s.mu.Lock()
+	r := s.runs[f.Attempt]
+	begun := r != nil && r.begun
+	if r != nil {
+		r.lease = max(r.lease, f.Until)
+	}
+	s.mu.Unlock()
+	if begun {
+		s.exec.Extend(f.Attempt, s.lease(f.Until))
+	}
 }
 
 // adopt carries out a [meta.Adopt]: it finds out whether the attempt got as
@@ -206,7 +273,7 @@ func (s *attempts) adopt(f meta.Adopt) {
 			s.log.Warn("payload of an adopted attempt", "attempt_id", f.Attempt.String(), "error", err.Error())
 		}
 	}
-	spec.Attempt = f.Attempt
+	spec.Attempt, spec.Leased = f.Attempt, f.Leased
 	s.mu.Lock()
 	r.begun = true
 	s.mu.Unlock()
@@ -235,21 +302,26 @@ func (s *attempts) recover(a job.AttemptID) (p *payload, ready bool) {
 }
 
 // kill carries out a [meta.Kill].
-func (s *attempts) kill(a job.AttemptID) {
+func (s *attempts) kill(f meta.Kill) {
 	s.mu.Lock()
-	r := s.runs[a]
+	r := s.runs[f.Attempt]
 	begun := true
 	if r != nil {
-		r.killed = true
+		r.killed = &f
 		begun = r.begun
 		if r.stopStaging != nil {
 			r.stopStaging()
 		}
 	}
 	s.mu.Unlock()
-	if begun {
-		s.exec.Stop(a, executor.StopCancel)
+	if !begun {
+		return
 	}
+	reason := executor.StopCancel
+	if f.Lease {
+		reason = executor.StopLease
+	}
+	s.exec.Stop(f.Attempt, reason)
 }
 
 // clear carries out a [meta.Clear].

@@ -66,9 +66,14 @@ type SchedulerConfig struct {
 
 // PlacementConfig says where copies go.
 type PlacementConfig struct {
-	Scheme       string   `toml:"scheme"`
-	Rank         string   `toml:"rank"`
-	Copies       int32    `toml:"copies"`
+	Scheme string `toml:"scheme"`
+	Rank   string `toml:"rank"`
+	Copies int32  `toml:"copies"`
+	// Weight multiplies the score of sites of another queue policy than this
+	// one's, where that helps (spec 004 section 2.3); 0 for none. Adaptive lets the
+	// weight of each site follow how late its promises came true.
+	Weight       float64  `toml:"weight"`
+	Adaptive     bool     `toml:"adaptive"`
 	MaxLoadAge   Duration `toml:"max_load_age"`
 	QueryTimeout Duration `toml:"query_timeout"`
 }
@@ -92,6 +97,12 @@ type TimingConfig struct {
 	Load        Duration `toml:"load"`
 	Retry       Duration `toml:"retry"`
 	Heartbeat   Duration `toml:"heartbeat"`
+	// Lease is how long another site may run a job under on_site_lost rerun
+	// without hearing of this one, LeaseMargin how much longer this one waits,
+	// ClockRate by what fraction any clock may go wrong.
+	Lease       Duration `toml:"lease"`
+	LeaseMargin Duration `toml:"lease_margin"`
+	ClockRate   float64  `toml:"clock_rate"`
 }
 
 // ExecutorConfig says how jobs are run.
@@ -162,6 +173,7 @@ func DefaultConfig() Config {
 			Claim: Duration(d.Timing.Claim), Backoff: Duration(d.Timing.Backoff), Resend: Duration(d.Timing.Resend),
 			Vanish: Duration(d.Timing.Vanish), AntiEntropy: Duration(d.Timing.AntiEntropy), Load: Duration(d.Timing.Load),
 			Retry: Duration(d.Timing.Retry), Heartbeat: Duration(5e9),
+			Lease: Duration(d.Timing.Lease), LeaseMargin: Duration(d.Timing.LeaseMargin), ClockRate: d.Timing.ClockRate,
 		},
 		Executor: ExecutorConfig{Grace: Duration(5e9), MaxOutput: 1 << 30, Pin: true},
 		Files:    FilesConfig{KeepFree: 256 << 20, MaxFile: 64 << 30},
@@ -328,13 +340,14 @@ func (c *Config) metaConfig() (meta.Config, error) {
 	if !ok {
 		return meta.Config{}, fmt.Errorf("placement.rank %q: choose work, procs, start or completion", c.Placement.Rank)
 	}
-	if c.Placement.Scheme == string(meta.MCT) && c.Placement.Rank == meta.Default().Placement.Rank.String() {
-		rank = meta.RankCompletion // the scheme implies it
+	if implied, ok := meta.Scheme(c.Placement.Scheme).ImpliedRank(); ok && c.Placement.Rank == meta.Default().Placement.Rank.String() {
+		rank = implied
 	}
 	t := &c.Timing
 	return meta.Config{
 		Placement: meta.Placement{
 			Scheme: meta.Scheme(c.Placement.Scheme), Rank: rank, Copies: c.Placement.Copies,
+			Weight: c.Placement.Weight, Adaptive: c.Placement.Adaptive,
 			MaxLoadAge: c.Placement.MaxLoadAge.D(), QueryTimeout: c.Placement.QueryTimeout.D(),
 		},
 		Limits: meta.Limits{
@@ -343,7 +356,7 @@ func (c *Config) metaConfig() (meta.Config, error) {
 		},
 		Timing: meta.Timing{
 			Claim: t.Claim.D(), Backoff: t.Backoff.D(), Resend: t.Resend.D(), Vanish: t.Vanish.D(),
-			AntiEntropy: t.AntiEntropy.D(), Load: t.Load.D(), Retry: t.Retry.D(),
+			AntiEntropy: t.AntiEntropy.D(), Load: t.Load.D(), Retry: t.Retry.D(), Lease: t.Lease.D(), LeaseMargin: t.LeaseMargin.D(), ClockRate: t.ClockRate,
 		},
 		AllowDirectory: c.allowDirectory,
 	}, nil
@@ -378,6 +391,8 @@ func knownKeys() []string {
 	var sample strings.Builder
 	c := DefaultConfig()
 	c.Peers = []PeerConfig{{}}
+	// Empty lists are not written.
+	c.Executor.Directories, c.Files.InputRoots, c.Gossip.Join = []string{""}, []string{""}, []string{""}
 	if err := toml.NewEncoder(&sample).Encode(c); err != nil {
 		return nil
 	}

@@ -100,8 +100,7 @@ func writable(dir string) error {
 		}
 		return fmt.Errorf("data folder %s cannot be written to: %w; %s", dir, err, remedy)
 	}
-	f.Close()
-	return os.Remove(f.Name())
+	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
 // assemble makes all parts and connects them; nothing runs yet but idle workers.
@@ -128,6 +127,7 @@ func (d *Daemon) assemble() error {
 		return err
 	}
 	d.loop = newLoop(d.engine, d.state, d.backend, fx.carry, d.log)
+	d.loop.room = func() error { return checkRoom(d.cfg.Data, 0, int64(d.cfg.Files.KeepFree)) }
 	d.files.loop = d.loop
 	d.links = peer.New(peer.Config{
 		Site: d.siteID(), Generation: d.state.Site().Generation, Incarnation: incarnation, Version: Version(),
@@ -201,16 +201,17 @@ func (d *Daemon) openFiles() error {
 
 func (d *Daemon) openExecutor() error {
 	runs := &attempts{
-		site: d.siteID(), backend: d.backend, fetcher: d.files.fetcher, source: d.files.sourceAt,
+		site: d.siteID(), dir: filepath.Join(d.cfg.Data, "attempts"), backend: d.backend, fetcher: d.files.fetcher, source: d.files.sourceAt,
 		unpacker: &transfer.Unpacker{Store: d.files.blobs, LowWaterBytes: int64(d.cfg.Files.KeepFree)},
 		collect:  &transfer.Collector{Store: d.files.blobs, MaxFileBytes: int64(d.cfg.Files.MaxFile)},
 		log:      d.log, collecting: make(chan struct{}, 8), runs: make(map[job.AttemptID]*run),
 	}
 	runs.ctx, runs.cancel = context.WithCancel(context.Background())
 	runs.post = func(ev meta.Event) { d.loop.post(ev) }
+	runs.lease = func(until job.Time) executor.Lease { return d.loop.clock.lease(until, d.cfg.Executor.Grace.D()) }
 	d.runs, d.files.runs = runs, runs
 	x, err := executor.Open(executor.Config{
-		Dir: filepath.Join(d.cfg.Data, "attempts"), Processors: int(d.cfg.processors()), Grace: d.cfg.Executor.Grace.D(),
+		Dir: runs.dir, Processors: int(d.cfg.processors()), Grace: d.cfg.Executor.Grace.D(),
 		MaxOutputBytes: int64(d.cfg.Executor.MaxOutput), NoAffinity: !d.cfg.Executor.Pin, Logger: d.log,
 	}, runs.executed)
 	if err != nil {
@@ -307,6 +308,7 @@ func (d *Daemon) Close() error {
 		d.log.Warn("service manager not notified", "error", err.Error())
 	}
 	d.health.Shutdown()
+	close(d.loop.closing)
 	if d.gossip != nil {
 		if err := d.gossip.Close(); err != nil {
 			d.log.Warn("gossip", "error", err.Error())
@@ -343,10 +345,10 @@ func (d *Daemon) abandon() {
 		d.listener.Close()
 	}
 	if d.files != nil && d.files.blobs != nil {
-		d.files.blobs.Close()
+		d.files.blobs.Close() //nolint:errcheck // why it was not opened is told
 	}
 	if d.backend != nil {
-		d.backend.Close()
+		d.backend.Close() //nolint:errcheck // why it was not opened is told
 	}
 }
 

@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -26,12 +25,14 @@ import (
 
 	kithv1 "kith/proto/gen/kith/v1"
 	"kith/sitesched/executor"
+	"kith/testbed/scratch"
 )
 
 func TestMain(m *testing.M) {
 	if isShim, code := executor.ShimMain(os.Args); isShim {
 		os.Exit(code)
 	}
+	scratch.InMemory()
 	os.Exit(m.Run())
 }
 
@@ -43,7 +44,6 @@ type testSite struct {
 	jobs  kithv1.JobServiceClient
 	sites kithv1.SiteServiceClient
 	files kithv1.FileServiceClient
-	log   *bytes.Buffer
 }
 
 func startSite(t *testing.T, cfg Config) *testSite {
@@ -523,7 +523,6 @@ func TestBadSubmissions(t *testing.T) {
 		"input without bytes":  {func(j *kithv1.Job) { j.Inputs = []*kithv1.InputFile{{Path: "x"}} }, codes.InvalidArgument, "INVALID_ARGUMENT", "job.inputs[0]", "content"},
 		"output leaves folder": {func(j *kithv1.Job) { j.Outputs = []*kithv1.OutputFile{{Path: "/etc/passwd"}} }, codes.InvalidArgument, "INVALID_ARGUMENT", "job.outputs[0].path", "leaves"},
 		"tasks do not divide":  {func(j *kithv1.Job) { j.Processors, j.Tasks = 2, 3 }, codes.InvalidArgument, "INVALID_ARGUMENT", "job.tasks", "multiple"},
-		"rerun is not built":   {func(j *kithv1.Job) { j.OnSiteLost = kithv1.Job_ON_SITE_LOST_RERUN }, codes.FailedPrecondition, "NOT_AVAILABLE", "", "WAIT"},
 		"absurd copies":        {func(j *kithv1.Job) { j.Copies = 1000 }, codes.InvalidArgument, "INVALID_ARGUMENT", "job.copies", "64"},
 		"bad variable":         {func(j *kithv1.Job) { j.Environment = map[string]string{"A=B": "x"} }, codes.InvalidArgument, "INVALID_ARGUMENT", "job.environment", "="},
 	} {

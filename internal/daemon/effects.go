@@ -33,7 +33,9 @@ func (f *effects) carry(ef meta.Effect) {
 	case meta.Launch:
 		f.runs.launch(ef)
 	case meta.Kill:
-		f.runs.kill(ef.Attempt)
+		f.runs.kill(ef)
+	case meta.Extend:
+		f.runs.extend(ef)
 	case meta.Adopt:
 		f.runs.adopt(ef)
 	case meta.Clear:

@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -12,7 +11,6 @@ import (
 	"kith/meta"
 	"kith/meta/api"
 	"kith/store"
-	"kith/store/blobstore"
 )
 
 // Bounds of the loop's queues. Who meets one waits, and the network or the
@@ -20,14 +18,15 @@ import (
 const (
 	waitingInputs = 4096
 	takenAtOnce   = 1024
+	// mostGathered is how many effects may wait behind a batch that is not
+	// durable yet until the loop takes nothing more.
+	mostGathered = 1 << 16
 )
 
 // input is one thing for the loop: an event, or a look at the engine.
 type input struct {
 	event meta.Event
-	look  func(now job.Time, e *meta.Engine)
-	// looked is closed when what look saw is durable.
-	looked chan struct{}
+	look  *look
 }
 
 // outgoing is a batch of facts with what may happen once they are durable.
@@ -56,29 +55,26 @@ type loop struct {
 	looked     []chan struct{}
 	committing bool
 
-	// diskTrouble holds the last error of a commit that is being retried.
-	diskTrouble atomic.Pointer[error]
+	trouble *trouble
+	// room returns an error if there is no room for another job.
+	room func() error
 
 	tokens  atomic.Uint64
 	mu      sync.Mutex
 	waiters map[uint64]chan meta.Reply
 
-	stop chan struct{}
-	done chan struct{}
+	closing chan struct{} // whoever waits for room in the queue gives up
+	stop    chan struct{}
+	done    chan struct{}
 }
-
-// clock tells the time that the engines see: the wall's at the start and the
-// monotonic one's since, so that it never steps back.
-type clock struct{ start time.Time }
-
-func (c clock) now() job.Time { return job.Instant(c.start).Add(time.Since(c.start)) }
 
 func newLoop(engine *meta.Engine, state *store.State, backend store.Backend, carry func(meta.Effect), log *slog.Logger) *loop {
 	return &loop{
-		engine: engine, state: state, backend: backend, carry: carry, log: log, clock: clock{time.Now()},
+		engine: engine, state: state, backend: backend, carry: carry, log: log, clock: newClock(), trouble: newTrouble(log),
 		in: make(chan input, waitingInputs), committed: make(chan struct{}, 1),
 		toCommit: make(chan outgoing, 1), toCarry: make(chan outgoing, 1),
-		waiters: make(map[uint64]chan meta.Reply), stop: make(chan struct{}), done: make(chan struct{}),
+		waiters: make(map[uint64]chan meta.Reply),
+		closing: make(chan struct{}), stop: make(chan struct{}), done: make(chan struct{}),
 	}
 }
 
@@ -99,13 +95,17 @@ func (l *loop) run(first []meta.Effect) {
 	for {
 		l.handOver()
 		timer.Reset(l.untilWake())
+		in, wake := l.in, timer.C
+		if l.committing && len(l.effects) > mostGathered {
+			in, wake = nil, nil
+		}
 		select {
-		case in := <-l.in:
+		case in := <-in:
 			l.take(in)
 		case <-l.committed:
 			l.committing = false
 			continue
-		case <-timer.C:
+		case <-wake:
 			l.step(meta.Tick{})
 		case <-l.stop:
 			l.finish()
@@ -122,8 +122,8 @@ func (l *loop) take(in input) {
 			l.step(in.event)
 		}
 		if in.look != nil {
-			in.look(l.clock.now(), l.engine)
-			l.looked = append(l.looked, in.looked)
+			in.look.take(l.clock.now(), l.engine)
+			l.looked = append(l.looked, in.look.durable)
 		}
 		select {
 		case in = <-l.in:
@@ -186,12 +186,10 @@ func (l *loop) commit() {
 func (l *loop) commitOne(b store.Batch) bool {
 	for {
 		err := b.Commit()
+		l.trouble.note(err)
 		if err == nil {
-			l.diskTrouble.Store(nil)
 			return true
 		}
-		l.diskTrouble.Store(&err)
-		l.log.Error("commit failed; nothing is acknowledged until it succeeds", "error", err.Error())
 		select {
 		case <-time.After(time.Second):
 		case <-l.stop:
@@ -229,11 +227,16 @@ func (l *loop) answer(r meta.Reply) {
 }
 
 // post gives the loop an event; it waits while the loop is behind, and drops
-// the event if the daemon stops.
+// the event if the daemon stops meanwhile.
 func (l *loop) post(ev meta.Event) {
 	select {
 	case l.in <- input{event: ev}:
-	case <-l.done:
+		return
+	default:
+	}
+	select {
+	case l.in <- input{event: ev}:
+	case <-l.closing:
 	}
 }
 
@@ -241,8 +244,8 @@ func (l *loop) post(ev meta.Event) {
 func (l *loop) Ask(ctx context.Context, make_ func(token uint64) meta.Event) (meta.Reply, error) {
 	token := l.tokens.Add(1)
 	ev := make_(token)
-	if trouble := l.diskTrouble.Load(); trouble != nil {
-		return meta.Reply{}, diskError(*trouble)
+	if err := l.refuses(ev); err != nil {
+		return meta.Reply{}, err
 	}
 	answer := make(chan meta.Reply, 1)
 	l.mu.Lock()
@@ -278,33 +281,20 @@ func (l *loop) Ask(ctx context.Context, make_ func(token uint64) meta.Event) (me
 	}
 }
 
-// Look implements api.Node.
-func (l *loop) Look(ctx context.Context, look func(now job.Time, e *meta.Engine)) error {
-	looked := make(chan struct{})
-	select {
-	case l.in <- input{look: look, looked: looked}:
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-l.done:
-		return api.ErrStopping
+// refuses says why nothing can be done for a client at present, or for a new
+// job: the last room on the disk is for the facts about jobs taken before.
+func (l *loop) refuses(ev meta.Event) error {
+	if err := l.trouble.refuses(); err != nil {
+		return err
 	}
-	select {
-	case <-looked:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-l.done:
-		return api.ErrStopping
+	if _, ok := ev.(meta.Submit); ok && l.room != nil {
+		return l.room()
 	}
+	return nil
 }
 
 // close stops the loop; what was decided so far becomes durable and leaves.
 func (l *loop) close() {
 	close(l.stop)
 	<-l.done
-}
-
-// diskError is what a client is told while facts cannot be written.
-func diskError(err error) error {
-	return fmt.Errorf("this site cannot write to its data folder and takes nothing on: %w: %w", blobstore.ErrDiskFull, err)
 }

@@ -83,7 +83,7 @@ func shebang(path string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("script: %w", err)
 	}
-	defer f.Close()
+	defer f.Close() //nolint:errcheck // it was only read
 	line, err := bufio.NewReaderSize(io.LimitReader(f, 4096), 4096).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("script: %w", err)

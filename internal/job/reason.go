@@ -37,15 +37,18 @@ const (
 	BadRequest    Reason = 25 // the request is not valid
 	TooManyCopies Reason = 26 // the site's own bound on copies of all origins
 	WouldNotStart Reason = 27 // the site cannot say when it would start
+	LeaseExpired  Reason = 28 // the host could not renew its lease in time
+	Forgotten     Reason = 29 // an operator says that the site will never return
+	AttemptLost   Reason = 30 // the host lost the attempt, and the job may be run again
 
-	reasonCount = 28
+	reasonCount = 31
 )
 
 var reasonWords = [reasonCount]string{
 	"", "too-narrow", "too-small", "unreachable", "draining", "full", "stale-load", "unknown-load", "outranked",
 	"local-only", "directory", "no-answer", "unknown-job", "unknown-copy", "stale-attempt", "held-by-other",
 	"withdrawn", "user-hold", "user-cancel", "ended", "not-origin", "vanished", "has-copy", "disk-low", "lost-by-host",
-	"bad-request", "too-many-copies", "would-not-start",
+	"bad-request", "too-many-copies", "would-not-start", "lease-expired", "forgotten", "attempt-lost",
 }
 
 var reasonSentences = [reasonCount]string{
@@ -77,6 +80,9 @@ var reasonSentences = [reasonCount]string{
 	"the request is not valid",
 	"it holds as many copies as it takes",
 	"it cannot say when the job would start",
+	"it did not renew its lease in time",
+	"an operator says that it will never return",
+	"it lost the attempt, and the job may be run again",
 }
 
 // String returns the reason's word, empty for [NoReason].

@@ -12,10 +12,10 @@ import "fmt"
 //	  │  └───────┤ lost all copies
 //	  ▼ placed   │
 //	Queued ──────┘                                         Open
-//	  │ granted        ┌─ gave back ─► Pending
+//	  │ granted        ┌─ gave back, revoked ─► Pending
 //	  ▼                │
 //	Claimed ───────────┤                                   Held
-//	  │ began          │ cancel
+//	  │ began          │ cancel      (Running, too, is Pending again when revoked)
 //	  ▼                ▼
 //	Running ─cancel─► Cancelling                           Held
 //	  │ finished       │ finished
@@ -66,20 +66,22 @@ const (
 	CloseTimeout
 	CloseCancel
 	CloseLoss
+	Revoke  // the origin took the claim back: that site can run it no longer, or it may run twice
+	Outrace // an earlier attempt of a job that may run twice has ended first
 
 	eventCount
 )
 
 // transitions is the whole life cycle. What is not here cannot happen.
 var transitions = [stateCount][eventCount]State{
-	Pending: {Place: Queued, Hold: OnHold, RequestCancel: Cancelled},
-	OnHold:  {Release: Pending, RequestCancel: Cancelled},
-	Queued:  {Unplace: Pending, Hold: OnHold, Grant: Claimed, RequestCancel: Cancelled},
-	Claimed: {GiveBack: Pending, Begin: Running, RequestCancel: Cancelling, Finish: Returning},
-	Running: {RequestCancel: Cancelling, Finish: Returning},
+	Pending: {Place: Queued, Hold: OnHold, RequestCancel: Cancelled, Outrace: Returning},
+	OnHold:  {Release: Pending, RequestCancel: Cancelled, Outrace: Returning},
+	Queued:  {Unplace: Pending, Hold: OnHold, Grant: Claimed, RequestCancel: Cancelled, Outrace: Returning},
+	Claimed: {GiveBack: Pending, Begin: Running, RequestCancel: Cancelling, Finish: Returning, Revoke: Pending, Outrace: Returning},
+	Running: {RequestCancel: Cancelling, Finish: Returning, Revoke: Pending, Outrace: Returning},
 	// The start report of a cancelled job may still arrive; a holder that
 	// gives the claim back unstarted has carried out the cancellation.
-	Cancelling: {Begin: Cancelling, GiveBack: Cancelled, RequestCancel: Cancelling, Finish: Returning},
+	Cancelling: {Begin: Cancelling, GiveBack: Cancelled, RequestCancel: Cancelling, Finish: Returning, Revoke: Cancelled, Outrace: Returning},
 	Returning: {
 		CloseSuccess: Completed, CloseFailure: Failed, CloseTimeout: TimedOut,
 		CloseCancel: Cancelled, CloseLoss: Lost,
@@ -142,7 +144,7 @@ func (s State) String() string {
 
 var eventNames = [eventCount]string{
 	"place", "unplace", "hold", "release", "grant", "give back", "begin", "request cancel", "finish",
-	"close: success", "close: failure", "close: timeout", "close: cancel", "close: loss",
+	"close: success", "close: failure", "close: timeout", "close: cancel", "close: loss", "revoke", "outrace",
 }
 
 // String returns the event in words.

@@ -13,22 +13,31 @@ const lifeCycle = `
 PENDING    place           QUEUED
 PENDING    hold            HELD
 PENDING    request cancel  CANCELLED
+PENDING    outrace         RETURNING
 HELD       release         PENDING
 HELD       request cancel  CANCELLED
+HELD       outrace         RETURNING
 QUEUED     unplace         PENDING
 QUEUED     hold            HELD
 QUEUED     grant           CLAIMED
 QUEUED     request cancel  CANCELLED
+QUEUED     outrace         RETURNING
 CLAIMED    give back       PENDING
 CLAIMED    begin           RUNNING
 CLAIMED    request cancel  CANCELLING
 CLAIMED    finish          RETURNING
+CLAIMED    revoke          PENDING
+CLAIMED    outrace         RETURNING
 RUNNING    request cancel  CANCELLING
 RUNNING    finish          RETURNING
+RUNNING    revoke          PENDING
+RUNNING    outrace         RETURNING
 CANCELLING begin           CANCELLING
 CANCELLING give back       CANCELLED
 CANCELLING request cancel  CANCELLING
 CANCELLING finish          RETURNING
+CANCELLING revoke          CANCELLED
+CANCELLING outrace         RETURNING
 RETURNING  close: success  COMPLETED
 RETURNING  close: failure  FAILED
 RETURNING  close: timeout  TIMEOUT
@@ -44,7 +53,7 @@ func TestLifeCycleExhaustively(t *testing.T) {
 	}
 	seen := 0
 	for s := range State(stateCount + 2) {
-		for ev := range Event(eventCount + 2) {
+		for ev := range Event(eventCount + 2) { //nolint:unconvert // it gives ev its type
 			to, ok := s.Next(ev)
 			target, possible := want[s.String()+"/"+ev.String()]
 			switch {
@@ -69,7 +78,7 @@ func TestLifeCycleEnds(t *testing.T) {
 	reaches := map[State]bool{}
 	for s := Completed; s <= Lost; s++ {
 		reaches[s] = true
-		for ev := range Event(eventCount) {
+		for ev := range Event(eventCount) { //nolint:unconvert // it gives ev its type
 			if to, ok := s.Next(ev); ok {
 				t.Errorf("%v is an end but %v leads to %v", s, ev, to)
 			}
@@ -77,7 +86,7 @@ func TestLifeCycleEnds(t *testing.T) {
 	}
 	for range stateCount {
 		for s := Pending; s <= Returning; s++ {
-			for ev := range Event(eventCount) {
+			for ev := range Event(eventCount) { //nolint:unconvert // it gives ev its type
 				if to, ok := s.Next(ev); ok && reaches[to] {
 					reaches[s] = true
 				}

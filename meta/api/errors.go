@@ -25,6 +25,9 @@ const Domain = "kith"
 var (
 	// ErrStopping is returned while the site shuts down.
 	ErrStopping = errors.New("site is shutting down")
+	// ErrNotDurable is returned while the site cannot write down what happens:
+	// it neither does nor shows what could be gone after a crash.
+	ErrNotDurable = errors.New("site cannot write to its data folder, and shows and does nothing until it can")
 	// ErrNoOutput is returned when a job has no such output.
 	ErrNoOutput = errors.New("job has no such output")
 	// ErrHostAway is returned when output is at a site that cannot be reached.
@@ -50,7 +53,8 @@ type kind struct {
 var kinds = []kind{
 	{meta.ErrInvalid, codes.InvalidArgument, "INVALID_JOB", 0},
 	{meta.ErrTooLarge, codes.FailedPrecondition, "NO_SITE_LARGE_ENOUGH", 0},
-	{meta.ErrNotBuilt, codes.FailedPrecondition, "NOT_AVAILABLE", 0},
+	{meta.ErrConnected, codes.FailedPrecondition, "SITE_CONNECTED", 0},
+	{meta.ErrUnknownSite, codes.NotFound, "SITE_NOT_FOUND", 0},
 	{meta.ErrRequestReused, codes.AlreadyExists, "REQUEST_ID_REUSED", 0},
 	{meta.ErrFull, codes.ResourceExhausted, "SITE_FULL", 5 * time.Second},
 	{meta.ErrUnknownJob, codes.NotFound, "JOB_NOT_FOUND", 0},
@@ -60,6 +64,7 @@ var kinds = []kind{
 	{meta.ErrNotHeld, codes.FailedPrecondition, "JOB_NOT_HELD", 0},
 	{job.ErrBadID, codes.InvalidArgument, "INVALID_JOB_ID", 0},
 	{ErrStopping, codes.Unavailable, "SITE_STOPPING", 2 * time.Second},
+	{ErrNotDurable, codes.Unavailable, "NOT_DURABLE", 5 * time.Second},
 	{ErrNoOutput, codes.NotFound, "OUTPUT_NOT_FOUND", 0},
 	{ErrHostAway, codes.Unavailable, "HOST_UNREACHABLE", 5 * time.Second},
 	{ErrCursor, codes.OutOfRange, "CURSOR_TOO_OLD", 0},

@@ -76,3 +76,19 @@ func (s *Server) drain(ctx context.Context, on bool, reason, requestID string) (
 	})
 	return running, err
 }
+
+// ForgetSite implements kithv1.SiteServiceServer.
+func (s *Server) ForgetSite(ctx context.Context, r *kithv1.ForgetSiteRequest) (*kithv1.ForgetSiteResponse, error) {
+	site, err := job.ParseSiteID(r.GetSiteId())
+	if err != nil {
+		return nil, s.toStatus(ctx, "ForgetSite", &FieldError{Field: "site_id", Reason: err.Error(), Err: err})
+	}
+	reply, err := s.Node.Ask(ctx, func(token uint64) meta.Event {
+		return meta.ForgetSite{Token: token, Site: site, Requeue: r.GetRequeue()}
+	})
+	if err != nil {
+		return nil, s.toStatus(ctx, "ForgetSite", err)
+	}
+	f := reply.Forgotten
+	return &kithv1.ForgetSiteResponse{JobsRevoked: int64(f.Revoked), CopiesReplaced: int64(f.Replaced), CopiesDropped: int64(f.Dropped)}, nil
+}

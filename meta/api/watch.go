@@ -194,4 +194,3 @@ func (s *Server) watchSend(id job.ID, at uint64, g grpc.ServerStreamingServer[ki
 	fullStatus(j.Status, &view, nil)
 	return g.Send(&kithv1.WatchJobsResponse{Job: j, Cursor: s.Changes.cursor(at)})
 }
-

@@ -36,12 +36,20 @@ func toProto(m meta.Message) *kithv1.PeerMessage {
 		}}}
 	case meta.Claim:
 		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_Claim{Claim: &kithv1.Claim{
-			Attempt: codec.AttemptName(m.Attempt), Stamp: m.Stamp,
+			Attempt: codec.AttemptName(m.Attempt), Stamp: m.Stamp, SentTimeNs: int64(m.Sent),
 		}}}
 	case meta.Verdict:
 		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_Verdict{Verdict: &kithv1.Verdict{
 			Attempt: codec.AttemptName(m.Attempt), Granted: m.Granted, Reason: uint32(m.Reason),
-			WinnerSiteId: string(m.Winner), Payload: m.Payload,
+			WinnerSiteId: string(m.Winner), Payload: m.Payload, Lease: leaseToProto(m.Lease), SentTimeNs: int64(m.Sent),
+		}}}
+	case meta.Renew:
+		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_Renew{Renew: &kithv1.Renew{
+			Attempt: codec.AttemptName(m.Attempt), SentTimeNs: int64(m.Sent),
+		}}}
+	case meta.Renewed:
+		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_Renewed{Renewed: &kithv1.Renewed{
+			Attempt: codec.AttemptName(m.Attempt), SentTimeNs: int64(m.Sent), Lease: leaseToProto(m.Lease),
 		}}}
 	case meta.Withdraw:
 		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_Withdraw{Withdraw: &kithv1.Withdraw{Attempt: codec.AttemptName(m.Attempt)}}}
@@ -83,6 +91,14 @@ func toProto(m meta.Message) *kithv1.PeerMessage {
 		}}}
 	}
 	panic(fmt.Sprintf("peer: no wire form of %T", m))
+}
+
+// leaseToProto leaves no lease out of the message: most grants have none.
+func leaseToProto(d time.Duration) *durationpb.Duration {
+	if d == 0 {
+		return nil
+	}
+	return durationpb.New(d)
 }
 
 func digestToProto(m *meta.CopyDigest) *kithv1.CopyDigest {
@@ -158,7 +174,7 @@ func (r *reader) message(p *kithv1.PeerMessage) meta.Message {
 		a := m.CopyAnswer
 		return meta.CopyAnswer{Attempt: r.attempt(a.GetAttempt()), Accepted: a.GetAccepted(), Reason: reason(a.GetReason())}
 	case *kithv1.PeerMessage_Claim:
-		return meta.Claim{Attempt: r.attempt(m.Claim.GetAttempt()), Stamp: m.Claim.GetStamp()}
+		return meta.Claim{Attempt: r.attempt(m.Claim.GetAttempt()), Stamp: m.Claim.GetStamp(), Sent: job.Time(m.Claim.GetSentTimeNs())}
 	case *kithv1.PeerMessage_Verdict:
 		v := m.Verdict
 		r.atMost("payload", len(v.GetPayload()), maxPayload)
@@ -166,6 +182,13 @@ func (r *reader) message(p *kithv1.PeerMessage) meta.Message {
 		return meta.Verdict{
 			Attempt: r.attempt(v.GetAttempt()), Granted: v.GetGranted(), Reason: reason(v.GetReason()),
 			Winner: job.SiteID(v.GetWinnerSiteId()), Payload: v.GetPayload(),
+			Lease: max(0, durationOf(v.GetLease())), Sent: job.Time(v.GetSentTimeNs()),
+		}
+	case *kithv1.PeerMessage_Renew:
+		return meta.Renew{Attempt: r.attempt(m.Renew.GetAttempt()), Sent: job.Time(m.Renew.GetSentTimeNs())}
+	case *kithv1.PeerMessage_Renewed:
+		return meta.Renewed{
+			Attempt: r.attempt(m.Renewed.GetAttempt()), Sent: job.Time(m.Renewed.GetSentTimeNs()), Lease: max(0, durationOf(m.Renewed.GetLease())),
 		}
 	case *kithv1.PeerMessage_Withdraw:
 		return meta.Withdraw{Attempt: r.attempt(m.Withdraw.GetAttempt())}

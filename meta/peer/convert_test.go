@@ -28,8 +28,10 @@ func samples() []meta.Message {
 	return []meta.Message{
 		meta.PlaceCopy{Attempt: sampleAttempt, Request: sampleRequest},
 		meta.CopyAnswer{Attempt: sampleAttempt, Accepted: true, Reason: job.Full},
-		meta.Claim{Attempt: sampleAttempt, Stamp: 7},
-		meta.Verdict{Attempt: sampleAttempt, Granted: true, Reason: job.HeldByOther, Winner: "beta", Payload: []byte("p")},
+		meta.Claim{Attempt: sampleAttempt, Stamp: 7, Sent: 8},
+		meta.Verdict{Attempt: sampleAttempt, Granted: true, Reason: job.HeldByOther, Winner: "beta", Payload: []byte("p"), Lease: time.Minute, Sent: 8},
+		meta.Renew{Attempt: sampleAttempt, Sent: 8},
+		meta.Renewed{Attempt: sampleAttempt, Sent: 8, Lease: time.Minute},
 		meta.Withdraw{Attempt: sampleAttempt},
 		meta.WithdrawAck{Attempt: sampleAttempt},
 		meta.Started{Attempt: sampleAttempt, At: 9},

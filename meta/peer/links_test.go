@@ -119,7 +119,7 @@ func newEnd(t *testing.T, site job.SiteID, incarnation uint64, files FileServer,
 	t.Cleanup(func() {
 		e.links.Close()
 		g.Stop()
-		<-served
+		<-served //nolint:errcheck // it was stopped
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		if e.disorder != "" {

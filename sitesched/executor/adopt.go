@@ -197,7 +197,7 @@ func (x *Executor) bury(a *attempt, e evidence, rebooted bool) {
 		e.reason = "the machine was restarted"
 	}
 	start := job.Time(e.record.Start.At)
-	x.log.Warn("attempt lost", "attempt_id", a.id, "reason", e.reason, "pid", e.record.Start.Shim.PID)
+	x.log.Warn("attempt lost", "attempt_id", a.id.String(), "reason", e.reason, "pid", e.record.Start.Shim.PID)
 	x.finish(a, Exit{
 		Lost: true, Reason: "lost: " + e.reason, Start: start, End: job.Instant(time.Now()),
 	}, nil)

@@ -94,6 +94,7 @@ func TestAdoptEnded(t *testing.T) {
 func livingShims(path string) int { return len(shimProcesses(path)) }
 
 func TestAdoptNeverStarted(t *testing.T) {
+	beside(t)
 	b := openBench(t, Config{})
 	if _, err := b.Prepare(number(2)); err != nil {
 		t.Fatal(err)
@@ -118,6 +119,7 @@ func TestAdoptNeverStarted(t *testing.T) {
 }
 
 func TestAdoptAfterStop(t *testing.T) {
+	beside(t)
 	b := openBench(t, Config{Grace: 100 * time.Millisecond})
 	b.Start(shell(1, stubborn))
 	b.untilFile(number(1), "ready")
@@ -131,6 +133,7 @@ func TestAdoptAfterStop(t *testing.T) {
 }
 
 func TestAdoptAfterReboot(t *testing.T) {
+	beside(t)
 	b := openBench(t, Config{})
 	ended := b.run(shell(1, "exit 3"))
 	b.Start(shell(2, "touch ready; sleep 60"))
@@ -236,6 +239,7 @@ func adoptRecord(b *bench, id job.AttemptID, record, reason string) {
 // TestHeldRecord has somebody hold the lock of a record that says nothing yet,
 // as a shim does in the instant before it writes.
 func TestHeldRecord(t *testing.T) {
+	beside(t)
 	b := openBench(t, Config{})
 	if _, err := b.Prepare(number(1)); err != nil {
 		t.Fatal(err)
@@ -263,9 +267,10 @@ func TestHeldRecord(t *testing.T) {
 // TestLateShim has a shim that was told by a daemon that is gone, and a daemon
 // that knows nothing of it, start the same attempts at the same time.
 func TestLateShim(t *testing.T) {
-	rounds := 60
-	if testing.Short() {
-		rounds = 15
+	beside(t)
+	rounds := 15
+	if thorough {
+		rounds = 60
 	}
 	b := openBench(t, Config{})
 	random := rand.New(rand.NewPCG(3, 4))
@@ -329,6 +334,7 @@ func checkLedger(t *testing.T, path string, n int) {
 
 // TestTwoShims tells two shims to run one attempt.
 func TestTwoShims(t *testing.T) {
+	beside(t)
 	b := openBench(t, Config{})
 	shims := []*process{startTestShim(t, b), startTestShim(t, b)}
 	const rounds = 50

@@ -32,7 +32,7 @@ type Config struct {
 	// KeepIdle is how many shims without a job are kept for the next one.
 	// Default: Processors, at most 64; negative means none.
 	KeepIdle int
-	// IdleTime is how long such a shim is kept. Default 60 s.
+	// IdleTime is how long such a shim is kept; the last one stays. Default 60 s.
 	IdleTime time.Duration
 	// Isolation demands one way to keep the processes of a job together; [Open]
 	// fails where it does not work. Default: the strongest that works.

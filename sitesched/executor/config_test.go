@@ -1,8 +1,10 @@
 package executor
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -86,8 +88,9 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestIdleShims keeps as many as wanted, for as long as wanted.
+// TestIdleShims keeps as many as wanted, for as long as wanted, and one for good.
 func TestIdleShims(t *testing.T) {
+	beside(t)
 	b := openBench(t, Config{Processors: 6, KeepIdle: 2, IdleTime: 500 * time.Millisecond})
 	for n := 1; n <= 6; n++ {
 		b.Start(shell(n, "touch ready; while [ ! -e "+filepath.Join(b.config.Dir, "go")+" ]; do sleep 0.01; done"))
@@ -103,8 +106,51 @@ func TestIdleShims(t *testing.T) {
 		b.wait(number(n))
 	}
 	eventually(t, "two idle shims", func() bool { return len(shimProcesses(b.config.ShimPath)) <= 2 })
-	eventually(t, "no idle shims", func() bool { return len(shimProcesses(b.config.ShimPath)) == 0 })
+	eventually(t, "one idle shim", func() bool { return len(shimProcesses(b.config.ShimPath)) <= 1 })
+	time.Sleep(2 * b.config.IdleTime)
+	last := shimProcesses(b.config.ShimPath)
 	if e := b.run(shell(8, "exit 3")); e.Code != 3 {
+		t.Errorf("%+v", e)
+	}
+	if now := shimProcesses(b.config.ShimPath); len(last) != 1 || len(now) != 1 || last[0] != now[0] {
+		t.Errorf("shim %v was kept, but %v ran the next job", last, now)
+	}
+	// One that is lost with its job has a successor before there is another job.
+	b.Start(shell(9, "touch ready; sleep 60"))
+	b.untilFile(number(9), "ready")
+	signalProcess(t, last[0], syscall.SIGKILL)
+	b.wait(number(9))
+	eventually(t, "a new idle shim", func() bool {
+		now := shimProcesses(b.config.ShimPath)
+		return len(now) == 1 && now[0] != last[0]
+	})
+}
+
+// TestIdleShimsDie kills all shims that wait for a job. However many they are,
+// the next job gets one that lives.
+func TestIdleShimsDie(t *testing.T) {
+	beside(t)
+	b := openBench(t, Config{Processors: 2 * mostTries})
+	for n := 1; n <= b.config.Processors; n++ {
+		b.Start(shell(n, "touch ready; while [ ! -e "+filepath.Join(b.config.Dir, "go")+" ]; do sleep 0.01; done"))
+	}
+	for n := 1; n <= b.config.Processors; n++ {
+		b.untilFile(number(n), "ready")
+	}
+	if err := os.WriteFile(filepath.Join(b.config.Dir, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for n := 1; n <= b.config.Processors; n++ {
+		b.wait(number(n))
+	}
+	idle := shimProcesses(b.config.ShimPath)
+	if len(idle) <= mostTries {
+		t.Fatalf("%d idle shims are too few to tell", len(idle))
+	}
+	for _, pid := range idle {
+		signalProcess(t, pid, syscall.SIGKILL)
+	}
+	if e := b.run(shell(99, "exit 3")); e.Code != 3 {
 		t.Errorf("%+v", e)
 	}
 }

@@ -213,6 +213,7 @@ func runDaemon(t *testing.T, dir string, isolation Isolation, opened func(*os.Pr
 
 // TestCloseKeepsJobs closes the executor in the middle of everything.
 func TestCloseKeepsJobs(t *testing.T) {
+	beside(t)
 	b := openBench(t, Config{Processors: 4})
 	var specs []Spec
 	for n := 1; n <= 12; n++ {

@@ -62,14 +62,14 @@ type StopReason string
 // The usual reasons.
 const (
 	StopCancel StopReason = "cancelled"           // the user wished it
-	StopLease  StopReason = "the claim was lost"  // the origin gave the attempt up
+	StopLease  StopReason = "the lease ended"     // the origin runs the job elsewhere; it ends as a loss
 	StopSite   StopReason = "stopped by the site" // its operator wished it
 )
 
 // Kind returns the outcome that the exit amounts to.
 func (e *Exit) Kind() job.OutcomeKind {
 	switch {
-	case e.Lost:
+	case e.Lost, e.Stopped && e.StopReason == StopLease:
 		return job.Loss
 	case e.Stopped:
 		return job.Cancel

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -72,7 +73,8 @@ type attempt struct {
 	tries    int
 	cpus     []int
 
-	worker   *worker // of ours
+	guard    *time.Timer // looks after an attempt under a lease
+	worker   *worker     // of ours
 	sequence uint64
 	sent     bool // the shim has been told
 	pidfd    int  // of the shim of an earlier daemon; owned by the watcher
@@ -174,6 +176,9 @@ func (x *Executor) Start(s Spec) {
 		a = x.addAttempt(s.Attempt)
 	}
 	a.spec = s
+	if s.Leased {
+		x.guardLease(a)
+	}
 	x.enqueue(a)
 	if a.stopping {
 		x.errands.post(func() { x.carryOutStop(a) })
@@ -209,7 +214,7 @@ func (x *Executor) Forget(id job.AttemptID) {
 	defer x.mu.Unlock()
 	a := x.attempts[id]
 	if a != nil && a.phase != ended && a.phase != announced {
-		x.log.Warn("attempt not forgotten, it has not finished", "attempt_id", id)
+		x.log.Warn("attempt not forgotten, it has not finished", "attempt_id", id.String())
 		return
 	}
 	delete(x.attempts, id)
@@ -220,11 +225,11 @@ func (x *Executor) Forget(id job.AttemptID) {
 func (x *Executor) removeFolder(id job.AttemptID, known bool) {
 	name := folderName(id)
 	if !known && x.folders.busy(name) {
-		x.log.Warn("attempt not forgotten, a shim still runs it", "attempt_id", id)
+		x.log.Warn("attempt not forgotten, a shim still runs it", "attempt_id", id.String())
 		return
 	}
 	if err := x.folders.remove(name); err != nil {
-		x.log.Warn("cannot remove the folder of an attempt", "attempt_id", id, "error", err)
+		x.log.Warn("cannot remove the folder of an attempt", "attempt_id", id.String(), "error", err)
 	}
 }
 
@@ -242,6 +247,9 @@ func (x *Executor) Close() {
 	for _, a := range x.attempts {
 		if a.worker != nil {
 			a.worker.interrupt()
+		}
+		if a.guard != nil {
+			a.guard.Stop()
 		}
 	}
 	x.mu.Unlock()

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -89,7 +90,7 @@ func TestFoldersAreUsedAgain(t *testing.T) {
 			t.Fatalf("round %d: another folder, %v", n, err)
 		}
 		record, err := os.ReadFile(filepath.Join(path, shim.RecordName))
-		if _, parseErr := shim.ParseRecord(record); err != nil || parseErr != shim.ErrNoRecord {
+		if _, parseErr := shim.ParseRecord(record); err != nil || !errors.Is(parseErr, shim.ErrNoRecord) {
 			t.Fatalf("round %d: the record reads %q", n, record)
 		}
 		if n == 1 && f.handedOut["a.1.1-1"] == (stamps{}) {
@@ -102,6 +103,7 @@ func TestFoldersAreUsedAgain(t *testing.T) {
 // TestTouchedFoldersAreNot has jobs leave their folders in every other way than
 // they found them, as the first user of the folder and as a later one.
 func TestTouchedFoldersAreNot(t *testing.T) {
+	t.Parallel()
 	for name, touch := range map[string]func(path string) error{
 		"file in work":      func(p string) error { return os.WriteFile(p+"/work/x", nil, 0o600) },
 		"hidden file":       func(p string) error { return os.WriteFile(p+"/tmp/.x", nil, 0o600) },

@@ -218,13 +218,49 @@ var buildShim = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// shimBinary builds the real shim once.
+// ownShims are the names under which tests have the shim to themselves.
+var ownShims struct {
+	sync.Mutex
+	names map[testing.TB]string
+}
+
+// shimBinary builds the real shim once and gives it a name that only this test
+// uses, so that the test can tell its shims from those of others beside it.
+// Where that is not possible it returns the shim itself, and the test must be
+// alone; see [beside].
 func shimBinary(t testing.TB) string {
 	path, err := buildShim()
 	if err != nil {
 		t.Fatalf("build the shim: %v: %s", err, path)
 	}
-	return path
+	ownShims.Lock()
+	defer ownShims.Unlock()
+	if own, ok := ownShims.names[t]; ok {
+		return own
+	}
+	own := filepath.Join(t.TempDir(), "kith-shim")
+	if os.Link(path, own) != nil {
+		return path // another file system, or another user's file
+	}
+	if ownShims.names == nil {
+		ownShims.names = map[testing.TB]string{}
+	}
+	ownShims.names[t] = own
+	t.Cleanup(func() {
+		ownShims.Lock()
+		delete(ownShims.names, t)
+		ownShims.Unlock()
+	})
+	return own
+}
+
+// beside lets the test run beside others if it has a shim of its own. Most of
+// these tests spend their time waiting for a job.
+func beside(t *testing.T) {
+	t.Helper()
+	if path, err := buildShim(); err == nil && shimBinary(t) != path {
+		t.Parallel()
+	}
 }
 
 // findIsolations finds out once which ways to isolate work here.
@@ -264,8 +300,12 @@ func isolations(t *testing.T) []Isolation {
 
 // inEachIsolation runs a test with every isolation that works here.
 func inEachIsolation(t *testing.T, test func(t *testing.T, c Config)) {
+	beside(t)
 	for _, isolation := range isolations(t) {
-		t.Run(string(isolation), func(t *testing.T) { test(t, Config{Isolation: isolation}) })
+		t.Run(string(isolation), func(t *testing.T) {
+			beside(t)
+			test(t, Config{Isolation: isolation})
+		})
 	}
 }
 

@@ -67,6 +67,7 @@ func TestExits(t *testing.T) {
 }
 
 func TestSpecsThatCannotRun(t *testing.T) {
+	beside(t)
 	b := openBench(t, Config{})
 	for i, spec := range []Spec{
 		{},
@@ -185,6 +186,7 @@ func TestWhatAJobInherits(t *testing.T) {
 }
 
 func TestManyShortJobs(t *testing.T) {
+	beside(t)
 	jobs := 300
 	if testing.Short() {
 		jobs = 60
@@ -205,7 +207,7 @@ func TestManyShortJobs(t *testing.T) {
 		}
 		b.Forget(id)
 	}
-	eventually(t, "idle shims exit", func() bool { return len(shimProcesses(b.config.ShimPath)) == 0 })
+	eventually(t, "idle shims but one exit", func() bool { return len(shimProcesses(b.config.ShimPath)) == 1 })
 }
 
 func TestOwnProgramAsShim(t *testing.T) {

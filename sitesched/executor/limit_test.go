@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"kith/internal/job"
+	"kith/testbed/scratch"
 )
 
 // eatVariable makes the test binary a program that uses memory.
@@ -66,6 +67,7 @@ func TestMemoryLimit(t *testing.T) {
 }
 
 func TestOutputBound(t *testing.T) {
+	beside(t)
 	const most = 100_000
 	b := openBench(t, Config{MaxOutputBytes: most})
 	endless := shell(1, "cat /dev/zero >&2")
@@ -89,27 +91,8 @@ func TestOutputBound(t *testing.T) {
 	}
 }
 
-// smallDisk mounts a file system of the given size.
-func smallDisk(t *testing.T, size string) string {
-	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("only root can mount a small disk")
-	}
-	dir := t.TempDir()
-	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size="+size+",mode=0755"); err != nil {
-		t.Skipf("cannot mount a small disk: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	})
-	return dir
-}
-
 func TestDiskFull(t *testing.T) {
-	dir := smallDisk(t, "1m")
-	b := openBench(t, Config{Dir: filepath.Join(dir, "attempts")})
+	b := openBench(t, Config{Dir: filepath.Join(scratch.NewDisk(t, 1<<20).Dir, "attempts")})
 	// A job that fills the disk while others run and while it writes its own end.
 	b.Start(shell(1, "touch ready; while [ ! -e go ]; do sleep 0.01; done; exit 3"))
 	b.untilFile(number(1), "ready")
@@ -143,8 +126,7 @@ func TestDiskFull(t *testing.T) {
 
 // TestEndIsWrittenOnFullDisk has the daemon away while a job ends on a full disk.
 func TestEndIsWrittenOnFullDisk(t *testing.T) {
-	dir := smallDisk(t, "1m")
-	b := openBench(t, Config{Dir: filepath.Join(dir, "attempts")})
+	b := openBench(t, Config{Dir: filepath.Join(scratch.NewDisk(t, 1<<20).Dir, "attempts")})
 	b.Start(shell(1, "touch ready; head -c 10000000 /dev/zero > big; sleep 0.2; exit 3"))
 	b.untilFile(number(1), "ready")
 	b.Close()

@@ -1,12 +1,16 @@
 package executor
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"testing"
 )
+
+// thorough is set where there is time for more rounds, as in .ci/run.
+var thorough = os.Getenv("KITH_THOROUGH") == "1"
 
 // TestMain lets the test binary act as a shim, as a daemon that is killed, and
 // as a program of a job.
@@ -24,6 +28,14 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 		os.Exit(0)
+	}
+	// The tests wait for jobs most of the time: run more of them than there are
+	// processors, unless somebody wants another number.
+	flag.Parse()
+	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
+		if err := f.Value.Set("8"); err != nil {
+			panic(err)
+		}
 	}
 	code := m.Run()
 	if path, err := buildShim(); err == nil && os.Getenv(shimVariable) == "" {

@@ -66,6 +66,13 @@ func (x *Executor) newWorker(p *process) *worker {
 	return w
 }
 
+// untried takes back that an attempt was given to a shim.
+func (x *Executor) untried(a *attempt) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	a.tries--
+}
+
 // takeBack makes a worker idle that is done with its attempt. It reports false
 // if the worker is not needed any more. The caller holds mu and calls dispatch.
 func (x *Executor) takeBack(w *worker) bool {
@@ -77,24 +84,29 @@ func (x *Executor) takeBack(w *worker) bool {
 }
 
 // withdraw takes an idle worker out of the pool. It reports false if the worker
-// has just been given an attempt.
+// has just been given an attempt, or is the last one: the next start must not
+// wait for a shim to be made, however long nothing happened.
 func (x *Executor) withdraw(w *worker) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	i := slices.Index(x.idle, w)
-	if i < 0 {
+	if i < 0 || len(x.idle) == 1 {
 		return false
 	}
 	x.idle = slices.Delete(x.idle, i, i+1)
 	return true
 }
 
-// dropped says that a worker and its shim are gone.
+// dropped says that a worker and its shim are gone. If nobody is left for the
+// next attempt, somebody gets ready for it.
 func (x *Executor) dropped() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.shims--
 	x.dispatch()
+	if !x.closed && x.config.KeepIdle > 0 && len(x.idle) == 0 && x.shims < x.config.Processors {
+		x.idle = append(x.idle, x.newWorker(nil))
+	}
 }
 
 // ungate lets the next attempt start. The caller holds mu.
@@ -132,6 +144,9 @@ func (x *Executor) finish(a *attempt, e Exit, free *worker) (kept bool) {
 	kept = x.takeBack(free)
 	if report {
 		a.phase = ended
+		if a.guard != nil {
+			a.guard.Stop()
+		}
 		a.worker = nil
 		a.spec = Spec{}
 		x.processors.release(a.cpus)

@@ -37,6 +37,11 @@ func (x *Executor) prepareRun(a *attempt) (*shim.Run, *Exit) {
 		}
 	}
 	folder := x.folders.path(a.folder)
+	if spec.Leased && spec.Lease != (Lease{}) {
+		if err := x.folders.writeLease(a.folder, spec.Lease); err != nil {
+			return fail(err)
+		}
+	}
 	return &shim.Run{
 		Folder:        a.folder,
 		Argv:          spec.Argv,
@@ -48,6 +53,7 @@ func (x *Executor) prepareRun(a *attempt) (*shim.Run, *Exit) {
 		Processors:    spec.Processors,
 		CPUs:          cpus,
 		Account:       shimAccount(spec.Account),
+		Leased:        spec.Leased,
 	}, nil
 }
 
@@ -88,6 +94,8 @@ func (x *Executor) exitOf(a *attempt, s *shim.Exit) Exit {
 		e.NotStarted = true
 	case shim.CauseStop:
 		x.explainStop(a, &e)
+	case shim.CauseLease:
+		e.Stopped, e.StopReason, e.NotStarted = true, StopLease, s.Start == 0
 	}
 	if e.Reason == "" && e.Signal != 0 {
 		e.Reason = "ended by signal " + strconv.Itoa(e.Signal) + " (" + unix.SignalName(unix.Signal(e.Signal)) + ")"

@@ -40,6 +40,11 @@ type Spec struct {
 	// daemon that is root can run as another. The folders above Dir must let
 	// that user through.
 	Account *Account
+	// Leased says that the attempt runs under a lease: only until Lease, or what
+	// [Executor.Extend] says later. [Executor.Adopt] does not read Lease: what an
+	// earlier daemon said stays in force.
+	Leased bool
+	Lease  Lease
 }
 
 // Account is a local user.

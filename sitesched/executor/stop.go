@@ -39,7 +39,7 @@ func (x *Executor) Stop(id job.AttemptID, reason StopReason) {
 // the attempt where it stands.
 func (x *Executor) carryOutStop(a *attempt) {
 	if err := x.folders.writeStop(a.folder, a.stop); err != nil {
-		x.log.Warn("cannot note the stop of an attempt", "attempt_id", a.id, "error", err)
+		x.log.Warn("cannot note the stop of an attempt", "attempt_id", a.id.String(), "error", err)
 	}
 	x.mu.Lock()
 	w, sequence := a.worker, a.sequence
@@ -53,7 +53,7 @@ func (x *Executor) carryOutStop(a *attempt) {
 	if a.phase == watched && a.pidfd >= 0 {
 		// The shim of an earlier daemon takes no other job: the signal cannot hit a wrong one.
 		if err := unix.PidfdSendSignal(a.pidfd, unix.SIGTERM, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
-			x.log.Error("cannot stop an attempt", "attempt_id", a.id, "error", err)
+			x.log.Error("cannot stop an attempt", "attempt_id", a.id.String(), "error", err)
 		}
 	}
 	x.mu.Unlock()

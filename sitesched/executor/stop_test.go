@@ -81,6 +81,7 @@ func TestGraceIsForAll(t *testing.T) {
 }
 
 func TestNoGrace(t *testing.T) {
+	beside(t)
 	b := openBench(t, Config{Grace: -1})
 	b.Start(shell(1, `trap "echo saved; exit" TERM; touch ready; while :; do sleep 0.01; done`))
 	b.untilFile(number(1), "ready")
@@ -91,6 +92,7 @@ func TestNoGrace(t *testing.T) {
 }
 
 func TestStopBeforeStart(t *testing.T) {
+	beside(t)
 	b := openBench(t, Config{})
 	b.Stop(number(1), StopLease)
 	b.Start(shell(1, "echo must not run"))
@@ -106,6 +108,7 @@ func TestStopBeforeStart(t *testing.T) {
 }
 
 func TestStopQueued(t *testing.T) {
+	beside(t)
 	b := openBench(t, Config{Processors: 1, KeepIdle: 1})
 	// More than can be started: the last ones wait for a shim.
 	last := 1 + spareShims + 3
@@ -130,6 +133,7 @@ func TestStopQueued(t *testing.T) {
 // TestStopWhileStarting stops attempts at every moment of their start, and
 // their neighbours that use the same shims must not notice.
 func TestStopWhileStarting(t *testing.T) {
+	beside(t)
 	rounds := 150
 	if testing.Short() {
 		rounds = 30

@@ -106,6 +106,7 @@ func TestKilledShimTakesTheJobAlong(t *testing.T) {
 
 // TestShimsThatCannotLive has every shim die under the attempt before it can start it.
 func TestShimsThatCannotLive(t *testing.T) {
+	beside(t)
 	b := openBench(t, Config{})
 	stop := make(chan struct{})
 	done := make(chan struct{})

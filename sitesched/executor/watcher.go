@@ -61,7 +61,7 @@ func (w *watcher) add(a *attempt, pidfd int) {
 	a.pidfd = pidfd
 	w.x.mu.Unlock()
 	if err := w.register(pidfd); err != nil {
-		w.x.log.Error("cannot watch a shim", "attempt_id", a.id, "error", err)
+		w.x.log.Error("cannot watch a shim", "attempt_id", a.id.String(), "error", err)
 		w.drop(pidfd)
 		w.recheck(a)
 	}

@@ -28,11 +28,23 @@ const (
 
 // serve runs until the shim has been idle for long, or is lost, or Close.
 func (w *worker) serve() {
+	w.warmUp()
 	idle := time.NewTimer(w.x.config.IdleTime)
 	defer idle.Stop()
 	for w.serveOne(idle) {
 	}
 	w.x.dropped()
+}
+
+// warmUp starts the shim of a worker for which no attempt waits yet. If that
+// fails, the first attempt tries again.
+func (w *worker) warmUp() {
+	if w.process != nil || len(w.next) > 0 {
+		return
+	}
+	if p, err := w.startShim(); err == nil {
+		w.adopt(p)
+	}
 }
 
 func (w *worker) serveOne(idle *time.Timer) bool {
@@ -46,7 +58,7 @@ func (w *worker) serveOne(idle *time.Timer) bool {
 		return w.carry(a)
 	case <-idle.C:
 		if !w.x.withdraw(w) {
-			// An attempt, or the end of the executor, is on its way.
+			// It is the last one; or an attempt, or the end of the executor, is on its way.
 			return true
 		}
 		w.retire()
@@ -70,7 +82,8 @@ func (w *worker) carry(a *attempt) bool {
 	if exit != nil {
 		return w.settleDown(a, *exit)
 	}
-	if w.process == nil {
+	fresh := w.process == nil
+	if fresh {
 		p, err := w.startShim()
 		if err != nil {
 			w.x.finish(a, notStarted("no shim: "+err.Error()), nil)
@@ -84,6 +97,9 @@ func (w *worker) carry(a *attempt) bool {
 		return w.settleDown(a, *exit)
 	}
 	if err := w.process.send(run); err != nil {
+		if !fresh {
+			w.x.untried(a) // it died while it was idle, which says nothing of the attempt
+		}
 		return w.lose(a, err)
 	}
 	w.x.stopAfterSend(a, w)
@@ -172,7 +188,7 @@ func (w *worker) end(a *attempt, m *shim.Ended) bool {
 	if m.Retire == "" {
 		return w.settleDown(a, exit)
 	}
-	w.x.log.Debug("shim retired", "pid", w.process.pid, "attempt_id", a.id, "reason", m.Retire)
+	w.x.log.Debug("shim retired", "pid", w.process.pid, "attempt_id", a.id.String(), "reason", m.Retire)
 	w.x.finish(a, exit, nil)
 	w.retire()
 	return false
@@ -198,7 +214,7 @@ func (w *worker) lose(a *attempt, cause error) bool {
 		return false
 	}
 	err := w.process.end()
-	w.x.log.Error("shim lost", "pid", w.process.pid, "attempt_id", a.id, "cause", cause,
+	w.x.log.Error("shim lost", "pid", w.process.pid, "attempt_id", a.id.String(), "cause", cause,
 		"status", describe(w.process.status), "error", err)
 	w.x.settleLater(a, nil)
 	return false

@@ -162,7 +162,7 @@ func (s *Store) scanChunk(b byte, e fs.DirEntry) error {
 	sum, err := ParseSum(e.Name())
 	if err != nil || sum[0] != b || !e.Type().IsRegular() {
 		s.log.Warn("foreign file in the file store", "folder", shardDir(b), "name", e.Name())
-		return nil
+		return nil //nolint:nilerr // It is not ours, and that is all.
 	}
 	info, err := s.root.Lstat(sum.path())
 	if err != nil {

@@ -143,7 +143,7 @@ func statDisk(f *os.File) (disk, error) {
 		return disk{}, err
 	}
 	return disk{
-		freeBytes: int64(st.Bavail) * int64(st.Bsize),
+		freeBytes: int64(st.Bavail) * int64(st.Bsize), //nolint:unconvert // Its type differs between machines.
 		noInodes:  st.Files > 0 && st.Ffree == 0,
 	}, nil
 }
@@ -158,7 +158,7 @@ func CheckFree(dir string, needBytes, keepBytes int64) error {
 	defer f.Close() //nolint:errcheck // Nothing was written through f.
 	d, err := statDisk(f)
 	if err != nil || d.freeBytes-needBytes >= keepBytes {
-		return nil //nolint:nilerr // The write itself will tell.
+		return nil // Whatever is wrong with the disk, the write itself will tell.
 	}
 	return &FullError{Dir: dir, Kind: ErrDiskFull, NeedBytes: needBytes, FreeBytes: d.freeBytes, KeepBytes: keepBytes}
 }

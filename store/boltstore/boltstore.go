@@ -46,8 +46,7 @@ func Open(path string, site job.SiteID) (*Store, error) {
 	}
 	s := &Store{db: db, site: site}
 	if err := s.prepare(); err != nil {
-		db.Close()
-		return nil, fmt.Errorf("data file %s: %w", path, err)
+		return nil, fmt.Errorf("data file %s: %w", path, errors.Join(err, db.Close()))
 	}
 	return s, nil
 }

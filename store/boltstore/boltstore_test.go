@@ -30,7 +30,7 @@ func open(t *testing.T, path string) *boltstore.Store {
 func load(t *testing.T, path string) []byte {
 	t.Helper()
 	b := open(t, path)
-	defer b.Close()
+	defer b.Close() //nolint:errcheck // it was only read
 	s, err := b.Load()
 	if err != nil {
 		t.Fatal(err)
@@ -147,7 +147,7 @@ func TestTailCutOff(t *testing.T) {
 			continue
 		}
 		s, err := b.Load()
-		b.Close()
+		b.Close() //nolint:errcheck // it was only read
 		if err != nil {
 			t.Errorf("cut to %d of %d bytes: opened, but %v", size, len(whole), err)
 		} else if !bytes.Equal(codec.Dump(s), want) {
@@ -200,7 +200,7 @@ func loadDamaged(path string, content []byte) (dump []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer b.Close()
+	defer b.Close() //nolint:errcheck // it was only read
 	s, err := b.Load()
 	if err != nil {
 		return nil, err
@@ -215,12 +215,14 @@ func TestOpenRefuses(t *testing.T) {
 	if _, err := boltstore.Open(path, "alpha"); !errors.Is(err, store.ErrLocked) {
 		t.Errorf("a file in use: %v, want ErrLocked", err)
 	}
-	b.Close()
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
 
 	other, err := boltstore.Open(path, "beta")
 	if err == nil {
 		_, err = other.Load()
-		other.Close()
+		other.Close() //nolint:errcheck // it is refused anyhow
 	}
 	if !errors.Is(err, store.ErrOtherSite) || !strings.Contains(err.Error(), path) {
 		t.Errorf("another site's file: %v, want ErrOtherSite with the file's name", err)
@@ -233,8 +235,7 @@ func TestOpenRefuses(t *testing.T) {
 	err = db.Update(func(tx *bolt.Tx) error {
 		return tx.Bucket([]byte("meta")).Put([]byte("format"), []byte{codec.Format + 1})
 	})
-	db.Close()
-	if err != nil {
+	if err := errors.Join(err, db.Close()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := boltstore.Open(path, "alpha"); !errors.Is(err, store.ErrNewerFormat) || !strings.Contains(err.Error(), "upgrade") {

@@ -67,7 +67,6 @@ func TestKillWhileCommitting(t *testing.T) {
 		rounds = 6
 	}
 	rng := rand.New(rand.NewPCG(0, 0))
-	open(t, path).Close()
 	acknowledged := hashOf(load(t, path))
 	commits := 0
 	for round := range rounds {
@@ -82,7 +81,7 @@ func TestKillWhileCommitting(t *testing.T) {
 			t.Fatal(err)
 		}
 		delay := time.Duration(rng.Int64N(int64(150 * time.Millisecond)))
-		kill := time.AfterFunc(delay, func() { cmd.Process.Kill() })
+		kill := time.AfterFunc(delay, func() { cmd.Process.Kill() }) //nolint:errcheck // it may have ended
 		sealed := acknowledged
 		for lines := bufio.NewScanner(out); lines.Scan(); {
 			verb, hash, _ := strings.Cut(lines.Text(), " ")

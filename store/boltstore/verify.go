@@ -35,7 +35,7 @@ func verify(path string) error {
 		if err != nil {
 			return explain(err)
 		}
-		defer db.Close()
+		defer db.Close() //nolint:errcheck // it was only read
 		return db.View(func(tx *bolt.Tx) error {
 			return tx.ForEach(func(name []byte, b *bolt.Bucket) error { return verifyBucket(string(name), b) })
 		})
@@ -77,7 +77,7 @@ func checkLength(path string, size int64) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close()
+	defer f.Close() //nolint:errcheck // it was only read
 	need, err := usedBytes(f, size)
 	if err != nil {
 		return err

@@ -125,6 +125,9 @@ func jobMessage(j *store.Job) *statev1.JobRecord {
 	for i, s := range j.Sites {
 		m.Sites[i] = string(s)
 	}
+	for _, h := range j.Earlier {
+		m.Earlier = append(m.Earlier, &statev1.HoldingRecord{Attempt: h.Attempt, Site: string(h.Site)})
+	}
 	for i, e := range j.Events {
 		m.ClaimEvents[i] = &statev1.ClaimRecord{
 			TimeNs: int64(e.Time), Attempt: e.Attempt, Kind: uint32(e.Kind), Site: string(e.Site), Reason: uint32(e.Reason),
@@ -148,6 +151,9 @@ func (n *names) job(m *statev1.JobRecord) (store.Job, error) {
 	copy(j.BodyHash[:], m.GetBodyHash())
 	for _, s := range m.GetSites() {
 		j.Sites = append(j.Sites, n.site(s))
+	}
+	for _, h := range m.GetEarlier() {
+		j.Earlier = append(j.Earlier, store.Holding{Attempt: h.GetAttempt(), Site: n.site(h.GetSite())})
 	}
 	for _, e := range m.GetClaimEvents() {
 		j.Events = append(j.Events, store.ClaimEvent{

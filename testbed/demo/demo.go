@@ -27,9 +27,6 @@ type Options struct {
 	Command []string
 	// Dir keeps data and logs of the sites.
 	Dir string
-	// Program and Args start a kithd, see package local.
-	Program string
-	Args    []string
 	// Patience bounds the whole; what has not ended then counts as lost.
 	Patience time.Duration
 	// Observe learns of everything that happens, by several goroutines.
@@ -104,7 +101,7 @@ func Start(ctx context.Context, opt Options) (*Demo, error) {
 		opt: opt, ledger: filepath.Join(opt.Dir, "ledger"), starts: make(map[string]int),
 		ended: make(map[string]kithv1.JobStatus_State), why: make(map[string]string), all: make(chan struct{}),
 	}
-	fed, err := local.Start(ctx, local.Config{Dir: opt.Dir, Program: opt.Program, Args: opt.Args, Sites: sites(opt.Sites), Log: d.logged})
+	fed, err := local.Start(ctx, local.Config{Dir: opt.Dir, Sites: sites(opt.Sites), Log: d.logged})
 	if err != nil {
 		return nil, err
 	}

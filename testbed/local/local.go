@@ -18,7 +18,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/BurntSushi/toml"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
@@ -30,7 +29,8 @@ import (
 type Config struct {
 	// Dir holds a folder for every site; it must exist.
 	Dir string
-	// Program and Args start a kithd; "--config FILE" is added.
+	// Program and Args start a kithd; "--config FILE" is added. Without them
+	// this very program does, which must begin with [Main].
 	Program string
 	Args    []string
 	Sites   []Site
@@ -42,10 +42,12 @@ type Config struct {
 }
 
 // Site is a site of a federation. Tune adjusts its configuration, which
-// otherwise is the default on a free port.
+// otherwise is the default on a free port. Program is the kithd that it begins
+// with if not the federation's; see [Node.Use].
 type Site struct {
-	Name string
-	Tune func(*daemon.Config)
+	Name    string
+	Tune    func(*daemon.Config)
+	Program string
 }
 
 // Federation is what runs.
@@ -68,15 +70,22 @@ type Node struct {
 	conn *grpc.ClientConn
 	dir  string
 
-	mu   sync.Mutex
-	cmd  *exec.Cmd
-	done chan struct{} // closed when the process has ended and its log is read
+	mu      sync.Mutex
+	program program
+	cmd     *exec.Cmd
+	done    chan struct{} // closed when the process has ended and its log is read
 }
 
 // Start starts all sites and returns when each is connected to every other.
 func Start(ctx context.Context, cfg Config) (*Federation, error) {
 	if cfg.StartTimeout <= 0 {
 		cfg.StartTimeout = 30 * time.Second
+	}
+	if cfg.Program == "" {
+		var err error
+		if cfg.Program, cfg.Args, err = self(); err != nil {
+			return nil, err
+		}
 	}
 	f := &Federation{cfg: cfg}
 	for i := range cfg.Sites {
@@ -133,7 +142,8 @@ func (f *Federation) prepare(i int) (*Node, error) {
 	if err := os.MkdirAll(c.Data, 0o700); err != nil {
 		return nil, fmt.Errorf("site %s: %w", s.Name, err)
 	}
-	return &Node{Name: s.Name, Config: c, f: f, dir: c.Data}, nil
+	n := &Node{Name: s.Name, Config: c, f: f, dir: c.Data}
+	return n, n.Use(s.Program)
 }
 
 // Start starts the site's kithd and returns when it is ready. A port once
@@ -145,10 +155,10 @@ func (n *Node) Start(ctx context.Context) error {
 		return nil
 	}
 	path := filepath.Join(n.dir, "kithd.toml")
-	if err := writeConfig(path, n.Config); err != nil {
+	if err := writeConfig(path, n.Config, n.program.unknown); err != nil {
 		return fmt.Errorf("site %s: %w", n.Name, err)
 	}
-	cmd := exec.Command(n.f.cfg.Program, append(append([]string(nil), n.f.cfg.Args...), "--config", path)...)
+	cmd := n.program.command("--config", path)
 	// A session of its own: a Ctrl-C at the terminal is for whoever started
 	// the federation, who then ends its sites in order.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -183,12 +193,20 @@ func (n *Node) Start(ctx context.Context) error {
 	return err
 }
 
-func writeConfig(path string, c daemon.Config) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
+// Ended reports whether the site's kithd has ended although nobody stopped or
+// killed it here.
+func (n *Node) Ended() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.cmd == nil {
+		return false
 	}
-	return errors.Join(toml.NewEncoder(f).Encode(c), f.Close())
+	select {
+	case <-n.done:
+		return true
+	default:
+		return false
+	}
 }
 
 // LogPath is the file that the site's log goes to.
@@ -202,7 +220,7 @@ func (n *Node) follow(cmd *exec.Cmd, stderr io.Reader, ready chan<- string, done
 	if err != nil {
 		file = nil
 	} else {
-		defer file.Close()
+		defer file.Close() //nolint:errcheck // as with writing to it
 	}
 	lines := bufio.NewScanner(stderr)
 	lines.Buffer(make([]byte, 64<<10), 4<<20)

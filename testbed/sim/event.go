@@ -1,12 +1,8 @@
 package sim
 
-import (
-	"container/heap"
+import "kith/internal/job"
 
-	"kith/internal/job"
-)
-
-// class orders events of one instant.
+// class orders what happens at one instant (spec 001 section 2.1).
 type class uint8
 
 const (
@@ -17,60 +13,132 @@ const (
 	housekeeping
 )
 
-// happening is something that will happen.
+// happening is something that will happen. Of one instant and class, the
+// lower key goes first, then what was put on the agenda first.
 type happening struct {
-	at    job.Time
-	class class
-	seq   uint64
-	do    func()
+	at   job.Time
+	key  uint64
+	seq  uint64
+	what action
 }
 
-// agenda is a heap of happenings by (time, class, sequence).
+// action is what happens.
+type action interface{ act() }
+
+// call is an action that is a function.
+type call func()
+
+func (c call) act() { c() }
+
+func (c class) key(order uint64) uint64 { return uint64(c)<<classShift | order }
+
+const (
+	classShift = 56
+	seqBits    = 36 // jobs of one origin
+)
+
+// jobOrder orders jobs of one instant by id. Generations of one origin are
+// told apart by the sequence on the agenda only.
+func jobOrder(origin int, seq uint64) uint64 {
+	return (uint64(origin)<<seqBits | seq&(1<<seqBits-1)) & (1<<classShift - 1) // sites are few
+}
+
+func (h *happening) before(o *happening) bool {
+	if h.at != o.at {
+		return h.at < o.at
+	}
+	if h.key != o.key {
+		return h.key < o.key
+	}
+	return h.seq < o.seq
+}
+
+// agenda holds what will happen in order: a heap of four branches.
 type agenda struct {
-	items []happening
-	seq   uint64
+	heap []happening
+	seq  uint64
 }
 
-func (a *agenda) add(at job.Time, c class, do func()) {
+func (a *agenda) add(at job.Time, c class, order uint64, what action) {
 	a.seq++
-	heap.Push(a, happening{at: at, class: c, seq: a.seq, do: do})
+	h := happening{at: at, key: c.key(order), seq: a.seq, what: what}
+	a.heap = append(a.heap, h)
+	i := len(a.heap) - 1
+	for i > 0 {
+		up := (i - 1) / 4
+		if !h.before(&a.heap[up]) {
+			break
+		}
+		a.heap[i] = a.heap[up]
+		i = up
+	}
+	a.heap[i] = h
 }
 
-func (a *agenda) next() (job.Time, bool) {
-	if len(a.items) == 0 {
-		return job.Never, false
+// next returns when the next thing happens, and its class.
+func (a *agenda) next() (job.Time, class, bool) {
+	if len(a.heap) == 0 {
+		return job.Never, 0, false
 	}
-	return a.items[0].at, true
+	return a.heap[0].at, class(a.heap[0].key >> classShift), true
 }
 
-func (a *agenda) take() happening { return heap.Pop(a).(happening) }
-
-// Len implements heap.Interface.
-func (a *agenda) Len() int { return len(a.items) }
-
-// Less implements heap.Interface.
-func (a *agenda) Less(i, j int) bool {
-	x, y := &a.items[i], &a.items[j]
-	if x.at != y.at {
-		return x.at < y.at
+func (a *agenda) take() action {
+	what := a.heap[0].what
+	last := len(a.heap) - 1
+	h := a.heap[last]
+	a.heap[last] = happening{}
+	a.heap = a.heap[:last]
+	if last == 0 {
+		return what
 	}
-	if x.class != y.class {
-		return x.class < y.class
+	i := 0
+	for {
+		first := 4*i + 1
+		if first >= last {
+			break
+		}
+		child := first
+		for c := first + 1; c < min(first+4, last); c++ {
+			if a.heap[c].before(&a.heap[child]) {
+				child = c
+			}
+		}
+		if !a.heap[child].before(&h) {
+			break
+		}
+		a.heap[i] = a.heap[child]
+		i = child
 	}
-	return x.seq < y.seq
+	a.heap[i] = h
+	return what
 }
 
-// Swap implements heap.Interface.
-func (a *agenda) Swap(i, j int) { a.items[i], a.items[j] = a.items[j], a.items[i] }
+// backlog is what happens at once, in the order in which it was brought about,
+// before anything else on the agenda.
+type backlog[T any] struct {
+	items []T
+	head  int
+}
 
-// Push implements heap.Interface.
-func (a *agenda) Push(x any) { a.items = append(a.items, x.(happening)) }
+func (b *backlog[T]) push(v T) { b.items = append(b.items, v) }
 
-// Pop implements heap.Interface.
-func (a *agenda) Pop() any {
-	last := len(a.items) - 1
-	h := a.items[last]
-	a.items[last] = happening{}
-	a.items = a.items[:last]
-	return h
+func (b *backlog[T]) first() (v T, ok bool) {
+	if b.head == len(b.items) {
+		return v, false
+	}
+	return b.items[b.head], true
+}
+
+func (b *backlog[T]) pop() (v T, ok bool) {
+	if b.head == len(b.items) {
+		return v, false
+	}
+	v = b.items[b.head]
+	var none T
+	b.items[b.head] = none
+	if b.head++; b.head == len(b.items) {
+		b.items, b.head = b.items[:0], 0
+	}
+	return v, true
 }

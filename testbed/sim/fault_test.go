@@ -22,7 +22,7 @@ var (
 func faulty(seed uint64) sim.Config {
 	cfg := federation(seed, 3, 4, 2, 6)
 	cfg.Disk = sim.DiskConfig{Keep: true, Sync: 2 * time.Millisecond, SyncJitter: 20 * time.Millisecond}
-	cfg.Network = sim.NetworkConfig{
+	cfg.Network.LinkConfig = sim.LinkConfig{
 		Latency: 10 * time.Millisecond, Jitter: 100 * time.Millisecond, Loss: 0.05, Duplication: 0.05, Reorder: 0.1,
 	}
 	for i := range cfg.Sites {
@@ -49,7 +49,7 @@ func TestRandomFaults(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer f.Close()
+		defer f.Close() //nolint:errcheck // a story that is cut short is seen
 		t.Log(randomFaults(*firstSeed, func(line string) { fmt.Fprintln(f, line) }))
 	}
 }
@@ -75,8 +75,10 @@ func randomFaults(seed uint64, trace func(string)) error {
 	var ids []job.ID
 	for range jobs {
 		run := time.Duration(1+w.Rand().IntN(200)) * time.Second
+		r := request(1+w.Rand().Int32N(3), run+time.Minute)
+		r.OnSiteLost = job.OnSiteLost(w.Rand().IntN(3))
 		w.Submit(soon(25*time.Minute), site(), sim.Submission{
-			Request: request(1+w.Rand().Int32N(3), run+time.Minute), RunTime: run,
+			Request: r, RunTime: run,
 			Done: func(id job.ID, err error) {
 				if err == nil {
 					ids = append(ids, id)

@@ -1,7 +1,7 @@
 package sim
 
 import (
-	"fmt"
+	"slices"
 
 	"kith/internal/job"
 	"kith/meta"
@@ -24,6 +24,11 @@ type watch struct {
 	// acks are the jobs that clients were told of: S5.
 	acks  map[job.ID]bool
 	order []job.ID
+	// liars are sites that are not held to anything, nor are others for what
+	// happens to their jobs.
+	liars map[job.SiteID]bool
+	// gone counts acknowledged jobs that were lost with the only disk that had them.
+	gone int
 }
 
 func (x *watch) init(w *World) {
@@ -37,15 +42,18 @@ func (x *watch) init(w *World) {
 
 func (x *watch) violate(format string, args ...any) {
 	if x.broken == nil {
-		x.broken = fmt.Errorf("at %v, seed %d: "+format, append([]any{x.w.now.Sub(Start), x.w.cfg.Seed}, args...)...)
+		x.broken = x.w.violation(format, args...)
 		x.w.trace("VIOLATION %v", x.broken)
 	}
 }
 
 // sent watches the verdicts that leave a site.
 func (x *watch) sent(_ *Site, f meta.Send) {
+	if !x.w.cfg.Check {
+		return
+	}
 	v, ok := f.Message.(meta.Verdict)
-	if !ok || !v.Granted {
+	if !ok || !v.Granted || x.liars[v.Attempt.Job.Origin] {
 		return
 	}
 	if holder, again := x.grants[v.Attempt]; again && holder != f.To {
@@ -56,8 +64,14 @@ func (x *watch) sent(_ *Site, f meta.Send) {
 
 // started watches the processes.
 func (x *watch) started(p *process) {
+	if !x.w.cfg.Check {
+		return
+	}
 	a := p.attempt
-	if other := x.running[a.Job]; other != nil {
+	if x.liars[p.s.cfg.ID] || x.liars[a.Job.Origin] {
+		return
+	}
+	if other := x.running[a.Job]; other != nil && !p.race {
 		x.violate("S2: %v starts at %s while %v runs at %s", a, p.s.cfg.ID, other.attempt, other.s.cfg.ID)
 	}
 	x.running[a.Job] = p
@@ -68,12 +82,15 @@ func (x *watch) started(p *process) {
 		x.violate("S1: attempt %v was granted to %s and starts at %s", a, holder, p.s.cfg.ID)
 	}
 	x.grants[a] = p.s.cfg.ID
-	if end, ok := x.ends[a.Job]; ok {
+	if end, ok := x.ends[a.Job]; ok && !p.race {
 		x.violate("S3: job %v is %v and starts at %s", a.Job, end, p.s.cfg.ID)
 	}
 }
 
 func (x *watch) ended(p *process) {
+	if !x.w.cfg.Check {
+		return
+	}
 	if x.running[p.attempt.Job] == p {
 		delete(x.running, p.attempt.Job)
 	}
@@ -81,6 +98,9 @@ func (x *watch) ended(p *process) {
 
 // changed watches what a site shows of its jobs, which is durable.
 func (x *watch) changed(s *Site, f meta.Changed) {
+	if !x.w.cfg.Check {
+		return
+	}
 	j := s.state.Job(f.Job)
 	if f.Purged || j == nil {
 		return
@@ -97,7 +117,7 @@ func (x *watch) changed(s *Site, f meta.Changed) {
 }
 
 func (x *watch) acknowledged(id job.ID) {
-	if !x.acks[id] {
+	if x.w.cfg.Check && !x.acks[id] {
 		x.acks[id] = true
 		x.order = append(x.order, id)
 	}
@@ -110,7 +130,40 @@ func (x *watch) stepped(s *Site) {
 	}
 }
 
-// Acknowledged returns the jobs that clients were told of, in that order.
+// booted checks that what was acknowledged is still there: S5.
+func (x *watch) booted(s *Site) {
+	if !x.w.cfg.Check {
+		return
+	}
+	for _, id := range x.order {
+		if id.Origin == s.cfg.ID && s.state.Job(id) == nil {
+			x.violate("S5: acknowledged job %v is lost in a restart of site %s", id, s.cfg.ID)
+		}
+	}
+}
+
+// wiped forgets the jobs whose only record was on a disk that is gone.
+func (x *watch) wiped(s *Site) {
+	n := len(x.order)
+	x.order = slices.DeleteFunc(x.order, func(id job.ID) bool { return id.Origin == s.cfg.ID })
+	x.gone += n - len(x.order)
+}
+
+// Distrust exempts a site, and all that concerns its jobs, from the
+// invariants: it may say anything.
+func (w *World) Distrust(id job.SiteID) {
+	if w.watch.liars == nil {
+		w.watch.liars = make(map[job.SiteID]bool)
+	}
+	w.watch.liars[id] = true
+}
+
+// LostWithDisk returns how many acknowledged jobs were lost with the only disk
+// that had them.
+func (w *World) LostWithDisk() int { return w.watch.gone }
+
+// Acknowledged returns the jobs that clients were told of, in that order. They
+// are noted only if [Config.Check] is set.
 func (w *World) Acknowledged() []job.ID { return w.watch.order }
 
 // CheckEnded returns an error unless every acknowledged job has ended once, no
@@ -120,25 +173,29 @@ func (w *World) CheckEnded() error {
 	if w.watch.broken != nil {
 		return w.watch.broken
 	}
-	for _, id := range w.watch.order {
-		s := w.byID[id.Origin]
-		if !s.Up() {
-			return fmt.Errorf("seed %d: L1: site %s is down", w.cfg.Seed, id.Origin)
+	for _, s := range w.sites {
+		if !s.Up() || s.frozen {
+			return w.violation("L1: site %s is down", s.cfg.ID)
 		}
-		j := s.state.Job(id)
+	}
+	for _, id := range w.watch.order {
+		if w.watch.liars[id.Origin] {
+			continue
+		}
+		j := w.byID[id.Origin].state.Job(id)
 		if j == nil {
-			return fmt.Errorf("seed %d: S5: acknowledged job %v is lost", w.cfg.Seed, id)
+			return w.violation("S5: acknowledged job %v is lost", id)
 		}
 		if !j.State.Terminal() {
-			return fmt.Errorf("seed %d: L1: job %v is %v at %q (sites %v, attempt %d)", w.cfg.Seed, id, j.State, j.Holder, j.Sites, j.Attempt)
+			return w.violation("L1: job %v is %v at %q (sites %v, attempt %d)", id, j.State, j.Holder, j.Sites, j.Attempt)
 		}
 	}
 	for id, p := range w.watch.running {
-		return fmt.Errorf("seed %d: L1: job %v still runs at %s", w.cfg.Seed, id, p.s.cfg.ID)
+		return w.violation("L1: job %v still runs at %s", id, p.s.cfg.ID)
 	}
 	for _, s := range w.sites {
 		if n := s.state.CopyCount(); n > 0 {
-			return fmt.Errorf("seed %d: L2: site %s still holds %d copies", w.cfg.Seed, s.cfg.ID, n)
+			return w.violation("L2: site %s still holds %d copies", s.cfg.ID, n)
 		}
 	}
 	return nil

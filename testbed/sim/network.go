@@ -1,34 +1,25 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"kith/internal/job"
 	"kith/meta"
 )
 
-// NetworkConfig says how messages travel between sites.
-type NetworkConfig struct {
-	// Latency is one way, Jitter adds up to as much again at random.
-	Latency, Jitter time.Duration
-	// Loss and Duplication are probabilities of a message on a stream that is
-	// up; Reorder is that of a message that overtakes and is overtaken. A real
-	// stream does none of these; the protocol survives them.
-	Loss, Duplication, Reorder float64
-	// Detect is how long a site takes to notice that a stream is dead. Default 15 s.
-	Detect time.Duration
-	// Reconnect is how long two sites take to find each other again. Default 1 s.
-	Reconnect time.Duration
-}
-
 // network carries messages. Between every two sites there is at most one
 // stream; each side has its own idea of whether it is up.
 type network struct {
-	w     *World
-	cfg   NetworkConfig
-	pairs map[[2]job.SiteID]*pair
-	// Carried and Dropped count messages.
+	w   *World
+	cfg NetworkConfig
+	// pairs are by the places of both sites among the names.
+	pairs []*pair
+	// instant says that messages take no time and all arrive.
+	instant bool
+	// carried and dropped count messages, kinds those that were sent.
 	carried, dropped int64
+	kinds            [messageKinds]int64
 }
 
 // pair is two sites and the stream between them. Index 0 is the site of the
@@ -44,6 +35,8 @@ type pair struct {
 	cut [2]bool
 	// last is when the latest message to an end arrives: a stream keeps order.
 	last [2]job.Time
+	// way is how messages of an end travel.
+	way [2]*LinkConfig
 }
 
 func (n *network) init(w *World) {
@@ -54,26 +47,35 @@ func (n *network) init(w *World) {
 	if n.cfg.Reconnect <= 0 {
 		n.cfg.Reconnect = time.Second
 	}
-	n.pairs = make(map[[2]job.SiteID]*pair)
+	n.instant = true
+	n.pairs = make([]*pair, len(w.sites)*len(w.sites))
 	for i, a := range w.sites {
-		for _, b := range w.sites[i+1:] {
-			n.pairs[[2]job.SiteID{a.cfg.ID, b.cfg.ID}] = &pair{ends: [2]*Site{a, b}}
+		for k, b := range w.sites[i+1:] {
+			p := &pair{ends: [2]*Site{a, b}, way: [2]*LinkConfig{n.way(a, b), n.way(b, a)}}
+			n.instant = n.instant && p.way[0].instant() && p.way[1].instant()
+			n.pairs[i*len(w.sites)+i+1+k] = p
 		}
 	}
 }
 
-func (n *network) pair(a, b *Site) (p *pair, from int) {
-	if a.cfg.ID < b.cfg.ID {
-		return n.pairs[[2]job.SiteID{a.cfg.ID, b.cfg.ID}], 0
+func (n *network) way(from, to *Site) *LinkConfig {
+	if c, ok := n.cfg.Links[Way{from.cfg.ID, to.cfg.ID}]; ok {
+		return &c
 	}
-	return n.pairs[[2]job.SiteID{b.cfg.ID, a.cfg.ID}], 1
+	return &n.cfg.LinkConfig
+}
+
+func (n *network) pair(a, b *Site) (p *pair, from int) {
+	if a.index < b.index {
+		return n.pairs[a.index*len(n.w.sites)+b.index], 0
+	}
+	return n.pairs[b.index*len(n.w.sites)+a.index], 1
 }
 
 // each calls f for every pair in the order of names.
 func (n *network) each(f func(*pair)) {
-	for i, a := range n.w.sites {
-		for _, b := range n.w.sites[i+1:] {
-			p, _ := n.pair(a, b)
+	for _, p := range n.pairs {
+		if p != nil {
 			f(p)
 		}
 	}
@@ -83,12 +85,13 @@ func (n *network) connectAll() { n.each(n.connect) }
 
 // connect brings a stream up if both sites can be reached.
 func (n *network) connect(p *pair) {
-	if p.up || p.cut[0] || p.cut[1] || !p.ends[0].Up() || !p.ends[1].Up() {
+	if p.up || p.cut[0] || p.cut[1] || !p.ends[0].Up() || !p.ends[1].Up() || p.ends[0].frozen || p.ends[1].frozen {
 		return
 	}
 	p.epoch++
 	p.up = true
 	n.w.trace("%s and %s: stream %d is up", p.ends[0].cfg.ID, p.ends[1].cfg.ID, p.epoch)
+	n.w.log.stream(p)
 	for i := range p.ends {
 		if p.known[i] { // the old stream had not been missed yet
 			p.known[i] = false
@@ -111,18 +114,18 @@ func (n *network) breakStream(p *pair, notice [2]time.Duration) {
 	p.up = false
 	epoch := p.epoch
 	for i := range p.ends {
-		n.w.agenda.add(n.w.now.Add(notice[i]), message, func() {
+		n.w.agenda.add(n.w.now.Add(notice[i]), message, 0, call(func() {
 			if p.known[i] && (p.epoch == epoch && !p.up) {
 				p.known[i] = false
 				p.ends[i].feed(meta.PeerDown{Site: p.ends[1-i].cfg.ID})
 			}
-		})
+		}))
 	}
 }
 
 // reconnectLater tries again until the sites are connected or cannot be.
 func (n *network) reconnectLater(p *pair) {
-	n.w.agenda.add(n.w.now.Add(n.cfg.Reconnect), message, func() { n.connect(p) })
+	n.w.agenda.add(n.w.now.Add(n.cfg.Reconnect), message, 0, call(func() { n.connect(p) }))
 }
 
 func (n *network) siteDown(s *Site) {
@@ -131,7 +134,7 @@ func (n *network) siteDown(s *Site) {
 			if p.ends[i] == s {
 				p.known[i] = false
 				var notice [2]time.Duration
-				notice[1-i] = n.cfg.Latency // the kernel says so
+				notice[1-i] = p.way[i].Latency // the kernel says so
 				n.breakStream(p, notice)
 			}
 		}
@@ -156,41 +159,70 @@ func (n *network) send(from *Site, f meta.Send) {
 	if !p.known[i] {
 		return
 	}
+	if tap := n.w.cfg.Tap; tap != nil {
+		tap(from.cfg.ID, f.To, f.Message)
+	}
 	n.carried++
+	n.kinds[kindOf(f.Message)]++
 	if !p.up || p.cut[i] {
 		n.dropped++
 		return
 	}
-	c := &n.cfg
+	c := p.way[i]
 	if c.Loss > 0 && n.w.rng.Float64() < c.Loss {
 		n.dropped++
-		n.w.trace("%s -> %s: lost: %T %+v", from.cfg.ID, f.To, f.Message, f.Message)
+		if n.w.cfg.Trace != nil {
+			n.w.trace("%s -> %s: lost: %s", from.cfg.ID, f.To, Describe(f.Message))
+		}
 		return
 	}
-	n.deliver(p, i, from, to, f.Message)
+	n.dispatch(p, i, f.Message)
 	if c.Duplication > 0 && n.w.rng.Float64() < c.Duplication {
-		n.deliver(p, i, from, to, f.Message)
+		n.dispatch(p, i, f.Message)
 	}
 }
 
-func (n *network) deliver(p *pair, i int, from, to *Site, m meta.Message) {
-	at := n.w.now.Add(n.cfg.Latency)
-	if n.cfg.Jitter > 0 {
-		at = at.Add(time.Duration(n.w.rng.Int64N(int64(n.cfg.Jitter))))
+// dispatch puts a message of end i on its way.
+func (n *network) dispatch(p *pair, i int, m meta.Message) {
+	d := delivery{to: p.ends[1-i], pair: p, from: i, epoch: p.epoch, message: m}
+	c := p.way[i]
+	if c.instant() && p.last[1-i] <= n.w.now {
+		n.w.backlog.push(d)
+		return
 	}
-	if n.cfg.Reorder == 0 || n.w.rng.Float64() >= n.cfg.Reorder {
+	at := n.w.now.Add(c.delay(n.w.rng))
+	if c.Reorder == 0 || n.w.rng.Float64() >= c.Reorder {
 		at = max(at, p.last[1-i])
 		p.last[1-i] = at
 	}
-	epoch := p.epoch
-	n.w.agenda.add(at, message, func() {
-		if p.epoch != epoch || !p.up || !p.known[1-i] || p.cut[i] {
-			n.dropped++
-			return
-		}
-		n.w.trace("%s -> %s: %T %+v", from.cfg.ID, to.cfg.ID, m, m)
-		to.feed(meta.Receive{From: from.cfg.ID, Message: m})
-	})
+	n.w.agenda.add(at, message, 0, &arriving{n, d})
+}
+
+// arriving is a message that takes its time.
+type arriving struct {
+	n *network
+	d delivery
+}
+
+func (a *arriving) act() { a.n.arrive(&a.d) }
+
+// arrive hands a message to its site if the stream is still the same.
+func (n *network) arrive(d *delivery) {
+	p, i := d.pair, d.from
+	if p.epoch != d.epoch || !p.up || !p.known[1-i] || p.cut[i] {
+		n.dropped++
+		return
+	}
+	from := p.ends[i]
+	if n.w.cfg.Trace != nil {
+		n.w.trace("%s -> %s: %s", from.cfg.ID, d.to.cfg.ID, Describe(d.message))
+	}
+	n.w.log.arrived(from, d.to, d.message)
+	if _, is := d.message.(meta.PlaceCopy); is && d.to.engine != nil {
+		d.to.rush(hostTurn | n.w.guests)
+		n.w.guests++
+	}
+	d.to.feed(meta.Receive{From: from.cfg.ID, Message: d.message})
 }
 
 // Cut lets nothing through from one site to the other; both notice after a
@@ -198,6 +230,7 @@ func (n *network) deliver(p *pair, i int, from, to *Site, m meta.Message) {
 func (w *World) Cut(from, to job.SiteID) {
 	p, i := w.net.pair(w.byID[from], w.byID[to])
 	w.trace("cut %s -> %s", from, to)
+	w.log.cut(from, to)
 	p.cut[i] = true
 	w.net.breakStream(p, [2]time.Duration{w.net.detect(), w.net.detect()})
 }
@@ -210,8 +243,30 @@ func (n *network) detect() time.Duration {
 func (w *World) Heal(a, b job.SiteID) {
 	p, _ := w.net.pair(w.byID[a], w.byID[b])
 	w.trace("heal %s <-> %s", a, b)
+	w.log.heal(a, b)
 	p.cut = [2]bool{}
 	w.net.reconnectLater(p)
+}
+
+// Partition lets nothing through between one group of sites and all others.
+func (w *World) Partition(group ...job.SiteID) {
+	for _, a := range group {
+		for _, b := range w.sites {
+			if !slices.Contains(group, b.cfg.ID) {
+				w.Cut(a, b.cfg.ID)
+				w.Cut(b.cfg.ID, a)
+			}
+		}
+	}
+}
+
+// HealAll ends all cuts.
+func (w *World) HealAll() {
+	w.net.each(func(p *pair) {
+		if p.cut[0] || p.cut[1] {
+			w.Heal(p.ends[0].cfg.ID, p.ends[1].cfg.ID)
+		}
+	})
 }
 
 // Cuts reports whether anything is cut between two sites.
@@ -222,3 +277,73 @@ func (w *World) Cuts(a, b job.SiteID) bool {
 
 // Messages returns how many messages were sent and how many of them were lost.
 func (w *World) Messages() (sent, lost int64) { return w.net.carried, w.net.dropped }
+
+// MessagesByKind returns how many messages of each kind were sent.
+func (w *World) MessagesByKind() map[string]int64 {
+	kinds := make(map[string]int64)
+	for k, n := range w.net.kinds {
+		if n > 0 {
+			kinds[messageWords[k]] = n
+		}
+	}
+	return kinds
+}
+
+// messageKind tells messages apart.
+type messageKind uint8
+
+const (
+	messageKinds    = 20
+	startQueryKind  = 16
+	startAnswerKind = 17
+)
+
+var messageWords = [messageKinds]string{
+	"other", "place-copy", "copy-answer", "claim", "verdict", "withdraw", "withdraw-ack", "started", "result",
+	"result-ack", "stop", "give-back", "copy-summary", "digest-request", "copy-digest", "load-digest", "start-query", "start-answer",
+	"renew", "renewed",
+}
+
+func kindOf(m meta.Message) messageKind {
+	switch m.(type) {
+	case meta.PlaceCopy:
+		return 1
+	case meta.CopyAnswer:
+		return 2
+	case meta.Claim:
+		return 3
+	case meta.Verdict:
+		return 4
+	case meta.Withdraw:
+		return 5
+	case meta.WithdrawAck:
+		return 6
+	case meta.Started:
+		return 7
+	case meta.Result:
+		return 8
+	case meta.ResultAck:
+		return 9
+	case meta.Stop:
+		return 10
+	case meta.GiveBack:
+		return 11
+	case meta.CopySummary:
+		return 12
+	case meta.DigestRequest:
+		return 13
+	case meta.CopyDigest:
+		return 14
+	case meta.LoadDigest:
+		return 15
+	case meta.StartQuery:
+		return startQueryKind
+	case meta.StartAnswer:
+		return startAnswerKind
+	case meta.Renew:
+		return 18
+	case meta.Renewed:
+		return 19
+	}
+	return 0
+}

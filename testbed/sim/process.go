@@ -18,25 +18,72 @@ type process struct {
 	attempt job.AttemptID
 	boot    string
 	started job.Time
+	// kind and reason are what it ends with if nobody stops it.
+	kind   job.OutcomeKind
+	reason string
 	// outcome is nil while it runs.
 	outcome *job.Outcome
+	final   job.Outcome // where outcome points to, mostly
+	// race says that it may run beside another attempt of its job.
+	race bool
+	// lease is when its shim ends it, by the site's clock; 0 for never.
+	lease job.Time
 }
 
 // launch starts an attempt, once.
-func (s *Site) launch(a job.AttemptID, r job.Request) {
+func (s *Site) launch(f meta.Launch) {
+	a, r := f.Attempt, &f.Request
 	if s.procs[a] != nil {
 		return
 	}
-	p := &process{s: s, attempt: a, boot: s.bootID(), started: s.w.now}
-	s.procs[a] = p
-	s.w.trace("%s: %v starts", s.cfg.ID, a)
-	s.w.watch.started(p)
-	run, kind, reason := s.w.runTimes[a.Job], job.Success, ""
-	if run > r.Walltime {
-		run, kind, reason = r.Walltime, job.Timeout, "stopped at its walltime"
+	if f.Lease != 0 && f.Lease <= s.now() {
+		s.unstarted(a, job.Loss, "its lease ended before it was started")
+		return
 	}
-	s.w.agenda.add(s.w.now.Add(max(run, time.Nanosecond)), completion, func() { p.end(kind, reason) })
+	p := &process{s: s, attempt: a, boot: s.bootID(), started: s.now(), kind: job.Success, race: r.OnSiteLost == job.Race}
+	s.procs[a] = p
+	p.leaseUntil(f.Lease)
+	s.w.log.started(s, a)
+	s.w.watch.started(p)
+	e := s.w.entry(a.Job)
+	run := scaled(e.run, s.cfg.Meta.Self.Speed)
+	if run > r.Walltime {
+		run, p.kind, p.reason = r.Walltime, job.Timeout, "stopped at its walltime"
+	}
+	if a.Job.Origin != s.cfg.ID {
+		run += e.transfer
+	}
+	if f := s.w.cfg.Began; f != nil {
+		f(s.cfg.ID, a, e.tag)
+	}
+	end := s.w.now.Add(max(run, time.Nanosecond))
+	s.w.agenda.add(end, completion, s.w.order(a.Job), p)
 	s.soon(meta.AttemptStarted{Attempt: a, At: p.started})
+}
+
+// scaled is how long a processor of a speed takes for what the reference does in d.
+func scaled(d time.Duration, speed float64) time.Duration {
+	if speed == 0 || speed == 1 {
+		return d
+	}
+	return time.Duration(max(1, float64(d)/speed))
+}
+
+// order is the key of a job's events within an instant.
+func (w *World) order(id job.ID) uint64 {
+	if s := w.byID[id.Origin]; s != nil {
+		return jobOrder(s.index, id.Seq)
+	}
+	return 0
+}
+
+// act implements action: the process ends by itself.
+func (p *process) act() {
+	if p.s.machine { // it is stopped along with the rest
+		p.s.asleep = append(p.s.asleep, p)
+		return
+	}
+	p.end(p.kind, p.reason)
 }
 
 // end ends the process if it still runs, and tells the daemon if there is one.
@@ -44,30 +91,68 @@ func (p *process) end(kind job.OutcomeKind, reason string) {
 	if p.outcome != nil || p.s.procs[p.attempt] != p {
 		return
 	}
-	p.outcome = &job.Outcome{Kind: kind, Reason: reason, Start: p.started, End: p.s.w.now}
-	p.s.w.trace("%s: %v ends: %d %s", p.s.cfg.ID, p.attempt, kind, reason)
-	p.s.w.watch.ended(p)
-	p.s.feed(meta.AttemptEnded{Attempt: p.attempt, Outcome: *p.outcome})
+	s := p.s
+	p.final = job.Outcome{Kind: kind, Reason: reason, Start: p.started, End: s.now()}
+	p.outcome = &p.final
+	if s.w.cfg.Trace != nil {
+		s.w.trace("%s: %v ends", s.cfg.ID, p.attempt)
+	}
+	s.w.log.ended(s, p.attempt, kind)
+	s.w.watch.ended(p)
+	if f := s.w.cfg.Ended; f != nil {
+		f(s.cfg.ID, p.attempt, s.w.entry(p.attempt.Job).tag, p.outcome)
+	}
+	s.feed(meta.AttemptEnded{Attempt: p.attempt, Outcome: *p.outcome})
 }
 
 // lose is what a power loss does to it.
 func (p *process) lose() {
 	if p.outcome == nil {
-		p.outcome = &job.Outcome{Kind: job.Loss, Reason: "lost: the machine was restarted", Start: p.started, End: p.s.w.now}
+		p.outcome = &job.Outcome{Kind: job.Loss, Reason: "lost: the machine was restarted", Start: p.started, End: p.s.now()}
 		p.s.w.watch.ended(p)
 	}
 }
 
-func (s *Site) kill(a job.AttemptID) {
-	p := s.procs[a]
+// unstarted ends an attempt that was never launched: it must not start any more.
+func (s *Site) unstarted(a job.AttemptID, kind job.OutcomeKind, reason string) {
+	p := &process{s: s, attempt: a, boot: s.bootID(), outcome: &job.Outcome{Kind: kind, End: s.now(), Reason: reason}}
+	s.procs[a] = p
+	s.soon(meta.AttemptEnded{Attempt: a, Outcome: *p.outcome})
+}
+
+func (s *Site) kill(f meta.Kill) {
+	kind, reason := job.Cancel, "cancelled"
+	if f.Lease {
+		kind, reason = job.Loss, "its lease ended"
+	}
+	p := s.procs[f.Attempt]
 	if p == nil {
-		// Never launched: it must not start any more.
-		p = &process{s: s, attempt: a, boot: s.bootID(), outcome: &job.Outcome{Kind: job.Cancel, End: s.w.now, Reason: "cancelled before it was started"}}
-		s.procs[a] = p
-		s.soon(meta.AttemptEnded{Attempt: a, Outcome: *p.outcome})
+		s.unstarted(f.Attempt, kind, reason+" before it was started")
 		return
 	}
-	s.w.agenda.add(s.w.now, completion, func() { p.end(job.Cancel, "cancelled") })
+	s.w.agenda.add(s.w.now, completion, s.w.order(f.Attempt.Job), call(func() { p.end(kind, reason) }))
+}
+
+// leaseUntil lets the process's shim end it at a time by the site's clock,
+// unless the lease is prolonged. A machine that is stopped runs nothing, so the
+// end of a lease is its jobs' end as well.
+func (p *process) leaseUntil(until job.Time) {
+	if until <= p.lease {
+		return
+	}
+	p.lease = until
+	p.s.w.agenda.add(p.s.instant(until), completion, p.s.w.order(p.attempt.Job), call(func() {
+		if p.lease <= p.s.now() {
+			p.end(job.Loss, "its lease ended")
+		}
+	}))
+}
+
+// extend prolongs a lease.
+func (s *Site) extend(f meta.Extend) {
+	if p := s.procs[f.Attempt]; p != nil && p.outcome == nil {
+		p.leaseUntil(f.Until)
+	}
 }
 
 // adopt tells a new daemon what became of an attempt.
@@ -76,7 +161,7 @@ func (s *Site) adopt(f meta.Adopt) {
 	switch {
 	case p == nil && f.BootID != s.bootID():
 		s.soon(meta.AttemptEnded{Attempt: f.Attempt, Outcome: job.Outcome{
-			Kind: job.Loss, End: s.w.now, Reason: fmt.Sprintf("lost: begun under %s", f.BootID),
+			Kind: job.Loss, End: s.now(), Reason: fmt.Sprintf("lost: begun under %s", f.BootID),
 		}})
 	case p == nil:
 		s.soon(meta.AttemptMissing{Attempt: f.Attempt})

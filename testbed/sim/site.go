@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 
 	"kith/internal/job"
@@ -26,12 +27,15 @@ type DiskConfig struct {
 // Site is a site of a world: the engines, and all around them that a real
 // machine would have. Its disk and its running jobs outlast its daemon.
 type Site struct {
-	w   *World
-	cfg SiteConfig
+	w     *World
+	cfg   SiteConfig
+	index int // among the names
+	book  book
 
 	disk       memstore.Disk
 	generation uint32
 	boots      int
+	bootName   string
 	procs      map[job.AttemptID]*process
 
 	// The daemon; nil engine while it is down.
@@ -39,14 +43,21 @@ type Site struct {
 	state     *store.State
 	scheduler *sitesched.Site
 	backend   store.Backend
-	life      int // counts the daemon's lives: what an earlier one was promised is void
+	life      int   // counts the daemon's lives: what an earlier one was promised is void
+	steps     int64 // counts what was fed to it
 	touched   bool
+	turn      uint64   // whose pass comes first, see turns
 	wake      job.Time // when a tick is on the agenda
 
+	trouble
+
 	effects    []meta.Effect
+	spare      []meta.Effect
 	committing bool
 	tokens     uint64
 	waiters    map[uint64]func(meta.Reply)
+	// submissions wait for their answers.
+	submissions backlog[submitted]
 }
 
 // ID returns the site's name.
@@ -63,6 +74,14 @@ func (s *Site) State() *store.State { return s.state }
 
 // Scheduler returns the local scheduler of the daemon that runs.
 func (s *Site) Scheduler() *sitesched.Scheduler { return s.scheduler.Scheduler() }
+
+// Load returns how loaded the site is now; nothing if its daemon is down.
+func (s *Site) Load() job.Load {
+	if s.scheduler == nil {
+		return job.Load{}
+	}
+	return s.scheduler.Load(s.w.now)
+}
 
 // boot starts the daemon on whatever the disk holds.
 func (s *Site) boot() error {
@@ -91,22 +110,43 @@ func (s *Site) boot() error {
 	cfg.Incarnation, cfg.BootID = uint64(s.life), s.bootID()
 	cfg.Self.Processors, cfg.Self.MemoryBytes = s.cfg.Scheduler.Processors, s.cfg.Scheduler.MemoryBytes
 	cfg.Self.Policy = s.cfg.Scheduler.Policy()
-	if s.engine, err = meta.New(cfg, s.state, s.scheduler); err != nil {
+	if s.w.cfg.Loads.Shared {
+		cfg.Board = &s.w.board
+		if s.w.net.instant {
+			cfg.Starts = &s.w.board
+		}
+	}
+	var local meta.Site = s.scheduler
+	if s.w.cfg.Transfers {
+		local = transferSite{s.scheduler, s.w}
+	}
+	if s.w.cfg.Check && !s.w.cfg.Transfers {
+		local = guardedSite{s.scheduler, s.w, s}
+	}
+	if s.engine, err = meta.New(cfg, s.state, local); err != nil {
 		return err
 	}
 	s.effects, s.committing, s.waiters, s.wake = nil, false, make(map[uint64]func(meta.Reply)), job.Never
+	s.w.watch.booted(s)
 	var peers []job.SiteID
 	for _, other := range s.w.sites {
 		peers = append(peers, other.cfg.ID)
 	}
 	s.w.trace("%s: daemon %d starts", s.cfg.ID, s.life)
-	s.effects = append(s.effects, s.engine.Restore(s.w.now, peers)...)
+	s.w.log.site("up", s)
+	s.effects = append(s.effects, s.engine.Restore(s.now(), peers)...)
 	s.touch()
 	s.flush()
 	return nil
 }
 
-func (s *Site) bootID() string { return fmt.Sprintf("boot-%d", s.boots) }
+// bootID names the boot of the machine.
+func (s *Site) bootID() string {
+	if s.bootName == "" {
+		s.bootName = "boot-" + strconv.Itoa(s.boots)
+	}
+	return s.bootName
+}
 
 // Crash kills the daemon: what was not committed is gone, what runs goes on.
 func (s *Site) Crash() {
@@ -114,11 +154,11 @@ func (s *Site) Crash() {
 		return
 	}
 	s.w.trace("%s: daemon %d is killed", s.cfg.ID, s.life)
+	s.w.log.site("down", s)
+	s.tear()
 	s.engine, s.state, s.scheduler = nil, nil, nil
-	if s.touched {
-		s.touched = false
-		s.w.touched--
-	}
+	s.wakeProcesses()
+	s.frozen, s.held = false, nil
 	s.w.net.siteDown(s)
 }
 
@@ -126,6 +166,7 @@ func (s *Site) Crash() {
 func (s *Site) PowerLoss() {
 	s.Crash()
 	s.boots++
+	s.bootName = ""
 	for _, p := range s.procs {
 		p.lose()
 	}
@@ -133,8 +174,14 @@ func (s *Site) PowerLoss() {
 
 // WipeDisk makes the next daemon find an empty data folder.
 func (s *Site) WipeDisk() {
+	s.Crash()
+	s.w.trace("%s: comes back with an empty disk", s.cfg.ID)
 	s.disk = memstore.Disk{}
+	s.w.watch.wiped(s)
 	s.generation++
+	for _, p := range s.procs {
+		p.lose()
+	}
 	clear(s.procs)
 }
 
@@ -150,17 +197,36 @@ func (s *Site) Restart() error {
 	return nil
 }
 
+// The turns in which touched sites make their pass: the origins of what was
+// submitted in this instant, then those that copies came to, in the order of
+// coming, which for one job is the order of rank (spec 001 section 2.5), then
+// all others; within a turn by name.
+const (
+	originTurn uint64 = iota << turnShift
+	hostTurn
+	otherTurn
+
+	turnShift = 32
+)
+
 // touch makes the site have a pass at the end of this instant.
 func (s *Site) touch() {
 	if !s.touched {
-		s.touched = true
-		s.w.touched++
+		s.touched, s.turn = true, min(s.turn, otherTurn)
+		s.w.touched = append(s.w.touched, s)
 	}
 }
+
+// rush makes the site's pass in this instant come in an earlier turn.
+func (s *Site) rush(turn uint64) { s.turn = min(s.turn, turn) }
 
 // feed gives the daemon an event.
 func (s *Site) feed(ev meta.Event) {
 	if s.engine == nil {
+		return
+	}
+	if s.frozen {
+		s.hold(func() { s.feed(ev) })
 		return
 	}
 	s.step(ev)
@@ -171,25 +237,27 @@ func (s *Site) feed(ev meta.Event) {
 // soon gives this life of the daemon an event behind what is being carried
 // out: effects of one batch leave before what they bring about.
 func (s *Site) soon(ev meta.Event) {
-	life := s.life
-	s.w.agenda.add(s.w.now, completion, func() {
-		if s.life == life {
-			s.feed(ev)
-		}
-	})
+	s.w.backlog.push(delivery{to: s, life: s.life, event: ev})
 }
 
 func (s *Site) pass() {
-	if s.engine == nil {
+	if s.engine == nil || s.frozen {
 		return
 	}
-	s.step(meta.Pass{})
-	s.flush()
+	if s.engine.NeedsPass() {
+		s.step(meta.Pass{})
+		s.flush()
+	}
 	s.setAlarm()
 }
 
 func (s *Site) step(ev meta.Event) {
-	s.effects = append(s.effects, s.engine.Step(s.w.now, ev)...)
+	if s.w.cfg.Loads.Shared {
+		s.w.board.before(s)
+	}
+	s.steps++
+	s.w.steps++
+	s.effects = append(s.effects, s.engine.Step(s.now(), ev)...)
 	if s.w.cfg.Check {
 		s.w.watch.stepped(s)
 	}
@@ -200,21 +268,28 @@ func (s *Site) setAlarm() {
 	if s.engine == nil {
 		return
 	}
-	at := s.engine.NextWake(s.w.now)
+	at := s.engine.NextWake(s.now())
 	if at == job.Never || at >= s.wake {
 		return
 	}
 	// A wake that is due again at once must not stop time.
-	at = max(at, s.w.now+1)
+	at = max(at, s.now()+1)
 	s.wake = at
-	life := s.life
-	s.w.agenda.add(at, housekeeping, func() {
-		if s.engine == nil || s.life != life || s.wake != at {
-			return
-		}
+	s.w.agenda.add(max(s.instant(at), s.w.now+1), housekeeping, 0, &alarm{s: s, life: s.life, at: at})
+}
+
+// alarm feeds a tick, unless an earlier one was asked for since.
+type alarm struct {
+	s    *Site
+	life int
+	at   job.Time
+}
+
+func (a *alarm) act() {
+	if s := a.s; s.engine != nil && s.life == a.life && s.wake == a.at {
 		s.wake = job.Never
 		s.feed(meta.Tick{})
-	})
+	}
 }
 
 // flush seals what has gathered, and lets the effects go once it is durable.
@@ -223,34 +298,48 @@ func (s *Site) flush() {
 		return
 	}
 	effects := s.effects
-	s.effects = nil
 	d := &s.w.cfg.Disk
 	if !d.Keep {
 		s.state.DropChanges()
+		// Callbacks may feed the site again while its effects are carried out.
+		s.effects, s.spare = s.spare[:0], nil
 		s.carryAll(effects)
+		clear(effects)
+		s.spare = effects[:0]
 		return
 	}
+	s.effects = nil
 	batch := s.backend.Seal(s.state)
-	if batch.Empty() || d.Sync+d.SyncJitter == 0 {
+	if batch.Empty() || d.Sync+d.SyncJitter+s.slow == 0 && !s.full {
 		s.commit(batch, effects)
 		return
 	}
-	delay := d.Sync
+	delay := d.Sync + s.slow
 	if d.SyncJitter > 0 {
 		delay += time.Duration(s.w.rng.Int64N(int64(d.SyncJitter)))
 	}
-	s.committing = true
+	s.committing, s.pending = true, batch
 	life := s.life
-	s.w.agenda.add(s.w.now.Add(delay), message, func() {
-		if s.life != life || s.engine == nil {
-			return // the disk never got it
+	var synced func()
+	synced = func() {
+		switch {
+		case s.life != life || s.engine == nil:
+			return // see tear
+		case s.frozen:
+			s.hold(synced)
+			return
+		case s.full:
+			s.w.trace("%s: commit fails, the disk is full", s.cfg.ID)
+			s.w.agenda.add(s.w.now.Add(fullRetry), message, 0, call(synced))
+			return
 		}
-		s.committing = false
+		s.committing, s.pending = false, nil
 		s.commit(batch, effects)
 		if s.engine != nil {
 			s.flush()
 		}
-	})
+	}
+	s.w.agenda.add(s.w.now.Add(delay), message, 0, call(synced))
 }
 
 func (s *Site) commit(batch store.Batch, effects []meta.Effect) {
@@ -263,12 +352,16 @@ func (s *Site) commit(batch store.Batch, effects []meta.Effect) {
 
 func (s *Site) carryAll(effects []meta.Effect) {
 	life := s.life
-	for _, f := range effects {
+	for i, f := range effects {
 		if s.engine == nil || s.life != life {
 			return // killed between two effects
 		}
-		if c := s.w.cfg.CrashBefore; c != nil && c(s.w, s, f) {
+		if c := s.w.cfg.CrashBefore; c != nil && !s.frozen && c(s.w, s, f) {
 			s.Crash()
+			return
+		}
+		if s.frozen {
+			s.stall(effects[i:])
 			return
 		}
 		s.carry(f)
@@ -277,19 +370,26 @@ func (s *Site) carryAll(effects []meta.Effect) {
 
 // carry carries out one effect.
 func (s *Site) carry(f meta.Effect) {
+	if s.w.cfg.Trace != nil {
+		s.tell(f)
+	}
 	switch f := f.(type) {
 	case meta.Reply:
 		if done := s.waiters[f.Token]; done != nil {
 			delete(s.waiters, f.Token)
 			done(f)
+		} else {
+			s.answered(&f)
 		}
 	case meta.Send:
 		s.w.watch.sent(s, f)
 		s.w.net.send(s, f)
 	case meta.Launch:
-		s.launch(f.Attempt, f.Request)
+		s.launch(f)
+	case meta.Extend:
+		s.extend(f)
 	case meta.Kill:
-		s.kill(f.Attempt)
+		s.kill(f)
 	case meta.Adopt:
 		s.adopt(f)
 	case meta.Clear:
@@ -308,28 +408,4 @@ func (s *Site) ask(make func(token uint64) meta.Event, done func(meta.Reply)) {
 	s.tokens++
 	s.waiters[s.tokens] = done
 	s.feed(make(s.tokens))
-}
-
-func (s *Site) submit(sub Submission) {
-	if s.engine == nil {
-		if sub.Done != nil {
-			sub.Done(job.ID{}, errDown)
-		}
-		return
-	}
-	// The run time must be known before the engine can start the job, and
-	// the engine starts it in this very step.
-	next := s.state.NextID()
-	s.w.runTimes[next] = sub.RunTime
-	s.ask(func(token uint64) meta.Event {
-		return meta.Submit{Token: token, Request: sub.Request, RequestID: sub.RequestID}
-	}, func(r meta.Reply) {
-		if r.Err == nil {
-			s.w.watch.acknowledged(r.Job)
-			s.w.runTimes[r.Job] = sub.RunTime
-		}
-		if sub.Done != nil {
-			sub.Done(r.Job, r.Err)
-		}
-	})
 }

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -20,14 +21,30 @@ type Config struct {
 	Network NetworkConfig
 	// Disk says how facts become durable; the zero value makes them so at once.
 	Disk DiskConfig
+	// Loads says how sites learn of each other's load; the zero value has the
+	// daemons tell each other, as they really do.
+	Loads LoadConfig
+	// Transfers makes hosts plan with the transfer of a job's input, see [Submission].
+	Transfers bool
 	// Check watches the invariants of the design after every event.
 	Check bool
 	// CrashBefore is asked before every effect of a site whether its daemon dies
 	// right there; nil for never. Effects before that one have left, the facts
 	// behind all of them are on disk.
 	CrashBefore func(w *World, s *Site, f meta.Effect) bool
-	// Trace receives a line for everything that happens; nil for none.
+	// Tap sees every message that is sent, whatever becomes of it; nil for none.
+	Tap func(from, to job.SiteID, m meta.Message)
+	// Trace receives a line for everything that happens; nil for none. It is for
+	// people to read; the event log is for comparing and fast.
 	Trace func(line string)
+	// Log receives the event log, Hash computes its digest, see [World.Hash].
+	Log  io.Writer
+	Hash bool
+	// Began and Ended learn of processes, Refused of submissions that were not
+	// accepted, with the tag of the submission; nil if nobody cares.
+	Began   func(host job.SiteID, a job.AttemptID, tag int)
+	Ended   func(host job.SiteID, a job.AttemptID, tag int, outcome *job.Outcome)
+	Refused func(origin job.SiteID, tag int, err error)
 }
 
 // SiteConfig is a site of the federation.
@@ -35,6 +52,9 @@ type SiteConfig struct {
 	ID        job.SiteID
 	Scheduler sitesched.Config
 	Meta      meta.Config
+	// Drift is how much faster the site's own clock runs than the world's, in
+	// millionths; negative for slower. -100,000 to 100,000.
+	Drift int64
 }
 
 // Start is when every world begins. It is not 0 because an instant of 0 means
@@ -50,20 +70,39 @@ type World struct {
 	sites  []*Site // by name
 	byID   map[job.SiteID]*Site
 	net    network
+	board  board
 	watch  watch
+	log    eventLog
 
-	// run times of jobs to come and of jobs that are there.
-	runTimes map[job.ID]time.Duration
-	touched  int // sites that want a pass
+	// backlog is what happens at once, touched are the sites that want a pass
+	// at the end of this instant. guests counts sites that copies came to.
+	backlog backlog[delivery]
+	touched []*Site
+	guests  uint64
+	steps   int64
+}
+
+// delivery is an event on its way to a site. It is void if the daemon has died
+// since, or if it is a message of a stream that is gone.
+type delivery struct {
+	to    *Site
+	life  int
+	event meta.Event
+
+	pair    *pair // nil for what does not come over the network
+	from    int   // end of pair
+	epoch   int
+	message meta.Message
 }
 
 // New returns a federation at [Start] with all sites up and connected.
 func New(cfg Config) (*World, error) {
 	w := &World{
 		cfg: cfg, now: Start, rng: rand.New(rand.NewPCG(cfg.Seed, 0x6b697468)),
-		byID: make(map[job.SiteID]*Site), runTimes: make(map[job.ID]time.Duration),
+		byID: make(map[job.SiteID]*Site),
 	}
 	w.watch.init(w)
+	w.log.init(w)
 	for _, sc := range cfg.Sites {
 		s := &Site{w: w, cfg: sc}
 		if w.byID[sc.ID] != nil {
@@ -78,13 +117,18 @@ func New(cfg Config) (*World, error) {
 		}
 		return 1
 	})
+	for i, s := range w.sites {
+		s.index, s.turn = i, otherTurn
+	}
 	w.net.init(w)
+	w.board.init(w)
 	for _, s := range w.sites {
 		if err := s.boot(); err != nil {
 			return nil, fmt.Errorf("site %s: %w", s.cfg.ID, err)
 		}
 	}
 	w.net.connectAll()
+	w.drain()
 	return w, nil
 }
 
@@ -99,24 +143,7 @@ func (w *World) Rand() *rand.Rand { return w.rng }
 
 // At does something at a time to come, before anything else of that instant
 // but completions.
-func (w *World) At(at job.Time, do func()) { w.agenda.add(max(at, w.now), cancellation, do) }
-
-// Submission is a job to come.
-type Submission struct {
-	Request job.Request
-	// RunTime is how long the job runs if nobody stops it.
-	RunTime time.Duration
-	// RequestID is the submitter's name of the submission.
-	RequestID string
-	// Done learns of the job's id, or why it was refused; nil if nobody cares.
-	Done func(id job.ID, err error)
-}
-
-// Submit submits a job at a site at a time to come.
-func (w *World) Submit(at job.Time, origin job.SiteID, sub Submission) {
-	s := w.byID[origin]
-	w.agenda.add(max(at, w.now), arrival, func() { s.submit(sub) })
-}
+func (w *World) At(at job.Time, do func()) { w.agenda.add(max(at, w.now), cancellation, 0, call(do)) }
 
 // Wish gives a site a client's wish now: make returns the event for a token.
 func (w *World) Wish(origin job.SiteID, make func(token uint64) meta.Event, done func(meta.Reply)) {
@@ -127,7 +154,7 @@ func (w *World) Wish(origin job.SiteID, make func(token uint64) meta.Event, done
 // the first broken invariant.
 func (w *World) Run(until job.Time) error {
 	for w.watch.broken == nil {
-		at, ok := w.agenda.next()
+		at, _, ok := w.agenda.next()
 		if !ok || at > until {
 			if until != job.Never {
 				w.now = max(w.now, until)
@@ -143,7 +170,7 @@ func (w *World) Run(until job.Time) error {
 // RunWhile runs until more says no, looking after every instant.
 func (w *World) RunWhile(until job.Time, more func() bool) error {
 	for w.watch.broken == nil && more() {
-		at, ok := w.agenda.next()
+		at, _, ok := w.agenda.next()
 		if !ok || at > until {
 			break
 		}
@@ -157,25 +184,60 @@ func (w *World) RunWhile(until job.Time, more func() bool) error {
 func (w *World) instant() {
 	for {
 		for {
-			at, ok := w.agenda.next()
+			at, _, ok := w.agenda.next()
 			if !ok || at > w.now {
 				break
 			}
-			w.agenda.take().do()
+			w.agenda.take().act()
+			w.drain()
 		}
-		if w.touched == 0 {
+		s := w.nextTouched()
+		if s == nil {
+			w.guests = 0
 			return
 		}
-		for _, s := range w.sites {
-			if s.touched {
-				s.touched = false
-				w.touched--
-				s.pass()
-				break
-			}
+		s.pass()
+		w.drain()
+	}
+}
+
+// drain lets happen what was brought about at once.
+func (w *World) drain() {
+	for {
+		d, ok := w.backlog.pop()
+		if !ok {
+			return
+		}
+		switch {
+		case d.pair != nil:
+			w.net.arrive(&d)
+		case d.to.life == d.life:
+			d.to.feed(d.event)
 		}
 	}
 }
+
+// nextTouched takes the site whose turn it is from those that want a pass.
+func (w *World) nextTouched() *Site {
+	if len(w.touched) == 0 {
+		return nil
+	}
+	first := 0
+	for i, s := range w.touched {
+		if f := w.touched[first]; s.turn < f.turn || s.turn == f.turn && s.index < f.index {
+			first = i
+		}
+	}
+	s := w.touched[first]
+	last := len(w.touched) - 1
+	w.touched[first] = w.touched[last]
+	w.touched = w.touched[:last]
+	s.touched, s.turn = false, otherTurn
+	return s
+}
+
+// Steps returns how many events were fed to the engines.
+func (w *World) Steps() int64 { return w.steps }
 
 func (w *World) trace(format string, args ...any) {
 	if w.cfg.Trace != nil {

@@ -46,8 +46,8 @@ func TestJobsRunAndEnd(t *testing.T) {
 			cfg := federation(1, 4, 8, 2)
 			for i := range cfg.Sites {
 				cfg.Sites[i].Meta.Placement.Scheme = scheme
-				if scheme == meta.MCT {
-					cfg.Sites[i].Meta.Placement.Rank = meta.RankCompletion
+				if rank, ok := scheme.ImpliedRank(); ok {
+					cfg.Sites[i].Meta.Placement.Rank = rank
 				}
 			}
 			w := newWorld(t, cfg)

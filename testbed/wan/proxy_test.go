@@ -50,7 +50,7 @@ func newSite(t testing.TB, serve func(net.Conn)) *site {
 
 // stop closes everything and waits.
 func (s *site) stop() {
-	s.listener.Close() //nolint:errcheck // The test is over.
+	s.listener.Close() // The test is over.
 	s.mu.Lock()
 	for _, c := range s.conns {
 		c.Close() //nolint:errcheck // The test is over.

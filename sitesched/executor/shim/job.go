@@ -48,6 +48,7 @@ type running struct {
 
 	// All by the poller's clock.
 	deadline  time.Duration // the walltime
+	leaseLook time.Duration // when the lease ends unless it is prolonged
 	nextCheck time.Duration // of memory and output
 	killAt    time.Duration
 	giveUpAt  time.Duration
@@ -61,7 +62,7 @@ func (s *shim) run(m *Run) {
 		s.refuse(m, false, "the shim was asked for something it cannot do")
 		return
 	}
-	j := &running{run: m, record: -1, out: -1, err: -1, pidfd: -1, deadline: math.MaxInt64}
+	j := &running{run: m, record: -1, out: -1, err: -1, pidfd: -1, deadline: math.MaxInt64, leaseLook: math.MaxInt64}
 	if taken, err := s.take(j); err != nil {
 		j.close()
 		s.refuse(m, taken, err.Error())
@@ -134,13 +135,17 @@ const errTaken = shimError("another shim has started this attempt")
 
 // launch executes the program and begins to watch it.
 func (s *shim) launch(j *running) {
+	if m := j.run; m.Leased && SinceBoot() >= s.readLease(m.Folder).Stop {
+		j.exit.Cause, j.exit.Reason = CauseLease, leaseEnded
+		s.unstarted()
+		return
+	}
 	if err := s.fork(j); err != nil {
-		j.exit.End, j.exit.Start = wallNow(), 0
-		j.over = true
-		s.finish()
+		s.unstarted()
 		return
 	}
 	now := s.poll.now()
+	s.checkLease(now)
 	if j.run.WalltimeNanos > 0 && j.run.WalltimeNanos < math.MaxInt64-int64(now) {
 		j.deadline = now + time.Duration(j.run.WalltimeNanos)
 	}
@@ -154,11 +159,19 @@ func (s *shim) launch(j *running) {
 	s.poll.wakeAt(j.due())
 }
 
+// unstarted ends a job that no process was made for.
+func (s *shim) unstarted() {
+	j := s.job
+	j.exit.End, j.exit.Start = wallNow(), 0
+	j.over = true
+	s.finish()
+}
+
 // due is when the job needs attention next if nothing happens.
 func (j *running) due() time.Duration {
 	switch j.phase {
 	case watching:
-		return min(j.deadline, j.nextCheck)
+		return min(j.deadline, j.nextCheck, j.leaseLook)
 	case stopping:
 		return min(j.killAt, j.look)
 	default:

@@ -4,7 +4,7 @@ import "errors"
 
 // Version is the version of the messages. A daemon and a shim of different
 // versions do not work together; the daemon then uses itself as the shim.
-const Version = 1
+const Version = 2
 
 // A Message travels between the daemon and a shim, over a stream socket, as a
 // frame: four bytes of length (little-endian, counting what follows them),
@@ -91,6 +91,8 @@ type Run struct {
 	CPUs []int
 	// Account is whom to run as; nil for the shim's own user.
 	Account *Account
+	// Leased says that the job may run only as long as [LeaseName] says.
+	Leased bool
 }
 
 // Account is a local user.
@@ -191,7 +193,7 @@ func (m *Run) append(b []byte) []byte {
 	if m.Account != nil {
 		b = m.Account.append(b)
 	}
-	return b
+	return appendBool(b, m.Leased)
 }
 
 func (m *Run) decode(d *decoder) {
@@ -209,6 +211,7 @@ func (m *Run) decode(d *decoder) {
 		m.Account = new(Account)
 		m.Account.decode(d)
 	}
+	m.Leased = d.bool()
 }
 
 func (a *Account) append(b []byte) []byte {

@@ -77,8 +77,9 @@ const (
 	CauseOutput     Cause = 4 // it wrote more output than it may
 	CauseExec       Cause = 5 // the program could not be executed
 	CauseNotStarted Cause = 6 // no process could be made for it
+	CauseLease      Cause = 7 // the lease of its claim ended
 
-	causeCount = 7
+	causeCount = 8
 )
 
 func (e *Exit) append(b []byte) []byte {

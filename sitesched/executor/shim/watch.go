@@ -39,6 +39,8 @@ func (s *shim) advance() {
 			s.kill()
 		case now >= j.deadline:
 			s.stop(CauseWalltime, "the walltime of "+time.Duration(j.run.WalltimeNanos).String()+" is used up")
+		case now >= j.leaseLook:
+			s.checkLease(now)
 		case now >= j.nextCheck:
 			s.check(now)
 		}
@@ -173,6 +175,8 @@ func (s *shim) signalAll(sig syscall.Signal) {
 func (s *shim) check(now time.Duration) {
 	j := s.job
 	j.interval = min(2*j.interval, slowCheck)
+	// The timer stands still while the machine sleeps, the lease's clock does not.
+	s.checkLease(now)
 	if s.checkMemory() || s.checkOutput() {
 		j.interval = firstCheck
 	}

@@ -254,6 +254,11 @@ const (
 	ClaimEvent_KIND_CLOSED ClaimEvent_Kind = 6
 	// The site reported an end that came too late and was not accepted.
 	ClaimEvent_KIND_SUPERSEDED ClaimEvent_Kind = 7
+	// The origin took the claim back: the site could not renew its lease, lost
+	// the attempt, or was given up.
+	ClaimEvent_KIND_REVOKED ClaimEvent_Kind = 8
+	// An earlier attempt ended first and won.
+	ClaimEvent_KIND_OUTRACED ClaimEvent_Kind = 9
 )
 
 // Enum value maps for ClaimEvent_Kind.
@@ -267,6 +272,8 @@ var (
 		5: "KIND_REPLACED",
 		6: "KIND_CLOSED",
 		7: "KIND_SUPERSEDED",
+		8: "KIND_REVOKED",
+		9: "KIND_OUTRACED",
 	}
 	ClaimEvent_Kind_value = map[string]int32{
 		"KIND_UNSPECIFIED": 0,
@@ -277,6 +284,8 @@ var (
 		"KIND_REPLACED":    5,
 		"KIND_CLOSED":      6,
 		"KIND_SUPERSEDED":  7,
+		"KIND_REVOKED":     8,
+		"KIND_OUTRACED":    9,
 	}
 )
 
@@ -1385,14 +1394,14 @@ const file_kith_v1_job_proto_rawDesc = "" +
 	"\rSTATE_PLACING\x10\x01\x12\x10\n" +
 	"\fSTATE_QUEUED\x10\x02\x12\x11\n" +
 	"\rSTATE_CLAIMED\x10\x03\x12\x15\n" +
-	"\x11STATE_WITHDRAWING\x10\x04\"\xd4\x02\n" +
+	"\x11STATE_WITHDRAWING\x10\x04\"\xf9\x02\n" +
 	"\n" +
 	"ClaimEvent\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\x05R\aattempt\x12,\n" +
 	"\x04kind\x18\x03 \x01(\x0e2\x18.kith.v1.ClaimEvent.KindR\x04kind\x12\x17\n" +
 	"\asite_id\x18\x04 \x01(\tR\x06siteId\x12\x16\n" +
-	"\x06detail\x18\x05 \x01(\tR\x06detail\"\x9c\x01\n" +
+	"\x06detail\x18\x05 \x01(\tR\x06detail\"\xc1\x01\n" +
 	"\x04Kind\x12\x14\n" +
 	"\x10KIND_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vKIND_OPENED\x10\x01\x12\x10\n" +
@@ -1401,7 +1410,9 @@ const file_kith_v1_job_proto_rawDesc = "" +
 	"\rKIND_RETURNED\x10\x04\x12\x11\n" +
 	"\rKIND_REPLACED\x10\x05\x12\x0f\n" +
 	"\vKIND_CLOSED\x10\x06\x12\x13\n" +
-	"\x0fKIND_SUPERSEDED\x10\aB\x1fZ\x1dkith/proto/gen/kith/v1;kithv1b\x06proto3"
+	"\x0fKIND_SUPERSEDED\x10\a\x12\x10\n" +
+	"\fKIND_REVOKED\x10\b\x12\x11\n" +
+	"\rKIND_OUTRACED\x10\tB\x1fZ\x1dkith/proto/gen/kith/v1;kithv1b\x06proto3"
 
 var (
 	file_kith_v1_job_proto_rawDescOnce sync.Once

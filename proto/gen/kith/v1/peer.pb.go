@@ -81,7 +81,7 @@ func (x FileReply_Error) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use FileReply_Error.Descriptor instead.
 func (FileReply_Error) EnumDescriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{21, 0}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{23, 0}
 }
 
 // A Frame carries messages between two sites, in order. docs/protocol.md
@@ -156,6 +156,8 @@ type PeerMessage struct {
 	//	*PeerMessage_LoadDigest
 	//	*PeerMessage_StartQuery
 	//	*PeerMessage_StartAnswer
+	//	*PeerMessage_Renew
+	//	*PeerMessage_Renewed
 	//	*PeerMessage_FileRequest
 	//	*PeerMessage_FileReply
 	Message       isPeerMessage_Message `protobuf_oneof:"message"`
@@ -362,6 +364,24 @@ func (x *PeerMessage) GetStartAnswer() *StartAnswer {
 	return nil
 }
 
+func (x *PeerMessage) GetRenew() *Renew {
+	if x != nil {
+		if x, ok := x.Message.(*PeerMessage_Renew); ok {
+			return x.Renew
+		}
+	}
+	return nil
+}
+
+func (x *PeerMessage) GetRenewed() *Renewed {
+	if x != nil {
+		if x, ok := x.Message.(*PeerMessage_Renewed); ok {
+			return x.Renewed
+		}
+	}
+	return nil
+}
+
 func (x *PeerMessage) GetFileRequest() *FileRequest {
 	if x != nil {
 		if x, ok := x.Message.(*PeerMessage_FileRequest); ok {
@@ -474,6 +494,16 @@ type PeerMessage_StartAnswer struct {
 	StartAnswer *StartAnswer `protobuf:"bytes,18,opt,name=start_answer,json=startAnswer,proto3,oneof"`
 }
 
+type PeerMessage_Renew struct {
+	// Host to origin: let me go on.
+	Renew *Renew `protobuf:"bytes,21,opt,name=renew,proto3,oneof"`
+}
+
+type PeerMessage_Renewed struct {
+	// Origin to host: go on for so long.
+	Renewed *Renewed `protobuf:"bytes,22,opt,name=renewed,proto3,oneof"`
+}
+
 type PeerMessage_FileRequest struct {
 	// Either: send bytes of a file that we share.
 	FileRequest *FileRequest `protobuf:"bytes,19,opt,name=file_request,json=fileRequest,proto3,oneof"`
@@ -519,6 +549,10 @@ func (*PeerMessage_LoadDigest) isPeerMessage_Message() {}
 func (*PeerMessage_StartQuery) isPeerMessage_Message() {}
 
 func (*PeerMessage_StartAnswer) isPeerMessage_Message() {}
+
+func (*PeerMessage_Renew) isPeerMessage_Message() {}
+
+func (*PeerMessage_Renewed) isPeerMessage_Message() {}
 
 func (*PeerMessage_FileRequest) isPeerMessage_Message() {}
 
@@ -740,7 +774,9 @@ type Claim struct {
 	// The attempt.
 	Attempt *v1.AttemptName `protobuf:"bytes,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	// The host's count of its own protocol steps, see CopySummary.
-	Stamp         uint64 `protobuf:"varint,2,opt,name=stamp,proto3" json:"stamp,omitempty"`
+	Stamp uint64 `protobuf:"varint,2,opt,name=stamp,proto3" json:"stamp,omitempty"`
+	// When the host sent this, by its own clock; it comes back with the answer.
+	SentTimeNs    int64 `protobuf:"varint,3,opt,name=sent_time_ns,json=sentTimeNs,proto3" json:"sent_time_ns,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -789,6 +825,13 @@ func (x *Claim) GetStamp() uint64 {
 	return 0
 }
 
+func (x *Claim) GetSentTimeNs() int64 {
+	if x != nil {
+		return x.SentTimeNs
+	}
+	return 0
+}
+
 // Verdict is the origin's answer to Claim.
 type Verdict struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -801,7 +844,12 @@ type Verdict struct {
 	// The site that has the claim, if another has.
 	WinnerSiteId string `protobuf:"bytes,4,opt,name=winner_site_id,json=winnerSiteId,proto3" json:"winner_site_id,omitempty"`
 	// With a grant: what to run, a serialized kith.v1.Payload.
-	Payload       []byte `protobuf:"bytes,5,opt,name=payload,proto3" json:"payload,omitempty"`
+	Payload []byte `protobuf:"bytes,5,opt,name=payload,proto3" json:"payload,omitempty"`
+	// With a grant of a job under on_site_lost RERUN: how long the host may run
+	// it, from when it sent the claim.
+	Lease *durationpb.Duration `protobuf:"bytes,6,opt,name=lease,proto3" json:"lease,omitempty"`
+	// The sent_time_ns of the claim.
+	SentTimeNs    int64 `protobuf:"varint,7,opt,name=sent_time_ns,json=sentTimeNs,proto3" json:"sent_time_ns,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -871,6 +919,139 @@ func (x *Verdict) GetPayload() []byte {
 	return nil
 }
 
+func (x *Verdict) GetLease() *durationpb.Duration {
+	if x != nil {
+		return x.Lease
+	}
+	return nil
+}
+
+func (x *Verdict) GetSentTimeNs() int64 {
+	if x != nil {
+		return x.SentTimeNs
+	}
+	return 0
+}
+
+// Renew asks to go on running an attempt under a lease.
+type Renew struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The attempt.
+	Attempt *v1.AttemptName `protobuf:"bytes,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	// When the host sent this, by its own clock; it comes back with the answer.
+	SentTimeNs    int64 `protobuf:"varint,2,opt,name=sent_time_ns,json=sentTimeNs,proto3" json:"sent_time_ns,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Renew) Reset() {
+	*x = Renew{}
+	mi := &file_kith_v1_peer_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Renew) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Renew) ProtoMessage() {}
+
+func (x *Renew) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_peer_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Renew.ProtoReflect.Descriptor instead.
+func (*Renew) Descriptor() ([]byte, []int) {
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Renew) GetAttempt() *v1.AttemptName {
+	if x != nil {
+		return x.Attempt
+	}
+	return nil
+}
+
+func (x *Renew) GetSentTimeNs() int64 {
+	if x != nil {
+		return x.SentTimeNs
+	}
+	return 0
+}
+
+// Renewed answers Renew.
+type Renewed struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The attempt.
+	Attempt *v1.AttemptName `protobuf:"bytes,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	// The sent_time_ns of the request.
+	SentTimeNs int64 `protobuf:"varint,2,opt,name=sent_time_ns,json=sentTimeNs,proto3" json:"sent_time_ns,omitempty"`
+	// How long the host may go on from then; zero: the attempt is over, stop it.
+	Lease         *durationpb.Duration `protobuf:"bytes,3,opt,name=lease,proto3" json:"lease,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Renewed) Reset() {
+	*x = Renewed{}
+	mi := &file_kith_v1_peer_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Renewed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Renewed) ProtoMessage() {}
+
+func (x *Renewed) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_peer_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Renewed.ProtoReflect.Descriptor instead.
+func (*Renewed) Descriptor() ([]byte, []int) {
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *Renewed) GetAttempt() *v1.AttemptName {
+	if x != nil {
+		return x.Attempt
+	}
+	return nil
+}
+
+func (x *Renewed) GetSentTimeNs() int64 {
+	if x != nil {
+		return x.SentTimeNs
+	}
+	return 0
+}
+
+func (x *Renewed) GetLease() *durationpb.Duration {
+	if x != nil {
+		return x.Lease
+	}
+	return nil
+}
+
 // Withdraw asks a host to drop its copies of a job up to an attempt.
 type Withdraw struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -882,7 +1063,7 @@ type Withdraw struct {
 
 func (x *Withdraw) Reset() {
 	*x = Withdraw{}
-	mi := &file_kith_v1_peer_proto_msgTypes[7]
+	mi := &file_kith_v1_peer_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -894,7 +1075,7 @@ func (x *Withdraw) String() string {
 func (*Withdraw) ProtoMessage() {}
 
 func (x *Withdraw) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[7]
+	mi := &file_kith_v1_peer_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -907,7 +1088,7 @@ func (x *Withdraw) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Withdraw.ProtoReflect.Descriptor instead.
 func (*Withdraw) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{7}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Withdraw) GetAttempt() *v1.AttemptName {
@@ -928,7 +1109,7 @@ type WithdrawAck struct {
 
 func (x *WithdrawAck) Reset() {
 	*x = WithdrawAck{}
-	mi := &file_kith_v1_peer_proto_msgTypes[8]
+	mi := &file_kith_v1_peer_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -940,7 +1121,7 @@ func (x *WithdrawAck) String() string {
 func (*WithdrawAck) ProtoMessage() {}
 
 func (x *WithdrawAck) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[8]
+	mi := &file_kith_v1_peer_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -953,7 +1134,7 @@ func (x *WithdrawAck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WithdrawAck.ProtoReflect.Descriptor instead.
 func (*WithdrawAck) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{8}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *WithdrawAck) GetAttempt() *v1.AttemptName {
@@ -976,7 +1157,7 @@ type Started struct {
 
 func (x *Started) Reset() {
 	*x = Started{}
-	mi := &file_kith_v1_peer_proto_msgTypes[9]
+	mi := &file_kith_v1_peer_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -988,7 +1169,7 @@ func (x *Started) String() string {
 func (*Started) ProtoMessage() {}
 
 func (x *Started) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[9]
+	mi := &file_kith_v1_peer_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1001,7 +1182,7 @@ func (x *Started) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Started.ProtoReflect.Descriptor instead.
 func (*Started) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{9}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Started) GetAttempt() *v1.AttemptName {
@@ -1031,7 +1212,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_kith_v1_peer_proto_msgTypes[10]
+	mi := &file_kith_v1_peer_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1043,7 +1224,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[10]
+	mi := &file_kith_v1_peer_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1056,7 +1237,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{10}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Result) GetAttempt() *v1.AttemptName {
@@ -1086,7 +1267,7 @@ type ResultAck struct {
 
 func (x *ResultAck) Reset() {
 	*x = ResultAck{}
-	mi := &file_kith_v1_peer_proto_msgTypes[11]
+	mi := &file_kith_v1_peer_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1098,7 +1279,7 @@ func (x *ResultAck) String() string {
 func (*ResultAck) ProtoMessage() {}
 
 func (x *ResultAck) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[11]
+	mi := &file_kith_v1_peer_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1111,7 +1292,7 @@ func (x *ResultAck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResultAck.ProtoReflect.Descriptor instead.
 func (*ResultAck) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{11}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ResultAck) GetAttempt() *v1.AttemptName {
@@ -1139,7 +1320,7 @@ type Stop struct {
 
 func (x *Stop) Reset() {
 	*x = Stop{}
-	mi := &file_kith_v1_peer_proto_msgTypes[12]
+	mi := &file_kith_v1_peer_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1151,7 +1332,7 @@ func (x *Stop) String() string {
 func (*Stop) ProtoMessage() {}
 
 func (x *Stop) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[12]
+	mi := &file_kith_v1_peer_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1164,7 +1345,7 @@ func (x *Stop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stop.ProtoReflect.Descriptor instead.
 func (*Stop) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{12}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Stop) GetAttempt() *v1.AttemptName {
@@ -1187,7 +1368,7 @@ type GiveBack struct {
 
 func (x *GiveBack) Reset() {
 	*x = GiveBack{}
-	mi := &file_kith_v1_peer_proto_msgTypes[13]
+	mi := &file_kith_v1_peer_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1199,7 +1380,7 @@ func (x *GiveBack) String() string {
 func (*GiveBack) ProtoMessage() {}
 
 func (x *GiveBack) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[13]
+	mi := &file_kith_v1_peer_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1212,7 +1393,7 @@ func (x *GiveBack) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GiveBack.ProtoReflect.Descriptor instead.
 func (*GiveBack) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{13}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *GiveBack) GetAttempt() *v1.AttemptName {
@@ -1243,7 +1424,7 @@ type CopySummary struct {
 
 func (x *CopySummary) Reset() {
 	*x = CopySummary{}
-	mi := &file_kith_v1_peer_proto_msgTypes[14]
+	mi := &file_kith_v1_peer_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1255,7 +1436,7 @@ func (x *CopySummary) String() string {
 func (*CopySummary) ProtoMessage() {}
 
 func (x *CopySummary) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[14]
+	mi := &file_kith_v1_peer_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1268,7 +1449,7 @@ func (x *CopySummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CopySummary.ProtoReflect.Descriptor instead.
 func (*CopySummary) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{14}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *CopySummary) GetCount() uint64 {
@@ -1294,7 +1475,7 @@ type DigestRequest struct {
 
 func (x *DigestRequest) Reset() {
 	*x = DigestRequest{}
-	mi := &file_kith_v1_peer_proto_msgTypes[15]
+	mi := &file_kith_v1_peer_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1306,7 +1487,7 @@ func (x *DigestRequest) String() string {
 func (*DigestRequest) ProtoMessage() {}
 
 func (x *DigestRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[15]
+	mi := &file_kith_v1_peer_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1319,7 +1500,7 @@ func (x *DigestRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DigestRequest.ProtoReflect.Descriptor instead.
 func (*DigestRequest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{15}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{17}
 }
 
 // CopyDigest is a page of the list, ordered by job.
@@ -1340,7 +1521,7 @@ type CopyDigest struct {
 
 func (x *CopyDigest) Reset() {
 	*x = CopyDigest{}
-	mi := &file_kith_v1_peer_proto_msgTypes[16]
+	mi := &file_kith_v1_peer_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1352,7 +1533,7 @@ func (x *CopyDigest) String() string {
 func (*CopyDigest) ProtoMessage() {}
 
 func (x *CopyDigest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[16]
+	mi := &file_kith_v1_peer_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1365,7 +1546,7 @@ func (x *CopyDigest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CopyDigest.ProtoReflect.Descriptor instead.
 func (*CopyDigest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{16}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *CopyDigest) GetStamp() uint64 {
@@ -1411,7 +1592,7 @@ type DigestEntry struct {
 
 func (x *DigestEntry) Reset() {
 	*x = DigestEntry{}
-	mi := &file_kith_v1_peer_proto_msgTypes[17]
+	mi := &file_kith_v1_peer_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1423,7 +1604,7 @@ func (x *DigestEntry) String() string {
 func (*DigestEntry) ProtoMessage() {}
 
 func (x *DigestEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[17]
+	mi := &file_kith_v1_peer_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1436,7 +1617,7 @@ func (x *DigestEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DigestEntry.ProtoReflect.Descriptor instead.
 func (*DigestEntry) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{17}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *DigestEntry) GetAttempt() *v1.AttemptName {
@@ -1476,7 +1657,7 @@ type StartQuery struct {
 
 func (x *StartQuery) Reset() {
 	*x = StartQuery{}
-	mi := &file_kith_v1_peer_proto_msgTypes[18]
+	mi := &file_kith_v1_peer_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1488,7 +1669,7 @@ func (x *StartQuery) String() string {
 func (*StartQuery) ProtoMessage() {}
 
 func (x *StartQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[18]
+	mi := &file_kith_v1_peer_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1501,7 +1682,7 @@ func (x *StartQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartQuery.ProtoReflect.Descriptor instead.
 func (*StartQuery) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{18}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *StartQuery) GetQuery() uint64 {
@@ -1540,7 +1721,7 @@ type StartAnswer struct {
 
 func (x *StartAnswer) Reset() {
 	*x = StartAnswer{}
-	mi := &file_kith_v1_peer_proto_msgTypes[19]
+	mi := &file_kith_v1_peer_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1552,7 +1733,7 @@ func (x *StartAnswer) String() string {
 func (*StartAnswer) ProtoMessage() {}
 
 func (x *StartAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[19]
+	mi := &file_kith_v1_peer_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1565,7 +1746,7 @@ func (x *StartAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartAnswer.ProtoReflect.Descriptor instead.
 func (*StartAnswer) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{19}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *StartAnswer) GetQuery() uint64 {
@@ -1616,7 +1797,7 @@ type FileRequest struct {
 
 func (x *FileRequest) Reset() {
 	*x = FileRequest{}
-	mi := &file_kith_v1_peer_proto_msgTypes[20]
+	mi := &file_kith_v1_peer_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1628,7 +1809,7 @@ func (x *FileRequest) String() string {
 func (*FileRequest) ProtoMessage() {}
 
 func (x *FileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[20]
+	mi := &file_kith_v1_peer_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1641,7 +1822,7 @@ func (x *FileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileRequest.ProtoReflect.Descriptor instead.
 func (*FileRequest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{20}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *FileRequest) GetRequest() uint64 {
@@ -1741,7 +1922,7 @@ type FileReply struct {
 
 func (x *FileReply) Reset() {
 	*x = FileReply{}
-	mi := &file_kith_v1_peer_proto_msgTypes[21]
+	mi := &file_kith_v1_peer_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1753,7 +1934,7 @@ func (x *FileReply) String() string {
 func (*FileReply) ProtoMessage() {}
 
 func (x *FileReply) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[21]
+	mi := &file_kith_v1_peer_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1766,7 +1947,7 @@ func (x *FileReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileReply.ProtoReflect.Descriptor instead.
 func (*FileReply) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{21}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *FileReply) GetRequest() uint64 {
@@ -1810,7 +1991,7 @@ const file_kith_v1_peer_proto_rawDesc = "" +
 	"\n" +
 	"\x12kith/v1/peer.proto\x12\akith.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1akith/state/v1/digest.proto\x1a\x1akith/state/v1/record.proto\"9\n" +
 	"\x05Frame\x120\n" +
-	"\bmessages\x18\x01 \x03(\v2\x14.kith.v1.PeerMessageR\bmessages\"\xa9\b\n" +
+	"\bmessages\x18\x01 \x03(\v2\x14.kith.v1.PeerMessageR\bmessages\"\xff\b\n" +
 	"\vPeerMessage\x12&\n" +
 	"\x05hello\x18\x01 \x01(\v2\x0e.kith.v1.HelloH\x00R\x05hello\x123\n" +
 	"\n" +
@@ -1836,7 +2017,9 @@ const file_kith_v1_peer_proto_rawDesc = "" +
 	"loadDigest\x126\n" +
 	"\vstart_query\x18\x11 \x01(\v2\x13.kith.v1.StartQueryH\x00R\n" +
 	"startQuery\x129\n" +
-	"\fstart_answer\x18\x12 \x01(\v2\x14.kith.v1.StartAnswerH\x00R\vstartAnswer\x129\n" +
+	"\fstart_answer\x18\x12 \x01(\v2\x14.kith.v1.StartAnswerH\x00R\vstartAnswer\x12&\n" +
+	"\x05renew\x18\x15 \x01(\v2\x0e.kith.v1.RenewH\x00R\x05renew\x12,\n" +
+	"\arenewed\x18\x16 \x01(\v2\x10.kith.v1.RenewedH\x00R\arenewed\x129\n" +
 	"\ffile_request\x18\x13 \x01(\v2\x14.kith.v1.FileRequestH\x00R\vfileRequest\x123\n" +
 	"\n" +
 	"file_reply\x18\x14 \x01(\v2\x12.kith.v1.FileReplyH\x00R\tfileReplyB\t\n" +
@@ -1858,16 +2041,30 @@ const file_kith_v1_peer_proto_rawDesc = "" +
 	"CopyAnswer\x124\n" +
 	"\aattempt\x18\x01 \x01(\v2\x1a.kith.state.v1.AttemptNameR\aattempt\x12\x1a\n" +
 	"\baccepted\x18\x02 \x01(\bR\baccepted\x12\x16\n" +
-	"\x06reason\x18\x03 \x01(\rR\x06reason\"S\n" +
+	"\x06reason\x18\x03 \x01(\rR\x06reason\"u\n" +
 	"\x05Claim\x124\n" +
 	"\aattempt\x18\x01 \x01(\v2\x1a.kith.state.v1.AttemptNameR\aattempt\x12\x14\n" +
-	"\x05stamp\x18\x02 \x01(\x04R\x05stamp\"\xb1\x01\n" +
+	"\x05stamp\x18\x02 \x01(\x04R\x05stamp\x12 \n" +
+	"\fsent_time_ns\x18\x03 \x01(\x03R\n" +
+	"sentTimeNs\"\x84\x02\n" +
 	"\aVerdict\x124\n" +
 	"\aattempt\x18\x01 \x01(\v2\x1a.kith.state.v1.AttemptNameR\aattempt\x12\x18\n" +
 	"\agranted\x18\x02 \x01(\bR\agranted\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\rR\x06reason\x12$\n" +
 	"\x0ewinner_site_id\x18\x04 \x01(\tR\fwinnerSiteId\x12\x18\n" +
-	"\apayload\x18\x05 \x01(\fR\apayload\"@\n" +
+	"\apayload\x18\x05 \x01(\fR\apayload\x12/\n" +
+	"\x05lease\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x05lease\x12 \n" +
+	"\fsent_time_ns\x18\a \x01(\x03R\n" +
+	"sentTimeNs\"_\n" +
+	"\x05Renew\x124\n" +
+	"\aattempt\x18\x01 \x01(\v2\x1a.kith.state.v1.AttemptNameR\aattempt\x12 \n" +
+	"\fsent_time_ns\x18\x02 \x01(\x03R\n" +
+	"sentTimeNs\"\x92\x01\n" +
+	"\aRenewed\x124\n" +
+	"\aattempt\x18\x01 \x01(\v2\x1a.kith.state.v1.AttemptNameR\aattempt\x12 \n" +
+	"\fsent_time_ns\x18\x02 \x01(\x03R\n" +
+	"sentTimeNs\x12/\n" +
+	"\x05lease\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x05lease\"@\n" +
 	"\bWithdraw\x124\n" +
 	"\aattempt\x18\x01 \x01(\v2\x1a.kith.state.v1.AttemptNameR\aattempt\"C\n" +
 	"\vWithdrawAck\x124\n" +
@@ -1945,7 +2142,7 @@ func file_kith_v1_peer_proto_rawDescGZIP() []byte {
 }
 
 var file_kith_v1_peer_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_kith_v1_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_kith_v1_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_kith_v1_peer_proto_goTypes = []any{
 	(FileReply_Error)(0),        // 0: kith.v1.FileReply.Error
 	(*Frame)(nil),               // 1: kith.v1.Frame
@@ -1955,28 +2152,30 @@ var file_kith_v1_peer_proto_goTypes = []any{
 	(*CopyAnswer)(nil),          // 5: kith.v1.CopyAnswer
 	(*Claim)(nil),               // 6: kith.v1.Claim
 	(*Verdict)(nil),             // 7: kith.v1.Verdict
-	(*Withdraw)(nil),            // 8: kith.v1.Withdraw
-	(*WithdrawAck)(nil),         // 9: kith.v1.WithdrawAck
-	(*Started)(nil),             // 10: kith.v1.Started
-	(*Result)(nil),              // 11: kith.v1.Result
-	(*ResultAck)(nil),           // 12: kith.v1.ResultAck
-	(*Stop)(nil),                // 13: kith.v1.Stop
-	(*GiveBack)(nil),            // 14: kith.v1.GiveBack
-	(*CopySummary)(nil),         // 15: kith.v1.CopySummary
-	(*DigestRequest)(nil),       // 16: kith.v1.DigestRequest
-	(*CopyDigest)(nil),          // 17: kith.v1.CopyDigest
-	(*DigestEntry)(nil),         // 18: kith.v1.DigestEntry
-	(*StartQuery)(nil),          // 19: kith.v1.StartQuery
-	(*StartAnswer)(nil),         // 20: kith.v1.StartAnswer
-	(*FileRequest)(nil),         // 21: kith.v1.FileRequest
-	(*FileReply)(nil),           // 22: kith.v1.FileReply
-	(*v1.LoadDigest)(nil),       // 23: kith.state.v1.LoadDigest
-	(*v1.AttemptName)(nil),      // 24: kith.state.v1.AttemptName
-	(*v1.Request)(nil),          // 25: kith.state.v1.Request
-	(*v1.StoredOutcome)(nil),    // 26: kith.state.v1.StoredOutcome
-	(*v1.JobName)(nil),          // 27: kith.state.v1.JobName
-	(v1.CopyPhase)(0),           // 28: kith.state.v1.CopyPhase
-	(*durationpb.Duration)(nil), // 29: google.protobuf.Duration
+	(*Renew)(nil),               // 8: kith.v1.Renew
+	(*Renewed)(nil),             // 9: kith.v1.Renewed
+	(*Withdraw)(nil),            // 10: kith.v1.Withdraw
+	(*WithdrawAck)(nil),         // 11: kith.v1.WithdrawAck
+	(*Started)(nil),             // 12: kith.v1.Started
+	(*Result)(nil),              // 13: kith.v1.Result
+	(*ResultAck)(nil),           // 14: kith.v1.ResultAck
+	(*Stop)(nil),                // 15: kith.v1.Stop
+	(*GiveBack)(nil),            // 16: kith.v1.GiveBack
+	(*CopySummary)(nil),         // 17: kith.v1.CopySummary
+	(*DigestRequest)(nil),       // 18: kith.v1.DigestRequest
+	(*CopyDigest)(nil),          // 19: kith.v1.CopyDigest
+	(*DigestEntry)(nil),         // 20: kith.v1.DigestEntry
+	(*StartQuery)(nil),          // 21: kith.v1.StartQuery
+	(*StartAnswer)(nil),         // 22: kith.v1.StartAnswer
+	(*FileRequest)(nil),         // 23: kith.v1.FileRequest
+	(*FileReply)(nil),           // 24: kith.v1.FileReply
+	(*v1.LoadDigest)(nil),       // 25: kith.state.v1.LoadDigest
+	(*v1.AttemptName)(nil),      // 26: kith.state.v1.AttemptName
+	(*v1.Request)(nil),          // 27: kith.state.v1.Request
+	(*durationpb.Duration)(nil), // 28: google.protobuf.Duration
+	(*v1.StoredOutcome)(nil),    // 29: kith.state.v1.StoredOutcome
+	(*v1.JobName)(nil),          // 30: kith.state.v1.JobName
+	(v1.CopyPhase)(0),           // 31: kith.state.v1.CopyPhase
 }
 var file_kith_v1_peer_proto_depIdxs = []int32{
 	2,  // 0: kith.v1.Frame.messages:type_name -> kith.v1.PeerMessage
@@ -1985,49 +2184,55 @@ var file_kith_v1_peer_proto_depIdxs = []int32{
 	5,  // 3: kith.v1.PeerMessage.copy_answer:type_name -> kith.v1.CopyAnswer
 	6,  // 4: kith.v1.PeerMessage.claim:type_name -> kith.v1.Claim
 	7,  // 5: kith.v1.PeerMessage.verdict:type_name -> kith.v1.Verdict
-	8,  // 6: kith.v1.PeerMessage.withdraw:type_name -> kith.v1.Withdraw
-	9,  // 7: kith.v1.PeerMessage.withdraw_ack:type_name -> kith.v1.WithdrawAck
-	10, // 8: kith.v1.PeerMessage.started:type_name -> kith.v1.Started
-	11, // 9: kith.v1.PeerMessage.result:type_name -> kith.v1.Result
-	12, // 10: kith.v1.PeerMessage.result_ack:type_name -> kith.v1.ResultAck
-	13, // 11: kith.v1.PeerMessage.stop:type_name -> kith.v1.Stop
-	14, // 12: kith.v1.PeerMessage.give_back:type_name -> kith.v1.GiveBack
-	15, // 13: kith.v1.PeerMessage.copy_summary:type_name -> kith.v1.CopySummary
-	16, // 14: kith.v1.PeerMessage.digest_request:type_name -> kith.v1.DigestRequest
-	17, // 15: kith.v1.PeerMessage.copy_digest:type_name -> kith.v1.CopyDigest
-	23, // 16: kith.v1.PeerMessage.load_digest:type_name -> kith.state.v1.LoadDigest
-	19, // 17: kith.v1.PeerMessage.start_query:type_name -> kith.v1.StartQuery
-	20, // 18: kith.v1.PeerMessage.start_answer:type_name -> kith.v1.StartAnswer
-	21, // 19: kith.v1.PeerMessage.file_request:type_name -> kith.v1.FileRequest
-	22, // 20: kith.v1.PeerMessage.file_reply:type_name -> kith.v1.FileReply
-	24, // 21: kith.v1.PlaceCopy.attempt:type_name -> kith.state.v1.AttemptName
-	25, // 22: kith.v1.PlaceCopy.request:type_name -> kith.state.v1.Request
-	24, // 23: kith.v1.CopyAnswer.attempt:type_name -> kith.state.v1.AttemptName
-	24, // 24: kith.v1.Claim.attempt:type_name -> kith.state.v1.AttemptName
-	24, // 25: kith.v1.Verdict.attempt:type_name -> kith.state.v1.AttemptName
-	24, // 26: kith.v1.Withdraw.attempt:type_name -> kith.state.v1.AttemptName
-	24, // 27: kith.v1.WithdrawAck.attempt:type_name -> kith.state.v1.AttemptName
-	24, // 28: kith.v1.Started.attempt:type_name -> kith.state.v1.AttemptName
-	24, // 29: kith.v1.Result.attempt:type_name -> kith.state.v1.AttemptName
-	26, // 30: kith.v1.Result.outcome:type_name -> kith.state.v1.StoredOutcome
-	24, // 31: kith.v1.ResultAck.attempt:type_name -> kith.state.v1.AttemptName
-	24, // 32: kith.v1.Stop.attempt:type_name -> kith.state.v1.AttemptName
-	24, // 33: kith.v1.GiveBack.attempt:type_name -> kith.state.v1.AttemptName
-	27, // 34: kith.v1.CopyDigest.after:type_name -> kith.state.v1.JobName
-	27, // 35: kith.v1.CopyDigest.through:type_name -> kith.state.v1.JobName
-	18, // 36: kith.v1.CopyDigest.entries:type_name -> kith.v1.DigestEntry
-	24, // 37: kith.v1.DigestEntry.attempt:type_name -> kith.state.v1.AttemptName
-	28, // 38: kith.v1.DigestEntry.phase:type_name -> kith.state.v1.CopyPhase
-	25, // 39: kith.v1.StartQuery.request:type_name -> kith.state.v1.Request
-	29, // 40: kith.v1.StartAnswer.wait:type_name -> google.protobuf.Duration
-	24, // 41: kith.v1.FileRequest.attempt:type_name -> kith.state.v1.AttemptName
-	29, // 42: kith.v1.FileRequest.wait:type_name -> google.protobuf.Duration
-	0,  // 43: kith.v1.FileReply.error:type_name -> kith.v1.FileReply.Error
-	44, // [44:44] is the sub-list for method output_type
-	44, // [44:44] is the sub-list for method input_type
-	44, // [44:44] is the sub-list for extension type_name
-	44, // [44:44] is the sub-list for extension extendee
-	0,  // [0:44] is the sub-list for field type_name
+	10, // 6: kith.v1.PeerMessage.withdraw:type_name -> kith.v1.Withdraw
+	11, // 7: kith.v1.PeerMessage.withdraw_ack:type_name -> kith.v1.WithdrawAck
+	12, // 8: kith.v1.PeerMessage.started:type_name -> kith.v1.Started
+	13, // 9: kith.v1.PeerMessage.result:type_name -> kith.v1.Result
+	14, // 10: kith.v1.PeerMessage.result_ack:type_name -> kith.v1.ResultAck
+	15, // 11: kith.v1.PeerMessage.stop:type_name -> kith.v1.Stop
+	16, // 12: kith.v1.PeerMessage.give_back:type_name -> kith.v1.GiveBack
+	17, // 13: kith.v1.PeerMessage.copy_summary:type_name -> kith.v1.CopySummary
+	18, // 14: kith.v1.PeerMessage.digest_request:type_name -> kith.v1.DigestRequest
+	19, // 15: kith.v1.PeerMessage.copy_digest:type_name -> kith.v1.CopyDigest
+	25, // 16: kith.v1.PeerMessage.load_digest:type_name -> kith.state.v1.LoadDigest
+	21, // 17: kith.v1.PeerMessage.start_query:type_name -> kith.v1.StartQuery
+	22, // 18: kith.v1.PeerMessage.start_answer:type_name -> kith.v1.StartAnswer
+	8,  // 19: kith.v1.PeerMessage.renew:type_name -> kith.v1.Renew
+	9,  // 20: kith.v1.PeerMessage.renewed:type_name -> kith.v1.Renewed
+	23, // 21: kith.v1.PeerMessage.file_request:type_name -> kith.v1.FileRequest
+	24, // 22: kith.v1.PeerMessage.file_reply:type_name -> kith.v1.FileReply
+	26, // 23: kith.v1.PlaceCopy.attempt:type_name -> kith.state.v1.AttemptName
+	27, // 24: kith.v1.PlaceCopy.request:type_name -> kith.state.v1.Request
+	26, // 25: kith.v1.CopyAnswer.attempt:type_name -> kith.state.v1.AttemptName
+	26, // 26: kith.v1.Claim.attempt:type_name -> kith.state.v1.AttemptName
+	26, // 27: kith.v1.Verdict.attempt:type_name -> kith.state.v1.AttemptName
+	28, // 28: kith.v1.Verdict.lease:type_name -> google.protobuf.Duration
+	26, // 29: kith.v1.Renew.attempt:type_name -> kith.state.v1.AttemptName
+	26, // 30: kith.v1.Renewed.attempt:type_name -> kith.state.v1.AttemptName
+	28, // 31: kith.v1.Renewed.lease:type_name -> google.protobuf.Duration
+	26, // 32: kith.v1.Withdraw.attempt:type_name -> kith.state.v1.AttemptName
+	26, // 33: kith.v1.WithdrawAck.attempt:type_name -> kith.state.v1.AttemptName
+	26, // 34: kith.v1.Started.attempt:type_name -> kith.state.v1.AttemptName
+	26, // 35: kith.v1.Result.attempt:type_name -> kith.state.v1.AttemptName
+	29, // 36: kith.v1.Result.outcome:type_name -> kith.state.v1.StoredOutcome
+	26, // 37: kith.v1.ResultAck.attempt:type_name -> kith.state.v1.AttemptName
+	26, // 38: kith.v1.Stop.attempt:type_name -> kith.state.v1.AttemptName
+	26, // 39: kith.v1.GiveBack.attempt:type_name -> kith.state.v1.AttemptName
+	30, // 40: kith.v1.CopyDigest.after:type_name -> kith.state.v1.JobName
+	30, // 41: kith.v1.CopyDigest.through:type_name -> kith.state.v1.JobName
+	20, // 42: kith.v1.CopyDigest.entries:type_name -> kith.v1.DigestEntry
+	26, // 43: kith.v1.DigestEntry.attempt:type_name -> kith.state.v1.AttemptName
+	31, // 44: kith.v1.DigestEntry.phase:type_name -> kith.state.v1.CopyPhase
+	27, // 45: kith.v1.StartQuery.request:type_name -> kith.state.v1.Request
+	28, // 46: kith.v1.StartAnswer.wait:type_name -> google.protobuf.Duration
+	26, // 47: kith.v1.FileRequest.attempt:type_name -> kith.state.v1.AttemptName
+	28, // 48: kith.v1.FileRequest.wait:type_name -> google.protobuf.Duration
+	0,  // 49: kith.v1.FileReply.error:type_name -> kith.v1.FileReply.Error
+	50, // [50:50] is the sub-list for method output_type
+	50, // [50:50] is the sub-list for method input_type
+	50, // [50:50] is the sub-list for extension type_name
+	50, // [50:50] is the sub-list for extension extendee
+	0,  // [0:50] is the sub-list for field type_name
 }
 
 func init() { file_kith_v1_peer_proto_init() }
@@ -2054,10 +2259,12 @@ func file_kith_v1_peer_proto_init() {
 		(*PeerMessage_LoadDigest)(nil),
 		(*PeerMessage_StartQuery)(nil),
 		(*PeerMessage_StartAnswer)(nil),
+		(*PeerMessage_Renew)(nil),
+		(*PeerMessage_Renewed)(nil),
 		(*PeerMessage_FileRequest)(nil),
 		(*PeerMessage_FileReply)(nil),
 	}
-	file_kith_v1_peer_proto_msgTypes[20].OneofWrappers = []any{
+	file_kith_v1_peer_proto_msgTypes[22].OneofWrappers = []any{
 		(*FileRequest_Chunk)(nil),
 		(*FileRequest_Output)(nil),
 	}
@@ -2067,7 +2274,7 @@ func file_kith_v1_peer_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kith_v1_peer_proto_rawDesc), len(file_kith_v1_peer_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   22,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -389,6 +389,125 @@ func (*ResumeSiteResponse) Descriptor() ([]byte, []int) {
 	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{7}
 }
 
+// ForgetSiteRequest names the site to give up.
+type ForgetSiteRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The site.
+	SiteId string `protobuf:"bytes,1,opt,name=site_id,json=siteId,proto3" json:"site_id,omitempty"`
+	// Run the jobs that it held again; otherwise they are lost.
+	Requeue       bool `protobuf:"varint,2,opt,name=requeue,proto3" json:"requeue,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForgetSiteRequest) Reset() {
+	*x = ForgetSiteRequest{}
+	mi := &file_kith_v1_site_service_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForgetSiteRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForgetSiteRequest) ProtoMessage() {}
+
+func (x *ForgetSiteRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_site_service_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForgetSiteRequest.ProtoReflect.Descriptor instead.
+func (*ForgetSiteRequest) Descriptor() ([]byte, []int) {
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *ForgetSiteRequest) GetSiteId() string {
+	if x != nil {
+		return x.SiteId
+	}
+	return ""
+}
+
+func (x *ForgetSiteRequest) GetRequeue() bool {
+	if x != nil {
+		return x.Requeue
+	}
+	return false
+}
+
+// ForgetSiteResponse says what was given up.
+type ForgetSiteResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Jobs of this origin whose claim the site held.
+	JobsRevoked int64 `protobuf:"varint,1,opt,name=jobs_revoked,json=jobsRevoked,proto3" json:"jobs_revoked,omitempty"`
+	// Copies of jobs of this origin that waited there.
+	CopiesReplaced int64 `protobuf:"varint,2,opt,name=copies_replaced,json=copiesReplaced,proto3" json:"copies_replaced,omitempty"`
+	// Copies that waited here for the site's own jobs.
+	CopiesDropped int64 `protobuf:"varint,3,opt,name=copies_dropped,json=copiesDropped,proto3" json:"copies_dropped,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForgetSiteResponse) Reset() {
+	*x = ForgetSiteResponse{}
+	mi := &file_kith_v1_site_service_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForgetSiteResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForgetSiteResponse) ProtoMessage() {}
+
+func (x *ForgetSiteResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_site_service_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForgetSiteResponse.ProtoReflect.Descriptor instead.
+func (*ForgetSiteResponse) Descriptor() ([]byte, []int) {
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *ForgetSiteResponse) GetJobsRevoked() int64 {
+	if x != nil {
+		return x.JobsRevoked
+	}
+	return 0
+}
+
+func (x *ForgetSiteResponse) GetCopiesReplaced() int64 {
+	if x != nil {
+		return x.CopiesReplaced
+	}
+	return 0
+}
+
+func (x *ForgetSiteResponse) GetCopiesDropped() int64 {
+	if x != nil {
+		return x.CopiesDropped
+	}
+	return 0
+}
+
 var File_kith_v1_site_service_proto protoreflect.FileDescriptor
 
 const file_kith_v1_site_service_proto_rawDesc = "" +
@@ -411,13 +530,22 @@ const file_kith_v1_site_service_proto_rawDesc = "" +
 	"\x11ResumeSiteRequest\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\"\x14\n" +
-	"\x12ResumeSiteResponse2\xae\x02\n" +
+	"\x12ResumeSiteResponse\"F\n" +
+	"\x11ForgetSiteRequest\x12\x17\n" +
+	"\asite_id\x18\x01 \x01(\tR\x06siteId\x12\x18\n" +
+	"\arequeue\x18\x02 \x01(\bR\arequeue\"\x87\x01\n" +
+	"\x12ForgetSiteResponse\x12!\n" +
+	"\fjobs_revoked\x18\x01 \x01(\x03R\vjobsRevoked\x12'\n" +
+	"\x0fcopies_replaced\x18\x02 \x01(\x03R\x0ecopiesReplaced\x12%\n" +
+	"\x0ecopies_dropped\x18\x03 \x01(\x03R\rcopiesDropped2\xfa\x02\n" +
 	"\vSiteService\x12A\n" +
 	"\aGetSite\x12\x17.kith.v1.GetSiteRequest\x1a\x18.kith.v1.GetSiteResponse\"\x03\x90\x02\x01\x12G\n" +
 	"\tListSites\x12\x19.kith.v1.ListSitesRequest\x1a\x1a.kith.v1.ListSitesResponse\"\x03\x90\x02\x01\x12G\n" +
 	"\tDrainSite\x12\x19.kith.v1.DrainSiteRequest\x1a\x1a.kith.v1.DrainSiteResponse\"\x03\x90\x02\x02\x12J\n" +
 	"\n" +
-	"ResumeSite\x12\x1a.kith.v1.ResumeSiteRequest\x1a\x1b.kith.v1.ResumeSiteResponse\"\x03\x90\x02\x02B\x1fZ\x1dkith/proto/gen/kith/v1;kithv1b\x06proto3"
+	"ResumeSite\x12\x1a.kith.v1.ResumeSiteRequest\x1a\x1b.kith.v1.ResumeSiteResponse\"\x03\x90\x02\x02\x12J\n" +
+	"\n" +
+	"ForgetSite\x12\x1a.kith.v1.ForgetSiteRequest\x1a\x1b.kith.v1.ForgetSiteResponse\"\x03\x90\x02\x02B\x1fZ\x1dkith/proto/gen/kith/v1;kithv1b\x06proto3"
 
 var (
 	file_kith_v1_site_service_proto_rawDescOnce sync.Once
@@ -431,7 +559,7 @@ func file_kith_v1_site_service_proto_rawDescGZIP() []byte {
 	return file_kith_v1_site_service_proto_rawDescData
 }
 
-var file_kith_v1_site_service_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_kith_v1_site_service_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_kith_v1_site_service_proto_goTypes = []any{
 	(*GetSiteRequest)(nil),     // 0: kith.v1.GetSiteRequest
 	(*GetSiteResponse)(nil),    // 1: kith.v1.GetSiteResponse
@@ -441,25 +569,29 @@ var file_kith_v1_site_service_proto_goTypes = []any{
 	(*DrainSiteResponse)(nil),  // 5: kith.v1.DrainSiteResponse
 	(*ResumeSiteRequest)(nil),  // 6: kith.v1.ResumeSiteRequest
 	(*ResumeSiteResponse)(nil), // 7: kith.v1.ResumeSiteResponse
-	(*Site)(nil),               // 8: kith.v1.Site
-	(*SiteCounters)(nil),       // 9: kith.v1.SiteCounters
-	(*Capability)(nil),         // 10: kith.v1.Capability
+	(*ForgetSiteRequest)(nil),  // 8: kith.v1.ForgetSiteRequest
+	(*ForgetSiteResponse)(nil), // 9: kith.v1.ForgetSiteResponse
+	(*Site)(nil),               // 10: kith.v1.Site
+	(*SiteCounters)(nil),       // 11: kith.v1.SiteCounters
+	(*Capability)(nil),         // 12: kith.v1.Capability
 }
 var file_kith_v1_site_service_proto_depIdxs = []int32{
-	8,  // 0: kith.v1.GetSiteResponse.site:type_name -> kith.v1.Site
-	9,  // 1: kith.v1.GetSiteResponse.counters:type_name -> kith.v1.SiteCounters
-	10, // 2: kith.v1.GetSiteResponse.capabilities:type_name -> kith.v1.Capability
-	8,  // 3: kith.v1.ListSitesResponse.sites:type_name -> kith.v1.Site
+	10, // 0: kith.v1.GetSiteResponse.site:type_name -> kith.v1.Site
+	11, // 1: kith.v1.GetSiteResponse.counters:type_name -> kith.v1.SiteCounters
+	12, // 2: kith.v1.GetSiteResponse.capabilities:type_name -> kith.v1.Capability
+	10, // 3: kith.v1.ListSitesResponse.sites:type_name -> kith.v1.Site
 	0,  // 4: kith.v1.SiteService.GetSite:input_type -> kith.v1.GetSiteRequest
 	2,  // 5: kith.v1.SiteService.ListSites:input_type -> kith.v1.ListSitesRequest
 	4,  // 6: kith.v1.SiteService.DrainSite:input_type -> kith.v1.DrainSiteRequest
 	6,  // 7: kith.v1.SiteService.ResumeSite:input_type -> kith.v1.ResumeSiteRequest
-	1,  // 8: kith.v1.SiteService.GetSite:output_type -> kith.v1.GetSiteResponse
-	3,  // 9: kith.v1.SiteService.ListSites:output_type -> kith.v1.ListSitesResponse
-	5,  // 10: kith.v1.SiteService.DrainSite:output_type -> kith.v1.DrainSiteResponse
-	7,  // 11: kith.v1.SiteService.ResumeSite:output_type -> kith.v1.ResumeSiteResponse
-	8,  // [8:12] is the sub-list for method output_type
-	4,  // [4:8] is the sub-list for method input_type
+	8,  // 8: kith.v1.SiteService.ForgetSite:input_type -> kith.v1.ForgetSiteRequest
+	1,  // 9: kith.v1.SiteService.GetSite:output_type -> kith.v1.GetSiteResponse
+	3,  // 10: kith.v1.SiteService.ListSites:output_type -> kith.v1.ListSitesResponse
+	5,  // 11: kith.v1.SiteService.DrainSite:output_type -> kith.v1.DrainSiteResponse
+	7,  // 12: kith.v1.SiteService.ResumeSite:output_type -> kith.v1.ResumeSiteResponse
+	9,  // 13: kith.v1.SiteService.ForgetSite:output_type -> kith.v1.ForgetSiteResponse
+	9,  // [9:14] is the sub-list for method output_type
+	4,  // [4:9] is the sub-list for method input_type
 	4,  // [4:4] is the sub-list for extension type_name
 	4,  // [4:4] is the sub-list for extension extendee
 	0,  // [0:4] is the sub-list for field type_name
@@ -477,7 +609,7 @@ func file_kith_v1_site_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kith_v1_site_service_proto_rawDesc), len(file_kith_v1_site_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   8,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

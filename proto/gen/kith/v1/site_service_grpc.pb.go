@@ -23,6 +23,7 @@ const (
 	SiteService_ListSites_FullMethodName  = "/kith.v1.SiteService/ListSites"
 	SiteService_DrainSite_FullMethodName  = "/kith.v1.SiteService/DrainSite"
 	SiteService_ResumeSite_FullMethodName = "/kith.v1.SiteService/ResumeSite"
+	SiteService_ForgetSite_FullMethodName = "/kith.v1.SiteService/ForgetSite"
 )
 
 // SiteServiceClient is the client API for SiteService service.
@@ -41,6 +42,12 @@ type SiteServiceClient interface {
 	DrainSite(ctx context.Context, in *DrainSiteRequest, opts ...grpc.CallOption) (*DrainSiteResponse, error)
 	// ResumeSite ends a drain.
 	ResumeSite(ctx context.Context, in *ResumeSiteRequest, opts ...grpc.CallOption) (*ResumeSiteResponse, error)
+	// ForgetSite gives up a site that will never return: copies there are placed
+	// elsewhere, and jobs that it ran are run again or recorded as lost. It fails
+	// with FAILED_PRECONDITION while the site is connected. If the site does come
+	// back, what it reports of those jobs is superseded, and what it still runs
+	// of them is stopped; until then a job may run twice.
+	ForgetSite(ctx context.Context, in *ForgetSiteRequest, opts ...grpc.CallOption) (*ForgetSiteResponse, error)
 }
 
 type siteServiceClient struct {
@@ -91,6 +98,16 @@ func (c *siteServiceClient) ResumeSite(ctx context.Context, in *ResumeSiteReques
 	return out, nil
 }
 
+func (c *siteServiceClient) ForgetSite(ctx context.Context, in *ForgetSiteRequest, opts ...grpc.CallOption) (*ForgetSiteResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ForgetSiteResponse)
+	err := c.cc.Invoke(ctx, SiteService_ForgetSite_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // SiteServiceServer is the server API for SiteService service.
 // All implementations must embed UnimplementedSiteServiceServer
 // for forward compatibility.
@@ -107,6 +124,12 @@ type SiteServiceServer interface {
 	DrainSite(context.Context, *DrainSiteRequest) (*DrainSiteResponse, error)
 	// ResumeSite ends a drain.
 	ResumeSite(context.Context, *ResumeSiteRequest) (*ResumeSiteResponse, error)
+	// ForgetSite gives up a site that will never return: copies there are placed
+	// elsewhere, and jobs that it ran are run again or recorded as lost. It fails
+	// with FAILED_PRECONDITION while the site is connected. If the site does come
+	// back, what it reports of those jobs is superseded, and what it still runs
+	// of them is stopped; until then a job may run twice.
+	ForgetSite(context.Context, *ForgetSiteRequest) (*ForgetSiteResponse, error)
 	mustEmbedUnimplementedSiteServiceServer()
 }
 
@@ -128,6 +151,9 @@ func (UnimplementedSiteServiceServer) DrainSite(context.Context, *DrainSiteReque
 }
 func (UnimplementedSiteServiceServer) ResumeSite(context.Context, *ResumeSiteRequest) (*ResumeSiteResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ResumeSite not implemented")
+}
+func (UnimplementedSiteServiceServer) ForgetSite(context.Context, *ForgetSiteRequest) (*ForgetSiteResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ForgetSite not implemented")
 }
 func (UnimplementedSiteServiceServer) mustEmbedUnimplementedSiteServiceServer() {}
 func (UnimplementedSiteServiceServer) testEmbeddedByValue()                     {}
@@ -222,6 +248,24 @@ func _SiteService_ResumeSite_Handler(srv interface{}, ctx context.Context, dec f
 	return interceptor(ctx, in, info, handler)
 }
 
+func _SiteService_ForgetSite_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ForgetSiteRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SiteServiceServer).ForgetSite(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SiteService_ForgetSite_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SiteServiceServer).ForgetSite(ctx, req.(*ForgetSiteRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // SiteService_ServiceDesc is the grpc.ServiceDesc for SiteService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -244,6 +288,10 @@ var SiteService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ResumeSite",
 			Handler:    _SiteService_ResumeSite_Handler,
+		},
+		{
+			MethodName: "ForgetSite",
+			Handler:    _SiteService_ForgetSite_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -550,8 +550,10 @@ type JobRecord struct {
 	ClaimEvents []*ClaimRecord `protobuf:"bytes,15,rep,name=claim_events,json=claimEvents,proto3" json:"claim_events,omitempty"`
 	// The holder's data folder when it claimed.
 	HolderGeneration uint32 `protobuf:"varint,16,opt,name=holder_generation,json=holderGeneration,proto3" json:"holder_generation,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// Attempts whose claim was taken back although they may still run.
+	Earlier       []*HoldingRecord `protobuf:"bytes,17,rep,name=earlier,proto3" json:"earlier,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *JobRecord) Reset() {
@@ -696,6 +698,68 @@ func (x *JobRecord) GetHolderGeneration() uint32 {
 	return 0
 }
 
+func (x *JobRecord) GetEarlier() []*HoldingRecord {
+	if x != nil {
+		return x.Earlier
+	}
+	return nil
+}
+
+// HoldingRecord is an attempt and the site that has or had its claim.
+type HoldingRecord struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The number of the attempt.
+	Attempt uint32 `protobuf:"varint,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	// The site.
+	Site          string `protobuf:"bytes,2,opt,name=site,proto3" json:"site,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HoldingRecord) Reset() {
+	*x = HoldingRecord{}
+	mi := &file_kith_state_v1_record_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HoldingRecord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HoldingRecord) ProtoMessage() {}
+
+func (x *HoldingRecord) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_state_v1_record_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HoldingRecord.ProtoReflect.Descriptor instead.
+func (*HoldingRecord) Descriptor() ([]byte, []int) {
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *HoldingRecord) GetAttempt() uint32 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
+func (x *HoldingRecord) GetSite() string {
+	if x != nil {
+		return x.Site
+	}
+	return ""
+}
+
 // A ClaimRecord is one thing that happened to a claim.
 type ClaimRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -715,7 +779,7 @@ type ClaimRecord struct {
 
 func (x *ClaimRecord) Reset() {
 	*x = ClaimRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[6]
+	mi := &file_kith_state_v1_record_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -727,7 +791,7 @@ func (x *ClaimRecord) String() string {
 func (*ClaimRecord) ProtoMessage() {}
 
 func (x *ClaimRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[6]
+	mi := &file_kith_state_v1_record_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -740,7 +804,7 @@ func (x *ClaimRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimRecord.ProtoReflect.Descriptor instead.
 func (*ClaimRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{6}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ClaimRecord) GetTimeNs() int64 {
@@ -791,7 +855,7 @@ type DecisionRecord struct {
 
 func (x *DecisionRecord) Reset() {
 	*x = DecisionRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[7]
+	mi := &file_kith_state_v1_record_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -803,7 +867,7 @@ func (x *DecisionRecord) String() string {
 func (*DecisionRecord) ProtoMessage() {}
 
 func (x *DecisionRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[7]
+	mi := &file_kith_state_v1_record_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -816,7 +880,7 @@ func (x *DecisionRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionRecord.ProtoReflect.Descriptor instead.
 func (*DecisionRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{7}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *DecisionRecord) GetRank() uint32 {
@@ -856,7 +920,7 @@ type CopyRecord struct {
 
 func (x *CopyRecord) Reset() {
 	*x = CopyRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[8]
+	mi := &file_kith_state_v1_record_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -868,7 +932,7 @@ func (x *CopyRecord) String() string {
 func (*CopyRecord) ProtoMessage() {}
 
 func (x *CopyRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[8]
+	mi := &file_kith_state_v1_record_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -881,7 +945,7 @@ func (x *CopyRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CopyRecord.ProtoReflect.Descriptor instead.
 func (*CopyRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{8}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *CopyRecord) GetAttempt() *AttemptName {
@@ -954,7 +1018,7 @@ type DecisionRecord_Verdict struct {
 
 func (x *DecisionRecord_Verdict) Reset() {
 	*x = DecisionRecord_Verdict{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[9]
+	mi := &file_kith_state_v1_record_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -966,7 +1030,7 @@ func (x *DecisionRecord_Verdict) String() string {
 func (*DecisionRecord_Verdict) ProtoMessage() {}
 
 func (x *DecisionRecord_Verdict) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[9]
+	mi := &file_kith_state_v1_record_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -979,7 +1043,7 @@ func (x *DecisionRecord_Verdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionRecord_Verdict.ProtoReflect.Descriptor instead.
 func (*DecisionRecord_Verdict) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{7, 0}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{8, 0}
 }
 
 func (x *DecisionRecord_Verdict) GetSite() string {
@@ -1071,7 +1135,7 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"generation\x12\x19\n" +
 	"\bnext_seq\x18\x03 \x01(\x04R\anextSeq\x12\x1a\n" +
 	"\bdraining\x18\x04 \x01(\bR\bdraining\x12!\n" +
-	"\fdrain_reason\x18\x05 \x01(\tR\vdrainReason\"\xdf\x04\n" +
+	"\fdrain_reason\x18\x05 \x01(\tR\vdrainReason\"\x97\x05\n" +
 	"\tJobRecord\x12&\n" +
 	"\x02id\x18\x01 \x01(\v2\x16.kith.state.v1.JobNameR\x02id\x120\n" +
 	"\arequest\x18\x02 \x01(\v2\x16.kith.state.v1.RequestR\arequest\x12\x1d\n" +
@@ -1090,7 +1154,11 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\rclose_time_ns\x18\r \x01(\x03R\vcloseTimeNs\x126\n" +
 	"\aoutcome\x18\x0e \x01(\v2\x1c.kith.state.v1.StoredOutcomeR\aoutcome\x12=\n" +
 	"\fclaim_events\x18\x0f \x03(\v2\x1a.kith.state.v1.ClaimRecordR\vclaimEvents\x12+\n" +
-	"\x11holder_generation\x18\x10 \x01(\rR\x10holderGeneration\"\x80\x01\n" +
+	"\x11holder_generation\x18\x10 \x01(\rR\x10holderGeneration\x126\n" +
+	"\aearlier\x18\x11 \x03(\v2\x1c.kith.state.v1.HoldingRecordR\aearlier\"=\n" +
+	"\rHoldingRecord\x12\x18\n" +
+	"\aattempt\x18\x01 \x01(\rR\aattempt\x12\x12\n" +
+	"\x04site\x18\x02 \x01(\tR\x04site\"\x80\x01\n" +
 	"\vClaimRecord\x12\x17\n" +
 	"\atime_ns\x18\x01 \x01(\x03R\x06timeNs\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\rR\aattempt\x12\x12\n" +
@@ -1135,7 +1203,7 @@ func file_kith_state_v1_record_proto_rawDescGZIP() []byte {
 }
 
 var file_kith_state_v1_record_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_kith_state_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_kith_state_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_kith_state_v1_record_proto_goTypes = []any{
 	(CopyPhase)(0),                 // 0: kith.state.v1.CopyPhase
 	(*JobName)(nil),                // 1: kith.state.v1.JobName
@@ -1144,27 +1212,29 @@ var file_kith_state_v1_record_proto_goTypes = []any{
 	(*StoredOutcome)(nil),          // 4: kith.state.v1.StoredOutcome
 	(*SiteRecord)(nil),             // 5: kith.state.v1.SiteRecord
 	(*JobRecord)(nil),              // 6: kith.state.v1.JobRecord
-	(*ClaimRecord)(nil),            // 7: kith.state.v1.ClaimRecord
-	(*DecisionRecord)(nil),         // 8: kith.state.v1.DecisionRecord
-	(*CopyRecord)(nil),             // 9: kith.state.v1.CopyRecord
-	(*DecisionRecord_Verdict)(nil), // 10: kith.state.v1.DecisionRecord.Verdict
+	(*HoldingRecord)(nil),          // 7: kith.state.v1.HoldingRecord
+	(*ClaimRecord)(nil),            // 8: kith.state.v1.ClaimRecord
+	(*DecisionRecord)(nil),         // 9: kith.state.v1.DecisionRecord
+	(*CopyRecord)(nil),             // 10: kith.state.v1.CopyRecord
+	(*DecisionRecord_Verdict)(nil), // 11: kith.state.v1.DecisionRecord.Verdict
 }
 var file_kith_state_v1_record_proto_depIdxs = []int32{
 	1,  // 0: kith.state.v1.AttemptName.job:type_name -> kith.state.v1.JobName
 	1,  // 1: kith.state.v1.JobRecord.id:type_name -> kith.state.v1.JobName
 	3,  // 2: kith.state.v1.JobRecord.request:type_name -> kith.state.v1.Request
 	4,  // 3: kith.state.v1.JobRecord.outcome:type_name -> kith.state.v1.StoredOutcome
-	7,  // 4: kith.state.v1.JobRecord.claim_events:type_name -> kith.state.v1.ClaimRecord
-	10, // 5: kith.state.v1.DecisionRecord.verdicts:type_name -> kith.state.v1.DecisionRecord.Verdict
-	2,  // 6: kith.state.v1.CopyRecord.attempt:type_name -> kith.state.v1.AttemptName
-	3,  // 7: kith.state.v1.CopyRecord.request:type_name -> kith.state.v1.Request
-	0,  // 8: kith.state.v1.CopyRecord.phase:type_name -> kith.state.v1.CopyPhase
-	4,  // 9: kith.state.v1.CopyRecord.outcome:type_name -> kith.state.v1.StoredOutcome
-	10, // [10:10] is the sub-list for method output_type
-	10, // [10:10] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	8,  // 4: kith.state.v1.JobRecord.claim_events:type_name -> kith.state.v1.ClaimRecord
+	7,  // 5: kith.state.v1.JobRecord.earlier:type_name -> kith.state.v1.HoldingRecord
+	11, // 6: kith.state.v1.DecisionRecord.verdicts:type_name -> kith.state.v1.DecisionRecord.Verdict
+	2,  // 7: kith.state.v1.CopyRecord.attempt:type_name -> kith.state.v1.AttemptName
+	3,  // 8: kith.state.v1.CopyRecord.request:type_name -> kith.state.v1.Request
+	0,  // 9: kith.state.v1.CopyRecord.phase:type_name -> kith.state.v1.CopyPhase
+	4,  // 10: kith.state.v1.CopyRecord.outcome:type_name -> kith.state.v1.StoredOutcome
+	11, // [11:11] is the sub-list for method output_type
+	11, // [11:11] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_kith_state_v1_record_proto_init() }
@@ -1178,7 +1248,7 @@ func file_kith_state_v1_record_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kith_state_v1_record_proto_rawDesc), len(file_kith_state_v1_record_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   10,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"kith/testbed/faults"
+)
+
+// faultOptions are the flags of "kith lab faults".
+type faultOptions struct {
+	search faults.Search
+	replay string
+}
+
+// labFaultsVerb is "kith lab faults".
+func labFaultsVerb(c *cli) *cobra.Command {
+	opt := faultOptions{search: faults.Search{Workers: runtime.GOMAXPROCS(0)}}
+	cmd := &cobra.Command{
+		Use:   "faults [--seeds N] [--first-seed F] [--sites S] [--jobs J]",
+		Short: "Search for schedules of faults that break a promise",
+		Long: `Run federations in virtual time under random faults: daemons and machines die
+and return, disks are slow, full or emptied, messages are lost, doubled and
+hours late, networks are cut, clocks drift, daemons freeze, and sites lie. After
+every event all invariants are checked; in the end, when all faults are over,
+every job must end.
+
+Each seed is one schedule, the same on every machine. What fails is made as
+small as possible and told; the exit code is then 1. --replay tells the story of
+one schedule in text form, as a failure prints it.`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s := &opt.search
+			switch {
+			case s.Seeds < 1:
+				return usagef("--seeds %d: choose at least 1", s.Seeds)
+			case s.Size.Sites != 0 && (s.Size.Sites < 2 || s.Size.Sites > 32):
+				return usagef("--sites %d: choose 2 to 32, or 0 to leave it to the seed", s.Size.Sites)
+			case s.Size.Jobs < 0 || s.Size.Jobs > 1000:
+				return usagef("--jobs %d: choose 1 to 1000, or 0 to leave it to the seed", s.Size.Jobs)
+			case s.Workers < 1 || s.Workers > 1024:
+				return usagef("--workers %d: choose 1 to 1024", s.Workers)
+			}
+			if opt.replay != "" {
+				return c.replayFaults(opt.replay)
+			}
+			return c.searchFaults(cmd.Context(), opt.search)
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.IntVar(&opt.search.Seeds, "seeds", 1000, "how many schedules to run, as `N`")
+	flags.Uint64Var(&opt.search.FirstSeed, "first-seed", 0, "the first seed, as `F`")
+	flags.IntVar(&opt.search.Size.Sites, "sites", 0, "how many sites, as `S` (default: 2 to 5, by the seed)")
+	flags.IntVar(&opt.search.Size.Jobs, "jobs", 0, "how many jobs, as `J` (default: 1 to 40, by the seed)")
+	flags.IntVar(&opt.search.Workers, "workers", opt.search.Workers, "how many schedules run at a time, as `N`")
+	flags.StringVar(&opt.replay, "replay", "", "tell the story of the schedule in `FILE` instead (- for stdin)")
+	return cmd
+}
+
+func (c *cli) searchFaults(ctx context.Context, s faults.Search) error {
+	bar := c.progress("schedules", s.Seeds)
+	s.Progress = func(done, _ int) { bar.set(done) }
+	r := s.Run(ctx)
+	bar.clear()
+	if err := c.printValue(r, func() string { return faultReport(r, c.width) }); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return exitWith(exitInterrupted)
+	}
+	if n := r.Failed(); n > 0 {
+		return refusedf("%s of %d broke a promise", plural(int64(n), "schedule", "schedules"), r.Schedules)
+	}
+	return nil
+}
+
+// faultReport is what people see.
+func faultReport(r *faults.Report, width int) string {
+	var b strings.Builder
+	for _, f := range r.Failures {
+		fmt.Fprintf(&b, "seed %d breaks %s: %s\n\nthe same, smaller:\n\n%s\nwhat happens:\n\n%s\n\n",
+			f.Seed, f.Invariant, f.Text, f.Schedule, strings.Join(f.Story, "\n"))
+	}
+	g := grid{columns: []column{{title: "FAULT"}, {title: "INJECTED", right: true}}}
+	for _, k := range slices.Sorted(maps.Keys(r.Faults)) {
+		g.add(string(k), fmt.Sprint(r.Faults[k]))
+	}
+	b.WriteString(g.render(width))
+	fmt.Fprintf(&b, "\n%d schedules (seeds %d to %d) in %.1f s: %d jobs, %d starts, %d messages, %d faults.\n",
+		r.Schedules, r.FirstSeed, r.FirstSeed+uint64(max(r.Schedules, 1)-1), r.Seconds, r.Jobs, r.Starts, r.Messages, r.FaultCount())
+	fmt.Fprintf(&b, "Double starts %d, lost jobs %d, stray copies %d, broken guarantees %d, other failures %d.\n",
+		r.DoubleStarts, r.LostJobs, r.StrayCopies, r.BrokenGuarantees, r.Other)
+	fmt.Fprintf(&b, "%d jobs were lost with the only disk that knew of them. Sites agreed again at most %.0f s after the last fault.\n",
+		r.LostWithDisk, r.SlowestAgreement)
+	return b.String()
+}
+
+// replayFaults tells the story of one schedule.
+func (c *cli) replayFaults(name string) error {
+	text, err := c.readSmall(name)
+	if err != nil {
+		return usagef("--replay %s: %v", name, bare(err))
+	}
+	s, err := faults.Parse(text)
+	if err != nil {
+		return usagef("--replay %s: %v", name, err)
+	}
+	story := faults.Story(s)
+	if err := c.printValue(story, func() string { return strings.Join(story, "\n") + "\n" }); err != nil {
+		return err
+	}
+	if v := faults.Run(s, nil).Violation; v != nil {
+		return refusedf("%v", v)
+	}
+	return nil
+}
+
+// maxSchedule is the longest schedule in text form, in bytes.
+const maxSchedule = 4 << 20
+
+// readSmall reads a whole file, or stdin for "-".
+func (c *cli) readSmall(name string) (string, error) {
+	in := c.stdin
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return "", err
+		}
+		defer f.Close() //nolint:errcheck // Only read from.
+		in = f
+	}
+	text, err := io.ReadAll(io.LimitReader(in, maxSchedule+1))
+	if err == nil && len(text) > maxSchedule {
+		err = fmt.Errorf("is longer than %d bytes", maxSchedule)
+	}
+	return string(text), err
+}

@@ -1,0 +1,141 @@
+// Package purity holds no code, only the test that the engines stay pure.
+package purity
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// module is the prefix of this module's own packages.
+const module = "kith/"
+
+// pure are the packages that do no I/O, start no goroutine and read neither a
+// clock nor global randomness, with what they may import of this module.
+var pure = map[string][]string{
+	"internal/job": nil,
+	"sitesched":    {"internal/job"},
+	"cluster":      {"internal/job"},
+	"store":        {"internal/job"},
+	"meta":         {"internal/job", "cluster", "store"},
+	"testbed/sim":  {"internal/job", "cluster", "store", "store/memstore", "meta", "sitesched", "testbed/workload"},
+}
+
+// harmless are the packages of the library that a pure one may import. What of
+// them is not harmless all the same is in forbidden.
+var harmless = []string{
+	"cmp", "container/heap", "errors", "fmt", "hash/fnv", "iter", "maps", "math", "math/bits", "math/rand/v2", "slices", "sort", "strconv", "strings", "time",
+}
+
+// forbidden are names of harmless packages: clocks, the terminal, and
+// randomness that no seed was given for.
+var forbidden = map[string][]string{
+	"time": {"Now", "Since", "Until", "After", "AfterFunc", "Sleep", "Tick", "NewTimer", "NewTicker", "LoadLocation", "Local"},
+	"fmt":  {"Print", "Printf", "Println", "Scan", "Scanf", "Scanln"},
+	"math/rand/v2": {
+		"ExpFloat64", "Float32", "Float64", "Int", "Int32", "Int32N", "Int64", "Int64N", "IntN", "N", "NormFloat64", "Perm", "Shuffle",
+		"Uint", "Uint32", "Uint32N", "Uint64", "Uint64N", "UintN",
+	},
+}
+
+func TestPurePackages(t *testing.T) {
+	for dir, allowed := range pure {
+		files, err := filepath.Glob(filepath.Join("..", "..", dir, "*.go"))
+		if err != nil || len(files) == 0 {
+			t.Errorf("%s: no files, %v", dir, err)
+		}
+		for _, path := range files {
+			if strings.HasSuffix(path, "_test.go") {
+				continue
+			}
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, finding := range impurities(t, string(text), allowed) {
+				t.Errorf("%s/%s %s", dir, filepath.Base(path), finding)
+			}
+		}
+	}
+}
+
+// impurities says what a file does that a pure package does not.
+func impurities(t *testing.T, text string, allowed []string) (findings []string) {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "", text, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	say := func(format string, args ...any) { findings = append(findings, fmt.Sprintf(format, args...)) }
+	imported := map[string]string{} // by the name it has in the file
+	for _, spec := range file.Imports {
+		path, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		own, isOwn := strings.CutPrefix(path, module)
+		if (isOwn && !slices.Contains(allowed, own)) || (!isOwn && !slices.Contains(harmless, path)) {
+			say("imports %s", path)
+		}
+		name := strings.TrimSuffix(path, "/v2")
+		name = name[strings.LastIndexByte(name, '/')+1:]
+		if spec.Name != nil {
+			name = spec.Name.Name
+		}
+		if name == "." || name == "_" {
+			say("imports %s as %s", path, name)
+		}
+		imported[name] = path
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.GoStmt:
+			say("starts a goroutine")
+		case *ast.SelectorExpr:
+			if x, ok := n.X.(*ast.Ident); ok && slices.Contains(forbidden[imported[x.Name]], n.Sel.Name) {
+				say("uses %s.%s", imported[x.Name], n.Sel.Name)
+			}
+		case *ast.CallExpr:
+			if f, ok := n.Fun.(*ast.Ident); ok && (f.Name == "print" || f.Name == "println") {
+				say("prints")
+			}
+		}
+		return true
+	})
+	return findings
+}
+
+// What the test is there to find, it finds.
+func TestImpuritiesAreFound(t *testing.T) {
+	for text, want := range map[string]string{
+		`import "net"`: "imports net", `import "os"`: "imports os", `import "sync"`: "imports sync",
+		`import "kith/meta"`:                                                         "imports kith/meta",
+		`import "math/rand"`:                                                         "imports math/rand",
+		`import . "time"`:                                                            "imports time as .",
+		`import _ "embed"`:                                                           "imports embed",
+		`func f() { go f() }`:                                                        "starts a goroutine",
+		`func f() { println() }`:                                                     "prints",
+		`import "time"; var t = time.Now()`:                                          "uses time.Now",
+		`import "time"; var f = time.Since`:                                          "uses time.Since",
+		`import clock "time"; func f() { clock.Sleep(1) }`:                           "uses time.Sleep",
+		`import "math/rand/v2"; var n = rand.IntN(2)`:                                "uses math/rand/v2.IntN",
+		`import "fmt"; func f() { fmt.Println() }`:                                   "uses fmt.Println",
+		`import "time"; var d = time.Second`:                                         "",
+		`import "math/rand/v2"; func f(r *rand.Rand) int { return r.IntN(2) }`:       "",
+		`import "kith/internal/job"; var id job.ID`:                                  "",
+		`import "fmt"; var s = fmt.Sprint(1); type c struct{}; func (c) Now() { }; `: "",
+		`import "time"; type clock interface { Now() time.Time }; func f(c clock) { c.Now() }`: "",
+	} {
+		got := impurities(t, "package p\n"+text, []string{"internal/job"})
+		if want == "" && len(got) > 0 || want != "" && (len(got) == 0 || got[0] != want) {
+			t.Errorf("%s: found %q, want %q", text, got, want)
+		}
+	}
+}

@@ -1,0 +1,74 @@
+package meta
+
+import (
+	"fmt"
+	"slices"
+
+	"kith/internal/job"
+	"kith/store"
+)
+
+// forgetSite gives up a site that, as its operators say, will never return:
+// copies there go elsewhere, jobs that it holds run again or are lost, and
+// copies of its own jobs leave the queue. It may be repeated.
+func (e *Engine) forgetSite(now job.Time, ev ForgetSite) {
+	p := e.view.Get(ev.Site)
+	switch {
+	case ev.Site == e.self:
+		e.reply(ev.Token, job.ID{}, 0, fmt.Errorf("site %s is this site: %w", ev.Site, ErrConnected))
+		return
+	case p == nil:
+		e.reply(ev.Token, job.ID{}, 0, fmt.Errorf("site %q: %w", ev.Site, ErrUnknownSite))
+		return
+	case p.Connected:
+		e.reply(ev.Token, job.ID{}, 0, fmt.Errorf("site %s: %w; drain it instead", ev.Site, ErrConnected))
+		return
+	}
+	r := Reply{Token: ev.Token}
+	for _, o := range slices.Clone(e.jobs) {
+		if !o.ended {
+			e.forgetHost(now, o, ev, &r.Forgotten)
+		}
+	}
+	for _, c := range e.copiesOf(ev.Site) {
+		switch c.rec.Phase {
+		case store.CopyQueued:
+			e.drop(now, c)
+			r.Forgotten.Dropped++
+		case store.CopyEnded:
+			e.forget(c.rec.ID)
+		case store.CopyBegun: // it runs to its end, whose result waits for its origin
+		}
+	}
+	e.emit(r)
+}
+
+// Forgotten counts what [ForgetSite] gave up.
+type Forgotten struct {
+	// Revoked are jobs of this origin that the site held, Replaced copies of
+	// such jobs that waited there, Dropped copies of the site's own jobs here.
+	Revoked, Replaced, Dropped int
+}
+
+// forgetHost does without the site for one job of this origin.
+func (e *Engine) forgetHost(now job.Time, o *openJob, ev ForgetSite, count *Forgotten) {
+	if o.rec.State == job.Queued {
+		if i := slices.Index(o.rec.Sites, ev.Site); i >= 0 {
+			e.copyReturned(now, o, i, store.CopyReplaced, job.Forgotten)
+			count.Replaced++
+		}
+		return
+	}
+	if o.rec.Holder != ev.Site {
+		return
+	}
+	count.Revoked++
+	switch {
+	case o.rec.State == job.Returning:
+		e.closeJob(now, o, fmt.Sprintf("site %s, which had its output, was given up", ev.Site))
+	case ev.Requeue || o.rec.State == job.Cancelling:
+		e.revoke(now, o, job.Forgotten, false)
+	default:
+		e.settleOutcome(now, o, job.Outcome{Kind: job.Loss, End: now, Reason: fmt.Sprintf("site %s, which had its claim, was given up", ev.Site)})
+	}
+}

@@ -1,0 +1,184 @@
+// Package bench measures whole paths through real sites on this machine: from
+// a client's call to a running process, jobs per second through a federation,
+// claims per second at one origin, and what a long queue costs. Every figure
+// comes with the machine's own limits, measured in the same run.
+package bench
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"kith/testbed/local"
+)
+
+// Options say what to measure and how much of it.
+type Options struct {
+	// Dir holds the sites' data while they run. Its disk is the one that is
+	// measured. It must exist and be empty.
+	Dir string
+	// Starts is how many jobs are started one after another on an idle site.
+	Starts int
+	// Jobs, Sites and Copies are of the run for throughput.
+	Jobs, Sites, Copies int
+	// Claims is how many claims are granted, InFlight how many at a time.
+	Claims, InFlight int
+	// Queued is how many jobs wait at a site whose memory is looked at.
+	Queued int
+	// Observe learns what is being measured; nil for nobody.
+	Observe func(what string)
+}
+
+// DefaultOptions are those of the figures in docs/performance.md.
+func DefaultOptions() Options {
+	return Options{Starts: 101, Jobs: 2000, Sites: 3, Copies: 2, Claims: 50_000, InFlight: 64, Queued: 100_000}
+}
+
+// Report is what was measured.
+type Report struct {
+	Machine Machine  `json:"machine"`
+	Figures []Figure `json:"figures"`
+}
+
+// Figure is one measured value.
+type Figure struct {
+	// Measure is the run it comes from, Name what it is.
+	Measure string  `json:"measure"`
+	Name    string  `json:"name"`
+	Value   float64 `json:"value"`
+	Unit    string  `json:"unit"`
+	// Target is what it should reach, nil if it is only for information.
+	// AtMost says that less is better.
+	Target *float64 `json:"target,omitempty"`
+	AtMost bool     `json:"at_most,omitempty"`
+}
+
+// Reached reports whether the figure meets its target; true without one.
+func (f *Figure) Reached() bool {
+	switch {
+	case f.Target == nil:
+		return true
+	case f.AtMost:
+		return f.Value <= *f.Target
+	}
+	return f.Value >= *f.Target
+}
+
+// Machine is what the machine can do at most.
+type Machine struct {
+	Processors int    `json:"processors"`
+	System     string `json:"system"`
+	// ForkExecSerial and ForkExecParallel are runs of /bin/true per second, one
+	// after another and on all processors.
+	ForkExecSerial   float64 `json:"fork_exec_serial_per_s"`
+	ForkExecParallel float64 `json:"fork_exec_parallel_per_s"`
+	// SyncMedian is how long a write of 4 KiB takes to become durable.
+	SyncMedian time.Duration `json:"sync_median_ns"`
+}
+
+// Measure is a run that yields figures.
+type Measure struct {
+	Name, Summary string
+	run           func(b *bench, ctx context.Context) error
+}
+
+// Measures returns all there are, in the order in which they run.
+func Measures() []Measure {
+	return []Measure{
+		{"start", "time from a submission to its running process, on an idle site", (*bench).start},
+		{"throughput", "jobs per second through a federation", (*bench).throughput},
+		{"claims", "claims granted durably per second by one origin", (*bench).claims},
+		{"queue", "memory and restart of a site with a long queue", (*bench).queue},
+	}
+}
+
+type bench struct {
+	opt    Options
+	report *Report
+	now    string
+}
+
+// Run runs the named measures, all without names.
+func Run(ctx context.Context, opt Options, names []string) (*Report, error) {
+	for _, name := range names {
+		if !slices.ContainsFunc(Measures(), func(m Measure) bool { return m.Name == name }) {
+			return nil, fmt.Errorf("measure %q: there is none of that name; choose from %s", name, strings.Join(Names(), ", "))
+		}
+	}
+	b := &bench{opt: opt, report: &Report{}}
+	b.observe("the machine")
+	machine, err := measureMachine(opt.Dir)
+	if err != nil {
+		return nil, err
+	}
+	b.report.Machine = machine
+	for _, m := range Measures() {
+		if len(names) > 0 && !slices.Contains(names, m.Name) {
+			continue
+		}
+		b.observe(m.Name + ": " + m.Summary)
+		b.now = m.Name
+		if err := m.run(b, ctx); err != nil {
+			return nil, fmt.Errorf("measure %s: %w", m.Name, err)
+		}
+	}
+	return b.report, nil
+}
+
+// Names returns the names of all measures.
+func Names() []string {
+	var names []string
+	for _, m := range Measures() {
+		names = append(names, m.Name)
+	}
+	return names
+}
+
+func (b *bench) observe(what string) {
+	if b.opt.Observe != nil {
+		b.opt.Observe(what)
+	}
+}
+
+func (b *bench) add(name string, value float64, unit string) {
+	b.report.Figures = append(b.report.Figures, Figure{Measure: b.now, Name: name, Value: value, Unit: unit})
+}
+
+func (b *bench) addTarget(name string, value float64, unit string, target float64, atMost bool) {
+	b.report.Figures = append(b.report.Figures, Figure{Measure: b.now, Name: name, Value: value, Unit: unit, Target: &target, AtMost: atMost})
+}
+
+// federation starts sites of this measure, which end with the returned function.
+func (b *bench) federation(ctx context.Context, sites []local.Site) (*local.Federation, func() error, error) {
+	dir := filepath.Join(b.opt.Dir, b.now)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, nil, err
+	}
+	f, err := local.Start(ctx, local.Config{Dir: dir, Sites: sites})
+	if err != nil {
+		return nil, nil, err
+	}
+	return f, func() error {
+		err := f.Close()
+		// The next measure shall not find this one's data in the disk's cache.
+		os.RemoveAll(dir) //nolint:errcheck // the caller removes all of it anyway
+		return err
+	}, nil
+}
+
+func system() string { return runtime.GOOS + "/" + runtime.GOARCH + " " + runtime.Version() }
+
+// median of values, which are sorted.
+func median(values []time.Duration) time.Duration { return quantile(values, 0.5) }
+
+// quantile of sorted values.
+func quantile(values []time.Duration, q float64) time.Duration {
+	return values[min(len(values)-1, int(q*float64(len(values))))]
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

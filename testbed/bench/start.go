@@ -1,0 +1,93 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	kithv1 "kith/proto/gen/kith/v1"
+	"kith/testbed/local"
+)
+
+// start measures from a client's call to the instant that the job itself reads
+// off the clock, on an otherwise idle site, one job after another.
+func (b *bench) start(ctx context.Context) error {
+	f, stop, err := b.federation(ctx, []local.Site{{Name: "alpha"}})
+	if err != nil {
+		return err
+	}
+	defer stop() //nolint:errcheck // what was measured counts
+	n := f.Nodes()[0]
+	var waits, answers []time.Duration
+	for i := range b.opt.Starts + 5 {
+		began := time.Now()
+		r, err := n.Jobs.SubmitJob(ctx, &kithv1.SubmitJobRequest{Job: &kithv1.Job{
+			Name: "when", Command: []string{"/bin/date", "+%s.%N"}, Processors: 1, Walltime: durationpb.New(time.Minute),
+		}})
+		answered := time.Since(began)
+		if err != nil {
+			return err
+		}
+		text, err := output(ctx, n, r.GetJobId())
+		if err != nil {
+			return err
+		}
+		at, err := parseDate(text)
+		if err != nil {
+			return fmt.Errorf("job %s: %w", r.GetJobId(), err)
+		}
+		if i >= 5 { // the first ones warm all caches
+			waits = append(waits, at.Sub(began))
+			answers = append(answers, answered)
+		}
+		// A user does not submit the very moment that the last job ends.
+		time.Sleep(5 * time.Millisecond)
+	}
+	slices.Sort(waits)
+	slices.Sort(answers)
+	b.addTarget("submission to running process, median", milliseconds(median(waits)), "ms", 15, true)
+	b.add("submission to running process, 99 of 100", milliseconds(quantile(waits, 0.99)), "ms")
+	b.add("submission to durable answer, median", milliseconds(median(answers)), "ms")
+	return nil
+}
+
+// output returns a job's standard output, waiting for its end.
+func output(ctx context.Context, n *local.Node, id string) (string, error) {
+	stream, err := n.Jobs.GetJobOutput(ctx, &kithv1.GetJobOutputRequest{JobId: id, Path: "stdout", Follow: true})
+	if err != nil {
+		return "", err
+	}
+	var text bytes.Buffer
+	for {
+		r, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return text.String(), nil
+		}
+		if err != nil {
+			return "", err
+		}
+		text.Write(r.GetData())
+	}
+}
+
+// parseDate reads seconds and nanoseconds since 1970.
+func parseDate(text string) (time.Time, error) {
+	s, ns, _ := strings.Cut(strings.TrimSpace(text), ".")
+	sec, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("output %q is no time: %w", text, err)
+	}
+	nsec, err := strconv.ParseInt(ns, 10, 64)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("output %q is no time: %w", text, err)
+	}
+	return time.Unix(sec, nsec), nil
+}

@@ -1,0 +1,155 @@
+package chaos
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// A Kind is what a fault does.
+type Kind string
+
+// The kinds.
+const (
+	KillDaemon    Kind = "kill-daemon"    // SIGKILL; started again after a while
+	FreezeDaemon  Kind = "freeze-daemon"  // SIGSTOP, and later SIGCONT
+	RestartDaemon Kind = "restart-daemon" // stopped in order and started again
+	KillAll       Kind = "kill-all"       // every kithd at once
+	KillShim      Kind = "kill-shim"      // the parent of a running job
+	FreezeShim    Kind = "freeze-shim"    // SIGSTOP, and later SIGCONT
+	CutLink       Kind = "cut-link"       // between two sites, both ways: nothing passes
+	ResetLink     Kind = "reset-link"     // between two sites: connections end and are refused
+	CutOneWay     Kind = "cut-one-way"    // from one site to another
+	FlapLink      Kind = "flap-link"      // between two sites, cut and healed over and over
+	CutSite       Kind = "cut-site"       // between a site and all others
+	CutAll        Kind = "cut-all"        // between all sites
+	SlowLink      Kind = "slow-link"      // delay, jitter and few bytes a second
+	FullDisk      Kind = "full-disk"      // of a site's data
+	Upgrade       Kind = "upgrade"        // stopped in order and started as this version
+)
+
+// deck holds every kind as often as it comes up in relation to the others, but
+// for upgrades, which come once a site. Cards are drawn until none is left, so
+// that a short run, too, has a bit of everything.
+var deck = []Kind{
+	KillDaemon, KillDaemon, KillDaemon, FreezeDaemon, FreezeDaemon, RestartDaemon, KillAll, KillShim, KillShim, FreezeShim,
+	CutLink, CutLink, ResetLink, CutOneWay, CutOneWay, FlapLink, CutSite, CutSite, CutAll, SlowLink, FullDisk,
+}
+
+// Kinds returns all kinds in the order of their declaration.
+func Kinds() []Kind {
+	return []Kind{
+		KillDaemon, FreezeDaemon, RestartDaemon, KillAll, KillShim, FreezeShim, CutLink, ResetLink, CutOneWay, FlapLink,
+		CutSite, CutAll, SlowLink, FullDisk, Upgrade,
+	}
+}
+
+// A Fault is one thing that is done to the sites.
+type Fault struct {
+	Kind Kind
+	// At is when, since the beginning of its round, For how long it lasts.
+	At, For time.Duration
+	// Site is whom it meets, as an index; Other is the other end of a link.
+	Site, Other int
+	// Pick chooses among what is there when the fault comes, for example a job.
+	Pick uint64
+}
+
+// planner makes the faults of a run, round by round.
+type planner struct {
+	rng   *rand.Rand
+	sites int
+	disk  int // the site whose disk can be full; -1 for none
+	kinds []Kind
+	left  []Kind
+}
+
+func newPlanner(opt *Options, disk int) *planner {
+	p := &planner{rng: rand.New(rand.NewPCG(opt.Seed, 1)), sites: opt.Sites, disk: disk}
+	for _, k := range deck {
+		wanted := len(opt.Kinds) == 0 || slices.Contains(opt.Kinds, string(k))
+		if wanted && (k != FullDisk || disk >= 0) {
+			p.kinds = append(p.kinds, k)
+		}
+	}
+	return p
+}
+
+// How faults follow each other in a round.
+const (
+	meanGap  = 1500 * time.Millisecond
+	shortest = 300 * time.Millisecond
+	longest  = 20 * time.Second
+)
+
+// round returns faults that begin within a time and end soon after it, in the
+// order of their beginnings.
+func (p *planner) round(length time.Duration) []Fault {
+	var faults []Fault
+	if len(p.kinds) == 0 {
+		return nil
+	}
+	for at := p.gap(); at < length; at += p.gap() {
+		f := Fault{Kind: p.draw(), At: at, Pick: p.rng.Uint64()}
+		f.For = p.lasting(f.Kind)
+		f.For = min(f.For, max(length-at, shortest)+longest/4)
+		f.Site = p.rng.IntN(p.sites)
+		f.Other = (f.Site + 1 + p.rng.IntN(p.sites-1)) % p.sites
+		if f.Kind == FullDisk {
+			f.Site = p.disk
+		}
+		faults = append(faults, f)
+	}
+	return faults
+}
+
+func sortFaults(faults []Fault) {
+	slices.SortStableFunc(faults, func(a, b Fault) int { return cmp.Compare(a.At, b.At) })
+}
+
+// upgrades returns one upgrade for each site, spread over a round.
+func (p *planner) upgrades(length time.Duration) []Fault {
+	faults := make([]Fault, p.sites)
+	for i, s := range p.rng.Perm(p.sites) {
+		faults[i] = Fault{Kind: Upgrade, At: length * time.Duration(i+1) / time.Duration(p.sites+1), Site: s, For: p.between(0, time.Second)}
+	}
+	return faults
+}
+
+// draw takes the next card of the deck.
+func (p *planner) draw() Kind {
+	if len(p.left) == 0 {
+		p.left = slices.Clone(p.kinds)
+		p.rng.Shuffle(len(p.left), func(i, j int) { p.left[i], p.left[j] = p.left[j], p.left[i] })
+	}
+	k := p.left[0]
+	p.left = p.left[1:]
+	return k
+}
+
+func (p *planner) gap() time.Duration {
+	return time.Duration(min(p.rng.ExpFloat64(), 4) * float64(meanGap))
+}
+
+// lasting draws how long a fault lasts. Half of those that keep sites apart
+// last longer than a lease with its margin.
+func (p *planner) lasting(k Kind) time.Duration {
+	switch k {
+	case KillDaemon, KillAll, RestartDaemon, Upgrade, KillShim:
+		if p.rng.IntN(4) > 0 {
+			return p.between(0, 2*time.Second)
+		}
+		return p.between(2*time.Second, 2*(lease+leaseMargin))
+	case FullDisk:
+		return p.between(time.Second, 8*time.Second)
+	}
+	if p.rng.IntN(2) == 0 {
+		return p.between(shortest, lease)
+	}
+	return p.between(lease, longest)
+}
+
+func (p *planner) between(least, most time.Duration) time.Duration {
+	return least + time.Duration(p.rng.Int64N(int64(most-least)+1)).Round(time.Millisecond)
+}

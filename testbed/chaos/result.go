@@ -1,0 +1,85 @@
+package chaos
+
+import (
+	"slices"
+	"time"
+)
+
+// Result is what a run found.
+type Result struct {
+	Seed    uint64  `json:"seed"`
+	Minutes float64 `json:"minutes"` // with faults
+	Sites   int     `json:"sites"`
+	Jobs    Jobs    `json:"jobs"`
+	// Faults came about, Skipped kinds could not.
+	FaultCount int            `json:"fault_count"`
+	Faults     map[string]int `json:"faults"`
+	Skipped    []Skipped      `json:"skipped,omitempty"`
+	Injected   []Injected     `json:"injected,omitempty"`
+
+	// What must be zero. DoubleStarts are attempts that started twice and jobs
+	// under wait that ran twice; LostJobs were acknowledged and have no outcome,
+	// or one that nothing explains; StrayCopies stayed after a heal or the end;
+	// Overlaps are attempts that ran beside another of their job.
+	DoubleStarts    int `json:"double_starts"`
+	LostJobs        int `json:"lost_jobs"`
+	StrayCopies     int `json:"stray_copies"`
+	Overlaps        int `json:"overlapping_attempts"`
+	ChangedOutcomes int `json:"changed_outcomes"`
+	DamagedOutputs  int `json:"damaged_outputs"`
+	LeftProcesses   int `json:"left_processes"`
+	Crashes         int `json:"crashes"`
+	// OtherProblems are those that are in no other number.
+	OtherProblems int `json:"other_problems"`
+
+	// Heals are the times from the end of the faults of a round until stray
+	// copies were gone and the sites agreed.
+	Heals Heals `json:"heals"`
+	// Problems explain the numbers, for people.
+	Problems []string `json:"problems,omitempty"`
+}
+
+// Jobs counts what became of the jobs.
+type Jobs struct {
+	Acknowledged int `json:"acknowledged"`
+	Refused      int `json:"refused"` // by an earlier version
+	Completed    int `json:"completed"`
+	Failed       int `json:"failed"` // as they were meant to
+	TimedOut     int `json:"timed_out"`
+	Cancelled    int `json:"cancelled"`
+	// LostWithShim lost their shim to a fault. SpoiltByDisk failed or lost
+	// their output while the host's disk was full, and say so.
+	LostWithShim int `json:"lost_with_shim"`
+	SpoiltByDisk int `json:"spoilt_by_disk"`
+	Attempts     int `json:"attempts"` // that ran, by the ledger
+	// RanAgain are jobs with more than one attempt that ran.
+	RanAgain int `json:"ran_again"`
+}
+
+// Skipped is a kind of fault that could not be had here.
+type Skipped struct {
+	Kind   Kind   `json:"kind"`
+	Reason string `json:"reason"`
+}
+
+// Heals sums up how long the sites took to agree.
+type Heals struct {
+	Count  int     `json:"count"`
+	Median float64 `json:"median_s"`
+	Worst  float64 `json:"worst_s"`
+	Target float64 `json:"target_s"`
+}
+
+func sumUp(heals []time.Duration) Heals {
+	h := Heals{Count: len(heals), Target: settleTarget.Seconds()}
+	if len(heals) > 0 {
+		slices.Sort(heals)
+		h.Median, h.Worst = heals[len(heals)/2].Seconds(), heals[len(heals)-1].Seconds()
+	}
+	return h
+}
+
+// Good reports whether nothing is wrong.
+func (r *Result) Good() bool {
+	return r.DoubleStarts+r.LostJobs+r.StrayCopies+r.Overlaps+r.ChangedOutcomes+r.DamagedOutputs+r.LeftProcesses+r.Crashes+r.OtherProblems == 0
+}

@@ -1,0 +1,257 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"time"
+
+	kithv1 "kith/proto/gen/kith/v1"
+)
+
+// campaign is a run.
+type campaign struct {
+	*bed
+	in      *injector
+	users   []*user
+	folders folders
+	skipped []Skipped
+	heals   []time.Duration
+	strays  []string
+	minutes float64
+}
+
+// Run starts sites, does to them what the options say, and checks the history.
+// The error says why the run could not be made; what is wrong with the sites is
+// in the result. When ctx is done it ends everything and returns its error.
+func Run(ctx context.Context, opt Options) (*Result, error) {
+	if err := opt.Validate(); err != nil {
+		return nil, err
+	}
+	opt = opt.withDefaults()
+	dir, err := filepath.EvalSymlinks(opt.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if opt.Dir, err = filepath.Abs(dir); err != nil {
+		return nil, err
+	}
+	if _, err := exec.LookPath("flock"); err != nil {
+		return nil, fmt.Errorf("jobs tell with flock whether they run alone: %w; install util-linux", err)
+	}
+	c := &campaign{}
+	if err := c.open(ctx, &opt); err != nil {
+		return nil, err
+	}
+	result, err := c.run(ctx)
+	return result, errors.Join(err, c.end(result))
+}
+
+// open starts everything.
+func (c *campaign) open(ctx context.Context, opt *Options) error {
+	jobs, err := opt.folder("jobs")
+	if err != nil {
+		return err
+	}
+	c.folders = folders{ledger: filepath.Join(jobs, "ledger"), locks: filepath.Join(jobs, "locks")}
+	if err := os.Mkdir(c.folders.locks, 0o700); err != nil {
+		return err
+	}
+	if opt.UpgradeFrom == "" {
+		c.skipped = append(c.skipped, Skipped{Upgrade, "no earlier version is named"})
+	}
+	if c.bed, err = openBed(ctx, opt, opt.Sites-1); err != nil {
+		return err
+	}
+	disk := -1
+	for i, s := range c.sites {
+		if s.disk != nil {
+			disk = i
+		}
+	}
+	if disk < 0 {
+		c.skipped = append(c.skipped, Skipped{FullDisk, c.noDisk})
+	}
+	c.in = &injector{bed: c.bed, planner: newPlanner(opt, disk), shims: make(map[int]bool)}
+	c.workload()
+	return nil
+}
+
+// workload makes the users with their pace.
+func (c *campaign) workload() {
+	for i, s := range c.sites {
+		m := newMaker(c.opt, i, s.processors, min(15*time.Second, c.opt.Duration/2), c.folders)
+		c.users = append(c.users, newUser(s, m, c.logs, c.opt.UpgradeFrom != ""))
+	}
+}
+
+// pace is how many jobs a user submits in a second.
+func (c *campaign) pace(u *user) float64 {
+	if c.opt.JobsPerSecond > 0 {
+		return c.opt.JobsPerSecond / float64(len(c.users))
+	}
+	return 0.9 * float64(u.site.processors) / load(u.maker.width, u.maker.longest)
+}
+
+// run lets users submit and faults happen, heals, waits and checks.
+func (c *campaign) run(ctx context.Context) (*Result, error) {
+	working, rest := context.WithCancel(ctx)
+	defer rest()
+	all, done := context.WithCancel(ctx)
+	defer done()
+	var submitting, following sync.WaitGroup
+	for _, u := range c.users {
+		submitting.Go(func() { u.submit(working, all, c.pace(u)) })
+		following.Go(func() { u.follow(all) })
+	}
+	stop := func() {
+		rest()
+		submitting.Wait()
+		done()
+		following.Wait()
+		for _, u := range c.users {
+			u.asking.Wait()
+		}
+	}
+	defer stop()
+	c.rounds(ctx)
+	rest()
+	submitting.Wait()
+	c.drain(ctx)
+	stop()
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return c.check(ctx)
+}
+
+// roundLength is how long faults begin in a round.
+const roundLength = 30 * time.Second
+
+// rounds injects faults, and after each round takes the time until the sites agree.
+func (c *campaign) rounds(ctx context.Context) {
+	c.in.began = time.Now()
+	for n := 0; ; n++ {
+		left := c.opt.Duration - time.Since(c.in.began)
+		if left <= 0 || ctx.Err() != nil {
+			break
+		}
+		length := min(left, roundLength)
+		faults := c.in.planner.round(length)
+		if n == 0 && c.opt.UpgradeFrom != "" {
+			faults = merge(faults, c.in.planner.upgrades(length))
+		}
+		c.in.round(ctx, faults)
+		c.in.healEverything(ctx)
+		if ctx.Err() != nil {
+			break
+		}
+		took, left2 := c.settle(ctx)
+		c.heals = append(c.heals, took)
+		c.strays = append(c.strays, left2...)
+		c.opt.note("%6.1f s  healed; the sites agree after %.1f s", time.Since(c.in.began).Seconds(), took.Seconds())
+	}
+	c.minutes = time.Since(c.in.began).Minutes()
+}
+
+// drain waits until all jobs have ended.
+func (c *campaign) drain(ctx context.Context) {
+	c.opt.note("no more jobs; waiting for those under way")
+	stop := time.Now().Add(c.opt.Patience)
+	for time.Now().Before(stop) {
+		waiting := 0
+		for _, u := range c.users {
+			waiting += u.unsettled()
+		}
+		if waiting == 0 || !pause(ctx, lookPause) {
+			return
+		}
+	}
+}
+
+// check looks at everything that is known of the run.
+func (c *campaign) check(ctx context.Context) (*Result, error) {
+	r := &Result{
+		Seed: c.opt.Seed, Minutes: c.minutes, Sites: c.opt.Sites, Faults: make(map[string]int), Skipped: c.skipped, Heals: sumUp(c.heals),
+	}
+	k := &checker{result: r, killed: c.in.shims, lost: c.logs.lost, full: c.in.full}
+	for _, s := range c.sites {
+		if s.disk != nil {
+			k.diskSite = s.Name
+		}
+	}
+	for _, f := range c.in.done {
+		if f.Missed == "" {
+			r.Faults[string(f.Kind)]++
+			r.FaultCount++
+		}
+	}
+	r.Injected = c.in.done
+	// What hosts still have to be told takes a moment.
+	_, left := c.settle(ctx)
+	for _, text := range append(c.strays, left...) {
+		k.problem(&r.StrayCopies, "%s", text)
+	}
+	file, err := os.Open(c.folders.ledger)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close() //nolint:errcheck // it was only read
+	if k.ledger, err = readLedger(file); err != nil {
+		return nil, err
+	}
+	for _, u := range c.users {
+		c.checkUser(ctx, k, u)
+	}
+	k.leftOver(ctx, c.bed)
+	return r, ctx.Err()
+}
+
+// checkUser checks the jobs of one origin.
+func (c *campaign) checkUser(ctx context.Context, k *checker, u *user) {
+	k.submissions(ctx, u)
+	for _, j := range u.all() {
+		var now *kithv1.Job
+		if j.id != "" {
+			var err error
+			if now, err = getJob(ctx, u.site, j.id); err != nil {
+				k.problem(&k.result.OtherProblems, "job %s: %v", j.id, err)
+				now = nil
+			}
+		}
+		k.check(j, now, func(path string) (string, error) { return output(ctx, u.site, j.id, path) })
+	}
+}
+
+// end stops the sites and counts what they left behind.
+func (c *campaign) end(r *Result) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+	defer cancel()
+	if r == nil || !r.Good() {
+		c.in.healEverything(ctx)
+		c.fed.Cancel(ctx)
+	}
+	err := c.close()
+	left := c.sweep(5 * time.Second)
+	if r == nil {
+		return err
+	}
+	r.LeftProcesses = left
+	c.logs.mu.Lock()
+	defer c.logs.mu.Unlock()
+	r.Crashes = c.logs.crashes
+	r.OtherProblems += len(c.logs.problems) - c.logs.crashes
+	r.Problems = append(r.Problems, c.logs.problems...)
+	return err
+}
+
+// merge puts two lists of faults in the order of their beginnings.
+func merge(a, b []Fault) []Fault {
+	all := append(append([]Fault(nil), a...), b...)
+	sortFaults(all)
+	return all
+}

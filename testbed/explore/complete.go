@@ -1,0 +1,88 @@
+package explore
+
+import "fmt"
+
+// completions lets the world run without faults from states in which only time
+// can bring anything about.
+type completions struct {
+	w    *world
+	good map[digest]bool // states from which all ends well
+	runs int
+}
+
+// patience is how often all clocks go on before a job counts as stuck.
+const patience = 60
+
+// complete returns what is wrong after everything had its chance, empty if
+// every job has ended and no copy is left. It changes s.
+func (c *completions) complete(s *state) string {
+	c.runs++
+	s.left = [spendings]uint8{}
+	var passed []digest
+	var list []move
+	var key []byte
+	for range patience {
+		for {
+			list = c.w.moves(s, list[:0])
+			if len(list) == 0 {
+				break
+			}
+			if objection, _ := c.w.apply(s, &list[0]); objection != "" {
+				return objection
+			}
+		}
+		if c.w.wrong(s) == "" {
+			break
+		}
+		key = s.encode(key[:0], c.w.cfg)
+		d := digestOf(key)
+		if c.good[d] {
+			break
+		}
+		passed = append(passed, d)
+		for i := range c.w.cfg.Sites {
+			m := move{kind: atSite, site: int8(i), step: step{kind: timeout, cut: whole}}
+			if l := c.w.local(s, i); l.up && l.wakes {
+				if objection, _ := c.w.apply(s, &m); objection != "" {
+					return objection
+				}
+			}
+		}
+	}
+	if objection := c.w.wrong(s); objection != "" && (len(passed) == 0 || !c.good[passed[len(passed)-1]]) {
+		if len(passed) == patience {
+			return objection
+		}
+	}
+	for _, d := range passed {
+		c.good[d] = true
+	}
+	return ""
+}
+
+// wrong says what keeps the world from being done.
+func (w *world) wrong(s *state) string {
+	for i := range w.cfg.Sites {
+		l := w.local(s, i)
+		switch {
+		case !l.up:
+			return fmt.Sprintf("L1: site %s is down", siteID(i))
+		case len(l.running) > 0:
+			return fmt.Sprintf("L1: %v still runs at %s", l.running[0], siteID(i))
+		}
+	}
+	for number := range w.cfg.Jobs {
+		if s.acked&(1<<number) == 0 {
+			return fmt.Sprintf("L1: job %d is never acknowledged", number+1)
+		}
+		if s.closed[number] == 0 {
+			return fmt.Sprintf("L1: job %d never ends", number+1)
+		}
+	}
+	for i := range w.cfg.Sites {
+		if n := w.local(s, i).copies; n > 0 {
+			return fmt.Sprintf("L2: site %s still holds %d copies", siteID(i), n)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,111 @@
+package explore
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"kith/internal/job"
+	"kith/meta"
+	"kith/sitesched"
+)
+
+// Config is a small world and how much may go wrong in it.
+type Config struct {
+	// Sites is how many there are, 2 to 4. The first is the origin of the first
+	// job, the second of the second.
+	Sites int
+	// Jobs is how many are submitted, 1 or 2; Copies is K of each.
+	Jobs, Copies int
+	// Crashes and Reboots are how many daemons and machines may die, at any
+	// boundary between two effects.
+	Crashes, Reboots int
+	// Losses and Duplicates are how many messages are lost and arrive twice.
+	Losses, Duplicates int
+	// Cuts is how many streams may break with both daemons alive.
+	Cuts int
+	// Timeouts is how many may fire, all sites together, before only what is
+	// on its way still happens.
+	Timeouts int
+	// Cancels is how many jobs a user may cancel, at any moment.
+	Cancels int
+	// Busy keeps the first site busy with a job of its own in the beginning, so
+	// that the others have a chance to be first.
+	Busy bool
+	// Race submits jobs that may run again at once when a site vanishes.
+	Race bool
+	// Full looks at all orders of steps that commute as well.
+	Full bool
+	// MaxStates ends the search; 0 means [DefaultMaxStates].
+	MaxStates int
+	// Progress is called now and then; nil for never.
+	Progress func(states, depth int)
+}
+
+// DefaultMaxStates needs some 10 GB of memory.
+const DefaultMaxStates = 60_000_000
+
+// Default is a world of three sites with one job, where one daemon dies, one
+// message is lost and one arrives twice.
+func Default() Config {
+	return Config{Sites: 3, Jobs: 1, Copies: 3, Crashes: 1, Losses: 1, Duplicates: 1, Timeouts: 1, Busy: true}
+}
+
+// Validate returns all that is wrong, joined, each naming field and value.
+func (c *Config) Validate() error {
+	var errs []error
+	for _, v := range []struct {
+		name               string
+		value, least, most int
+	}{
+		{"sites", c.Sites, 2, maxSites}, {"jobs", c.Jobs, 1, 2}, {"copies", c.Copies, 1, maxSites}, {"crashes", c.Crashes, 0, 7},
+		{"reboots", c.Reboots, 0, 7}, {"losses", c.Losses, 0, 7}, {"duplicates", c.Duplicates, 0, 3}, {"cuts", c.Cuts, 0, 7},
+		{"timeouts", c.Timeouts, 0, 15}, {"cancels", c.Cancels, 0, 3}, {"max_states", c.MaxStates, 0, 1 << 31},
+	} {
+		if v.value < v.least || v.value > v.most {
+			errs = append(errs, fmt.Errorf("%s %d: choose %d to %d", v.name, v.value, v.least, v.most))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+const maxSites = 4
+
+// siteID names the i-th site.
+func siteID(i int) job.SiteID { return job.SiteID(fmt.Sprint("s", i)) }
+
+// origin returns the site at which job k is submitted.
+func (c *Config) origin(k int) int { return min(k, c.Sites-1) }
+
+// linked reports whether two sites have anything to tell each other: one of
+// them is an origin.
+func (c *Config) linked(a, b int) bool { return a != b && min(a, b) < c.Jobs }
+
+// request is what the jobs ask for.
+func (c *Config) request(k int) job.Request {
+	r := job.Request{Name: fmt.Sprint("job-", k), User: "ada", Processors: 1, Copies: int32(c.Copies), Walltime: time.Hour}
+	if c.Race {
+		r.OnSiteLost = job.Race
+	}
+	return r
+}
+
+// engine is the configuration of every site's engine. The waiting times are
+// short multiples of each other, so that few timeouts lead to each of them;
+// how long they are means nothing here.
+func (c *Config) engine(b *board) meta.Config {
+	m := meta.Default()
+	m.Placement.Scheme, m.Placement.Copies, m.Placement.MaxLoadAge = meta.KDual, int32(c.Copies), 1000*time.Hour
+	t := &m.Timing
+	t.Claim, t.Resend, t.Retry, t.Backoff, t.Vanish, t.AntiEntropy = second, second, second, 2*second, 3*second, 4*second
+	t.Load = 100_000 * time.Hour
+	m.Incarnation, m.Board = 1, b
+	m.Self.Processors = 1
+	return m
+}
+
+const second = time.Second
+
+func (c *Config) scheduler() sitesched.Config {
+	return sitesched.Config{Processors: 1, Backfill: sitesched.EASY, Queues: sitesched.DualBackfill, Scope: sitesched.ScopeAll}
+}

@@ -1,0 +1,139 @@
+package explore
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// left out are fields that do not bear on what an engine does next: what it
+// was configured with, counts for people, scratch space, history, and indexes
+// that repeat what stands elsewhere. Everything else counts, also what is added
+// to the engines later; a field that should be here and is not costs states,
+// but hides none.
+var leftOut = map[string][]string{
+	"meta.Engine":         {"cfg", "out", "scratch", "counters", "loadSeq", "began"},
+	"meta.openJob":        {"decision"},
+	"store.State":         {"changes", "order", "requests"},
+	"store.Job":           {"Events", "Submitted", "Closed", "dirty", "RequestID", "BodyHash"},
+	"store.Copy":          {"Begun", "dirty"},
+	"job.Outcome":         {"Start", "End"},
+	"cluster.View":        {"bySite", "board"},
+	"cluster.Peer":        {"Digest", "SeenAt", "Known"},
+	"sitesched.Site":      {"starts"},
+	"sitesched.Scheduler": {"cfg", "index", "effects", "scratch", "shade", "passSteps", "quiet", "admission", "surface", "surfaceValid", "clock", "passed"},
+	"sitesched.queue":     {"scanned", "bounds"},
+	"sitesched.table":     {"vacant"},
+}
+
+// fingerprint writes all that v holds in a form that is the same for what
+// behaves the same.
+type fingerprint struct{ b []byte }
+
+// plan says which fields of a struct count.
+type plan struct{ fields []int }
+
+var plans sync.Map // reflect.Type to *plan
+
+func planOf(t reflect.Type) *plan {
+	if p, ok := plans.Load(t); ok {
+		return p.(*plan)
+	}
+	name, _, _ := strings.Cut(t.String(), "[")
+	p := &plan{}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if !slices.Contains(leftOut[name], f.Name) && f.Type.Kind() != reflect.Func {
+			p.fields = append(p.fields, i)
+		}
+	}
+	plans.Store(t, p)
+	return p
+}
+
+func (f *fingerprint) number(n uint64) { f.b = binary.AppendUvarint(f.b, n) }
+
+func (f *fingerprint) text(s string) {
+	f.number(uint64(len(s)))
+	f.b = append(f.b, s...)
+}
+
+func (f *fingerprint) value(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Bool:
+		if v.Bool() {
+			f.b = append(f.b, 1)
+		} else {
+			f.b = append(f.b, 0)
+		}
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		f.b = binary.AppendVarint(f.b, v.Int())
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		f.number(v.Uint())
+	case reflect.Float32, reflect.Float64:
+		f.number(math.Float64bits(v.Float()))
+	case reflect.String:
+		f.text(v.String())
+	case reflect.Pointer, reflect.Interface:
+		if v.IsNil() {
+			f.b = append(f.b, 0)
+			return
+		}
+		f.b = append(f.b, 1)
+		if v.Kind() == reflect.Interface {
+			f.text(v.Elem().Type().String())
+		}
+		f.value(v.Elem())
+	case reflect.Slice, reflect.Array:
+		f.number(uint64(v.Len()))
+		for i := range v.Len() {
+			f.value(v.Index(i))
+		}
+	case reflect.Map:
+		f.table(v)
+	case reflect.Struct:
+		f.structure(v)
+	default:
+		panic(fmt.Sprintf("explore: %v in an engine: how can it be compared?", v.Type()))
+	}
+}
+
+func (f *fingerprint) structure(v reflect.Value) {
+	name := v.Type().Name()
+	if strings.HasPrefix(name, "fifo[") {
+		// What has been taken out no longer counts.
+		items, head := v.FieldByName("items"), int(v.FieldByName("head").Int())
+		f.number(uint64(items.Len() - head))
+		for i := head; i < items.Len(); i++ {
+			f.value(items.Index(i))
+		}
+		return
+	}
+	for _, i := range planOf(v.Type()).fields {
+		f.value(v.Field(i))
+	}
+}
+
+// table writes a map in the order of what its keys look like.
+func (f *fingerprint) table(v reflect.Value) {
+	type entry struct {
+		key   string
+		value reflect.Value
+	}
+	entries := make([]entry, 0, v.Len())
+	for it := v.MapRange(); it.Next(); {
+		var k fingerprint
+		k.value(it.Key())
+		entries = append(entries, entry{string(k.b), it.Value()})
+	}
+	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.key, b.key) })
+	f.number(uint64(len(entries)))
+	for _, e := range entries {
+		f.text(e.key)
+		f.value(e.value)
+	}
+}

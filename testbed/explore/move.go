@@ -1,0 +1,379 @@
+package explore
+
+import (
+	"fmt"
+	"slices"
+
+	"kith/internal/job"
+	"kith/testbed/sim"
+)
+
+// moveKind is what happens in the world.
+type moveKind uint8
+
+const (
+	atSite    moveKind = iota // a step at a site
+	deliver                   // the next message of a stream, taken by a site
+	haunt                     // a doubled message, taken by a site
+	mending                   // a site notices that a stream broke, or that there is a new one
+	lose                      // the next message of a stream is lost
+	duplicate                 // … will arrive once more
+	cutStream                 // a stream breaks
+)
+
+// move is something that may happen in a state.
+type move struct {
+	kind  moveKind
+	site  int8 // where
+	from  int8 // other end of the stream
+	ghost int8
+	spend spending
+	step  step
+}
+
+// world makes moves.
+type world struct {
+	cfg   *Config
+	sites *sites
+}
+
+func (w *world) local(s *state, i int) *local { return w.sites.byID[s.locals[i]] }
+
+// moves lists all that may happen in s, always in the same order.
+func (w *world) moves(s *state, list []move) []move {
+	for i := range w.cfg.Sites {
+		l := w.local(s, i)
+		if !l.up {
+			list = append(list, move{kind: atSite, site: int8(i), step: step{kind: restart, cut: whole}})
+		}
+		list = w.streamMoves(s, i, list)
+		list = w.siteMoves(s, i, l, list)
+	}
+	// Every step of a daemon that lives may be cut short by its death.
+	if s.left[aCrash] > 0 {
+		for _, m := range list[:len(list):len(list)] {
+			l := w.local(s, int(m.site))
+			if !l.up || m.kind > mending || m.step.kind >= crash || m.spend != free && m.spend != aTimeout {
+				continue
+			}
+			t := w.sites.take(l, m.step)
+			m.step.cut, m.spend = unsynced, aCrash
+			if m.step.kind != timeout {
+				list = append(list, m)
+			}
+			for cut := range t.boundaries {
+				m.step.cut = cut
+				list = append(list, m)
+			}
+		}
+	}
+	return list
+}
+
+// streamMoves lists what may happen to what is on its way to site i.
+func (w *world) streamMoves(s *state, i int, list []move) []move {
+	for j := range w.cfg.Sites {
+		if !w.cfg.linked(i, j) {
+			continue
+		}
+		x := &s.streams[j][i]
+		at := move{site: int8(i), from: int8(j)}
+		if len(x.old) > 0 {
+			m := at
+			m.kind, m.step = deliver, step{kind: receive, peer: j, msg: x.old[0], message: w.sites.byNumber[x.old[0]], cut: whole}
+			list = append(list, m)
+			if s.left[aLoss] > 0 {
+				m.kind, m.spend = lose, aLoss
+				list = append(list, m)
+			}
+			if s.left[aDuplicate] > 0 {
+				m.kind, m.spend = duplicate, aDuplicate
+				list = append(list, m)
+			}
+		}
+		if x.mark != noMark {
+			m := at
+			m.kind, m.step = mending, step{kind: peerUp, peer: j, cut: whole}
+			if x.mark == downMark {
+				m.step.kind = peerDown
+			}
+			list = append(list, m)
+		}
+		if s.left[aCut] > 0 && i < j && s.attached[i]&(1<<j) != 0 && s.attached[j]&(1<<i) != 0 {
+			list = append(list, move{kind: cutStream, site: int8(i), from: int8(j), spend: aCut})
+		}
+	}
+	for k, g := range s.ghosts {
+		if int(g.to) == i && s.attached[i]&(1<<g.from) != 0 {
+			list = append(list, move{
+				kind: haunt, site: int8(i), from: int8(g.from), ghost: int8(k),
+				step: step{kind: receive, peer: int(g.from), msg: g.msg, message: w.sites.byNumber[g.msg], cut: whole},
+			})
+		}
+	}
+	return list
+}
+
+// siteMoves lists what may happen at site i by itself.
+func (w *world) siteMoves(s *state, i int, l *local, list []move) []move {
+	at := func(spend spending, st step) {
+		st.cut = whole
+		list = append(list, move{kind: atSite, site: int8(i), spend: spend, step: st})
+	}
+	for _, a := range l.running {
+		at(free, step{kind: processEnd, attempt: a})
+	}
+	if s.left[aReboot] > 0 {
+		at(aReboot, step{kind: machineDown})
+	}
+	if !l.up {
+		return list
+	}
+	if l.inbox {
+		at(free, step{kind: report})
+	}
+	for k := range w.cfg.Jobs {
+		if w.cfg.origin(k) == i && s.acked&(1<<k) == 0 {
+			at(free, step{kind: submitJob, job: k})
+		}
+	}
+	if s.left[aTimeout] > 0 && l.wakes {
+		at(aTimeout, step{kind: timeout})
+	}
+	if s.left[aCrash] > 0 {
+		at(aCrash, step{kind: crash})
+	}
+	if s.left[aCancel] > 0 {
+		for _, j := range l.jobs {
+			if j.number < w.cfg.Jobs && !j.state.Terminal() {
+				at(aCancel, step{kind: cancelJob, attempt: job.AttemptID{Job: j.id}})
+			}
+		}
+	}
+	return list
+}
+
+// apply makes a move in a state that it may change. It returns what the
+// observer has to object, empty if nothing, and whether the observer saw
+// something that depends on the order of steps at other sites.
+func (w *world) apply(s *state, m *move) (objection string, visible bool) {
+	if m.spend != free {
+		s.left[m.spend]--
+	}
+	i, j := int(m.site), int(m.from)
+	switch m.kind {
+	case lose:
+		s.streams[j][i].old = s.streams[j][i].old[1:]
+		return "", false
+	case duplicate:
+		s.addGhost(ghost{uint8(j), uint8(i), m.step.msg})
+		return "", false
+	case cutStream:
+		for _, way := range [2]*stream{&s.streams[i][j], &s.streams[j][i]} {
+			way.mark, way.new = upMark, nil
+		}
+		s.attached[i] &^= 1 << j
+		s.attached[j] &^= 1 << i
+		return "", false
+	case deliver:
+		s.streams[j][i].old = s.streams[j][i].old[1:]
+	case haunt:
+		s.ghosts = slices.Delete(s.ghosts, int(m.ghost), int(m.ghost)+1)
+	case mending:
+		x := &s.streams[j][i]
+		if x.mark == upMark {
+			s.attached[i] |= 1 << j
+		}
+		x.old, x.new, x.mark = x.new, nil, noMark
+	}
+	was := w.local(s, i)
+	t := w.sites.take(was, m.step)
+	s.locals[i] = t.to.id
+	for _, x := range t.sends {
+		if s.attached[i]&(1<<x.to) != 0 {
+			s.send(i, x.to, x.msg)
+		}
+	}
+	switch {
+	case was.up && !t.to.up:
+		s.died(i, w.cfg)
+	case !was.up && t.to.up:
+		w.returned(s, i)
+	}
+	return w.observe(s, i, t)
+}
+
+// send puts a message on a stream.
+func (s *state) send(from, to int, msg int32) {
+	x := &s.streams[from][to]
+	if x.mark == upMark {
+		x.new = appended(x.new, msg)
+	} else {
+		x.old = appended(x.old, msg)
+	}
+}
+
+func (s *state) addGhost(g ghost) {
+	i := 0
+	for i < len(s.ghosts) && (s.ghosts[i].from<<4|s.ghosts[i].to < g.from<<4|g.to || s.ghosts[i].from == g.from && s.ghosts[i].to == g.to && s.ghosts[i].msg < g.msg) {
+		i++
+	}
+	s.ghosts = slices.Insert(s.ghosts, i, g)
+}
+
+// died ends the streams of a site whose daemon has died. What it had sent may
+// still arrive until the other end notices.
+func (s *state) died(i int, c *Config) {
+	for j := range c.Sites {
+		if !c.linked(i, j) {
+			continue
+		}
+		s.streams[j][i] = stream{}
+		out := &s.streams[i][j]
+		if s.attached[j]&(1<<i) != 0 || out.mark == upMark {
+			out.mark, out.new = downMark, nil
+		}
+		s.attached[j] &^= 1 << i
+	}
+	s.attached[i] = 0
+}
+
+// returned connects a site whose daemon has started with those that are up.
+func (w *world) returned(s *state, i int) {
+	for j := range w.cfg.Sites {
+		if w.cfg.linked(i, j) && w.local(s, j).up {
+			s.streams[i][j].mark, s.streams[i][j].new = upMark, nil
+			s.streams[j][i] = stream{mark: upMark}
+		}
+	}
+}
+
+// observe holds a step against the invariants.
+func (w *world) observe(s *state, i int, t *transition) (objection string, visible bool) {
+	if t.broken != "" {
+		return t.broken, true
+	}
+	for _, token := range t.acked {
+		if token-1 < uint64(w.cfg.Jobs) {
+			s.acked |= 1 << (token - 1)
+		}
+	}
+	for _, g := range t.grants {
+		if objection = s.hold(g.attempt, g.to); objection != "" {
+			return objection, true
+		}
+		visible = true
+	}
+	for _, a := range t.launched {
+		if objection = w.launched(s, i, a); objection != "" {
+			return objection, true
+		}
+	}
+	if objection = w.closed(s, t.to); objection != "" {
+		return objection, true
+	}
+	return "", visible || len(t.launched)+len(t.ended) > 0
+}
+
+// hold notes who has an attempt.
+func (s *state) hold(a job.AttemptID, site int) string {
+	k, known := s.find(a)
+	if !known {
+		s.seen = slices.Insert(s.seen, k, seenAttempt{attempt: a, holder: int8(site)})
+		return ""
+	}
+	if had := int(s.seen[k].holder); had != site {
+		return fmt.Sprintf("S1: attempt %v was granted to %s and to %s", a, siteID(had), siteID(site))
+	}
+	return ""
+}
+
+// launched holds a start against S1, S2 and S3.
+func (w *world) launched(s *state, i int, a job.AttemptID) string {
+	if objection := s.hold(a, i); objection != "" {
+		return objection
+	}
+	k, _ := s.find(a)
+	if s.seen[k].started {
+		return fmt.Sprintf("S2: attempt %v was started twice", a)
+	}
+	s.seen[k].started = true
+	if w.cfg.Race {
+		return ""
+	}
+	for other := range w.cfg.Sites {
+		for _, b := range w.local(s, other).running {
+			if b.Job == a.Job && (other != i || b != a) {
+				return fmt.Sprintf("S2: %v starts at %s while %v runs at %s", a, siteID(i), b, siteID(other))
+			}
+		}
+	}
+	for number := range w.cfg.Jobs {
+		if s.closed[number] != 0 && w.jobID(number) == a.Job {
+			return fmt.Sprintf("S3: job %v is %v and starts at %s", a.Job, s.closed[number], siteID(i))
+		}
+	}
+	return ""
+}
+
+// jobID is the id that a job gets: its origin's first, but for the job that
+// keeps the origin busy.
+func (w *world) jobID(number int) job.ID {
+	id := job.ID{Origin: siteID(w.cfg.origin(number)), Generation: 1, Seq: 1}
+	if w.cfg.Busy && w.cfg.origin(number) == 0 {
+		id.Seq = 2
+	}
+	return id
+}
+
+// closed holds what an origin says of its jobs against S3 and S5.
+func (w *world) closed(s *state, l *local) string {
+	if !l.up {
+		return ""
+	}
+	for number := range w.cfg.Jobs {
+		if w.cfg.origin(number) != l.site {
+			continue
+		}
+		k := slices.IndexFunc(l.jobs, func(j jobSeen) bool { return j.number == number })
+		switch {
+		case k < 0 && s.acked&(1<<number) != 0:
+			return fmt.Sprintf("S5: acknowledged job %d is lost", number+1)
+		case k < 0:
+		case s.closed[number] != 0 && s.closed[number] != l.jobs[k].state:
+			return fmt.Sprintf("S3: job %v was %v and is %v", l.jobs[k].id, s.closed[number], l.jobs[k].state)
+		case l.jobs[k].state.Terminal():
+			s.closed[number] = l.jobs[k].state
+		}
+	}
+	return ""
+}
+
+// describe says what a move is, for people.
+func (w *world) describe(s *state, m *move) string {
+	i, j := siteID(int(m.site)), siteID(int(m.from))
+	switch m.kind {
+	case lose:
+		return fmt.Sprintf("%s -> %s: lost: %s", j, i, sim.Describe(m.step.message))
+	case duplicate:
+		return fmt.Sprintf("%s -> %s: will arrive once more: %s", j, i, sim.Describe(m.step.message))
+	case cutStream:
+		return fmt.Sprintf("%s and %s: the stream breaks", i, j)
+	}
+	text := m.step.describe(int(m.site), nil)
+	if m.kind == haunt {
+		text += " (once more)"
+	}
+	t := w.sites.take(w.local(s, int(m.site)), m.step)
+	for _, a := range t.launched {
+		text += fmt.Sprintf("\n        starts %v", a)
+	}
+	for _, x := range t.sends {
+		lost := ""
+		if s.attached[m.site]&(1<<x.to) == 0 && m.step.kind != peerUp {
+			lost = " (nobody hears it)"
+		}
+		text += fmt.Sprintf("\n        to %s: %s%s", siteID(x.to), sim.Describe(w.sites.byNumber[x.msg]), lost)
+	}
+	return text
+}

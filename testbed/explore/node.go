@@ -1,0 +1,381 @@
+package explore
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+
+	"kith/cluster"
+	"kith/internal/job"
+	"kith/meta"
+	"kith/sitesched"
+	"kith/store"
+	"kith/store/memstore"
+	"kith/testbed/sim"
+)
+
+// board shows every site as large and idle: who gets a copy is not what is
+// looked at here.
+type board struct{ sites int }
+
+// Refresh implements cluster.Board.
+func (b *board) Refresh(now job.Time, peers []*cluster.Peer) {
+	for _, p := range peers {
+		p.Known, p.SeenAt = true, now
+		p.Digest = cluster.Digest{Site: p.Site, Incarnation: 1, Processors: 1, Speed: 1}
+	}
+}
+
+// node is a site that runs: the engines, the disk below them and the processes
+// beside them. It is the third driver of the engines and keeps the rules of
+// package meta: effects leave after their facts are on disk, and a pass ends
+// each instant.
+type node struct {
+	cfg   *Config
+	index int
+	now   job.Time
+	disk  memstore.Disk
+	boots int
+	procs map[job.AttemptID]*process
+
+	// The daemon; nil engine while it is down.
+	engine  *meta.Engine
+	state   *store.State
+	sched   *sitesched.Site
+	backend store.Backend
+	// inbox is what the executor has yet to tell it.
+	inbox []meta.Event
+
+	out *outcome // of the step under way
+}
+
+// process is a job that runs, or has run.
+type process struct {
+	killed  bool
+	outcome *job.Outcome // nil while it runs
+}
+
+// outcome is what a local step brings about outside of the site.
+type outcome struct {
+	sends    []sending
+	launched []job.AttemptID
+	ended    []job.AttemptID
+	acked    []uint64 // tokens of submissions
+	// boundaries is how many effects that matter outside there were: as many
+	// places to die at, with one more before the facts are on disk.
+	boundaries int
+	broken     string // what the engine did that it must not
+}
+
+// sending is a message that leaves.
+type sending struct {
+	to      int
+	message meta.Message
+}
+
+// whole means that a step is not cut short by a crash.
+const whole = -2
+
+// unsynced means that the site dies before the facts are on disk.
+const unsynced = -1
+
+const startOfTime = job.Time(second)
+
+func newNode(cfg *Config, index int) *node {
+	n := &node{cfg: cfg, index: index, now: startOfTime, procs: make(map[job.AttemptID]*process), out: &outcome{}}
+	n.boot()
+	return n
+}
+
+func (n *node) up() bool { return n.engine != nil }
+
+func (n *node) boot() {
+	var err error
+	if n.backend, err = memstore.Open(&n.disk, siteID(n.index), 1); err != nil {
+		panic(err)
+	}
+	if n.state, err = n.backend.Load(); err != nil {
+		n.out.broken = fmt.Sprintf("S5: the disk of %s cannot be read: %v", siteID(n.index), err)
+		return
+	}
+	if n.sched, err = sitesched.NewSite(n.cfg.scheduler()); err != nil {
+		panic(err)
+	}
+	m := n.cfg.engine(&board{n.cfg.Sites})
+	m.BootID = "boot-" + strconv.Itoa(n.boots)
+	if n.engine, err = meta.New(m, n.state, n.sched); err != nil {
+		panic(err)
+	}
+	var peers []job.SiteID
+	for i := range n.cfg.Sites {
+		if n.cfg.linked(n.index, i) {
+			peers = append(peers, siteID(i))
+		}
+	}
+	effects := slices.Clone(n.engine.Restore(n.now, peers))
+	effects = append(effects, n.engine.Step(n.now, meta.Tick{})...)
+	n.finish(effects, whole)
+}
+
+// feed gives the daemon an event; cut says how many of the effects that matter
+// outside leave before it dies.
+func (n *node) feed(ev meta.Event, cut int) {
+	n.seal() // what was before is on disk already
+	n.finish(slices.Clone(n.engine.Step(n.now, ev)), cut)
+}
+
+// finish ends the instant, makes its facts durable and carries out the effects.
+func (n *node) finish(effects []meta.Effect, cut int) {
+	effects = append(effects, n.engine.Step(n.now, meta.Pass{})...)
+	for tries := 0; n.engine.NextWake(n.now) <= n.now && tries < 3; tries++ {
+		effects = append(effects, n.engine.Step(n.now, meta.Tick{})...)
+		effects = append(effects, n.engine.Step(n.now, meta.Pass{})...)
+	}
+	n.check()
+	if cut == unsynced {
+		n.die(false)
+		return
+	}
+	for _, f := range effects {
+		if !n.matters(f) {
+			continue
+		}
+		if n.out.boundaries == cut {
+			n.die(true)
+			return
+		}
+		n.out.boundaries++
+		n.carry(f)
+	}
+}
+
+// check looks at the engine from the inside: S6, and facts that contradict
+// each other.
+func (n *node) check() {
+	if err := n.sched.Scheduler().Check(); err != nil {
+		n.out.broken = fmt.Sprintf("S6: site %s: %v", siteID(n.index), err)
+	}
+	if err := n.state.Check(); err != nil {
+		n.out.broken = fmt.Sprintf("S5: site %s: %v", siteID(n.index), err)
+	}
+}
+
+// seal makes the facts durable. That they are when effects leave is what
+// counts; so it is enough to do it before the next step or a crash.
+func (n *node) seal() {
+	if n.state.Dirty() {
+		if err := n.backend.Seal(n.state).Commit(); err != nil {
+			panic(err)
+		}
+	}
+}
+
+// die ends the daemon, with or without the facts of the step under way.
+func (n *node) die(synced bool) {
+	if synced {
+		n.seal()
+	}
+	n.engine, n.state, n.sched, n.backend, n.inbox = nil, nil, nil, nil, nil
+}
+
+// matters tells effects that can be seen outside of the daemon.
+func (n *node) matters(f meta.Effect) bool {
+	switch f := f.(type) {
+	case meta.Send:
+		_, load := f.Message.(meta.LoadDigest)
+		return !load
+	case meta.Reply:
+		return f.Token != 0 && f.Err == nil
+	case meta.Launch, meta.Kill, meta.Adopt, meta.Clear, meta.Fetch:
+		return true
+	}
+	return false
+}
+
+// carry carries out one effect.
+func (n *node) carry(f meta.Effect) {
+	switch f := f.(type) {
+	case meta.Reply:
+		n.out.acked = append(n.out.acked, f.Token)
+	case meta.Send:
+		for i := range n.cfg.Sites {
+			if siteID(i) == f.To {
+				n.out.sends = append(n.out.sends, sending{i, f.Message})
+			}
+		}
+	case meta.Launch:
+		if n.procs[f.Attempt] == nil {
+			n.procs[f.Attempt] = &process{}
+			n.out.launched = append(n.out.launched, f.Attempt)
+			n.inbox = append(n.inbox, meta.AttemptStarted{Attempt: f.Attempt, At: n.now})
+		}
+	case meta.Kill:
+		if p := n.procs[f.Attempt]; p != nil {
+			p.killed = true
+		} else {
+			n.unstarted(f.Attempt)
+		}
+	case meta.Adopt:
+		n.adopt(f)
+	case meta.Clear:
+		delete(n.procs, f.Attempt)
+	case meta.Fetch:
+		n.inbox = append(n.inbox, meta.FilesHome{Attempt: f.Attempt})
+	}
+}
+
+func (n *node) unstarted(a job.AttemptID) {
+	p := &process{outcome: &job.Outcome{Kind: job.Cancel, End: n.now, Reason: "cancelled before it was started"}}
+	n.procs[a] = p
+	n.inbox = append(n.inbox, meta.AttemptEnded{Attempt: a, Outcome: *p.outcome})
+}
+
+func (n *node) adopt(f meta.Adopt) {
+	p := n.procs[f.Attempt]
+	switch {
+	case p == nil && f.BootID != "boot-"+strconv.Itoa(n.boots):
+		n.inbox = append(n.inbox, meta.AttemptEnded{Attempt: f.Attempt, Outcome: job.Outcome{Kind: job.Loss, End: n.now, Reason: "lost: begun under an earlier boot"}})
+	case p == nil:
+		n.inbox = append(n.inbox, meta.AttemptMissing{Attempt: f.Attempt})
+	case p.outcome != nil:
+		n.inbox = append(n.inbox, meta.AttemptEnded{Attempt: f.Attempt, Outcome: *p.outcome})
+	default:
+		n.inbox = append(n.inbox, meta.AttemptStarted{Attempt: f.Attempt, At: n.now})
+	}
+}
+
+// exit ends a process by itself, and tells the daemon if there is one. A start
+// that was not yet reported never is.
+func (n *node) exit(a job.AttemptID, cut int) {
+	p := n.procs[a]
+	p.outcome = &job.Outcome{Kind: job.Success, End: n.now}
+	if p.killed {
+		p.outcome = &job.Outcome{Kind: job.Cancel, End: n.now, Reason: "cancelled"}
+	}
+	n.out.ended = append(n.out.ended, a)
+	if !n.up() {
+		return
+	}
+	n.inbox = slices.DeleteFunc(n.inbox, func(ev meta.Event) bool {
+		started, is := ev.(meta.AttemptStarted)
+		return is && started.Attempt == a
+	})
+	n.feed(meta.AttemptEnded{Attempt: a, Outcome: *p.outcome}, cut)
+}
+
+// reboot loses all processes.
+func (n *node) reboot() {
+	n.boots++
+	for _, a := range n.running() {
+		n.procs[a].outcome = &job.Outcome{Kind: job.Loss, End: n.now, Reason: "lost: the machine was restarted"}
+		n.out.ended = append(n.out.ended, a)
+	}
+}
+
+// running lists the processes that run, in order.
+func (n *node) running() []job.AttemptID {
+	var list []job.AttemptID
+	for a, p := range n.procs {
+		if p.outcome == nil {
+			list = append(list, a)
+		}
+	}
+	slices.SortFunc(list, job.AttemptID.Compare)
+	return list
+}
+
+// play carries out a local step.
+func (n *node) play(s step) {
+	n.out = &outcome{}
+	switch s.kind {
+	case submitJob:
+		r := n.cfg.request(s.job)
+		if s.job == blockerJob {
+			r.Copies = 1
+		}
+		n.feed(meta.Submit{Token: uint64(s.job) + 1, Request: r, RequestID: r.Name}, s.cut)
+	case cancelJob:
+		n.feed(meta.Cancel{Job: s.attempt.Job}, s.cut)
+	case receive:
+		n.feed(meta.Receive{From: siteID(s.peer), Message: s.message}, s.cut)
+	case peerUp:
+		n.seal()
+		effects := slices.Clone(n.engine.Step(n.now, meta.PeerDown{Site: siteID(s.peer)}))
+		effects = append(effects, n.engine.Step(n.now, meta.PeerUp{Site: siteID(s.peer), Generation: 1})...)
+		n.finish(effects, s.cut)
+	case peerDown:
+		n.feed(meta.PeerDown{Site: siteID(s.peer)}, s.cut)
+	case timeout:
+		n.now = max(n.engine.NextWake(n.now), n.now+1)
+		n.feed(meta.Tick{}, s.cut)
+	case report:
+		ev := n.inbox[0]
+		n.inbox = slices.Clone(n.inbox[1:])
+		n.feed(ev, s.cut)
+	case processEnd:
+		n.exit(s.attempt, s.cut)
+	case crash:
+		n.die(true)
+	case machineDown:
+		n.die(true)
+		n.reboot()
+	case restart:
+		n.boot()
+	}
+}
+
+// key is the fingerprint of the site.
+func (n *node) key() []byte {
+	var f fingerprint
+	f.number(uint64(n.index))
+	f.number(uint64(n.boots))
+	f.value(reflect.ValueOf(n.procs))
+	if n.up() {
+		f.number(uint64(n.now))
+		f.value(reflect.ValueOf(n.inbox))
+		f.value(reflect.ValueOf(n.engine))
+		return f.b
+	}
+	f.number(uint64(n.now))
+	return append(append(f.b, 0), n.disk.Bytes()...)
+}
+
+// describe says what a step is, for people.
+func (s *step) describe(self int, n *node) string {
+	var text string
+	switch s.kind {
+	case submitJob:
+		text = fmt.Sprintf("a client submits job %d", s.job+1)
+	case cancelJob:
+		text = fmt.Sprintf("a client cancels %v", s.attempt.Job)
+	case receive:
+		text = fmt.Sprintf("takes from %s: %s", siteID(s.peer), sim.Describe(s.message))
+	case peerUp:
+		text = fmt.Sprintf("is connected to %s again", siteID(s.peer))
+	case peerDown:
+		text = fmt.Sprintf("notices that %s is gone", siteID(s.peer))
+	case timeout:
+		text = "time passes"
+	case report:
+		text = "its executor reports"
+		if n != nil && len(n.inbox) > 0 {
+			text = fmt.Sprintf("its executor reports: %T", n.inbox[0])
+		}
+	case processEnd:
+		text = fmt.Sprintf("%v ends", s.attempt)
+	case crash:
+		text = "the daemon is killed"
+	case machineDown:
+		text = "the machine loses power"
+	case restart:
+		text = "the daemon starts again"
+	}
+	switch {
+	case s.cut == unsynced:
+		text += "; it is killed before that is on disk"
+	case s.cut >= 0:
+		text += fmt.Sprintf("; it is killed after %d of the effects", s.cut)
+	}
+	return fmt.Sprintf("%s: %s", siteID(self), text)
+}

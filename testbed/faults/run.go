@@ -1,0 +1,397 @@
+package faults
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"kith/internal/job"
+	"kith/meta"
+	"kith/sitesched"
+	"kith/testbed/sim"
+)
+
+// Result is what came of a schedule.
+type Result struct {
+	// Violation is the first broken invariant, nil if all held.
+	Violation *sim.Violation
+	// Injected counts what went wrong, by kind: a fault whose moment never came
+	// is not among them.
+	Injected map[Kind]int
+	// Acknowledged counts jobs that a client was told of, LostWithDisk those of
+	// them whose only record was on a disk that was wiped, Starts the processes.
+	Acknowledged, LostWithDisk, Starts int
+	// Messages that were sent between sites.
+	Messages int64
+	// Agreed is how long after the last fault all sites agreed again on who
+	// holds what.
+	Agreed time.Duration
+	// Ended is when the last job had ended.
+	Ended time.Duration
+	// Jobs says what became of each submission, by its number.
+	Jobs map[int]Fate
+}
+
+// Fate is what became of a submission.
+type Fate struct {
+	ID job.ID
+	// State, Holder, Attempt are those of the record at the origin in the end.
+	State   job.State
+	Holder  job.SiteID
+	Attempt uint32
+	// Starts are when its processes began, Hosts where.
+	Starts []time.Duration
+	Hosts  []job.SiteID
+}
+
+// The times of the sites. Loads are told less often than a daemon does by
+// default: they would be most of the work, and stale loads harm nobody.
+const (
+	loadPeriod = 20 * time.Second
+	maxLoadAge = 2 * time.Minute
+	// patience is how long a client waits for an answer before it asks again.
+	patience = 15 * time.Second
+	// grace is how long after the last fault every job must have ended, beside
+	// the time that they take one after another.
+	grace = 20 * time.Minute
+	// settling is how long after the last fault the sites must agree: two
+	// rounds of anti-entropy, and some time to connect and to answer.
+	settling = 2*time.Minute + 20*time.Second
+)
+
+// Run plays a schedule. trace receives a line for everything that happens; nil for none.
+func Run(s *Schedule, trace func(line string)) (r *Result) {
+	x := &run{s: s, r: &Result{Injected: make(map[Kind]int), Jobs: make(map[int]Fate)}, rng: rand.New(rand.NewPCG(s.Seed, 0x72756e))}
+	defer func() {
+		if p := recover(); p != nil {
+			x.r.Violation = &sim.Violation{Invariant: "crash", At: x.since(), Seed: s.Seed, Text: fmt.Sprintf("%v at %s", p, panicPlace(debug.Stack()))}
+			if trace != nil {
+				trace("VIOLATION " + x.r.Violation.Error())
+			}
+		}
+		r = x.r
+	}()
+	if v := x.play(trace); v != nil {
+		x.r.Violation = v
+		if trace != nil {
+			trace("VIOLATION " + v.Error())
+		}
+	}
+	return x.r
+}
+
+// panicPlace names the function of the engines that panicked.
+func panicPlace(stack []byte) string {
+	panicked := false
+	for l := range strings.Lines(string(stack)) {
+		if strings.HasPrefix(l, "panic(") {
+			panicked = true
+		} else if panicked && strings.HasPrefix(l, "kith/") {
+			return strings.TrimSpace(l[:strings.LastIndexByte(l, '(')])
+		}
+	}
+	return "an unknown place"
+}
+
+// run is a schedule while it is played.
+type run struct {
+	s   *Schedule
+	w   *sim.World
+	r   *Result
+	rng *rand.Rand
+	ids map[int]job.ID // of jobs that were acknowledged, by number
+	// counts are how many effects of a kind each site has carried out.
+	counts map[Point]int
+	waits  []*Fault // faults whose moment has yet to come
+	ghosts []*haunting
+	over   bool
+}
+
+func (x *run) since() time.Duration {
+	if x.w == nil {
+		return 0
+	}
+	return x.w.Now().Sub(sim.Start)
+}
+
+func (x *run) config(trace func(string)) sim.Config {
+	cfg := sim.Config{
+		Seed: x.s.Seed, Check: true, Trace: trace,
+		Disk:        sim.DiskConfig{Keep: true, Sync: x.s.Sync, SyncJitter: x.s.SyncJitter},
+		CrashBefore: x.before,
+		Began: func(host job.SiteID, _ job.AttemptID, number int) {
+			x.r.Starts++
+			x.began(host, number)
+		},
+	}
+	cfg.Network.LinkConfig = sim.LinkConfig{Latency: x.s.Latency, Jitter: x.s.Jitter}
+	for i := range x.s.Sites {
+		site := &x.s.Sites[i]
+		m := meta.Default()
+		m.Placement.Scheme, m.Placement.Rank, m.Placement.MaxLoadAge = x.s.Scheme, x.s.Rank, maxLoadAge
+		m.Timing.Load, m.Timing.ClockRate = loadPeriod, float64(MaxDrift)/1e6
+		cfg.Sites = append(cfg.Sites, sim.SiteConfig{
+			ID: site.Name, Meta: m, Drift: site.Drift,
+			Scheduler: sitesched.Config{Processors: site.Processors, Backfill: site.Backfill, Queues: site.Queues, Scope: site.Scope},
+		})
+	}
+	return cfg
+}
+
+func (x *run) play(trace func(string)) *sim.Violation {
+	x.ids, x.counts = make(map[int]job.ID), make(map[Point]int)
+	cfg := x.config(trace)
+	for i := range x.s.Faults {
+		if x.s.Faults[i].Kind == Ghosts {
+			cfg.Tap = x.tap
+		}
+	}
+	w, err := sim.New(cfg)
+	if err != nil {
+		return &sim.Violation{Text: err.Error()}
+	}
+	x.w = w
+	for i := range x.s.Sites {
+		if x.s.Sites[i].Drift != 0 {
+			x.r.Injected[Drift]++
+		}
+	}
+	for i := range x.s.Jobs {
+		x.at(x.s.Jobs[i].At, func() { x.submit(&x.s.Jobs[i]) })
+	}
+	for i := range x.s.Wishes {
+		x.at(x.s.Wishes[i].At, func() { x.wish(&x.s.Wishes[i]) })
+	}
+	for i := range x.s.Faults {
+		f := &x.s.Faults[i]
+		if f.Kind == Lie {
+			w.Distrust(f.Site)
+		}
+		if f.Before != nil {
+			x.waits = append(x.waits, f)
+		} else {
+			x.at(f.At, func() { x.begin(f) })
+		}
+	}
+	x.at(x.s.End, x.mend)
+	x.at(x.s.End+time.Minute, x.release)
+	err = w.RunWhile(sim.Start.Add(x.s.End+x.s.work()+grace), func() bool { return x.since() <= x.s.End+time.Minute || w.CheckEnded() != nil })
+	if err == nil {
+		err = w.CheckEnded()
+	}
+	x.r.Ended = x.since()
+	x.r.Acknowledged, x.r.LostWithDisk = len(w.Acknowledged())+w.LostWithDisk(), w.LostWithDisk()
+	x.r.Messages, _ = w.Messages()
+	x.fates()
+	if v, ok := err.(*sim.Violation); ok { //nolint:errorlint // the world returns nothing else
+		return v
+	}
+	return nil
+}
+
+// work is how long all jobs take one after another, with one attempt in vain each.
+func (s *Schedule) work() time.Duration {
+	var sum time.Duration
+	for i := range s.Jobs {
+		sum += 2 * min(s.Jobs[i].Run, s.Jobs[i].Walltime)
+	}
+	return sum
+}
+
+func (x *run) at(after time.Duration, do func()) { x.w.At(sim.Start.Add(after), do) }
+
+// in does something after a while, but not later than when all faults end.
+func (x *run) in(after time.Duration, do func()) { x.at(min(x.since()+after, x.s.End), do) }
+
+// submit has a client submit a job, again and again until there is an answer.
+func (x *run) submit(j *Job) {
+	if _, known := x.ids[j.Number]; known || x.since() > x.s.End+time.Hour {
+		return
+	}
+	x.w.Submit(x.w.Now(), j.From, sim.Submission{
+		Request: job.Request{
+			Name: fmt.Sprint("job-", j.Number), User: "ada", Processors: j.Processors, Copies: j.Copies, Walltime: j.Walltime, OnSiteLost: j.OnSiteLost,
+		},
+		RunTime: j.Run, RequestID: fmt.Sprint("job-", j.Number), Tag: j.Number,
+		Done: func(id job.ID, err error) {
+			if err == nil {
+				x.ids[j.Number] = id
+			} else if id.IsZero() && x.w.Site(j.From).Up() {
+				x.ids[j.Number] = id // refused for good
+			}
+		},
+	})
+	x.at(x.since()+patience, func() { x.submit(j) })
+}
+
+func (x *run) wish(wish *Wish) {
+	id, site := x.ids[wish.Job], wish.Site
+	if wish.Job > 0 {
+		if id.IsZero() {
+			return
+		}
+		site = id.Origin
+	}
+	x.w.Wish(site, func(token uint64) meta.Event {
+		switch wish.Kind {
+		case Cancel:
+			return meta.Cancel{Token: token, Job: id}
+		case Hold:
+			return meta.Hold{Token: token, Job: id}
+		case Release:
+			return meta.Release{Token: token, Job: id}
+		default:
+			return meta.SetDrain{Token: token, On: wish.Kind == Drain, Reason: "a wish"}
+		}
+	}, func(meta.Reply) {})
+}
+
+// mend ends all faults.
+func (x *run) mend() {
+	x.over = true
+	x.waits, x.ghosts = nil, nil
+	for i := range x.s.Faults {
+		if f := &x.s.Faults[i]; f.Kind == Lie {
+			// Its lies about itself end with the life of its daemon.
+			x.w.Site(f.Site).Crash()
+		}
+	}
+	for i := range x.s.Sites {
+		site := x.w.Site(x.s.Sites[i].Name)
+		site.SlowDisk(0)
+		site.FillDisk(false)
+		site.Thaw()
+		x.restart(site.ID())
+	}
+	x.everyLink(func(a, b job.SiteID) { x.w.SetLink(a, b, nil) })
+	x.everyPair(func(a, b job.SiteID) {
+		x.w.Heal(a, b)
+		x.w.Break(a, b) // what is hours late on the old stream never comes
+	})
+	x.release()
+	x.at(x.since()+time.Second, x.lookForStrays(x.since()))
+}
+
+// release lets held jobs go and ends drains, so that every job can end.
+func (x *run) release() {
+	for _, j := range x.s.Jobs {
+		if id, ok := x.ids[j.Number]; ok && !id.IsZero() {
+			x.wish(&Wish{Kind: Release, Job: j.Number})
+		}
+	}
+	for i := range x.s.Sites {
+		x.wish(&Wish{Kind: Resume, Site: x.s.Sites[i].Name})
+	}
+}
+
+func (x *run) restart(id job.SiteID) {
+	if err := x.w.Site(id).Restart(); err != nil {
+		panic(err) // the disk holds what an engine wrote
+	}
+}
+
+func (x *run) everyPair(do func(a, b job.SiteID)) {
+	for i := range x.s.Sites {
+		for k := i + 1; k < len(x.s.Sites); k++ {
+			do(x.s.Sites[i].Name, x.s.Sites[k].Name)
+		}
+	}
+}
+
+func (x *run) everyLink(do func(from, to job.SiteID)) {
+	x.everyPair(func(a, b job.SiteID) {
+		do(a, b)
+		do(b, a)
+	})
+}
+
+func (x *run) began(host job.SiteID, n int) {
+	f := x.r.Jobs[n]
+	f.Starts, f.Hosts = append(f.Starts, x.since()), append(f.Hosts, host)
+	x.r.Jobs[n] = f
+}
+
+// fates reads what became of the jobs.
+func (x *run) fates() {
+	for n, id := range x.ids {
+		f := x.r.Jobs[n]
+		f.ID = id
+		if s := x.w.Site(id.Origin); s != nil && s.Up() {
+			if j := s.State().Job(id); j != nil {
+				f.State, f.Holder, f.Attempt = j.State, j.Holder, j.Attempt
+			}
+		}
+		x.r.Jobs[n] = f
+	}
+}
+
+// holding is something that two sites must agree on: what site holds, or what
+// the origin thinks that it holds.
+type holding struct {
+	site     job.SiteID
+	attempt  job.AttemptID
+	believed bool // the origin thinks so, the site does not
+}
+
+// lookForStrays returns a look at who holds what, repeated until all that
+// differed when the faults ended has been mended.
+func (x *run) lookForStrays(ended time.Duration) func() {
+	var differ []holding
+	first := true
+	var look func()
+	look = func() {
+		now := x.disagreements()
+		if first {
+			differ, first = now, false
+		} else {
+			differ = slices.DeleteFunc(differ, func(h holding) bool { return !slices.Contains(now, h) })
+		}
+		took := x.since() - ended
+		switch {
+		case len(differ) == 0:
+			x.r.Agreed = took
+		case took > settling:
+			h := differ[0]
+			x.w.Violate("L2: %v after the last fault %s and %s still do not agree on %v", took, h.site, h.attempt.Job.Origin, h.attempt)
+		default:
+			x.at(x.since()+time.Second, look)
+		}
+	}
+	return look
+}
+
+// disagreements compares what all sites hold with what the origins think.
+func (x *run) disagreements() []holding {
+	var list []holding
+	for i := range x.s.Sites {
+		s := x.w.Site(x.s.Sites[i].Name)
+		if !s.Up() {
+			continue
+		}
+		for c := range s.State().Copies() {
+			if origin := x.w.Site(c.ID.Job.Origin); origin == nil || !origin.Up() || !holds(origin.State().Job(c.ID.Job), c.ID, s.ID()) {
+				list = append(list, holding{s.ID(), c.ID, false})
+			}
+		}
+		for j := range s.State().Jobs(job.ID{}) {
+			if j.State != job.Queued {
+				continue
+			}
+			for _, at := range j.Sites {
+				if host := x.w.Site(at); host != nil && host.Up() && host.State().Copy(j.AttemptID()) == nil {
+					list = append(list, holding{at, j.AttemptID(), true})
+				}
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b holding) int {
+		if c := strings.Compare(string(a.site), string(b.site)); c != 0 {
+			return c
+		}
+		return a.attempt.Compare(b.attempt)
+	})
+	return list
+}

@@ -1,0 +1,195 @@
+package faults
+
+import (
+	"time"
+
+	"kith/internal/job"
+	"kith/meta"
+	"kith/sitesched"
+)
+
+// Schedule is a run of a federation: who submits what, what users wish and
+// what goes wrong. All times count from the start of the run.
+type Schedule struct {
+	// Seed drives what the schedule leaves open: how long messages and commits
+	// take, and which messages noise hits.
+	Seed  uint64
+	Sites []Site
+	// Scheme and Rank are those of every site's placement.
+	Scheme meta.Scheme
+	Rank   meta.Rank
+	// A message takes Latency and up to Jitter more, a commit Sync and up to
+	// SyncJitter more.
+	Latency, Jitter  time.Duration
+	Sync, SyncJitter time.Duration
+
+	Jobs   []Job
+	Wishes []Wish
+	Faults []Fault
+	// End is when all faults are over at the latest, and held jobs are released.
+	End time.Duration
+}
+
+// Site is a site of the federation.
+type Site struct {
+	Name       job.SiteID
+	Processors int32
+	Backfill   sitesched.Backfill
+	Queues     sitesched.Queues
+	Scope      sitesched.Scope
+	// Drift is how much faster its clock runs than others, in millionths.
+	Drift int64
+}
+
+// Job is a submission. A client that gets no answer submits again.
+type Job struct {
+	// Number names it within the schedule; at least 1.
+	Number        int
+	At            time.Duration
+	From          job.SiteID
+	Processors    int32
+	Copies        int32
+	Run, Walltime time.Duration
+	OnSiteLost    job.OnSiteLost
+}
+
+// Wish is what a user wants of a job, or an operator of a site.
+type Wish struct {
+	At   time.Duration
+	Kind WishKind
+	Job  int        // of cancel, hold and release
+	Site job.SiteID // of drain and resume
+}
+
+// WishKind is what somebody wants.
+type WishKind string
+
+// The wishes.
+const (
+	Cancel  WishKind = "cancel"
+	Hold    WishKind = "hold"
+	Release WishKind = "release"
+	Drain   WishKind = "drain"
+	Resume  WishKind = "resume"
+)
+
+// Fault is something that goes wrong for a while.
+type Fault struct {
+	Kind Kind
+	// At is when it begins, unless Before is set.
+	At time.Duration
+	// Before makes it begin right before a site carries out an effect.
+	Before *Point
+	// For is how long it lasts; no longer than the schedule's End.
+	For time.Duration
+	// Site is where it happens; of a fault between two sites Other is the other
+	// one. Both are empty where all sites are hit.
+	Site, Other job.SiteID
+	// By is the measure of a fault that has one, see [Kind].
+	By time.Duration
+}
+
+// Point is a boundary between two effects of a site.
+type Point struct {
+	Site job.SiteID
+	// Effect is what comes next: "any", "launch", "kill", "reply", … or the
+	// name of a message to be sent, such as "verdict".
+	Effect string
+	// Nth counts such effects at the site, from 1.
+	Nth int
+}
+
+// Kind is what goes wrong.
+type Kind string
+
+// The faults.
+const (
+	// Crash kills the daemon. What was not synced is gone; a commit on its way
+	// may or may not have reached the disk. Jobs go on. It comes back on the
+	// disk as it was.
+	Crash Kind = "crash"
+	// CrashAll does so with all sites at once.
+	CrashAll Kind = "crash-all"
+	// Reboot kills the machine with all that runs on it.
+	Reboot Kind = "reboot"
+	// RebootAll does so with all sites at once.
+	RebootAll Kind = "reboot-all"
+	// Wipe kills the machine; it comes back with an empty disk.
+	Wipe Kind = "wipe"
+	// Freeze stops the daemon; then it gets all that it missed at once. Jobs go on.
+	Freeze Kind = "freeze"
+	// Suspend stops the whole machine with the jobs on it.
+	Suspend Kind = "suspend"
+	// Cut lets nothing through between two sites.
+	Cut Kind = "cut"
+	// OneWay lets nothing through from Site to Other.
+	OneWay Kind = "one-way"
+	// Isolate lets nothing through between a site and all others.
+	Isolate Kind = "isolate"
+	// Flap cuts and heals two sites in turn, By apart.
+	Flap Kind = "flap"
+	// Delay makes messages from Site to Other take By longer, up to hours.
+	Delay Kind = "delay"
+	// Noise loses, doubles and reorders messages of all sites at random; By is
+	// the share in nanoseconds of a second: 50ms is 5 of 100.
+	Noise Kind = "noise"
+	// Ghosts makes messages from Site to Other arrive again, up to By later,
+	// whatever became of their stream.
+	Ghosts Kind = "ghosts"
+	// SlowDisk makes commits take By longer.
+	SlowDisk Kind = "slow-disk"
+	// FullDisk makes commits fail.
+	FullDisk Kind = "full-disk"
+	// Lie makes a site send nonsense about its own and others' jobs, a message
+	// every By.
+	Lie Kind = "lie"
+	// Drift is not a fault of its own in a schedule, see [Site]: it is counted.
+	Drift Kind = "drift"
+)
+
+// Kinds lists all faults that a schedule can hold.
+func Kinds() []Kind {
+	return []Kind{
+		Crash, CrashAll, Reboot, RebootAll, Wipe, Freeze, Suspend, Cut, OneWay, Isolate, Flap, Delay, Noise, Ghosts, SlowDisk, FullDisk, Lie,
+	}
+}
+
+// places returns how many sites a fault of a kind names.
+func (k Kind) places() int {
+	switch k {
+	case CrashAll, RebootAll, Noise:
+		return 0
+	case Cut, OneWay, Flap, Delay, Ghosts:
+		return 2
+	}
+	return 1
+}
+
+// measured reports whether By means something.
+func (k Kind) measured() bool {
+	switch k {
+	case Flap, Delay, Noise, Ghosts, SlowDisk, Lie:
+		return true
+	}
+	return false
+}
+
+// site returns the site of a name, nil if there is none.
+func (s *Schedule) site(name job.SiteID) *Site {
+	for i := range s.Sites {
+		if s.Sites[i].Name == name {
+			return &s.Sites[i]
+		}
+	}
+	return nil
+}
+
+// job returns the job of a number, nil if there is none.
+func (s *Schedule) job(number int) *Job {
+	for i := range s.Jobs {
+		if s.Jobs[i].Number == number {
+			return &s.Jobs[i]
+		}
+	}
+	return nil
+}

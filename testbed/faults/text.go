@@ -1,0 +1,392 @@
+package faults
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"kith/internal/job"
+	"kith/meta"
+	"kith/sitesched"
+)
+
+// Bounds of a schedule in text form.
+const (
+	maxSites = 64
+	maxItems = 10_000
+	// maxSpan bounds all times: virtual, but somebody waits for them.
+	maxSpan = 30 * 24 * time.Hour
+)
+
+// ErrSchedule is wrapped by all errors of [Parse].
+var ErrSchedule = errors.New("not a schedule")
+
+// String returns the schedule as [Parse] reads it: a line for each thing, the
+// name of the thing first.
+//
+//	run seed=7 end=30m0s scheme=k-dual rank=work latency=10ms jitter=100ms sync=2ms sync-jitter=20ms
+//	site s0 processors=4 backfill=easy queues=dual-backfill scope=all drift=-300
+//	job 1 at=10s from=s0 processors=2 copies=2 run=1m0s walltime=2m0s on-site-lost=wait
+//	wish cancel 1 at=40s
+//	wish drain s0 at=50s
+//	fault crash s0 at=12s for=1m0s
+//	fault freeze s1 before=launch nth=2 for=10m0s
+//	fault delay s0 s1 at=20s for=1h0m0s by=30m0s
+//
+// A trigger of a fault between sites or at all names the site: before=verdict@s0.
+// Lines that begin with # are for people.
+func (s *Schedule) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "run seed=%d end=%v scheme=%s rank=%v latency=%v jitter=%v sync=%v sync-jitter=%v\n",
+		s.Seed, s.End, s.Scheme, s.Rank, s.Latency, s.Jitter, s.Sync, s.SyncJitter)
+	for i := range s.Sites {
+		x := &s.Sites[i]
+		fmt.Fprintf(&b, "site %s processors=%d backfill=%v queues=%v scope=%v", x.Name, x.Processors, x.Backfill, x.Queues, x.Scope)
+		if x.Drift != 0 {
+			fmt.Fprintf(&b, " drift=%d", x.Drift)
+		}
+		b.WriteByte('\n')
+	}
+	for i := range s.Jobs {
+		x := &s.Jobs[i]
+		fmt.Fprintf(&b, "job %d at=%v from=%s processors=%d copies=%d run=%v walltime=%v", x.Number, x.At, x.From, x.Processors, x.Copies, x.Run, x.Walltime)
+		if x.OnSiteLost != job.Wait {
+			fmt.Fprintf(&b, " on-site-lost=%s", lostWords[x.OnSiteLost])
+		}
+		b.WriteByte('\n')
+	}
+	for i := range s.Wishes {
+		x := &s.Wishes[i]
+		if x.Job > 0 {
+			fmt.Fprintf(&b, "wish %s %d at=%v\n", x.Kind, x.Job, x.At)
+		} else {
+			fmt.Fprintf(&b, "wish %s %s at=%v\n", x.Kind, x.Site, x.At)
+		}
+	}
+	for i := range s.Faults {
+		b.WriteString(s.Faults[i].String() + "\n")
+	}
+	return b.String()
+}
+
+// String returns the fault's line.
+func (f *Fault) String() string {
+	words := []string{"fault", string(f.Kind)}
+	for _, s := range []job.SiteID{f.Site, f.Other} {
+		if s != "" {
+			words = append(words, string(s))
+		}
+	}
+	if p := f.Before; p != nil {
+		words = append(words, fmt.Sprintf("before=%s@%s", p.Effect, p.Site), fmt.Sprintf("nth=%d", p.Nth))
+	} else {
+		words = append(words, fmt.Sprintf("at=%v", f.At))
+	}
+	words = append(words, fmt.Sprintf("for=%v", f.For))
+	if f.Kind.measured() {
+		words = append(words, fmt.Sprintf("by=%v", f.By))
+	}
+	return strings.Join(words, " ")
+}
+
+var lostWords = map[job.OnSiteLost]string{job.Wait: "wait", job.Rerun: "rerun", job.Race: "race"}
+
+// Parse reads the text form of a schedule. What a line leaves out has the
+// values of an ordinary run. Its errors wrap [ErrSchedule] and name the line.
+func Parse(text string) (*Schedule, error) {
+	s := &Schedule{Scheme: meta.KDual, Latency: 10 * time.Millisecond, Sync: 2 * time.Millisecond, End: 30 * time.Minute}
+	number := 0
+	for line := range strings.Lines(text) {
+		number++
+		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		l := newLine(line)
+		l.read(s)
+		if err := l.done(); err != nil {
+			return nil, fmt.Errorf("line %d, %.80q: %w: %w", number, line, err, ErrSchedule)
+		}
+	}
+	if err := s.check(); err != nil {
+		return nil, fmt.Errorf("%w: %w", err, ErrSchedule)
+	}
+	return s, nil
+}
+
+// read takes up one line.
+func (l *line) read(s *Schedule) {
+	switch what := l.word("what"); what {
+	case "run":
+		l.readRun(s)
+	case "site":
+		x := Site{
+			Name: l.site(), Processors: int32(l.int("processors", 4, 1, 1<<20)),
+			Backfill: sitesched.EASY, Queues: sitesched.DualBackfill, Scope: sitesched.ScopeAll,
+			Drift: l.int("drift", 0, -100_000, 100_000),
+		}
+		word(l, "backfill", &x.Backfill, sitesched.ParseBackfill)
+		word(l, "queues", &x.Queues, sitesched.ParseQueues)
+		word(l, "scope", &x.Scope, sitesched.ParseScope)
+		s.Sites = append(s.Sites, x)
+	case "job":
+		x := Job{
+			Number: int(l.count()), At: l.span("at", 0), From: job.SiteID(l.named("from", "")), Processors: int32(l.int("processors", 1, 1, 1<<20)),
+			Copies: int32(l.int("copies", 2, 0, job.MaxCopies)), Run: l.span("run", time.Minute),
+		}
+		x.Walltime = l.span("walltime", 2*x.Run)
+		x.OnSiteLost = l.lost()
+		s.Jobs = append(s.Jobs, x)
+	case "wish":
+		x := Wish{Kind: WishKind(l.word("wish"))}
+		switch x.Kind {
+		case Cancel, Hold, Release:
+			x.Job = int(l.count())
+		case Drain, Resume:
+			x.Site = l.site()
+		default:
+			l.fail("wish %q: choose cancel, hold, release, drain or resume", x.Kind)
+		}
+		x.At = l.span("at", 0)
+		s.Wishes = append(s.Wishes, x)
+	case "fault":
+		s.Faults = append(s.Faults, l.fault())
+	default:
+		l.fail("%q: choose run, site, job, wish or fault", what)
+	}
+}
+
+func (l *line) readRun(s *Schedule) {
+	s.Seed = uint64(l.int("seed", 0, 0, 1<<62))
+	s.End = l.span("end", s.End)
+	s.Scheme = meta.Scheme(l.named("scheme", string(s.Scheme)))
+	word(l, "rank", &s.Rank, func(text string) (meta.Rank, error) {
+		r, ok := meta.ParseRank(text)
+		if !ok {
+			return 0, fmt.Errorf("rank %q: choose work, procs, start or completion", text)
+		}
+		return r, nil
+	})
+	s.Latency, s.Jitter = l.span("latency", s.Latency), l.span("jitter", 0)
+	s.Sync, s.SyncJitter = l.span("sync", s.Sync), l.span("sync-jitter", 0)
+}
+
+func (l *line) fault() Fault {
+	f := Fault{Kind: Kind(l.word("fault"))}
+	known := false
+	for _, k := range Kinds() {
+		known = known || k == f.Kind
+	}
+	if !known {
+		l.fail("fault %q: choose one of %v", f.Kind, Kinds())
+		return f
+	}
+	if f.Kind.places() > 0 {
+		f.Site = l.site()
+	}
+	if f.Kind.places() > 1 {
+		f.Other = l.site()
+	}
+	if before := l.named("before", ""); before != "" {
+		effect, at, named := strings.Cut(before, "@")
+		f.Before = &Point{Site: f.Site, Effect: effect, Nth: int(l.int("nth", 1, 1, 1<<30))}
+		if named {
+			f.Before.Site = job.SiteID(at)
+		}
+	} else {
+		f.At = l.span("at", 0)
+	}
+	f.For = l.span("for", time.Minute)
+	if f.Kind.measured() {
+		f.By = l.span("by", time.Second)
+	}
+	return f
+}
+
+func (l *line) lost() job.OnSiteLost {
+	text := l.named("on-site-lost", "wait")
+	for lost, word := range lostWords {
+		if word == text {
+			return lost
+		}
+	}
+	l.fail("on-site-lost %q: choose wait, rerun or race", text)
+	return job.Wait
+}
+
+// check finds what no line shows by itself.
+func (s *Schedule) check() error {
+	if len(s.Sites) < 1 || len(s.Sites) > maxSites || len(s.Jobs)+len(s.Wishes)+len(s.Faults) > maxItems {
+		return fmt.Errorf("%d sites and %d other lines: choose 1 to %d sites and at most %d lines",
+			len(s.Sites), len(s.Jobs)+len(s.Wishes)+len(s.Faults), maxSites, maxItems)
+	}
+	for i := range s.Sites {
+		if s.site(s.Sites[i].Name) != &s.Sites[i] {
+			return fmt.Errorf("site %s: named twice", s.Sites[i].Name)
+		}
+	}
+	known := func(name job.SiteID, what string) error {
+		if s.site(name) == nil {
+			return fmt.Errorf("%s: there is no site %q", what, name)
+		}
+		return nil
+	}
+	for i := range s.Jobs {
+		x := &s.Jobs[i]
+		if s.job(x.Number) != x {
+			return fmt.Errorf("job %d: named twice", x.Number)
+		}
+		if err := known(x.From, fmt.Sprintf("job %d", x.Number)); err != nil {
+			return err
+		}
+	}
+	for i := range s.Wishes {
+		x := &s.Wishes[i]
+		if x.Job > 0 && s.job(x.Job) == nil {
+			return fmt.Errorf("wish %s: there is no job %d", x.Kind, x.Job)
+		}
+		if x.Site != "" {
+			if err := known(x.Site, "wish "+string(x.Kind)); err != nil {
+				return err
+			}
+		}
+	}
+	for i := range s.Faults {
+		if err := s.checkFault(&s.Faults[i], known); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Schedule) checkFault(f *Fault, known func(job.SiteID, string) error) error {
+	names := []job.SiteID{f.Site, f.Other}[:f.Kind.places()]
+	if f.Before != nil {
+		names = append(names, f.Before.Site)
+	}
+	for _, n := range names {
+		if err := known(n, "fault "+string(f.Kind)); err != nil {
+			return err
+		}
+	}
+	if f.Kind.places() == 2 && f.Site == f.Other {
+		return fmt.Errorf("fault %s: %s is named twice", f.Kind, f.Site)
+	}
+	return nil
+}
+
+// line is a line of a schedule while it is read. It keeps its first error.
+type line struct {
+	words []string
+	given map[string]string
+	err   error
+}
+
+func newLine(text string) *line {
+	l := &line{given: make(map[string]string)}
+	for _, w := range strings.Fields(text) {
+		k, v, ok := strings.Cut(w, "=")
+		if !ok {
+			l.words = append(l.words, w)
+			continue
+		}
+		if _, twice := l.given[k]; twice {
+			l.fail("%s: given twice", k)
+		}
+		l.given[k] = v
+	}
+	return l
+}
+
+func (l *line) fail(format string, args ...any) {
+	if l.err == nil {
+		l.err = fmt.Errorf(format, args...)
+	}
+}
+
+// done returns the first error, which may be a word that nobody asked for.
+func (l *line) done() error {
+	for _, w := range l.words {
+		l.fail("%q: one word too many", w)
+	}
+	for k := range l.given {
+		l.fail("%s: unknown here", k)
+	}
+	return l.err
+}
+
+func (l *line) word(what string) string {
+	if len(l.words) == 0 {
+		l.fail("%s: missing", what)
+		return ""
+	}
+	w := l.words[0]
+	l.words = l.words[1:]
+	return w
+}
+
+func (l *line) named(name, standard string) string {
+	v, ok := l.given[name]
+	if !ok {
+		return standard
+	}
+	delete(l.given, name)
+	return v
+}
+
+func (l *line) site() job.SiteID {
+	w := l.word("site")
+	id, err := job.ParseSiteID(w)
+	if err != nil {
+		l.fail("site %q: %w", w, err)
+	}
+	return id
+}
+
+// count reads a job's number.
+func (l *line) count() int64 {
+	w := l.word("number of the job")
+	n, err := strconv.ParseInt(w, 10, 32)
+	if err != nil || n < 1 {
+		l.fail("job %q: choose a number from 1 on", w)
+	}
+	return n
+}
+
+func (l *line) int(name string, standard, least, most int64) int64 {
+	text := l.named(name, "")
+	if text == "" {
+		return standard
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < least || n > most {
+		l.fail("%s=%s: choose %d to %d", name, text, least, most)
+	}
+	return n
+}
+
+func (l *line) span(name string, standard time.Duration) time.Duration {
+	text := l.named(name, "")
+	if text == "" {
+		return standard
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 || d > maxSpan {
+		l.fail("%s=%s: choose 0s to %v", name, text, maxSpan)
+	}
+	return d
+}
+
+// word reads a value that has a word for each choice.
+func word[T any](l *line, name string, to *T, parse func(string) (T, error)) {
+	text := l.named(name, "")
+	if text == "" {
+		return
+	}
+	v, err := parse(text)
+	if err != nil {
+		l.fail("%s: %w", name, err)
+	}
+	*to = v
+}

@@ -1,0 +1,189 @@
+package federation
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"time"
+
+	"kith/internal/job"
+	"kith/meta"
+	"kith/sitesched"
+	"kith/testbed/sim"
+)
+
+// Config is a federation and how it is run.
+type Config struct {
+	// Seed is that of all randomness; zero is a seed like any other. A run
+	// without jitter, loss and transfers draws no random numbers.
+	Seed uint64
+	// Sites is at least one. Their order is that of the workloads.
+	Sites []Site
+	// Placement is the configuration of the production pipeline at every site.
+	// A scheme that implies a rank gets it. No Copies means 2, no MaxLoadAge
+	// that loads never become too old, no QueryTimeout the usual one.
+	Placement meta.Placement
+	// LoadPeriod is how often a site's load is taken down; zero makes loads fresh
+	// at every decision. LoadDelay is how much later the others learn of it.
+	LoadPeriod, LoadDelay time.Duration
+	// Staggered spreads the instants at which loads are taken down over the
+	// period; else all sites do it at once.
+	Staggered bool
+	// LoadMessages makes sites tell each other their load once a LoadPeriod, a
+	// message from each to each, as daemons do. LoadDelay and Staggered mean
+	// nothing then. It is for few sites.
+	LoadMessages bool
+	// Network says how messages travel; the zero value delivers within the instant.
+	Network sim.NetworkConfig
+	// AntiEntropy is how often hosts and origins compare what they hold. Zero
+	// means never, which is right unless messages are lost.
+	AntiEntropy time.Duration
+	// Transfer is what moving a job's input to another site costs; nil if nothing.
+	Transfer *Transfer
+	// CopiesOf returns the K of one job, by site and place in its workload; zero
+	// for that of Placement. Nil for all of them.
+	CopiesOf func(site, index int) int32
+	// Invariants checks the invariants of the design after every event. It is slow.
+	Invariants bool
+	// EventLog receives the event log (package sim); nil for none. With Hash,
+	// [Result.Hash] is filled in.
+	EventLog io.Writer
+	Hash     bool
+	// Sample, if not nil, is shown every site at multiples of SampleEvery.
+	SampleEvery time.Duration
+	Sample      func(Sample)
+	// Progress, if not nil, is told now and then how many jobs have ended.
+	Progress func(done, total int)
+}
+
+// Site is a site of the federation.
+type Site struct {
+	ID job.SiteID
+	// Processors is 1 to [job.MaxProcessors].
+	Processors int32
+	Backfill   sitesched.Backfill
+	Queues     sitesched.Queues
+	Scope      sitesched.Scope
+	// Speed is that of a processor; run times and estimates are divided by it.
+	// Zero means 1.
+	Speed float64
+	// Zone is added to the instants at which jobs are submitted here. At least 0.
+	Zone time.Duration
+}
+
+// Sample is a site at an instant.
+type Sample struct {
+	At   job.Time
+	Site job.SiteID
+	Load job.Load
+}
+
+// Transfer is the cost of data (spec 001 section 2.6): each job has an input of
+// a size drawn evenly from a range. It is moved once, after the grant, if the
+// job does not run at its origin, and holds the job's processors meanwhile.
+type Transfer struct {
+	// MinBytes and MaxBytes are the range of sizes.
+	MinBytes, MaxBytes int64
+	// BitsPerSecond is the speed between any two sites.
+	BitsPerSecond float64
+}
+
+// PaperTransfer returns the numbers of spec 001 section 2.6: 100 MB to 1 GB at 10 Mbit/s.
+func PaperTransfer() *Transfer { return &Transfer{100_000_000, 1_000_000_000, 10_000_000} }
+
+// Policies are the words of [ParsePolicy].
+var policies = map[string]sitesched.Backfill{
+	"fcfs": sitesched.NoBackfill, "easy": sitesched.EASY,
+	"cons-compress": sitesched.Conservative, "cons-replan": sitesched.ConservativeReplan,
+}
+
+// ErrConfig is wrapped by every error about a [Config] and its workloads.
+var ErrConfig = errors.New("invalid federation")
+
+// ParsePolicy reads easy, fcfs, cons-compress or cons-replan, the names of
+// traces and their schedules. The error wraps [ErrConfig].
+func ParsePolicy(word string) (sitesched.Backfill, error) {
+	b, ok := policies[word]
+	if !ok {
+		return 0, fmt.Errorf("policy %.40q: choose easy, fcfs, cons-compress or cons-replan: %w", word, ErrConfig)
+	}
+	return b, nil
+}
+
+// normalise checks cfg and fills in what zero values stand for.
+func (cfg *Config) normalise(workloads int) error {
+	var errs []error
+	bad := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf(format+": %w", append(args, ErrConfig)...))
+	}
+	if len(cfg.Sites) == 0 {
+		bad("no sites: name at least one")
+	}
+	if workloads != len(cfg.Sites) {
+		bad("%d workloads for %d sites: give one for each, empty if need be", workloads, len(cfg.Sites))
+	}
+	seen := make(map[job.SiteID]bool)
+	for i, s := range cfg.Sites {
+		if _, err := job.ParseSiteID(string(s.ID)); err != nil {
+			bad("site %d: %v", i+1, err)
+		}
+		if seen[s.ID] {
+			bad("site %s: named twice", s.ID)
+		}
+		seen[s.ID] = true
+		if err := s.scheduler().Validate(); err != nil {
+			bad("site %s: %v", s.ID, err)
+		}
+		if s.Speed != 0 && !(s.Speed >= minSpeed && s.Speed <= maxSpeed) {
+			bad("site %s, speed %v: choose %v to %v, 1 for the reference", s.ID, s.Speed, minSpeed, maxSpeed)
+		}
+		if s.Zone < 0 || s.Zone > maxZone {
+			bad("site %s, zone %v: choose 0 to %v", s.ID, s.Zone, maxZone)
+		}
+	}
+	p := &cfg.Placement
+	if rank, ok := p.Scheme.ImpliedRank(); ok {
+		p.Rank = rank
+	}
+	if p.Copies == 0 {
+		p.Copies = 2
+	}
+	if p.MaxLoadAge == 0 {
+		p.MaxLoadAge = math.MaxInt64
+	}
+	if p.QueryTimeout == 0 {
+		p.QueryTimeout = meta.Default().Placement.QueryTimeout
+	}
+	if p.Scheme == meta.KDistributed || p.Scheme == meta.KDual {
+		if int(p.Copies) > len(cfg.Sites) {
+			bad("%d copies among %d sites: choose at most as many", p.Copies, len(cfg.Sites))
+		}
+	}
+	for name, d := range map[string]time.Duration{
+		"load period": cfg.LoadPeriod, "load delay": cfg.LoadDelay, "anti-entropy": cfg.AntiEntropy, "sample every": cfg.SampleEvery,
+	} {
+		if d < 0 {
+			bad("%s %v: choose 0 or more", name, d)
+		}
+	}
+	if cfg.LoadMessages && cfg.LoadPeriod == 0 {
+		bad("load messages without a load period: choose one")
+	}
+	if cfg.Sample != nil && cfg.SampleEvery == 0 {
+		bad("sample every 0s: choose a positive duration")
+	}
+	if t := cfg.Transfer; t != nil && (t.MinBytes < 0 || t.MaxBytes < t.MinBytes || !(t.BitsPerSecond > 0)) {
+		bad("transfer %+v: choose 0 <= min <= max bytes and a positive speed", *t)
+	}
+	return errors.Join(errs...)
+}
+
+const (
+	minSpeed, maxSpeed = 1e-3, 1e6
+	maxZone            = 366 * 24 * time.Hour
+)
+
+func (s *Site) scheduler() sitesched.Config {
+	return sitesched.Config{Processors: s.Processors, Backfill: s.Backfill, Queues: s.Queues, Scope: s.Scope}
+}

@@ -1,0 +1,263 @@
+package join
+
+import (
+	"fmt"
+	"math"
+
+	"kith/testbed/metrics"
+	"kith/testbed/report"
+)
+
+// Page is the answer as a page to look at.
+func (a *Answer) Page() *report.Page {
+	best := &a.Plans[a.Best]
+	p := &report.Page{Title: a.Title, Lead: a.Sentences[:1], Figures: a.cards(best), Foot: a.foot()}
+	p.Sections = []report.Section{
+		{
+			Name: "who", Title: "Who wins, who loses", Texts: a.Sentences[1:],
+			Tables: []report.Table{a.sitesTable(best)}, Plots: []report.Plot{a.changePlot(), a.waitPlot(best)},
+		},
+		{
+			Name: "kinds", Title: "Kinds of jobs",
+			Texts:  []string{fmt.Sprintf("Jobs that run for less than %v are short, those on fewer than %d processors narrow.", metrics.ShortBelow, metrics.NarrowBelow)},
+			Tables: []report.Table{a.classesTable(best)}, Plots: a.classPlots(best),
+		},
+		{Name: "waiting", Title: "Waiting times", Texts: []string{"How many jobs had started after how long. A curve further to the left is better; where it begins is the share that did not wait at all."}, Plots: a.waitingPlots(best)},
+		{Name: "utilisation", Title: "Utilisation over time", Texts: []string{"Busy processors of each site. Jobs that moved fill the valleys of one site with the peaks of another."}, Plots: a.utilisationPlots(best)},
+	}
+	if len(a.Plans) > 1 {
+		p.Sections = append(p.Sections, report.Section{
+			Name: "copies", Title: "How many copies", Texts: []string{"Each job queues at K sites and runs at the first that can start it. More copies cost messages and make queues look longer than they are."},
+			Tables: []report.Table{a.plansTable()}, Plots: []report.Plot{a.sweepPlot()},
+		})
+	}
+	p.Sections = append(p.Sections, report.Section{Name: "question", Title: "What was asked", Texts: a.assumptions(), Tables: a.questionTables()})
+	return p
+}
+
+// cards are the numbers to see first.
+func (a *Answer) cards(best *Outcome) []report.Figure {
+	tone := report.Plain
+	switch a.Join {
+	case Yes:
+		tone = report.Good
+	case No:
+		tone = report.Bad
+	case Depends:
+	}
+	word := map[Advice]string{Yes: "Yes", No: "No", Depends: "It depends"}[a.Join]
+	figures := []report.Figure{{Label: "Join?", Value: word, Hint: best.Name, Tone: tone}}
+	if f := a.Asks; f != "" {
+		x := a.asking(best)
+		figures = append(figures, report.Figure{Label: "Jobs of " + f, Value: change(x.Change), Hint: "mean turnaround against alone", Tone: toneOf(x.Effect)})
+	}
+	figures = append(figures,
+		report.Figure{Label: "Jobs of all sites", Value: change(best.All.Change), Hint: "mean turnaround against alone", Tone: toneOf(best.All.Effect)},
+		report.Figure{Label: "Mean wait", Value: span(best.All.Wait), Hint: "instead of " + span(a.Alone.All.Wait)},
+		report.Figure{Label: "Sites that gain", Value: fmt.Sprintf("%d of %d", best.Winners, len(best.Sites)), Hint: count(best.Losers, "site loses", "sites lose")},
+		report.Figure{Label: "Messages", Value: report.Number(best.MessagesPerJob), Hint: "a job, between sites"})
+	return figures
+}
+
+func toneOf(e Effect) report.Tone {
+	switch e {
+	case Wins:
+		return report.Good
+	case Loses:
+		return report.Bad
+	}
+	return report.Plain
+}
+
+// change writes a change in percent with its sign.
+func change(v float64) string {
+	switch {
+	case v <= -0.05:
+		return "−" + report.Number(-v) + "%"
+	case v >= 0.05:
+		return "+" + report.Number(v) + "%"
+	}
+	return "0%"
+}
+
+func (a *Answer) foot() string {
+	s := fmt.Sprintf("Made by kith replay --federation from %s in virtual time, through the engines that kithd runs.", count(a.Alone.All.Jobs, "job", "jobs"))
+	if a.madeUp() {
+		s += fmt.Sprintf(" Made-up jobs are those of seed %d.", a.Seed)
+	}
+	return s
+}
+
+func (a *Answer) madeUp() bool {
+	for i := range a.study.cfg.Sites {
+		if a.study.cfg.Sites[i].Generate != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// effectCell is a change with its tone.
+func effectCell(f *Figures) report.Cell {
+	if f.Jobs == 0 {
+		return report.Cell{Text: "-", Tone: report.Muted}
+	}
+	return report.Cell{Text: change(f.Change), Tone: toneOf(f.Effect)}
+}
+
+func columns(left []string, right ...string) []report.Column {
+	var list []report.Column
+	for _, t := range left {
+		list = append(list, report.Column{Title: t})
+	}
+	for _, t := range right {
+		list = append(list, report.Column{Title: t, Right: true})
+	}
+	return list
+}
+
+func cells(texts ...string) []report.Cell {
+	row := make([]report.Cell, len(texts))
+	for i, t := range texts {
+		row[i].Text = t
+	}
+	return row
+}
+
+// sitesTable compares each site with itself alone.
+func (a *Answer) sitesTable(best *Outcome) report.Table {
+	t := report.Table{
+		Name: "sites", Title: "Users of each site, alone and joined with " + best.Name,
+		Caption: "By the site at which jobs were submitted, wherever they ran. The verdict is by the mean turnaround, waiting and running; less than 1% counts as even.",
+		Columns: columns([]string{"Site"}, "Jobs", "Mean wait alone", "joined", "95% wait at most alone", "joined", "Turnaround alone", "joined", "Change",
+			"Bounded slowdown alone", "joined", "Run elsewhere", "Guests run", "Busy alone", "joined"),
+	}
+	for i := range best.Sites {
+		x, alone := &best.Sites[i], &a.Alone.Sites[i]
+		row := append(cells(x.Site, fmt.Sprint(x.Jobs)), figureCells(&alone.Figures, &x.Figures)...)
+		row = append(row, cells(share(x.Elsewhere), fmt.Sprint(x.Guests), share(alone.Utilisation), share(x.Utilisation))...)
+		t.AddCells(row...)
+	}
+	row := append(cells("all", fmt.Sprint(best.All.Jobs)), figureCells(&a.Alone.All, &best.All)...)
+	t.AddCells(append(row, cells("", "", "", "")...)...)
+	return t
+}
+
+func figureCells(alone, joined *Figures) []report.Cell {
+	row := cells(span(alone.Wait), span(joined.Wait), span(alone.WaitP95), span(joined.WaitP95), span(alone.Turnaround), span(joined.Turnaround))
+	row = append(row, effectCell(joined))
+	return append(row, cells(report.Number(alone.BoundedSlowdown), report.Number(joined.BoundedSlowdown))...)
+}
+
+func share(v float64) string { return fmt.Sprintf("%.0f%%", 100*v) }
+
+// classesTable has the change of each kind of job of each site.
+func (a *Answer) classesTable(best *Outcome) report.Table {
+	t := report.Table{
+		Name: "kinds", Title: "Change of the mean turnaround by kind of job, " + best.Name,
+		Caption: "In brackets the number of jobs. A handful of jobs says little.",
+		Columns: columns([]string{"Site"}),
+	}
+	for c := range metrics.Class(metrics.Classes) {
+		t.Columns = append(t.Columns, report.Column{Title: c.String(), Right: true})
+	}
+	add := func(name string, list *[metrics.Classes]Figures) {
+		row := cells(name)
+		for c := range list {
+			cell := effectCell(&list[c])
+			if list[c].Jobs > 0 {
+				cell.Text += fmt.Sprintf(" (%d)", list[c].Jobs)
+			}
+			row = append(row, cell)
+		}
+		t.AddCells(row...)
+	}
+	for i := range best.Sites {
+		add(best.Sites[i].Site, &best.Sites[i].Classes)
+	}
+	add("all", &best.Classes)
+	return t
+}
+
+// plansTable compares the K.
+func (a *Answer) plansTable() report.Table {
+	t := report.Table{
+		Name: "plans", Title: "Change of the mean turnaround by the number of copies", Columns: columns([]string{"Plan"}),
+	}
+	for i := range a.Sites {
+		t.Columns = append(t.Columns, report.Column{Title: a.Sites[i].Name, Right: true})
+	}
+	t.Columns = append(t.Columns, columns(nil, "all", "Mean wait", "Messages a job")...)
+	row := cells("alone")
+	for range a.Sites {
+		row = append(row, report.Cell{Text: "0%"})
+	}
+	t.AddCells(append(row, cells("0%", span(a.Alone.All.Wait), "0")...)...)
+	for i := range a.Plans {
+		p := &a.Plans[i]
+		name := p.Name
+		if i == a.Best {
+			name += " (chosen)"
+		}
+		row := cells(name)
+		for k := range p.Sites {
+			row = append(row, effectCell(&p.Sites[k].Figures))
+		}
+		row = append(row, effectCell(&p.All))
+		t.AddCells(append(row, cells(span(p.All.Wait), report.Number(p.MessagesPerJob))...)...)
+	}
+	return t
+}
+
+// questionTables describe the sites and what was mended in their logs.
+func (a *Answer) questionTables() []report.Table {
+	sites := report.Table{
+		Name: "input", Title: "Sites and their jobs",
+		Columns: append(columns([]string{"Site", "Policy", "Jobs from"}), columns(nil, "Processors", "Speed", "Jobs", "Left out", "Offered load")...),
+	}
+	notes := report.Table{Name: "notes", Title: "What was left out or mended", Columns: columns([]string{"Site", "What", "The first"}, "Jobs")}
+	for i := range a.Sites {
+		x := &a.Sites[i]
+		sites.Add(x.Name, x.Policy, x.Workload, fmt.Sprint(x.Processors), fmt.Sprintf("%.4g", x.Speed), fmt.Sprint(x.Jobs), fmt.Sprint(x.LeftOut), fmt.Sprintf("%.2f", x.OfferedLoad))
+		for _, n := range x.Notes {
+			what := "mended: "
+			if n.Skipped {
+				what = "left out: "
+			}
+			notes.Add(x.Name, what+n.Meaning, n.First, fmt.Sprint(n.Count))
+		}
+	}
+	if len(notes.Rows) == 0 {
+		return []report.Table{sites}
+	}
+	return []report.Table{sites, notes}
+}
+
+// assumptions say what the answer rests on.
+func (a *Answer) assumptions() []string {
+	c := &a.study.cfg
+	lines := []string{"Each site ran its own jobs alone first, then all sites ran the same jobs together. Jobs come when they came, whatever became of those before them. Moving data costs nothing here."}
+	if c.Align == alignCalendar {
+		lines = append(lines, "Logs lie at their own dates.")
+	} else {
+		lines = append(lines, "All logs begin at the same instant, whatever their dates.")
+	}
+	left := 0
+	for _, n := range a.study.left {
+		left += n
+	}
+	if left > 0 {
+		days := a.study.end.Sub(0).Hours() / 24
+		lines = append(lines, fmt.Sprintf("%s outside of the time that all logs cover, which ends on day %s, left out: a site whose log has ended would seem to be idle.",
+			map[bool]string{true: "1 job is", false: fmt.Sprintf("%d jobs are", left)}[left == 1], report.Number(math.Ceil(days))))
+	}
+	loads := "Sites know each other's load as it is at every moment"
+	if c.Placement.LoadAge > 0 {
+		loads = fmt.Sprintf("Sites rank each other by loads that are up to %s old", span(durationSeconds(c.Placement.LoadAge)))
+	}
+	latency := "messages take no time."
+	if c.Placement.Latency > 0 {
+		latency = fmt.Sprintf("a message takes %v.", c.Placement.Latency)
+	}
+	return append(lines, loads+"; "+latency)
+}

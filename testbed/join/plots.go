@@ -1,0 +1,211 @@
+package join
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"kith/internal/job"
+	"kith/testbed/metrics"
+	"kith/testbed/report"
+)
+
+const hour = 3600.0
+
+func durationSeconds(d Duration) float64 { return time.Duration(d).Seconds() }
+
+// plottedSites is how many sites plots show; tables have all of them.
+func (a *Answer) plottedSites() int { return min(len(a.Sites), 12) }
+
+// changePlot is the gain or loss of each site for each K.
+func (a *Answer) changePlot() report.Plot {
+	b := &report.Bars{}
+	for i := range a.plottedSites() {
+		b.Groups = append(b.Groups, a.Sites[i].Name)
+	}
+	b.Groups = append(b.Groups, "all")
+	for i := range a.Plans {
+		p := &a.Plans[i]
+		name := fmt.Sprintf("K = %d", p.Copies)
+		if len(a.Plans) == 1 {
+			name = p.Name
+		}
+		s := report.BarSeries{Name: name}
+		for k := range a.plottedSites() {
+			s.Values = append(s.Values, -p.Sites[k].Change)
+		}
+		b.Series = append(b.Series, report.BarSeries{Name: s.Name, Values: append(s.Values, -p.All.Change)})
+	}
+	return report.Plot{
+		Name: "change", Title: "Gain and loss of each site", Caption: "How much sooner jobs are done than alone: upwards is a gain, downwards a loss.",
+		Y: report.Axis{Label: "shorter mean turnaround (%)"}, Bars: b,
+	}
+}
+
+// waitPlot is the mean wait of each site, alone and joined.
+func (a *Answer) waitPlot(best *Outcome) report.Plot {
+	alone, joined := report.BarSeries{Name: "alone"}, report.BarSeries{Name: best.Name}
+	b := &report.Bars{}
+	for i := range a.plottedSites() {
+		b.Groups = append(b.Groups, a.Sites[i].Name)
+		alone.Values = append(alone.Values, a.Alone.Sites[i].Wait/hour)
+		joined.Values = append(joined.Values, best.Sites[i].Wait/hour)
+	}
+	b.Groups = append(b.Groups, "all")
+	alone.Values, joined.Values = append(alone.Values, a.Alone.All.Wait/hour), append(joined.Values, best.All.Wait/hour)
+	b.Series = []report.BarSeries{alone, joined}
+	return report.Plot{
+		Name: "wait", Title: "Mean waiting time of each site's users", Caption: "Wherever their jobs ran.",
+		Y: report.Axis{Label: "mean wait (h)"}, Bars: b,
+	}
+}
+
+// classPlots compare waits and gains by kind of job.
+func (a *Answer) classPlots(best *Outcome) []report.Plot {
+	alone, joined, gain := report.BarSeries{Name: "alone"}, report.BarSeries{Name: best.Name}, report.BarSeries{}
+	var groups []string
+	for c := range metrics.Class(metrics.Classes) {
+		groups = append(groups, c.String())
+		alone.Values = append(alone.Values, a.Alone.Classes[c].Wait/hour)
+		joined.Values = append(joined.Values, best.Classes[c].Wait/hour)
+		gain.Values = append(gain.Values, -best.Classes[c].Change)
+	}
+	return []report.Plot{
+		{
+			Name: "class-wait", Title: "Mean waiting time by kind of job", Caption: "All sites together.",
+			Y: report.Axis{Label: "mean wait (h)"}, Bars: &report.Bars{Groups: groups, Series: []report.BarSeries{alone, joined}},
+		},
+		{
+			Name: "class-change", Title: "Gain and loss by kind of job", Caption: "All sites together: how much sooner jobs are done than alone.",
+			Y: report.Axis{Label: "shorter mean turnaround (%)"}, Bars: &report.Bars{Groups: groups, Series: []report.BarSeries{gain}},
+		},
+	}
+}
+
+// waitingPlots are the distributions of waiting times: of all, and by site.
+func (a *Answer) waitingPlots(best *Outcome) []report.Plot {
+	alone, joined := &a.outcomes[0], &a.outcomes[1+a.Best]
+	plots := []report.Plot{waitingPlot("waits-all", "All sites", best, alone.result.Records, joined.result.Records)}
+	for i := range a.plottedSites() {
+		plots = append(plots, waitingPlot(fmt.Sprintf("waits-%d", i+1), "Users of "+a.Sites[i].Name, best, a.study.recordsOf(alone, i), a.study.recordsOf(joined, i)))
+	}
+	return plots
+}
+
+// shortestWait is where the axis of waiting times begins, in hours.
+const shortestWait = 1.0 / 60
+
+func waitingPlot(name, title string, best *Outcome, alone, joined []metrics.Record) report.Plot {
+	p := report.Plot{
+		Name: name, Title: title,
+		X: report.Axis{Label: "waiting time", Log: true, From: shortestWait, Ticks: []report.Tick{
+			{At: 1.0 / 60, Label: "1 min"}, {At: 5.0 / 60, Label: "5 min"}, {At: 0.25, Label: "15 min"}, {At: 1, Label: "1 h"}, {At: 4, Label: "4 h"},
+			{At: 12, Label: "12 h"}, {At: 48, Label: "2 d"}, {At: 168, Label: "1 w"}, {At: 720, Label: "30 d"},
+		}},
+		Y: report.Axis{Label: "share of jobs that have started (%)", From: 0, To: 100},
+	}
+	longest := 4 * shortestWait
+	for _, s := range []struct {
+		name    string
+		records []metrics.Record
+	}{{"alone", alone}, {best.Name, joined}} {
+		waits := make([]float64, len(s.records))
+		for i := range s.records {
+			waits[i] = max(s.records[i].Wait().Hours(), shortestWait) // at the left edge are those that hardly waited
+			longest = max(longest, waits[i])
+		}
+		p.Series = append(p.Series, report.CDF(s.name, waits))
+	}
+	p.X.To = longest
+	var ticks []report.Tick
+	for _, t := range p.X.Ticks {
+		if t.At <= longest {
+			ticks = append(ticks, t)
+		}
+	}
+	p.X.Ticks = ticks
+	return p
+}
+
+// utilisationPlots are the busy processors of each site over time.
+func (a *Answer) utilisationPlots(best *Outcome) []report.Plot {
+	until := a.study.lastSubmission()
+	step := stepOf(until.Sub(0))
+	var plots []report.Plot
+	for i := range a.plottedSites() {
+		p := report.Plot{
+			Name: fmt.Sprintf("busy-%d", i+1), Title: a.Sites[i].Name, Caption: fmt.Sprintf("Means over %s.", span(step.Seconds())),
+			X: report.Axis{Label: "day"}, Y: report.Axis{Label: "busy processors (%)", From: 0, To: 100},
+		}
+		for _, o := range []*outcome{&a.outcomes[0], &a.outcomes[1+a.Best]} {
+			p.Series = append(p.Series, a.busy(o, i, step, until))
+		}
+		p.Series[0].Name, p.Series[1].Name = "alone", best.Name
+		plots = append(plots, p)
+	}
+	return plots
+}
+
+// stepOf divides a time into a hundred or two of whole hours.
+func stepOf(total time.Duration) time.Duration {
+	for _, h := range []time.Duration{1, 2, 3, 6, 12, 24, 48} {
+		if total <= 200*h*time.Hour {
+			return h * time.Hour
+		}
+	}
+	return 168 * time.Hour
+}
+
+// busy is the utilisation of site i over time until the last submission.
+func (a *Answer) busy(o *outcome, i int, step time.Duration, until job.Time) report.Series {
+	site := &a.study.sites[i]
+	var ran []metrics.Record
+	for k := range o.result.Records {
+		if r := &o.result.Records[k]; r.Site == site.ID && r.Start < until {
+			x := *r
+			x.End = min(x.End, until)
+			x.Submit = 0 // the series begins where time does
+			ran = append(ran, x)
+		}
+	}
+	s := report.Series{Style: report.Step}
+	for k, v := range metrics.BusyOver(ran, step).Values {
+		at := time.Duration(k) * step
+		if job.Time(at) >= until {
+			break
+		}
+		// The last step is shorter than the others.
+		full := min(step, until.Sub(job.Time(at)))
+		s.X = append(s.X, at.Hours()/24)
+		s.Y = append(s.Y, math.Min(100, 100*v/float64(site.Processors)*float64(step)/float64(full)))
+	}
+	return s
+}
+
+// sweepPlot is the mean wait of each site over K.
+func (a *Answer) sweepPlot() report.Plot {
+	p := report.Plot{
+		Name: "copies", Title: "Mean waiting time by the number of copies", Caption: "Alone is drawn at K = 1.",
+		X: report.Axis{Label: "copies of a job, K"}, Y: report.Axis{Label: "mean wait (h)", Zero: true},
+	}
+	p.X.Ticks = []report.Tick{{At: 1, Label: "alone"}}
+	add := func(name string, wait func(o *Outcome) float64) {
+		s := report.Series{Name: name, Style: report.Line, X: []float64{1}, Y: []float64{wait(&a.Alone) / hour}}
+		for i := range a.Plans {
+			if k := a.Plans[i].Copies; k > 1 {
+				s.X, s.Y = append(s.X, float64(k)), append(s.Y, wait(&a.Plans[i])/hour)
+			}
+		}
+		p.Series = append(p.Series, s)
+	}
+	for i := range a.Plans {
+		if k := a.Plans[i].Copies; k > 1 {
+			p.X.Ticks = append(p.X.Ticks, report.Tick{At: float64(k), Label: fmt.Sprint(k)})
+		}
+	}
+	add("all", func(o *Outcome) float64 { return o.All.Wait })
+	for i := range min(len(a.Sites), report.MaxSeries-1) {
+		add(a.Sites[i].Name, func(o *Outcome) float64 { return o.Sites[i].Wait })
+	}
+	return p
+}

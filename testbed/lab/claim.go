@@ -1,0 +1,134 @@
+package lab
+
+import (
+	"fmt"
+
+	"kith/testbed/report"
+)
+
+// Kind says what a claim rests on in its source.
+type Kind string
+
+// The kinds.
+const (
+	// Exact is a number in the text.
+	Exact Kind = "exact"
+	// Direction is an ordering or a direction only.
+	Direction Kind = "direction"
+	// AxisRead is read off an axis that survived of a figure.
+	AxisRead Kind = "axis"
+	// Ours is a claim of our own, not of a paper.
+	Ours Kind = "ours"
+)
+
+// Claim is what a source says, and what has to come out for it to be reproduced.
+type Claim struct {
+	// ID is its number in the specification, such as C6; unique in the lab.
+	ID string `json:"id"`
+	// Statement is the claim in a sentence.
+	Statement string `json:"statement"`
+	// Source is what the source gives: a number, or a word.
+	Source string `json:"source"`
+	Kind   Kind   `json:"kind"`
+	// Band is what an honest reproduction should measure.
+	Band string `json:"band"`
+	// Enforced says that a failure is one of the whole run.
+	Enforced bool `json:"enforced"`
+}
+
+// Verdict is what became of a claim.
+type Verdict string
+
+// The verdicts.
+const (
+	Holds Verdict = "holds"
+	Fails Verdict = "fails"
+	// Informational is for a claim that is only measured.
+	Informational Verdict = "informational"
+)
+
+// VerdictOf returns Holds if ok, else Fails.
+func VerdictOf(ok bool) Verdict {
+	if ok {
+		return Holds
+	}
+	return Fails
+}
+
+// Tone is how a verdict is shown.
+func (v Verdict) Tone() report.Tone {
+	switch v {
+	case Holds:
+		return report.Good
+	case Fails:
+		return report.Bad
+	}
+	return report.Muted
+}
+
+// Value is one number that a verdict rests on.
+type Value struct {
+	Name  string  `json:"name"`
+	Value float64 `json:"value"`
+	// Unit is "" for a ratio.
+	Unit string `json:"unit,omitempty"`
+}
+
+// Finding is a claim and what was measured.
+type Finding struct {
+	Claim
+	// Measured is the result in a line.
+	Measured string `json:"measured"`
+	// Values are the numbers behind it.
+	Values  []Value `json:"values,omitempty"`
+	Verdict Verdict `json:"verdict"`
+	// Note says why we think that a claim does not hold, or how it was read.
+	Note string `json:"note,omitempty"`
+}
+
+// Failed reports whether the finding makes the whole run fail.
+func (f *Finding) Failed() bool { return f.Enforced && f.Verdict == Fails }
+
+// Report is what an experiment found.
+type Report struct {
+	// Workload says which jobs were run.
+	Workload string `json:"workload"`
+	// Seeds are those of the runs; on a log they number its windows.
+	Seeds []uint64 `json:"seeds"`
+	// Findings has one for each claim that was asked for, in the order of the
+	// experiment's claims.
+	Findings []Finding `json:"findings"`
+	// Remarks say what else the reader should know.
+	Remarks []string       `json:"remarks,omitempty"`
+	Tables  []report.Table `json:"tables,omitempty"`
+	Plots   []report.Plot  `json:"plots,omitempty"`
+}
+
+// Find adds a finding; of the claim only ID must be set.
+func (r *Report) Find(f Finding) { r.Findings = append(r.Findings, f) }
+
+// Remark adds a remark.
+func (r *Report) Remark(format string, args ...any) {
+	r.Remarks = append(r.Remarks, fmt.Sprintf(format, args...))
+}
+
+// Failed reports whether a claim with an enforced band fails.
+func (r *Report) Failed() bool {
+	for i := range r.Findings {
+		if r.Findings[i].Failed() {
+			return true
+		}
+	}
+	return false
+}
+
+// Count returns how many findings have the verdict.
+func (r *Report) Count(v Verdict) int {
+	n := 0
+	for i := range r.Findings {
+		if r.Findings[i].Verdict == v {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,132 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"kith/meta"
+	"kith/testbed/report"
+)
+
+// kDistributed is the experiment of spec 001.
+func kDistributed() Experiment {
+	e := Experiment{
+		ID: "001", Title: "Copies of a job at the K least loaded sites",
+		Source: "Distributed job scheduling with multiple simultaneous requests (HPDC 2002)",
+		Seeds:  5, Run: runKDistributed,
+	}
+	for _, q := range kDistributedQuestions() {
+		e.Claims = append(e.Claims, q.Claim)
+	}
+	return e
+}
+
+// runKDistributed runs the trials of all wanted claims at once.
+func runKDistributed(ctx context.Context, env *Env) (*Report, error) {
+	var streams []*stream
+	var err error
+	if env.Trace == nil {
+		streams, err = generated(env)
+	} else {
+		streams, err = segments(ctx, env)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var wanted []question
+	var trials []trial
+	for _, q := range kDistributedQuestions() {
+		if env.Wants(q.ID) {
+			wanted = append(wanted, q)
+			trials = append(trials, q.needs...)
+		}
+	}
+	a, err := answer(ctx, env, streams, trials)
+	if err != nil {
+		return nil, err
+	}
+	r := &Report{Workload: a.workload()}
+	for _, q := range wanted {
+		f := q.judge(a)
+		f.ID = q.ID
+		r.Find(f)
+	}
+	a.remarks(r)
+	r.Tables = a.tables()
+	r.Plots = a.plots()
+	return r, nil
+}
+
+// workload says which jobs were run.
+func (a *answers) workload() string {
+	var names, loads []string
+	for _, s := range a.streams {
+		names = append(names, s.name)
+		loads = append(loads, report.Number(s.load))
+	}
+	p, n := a.env.processors(paperProcessors), a.env.jobs(paperJobs)
+	from := "generated jobs like those of the CTC log"
+	if a.env.Trace != nil {
+		from = a.env.Trace.Name
+	}
+	return fmt.Sprintf("4 sites of %d processors, %d jobs each: %s, %s; offered load of a light site %s",
+		p, n, from, strings.Join(names, ", "), strings.Join(loads, ", "))
+}
+
+// at is a trial of the main comparison.
+func at(s scheme, k int32) trial { return trial{mix: sharedMix, scheme: s, k: k} }
+
+// in returns the trial with another mix, with the other changes of trial likewise.
+func (t trial) in(m mix) trial             { t.mix = m; return t }
+func (t trial) ranked(r meta.Rank) trial   { t.rank = r; return t }
+func (t trial) aged(d time.Duration) trial { t.period = d; return t }
+func (t trial) loaded(l float64) trial     { t.load = l; return t }
+func (t trial) moving() trial              { t.transfer = true; return t }
+
+// The trials that several claims share.
+var (
+	ind  = at(independent, 0)
+	uni  = at(unified, 0)
+	cen  = at(centralised, 0)
+	hier = at(hierarchical, 0)
+	dist = at(distributed, 0)
+	kd4  = at(kDist, 4)
+	dual = at(kDual, 4)
+)
+
+// periods are the ages of loads in the sweep (spec 001 section 2.7).
+var periods = []time.Duration{0, 30 * time.Minute, time.Hour, 3 * time.Hour, 6 * time.Hour}
+
+// siteLoads are the loads of a light site at which ages are swept again: the
+// ends of the range that the band of claim C3 was seen in.
+var siteLoads = []float64{0.48, 0.78}
+
+// byClass are the trials of the four categories (claims C4 and C5).
+var byClass = []trial{uni, cen, hier, dist, kd4, dual}
+
+// sweep returns the trials of K = 1 to 4.
+func sweep(m mix, r meta.Rank) []trial {
+	var list []trial
+	for k := range int32(4) {
+		list = append(list, at(kDist, k+1).in(m).ranked(r))
+	}
+	return list
+}
+
+// loaded reports whether the light sites are loaded enough for the claims that
+// ask for an offered load of 0.6.
+func loaded(s *stream) bool { return s.load >= paperLoad-0.005 }
+
+// remarks says how things were read.
+func (a *answers) remarks(r *Report) {
+	r.Remark("Numbers are means over %d streams of jobs, with the lowest and the highest in brackets; a verdict is on the mean.", len(a.streams))
+	r.Remark("All sites but those of Unified and Centralized are the engines of kithd in virtual time, without latency and with fresh loads unless a claim says otherwise.")
+	if a.env.Trace != nil {
+		r.Remark("The windows of the log are those whose turnaround and slowdown under Independent come nearest to the levels on the source's axes (C19); nothing else about a window was looked at.")
+	}
+	if a.env.Jobs != 0 && a.env.Jobs < paperJobs {
+		r.Remark("With %d jobs a site instead of %d the bands mean little.", a.env.Jobs, paperJobs)
+	}
+}

@@ -1,0 +1,111 @@
+package lab
+
+import (
+	"fmt"
+
+	"kith/testbed/report"
+)
+
+// tables shows what was run.
+func (a *priorityAnswers) tables() []report.Table {
+	var list []report.Table
+	for _, t := range []report.Table{a.meansTable(), a.sweepTable(), a.adaptiveTable()} {
+		if len(t.Rows) > 0 {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// meansTable has a row for each configuration of the source.
+func (a *priorityAnswers) meansTable() report.Table {
+	t := report.Table{
+		Name: "completion-times", Title: "Mean completion times (s)",
+		Caption: "By origin; A to E are the sites, of which the first k put local jobs first. Gain and loss are the most that a site gains or loses against itself under MCT, Q0.",
+		Columns: []report.Column{{Title: "Case"}, {Title: "Load"}, {Title: "Q"}, {Title: "Scheme"}},
+	}
+	for _, title := range []string{"A", "B", "C", "D", "E", "ALL", "Largest", "SD", "Gain (%)", "Loss (%)", "Moved (%)"} {
+		t.Columns = append(t.Columns, report.Column{Title: title, Right: true})
+	}
+	for _, c := range priorityCases() {
+		for k := range prioritySites + 1 {
+			for _, x := range []priorityTrial{mct(c.number, c.load, k), mct(c.number, c.load, k).weighted(paperWeight)} {
+				if a.has(x) {
+					t.Add(a.meansRow(x)...)
+				}
+			}
+		}
+	}
+	return t
+}
+
+func (a *priorityAnswers) meansRow(x priorityTrial) []string {
+	scheme := "MCT"
+	if x.weight != 1 {
+		scheme = fmt.Sprintf("a = %.4g", x.weight)
+	}
+	m := a.of(x)
+	row := []string{fmt.Sprint(x.number), x.load.String(), fmt.Sprintf("Q%d", x.duals), scheme}
+	for _, v := range m.sites {
+		row = append(row, report.Number(v))
+	}
+	row = append(row, report.Number(m.all), report.Number(m.max()), report.Number(m.sd()))
+	if a.has(mct(x.number, x.load, 0)) {
+		gain, loss := a.gainLoss(x)
+		row = append(row, report.Number(gain), report.Number(loss))
+	} else {
+		row = append(row, "", "")
+	}
+	return append(row, report.Number(100*a.moved(x)))
+}
+
+// sweepTable shows the sweep of a.
+func (a *priorityAnswers) sweepTable() report.Table {
+	t := report.Table{
+		Name: "weights", Title: "Sweep of the constant a",
+		Caption: "Case 1 medium. The larger a, the fewer jobs cross between sites of different policies.",
+		Columns: []report.Column{
+			{Title: "Q"}, {Title: "a", Right: true}, {Title: "SD over sites (s)", Right: true}, {Title: "Largest mean (s)", Right: true},
+			{Title: "ALL (s)", Right: true}, {Title: "Moved (%)", Right: true},
+		},
+	}
+	if !a.has(sweepTrials()...) {
+		return t
+	}
+	for _, x := range sweepTrials() {
+		m := a.of(x)
+		t.Add(fmt.Sprintf("Q%d", x.duals), fmt.Sprintf("%.1f", x.weight), report.Number(m.sd()), report.Number(m.max()), report.Number(m.all),
+			report.Number(100*a.moved(x)))
+	}
+	return t
+}
+
+// adaptiveTable compares the ways to choose weights.
+func (a *priorityAnswers) adaptiveTable() report.Table {
+	t := report.Table{
+		Name: "adaptive", Title: "Weights by policy and weights by kept promises",
+		Caption: "Q4. MCT has no weights; a = 1.3 goes by the policy label; adaptive multiplies by actual over promised completion times of each site, which needs no label.",
+		Columns: []report.Column{{Title: "Case"}, {Title: "Load"}},
+	}
+	schemes := []string{"MCT", "a = 1.3", "adaptive"}
+	for _, what := range []string{"largest", "SD", "ALL"} {
+		for _, s := range schemes {
+			t.Columns = append(t.Columns, report.Column{Title: fmt.Sprintf("%s, %s (s)", s, what), Right: true})
+		}
+	}
+	for _, c := range priorityCases() {
+		plain := mct(c.number, c.load, 4)
+		trials := []priorityTrial{plain, plain.weighted(paperWeight), plain.adapting()}
+		if !a.has(trials...) {
+			continue
+		}
+		row := []string{fmt.Sprint(c.number), c.load.String()}
+		for _, figure := range []func(siteMeans) float64{siteMeans.max, siteMeans.sd, func(m siteMeans) float64 { return m.all }} {
+			for _, x := range trials {
+				row = append(row, report.Number(figure(a.of(x))))
+			}
+		}
+		t.Add(row...)
+	}
+	return t
+}

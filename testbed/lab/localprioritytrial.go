@@ -1,0 +1,146 @@
+package lab
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+
+	"kith/meta"
+	"kith/sitesched"
+	"kith/testbed/federation"
+	"kith/testbed/metrics"
+	"kith/testbed/workload"
+)
+
+// priorityTrial is one configuration of spec 004. Equal trials are run once.
+type priorityTrial struct {
+	priorityCase
+	// duals is k of the configuration Qk: the first k sites put local jobs first.
+	duals int
+	// weight is the constant a; 1 is plain MCT.
+	weight float64
+	// adaptive weighs sites by what their promises were worth.
+	adaptive bool
+}
+
+// priorityCase is a case and a load of the source's tables: what decides which
+// jobs there are.
+type priorityCase struct {
+	number int // 1 to 3
+	load   workload.PriorityLoad
+}
+
+func (c priorityCase) String() string { return fmt.Sprintf("case %d %v", c.number, c.load) }
+
+// String names the trial for people.
+func (t priorityTrial) String() string {
+	s := fmt.Sprintf("%v, Q%d", t.priorityCase, t.duals)
+	switch {
+	case t.adaptive:
+		s += ", adaptive"
+	case t.weight != 1:
+		s += fmt.Sprintf(", a=%.4g", t.weight)
+	}
+	return s
+}
+
+// The schemes that the source compares.
+func mct(number int, load workload.PriorityLoad, duals int) priorityTrial {
+	return priorityTrial{priorityCase: priorityCase{number, load}, duals: duals, weight: 1}
+}
+
+func (t priorityTrial) weighted(a float64) priorityTrial { t.weight = a; return t }
+func (t priorityTrial) adapting() priorityTrial          { t.adaptive = true; return t }
+
+// paperWeight is the constant a of the source.
+const paperWeight = 1.3
+
+// with returns the trial with the other number of sites of dual queues.
+func (t priorityTrial) with(duals int) priorityTrial { t.duals = duals; return t }
+
+// weightsAct are the configurations in which the source says that weights act
+// (spec 004 section 2.3), by case - 1.
+var weightsAct = [3][]int{{3, 4}, {2, 3, 4}, {4}}
+
+// model returns the workload of a case with env's number of jobs.
+func (c priorityCase) model(env *Env) (workload.Exponential, error) {
+	m, err := workload.Priority(c.number, c.load)
+	if err != nil || env.Jobs == 0 {
+		return m, err
+	}
+	for i := range m.Streams {
+		m.Streams[i].Jobs = max(1, m.Streams[i].Jobs*env.Jobs/priorityJobs)
+	}
+	m.Drop = m.Drop * env.Jobs / priorityJobs
+	return m, nil
+}
+
+// priorityOutcome is what came of a trial with one seed. Times are means in seconds.
+type priorityOutcome struct {
+	sites [prioritySites]float64 // completion time by origin
+	all   float64
+	moved float64 // share of jobs that ran elsewhere
+	// jobs is a fingerprint of the jobs as the records have them, log one of the
+	// event log where it was asked for.
+	jobs, log string
+}
+
+// run runs the trial with the jobs of f.
+func (t priorityTrial) run(ctx context.Context, m *workload.Exponential, f *workload.Federation, hash bool) (*priorityOutcome, error) {
+	cfg := federation.Config{Placement: meta.Placement{Scheme: meta.MCT, Copies: 1, Weight: t.weight, Adaptive: t.adaptive}, Hash: hash}
+	for i, s := range m.Streams {
+		site := federation.Site{ID: s.Site, Processors: workload.PriorityNodes, Speed: s.MIPS / m.ReferenceMIPS}
+		if i < t.duals {
+			site.Queues = sitesched.DualStrict
+		}
+		cfg.Sites = append(cfg.Sites, site)
+	}
+	result, err := federation.Run(ctx, cfg, f.Sites)
+	if err != nil {
+		return nil, fmt.Errorf("%v: %w", t, err)
+	}
+	if len(result.Refused) > 0 {
+		return nil, fmt.Errorf("%v: %d jobs were refused, the first: %w", t, len(result.Refused), result.Refused[0].Err)
+	}
+	o := &priorityOutcome{log: result.Hash, jobs: jobsOf(result.Records)}
+	first := 0
+	var n, sum, remote float64
+	for i := range f.Sites {
+		var own, spent float64
+		records := result.Records[first : first+len(f.Sites[i].Jobs)]
+		first += len(records)
+		for k := range records {
+			r := &records[k]
+			if r.Submit < f.From || r.Submit >= f.Until {
+				continue
+			}
+			own++
+			spent += r.Turnaround().Seconds()
+			if r.Site != r.Origin {
+				remote++
+			}
+		}
+		o.sites[i] = spent / max(own, 1)
+		n, sum = n+own, sum+spent
+	}
+	o.all, o.moved = sum/max(n, 1), remote/max(n, 1)
+	return o, nil
+}
+
+// jobsOf returns a fingerprint of the jobs that were run: when and where they
+// were submitted and what they asked for.
+func jobsOf(records []metrics.Record) string {
+	h := sha256.New()
+	b := make([]byte, 0, 32)
+	for i := range records {
+		r := &records[i]
+		b = append(b[:0], r.Origin...)
+		for _, v := range [...]int64{r.Job, int64(r.Submit), int64(r.Estimate)} {
+			b = binary.LittleEndian.AppendUint64(b, uint64(v)) // bits are bits
+		}
+		h.Write(b)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}

@@ -1,0 +1,159 @@
+package lab
+
+import (
+	"fmt"
+
+	"kith/testbed/report"
+)
+
+// weightQuestions are the claims about weights, P13 to P19.
+func weightQuestions() []priorityQuestion {
+	h3, h4 := mct(1, heavy, 3), mct(1, heavy, 4)
+	two := mct(2, heavy, 4)
+	both := func(list ...priorityTrial) []priorityTrial {
+		for _, t := range list {
+			list = append(list, t.weighted(paperWeight))
+		}
+		return list
+	}
+	cut := func(a *priorityAnswers, t priorityTrial) float64 {
+		return -percent(a.of(t.weighted(paperWeight)).max(), a.of(t).max())
+	}
+	return []priorityQuestion{
+		{
+			Claim: Claim{
+				ID: "P13", Kind: Exact, Enforced: true, Statement: "Case 1 heavy, Q3: with a = 1.3 the sites of dual and of single queues come closer.",
+				Source: "A, B, C 21,657, 21,652, 23,038 s; D, E 26,203, 26,119 s", Band: "against MCT: dual +35 to +60%, single -8 to -25%, ALL at most +12%",
+			},
+			needs: both(h3),
+			judge: func(a *priorityAnswers) Finding {
+				var f findings
+				old, m := a.of(h3), a.of(h3.weighted(paperWeight))
+				up, down, all := percent(m.dual(3), old.dual(3)), percent(m.single(3), old.single(3)), percent(m.all, old.all)
+				f.in("dual", up, 35, 60, "%")
+				f.in("single", down, -25, -8, "%")
+				f.note("ALL", all, "%")
+				f.want(all <= 12, "ALL rises by %s", signed(all))
+				f.say("dual %s s (%s); single %s s (%s); ALL %s", list(m.sites[:3]), signed(up), list(m.sites[3:]), signed(down), signed(all))
+				return f.finding("")
+			},
+		},
+		{
+			Claim: Claim{
+				ID: "P14", Kind: Exact, Enforced: true, Statement: "Q4 heavy: a = 1.3 cuts the largest mean of a site.",
+				Source: "case 1 by 44%, case 2 by 35%", Band: "25-50%, 30-45%",
+			},
+			needs: both(h4, two),
+			judge: func(a *priorityAnswers) Finding {
+				var f findings
+				f.in("case 1", cut(a, h4), 25, 50, "%")
+				f.in("case 2", cut(a, two), 30, 45, "%")
+				f.say("case 1 by %s%%, case 2 by %s%%", report.Number(cut(a, h4)), report.Number(cut(a, two)))
+				return f.finding("")
+			},
+		},
+		{
+			Claim: Claim{
+				ID: "P15", Kind: Exact, Enforced: true, Statement: "Case 3, Q4: the largest mean is much better under heavy load, better under medium, a little worse under light.",
+				Source: "45% better, 14% better, 5% worse", Band: "better by 35 to 55%, 10 to 38%, -8 to +2%",
+			},
+			needs: both(mct(3, heavy, 4), mct(3, medium, 4), mct(3, light, 4)),
+			judge: func(a *priorityAnswers) Finding {
+				var f findings
+				h, m, l := cut(a, mct(3, heavy, 4)), cut(a, mct(3, medium, 4)), cut(a, mct(3, light, 4))
+				f.in("heavy", h, 35, 55, "%")
+				f.in("medium", m, 10, 38, "%")
+				f.in("light", l, -8, 2, "%")
+				f.say("better by %s%%, %s%%, %s%%", report.Number(h), report.Number(m), report.Number(l))
+				return f.finding("")
+			},
+		},
+		{
+			Claim: Claim{
+				ID: "P16", Kind: Exact, Enforced: true, Statement: "The standard deviation over the sites falls wherever weights act, but for case 3 light, Q4.",
+				Source: "falls everywhere; there +20 s", Band: "falls in the 17 others; there 0 to +60 s",
+			},
+			needs: activeTrials(1, 2, 3),
+			judge: judgeDeviation,
+		},
+		{
+			Claim: Claim{
+				ID: "P17", Kind: Exact, Enforced: true, Statement: "Case 1 heavy, Q4: weights shrink the largest gain and, much more, the largest loss.",
+				Source: "gain 37 to 12%, loss 142 to 36%", Band: "gain 30-45 to 8-20%, loss 120-165 to 30-80%",
+			},
+			needs: append(both(h4), h4.with(0)),
+			judge: func(a *priorityAnswers) Finding {
+				var f findings
+				g1, l1 := a.gainLoss(h4)
+				g2, l2 := a.gainLoss(h4.weighted(paperWeight))
+				f.in("gain, MCT", g1, 30, 45, "%")
+				f.in("gain, a = 1.3", g2, 8, 20, "%")
+				f.in("loss, MCT", l1, 120, 165, "%")
+				f.in("loss, a = 1.3", l2, 30, 80, "%")
+				f.say("gain %s to %s%%, loss %s to %s%%", report.Number(g1), report.Number(g2), report.Number(l1), report.Number(l2))
+				return f.finding("")
+			},
+		},
+		{
+			Claim: Claim{
+				ID: "P18", Kind: Exact, Enforced: true, Statement: "Case 3 light, Q4: the largest loss rises a little.",
+				Source: "11 to 14%", Band: "by 0 to 8 points",
+			},
+			needs: append(both(mct(3, light, 4)), mct(3, light, 0)),
+			judge: func(a *priorityAnswers) Finding {
+				var f findings
+				t := mct(3, light, 4)
+				_, l1 := a.gainLoss(t)
+				_, l2 := a.gainLoss(t.weighted(paperWeight))
+				f.note("loss, MCT", l1, "%")
+				f.note("loss, a = 1.3", l2, "%")
+				f.in("rise", l2-l1, 0, 8, "points")
+				f.say("%s to %s%% (%s points)", report.Number(l1), report.Number(l2), report.Number(l2-l1))
+				return f.finding("")
+			},
+		},
+		{
+			Claim: Claim{
+				ID: "P19", Kind: Direction, Enforced: true, Statement: "In cases 1 and 2 weights never make the largest mean worse.",
+				Source: "always performs better", Band: "at most 3% above MCT in each of the 15 configurations where they act",
+			},
+			needs: activeTrials(1, 2),
+			judge: judgeNeverWorse,
+		},
+	}
+}
+
+func judgeDeviation(a *priorityAnswers) Finding {
+	var f findings
+	falls, others := 0, 0
+	for _, t := range withWeights(activeTrials(1, 2, 3)) {
+		d := a.of(t).sd() - a.of(t.weighted(1)).sd()
+		f.note(fmt.Sprintf("%v Q%d", t.priorityCase, t.duals), d, "s")
+		if t.number == 3 && t.load == light {
+			f.want(d >= 0 && d <= 60, "case 3 light, Q4: %s s", report.Number(d))
+			f.say("case 3 light, Q4 %s to %s s", report.Number(a.of(t.weighted(1)).sd()), report.Number(a.of(t).sd()))
+			continue
+		}
+		others++
+		falls += btoi(d < 0)
+		f.want(d < 0, "%v, Q%d: %s s more", t.priorityCase, t.duals, report.Number(d))
+	}
+	f.say("falls in %d of the %d others", falls, others)
+	return f.finding("")
+}
+
+func judgeNeverWorse(a *priorityAnswers) Finding {
+	var f findings
+	n, worst, where := 0, -100.0, ""
+	for _, t := range withWeights(activeTrials(1, 2)) {
+		d := percent(a.of(t).max(), a.of(t.weighted(1)).max())
+		n++
+		f.note(fmt.Sprintf("%v Q%d", t.priorityCase, t.duals), d, "%")
+		f.want(d <= 3, "%v, Q%d: %s", t.priorityCase, t.duals, signed(d))
+		if d > worst {
+			worst, where = d, fmt.Sprintf("%v, Q%d", t.priorityCase, t.duals)
+		}
+	}
+	f.say("worst of %d: %s (%s)", n, signed(worst), where)
+	return f.finding("")
+}

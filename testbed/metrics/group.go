@@ -1,0 +1,103 @@
+package metrics
+
+import (
+	"slices"
+	"strings"
+
+	"kith/internal/job"
+)
+
+// Group is the records that have a key in common.
+type Group struct {
+	Key     string
+	Records []Record
+}
+
+// GroupBy splits records by a key, in the order of the keys. The records keep
+// their order within a group and are copied.
+func GroupBy(records []Record, key func(*Record) string) []Group {
+	index := make(map[string]int)
+	var groups []Group
+	for i := range records {
+		k := key(&records[i])
+		at, ok := index[k]
+		if !ok {
+			at = len(groups)
+			index[k] = at
+			groups = append(groups, Group{Key: k})
+		}
+		groups[at].Records = append(groups[at].Records, records[i])
+	}
+	slices.SortFunc(groups, func(a, b Group) int { return strings.Compare(a.Key, b.Key) })
+	return groups
+}
+
+// Keys for [GroupBy].
+func ByOrigin(r *Record) string { return string(r.Origin) }
+
+// BySite is the site that ran the job.
+func BySite(r *Record) string { return string(r.Site) }
+
+// ByUser is the submitter.
+func ByUser(r *Record) string { return r.User }
+
+// ByGroup is the submitter's group.
+func ByGroup(r *Record) string { return r.Group }
+
+// Between returns the records submitted at from or later and before until.
+func Between(records []Record, from, until job.Time) []Record {
+	var kept []Record
+	for i := range records {
+		if records[i].Submit >= from && records[i].Submit < until {
+			kept = append(kept, records[i])
+		}
+	}
+	return kept
+}
+
+// Trim leaves out the given share of records at either end in the order of
+// submission: what happens while a system fills and empties (spec 001 section
+// 2.7 reports with 0 and with 0.05).
+func Trim(records []Record, share float64) []Record {
+	kept := slices.Clone(records)
+	slices.SortStableFunc(kept, func(a, b Record) int {
+		switch {
+		case a.Submit < b.Submit:
+			return -1
+		case a.Submit > b.Submit:
+			return 1
+		}
+		return 0
+	})
+	n := min(max(int(share*float64(len(kept))), 0), len(kept)/2)
+	return kept[n : len(kept)-n]
+}
+
+// Fairness compares groups by one figure each, such as the mean slowdown of the
+// jobs of each origin.
+type Fairness struct {
+	// Jain is Jain's index (Σx)² ÷ (n·Σx²): 1 if all are equal, 1/n if one has all.
+	Jain float64 `json:"jain"`
+	// Min, Max, Mean and SD are over the groups; the divisor of SD is n−1.
+	Min  float64 `json:"min"`
+	Max  float64 `json:"max"`
+	Mean float64 `json:"mean"`
+	SD   float64 `json:"sd"`
+}
+
+// FairnessOf returns the fairness of the figures of groups; all zero without any.
+func FairnessOf(figures []float64) Fairness {
+	if len(figures) == 0 {
+		return Fairness{}
+	}
+	f := Fairness{Min: slices.Min(figures), Max: slices.Max(figures), Mean: Mean(figures), SD: SampleSD(figures), Jain: 1}
+	sum, sq := 0.0, 0.0
+	for _, x := range figures {
+		sum += x
+		sq += x * x
+	}
+	if sq > 0 {
+		f.Jain = sum * sum / (float64(len(figures)) * sq)
+	}
+	return f
+}

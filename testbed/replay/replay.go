@@ -1,0 +1,141 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"kith/internal/job"
+	"kith/sitesched"
+	"kith/testbed/workload"
+)
+
+// Errors of [Run]; what it returns wraps one of them, [sitesched.ErrConfig],
+// [sitesched.ErrTooWide] or the cause of the context.
+var (
+	// ErrEndless is returned when the schedule would run past the end of time,
+	// 292 years after its start.
+	ErrEndless = errors.New("the schedule does not end within 292 years")
+	// ErrStuck is returned when jobs wait and nothing will ever start them.
+	ErrStuck = errors.New("jobs wait that never start")
+)
+
+// Schedule is when the jobs of a workload started and ended at one site.
+type Schedule struct {
+	Workload *workload.Workload
+	Config   sitesched.Config
+	// Starts and Ends have an instant for each job of the workload.
+	Starts, Ends []job.Time
+	// Passes is how many scheduling passes were made.
+	Passes int
+}
+
+// Run replays w on an empty site of configuration c. All jobs must fit there,
+// see [workload.Workload.Fit]. If progress is not nil it is called now and then
+// with the number of jobs that have ended.
+func Run(ctx context.Context, w *workload.Workload, c sitesched.Config, progress func(done int)) (*Schedule, error) {
+	s, err := sitesched.New(c)
+	if err != nil {
+		return nil, err
+	}
+	for i := range w.Jobs {
+		if err := s.Fits(copyOf(&w.Jobs[i], i)); err != nil {
+			return nil, fmt.Errorf("job %d: %w", w.Jobs[i].ID, err)
+		}
+	}
+	d := driver{
+		s: s, jobs: w.Jobs, progress: progress,
+		starts: make([]job.Time, len(w.Jobs)), ends: make([]job.Time, len(w.Jobs)),
+	}
+	if err := d.run(ctx); err != nil {
+		return nil, err
+	}
+	return &Schedule{Workload: w, Config: c, Starts: d.starts, Ends: d.ends, Passes: d.passes}, nil
+}
+
+// attempt names the job at place i. The place is in it, for the way back.
+func attempt(i int) job.AttemptID {
+	return job.AttemptID{Job: job.ID{Origin: "a", Generation: 1, Seq: uint64(i)}, Number: 1}
+}
+
+func copyOf(j *workload.Job, i int) sitesched.Copy {
+	return sitesched.Copy{ID: attempt(i), Processors: j.Procs, MemoryBytes: j.MemoryBytes, Walltime: j.Estimate, Arrival: j.Submit}
+}
+
+// driver is a run under way.
+type driver struct {
+	s            *sitesched.Scheduler
+	jobs         []workload.Job
+	starts, ends []job.Time
+	running      ends
+	next         int // the next job to be submitted
+	done         int
+	passes       int
+	progress     func(done int)
+}
+
+// instants is how many instants pass between two looks at the world outside.
+const instants = 1 << 12
+
+// run goes from instant to instant until all jobs have ended.
+func (d *driver) run(ctx context.Context) error {
+	now := job.Time(0)
+	for d.done < len(d.jobs) {
+		if d.passes%instants == 0 {
+			if err := context.Cause(ctx); err != nil {
+				return err
+			}
+			if d.progress != nil {
+				d.progress(d.done)
+			}
+		}
+		now = d.soonest(now)
+		if now == job.Never {
+			return fmt.Errorf("%d of %d jobs have ended: %w", d.done, len(d.jobs), ErrStuck)
+		}
+		if err := d.instant(now); err != nil {
+			return err
+		}
+	}
+	if d.progress != nil {
+		d.progress(d.done)
+	}
+	return nil
+}
+
+// soonest returns the next instant at which something happens.
+func (d *driver) soonest(now job.Time) job.Time {
+	at := d.s.NextWake(now)
+	if d.next < len(d.jobs) {
+		at = min(at, d.jobs[d.next].Submit)
+	}
+	if len(d.running) > 0 {
+		at = min(at, d.running[0].at)
+	}
+	return at
+}
+
+// instant applies all that happens at now: completions, submissions, one pass.
+func (d *driver) instant(now job.Time) error {
+	for len(d.running) > 0 && d.running[0].at == now {
+		i := d.running.pop()
+		d.ends[i] = now
+		d.done++
+		d.s.Step(now, sitesched.Event{Kind: sitesched.Finish, ID: attempt(int(i))})
+	}
+	for ; d.next < len(d.jobs) && d.jobs[d.next].Submit == now; d.next++ {
+		d.s.Step(now, sitesched.Event{Kind: sitesched.Enqueue, Copy: copyOf(&d.jobs[d.next], d.next)})
+	}
+	d.passes++
+	for _, e := range d.s.Step(now, sitesched.Event{Kind: sitesched.Pass}) {
+		i := int32(e.Start.ID.Job.Seq) // from attempt
+		d.s.Step(now, sitesched.Event{Kind: sitesched.Confirm, ID: e.Start.ID})
+		d.starts[i] = now
+		end := now.Add(d.jobs[i].Run)
+		if end == job.Never {
+			return fmt.Errorf("job %d starts at %v: %w", d.jobs[i].ID, now, ErrEndless)
+		}
+		d.running.push(end, i)
+	}
+	return nil
+}

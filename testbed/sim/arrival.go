@@ -1,0 +1,185 @@
+package sim
+
+import (
+	"time"
+
+	"kith/internal/job"
+	"kith/meta"
+)
+
+// Submission is a job to come.
+type Submission struct {
+	Request job.Request
+	// RunTime is how long the job runs on processors of speed 1 if nobody stops it.
+	RunTime time.Duration
+	// Transfer is how long its input takes to another site than its origin; the
+	// host's processors are held meanwhile (spec 001 section 2.6).
+	Transfer time.Duration
+	// RequestID is the submitter's name of the submission.
+	RequestID string
+	// Tag is the driver's own: [World.Tag] returns it.
+	Tag int
+	// Done learns of the job's id, or why it was refused; nil if nobody cares.
+	Done func(id job.ID, err error)
+}
+
+// entry is what the world knows of a job that its engines do not.
+type entry struct {
+	run, transfer time.Duration
+	tag           int
+}
+
+// book keeps the entries of the jobs of one origin.
+type book struct {
+	byGeneration map[uint32][]entry // by sequence number - 1
+	// latest is that of generation.
+	latest     []entry
+	generation uint32
+}
+
+func (b *book) put(id job.ID, e entry) {
+	list := b.of(id.Generation)
+	for uint64(len(list)) < id.Seq {
+		list = append(list, entry{})
+	}
+	list[id.Seq-1] = e
+	b.latest = list
+}
+
+// of returns the entries of a generation, which becomes the latest.
+func (b *book) of(generation uint32) []entry {
+	if generation != b.generation {
+		if b.byGeneration == nil {
+			b.byGeneration = make(map[uint32][]entry)
+		}
+		b.byGeneration[b.generation] = b.latest
+		b.generation, b.latest = generation, b.byGeneration[generation]
+	}
+	return b.latest
+}
+
+func (b *book) get(id job.ID) entry {
+	if list := b.of(id.Generation); id.Seq >= 1 && id.Seq <= uint64(len(list)) {
+		return list[id.Seq-1]
+	}
+	return entry{}
+}
+
+func (w *World) entry(id job.ID) entry {
+	if s := w.byID[id.Origin]; s != nil {
+		return s.book.get(id)
+	}
+	return entry{}
+}
+
+// Tag returns the tag of the submission that became job id.
+func (w *World) Tag(id job.ID) int { return w.entry(id).tag }
+
+// Transfer returns how long the input of job id takes to another site.
+func (w *World) Transfer(id job.ID) time.Duration { return w.entry(id).transfer }
+
+// Submit submits a job at a site at a time to come.
+func (w *World) Submit(at job.Time, origin job.SiteID, sub Submission) {
+	s := w.byID[origin]
+	w.agenda.add(max(at, w.now), arrival, jobOrder(s.index, 0), call(func() { w.arrive(s, &sub) }))
+}
+
+// SubmitAll submits the jobs that next returns, in the order of time, until it
+// says that there are no more. It asks for one when the one before has arrived,
+// so that a long workload does not lie on the agenda as a whole.
+func (w *World) SubmitAll(origin job.SiteID, next func() (at job.Time, sub Submission, ok bool)) {
+	st := &stream{w: w, s: w.byID[origin], next: next}
+	st.schedule()
+}
+
+// stream is a site's submissions to come; sub is the next one.
+type stream struct {
+	w    *World
+	s    *Site
+	next func() (job.Time, Submission, bool)
+	sub  Submission
+}
+
+func (st *stream) schedule() {
+	at, sub, ok := st.next()
+	if !ok {
+		return
+	}
+	st.sub = sub
+	st.w.agenda.add(max(at, st.w.now), arrival, jobOrder(st.s.index, 0), st)
+}
+
+func (st *stream) act() {
+	sub := st.sub
+	st.schedule() // first, so that it is known whether another one comes in this instant
+	st.w.arrive(st.s, &sub)
+}
+
+// arrive submits a job now. Where messages take no time, its copies are in the
+// queues before the next job of the same instant is placed.
+func (w *World) arrive(s *Site, sub *Submission) {
+	s.submit(sub)
+	if !w.net.instant {
+		return
+	}
+	if at, c, ok := w.agenda.next(); ok && at == w.now && c == arrival {
+		w.drain()
+		s.feed(meta.SendCopies{})
+	}
+}
+
+func (s *Site) submit(sub *Submission) {
+	if s.engine == nil {
+		if sub.Done != nil {
+			sub.Done(job.ID{}, errDown)
+		}
+		return
+	}
+	// The run time must be known before the engine can start the job, and
+	// the engine may start it in this very step.
+	p := submitted{
+		entry: entry{run: sub.RunTime, transfer: sub.Transfer, tag: sub.Tag}, expected: s.state.NextID(), done: sub.Done,
+	}
+	s.book.put(p.expected, p.entry)
+	s.rush(originTurn)
+	s.tokens++
+	p.token = s.tokens
+	s.submissions.push(p)
+	s.feed(meta.Submit{Token: p.token, Request: sub.Request, RequestID: sub.RequestID})
+}
+
+// submitted is a submission that the daemon has not answered yet.
+type submitted struct {
+	entry
+	token    uint64
+	expected job.ID
+	done     func(job.ID, error)
+}
+
+// answered takes up the answer to a submission. Answers come in the order of
+// questions; a daemon that died gives none.
+func (s *Site) answered(r *meta.Reply) bool {
+	for {
+		p, ok := s.submissions.first()
+		if !ok || p.token > r.Token {
+			return false
+		}
+		s.submissions.pop()
+		if p.token < r.Token {
+			continue
+		}
+		if r.Err == nil {
+			s.w.watch.acknowledged(r.Job)
+			s.w.log.submitted(s, r.Job)
+			if r.Job != p.expected {
+				s.book.put(r.Job, p.entry) // it was known under this request id, or others came first
+			}
+		} else if s.w.cfg.Refused != nil {
+			s.w.cfg.Refused(s.cfg.ID, p.tag, r.Err)
+		}
+		if p.done != nil {
+			p.done(r.Job, r.Err)
+		}
+		return true
+	}
+}

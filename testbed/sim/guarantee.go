@@ -1,0 +1,82 @@
+package sim
+
+import (
+	"maps"
+	"slices"
+
+	"kith/internal/job"
+	"kith/sitesched"
+)
+
+// guardedSite is a local scheduler that is watched for S4: no start of a
+// remote copy moves what the site promises its own jobs. It holds a pass
+// against one on a copy of the state that knows of no waiting remote copies.
+type guardedSite struct {
+	*sitesched.Site
+	w *World
+	s *Site
+}
+
+// Pass implements meta.Site.
+func (g guardedSite) Pass(now job.Time) []job.AttemptID {
+	cfg := g.Scheduler().Config()
+	if cfg.Queues == sitesched.Single {
+		return g.Site.Pass(now)
+	}
+	before := g.Scheduler().Clone()
+	starts := g.Site.Pass(now)
+	if slices.ContainsFunc(starts, func(a job.AttemptID) bool { return a.Job.Origin != g.s.cfg.ID }) {
+		g.compare(now, before)
+	}
+	return starts
+}
+
+// compare checks that no local job is worse off than without remote copies.
+func (g guardedSite) compare(now job.Time, alone *sitesched.Scheduler) {
+	var remote []job.AttemptID
+	for q := range alone.Queued {
+		if q.Copy.Remote {
+			remote = append(remote, q.Copy.ID)
+		}
+	}
+	for _, id := range remote {
+		alone.Step(now, sitesched.Event{Kind: sitesched.Withdraw, ID: id})
+	}
+	alone.Step(now, sitesched.Event{Kind: sitesched.Pass})
+	with := g.Scheduler().Clone()
+	for q := range alone.Queued {
+		at, promised := alone.Guarantee(q.Copy.ID)
+		got, still := with.Guarantee(q.Copy.ID)
+		if promised && still && got > at {
+			g.w.watch.violate("S4: site %s promised %v its start at %v, and a remote start moved it to %v", g.s.cfg.ID, q.Copy.ID, at.Sub(Start), got.Sub(Start))
+		}
+	}
+	cfg := with.Config()
+	if cfg.Scope != sitesched.ScopeAll || cfg.Queues != sitesched.DualBackfill {
+		return
+	}
+	want, got := plan(now, alone), plan(now, with)
+	for _, id := range slices.SortedFunc(maps.Keys(want), job.AttemptID.Compare) {
+		at := want[id]
+		if later, waits := got[id]; waits && later > at {
+			g.w.watch.violate("S4: site %s planned %v for %v, and a remote start moved it to %v", g.s.cfg.ID, id, at.Sub(Start), later.Sub(Start))
+		}
+	}
+}
+
+// plan says when each waiting local job would start if they were placed in the
+// order of the queue. It takes them out of s, last first.
+func plan(now job.Time, s *sitesched.Scheduler) map[job.AttemptID]job.Time {
+	var local []sitesched.Copy
+	for q := range s.Queued {
+		if !q.Copy.Remote && q.NotBefore <= now {
+			local = append(local, q.Copy)
+		}
+	}
+	starts := make(map[job.AttemptID]job.Time, len(local))
+	for _, c := range slices.Backward(local) {
+		s.Step(now, sitesched.Event{Kind: sitesched.Withdraw, ID: c.ID})
+		starts[c.ID] = s.EarliestStart(now, c)
+	}
+	return starts
+}
