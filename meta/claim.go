@@ -2,6 +2,7 @@ package meta
 
 import (
 	"errors"
+	"slices"
 
 	"kith/internal/job"
 	"kith/store"
@@ -14,12 +15,28 @@ func (e *Engine) onClaim(now job.Time, from job.SiteID, m Claim) {
 		e.send(from, Verdict{Attempt: m.Attempt, Reason: job.NotOrigin})
 		return
 	}
+	if o := e.open.Get(m.Attempt.Job); o != nil && m.Sent == 0 && leased(&o.rec.Request) {
+		e.refuseUnleased(now, from, o, m.Attempt)
+		return
+	}
 	reason, winner := e.claim(now, from, m.Attempt, m.Stamp)
 	v := Verdict{Attempt: m.Attempt, Granted: reason == job.NoReason, Reason: reason, Winner: winner, Sent: m.Sent}
 	if v.Granted {
 		v.Lease = e.grantLease(now, e.open.Get(m.Attempt.Job))
 	}
 	e.send(from, v)
+}
+
+// refuseUnleased refuses the claim of a host that does not say when it sent it:
+// an earlier version, which knows no leases and would not stop at the end of one.
+func (e *Engine) refuseUnleased(now job.Time, from job.SiteID, o *openJob, a job.AttemptID) {
+	e.send(from, Verdict{Attempt: a, Reason: e.deny(now, o.rec, from, a, job.NoLease)})
+	if o.rec.State != job.Queued || o.rec.Attempt != a.Number {
+		return
+	}
+	if i := slices.Index(o.rec.Sites, from); i >= 0 {
+		e.copyReturned(now, o, i, store.CopyReturned, job.NoLease)
+	}
 }
 
 // claim is the semaphore: the first site that asks for an open attempt gets

@@ -245,6 +245,10 @@ func (e *Engine) onVerdict(now job.Time, from job.SiteID, m Verdict) {
 		return
 	}
 	switch {
+	case m.Granted && m.Lease <= 0 && leased(&c.rec.Request) && c.rec.Phase == store.CopyQueued:
+		// The job at its origin is not the one that this copy was made of: the
+		// copy could never start, and would claim for ever.
+		e.giveBack(now, c, job.BadRequest)
 	case m.Granted:
 		e.takeLease(now, c, m.Sent, m.Lease)
 		e.onGrant(now, c, m.Payload)

@@ -214,7 +214,7 @@ func (e *Engine) reviveAsHost(now job.Time, site job.SiteID) {
 		case draining && c.rec.Phase == store.CopyQueued && !c.granted:
 			e.giveBack(now, c, job.Draining)
 		case c.status == claiming:
-			e.send(site, Claim{Attempt: c.rec.ID, Stamp: c.stamp})
+			e.send(site, Claim{Attempt: c.rec.ID, Stamp: c.stamp, Sent: now})
 		case c.rec.Outcome != nil:
 			e.request(now, site, outKey{result, c.rec.ID})
 		case c.status == waiting && c.postponed:

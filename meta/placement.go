@@ -36,7 +36,11 @@ type candidate struct {
 // decide runs the pipeline for a pending job. answers are what sites said
 // about the start, if they were asked; nil if not.
 func (e *Engine) decide(now job.Time, o *openJob, answers []startAnswer) *store.Decision {
-	list := e.candidates(now, o)
+	return e.decideAmong(now, o, e.candidates(now, o), answers)
+}
+
+// decideAmong runs the rest of the pipeline over what the filters made.
+func (e *Engine) decideAmong(now job.Time, o *openJob, list []candidate, answers []startAnswer) *store.Decision {
 	rank := e.estimate(now, o, list, answers)
 	e.weigh(list)
 	e.choose(list, e.cfg.Placement.copies(o.rec.Request.Copies), e.cfg.Placement.originAlways())
@@ -307,8 +311,9 @@ func (e *Engine) ask(now job.Time, o *openJob) bool {
 	e.query++
 	query := StartQuery{Query: e.query, Request: o.rec.Request, Predict: e.cfg.Placement.Rank == RankCompletion}
 	answers, missing := e.answers[:0], 0
-	for _, c := range e.candidates(now, o) {
-		switch {
+	list := e.candidates(now, o)
+	for i := range list {
+		switch c := &list[i]; {
 		case !c.eligible:
 		case c.own:
 			answers = append(answers, e.ownAnswer(now, o, query.Predict))
@@ -330,7 +335,7 @@ func (e *Engine) ask(now job.Time, o *openJob) bool {
 	case len(answers) == 0:
 		return false
 	default:
-		e.openAttempt(now, o, e.decide(now, o, answers))
+		e.openAttempt(now, o, e.decideAmong(now, o, list, answers))
 	}
 	return true
 }

@@ -462,7 +462,11 @@ func (s *stage) message(a arguments) meta.Message {
 	case "refused":
 		return meta.CopyAnswer{Attempt: id, Reason: reason}
 	case "claim":
-		return meta.Claim{Attempt: id, Stamp: uint64(s.now)}
+		c := meta.Claim{Attempt: id, Stamp: uint64(s.now), Sent: s.now}
+		if a.has("older") { // as versions before leases claim
+			c.Sent = 0
+		}
+		return c
 	case "renew":
 		return meta.Renew{Attempt: id}
 	case "renewed":

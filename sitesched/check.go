@@ -106,7 +106,7 @@ func (q *queue) check(t *table) error {
 		if r.hidden {
 			charge = unfit
 		}
-		if i < q.first || r.state != queued || int(r.position) != i || q.charge[i] != charge || q.wall[i] != walltime(&r.copy) {
+		if i < q.first || r.state != queued || int(r.position) != i || q.charge[i] != charge || q.wall[i] != r.wall {
 			return fmt.Errorf("%v at place %d: %+v, charge %d, walltime %v", r.copy.ID, i, r, q.charge[i], q.wall[i])
 		}
 		for _, b := range []*bound{&q.bounds[i>>groupBits], &q.blocks[i>>blockBits]} {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"time"
 
 	"kith/internal/job"
 )
@@ -107,6 +108,12 @@ type Config struct {
 	Backfill Backfill
 	Queues   Queues
 	Scope    Scope
+	// StartMargin is how much longer than its walltime a remote copy is planned
+	// for until it is confirmed. A copy starts when its claim is granted and its
+	// files are there, which is later than the pass that chose it; if that takes
+	// no longer than the margin, the copy moves no guarantee. Zero is right where
+	// claims take no time, at most [job.MaxWalltime].
+	StartMargin time.Duration
 	// WhatIfSteps bounds the work of one [Scheduler.WhatIf]; a step takes 10
 	// to 20 ns. Zero means [DefaultWhatIfSteps].
 	WhatIfSteps int64
@@ -143,6 +150,9 @@ func (c Config) Validate() error {
 	}
 	if int(c.Scope) >= len(scopeNames) {
 		bad("scope", c.Scope, fmt.Sprint(scopeNames))
+	}
+	if c.StartMargin < 0 || c.StartMargin > job.MaxWalltime {
+		bad("start_margin", c.StartMargin, "0s to 10 years")
 	}
 	if c.WhatIfSteps < 0 {
 		bad("what_if_steps", c.WhatIfSteps, "0 (the default) or more")

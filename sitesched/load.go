@@ -56,7 +56,7 @@ type sums struct {
 // queue counts r as queued (sign 1) or no longer (sign -1).
 func (m *sums) queue(r *row, sign int64) {
 	m.queuedCharge += sign * int64(r.charge)
-	m.queuedWork.addProduct(sign*int64(r.charge), int64(walltime(&r.copy)))
+	m.queuedWork.addProduct(sign*int64(r.charge), int64(r.wall))
 }
 
 // run counts r as running (sign 1) or no longer (sign -1).
@@ -108,7 +108,7 @@ func (s *Scheduler) EarliestStart(now job.Time, c Copy) job.Time {
 		return job.Never
 	}
 	s.gather(now)
-	return s.slotBehind(now, s.queueOf(&c), len(s.queueOf(&c).slot), charge, walltime(&c))
+	return s.slotBehind(now, s.queueOf(&c), len(s.queueOf(&c).slot), charge, s.planned(&c))
 }
 
 // slotBehind returns the earliest hole for a copy at place end of q, behind

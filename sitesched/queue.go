@@ -75,7 +75,7 @@ func (q *queue) extend() {
 func (q *queue) put(t *table, i int, slot int32) {
 	r := &t.rows[slot]
 	r.position = int32(i) // places are far fewer than 2^31
-	q.slot[i], q.wall[i], q.plan[i] = slot, walltime(&r.copy), job.Never
+	q.slot[i], q.wall[i], q.plan[i] = slot, r.wall, job.Never
 	q.charge[i] = unfit
 	if !r.hidden {
 		q.charge[i] = r.charge
@@ -251,14 +251,14 @@ func (q *queue) skip(from int, may func(*bound) bool) int {
 func (q *queue) next(from int) int {
 	q.scanned++
 	for from = max(from, q.first); from < len(q.charge); from++ {
-		for from&(groupSize-1) == 0 && q.bounds[from>>groupBits].charge == unfit {
-			q.scanned++
-			if from += groupSize; from >= len(q.charge) {
-				return -1
-			}
-		}
 		if q.charge[from] != unfit {
 			return from
+		}
+		if from&(groupSize-1) == 0 {
+			q.scanned++
+			if q.retighten(from >> groupBits); q.bounds[from>>groupBits].charge == unfit {
+				from += groupSize - 1
+			}
 		}
 	}
 	return -1

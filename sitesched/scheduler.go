@@ -2,6 +2,7 @@ package sitesched
 
 import (
 	"maps"
+	"time"
 
 	"kith/internal/job"
 )
@@ -175,7 +176,7 @@ func (s *Scheduler) enqueue(c *Copy) {
 // admit puts the copy at slot into its queue.
 func (s *Scheduler) admit(slot int32) {
 	r := &s.table.rows[slot]
-	r.state = queued
+	r.state, r.wall = queued, s.planned(&r.copy)
 	s.sums.queue(r, 1)
 	q := s.queueOf(&r.copy)
 	q.add(&s.table, slot)
@@ -186,6 +187,15 @@ func (s *Scheduler) admit(slot int32) {
 	if s.cfg.Queues == DualStrict && !r.copy.Remote {
 		s.stale = true
 	}
+}
+
+// planned returns how long a copy that waits here is planned for.
+func (s *Scheduler) planned(c *Copy) time.Duration {
+	wall := walltime(c)
+	if c.Remote {
+		wall = min(wall+s.cfg.StartMargin, job.MaxWalltime)
+	}
+	return wall
 }
 
 // dequeue takes the copy at slot out of its queue.
@@ -267,7 +277,7 @@ func (s *Scheduler) forget(slot int32) {
 func (s *Scheduler) occupy(since job.Time, slot int32, st state) {
 	r := &s.table.rows[slot]
 	r.state, r.since = st, since
-	r.end = since.Add(walltime(&r.copy))
+	r.end = since.Add(r.wall)
 	s.free -= int64(r.charge)
 	s.sums.run(r, 1)
 	s.run.insert(&s.table, runItem{r.end, r.charge, slot})
@@ -276,15 +286,22 @@ func (s *Scheduler) occupy(since job.Time, slot int32, st state) {
 func (s *Scheduler) confirm(now job.Time, slot int32) {
 	r := &s.table.rows[slot]
 	r.state = running
-	if r.since == now {
+	planned, wall := r.end, walltime(&r.copy)
+	if now.Add(wall) == planned {
+		r.since, r.wall = now, wall
 		return
 	}
-	// The walltime counts from the real start, so the end moves back.
-	s.run.remove(&s.table, r.end, slot)
+	// The walltime counts from the real start: the end moves back, or to the
+	// front if less than the margin was used up.
+	s.run.remove(&s.table, planned, slot)
 	s.sums.run(r, -1)
 	s.free += int64(r.charge)
+	r.wall = wall
 	s.occupy(now, slot, running)
 	s.stale, s.surfaceValid = true, false
+	if r.end < planned {
+		s.ended, s.compressed = true, false
+	}
 	s.breakLines()
 }
 

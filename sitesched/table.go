@@ -30,6 +30,9 @@ type row struct {
 	// position is the index in the queue's arrays, -1 while the copy has yet
 	// to be merged into them.
 	position int32
+	// wall is how long it is planned for: its walltime, and for a remote copy
+	// that is not confirmed the margin.
+	wall time.Duration
 	// notBefore is the end of a postponement.
 	notBefore job.Time
 	// since is when the copy was reserved, confirmed or adopted.
@@ -55,7 +58,7 @@ func (t *table) add(c *Copy, charge int32) int32 {
 		slot = int32(len(t.rows) - 1) // 2^31 copies need more memory than there is
 	}
 	r := &t.rows[slot]
-	r.copy, r.charge = *c, charge
+	r.copy, r.charge, r.wall = *c, charge, walltime(c)
 	return slot
 }
 

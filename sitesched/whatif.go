@@ -126,5 +126,5 @@ func (s *Scheduler) estimate(now job.Time, c Copy, known bool) job.Time {
 	}
 	s.gather(now)
 	r := &s.table.rows[s.index[c.ID]]
-	return s.slotBehind(max(now, r.notBefore), s.queueOf(&r.copy), int(r.position), r.charge, walltime(&r.copy))
+	return s.slotBehind(max(now, r.notBefore), s.queueOf(&r.copy), int(r.position), r.charge, r.wall)
 }

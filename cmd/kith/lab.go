@@ -115,8 +115,8 @@ func labRunVerb(c *cli) *cobra.Command {
 of a claim alone runs only what it needs.
 
 Jobs are made up from seeds, so that everybody gets the same numbers; --trace
-takes them from a log instead. It may be given several times, also as --trace
-generated: then each experiment runs with each of them.
+takes them from a log instead, where the experiment can do that. It may be given
+several times, also as --trace generated: then such an experiment runs with each.
 
 The exit code is 1 if a claim with an enforced band fails.`,
 		Example: `  kith lab run 001
@@ -179,6 +179,7 @@ func (o *labOptions) check(cmd *cobra.Command) error {
 
 // runLab carries out what was selected with the jobs of each source.
 func (c *cli) runLab(ctx context.Context, opt *labOptions, selected []lab.Selection) error {
+	defer collectLess()()
 	logs := make([]*workload.Workload, len(opt.traces))
 	for i, name := range opt.traces {
 		if name == madeUp {
@@ -199,6 +200,12 @@ func (c *cli) runLab(ctx context.Context, opt *labOptions, selected []lab.Select
 	var runs []lab.Run
 	for _, s := range selected {
 		for i, w := range logs {
+			if !s.Experiment.UsesTrace {
+				if i > 0 {
+					break // it would be the same again
+				}
+				w = nil
+			}
 			env := opt.env
 			env.Trace = w
 			var bar *progress

@@ -104,6 +104,7 @@ func (c *cli) replayFederation(ctx context.Context, o *federationOptions) error 
 		return err
 	}
 	defer out.Close() //nolint:errcheck // Closed below where it matters.
+	defer collectLess()()
 	bar := c.progress("replay", study.Runs()*study.Jobs())
 	began := c.now()
 	a, err := study.Run(ctx, func(done, _ int) { bar.set(done) })
@@ -171,7 +172,7 @@ func joinText(a *join.Answer, width int) string {
 	var b strings.Builder
 	for i := range a.Sites {
 		x := &a.Sites[i]
-		fmt.Fprintf(&b, "%s: %s, %s, speed %.4g; %s of %s, offered load %.2f\n", clean(x.Name), plural(int64(x.Processors), "processor", "processors"),
+		fmt.Fprintf(&b, "%s: %s, %s, speed %.4g; %s (%s), offered load %.2f\n", clean(x.Name), plural(int64(x.Processors), "processor", "processors"),
 			x.Policy, x.Speed, plural(int64(x.Jobs), "job", "jobs"), clean(x.Workload), x.OfferedLoad)
 		for _, n := range x.Notes {
 			what := "mended"
@@ -190,7 +191,8 @@ func joinText(a *join.Answer, width int) string {
 	if len(a.Plans) > 1 {
 		fmt.Fprintf(&b, "\nChange of the mean turnaround by number of copies:\n\n%s", joinPlans(a).render(width))
 	}
-	b.WriteString("\n" + strings.Join(a.Sentences, "\n") + "\n")
+	// What counts stands last, where the eye is.
+	b.WriteString("\n" + strings.Join(a.Sentences[1:], "\n") + "\n\n" + a.Sentences[0] + "\n")
 	return b.String()
 }
 

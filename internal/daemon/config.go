@@ -326,6 +326,8 @@ func (c *Config) schedulerConfig() (sitesched.Config, error) {
 	scope, err3 := sitesched.ParseScope(c.Scheduler.Guarantee)
 	s := sitesched.Config{
 		Processors: c.processors(), MemoryBytes: int64(c.Scheduler.Memory), Backfill: backfill, Queues: queues, Scope: scope,
+		// A claim that takes longer is given up, so that none moves a guarantee.
+		StartMargin: c.Timing.Claim.D(),
 	}
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return s, err

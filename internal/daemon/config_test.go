@@ -128,6 +128,7 @@ func testConfig(t *testing.T, site string) Config {
 }
 
 func TestOpenRefuses(t *testing.T) {
+	t.Parallel()
 	log := slog.New(slog.DiscardHandler)
 	expect := func(t *testing.T, c Config, want ...string) {
 		t.Helper()

@@ -242,6 +242,7 @@ func (s *testSite) busy() (release func()) {
 // A job that its busy origin cannot start runs at the other site, with its
 // script and inputs, and its outputs come home; large and small.
 func TestJobRunsElsewhere(t *testing.T) {
+	t.Parallel()
 	sites := federation(t, nil, "alpha", "beta")
 	a, b := sites[0], sites[1]
 	release := a.busy()
@@ -315,6 +316,7 @@ func TestJobRunsElsewhere(t *testing.T) {
 
 // Output is read from the origin while the job runs at another site.
 func TestFollowOutputFromAfar(t *testing.T) {
+	t.Parallel()
 	sites := federation(t, nil, "alpha", "beta")
 	a := sites[0]
 	release := a.busy()
@@ -347,6 +349,7 @@ func TestFollowOutputFromAfar(t *testing.T) {
 
 // Restarting the daemon neither kills nor forgets what runs, here and elsewhere.
 func TestRestartWhileJobsRun(t *testing.T) {
+	t.Parallel()
 	sites := federation(t, nil, "alpha", "beta")
 	a, b := sites[0], sites[1]
 	dir := t.TempDir()
@@ -389,6 +392,7 @@ func TestRestartWhileJobsRun(t *testing.T) {
 }
 
 func TestCancelHoldRelease(t *testing.T) {
+	t.Parallel()
 	sites := federation(t, nil, "alpha", "beta")
 	a := sites[0]
 	release := a.busy()
@@ -435,6 +439,7 @@ func TestCancelHoldRelease(t *testing.T) {
 }
 
 func TestWalltime(t *testing.T) {
+	t.Parallel()
 	s := startSite(t, testConfig(t, "alpha"))
 	j := shell("sleep 600")
 	j.Walltime = durationpb.New(300 * time.Millisecond)
@@ -558,6 +563,7 @@ func TestBadSubmissions(t *testing.T) {
 }
 
 func TestRequestID(t *testing.T) {
+	t.Parallel()
 	c := testConfig(t, "alpha")
 	c.Limits.Jobs = 2
 	s := startSite(t, c)
@@ -590,6 +596,7 @@ func TestRequestID(t *testing.T) {
 }
 
 func TestDrainAndWatch(t *testing.T) {
+	t.Parallel()
 	sites := federation(t, nil, "alpha", "beta")
 	a, b := sites[0], sites[1]
 	watch, err := a.jobs.WatchJobs(a.ctx(), &kithv1.WatchJobsRequest{})
@@ -650,6 +657,7 @@ func TestDrainAndWatch(t *testing.T) {
 }
 
 func TestListJobsPages(t *testing.T) {
+	t.Parallel()
 	s := startSite(t, testConfig(t, "alpha"))
 	release := s.busy()
 	want := map[string]bool{}

@@ -78,6 +78,7 @@ func (s *testSite) expectRefusal(err error, code codes.Code, reason string, says
 // Below the low-water mark a site takes no new job, but everything goes on for
 // those that it has.
 func TestDiskNearlyFull(t *testing.T) {
+	t.Parallel()
 	disk := scratch.NewDisk(t, 64<<20)
 	c := testConfig(t, "alpha")
 	c.Data, c.Files.KeepFree = filepath.Join(disk.Dir, "alpha"), 8<<20
@@ -190,7 +191,7 @@ func (s *crowded) jam() (answer chan string) {
 		answer <- r.GetJobId()
 	}()
 	s.eventually("the site notices that its disk is full", func() bool {
-		err, _ := s.d.loop.trouble.now()
+		_, err := s.d.loop.trouble.now()
 		return err != nil
 	})
 	return answer
@@ -200,6 +201,7 @@ func (s *crowded) jam() (answer chan string) {
 // could be gone after a crash, and everything says why. When there is room
 // again all goes on by itself.
 func TestDiskFull(t *testing.T) {
+	t.Parallel()
 	s := newCrowded(t)
 	answer := s.jam()
 	_, err := s.jobs.SubmitJob(s.ctx(), &kithv1.SubmitJobRequest{Job: shell("true")})
@@ -230,6 +232,7 @@ func TestDiskFull(t *testing.T) {
 
 // A site whose disk is full can be stopped, and loses nothing by that.
 func TestStopOnFullDisk(t *testing.T) {
+	t.Parallel()
 	s := newCrowded(t)
 	answer := s.jam()
 	stopped := make(chan error, 1)
@@ -260,6 +263,7 @@ func TestStopOnFullDisk(t *testing.T) {
 // Jobs whose turn comes while the disk has no room for them wait for it; they
 // can be cancelled meanwhile.
 func TestStartOnFullDisk(t *testing.T) {
+	t.Parallel()
 	s := newCrowded(t)
 	for _, id := range s.ids[1:] {
 		if _, err := s.jobs.HoldJob(s.ctx(), &kithv1.HoldJobRequest{JobId: id}); err != nil {

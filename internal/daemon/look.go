@@ -50,7 +50,7 @@ func (l *loop) Look(ctx context.Context, see func(now job.Time, e *meta.Engine))
 		return api.ErrStopping
 	}
 	for {
-		_, troubled := l.trouble.now()
+		troubled, _ := l.trouble.now()
 		select {
 		case <-k.durable:
 			return nil

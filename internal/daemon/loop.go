@@ -173,11 +173,14 @@ func (l *loop) finish() {
 // the batch and everything behind it waiting; nobody was told of it.
 func (l *loop) commit() {
 	defer close(l.toCarry)
+	givenUp := false // the daemon stops, and a batch was given up with all behind it
 	for out := range l.toCommit {
-		if !out.batch.Empty() && !l.commitOne(out.batch) {
-			return
+		if !givenUp && !out.batch.Empty() {
+			givenUp = !l.commitOne(out.batch)
 		}
-		l.toCarry <- out
+		if !givenUp {
+			l.toCarry <- out
+		}
 		l.committed <- struct{}{}
 	}
 }
@@ -193,9 +196,7 @@ func (l *loop) commitOne(b store.Batch) bool {
 		select {
 		case <-time.After(time.Second):
 		case <-l.stop:
-			// Whoever waits for this batch was never answered.
-			l.committed <- struct{}{}
-			return false
+			return false // whoever waits for this batch was never answered
 		}
 	}
 }

@@ -60,7 +60,7 @@ func jammedLoop(t *testing.T, carry func(meta.Effect)) (*loop, *jammed) {
 	go l.run(nil)
 	l.post(meta.SetDrain{On: true}) // a fact
 	for err := error(nil); err == nil; time.Sleep(time.Millisecond) {
-		err, _ = l.trouble.now()
+		_, err = l.trouble.now()
 	}
 	return l, b
 }
@@ -68,6 +68,7 @@ func jammedLoop(t *testing.T, carry func(meta.Effect)) (*loop, *jammed) {
 // What waits for a disk is bounded: whoever brings more waits, too, and all is
 // done when the disk works again.
 func TestLoopIsBounded(t *testing.T) {
+	t.Parallel()
 	var changed atomic.Int64
 	l, b := jammedLoop(t, func(meta.Effect) { changed.Add(1) })
 	const events = mostGathered + waitingInputs + 2*takenAtOnce

@@ -70,6 +70,7 @@ func (r *rogue) claim(a *statev1.AttemptName) *kithv1.Verdict {
 // A peer that claims what it holds no copy of gets nothing, not even a look at
 // the job's files; garbage is skipped; and the jobs run as if it were not there.
 func TestRoguePeer(t *testing.T) {
+	t.Parallel()
 	c := testConfig(t, "alpha")
 	c.Peers = []PeerConfig{{Site: "beta"}}
 	c.Timing.Heartbeat = Duration(1e10) // it sends none

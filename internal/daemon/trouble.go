@@ -50,17 +50,17 @@ func (t *trouble) note(err error) {
 	t.failed++
 }
 
-// now returns the error of the latest commit, nil if it worked, and what is
-// closed when one fails.
-func (t *trouble) now() (err error, begins <-chan struct{}) {
+// now returns what is closed when a commit fails, and the error of the latest
+// one, nil if it worked.
+func (t *trouble) now() (begins <-chan struct{}, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.err, t.begins
+	return t.begins, t.err
 }
 
 // refuses is what a client is told who wants something to be done meanwhile.
 func (t *trouble) refuses() error {
-	err, _ := t.now()
+	_, err := t.now()
 	switch {
 	case err == nil:
 		return nil
@@ -72,8 +72,8 @@ func (t *trouble) refuses() error {
 
 // hides is what a client is told who wants to see what is not durable yet.
 func (t *trouble) hides() error {
-	if err, _ := t.now(); err != nil {
-		return fmt.Errorf("%w: %v", api.ErrNotDurable, err) // not of the kinds that refuses uses
+	if _, err := t.now(); err != nil {
+		return fmt.Errorf("%w: %w", api.ErrNotDurable, err)
 	}
 	return nil
 }

@@ -37,9 +37,11 @@ func ParseSiteID(s string) (SiteID, error) {
 //
 // As text it reads "origin.generation.seq", for example "uni-a.k3f9.17".
 type ID struct {
-	Origin     SiteID
+	Origin SiteID
+	Seq    uint64
+	// Generation lies behind Seq because ids are hashed all the time, and what
+	// has no gap before it is hashed in one piece.
 	Generation uint32
-	Seq        uint64
 }
 
 // ErrBadID is returned when a text is not a job id.

@@ -60,7 +60,7 @@ func FuzzParseID(f *testing.F) {
 }
 
 func TestIDOrder(t *testing.T) {
-	want := []ID{{"a", 1, 9}, {"a", 2, 1}, {"a", 2, 2}, {"a", 2, 10}, {"b", 1, 1}}
+	want := []ID{{"a", 9, 1}, {"a", 1, 2}, {"a", 2, 2}, {"a", 10, 2}, {"b", 1, 1}}
 	got := slices.Clone(want)
 	slices.Reverse(got)
 	slices.SortFunc(got, ID.Compare)

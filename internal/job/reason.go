@@ -40,8 +40,9 @@ const (
 	LeaseExpired  Reason = 28 // the host could not renew its lease in time
 	Forgotten     Reason = 29 // an operator says that the site will never return
 	AttemptLost   Reason = 30 // the host lost the attempt, and the job may be run again
+	NoLease       Reason = 31 // the host's version knows no leases
 
-	reasonCount = 31
+	reasonCount = 32
 )
 
 var reasonWords = [reasonCount]string{
@@ -49,6 +50,7 @@ var reasonWords = [reasonCount]string{
 	"local-only", "directory", "no-answer", "unknown-job", "unknown-copy", "stale-attempt", "held-by-other",
 	"withdrawn", "user-hold", "user-cancel", "ended", "not-origin", "vanished", "has-copy", "disk-low", "lost-by-host",
 	"bad-request", "too-many-copies", "would-not-start", "lease-expired", "forgotten", "attempt-lost",
+	"no-lease",
 }
 
 var reasonSentences = [reasonCount]string{
@@ -83,6 +85,7 @@ var reasonSentences = [reasonCount]string{
 	"it did not renew its lease in time",
 	"an operator says that it will never return",
 	"it lost the attempt, and the job may be run again",
+	"its version of Kith knows no leases",
 }
 
 // String returns the reason's word, empty for [NoReason].

@@ -36,6 +36,8 @@ type site struct {
 	index      int
 	processors int32
 	disk       *disk // nil if its data lies on everybody's
+	// acked is told when the site has acknowledged a job.
+	acked chan struct{}
 	// children are shims that its daemons were seen with.
 	mu       sync.Mutex
 	children map[process]bool
@@ -43,13 +45,13 @@ type site struct {
 
 // kinds of sites, in turn.
 var siteKinds = []func(*daemon.Config){
-	func(c *daemon.Config) { c.Scheduler.Processors = 4 },
-	func(c *daemon.Config) { c.Scheduler.Processors, c.Scheduler.Backfill = 3, "conservative" },
+	func(c *daemon.Config) { c.Scheduler.Processors = 8 },
+	func(c *daemon.Config) { c.Scheduler.Processors, c.Scheduler.Backfill = 6, "conservative" },
 	func(c *daemon.Config) {
-		c.Scheduler.Processors, c.Scheduler.Queues, c.Scheduler.Guarantee = 4, "single", "head"
+		c.Scheduler.Processors, c.Scheduler.Queues, c.Scheduler.Guarantee = 8, "single", "head"
 	},
 	func(c *daemon.Config) {
-		c.Scheduler.Processors, c.Scheduler.Backfill, c.Scheduler.Queues = 2, "none", "dual-strict"
+		c.Scheduler.Processors, c.Scheduler.Backfill, c.Scheduler.Queues = 4, "none", "dual-strict"
 	},
 }
 
@@ -122,7 +124,7 @@ func (b *bed) configure(names []string) (local.Config, error) {
 	}
 	cfg := local.Config{Dir: b.opt.Dir, Log: b.logs.line}
 	for i, name := range names {
-		b.sites = append(b.sites, &site{index: i, children: make(map[process]bool)})
+		b.sites = append(b.sites, &site{index: i, acked: make(chan struct{}, 1), children: make(map[process]bool)})
 		cfg.Sites = append(cfg.Sites, local.Site{Name: name, Program: b.opt.UpgradeFrom, Tune: func(c *daemon.Config) {
 			siteKinds[i%len(siteKinds)](c)
 			tune(c)

@@ -69,7 +69,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 
 // inject carries out one fault from beginning to end.
 func (in *injector) inject(ctx context.Context, f Fault) {
-	unlock := in.locks.take(in.needs(&f))
+	unlock := in.locks.take(f.needs(len(in.sites)))
 	defer unlock()
 	if ctx.Err() != nil {
 		return
@@ -87,38 +87,13 @@ func (in *injector) inject(ctx context.Context, f Fault) {
 	}
 }
 
-// needs names what a fault must have for itself.
-func (in *injector) needs(f *Fault) []string {
-	var names []string
-	switch f.Kind {
-	case KillDaemon, FreezeDaemon, RestartDaemon, KillShim, FreezeShim, FullDisk, Upgrade:
-		names = append(names, siteLock(f.Site))
-	case KillAll:
-		for i := range in.sites {
-			names = append(names, siteLock(i))
-		}
-	case CutLink, ResetLink, CutOneWay, FlapLink, SlowLink:
-		names = append(names, linkLock(f.Site, f.Other))
-	case CutSite:
-		for i := range in.sites {
-			if i != f.Site {
-				names = append(names, linkLock(f.Site, i))
-			}
-		}
-	case CutAll:
-		for i := range in.sites {
-			for k := range i {
-				names = append(names, linkLock(i, k))
-			}
-		}
-	}
-	return names
-}
-
 func (in *injector) carryOut(ctx context.Context, f *Fault) (target, missed string) {
 	s, other := in.sites[f.Site], in.sites[f.Other]
 	switch f.Kind {
 	case KillDaemon:
+		if f.Pick%2 == 0 {
+			afterAcknowledgement(ctx, s, time.Duration(f.Pick%101)*time.Millisecond/2)
+		}
 		return s.Name, in.restart(ctx, f, []*site{s}, (*local.Node).Kill)
 	case RestartDaemon:
 		return s.Name, in.restart(ctx, f, []*site{s}, (*local.Node).Stop)
@@ -153,6 +128,20 @@ func (in *injector) carryOut(ctx context.Context, f *Fault) (target, missed stri
 		return in.slow(ctx, f, wan.Between(s.Name, other.Name))
 	}
 	return "", "unknown kind"
+}
+
+// afterAcknowledgement waits until the site acknowledges a job, and a moment more.
+func afterAcknowledgement(ctx context.Context, s *site, moment time.Duration) {
+	select {
+	case <-s.acked: // an old one
+	default:
+	}
+	select {
+	case <-s.acked:
+		pause(ctx, moment)
+	case <-time.After(2 * time.Second):
+	case <-ctx.Done():
+	}
 }
 
 // restart ends daemons and starts them again after the fault's time.

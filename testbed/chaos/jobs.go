@@ -63,10 +63,6 @@ func (m *maker) next() *task {
 	r := m.rng
 	m.made++
 	t := &task{request: fmt.Sprintf("chaos-%d-%d", m.origin, m.made), origin: m.origin, outputs: map[string]string{}}
-	t.duration = time.Duration(100+r.IntN(1400)) * time.Millisecond
-	if r.IntN(6) == 0 { // some live through a lease and more
-		t.duration = min(time.Duration(3000+r.IntN(12_000))*time.Millisecond, m.longest)
-	}
 	env := map[string]string{"CHAOS_LEDGER": m.folders.ledger, "CHAOS_LOCKS": m.folders.locks}
 	switch n := r.IntN(10); {
 	case n < 5:
@@ -77,6 +73,7 @@ func (m *maker) next() *task {
 		t.policy = kithv1.Job_ON_SITE_LOST_RACE
 		env["CHAOS_RACE"] = "yes"
 	}
+	t.duration = m.lasting(t.policy)
 	width := int32(1)
 	if r.IntN(3) == 0 {
 		width = 1 + r.Int32N(m.width)
@@ -103,6 +100,19 @@ func (m *maker) next() *task {
 	script += "echo \"done $KITH_JOB_ID\"\necho \"end $KITH_ATTEMPT $KITH_SITE\" >>\"$CHAOS_LEDGER\"\n"
 	t.job.Script = script + fmt.Sprintf("exit %d\n", t.code)
 	return t
+}
+
+// lasting draws how long a job runs. Some live through a lease and more, most
+// of all those for which that matters.
+func (m *maker) lasting(p kithv1.Job_OnSiteLost) time.Duration {
+	long := 8
+	if p != kithv1.Job_ON_SITE_LOST_WAIT {
+		long = 3
+	}
+	if m.rng.IntN(long) == 0 {
+		return min(m.longest, time.Duration(4000+m.rng.IntN(20_000))*time.Millisecond)
+	}
+	return time.Duration(100+m.rng.IntN(1400)) * time.Millisecond
 }
 
 // files gives a job an input, and outputs that can be told by their content.
@@ -132,6 +142,7 @@ func sum(content []byte) string {
 // width times the mean of its duration, for the pace of submission.
 func load(width int32, longest time.Duration) float64 {
 	meanWidth := (2 + (1+float64(width))/2) / 3
-	long := min(9.0, longest.Seconds())
-	return meanWidth * (5*0.85 + long) / 6
+	long, short := min(14, longest.Seconds()), 0.85
+	waits, others := (long+7*short)/8, (long+2*short)/3
+	return meanWidth * (waits + others) / 2
 }

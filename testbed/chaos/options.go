@@ -92,7 +92,7 @@ func (o *Options) note(format string, args ...any) { o.Observe(fmt.Sprintf(forma
 const (
 	heartbeat   = time.Second
 	antiEntropy = 5 * time.Second
-	lease       = 4 * time.Second
+	lease       = 3 * time.Second
 	leaseMargin = 3 * time.Second
 	vanish      = 6 * time.Second
 	grace       = time.Second

@@ -78,7 +78,8 @@ func newPlanner(opt *Options, disk int) *planner {
 
 // How faults follow each other in a round.
 const (
-	meanGap  = 1500 * time.Millisecond
+	meanGap  = 800 * time.Millisecond
+	settleIn = 300 * time.Millisecond // between two faults of the same site or link
 	shortest = 300 * time.Millisecond
 	longest  = 20 * time.Second
 )
@@ -90,18 +91,66 @@ func (p *planner) round(length time.Duration) []Fault {
 	if len(p.kinds) == 0 {
 		return nil
 	}
+	free := make(map[string]time.Duration) // when what faults need is free again
 	for at := p.gap(); at < length; at += p.gap() {
 		f := Fault{Kind: p.draw(), At: at, Pick: p.rng.Uint64()}
-		f.For = p.lasting(f.Kind)
-		f.For = min(f.For, max(length-at, shortest)+longest/4)
-		f.Site = p.rng.IntN(p.sites)
-		f.Other = (f.Site + 1 + p.rng.IntN(p.sites-1)) % p.sites
-		if f.Kind == FullDisk {
-			f.Site = p.disk
+		f.For = min(p.lasting(f.Kind), max(length-at, 2*(lease+leaseMargin)))
+		if p.aim(&f, free) {
+			faults = append(faults, f)
+		} else {
+			p.left = append(p.left, f.Kind) // later
 		}
-		faults = append(faults, f)
 	}
 	return faults
+}
+
+// aim chooses whom a fault meets: somebody who is not met by another one then.
+func (p *planner) aim(f *Fault, free map[string]time.Duration) bool {
+	const tries = 12
+	for range tries {
+		if f.Site = p.rng.IntN(p.sites); f.Kind == FullDisk {
+			f.Site = p.disk
+		}
+		f.Other = (f.Site + 1 + p.rng.IntN(p.sites-1)) % p.sites
+		needs := f.needs(p.sites)
+		if slices.ContainsFunc(needs, func(name string) bool { return free[name] > f.At }) {
+			continue
+		}
+		for _, name := range needs {
+			free[name] = f.At + f.For + settleIn
+		}
+		return true
+	}
+	return false
+}
+
+// needs names what a fault must have for itself, so that two do not meddle with
+// each other.
+func (f *Fault) needs(sites int) []string {
+	var names []string
+	switch f.Kind {
+	case KillDaemon, FreezeDaemon, RestartDaemon, KillShim, FreezeShim, FullDisk, Upgrade:
+		names = append(names, siteLock(f.Site))
+	case KillAll:
+		for i := range sites {
+			names = append(names, siteLock(i))
+		}
+	case CutLink, ResetLink, CutOneWay, FlapLink, SlowLink:
+		names = append(names, linkLock(f.Site, f.Other))
+	case CutSite:
+		for i := range sites {
+			if i != f.Site {
+				names = append(names, linkLock(f.Site, i))
+			}
+		}
+	case CutAll:
+		for i := range sites {
+			for k := range i {
+				names = append(names, linkLock(i, k))
+			}
+		}
+	}
+	return names
 }
 
 func sortFaults(faults []Fault) {
@@ -133,7 +182,7 @@ func (p *planner) gap() time.Duration {
 }
 
 // lasting draws how long a fault lasts. Half of those that keep sites apart
-// last longer than a lease with its margin.
+// last longer than a lease with its margin, and some end about then.
 func (p *planner) lasting(k Kind) time.Duration {
 	switch k {
 	case KillDaemon, KillAll, RestartDaemon, Upgrade, KillShim:
@@ -144,10 +193,13 @@ func (p *planner) lasting(k Kind) time.Duration {
 	case FullDisk:
 		return p.between(time.Second, 8*time.Second)
 	}
-	if p.rng.IntN(2) == 0 {
+	switch p.rng.IntN(5) {
+	case 0, 1:
 		return p.between(shortest, lease)
+	case 2:
+		return p.between(lease, lease+2*leaseMargin)
 	}
-	return p.between(lease, longest)
+	return p.between(lease+leaseMargin, longest)
 }
 
 func (p *planner) between(least, most time.Duration) time.Duration {

@@ -84,17 +84,21 @@ func (c *campaign) open(ctx context.Context, opt *Options) error {
 // workload makes the users with their pace.
 func (c *campaign) workload() {
 	for i, s := range c.sites {
-		m := newMaker(c.opt, i, s.processors, min(15*time.Second, c.opt.Duration/2), c.folders)
+		m := newMaker(c.opt, i, s.processors, min(25*time.Second, c.opt.Duration/2), c.folders)
 		c.users = append(c.users, newUser(s, m, c.logs, c.opt.UpgradeFrom != ""))
 	}
 }
+
+// shares are how busy the users of a site are, in turn: where more is submitted
+// than the site can run, jobs run elsewhere.
+var shares = []float64{1.6, 0.8, 0.4, 1.2}
 
 // pace is how many jobs a user submits in a second.
 func (c *campaign) pace(u *user) float64 {
 	if c.opt.JobsPerSecond > 0 {
 		return c.opt.JobsPerSecond / float64(len(c.users))
 	}
-	return 0.9 * float64(u.site.processors) / load(u.maker.width, u.maker.longest)
+	return 0.9 * shares[u.site.index%len(shares)] * float64(u.site.processors) / load(u.maker.width, u.maker.longest)
 }
 
 // run lets users submit and faults happen, heals, waits and checks.

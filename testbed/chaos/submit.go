@@ -40,7 +40,7 @@ type submitted struct {
 
 // Bounds of a user.
 const (
-	maxOpen     = 48
+	maxOpen     = 32
 	callTimeout = 4 * time.Second
 	retryPause  = 250 * time.Millisecond
 	pollPause   = 500 * time.Millisecond
@@ -83,6 +83,10 @@ func (u *user) see(ctx context.Context, j *submitted) {
 			u.logs.problem("job %s refused by %s: %v", j.request, u.site.Name, err)
 		}
 		return
+	}
+	select {
+	case u.site.acked <- struct{}{}:
+	default:
 	}
 	if j.again {
 		pause(ctx, time.Duration(rand.N(3000))*time.Millisecond)

@@ -27,7 +27,7 @@ func (c *completions) complete(s *state) string {
 			if len(list) == 0 {
 				break
 			}
-			if objection, _ := c.w.apply(s, &list[0]); objection != "" {
+			if objection := c.w.apply(s, &list[0]); objection != "" {
 				return objection
 			}
 		}
@@ -43,7 +43,7 @@ func (c *completions) complete(s *state) string {
 		for i := range c.w.cfg.Sites {
 			m := move{kind: atSite, site: int8(i), step: step{kind: timeout, cut: whole}}
 			if l := c.w.local(s, i); l.up && l.wakes {
-				if objection, _ := c.w.apply(s, &m); objection != "" {
+				if objection := c.w.apply(s, &m); objection != "" {
 					return objection
 				}
 			}

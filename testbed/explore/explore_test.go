@@ -18,10 +18,11 @@ var (
 	fTimeouts = flag.Int("timeouts", 0, "")
 	fCancels  = flag.Int("cancels", 0, "")
 	fBusy     = flag.Bool("busy", true, "")
+	fFull     = flag.Bool("full", false, "")
 )
 
 func TestOne(t *testing.T) {
-	c := Config{Sites: *fSites, Jobs: *fJobs, Copies: *fCopies, Crashes: *fCrashes, Reboots: *fReboots, Losses: *fLosses, Duplicates: *fDups, Cuts: *fCuts, Timeouts: *fTimeouts, Cancels: *fCancels, Busy: *fBusy}
+	c := Config{Sites: *fSites, Jobs: *fJobs, Copies: *fCopies, Crashes: *fCrashes, Reboots: *fReboots, Losses: *fLosses, Duplicates: *fDups, Cuts: *fCuts, Timeouts: *fTimeouts, Cancels: *fCancels, Busy: *fBusy, Full: *fFull}
 	c.Progress = func(n, d int) {
 		if d%10 == 0 {
 			t.Log(n, d)

@@ -99,7 +99,10 @@ type transition struct {
 	boundaries int
 	// grants are the attempts that were granted to another site.
 	grants []grant
-	broken string
+	// visible says that the observer may judge other orders of it and of steps
+	// at other sites differently: a job starts or ends.
+	visible bool
+	broken  string
 }
 
 // sent is a message that leaves for a site.
@@ -213,7 +216,19 @@ func (x *sites) carryOut(l *local, s step) (t *transition) {
 		}
 	}
 	t.to = x.intern(n, l, s)
+	t.visible = len(t.launched) > 0 || t.to.up && t.to.ended() != l.ended()
 	return t
+}
+
+// ended counts the jobs submitted here that have ended.
+func (s *summary) ended() int {
+	n := 0
+	for i := range s.jobs {
+		if s.jobs[i].state.Terminal() {
+			n++
+		}
+	}
+	return n
 }
 
 // attemptCode packs an attempt of a small world.

@@ -53,7 +53,7 @@ func (w *world) moves(s *state, list []move) []move {
 	if s.left[aCrash] > 0 {
 		for _, m := range list[:len(list):len(list)] {
 			l := w.local(s, int(m.site))
-			if !l.up || m.kind > mending || m.step.kind >= crash || m.spend != free && m.spend != aTimeout {
+			if !l.up || !s.dies(int(m.site)) || m.kind > mending || m.step.kind >= crash || m.spend != free && m.spend != aTimeout {
 				continue
 			}
 			t := w.sites.take(l, m.step)
@@ -140,7 +140,7 @@ func (w *world) siteMoves(s *state, i int, l *local, list []move) []move {
 	if s.left[aTimeout] > 0 && l.wakes {
 		at(aTimeout, step{kind: timeout})
 	}
-	if s.left[aCrash] > 0 {
+	if s.dies(i) {
 		at(aCrash, step{kind: crash})
 	}
 	if s.left[aCancel] > 0 {
@@ -154,9 +154,8 @@ func (w *world) siteMoves(s *state, i int, l *local, list []move) []move {
 }
 
 // apply makes a move in a state that it may change. It returns what the
-// observer has to object, empty if nothing, and whether the observer saw
-// something that depends on the order of steps at other sites.
-func (w *world) apply(s *state, m *move) (objection string, visible bool) {
+// observer has to object, empty if nothing.
+func (w *world) apply(s *state, m *move) string {
 	if m.spend != free {
 		s.left[m.spend]--
 	}
@@ -164,17 +163,17 @@ func (w *world) apply(s *state, m *move) (objection string, visible bool) {
 	switch m.kind {
 	case lose:
 		s.streams[j][i].old = s.streams[j][i].old[1:]
-		return "", false
+		return ""
 	case duplicate:
 		s.addGhost(ghost{uint8(j), uint8(i), m.step.msg})
-		return "", false
+		return ""
 	case cutStream:
 		for _, way := range [2]*stream{&s.streams[i][j], &s.streams[j][i]} {
 			way.mark, way.new = upMark, nil
 		}
 		s.attached[i] &^= 1 << j
 		s.attached[j] &^= 1 << i
-		return "", false
+		return ""
 	case deliver:
 		s.streams[j][i].old = s.streams[j][i].old[1:]
 	case haunt:
@@ -249,9 +248,9 @@ func (w *world) returned(s *state, i int) {
 }
 
 // observe holds a step against the invariants.
-func (w *world) observe(s *state, i int, t *transition) (objection string, visible bool) {
+func (w *world) observe(s *state, i int, t *transition) string {
 	if t.broken != "" {
-		return t.broken, true
+		return t.broken
 	}
 	for _, token := range t.acked {
 		if token-1 < uint64(w.cfg.Jobs) {
@@ -259,20 +258,16 @@ func (w *world) observe(s *state, i int, t *transition) (objection string, visib
 		}
 	}
 	for _, g := range t.grants {
-		if objection = s.hold(g.attempt, g.to); objection != "" {
-			return objection, true
+		if objection := s.hold(g.attempt, g.to); objection != "" {
+			return objection
 		}
-		visible = true
 	}
 	for _, a := range t.launched {
-		if objection = w.launched(s, i, a); objection != "" {
-			return objection, true
+		if objection := w.launched(s, i, a); objection != "" {
+			return objection
 		}
 	}
-	if objection = w.closed(s, t.to); objection != "" {
-		return objection, true
-	}
-	return "", visible || len(t.launched)+len(t.ended) > 0
+	return w.closed(s, t.to)
 }
 
 // hold notes who has an attempt.
@@ -288,7 +283,9 @@ func (s *state) hold(a job.AttemptID, site int) string {
 	return ""
 }
 
-// launched holds a start against S1, S2 and S3.
+// launched holds a start against S1, S2 and S3. What has started is never
+// started again as long as no disk is lost, whether it has ended or not: that
+// is more than S2 says, and does not depend on when a process ends.
 func (w *world) launched(s *state, i int, a job.AttemptID) string {
 	if objection := s.hold(a, i); objection != "" {
 		return objection
@@ -297,17 +294,16 @@ func (w *world) launched(s *state, i int, a job.AttemptID) string {
 	if s.seen[k].started {
 		return fmt.Sprintf("S2: attempt %v was started twice", a)
 	}
-	s.seen[k].started = true
 	if w.cfg.Race {
+		s.seen[k].started = true
 		return ""
 	}
-	for other := range w.cfg.Sites {
-		for _, b := range w.local(s, other).running {
-			if b.Job == a.Job && (other != i || b != a) {
-				return fmt.Sprintf("S2: %v starts at %s while %v runs at %s", a, siteID(i), b, siteID(other))
-			}
+	for _, other := range s.seen {
+		if other.started && other.attempt.Job == a.Job {
+			return fmt.Sprintf("S2: %v starts at %s, and %v was started at %s", a, siteID(i), other.attempt, siteID(int(other.holder)))
 		}
 	}
+	s.seen[k].started = true
 	for number := range w.cfg.Jobs {
 		if s.closed[number] != 0 && w.jobID(number) == a.Job {
 			return fmt.Sprintf("S3: job %v is %v and starts at %s", a.Job, s.closed[number], siteID(i))

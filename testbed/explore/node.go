@@ -318,7 +318,9 @@ func (n *node) play(s step) {
 	case crash:
 		n.die(true)
 	case machineDown:
-		n.die(true)
+		if n.up() {
+			n.die(true)
+		}
 		n.reboot()
 	case restart:
 		n.boot()

@@ -26,9 +26,9 @@ type Report struct {
 	// bring anything about.
 	Messages int `json:"messages"`
 	Ends     int `json:"ends"`
-	// Slept are transitions that were left out because another order of the
+	// Spared are transitions that were left out because another order of the
 	// same steps is looked at.
-	Slept   int     `json:"slept"`
+	Spared  int     `json:"spared"`
 	Seconds float64 `json:"seconds"`
 	// Violation is the first broken invariant, empty if all hold everywhere;
 	// Story is a shortest way to it.
@@ -65,6 +65,7 @@ type search struct {
 	// its moves led here.
 	parents []uint32
 	by      []uint16
+	roots   int // states in which the search begins
 	ends    *completions
 	report  Report
 }
@@ -81,7 +82,7 @@ func (x *search) run(ctx context.Context) error {
 		return err
 	}
 	now, next := &level{}, &level{}
-	x.push(now, first, 0, 0)
+	x.begin(now, first)
 	var s state
 	var list []move
 	for depth := 0; len(now.numbers) > 0; depth++ {
@@ -135,7 +136,7 @@ func (x *search) beginning() (*state, error) {
 			if k == len(list) {
 				return nil
 			}
-			if objection, _ := x.w.apply(s, &list[k]); objection != "" {
+			if objection := x.w.apply(s, &list[k]); objection != "" {
 				return errors.New(objection)
 			}
 		}
@@ -144,7 +145,7 @@ func (x *search) beginning() (*state, error) {
 		return nil, err
 	}
 	if x.cfg.Busy {
-		if objection, _ := x.w.apply(s, &move{kind: atSite, step: step{kind: submitJob, job: blockerJob, cut: whole}}); objection != "" {
+		if objection := x.w.apply(s, &move{kind: atSite, step: step{kind: submitJob, job: blockerJob, cut: whole}}); objection != "" {
 			return nil, errors.New(objection)
 		}
 		if err := settle(); err != nil {
@@ -161,31 +162,76 @@ func (x *search) beginning() (*state, error) {
 	return s, nil
 }
 
-// push adds a state to a level if it is new.
-func (x *search) push(to *level, s *state, parent uint32, by int) {
+// begin pushes the first states. Where one daemon may die, which one it will
+// be is decided in the beginning: the others are then known to live, and
+// more steps commute.
+func (x *search) begin(to *level, first *state) {
+	first.doomed = anySite
+	if x.cfg.Full || x.cfg.Crashes != 1 {
+		x.push(to, first, 0, 0)
+		return
+	}
+	for i := range x.cfg.Sites {
+		first.doomed = uint8(i) // few
+		x.push(to, first, uint32(i), 0)
+	}
+	x.roots = x.cfg.Sites
+}
+
+// push adds a state to a level if it is new, and returns its number.
+func (x *search) push(to *level, s *state, parent uint32, by int) uint32 {
 	from := len(to.bytes)
 	to.bytes = s.encode(to.bytes, x.cfg)
 	number, fresh := x.visited.add(digestOf(to.bytes[from:]))
 	if !fresh {
 		to.bytes = to.bytes[:from]
-		return
+		return uint32(number)
 	}
 	to.numbers = append(to.numbers, uint32(number))
 	x.parents, x.by = append(x.parents, parent), append(x.by, uint16(by))
+	return uint32(number)
 }
 
-// expand makes all moves of a state.
+// expand makes the moves of a state, or enough of them.
 func (x *search) expand(s *state, number uint32, list []move, next *level) string {
+	site := -1
+	if !x.cfg.Full {
+		site = x.w.enough(s, list)
+	}
 	stuck := true
-	for k := range list {
-		stuck = stuck && list[k].spend != free
+	make := func(k int) (ahead bool, objection string) {
+		m := &list[k]
+		stuck = stuck && m.spend != free
 		x.report.Transitions++
 		to := s.clone()
-		if objection, _ := x.w.apply(to, &list[k]); objection != "" {
-			x.tell(number, &list[k])
+		if objection := x.w.apply(to, m); objection != "" {
+			x.tell(number, m)
+			return false, objection
+		}
+		return x.push(next, to, number, k) > number, ""
+	}
+	ahead := false
+	for k := range list {
+		if site >= 0 && int(list[k].site) != site {
+			continue
+		}
+		fresh, objection := make(k)
+		if objection != "" {
 			return objection
 		}
-		x.push(next, to, number, k)
+		ahead = ahead || fresh
+	}
+	if site >= 0 && ahead {
+		x.report.Spared += len(list) - x.w.at(site, list)
+		return ""
+	}
+	for k := range list {
+		if site < 0 || int(list[k].site) == site {
+			continue
+		}
+		if _, objection := make(k); objection != "" {
+			return objection
+		}
 	}
 	if !stuck {
 		return ""
@@ -202,12 +248,16 @@ func (x *search) expand(s *state, number uint32, list []move, next *level) strin
 // tell writes the story of the way to a state, and of one move more.
 func (x *search) tell(number uint32, last *move) {
 	var way []int
-	for at := number; at != 0; at = x.parents[at] {
+	at := number
+	for ; x.parents[at] != at; at = x.parents[at] {
 		way = append(way, int(x.by[at]))
 	}
 	s, err := x.beginning()
 	if err != nil {
 		return
+	}
+	if s.doomed = anySite; x.roots > 1 {
+		s.doomed = uint8(at)
 	}
 	line := 0
 	say := func(m *move) {

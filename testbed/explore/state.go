@@ -16,8 +16,14 @@ type state struct {
 	// ghosts are doubled messages that have yet to arrive again.
 	ghosts []ghost
 	left   [spendings]uint8
+	// doomed is the site whose daemon may still die, anySite if each may; it
+	// means nothing once none may.
+	doomed uint8
 	watch
 }
+
+// anySite stands for each of them.
+const anySite = 0xff
 
 // stream is one way between two sites. old is what arrives next. A mark says
 // that the receiver has yet to notice that the stream broke, or that there is a
@@ -94,6 +100,9 @@ func (s *state) encode(b []byte, c *Config) []byte {
 		b = binary.AppendUvarint(b, uint64(g.msg))
 	}
 	b = append(b, s.left[1:]...)
+	if s.left[aCrash] > 0 {
+		b = append(b, s.doomed)
+	}
 	b = append(b, s.acked, byte(s.closed[0]), byte(s.closed[1]), byte(len(s.seen)))
 	for i := range s.seen {
 		x := &s.seen[i]
@@ -171,6 +180,9 @@ func (s *state) decode(b []byte, c *Config) int {
 	for i := range s.left[1:] {
 		s.left[1+i] = r.byte()
 	}
+	if s.left[aCrash] > 0 {
+		s.doomed = r.byte()
+	}
 	s.acked, s.closed[0], s.closed[1] = r.byte(), job.State(r.byte()), job.State(r.byte())
 	for range r.byte() {
 		origin, seq := r.byte(), r.byte()
@@ -179,6 +191,11 @@ func (s *state) decode(b []byte, c *Config) int {
 		s.seen = append(s.seen, seenAttempt{a, int8(flags) >> 1, flags&1 == 1})
 	}
 	return len(b) - len(r.b)
+}
+
+// dies reports whether the daemon of a site may die.
+func (s *state) dies(i int) bool {
+	return s.left[aCrash] > 0 && (s.doomed == anySite || int(s.doomed) == i)
 }
 
 // clone returns a state that can be changed: lists are replaced, never changed in place.

@@ -3,6 +3,7 @@ package federation_test
 import (
 	"flag"
 	"os"
+	"strconv"
 	"testing"
 	"time"
 
@@ -76,4 +77,18 @@ func BenchmarkManySites(b *testing.B) {
 		Sites: sites(200, 430, sitesched.DualBackfill), Placement: meta.Placement{Scheme: meta.KDual, Copies: 3},
 		LoadPeriod: 30 * time.Second, LoadDelay: time.Second, Staggered: true,
 	}, loads(b, 0, 200, jobs, 430, 0.7))
+}
+
+// BenchmarkQueueLength submits all jobs at once to one site: each runs for a
+// minute on all processors, so that the queue is as long as it can be.
+func BenchmarkQueueLength(b *testing.B) {
+	for _, n := range []int{1_000, 10_000, 100_000} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			w := &workload.Workload{Jobs: make([]workload.Job, n)}
+			for i := range w.Jobs {
+				w.Jobs[i] = workload.Job{ID: int64(i + 1), Run: time.Minute, Estimate: 2 * time.Minute, Procs: 4}
+			}
+			bench(b, federation.Config{Sites: sites(1, 4, sitesched.DualBackfill), Placement: meta.Placement{Scheme: meta.Independent}}, []*workload.Workload{w})
+		})
+	}
 }

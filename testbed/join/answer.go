@@ -187,11 +187,13 @@ func (s *Study) outcome(o *outcome, alone *Outcome) Outcome {
 		Name: o.String(), Scheme: o.scheme, Copies: o.copies, All: figures(all.Jobs, &all.Wait, &all.Turnaround, &all.BoundedSlowdown),
 		Classes: classes(&all),
 	}
-	var messages int64
-	for _, n := range o.result.Messages.ByKind {
-		messages += n
+	if alone != nil { // else the few are those of sites that meet
+		messages := int64(0)
+		for _, n := range o.result.Messages.ByKind {
+			messages += n
+		}
+		out.MessagesPerJob = float64(messages) / float64(max(all.Jobs, 1))
 	}
-	out.MessagesPerJob = float64(messages) / float64(max(all.Jobs, 1))
 	byHost := make(map[job.SiteID][]metrics.Record)
 	for _, g := range metrics.GroupBy(o.result.Records, metrics.BySite) {
 		byHost[job.SiteID(g.Key)] = g.Records

@@ -15,7 +15,7 @@ func (a *Answer) Page() *report.Page {
 	p.Sections = []report.Section{
 		{
 			Name: "who", Title: "Who wins, who loses", Texts: a.Sentences[1:],
-			Tables: []report.Table{a.sitesTable(best)}, Plots: []report.Plot{a.changePlot(), a.waitPlot(best)},
+			Tables: []report.Table{a.usersTable(best), a.machinesTable(best)}, Plots: []report.Plot{a.changePlot(), a.waitPlot(best)},
 		},
 		{
 			Name: "kinds", Title: "Kinds of jobs",
@@ -28,7 +28,7 @@ func (a *Answer) Page() *report.Page {
 	if len(a.Plans) > 1 {
 		p.Sections = append(p.Sections, report.Section{
 			Name: "copies", Title: "How many copies", Texts: []string{"Each job queues at K sites and runs at the first that can start it. More copies cost messages and make queues look longer than they are."},
-			Tables: []report.Table{a.plansTable()}, Plots: []report.Plot{a.sweepPlot()},
+			Tables: []report.Table{a.plansTable()}, Plots: []report.Plot{a.sweepPlot(), a.messagesPlot()},
 		})
 	}
 	p.Sections = append(p.Sections, report.Section{Name: "question", Title: "What was asked", Texts: a.assumptions(), Tables: a.questionTables()})
@@ -124,29 +124,48 @@ func cells(texts ...string) []report.Cell {
 	return row
 }
 
-// sitesTable compares each site with itself alone.
-func (a *Answer) sitesTable(best *Outcome) report.Table {
+// usersTable compares the users of each site with themselves alone.
+func (a *Answer) usersTable(best *Outcome) report.Table {
 	t := report.Table{
-		Name: "sites", Title: "Users of each site, alone and joined with " + best.Name,
-		Caption: "By the site at which jobs were submitted, wherever they ran. The verdict is by the mean turnaround, waiting and running; less than 1% counts as even.",
-		Columns: columns([]string{"Site"}, "Jobs", "Mean wait alone", "joined", "95% wait at most alone", "joined", "Turnaround alone", "joined", "Change",
-			"Bounded slowdown alone", "joined", "Run elsewhere", "Guests run", "Busy alone", "joined"),
+		Name: "users", Title: "Users of each site, alone → joined with " + best.Name,
+		Caption: "By the site at which jobs were submitted, wherever they ran. Sites gain or lose by the mean turnaround, that is waiting and running; less than 1% counts as even.",
+		Columns: columns([]string{"Site"}, "Jobs", "Mean wait", "95% wait at most", "Mean turnaround", "Change", "Bounded slowdown"),
+	}
+	add := func(name string, alone, joined *Figures) {
+		row := cells(name, fmt.Sprint(joined.Jobs), arrow(span(alone.Wait), span(joined.Wait)), arrow(span(alone.WaitP95), span(joined.WaitP95)),
+			arrow(span(alone.Turnaround), span(joined.Turnaround)))
+		row = append(row, effectCell(joined))
+		t.AddCells(append(row, cells(arrow(report.Number(alone.BoundedSlowdown), report.Number(joined.BoundedSlowdown)))...)...)
 	}
 	for i := range best.Sites {
-		x, alone := &best.Sites[i], &a.Alone.Sites[i]
-		row := append(cells(x.Site, fmt.Sprint(x.Jobs)), figureCells(&alone.Figures, &x.Figures)...)
-		row = append(row, cells(share(x.Elsewhere), fmt.Sprint(x.Guests), share(alone.Utilisation), share(x.Utilisation))...)
-		t.AddCells(row...)
+		add(best.Sites[i].Site, &a.Alone.Sites[i].Figures, &best.Sites[i].Figures)
 	}
-	row := append(cells("all", fmt.Sprint(best.All.Jobs)), figureCells(&a.Alone.All, &best.All)...)
-	t.AddCells(append(row, cells("", "", "", "")...)...)
+	add("all", &a.Alone.All, &best.All)
 	return t
 }
 
-func figureCells(alone, joined *Figures) []report.Cell {
-	row := cells(span(alone.Wait), span(joined.Wait), span(alone.WaitP95), span(joined.WaitP95), span(alone.Turnaround), span(joined.Turnaround))
-	row = append(row, effectCell(joined))
-	return append(row, cells(report.Number(alone.BoundedSlowdown), report.Number(joined.BoundedSlowdown))...)
+// machinesTable says what the sites do for each other.
+func (a *Answer) machinesTable(best *Outcome) report.Table {
+	t := report.Table{
+		Name: "machines", Title: "Machines of each site, " + best.Name,
+		Caption: "Busy is the share of processors in use until the last job was submitted.",
+		Columns: columns([]string{"Site"}, "Busy, alone → joined", "Own jobs run elsewhere", "Processor-hours there", "Jobs of others run", "Processor-hours for them"),
+	}
+	for i := range best.Sites {
+		x := &best.Sites[i]
+		t.Add(x.Site, arrow(share(a.Alone.Sites[i].Utilisation), share(x.Utilisation)), share(x.Elsewhere), whole(x.WorkElsewhere), fmt.Sprint(x.Guests), whole(x.WorkForOthers))
+	}
+	return t
+}
+
+func arrow(from, to string) string { return from + " → " + to }
+
+// whole writes a number without a fraction.
+func whole(v float64) string {
+	if v < 99.5 {
+		return fmt.Sprintf("%.0f", v)
+	}
+	return report.Number(math.Round(v))
 }
 
 func share(v float64) string { return fmt.Sprintf("%.0f%%", 100*v) }
@@ -248,8 +267,8 @@ func (a *Answer) assumptions() []string {
 	}
 	if left > 0 {
 		days := a.study.end.Sub(0).Hours() / 24
-		lines = append(lines, fmt.Sprintf("%s outside of the time that all logs cover, which ends on day %s, left out: a site whose log has ended would seem to be idle.",
-			map[bool]string{true: "1 job is", false: fmt.Sprintf("%d jobs are", left)}[left == 1], report.Number(math.Ceil(days))))
+		lines = append(lines, fmt.Sprintf("All logs together cover the time up to day %.0f; %s left out: a site whose log has ended would seem to be idle.",
+			math.Ceil(days), map[bool]string{true: "1 job outside of it is", false: fmt.Sprintf("%d jobs outside of it are", left)}[left == 1]))
 	}
 	loads := "Sites know each other's load as it is at every moment"
 	if c.Placement.LoadAge > 0 {

@@ -114,7 +114,7 @@ func waitingPlot(name, title string, best *Outcome, alone, joined []metrics.Reco
 			waits[i] = max(s.records[i].Wait().Hours(), shortestWait) // at the left edge are those that hardly waited
 			longest = max(longest, waits[i])
 		}
-		p.Series = append(p.Series, report.CDF(s.name, waits))
+		p.Series = append(p.Series, atOnce(report.CDF(s.name, waits)))
 	}
 	p.X.To = longest
 	var ticks []report.Tick
@@ -125,6 +125,21 @@ func waitingPlot(name, title string, best *Outcome, alone, joined []metrics.Reco
 	}
 	p.X.Ticks = ticks
 	return p
+}
+
+// atOnce keeps the highest of several points at one place, so that no line goes
+// up along the axis.
+func atOnce(s report.Series) report.Series {
+	n := 0
+	for i := range s.X {
+		if n > 0 && s.X[n-1] == s.X[i] {
+			n--
+		}
+		s.X[n], s.Y[n] = s.X[i], s.Y[i]
+		n++
+	}
+	s.X, s.Y = s.X[:n], s.Y[:n]
+	return s
 }
 
 // utilisationPlots are the busy processors of each site over time.
@@ -146,10 +161,10 @@ func (a *Answer) utilisationPlots(best *Outcome) []report.Plot {
 	return plots
 }
 
-// stepOf divides a time into a hundred or two of whole hours.
+// stepOf divides a time into up to a hundred steps of whole hours.
 func stepOf(total time.Duration) time.Duration {
 	for _, h := range []time.Duration{1, 2, 3, 6, 12, 24, 48} {
-		if total <= 200*h*time.Hour {
+		if total <= 100*h*time.Hour {
 			return h * time.Hour
 		}
 	}
@@ -208,4 +223,17 @@ func (a *Answer) sweepPlot() report.Plot {
 		add(a.Sites[i].Name, func(o *Outcome) float64 { return o.Sites[i].Wait })
 	}
 	return p
+}
+
+// messagesPlot is the cost of each K.
+func (a *Answer) messagesPlot() report.Plot {
+	b := &report.Bars{Series: []report.BarSeries{{}}}
+	for i := range a.Plans {
+		b.Groups = append(b.Groups, fmt.Sprintf("K = %d", a.Plans[i].Copies))
+		b.Series[0].Values = append(b.Series[0].Values, a.Plans[i].MessagesPerJob)
+	}
+	return report.Plot{
+		Name: "messages", Title: "Messages by the number of copies", Caption: "All that cross between sites for a job, without the loads that sites tell each other.",
+		Y: report.Axis{Label: "messages a job"}, Bars: b,
+	}
 }

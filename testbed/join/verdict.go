@@ -2,7 +2,6 @@ package join
 
 import (
 	"fmt"
-	"math"
 	"strings"
 	"time"
 
@@ -76,7 +75,7 @@ func (a *Answer) say() []string {
 	if s := a.classSentence(best); s != "" {
 		lines = append(lines, s)
 	}
-	if s := a.otherPlans(best); s != "" {
+	if s := a.otherPlans(); s != "" {
 		lines = append(lines, s)
 	}
 	return lines
@@ -141,12 +140,9 @@ func (a *Answer) headline(best *Outcome) string {
 
 func (a *Answer) siteSentence(i int, best *Outcome) string {
 	x, alone := &best.Sites[i], &a.Alone.Sites[i]
-	s := fmt.Sprintf("%s: jobs are done %s (mean turnaround %s instead of %s, mean wait %s instead of %s); %s%% of its jobs run elsewhere",
-		x.Site, sooner(x.Change), span(x.Turnaround), span(alone.Turnaround), span(x.Wait), span(alone.Wait), report.Number(100*x.Elsewhere))
-	if x.WorkElsewhere+x.WorkForOthers > 0 {
-		s += fmt.Sprintf(", for which it runs %s processor-hours for others and gets %s", report.Number(math.Round(x.WorkForOthers)), report.Number(math.Round(x.WorkElsewhere)))
-	}
-	return s + "."
+	return fmt.Sprintf("%s: jobs are done %s (mean turnaround %s instead of %s, mean wait %s instead of %s). "+
+		"Other sites spend %s processor-hours on its jobs, and it spends %s on theirs.",
+		x.Site, sooner(x.Change), span(x.Turnaround), span(alone.Turnaround), span(x.Wait), span(alone.Wait), whole(x.WorkElsewhere), whole(x.WorkForOthers))
 }
 
 // fewJobs is how many jobs a class must have for a word about it.
@@ -163,27 +159,26 @@ func (a *Answer) classSentence(best *Outcome) string {
 		}
 	}
 	if site == "" {
-		return "No kind of job, short or long, narrow or wide, is done later at any site."
+		return fmt.Sprintf("At no site a kind of job, short or long, narrow or wide, is done later, as far as there are %d jobs of it to tell.", fewJobs)
 	}
 	return fmt.Sprintf("Who loses most are the %s jobs of %s: they are done %s.", class, site, sooner(worst))
 }
 
-// otherPlans says what the other K would do.
-func (a *Answer) otherPlans(best *Outcome) string {
-	var parts []string
-	for i := range a.Plans {
-		if p := &a.Plans[i]; i != a.Best {
-			part := fmt.Sprintf("K = %d %s", p.Copies, sooner(p.All.Change))
-			if p.Losers != best.Losers {
-				part += fmt.Sprintf(" with %s losing", count(p.Losers, "site", "sites"))
-			}
-			parts = append(parts, part)
-		}
-	}
-	if len(parts) == 0 {
+// otherPlans says what each K does to all jobs.
+func (a *Answer) otherPlans() string {
+	if len(a.Plans) < 2 {
 		return ""
 	}
-	return fmt.Sprintf("Compared with K = %d (%s, %s messages a job): %s.", best.Copies, sooner(best.All.Change), report.Number(best.MessagesPerJob), strings.Join(parts, ", "))
+	var parts []string
+	for i := range a.Plans {
+		p := &a.Plans[i]
+		part := fmt.Sprintf("K = %d: %s, %s messages a job", p.Copies, sooner(p.All.Change), report.Number(p.MessagesPerJob))
+		if p.Losers > 0 {
+			part += fmt.Sprintf(", %s", count(p.Losers, "site loses", "sites lose"))
+		}
+		parts = append(parts, part)
+	}
+	return "All sites together, by the number of copies: " + strings.Join(parts, "; ") + "."
 }
 
 // sooner writes a change of the mean turnaround.
@@ -229,8 +224,8 @@ func span(seconds float64) string {
 		return fmt.Sprintf("%d min", d.Round(time.Minute)/time.Minute)
 	case d < 48*time.Hour:
 		d = d.Round(time.Minute)
-		return fmt.Sprintf("%d h %d min", d/time.Hour, d%time.Hour/time.Minute)
+		return strings.TrimSuffix(fmt.Sprintf("%d h %d min", d/time.Hour, d%time.Hour/time.Minute), " 0 min")
 	}
 	d = d.Round(time.Hour)
-	return fmt.Sprintf("%d d %d h", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
+	return strings.TrimSuffix(fmt.Sprintf("%d d %d h", d/(24*time.Hour), d%(24*time.Hour)/time.Hour), " 0 h")
 }

@@ -146,10 +146,20 @@ func (c *Config) source(i int) (*workload.Workload, error) {
 		count = 5000
 	}
 	rng := workload.NewRand(c.Seed, uint64(i))
+	var w *workload.Workload
+	var err error
+	name := "made up like the log of the Cornell Theory Center"
 	if s.Generate == generateCTC {
-		return workload.CTCLike{Jobs: count + s.Skip, Processors: processors}.Generate(rng)
+		w, err = workload.CTCLike{Jobs: count + s.Skip, Processors: processors}.Generate(rng)
+	} else {
+		name = "made up by the model of Lublin and Feitelson"
+		w, err = workload.Lublin{Jobs: count + s.Skip, Processors: processors}.Generate(rng)
 	}
-	return workload.Lublin{Jobs: count + s.Skip, Processors: processors}.Generate(rng)
+	if err != nil {
+		return nil, err
+	}
+	w.Name = name // the model's own tells of a load that is changed below
+	return w, nil
 }
 
 // align puts the workloads beside each other on one clock.

@@ -17,6 +17,8 @@ type Experiment struct {
 	Title, Source string
 	// Seeds is how many there are if the user does not say.
 	Seeds int
+	// UsesTrace says that it can take its jobs from a log (Env.Trace).
+	UsesTrace bool
 	// Claims are in the order in which they are shown.
 	Claims []Claim
 	// Run finds out about the claims that env wants. It must add a finding for

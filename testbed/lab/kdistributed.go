@@ -15,7 +15,7 @@ func kDistributed() Experiment {
 	e := Experiment{
 		ID: "001", Title: "Copies of a job at the K least loaded sites",
 		Source: "Distributed job scheduling with multiple simultaneous requests (HPDC 2002)",
-		Seeds:  5, Run: runKDistributed,
+		Seeds:  6, UsesTrace: true, Run: runKDistributed,
 	}
 	for _, q := range kDistributedQuestions() {
 		e.Claims = append(e.Claims, q.Claim)
@@ -94,6 +94,8 @@ var (
 	dist = at(distributed, 0)
 	kd4  = at(kDist, 4)
 	dual = at(kDual, 4)
+	// dualHead protects the head of the local queue only.
+	dualHead = trial{mix: sharedMix, scheme: kDual, k: 4, scopeHead: true}
 )
 
 // periods are the ages of loads in the sweep (spec 001 section 2.7).

@@ -225,7 +225,7 @@ func (a *answers) plotMessages() report.Plot {
 
 // tables has the schemes with all their figures.
 func (a *answers) tables() []report.Table {
-	rows := []trial{ind, uni, cen, hier, dist, at(kDist, 2), at(kDist, 3), kd4, at(kDual, 2), at(kDual, 3), dual}
+	rows := []trial{ind, uni, cen, hier, dist, at(kDist, 2), at(kDist, 3), kd4, at(kDual, 2), at(kDual, 3), dual, dualHead}
 	t := report.Table{
 		Name: "001-figures", Title: "All schemes in figures",
 		Caption: "Means over the streams. Bounded slowdown has a floor of 10 s; trimmed means without the first and last 5 % of the jobs; remote is the share of jobs that ran away from their origin.",
@@ -251,6 +251,9 @@ func (a *answers) tables() []report.Table {
 		name := string(r.scheme)
 		if r.k > 0 {
 			name += fmt.Sprintf("(%d)", r.k)
+		}
+		if r.scopeHead {
+			name += ", scope head"
 		}
 		cells := []string{name}
 		for i, f := range figures {

@@ -3,6 +3,7 @@ package lab
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"kith/testbed/workload"
 )
@@ -24,9 +25,14 @@ func localPriority() Experiment {
 type priorityQuestion struct {
 	Claim
 	needs []priorityTrial
-	judge func(a *priorityAnswers) Finding
+	judge func(a *priorityAnswers) *priorityReading
 	// extra answers a claim that is not about trials.
-	extra func(ctx context.Context, env *Env) (Finding, error)
+	extra func(ctx context.Context, env *Env) (*priorityReading, error)
+	// why is what we think where the claim does not hold, remark what to know
+	// in any case.
+	why, remark string
+	// informs says that there is no band.
+	informs bool
 }
 
 // priorityQuestions are the claims of the source and the checks of our own.
@@ -57,15 +63,10 @@ func runLocalPriority(ctx context.Context, env *Env) (*Report, error) {
 		r.Workload = fmt.Sprintf("5 sites of 4 nodes, %d sequential jobs in all; exponential sizes and gaps as in spec 004 section 3.1", prioritySites*env.Jobs)
 	}
 	for _, q := range wanted {
-		var f Finding
-		if q.extra != nil {
-			if f, err = q.extra(ctx, env); err != nil {
-				return nil, fmt.Errorf("claim %s: %w", q.ID, err)
-			}
-		} else {
-			f = q.judge(a)
+		f, err := q.find(ctx, env, a)
+		if err != nil {
+			return nil, fmt.Errorf("claim %s: %w", q.ID, err)
 		}
-		f.ID = q.ID
 		r.Find(f)
 	}
 	a.remarks(r)
@@ -73,10 +74,42 @@ func runLocalPriority(ctx context.Context, env *Env) (*Report, error) {
 	return r, nil
 }
 
+// find answers the question.
+func (q *priorityQuestion) find(ctx context.Context, env *Env, a *priorityAnswers) (Finding, error) {
+	var r *priorityReading
+	if q.extra != nil {
+		var err error
+		if r, err = q.extra(ctx, env); err != nil {
+			return Finding{}, err
+		}
+	} else {
+		r = q.judge(a)
+	}
+	f := Finding{Claim: Claim{ID: q.ID}, Measured: strings.Join(r.parts, "; "), Values: r.values, Verdict: VerdictOf(r.met()), Note: q.remark}
+	switch {
+	case q.informs:
+		f.Verdict = Informational
+	case f.Verdict == Fails:
+		var errors []float64
+		if q.judge != nil {
+			errors = a.standardErrors(q.judge)
+		}
+		f.Note = r.missing(errors)
+		for _, s := range []string{q.why, q.remark} {
+			if s != "" {
+				f.Note += " " + s
+			}
+		}
+	}
+	return f, nil
+}
+
 // remarks says how things were read.
 func (a *priorityAnswers) remarks(r *Report) {
 	n := len(a.env.SeedList())
-	r.Remark("Each number is the mean over %d seeds of a mean over the jobs of an origin. Maxima, standard deviations (divisor n-1), gains and losses are taken over the sites after that, as the source does.", n)
+	r.Remark("Each number is the mean over %d seeds of a mean over the jobs of an origin.", n)
+	r.Remark("Maxima, standard deviations (divisor n-1), gains and losses over the sites are taken from the means over 10 seeds, as in the source, and averaged over the lots of 10: the fewer runs, the larger they come out by noise alone.")
+	r.Remark("Where a claim fails, the distance from its band is given in standard errors of the figure over the seeds (jackknife).")
 	if n < 40 {
 		r.Remark("Under heavy load the sites cannot keep up, so that one run says little; with %d seeds instead of 40 verdicts on bands may be chance.", n)
 	}

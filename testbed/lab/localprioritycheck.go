@@ -41,7 +41,7 @@ func checkQuestions() []priorityQuestion {
 				ID: "A2", Kind: Ours, Enforced: true, Statement: "On a frozen state the predicted start of every queued job, and of one that comes now, is the simulated one.",
 				Source: "spec 004 section 5 no. 2", Band: "all, under single and strict dual queues, and EASY",
 			},
-			extra: func(_ context.Context, env *Env) (Finding, error) { return judgePredictions(env) },
+			extra: func(_ context.Context, env *Env) (*priorityReading, error) { return judgePredictions(env) },
 		},
 		{
 			Claim: Claim{
@@ -72,6 +72,7 @@ func checkQuestions() []priorityQuestion {
 			},
 			needs: mctTrials(caseOne()[0]),
 			judge: judgeFluid,
+			why:   "A mean outside of the band is an error of the model.",
 		},
 		{
 			Claim: Claim{
@@ -79,7 +80,7 @@ func checkQuestions() []priorityQuestion {
 				Source: "future work of the source", Band: "Q4: largest mean against MCT and against a = 1.3, not enforced",
 			},
 			needs: append(append(adaptiveTrials(), withWeights(activeTrials(1, 2, 3))...), mctTrials()...),
-			judge: judgeAdaptive,
+			judge: judgeAdaptive, informs: true,
 		},
 		{
 			Claim: Claim{
@@ -87,47 +88,47 @@ func checkQuestions() []priorityQuestion {
 				Source: "spec 004 section 5 no. 12", Band: "equal hashes of what the records say was submitted",
 			},
 			needs: []priorityTrial{mct(1, heavy, 0), mct(1, heavy, 3), mct(1, heavy, 3).weighted(paperWeight)},
-			judge: func(a *priorityAnswers) Finding {
-				var f findings
-				runs := len(a.order) * len(a.env.SeedList())
+			judge: func(a *priorityAnswers) *priorityReading {
+				f := &priorityReading{}
 				f.note("streams", float64(a.streams), "")
-				f.note("runs", float64(runs), "")
-				f.want(a.strays == 0, "%d runs had other jobs than the first of their stream", a.strays)
-				f.say("%d streams, %d runs, %d with other jobs", a.streams, runs, a.strays)
-				return f.finding("")
+				f.note("runs", float64(a.runs), "")
+				f.must(a.strays == 0, "in %d streams some runs had other jobs", a.strays)
+				f.say("%d streams of jobs, %d runs, %d streams with different jobs", a.streams, a.runs, a.strays)
+				return f
 			},
 		},
 	}
 }
 
-func judgeSweep(a *priorityAnswers) Finding {
-	var f findings
+func judgeSweep(a *priorityAnswers) *priorityReading {
+	f := &priorityReading{}
 	for _, k := range []int{3, 4} {
 		t := mct(1, medium, k)
-		base, now := a.of(t).sd(), a.of(t.weighted(paperWeight)).sd()
+		base, now := a.deviation(t), a.deviation(t.weighted(paperWeight))
 		f.in(fmt.Sprintf("Q%d, sd(1.3)/sd(1)", k), now/base, 0, 0.6, "")
 		f.say("Q%d %s to %s s, %s of it", k, report.Number(base), report.Number(now), report.Number(now/base))
 	}
-	return f.finding("")
+	return f
 }
 
-func judgeFluid(a *priorityAnswers) Finding {
-	var f findings
+func judgeFluid(a *priorityAnswers) *priorityReading {
+	f := &priorityReading{}
 	var all []float64
 	for k := range prioritySites + 1 {
 		all = append(all, a.of(mct(1, heavy, k)).all)
 		f.in(fmt.Sprintf("ALL at Q%d", k), all[k], 18_000, 30_000, "s")
 	}
 	f.say("%s s at Q0 to Q5", list(all))
-	return f.finding("A mean outside this range is a modelling error.")
+	return f
 }
 
-func judgeAdaptive(a *priorityAnswers) Finding {
-	var f findings
+func judgeAdaptive(a *priorityAnswers) *priorityReading {
+	f := &priorityReading{}
 	better, close := 0, 0
+	a = a.few()
 	for _, t := range adaptiveTrials() {
-		plain := a.of(mct(t.number, t.load, 4)).max()
-		weighted, adaptive := a.of(mct(t.number, t.load, 4).weighted(paperWeight)).max(), a.of(t).max()
+		plain := a.largest(mct(t.number, t.load, 4))
+		weighted, adaptive := a.largest(mct(t.number, t.load, 4).weighted(paperWeight)), a.largest(t)
 		f.note(t.priorityCase.String()+", a = 1.3", percent(weighted, plain), "%")
 		f.note(t.priorityCase.String()+", adaptive", percent(adaptive, plain), "%")
 		better += btoi(adaptive < plain)
@@ -137,9 +138,7 @@ func judgeAdaptive(a *priorityAnswers) Finding {
 		}
 	}
 	f.say("better than MCT in %d of 9 pairs, not behind a = 1.3 in %d", better, close)
-	r := f.finding("")
-	r.Verdict = Informational
-	return r
+	return f
 }
 
 // smallJobs is how many jobs a site has in checks that compare event logs.
@@ -176,7 +175,7 @@ func smallLogs(ctx context.Context, env *Env, trials []priorityTrial) (map[prior
 }
 
 // judgeWeightRule compares event logs with and without weights.
-func judgeWeightRule(ctx context.Context, env *Env) (Finding, error) {
+func judgeWeightRule(ctx context.Context, env *Env) (*priorityReading, error) {
 	var trials []priorityTrial
 	for number := 1; number <= 3; number++ {
 		for k := range prioritySites + 1 {
@@ -186,9 +185,9 @@ func judgeWeightRule(ctx context.Context, env *Env) (Finding, error) {
 	}
 	logs, err := smallLogs(ctx, env, trials)
 	if err != nil {
-		return Finding{}, err
+		return nil, err
 	}
-	var f findings
+	f := &priorityReading{}
 	for number := 1; number <= 3; number++ {
 		var acts []int
 		for k := range prioritySites + 1 {
@@ -198,9 +197,9 @@ func judgeWeightRule(ctx context.Context, env *Env) (Finding, error) {
 			}
 		}
 		f.say("case %d: %s", number, configurations(acts))
-		f.want(slices.Equal(acts, weightsAct[number-1]), "case %d: %s, not %s", number, configurations(acts), configurations(weightsAct[number-1]))
+		f.must(slices.Equal(acts, weightsAct[number-1]), "case %d: %s, not %s", number, configurations(acts), configurations(weightsAct[number-1]))
 	}
-	return f.finding(""), nil
+	return f, nil
 }
 
 // configurations names Qs.
@@ -219,7 +218,7 @@ func configurations(ks []int) string {
 }
 
 // judgeSameAsMCT compares event logs that should be equal.
-func judgeSameAsMCT(ctx context.Context, env *Env) (Finding, error) {
+func judgeSameAsMCT(ctx context.Context, env *Env) (*priorityReading, error) {
 	type pair struct{ plain, other priorityTrial }
 	var pairs []pair
 	var trials []priorityTrial
@@ -240,14 +239,14 @@ func judgeSameAsMCT(ctx context.Context, env *Env) (Finding, error) {
 	}
 	logs, err := smallLogs(ctx, env, trials)
 	if err != nil {
-		return Finding{}, err
+		return nil, err
 	}
-	var f findings
+	f := &priorityReading{}
 	same := 0
 	for _, p := range pairs {
 		same += btoi(logs[p.plain] == logs[p.other])
-		f.want(logs[p.plain] == logs[p.other], "%v differs from MCT", p.other)
+		f.must(logs[p.plain] == logs[p.other], "%v differs from MCT", p.other)
 	}
 	f.say("%d of %d event logs are equal", same, len(pairs))
-	return f.finding(""), nil
+	return f, nil
 }

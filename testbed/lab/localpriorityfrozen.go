@@ -17,8 +17,8 @@ const frozenStates = 1000
 
 // judgePredictions compares predictions on frozen states with what comes of
 // them when nothing more arrives (spec 004 section 5 no. 2).
-func judgePredictions(env *Env) (Finding, error) {
-	var f findings
+func judgePredictions(env *Env) (*priorityReading, error) {
+	f := &priorityReading{}
 	for i, d := range []struct {
 		name string
 		cfg  sitesched.Config
@@ -33,15 +33,15 @@ func judgePredictions(env *Env) (Finding, error) {
 			rng := workload.NewRand(env.FirstSeed, uint64(1+i)<<32|uint64(state))
 			asked, missed, err := frozenState(rng, d.cfg)
 			if err != nil {
-				return Finding{}, err
+				return nil, err
 			}
 			n, wrong = n+asked, wrong+missed
 		}
 		f.note(d.name, float64(n), "predictions")
-		f.want(wrong == 0, "%s: %d of %d predictions are wrong", d.name, wrong, n)
+		f.must(wrong == 0, "%s: %d of %d predictions are wrong", d.name, wrong, n)
 		f.say("%s: %s of %s right", d.name, report.Number(float64(n-wrong)), report.Number(float64(n)))
 	}
-	return f.finding(""), nil
+	return f, nil
 }
 
 // frozenState lets a site run for a while and returns how many starts were

@@ -13,12 +13,12 @@ func mctQuestions() []priorityQuestion {
 				Source:    "A, B 14,308, 15,027 s; C, D, E 27,572, 27,989, 27,187 s", Band: "dual 12,500-18,500 s, single 25,000-35,000 s, single/dual 1.6-2.4",
 			},
 			needs: []priorityTrial{h(2)},
-			judge: func(a *priorityAnswers) Finding {
+			judge: func(a *priorityAnswers) *priorityReading {
 				m := a.of(h(2))
 				f := priorityGroups(m, 2, 25_000, 35_000)
 				f.in("single/dual", m.single(2)/m.dual(2), 1.6, 2.4, "")
 				f.say("ratio %s", report.Number(m.single(2)/m.dual(2)))
-				return f.finding(whySingleSpread)
+				return f
 			},
 		},
 		{
@@ -27,8 +27,8 @@ func mctQuestions() []priorityQuestion {
 				Source: "A, B, C 14,283, 15,196, 14,718 s; D, E 33,775, 33,371 s", Band: "dual 12,500-18,500 s, single 31,000-44,000 s",
 			},
 			needs: []priorityTrial{h(3)},
-			judge: func(a *priorityAnswers) Finding {
-				return priorityGroups(a.of(h(3)), 3, 31_000, 44_000).finding(whySingleSpread)
+			judge: func(a *priorityAnswers) *priorityReading {
+				return priorityGroups(a.of(h(3)), 3, 31_000, 44_000)
 			},
 		},
 		{
@@ -37,14 +37,14 @@ func mctQuestions() []priorityQuestion {
 				Source: "27,572 to 14,718 s (-47%)", Band: "-40 to -55%",
 			},
 			needs: []priorityTrial{h(2), h(3)},
-			judge: func(a *priorityAnswers) Finding {
-				var f findings
+			judge: func(a *priorityAnswers) *priorityReading {
+				f := &priorityReading{}
 				from, to := a.of(h(2)).sites[2], a.of(h(3)).sites[2]
 				f.note("from", from, "s")
 				f.note("to", to, "s")
 				f.in("change", percent(to, from), -55, -40, "%")
 				f.say("%s to %s s (%s)", report.Number(from), report.Number(to), signed(percent(to, from)))
-				return f.finding("")
+				return f
 			},
 		},
 		{
@@ -53,13 +53,13 @@ func mctQuestions() []priorityQuestion {
 				Source: "E 52,899 s, 133% above ALL", Band: "48,000-66,000 s, +100 to +160%",
 			},
 			needs: []priorityTrial{h(4)},
-			judge: func(a *priorityAnswers) Finding {
-				var f findings
+			judge: func(a *priorityAnswers) *priorityReading {
+				f := &priorityReading{}
 				m := a.of(h(4))
 				f.in("site E", m.sites[4], 48_000, 66_000, "s")
 				f.in("above ALL", percent(m.sites[4], m.all), 100, 160, "%")
 				f.say("E %s s, %s above ALL of %s s", report.Number(m.sites[4]), signed(percent(m.sites[4], m.all)), report.Number(m.all))
-				return f.finding("")
+				return f
 			},
 		},
 		{
@@ -67,8 +67,9 @@ func mctQuestions() []priorityQuestion {
 				ID: "P5", Kind: Direction, Enforced: true, Statement: "The mean over all jobs changes little from Q0 to Q5.",
 				Source: "changed very little", Band: "case 1: within 10% of Q0 under each load; cases 2 and 3 are only reported",
 			},
-			needs: mctTrials(),
-			judge: judgeOverall,
+			needs:  mctTrials(),
+			judge:  judgeOverall,
+			remark: "In cases 2 and 3 the mean does change under heavy load, as slow and fast sites are given different amounts to do; the band says nothing about them.",
 		},
 		{
 			Claim: Claim{
@@ -77,24 +78,24 @@ func mctQuestions() []priorityQuestion {
 			},
 			needs: mctTrials(),
 			judge: judgeGainLoss,
+			why: "At 95% load a run of 4400 jobs is short against the time in which queues come and go, so that the mean over 40 seeds still varies: " +
+				"in ten lots of 40 seeds the loss at Q4 was 41 to 68%, 53% on average.",
 		},
 	}
 }
 
-const whySingleSpread = "Under heavy load the sites cannot keep up, and the mean of one run varies by a quarter from seed to seed."
-
 // priorityGroups checks the means over the first k sites, and over the others
 // against a band.
-func priorityGroups(m siteMeans, k int, low, high float64) *findings {
-	f := &findings{}
+func priorityGroups(m siteMeans, k int, low, high float64) *priorityReading {
+	f := &priorityReading{}
 	f.in("dual", m.dual(k), 12_500, 18_500, "s")
 	f.in("single", m.single(k), low, high, "s")
 	f.say("dual %s s; single %s s", list(m.sites[:k]), list(m.sites[k:]))
 	return f
 }
 
-func judgeOverall(a *priorityAnswers) Finding {
-	var f findings
+func judgeOverall(a *priorityAnswers) *priorityReading {
+	f := &priorityReading{}
 	for _, c := range priorityCases() {
 		base, low, high := a.of(mct(c.number, c.load, 0)).all, 0.0, 0.0
 		for k := 1; k <= prioritySites; k++ {
@@ -104,21 +105,17 @@ func judgeOverall(a *priorityAnswers) Finding {
 		f.note(c.String()+" lowest", low, "%")
 		f.note(c.String()+" highest", high, "%")
 		if c.number == 1 {
-			f.want(low >= -10 && high <= 10, "%v: %s to %s", c, signed(low), signed(high))
+			f.need(min(low+10, 10-high), "%v: %s to %s", c, signed(low), signed(high))
 		}
 		if c.number == 1 || c.load == heavy {
 			f.say("%v %s to %s", c, signed(low), signed(high))
 		}
 	}
-	r := f.finding("")
-	if r.Note == "" {
-		r.Note = "In cases 2 and 3 the mean does change under heavy load: slow and fast sites then differ in what they are given to do. Their band is not enforced."
-	}
-	return r
+	return f
 }
 
-func judgeGainLoss(a *priorityAnswers) Finding {
-	var f findings
+func judgeGainLoss(a *priorityAnswers) *priorityReading {
+	f := &priorityReading{}
 	gain, _ := a.gainLoss(mct(1, medium, 1))
 	_, loss := a.gainLoss(mct(1, medium, 4))
 	f.in("case 1 medium, gain at Q1", gain, 12, 25, "%")
@@ -133,11 +130,11 @@ func judgeGainLoss(a *priorityAnswers) Finding {
 		}
 		f.note(c.String()+" peak gain", most, "%")
 		f.note(c.String()+" peak loss", worst, "%")
-		f.want(worst > most, "%v: peak loss %s%%, peak gain %s%%", c, report.Number(worst), report.Number(most))
+		f.above(worst, most, "%v: peak loss %s%%, peak gain %s%%", c, report.Number(worst), report.Number(most))
 		if worst > most {
 			above++
 		}
 	}
 	f.say("peak loss above peak gain in %d of 9 pairs", above)
-	return f.finding("")
+	return f
 }

@@ -2,6 +2,7 @@ package lab
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -57,53 +58,88 @@ func withWeights(list []priorityTrial) []priorityTrial {
 	return slices.DeleteFunc(list, func(t priorityTrial) bool { return t.weight == 1 })
 }
 
-// findings collect what is wrong with a claim, and the numbers behind it.
-type findings struct {
+// priorityReading is what a claim's trials say: numbers, and how far each thing that the
+// band asks for is met.
+type priorityReading struct {
 	values []Value
 	parts  []string
-	wrong  []string
+	needs  []need
+}
+
+// need is one thing that a band asks for.
+type need struct {
+	// margin is how far it is met; below zero it is not.
+	margin float64
+	// instead is what is the case if it is not.
+	instead string
 }
 
 // note adds a number.
-func (f *findings) note(name string, v float64, unit string) {
-	f.values = append(f.values, Value{Name: name, Value: v, Unit: unit})
+func (r *priorityReading) note(name string, v float64, unit string) {
+	r.values = append(r.values, Value{Name: name, Value: v, Unit: unit})
 }
 
 // say adds a part to the line of what was measured.
-func (f *findings) say(format string, args ...any) {
-	f.parts = append(f.parts, fmt.Sprintf(format, args...))
+func (r *priorityReading) say(format string, args ...any) {
+	r.parts = append(r.parts, fmt.Sprintf(format, args...))
 }
 
-// want notes a deviation unless ok.
-func (f *findings) want(ok bool, format string, args ...any) {
-	if !ok {
-		f.wrong = append(f.wrong, fmt.Sprintf(format, args...))
-	}
+// need notes by how far something is met; instead tells what is the case if not.
+func (r *priorityReading) need(margin float64, instead string, args ...any) {
+	r.needs = append(r.needs, need{margin, fmt.Sprintf(instead, args...)})
 }
 
-// in wants a number within a band and notes it.
-func (f *findings) in(name string, v, low, high float64, unit string) {
-	f.note(name, v, unit)
-	f.want(v >= low && v <= high, "%s is %s, not %s to %s", name, amount(v, unit), amount(low, unit), amount(high, unit))
+// must is need for what is met or not.
+func (r *priorityReading) must(ok bool, instead string, args ...any) {
+	r.need(float64(btoi(ok))-0.5, instead, args...)
 }
 
-// finding is the verdict: holds if nothing is wrong. why is what we think
-// where something is.
-func (f *findings) finding(why string) Finding {
-	r := Finding{Measured: strings.Join(f.parts, "; "), Values: f.values, Verdict: VerdictOf(len(f.wrong) == 0)}
-	if r.Verdict == Fails {
-		const most = 4
-		shown := f.wrong
-		if len(shown) > most {
-			shown = append(slices.Clone(shown[:most]), fmt.Sprintf("and %d more", len(f.wrong)-most))
+// above needs a to be above b.
+func (r *priorityReading) above(a, b float64, instead string, args ...any) {
+	r.need(a-b-math.SmallestNonzeroFloat64, instead, args...)
+}
+
+// in needs a number to be within a band and notes it.
+func (r *priorityReading) in(name string, v, low, high float64, unit string) {
+	r.note(name, v, unit)
+	r.need(min(v-low, high-v), "%s is %s, not %s to %s", name, amount(v, unit), amount(low, unit), amount(high, unit))
+}
+
+// met reports whether everything is.
+func (r *priorityReading) met() bool {
+	return !slices.ContainsFunc(r.needs, func(n need) bool { return n.margin < 0 })
+}
+
+// missing says what is not met, each with its distance in standard errors as
+// far as they are known.
+func (r *priorityReading) missing(errors []float64) string {
+	const most = 4
+	var texts []string
+	furthest := 0.0
+	for i, n := range r.needs {
+		if n.margin >= 0 {
+			continue
 		}
-		r.Note = strings.Join(shown, "; ") + "."
-		if why != "" {
-			r.Note += " " + why
+		text, away := n.instead, math.Inf(1)
+		if i < len(errors) && errors[i] > 0 {
+			away = -n.margin / errors[i]
+			text += fmt.Sprintf(" (%s standard errors)", report.Number(away))
 		}
+		furthest = max(furthest, away)
+		texts = append(texts, text)
 	}
-	return r
+	if len(texts) > most {
+		texts = append(texts[:most:most], fmt.Sprintf("and %d more", len(texts)-most))
+	}
+	text := strings.Join(texts, "; ") + "."
+	if furthest < chance {
+		text += " That may be chance."
+	}
+	return text
 }
+
+// chance is how many standard errors away chance still is an explanation.
+const chance = 2
 
 // amount writes a number with its unit.
 func amount(v float64, unit string) string {
@@ -139,3 +175,10 @@ const (
 	medium = workload.Medium
 	light  = workload.Light
 )
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

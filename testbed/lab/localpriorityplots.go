@@ -13,11 +13,6 @@ import (
 // plots draws every figure for which all runs were made.
 func (a *priorityAnswers) plots() []report.Plot {
 	var list []report.Plot
-	add := func(p report.Plot, needs ...priorityTrial) {
-		if a.has(needs...) {
-			list = append(list, p)
-		}
-	}
 	for _, c := range priorityCases() {
 		if a.has(mctTrials(c)...) {
 			list = append(list, a.sitesPlot(c, false))
@@ -35,17 +30,17 @@ func (a *priorityAnswers) plots() []report.Plot {
 			list = append(list, a.sitesPlot(priorityCase{number, load}, true))
 		}
 		list = append(list,
-			a.figurePlot(number, "largest", "Largest mean of a site", fmt.Sprintf("3.%d and 4.%d", 6+number, 5+number), siteMeans.max),
-			a.figurePlot(number, "deviation", "Standard deviation over the sites", fmt.Sprintf("3.%d and 4.%d", 9+number, 8+number), siteMeans.sd))
+			a.figurePlot(number, "largest", "Largest mean of a site", fmt.Sprintf("3.%d and 4.%d", 6+number, 5+number), a.largest),
+			a.figurePlot(number, "deviation", "Standard deviation over the sites", fmt.Sprintf("3.%d and 4.%d", 9+number, 8+number), a.deviation))
 		for _, load := range priorityLoads {
 			list = append(list, a.gainLossPlot(priorityCase{number, load}))
 		}
 	}
 	if a.has(sweepTrials()...) {
-		add(a.sweepPlot(), sweepTrials()...)
+		list = append(list, a.sweepPlot())
 	}
-	if a.has(adaptiveTrials()...) {
-		add(a.adaptivePlot(), append(adaptiveTrials(), activeTrials(1, 2, 3)...)...)
+	if a.has(append(adaptiveTrials(), activeTrials(1, 2, 3)...)...) {
+		list = append(list, a.adaptivePlot())
 	}
 	return list
 }
@@ -105,7 +100,7 @@ func (a *priorityAnswers) sitesPlot(c priorityCase, weighted bool) report.Plot {
 }
 
 // figurePlot is a figure over the sites for each load, with weights and without.
-func (a *priorityAnswers) figurePlot(number int, name, title, figures string, figure func(siteMeans) float64) report.Plot {
+func (a *priorityAnswers) figurePlot(number int, name, title, figures string, figure func(priorityTrial) float64) report.Plot {
 	p := report.Plot{
 		Name: fmt.Sprintf("%s-case-%d", name, number), Title: fmt.Sprintf("%s, case %d", title, number),
 		Caption: "Figures " + figures + " of the source. Where weights do not act, both are the same.",
@@ -113,8 +108,8 @@ func (a *priorityAnswers) figurePlot(number int, name, title, figures string, fi
 	}
 	for _, load := range priorityLoads {
 		p.Series = append(p.Series,
-			a.over(load.String()+", MCT", func(k int) priorityTrial { return mct(number, load, k) }, func(t priorityTrial) float64 { return figure(a.of(t)) }),
-			a.over(load.String()+", a = 1.3", func(k int) priorityTrial { return best(number, load, k) }, func(t priorityTrial) float64 { return figure(a.of(t)) }))
+			a.over(load.String()+", MCT", func(k int) priorityTrial { return mct(number, load, k) }, figure),
+			a.over(load.String()+", a = 1.3", func(k int) priorityTrial { return best(number, load, k) }, figure))
 	}
 	return p
 }
@@ -141,14 +136,15 @@ func (a *priorityAnswers) gainLossPlot(c priorityCase) report.Plot {
 func (a *priorityAnswers) sweepPlot() report.Plot {
 	p := report.Plot{
 		Name: "weights", Title: "Standard deviation over the sites by the constant a, case 1 medium",
-		Caption: "Figure 4.2 of the source, which takes a = 1.3.",
+		Caption: fmt.Sprintf("Figure 4.2 of the source, which takes a = 1.3. The first %d seeds.", fewSeeds),
 		X:       report.Axis{Label: "constant a"}, Y: report.Axis{Label: "standard deviation (s)", Zero: true},
 		Rules: []report.Rule{{At: paperWeight, Label: "a = 1.3", Vertical: true}},
 	}
+	a = a.few()
 	for _, k := range []int{3, 4} {
 		s := report.Series{Name: fmt.Sprintf("Q%d", k), Style: report.Line}
 		for _, w := range sweptWeights {
-			s.X, s.Y = append(s.X, w), append(s.Y, a.of(mct(1, medium, k).weighted(w)).sd())
+			s.X, s.Y = append(s.X, w), append(s.Y, a.deviation(mct(1, medium, k).weighted(w)))
 		}
 		p.Series = append(p.Series, s)
 	}
@@ -157,18 +153,19 @@ func (a *priorityAnswers) sweepPlot() report.Plot {
 
 // adaptivePlot is the largest mean at Q4, against MCT.
 func (a *priorityAnswers) adaptivePlot() report.Plot {
+	a = a.few()
 	b := &report.Bars{Series: []report.BarSeries{{Name: "a = 1.3"}, {Name: "adaptive"}}}
 	for _, c := range priorityCases() {
 		plain := mct(c.number, c.load, 4)
 		b.Groups = append(b.Groups, c.String())
-		base := a.of(plain).max()
+		base := a.largest(plain)
 		for i, t := range []priorityTrial{plain.weighted(paperWeight), plain.adapting()} {
-			b.Series[i].Values = append(b.Series[i].Values, percent(a.of(t).max(), base))
+			b.Series[i].Values = append(b.Series[i].Values, percent(a.largest(t), base))
 		}
 	}
 	return report.Plot{
 		Name: "adaptive", Title: "Largest mean of a site against MCT, Q4",
-		Caption: "Not in the source. Weights by the policy label, and weights that follow what the promises of a site were worth.",
+		Caption: fmt.Sprintf("Not in the source, the first %d seeds. ", fewSeeds) + "Weights by the policy label, and weights that follow what the promises of a site were worth.",
 		Y:       report.Axis{Label: "change of the largest mean (%)"}, Bars: b,
 	}
 }

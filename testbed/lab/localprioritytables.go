@@ -49,7 +49,7 @@ func (a *priorityAnswers) meansRow(x priorityTrial) []string {
 	for _, v := range m.sites {
 		row = append(row, report.Number(v))
 	}
-	row = append(row, report.Number(m.all), report.Number(m.max()), report.Number(m.sd()))
+	row = append(row, report.Number(m.all), report.Number(a.largest(x)), report.Number(a.deviation(x)))
 	if a.has(mct(x.number, x.load, 0)) {
 		gain, loss := a.gainLoss(x)
 		row = append(row, report.Number(gain), report.Number(loss))
@@ -63,7 +63,7 @@ func (a *priorityAnswers) meansRow(x priorityTrial) []string {
 func (a *priorityAnswers) sweepTable() report.Table {
 	t := report.Table{
 		Name: "weights", Title: "Sweep of the constant a",
-		Caption: "Case 1 medium. The larger a, the fewer jobs cross between sites of different policies.",
+		Caption: fmt.Sprintf("Case 1 medium, the first %d seeds. The larger a, the fewer jobs cross between sites of different policies.", fewSeeds),
 		Columns: []report.Column{
 			{Title: "Q"}, {Title: "a", Right: true}, {Title: "SD over sites (s)", Right: true}, {Title: "Largest mean (s)", Right: true},
 			{Title: "ALL (s)", Right: true}, {Title: "Moved (%)", Right: true},
@@ -72,9 +72,9 @@ func (a *priorityAnswers) sweepTable() report.Table {
 	if !a.has(sweepTrials()...) {
 		return t
 	}
+	a = a.few()
 	for _, x := range sweepTrials() {
-		m := a.of(x)
-		t.Add(fmt.Sprintf("Q%d", x.duals), fmt.Sprintf("%.1f", x.weight), report.Number(m.sd()), report.Number(m.max()), report.Number(m.all),
+		t.Add(fmt.Sprintf("Q%d", x.duals), fmt.Sprintf("%.1f", x.weight), report.Number(a.deviation(x)), report.Number(a.largest(x)), report.Number(a.of(x).all),
 			report.Number(100*a.moved(x)))
 	}
 	return t
@@ -84,7 +84,7 @@ func (a *priorityAnswers) sweepTable() report.Table {
 func (a *priorityAnswers) adaptiveTable() report.Table {
 	t := report.Table{
 		Name: "adaptive", Title: "Weights by policy and weights by kept promises",
-		Caption: "Q4. MCT has no weights; a = 1.3 goes by the policy label; adaptive multiplies by actual over promised completion times of each site, which needs no label.",
+		Caption: fmt.Sprintf("Q4, the first %d seeds. ", fewSeeds) + "MCT has no weights; a = 1.3 goes by the policy label; adaptive multiplies by actual over promised completion times of each site, which needs no label.",
 		Columns: []report.Column{{Title: "Case"}, {Title: "Load"}},
 	}
 	schemes := []string{"MCT", "a = 1.3", "adaptive"}
@@ -93,6 +93,7 @@ func (a *priorityAnswers) adaptiveTable() report.Table {
 			t.Columns = append(t.Columns, report.Column{Title: fmt.Sprintf("%s, %s (s)", s, what), Right: true})
 		}
 	}
+	a = a.few()
 	for _, c := range priorityCases() {
 		plain := mct(c.number, c.load, 4)
 		trials := []priorityTrial{plain, plain.weighted(paperWeight), plain.adapting()}
@@ -100,9 +101,9 @@ func (a *priorityAnswers) adaptiveTable() report.Table {
 			continue
 		}
 		row := []string{fmt.Sprint(c.number), c.load.String()}
-		for _, figure := range []func(siteMeans) float64{siteMeans.max, siteMeans.sd, func(m siteMeans) float64 { return m.all }} {
+		for _, figure := range []func(priorityTrial) float64{a.largest, a.deviation, func(t priorityTrial) float64 { return a.of(t).all }} {
 			for _, x := range trials {
-				row = append(row, report.Number(figure(a.of(x))))
+				row = append(row, report.Number(figure(x)))
 			}
 		}
 		t.Add(row...)

@@ -60,6 +60,12 @@ const paperWeight = 1.3
 // with returns the trial with the other number of sites of dual queues.
 func (t priorityTrial) with(duals int) priorityTrial { t.duals = duals; return t }
 
+// beside reports whether the trial serves no claim of the source, so that few
+// seeds are enough.
+func (t priorityTrial) beside() bool {
+	return t.adaptive || t.weight != 1 && t.weight != paperWeight
+}
+
 // weightsAct are the configurations in which the source says that weights act
 // (spec 004 section 2.3), by case - 1.
 var weightsAct = [3][]int{{3, 4}, {2, 3, 4}, {4}}

@@ -17,7 +17,7 @@ func weightQuestions() []priorityQuestion {
 		return list
 	}
 	cut := func(a *priorityAnswers, t priorityTrial) float64 {
-		return -percent(a.of(t.weighted(paperWeight)).max(), a.of(t).max())
+		return -percent(a.largest(t.weighted(paperWeight)), a.largest(t))
 	}
 	return []priorityQuestion{
 		{
@@ -26,16 +26,16 @@ func weightQuestions() []priorityQuestion {
 				Source: "A, B, C 21,657, 21,652, 23,038 s; D, E 26,203, 26,119 s", Band: "against MCT: dual +35 to +60%, single -8 to -25%, ALL at most +12%",
 			},
 			needs: both(h3),
-			judge: func(a *priorityAnswers) Finding {
-				var f findings
+			judge: func(a *priorityAnswers) *priorityReading {
+				f := &priorityReading{}
 				old, m := a.of(h3), a.of(h3.weighted(paperWeight))
 				up, down, all := percent(m.dual(3), old.dual(3)), percent(m.single(3), old.single(3)), percent(m.all, old.all)
 				f.in("dual", up, 35, 60, "%")
 				f.in("single", down, -25, -8, "%")
 				f.note("ALL", all, "%")
-				f.want(all <= 12, "ALL rises by %s", signed(all))
+				f.need(12-all, "ALL rises by %s", signed(all))
 				f.say("dual %s s (%s); single %s s (%s); ALL %s", list(m.sites[:3]), signed(up), list(m.sites[3:]), signed(down), signed(all))
-				return f.finding("")
+				return f
 			},
 		},
 		{
@@ -44,12 +44,12 @@ func weightQuestions() []priorityQuestion {
 				Source: "case 1 by 44%, case 2 by 35%", Band: "25-50%, 30-45%",
 			},
 			needs: both(h4, two),
-			judge: func(a *priorityAnswers) Finding {
-				var f findings
+			judge: func(a *priorityAnswers) *priorityReading {
+				f := &priorityReading{}
 				f.in("case 1", cut(a, h4), 25, 50, "%")
 				f.in("case 2", cut(a, two), 30, 45, "%")
 				f.say("case 1 by %s%%, case 2 by %s%%", report.Number(cut(a, h4)), report.Number(cut(a, two)))
-				return f.finding("")
+				return f
 			},
 		},
 		{
@@ -58,14 +58,14 @@ func weightQuestions() []priorityQuestion {
 				Source: "45% better, 14% better, 5% worse", Band: "better by 35 to 55%, 10 to 38%, -8 to +2%",
 			},
 			needs: both(mct(3, heavy, 4), mct(3, medium, 4), mct(3, light, 4)),
-			judge: func(a *priorityAnswers) Finding {
-				var f findings
+			judge: func(a *priorityAnswers) *priorityReading {
+				f := &priorityReading{}
 				h, m, l := cut(a, mct(3, heavy, 4)), cut(a, mct(3, medium, 4)), cut(a, mct(3, light, 4))
 				f.in("heavy", h, 35, 55, "%")
 				f.in("medium", m, 10, 38, "%")
 				f.in("light", l, -8, 2, "%")
 				f.say("better by %s%%, %s%%, %s%%", report.Number(h), report.Number(m), report.Number(l))
-				return f.finding("")
+				return f
 			},
 		},
 		{
@@ -82,8 +82,8 @@ func weightQuestions() []priorityQuestion {
 				Source: "gain 37 to 12%, loss 142 to 36%", Band: "gain 30-45 to 8-20%, loss 120-165 to 30-80%",
 			},
 			needs: append(both(h4), h4.with(0)),
-			judge: func(a *priorityAnswers) Finding {
-				var f findings
+			judge: func(a *priorityAnswers) *priorityReading {
+				f := &priorityReading{}
 				g1, l1 := a.gainLoss(h4)
 				g2, l2 := a.gainLoss(h4.weighted(paperWeight))
 				f.in("gain, MCT", g1, 30, 45, "%")
@@ -91,7 +91,7 @@ func weightQuestions() []priorityQuestion {
 				f.in("loss, MCT", l1, 120, 165, "%")
 				f.in("loss, a = 1.3", l2, 30, 80, "%")
 				f.say("gain %s to %s%%, loss %s to %s%%", report.Number(g1), report.Number(g2), report.Number(l1), report.Number(l2))
-				return f.finding("")
+				return f
 			},
 		},
 		{
@@ -100,8 +100,8 @@ func weightQuestions() []priorityQuestion {
 				Source: "11 to 14%", Band: "by 0 to 8 points",
 			},
 			needs: append(both(mct(3, light, 4)), mct(3, light, 0)),
-			judge: func(a *priorityAnswers) Finding {
-				var f findings
+			judge: func(a *priorityAnswers) *priorityReading {
+				f := &priorityReading{}
 				t := mct(3, light, 4)
 				_, l1 := a.gainLoss(t)
 				_, l2 := a.gainLoss(t.weighted(paperWeight))
@@ -109,7 +109,7 @@ func weightQuestions() []priorityQuestion {
 				f.note("loss, a = 1.3", l2, "%")
 				f.in("rise", l2-l1, 0, 8, "points")
 				f.say("%s to %s%% (%s points)", report.Number(l1), report.Number(l2), report.Number(l2-l1))
-				return f.finding("")
+				return f
 			},
 		},
 		{
@@ -123,37 +123,37 @@ func weightQuestions() []priorityQuestion {
 	}
 }
 
-func judgeDeviation(a *priorityAnswers) Finding {
-	var f findings
+func judgeDeviation(a *priorityAnswers) *priorityReading {
+	f := &priorityReading{}
 	falls, others := 0, 0
 	for _, t := range withWeights(activeTrials(1, 2, 3)) {
-		d := a.of(t).sd() - a.of(t.weighted(1)).sd()
+		d := a.deviation(t) - a.deviation(t.weighted(1))
 		f.note(fmt.Sprintf("%v Q%d", t.priorityCase, t.duals), d, "s")
 		if t.number == 3 && t.load == light {
-			f.want(d >= 0 && d <= 60, "case 3 light, Q4: %s s", report.Number(d))
-			f.say("case 3 light, Q4 %s to %s s", report.Number(a.of(t.weighted(1)).sd()), report.Number(a.of(t).sd()))
+			f.need(min(d, 60-d), "case 3 light, Q4: %s s", report.Number(d))
+			f.say("case 3 light, Q4 %s to %s s", report.Number(a.deviation(t.weighted(1))), report.Number(a.deviation(t)))
 			continue
 		}
 		others++
 		falls += btoi(d < 0)
-		f.want(d < 0, "%v, Q%d: %s s more", t.priorityCase, t.duals, report.Number(d))
+		f.above(0, d, "%v, Q%d: %s s more", t.priorityCase, t.duals, report.Number(d))
 	}
 	f.say("falls in %d of the %d others", falls, others)
-	return f.finding("")
+	return f
 }
 
-func judgeNeverWorse(a *priorityAnswers) Finding {
-	var f findings
+func judgeNeverWorse(a *priorityAnswers) *priorityReading {
+	f := &priorityReading{}
 	n, worst, where := 0, -100.0, ""
 	for _, t := range withWeights(activeTrials(1, 2)) {
-		d := percent(a.of(t).max(), a.of(t.weighted(1)).max())
+		d := percent(a.largest(t), a.largest(t.weighted(1)))
 		n++
 		f.note(fmt.Sprintf("%v Q%d", t.priorityCase, t.duals), d, "%")
-		f.want(d <= 3, "%v, Q%d: %s", t.priorityCase, t.duals, signed(d))
+		f.need(3-d, "%v, Q%d: %s", t.priorityCase, t.duals, signed(d))
 		if d > worst {
 			worst, where = d, fmt.Sprintf("%v, Q%d", t.priorityCase, t.duals)
 		}
 	}
 	f.say("worst of %d: %s (%s)", n, signed(worst), where)
-	return f.finding("")
+	return f
 }

@@ -31,8 +31,9 @@ type Schedule struct {
 }
 
 // Run replays w on an empty site of configuration c. All jobs must fit there,
-// see [workload.Workload.Fit]. If progress is not nil it is called now and then
-// with the number of jobs that have ended.
+// see [workload.Workload.Fit]; a job that outlives its estimate is expected to
+// end every second, which takes as many passes. If progress is not nil it is
+// called now and then with the number of jobs that have ended.
 func Run(ctx context.Context, w *workload.Workload, c sitesched.Config, progress func(done int)) (*Schedule, error) {
 	s, err := sitesched.New(c)
 	if err != nil {

@@ -323,8 +323,8 @@ func (s *Site) flush() {
 	var synced func()
 	synced = func() {
 		switch {
-		case s.life != life || s.engine == nil:
-			return // see tear
+		case s.life != life || s.engine == nil || s.pending != batch:
+			return // see tear, or done already
 		case s.frozen:
 			s.hold(synced)
 			return
@@ -339,6 +339,7 @@ func (s *Site) flush() {
 			s.flush()
 		}
 	}
+	s.synced = synced
 	s.w.agenda.add(s.w.now.Add(delay), message, 0, call(synced))
 }
 

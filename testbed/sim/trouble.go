@@ -5,6 +5,7 @@ import (
 
 	"kith/internal/job"
 	"kith/meta"
+	"kith/store"
 )
 
 // This file holds what can go wrong at a site beside a crash: it stops for a
@@ -23,8 +24,10 @@ type trouble struct {
 
 	slow time.Duration
 	full bool
-	// pending is the batch that is on its way to the disk.
-	pending interface{ Commit() error }
+	// pending is the batch that is on its way to the disk, synced what happens
+	// once it is there.
+	pending store.Batch
+	synced  func()
 }
 
 // fullRetry is how long a daemon waits before it tries a commit again that
@@ -97,8 +100,14 @@ func (s *Site) stall(effects []meta.Effect) {
 	s.held = append([]func(){func() { s.carryAll(rest) }}, s.held...)
 }
 
-// SlowDisk makes every commit of the site take longer; zero ends that.
-func (s *Site) SlowDisk(by time.Duration) { s.slow = by }
+// SlowDisk makes every commit of the site take longer; zero ends that, for the
+// commit on its way as well.
+func (s *Site) SlowDisk(by time.Duration) {
+	s.slow = by
+	if by == 0 && s.pending != nil {
+		s.w.agenda.add(s.w.now.Add(s.w.cfg.Disk.Sync), message, 0, call(s.synced))
+	}
+}
 
 // FillDisk makes commits fail until it is called with false.
 func (s *Site) FillDisk(full bool) { s.full = full }

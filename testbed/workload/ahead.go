@@ -45,18 +45,23 @@ func (a *ahead) fill(r io.Reader) {
 		case <-a.stop:
 			return
 		case b := <-a.empty:
-			n, m := 0, 0
-			var err error
-			for n < len(b) && err == nil {
-				m, err = r.Read(b[n:])
-				n += m
-			}
+			n, err := readAll(r, b)
 			a.full <- piece{b[:n], err} // has room for all pieces
 			if err != nil {
 				return
 			}
 		}
 	}
+}
+
+// readAll fills b as far as r gives.
+func readAll(r io.Reader, b []byte) (n int, err error) {
+	for n < len(b) && err == nil {
+		var m int
+		m, err = r.Read(b[n:])
+		n += m
+	}
+	return n, err
 }
 
 // Read implements io.Reader.

@@ -86,6 +86,14 @@ func (m CTCLike) Generate(rng *rand.Rand) (*Workload, error) {
 	return w, nil
 }
 
+// Hardly a job of the log ends within half a minute of its start, but a quarter
+// within two minutes, whatever their limit. The mean slowdown hangs on that: it
+// divides by the run time.
+const (
+	ctcLeast = 40.0  // s, no job runs for less
+	ctcEarly = 130.0 // s, what fails early has ended by then
+)
+
 // shape draws width, estimate and run time.
 func (m CTCLike) shape(rng *rand.Rand, j *Job) {
 	limit := ctcLimits[pick(rng, len(ctcLimits), func(i int) float64 { return ctcLimits[i].share })]
@@ -99,11 +107,10 @@ func (m CTCLike) shape(rng *rand.Rand, j *Job) {
 	switch u := rng.Float64(); {
 	case u < 0.10: // ran into its limit
 		run = e
-	case u < 0.24: // failed early, at any scale of time
-		const least = 10.0
-		run = least * math.Pow(max(0.02*e, 3*least)/least, rng.Float64())
+	case u < 0.30: // failed early
+		run = ctcLeast * math.Pow(ctcEarly/ctcLeast, rng.Float64())
 	default:
-		run = e * math.Pow(rng.Float64(), 1.7)
+		run = ctcLeast + (e-ctcLeast)*math.Pow(rng.Float64(), 1.5)
 	}
 	j.Run = min(max(time.Duration(run)*time.Second, time.Second), j.Estimate)
 }

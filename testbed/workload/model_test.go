@@ -87,6 +87,21 @@ func TestCTCLike(t *testing.T) {
 	share("the share of serial jobs", 0.42, func(j *Job) bool { return j.Procs == 1 })
 	share("the share of limits of 18 h", 0.28, func(j *Job) bool { return j.Estimate == 18*time.Hour })
 	share("the share of limits of 5 min", 0.09, func(j *Job) bool { return j.Estimate == 5*time.Minute })
+	// The shares of the log, which hardly has a job below half a minute.
+	for _, x := range []struct {
+		below time.Duration
+		share float64
+	}{{30 * time.Second, 0.005}, {time.Minute, 0.099}, {2 * time.Minute, 0.261}, {5 * time.Minute, 0.379}, {time.Hour, 0.601}, {4 * time.Hour, 0.752}} {
+		got := 0.0
+		for i := range w.Jobs {
+			if w.Jobs[i].Run < x.below {
+				got += 1.0 / n
+			}
+		}
+		if math.Abs(got-x.share) > 0.05 {
+			t.Errorf("%.3f of the jobs run for less than %v, in the log %.3f", got, x.below, x.share)
+		}
+	}
 	parallel, power, wide, users := 0, 0, int32(0), map[string]int{}
 	ratio := 0.0
 	for i := range w.Jobs {

@@ -57,7 +57,8 @@ func looksSacct(line []byte) bool {
 
 // sacctParser reads sacct -P: a header line that names the columns, then a
 // line for each job. The width is what was allocated, for that is what the
-// machine had to give, else what was requested.
+// machine had to give, else what was requested. Without a Group, the Account
+// stands for it.
 type sacctParser struct {
 	w     *Workload
 	names names

@@ -1,0 +1,145 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"kith/internal/job"
+	"kith/meta"
+	"kith/meta/transfer"
+	"kith/store"
+	"kith/store/blobstore"
+)
+
+// wire is an error as a program sees it.
+type wire struct {
+	code   codes.Code
+	reason string
+	retry  time.Duration
+	fields []string // "field: description"
+}
+
+func onWire(t *testing.T, err error) wire {
+	t.Helper()
+	st, ok := status.FromError(err)
+	if !ok {
+		t.Fatalf("%v is not a status", err)
+	}
+	w := wire{code: st.Code()}
+	for _, d := range st.Details() {
+		switch d := d.(type) {
+		case *errdetails.ErrorInfo:
+			w.reason = d.GetReason()
+			if d.GetDomain() != Domain {
+				t.Errorf("%v: domain %q", err, d.GetDomain())
+			}
+		case *errdetails.RetryInfo:
+			w.retry = d.GetRetryDelay().AsDuration()
+		case *errdetails.BadRequest:
+			for _, f := range d.GetFieldViolations() {
+				w.fields = append(w.fields, f.GetField()+": "+f.GetDescription())
+			}
+		}
+	}
+	return w
+}
+
+func testServer() *Server { return New(Config{Logger: slog.New(slog.DiscardHandler)}) }
+
+// The codes and reasons are API: this table changes only when a reason is
+// added. Every error of the table is wrapped on its way, as in life.
+func TestKindsOfErrors(t *testing.T) {
+	s := testServer()
+	want := map[error]wire{
+		meta.ErrInvalid:         {code: codes.InvalidArgument, reason: "INVALID_JOB"},
+		meta.ErrTooLarge:        {code: codes.FailedPrecondition, reason: "NO_SITE_LARGE_ENOUGH"},
+		meta.ErrRequestReused:   {code: codes.AlreadyExists, reason: "REQUEST_ID_REUSED"},
+		meta.ErrFull:            {code: codes.ResourceExhausted, reason: "SITE_FULL", retry: 5 * time.Second},
+		meta.ErrUnknownJob:      {code: codes.NotFound, reason: "JOB_NOT_FOUND"},
+		meta.ErrForeignJob:      {code: codes.FailedPrecondition, reason: "JOB_OF_ANOTHER_SITE"},
+		meta.ErrJobEnded:        {code: codes.FailedPrecondition, reason: "JOB_ENDED"},
+		meta.ErrJobStarted:      {code: codes.FailedPrecondition, reason: "JOB_STARTED"},
+		meta.ErrNotHeld:         {code: codes.FailedPrecondition, reason: "JOB_NOT_HELD"},
+		job.ErrBadID:            {code: codes.InvalidArgument, reason: "INVALID_JOB_ID"},
+		ErrStopping:             {code: codes.Unavailable, reason: "SITE_STOPPING", retry: 2 * time.Second},
+		ErrNotDurable:           {code: codes.Unavailable, reason: "NOT_DURABLE", retry: 5 * time.Second},
+		ErrNoOutput:             {code: codes.NotFound, reason: "OUTPUT_NOT_FOUND"},
+		ErrHostAway:             {code: codes.Unavailable, reason: "HOST_UNREACHABLE", retry: 5 * time.Second},
+		ErrCursor:               {code: codes.OutOfRange, reason: "CURSOR_TOO_OLD"},
+		ErrBusy:                 {code: codes.ResourceExhausted, reason: "TOO_MANY_REQUESTS", retry: time.Second},
+		blobstore.ErrDiskFull:   {code: codes.ResourceExhausted, reason: "DISK_FULL", retry: time.Minute},
+		blobstore.ErrQuota:      {code: codes.ResourceExhausted, reason: "QUOTA_EXCEEDED", retry: time.Minute},
+		transfer.ErrNotFound:    {code: codes.InvalidArgument, reason: "INPUT_NOT_FOUND"},
+		transfer.ErrOutsideRoot: {code: codes.InvalidArgument, reason: "INPUT_OUTSIDE_ROOTS"},
+		transfer.ErrNotRegular:  {code: codes.InvalidArgument, reason: "INPUT_NOT_A_FILE"},
+		store.ErrUnknown:        {code: codes.NotFound, reason: "JOB_NOT_FOUND"},
+		meta.ErrConnected:       {code: codes.FailedPrecondition, reason: "SITE_CONNECTED"},
+		meta.ErrUnknownSite:     {code: codes.NotFound, reason: "SITE_NOT_FOUND"},
+	}
+	for _, k := range kinds {
+		w, ok := want[k.err]
+		if !ok {
+			t.Errorf("%q (%s) is not in this test's table", k.err, k.reason)
+			continue
+		}
+		delete(want, k.err)
+		err := s.toStatus(t.Context(), "Test", fmt.Errorf("job alpha.1.1: %w", fmt.Errorf("deeper: %w", k.err)))
+		if got := onWire(t, err); got.code != w.code || got.reason != w.reason || got.retry != w.retry || len(got.fields) > 0 {
+			t.Errorf("%q: %+v, want %+v", k.err, got, w)
+		}
+		if !strings.Contains(err.Error(), "job alpha.1.1: deeper: "+k.err.Error()) {
+			t.Errorf("%q: the text is lost: %v", k.err, err)
+		}
+		if retries := w.code == codes.ResourceExhausted || w.code == codes.Unavailable; retries != (w.retry > 0) {
+			t.Errorf("%q: %v and a time to try again of %v", k.err, w.code, w.retry)
+		}
+	}
+	for err := range want {
+		t.Errorf("nobody is told of %q", err)
+	}
+}
+
+func TestOtherErrors(t *testing.T) {
+	s := testServer()
+	// A full site says itself when to come back.
+	full := s.toStatus(t.Context(), "Test", fmt.Errorf("submit: %w", &meta.FullError{Jobs: 7, RetryAfter: 42 * time.Second}))
+	if w := onWire(t, full); w.code != codes.ResourceExhausted || w.retry != 42*time.Second || !strings.Contains(full.Error(), "7 jobs") {
+		t.Errorf("%v: %+v", full, w)
+	}
+	large := s.toStatus(t.Context(), "Test", &meta.TooLargeError{Request: job.Request{Processors: 99}, Widest: "uni-b", Processors: 64})
+	if text := large.Error(); !strings.Contains(text, "processors 99") || !strings.Contains(text, "uni-b") || !strings.Contains(text, "64") {
+		t.Errorf("%v", large)
+	}
+	// What nobody thought of stays inside.
+	inside := s.toStatus(t.Context(), "Test", errors.New("secret path /x"))
+	if w := onWire(t, inside); w.code != codes.Internal || w.reason != "INTERNAL" || strings.Contains(inside.Error(), "secret") {
+		t.Errorf("%v: %+v", inside, w)
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if w := onWire(t, s.toStatus(gone, "Test", fmt.Errorf("wait: %w", context.Canceled))); w.code != codes.Canceled {
+		t.Errorf("%+v", w)
+	}
+	if err := s.toStatus(t.Context(), "Test", nil); err != nil {
+		t.Error(err)
+	}
+	// All that is wrong is told at once, and a field keeps the reason it came from.
+	two := fieldErrors{{Field: "a", Reason: "is odd"}, {Field: "b", Reason: "is missing", Err: fmt.Errorf("x: %w", transfer.ErrNotFound)}}
+	w := onWire(t, s.toStatus(t.Context(), "Test", fmt.Errorf("job: %w", two)))
+	if w.code != codes.InvalidArgument || w.reason != "INPUT_NOT_FOUND" || len(w.fields) != 2 || w.fields[0] != "a: is odd" || w.fields[1] != "b: is missing" {
+		t.Errorf("%+v", w)
+	}
+	one := onWire(t, s.toStatus(t.Context(), "Test", fmt.Errorf("job: %w", two[0])))
+	if one.reason != "INVALID_ARGUMENT" || len(one.fields) != 1 {
+		t.Errorf("%+v", one)
+	}
+}

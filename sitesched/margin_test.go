@@ -1,0 +1,156 @@
+package sitesched
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"kith/internal/job"
+)
+
+// claims is a site whose remote copies start some time after the pass that
+// chose them, as their claims take time.
+type claims struct {
+	s   *Scheduler
+	rng *rand.Rand
+	now job.Time
+	// most is the longest time that a claim takes.
+	most time.Duration
+	// due is what will happen, by time.
+	due []claimed
+	// promised are the guarantees seen so far.
+	promised map[job.AttemptID]job.Time
+	moved    int
+}
+
+type claimed struct {
+	at   job.Time
+	kind EventKind
+	c    Copy
+}
+
+func (x *claims) later(e claimed) {
+	i, _ := slices.BinarySearchFunc(x.due, e.at, func(e claimed, at job.Time) int {
+		if e.at <= at {
+			return -1
+		}
+		return 1
+	})
+	x.due = slices.Insert(x.due, i, e)
+}
+
+// begin lets a copy run for at most its walltime.
+func (x *claims) begin(c Copy) {
+	x.s.Step(x.now, Event{Kind: Confirm, ID: c.ID})
+	x.later(claimed{x.now.Add(1 + time.Duration(x.rng.Int64N(int64(c.Walltime)))), Finish, c})
+}
+
+// settle makes a pass, and notes which guarantees have moved back.
+func (x *claims) settle(t *testing.T) {
+	for _, f := range x.s.Step(x.now, Event{Kind: Pass}) {
+		switch {
+		case !f.Start.Remote:
+			x.begin(f.Start)
+		case x.most == 0:
+			x.begin(f.Start)
+		case x.rng.IntN(4) == 0:
+			x.later(claimed{x.now.Add(time.Duration(x.rng.Int64N(int64(x.most)))), Drop, f.Start})
+		default:
+			x.later(claimed{x.now.Add(time.Duration(x.rng.Int64N(int64(x.most) + 1))), Confirm, f.Start})
+		}
+	}
+	if err := x.s.Check(); err != nil {
+		t.Fatalf("at %d: %v", x.now, err)
+	}
+	for q := range x.s.Queued {
+		if q.Guarantee == job.Never || q.Copy.Remote {
+			continue
+		}
+		if was, ok := x.promised[q.Copy.ID]; ok && q.Guarantee > was {
+			x.moved++
+		}
+		x.promised[q.Copy.ID] = q.Guarantee
+	}
+}
+
+func (x *claims) run(t *testing.T, events int) {
+	for n := range events {
+		x.now += job.Time(x.rng.Int64N(int64(4 * time.Second)))
+		for len(x.due) > 0 && x.due[0].at <= x.now {
+			e := x.due[0]
+			x.due = x.due[1:]
+			now := x.now
+			x.now = e.at
+			if e.kind == Confirm {
+				x.begin(e.c)
+			} else {
+				x.s.Step(x.now, Event{Kind: e.kind, ID: e.c.ID})
+			}
+			x.settle(t)
+			x.now = now
+		}
+		x.s.Step(x.now, Event{Kind: Enqueue, Copy: Copy{
+			ID: attempt(job.SiteID([]string{"a", "b"}[n%2]), n), Remote: n%2 == 1, Arrival: x.now,
+			Processors: 1 + x.rng.Int32N(8), Walltime: time.Duration(1+x.rng.IntN(30)) * time.Second,
+		}})
+		x.settle(t)
+	}
+}
+
+// S4 with latency: the start of a remote copy whose claim takes no longer than
+// the margin moves no local guarantee. Without a margin it does.
+func TestLateClaimsMoveNoGuarantee(t *testing.T) {
+	for _, b := range []Backfill{EASY, Conservative} {
+		for _, scope := range []Scope{ScopeHead, ScopeAll} {
+			t.Run(fmt.Sprint(b, " ", scope), func(t *testing.T) {
+				moved := func(margin, most time.Duration) (n int) {
+					for seed := range uint64(20) {
+						x := &claims{
+							s:   mustNew(t, Config{Processors: 8, Backfill: b, Queues: DualBackfill, Scope: scope, StartMargin: margin}),
+							rng: rand.New(rand.NewPCG(seed, 0)), most: most, promised: make(map[job.AttemptID]job.Time),
+						}
+						x.run(t, 300)
+						n += x.moved
+					}
+					return n
+				}
+				if n := moved(0, 0); n > 0 {
+					t.Errorf("%d guarantees moved although claims take no time", n)
+				}
+				if n := moved(3*time.Second, 3*time.Second); n > 0 {
+					t.Errorf("%d guarantees moved although claims take no longer than the margin", n)
+				}
+				if moved(0, 3*time.Second) == 0 {
+					t.Error("no guarantee moved without a margin: nothing was tested")
+				}
+			})
+		}
+	}
+}
+
+// A confirmed copy is expected to end a walltime after its start, whatever of
+// the margin it used up.
+func TestMarginEndsWithTheStart(t *testing.T) {
+	s := mustNew(t, Config{Processors: 4, Queues: DualBackfill, Backfill: EASY, StartMargin: 5 * time.Second})
+	c := Copy{ID: attempt("b", 1), Processors: 2, Walltime: 10 * time.Second, Remote: true}
+	s.Step(0, Event{Kind: Enqueue, Copy: c})
+	s.Step(0, Event{Kind: Pass})
+	end := func() (at job.Time) {
+		for r := range s.Running {
+			at = r.End
+		}
+		return at
+	}
+	if end() != 15*second {
+		t.Errorf("reserved until %v, want 15 s", end())
+	}
+	s.Step(2*second, Event{Kind: Confirm, ID: c.ID})
+	if end() != 12*second {
+		t.Errorf("runs until %v, want 12 s", end())
+	}
+	if err := s.Check(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,201 @@
+package chaos
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	kithv1 "kith/proto/gen/kith/v1"
+)
+
+var began = time.Unix(1_800_000_000, 0)
+
+// good is a job that went well, as everybody tells it.
+type good struct {
+	ledger string
+	job    *submitted
+	now    *kithv1.Job
+	stdout string
+	err    error // of reading outputs
+	killed map[int]bool
+	lost   map[string]int
+	full   []window
+	disk   string
+}
+
+func goodJob() *good {
+	now := &kithv1.Job{Id: "a.1.7", Status: &kithv1.JobStatus{
+		State: kithv1.JobStatus_STATE_COMPLETED, HostSiteId: "b", Attempt: 1, Outcome: &kithv1.Outcome{},
+		SubmitTime: timestamppb.New(began), StartTime: timestamppb.New(began.Add(time.Second)), EndTime: timestamppb.New(began.Add(2 * time.Second)),
+		ClaimEvents: []*kithv1.ClaimEvent{{Kind: kithv1.ClaimEvent_KIND_GRANTED, Attempt: 1, SiteId: "b"}},
+	}}
+	return &good{
+		ledger: "start a.1.7#1 b\nend a.1.7#1 b\n", now: now, stdout: "done a.1.7\n",
+		job:    &submitted{id: "a.1.7", ended: proto.CloneOf(now), task: &task{request: "r", policy: kithv1.Job_ON_SITE_LOST_WAIT}},
+		killed: map[int]bool{}, lost: map[string]int{},
+	}
+}
+
+// check lets the checker look.
+func (g *good) check(t *testing.T) *Result {
+	t.Helper()
+	l, err := readLedger(strings.NewReader(g.ledger))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &checker{result: &Result{}, ledger: l, killed: g.killed, lost: g.lost, full: g.full, diskSite: g.disk}
+	c.check(g.job, g.now, func(string) (string, error) { return sum([]byte(g.stdout)), g.err })
+	return c.result
+}
+
+// Whatever is changed in the story of a job that went well, the checker says
+// so, and in the right number.
+func TestCheckerFinds(t *testing.T) {
+	const (
+		completed = kithv1.JobStatus_STATE_COMPLETED
+		failed    = kithv1.JobStatus_STATE_FAILED
+		lost      = kithv1.JobStatus_STATE_LOST
+	)
+	end := func(g *good, state kithv1.JobStatus_State, code int32) {
+		for _, s := range []*kithv1.JobStatus{g.now.GetStatus(), g.job.ended.GetStatus()} {
+			s.State, s.Outcome.ExitCode = state, code
+		}
+	}
+	for name, c := range map[string]struct {
+		change func(*good)
+		want   Result
+	}{
+		"nothing": {func(*good) {}, Result{Jobs: Jobs{Acknowledged: 1, Completed: 1, Attempts: 1}}},
+		"never answered": {
+			func(g *good) { g.job.id = "" }, Result{OtherProblems: 1},
+		},
+		"refused by an earlier version": {
+			func(g *good) { g.job.id, g.job.refused = "", true }, Result{Jobs: Jobs{Refused: 1}},
+		},
+		"unknown at its origin": {
+			func(g *good) { g.now, g.job.lost = nil, "gone" }, Result{LostJobs: 1, Jobs: Jobs{Acknowledged: 1, Attempts: 1}},
+		},
+		"not ended": {
+			func(g *good) { g.now.Status.State = kithv1.JobStatus_STATE_RUNNING }, Result{LostJobs: 1, Jobs: Jobs{Acknowledged: 1, Attempts: 1}},
+		},
+		"another outcome than before": {
+			func(g *good) { g.job.ended.Status.State = failed }, Result{ChangedOutcomes: 1, Jobs: Jobs{Acknowledged: 1, Attempts: 1}},
+		},
+		"another host than before": {
+			func(g *good) { g.job.ended.Status.HostSiteId = "c" }, Result{ChangedOutcomes: 1, Jobs: Jobs{Acknowledged: 1, Attempts: 1}},
+		},
+		"completed without a start": {
+			func(g *good) { g.ledger = "" }, Result{LostJobs: 1, Jobs: Jobs{Acknowledged: 1}},
+		},
+		"completed without an end": {
+			func(g *good) { g.ledger = "start a.1.7#1 b\n" }, Result{LostJobs: 1, Jobs: Jobs{Acknowledged: 1, Attempts: 1}},
+		},
+		"completed elsewhere": {
+			func(g *good) { g.ledger = "start a.1.7#1 c\nend a.1.7#1 c\n" }, Result{LostJobs: 1, Jobs: Jobs{Acknowledged: 1, Attempts: 1}},
+		},
+		"started twice": {
+			func(g *good) { g.ledger += "start a.1.7#1 c\n" }, Result{DoubleStarts: 1, LostJobs: 1, Jobs: Jobs{Acknowledged: 1, Attempts: 1}},
+		},
+		"granted twice": {
+			func(g *good) {
+				g.now.Status.ClaimEvents = append(g.now.Status.ClaimEvents, &kithv1.ClaimEvent{Kind: kithv1.ClaimEvent_KIND_GRANTED, Attempt: 1, SiteId: "c"})
+			}, Result{DoubleStarts: 1, Jobs: Jobs{Acknowledged: 1, Completed: 1, Attempts: 1}},
+		},
+		"ran twice under wait": {
+			func(g *good) {
+				g.ledger = "start a.1.7#1 b\nstart a.1.7#2 b\nend a.1.7#2 b\n"
+				g.now.Status.Attempt, g.job.ended.Status.Attempt = 2, 2
+			}, Result{DoubleStarts: 1, Jobs: Jobs{Acknowledged: 1, Completed: 1, Attempts: 2, RanAgain: 1}},
+		},
+		"ran twice under rerun": {
+			func(g *good) {
+				g.job.policy = kithv1.Job_ON_SITE_LOST_RERUN
+				g.ledger = "start a.1.7#1 b\nstart a.1.7#2 b\nend a.1.7#2 b\n"
+				g.now.Status.Attempt, g.job.ended.Status.Attempt = 2, 2
+			}, Result{Jobs: Jobs{Acknowledged: 1, Completed: 1, Attempts: 2, RanAgain: 1}},
+		},
+		"ran again after its end": {
+			func(g *good) {
+				g.job.policy = kithv1.Job_ON_SITE_LOST_RERUN
+				g.ledger += "start a.1.7#2 c\n"
+			}, Result{DoubleStarts: 1, Jobs: Jobs{Acknowledged: 1, Completed: 1, Attempts: 2, RanAgain: 1}},
+		},
+		"overlapped under rerun": {
+			func(g *good) {
+				g.job.policy = kithv1.Job_ON_SITE_LOST_RERUN
+				g.ledger = "start a.1.7#1 c\nstart a.1.7#2 b\noverlap a.1.7#2 b\nend a.1.7#2 b\n"
+				g.now.Status.Attempt, g.job.ended.Status.Attempt = 2, 2
+			}, Result{Overlaps: 1, Jobs: Jobs{Acknowledged: 1, Completed: 1, Attempts: 2, RanAgain: 1}},
+		},
+		"overlapped under race": {
+			func(g *good) {
+				g.job.policy = kithv1.Job_ON_SITE_LOST_RACE
+				g.ledger = "start a.1.7#1 b\nstart a.1.7#2 c\noverlap a.1.7#2 c\nend a.1.7#1 b\nend a.1.7#2 c\n"
+			}, Result{Jobs: Jobs{Acknowledged: 1, Completed: 1, Attempts: 2, RanAgain: 1}},
+		},
+		"other output": {
+			func(g *good) { g.stdout = "done a.1.8\n" }, Result{DamagedOutputs: 1, Jobs: Jobs{Acknowledged: 1, Completed: 1, Attempts: 1}},
+		},
+		"no output": {
+			func(g *good) { g.err = errors.New("gone") }, Result{DamagedOutputs: 1, Jobs: Jobs{Acknowledged: 1, Completed: 1, Attempts: 1}},
+		},
+		"no output of a full disk": {
+			func(g *good) {
+				g.err, g.disk, g.full = errors.New("gone"), "b", []window{{began, began.Add(1500 * time.Millisecond)}}
+			}, Result{Jobs: Jobs{Acknowledged: 1, Completed: 1, Attempts: 1, SpoiltByDisk: 1}},
+		},
+		"no output while the disk had room": {
+			func(g *good) {
+				g.err, g.disk, g.full = errors.New("gone"), "b", []window{{began, began.Add(500 * time.Millisecond)}}
+			}, Result{DamagedOutputs: 1, Jobs: Jobs{Acknowledged: 1, Completed: 1, Attempts: 1}},
+		},
+		"another exit code": {
+			func(g *good) { end(g, failed, 5) }, Result{OtherProblems: 1, Jobs: Jobs{Acknowledged: 1, Attempts: 1}},
+		},
+		"the exit code it should have": {
+			func(g *good) { end(g, failed, 5); g.job.code = 5 }, Result{Jobs: Jobs{Acknowledged: 1, Failed: 1, Attempts: 1}},
+		},
+		"completed though it sleeps beyond its walltime": {
+			func(g *good) { g.job.runsOut = true }, Result{OtherProblems: 1, Jobs: Jobs{Acknowledged: 1, Attempts: 1}},
+		},
+		"out of time": {
+			func(g *good) { end(g, kithv1.JobStatus_STATE_TIMEOUT, 0) }, Result{OtherProblems: 1, Jobs: Jobs{Acknowledged: 1, TimedOut: 1, Attempts: 1}},
+		},
+		"cancelled by nobody": {
+			func(g *good) { end(g, kithv1.JobStatus_STATE_CANCELLED, 0) }, Result{OtherProblems: 1, Jobs: Jobs{Acknowledged: 1, Cancelled: 1, Attempts: 1}},
+		},
+		"lost for nothing": {
+			func(g *good) { end(g, lost, 0) }, Result{LostJobs: 1, Jobs: Jobs{Acknowledged: 1, Attempts: 1}},
+		},
+		"lost, and its shim was killed by somebody else": {
+			func(g *good) { end(g, lost, 0); g.lost["a.1.7#1"], g.killed[8] = 9, true }, Result{LostJobs: 1, Jobs: Jobs{Acknowledged: 1, Attempts: 1}},
+		},
+		"lost with its shim": {
+			func(g *good) { end(g, lost, 0); g.lost["a.1.7#1"], g.killed[9] = 9, true }, Result{Jobs: Jobs{Acknowledged: 1, LostWithShim: 1, Attempts: 1}},
+		},
+		"lost with its shim though it may run again": {
+			func(g *good) {
+				end(g, lost, 0)
+				g.lost["a.1.7#1"], g.killed[9], g.job.policy = 9, true, kithv1.Job_ON_SITE_LOST_RERUN
+			}, Result{LostJobs: 1, Jobs: Jobs{Acknowledged: 1, Attempts: 1}},
+		},
+	} {
+		g := goodJob()
+		g.now.Status.State = completed
+		c.change(g)
+		got := g.check(t)
+		problems := got.Problems
+		got.Problems = nil
+		if fmt.Sprintf("%+v", *got) != fmt.Sprintf("%+v", c.want) {
+			t.Errorf("%s:\ngot  %+v\nwant %+v\n%v", name, *got, c.want, problems)
+		}
+		if n := len(problems); (n == 0) != got.Good() {
+			t.Errorf("%s: good is %v with %d problems", name, got.Good(), n)
+		}
+	}
+}
