@@ -223,7 +223,7 @@ func (e *Engine) mendMissing(now job.Time, from job.SiteID, o *openJob, stamp ui
 		e.request(now, from, outKey{placement, o.rec.AttemptID()})
 		return
 	}
-	if stamp > o.rec.HolderStamp {
+	if e.isNews(o, stamp) {
 		e.holderLacks(now, o, job.LostByHost)
 	}
 }

@@ -31,6 +31,7 @@ type Engine struct {
 	remote  map[job.SiteID]int
 	foreign int            // sum of remote
 	claims  fifo[claimDue] // claims without an answer, by deadline
+	claimed job.Time       // when the latest claim was sent
 	leases  []*hostCopy    // attempts under way that run under a lease
 	passing bool           // the local scheduler wants a pass
 

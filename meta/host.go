@@ -15,6 +15,8 @@ type hostCopy struct {
 	status hostStatus
 	// stamp tells this claim from an earlier one of the same copy.
 	stamp uint64
+	// claimed is when this daemon first claimed for this copy, 0 for not yet.
+	claimed job.Time
 	// granted says that a grant came after the claim had been given up; the
 	// copy starts without a further claim when its turn comes. payload came with it.
 	granted bool
@@ -44,7 +46,7 @@ type claimDue struct {
 func (e *Engine) onPlaceCopy(now job.Time, from job.SiteID, m PlaceCopy) {
 	answer := CopyAnswer{Attempt: m.Attempt}
 	if e.copies.Get(m.Attempt) == nil || m.Attempt.Job.Origin != from {
-		if answer.Reason = e.refusal(from, &m); answer.Reason == job.NoReason {
+		if answer.Reason = e.refusal(from, m.Attempt, &m.Request); answer.Reason == job.NoReason {
 			e.dropCopies(now, previous(m.Attempt)) // a newer attempt says that older ones are over
 			e.accept(now, from, m.Attempt, &m.Request)
 		} else {
@@ -62,12 +64,11 @@ func previous(a job.AttemptID) job.AttemptID {
 }
 
 // refusal says why a copy is not taken.
-func (e *Engine) refusal(from job.SiteID, m *PlaceCopy) job.Reason {
-	r := &m.Request
+func (e *Engine) refusal(from job.SiteID, a job.AttemptID, r *job.Request) job.Reason {
 	switch {
-	case m.Attempt.Job.Origin != from:
+	case a.Job.Origin != from:
 		return job.NotOrigin
-	case m.Attempt.Number == 0 || r.Validate() != nil:
+	case a.Number == 0 || r.Validate() != nil:
 		return job.BadRequest
 	case e.st.Site().Draining:
 		return job.Draining
@@ -180,10 +181,28 @@ func (e *Engine) propose(now job.Time, id job.AttemptID) {
 		e.site.Postpone(now, id, now.Add(e.cfg.Timing.Backoff))
 		e.passing = true
 	default:
-		c.status, c.stamp, c.granted = claiming, e.nextStamp(now), false
-		e.claims.push(claimDue{at: now.Add(e.cfg.Timing.Claim), attempt: id, stamp: c.stamp})
-		e.send(origin, Claim{Attempt: id, Stamp: c.stamp, Sent: now})
+		c.status, c.granted = claiming, false
+		e.sendClaim(now, c)
 	}
+}
+
+func (e *Engine) sendClaim(now job.Time, c *hostCopy) {
+	c.stamp = e.nextStamp(now)
+	// No two claims are sent at the same time, so that their answers differ.
+	e.claimed = max(now, e.claimed+1)
+	if c.claimed == 0 {
+		c.claimed = e.claimed
+	}
+	e.claims.push(claimDue{at: now.Add(e.cfg.Timing.Claim), attempt: c.rec.ID, stamp: c.stamp})
+	e.send(c.rec.ID.Job.Origin, Claim{Attempt: c.rec.ID, Stamp: c.stamp, Sent: e.claimed})
+}
+
+// asked reports whether a verdict answers a claim of this copy. One that was
+// under way for long may answer another copy of the same attempt, which ran and
+// was forgotten since. An earlier version of the origin does not say when the
+// claim was sent.
+func (c *hostCopy) asked(m *Verdict) bool {
+	return c.claimed != 0 && (m.Sent == 0 || m.Sent >= c.claimed)
 }
 
 // over reports whether nobody waits for the answer to a claim any more.
@@ -221,7 +240,7 @@ func (e *Engine) expireClaims(now job.Time) {
 			continue
 		}
 		if c.status == relaunching {
-			e.askPayload(now, c)
+			e.sendClaim(now, c)
 		}
 		if c.status != claiming {
 			continue
@@ -240,11 +259,12 @@ func (e *Engine) onVerdict(now job.Time, from job.SiteID, m Verdict) {
 	c := e.copies.Get(m.Attempt)
 	if c == nil {
 		if m.Granted { // the origin would wait for us for ever
-			e.send(from, GiveBack{Attempt: m.Attempt, Reason: job.UnknownCopy})
+			e.send(from, GiveBack{Attempt: m.Attempt, Reason: job.UnknownCopy, Stamp: e.nextStamp(now)})
 		}
 		return
 	}
 	switch {
+	case m.Granted && !c.asked(&m): // if we are entitled, our own claim is granted, too
 	case m.Granted && m.Lease <= 0 && leased(&c.rec.Request) && c.rec.Phase == store.CopyQueued:
 		// The job at its origin is not the one that this copy was made of: the
 		// copy could never start, and would claim for ever.
@@ -388,7 +408,7 @@ func (e *Engine) onStop(now job.Time, from job.SiteID, m Stop) {
 	c := e.copies.Get(m.Attempt)
 	switch {
 	case c == nil:
-		e.send(from, GiveBack{Attempt: m.Attempt, Reason: job.UnknownCopy})
+		e.send(from, GiveBack{Attempt: m.Attempt, Reason: job.UnknownCopy, Stamp: e.nextStamp(now)})
 	case c.rec.Phase == store.CopyQueued:
 		e.giveBack(now, c, job.UserCancel)
 	case c.status == relaunching:
@@ -416,19 +436,13 @@ func (e *Engine) attemptMissing(now job.Time, a job.AttemptID) {
 		return
 	}
 	c.status = relaunching
-	e.askPayload(now, c)
-}
-
-func (e *Engine) askPayload(now job.Time, c *hostCopy) {
-	c.stamp = e.nextStamp(now)
-	e.claims.push(claimDue{at: now.Add(e.cfg.Timing.Claim), attempt: c.rec.ID, stamp: c.stamp})
-	e.send(c.rec.ID.Job.Origin, Claim{Attempt: c.rec.ID, Stamp: c.stamp, Sent: now})
+	e.sendClaim(now, c)
 }
 
 // giveBack drops a copy and tells its origin.
 func (e *Engine) giveBack(now job.Time, c *hostCopy, reason job.Reason) {
 	e.drop(now, c)
-	e.send(c.rec.ID.Job.Origin, GiveBack{Attempt: c.rec.ID, Reason: reason})
+	e.send(c.rec.ID.Job.Origin, GiveBack{Attempt: c.rec.ID, Reason: reason, Stamp: e.nextStamp(now)})
 }
 
 // setDrain stops or resumes taking copies and starting. What other origins

@@ -51,7 +51,7 @@ func (e *Engine) startsLeased(now job.Time, c *hostCopy) bool {
 // or the renewal was sent. It reports whether that prolongs the lease. An answer
 // to something that this daemon never sent counts for nothing.
 func (e *Engine) takeLease(now job.Time, c *hostCopy, sent job.Time, term time.Duration) bool {
-	if sent < e.began || sent > now || term <= 0 {
+	if sent < e.began || sent > max(now, e.claimed) || term <= 0 {
 		return false
 	}
 	term = min(term, maxLease)

@@ -214,7 +214,7 @@ func (e *Engine) reviveAsHost(now job.Time, site job.SiteID) {
 		case draining && c.rec.Phase == store.CopyQueued && !c.granted:
 			e.giveBack(now, c, job.Draining)
 		case c.status == claiming:
-			e.send(site, Claim{Attempt: c.rec.ID, Stamp: c.stamp, Sent: now})
+			e.send(site, Claim{Attempt: c.rec.ID, Stamp: c.stamp, Sent: max(now, c.claimed)})
 		case c.rec.Outcome != nil:
 			e.request(now, site, outKey{result, c.rec.ID})
 		case c.status == waiting && c.postponed:
@@ -222,7 +222,7 @@ func (e *Engine) reviveAsHost(now job.Time, site job.SiteID) {
 			e.site.Postpone(now, c.rec.ID, now)
 			e.passing = true
 		case c.status == relaunching:
-			e.askPayload(now, c)
+			e.sendClaim(now, c)
 		}
 	}
 	e.sendSummary(site, e.summaryOf(site))

@@ -96,6 +96,9 @@ type Stop struct{ Attempt job.AttemptID }
 type GiveBack struct {
 	Attempt job.AttemptID
 	Reason  job.Reason
+	// Stamp is the host's count of its own protocol steps when it said so; 0
+	// from an earlier version, which does not say.
+	Stamp uint64
 }
 
 // CopySummary counts what the host holds of the origin. Host to origin.

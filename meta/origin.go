@@ -161,12 +161,12 @@ func (e *Engine) removeOpen(o *openJob) {
 }
 
 // place looks for sites for a pending job, asking them first if the rank
-// wants it.
+// wants it and the job has to wait.
 func (e *Engine) place(now job.Time, o *openJob) {
 	if o.rec.State != job.Pending || o.query != nil {
 		return
 	}
-	if e.cfg.Placement.Rank.asks() && e.ask(now, o) {
+	if e.cfg.Placement.Rank.asks() && !e.startsHere(now, o) && e.ask(now, o) {
 		return
 	}
 	e.openAttempt(now, o, e.decide(now, o, nil))
@@ -281,9 +281,16 @@ func (e *Engine) onGiveBack(now job.Time, from job.SiteID, m GiveBack) {
 		}
 		return
 	}
-	if o.rec.Holder == from {
+	if o.rec.Holder == from && (m.Stamp == 0 || e.isNews(o, m.Stamp)) {
 		e.holderLacks(now, o, m.Reason)
 	}
+}
+
+// isNews reports whether what a holder said of the attempt at its step stamp is
+// later than its claim. Steps before and after the loss of a disk cannot be
+// compared; but then the claim is the earlier one.
+func (e *Engine) isNews(o *openJob, stamp uint64) bool {
+	return stamp > o.rec.HolderStamp || o.rec.HolderGeneration != e.generationOf(o.rec.Holder)
 }
 
 // holderLacks deals with a holder that says it does not hold the attempt: it

@@ -340,6 +340,17 @@ func (e *Engine) ask(now job.Time, o *openJob) bool {
 	return true
 }
 
+// startsHere reports whether a job whose origin always holds a copy would start
+// here at once. Nobody is asked about it then: it will keep its copies at home
+// (see [Engine.sendPlaced]) and need not wait for answers.
+func (e *Engine) startsHere(now job.Time, o *openJob) bool {
+	if !e.cfg.Placement.originAlways() || e.site.Refuse(&o.rec.Request) != job.NoReason {
+		return false
+	}
+	a := e.ownAnswer(now, o, e.cfg.Placement.Rank == RankCompletion)
+	return a.known && a.wait == 0
+}
+
 // askSite asks one site, and returns its answer or that it is awaited.
 func (e *Engine) askSite(now job.Time, site job.SiteID, q *StartQuery) startAnswer {
 	if e.cfg.Starts != nil {
@@ -387,9 +398,9 @@ func (e *Engine) onStartQuery(now job.Time, from job.SiteID, m StartQuery) {
 // changes nothing.
 func (e *Engine) AnswerStart(now job.Time, from job.SiteID, m *StartQuery) StartAnswer {
 	answer := StartAnswer{Query: m.Query}
-	next := PlaceCopy{Attempt: job.AttemptID{Job: job.ID{Origin: from}, Number: 1}, Request: m.Request}
-	if answer.Reason = e.refusal(from, &next); answer.Reason == job.NoReason {
-		wait, ok := e.waitHere(now, job.Copy{ID: next.Attempt, Request: e.here(&m.Request), Arrival: now, Remote: true}, m.Predict)
+	next := job.AttemptID{Job: job.ID{Origin: from}, Number: 1}
+	if answer.Reason = e.refusal(from, next, &m.Request); answer.Reason == job.NoReason {
+		wait, ok := e.waitHere(now, job.Copy{ID: next, Request: e.here(&m.Request), Arrival: now, Remote: true}, m.Predict)
 		answer.Wait = wait
 		if !ok {
 			answer.Reason = job.WouldNotStart

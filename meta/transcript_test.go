@@ -363,6 +363,8 @@ func describe(m meta.Message) string {
 			text += fmt.Sprintf(" %v begun=%v ended=%v started=%v", e.Attempt, e.Begun, e.Ended, e.Started != 0)
 		}
 		return text
+	case meta.GiveBack:
+		return fmt.Sprintf("giveback {attempt:%v reason:%v}", m.Attempt, m.Reason)
 	case meta.StartQuery:
 		return fmt.Sprintf("start-query %d processors=%d walltime=%v predict=%v", m.Query, m.Request.Processors, m.Request.Walltime, m.Predict)
 	case meta.Started:
@@ -491,7 +493,7 @@ func (s *stage) message(a arguments) meta.Message {
 	case "stop":
 		return meta.Stop{Attempt: id}
 	case "give-back":
-		return meta.GiveBack{Attempt: id, Reason: reason}
+		return meta.GiveBack{Attempt: id, Reason: reason, Stamp: uint64(s.number(a, "stamp", float64(s.now)+1))}
 	case "summary":
 		return meta.CopySummary{Count: uint64(s.number(a, "count", 0)), Hash: uint64(s.number(a, "hash", 0))}
 	case "digest-request":

@@ -17,7 +17,7 @@ import (
 // and completions on time. Everything else makes it invalid.
 type lineup struct {
 	ends  []relief // in order of time
-	free  int64     // processors free at floor, beside the ends
+	free  int64    // processors free at floor, beside the ends
 	floor job.Time
 	valid bool
 }

@@ -356,9 +356,13 @@ func (g *stage) comparePredictions(s *Scheduler, now int) error {
 			continue
 		}
 		want := s.simulate(at(now), c, 0, false)
-		if got, err := s.WhatIf(at(now), c); err != nil || !got.Exact || got != want {
-			return fmt.Errorf("at %d the start of %v, %d × %v remote %v is predicted at %d, %v; played forward it is %d",
-				now, id, c.Processors, c.Walltime, c.Remote, got.Start/second, err, want.Start/second)
+		got, err := s.WhatIf(at(now), c)
+		if err != nil {
+			return err
+		}
+		if !got.Exact || got != want {
+			return fmt.Errorf("at %d the start of %v, %d × %v remote %v is predicted at %d; played forward it is %d",
+				now, id, c.Processors, c.Walltime, c.Remote, got.Start/second, want.Start/second)
 		}
 	}
 	return nil

@@ -184,7 +184,7 @@ func (c GrantClaim) apply(s *State) error {
 		return err
 	}
 	switch {
-	case j.State.Claim() == job.ClaimHeld && j.Holder == c.Site:
+	case j.State.Claim() == job.ClaimHeld && j.Holder == c.Site && j.HolderGeneration == c.Generation:
 		return nil // the same answer to a repeated claim
 	case j.State.Claim() == job.ClaimHeld:
 		return fmt.Errorf("attempt %v is with %s: %w", c.Attempt, j.Holder, ErrHeld)

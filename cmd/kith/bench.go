@@ -48,6 +48,8 @@ func benchVerb(c *cli) *cobra.Command {
 	flags.IntVar(&opt.Claims, "claims", opt.Claims, "claims: `N` claims")
 	flags.IntVar(&opt.InFlight, "in-flight", opt.InFlight, "claims: `N` at a time, from two hosts")
 	flags.IntVar(&opt.Queued, "queued", opt.Queued, "queue: `N` jobs")
+	flags.StringVar(&opt.Trace, "trace", "", "sim: replay log `F` instead of generated jobs")
+	flags.BoolVar(&opt.Large, "large", false, "sim: also 200 sites with 10,000 jobs each; takes minutes")
 	return cmd
 }
 
@@ -57,6 +59,7 @@ func (c *cli) bench(ctx context.Context, opt bench.Options, names []string) erro
 		return refusedf("--dir %s: %v", opt.Dir, err)
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // what is left in a temporary folder harms nobody
+	defer collectLess()()
 	opt.Dir = dir
 	opt.Observe = func(what string) { c.note("measuring %s", what) }
 	r, err := bench.Run(ctx, opt, names)

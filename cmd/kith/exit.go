@@ -32,7 +32,7 @@ type exitCode struct {
 func exitCodes() (own, ofJobs []exitCode) {
 	own = []exitCode{
 		{fmt.Sprint(exitOK), "it worked"},
-		{fmt.Sprint(exitRefused), "the request failed: no such job, the job is not in a state for it, a file could not be written"},
+		{fmt.Sprint(exitRefused), "the request failed: no such job, the job is not in a state for it, a file could not be written; a claim of \"kith lab run\" does not hold"},
 		{fmt.Sprint(exitUsage), "wrong usage: the command line, the script or a value in it"},
 		{fmt.Sprint(exitUnreachable), "the site cannot be reached or did not answer within --timeout"},
 		{fmt.Sprint(exitBusy), "the site is full or busy; the message says when to try again"},

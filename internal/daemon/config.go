@@ -7,12 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"sort"
-	"strings"
-
-	"github.com/BurntSushi/toml"
 
 	"kith/internal/job"
+	"kith/internal/strict"
 	"kith/meta"
 	"kith/sitesched"
 )
@@ -198,19 +195,8 @@ func LoadConfig(path string) (Config, error) {
 // ParseConfig reads and checks the text of a configuration.
 func ParseConfig(text string) (Config, error) {
 	c := DefaultConfig()
-	m, err := toml.Decode(text, &c)
-	if parse := (toml.ParseError{}); errors.As(err, &parse) {
-		return Config{}, fmt.Errorf("line %d: %s", parse.Position.Line, parse.Message)
-	}
-	if err != nil {
+	if err := strict.Decode(text, &c, sampleConfig(), "docs/operations.md"); err != nil {
 		return Config{}, err
-	}
-	var errs []error
-	for _, key := range m.Undecoded() {
-		errs = append(errs, fmt.Errorf("key %s is not known%s", key, suggestion(key.String())))
-	}
-	if len(errs) > 0 {
-		return Config{}, errors.Join(errs...)
 	}
 	if err := c.Validate(); err != nil {
 		return Config{}, err
@@ -374,59 +360,10 @@ func (c *Config) allowDirectory(dir string) bool {
 	return false
 }
 
-// suggestion finds the known key that an unknown one was probably meant to be.
-func suggestion(key string) string {
-	last := key[strings.LastIndexByte(key, '.')+1:]
-	best, distance := "", 3
-	for _, known := range knownKeys() {
-		if d := editDistance(last, known[strings.LastIndexByte(known, '.')+1:]); d < distance {
-			best, distance = known, d
-		}
-	}
-	if best == "" {
-		return "; docs/operations.md lists the keys"
-	}
-	return fmt.Sprintf("; did you mean %s?", best)
-}
-
-func knownKeys() []string {
-	var sample strings.Builder
+// sampleConfig has all keys that there are: lists that are empty are not written.
+func sampleConfig() Config {
 	c := DefaultConfig()
 	c.Peers = []PeerConfig{{}}
-	// Empty lists are not written.
 	c.Executor.Directories, c.Files.InputRoots, c.Gossip.Join = []string{""}, []string{""}, []string{""}
-	if err := toml.NewEncoder(&sample).Encode(c); err != nil {
-		return nil
-	}
-	var keys map[string]any
-	m, err := toml.Decode(sample.String(), &keys)
-	if err != nil {
-		return nil
-	}
-	names := make([]string, 0, len(m.Keys()))
-	for _, k := range m.Keys() {
-		names = append(names, k.String())
-	}
-	sort.Strings(names)
-	return names
-}
-
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
+	return c
 }

@@ -50,9 +50,9 @@ func (l ledger) expect(ids ...string) {
 	}
 }
 
-// gate is a file that jobs wait for.
-func gate(t *testing.T) (wait string, open func()) {
-	path := filepath.Join(t.TempDir(), "gate")
+// barrier is a file that jobs wait for.
+func barrier(t *testing.T) (wait string, open func()) {
+	path := filepath.Join(t.TempDir(), "barrier")
 	return "while [ ! -e " + path + " ]; do sleep 0.02; done", func() {
 		t.Helper()
 		if err := os.WriteFile(path, nil, 0o600); err != nil {
@@ -84,7 +84,7 @@ func TestDiskNearlyFull(t *testing.T) {
 	c.Data, c.Files.KeepFree = filepath.Join(disk.Dir, "alpha"), 8<<20
 	s := startSite(t, c)
 	l := newLedger(t)
-	wait, open := gate(t)
+	wait, open := barrier(t)
 	runs, waits, held := l.signed(wait), l.signed("true"), l.signed("true")
 	runs.Processors, waits.Processors, held.Processors, held.Hold = 2, 2, 2, true
 	runsID, waitsID, heldID := s.submit(runs), s.submit(waits), s.submit(held)
@@ -134,7 +134,7 @@ func newCrowded(t *testing.T) *crowded {
 	c := testConfig(t, "alpha")
 	c.Data, c.Files.KeepFree = filepath.Join(disk.Dir, "alpha"), 0
 	s := &crowded{testSite: startSite(t, c), ledger: newLedger(t), disk: disk}
-	wait, open := gate(t)
+	wait, open := barrier(t)
 	s.open = open
 	files := s.signed("cat in > out")
 	files.Inputs = []*kithv1.InputFile{{Path: "in", Content: &kithv1.InputFile_Data{Data: []byte(strings.Repeat("data ", 20000))}}}

@@ -117,13 +117,16 @@ func (l *loop) run(first []meta.Effect) {
 
 // take feeds an input and those that wait behind it: they make one instant.
 func (l *loop) take(in input) {
-	for range takenAtOnce {
+	for n := 1; ; n++ {
 		if in.event != nil {
 			l.step(in.event)
 		}
 		if in.look != nil {
 			in.look.take(l.clock.now(), l.engine)
 			l.looked = append(l.looked, in.look.durable)
+		}
+		if n == takenAtOnce {
+			return // what has been received must be taken: nobody else will
 		}
 		select {
 		case in = <-l.in:

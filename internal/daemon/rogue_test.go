@@ -76,7 +76,7 @@ func TestRoguePeer(t *testing.T) {
 	c.Timing.Heartbeat = Duration(1e10) // it sends none
 	s := startSite(t, c)
 	l := newLedger(t)
-	wait, open := gate(t)
+	wait, open := barrier(t)
 	runs, waits := l.signed(wait), l.signed("true")
 	runs.Processors, waits.Processors = 2, 2
 	runs.Inputs = []*kithv1.InputFile{{Path: "secret", Content: &kithv1.InputFile_Data{Data: make([]byte, 200_000)}}}

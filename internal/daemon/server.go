@@ -27,6 +27,10 @@ import (
 // maxMessage bounds a gRPC message in either direction.
 const maxMessage = 4 << 20
 
+// maxStreams bounds the calls that one client makes at a time over a
+// connection; more wait at the client's.
+const maxStreams = 1024
+
 // listen opens the daemon's port.
 func listen(address string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
@@ -45,7 +49,8 @@ func newServer(users *api.Server, links *peer.Links, log *slog.Logger) (*grpc.Se
 		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 20 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
-		grpc.UnaryInterceptor(recoverUnary(log)), grpc.StreamInterceptor(recoverStream(log)),
+		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.ChainUnaryInterceptor(recoverUnary(log), newGates().unary), grpc.StreamInterceptor(recoverStream(log)),
 	)
 	kithv1.RegisterJobServiceServer(g, users)
 	kithv1.RegisterSiteServiceServer(g, users)

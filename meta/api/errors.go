@@ -133,6 +133,17 @@ func (s *Server) toStatus(ctx context.Context, method string, err error) error {
 	return withDetails(codes.Internal, "internal error; the site's log tells more", &errdetails.ErrorInfo{Reason: "INTERNAL", Domain: Domain})
 }
 
+// Refusal returns what a caller is told who is refused with one of the errors
+// of this package.
+func Refusal(err error) error {
+	for _, k := range kinds {
+		if errors.Is(err, k.err) {
+			return k.status(err)
+		}
+	}
+	return status.Error(codes.Unknown, err.Error())
+}
+
 func (k *kind) status(err error) error {
 	retry := k.retry
 	if full := (*meta.FullError)(nil); errors.As(err, &full) {

@@ -71,7 +71,7 @@ func toProto(m meta.Message) *kithv1.PeerMessage {
 		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_Stop{Stop: &kithv1.Stop{Attempt: codec.AttemptName(m.Attempt)}}}
 	case meta.GiveBack:
 		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_GiveBack{GiveBack: &kithv1.GiveBack{
-			Attempt: codec.AttemptName(m.Attempt), Reason: uint32(m.Reason),
+			Attempt: codec.AttemptName(m.Attempt), Reason: uint32(m.Reason), Stamp: m.Stamp,
 		}}}
 	case meta.CopySummary:
 		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_CopySummary{CopySummary: &kithv1.CopySummary{Count: m.Count, Hash: m.Hash}}}
@@ -203,7 +203,7 @@ func (r *reader) message(p *kithv1.PeerMessage) meta.Message {
 	case *kithv1.PeerMessage_Stop:
 		return meta.Stop{Attempt: r.attempt(m.Stop.GetAttempt())}
 	case *kithv1.PeerMessage_GiveBack:
-		return meta.GiveBack{Attempt: r.attempt(m.GiveBack.GetAttempt()), Reason: reason(m.GiveBack.GetReason())}
+		return meta.GiveBack{Attempt: r.attempt(m.GiveBack.GetAttempt()), Reason: reason(m.GiveBack.GetReason()), Stamp: m.GiveBack.GetStamp()}
 	case *kithv1.PeerMessage_CopySummary:
 		return meta.CopySummary{Count: m.CopySummary.GetCount(), Hash: m.CopySummary.GetHash()}
 	case *kithv1.PeerMessage_DigestRequest:

@@ -38,7 +38,7 @@ func samples() []meta.Message {
 		meta.Result{Attempt: sampleAttempt, Outcome: sampleOutcome},
 		meta.ResultAck{Attempt: sampleAttempt, Accepted: true},
 		meta.Stop{Attempt: sampleAttempt},
-		meta.GiveBack{Attempt: sampleAttempt, Reason: job.Draining},
+		meta.GiveBack{Attempt: sampleAttempt, Reason: job.Draining, Stamp: 12},
 		meta.CopySummary{Count: 1, Hash: 2},
 		meta.DigestRequest{},
 		meta.CopyDigest{

@@ -191,7 +191,7 @@ func (l *Links) register(s *session) error {
 // run carries a stream from hello to end.
 func (l *Links) run(ctx context.Context, w wire, hello *kithv1.Hello, dialled bool) error {
 	s := &session{
-		stream: newStream(ctx, w, hello, dialled), done: make(chan struct{}),
+		stream: newStream(ctx, w, hello, dialled, 3*l.cfg.Heartbeat), done: make(chan struct{}),
 		pending: make(map[uint64]chan *kithv1.FileReply), serving: make(chan struct{}, servedAtOnce),
 	}
 	defer s.cancel(nil)

@@ -19,6 +19,8 @@ const (
 	maxQueuedPieces   = 64
 	maxFrameMessages  = 512
 	maxFrameBytes     = 256 << 10
+	// maxStuckMessages may wait for a stream on which nothing gets away.
+	maxStuckMessages = 4096
 )
 
 // ErrSlow is the cause of closing a stream that the other side does not drain.
@@ -45,29 +47,36 @@ type stream struct {
 	cancel  context.CancelCauseFunc
 	ctx     context.Context
 
+	// patience is how long nothing may get away while much waits.
+	patience time.Duration
+
 	mu     sync.Mutex
 	queue  []*kithv1.PeerMessage // protocol
 	bytes  int
+	moved  time.Time             // when the last frame had got away
 	pieces []*kithv1.PeerMessage // files
 	wake   chan struct{}
 
 	heard chan struct{} // pulsed by every frame
 }
 
-func newStream(ctx context.Context, w wire, hello *kithv1.Hello, dialled bool) *stream {
+func newStream(ctx context.Context, w wire, hello *kithv1.Hello, dialled bool, patience time.Duration) *stream {
 	ctx, cancel := context.WithCancelCause(ctx)
 	return &stream{
 		site: job.SiteID(hello.GetSiteId()), dialled: dialled, hello: hello, wire: w, ctx: ctx, cancel: cancel,
-		wake: make(chan struct{}, 1), heard: make(chan struct{}, 1),
+		patience: patience, moved: time.Now(), wake: make(chan struct{}, 1), heard: make(chan struct{}, 1),
 	}
 }
 
 // enqueue takes a protocol message; when too much waits, the stream is closed.
+// Much is less where nothing gets away: a peer that does not read must not
+// make this site keep, and repeat, what it will never hear.
 func (s *stream) enqueue(m *kithv1.PeerMessage) {
 	s.mu.Lock()
 	s.bytes += proto.Size(m)
 	s.queue = append(s.queue, m)
-	over := len(s.queue) > maxQueuedMessages || s.bytes > maxQueuedBytes
+	over := len(s.queue) > maxQueuedMessages || s.bytes > maxQueuedBytes ||
+		(len(s.queue) > maxStuckMessages && time.Since(s.moved) > s.patience)
 	s.mu.Unlock()
 	if over {
 		s.cancel(ErrSlow)
@@ -99,6 +108,7 @@ func (s *stream) poke() {
 func (s *stream) nextFrame() *kithv1.Frame {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.moved = time.Now()
 	n, size := 0, 0
 	for n < len(s.queue) && n < maxFrameMessages && size < maxFrameBytes {
 		size += proto.Size(s.queue[n])

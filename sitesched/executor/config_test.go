@@ -80,6 +80,7 @@ func TestKinds(t *testing.T) {
 		{Exit{TimedOut: true}, job.Timeout},
 		{Exit{Stopped: true, NotStarted: true}, job.Cancel},
 		{Exit{Stopped: true, TimedOut: true}, job.Cancel},
+		{Exit{Stopped: true, StopReason: StopLease}, job.Loss},
 		{Exit{Lost: true}, job.Loss},
 	} {
 		if got := c.exit.Kind(); got != c.want {

@@ -145,8 +145,8 @@ func (p *process) setUp(l *launcher) (shim.Ready, error) {
 		CgroupDirectory: l.cgroup,
 		MaxOutputBytes:  l.maxOutput,
 	})
-	if err != nil {
-		return shim.Ready{}, err
+	if err != nil { // it has exited already
+		return shim.Ready{}, fmt.Errorf("%w: %w", errShimSilent, err)
 	}
 	_ = p.conn.SetReadDeadline(time.Now().Add(setupPatience))
 	m, err := p.receive()

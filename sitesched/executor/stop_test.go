@@ -94,10 +94,10 @@ func TestNoGrace(t *testing.T) {
 func TestStopBeforeStart(t *testing.T) {
 	beside(t)
 	b := openBench(t, Config{})
-	b.Stop(number(1), StopLease)
+	b.Stop(number(1), StopSite)
 	b.Start(shell(1, "echo must not run"))
 	e := b.wait(number(1))
-	if !e.NotStarted || !e.Stopped || e.StopReason != StopLease || e.Start != 0 || e.Kind() != job.Cancel {
+	if !e.NotStarted || !e.Stopped || e.StopReason != StopSite || e.Start != 0 || e.Kind() != job.Cancel {
 		t.Errorf("%+v", e)
 	}
 	b.Stop(number(2), StopCancel)

@@ -1,6 +1,7 @@
 // Package bench measures whole paths through real sites on this machine: from
 // a client's call to a running process, jobs per second through a federation,
-// claims per second at one origin, and what a long queue costs. Every figure
+// claims per second at one origin, and what a long queue costs; and the same
+// engines in virtual time. Every figure
 // comes with the machine's own limits, measured in the same run.
 package bench
 
@@ -30,6 +31,10 @@ type Options struct {
 	Claims, InFlight int
 	// Queued is how many jobs wait at a site whose memory is looked at.
 	Queued int
+	// Trace is a log for the simulator; without it jobs are generated. Large
+	// adds a federation of 200 sites, which takes minutes.
+	Trace string
+	Large bool
 	// Observe learns what is being measured; nil for nobody.
 	Observe func(what string)
 }
@@ -94,6 +99,7 @@ func Measures() []Measure {
 		{"throughput", "jobs per second through a federation", (*bench).throughput},
 		{"claims", "claims granted durably per second by one origin", (*bench).claims},
 		{"queue", "memory and restart of a site with a long queue", (*bench).queue},
+		{"sim", "jobs per second through the engines in virtual time", (*bench).sim},
 	}
 }
 

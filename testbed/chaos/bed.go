@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -75,17 +77,19 @@ func tune(c *daemon.Config) {
 	c.Files.KeepFree = 4 << 20
 }
 
-// openBed starts the network and the sites. One of them gets a small disk of
-// its own if that is possible.
-func openBed(ctx context.Context, opt *Options, disk int) (*bed, error) {
+// openBed starts the network and the sites, which tune configures. One of them
+// gets a small disk of its own if that is possible; none if disk is negative.
+func openBed(ctx context.Context, opt *Options, tune func(*daemon.Config), disk int) (*bed, error) {
 	b := &bed{opt: opt, logs: newLogs(), stopping: make(chan struct{})}
 	names := siteNames(opt.Sites)
-	cfg, err := b.configure(names)
+	cfg, err := b.configure(names, tune)
 	if err != nil {
 		return nil, errors.Join(err, b.close())
 	}
-	if err := b.giveDisk(disk); err != nil {
-		b.noDisk = err.Error()
+	if disk >= 0 {
+		if err := b.giveDisk(disk); err != nil {
+			b.noDisk = err.Error()
+		}
 	}
 	if b.fed, err = local.Start(ctx, cfg); err != nil {
 		return nil, errors.Join(err, b.close())
@@ -99,14 +103,13 @@ func openBed(ctx context.Context, opt *Options, disk int) (*bed, error) {
 
 // configure makes the network and says what sites there are. A link is named
 // by who dials; every second pair of sites dials both ways.
-func (b *bed) configure(names []string) (local.Config, error) {
+func (b *bed) configure(names []string, tune func(*daemon.Config)) (local.Config, error) {
 	addresses := make([]string, len(names))
 	for i := range names {
-		port, err := local.FreePort()
-		if err != nil {
+		var err error
+		if addresses[i], err = lastingAddress(); err != nil {
 			return local.Config{}, err
 		}
-		addresses[i] = fmt.Sprintf("127.0.0.1:%d", port)
 	}
 	var links []wan.LinkConfig
 	for i := range names {
@@ -141,9 +144,24 @@ func (b *bed) configure(names []string) (local.Config, error) {
 	return cfg, nil
 }
 
+// lastingAddress returns an address on loopback that nobody uses, nor will
+// while its site is down: it is not among those that the kernel gives to
+// connections.
+func lastingAddress() (string, error) {
+	var err error
+	for range 100 {
+		address := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000))
+		var l net.Listener
+		if l, err = net.Listen("tcp", address); err == nil {
+			return address, l.Close()
+		}
+	}
+	return "", err
+}
+
 // giveDisk puts a site's data on a small disk of its own, before it starts.
 func (b *bed) giveDisk(i int) error {
-	d, err := mountDisk(filepath.Join(b.opt.Dir, siteNames(b.opt.Sites)[i]))
+	d, err := mountDisk(filepath.Join(b.opt.Dir, siteNames(b.opt.Sites)[i]), diskBytes(b.opt.Duration))
 	if err != nil {
 		return err
 	}

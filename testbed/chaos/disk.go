@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -15,15 +16,18 @@ type disk struct {
 	filler string
 }
 
-// diskBytes is the size of a disk: room for a site's facts and some files.
-const diskBytes = 96 << 20
+// diskBytes is the size of a disk: room for a site's facts and the files of as
+// many jobs as end in so much time.
+func diskBytes(d time.Duration) int64 {
+	return min(96<<20+int64(d.Minutes()*(8<<20)), 2<<30)
+}
 
 // mountDisk makes a small disk at a path. It needs the right to mount.
-func mountDisk(path string) (*disk, error) {
+func mountDisk(path string, bytes int64) (*disk, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, err
 	}
-	if err := unix.Mount("tmpfs", path, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, fmt.Sprintf("size=%d,mode=0700", diskBytes)); err != nil {
+	if err := unix.Mount("tmpfs", path, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, fmt.Sprintf("size=%d,mode=0700", bytes)); err != nil {
 		return nil, fmt.Errorf("mount a small disk: %w", err)
 	}
 	return &disk{path: path, filler: filepath.Join(path, ".filler")}, nil

@@ -127,7 +127,10 @@ func (m *maker) files(t *task) string {
 	}
 	t.job.Inputs = []*kithv1.InputFile{{Path: "in.txt", Content: &kithv1.InputFile_Data{Data: in.Bytes()}}}
 	t.job.Outputs = []*kithv1.OutputFile{{Path: "out.txt"}, {Path: "zeros"}}
-	zeros := m.rng.IntN(1 << 20)
+	zeros := m.rng.IntN(100_000)
+	if m.rng.IntN(20) == 0 {
+		zeros = 3 << 20
+	}
 	t.outputs["out.txt"] = sum([]byte(strings.ToUpper(in.String())))
 	t.outputs["zeros"] = sum(bytes.Repeat([]byte("0"), zeros))
 	return fmt.Sprintf("tr a-z A-Z <in.txt >out.txt\nhead -c %d /dev/zero | tr '\\0' 0 >zeros\n", zeros)

@@ -94,7 +94,7 @@ func (p *planner) round(length time.Duration) []Fault {
 	free := make(map[string]time.Duration) // when what faults need is free again
 	for at := p.gap(); at < length; at += p.gap() {
 		f := Fault{Kind: p.draw(), At: at, Pick: p.rng.Uint64()}
-		f.For = min(p.lasting(f.Kind), max(length-at, 2*(lease+leaseMargin)))
+		f.For = min(p.lasting(f.Kind), max(length-at, min(length, 2*(lease+leaseMargin))))
 		if p.aim(&f, free) {
 			faults = append(faults, f)
 		} else {

@@ -64,7 +64,7 @@ func (c *campaign) open(ctx context.Context, opt *Options) error {
 	if opt.UpgradeFrom == "" {
 		c.skipped = append(c.skipped, Skipped{Upgrade, "no earlier version is named"})
 	}
-	if c.bed, err = openBed(ctx, opt, opt.Sites-1); err != nil {
+	if c.bed, err = openBed(ctx, opt, tune, opt.Sites-1); err != nil {
 		return err
 	}
 	disk := -1

@@ -1,16 +1,19 @@
 package explore
 
 import (
+	"bytes"
 	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
+	"time"
 
 	"kith/cluster"
 	"kith/internal/job"
 	"kith/meta"
 	"kith/sitesched"
 	"kith/store"
+	"kith/store/codec"
 	"kith/store/memstore"
 	"kith/testbed/sim"
 )
@@ -175,8 +178,18 @@ func (n *node) seal() {
 func (n *node) die(synced bool) {
 	if synced {
 		n.seal()
+		n.compareDisk()
 	}
 	n.engine, n.state, n.sched, n.backend, n.inbox = nil, nil, nil, nil, nil
+}
+
+// compareDisk checks that what the daemon acted on is what its successor will
+// find.
+func (n *node) compareDisk() {
+	found, err := n.backend.Load()
+	if err != nil || !bytes.Equal(codec.Dump(found), codec.Dump(n.state)) {
+		n.out.broken = fmt.Sprintf("S5: %s dies, and its disk does not hold what it acted on", siteID(n.index))
+	}
 }
 
 // matters tells effects that can be seen outside of the daemon.
@@ -323,6 +336,7 @@ func (n *node) play(s step) {
 		}
 		n.reboot()
 	case restart:
+		n.now += job.Time(time.Microsecond) // nobody dies and returns within no time
 		n.boot()
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -77,9 +78,10 @@ type level struct {
 }
 
 func (x *search) run(ctx context.Context) error {
-	first, err := x.beginning()
-	if err != nil {
-		return err
+	first, objection := x.beginning()
+	if objection != "" {
+		x.report.Violation, x.report.Story = objection, []string{"in the beginning, before anything went wrong"}
+		return nil
 	}
 	now, next := &level{}, &level{}
 	x.begin(now, first)
@@ -112,7 +114,8 @@ func (x *search) run(ctx context.Context) error {
 }
 
 // beginning is the world with all sites connected, and busy if they shall be.
-func (x *search) beginning() (*state, error) {
+// It returns what is violated before anything could go wrong, if anything is.
+func (x *search) beginning() (*state, string) {
 	s := &state{}
 	for i := range x.cfg.Sites {
 		s.locals[i] = x.w.sites.first(i).id
@@ -124,42 +127,35 @@ func (x *search) beginning() (*state, error) {
 			}
 		}
 	}
-	acked, jobs := s.acked, x.cfg.Jobs
-	var list []move
-	settle := func() error {
-		for {
-			list = x.w.moves(s, list[:0])
-			k := 0
-			for k < len(list) && (list[k].step.kind == submitJob || list[k].step.kind == processEnd) {
-				k++
-			}
-			if k == len(list) {
-				return nil
-			}
-			if objection := x.w.apply(s, &list[k]); objection != "" {
-				return errors.New(objection)
-			}
+	objection := x.settle(s)
+	if x.cfg.Busy && objection == "" {
+		busy := &move{kind: atSite, step: step{kind: submitJob, job: blockerJob, cut: whole}}
+		if objection = x.w.apply(s, busy); objection == "" {
+			objection = x.settle(s)
 		}
 	}
-	if err := settle(); err != nil {
-		return nil, err
-	}
-	if x.cfg.Busy {
-		if objection := x.w.apply(s, &move{kind: atSite, step: step{kind: submitJob, job: blockerJob, cut: whole}}); objection != "" {
-			return nil, errors.New(objection)
-		}
-		if err := settle(); err != nil {
-			return nil, err
-		}
-	}
-	s.acked, x.cfg.Jobs = acked, jobs
 	for spend, n := range map[spending]int{
 		aCrash: x.cfg.Crashes, aReboot: x.cfg.Reboots, aLoss: x.cfg.Losses, aDuplicate: x.cfg.Duplicates,
 		aCut: x.cfg.Cuts, aTimeout: x.cfg.Timeouts, aCancel: x.cfg.Cancels,
 	} {
 		s.left[spend] = uint8(n) // bounded by Validate
 	}
-	return s, nil
+	return s, objection
+}
+
+// settle lets everything happen but submissions and ends of jobs.
+func (x *search) settle(s *state) string {
+	var list []move
+	for {
+		list = x.w.moves(s, list[:0])
+		k := slices.IndexFunc(list, func(m move) bool { return m.step.kind != submitJob && m.step.kind != processEnd })
+		if k < 0 {
+			return ""
+		}
+		if objection := x.w.apply(s, &list[k]); objection != "" {
+			return objection
+		}
+	}
 }
 
 // begin pushes the first states. Where one daemon may die, which one it will
@@ -252,10 +248,7 @@ func (x *search) tell(number uint32, last *move) {
 	for ; x.parents[at] != at; at = x.parents[at] {
 		way = append(way, int(x.by[at]))
 	}
-	s, err := x.beginning()
-	if err != nil {
-		return
-	}
+	s, _ := x.beginning()
 	if s.doomed = anySite; x.roots > 1 {
 		s.doomed = uint8(at)
 	}

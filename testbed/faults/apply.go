@@ -65,7 +65,7 @@ func (x *run) begin(f *Fault) {
 func (x *run) start(f *Fault) bool {
 	site := x.w.Site(f.Site)
 	switch f.Kind {
-	case Crash, Reboot, Wipe:
+	case Crash, Reboot, Wipe, LoseFolder:
 		return x.kill(f, f.Site)
 	case CrashAll, RebootAll:
 		for i := range x.s.Sites {
@@ -123,7 +123,7 @@ func (x *run) start(f *Fault) bool {
 // kill kills a daemon or its machine and starts it again later.
 func (x *run) kill(f *Fault, id job.SiteID) bool {
 	site := x.w.Site(id)
-	if !site.Up() && f.Kind != Wipe {
+	if !site.Up() && f.Kind != Wipe && f.Kind != LoseFolder {
 		return false
 	}
 	switch f.Kind {
@@ -131,6 +131,8 @@ func (x *run) kill(f *Fault, id job.SiteID) bool {
 		site.PowerLoss()
 	case Wipe:
 		site.WipeDisk()
+	case LoseFolder:
+		site.LoseFolder()
 	default:
 		site.Crash()
 	}

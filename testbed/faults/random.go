@@ -149,7 +149,7 @@ var weights = []struct {
 	kind   Kind
 	weight int
 }{
-	{Crash, 20}, {CrashAll, 3}, {Reboot, 8}, {RebootAll, 2}, {Wipe, 2}, {Freeze, 8}, {Suspend, 4}, {Cut, 10}, {OneWay, 8},
+	{Crash, 20}, {CrashAll, 3}, {Reboot, 8}, {RebootAll, 2}, {Wipe, 2}, {LoseFolder, 2}, {Freeze, 8}, {Suspend, 4}, {Cut, 10}, {OneWay, 8},
 	{Isolate, 6}, {Flap, 4}, {Delay, 6}, {Noise, 6}, {Ghosts, 4}, {SlowDisk, 4}, {FullDisk, 4}, {Lie, 2},
 }
 

@@ -116,6 +116,9 @@ const (
 	RebootAll Kind = "reboot-all"
 	// Wipe kills the machine; it comes back with an empty disk.
 	Wipe Kind = "wipe"
+	// LoseFolder makes the daemon come back with an empty data folder, while the
+	// jobs of the machine go on.
+	LoseFolder Kind = "lose-folder"
 	// Freeze stops the daemon; then it gets all that it missed at once. Jobs go on.
 	Freeze Kind = "freeze"
 	// Suspend stops the whole machine with the jobs on it.
@@ -150,7 +153,7 @@ const (
 // Kinds lists all faults that a schedule can hold.
 func Kinds() []Kind {
 	return []Kind{
-		Crash, CrashAll, Reboot, RebootAll, Wipe, Freeze, Suspend, Cut, OneWay, Isolate, Flap, Delay, Noise, Ghosts, SlowDisk, FullDisk, Lie,
+		Crash, CrashAll, Reboot, RebootAll, Wipe, LoseFolder, Freeze, Suspend, Cut, OneWay, Isolate, Flap, Delay, Noise, Ghosts, SlowDisk, FullDisk, Lie,
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -156,4 +157,40 @@ func explain(seed uint64, size Size) Failure {
 		f.Invariant, f.Text = v.Invariant, v.Text
 	}
 	return f
+}
+
+// First returns the failure of the lowest seed of a search as it is, without
+// making it small; nil if there is none.
+func First(ctx context.Context, x Search) *Failure {
+	var mu sync.Mutex
+	var found *Failure
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range max(x.Workers, 1) {
+		workers.Go(func() {
+			for ctx.Err() == nil {
+				i := next.Add(1) - 1
+				if i >= int64(x.Seeds) {
+					return
+				}
+				seed := x.FirstSeed + uint64(i)
+				mu.Lock()
+				done := found != nil && found.Seed < seed
+				mu.Unlock()
+				if done {
+					return
+				}
+				s := Random(seed, x.Size)
+				if v := Run(s, nil).Violation; v != nil {
+					mu.Lock()
+					if found == nil || seed < found.Seed {
+						found = &Failure{Seed: seed, Invariant: v.Invariant, Text: v.Text, Schedule: s.String()}
+					}
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	workers.Wait()
+	return found
 }

@@ -36,7 +36,8 @@ var ErrSchedule = errors.New("not a schedule")
 //	fault delay s0 s1 at=20s for=1h0m0s by=30m0s
 //
 // A trigger of a fault between sites or at all names the site: before=verdict@s0.
-// Lines that begin with # are for people.
+// Lines that begin with # are for people, those that begin with "expect" for
+// package scenarios.
 func (s *Schedule) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "run seed=%d end=%v scheme=%s rank=%v latency=%v jitter=%v sync=%v sync-jitter=%v\n",
@@ -100,7 +101,7 @@ func Parse(text string) (*Schedule, error) {
 	number := 0
 	for line := range strings.Lines(text) {
 		number++
-		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
+		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") || strings.HasPrefix(line, "expect ") {
 			continue
 		}
 		l := newLine(line)

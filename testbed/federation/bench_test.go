@@ -3,6 +3,7 @@ package federation_test
 import (
 	"flag"
 	"os"
+	"runtime/debug"
 	"strconv"
 	"testing"
 	"time"
@@ -47,8 +48,10 @@ func bench(b *testing.B, cfg federation.Config, ws []*workload.Workload) {
 }
 
 // BenchmarkWholeLog takes the CTC log through the full engines of one site:
-// submit, place, claim, start, finish.
+// submit, place, claim, start, finish. The garbage collector is set as the
+// command line sets it for replays.
 func BenchmarkWholeLog(b *testing.B) {
+	defer debug.SetGCPercent(debug.SetGCPercent(800))
 	s := sites(1, 338, sitesched.DualBackfill)
 	bench(b, federation.Config{Sites: s, Placement: meta.Placement{Scheme: meta.KDual, Copies: 1}}, []*workload.Workload{ctc(b)})
 }

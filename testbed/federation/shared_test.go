@@ -11,11 +11,12 @@ import (
 
 // Where messages take no time, start queries are answered without one. That
 // changes nothing but the time it takes: not a record, not a count. (Hierarchical
-// breaks ties by load, and loads are old in one of the two.)
+// breaks ties by load, K-Dual goes by load where a job can start at home, and
+// loads are old in one of the two.)
 func TestQueriesWithoutMessagesChangeNothing(t *testing.T) {
 	ws := loads(t, 4, 4, 200, 64, 0.9)
 	for _, p := range []meta.Placement{
-		{Scheme: meta.MCT, Weight: 1.3}, {Scheme: meta.MCT, Adaptive: true}, {Scheme: meta.KDual, Rank: meta.RankStart, Copies: 2},
+		{Scheme: meta.MCT, Weight: 1.3}, {Scheme: meta.MCT, Adaptive: true}, {Scheme: meta.KDistributed, Rank: meta.RankStart, Copies: 2},
 	} {
 		cfg := federation.Config{Sites: sites(4, 64, sitesched.DualBackfill), Placement: p, Invariants: true}
 		cfg.Sites[1].Queues, cfg.Sites[1].Speed = sitesched.DualStrict, 1.5

@@ -120,11 +120,6 @@ const (
 // percent: another month would differ by more.
 const EvenWithin = 1.0
 
-func figuresOf(records []metrics.Record) Figures {
-	s := metrics.Summarise(records, metrics.Options{})
-	return figures(s.Jobs, &s.Wait, &s.Turnaround, &s.BoundedSlowdown)
-}
-
 func figures(jobs int, wait, turnaround, bounded *metrics.Distribution) Figures {
 	return Figures{
 		Jobs: jobs, Wait: wait.Mean, WaitP50: wait.P50, WaitP95: wait.P95, Turnaround: turnaround.Mean, BoundedSlowdown: bounded.Mean, Effect: Even,

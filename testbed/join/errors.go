@@ -37,7 +37,7 @@ func collected(problems []error) error {
 
 // split returns the errors that were joined in err.
 func split(err error) []error {
-	if many, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // What is asked is how err itself was made.
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
 		return many.Unwrap()
 	}
 	return []error{err}

@@ -19,7 +19,7 @@ func (a *Answer) Page() *report.Page {
 		},
 		{
 			Name: "kinds", Title: "Kinds of jobs",
-			Texts:  []string{fmt.Sprintf("Jobs that run for less than %v are short, those on fewer than %d processors narrow.", metrics.ShortBelow, metrics.NarrowBelow)},
+			Texts:  []string{fmt.Sprintf("Jobs that run for less than %s are short, those on fewer than %d processors narrow.", span(metrics.ShortBelow.Seconds()), metrics.NarrowBelow)},
 			Tables: []report.Table{a.classesTable(best)}, Plots: a.classPlots(best),
 		},
 		{Name: "waiting", Title: "Waiting times", Texts: []string{"How many jobs had started after how long. A curve further to the left is better; where it begins is the share that did not wait at all."}, Plots: a.waitingPlots(best)},

@@ -62,13 +62,25 @@ func (a *Answer) waitPlot(best *Outcome) report.Plot {
 
 // classPlots compare waits and gains by kind of job.
 func (a *Answer) classPlots(best *Outcome) []report.Plot {
-	alone, joined, gain := report.BarSeries{Name: "alone"}, report.BarSeries{Name: best.Name}, report.BarSeries{}
+	alone, joined, all := report.BarSeries{Name: "alone"}, report.BarSeries{Name: best.Name}, report.BarSeries{Name: "all"}
 	var groups []string
 	for c := range metrics.Class(metrics.Classes) {
 		groups = append(groups, c.String())
 		alone.Values = append(alone.Values, a.Alone.Classes[c].Wait/hour)
 		joined.Values = append(joined.Values, best.Classes[c].Wait/hour)
-		gain.Values = append(gain.Values, -best.Classes[c].Change)
+		all.Values = append(all.Values, -best.Classes[c].Change)
+	}
+	gains := []report.BarSeries{all}
+	if n := len(best.Sites); n < report.MaxSeries {
+		gains = nil
+		for i := range best.Sites {
+			s := report.BarSeries{Name: best.Sites[i].Site}
+			for c := range best.Sites[i].Classes {
+				s.Values = append(s.Values, -best.Sites[i].Classes[c].Change)
+			}
+			gains = append(gains, s)
+		}
+		gains = append(gains, all)
 	}
 	return []report.Plot{
 		{
@@ -76,8 +88,8 @@ func (a *Answer) classPlots(best *Outcome) []report.Plot {
 			Y: report.Axis{Label: "mean wait (h)"}, Bars: &report.Bars{Groups: groups, Series: []report.BarSeries{alone, joined}},
 		},
 		{
-			Name: "class-change", Title: "Gain and loss by kind of job", Caption: "All sites together: how much sooner jobs are done than alone.",
-			Y: report.Axis{Label: "shorter mean turnaround (%)"}, Bars: &report.Bars{Groups: groups, Series: []report.BarSeries{gain}},
+			Name: "class-change", Title: "Gain and loss by kind of job", Caption: "How much sooner jobs are done than alone: upwards is a gain, downwards a loss.",
+			Y: report.Axis{Label: "shorter mean turnaround (%)"}, Bars: &report.Bars{Groups: groups, Series: gains},
 		},
 	}
 }

@@ -98,7 +98,7 @@ func (a *Answer) headline(best *Outcome) string {
 		how = "with scheme " + best.Name
 	}
 	overall := fmt.Sprintf("over all sites jobs are done %s, and the mean wait goes from %s to %s", sooner(best.All.Change), span(a.Alone.All.Wait), span(best.All.Wait))
-	who := ""
+	var who string
 	switch {
 	case len(losers) == 0 && len(even) == 0:
 		who = "every site gains"
@@ -134,6 +134,9 @@ func (a *Answer) headline(best *Outcome) string {
 		default:
 			start = fmt.Sprintf("Yes, %s should join", a.Asks)
 		}
+	}
+	if a.Asks != "" {
+		how += fmt.Sprintf(", jobs of %s are done %s", a.Asks, sooner(a.asking(best).Change))
 	}
 	return fmt.Sprintf("%s: %s, %s; %s.", start, how, who, overall)
 }

@@ -49,6 +49,15 @@ func answer(ctx context.Context, env *Env, streams []*stream, trials []trial) (*
 	return a, nil
 }
 
+// only returns the answers of one stream.
+func (a *answers) only(i int) *answers {
+	one := &answers{env: a.env, streams: a.streams[i : i+1], trials: make(map[trial][]*outcome)}
+	for t, o := range a.trials {
+		one.trials[t] = o[i : i+1]
+	}
+	return one
+}
+
 // weight is a guess at how long the trial takes, in no unit.
 func (t trial) weight() int {
 	switch t.scheme {
@@ -174,6 +183,14 @@ func (f Finding) noted(always, failing string) Finding {
 	f.Note = always
 	if f.Verdict == Fails && failing != "" {
 		f.Note = strings.TrimSpace(always + " " + failing)
+	}
+	return f
+}
+
+// differing says that the source says something else, if it does.
+func (f Finding) differing(does bool, text string) Finding {
+	if does {
+		f.Differs = strings.TrimSpace(f.Differs + " " + text)
 	}
 	return f
 }

@@ -93,7 +93,7 @@ func centralized(ctx context.Context, jobs []centralJob, processors []int32) err
 			now = min(now, c.ends[0].at)
 		}
 		for len(c.ends) > 0 && c.ends[0].at == now {
-			e := heap.Pop(&c.ends).(centralEnd) //nolint:errcheck // The heap holds nothing else.
+			e := heap.Pop(&c.ends).(centralEnd) // the heap holds nothing else
 			c.finish(e.job)
 		}
 		for ; next < len(jobs) && jobs[next].submit == now; next++ {

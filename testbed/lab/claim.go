@@ -1,7 +1,9 @@
 package lab
 
 import (
+	"encoding/json"
 	"fmt"
+	"math"
 
 	"kith/testbed/report"
 )
@@ -74,6 +76,20 @@ type Value struct {
 	Unit string `json:"unit,omitempty"`
 }
 
+// MarshalJSON implements json.Marshaler. A value that is not finite, such as a
+// ratio of nothing to nothing, is null.
+func (v Value) MarshalJSON() ([]byte, error) {
+	x := struct {
+		Name  string   `json:"name"`
+		Value *float64 `json:"value"`
+		Unit  string   `json:"unit,omitempty"`
+	}{Name: v.Name, Unit: v.Unit}
+	if !math.IsNaN(v.Value) && !math.IsInf(v.Value, 0) {
+		x.Value = &v.Value
+	}
+	return json.Marshal(x)
+}
+
 // Finding is a claim and what was measured.
 type Finding struct {
 	Claim
@@ -84,6 +100,9 @@ type Finding struct {
 	Verdict Verdict `json:"verdict"`
 	// Note says why we think that a claim does not hold, or how it was read.
 	Note string `json:"note,omitempty"`
+	// Differs says where the source says something else than was measured
+	// although the band is met, as bands allow for other workloads.
+	Differs string `json:"differs,omitempty"`
 }
 
 // Failed reports whether the finding makes the whole run fail.

@@ -3,6 +3,7 @@ package lab
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,14 +50,31 @@ func runKDistributed(ctx context.Context, env *Env) (*Report, error) {
 	}
 	r := &Report{Workload: a.workload()}
 	for _, q := range wanted {
-		f := q.judge(a)
-		f.ID = q.ID
-		r.Find(f)
+		r.Find(a.judge(&q))
 	}
 	a.remarks(r)
 	r.Tables = a.tables()
 	r.Plots = a.plots()
 	return r, nil
+}
+
+// judge answers a question, and says in how many streams the claim would hold
+// if there were only that one.
+func (a *answers) judge(q *question) Finding {
+	f := q.judge(a)
+	f.ID = q.ID
+	if len(a.streams) < 2 || f.Verdict == Informational {
+		return f
+	}
+	alone := 0
+	for i := range a.streams {
+		if g := q.judge(a.only(i)); g.Verdict == Holds {
+			alone++
+		}
+	}
+	f.Measured += fmt.Sprintf("; holds in %d of %d streams alone", alone, len(a.streams))
+	f.Values = append(f.Values, Value{Name: "streams in which it holds alone", Value: float64(alone)})
+	return f
 }
 
 // workload says which jobs were run.
@@ -67,12 +85,14 @@ func (a *answers) workload() string {
 		loads = append(loads, report.Number(s.load))
 	}
 	p, n := a.env.processors(paperProcessors), a.env.jobs(paperJobs)
-	from := "generated jobs like those of the CTC log"
+	from := fmt.Sprintf("generated jobs like those of the CTC log, seeds %d to %d", a.env.FirstSeed, a.streams[len(a.streams)-1].seed)
 	if a.env.Trace != nil {
-		from = a.env.Trace.Name
+		from = a.env.Trace.Name + ", " + strings.Join(names, ", ")
 	}
-	return fmt.Sprintf("4 sites of %d processors, %d jobs each: %s, %s; offered load of a light site %s",
-		p, n, from, strings.Join(names, ", "), strings.Join(loads, ", "))
+	if slices.Min(loads) == slices.Max(loads) {
+		loads = loads[:1]
+	}
+	return fmt.Sprintf("4 sites of %d processors, %d jobs each: %s; offered load of a light site %s", p, n, from, strings.Join(loads, ", "))
 }
 
 // at is a trial of the main comparison.

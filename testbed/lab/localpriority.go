@@ -38,7 +38,7 @@ type priorityQuestion struct {
 // priorityQuestions are the claims of the source and the checks of our own.
 func priorityQuestions() []priorityQuestion {
 	var all []priorityQuestion
-	for _, some := range [][]priorityQuestion{mctQuestions(), switchQuestions(), weightQuestions(), checkQuestions()} {
+	for _, some := range [][]priorityQuestion{mctQuestions(), switchQuestions(), gainQuestions(), weightQuestions(), checkQuestions()} {
 		all = append(all, some...)
 	}
 	return all

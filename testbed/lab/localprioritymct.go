@@ -2,7 +2,7 @@ package lab
 
 import "kith/testbed/report"
 
-// mctQuestions are the claims with numbers about plain MCT, P1 to P5 and P12.
+// mctQuestions are the claims with numbers about plain MCT, P1 to P5.
 func mctQuestions() []priorityQuestion {
 	h := func(k int) priorityTrial { return mct(1, heavy, k) }
 	return []priorityQuestion{
@@ -71,6 +71,12 @@ func mctQuestions() []priorityQuestion {
 			judge:  judgeOverall,
 			remark: "In cases 2 and 3 the mean does change under heavy load, as slow and fast sites are given different amounts to do; the band says nothing about them.",
 		},
+	}
+}
+
+// gainQuestions is the claim about gains and losses under plain MCT, P12.
+func gainQuestions() []priorityQuestion {
+	return []priorityQuestion{
 		{
 			Claim: Claim{
 				ID: "P12", Kind: Exact, Enforced: true, Statement: "The most that a site loses is more than the most that one gains; case 1 medium gives the numbers.",

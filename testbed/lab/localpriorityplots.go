@@ -90,7 +90,7 @@ func (a *priorityAnswers) sitesPlot(c priorityCase, weighted bool) report.Plot {
 		Name:    fmt.Sprintf("%s-case-%d-%v", name, c.number, c.load),
 		Title:   fmt.Sprintf("Mean completion time, %s, %v", scheme, c),
 		Caption: fmt.Sprintf("Figure %d.%d%c of the source. At Qk the first k sites put local jobs first.", chapter, figure, 'a'+rune(c.load)),
-		X:       queueAxis(), Y: report.Axis{Label: "completion time (1000 s)", Zero: true},
+		X:       queueAxis(), Y: report.Axis{Label: "completion time (1000 s)", Zero: c.load != light},
 	}
 	for i := range prioritySites {
 		p.Series = append(p.Series, a.over(string(rune('A'+i)), trial, func(t priorityTrial) float64 { return thousands * a.of(t).sites[i] }))

@@ -111,8 +111,10 @@ func (r *Run) claims() report.Table {
 		if !f.Enforced {
 			band += " (not enforced)"
 		}
-		if f.Note != "" {
-			measured += ". " + f.Note
+		for _, text := range []string{f.Differs, f.Note} {
+			if text != "" {
+				measured = strings.TrimSuffix(measured, ".") + ". " + text
+			}
 		}
 		t.AddCells(
 			report.Cell{Text: f.ID}, report.Cell{Text: f.Statement}, report.Cell{Text: f.Source}, report.Cell{Text: band},

@@ -139,9 +139,9 @@ func segments(ctx context.Context, env *Env) ([]*stream, error) {
 		return nil, err
 	}
 	count := len(log.Jobs) / n
-	if want := int(env.FirstSeed) + env.Seeds; count < want || count < paperSites {
-		return nil, fmt.Errorf("log %s has %d windows of %d jobs for %d processors, %d are needed: choose fewer seeds or jobs: %w",
-			env.Trace.Name, count, n, p, max(want, paperSites), ErrEnv)
+	if last := env.FirstSeed + uint64(env.Seeds) - 1; env.FirstSeed > MaxSeeds || last >= uint64(count) || count < paperSites { //nolint:gosec // Few.
+		return nil, fmt.Errorf("log %s has %d windows of %d jobs for %d processors, seeds %d to %d and %d sites need more: choose fewer seeds or jobs: %w",
+			env.Trace.Name, count, n, p, env.FirstSeed, last, paperSites, ErrEnv)
 	}
 	windows := make([]*workload.Workload, count)
 	for i := range windows {

@@ -176,7 +176,7 @@ func startsOf(records []metrics.Record) string {
 }
 
 // demandByHour averages the requested processors of the first site over the
-// days, by hour. midnight is the time of day of the instant 0.
+// days, by hour. offset is the time of day of the instant 0.
 func demandByHour(records []metrics.Record, offset time.Duration) [24]float64 {
 	var own []metrics.Record
 	for i := range records {
@@ -186,7 +186,7 @@ func demandByHour(records []metrics.Record, offset time.Duration) [24]float64 {
 	}
 	series := metrics.DemandOver(own, 15*time.Minute)
 	var sum, n [24]float64
-	for i, v := range series.Values {
+	for i, v := range series.Values[:max(len(series.Values)-1, 0)] { // the last step is not whole
 		at := time.Duration(series.From) + time.Duration(i)*series.Step + offset
 		h := int(at/time.Hour) % 24
 		sum[h] += v

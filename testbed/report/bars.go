@@ -44,6 +44,7 @@ func (d *drawing) bars(g *groupLabels) {
 	b := d.p.Bars
 	gap := min(0.22*g.slot, 26)
 	width := (g.slot - gap) / float64(len(b.Series))
+	labelled := d.labelsFit(width)
 	base := d.bottom
 	if !d.y.log {
 		base = d.y.at(max(d.y.from, min(d.y.to, 0)))
@@ -65,12 +66,11 @@ func (d *drawing) bars(g *groupLabels) {
 				coordinate(inner), coordinate(math.Abs(base-y)), html.EscapeString(hint))
 			top := min(y, base)
 			if s.Low != nil && d.y.shows(s.Low[i]) && d.y.shows(s.High[i]) {
-				d.whisker(x+inner/2, s.Low[i], s.High[i])
+				d.whisker("ink-line", x+inner/2, s.Low[i], s.High[i])
 				top = min(top, d.y.at(s.High[i]))
 			}
-			label := Number(v)
-			if w := textWidth(label, 10.5); w <= width+4 {
-				d.text("value ink", "middle", x+inner/2, max(top-4, d.top+8), label)
+			if labelled {
+				d.text("value ink", "middle", x+inner/2, max(top-4, d.top+8), Number(v))
 			}
 		}
 	}
@@ -85,4 +85,16 @@ func (d *drawing) bars(g *groupLabels) {
 			d.text("soft", "middle", x, d.bottom+18+15*float64(n), l)
 		}
 	}
+}
+
+// labelsFit reports whether every bar is wide enough for its value.
+func (d *drawing) labelsFit(width float64) bool {
+	for _, s := range d.p.Bars.Series {
+		for _, v := range s.Values {
+			if d.y.shows(v) && textWidth(Number(v), 10.5) > width+4 {
+				return false
+			}
+		}
+	}
+	return true
 }

@@ -125,7 +125,7 @@ func colours(prefix string, dark bool) string {
 		ink, soft, grid, back, series = "#e6edf3", "#9aa4af", "#30363d", "#0d1117", darkSeries
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%[1]s.back{fill:%[2]s}%[1]s.ink{fill:%[3]s}%[1]s.soft{fill:%[4]s}%[1]s.grid{stroke:%[5]s}%[1]s.axis{stroke:%[4]s}%[1]s.rule{stroke:%[3]s}%[1]s.whisker{stroke:%[3]s}",
+	fmt.Fprintf(&b, "%[1]s.back{fill:%[2]s}%[1]s.ink{fill:%[3]s}%[1]s.soft{fill:%[4]s}%[1]s.grid{stroke:%[5]s}%[1]s.axis{stroke:%[4]s}%[1]s.rule{stroke:%[3]s}%[1]s.ink-line{stroke:%[3]s}",
 		prefix, back, ink, soft, grid)
 	fmt.Fprintf(&b, "%[1]s.halo{fill:%[2]s;stroke:%[3]s}", prefix, soft, back)
 	for k, c := range series {

@@ -61,7 +61,7 @@ func axisScale(a *Axis, e extent, about int) (scale, []Tick) {
 	if fixed {
 		s.from, s.to = a.From, a.To
 	}
-	if s.from == s.to {
+	if s.to-s.from <= 1e-9*max(math.Abs(s.from), math.Abs(s.to)) { // one value, as far as ticks can tell
 		if s.log {
 			s.from, s.to = s.from/2, s.to*2
 		} else {

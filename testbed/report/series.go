@@ -14,6 +14,30 @@ func (d *drawing) marks(k int) bool {
 	return s.Style == Scatter || (s.Style == Line && len(s.X) < manyPoints)
 }
 
+func (d *drawing) anyMarks() bool {
+	for k := range d.p.Series {
+		if d.marks(k) {
+			return true
+		}
+	}
+	return false
+}
+
+// beside returns by how much the whiskers of series k stand aside, so that
+// those of several series at one place do not hide each other.
+func (d *drawing) beside(k int) float64 {
+	n, before := 0, 0
+	for i := range d.p.Series {
+		if len(d.p.Series[i].Low) > 0 {
+			n++
+			if i < k {
+				before++
+			}
+		}
+	}
+	return 4 * (float64(before) - float64(n-1)/2)
+}
+
 // series draws series k.
 func (d *drawing) series(k int) {
 	s := &d.p.Series[k]
@@ -22,7 +46,7 @@ func (d *drawing) series(k int) {
 	}
 	for i := range s.Low {
 		if d.visible(s, i) && d.y.shows(s.Low[i]) && d.y.shows(s.High[i]) {
-			d.whisker(d.x.at(s.X[i]), s.Low[i], s.High[i])
+			d.whisker(fmt.Sprintf("s%d", k), d.x.at(s.X[i])+d.beside(k), s.Low[i], s.High[i])
 		}
 	}
 	if !d.marks(k) {
@@ -76,15 +100,15 @@ func (d *drawing) curve(k int) {
 	}
 }
 
-// whisker draws the range from low to high.
-func (d *drawing) whisker(x, low, high float64) {
+// whisker draws the range from low to high in the colour of a class.
+func (d *drawing) whisker(class string, x, low, high float64) {
 	a, b := d.y.at(low), d.y.at(high)
 	if a-b < 1 {
 		return
 	}
-	d.line("whisker", x, a, x, b)
-	d.line("whisker", x-3, a, x+3, a)
-	d.line("whisker", x-3, b, x+3, b)
+	d.line("whisker "+class, x, a, x, b)
+	d.line("whisker "+class, x-3, a, x+3, a)
+	d.line("whisker "+class, x-3, b, x+3, b)
 }
 
 // thin returns the indexes of at most about [MaxPoints] points: all, or the

@@ -13,6 +13,7 @@ const (
 	areaHeight = 290.0
 	edge       = 14.0 // around everything
 	rowHeight  = 20.0 // of a legend
+	inset      = 14.0 // of the first and last marks
 )
 
 // WriteSVG writes p as a file of its own, with its title. It follows the light
@@ -68,7 +69,7 @@ func (p *Plot) draw(id string, titled bool) (body string, height float64) {
 	d.left = edge + 18 + widest + 8
 	d.bottom = d.top + areaHeight
 	d.y.a, d.y.b = d.bottom, d.top
-	below := 0.0
+	var below float64
 	var groups groupLabels
 	if p.Bars != nil {
 		groups = d.layGroups()
@@ -76,6 +77,9 @@ func (p *Plot) draw(id string, titled bool) (body string, height float64) {
 	} else {
 		d.x, xTicks = axisScale(&p.X, p.places(), 8)
 		d.x.a, d.x.b = d.left, d.right
+		if d.anyMarks() { // marks at the ends want room
+			d.x.a, d.x.b = d.left+inset, d.right-inset
+		}
 		below = 22
 	}
 	height = d.bottom + below + edge
@@ -141,7 +145,64 @@ func (d *drawing) rule(r Rule) {
 	}
 	y := d.y.at(r.At)
 	d.line("rule", d.left, y, d.right, y)
-	d.text("halo", "end", d.right-4, y-5, r.Label)
+	anchor, x, base := d.roomAt(y, textWidth(r.Label, 12))
+	d.text("halo", anchor, x, base, r.Label)
+}
+
+// roomAt returns where a text of a width hides least of the curves, above or
+// below a line at height y, at its right or left end.
+func (d *drawing) roomAt(y, width float64) (anchor string, x, base float64) {
+	fewest := -1
+	for _, c := range []struct {
+		anchor  string
+		x, base float64
+	}{{"end", d.right - 4, y - 5}, {"start", d.left + 6, y - 5}, {"end", d.right - 4, y + 15}, {"start", d.left + 6, y + 15}} {
+		from := c.x
+		if c.anchor == "end" {
+			from -= width
+		}
+		hidden := d.crossings(from-4, from+width+4, c.base-14, c.base+6)
+		if c.base > d.bottom || c.base-12 < d.top-14 {
+			hidden += 1000 // outside
+		}
+		if fewest < 0 || hidden < fewest {
+			fewest, anchor, x, base = hidden, c.anchor, c.x, c.base
+		}
+	}
+	return anchor, x, base
+}
+
+// crossings measures how much of the curves and whiskers lies in a box.
+func (d *drawing) crossings(x0, x1, y0, y1 float64) int {
+	if d.p.Bars != nil {
+		return 0
+	}
+	const steps = 12 // between two points
+	n := 0
+	for k := range d.p.Series {
+		s := &d.p.Series[k]
+		for i := range s.Low {
+			if x := d.x.at(s.X[i]) + d.beside(k); d.visible(s, i) && x >= x0 && x <= x1 && d.y.at(s.High[i]) <= y1 && d.y.at(s.Low[i]) >= y0 {
+				n += 2
+			}
+		}
+		points := thin(s.X, s.Y)
+		for j := 1; j < len(points); j++ {
+			a, b := points[j-1], points[j]
+			if !d.visible(s, a) || !d.visible(s, b) {
+				continue
+			}
+			for step := range steps {
+				t := float64(step) / steps
+				x := d.x.at(s.X[a])*(1-t) + d.x.at(s.X[b])*t
+				y := d.y.at(s.Y[a])*(1-t) + d.y.at(s.Y[b])*t
+				if x >= x0 && x <= x1 && y >= y0 && y <= y1 {
+					n++
+				}
+			}
+		}
+	}
+	return n
 }
 
 // names are those of the series, for the legend.

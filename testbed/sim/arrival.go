@@ -31,36 +31,46 @@ type entry struct {
 
 // book keeps the entries of the jobs of one origin.
 type book struct {
-	byGeneration map[uint32][]entry // by sequence number - 1
+	byGeneration map[uint32]*pages
 	// latest is that of generation.
-	latest     []entry
+	latest     *pages
 	generation uint32
 }
 
+// pages hold entries by sequence number. They never move, so that a long run
+// does not copy them again and again.
+type pages []*[pageSize]entry
+
+const pageSize = 1024
+
 func (b *book) put(id job.ID, e entry) {
-	list := b.of(id.Generation)
-	for uint64(len(list)) < id.Seq {
-		list = append(list, entry{})
+	p := b.of(id.Generation)
+	page, i := (id.Seq-1)/pageSize, (id.Seq-1)%pageSize
+	for uint64(len(*p)) <= page {
+		*p = append(*p, new([pageSize]entry))
 	}
-	list[id.Seq-1] = e
-	b.latest = list
+	(*p)[page][i] = e
 }
 
 // of returns the entries of a generation, which becomes the latest.
-func (b *book) of(generation uint32) []entry {
-	if generation != b.generation {
+func (b *book) of(generation uint32) *pages {
+	if b.latest == nil || generation != b.generation {
 		if b.byGeneration == nil {
-			b.byGeneration = make(map[uint32][]entry)
+			b.byGeneration = make(map[uint32]*pages)
 		}
-		b.byGeneration[b.generation] = b.latest
+		if b.byGeneration[generation] == nil {
+			b.byGeneration[generation] = &pages{}
+		}
 		b.generation, b.latest = generation, b.byGeneration[generation]
 	}
 	return b.latest
 }
 
+// get returns the entry of a job, the zero entry if there is none.
 func (b *book) get(id job.ID) entry {
-	if list := b.of(id.Generation); id.Seq >= 1 && id.Seq <= uint64(len(list)) {
-		return list[id.Seq-1]
+	p := *b.of(id.Generation)
+	if page := (id.Seq - 1) / pageSize; id.Seq >= 1 && page < uint64(len(p)) {
+		return p[page][(id.Seq-1)%pageSize]
 	}
 	return entry{}
 }

@@ -232,7 +232,15 @@ func (w *World) Cut(from, to job.SiteID) {
 	w.trace("cut %s -> %s", from, to)
 	w.log.cut(from, to)
 	p.cut[i] = true
-	w.net.breakStream(p, [2]time.Duration{w.net.detect(), w.net.detect()})
+	// What goes the other way still arrives until an end notices that nothing
+	// comes back, and gives the stream up.
+	epoch, first, second := p.epoch, w.net.detect(), w.net.detect()
+	notice := [2]time.Duration{max(0, first-second), max(0, second-first)}
+	w.net.w.agenda.add(w.now.Add(min(first, second)), message, 0, call(func() {
+		if p.epoch == epoch && (p.cut[0] || p.cut[1]) {
+			w.net.breakStream(p, notice)
+		}
+	}))
 }
 
 func (n *network) detect() time.Duration {

@@ -24,6 +24,8 @@ type process struct {
 	// outcome is nil while it runs.
 	outcome *job.Outcome
 	final   job.Outcome // where outcome points to, mostly
+	// orphan says that no daemon knows of it any more.
+	orphan bool
 	// race says that it may run beside another attempt of its job.
 	race bool
 	// lease is when its shim ends it, by the site's clock; 0 for never.
@@ -88,7 +90,7 @@ func (p *process) act() {
 
 // end ends the process if it still runs, and tells the daemon if there is one.
 func (p *process) end(kind job.OutcomeKind, reason string) {
-	if p.outcome != nil || p.s.procs[p.attempt] != p {
+	if p.outcome != nil || p.s.procs[p.attempt] != p && !p.orphan {
 		return
 	}
 	s := p.s
@@ -102,7 +104,9 @@ func (p *process) end(kind job.OutcomeKind, reason string) {
 	if f := s.w.cfg.Ended; f != nil {
 		f(s.cfg.ID, p.attempt, s.w.entry(p.attempt.Job).tag, p.outcome)
 	}
-	s.feed(meta.AttemptEnded{Attempt: p.attempt, Outcome: *p.outcome})
+	if !p.orphan {
+		s.feed(meta.AttemptEnded{Attempt: p.attempt, Outcome: *p.outcome})
+	}
 }
 
 // lose is what a power loss does to it.

@@ -37,6 +37,7 @@ type Site struct {
 	boots      int
 	bootName   string
 	procs      map[job.AttemptID]*process
+	orphans    []map[job.AttemptID]*process // of data folders that are gone
 
 	// The daemon; nil engine while it is down.
 	engine    *meta.Engine
@@ -167,9 +168,7 @@ func (s *Site) PowerLoss() {
 	s.Crash()
 	s.boots++
 	s.bootName = ""
-	for _, p := range s.procs {
-		p.lose()
-	}
+	s.loseProcesses()
 }
 
 // WipeDisk makes the next daemon find an empty data folder.
@@ -179,10 +178,33 @@ func (s *Site) WipeDisk() {
 	s.disk = memstore.Disk{}
 	s.w.watch.wiped(s)
 	s.generation++
-	for _, p := range s.procs {
-		p.lose()
-	}
+	s.loseProcesses()
 	clear(s.procs)
+}
+
+// LoseFolder makes the next daemon find an empty data folder, while what runs
+// at the site goes on without anybody to care for it.
+func (s *Site) LoseFolder() {
+	s.Crash()
+	s.w.trace("%s: comes back without its data folder", s.cfg.ID)
+	s.disk = memstore.Disk{}
+	s.w.watch.wiped(s)
+	s.generation++
+	for _, p := range s.procs {
+		p.orphan = true
+	}
+	s.orphans = append(s.orphans, s.procs)
+	s.procs = make(map[job.AttemptID]*process)
+}
+
+// loseProcesses ends all that runs at the site.
+func (s *Site) loseProcesses() {
+	for _, procs := range append(s.orphans, s.procs) {
+		for _, p := range procs {
+			p.lose()
+		}
+	}
+	s.orphans = nil
 }
 
 // Restart starts the daemon again.

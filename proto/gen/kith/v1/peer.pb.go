@@ -1361,7 +1361,10 @@ type GiveBack struct {
 	// The attempt.
 	Attempt *v1.AttemptName `protobuf:"bytes,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	// Why: a number of the Reason table in docs/protocol.md.
-	Reason        uint32 `protobuf:"varint,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	Reason uint32 `protobuf:"varint,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	// The host's count of its own protocol steps when it said so. What is older
+	// than the host's claim is no news. 0 from versions that do not say.
+	Stamp         uint64 `protobuf:"varint,3,opt,name=stamp,proto3" json:"stamp,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1406,6 +1409,13 @@ func (x *GiveBack) GetAttempt() *v1.AttemptName {
 func (x *GiveBack) GetReason() uint32 {
 	if x != nil {
 		return x.Reason
+	}
+	return 0
+}
+
+func (x *GiveBack) GetStamp() uint64 {
+	if x != nil {
+		return x.Stamp
 	}
 	return 0
 }
@@ -2079,10 +2089,11 @@ const file_kith_v1_peer_proto_rawDesc = "" +
 	"\aattempt\x18\x01 \x01(\v2\x1a.kith.state.v1.AttemptNameR\aattempt\x12\x1a\n" +
 	"\baccepted\x18\x02 \x01(\bR\baccepted\"<\n" +
 	"\x04Stop\x124\n" +
-	"\aattempt\x18\x01 \x01(\v2\x1a.kith.state.v1.AttemptNameR\aattempt\"X\n" +
+	"\aattempt\x18\x01 \x01(\v2\x1a.kith.state.v1.AttemptNameR\aattempt\"n\n" +
 	"\bGiveBack\x124\n" +
 	"\aattempt\x18\x01 \x01(\v2\x1a.kith.state.v1.AttemptNameR\aattempt\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\rR\x06reason\"7\n" +
+	"\x06reason\x18\x02 \x01(\rR\x06reason\x12\x14\n" +
+	"\x05stamp\x18\x03 \x01(\x04R\x05stamp\"7\n" +
 	"\vCopySummary\x12\x14\n" +
 	"\x05count\x18\x01 \x01(\x04R\x05count\x12\x12\n" +
 	"\x04hash\x18\x02 \x01(\x04R\x04hash\"\x0f\n" +

@@ -61,7 +61,7 @@ func (a *answers) plotDay() report.Plot {
 		Caption: "Figure 5 of the source: processors that waiting and running jobs of one light site ask for, by the hour of its day, means over all days.",
 		X:       report.Axis{Label: "hour of the day", From: 0, To: 23, Ticks: hourTicks()},
 		Y:       report.Axis{Label: "processors requested", Zero: true},
-		Rules:   []report.Rule{{At: float64(a.env.processors(paperProcessors)), Label: "the site has"}},
+		Rules:   []report.Rule{{At: float64(a.env.processors(paperProcessors)), Label: "processors of the site"}},
 	}
 	for i, o := range a.trials[ind][:min(len(a.streams), report.MaxSeries)] {
 		s := report.Series{Name: a.streams[i].name, Style: report.Line}

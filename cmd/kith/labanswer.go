@@ -1,0 +1,76 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"kith/testbed/lab"
+	"kith/testbed/report"
+)
+
+// labRun is a run as "kith lab run --output json" prints it.
+type labRun struct {
+	Experiment string `json:"experiment"`
+	Title      string `json:"title"`
+	// Trace is empty for generated jobs.
+	Trace    string        `json:"trace"`
+	Workload string        `json:"workload"`
+	Seeds    []uint64      `json:"seeds"`
+	Findings []lab.Finding `json:"findings"`
+	Remarks  []string      `json:"remarks"`
+	// Tables and Plots are in the report's folder only.
+	Tables []report.Table `json:"tables,omitempty"`
+	Plots  []report.Plot  `json:"plots,omitempty"`
+}
+
+// labReport is the answer of "kith lab run".
+type labReport struct {
+	Runs           []labRun `json:"runs"`
+	ElapsedSeconds float64  `json:"elapsed_seconds"`
+	// Failed are the claims with an enforced band that do not hold.
+	Failed []string `json:"failed"`
+}
+
+// labAnswer puts runs into the words of the answer; whole also has what
+// findings rest on.
+func labAnswer(runs []lab.Run, elapsed float64, whole bool) labReport {
+	a := labReport{Runs: []labRun{}, ElapsedSeconds: elapsed, Failed: append([]string{}, lab.Failed(runs)...)}
+	for _, r := range runs {
+		x := labRun{
+			Experiment: r.Experiment.ID, Title: r.Experiment.Title, Trace: r.Trace,
+			Workload: r.Report.Workload, Seeds: r.Report.Seeds, Findings: r.Report.Findings, Remarks: append([]string{}, r.Report.Remarks...),
+		}
+		if whole {
+			x.Tables, x.Plots = r.Report.Tables, r.Report.Plots
+		}
+		a.Runs = append(a.Runs, x)
+	}
+	return a
+}
+
+// labText is what people see: a row for each claim.
+func labText(runs []lab.Run, width int) string {
+	var b strings.Builder
+	for i, r := range runs {
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		fmt.Fprintf(&b, "%s %s\n%s\n\n", r.Experiment.ID, r.Experiment.Title, clean(r.Report.Workload))
+		g := grid{columns: []column{{title: "CLAIM"}, {title: "VERDICT"}, {title: "SOURCE", elastic: true}, {title: "BAND", elastic: true}, {title: "MEASURED", elastic: true}}}
+		for _, f := range r.Report.Findings {
+			verdict := string(f.Verdict)
+			if f.Verdict == lab.Fails && !f.Enforced {
+				verdict += " (not enforced)"
+			}
+			g.add(f.ID, verdict, f.Source, f.Band, f.Measured)
+		}
+		b.WriteString(g.render(width))
+		fmt.Fprintf(&b, "\n%d hold, %d do not, %d only measured.\n", r.Report.Count(lab.Holds), r.Report.Count(lab.Fails), r.Report.Count(lab.Informational))
+		for _, f := range r.Report.Findings {
+			if f.Note != "" && f.Verdict == lab.Fails {
+				fmt.Fprintf(&b, "%s: %s\n", f.ID, f.Note)
+			}
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"kith/testbed/explore"
+)
+
+// labExploreVerb is "kith lab explore".
+func labExploreVerb(c *cli) *cobra.Command {
+	cfg := explore.Default()
+	idle := false
+	cmd := &cobra.Command{
+		Use:   "explore [--sites S] [--jobs J] [--copies K] [--crashes N] [--losses N] [--duplicates N] [--timeouts N]",
+		Short: "Walk through every behaviour of a small federation",
+		Long: `Walk through every behaviour of a small federation: all interleavings of
+deliveries, losses, duplicates, crashes, timeouts and ends of jobs, with bounds
+on how many faults there are. It drives the engines that kithd runs, not a model
+of them.
+
+Prints how many states there are and either that nothing is violated or the
+shortest way to a violation; the exit code is then 1.`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg.Busy = !idle
+			if err := cfg.Validate(); err != nil {
+				return usagef("%v", err)
+			}
+			return c.explore(cmd.Context(), cfg)
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	for _, f := range []struct {
+		to    *int
+		name  string
+		usage string
+	}{
+		{&cfg.Sites, "sites", "how many sites, as `S`; job i is submitted at site i"},
+		{&cfg.Jobs, "jobs", "how many jobs, as `J`"},
+		{&cfg.Copies, "copies", "at how many sites each job queues, as `K`"},
+		{&cfg.Crashes, "crashes", "how many daemons die, at any boundary between two effects, as `N`"},
+		{&cfg.Reboots, "reboots", "how many machines lose power, as `N`"},
+		{&cfg.Losses, "losses", "how many messages are lost, as `N`"},
+		{&cfg.Duplicates, "duplicates", "how many messages arrive twice, however late, as `N`"},
+		{&cfg.Cuts, "cuts", "how many streams break, as `N`"},
+		{&cfg.Timeouts, "timeouts", "how many timeouts come at a moment of their own, as `N`"},
+		{&cfg.Cancels, "cancels", "how many jobs their users cancel, as `N`"},
+	} {
+		flags.IntVar(f.to, f.name, *f.to, f.usage)
+	}
+	flags.BoolVar(&cfg.Race, "race", false, "submit jobs under on_site_lost=race")
+	flags.BoolVar(&idle, "idle", false, "begin with the first site idle instead of busy with a job of its own")
+	flags.BoolVar(&cfg.Full, "full", false, "look at all orders of steps that commute as well")
+	flags.IntVar(&cfg.MaxStates, "max-states", explore.DefaultMaxStates, "give up after `N` states; a million takes some 100 MB")
+	return cmd
+}
+
+func (c *cli) explore(ctx context.Context, cfg explore.Config) error {
+	cfg.Progress = func(states, depth int) {
+		if depth%5 == 0 && !c.json() {
+			c.note("depth %d: %d states", depth, states)
+		}
+	}
+	r, err := explore.Run(ctx, cfg)
+	switch {
+	case errors.Is(err, context.Canceled):
+		return exitWith(exitInterrupted)
+	case err != nil:
+		return refusedf("explore: %v", err)
+	}
+	if err := c.printValue(r, func() string { return exploreReport(r) }); err != nil {
+		return err
+	}
+	if r.Violation != "" {
+		return refusedf("%s", r.Violation)
+	}
+	return nil
+}
+
+// exploreReport is what people see.
+func exploreReport(r *explore.Report) string {
+	var b strings.Builder
+	for _, line := range r.Story {
+		b.WriteString(line + "\n")
+	}
+	if len(r.Story) > 0 {
+		b.WriteByte('\n')
+	}
+	fmt.Fprintf(&b, "%d states, %d transitions (%d spared), depth %d, %d ends; %d states of single sites, %d steps of engines; %.1f s.\n",
+		r.States, r.Transitions, r.Spared, r.Depth, r.Ends, r.LocalStates, r.LocalSteps, r.Seconds)
+	if r.Violation == "" {
+		b.WriteString("No violation.\n")
+	} else {
+		fmt.Fprintf(&b, "Violation: %s\n", r.Violation)
+	}
+	return b.String()
+}

@@ -1,0 +1,82 @@
+package daemon
+
+import (
+	"testing"
+	"time"
+)
+
+// serve simulates calls that are answered one after the other, each after some
+// time, when as many come as are let in, and returns how long the last answers took.
+func serve(g *gate, each, length time.Duration) (slowest time.Duration) {
+	now := time.Unix(1_800_000_000, 0)
+	var inHand []time.Time
+	for end := now.Add(length); now.Before(end); {
+		for g.enter() {
+			inHand = append(inHand, now)
+		}
+		now = now.Add(each)
+		if end.Sub(now) < length/2 {
+			slowest = max(slowest, now.Sub(inHand[0]))
+		}
+		g.leave(inHand[0], now)
+		inHand = inHand[1:]
+	}
+	return slowest
+}
+
+// However slow a site is, the gate finds how many calls it can have in hand,
+// and lets more in again once it is faster.
+func TestGateFindsItsBound(t *testing.T) {
+	for _, each := range []time.Duration{50 * time.Microsecond, 200 * time.Microsecond, time.Millisecond, 5 * time.Millisecond, 18 * time.Millisecond} {
+		g := newGate()
+		if slowest := serve(g, each, time.Minute); slowest > 2*lateAnswer {
+			t.Errorf("an answer each %v: the slowest took %v, with %v calls in hand", each, slowest, g.bound)
+		}
+		if inTime := lateAnswer.Seconds() / each.Seconds(); g.bound < min(inTime/2, mostCalls)-1 {
+			t.Errorf("an answer each %v: only %.0f calls are let in, of %.0f that could be", each, g.bound, inTime)
+		}
+	}
+	g := newGate()
+	serve(g, 50*time.Millisecond, time.Minute)
+	if g.bound != fewestCalls {
+		t.Errorf("a site that is far too slow lets %v calls in, not %d", g.bound, fewestCalls)
+	}
+	serve(g, time.Millisecond, time.Minute)
+	if g.bound < 150 {
+		t.Errorf("once it is fast again it lets only %v in", g.bound)
+	}
+}
+
+// A gate that is not full learns nothing from fast answers.
+func TestGateAtRest(t *testing.T) {
+	g := newGate()
+	now := time.Unix(1_800_000_000, 0)
+	for range 100_000 {
+		if !g.enter() {
+			t.Fatal("refused")
+		}
+		g.leave(now, now)
+	}
+	if g.bound != firstCalls {
+		t.Errorf("the bound is %v", g.bound)
+	}
+}
+
+// What an operator needs is always let in.
+func TestGates(t *testing.T) {
+	g := newGates()
+	for method, want := range map[string]*gate{
+		"/kith.v1.JobService/SubmitJob":  g.changes,
+		"/kith.v1.JobService/HoldJob":    g.changes,
+		"/kith.v1.JobService/GetJob":     g.looks,
+		"/kith.v1.JobService/ListJobs":   g.looks,
+		"/kith.v1.JobService/CancelJob":  nil,
+		"/kith.v1.SiteService/GetSite":   nil,
+		"/kith.v1.SiteService/DrainSite": nil,
+		"/grpc.health.v1.Health/Check":   nil,
+	} {
+		if got := g.of(method); got != want {
+			t.Errorf("%s has another gate than it should", method)
+		}
+	}
+}

@@ -1,0 +1,36 @@
+package store_test
+
+import (
+	"maps"
+	"math/rand/v2"
+	"testing"
+
+	"kith/store"
+)
+
+// An index is a map, whatever it remembers.
+func TestIndexIsAMap(t *testing.T) {
+	rng := rand.New(rand.NewPCG(0, 0))
+	x, want := store.NewIndex[int, int](), make(map[int]*int)
+	for step := range 100_000 {
+		name := rng.IntN(20)
+		switch rng.IntN(4) {
+		case 0:
+			x.Put(name, &step)
+			want[name] = &step
+		case 1:
+			x.Delete(name)
+			delete(want, name)
+		default:
+			if x.Get(name) != want[name] {
+				t.Fatalf("step %d: Get(%d) = %v, want %v", step, name, x.Get(name), want[name])
+			}
+		}
+		if x.Len() != len(want) {
+			t.Fatalf("step %d: %d records, want %d", step, x.Len(), len(want))
+		}
+	}
+	if got := maps.Collect(x.All); !maps.Equal(got, want) {
+		t.Errorf("all records are %v, want %v", got, want)
+	}
+}

@@ -1,0 +1,63 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestRun is a short run with faults of all kinds that can be had here.
+func TestRun(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes some seconds")
+	}
+	t.Parallel()
+	r, err := Run(t.Context(), Options{
+		Duration: 8 * time.Second, Sites: 3, Seed: 1, Dir: t.TempDir(), Observe: func(line string) { t.Log(line) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%+v", r)
+	for _, p := range r.Problems {
+		t.Error(p)
+	}
+	if !r.Good() {
+		t.Error("not everything is as it should be")
+	}
+	if r.FaultCount == 0 || r.Jobs.Acknowledged == 0 || r.Jobs.Completed == 0 || r.Jobs.Attempts < r.Jobs.Completed || r.Heals.Count == 0 {
+		t.Error("nothing happened")
+	}
+}
+
+// A run that is interrupted in the midst of faults ends all it has started.
+func TestRunInterrupted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes some seconds")
+	}
+	t.Parallel()
+	dir := t.TempDir()
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	time.AfterFunc(4*time.Second, interrupt)
+	_, err := Run(ctx, Options{
+		Duration: time.Hour, Sites: 2, Seed: 3, Dir: dir, Kinds: []string{string(KillAll), string(FreezeDaemon), string(FreezeShim), string(CutAll)},
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("the error is %v", err)
+	}
+	if left := processesUnder(dir); len(left) > 0 {
+		t.Errorf("%d processes are left", len(left))
+	}
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	if err != nil || strings.Contains(string(mounts), dir) {
+		t.Errorf("a disk is still mounted below %s: %v", dir, err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "alpha.log")); err != nil {
+		t.Errorf("it was interrupted before anything happened: %v", err)
+	}
+}

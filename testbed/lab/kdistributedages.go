@@ -1,0 +1,81 @@
+package lab
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"kith/testbed/metrics"
+)
+
+func staleTrials() []trial {
+	list := []trial{ind, cen, hier}
+	for _, p := range periods {
+		list = append(list, dist.aged(p), kd4.aged(p))
+	}
+	for _, l := range siteLoads {
+		list = append(list, ind.loaded(l))
+		for _, p := range periods {
+			list = append(list, dist.aged(p).loaded(l))
+		}
+	}
+	return list
+}
+
+// judgeStale sweeps the age of loads at the load of the main comparison and at
+// the ends of the range of site loads that the band is from. It asks for growth
+// at each and for a ratio above 1 at one of them.
+func judgeStale(a *answers) Finding {
+	var parts []reading
+	highest := 0.0
+	for _, l := range append([]float64{0}, siteLoads...) {
+		where := fmt.Sprintf("site load %.2f", l)
+		if l == 0 {
+			where = "main comparison"
+		}
+		var means []float64
+		text := where + ": Distributed ÷ Independent"
+		for _, p := range periods {
+			v := a.ratio(dist.aged(p).loaded(l), ind.loaded(l), meanSlowdown)
+			means = append(means, v.mean())
+			text += fmt.Sprintf(" %.2f at %s,", v.mean(), hours(p))
+		}
+		slope := trend(periods, means)
+		highest = max(highest, slices.Max(means))
+		parts = append(parts, reading{name: fmt.Sprintf("%s growing by %.3f an hour", text, slope), met: slope > 0 && means[len(means)-1] > means[0]})
+	}
+	parts = append(parts, reading{"highest", spread{highest}, "", highest > 1})
+	worse := reading{name: "main comparison: worse than Centralized, Hierarchical and K-Distributed(4) at every age", met: true}
+	for _, p := range periods {
+		for _, other := range []trial{cen, hier, kd4.aged(p)} {
+			if r := a.ratio(dist.aged(p), other, meanSlowdown); !(r.mean() > 1) {
+				worse.met = false
+				worse.name += fmt.Sprintf(" (÷ %s %.2f at %s)", other.scheme, r.mean(), hours(p))
+			}
+		}
+	}
+	main := a.ratio(dist, ind, meanSlowdown)
+	return finding("C3", append(parts, worse)...).noted(
+		"Whether old loads make Distributed worse than Independent depends on how loaded the sites are, so that ages are swept at the load of the main comparison and at the ends of the range of the band: "+
+			"a line is fitted to each sweep and must rise, and one of them must exceed 1. A site ranks itself by its present load, as kithd does; only what it knows of others is old.",
+		"").differing(main.mean() <= 1, fmt.Sprintf(
+		"In the main comparison, where loads are fresh, Distributed is better than Independent (%s), not worse as in the source. It does not say how old its loads were; we think hours.", main.text("")))
+}
+
+// trend returns the slope of the line through values at times, an hour, by
+// least squares.
+func trend(times []time.Duration, values []float64) float64 {
+	var x []float64
+	for _, t := range times {
+		x = append(x, t.Hours())
+	}
+	mx, my := metrics.Mean(x), metrics.Mean(values)
+	sxy, sxx := 0.0, 0.0
+	for i := range x {
+		sxy += (x[i] - mx) * (values[i] - my)
+		sxx += (x[i] - mx) * (x[i] - mx)
+	}
+	return sxy / sxx
+}
+
+func hours(d time.Duration) string { return fmt.Sprintf("%.3g h", d.Hours()) }
