@@ -51,7 +51,93 @@ Faults: ` + faultNames() + `.
 	flags.StringVar(&opt.UpgradeFrom, "upgrade-from", "", "begin with the kithd in `FILE`, of an earlier version, and upgrade every site under load")
 	flags.StringVar(&opt.Dir, "dir", "", "keep data and logs of the sites in folder `D` (default: a temporary one)")
 	complete(cmd, "faults", strings.Split(faultNames(), ", ")...)
+	cmd.AddCommand(overloadVerb(c))
 	return cmd
+}
+
+// overloadVerb is "kith chaos overload".
+func overloadVerb(c *cli) *cobra.Command {
+	opt := chaos.DefaultOverloadOptions()
+	cmd := &cobra.Command{
+		Use:   "overload [--length D] [--factor N]",
+		Short: "Offer a real site many times the load that it can take",
+		Long: `Start a real site on loopback, measure how many jobs a second it can run, and
+submit many times as many. The exit code is 0 only if every submission was
+answered, by acceptance or by advice when to try again, and every accepted job
+ran exactly once. Answers, memory and recovery are figures.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := noArgs(cmd, args); err != nil {
+				return err
+			}
+			if opt.Length < time.Second || opt.Length > time.Hour || !(opt.Factor > 0) || opt.Factor > 1000 {
+				return usagef("--length %v --factor %v: choose 1s to 1h, and a factor up to 1000", opt.Length, opt.Factor)
+			}
+			if opt.Jobs < 1 || opt.Jobs > 1_000_000 || opt.Users < 0 || opt.Users > 20_000 {
+				return usagef("--jobs %d --users %d: choose 1 to 1000000 jobs and up to 20000 users", opt.Jobs, opt.Users)
+			}
+			return c.overload(cmd.Context(), opt)
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.DurationVar(&opt.Length, "length", opt.Length, "how long the overload lasts, as `D`")
+	flags.Float64Var(&opt.Factor, "factor", opt.Factor, "submit `N` times what the site can run")
+	flags.IntVar(&opt.Jobs, "jobs", opt.Jobs, "the site takes on `N` jobs at a time")
+	flags.IntVar(&opt.Users, "users", opt.Users, "instead of a rate, let `N` users submit as fast as they are answered")
+	flags.StringVar(&opt.Dir, "dir", "", "keep data and log of the site in folder `D` (default: a temporary one)")
+	return cmd
+}
+
+func (c *cli) overload(ctx context.Context, opt chaos.OverloadOptions) error {
+	remove, err := ownFolder(&opt.Dir, "kith-overload-")
+	if err != nil {
+		return refusedf("%v", err)
+	}
+	defer remove()
+	opt.Observe = func(line string) { c.note("%s", line) }
+	r, err := chaos.RunOverload(ctx, opt)
+	if err == nil {
+		err = c.printValue(r, func() string { return overloadTable(r, c.width) })
+	}
+	switch {
+	case errors.Is(err, context.Canceled):
+		return exitWith(exitInterrupted)
+	case err != nil:
+		return refusedf("overload: %v", err)
+	case !r.Good():
+		return refusedf("not everything is as it should be:\n  %s", strings.Join(r.Problems, "\n  "))
+	}
+	return nil
+}
+
+// overloadTable is what people see at the end.
+func overloadTable(r *chaos.Overload, width int) string {
+	g := grid{columns: []column{{title: "WHAT", elastic: true}, {title: "VALUE", right: true}, {title: "UNIT"}, {title: "TARGET", right: true}, {title: ""}}}
+	row := func(what string, value float64, unit, target string, reached bool) {
+		verdict := ""
+		switch {
+		case target != "" && reached:
+			verdict = "reached"
+		case target != "":
+			verdict = "missed"
+		}
+		g.add(what, number(value), unit, target, verdict)
+	}
+	row("jobs that the site can run", r.Takes, "/s", "", true)
+	row(fmt.Sprintf("jobs that were submitted, for %.0f s", r.Seconds), r.Offered, "/s", "", true)
+	row("accepted", float64(r.Accepted), "", "", true)
+	row("refused, with advice when to try again", float64(r.Refused), "", "", true)
+	row("not answered", float64(r.Unanswered), "", "0", r.Unanswered == 0)
+	row("accepted and lost", float64(r.Lost), "", "0", r.Lost == 0)
+	row("started twice", float64(r.DoubleStarts), "", "0", r.DoubleStarts == 0)
+	row("time to an answer, median", r.MedianAnswer*1000, "ms", "", true)
+	row("the same, 999 of 1000", r.LateAnswer*1000, "ms", "", true)
+	row("the same, worst", r.WorstAnswer*1000, "ms", "≤ 1000", r.WorstAnswer <= 1)
+	row("resident memory, idle", r.IdleMemory, "MiB", "", true)
+	row("the same, peak", r.PeakMemory, "MiB", "", true)
+	row("end of the overload → a job is accepted as on an idle site", r.Recovery, "s", "≤ 10", r.Recovery <= 10)
+	row("end of the overload → all accepted jobs have ended", r.Drained, "s", "", true)
+	return g.render(width)
 }
 
 func faultNames() string {

@@ -13,7 +13,7 @@ func collectLess() (restore func()) {
 	if os.Getenv("GOGC") != "" {
 		return func() {}
 	}
-	const percent, limit = 800, 2 << 30
+	const percent, limit = 1600, 2 << 30
 	before, bound := debug.SetGCPercent(percent), debug.SetMemoryLimit(limit)
 	return func() {
 		debug.SetGCPercent(before)

@@ -109,10 +109,12 @@ func nothingLeft(t testing.TB, dir, shimPath string) {
 // eventually waits until ok.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
+	pause := time.Millisecond
+	for deadline := time.Now().Add(patience); !ok(); time.Sleep(pause) {
 		if time.Now().After(deadline) {
 			t.Fatalf("not within %v: %s", patience, what)
 		}
+		pause = min(2*pause, 50*time.Millisecond) // to look through all processes is work
 	}
 }
 

@@ -17,7 +17,7 @@ func TestRun(t *testing.T) {
 	}
 	t.Parallel()
 	r, err := Run(t.Context(), Options{
-		Duration: 8 * time.Second, Sites: 3, Seed: 1, Dir: t.TempDir(), Observe: func(line string) { t.Log(line) },
+		Duration: 5 * time.Second, Sites: 3, Seed: 1, Dir: t.TempDir(), Observe: func(line string) { t.Log(line) },
 	})
 	if err != nil {
 		t.Fatal(err)

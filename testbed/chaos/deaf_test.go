@@ -36,7 +36,7 @@ func deafOnce(ctx context.Context, name, address string) {
 	if err != nil {
 		return
 	}
-	defer conn.Close() //nolint:errcheck // it was never read from
+	defer conn.Close()
 	g, err := kithv1.NewPeerServiceClient(conn).Connect(ctx)
 	if err != nil {
 		return
@@ -131,6 +131,7 @@ func awaitPeer(t *testing.T, n *local.Node) {
 // A peer that connects, stays connected and never reads cannot make the memory
 // of a site grow by more than some MiB, though everything it was told is repeated.
 func TestPeerThatNeverReads(t *testing.T) {
+	thorough(t)
 	if testing.Short() {
 		t.Skip("it waits until requests were repeated often")
 	}

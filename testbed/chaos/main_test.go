@@ -22,3 +22,12 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(m.Run())
 }
+
+// thorough skips a test that is for those who have the time: with -short all
+// that start sites are skipped, without KITH_THOROUGH=1 variants of others.
+func thorough(t *testing.T) {
+	t.Helper()
+	if os.Getenv("KITH_THOROUGH") != "1" {
+		t.Skip("a variant of another test: KITH_THOROUGH=1 has the time")
+	}
+}

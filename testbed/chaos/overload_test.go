@@ -19,7 +19,7 @@ func overload(t *testing.T, change func(*OverloadOptions)) *Overload {
 	}
 	t.Parallel()
 	opt := DefaultOverloadOptions()
-	opt.Dir, opt.Length, opt.Observe = t.TempDir(), 4*time.Second, func(line string) { t.Log(line) }
+	opt.Dir, opt.Length, opt.Observe = t.TempDir(), 3*time.Second, func(line string) { t.Log(line) }
 	change(&opt)
 	r, err := RunOverload(t.Context(), opt)
 	if err != nil {
@@ -45,6 +45,7 @@ func TestOverload(t *testing.T) {
 // Users who submit as fast as they are answered, and heed no advice, are
 // refused before their calls pile up.
 func TestFlood(t *testing.T) {
+	thorough(t)
 	overload(t, func(o *OverloadOptions) { o.Jobs, o.Users = 300, 1500 })
 }
 

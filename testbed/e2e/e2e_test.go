@@ -23,6 +23,7 @@ func TestTestbed(t *testing.T) {
 		{"a site is cut off and healed", b.cutAndHeal},
 		{"a daemon is killed while jobs run", b.killDaemon},
 		{"a container is restarted while it runs jobs", func() { b.restartContainer(lost) }},
+		{"the engine disconnects, pauses and kills", b.chaos},
 	} {
 		before := time.Now()
 		b.t = t

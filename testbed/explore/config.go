@@ -24,8 +24,8 @@ type Config struct {
 	Losses, Duplicates int
 	// Cuts is how many streams may break with both daemons alive.
 	Cuts int
-	// Timeouts is how many may fire, all sites together, before only what is
-	// on its way still happens.
+	// Timeouts is how many may fire while something else could still happen, all
+	// sites together. When nothing can, they fire in any case.
 	Timeouts int
 	// Cancels is how many jobs a user may cancel, at any moment.
 	Cancels int
@@ -48,7 +48,7 @@ const DefaultMaxStates = 60_000_000
 // Default is a world of three sites with one job, where one daemon dies, one
 // message is lost and one arrives twice.
 func Default() Config {
-	return Config{Sites: 3, Jobs: 1, Copies: 3, Crashes: 1, Losses: 1, Duplicates: 1, Timeouts: 1, Busy: true}
+	return Config{Sites: 3, Jobs: 1, Copies: 3, Crashes: 1, Losses: 1, Duplicates: 1, Busy: true}
 }
 
 // Validate returns all that is wrong, joined, each naming field and value.

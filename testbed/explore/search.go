@@ -44,14 +44,23 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+	return newSearch(&cfg).report(ctx)
+}
+
+func newSearch(cfg *Config) *search {
 	if cfg.MaxStates == 0 {
 		cfg.MaxStates = DefaultMaxStates
 	}
-	began := time.Now()
-	x := &search{w: &world{&cfg, newSites(&cfg)}, cfg: &cfg, visited: newTable()}
+	x := &search{w: &world{cfg, newSites(cfg)}, cfg: cfg, visited: newTable()}
 	x.ends = &completions{w: x.w, good: make(map[digest]bool)}
+	return x
+}
+
+// report runs the search.
+func (x *search) report(ctx context.Context) (*Report, error) {
+	began := time.Now()
 	err := x.run(ctx)
-	r := &x.report
+	r := &x.found
 	r.States, r.LocalStates, r.LocalSteps, r.Messages = len(x.visited.keys), len(x.w.sites.byID), x.w.sites.played, len(x.w.sites.byNumber)
 	r.Seconds = time.Since(began).Seconds()
 	return r, err
@@ -68,7 +77,10 @@ type search struct {
 	by      []uint16
 	roots   int // states in which the search begins
 	ends    *completions
-	report  Report
+	// ended learns of the states in which only time can bring anything about;
+	// nil if nobody cares.
+	ended func(s *state)
+	found Report
 }
 
 // level is the states of one depth, one after another.
@@ -80,7 +92,7 @@ type level struct {
 func (x *search) run(ctx context.Context) error {
 	first, objection := x.beginning()
 	if objection != "" {
-		x.report.Violation, x.report.Story = objection, []string{"in the beginning, before anything went wrong"}
+		x.found.Violation, x.found.Story = objection, []string{"in the beginning, before anything went wrong"}
 		return nil
 	}
 	now, next := &level{}, &level{}
@@ -88,7 +100,7 @@ func (x *search) run(ctx context.Context) error {
 	var s state
 	var list []move
 	for depth := 0; len(now.numbers) > 0; depth++ {
-		x.report.Depth = depth
+		x.found.Depth = depth
 		if x.cfg.Progress != nil {
 			x.cfg.Progress(len(x.visited.keys), depth)
 		}
@@ -97,7 +109,7 @@ func (x *search) run(ctx context.Context) error {
 			rest = rest[s.decode(rest, x.cfg):]
 			list = x.w.moves(&s, list[:0])
 			if violation := x.expand(&s, number, list, next); violation != "" {
-				x.report.Violation = violation
+				x.found.Violation = violation
 				return nil
 			}
 			if len(x.visited.keys) > x.cfg.MaxStates {
@@ -198,7 +210,7 @@ func (x *search) expand(s *state, number uint32, list []move, next *level) strin
 	make := func(k int) (ahead bool, objection string) {
 		m := &list[k]
 		stuck = stuck && m.spend != free
-		x.report.Transitions++
+		x.found.Transitions++
 		to := s.clone()
 		if objection := x.w.apply(to, m); objection != "" {
 			x.tell(number, m)
@@ -218,7 +230,7 @@ func (x *search) expand(s *state, number uint32, list []move, next *level) strin
 		ahead = ahead || fresh
 	}
 	if site >= 0 && ahead {
-		x.report.Spared += len(list) - x.w.at(site, list)
+		x.found.Spared += len(list) - x.w.at(site, list)
 		return ""
 	}
 	for k := range list {
@@ -232,10 +244,13 @@ func (x *search) expand(s *state, number uint32, list []move, next *level) strin
 	if !stuck {
 		return ""
 	}
-	x.report.Ends++
+	x.found.Ends++
+	if x.ended != nil {
+		x.ended(s)
+	}
 	if objection := x.ends.complete(s.clone()); objection != "" {
 		x.tell(number, nil)
-		x.report.Story = append(x.report.Story, "… and from here on nothing more goes wrong, and still:", objection)
+		x.found.Story = append(x.found.Story, "… and from here on nothing more goes wrong, and still:", objection)
 		return objection
 	}
 	return ""
@@ -255,7 +270,7 @@ func (x *search) tell(number uint32, last *move) {
 	line := 0
 	say := func(m *move) {
 		line++
-		x.report.Story = append(x.report.Story, fmt.Sprintf("%4d  %s", line, strings.TrimSpace(x.w.describe(s, m))))
+		x.found.Story = append(x.found.Story, fmt.Sprintf("%4d  %s", line, strings.TrimSpace(x.w.describe(s, m))))
 	}
 	var list []move
 	for i := len(way) - 1; i >= 0; i-- {

@@ -86,7 +86,7 @@ func (s spread) mean() float64 { return metrics.Mean(s) }
 // text writes the mean, and the range over the streams if there is one.
 func (s spread) text(unit string) string {
 	sep := ""
-	if unit != "" && unit != "%" {
+	if unit != "" {
 		sep = " "
 	}
 	text := report.Number(s.mean())

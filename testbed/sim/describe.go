@@ -13,10 +13,29 @@ func MessageWord(m meta.Message) string { return messageWords[kindOf(m)] }
 // EffectWord names an effect: "launch", "reply", …; a message to be sent by
 // its own name.
 func EffectWord(f meta.Effect) string {
-	if s, ok := f.(meta.Send); ok {
-		return MessageWord(s.Message)
+	switch f := f.(type) {
+	case meta.Send:
+		return MessageWord(f.Message)
+	case meta.Reply:
+		return "reply"
+	case meta.Launch:
+		return "launch"
+	case meta.Extend:
+		return "extend"
+	case meta.Kill:
+		return "kill"
+	case meta.Adopt:
+		return "adopt"
+	case meta.Clear:
+		return "clear"
+	case meta.Fetch:
+		return "fetch"
+	case meta.Advertise:
+		return "advertise"
+	case meta.Changed:
+		return "changed"
 	}
-	return strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%T", f), "meta."))
+	return "other"
 }
 
 // Describe tells people what a message says.

@@ -52,8 +52,8 @@ func (g guardedSite) compare(now job.Time, alone *sitesched.Scheduler) {
 		}
 	}
 	cfg := with.Config()
-	if cfg.Scope != sitesched.ScopeAll || cfg.Queues != sitesched.DualBackfill {
-		return
+	if cfg.Scope != sitesched.ScopeAll || cfg.Queues != sitesched.DualBackfill || cfg.Backfill >= sitesched.Conservative {
+		return // under conservative guarantees every job owns its slot
 	}
 	want, got := plan(now, alone), plan(now, with)
 	for _, id := range slices.SortedFunc(maps.Keys(want), job.AttemptID.Compare) {
