@@ -87,7 +87,8 @@ type Placement struct {
 	// promised it completed jobs of this origin lately, whatever its policy
 	// (spec 004 section 4). It needs the ranks start or completion.
 	Adaptive bool
-	// Copies is K where a job does not choose: 1 to job.MaxCopies.
+	// Copies is K where a job does not choose: 1 to job.MaxCopies. Default 3, for
+	// which docs/adr/0013-default-placement.md has the reasons.
 	Copies int32
 	// MaxLoadAge is how old a load digest may be to rank by; what is older
 	// ranks behind everything else. Default 60 s.
@@ -208,7 +209,7 @@ type Self struct {
 func Default() Config {
 	return Config{
 		Placement: Placement{
-			Scheme: KDual, Rank: RankWork, Copies: 2,
+			Scheme: KDual, Rank: RankWork, Copies: 3,
 			MaxLoadAge: time.Minute, QueryTimeout: 500 * time.Millisecond,
 		},
 		Limits: Limits{

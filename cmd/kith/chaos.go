@@ -162,7 +162,7 @@ func (c *cli) chaos(ctx context.Context, opt chaos.Options) error {
 			return refusedf("--upgrade-from: %v", err)
 		}
 		if _, err := os.Stat(opt.UpgradeFrom); err != nil {
-			return usagef("--upgrade-from: %v", bare(err))
+			return usagef("--upgrade-from %s: %v", opt.UpgradeFrom, bare(err))
 		}
 	}
 	opt.Observe = func(line string) { c.note("%s", line) }

@@ -23,7 +23,7 @@ func TestDefaultsAreGood(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Placement.Copies != 2 || c.Scheduler.Queues != "dual-backfill" || c.Listen.Address != "127.0.0.1:7410" {
+	if c.Placement.Copies != 3 || c.Scheduler.Queues != "dual-backfill" || c.Listen.Address != "127.0.0.1:7410" {
 		t.Errorf("defaults %+v", c)
 	}
 }

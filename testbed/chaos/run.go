@@ -149,7 +149,9 @@ func (c *campaign) rounds(ctx context.Context) {
 		if n == 0 && c.opt.UpgradeFrom != "" {
 			faults = merge(faults, c.in.planner.upgrades(length))
 		}
+		over := time.Now().Add(length)
 		c.in.round(ctx, faults)
+		pause(ctx, time.Until(over))
 		c.in.healEverything(ctx)
 		if ctx.Err() != nil {
 			break

@@ -224,11 +224,23 @@ func (c *Config) Validate() error {
 			bad("%s.%s %s", key, field, fmt.Sprintf(format, args...))
 		})
 	}
+	if n := c.wantedJobs(); n > workload.MaxJobs {
+		bad("jobs: %d at all sites together: give at most %d", n, workload.MaxJobs)
+	}
 	if _, known := names[c.Asks]; c.Asks != "" && !known {
 		bad("asks %q: name one of the sites", c.Asks)
 	}
 	c.checkPlacement(bad)
 	return collected(errs)
+}
+
+// wantedJobs is how many jobs the sites name a number of.
+func (c *Config) wantedJobs() int {
+	n := 0
+	for i := range c.Sites {
+		n += max(0, min(c.Sites[i].Jobs, workload.MaxJobs+1)) // at most a few hundred sites
+	}
+	return n
 }
 
 // check checks a site by itself.

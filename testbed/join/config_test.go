@@ -61,6 +61,7 @@ func TestBadFederations(t *testing.T) {
 		"negative load":       {site("load = -0.5"), []string{"sites[0].load -0.5"}},
 		"no run times":        {site("scale_runtime = 0.0"), []string{"sites[0].scale_runtime 0: give a number above 0"}},
 		"unknown overrun":     {site(`overrun = "keep"`), []string{`sites[0].overrun "keep": choose kill or raise`}},
+		"too many jobs":       {strings.ReplaceAll(twoSites, "jobs = 60", "jobs = 15000000"), []string{"jobs: 30000000 at all sites together: give at most"}},
 		"negative jobs":       {site("jobs = -1"), []string{"sites[0].jobs -1"}},
 		"unknown scheme":      {"[placement]\nscheme = \"best\"\n" + twoSites, []string{`placement.scheme "best": choose one of`}},
 		"alone":               {"[placement]\nscheme = \"independent\"\n" + twoSites, []string{"is what the others are compared with"}},
@@ -235,4 +236,25 @@ func TestExample(t *testing.T) {
 			t.Errorf("the example does not show %s", key)
 		}
 	}
+}
+
+// FuzzParse: whatever a file says, it is read or refused, and what is read can
+// be checked.
+func FuzzParse(f *testing.F) {
+	f.Add(twoSites)
+	f.Add("seed = 1\nasks = \"a\"\n[placement]\ncopies = [1, 2]\nload_age = \"30s\"\n" + twoSites)
+	f.Add("[[sites]]\nname = \"a\"\nprocessors = 99999999999\nspeed = inf\nzone = \"-1h\"\n")
+	f.Add("[[sites]]\n[sites.placement]\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		cfg, err := join.Parse(text)
+		if err != nil {
+			if wrong, ok := errors.AsType[*join.Error](err); !ok || len(wrong.Problems) == 0 {
+				t.Fatalf("error %v is no *join.Error", err)
+			}
+			return
+		}
+		if err := cfg.Validate(); err != nil && err.Error() == "" {
+			t.Fatal("refused without a word")
+		}
+	})
 }

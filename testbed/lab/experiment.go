@@ -31,6 +31,7 @@ func Experiments() []Experiment {
 	return []Experiment{
 		kDistributed(),
 		localPriority(),
+		choice(),
 	}
 }
 
