@@ -7,7 +7,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -206,15 +205,14 @@ func chaosTable(r *chaos.Result, width int) string {
 	none := func(what string, n int) {
 		verdict := "reached"
 		if n != 0 {
-			verdict = "MISSED"
+			verdict = "missed"
 		}
 		g.add(what, fmt.Sprint(n), "0", verdict)
 	}
 	g.add("minutes with faults", fmt.Sprintf("%.1f", r.Minutes), "", "")
-	g.add(fmt.Sprintf("faults (%s)", byKind(r.Faults)), fmt.Sprint(r.FaultCount), "", "")
-	g.add(fmt.Sprintf("jobs acknowledged (%d completed, %d failed as meant, %d out of time, %d cancelled, %d lost with their shim, %d spoilt by the full disk)",
-		j.Completed, j.Failed, j.TimedOut, j.Cancelled, j.LostWithShim, j.SpoiltByDisk), fmt.Sprint(j.Acknowledged), "", "")
-	g.add(fmt.Sprintf("attempts that ran (%d jobs in more than one)", j.RanAgain), fmt.Sprint(j.Attempts), "", "")
+	g.add("faults", fmt.Sprint(r.FaultCount), "", "")
+	g.add("jobs acknowledged", fmt.Sprint(j.Acknowledged), "", "")
+	g.add("attempts that ran", fmt.Sprint(j.Attempts), "", "")
 	none("double starts", r.DoubleStarts)
 	none("lost jobs", r.LostJobs)
 	none("stray copies after healing", r.StrayCopies)
@@ -231,6 +229,12 @@ func chaosTable(r *chaos.Result, width int) string {
 	g.add(fmt.Sprintf("seconds from healing until the sites agree, worst of %d (median %.1f)", r.Heals.Count, r.Heals.Median),
 		fmt.Sprintf("%.1f", r.Heals.Worst), "≤ "+number(r.Heals.Target), verdict)
 	text := g.render(width)
+	text += fmt.Sprintf("Faults: %s.\n", byKind(r.Faults))
+	text += fmt.Sprintf("Jobs: %d completed, %d failed as meant, %d out of time, %d cancelled, %d lost with their shim, %d spoilt by the full disk; %d ran more than once.\n",
+		j.Completed, j.Failed, j.TimedOut, j.Cancelled, j.LostWithShim, j.SpoiltByDisk, j.RanAgain)
+	if j.Refused > 0 {
+		text += fmt.Sprintf("Refused by the earlier version: %d.\n", j.Refused)
+	}
 	for _, s := range r.Skipped {
 		text += fmt.Sprintf("Skipped: %s: %s.\n", s.Kind, s.Reason)
 	}
@@ -245,5 +249,5 @@ func byKind(counts map[string]int) string {
 			list = append(list, fmt.Sprintf("%d %s", n, k))
 		}
 	}
-	return strings.Join(slices.Clip(list), ", ")
+	return strings.Join(list, ", ")
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -48,7 +46,7 @@ With --keep the sites stay until Ctrl-C; ask them with "kith --site ADDR".`,
 
 // demo runs the demonstration.
 func (c *cli) demo(ctx context.Context, opt demo.Options, keep bool) error {
-	remove, err := demoFolder(&opt)
+	remove, err := ownFolder(&opt.Dir, "kith-demo-")
 	if err != nil {
 		return refusedf("%v", err)
 	}
@@ -81,22 +79,6 @@ func (c *cli) demo(ctx context.Context, opt demo.Options, keep bool) error {
 		return refusedf("not every job ran exactly once:\n  %s", strings.Join(result.Problems, "\n  "))
 	}
 	return nil
-}
-
-// demoFolder makes the folder of the sites' data and says how to remove it.
-func demoFolder(opt *demo.Options) (remove func(), err error) {
-	if opt.Dir != "" {
-		if opt.Dir, err = filepath.Abs(opt.Dir); err != nil {
-			return nil, err
-		}
-		entries, err := os.ReadDir(opt.Dir)
-		if err == nil && len(entries) > 0 {
-			return nil, fmt.Errorf("--dir %s: is not empty; choose another folder, or remove it", opt.Dir)
-		}
-		return func() {}, os.MkdirAll(opt.Dir, 0o700)
-	}
-	opt.Dir, err = os.MkdirTemp("", "kith-demo-")
-	return func() { os.RemoveAll(opt.Dir) }, err //nolint:errcheck // what is left in a temporary folder harms nobody
 }
 
 // demoSummary is what people see at the end.

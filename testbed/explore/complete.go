@@ -7,7 +7,7 @@ import "fmt"
 type completions struct {
 	w    *world
 	good map[digest]bool // states from which all ends well
-	runs int
+	list []move
 }
 
 // patience is how often all clocks go on before a job counts as stuck.
@@ -16,46 +16,56 @@ const patience = 60
 // complete returns what is wrong after everything had its chance, empty if
 // every job has ended and no copy is left. It changes s.
 func (c *completions) complete(s *state) string {
-	c.runs++
 	s.left = [spendings]uint8{}
 	var passed []digest
-	var list []move
-	var key []byte
+	objection := ""
 	for range patience {
-		for {
-			list = c.w.moves(s, list[:0])
-			if len(list) == 0 {
-				break
-			}
-			if objection := c.w.apply(s, &list[0]); objection != "" {
-				return objection
-			}
+		if broken := c.settle(s); broken != "" {
+			return broken
 		}
-		if c.w.wrong(s) == "" {
+		if objection = c.w.wrong(s); objection == "" {
 			break
 		}
-		key = s.encode(key[:0], c.w.cfg)
-		d := digestOf(key)
+		d := digestOf(s.encode(nil, c.w.cfg))
 		if c.good[d] {
+			objection = ""
 			break
 		}
 		passed = append(passed, d)
-		for i := range c.w.cfg.Sites {
-			m := move{kind: atSite, site: int8(i), step: step{kind: timeout, cut: whole}}
-			if l := c.w.local(s, i); l.up && l.wakes {
-				if objection := c.w.apply(s, &m); objection != "" {
-					return objection
-				}
-			}
+		if broken := c.letTimePass(s); broken != "" {
+			return broken
 		}
 	}
-	if objection := c.w.wrong(s); objection != "" && (len(passed) == 0 || !c.good[passed[len(passed)-1]]) {
-		if len(passed) == patience {
+	if objection == "" {
+		for _, d := range passed {
+			c.good[d] = true
+		}
+	}
+	return objection
+}
+
+// settle lets everything happen that needs no time.
+func (c *completions) settle(s *state) string {
+	for {
+		c.list = c.w.moves(s, c.list[:0])
+		if len(c.list) == 0 {
+			return ""
+		}
+		if objection := c.w.apply(s, &c.list[0]); objection != "" {
 			return objection
 		}
 	}
-	for _, d := range passed {
-		c.good[d] = true
+}
+
+// letTimePass takes every clock to its next timeout.
+func (c *completions) letTimePass(s *state) string {
+	for i := range c.w.cfg.Sites {
+		m := move{kind: atSite, site: int8(i), step: step{kind: timeout, cut: whole}}
+		if l := c.w.local(s, i); l.up && l.wakes {
+			if objection := c.w.apply(s, &m); objection != "" {
+				return objection
+			}
+		}
 	}
 	return ""
 }

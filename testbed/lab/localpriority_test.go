@@ -39,8 +39,8 @@ func TestPriorityChecksHold(t *testing.T) {
 // little, and of the rest the direction. The bands with all seeds are those of
 // TestPriorityVerdicts.
 func TestPriorityClaimsWithFewSeeds(t *testing.T) {
-	if testing.Short() || raceEnabled {
-		t.Skip("runs 50 times 4400 jobs")
+	if os.Getenv("KITH_THOROUGH") != "1" || testing.Short() || raceEnabled {
+		t.Skip("runs 50 times 4400 jobs, which takes minutes: set KITH_THOROUGH=1, and neither -short nor -race")
 	}
 	found := executePriority(t, Env{Seeds: 4}, "P1", "P2", "P3", "P4", "P13", "P17", "A10")
 	for _, id := range []string{"P1", "P2", "P3", "P4", "P13", "A10"} {
