@@ -13,7 +13,9 @@ type labRun struct {
 	Experiment string `json:"experiment"`
 	Title      string `json:"title"`
 	// Trace is empty for generated jobs.
-	Trace    string        `json:"trace"`
+	Trace string `json:"trace"`
+	// Command is the command line that does the same again.
+	Command  string        `json:"command"`
 	Workload string        `json:"workload"`
 	Seeds    []uint64      `json:"seeds"`
 	Findings []lab.Finding `json:"findings"`
@@ -37,7 +39,7 @@ func labAnswer(runs []lab.Run, elapsed float64, whole bool) labReport {
 	a := labReport{Runs: []labRun{}, ElapsedSeconds: elapsed, Failed: append([]string{}, lab.Failed(runs)...)}
 	for _, r := range runs {
 		x := labRun{
-			Experiment: r.Experiment.ID, Title: r.Experiment.Title, Trace: r.Trace,
+			Experiment: r.Experiment.ID, Title: r.Experiment.Title, Trace: r.Trace, Command: r.Command,
 			Workload: r.Report.Workload, Seeds: r.Report.Seeds, Findings: r.Report.Findings, Remarks: append([]string{}, r.Report.Remarks...),
 		}
 		if whole {

@@ -2,10 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,6 +18,7 @@ import (
 type labOptions struct {
 	env      lab.Env
 	traces   []string
+	from     []string
 	report   string
 	markdown string
 }
@@ -41,17 +39,20 @@ Jobs are made up from seeds, so that everybody gets the same numbers; --trace
 takes them from a log instead, where the experiment can do that. It may be given
 several times, also as --trace generated: then such an experiment runs with each.
 
+--from takes what an earlier run left in the report.json of its --report folder
+instead of running anything, to put several runs on one page.
+
 The exit code is 1 if a claim with an enforced band fails.`,
 		Example: `  kith lab run 001
   kith lab run C6 C7 --seeds 10
   kith lab run 001 --trace CTC-SP2-1996-3.1-cln.swf.gz --report lab`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := opt.check(cmd, args); err != nil {
+				return err
+			}
 			selected, err := lab.Select(args)
 			if err != nil {
 				return usagef("lab run: %v", err)
-			}
-			if err := opt.check(cmd); err != nil {
-				return err
 			}
 			return c.runLab(cmd.Context(), &opt, selected)
 		},
@@ -71,14 +72,26 @@ The exit code is 1 if a claim with an enforced band fails.`,
 	flags.IntVar(&opt.env.Jobs, "jobs", 0, "run `N` jobs a site instead of the source's number: quick, but the bands are then not meant for it")
 	flags.Int32Var(&opt.env.Processors, "processors", 0, "give sites `P` processors where the source leaves it open (default: the experiment's choice)")
 	flags.IntVar(&opt.env.Workers, "workers", 0, "how many runs go on at a time, as `N` (default: as many as processors)")
+	flags.StringArrayVar(&opt.from, "from", nil, "take what an earlier run found from its report in `FILE` instead of running; repeatable")
 	flags.StringVar(&opt.report, "report", "", "write a page with tables and plots, the plots and the numbers into the folder `DIR`")
 	flags.StringVar(&opt.markdown, "markdown", "", "write the page for the documentation to `FILE`, its plots to images/lab beside it")
 	return cmd
 }
 
 // check refuses values that make no sense.
-func (o *labOptions) check(cmd *cobra.Command) error {
+func (o *labOptions) check(cmd *cobra.Command, args []string) error {
 	changed := cmd.Flags().Changed
+	if len(o.from) > 0 {
+		for _, name := range []string{"trace", "seeds", "first-seed", "jobs", "processors", "workers"} {
+			if changed(name) {
+				return usagef("--from %s: does not go with --%s, as nothing is run", o.from[0], name)
+			}
+		}
+		if len(args) > 0 {
+			return usagef("--from %s: does not go with %s, as nothing is run", o.from[0], args[0])
+		}
+		return nil
+	}
 	switch {
 	case changed("seeds") && (o.env.Seeds < 1 || o.env.Seeds > lab.MaxSeeds):
 		return usagef("--seeds %d: write a number from 1 to %d", o.env.Seeds, lab.MaxSeeds)
@@ -100,8 +113,37 @@ func (o *labOptions) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// runLab carries out what was selected with the jobs of each source.
+// runLab carries out what was selected, or reads what was found before, and
+// tells.
 func (c *cli) runLab(ctx context.Context, opt *labOptions, selected []lab.Selection) error {
+	began := c.now()
+	var runs []lab.Run
+	var err error
+	if len(opt.from) > 0 {
+		runs, err = readLabReports(opt.from)
+	} else {
+		runs, err = c.carryOut(ctx, opt, selected)
+	}
+	if err != nil {
+		return err
+	}
+	if err := opt.write(runs); err != nil {
+		return refusedf("lab: %v", err)
+	}
+	elapsed := c.now().Sub(began)
+	if err := c.printValue(labAnswer(runs, elapsed.Seconds(), false), func() string {
+		return labText(runs, c.width) + fmt.Sprintf("\nIt took %.1f s.\n", elapsed.Seconds())
+	}); err != nil {
+		return err
+	}
+	if failed := lab.Failed(runs); len(failed) > 0 {
+		return refusedf("%s not hold: %s", plural(int64(len(failed)), "claim does", "claims do"), strings.Join(failed, ", "))
+	}
+	return nil
+}
+
+// carryOut carries out what was selected with the jobs of each source.
+func (c *cli) carryOut(ctx context.Context, opt *labOptions, selected []lab.Selection) ([]lab.Run, error) {
 	defer collectLess()()
 	logs := make([]*workload.Workload, len(opt.traces))
 	for i, name := range opt.traces {
@@ -110,16 +152,13 @@ func (c *cli) runLab(ctx context.Context, opt *labOptions, selected []lab.Select
 		}
 		w, err := openLog(name)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		logs[i] = w
 	}
-	for _, dir := range opt.folders() {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return usagef("%s: %v", dir, bare(err))
-		}
+	if err := opt.makeFolders(); err != nil {
+		return nil, err
 	}
-	began := c.now()
 	var runs []lab.Run
 	for _, s := range selected {
 		for i, w := range logs {
@@ -129,6 +168,11 @@ func (c *cli) runLab(ctx context.Context, opt *labOptions, selected []lab.Select
 				}
 				w = nil
 			}
+			run := lab.Run{Experiment: s.Experiment}
+			if w != nil {
+				run.Trace = filepath.Base(opt.traces[i])
+			}
+			run.Command = opt.command(&s, run.Trace)
 			env := opt.env
 			env.Trace = w
 			var bar *progress
@@ -143,61 +187,24 @@ func (c *cli) runLab(ctx context.Context, opt *labOptions, selected []lab.Select
 			r, err := lab.Execute(ctx, s, env)
 			bar.clear()
 			if err != nil {
-				return refusedf("lab: %v", err)
+				return nil, refusedf("lab: %v", err)
 			}
-			run := lab.Run{Experiment: s.Experiment, Report: r}
-			if w != nil {
-				run.Trace = filepath.Base(opt.traces[i])
-			}
+			run.Report = r
 			runs = append(runs, run)
 		}
 	}
-	elapsed := c.now().Sub(began)
-	if err := opt.write(runs); err != nil {
-		return refusedf("lab: %v", err)
-	}
-	if err := c.printValue(labAnswer(runs, elapsed.Seconds(), false), func() string {
-		return labText(runs, c.width) + fmt.Sprintf("\nIt took %.1f s.\n", elapsed.Seconds())
-	}); err != nil {
-		return err
-	}
-	if failed := lab.Failed(runs); len(failed) > 0 {
-		return refusedf("%s not hold: %s", plural(int64(len(failed)), "claim does", "claims do"), strings.Join(failed, ", "))
-	}
-	return nil
+	return runs, nil
 }
 
-// folders are those that files will be written to.
-func (o *labOptions) folders() []string {
-	var list []string
-	if o.report != "" {
-		list = append(list, o.report)
-	}
-	if o.markdown != "" {
-		list = append(list, filepath.Dir(o.markdown), o.images())
-	}
-	return list
-}
-
-// labImages is the folder of the documentation's plots, seen from its page.
-const labImages = "images/lab"
-
-func (o *labOptions) images() string {
-	return filepath.Join(filepath.Dir(o.markdown), filepath.FromSlash(labImages))
-}
-
-// command is the command line that makes the same again, with logs by their names.
-func (o *labOptions) command(runs []lab.Run) string {
+// command is the command line of one run, with its log by name.
+func (o *labOptions) command(s *lab.Selection, trace string) string {
 	words := []string{"kith lab run"}
-	for i := range runs {
-		if !slices.Contains(words, runs[i].Experiment.ID) {
-			words = append(words, runs[i].Experiment.ID)
-		}
+	if s.Claims == nil {
+		words = append(words, s.Experiment.ID)
 	}
-	for _, name := range o.traces {
-		if name != madeUp || len(o.traces) > 1 {
-			words = append(words, "--trace "+filepath.Base(name))
-		}
+	words = append(words, s.Claims...)
+	if trace != "" {
+		words = append(words, "--trace "+trace)
 	}
 	for _, f := range []struct {
 		name  string
@@ -208,56 +215,4 @@ func (o *labOptions) command(runs []lab.Run) string {
 		}
 	}
 	return strings.Join(words, " ")
-}
-
-// write writes the files that the user asked for.
-func (o *labOptions) write(runs []lab.Run) error {
-	if o.report != "" {
-		page := lab.Page(runs, "Made by: "+o.command(runs))
-		if err := createAndWrite(filepath.Join(o.report, "index.html"), page.WriteHTML); err != nil {
-			return err
-		}
-		if err := createAndWrite(filepath.Join(o.report, "report.json"), func(w io.Writer) error {
-			e := json.NewEncoder(w)
-			e.SetIndent("", "  ")
-			return e.Encode(labAnswer(runs, 0, true).Runs)
-		}); err != nil {
-			return err
-		}
-		if err := writePlots(o.report, runs); err != nil {
-			return err
-		}
-	}
-	if o.markdown == "" {
-		return nil
-	}
-	if err := writePlots(o.images(), runs); err != nil {
-		return err
-	}
-	how := o.command(runs) + " --markdown " + filepath.ToSlash(o.markdown)
-	return createAndWrite(o.markdown, func(w io.Writer) error { return lab.Markdown(w, runs, labImages, how) })
-}
-
-func writePlots(dir string, runs []lab.Run) error {
-	for i := range runs {
-		for k := range runs[i].Report.Plots {
-			p := &runs[i].Report.Plots[k]
-			if err := createAndWrite(filepath.Join(dir, runs[i].PlotFile(p)), p.WriteSVG); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func createAndWrite(name string, write func(io.Writer) error) error {
-	f, err := os.Create(name)
-	if err != nil {
-		return err
-	}
-	defer f.Close() //nolint:errcheck // writePage closes it where that matters.
-	if err := writePage(f, write); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	return nil
 }

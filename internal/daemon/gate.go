@@ -12,35 +12,43 @@ import (
 	kithv1 "kith/proto/gen/kith/v1"
 )
 
-// Bounds of a gate. With fewestCalls in hand the slowest disk still has batches
-// to write; beyond mostCalls batches become no more efficient.
+// Bounds of a gate. Beyond mostCalls batches become no more efficient. An
+// answer may take from soonAnswer to lastAnswer until fewer calls are let in.
 const (
 	fewestCalls = 16
 	firstCalls  = 256
 	mostCalls   = 1024
-	// lateAnswer is how long an answer may take until fewer calls are let in.
-	lateAnswer = 300 * time.Millisecond
+	soonAnswer  = 300 * time.Millisecond
+	lastAnswer  = 10 * time.Second
 )
 
 // gate bounds how many calls of a kind are in hand, so that those that are get
 // their answers soon; the others are told at once to come back later. How many
 // that is depends on the machine and on what else it does, so the gate learns
 // it from the answers: one more for a round of answers in time, a third less
-// for a late one (additive increase, multiplicative decrease).
+// for a late one (additive increase, multiplicative decrease). Where answers
+// are late even to the fewest calls it is not the calls that are too many but
+// the disk that is slow, and what counts as late becomes later.
 type gate struct {
 	mu     sync.Mutex
 	inHand int
 	bound  float64
+	late   time.Duration
+	met    time.Time // when as many were in hand as may be
 	cut    time.Time // when the bound was made smaller
 }
 
-func newGate() *gate { return &gate{bound: firstCalls} }
+func newGate() *gate { return &gate{bound: firstCalls, late: soonAnswer} }
 
 // enter reports whether one more call may come in. Who was let in must leave.
-func (g *gate) enter() bool {
+func (g *gate) enter(now time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.inHand >= int(g.bound) {
+	free := int(g.bound) - g.inHand
+	if free <= 1 {
+		g.met = now
+	}
+	if free <= 0 {
 		return false
 	}
 	g.inHand++
@@ -51,15 +59,21 @@ func (g *gate) enter() bool {
 func (g *gate) leave(began, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	full := g.inHand >= int(g.bound)
 	g.inHand--
+	took := now.Sub(began)
 	switch {
-	case now.Sub(began) <= lateAnswer:
-		if full { // a bound that nobody meets teaches nothing
+	case took <= g.late:
+		if !g.met.Before(began) { // a bound that nobody meets teaches nothing
 			g.bound = min(mostCalls, g.bound+1/g.bound)
 		}
-	case began.After(g.cut): // not those that were in hand then, too
+		if took < g.late/4 {
+			g.late = max(soonAnswer, g.late/2)
+		}
+	case !began.After(g.cut): // it was in hand when the bound was made smaller
+	case g.bound > fewestCalls:
 		g.bound, g.cut = max(fewestCalls, g.bound*2/3), now
+	default:
+		g.late, g.cut = min(2*g.late, lastAnswer), now
 	}
 }
 
@@ -87,10 +101,10 @@ func (g *gates) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, 
 	if gate == nil {
 		return next(ctx, req)
 	}
-	if !gate.enter() {
+	began := time.Now()
+	if !gate.enter(began) {
 		return nil, api.Refusal(api.ErrBusy)
 	}
-	began := time.Now()
 	defer func() { gate.leave(began, time.Now()) }()
 	return next(ctx, req)
 }

@@ -7,12 +7,14 @@ import (
 	"testing"
 
 	"kith/testbed/local"
+	"kith/testbed/scratch"
 )
 
 func TestMain(m *testing.M) {
 	if handled, code := local.Main(os.Args); handled {
 		os.Exit(code)
 	}
+	scratch.InMemory()
 	flag.Parse()
 	// The stories mostly wait for leases: more of them at a time than there
 	// are processors cost no more.

@@ -76,18 +76,34 @@ type Value struct {
 	Unit string `json:"unit,omitempty"`
 }
 
+// valueJSON is a Value in JSON.
+type valueJSON struct {
+	Name  string   `json:"name"`
+	Value *float64 `json:"value"`
+	Unit  string   `json:"unit,omitempty"`
+}
+
 // MarshalJSON implements json.Marshaler. A value that is not finite, such as a
 // ratio of nothing to nothing, is null.
 func (v Value) MarshalJSON() ([]byte, error) {
-	x := struct {
-		Name  string   `json:"name"`
-		Value *float64 `json:"value"`
-		Unit  string   `json:"unit,omitempty"`
-	}{Name: v.Name, Unit: v.Unit}
+	x := valueJSON{Name: v.Name, Unit: v.Unit}
 	if !math.IsNaN(v.Value) && !math.IsInf(v.Value, 0) {
 		x.Value = &v.Value
 	}
 	return json.Marshal(x)
+}
+
+// UnmarshalJSON implements json.Unmarshaler; null is not a number.
+func (v *Value) UnmarshalJSON(b []byte) error {
+	var x valueJSON
+	if err := json.Unmarshal(b, &x); err != nil {
+		return err
+	}
+	*v = Value{Name: x.Name, Value: math.NaN(), Unit: x.Unit}
+	if x.Value != nil {
+		v.Value = *x.Value
+	}
+	return nil
 }
 
 // Finding is a claim and what was measured.

@@ -35,10 +35,12 @@ func Experiments() []Experiment {
 	}
 }
 
-// Errors of [Lookup] and [Execute]; the text names the word and the remedy.
+// Errors of [Select], [Run.Refresh] and [Execute]; the text names the word and the remedy.
 var (
 	// ErrUnknown is returned for a word that names no experiment and no claim.
 	ErrUnknown = errors.New("there is no such experiment or claim")
+	// ErrStale is returned for findings about a claim that has changed since.
+	ErrStale = errors.New("the report is out of date")
 	// ErrEnv is returned for an [Env] that makes no sense.
 	ErrEnv = errors.New("not a usable value")
 )

@@ -12,13 +12,13 @@ import (
 // Markdown writes the page docs/reproduction.md: all claims of the runs, those
 // of one experiment together, with the verdicts side by side. images is the
 // folder of the plots as seen from the page, which are files of the names that
-// [Run.PlotFile] returns. how says how to make the page again.
-func Markdown(w io.Writer, runs []Run, images, how string) error {
+// [Run.PlotFile] returns.
+func Markdown(w io.Writer, runs []Run, images string) error {
 	d := &document{images: images}
 	d.printf("# What holds of the papers\n\n")
-	d.printf("This page is written by `%s`; do not edit it. Every claim of the sources is measured with the engines that `kithd` runs, in virtual\n"+
-		"time. A claim holds if what was measured lies in the band of its specification. Bands are not moved to fit: what does not hold is\n"+
-		"listed first, with what we think is the reason.\n\n", how)
+	d.printf("This page is written by `kith lab run --markdown`; do not edit it. Every claim of the sources is measured with the engines that\n" +
+		"`kithd` runs, in virtual time. A claim holds if what was measured lies in the band of its specification. Bands are not moved to fit:\n" +
+		"what does not hold is listed first, with what we think is the reason.\n\n")
 	d.summary(runs)
 	d.failures(runs)
 	for _, group := range byExperiment(runs) {
@@ -116,7 +116,7 @@ func (d *document) experiment(runs []Run) {
 	e := &runs[0].Experiment
 	d.printf("## %s: %s\n\nSource: %s.\n\n", e.ID, e.Title, plain(e.Source))
 	for i := range runs {
-		d.printf("- *%s*: %s.\n", plain(runs[i].jobs()), plain(runs[i].Report.Workload))
+		d.printf("- *%s* (`%s`): %s.\n", plain(runs[i].jobs()), runs[i].Command, plain(runs[i].Report.Workload))
 	}
 	d.printf("\n")
 	var remarks []string

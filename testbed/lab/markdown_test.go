@@ -21,16 +21,16 @@ func sampleRuns() []Run {
 			{Claim: e.Claims[0], Measured: "1.5", Verdict: v, Note: "For a reason.", Differs: "It differs."}, {Claim: e.Claims[1], Measured: "7", Verdict: Fails},
 		}, Plots: []report.Plot{{Name: "x-plot", Title: "A plot", Caption: "To look at.", Series: []report.Series{{Style: report.Line, X: []float64{1}, Y: []float64{2}}}}}}
 	}
-	return []Run{{Experiment: e, Report: r(Holds)}, {Experiment: e, Trace: "My LOG.swf.gz", Report: r(Fails)}}
+	return []Run{{Experiment: e, Command: "kith lab run x", Report: r(Holds)}, {Experiment: e, Trace: "My LOG.swf.gz", Report: r(Fails)}}
 }
 
 func TestMarkdownPage(t *testing.T) {
 	var b strings.Builder
-	if err := Markdown(&b, sampleRuns(), "images/lab", "kith lab run x"); err != nil {
+	if err := Markdown(&b, sampleRuns(), "images/lab"); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"`kith lab run x`", "| x A title | My LOG.swf.gz | 0 | 2 | 0 | X1, X2 |", "- **X1**, My LOG.swf.gz: One holds. Band: a | b. Measured: 1.5. It differs. For a reason.",
+		"- *generated jobs* (`kith lab run x`): some jobs.", "| x A title | My LOG.swf.gz | 0 | 2 | 0 | X1, X2 |", "- **X1**, My LOG.swf.gz: One holds. Band: a | b. Measured: 1.5. It differs. For a reason.",
 		"## Within the band, but not as the source has it", "- **X1**, generated jobs: It differs.\n",
 		"- **X2** Two fails. The source: \\*. Band: c (not enforced).", "  - generated jobs: **holds** – 1.5. For a reason.",
 		"![A plot, generated jobs](images/lab/x-plot-generated.svg)", "![A plot, My LOG.swf.gz](images/lab/x-plot-my-log.svg)",
@@ -46,7 +46,7 @@ func TestMarkdownPage(t *testing.T) {
 
 func TestPageOfRuns(t *testing.T) {
 	runs := sampleRuns()
-	p := Page(runs, "foot")
+	p := Page(runs)
 	if len(p.Sections) != 2 || p.Sections[0].Name == p.Sections[1].Name || p.Figures[0].Value != "1 of 2 hold" || p.Figures[1].Hint != "X1, X2 do not" {
 		t.Errorf("%+v", p.Figures)
 	}

@@ -3,6 +3,7 @@ package lab
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"kith/testbed/report"
@@ -12,8 +13,29 @@ import (
 type Run struct {
 	Experiment Experiment
 	// Trace names the log, "" for generated jobs.
-	Trace  string
-	Report *Report
+	Trace string
+	// Command is the command line that does the same again.
+	Command string
+	Report  *Report
+}
+
+// Refresh gives the findings of an earlier run the words that the claims have
+// now. It returns an error if a claim is gone or has another band or another
+// weight: then the verdict is not about it.
+func (r *Run) Refresh() error {
+	for i := range r.Report.Findings {
+		f := &r.Report.Findings[i]
+		k := slices.IndexFunc(r.Experiment.Claims, func(c Claim) bool { return c.ID == f.ID })
+		if k < 0 {
+			return fmt.Errorf("experiment %s, claim %s: %w", r.Experiment.ID, f.ID, ErrUnknown)
+		}
+		c := r.Experiment.Claims[k]
+		if c.Band != f.Band || c.Enforced != f.Enforced {
+			return fmt.Errorf("experiment %s, claim %s: its band was %q and is %q now: run it again: %w", r.Experiment.ID, f.ID, f.Band, c.Band, ErrStale)
+		}
+		f.Claim = c
+	}
+	return nil
 }
 
 // jobs names the source of the jobs for people.
@@ -71,12 +93,12 @@ func Failed(runs []Run) []string {
 	return list
 }
 
-// Page puts runs on one page. foot says how to make it again.
-func Page(runs []Run, foot string) *report.Page {
+// Page puts runs on one page.
+func Page(runs []Run) *report.Page {
 	p := &report.Page{
 		Title: "What holds of the papers",
 		Lead:  []string{"Every claim of the sources, measured with the engines that kithd runs, in virtual time. A claim holds if what was measured lies in the band of its specification; bands are not moved to fit."},
-		Foot:  foot,
+		Foot:  "Made by " + strings.Join(commands(runs), "; ") + ".",
 	}
 	for i := range runs {
 		r := &runs[i]
@@ -98,6 +120,15 @@ func Page(runs []Run, foot string) *report.Page {
 		p.Sections = append(p.Sections, s)
 	}
 	return p
+}
+
+// commands are the command lines of runs.
+func commands(runs []Run) []string {
+	var list []string
+	for i := range runs {
+		list = append(list, runs[i].Command)
+	}
+	return list
 }
 
 // claims is the table of findings.

@@ -233,11 +233,26 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// Gaps in a plot are null in JSON.
-func TestJSONOfGaps(t *testing.T) {
+// Gaps in a plot are null in JSON, and a plot that was written and read is
+// drawn the same.
+func TestJSON(t *testing.T) {
 	p := Plot{Series: []Series{{Name: "a", Style: Line, X: []float64{1, 2}, Y: []float64{math.NaN(), 3}}}, Bars: &Bars{Series: []BarSeries{{Values: []float64{math.Inf(1), 0.5}}}}}
 	b, err := json.Marshal(p)
 	if err != nil || !strings.Contains(string(b), `"x":[1,2],"y":[null,3]`) || !strings.Contains(string(b), `"values":[null,0.5]`) {
 		t.Errorf("%s, %v", b, err)
+	}
+	for _, p := range samples() {
+		b, err := json.Marshal(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var q Plot
+		if err := json.Unmarshal(b, &q); err != nil {
+			t.Fatal(err)
+		}
+		var was, is bytes.Buffer
+		if err := errors.Join(p.WriteSVG(&was), q.WriteSVG(&is)); err != nil || !bytes.Equal(was.Bytes(), is.Bytes()) {
+			t.Errorf("%s differs after a trip through JSON (%v)", p.Name, err)
+		}
 	}
 }

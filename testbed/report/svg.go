@@ -274,11 +274,18 @@ func (p *Plot) heights() extent {
 	if p.Bars != nil {
 		for _, s := range p.Bars.Series {
 			e.add(s.Values...)
-			for _, v := range s.Values {
-				e.add(v * 1.04) // room for its label
-			}
 			e.add(s.Low...)
 			e.add(s.High...)
+			room := 1.04 // for labels
+			if p.Y.Log {
+				room = 1.2
+			}
+			for i, v := range s.Values {
+				if len(s.High) > 0 {
+					v = max(v, s.High[i])
+				}
+				e.add(v * room)
+			}
 		}
 		if !p.Y.Log {
 			e.add(0) // a bar begins there
