@@ -14,9 +14,9 @@
 // facts, its scheduler and its processes hold (fingerprint.go). The search is
 // breadth first, so a counter-example is a shortest one (search.go).
 //
-// Steps at different sites commute unless both spend the last of a bound or
-// both are seen by the observer. Of two orders of such steps one is enough:
-// sleep sets leave the other out (sleep.go).
+// Steps at different sites commute. Where nothing that the others do can bring a
+// site anything new, its own steps are enough to look at: all other orders come
+// to the same (enough.go).
 //
 // # Time
 //

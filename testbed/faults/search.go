@@ -2,7 +2,6 @@ package faults
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -124,8 +123,8 @@ func (x Search) Run(ctx context.Context) *Report {
 // add takes up a result.
 func (r *Report) add(x *Result) {
 	r.Schedules++
-	for _, k := range slices.Collect(maps.Keys(x.Injected)) {
-		r.Faults[k] += int64(x.Injected[k])
+	for k, n := range x.Injected {
+		r.Faults[k] += int64(n)
 	}
 	r.Jobs += int64(x.Acknowledged)
 	r.Starts += int64(x.Starts)
