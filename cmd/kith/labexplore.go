@@ -62,9 +62,11 @@ shortest way to a violation; the exit code is then 1.`,
 }
 
 func (c *cli) explore(ctx context.Context, cfg explore.Config) error {
-	cfg.Progress = func(states, depth int) {
-		if depth%5 == 0 && !c.json() {
-			c.note("depth %d: %d states", depth, states)
+	if c.progress("explore", 1) != nil { // somebody looks on
+		cfg.Progress = func(states, depth int) {
+			if depth%5 == 0 {
+				c.note("depth %d: %d states", depth, states)
+			}
 		}
 	}
 	r, err := explore.Run(ctx, cfg)
