@@ -55,6 +55,7 @@ shortest way to a violation; the exit code is then 1.`,
 		flags.IntVar(f.to, f.name, *f.to, f.usage)
 	}
 	flags.BoolVar(&cfg.Race, "race", false, "submit jobs under on_site_lost=race")
+	flags.BoolVar(&cfg.Output, "job-output", false, "submit jobs whose output is fetched from their hosts")
 	flags.BoolVar(&idle, "idle", false, "begin with the first site idle instead of busy with a job of its own")
 	flags.BoolVar(&cfg.Full, "full", false, "look at all orders of steps that commute as well")
 	flags.IntVar(&cfg.MaxStates, "max-states", explore.DefaultMaxStates, "give up after `N` states; a million takes some 100 MB")

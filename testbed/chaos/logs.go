@@ -44,6 +44,9 @@ func (l *logs) line(site string, line []byte) {
 		if len(l.tail[site]) < maxTail {
 			l.tail[site] = append(l.tail[site], string(line))
 		}
+		if strings.Contains(string(line), "DATA RACE") { // of a build that looks for them
+			l.add("site %s: a data race, see its log", site)
+		}
 	case m.Msg == "site ready":
 		delete(l.tail, site)
 	case m.Msg == "attempt lost":

@@ -34,6 +34,8 @@ type Config struct {
 	Busy bool
 	// Race submits jobs that may run again at once when a site vanishes.
 	Race bool
+	// Output has jobs leave output that must be fetched from their hosts.
+	Output bool
 	// Full looks at all orders of steps that commute as well.
 	Full bool
 	// MaxStates ends the search; 0 means [DefaultMaxStates].

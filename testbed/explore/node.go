@@ -266,6 +266,9 @@ func (n *node) exit(a job.AttemptID, cut int) {
 	if p.killed {
 		p.outcome = &job.Outcome{Kind: job.Cancel, End: n.now, Reason: "cancelled"}
 	}
+	if n.cfg.Output && a.Job.Origin != siteID(n.index) && !p.killed {
+		p.outcome.Files, p.outcome.FilesRemain = []byte("output"), true
+	}
 	n.out.ended = append(n.out.ended, a)
 	if !n.up() {
 		return

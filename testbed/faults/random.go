@@ -123,6 +123,9 @@ func (d *draw) job(number int) {
 	if d.one(10) {
 		x.Walltime = max(time.Second, x.Run/2) // it will be stopped
 	}
+	if d.one(3) {
+		x.Output = d.upTo(time.Minute)
+	}
 	switch d.IntN(6) {
 	case 0, 1:
 		x.OnSiteLost = job.Rerun

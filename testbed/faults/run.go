@@ -122,6 +122,12 @@ func (x *run) config(trace func(string)) sim.Config {
 		Seed: x.s.Seed, Check: true, Trace: trace,
 		Disk:        sim.DiskConfig{Keep: true, Sync: x.s.Sync, SyncJitter: x.s.SyncJitter},
 		CrashBefore: x.before,
+		Output: func(number int) time.Duration {
+			if j := x.s.job(number); j != nil {
+				return j.Output
+			}
+			return 0
+		},
 		Began: func(host job.SiteID, _ job.AttemptID, number int) {
 			x.r.Starts++
 			x.began(host, number)
@@ -196,7 +202,7 @@ func (x *run) play(trace func(string)) *sim.Violation {
 func (s *Schedule) work() time.Duration {
 	var sum time.Duration
 	for i := range s.Jobs {
-		sum += 2 * min(s.Jobs[i].Run, s.Jobs[i].Walltime)
+		sum += 2*min(s.Jobs[i].Run, s.Jobs[i].Walltime) + s.Jobs[i].Output
 	}
 	return sum
 }

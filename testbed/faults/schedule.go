@@ -51,6 +51,8 @@ type Job struct {
 	Copies        int32
 	Run, Walltime time.Duration
 	OnSiteLost    job.OnSiteLost
+	// Output is how long what it leaves takes to its origin from another site.
+	Output time.Duration
 }
 
 // Wish is what a user wants of a job, or an operator of a site.

@@ -252,7 +252,7 @@ func (a *choiceAnswers) workload() string {
 
 // remarks says how things were read.
 func (a *choiceAnswers) remarks(r *Report) {
-	r.Remark("Sites use EASY and dual queues with scope all, as Kith does by default, unless a row says one queue or mixed (dual at the large sites, one at the small). Loads of others are up to %v old unless a row says otherwise; messages take no time.", choicePeriod)
+	r.Remark("Sites use EASY and dual queues with scope all, as Kith does by default, unless a row says one queue or mixed (dual at the large sites, one at the small). Loads of others are up to %s old unless a row says otherwise; messages take no time.", periodName(choicePeriod))
 	r.Remark("All trials of a setting have the same jobs. Each figure is the mean over %s of one for each seed, with the lowest and the highest in brackets or as whiskers; that of a site is over all seeds together.", countOf(len(a.env.SeedList()), "seed"))
 	most := choiceNumbers[len(choiceNumbers)-1]
 	r.Remark("With many sites fewer seeds do, since each is a larger sample: %d sites take %s.", most, countOf(len(a.seeds(manySites(most))), "seed"))

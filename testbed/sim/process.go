@@ -96,6 +96,9 @@ func (p *process) end(kind job.OutcomeKind, reason string) {
 	s := p.s
 	p.final = job.Outcome{Kind: kind, Reason: reason, Start: p.started, End: s.now()}
 	p.outcome = &p.final
+	if kind == job.Success && p.attempt.Job.Origin != s.cfg.ID && s.w.output(p.attempt.Job) > 0 {
+		p.final.Files, p.final.FilesRemain = []byte("output"), true
+	}
 	if s.w.cfg.Trace != nil {
 		s.w.trace("%s: %v ends", s.cfg.ID, p.attempt)
 	}
@@ -107,6 +110,37 @@ func (p *process) end(kind job.OutcomeKind, reason string) {
 	if !p.orphan {
 		s.feed(meta.AttemptEnded{Attempt: p.attempt, Outcome: *p.outcome})
 	}
+}
+
+// output returns how long the output of a job takes to its origin.
+func (w *World) output(id job.ID) time.Duration {
+	if w.cfg.Output == nil {
+		return 0
+	}
+	return w.cfg.Output(w.Tag(id))
+}
+
+// fetch brings the output of an attempt home. It is tried again while there is
+// no stream, and comes to an end when the host has lost it.
+func (s *Site) fetch(f meta.Fetch) {
+	took := s.w.output(f.Attempt.Job)
+	if took == 0 {
+		s.soon(meta.FilesHome{Attempt: f.Attempt})
+		return
+	}
+	life := s.life
+	s.w.agenda.add(s.w.now.Add(took), message, 0, call(func() {
+		host := s.w.byID[f.From]
+		switch p, _ := s.w.net.pair(s, host); {
+		case s.life != life:
+		case !p.up || host.frozen:
+			s.fetch(f)
+		case host.procs[f.Attempt] == nil:
+			s.feed(meta.FilesHome{Attempt: f.Attempt, Error: "its output is gone"})
+		default:
+			s.feed(meta.FilesHome{Attempt: f.Attempt})
+		}
+	}))
 }
 
 // lose is what a power loss does to it.

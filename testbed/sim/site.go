@@ -418,7 +418,7 @@ func (s *Site) carry(f meta.Effect) {
 	case meta.Clear:
 		delete(s.procs, f.Attempt)
 	case meta.Fetch:
-		s.soon(meta.FilesHome{Attempt: f.Attempt})
+		s.fetch(f)
 	case meta.Changed:
 		s.w.watch.changed(s, f)
 	}

@@ -28,6 +28,9 @@ type Config struct {
 	Transfers bool
 	// Check watches the invariants of the design after every event.
 	Check bool
+	// Output says how long the output of a job takes to its origin from another
+	// site, by the tag of the submission; nil, or zero, where it leaves none.
+	Output func(tag int) time.Duration
 	// CrashBefore is asked before every effect of a site whether its daemon dies
 	// right there; nil for never. Effects before that one have left, the facts
 	// behind all of them are on disk.

@@ -35,6 +35,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	flags.IntVar(&cfg.Cuts, "cuts", cfg.Cuts, "exploration: broken streams")
 	flags.IntVar(&cfg.Timeouts, "timeouts", cfg.Timeouts, "exploration: timeouts")
 	flags.IntVar(&cfg.Cancels, "cancels", cfg.Cancels, "exploration: cancelled jobs")
+	flags.BoolVar(&cfg.Output, "job-output", false, "exploration: jobs leave output")
 	flags.BoolVar(&cfg.Full, "full", false, "exploration: all orders")
 	first := flags.Uint64("first-seed", 0, "fault search: first seed")
 	seeds := flags.Int("seeds", 0, "fault search: how many seeds; 0 explores instead")
