@@ -192,6 +192,30 @@ func TestDamage(t *testing.T) {
 	}
 }
 
+// A table whose name is damaged is missed, and does not make kithd crash.
+func TestDamagedTableName(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "whole.db")
+	written(t, rand.New(rand.NewPCG(3, 0)), path)
+	whole := read(t, path)
+	for _, name := range append([]string{"meta"}, tables()...) {
+		damaged := bytes.ReplaceAll(whole, []byte(name), append([]byte{name[0] ^ 1}, name[1:]...))
+		if bytes.Equal(damaged, whole) {
+			t.Errorf("%s is nowhere in the file", name)
+		}
+		if _, err := loadDamaged(filepath.Join(dir, "damaged.db"), damaged); !errors.Is(err, store.ErrCorrupt) {
+			t.Errorf("without %s: %v, want ErrCorrupt", name, err)
+		}
+	}
+}
+
+func tables() (names []string) {
+	for _, t := range codec.Tables() {
+		names = append(names, string(t))
+	}
+	return names
+}
+
 func loadDamaged(path string, content []byte) (dump []byte, err error) {
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		return nil, err

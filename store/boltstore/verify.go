@@ -37,9 +37,30 @@ func verify(path string) error {
 		}
 		defer db.Close() //nolint:errcheck // it was only read
 		return db.View(func(tx *bolt.Tx) error {
-			return tx.ForEach(func(name []byte, b *bolt.Bucket) error { return verifyBucket(string(name), b) })
+			if err := tx.ForEach(func(name []byte, b *bolt.Bucket) error { return verifyBucket(string(name), b) }); err != nil {
+				return err
+			}
+			return verifyTables(tx)
 		})
 	})
+}
+
+// verifyTables checks that a file has all tables, or none as it was never
+// finished: their names have no checksum.
+func verifyTables(tx *bolt.Tx) error {
+	names := [][]byte{metaBucket}
+	for _, t := range codec.Tables() {
+		names = append(names, []byte(t))
+	}
+	if first, _ := tx.Cursor().First(); first == nil {
+		return nil
+	}
+	for _, name := range names {
+		if tx.Bucket(name) == nil {
+			return fmt.Errorf("there is no table %s: %w", name, store.ErrCorrupt)
+		}
+	}
+	return nil
 }
 
 func verifyBucket(name string, b *bolt.Bucket) error {
