@@ -51,7 +51,11 @@ func (e *Engine) claim(now job.Time, site job.SiteID, a job.AttemptID, stamp uin
 		return e.deny(now, j, site, a, job.UserCancel), ""
 	}
 	first := j.State == job.Queued
-	err := store.Record(e.st, store.GrantClaim{Attempt: a, Site: site, Stamp: stamp, Generation: e.generationOf(site), Time: now})
+	grant := store.GrantClaim{Attempt: a, Site: site, Stamp: stamp, Generation: e.generationOf(site), Time: now}
+	if leased(&j.Request) && site != e.self {
+		grant.Lease = e.cfg.Timing.Lease
+	}
+	err := store.Record(e.st, grant)
 	switch {
 	case err == nil && first:
 		e.granted(now, e.open.Get(a.Job))

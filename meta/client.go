@@ -54,6 +54,7 @@ func (e *Engine) cancel(now job.Time, ev Cancel) {
 		e.withdraw(now, o, "")
 	}
 	record(e, store.CancelJob{Job: ev.Job, Time: now})
+	e.stopEarlier(now, o.rec)
 	if o.rec.State.Terminal() {
 		e.removeOpen(o)
 	} else {
@@ -65,7 +66,6 @@ func (e *Engine) cancel(now job.Time, ev Cancel) {
 
 // stopHolder has the holder of the claim stop its attempt.
 func (e *Engine) stopHolder(now job.Time, o *openJob) {
-	e.stopEarlier(now, o.rec)
 	a := o.rec.AttemptID()
 	if o.rec.Holder != e.self {
 		e.request(now, o.rec.Holder, outKey{stop, a})

@@ -19,12 +19,12 @@ type Engine struct {
 	// As origin: the jobs that have not ended, by id and in the order of ids.
 	open     store.Index[job.ID, openJob]
 	jobs     []*openJob
-	gone     int            // entries of jobs that have ended
-	leaving  []*openJob     // copies wait for the end of the instant to leave
-	homeless []*openJob     // pending jobs that found no place, see retry
-	granting fifo[leaseDue] // leases given, by their end
-	queries  []*openJob     // wait for sites to say when they would start, by deadline
-	closed   fifo[job.ID]   // ended jobs, oldest first, until purged
+	gone     int          // entries of jobs that have ended
+	leaving  []*openJob   // copies wait for the end of the instant to leave
+	homeless []*openJob   // pending jobs that found no place, see retry
+	lent     []*openJob   // jobs whose holders may have a lease
+	queries  []*openJob   // wait for sites to say when they would start, by deadline
+	closed   fifo[job.ID] // ended jobs, oldest first, until purged
 
 	// As host: all copies, and how many of each other origin.
 	copies  store.Index[job.AttemptID, hostCopy]
@@ -53,7 +53,8 @@ type Engine struct {
 	nextLoad  job.Time
 	nextCheck job.Time // anti-entropy
 	nextRetry job.Time
-	nextRenew job.Time
+	nextRenew job.Time // of what this site holds
+	nextLease job.Time // no lease that it gave ends before
 	began     job.Time // of this daemon
 }
 
@@ -217,10 +218,7 @@ func (e *Engine) tick(now job.Time) {
 
 // NextWake returns when the next [Tick] is due, [job.Never] if none is.
 func (e *Engine) NextWake(now job.Time) job.Time {
-	wake := min(e.nextLoad, e.nextCheck, e.nextRenew, e.site.NextWake(now))
-	if d, ok := e.granting.first(); ok {
-		wake = min(wake, d.at)
-	}
+	wake := min(e.nextLoad, e.nextCheck, e.nextRenew, e.nextLease, e.site.NextWake(now))
 	if len(e.homeless) > 0 {
 		wake = min(wake, e.nextRetry)
 	}

@@ -24,16 +24,18 @@ type hostCopy struct {
 	lease   attemptLease
 	// postponed says that the copy waits for its origin to be in reach.
 	postponed bool
-	started   job.Time
+	// adopted says that it was begun before a restart, returned that it was
+	// begun once and is back in the queue.
+	adopted, returned bool
+	started           job.Time
 }
 
 type hostStatus uint8
 
 const (
-	waiting     hostStatus = iota // in the queue
-	claiming                      // processors reserved, claim sent
-	launched                      // begun; the driver stages and starts it
-	relaunching                   // begun before a restart; waits for the payload
+	waiting  hostStatus = iota // in the queue
+	claiming                   // processors reserved, claim sent
+	launched                   // begun; the driver stages and starts it
 )
 
 // claimDue is a claim that must be answered by a time.
@@ -149,6 +151,9 @@ func (e *Engine) drop(now job.Time, c *hostCopy) {
 	e.site.Withdraw(now, c.rec.ID)
 	e.removeCopy(c)
 	e.passing = true
+	if c.returned {
+		e.emit(Clear{Attempt: c.rec.ID}) // what was prepared for it
+	}
 }
 
 // dropCopies drops all copies of a job up to attempt a that have not begun.
@@ -208,7 +213,7 @@ func (c *hostCopy) asked(m *Verdict) bool {
 // over reports whether nobody waits for the answer to a claim any more.
 func (e *Engine) over(d *claimDue) bool {
 	c := e.copies.Get(d.attempt)
-	return c == nil || c.stamp != d.stamp || c.status != claiming && c.status != relaunching
+	return c == nil || c.stamp != d.stamp || c.status != claiming
 }
 
 // nextClaimDue returns when the first unanswered claim runs out, and forgets
@@ -238,9 +243,6 @@ func (e *Engine) expireClaims(now job.Time) {
 		c := e.copies.Get(d.attempt)
 		if c == nil || c.stamp != d.stamp {
 			continue
-		}
-		if c.status == relaunching {
-			e.sendClaim(now, c)
 		}
 		if c.status != claiming {
 			continue
@@ -274,9 +276,6 @@ func (e *Engine) onVerdict(now job.Time, from job.SiteID, m Verdict) {
 		e.onGrant(now, c, m.Payload)
 	case c.rec.Phase == store.CopyQueued:
 		e.drop(now, c)
-	case c.status == relaunching:
-		// Begun but never started, and the origin does not want it any more.
-		e.end(now, c, job.Outcome{Kind: job.Cancel, End: now, Reason: "withdrawn before it was started: " + m.Reason.String()})
 	}
 }
 
@@ -287,11 +286,6 @@ func (e *Engine) onGrant(now job.Time, c *hostCopy, payload []byte) {
 			return // the answer was too long on its way; the claim is made again
 		}
 		e.begin(now, c, payload)
-	case relaunching:
-		if !e.startsLeased(now, c) {
-			return
-		}
-		e.launch(c, payload)
 	case waiting:
 		// The claim had been given up. The attempt is ours now, so the copy
 		// goes as soon as the schedule lets it.
@@ -327,7 +321,11 @@ func (e *Engine) attemptStarted(now job.Time, ev AttemptStarted) {
 		return
 	}
 	c.started = ev.At
-	e.site.Confirm(now, ev.Attempt)
+	since := now
+	if c.adopted { // by the clock of an earlier life of the daemon, which may have been another
+		since = min(max(ev.At, c.rec.Begun), now)
+	}
+	e.site.Confirm(now, ev.Attempt, since)
 	started := Started(ev)
 	if origin := ev.Attempt.Job.Origin; origin != e.self {
 		e.send(origin, started)
@@ -411,8 +409,6 @@ func (e *Engine) onStop(now job.Time, from job.SiteID, m Stop) {
 		e.send(from, GiveBack{Attempt: m.Attempt, Reason: job.UnknownCopy, Stamp: e.nextStamp(now)})
 	case c.rec.Phase == store.CopyQueued:
 		e.giveBack(now, c, job.UserCancel)
-	case c.status == relaunching:
-		e.end(now, c, job.Outcome{Kind: job.Cancel, End: now, Reason: "cancelled before it was started"})
 	case c.rec.Phase == store.CopyBegun:
 		e.emit(Kill{Attempt: m.Attempt})
 	default:
@@ -420,8 +416,11 @@ func (e *Engine) onStop(now job.Time, from job.SiteID, m Stop) {
 	}
 }
 
-// attemptMissing launches an attempt that was begun before a restart and
-// never started. The payload of a remote one comes with a repeated grant.
+// attemptMissing deals with an attempt that was begun before a restart and
+// never started. A local one is launched at once. A remote one goes back to its
+// place in the queue and claims again when its turn comes: its origin may want
+// it no more, or be out of reach for long, and must not pin processors; and its
+// payload comes with the grant.
 func (e *Engine) attemptMissing(now job.Time, a job.AttemptID) {
 	c := e.copies.Get(a)
 	if c == nil || c.rec.Phase != store.CopyBegun {
@@ -435,8 +434,14 @@ func (e *Engine) attemptMissing(now job.Time, a job.AttemptID) {
 		e.launch(c, nil)
 		return
 	}
-	c.status = relaunching
-	e.sendClaim(now, c)
+	record(e, store.RequeueCopy{Attempt: a})
+	c.status, c.returned, c.lease = waiting, true, attemptLease{}
+	e.site.Finish(now, a)
+	e.site.Enqueue(now, job.Copy{ID: a, Request: e.here(&c.rec.Request), Arrival: c.rec.Arrived, Remote: true})
+	e.passing = true
+	if l := e.links[a.Job.Origin]; l != nil && l.up && e.st.Site().Draining {
+		e.giveBack(now, c, job.Draining)
+	}
 }
 
 // giveBack drops a copy and tells its origin.

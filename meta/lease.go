@@ -1,6 +1,7 @@
 package meta
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -100,10 +101,6 @@ func (e *Engine) renewLeases(now job.Time) {
 // lapse stops an attempt that has no lease. Its shim does the same by itself.
 func (e *Engine) lapse(now job.Time, c *hostCopy) {
 	c.lease.lapsed = true
-	if c.status == relaunching {
-		e.end(now, c, job.Outcome{Kind: job.Loss, End: now, Reason: "its lease ended before it was started"})
-		return
-	}
 	e.emit(Kill{Attempt: c.rec.ID, Lease: true})
 }
 
@@ -133,22 +130,19 @@ func (e *Engine) onRenewed(now job.Time, from job.SiteID, m Renewed) {
 
 // ---- at the origin ----
 
-// leaseDue is a lease that ends unless it was renewed.
-type leaseDue struct {
-	at  job.Time
-	job *openJob
-}
-
 // grantLease starts or prolongs the lease of a job's holder and returns its
 // term, 0 if the job has none.
 func (e *Engine) grantLease(now job.Time, o *openJob) time.Duration {
 	if o == nil || !leased(&o.rec.Request) || o.rec.Holder == e.self {
 		return 0
 	}
-	term := e.cfg.Timing.Lease
+	term := cmp.Or(o.rec.Lease, e.cfg.Timing.Lease) // earlier versions did not record it
 	drift := time.Duration(float64(term) * 2 * e.cfg.Timing.ClockRate)
+	if !o.lent {
+		o.lent, e.lent = true, append(e.lent, o)
+	}
 	o.lease = now.Add(term + drift + e.cfg.Timing.LeaseMargin)
-	e.granting.push(leaseDue{at: o.lease, job: o})
+	e.nextLease = min(e.nextLease, o.lease)
 	return term
 }
 
@@ -173,19 +167,30 @@ func (e *Engine) holding(a job.AttemptID, site job.SiteID) *openJob {
 	return o
 }
 
-// expireLeases takes the claims back that were not renewed.
+// expireLeases takes the claims back that were not renewed. All leases are
+// looked at, which is about once a term, as renewals put the end of each off;
+// while many end one after another, at most 64 times a term.
 func (e *Engine) expireLeases(now job.Time) {
-	for {
-		d, ok := e.granting.first()
-		if !ok || d.at > now {
-			return
+	if now < e.nextLease {
+		return
+	}
+	next := job.Never
+	e.lent = slices.DeleteFunc(e.lent, func(o *openJob) bool {
+		held := !o.ended && o.lease != 0 && o.rec.State.Claim() == job.ClaimHeld && o.rec.Holder != e.self && o.rec.Outcome == nil
+		if held && o.lease > now {
+			next = min(next, o.lease)
+			return false
 		}
-		e.granting.pop()
-		o := d.job
-		if o.ended || o.lease > now || o.rec.State.Claim() != job.ClaimHeld || o.rec.Outcome != nil || o.rec.Holder == e.self {
-			continue
+		o.lent = false
+		// With its attempts used up, what the host says when it is back is the end.
+		if held && (runsAgain(o) || o.rec.State == job.Cancelling) {
+			e.revoke(now, o, job.LeaseExpired, false)
 		}
-		e.revoke(now, o, job.LeaseExpired, false)
+		return true
+	})
+	e.nextLease = max(next, now.Add(e.cfg.Timing.Lease/64))
+	if len(e.lent) == 0 {
+		e.nextLease = job.Never
 	}
 }
 

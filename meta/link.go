@@ -221,8 +221,6 @@ func (e *Engine) reviveAsHost(now job.Time, site job.SiteID) {
 			c.postponed = false
 			e.site.Postpone(now, c.rec.ID, now)
 			e.passing = true
-		case c.status == relaunching:
-			e.sendClaim(now, c)
 		}
 	}
 	e.sendSummary(site, e.summaryOf(site))

@@ -32,10 +32,11 @@ type openJob struct {
 	// They are kept only where weights learn from them.
 	promises []promise
 	decided  job.Time
-	// lease is when the holder\'s lease has ended for sure; 0 without one.
+	// lease is when the holder's lease has ended for sure; 0 without one.
 	lease job.Time
 
 	leaves, homeless, ended bool
+	lent                    bool // it is in Engine.lent
 }
 
 // refusal is a site that did not want a copy, and why.
@@ -304,7 +305,7 @@ func (e *Engine) holderLacks(now job.Time, o *openJob, reason job.Reason) {
 			break
 		}
 		record(e, store.ReturnClaim{Attempt: a, Site: holder, Reason: reason, Time: now})
-		o.at = nil
+		o.at, o.lease = nil, 0
 		if o.rec.State.Terminal() {
 			e.removeOpen(o)
 		} else {

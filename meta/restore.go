@@ -14,7 +14,7 @@ import (
 // configuration names.
 func (e *Engine) Restore(now job.Time, peers []job.SiteID) []Effect {
 	e.out = e.out[:0]
-	e.began, e.nextRenew = now, job.Never
+	e.began, e.nextRenew, e.nextLease = now, job.Never, job.Never
 	e.nextLoad, e.nextCheck, e.nextRetry = now, now.Add(e.cfg.Timing.AntiEntropy), now
 	for _, p := range peers {
 		if p != e.self {
@@ -49,7 +49,7 @@ func (e *Engine) restoreCopies(now job.Time) []*hostCopy {
 		case store.CopyQueued:
 			e.site.Enqueue(now, queueEntry)
 		case store.CopyBegun:
-			c.status = launched
+			c.status, c.adopted = launched, true
 			e.site.Adopt(now, queueEntry, rec.Begun)
 			e.keepLease(now, c)
 			e.emit(Adopt{Attempt: rec.ID, Request: queueEntry.Request, BootID: rec.BootID, Leased: queueEntry.Remote && leased(&rec.Request)})
@@ -74,7 +74,7 @@ func (e *Engine) restoreJobs(now job.Time) {
 			away[s] = s != e.self
 		}
 		if j.State.Claim() == job.ClaimHeld && j.Outcome == nil {
-			e.grantLease(now, o) // whatever was granted before has begun before
+			e.grantLease(now, o) // what was granted before has begun before
 		}
 		switch j.State {
 		case job.Pending:
@@ -85,6 +85,7 @@ func (e *Engine) restoreJobs(now job.Time) {
 		case job.Returning:
 			e.restoreReturning(now, o)
 		case job.Cancelling:
+			e.stopEarlier(now, j)
 			e.stopHolder(now, o)
 		}
 	}

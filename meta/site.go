@@ -18,15 +18,16 @@ type Site interface {
 	// Pass makes one scheduling pass and returns the copies that should start
 	// now, in order; they are reserved. The slice is valid until the next call.
 	Pass(now job.Time) []job.AttemptID
-	// Confirm says that a reserved copy runs since now.
-	Confirm(now job.Time, id job.AttemptID)
+	// Confirm says that a reserved or adopted copy runs since a time.
+	Confirm(now job.Time, id job.AttemptID, since job.Time)
 	// Postpone puts a reserved copy back into its place in the queue, not to
 	// be proposed again before until. For a queued copy it sets until anew.
 	Postpone(now job.Time, id job.AttemptID, until job.Time)
 	// Finish frees the processors of a reserved or running copy that ended.
 	Finish(now job.Time, id job.AttemptID)
-	// Adopt takes up a copy that runs since a time before a restart.
-	Adopt(now job.Time, c job.Copy, since job.Time)
+	// Adopt takes up a copy that was begun before a restart and runs, or will at
+	// once. Confirm tells since when, which may be a while after it was begun.
+	Adopt(now job.Time, c job.Copy, begun job.Time)
 	// Drain stops or resumes starting.
 	Drain(now job.Time, on bool)
 	// Predict says when c would start here if nothing else arrived, by running

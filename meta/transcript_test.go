@@ -32,7 +32,7 @@ var rewrite = flag.Bool("rewrite", false, "write the answers of the transcripts 
 //	recv SITE MESSAGE ...              a message comes
 //	started|ended|missing|home ATTEMPT [outcome]
 //	wait D                             time passes, with ticks and passes
-//	restart                            the daemon dies and a new one begins
+//	restart [lease=D]                  the daemon dies and a new one begins
 //	show JOB | copies | counters       what the engine knows
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
@@ -196,6 +196,7 @@ func (s *stage) do(line string) []string {
 	case "wait":
 		s.wait(s.duration(a.words[1], 0))
 	case "restart":
+		s.cfg.Timing.Lease = s.duration(a.named["lease"], s.cfg.Timing.Lease)
 		s.boot()
 	case "show":
 		s.show(a.words[1])

@@ -43,7 +43,8 @@ const (
 	Enqueue EventKind = iota
 	// Withdraw removes the queued or reserved copy ID. A running one stays.
 	Withdraw
-	// Confirm says that the reserved copy ID has really started: its walltime counts from now.
+	// Confirm says that the reserved or adopted copy ID has really started: its
+	// walltime counts from At, or from now if that is 0.
 	Confirm
 	// Drop says that the claim of ID was denied: the copy is removed like by Withdraw.
 	Drop
@@ -81,7 +82,7 @@ type Event struct {
 	ID job.AttemptID
 	// Copy is for Enqueue and Adopt.
 	Copy Copy
-	// At is for Postpone (not eligible before) and Adopt (running since).
+	// At is for Postpone (not eligible before), Confirm and Adopt (running since).
 	At job.Time
 }
 

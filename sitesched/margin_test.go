@@ -154,3 +154,39 @@ func TestMarginEndsWithTheStart(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// After a restart nobody knows at first how long a remote copy that had begun
+// took to start: its margin is kept free until it is told, and what was promised
+// to local copies before stays true.
+func TestAdoptedCopiesKeepTheMargin(t *testing.T) {
+	s := mustNew(t, Config{Processors: 4, Queues: DualBackfill, Backfill: EASY, StartMargin: 5 * time.Second})
+	c := Copy{ID: attempt("b", 1), Processors: 2, Walltime: 10 * time.Second, Remote: true}
+	s.Step(4*second, Event{Kind: Adopt, Copy: c, At: 1 * second})
+	end := func() (at job.Time) {
+		for r := range s.Running {
+			at = r.End
+		}
+		return at
+	}
+	if end() != 16*second {
+		t.Errorf("adopted until %v, want 16 s", end())
+	}
+	head := Copy{ID: attempt("a", 2), Processors: 4, Walltime: 10 * time.Second, Arrival: 4 * second}
+	s.Step(4*second, Event{Kind: Enqueue, Copy: head})
+	s.Step(4*second, Event{Kind: Pass})
+	if at, ok := s.Guarantee(head.ID); !ok || at != 16*second {
+		t.Errorf("the head is promised %v, want 16 s", at)
+	}
+	s.Step(4*second, Event{Kind: Confirm, ID: c.ID, At: 3 * second})
+	s.Step(4*second, Event{Kind: Pass})
+	if end() != 13*second {
+		t.Errorf("runs until %v, want 13 s", end())
+	}
+	s.Step(5*second, Event{Kind: Confirm, ID: c.ID, At: 5 * second}) // told again
+	if end() != 13*second {
+		t.Errorf("runs until %v after it was told again, want 13 s", end())
+	}
+	if err := s.Check(); err != nil {
+		t.Error(err)
+	}
+}

@@ -286,7 +286,10 @@ func (g *stage) answer(now, n int) bool {
 		a = p.answers[k]
 	}
 	g.claims[n]++
-	ev := Event{Kind: a.kind, ID: p.copy.ID, At: job.Time(now+a.after+a.until) * second}
+	ev := Event{Kind: a.kind, ID: p.copy.ID}
+	if a.kind == Postpone {
+		ev.At = job.Time(now+a.after+a.until) * second
+	}
 	g.plan(act{now + a.after, 2, n, ev})
 	return a.after == 0
 }

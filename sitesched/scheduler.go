@@ -1,6 +1,7 @@
 package sitesched
 
 import (
+	"cmp"
 	"maps"
 	"time"
 
@@ -136,8 +137,8 @@ func (s *Scheduler) Step(now job.Time, ev Event) []Effect {
 			s.forget(slot)
 		}
 	case Confirm:
-		if state == reserved {
-			s.confirm(now, slot)
+		if state == reserved || state == running && s.table.rows[slot].unconfirmed {
+			s.confirm(cmp.Or(ev.At, now), slot)
 		}
 	case Postpone:
 		if state != running {
@@ -283,12 +284,13 @@ func (s *Scheduler) occupy(since job.Time, slot int32, st state) {
 	s.run.insert(&s.table, runItem{r.end, r.charge, slot})
 }
 
-func (s *Scheduler) confirm(now job.Time, slot int32) {
+// confirm notes that the copy at slot runs since a time.
+func (s *Scheduler) confirm(since job.Time, slot int32) {
 	r := &s.table.rows[slot]
-	r.state = running
+	r.state, r.unconfirmed = running, false
 	planned, wall := r.end, walltime(&r.copy)
-	if now.Add(wall) == planned {
-		r.since, r.wall = now, wall
+	if since.Add(wall) == planned {
+		r.since, r.wall = since, wall
 		return
 	}
 	// The walltime counts from the real start: the end moves back, or to the
@@ -297,7 +299,7 @@ func (s *Scheduler) confirm(now job.Time, slot int32) {
 	s.sums.run(r, -1)
 	s.free += int64(r.charge)
 	r.wall = wall
-	s.occupy(now, slot, running)
+	s.occupy(since, slot, running)
 	s.stale, s.surfaceValid = true, false
 	if r.end < planned {
 		s.ended, s.compressed = true, false
@@ -335,7 +337,9 @@ func (s *Scheduler) adopt(now job.Time, c *Copy, since job.Time) {
 	}
 	charge := min(s.cfg.charge(c), s.cfg.Processors)
 	slot := s.table.add(c, charge)
-	s.table.rows[slot].adopted = true
+	r := &s.table.rows[slot]
+	r.adopted, r.unconfirmed = true, true
+	r.wall = s.planned(c) // it may have begun and not yet started
 	s.index[c.ID] = slot
 	s.occupy(since, slot, running)
 	s.stale, s.surfaceValid = true, false

@@ -66,9 +66,9 @@ func (s *Site) Pass(now job.Time) []job.AttemptID {
 	return s.starts
 }
 
-// Confirm says that a reserved copy runs since now.
-func (s *Site) Confirm(now job.Time, id job.AttemptID) {
-	s.s.Step(now, Event{Kind: Confirm, ID: id})
+// Confirm says that a reserved or adopted copy runs since a time.
+func (s *Site) Confirm(now job.Time, id job.AttemptID, since job.Time) {
+	s.s.Step(now, Event{Kind: Confirm, ID: id, At: since})
 }
 
 // Postpone puts a copy back into its place, not to be started before until.
@@ -81,7 +81,7 @@ func (s *Site) Finish(now job.Time, id job.AttemptID) {
 	s.s.Step(now, Event{Kind: Finish, ID: id})
 }
 
-// Adopt takes up a copy that runs since a time before a restart.
+// Adopt takes up a copy that was begun before a restart.
 func (s *Site) Adopt(now job.Time, c job.Copy, since job.Time) {
 	s.s.Step(now, Event{Kind: Adopt, Copy: copyOf(c), At: since})
 }

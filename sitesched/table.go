@@ -25,6 +25,8 @@ type row struct {
 	state  state
 	// adopted is set while the copy runs without a start by this scheduler.
 	adopted bool
+	// unconfirmed is set while an adopted copy may have begun and not started.
+	unconfirmed bool
 	// hidden is set while the copy is postponed.
 	hidden bool
 	// position is the index in the queue's arrays, -1 while the copy has yet

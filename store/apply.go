@@ -194,7 +194,7 @@ func (c GrantClaim) apply(s *State) error {
 	if err := s.move(j, job.Grant); err != nil {
 		return err
 	}
-	j.Holder, j.HolderStamp, j.HolderGeneration = c.Site, c.Stamp, c.Generation
+	j.Holder, j.HolderStamp, j.HolderGeneration, j.Lease = c.Site, c.Stamp, c.Generation, c.Lease
 	j.note(ClaimEvent{Time: c.Time, Attempt: j.Attempt, Kind: ClaimGranted, Site: c.Site})
 	return nil
 }
@@ -232,7 +232,7 @@ func (c ReturnClaim) apply(s *State) error {
 	if err := s.move(j, job.GiveBack); err != nil {
 		return err
 	}
-	j.Holder, j.HolderStamp, j.HolderGeneration, j.Started, j.Sites = "", 0, 0, 0, nil
+	j.release()
 	if j.State.Terminal() {
 		j.Closed = c.Time
 	}
@@ -254,12 +254,17 @@ func (c RevokeClaim) apply(s *State) error {
 		}
 		j.Earlier = append(j.Earlier, Holding{Attempt: j.Attempt, Site: j.Holder})
 	}
-	j.Holder, j.HolderStamp, j.HolderGeneration, j.Started, j.Sites = "", 0, 0, 0, nil
+	j.release()
 	if j.State.Terminal() {
 		j.Closed = c.Time
 	}
 	j.note(ClaimEvent{Time: c.Time, Attempt: j.Attempt, Kind: ClaimRevoked, Site: c.Site, Reason: c.Reason})
 	return nil
+}
+
+// release takes the claim from the holder.
+func (j *Job) release() {
+	j.Holder, j.HolderStamp, j.HolderGeneration, j.Lease, j.Started, j.Sites = "", 0, 0, 0, 0, nil
 }
 
 func (c OutraceAttempt) apply(s *State) error {
@@ -452,6 +457,19 @@ func (c BeginAttempt) apply(s *State) error {
 		return fmt.Errorf("copy %v has begun: %w", c.Attempt, ErrState)
 	}
 	cp.Phase, cp.Begun, cp.BootID = CopyBegun, c.Time, c.BootID
+	s.touchCopy(cp)
+	return nil
+}
+
+func (c RequeueCopy) apply(s *State) error {
+	cp, err := s.copyOf(c.Attempt)
+	if err != nil {
+		return err
+	}
+	if cp.Phase != CopyBegun {
+		return fmt.Errorf("copy %v is in phase %d: %w", c.Attempt, cp.Phase, ErrState)
+	}
+	cp.Phase, cp.Begun, cp.BootID = CopyQueued, 0, ""
 	s.touchCopy(cp)
 	return nil
 }

@@ -138,6 +138,9 @@ func TestCopyPhases(t *testing.T) {
 	refused(t, s, store.ForgetAttempt{Attempt: a}, store.ErrState)
 	must(t, s, store.BeginAttempt{Attempt: a, BootID: "b", Time: 4})
 	refused(t, s, store.BeginAttempt{Attempt: a}, store.ErrState) // exactly one start
+	must(t, s, store.RequeueCopy{Attempt: a})
+	refused(t, s, store.RequeueCopy{Attempt: a}, store.ErrState)
+	must(t, s, store.BeginAttempt{Attempt: a, BootID: "b", Time: 4})
 	refused(t, s, store.DropCopy{Attempt: a}, store.ErrState)
 	must(t, s, store.EndAttempt{Attempt: a, Outcome: job.Outcome{Kind: job.Success}})
 	refused(t, s, store.EndAttempt{Attempt: a, Outcome: job.Outcome{Kind: job.Failure}}, store.ErrState)

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"time"
+
 	"kith/internal/job"
 )
 
@@ -52,9 +54,11 @@ type MoveCopy struct {
 type GrantClaim struct {
 	Attempt job.AttemptID
 	Site    job.SiteID
-	// Stamp and Generation are the claiming site's, see [Job].
+	// Stamp and Generation are the claiming site's, Lease is what it is given,
+	// see [Job].
 	Stamp      uint64
 	Generation uint32
+	Lease      time.Duration
 	Time       job.Time
 }
 
@@ -176,6 +180,11 @@ type BeginAttempt struct {
 	Attempt job.AttemptID
 	BootID  string
 	Time    job.Time
+}
+
+// RequeueCopy records that a begun copy never started: it waits again.
+type RequeueCopy struct {
+	Attempt job.AttemptID
 }
 
 // EndAttempt records how an attempt ended at this host. The first outcome stays.

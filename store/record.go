@@ -38,6 +38,10 @@ type Job struct {
 	Holder           job.SiteID
 	HolderStamp      uint64
 	HolderGeneration uint32
+	// Lease is the term of the leases that the holder is given, 0 if it has none
+	// (see [job.Rerun]). It stays that of the grant, whatever the configuration
+	// says after a restart: the holder may count on it.
+	Lease time.Duration
 	// Earlier are the attempts whose claim was taken back although they may
 	// still run, the latest [MaxEarlier]; only jobs under [job.Race] have any.
 	Earlier []Holding

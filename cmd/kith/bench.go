@@ -47,9 +47,9 @@ func benchVerb(c *cli) *cobra.Command {
 	flags.IntVar(&opt.Copies, "copies", opt.Copies, "throughput: each job queues at `K` sites")
 	flags.IntVar(&opt.Claims, "claims", opt.Claims, "claims: `N` claims")
 	flags.IntVar(&opt.InFlight, "in-flight", opt.InFlight, "claims: `N` at a time, from two hosts")
-	flags.IntVar(&opt.Queued, "queued", opt.Queued, "queue: `N` jobs")
+	flags.IntVar(&opt.Queued, "queued", opt.Queued, "queue: `N` jobs; sim: the longest queue")
 	flags.StringVar(&opt.Trace, "trace", "", "sim: replay log `F` instead of generated jobs")
-	flags.BoolVar(&opt.Large, "large", false, "sim: also 200 sites with 10,000 jobs each; takes minutes")
+	flags.BoolVar(&opt.Large, "large", false, "sim: also 200 sites with 10,000 jobs each, and kith lab run 001 and 004; takes minutes")
 	return cmd
 }
 

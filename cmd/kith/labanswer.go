@@ -69,8 +69,11 @@ func labText(runs []lab.Run, width int) string {
 		b.WriteString(g.render(width))
 		fmt.Fprintf(&b, "\n%d hold, %d do not, %d only measured.\n", r.Report.Count(lab.Holds), r.Report.Count(lab.Fails), r.Report.Count(lab.Informational))
 		for _, f := range r.Report.Findings {
-			if f.Note != "" && f.Verdict == lab.Fails {
+			switch {
+			case f.Verdict == lab.Fails && f.Note != "":
 				fmt.Fprintf(&b, "%s: %s\n", f.ID, f.Note)
+			case f.Verdict == lab.Holds && f.Differs != "":
+				fmt.Fprintf(&b, "%s, within its band but not as the source has it: %s\n", f.ID, f.Differs)
 			}
 		}
 	}

@@ -50,11 +50,13 @@ shortest way to a violation; the exit code is then 1.`,
 		{&cfg.Duplicates, "duplicates", "how many messages arrive twice, however late, as `N`"},
 		{&cfg.Cuts, "cuts", "how many streams break, as `N`"},
 		{&cfg.Timeouts, "timeouts", "how many timeouts come at a moment of their own, as `N`"},
+		{&cfg.Waits, "waits", "how many timeouts come where nothing else can happen, with faults after them, as `N`"},
 		{&cfg.Cancels, "cancels", "how many jobs their users cancel, as `N`"},
 	} {
 		flags.IntVar(f.to, f.name, *f.to, f.usage)
 	}
 	flags.BoolVar(&cfg.Race, "race", false, "submit jobs under on_site_lost=race")
+	flags.BoolVar(&cfg.Staging, "job-staging", false, "submit jobs whose input takes time to other sites")
 	flags.BoolVar(&cfg.Output, "job-output", false, "submit jobs whose output is fetched from their hosts")
 	flags.BoolVar(&idle, "idle", false, "begin with the first site idle instead of busy with a job of its own")
 	flags.BoolVar(&cfg.Full, "full", false, "look at all orders of steps that commute as well")

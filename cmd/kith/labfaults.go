@@ -99,8 +99,8 @@ func faultReport(r *faults.Report, width int) string {
 		r.Schedules, r.FirstSeed, r.FirstSeed+uint64(max(r.Schedules, 1)-1), r.Seconds, r.Jobs, r.Starts, r.Messages, r.FaultCount())
 	fmt.Fprintf(&b, "Double starts %d, lost jobs %d, stray copies %d, broken guarantees %d, other failures %d.\n",
 		r.DoubleStarts, r.LostJobs, r.StrayCopies, r.BrokenGuarantees, r.Other)
-	fmt.Fprintf(&b, "%d jobs were lost with the only disk that knew of them. Sites agreed again at most %.0f s after the last fault.\n",
-		r.LostWithDisk, r.SlowestAgreement)
+	fmt.Fprintf(&b, "%d jobs were lost with the only disk that knew of them, %d were refused. Sites agreed again at most %.0f s after the last fault.\n",
+		r.LostWithDisk, r.Refused, r.SlowestAgreement)
 	return b.String()
 }
 

@@ -1,10 +1,9 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"os"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -84,7 +83,7 @@ func (c *cli) replaySite(ctx context.Context, opt *replayOptions) error {
 	if err != nil {
 		return err
 	}
-	defer out.Close() //nolint:errcheck // Closed below where it matters.
+	defer out.Close() //nolint:errcheck // What is left of a file that is not there harms nobody.
 	bar := c.progress("replay", len(w.Jobs))
 	began := c.now()
 	s, err := replay.Run(ctx, w, sitesched.Config{Processors: w.Processors, Backfill: opt.policy.value}, bar.set)
@@ -94,43 +93,19 @@ func (c *cli) replaySite(ctx context.Context, opt *replayOptions) error {
 	}
 	elapsed := c.now().Sub(began)
 	if out != nil {
-		if err := writeSchedule(out, s); err != nil {
+		if err := out.write(func(w io.Writer) error { _, err := s.WriteTo(w); return err }); err != nil {
 			return refusedf("--schedule %s: %v", opt.schedule, bare(err))
 		}
 	}
 	r := replayReport{
 		Workload: w.Name, Jobs: len(w.Jobs), Processors: w.Processors, Policy: opt.policy.text, OfferedLoad: w.OfferedLoad(w.Processors),
-		ElapsedSeconds: elapsed.Seconds(), Notes: replayNotes(&w.Report),
+		ElapsedSeconds: elapsed.Seconds(), Notes: w.Report.Notes(),
 		Summary: metrics.Summarise(s.Records("site"), metrics.Options{Processors: int64(w.Processors)}),
 	}
 	if opt.jobs.model != "" {
 		r.Seed = &opt.jobs.seed
 	}
 	return c.printValue(r, func() string { return r.text(c.width) })
-}
-
-// createFile makes the file that a flag names, nil if it names none. It is made
-// before the work begins, so that a mistake shows at once.
-func createFile(flag, name string) (*os.File, error) {
-	if name == "" {
-		return nil, nil
-	}
-	f, err := os.Create(name)
-	if err != nil {
-		return nil, usagef("%s %s: %v", flag, name, bare(err))
-	}
-	return f, nil
-}
-
-func writeSchedule(f *os.File, s *replay.Schedule) error {
-	b := bufio.NewWriterSize(f, 1<<16)
-	if _, err := s.WriteTo(b); err != nil {
-		return err
-	}
-	if err := b.Flush(); err != nil {
-		return err
-	}
-	return f.Close()
 }
 
 // replayReport is the answer of "kith replay" for one site.
@@ -143,25 +118,8 @@ type replayReport struct {
 	Policy         string          `json:"policy"`
 	OfferedLoad    float64         `json:"offered_load"`
 	ElapsedSeconds float64         `json:"elapsed_seconds"`
-	Notes          []replayNote    `json:"notes"`
+	Notes          []workload.Note `json:"notes"`
 	Summary        metrics.Summary `json:"summary"`
-}
-
-// replayNote says how many jobs of a log were skipped or mended, and why.
-type replayNote struct {
-	Kind    string `json:"kind"`
-	Count   int    `json:"count"`
-	Skipped bool   `json:"skipped"`
-	Meaning string `json:"meaning"`
-	First   string `json:"first"`
-}
-
-func replayNotes(r *workload.Report) []replayNote {
-	notes := []replayNote{}
-	for k, n := range r.All() {
-		notes = append(notes, replayNote{k.String(), n, k.Skipped(), k.Sentence(), r.First(k)})
-	}
-	return notes
 }
 
 // text is the report for people.

@@ -103,7 +103,7 @@ func (c *cli) replayFederation(ctx context.Context, o *federationOptions) error 
 	if err != nil {
 		return err
 	}
-	defer out.Close() //nolint:errcheck // Closed below where it matters.
+	defer out.Close() //nolint:errcheck // What is left of a file that is not there harms nobody.
 	defer collectLess()()
 	bar := c.progress("replay", study.Runs()*study.Jobs())
 	began := c.now()
@@ -117,7 +117,7 @@ func (c *cli) replayFederation(ctx context.Context, o *federationOptions) error 
 	}
 	a.ElapsedSeconds = c.now().Sub(began).Seconds()
 	if out != nil {
-		if err := writePage(out, a.Page().WriteHTML); err != nil {
+		if err := out.write(a.Page().WriteHTML); err != nil {
 			return refusedf("--report %s: %v", o.report, bare(err))
 		}
 	}
@@ -191,6 +191,8 @@ func joinText(a *join.Answer, width int) string {
 	if len(a.Plans) > 1 {
 		fmt.Fprintf(&b, "\nChange of the mean turnaround by number of copies:\n\n%s", joinPlans(a).render(width))
 	}
+	fmt.Fprintf(&b, "\nFairness between sites, by the mean bounded slowdown of each (index 1: all alike, %s: one bears it all):\n\n%s",
+		number(1/float64(len(a.Sites))), joinFairness(a).render(width))
 	// What counts stands last, where the eye is.
 	b.WriteString("\n" + strings.Join(a.Sentences[1:], "\n") + "\n\n" + a.Sentences[0] + "\n")
 	return b.String()
@@ -261,6 +263,24 @@ func joinPlans(a *join.Answer) *grid {
 			chosen = "chosen"
 		}
 		g.add(append(cells, effectWord(&p.All), seconds(p.All.Wait), number(p.MessagesPerJob), chosen)...)
+	}
+	return g
+}
+
+// joinFairness compares how alike sites fare alone and under each plan: the
+// users of each, and those whose jobs each ran.
+func joinFairness(a *join.Answer) *grid {
+	g := &grid{columns: []column{
+		{title: "PLAN"}, {title: "USERS", right: true}, {title: "LEAST", right: true}, {title: "MOST", right: true},
+		{title: "MACHINES", right: true}, {title: "LEAST", right: true}, {title: "MOST", right: true},
+	}}
+	row := func(o *join.Outcome) {
+		u, m := &o.Fairness.Users, &o.Fairness.Machines
+		g.add(o.Name, fmt.Sprintf("%.3f", u.Jain), number(u.Min), number(u.Max), fmt.Sprintf("%.3f", m.Jain), number(m.Min), number(m.Max))
+	}
+	row(&a.Alone)
+	for i := range a.Plans {
+		row(&a.Plans[i])
 	}
 	return g
 }

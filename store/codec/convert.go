@@ -119,7 +119,7 @@ func jobMessage(j *store.Job) *statev1.JobRecord {
 		Id: JobName(j.ID), Request: RequestMessage(&j.Request), RequestId: j.RequestID, BodyHash: j.BodyHash[:],
 		State: uint32(j.State), Attempt: j.Attempt, Holder: string(j.Holder), HolderStamp: j.HolderStamp, HolderGeneration: j.HolderGeneration,
 		CancelRequested: j.CancelRequested, SubmitTimeNs: int64(j.Submitted), StartTimeNs: int64(j.Started),
-		CloseTimeNs: int64(j.Closed), Outcome: OutcomeMessage(j.Outcome),
+		CloseTimeNs: int64(j.Closed), Outcome: OutcomeMessage(j.Outcome), LeaseNs: int64(j.Lease),
 		Sites: make([]string, len(j.Sites)), ClaimEvents: make([]*statev1.ClaimRecord, len(j.Events)),
 	}
 	for i, s := range j.Sites {
@@ -147,6 +147,7 @@ func (n *names) job(m *statev1.JobRecord) (store.Job, error) {
 		State: job.State(min(m.GetState(), 255)), Attempt: m.GetAttempt(), Holder: n.site(m.GetHolder()),
 		HolderStamp: m.GetHolderStamp(), HolderGeneration: m.GetHolderGeneration(), CancelRequested: m.GetCancelRequested(), Submitted: job.Time(m.GetSubmitTimeNs()),
 		Started: job.Time(m.GetStartTimeNs()), Closed: job.Time(m.GetCloseTimeNs()), Outcome: Outcome(m.GetOutcome()),
+		Lease: time.Duration(m.GetLeaseNs()),
 	}
 	copy(j.BodyHash[:], m.GetBodyHash())
 	for _, s := range m.GetSites() {

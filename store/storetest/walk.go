@@ -138,7 +138,9 @@ func atHost(rng *rand.Rand, s *store.State, c *store.Copy, now job.Time) store.C
 			Request: job.Request{Name: "copy", Processors: 1, Walltime: time.Minute}, Time: now,
 		}
 	}
-	switch rng.IntN(5) {
+	switch rng.IntN(6) {
+	case 5:
+		return store.RequeueCopy{Attempt: c.ID}
 	case 0, 1:
 		return store.BeginAttempt{Attempt: c.ID, BootID: "boot-1", Time: now}
 	case 2, 3:

@@ -29,10 +29,12 @@ type Options struct {
 	Jobs, Sites, Copies int
 	// Claims is how many claims are granted, InFlight how many at a time.
 	Claims, InFlight int
-	// Queued is how many jobs wait at a site whose memory is looked at.
+	// Queued is how many jobs wait at a site whose memory is looked at, and the
+	// longest queue in the simulator.
 	Queued int
 	// Trace is a log for the simulator; without it jobs are generated. Large
-	// adds a federation of 200 sites, which takes minutes.
+	// adds a federation of 200 sites and the experiments of the papers, which
+	// takes minutes. For both this program must be kith.
 	Trace string
 	Large bool
 	// Observe learns what is being measured; nil for nobody.

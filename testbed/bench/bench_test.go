@@ -1,21 +1,114 @@
 package bench
 
 import (
+	"compress/gzip"
 	"context"
+	"errors"
+	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"kith/testbed/local"
+	"kith/testbed/workload"
 )
 
 func TestMain(m *testing.M) {
+	// The program that measures is kith; here it plays the part of it.
+	if len(os.Args) > 1 && os.Args[1] == "replay" {
+		os.Exit(replayed(os.Args))
+	}
 	if handled, code := local.Main(os.Args); handled {
 		os.Exit(code)
 	}
 	os.Exit(m.Run())
+}
+
+// replayed is what "kith replay" does as far as it is measured.
+func replayed(args []string) int {
+	value := func(flag string) string {
+		if i := slices.Index(args, flag); i >= 0 {
+			return args[i+1]
+		}
+		return ""
+	}
+	w, err := workload.Open(value("--trace"))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 3
+	}
+	if err := os.WriteFile(value("--schedule"), fmt.Appendf(nil, "%d jobs on %s processors", len(w.Jobs), value("--processors")), 0o600); err != nil {
+		return 4
+	}
+	return 0
+}
+
+// smallLog writes a packed log of a machine whose size its header says, if any.
+func smallLog(t *testing.T, header string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "small.swf.gz")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	z := gzip.NewWriter(f)
+	fmt.Fprint(z, header)
+	for i := range 50 {
+		fmt.Fprintf(z, "%d %d -1 %d %d -1 -1 %d 100 -1 1 1 1 -1 -1 -1 -1 -1\n", i+1, 10*i, 60+i%7, 1+i%6, 1+i%6)
+	}
+	if err := errors.Join(z.Close(), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// A log is replayed on the machine that it is from, by a program of its own as
+// well, and the targets of another log are none for it.
+func TestSimOfAnotherLog(t *testing.T) {
+	for header, processors := range map[string]int{"; MaxProcs: 9\n": 9, "; MaxProcs: 4\n": 4, "": 6} {
+		opt := Options{Dir: t.TempDir(), Queued: 200, Trace: smallLog(t, header)}
+		b := &bench{opt: opt, report: &Report{}, now: "sim"}
+		w, err := b.log()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if int(w.Processors) != processors {
+			t.Errorf("header %q: on %d processors, want %d", header, w.Processors, processors)
+		}
+		if err := b.wholeReplay(t.Context(), w); err != nil {
+			t.Fatal(err)
+		}
+		if text, err := os.ReadFile(filepath.Join(opt.Dir, "schedule.csv")); err != nil || string(text) != fmt.Sprintf("50 jobs on %d processors", processors) {
+			t.Errorf("header %q: replayed %q, %v", header, text, err)
+		}
+		b.addTargetOfLog(w, "speed", 1, "jobs/s", 1_000_000, false)
+		for _, f := range b.report.Figures {
+			if f.Target != nil || f.Value <= 0 {
+				t.Errorf("header %q: figure %+v has a target, or no value", header, f)
+			}
+		}
+		if n := len(b.report.Figures); n != 4 {
+			t.Errorf("header %q: %d figures", header, n)
+		}
+	}
+	b := &bench{opt: Options{Trace: "ctc"}, report: &Report{}}
+	b.addTargetOfLog(&workload.Workload{Processors: ctcProcessors, Jobs: make([]workload.Job, ctcJobs)}, "speed", 1, "jobs/s", 1_000_000, false)
+	if f := b.report.Figures[0]; f.Target == nil || f.Reached() {
+		t.Errorf("the log of the targets: %+v", f)
+	}
+}
+
+// What a child says when it fails is told.
+func TestChildFails(t *testing.T) {
+	if _, _, err := child(t.Context(), nil, "replay", "--trace", "no/such.log"); err == nil || !strings.Contains(err.Error(), "no/such.log: no such file") {
+		t.Errorf("error %v", err)
+	}
+	if _, _, err := child(t.Context(), []int{3}, "replay", "--trace", "no/such.log"); err != nil {
+		t.Errorf("with an exit code that is fine: %v", err)
+	}
 }
 
 // TestMeasures runs every measure with little work: each must finish, count

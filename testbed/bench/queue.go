@@ -107,16 +107,19 @@ func fill(ctx context.Context, n *local.Node, jobs int, copies int32) error {
 }
 
 // resident returns the MiB of memory that a process takes.
-func resident(pid int) (float64, error) {
+func resident(pid int) (float64, error) { return memoryOf(pid, "VmRSS:") }
+
+// memoryOf returns what the kernel counts under a word of a process, in MiB.
+func memoryOf(pid int, word string) (float64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0, err
 	}
 	for line := range strings.Lines(string(text)) {
-		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+		if rest, ok := strings.CutPrefix(line, word); ok {
 			kib, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")), 64)
 			return kib / 1024, err
 		}
 	}
-	return 0, fmt.Errorf("process %d: no VmRSS", pid)
+	return 0, fmt.Errorf("process %d: no %s", pid, strings.TrimSuffix(word, ":"))
 }

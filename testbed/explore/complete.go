@@ -46,7 +46,8 @@ func (c *completions) complete(s *state) string {
 
 // settle lets everything happen that needs no time.
 func (c *completions) settle(s *state) string {
-	for {
+	const most = 10_000 // steps without time between them; a handful are usual
+	for range most {
 		c.list = c.w.moves(s, c.list[:0])
 		if len(c.list) == 0 {
 			return ""
@@ -55,6 +56,7 @@ func (c *completions) settle(s *state) string {
 			return objection
 		}
 	}
+	return "L1: the sites never come to rest"
 }
 
 // letTimePass takes every clock to its next timeout.
@@ -77,6 +79,8 @@ func (w *world) wrong(s *state) string {
 		switch {
 		case !l.up:
 			return fmt.Sprintf("L1: site %s is down", siteID(i))
+		case len(l.staged) > 0:
+			return fmt.Sprintf("L1: %v never starts at %s", l.staged[0], siteID(i))
 		case len(l.running) > 0:
 			return fmt.Sprintf("L1: %v still runs at %s", l.running[0], siteID(i))
 		}

@@ -25,8 +25,12 @@ type Config struct {
 	// Cuts is how many streams may break with both daemons alive.
 	Cuts int
 	// Timeouts is how many may fire while something else could still happen, all
-	// sites together. When nothing can, they fire in any case.
+	// sites together.
 	Timeouts int
+	// Waits is how many fire where nothing else can happen, with all other orders
+	// and faults looked at from there on. Beyond that such a state is only let run
+	// to its end without faults.
+	Waits int
 	// Cancels is how many jobs a user may cancel, at any moment.
 	Cancels int
 	// Busy keeps the first site busy with a job of its own in the beginning, so
@@ -34,6 +38,9 @@ type Config struct {
 	Busy bool
 	// Race submits jobs that may run again at once when a site vanishes.
 	Race bool
+	// Staging lets time pass between begin and start at other sites than the
+	// origin, as where input has to be brought first.
+	Staging bool
 	// Output has jobs leave output that must be fetched from their hosts.
 	Output bool
 	// Full looks at all orders of steps that commute as well.
@@ -62,7 +69,7 @@ func (c *Config) Validate() error {
 	}{
 		{"sites", c.Sites, 2, maxSites}, {"jobs", c.Jobs, 1, 2}, {"copies", c.Copies, 1, maxSites}, {"crashes", c.Crashes, 0, 7},
 		{"reboots", c.Reboots, 0, 7}, {"losses", c.Losses, 0, 7}, {"duplicates", c.Duplicates, 0, 3}, {"cuts", c.Cuts, 0, 7},
-		{"timeouts", c.Timeouts, 0, 15}, {"cancels", c.Cancels, 0, 3}, {"max_states", c.MaxStates, 0, 1 << 31},
+		{"timeouts", c.Timeouts, 0, 15}, {"waits", c.Waits, 0, 15}, {"cancels", c.Cancels, 0, 3}, {"max_states", c.MaxStates, 0, 1 << 31},
 	} {
 		if v.value < v.least || v.value > v.most {
 			errs = append(errs, fmt.Errorf("%s %d: choose %d to %d", v.name, v.value, v.least, v.most))

@@ -28,6 +28,7 @@ func small() map[string]Config {
 		"reboot":        {Sites: 2, Jobs: 1, Copies: 2, Reboots: 1, Busy: true},
 		"cancel":        {Sites: 2, Jobs: 1, Copies: 2, Cancels: 1, Losses: 1, Busy: true},
 		"cancel, crash": {Sites: 2, Jobs: 1, Copies: 2, Cancels: 1, Crashes: 1, Busy: true},
+		"staging":       {Sites: 2, Jobs: 1, Copies: 2, Crashes: 1, Losses: 1, Cancels: 1, Waits: 2, Busy: true, Staging: true},
 		"output":        {Sites: 2, Jobs: 1, Copies: 2, Crashes: 1, Busy: true, Output: true},
 		"two origins":   {Sites: 2, Jobs: 2, Copies: 2, Losses: 1, Busy: true},
 		"race":          {Sites: 2, Jobs: 1, Copies: 2, Crashes: 1, Busy: true, Race: true},

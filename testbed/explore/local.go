@@ -20,6 +20,7 @@ const (
 	timeout
 	report // the executor tells what became of a process
 	processEnd
+	stagingEnd // the input of an attempt is there: its process starts
 	crash
 	machineDown
 	restart
@@ -56,6 +57,7 @@ type summary struct {
 	inbox   bool // the executor has something to report
 	wakes   bool
 	running []job.AttemptID
+	staged  []job.AttemptID
 	copies  int
 	// jobs are those submitted here, by number in the configuration.
 	jobs []jobSeen
@@ -82,7 +84,7 @@ func (s *step) key() stepKey {
 	switch s.kind {
 	case receive:
 		k.arg = s.msg
-	case processEnd, cancelJob:
+	case processEnd, stagingEnd, cancelJob:
 		k.arg = int32(s.attempt.Number)<<8 | int32(s.attempt.Job.Seq)<<4 | int32(s.attempt.Job.Origin[1]-'0')
 	}
 	return k
@@ -162,6 +164,7 @@ func (n *node) summary() *summary {
 	if !s.up {
 		return s
 	}
+	s.staged = n.staging()
 	s.inbox, s.copies = len(n.inbox) > 0, n.state.CopyCount()
 	s.wakes = n.engine.NextWake(n.now) != job.Never
 	for j := range n.state.Jobs(job.ID{}) {

@@ -49,11 +49,12 @@ func (w *world) moves(s *state, list []move) []move {
 		list = w.streamMoves(s, i, list)
 		list = w.siteMoves(s, i, l, list)
 	}
+	list = w.waits(s, list)
 	// Every step of a daemon that lives may be cut short by its death.
 	if s.left[aCrash] > 0 {
 		for _, m := range list[:len(list):len(list)] {
 			l := w.local(s, int(m.site))
-			if !l.up || !s.dies(int(m.site)) || m.kind > mending || m.step.kind >= crash || m.spend != free && m.spend != aTimeout {
+			if !l.up || !s.dies(int(m.site)) || m.kind > mending || m.step.kind >= stagingEnd || m.spend != free && m.step.kind != timeout {
 				continue
 			}
 			t := w.sites.take(l, m.step)
@@ -65,6 +66,20 @@ func (w *world) moves(s *state, list []move) []move {
 				m.step.cut = cut
 				list = append(list, m)
 			}
+		}
+	}
+	return list
+}
+
+// waits adds the timeouts of a state in which nothing but time can bring
+// anything about. Which clock is first is open, as it is everywhere.
+func (w *world) waits(s *state, list []move) []move {
+	if s.left[aWait] == 0 || slices.ContainsFunc(list, func(m move) bool { return m.spend == free }) {
+		return list
+	}
+	for i := range w.cfg.Sites {
+		if l := w.local(s, i); l.up && l.wakes {
+			list = append(list, move{kind: atSite, site: int8(i), spend: aWait, step: step{kind: timeout, cut: whole}})
 		}
 	}
 	return list
@@ -128,6 +143,9 @@ func (w *world) siteMoves(s *state, i int, l *local, list []move) []move {
 	}
 	if !l.up {
 		return list
+	}
+	for _, a := range l.staged {
+		at(free, step{kind: stagingEnd, attempt: a})
 	}
 	if l.inbox {
 		at(free, step{kind: report})

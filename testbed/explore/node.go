@@ -3,6 +3,7 @@ package explore
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -49,6 +50,8 @@ type node struct {
 	backend store.Backend
 	// inbox is what the executor has yet to tell it.
 	inbox []meta.Event
+	// staged are the attempts that it brings the input of.
+	staged map[job.AttemptID]bool
 
 	out *outcome // of the step under way
 }
@@ -180,7 +183,7 @@ func (n *node) die(synced bool) {
 		n.seal()
 		n.compareDisk()
 	}
-	n.engine, n.state, n.sched, n.backend, n.inbox = nil, nil, nil, nil, nil
+	n.engine, n.state, n.sched, n.backend, n.inbox, n.staged = nil, nil, nil, nil, nil, nil
 }
 
 // compareDisk checks that what the daemon acted on is what its successor will
@@ -218,15 +221,21 @@ func (n *node) carry(f meta.Effect) {
 			}
 		}
 	case meta.Launch:
-		if n.procs[f.Attempt] == nil {
-			n.procs[f.Attempt] = &process{}
-			n.out.launched = append(n.out.launched, f.Attempt)
-			n.inbox = append(n.inbox, meta.AttemptStarted{Attempt: f.Attempt, At: n.now})
+		switch {
+		case n.procs[f.Attempt] != nil:
+		case n.cfg.Staging && f.Attempt.Job.Origin != siteID(n.index):
+			if n.staged == nil {
+				n.staged = make(map[job.AttemptID]bool)
+			}
+			n.staged[f.Attempt] = true
+		default:
+			n.start(f.Attempt)
 		}
 	case meta.Kill:
 		if p := n.procs[f.Attempt]; p != nil {
 			p.killed = true
 		} else {
+			delete(n.staged, f.Attempt)
 			n.unstarted(f.Attempt)
 		}
 	case meta.Adopt:
@@ -236,6 +245,19 @@ func (n *node) carry(f meta.Effect) {
 	case meta.Fetch:
 		n.inbox = append(n.inbox, meta.FilesHome{Attempt: f.Attempt})
 	}
+}
+
+// start makes the process of an attempt.
+func (n *node) start(a job.AttemptID) {
+	delete(n.staged, a)
+	n.procs[a] = &process{}
+	n.out.launched = append(n.out.launched, a)
+	n.inbox = append(n.inbox, meta.AttemptStarted{Attempt: a, At: n.now})
+}
+
+// staging lists the attempts that wait for their input, in order.
+func (n *node) staging() []job.AttemptID {
+	return slices.SortedFunc(maps.Keys(n.staged), job.AttemptID.Compare)
 }
 
 func (n *node) unstarted(a job.AttemptID) {
@@ -331,6 +353,9 @@ func (n *node) play(s step) {
 		n.feed(ev, s.cut)
 	case processEnd:
 		n.exit(s.attempt, s.cut)
+	case stagingEnd:
+		n.seal()
+		n.start(s.attempt)
 	case crash:
 		n.die(true)
 	case machineDown:
@@ -353,6 +378,7 @@ func (n *node) key() []byte {
 	if n.up() {
 		f.number(uint64(n.now))
 		f.value(reflect.ValueOf(n.inbox))
+		f.value(reflect.ValueOf(n.staged))
 		f.value(reflect.ValueOf(n.engine))
 		return f.b
 	}
@@ -383,6 +409,8 @@ func (s *step) describe(self int, n *node) string {
 		}
 	case processEnd:
 		text = fmt.Sprintf("%v ends", s.attempt)
+	case stagingEnd:
+		text = fmt.Sprintf("%v has its input and starts", s.attempt)
 	case crash:
 		text = "the daemon is killed"
 	case machineDown:

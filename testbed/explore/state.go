@@ -57,9 +57,10 @@ const (
 	aDuplicate
 	aCut
 	aTimeout
+	aWait
 	aCancel
 
-	spendings = 8
+	spendings = 9
 )
 
 // watch is what the observer remembers.

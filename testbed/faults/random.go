@@ -126,6 +126,9 @@ func (d *draw) job(number int) {
 	if d.one(3) {
 		x.Output = d.upTo(time.Minute)
 	}
+	if d.one(3) {
+		x.Staging = d.upTo(time.Minute)
+	}
 	switch d.IntN(6) {
 	case 0, 1:
 		x.OnSiteLost = job.Rerun

@@ -23,7 +23,8 @@ type Result struct {
 	Injected map[Kind]int
 	// Acknowledged counts jobs that a client was told of, LostWithDisk those of
 	// them whose only record was on a disk that was wiped, Starts the processes.
-	Acknowledged, LostWithDisk, Starts int
+	// Refused counts submissions that got an error for an answer.
+	Acknowledged, LostWithDisk, Starts, Refused int
 	// Messages that were sent between sites.
 	Messages int64
 	// Agreed is how long after the last fault all sites agreed again on who
@@ -57,9 +58,10 @@ const (
 	// grace is how long after the last fault every job must have ended, beside
 	// the time that they take one after another.
 	grace = 20 * time.Minute
-	// settling is how long after the last fault the sites must agree: two
-	// rounds of anti-entropy, and some time to connect and to answer.
-	settling = 2*time.Minute + 20*time.Second
+	// settling is how long after the last fault the sites must agree. They do as
+	// soon as they are connected and have compared notes, which takes some round
+	// trips, and clocks run wrong; the rounds of comparing come on top of that.
+	settling = 20 * time.Second
 )
 
 // Run plays a schedule. trace receives a line for everything that happens; nil for none.
@@ -122,6 +124,12 @@ func (x *run) config(trace func(string)) sim.Config {
 		Seed: x.s.Seed, Check: true, Trace: trace,
 		Disk:        sim.DiskConfig{Keep: true, Sync: x.s.Sync, SyncJitter: x.s.SyncJitter},
 		CrashBefore: x.before,
+		Staging: func(number int) time.Duration {
+			if j := x.s.job(number); j != nil {
+				return j.Staging
+			}
+			return 0
+		},
 		Output: func(number int) time.Duration {
 			if j := x.s.job(number); j != nil {
 				return j.Output
@@ -141,7 +149,9 @@ func (x *run) config(trace func(string)) sim.Config {
 		m.Timing.Load, m.Timing.ClockRate = loadPeriod, float64(MaxDrift)/1e6
 		cfg.Sites = append(cfg.Sites, sim.SiteConfig{
 			ID: site.Name, Meta: m, Drift: site.Drift,
-			Scheduler: sitesched.Config{Processors: site.Processors, Backfill: site.Backfill, Queues: site.Queues, Scope: site.Scope},
+			Scheduler: sitesched.Config{
+				Processors: site.Processors, Backfill: site.Backfill, Queues: site.Queues, Scope: site.Scope, StartMargin: m.Timing.Claim,
+			},
 		})
 	}
 	return cfg
@@ -188,6 +198,9 @@ func (x *run) play(trace func(string)) *sim.Violation {
 	if err == nil {
 		err = w.CheckEnded()
 	}
+	if err == nil {
+		err = x.unanswered()
+	}
 	x.r.Ended = x.since()
 	x.r.Acknowledged, x.r.LostWithDisk = len(w.Acknowledged())+w.LostWithDisk(), w.LostWithDisk()
 	x.r.Messages, _ = w.Messages()
@@ -202,7 +215,7 @@ func (x *run) play(trace func(string)) *sim.Violation {
 func (s *Schedule) work() time.Duration {
 	var sum time.Duration
 	for i := range s.Jobs {
-		sum += 2*min(s.Jobs[i].Run, s.Jobs[i].Walltime) + s.Jobs[i].Output
+		sum += 2*(min(s.Jobs[i].Run, s.Jobs[i].Walltime)+s.Jobs[i].Staging) + s.Jobs[i].Output
 	}
 	return sum
 }
@@ -227,10 +240,24 @@ func (x *run) submit(j *Job) {
 				x.ids[j.Number] = id
 			} else if id.IsZero() && x.w.Site(j.From).Up() {
 				x.ids[j.Number] = id // refused for good
+				x.r.Refused++
 			}
 		},
 	})
 	x.at(x.since()+patience, func() { x.submit(j) })
+}
+
+// unanswered returns an error if a client still waits for the answer to a
+// submission, though its site was up and the client patient.
+func (x *run) unanswered() error {
+	for i := range x.s.Jobs {
+		j := &x.s.Jobs[i]
+		if _, ok := x.ids[j.Number]; !ok && j.At <= x.s.End && !x.w.Distrusted(j.From) {
+			x.w.Violate("L1: the submission of job %d at %s was never answered", j.Number, j.From)
+			return x.w.CheckEnded()
+		}
+	}
+	return nil
 }
 
 func (x *run) wish(wish *Wish) {
@@ -252,7 +279,11 @@ func (x *run) wish(wish *Wish) {
 		default:
 			return meta.SetDrain{Token: token, On: wish.Kind == Drain, Reason: "a wish"}
 		}
-	}, func(meta.Reply) {})
+	}, func(r meta.Reply) {
+		if wish.Kind == Cancel && r.Err == nil {
+			x.w.Cancelled(id)
+		}
+	})
 }
 
 // mend ends all faults.
@@ -383,6 +414,15 @@ func (x *run) disagreements() []holding {
 			}
 		}
 		for j := range s.State().Jobs(job.ID{}) {
+			if j.State.Claim() == job.ClaimHeld && j.Outcome == nil {
+				host := x.w.Site(j.Holder)
+				// What a site held that has lost its folder may run on there
+				// until the end of its lease.
+				wasOther := host != nil && host.Up() && j.Lease != 0 && host.State().Site().Generation != j.HolderGeneration
+				if host != nil && host.Up() && !wasOther && host.State().Copy(j.AttemptID()) == nil {
+					list = append(list, holding{j.Holder, j.AttemptID(), true})
+				}
+			}
 			if j.State != job.Queued {
 				continue
 			}

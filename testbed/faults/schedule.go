@@ -51,6 +51,8 @@ type Job struct {
 	Copies        int32
 	Run, Walltime time.Duration
 	OnSiteLost    job.OnSiteLost
+	// Staging is how long its input takes to another site than its origin.
+	Staging time.Duration
 	// Output is how long what it leaves takes to its origin from another site.
 	Output time.Duration
 }

@@ -35,6 +35,8 @@ type Report struct {
 	Jobs     int64 `json:"jobs"`
 	Starts   int64 `json:"starts"`
 	Messages int64 `json:"messages"`
+	// Refused are submissions that got an error for an answer, for good.
+	Refused int64 `json:"refused"`
 	// LostWithDisk are jobs whose only record was on a disk that was wiped:
 	// nobody promises more.
 	LostWithDisk int64 `json:"lost_with_disk"`
@@ -128,6 +130,7 @@ func (r *Report) add(x *Result) {
 	}
 	r.Jobs += int64(x.Acknowledged)
 	r.Starts += int64(x.Starts)
+	r.Refused += int64(x.Refused)
 	r.Messages += x.Messages
 	r.LostWithDisk += int64(x.LostWithDisk)
 	r.SlowestAgreement = max(r.SlowestAgreement, x.Agreed.Seconds())

@@ -132,6 +132,9 @@ func (k *shrinker) simplify() {
 	for i := range k.best.Jobs {
 		k.round(k.best.Jobs[i].At, func(s *Schedule, d time.Duration) { s.Jobs[i].At = d })
 		k.try(func(s *Schedule) { s.Jobs[i].Run, s.Jobs[i].Walltime = time.Minute, 2*time.Minute })
+		if k.best.Jobs[i].Staging != 0 {
+			k.try(func(s *Schedule) { s.Jobs[i].Staging = 0 })
+		}
 		if k.best.Jobs[i].Output != 0 {
 			k.try(func(s *Schedule) { s.Jobs[i].Output = 0 })
 		}

@@ -28,7 +28,7 @@ var ErrSchedule = errors.New("not a schedule")
 //
 //	run seed=7 end=30m0s scheme=k-dual rank=work latency=10ms jitter=100ms sync=2ms sync-jitter=20ms
 //	site s0 processors=4 backfill=easy queues=dual-backfill scope=all drift=-300
-//	job 1 at=10s from=s0 processors=2 copies=2 run=1m0s walltime=2m0s on-site-lost=wait output=30s
+//	job 1 at=10s from=s0 processors=2 copies=2 run=1m0s walltime=2m0s on-site-lost=wait staging=5s output=30s
 //	wish cancel 1 at=40s
 //	wish drain s0 at=50s
 //	fault crash s0 at=12s for=1m0s
@@ -55,6 +55,9 @@ func (s *Schedule) String() string {
 		fmt.Fprintf(&b, "job %d at=%v from=%s processors=%d copies=%d run=%v walltime=%v", x.Number, x.At, x.From, x.Processors, x.Copies, x.Run, x.Walltime)
 		if x.OnSiteLost != job.Wait {
 			fmt.Fprintf(&b, " on-site-lost=%s", lostWords[x.OnSiteLost])
+		}
+		if x.Staging != 0 {
+			fmt.Fprintf(&b, " staging=%v", x.Staging)
 		}
 		if x.Output != 0 {
 			fmt.Fprintf(&b, " output=%v", x.Output)
@@ -140,7 +143,7 @@ func (l *line) read(s *Schedule) {
 			Copies: int32(l.int("copies", 2, 0, job.MaxCopies)), Run: l.span("run", time.Minute),
 		}
 		x.Walltime = l.span("walltime", 2*x.Run)
-		x.OnSiteLost, x.Output = l.lost(), l.span("output", 0)
+		x.OnSiteLost, x.Staging, x.Output = l.lost(), l.span("staging", 0), l.span("output", 0)
 		s.Jobs = append(s.Jobs, x)
 	case "wish":
 		x := Wish{Kind: WishKind(l.word("wish"))}

@@ -21,8 +21,9 @@ type Config struct {
 	// Sites is at least one. Their order is that of the workloads.
 	Sites []Site
 	// Placement is the configuration of the production pipeline at every site.
-	// A scheme that implies a rank gets it. No Copies means 2, no MaxLoadAge
-	// that loads never become too old, no QueryTimeout the usual one.
+	// A scheme that implies a rank gets it. No Copies means those of a daemon that
+	// is not told otherwise, or all sites if they are fewer, no MaxLoadAge that
+	// loads never become too old, no QueryTimeout the usual one.
 	Placement meta.Placement
 	// LoadPeriod is how often a site's load is taken down; zero makes loads fresh
 	// at every decision. LoadDelay is how much later the others learn of it.
@@ -92,24 +93,8 @@ type Transfer struct {
 // PaperTransfer returns the numbers of spec 001 section 2.6: 100 MB to 1 GB at 10 Mbit/s.
 func PaperTransfer() *Transfer { return &Transfer{100_000_000, 1_000_000_000, 10_000_000} }
 
-// Policies are the words of [ParsePolicy].
-var policies = map[string]sitesched.Backfill{
-	"fcfs": sitesched.NoBackfill, "easy": sitesched.EASY,
-	"cons-compress": sitesched.Conservative, "cons-replan": sitesched.ConservativeReplan,
-}
-
 // ErrConfig is wrapped by every error about a [Config] and its workloads.
 var ErrConfig = errors.New("invalid federation")
-
-// ParsePolicy reads easy, fcfs, cons-compress or cons-replan, the names of
-// traces and their schedules. The error wraps [ErrConfig].
-func ParsePolicy(word string) (sitesched.Backfill, error) {
-	b, ok := policies[word]
-	if !ok {
-		return 0, fmt.Errorf("policy %.40q: choose easy, fcfs, cons-compress or cons-replan: %w", word, ErrConfig)
-	}
-	return b, nil
-}
 
 // normalise checks cfg and fills in what zero values stand for.
 func (cfg *Config) normalise(workloads int) error {
@@ -147,7 +132,7 @@ func (cfg *Config) normalise(workloads int) error {
 		p.Rank = rank
 	}
 	if p.Copies == 0 {
-		p.Copies = 2
+		p.Copies = min(meta.Default().Placement.Copies, int32(max(len(cfg.Sites), 1))) //nolint:gosec // sites are few
 	}
 	if p.MaxLoadAge == 0 {
 		p.MaxLoadAge = math.MaxInt64
@@ -160,11 +145,12 @@ func (cfg *Config) normalise(workloads int) error {
 			bad("%d copies among %d sites: choose at most as many", p.Copies, len(cfg.Sites))
 		}
 	}
-	for name, d := range map[string]time.Duration{
-		"load period": cfg.LoadPeriod, "load delay": cfg.LoadDelay, "anti-entropy": cfg.AntiEntropy, "sample every": cfg.SampleEvery,
-	} {
-		if d < 0 {
-			bad("%s %v: choose 0 or more", name, d)
+	for _, x := range []struct {
+		name string
+		d    time.Duration
+	}{{"load period", cfg.LoadPeriod}, {"load delay", cfg.LoadDelay}, {"anti-entropy", cfg.AntiEntropy}, {"sample every", cfg.SampleEvery}} {
+		if x.d < 0 {
+			bad("%s %v: choose 0 or more", x.name, x.d)
 		}
 	}
 	if cfg.LoadMessages && cfg.LoadPeriod == 0 {

@@ -1,13 +1,16 @@
 package federation_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
+	"kith/internal/job"
 	"kith/meta"
 	"kith/sitesched"
 	"kith/testbed/federation"
 	"kith/testbed/sim"
+	"kith/testbed/workload"
 )
 
 // With latency, loss, doubled and overtaking messages every job still runs once.
@@ -86,5 +89,40 @@ func TestSamples(t *testing.T) {
 	run(t, cfg, ws)
 	if n < 48 || busy == 0 {
 		t.Errorf("%d samples, %d of a busy site", n, busy)
+	}
+}
+
+// Samples do not keep a run alive in which a job is stuck: here it would end
+// after the end of time.
+func TestSamplesOfAStuckRun(t *testing.T) {
+	late := job.Never - 2*sim.Start
+	w := &workload.Workload{Jobs: []workload.Job{
+		{ID: 1, Run: time.Minute, Estimate: time.Minute, Procs: 1}, {ID: 2, Submit: late, Run: 1000 * time.Hour, Estimate: 1000 * time.Hour, Procs: 1},
+	}}
+	samples := 0
+	_, err := federation.Run(t.Context(), federation.Config{
+		Sites: sites(1, 64, sitesched.Single), Placement: meta.Placement{Scheme: meta.Independent}, SampleEvery: 300_000 * time.Hour,
+		Sample: func(federation.Sample) {
+			if samples++; samples > 100 {
+				t.Fatal("samples are taken for ever")
+			}
+		},
+	}, []*workload.Workload{w})
+	if err == nil || !strings.Contains(err.Error(), "1 of 2 jobs have ended and nothing more can happen") {
+		t.Errorf("error %v after %d samples, want one about a job that never ends", err, samples)
+	}
+	// Within the times that are left, it is samples alone that would go on.
+	w = &workload.Workload{Jobs: []workload.Job{{ID: 1, Submit: job.Never, Run: time.Minute, Estimate: time.Minute, Procs: 1}}}
+	samples = 0
+	_, err = federation.Run(t.Context(), federation.Config{
+		Sites: sites(1, 64, sitesched.Single), Placement: meta.Placement{Scheme: meta.Independent}, SampleEvery: time.Second,
+		Sample: func(federation.Sample) {
+			if samples++; samples > 100 {
+				t.Fatal("samples are taken for ever")
+			}
+		},
+	}, []*workload.Workload{w})
+	if err == nil || !strings.Contains(err.Error(), "nothing more can happen") {
+		t.Errorf("error %v after %d samples, want one about a job that never comes", err, samples)
 	}
 }

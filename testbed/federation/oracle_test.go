@@ -14,6 +14,7 @@ import (
 	"kith/meta"
 	"kith/sitesched"
 	"kith/testbed/federation"
+	"kith/testbed/replay"
 	"kith/testbed/workload"
 )
 
@@ -67,7 +68,7 @@ func TestOneSiteGivesThePublishedSchedules(t *testing.T) {
 					t.Fatal(err)
 				}
 				s := sites(1, log.processors, sitesched.DualBackfill)
-				if s[0].Backfill, err = federation.ParsePolicy(policy); err != nil {
+				if s[0].Backfill, err = replay.ParsePolicy(policy); err != nil {
 					t.Fatal(err)
 				}
 				res := run(t, federation.Config{Sites: s, Placement: meta.Placement{Scheme: meta.KDual, Copies: 1}}, []*workload.Workload{w})

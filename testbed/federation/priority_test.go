@@ -114,3 +114,44 @@ func TestSpeedScalesRunsAndEstimates(t *testing.T) {
 		t.Errorf("ends %v s, want %v", ends, want)
 	}
 }
+
+// A job that moved to a faster site is the same job: its class and the run time
+// that slowdowns divide by are those of its origin, under every scheme.
+func TestReferenceIsTheRunTimeAtTheOrigin(t *testing.T) {
+	ws := loads(t, 11, 2, 300, 64, 0.8)
+	list := sites(2, 64, sitesched.DualBackfill)
+	list[0].Speed, list[1].Speed = 0.5, 3
+	classes := func(records []metrics.Record) (n [2][metrics.Classes]int) {
+		for i := range records {
+			site := 0
+			if records[i].Origin == list[1].ID {
+				site = 1
+			}
+			n[site][(metrics.Options{}).ClassOf(&records[i])]++
+		}
+		return n
+	}
+	under := func(s meta.Scheme) federation.Result {
+		return run(t, federation.Config{Sites: list, Placement: meta.Placement{Scheme: s}, Transfer: federation.PaperTransfer()}, ws)
+	}
+	alone := under(meta.Independent).Records
+	for _, s := range meta.Schemes() {
+		res := under(s)
+		if got, want := classes(res.Records), classes(alone); got != want {
+			t.Errorf("%s: classes %v, alone %v", s, got, want)
+		}
+		moved := 0
+		for i := range res.Records {
+			r := &res.Records[i]
+			if r.Site != r.Origin {
+				moved++
+			}
+			if alone[i].Reference != 0 || r.Site != r.Origin && r.Reference != alone[i].Run || r.Site == r.Origin && (r.Reference != 0 || r.Run != alone[i].Run) {
+				t.Fatalf("%s: %+v, alone %+v", s, r, alone[i])
+			}
+		}
+		if (moved == 0) != (s == meta.Independent) {
+			t.Errorf("%s: %d jobs moved", s, moved)
+		}
+	}
+}

@@ -216,13 +216,18 @@ func (r *run) submissions(i int) func() (job.Time, sim.Submission, bool) {
 	}
 }
 
+// sampleAt takes a sample at an instant, and others after it as long as
+// something else is to come: samples alone would go on for ever where a job is
+// stuck.
 func (r *run) sampleAt(at job.Time) {
 	r.w.At(at, func() {
 		for _, s := range r.cfg.Sites {
 			l := r.w.Site(s.ID).Load()
 			r.cfg.Sample(Sample{At: at - sim.Start, Site: s.ID, Load: l})
 		}
-		r.sampleAt(at.Add(r.cfg.SampleEvery))
+		if !r.w.Idle() {
+			r.sampleAt(at.Add(r.cfg.SampleEvery))
+		}
 	})
 }
 
@@ -241,6 +246,7 @@ func (r *run) ended(host job.SiteID, a job.AttemptID, tag int, outcome *job.Outc
 	x.Run = outcome.End.Sub(outcome.Start)
 	if host != a.Job.Origin {
 		x.Run -= r.w.Transfer(a.Job)
+		x.Reference = sim.Scaled(min(j.Run, j.Estimate), r.cfg.Sites[i].Speed)
 	}
 	r.done++
 }

@@ -6,6 +6,7 @@ import (
 	"kith/internal/job"
 	"kith/meta"
 	"kith/testbed/metrics"
+	"kith/testbed/workload"
 )
 
 // Answer is what came of a study. Times are in seconds, changes in percent:
@@ -43,17 +44,8 @@ type SiteInfo struct {
 	Jobs        int     `json:"jobs"`
 	OfferedLoad float64 `json:"offered_load"`
 	// LeftOut counts jobs outside of the time that all logs cover.
-	LeftOut int    `json:"left_out"`
-	Notes   []Note `json:"notes"`
-}
-
-// Note says how many jobs of a log were skipped or mended, and why.
-type Note struct {
-	Kind    string `json:"kind"`
-	Count   int    `json:"count"`
-	Skipped bool   `json:"skipped"`
-	Meaning string `json:"meaning"`
-	First   string `json:"first"`
+	LeftOut int             `json:"left_out"`
+	Notes   []workload.Note `json:"notes"`
 }
 
 // Outcome is what came of one plan.
@@ -65,12 +57,38 @@ type Outcome struct {
 	Sites []SiteOutcome `json:"sites"`
 	All   Figures       `json:"all"`
 	// Classes are those of all jobs.
-	Classes [metrics.Classes]Figures `json:"classes"`
+	Classes  [metrics.Classes]Figures `json:"classes"`
+	Fairness Fairness                 `json:"fairness"`
 	// MessagesPerJob are all that crossed between sites.
 	MessagesPerJob float64 `json:"messages_per_job"`
 	// Winners and Losers count sites.
 	Winners int `json:"winners"`
 	Losers  int `json:"losers"`
+}
+
+// Fairness says how alike sites fare, by the mean bounded slowdown of the jobs of
+// each that has any.
+type Fairness struct {
+	// Users are the jobs submitted at each site, wherever they ran; Machines those
+	// that each site ran, whosever they were.
+	Users    metrics.Fairness `json:"users"`
+	Machines metrics.Fairness `json:"machines"`
+}
+
+// fairness compares the sites by their records.
+func fairness(records []metrics.Record) Fairness {
+	between := func(key func(*metrics.Record) string) metrics.Fairness {
+		var means []float64
+		for _, g := range metrics.GroupBy(records, key) {
+			sum := 0.0
+			for i := range g.Records {
+				sum += g.Records[i].BoundedSlowdown(metrics.Floor)
+			}
+			means = append(means, sum/float64(len(g.Records)))
+		}
+		return metrics.FairnessOf(means)
+	}
+	return Fairness{Users: between(metrics.ByOrigin), Machines: between(metrics.BySite)}
 }
 
 // SiteOutcome is a site under a plan.
@@ -165,14 +183,10 @@ func (s *Study) answer(outcomes []outcome) *Answer {
 
 func (s *Study) info(i int) SiteInfo {
 	site, w := &s.sites[i], s.jobs[i]
-	info := SiteInfo{
+	return SiteInfo{
 		Name: string(site.ID), Processors: site.Processors, Policy: policyOf(site), Speed: site.Speed, Workload: w.Name, Jobs: len(w.Jobs),
-		OfferedLoad: w.OfferedLoad(site.Processors) / site.Speed, LeftOut: s.left[i], Notes: []Note{},
+		OfferedLoad: w.OfferedLoad(site.Processors) / site.Speed, LeftOut: s.left[i], Notes: w.Report.Notes(),
 	}
-	for k, n := range w.Report.All() {
-		info.Notes = append(info.Notes, Note{k.String(), n, k.Skipped(), k.Sentence(), w.Report.First(k)})
-	}
-	return info
 }
 
 // outcome sums up a run; alone is nil for that of being alone itself.
@@ -180,7 +194,7 @@ func (s *Study) outcome(o *outcome, alone *Outcome) Outcome {
 	all := metrics.Summarise(o.result.Records, metrics.Options{})
 	out := Outcome{
 		Name: o.String(), Scheme: o.scheme, Copies: o.copies, All: figures(all.Jobs, &all.Wait, &all.Turnaround, &all.BoundedSlowdown),
-		Classes: classes(&all),
+		Classes: classes(&all), Fairness: fairness(o.result.Records),
 	}
 	if alone != nil { // else the few are those of sites that meet
 		messages := int64(0)

@@ -12,7 +12,7 @@ import (
 	"kith/internal/strict"
 	"kith/meta"
 	"kith/sitesched"
-	"kith/testbed/federation"
+	"kith/testbed/replay"
 	"kith/testbed/workload"
 )
 
@@ -49,9 +49,10 @@ type PlacementConfig struct {
 	// Weight and Adaptive are those of [meta.Placement].
 	Weight   float64 `toml:"weight"`
 	Adaptive bool    `toml:"adaptive"`
-	// LoadAge is how old a site's load may be when others rank by it.
+	// LoadAge is how often a site takes down its load for the others: what they
+	// rank by is up to so old, and Latency older. Zero means no older than that.
 	LoadAge Duration `toml:"load_age"`
-	// Latency is how long a message takes between any two sites.
+	// Latency is how long a message takes between any two sites, a load as well.
 	Latency Duration `toml:"latency"`
 }
 
@@ -70,6 +71,9 @@ type SiteConfig struct {
 	Speed *float64 `toml:"speed"`
 	// Zone delays all submissions: a site elsewhere has the same day later.
 	Zone Duration `toml:"zone"`
+	// Timezone is that of the clock by which the log tells times: a name of the
+	// IANA database, or an offset. It is for logs that do not say it.
+	Timezone string `toml:"timezone"`
 
 	// Trace is the log of its jobs, by a name relative to the configuration.
 	Trace string `toml:"trace"`
@@ -248,7 +252,7 @@ func (s *SiteConfig) check(bad func(field, format string, args ...any)) {
 	if p := s.Processors; p != nil && (*p < 1 || *p > job.MaxProcessors) {
 		bad("processors", "%d: give 1 to %d, or leave the key out where the log says it", *p, job.MaxProcessors)
 	}
-	if _, err := federation.ParsePolicy(s.Policy); err != nil {
+	if _, err := replay.ParsePolicy(s.Policy); err != nil {
 		bad("policy", "%.40q: choose fcfs, easy, cons-compress or cons-replan", s.Policy)
 	}
 	if _, err := sitesched.ParseQueues(s.Queues); err != nil {
@@ -262,6 +266,11 @@ func (s *SiteConfig) check(bad func(field, format string, args ...any)) {
 	}
 	if z := time.Duration(s.Zone); z < -24*time.Hour || z > 24*time.Hour {
 		bad("zone", "%v: give -24h to 24h", z)
+	}
+	if _, err := parseTimezone(s.Timezone); err != nil {
+		bad("timezone", "%.40q: give the name of a zone such as Europe/Berlin, or an offset such as +01:00", s.Timezone)
+	} else if s.Timezone != "" && s.Trace == "" {
+		bad("timezone", "%.40q: is that of a log; leave the key out", s.Timezone)
 	}
 	switch {
 	case s.Trace == "" && s.Generate == "":
@@ -333,6 +342,15 @@ func (c *Config) checkPlacement(bad func(format string, args ...any)) {
 	if p.LoadAge < 0 || time.Duration(p.LoadAge) > 24*time.Hour || p.Latency < 0 || time.Duration(p.Latency) > time.Minute {
 		bad("placement.load_age %v, placement.latency %v: give 0 to 24h, and 0 to 1m", time.Duration(p.LoadAge), time.Duration(p.Latency))
 	}
+}
+
+// daemonLoadAge is how old a load may be for daemons to rank by it.
+var daemonLoadAge = meta.Default().Placement.MaxLoadAge
+
+// maxLoadAge is how old it may be here: as for daemons, unless the question is
+// what older loads would do.
+func (p *PlacementConfig) maxLoadAge() time.Duration {
+	return max(daemonLoadAge, time.Duration(p.LoadAge))
 }
 
 // placesCopies reports whether a scheme has a K to choose.

@@ -57,6 +57,8 @@ func TestBadFederations(t *testing.T) {
 		"no speed":            {site("speed = 0.0"), []string{"sites[0].speed 0: give 0.001"}},
 		"speed no number":     {site("speed = nan"), []string{"sites[0].speed NaN"}},
 		"far zone":            {site(`zone = "30h"`), []string{"sites[0].zone 30h0m0s: give -24h to 24h"}},
+		"unknown timezone":    {site(`timezone = "Mars/North"`), []string{`sites[0].timezone "Mars/North": give the name of a zone such as Europe/Berlin`}},
+		"timezone of nothing": {site(`timezone = "UTC"`), []string{`sites[0].timezone "UTC": is that of a log; leave the key out`}},
 		"no duration":         {site(`zone = "6"`), []string{`"6" is not a duration`}},
 		"negative load":       {site("load = -0.5"), []string{"sites[0].load -0.5"}},
 		"no run times":        {site("scale_runtime = 0.0"), []string{"sites[0].scale_runtime 0: give a number above 0"}},
@@ -185,6 +187,42 @@ func TestBadLogs(t *testing.T) {
 			}
 			if !found {
 				t.Errorf("notes %+v, want one of kind %s", a.Sites[0].Notes, c.kind)
+			}
+		})
+	}
+}
+
+// TestTimezones: a log whose clock has no zone can be laid on a calendar only
+// with one, and one that says by itself when things happened takes none.
+func TestTimezones(t *testing.T) {
+	const wall = "JobID|Submit|Elapsed|Timelimit|AllocCPUS\n1|2026-03-01T08:00:00|01:00:00|02:00:00|4\n2|2026-03-02T08:00:00|01:00:00|02:00:00|4\n"
+	own := strings.ReplaceAll(wall, ":00:00|01", ":00:00Z|01")
+	for name, c := range map[string]struct {
+		log, keys, align string
+		want             string // in the error; "" if it can be replayed
+	}{
+		"not needed":          {log: wall, align: "start"},
+		"missing":             {log: wall, align: "calendar", want: `sites[0], a: trace "a.log": tells times by a clock of a zone that it does not name; give timezone = "Europe/Berlin" or the like, or choose align = "start"`},
+		"given":               {log: wall, keys: "timezone = \"-05:00\"\n", align: "calendar"},
+		"given, not needed":   {log: wall, keys: "timezone = \"Europe/Berlin\"\n", align: "start"},
+		"of its own":          {log: own, align: "calendar"},
+		"of its own, another": {log: own, keys: "timezone = \"-05:00\"\n", align: "calendar", want: `sites[0], a: timezone "-05:00": the log a.log says by itself when things happened; leave the key out`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			text := "whole = true\nalign = \"" + c.align + "\"\n[[sites]]\nname = \"a\"\nprocessors = 8\ntrace = \"a.log\"\n" + c.keys +
+				"[[sites]]\nname = \"b\"\nprocessors = 8\ntrace = \"b.log\"\n"
+			for name, text := range map[string]string{"a.log": c.log, "b.log": own, "f.toml": text} {
+				if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			cfg, err := join.Load(filepath.Join(dir, "f.toml"))
+			if err == nil {
+				_, err = join.Open(cfg)
+			}
+			if wrong, ok := errors.AsType[*join.Error](err); c.want == "" && err != nil || c.want != "" && (!ok || !strings.Contains(wrong.Error(), c.want)) {
+				t.Errorf("error %v, want %q", err, c.want)
 			}
 		})
 	}

@@ -129,6 +129,63 @@ func TestNothingIsLostBetweenSites(t *testing.T) {
 	}
 }
 
+// A job is short or long by what it takes at home: where it runs under a plan, on
+// slower or faster machines, makes no other kind of it, and a job that starts at
+// once on a faster machine is not slowed down.
+func TestKindsOfJobsAreThoseOfTheirOrigin(t *testing.T) {
+	fast := strings.Replace(crowdedUnder("k-dual", "dual-backfill"), "name = \"idle\"", "name = \"idle\"\nspeed = 4.0", 1)
+	for _, text := range []string{fast, strings.Replace(fast, "speed = 4.0", "speed = 0.3", 1), strings.ReplaceAll(fast, "k-dual", "mct")} {
+		a := answer(t, text)
+		for i := range a.Plans {
+			p := &a.Plans[i]
+			moved := 0.0
+			for k := range p.Sites {
+				moved += p.Sites[k].Elsewhere
+				for c := range p.Sites[k].Classes {
+					if was, is := a.Alone.Sites[k].Classes[c].Jobs, p.Sites[k].Classes[c].Jobs; was != is {
+						t.Errorf("%s: %s has %d %v jobs alone and %d joined", p.Name, p.Sites[k].Site, was, metrics.Class(c), is)
+					}
+				}
+			}
+			if moved == 0 {
+				t.Errorf("%s: no job moved, nothing was tested", p.Name)
+			}
+		}
+	}
+	// A job that is done sooner elsewhere is slowed down less, not more.
+	a := answer(t, fast)
+	for c, joined := range a.Plans[a.Best].Sites[0].Classes {
+		if alone := &a.Alone.Sites[0].Classes[c]; joined.Turnaround < alone.Turnaround && joined.BoundedSlowdown > alone.BoundedSlowdown {
+			t.Errorf("%v jobs of crowded: turnaround %v → %v, bounded slowdown %v → %v", metrics.Class(c), alone.Turnaround, joined.Turnaround, alone.BoundedSlowdown, joined.BoundedSlowdown)
+		}
+	}
+}
+
+// A crowded site beside an idle one is not fair; sharing makes it fairer.
+func TestFairness(t *testing.T) {
+	a := answer(t, crowdedUnder("distributed", "single"))
+	alone, joined := &a.Alone.Fairness, &a.Plans[a.Best].Fairness
+	lo, hi := a.Alone.Sites[1].BoundedSlowdown, a.Alone.Sites[0].BoundedSlowdown
+	want := (lo + hi) * (lo + hi) / (2 * (lo*lo + hi*hi))
+	if f := &alone.Users; math.Abs(f.Jain-want) > 1e-9 || math.Abs(f.Min-lo) > 1e-9*lo || math.Abs(f.Max-hi) > 1e-9*hi || alone.Users != alone.Machines {
+		t.Errorf("alone: %+v, want index %v from %v to %v, for users and machines", alone, want, lo, hi)
+	}
+	if !(joined.Users.Jain > alone.Users.Jain) || joined.Users == joined.Machines {
+		t.Errorf("joined: %+v, alone %+v", joined, alone)
+	}
+}
+
+// Loads older than daemons go by are used only if the file asks for them, and
+// the answer says so.
+func TestOldLoadsAreTold(t *testing.T) {
+	for age, told := range map[string]bool{"30s": false, "1m": false, "2h": true} {
+		a := answer(t, strings.Replace(crowdedUnder("k-dual", "dual-backfill"), "[placement]\n", "[placement]\nload_age = \""+age+"\"\n", 1))
+		if got := strings.Contains(strings.Join(a.Sentences, "\n"), "loads that were up to 2 h old, as load_age asks"); got != told {
+			t.Errorf("load_age %s: told %v, want %v: %q", age, got, told, a.Sentences)
+		}
+	}
+}
+
 // A crowded site gains from an idle one. With a queue each for its own jobs the
 // idle one keeps what it had; with one queue for all it pays.
 func TestWhoWinsAndWhoLoses(t *testing.T) {

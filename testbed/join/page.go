@@ -3,6 +3,7 @@ package join
 import (
 	"fmt"
 	"math"
+	"time"
 
 	"kith/testbed/metrics"
 	"kith/testbed/report"
@@ -15,7 +16,7 @@ func (a *Answer) Page() *report.Page {
 	p.Sections = []report.Section{
 		{
 			Name: "who", Title: "Who wins, who loses", Texts: a.Sentences[1:],
-			Tables: []report.Table{a.usersTable(best), a.machinesTable(best)}, Plots: []report.Plot{a.changePlot(), a.waitPlot(best)},
+			Tables: []report.Table{a.usersTable(best), a.machinesTable(best), a.fairnessTable()}, Plots: []report.Plot{a.changePlot(), a.waitPlot(best)},
 		},
 		{
 			Name: "kinds", Title: "Kinds of jobs",
@@ -158,6 +159,28 @@ func (a *Answer) machinesTable(best *Outcome) report.Table {
 	return t
 }
 
+// fairnessTable says how alike the sites fare alone and under each plan.
+func (a *Answer) fairnessTable() report.Table {
+	t := report.Table{
+		Name: "fairness", Title: "Fairness between sites",
+		Caption: "By the mean bounded slowdown of each site: of its users' jobs wherever they ran, and of the jobs that its machines ran. " +
+			"Jain's index is 1 if all sites are alike, and " + report.Number(1/float64(len(a.Sites))) + " if one bears it all.",
+		Columns: columns([]string{"Plan"}, "Users: index", "least", "most", "Machines: index", "least", "most"),
+	}
+	add := func(o *Outcome) {
+		row := []string{o.Name}
+		for _, f := range []metrics.Fairness{o.Fairness.Users, o.Fairness.Machines} {
+			row = append(row, fmt.Sprintf("%.3f", f.Jain), report.Number(f.Min), report.Number(f.Max))
+		}
+		t.Add(row...)
+	}
+	add(&a.Alone)
+	for i := range a.Plans {
+		add(&a.Plans[i])
+	}
+	return t
+}
+
 func arrow(from, to string) string { return from + " → " + to }
 
 // whole writes a number without a fraction.
@@ -270,13 +293,12 @@ func (a *Answer) assumptions() []string {
 		lines = append(lines, fmt.Sprintf("All logs together cover the time up to day %.0f; %s left out: a site whose log has ended would seem to be idle.",
 			math.Ceil(days), map[bool]string{true: "1 job outside of it is", false: fmt.Sprintf("%d jobs outside of it are", left)}[left == 1]))
 	}
-	loads := "Sites know each other's load as it is at every moment"
-	if c.Placement.LoadAge > 0 {
-		loads = fmt.Sprintf("Sites rank each other by loads that are up to %s old", span(durationSeconds(c.Placement.LoadAge)))
-	}
-	latency := "messages take no time."
+	loads, latency := "Sites know each other's load as it is at every moment", "messages take no time."
 	if c.Placement.Latency > 0 {
-		latency = fmt.Sprintf("a message takes %v.", c.Placement.Latency)
+		loads, latency = "Sites know each other's load as it was when the message left", fmt.Sprintf("a message takes %v.", time.Duration(c.Placement.Latency))
+	}
+	if c.Placement.LoadAge > 0 {
+		loads = fmt.Sprintf("Sites rank each other by loads that are up to %s old when they arrive", span(durationSeconds(c.Placement.LoadAge)))
 	}
 	return append(lines, loads+"; "+latency)
 }

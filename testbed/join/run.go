@@ -1,10 +1,11 @@
 package join
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"kith/sitesched"
 	"kith/testbed/federation"
 	"kith/testbed/metrics"
+	"kith/testbed/pool"
 	"kith/testbed/sim"
 )
 
@@ -54,41 +56,16 @@ type outcome struct {
 func (s *Study) Run(ctx context.Context, progress func(done, total int)) (*Answer, error) {
 	plans := s.plans()
 	t := &tally{done: make([]int, len(plans)), total: len(plans) * s.Jobs(), report: progress}
-	outcomes := make([]outcome, len(plans))
-	errs := make([]error, len(plans))
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	next := make(chan int)
-	var workers sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), len(plans)) {
-		workers.Go(func() {
-			for i := range next {
-				if outcomes[i], errs[i] = s.run(ctx, plans[i], func(done, _ int) { t.set(i, done) }); errs[i] != nil {
-					cancel() // the others would be of no use
-				}
-			}
-		})
-	}
-	for i := len(plans) - 1; i >= 0; i-- { // many copies take longest
-		next <- i
-	}
-	close(next)
-	workers.Wait()
-	if err := firstError(errs); err != nil {
+	// Those with many copies take longest, and go first.
+	outcomes, err := pool.Map(ctx, runtime.GOMAXPROCS(0), len(plans), func(ctx context.Context, i int) (outcome, error) {
+		i = len(plans) - 1 - i
+		return s.run(ctx, plans[i], func(done, _ int) { t.set(i, done) })
+	})
+	if err != nil {
 		return nil, err
 	}
+	slices.Reverse(outcomes)
 	return s.answer(outcomes), nil
-}
-
-// firstError prefers an error that is not about being stopped.
-func firstError(errs []error) error {
-	var first error
-	for _, err := range errs {
-		if err != nil && (first == nil || errors.Is(first, context.Canceled)) {
-			first = err
-		}
-	}
-	return first
 }
 
 // tally adds up the progress of several runs.
@@ -115,17 +92,8 @@ func (t *tally) set(i, done int) {
 
 // run runs one plan.
 func (s *Study) run(ctx context.Context, p plan, progress func(done, total int)) (outcome, error) {
-	c := &s.cfg.Placement
-	cfg := federation.Config{
-		Seed: s.cfg.Seed, Sites: s.sites, Progress: progress,
-		Placement:  meta.Placement{Scheme: p.scheme, Copies: p.copies, Weight: c.Weight, Adaptive: c.Adaptive && p.scheme != meta.Independent},
-		LoadPeriod: time.Duration(c.LoadAge),
-		Staggered:  true,
-		Network:    sim.NetworkConfig{LinkConfig: sim.LinkConfig{Latency: time.Duration(c.Latency)}},
-	}
-	if rank, ok := meta.ParseRank(c.Rank); ok && p.scheme != meta.Independent {
-		cfg.Placement.Rank = rank
-	}
+	cfg := s.federation(p)
+	cfg.Progress = progress
 	result, err := federation.Run(ctx, cfg, s.jobs)
 	if err != nil {
 		return outcome{}, fmt.Errorf("%v: %w", p, err)
@@ -136,6 +104,26 @@ func (s *Study) run(ctx context.Context, p plan, progress func(done, total int))
 			p, len(result.Refused), r.Index+1, s.sites[r.Site].ID, r.Err)
 	}
 	return outcome{plan: p, result: result}, nil
+}
+
+// federation is the federation under a plan.
+func (s *Study) federation(p plan) federation.Config {
+	c := &s.cfg.Placement
+	cfg := federation.Config{
+		Seed: s.cfg.Seed, Sites: s.sites,
+		Placement: meta.Placement{
+			Scheme: p.scheme, Copies: p.copies, Weight: c.Weight, Adaptive: c.Adaptive && p.scheme != meta.Independent, MaxLoadAge: c.maxLoadAge(),
+		},
+		// A load travels like any message. Where none is older than it takes to
+		// travel, one leaves as soon as the one before has arrived.
+		LoadPeriod: time.Duration(cmp.Or(c.LoadAge, c.Latency)), LoadDelay: time.Duration(c.Latency),
+		Staggered: true,
+		Network:   sim.NetworkConfig{LinkConfig: sim.LinkConfig{Latency: time.Duration(c.Latency)}},
+	}
+	if rank, ok := meta.ParseRank(c.Rank); ok && p.scheme != meta.Independent {
+		cfg.Placement.Rank = rank
+	}
+	return cfg
 }
 
 // policyOf names the discipline of a site.

@@ -78,6 +78,10 @@ func (a *Answer) say() []string {
 	if s := a.otherPlans(); s != "" {
 		lines = append(lines, s)
 	}
+	if p := &a.study.cfg.Placement; p.maxLoadAge() > daemonLoadAge {
+		lines = append(lines, fmt.Sprintf("Sites ranked each other by loads that were up to %s old, as load_age asks; daemons that are not told otherwise "+
+			"put a site whose load is older than %s behind all others.", span(p.maxLoadAge().Seconds()), span(daemonLoadAge.Seconds())))
+	}
 	return lines
 }
 

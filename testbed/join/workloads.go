@@ -6,10 +6,12 @@ import (
 	"io/fs"
 	"path/filepath"
 	"time"
+	_ "time/tzdata" // names of zones mean something on any machine
 
 	"kith/internal/job"
 	"kith/sitesched"
 	"kith/testbed/federation"
+	"kith/testbed/replay"
 	"kith/testbed/workload"
 )
 
@@ -67,7 +69,7 @@ func (s *Study) Jobs() int {
 
 // site is s for package federation; the words have been checked.
 func (s *SiteConfig) site(processors int32) federation.Site {
-	backfill, _ := federation.ParsePolicy(s.Policy)
+	backfill, _ := replay.ParsePolicy(s.Policy)
 	queues, _ := sitesched.ParseQueues(s.Queues)
 	scope, _ := sitesched.ParseScope(s.Guarantee)
 	return federation.Site{
@@ -131,11 +133,23 @@ func (c *Config) source(i int) (*workload.Workload, error) {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(c.folder, path)
 		}
-		w, err := workload.Open(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("trace %q: there is no such file as %s", s.Trace, path)
+		zone, err := parseTimezone(s.Timezone)
+		if err != nil {
+			return nil, err
 		}
-		return w, err
+		w, err := workload.OpenIn(path, zone)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil, fmt.Errorf("trace %q: there is no such file as %s", s.Trace, path)
+		case err != nil:
+			return nil, err
+		case s.Timezone != "" && !w.WallClock:
+			return nil, fmt.Errorf("timezone %q: the log %s says by itself when things happened; leave the key out", s.Timezone, s.Trace)
+		case c.Align == alignCalendar && s.Timezone == "" && w.WallClock:
+			return nil, fmt.Errorf("trace %q: tells times by a clock of a zone that it does not name; give timezone = %q or the like, or choose align = %q",
+				s.Trace, "Europe/Berlin", alignStart)
+		}
+		return w, nil
 	}
 	processors := int32(0)
 	if s.Processors != nil {
@@ -160,6 +174,21 @@ func (c *Config) source(i int) (*workload.Workload, error) {
 	}
 	w.Name = name // the model's own tells of a load that is changed below
 	return w, nil
+}
+
+// parseTimezone reads the name of a zone or an offset from UTC; "" is UTC. The
+// zone of this machine has no name: it says nothing of that of the log.
+func parseTimezone(s string) (*time.Location, error) {
+	for _, form := range []string{"-07:00", "-0700"} {
+		if t, err := time.Parse(form, s); err == nil {
+			_, offset := t.Zone()
+			return time.FixedZone(s, offset), nil
+		}
+	}
+	if s == "Local" {
+		return nil, errors.New("no name of a zone")
+	}
+	return time.LoadLocation(s)
 }
 
 // align puts the workloads beside each other on one clock.

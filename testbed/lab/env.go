@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"kith/internal/job"
+	"kith/testbed/pool"
 	"kith/testbed/workload"
 )
 
@@ -108,37 +109,12 @@ func (t *tally) add(done, total int) {
 // should return soon when its context ends. f must not depend on what other
 // runs do.
 func Map[T any](ctx context.Context, e *Env, n int, f func(ctx context.Context, i int) (T, error)) ([]T, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	e.progress.add(0, n)
-	results := make([]T, n)
-	next := make(chan int)
-	var workers sync.WaitGroup
-	for range min(max(e.Workers, 1), n) {
-		workers.Go(func() {
-			for i := range next {
-				r, err := f(ctx, i)
-				if err != nil {
-					cancel(err)
-					return
-				}
-				results[i] = r
-				e.progress.add(1, 0)
-			}
-		})
-	}
-feed:
-	for i := range n {
-		select {
-		case next <- i:
-		case <-ctx.Done():
-			break feed
+	return pool.Map(ctx, e.Workers, n, func(ctx context.Context, i int) (T, error) {
+		r, err := f(ctx, i)
+		if err == nil {
+			e.progress.add(1, 0)
 		}
-	}
-	close(next)
-	workers.Wait()
-	if err := context.Cause(ctx); err != nil {
-		return nil, err
-	}
-	return results, nil
+		return r, err
+	})
 }

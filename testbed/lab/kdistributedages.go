@@ -27,7 +27,7 @@ func staleTrials() []trial {
 // at each and for a ratio above 1 at one of them.
 func judgeStale(a *answers) Finding {
 	var parts []reading
-	highest := 0.0
+	highest, highestMain := 0.0, 0.0
 	for _, l := range append([]float64{0}, siteLoads...) {
 		where := fmt.Sprintf("site load %.2f", l)
 		if l == 0 {
@@ -42,6 +42,9 @@ func judgeStale(a *answers) Finding {
 		}
 		slope := trend(periods, means)
 		highest = max(highest, slices.Max(means))
+		if l == 0 {
+			highestMain = slices.Max(means)
+		}
 		parts = append(parts, reading{name: fmt.Sprintf("%s growing by %.3f an hour", text, slope), met: slope > 0 && means[len(means)-1] > means[0]})
 	}
 	parts = append(parts, reading{"highest", spread{highest}, "", highest > 1})
@@ -55,11 +58,15 @@ func judgeStale(a *answers) Finding {
 		}
 	}
 	main := a.ratio(dist, ind, meanSlowdown)
+	stays := ""
+	if highestMain <= 1 {
+		stays = fmt.Sprintf(" It stays so with loads up to %s old (%.2f at most): what exceeds 1 is another load of the sites.", hours(slices.Max(periods)), highestMain)
+	}
 	return finding("C3", append(parts, worse)...).noted(
 		"Whether old loads make Distributed worse than Independent depends on how loaded the sites are, so that ages are swept at the load of the main comparison and at the ends of the range of the band: "+
 			"a line is fitted to each sweep and must rise, and one of them must exceed 1. A site ranks itself by its present load, as kithd does; only what it knows of others is old.",
 		"").differing(main.mean() <= 1, fmt.Sprintf(
-		"In the main comparison, where loads are fresh, Distributed is better than Independent (%s), not worse as in the source. It does not say how old its loads were; we think hours.", main.text("")))
+		"In the main comparison, where loads are fresh, Distributed is better than Independent (%s), not worse as in the source. It does not say how old its loads were; we think hours.%s", main.text(""), stays))
 }
 
 // trend returns the slope of the line through values at times, an hour, by

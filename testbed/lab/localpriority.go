@@ -85,7 +85,7 @@ func (q *priorityQuestion) find(ctx context.Context, env *Env, a *priorityAnswer
 	} else {
 		r = q.judge(a)
 	}
-	f := Finding{Claim: Claim{ID: q.ID}, Measured: strings.Join(r.parts, "; "), Values: r.values, Verdict: VerdictOf(r.met()), Note: q.remark}
+	f := Finding{Claim: Claim{ID: q.ID}, Measured: strings.Join(r.parts, "; "), Values: r.values, Verdict: VerdictOf(r.met()), Note: q.remark, Differs: strings.Join(r.differs, " ")}
 	switch {
 	case q.informs:
 		f.Verdict = Informational

@@ -64,6 +64,9 @@ type priorityReading struct {
 	values []Value
 	parts  []string
 	needs  []need
+	// differs says where the source says something else than was measured though
+	// the band is met.
+	differs []string
 }
 
 // need is one thing that a band asks for.
@@ -73,6 +76,10 @@ type need struct {
 	// instead is what is the case if it is not.
 	instead string
 }
+
+// unmet reports whether it is not met; what is not a number, such as a mean over
+// no seeds, meets nothing.
+func (n *need) unmet() bool { return !(n.margin >= 0) }
 
 // note adds a number.
 func (r *priorityReading) note(name string, v float64, unit string) {
@@ -87,6 +94,11 @@ func (r *priorityReading) say(format string, args ...any) {
 // need notes by how far something is met; instead tells what is the case if not.
 func (r *priorityReading) need(margin float64, instead string, args ...any) {
 	r.needs = append(r.needs, need{margin, fmt.Sprintf(instead, args...)})
+}
+
+// differ notes what the source says otherwise.
+func (r *priorityReading) differ(format string, args ...any) {
+	r.differs = append(r.differs, fmt.Sprintf(format, args...))
 }
 
 // must is need for what is met or not.
@@ -107,7 +119,7 @@ func (r *priorityReading) in(name string, v, low, high float64, unit string) {
 
 // met reports whether everything is.
 func (r *priorityReading) met() bool {
-	return !slices.ContainsFunc(r.needs, func(n need) bool { return n.margin < 0 })
+	return !slices.ContainsFunc(r.needs, func(n need) bool { return n.unmet() })
 }
 
 // missing says what is not met, each with its distance in standard errors as
@@ -117,7 +129,7 @@ func (r *priorityReading) missing(errors []float64) string {
 	var texts []string
 	furthest := 0.0
 	for i, n := range r.needs {
-		if n.margin >= 0 {
+		if !n.unmet() {
 			continue
 		}
 		text, away := n.instead, math.Inf(1)

@@ -11,7 +11,8 @@ type Distribution struct {
 	// SD is the standard deviation of the set itself: the divisor is n.
 	SD  float64 `json:"sd"`
 	Min float64 `json:"min"`
-	// P50, P95 and P99 are exact percentiles, see [Percentile].
+	// P50, P95 and P99 are exact percentiles: the least of the numbers below or at
+	// which so many percent of them lie (nearest rank), never a mixture of two.
 	P50 float64 `json:"p50"`
 	P95 float64 `json:"p95"`
 	P99 float64 `json:"p99"`
@@ -39,16 +40,6 @@ func describe(v []float64) Distribution {
 		rest, before = rest[k-before:], k
 	}
 	return d
-}
-
-// Percentile returns the least number of sorted v below or at which at least p
-// percent of them lie (nearest rank): always one of the numbers, never a
-// mixture of two. It is zero without any.
-func Percentile(sorted []float64, p float64) float64 {
-	if len(sorted) == 0 {
-		return 0
-	}
-	return sorted[rank(len(sorted), p)]
 }
 
 // rank is the place of the percentile p among n sorted numbers, from 0 on.

@@ -3,8 +3,8 @@
 // fairness.
 //
 // There is one input, a [Record] for each job that has ended, and everything
-// is derived from records: a driver writes them down with a [Recorder] and asks
-// no questions while it runs. Percentiles are exact.
+// is derived from records: a driver writes them down and asks no questions
+// while it runs. Percentiles are exact.
 //
 // Sources: spec 001 section 3.0, spec 004 section 3.1.
 package metrics

@@ -3,8 +3,6 @@ package metrics
 import (
 	"slices"
 	"strings"
-
-	"kith/internal/job"
 )
 
 // Group is the records that have a key in common.
@@ -32,28 +30,11 @@ func GroupBy(records []Record, key func(*Record) string) []Group {
 	return groups
 }
 
-// Keys for [GroupBy].
+// ByOrigin is a key for [GroupBy]: the site at which the job was submitted.
 func ByOrigin(r *Record) string { return string(r.Origin) }
 
 // BySite is the site that ran the job.
 func BySite(r *Record) string { return string(r.Site) }
-
-// ByUser is the submitter.
-func ByUser(r *Record) string { return r.User }
-
-// ByGroup is the submitter's group.
-func ByGroup(r *Record) string { return r.Group }
-
-// Between returns the records submitted at from or later and before until.
-func Between(records []Record, from, until job.Time) []Record {
-	var kept []Record
-	for i := range records {
-		if records[i].Submit >= from && records[i].Submit < until {
-			kept = append(kept, records[i])
-		}
-	}
-	return kept
-}
 
 // Trim leaves out the given share of records at either end in the order of
 // submission: what happens while a system fills and empties (spec 001 section

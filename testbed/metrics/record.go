@@ -16,9 +16,13 @@ type Record struct {
 	User, Group string
 	// Submit, Start and End are its instants.
 	Submit, Start, End job.Time
-	// Run is the run time by which slowdowns are measured: what the job itself
-	// took where it ran, without data transfers. It is at most End − Start.
+	// Run is what the job itself took where it ran, without data transfers. It is
+	// at most End − Start.
 	Run time.Duration
+	// Reference is what the job takes at its origin; zero means Run. By it
+	// slowdowns are measured and jobs are short or long: a job that moved to a
+	// faster site is the same job, and not slowed down because it ran less long.
+	Reference time.Duration
 	// Estimate is the user's.
 	Estimate time.Duration
 	// Procs is the width.
@@ -32,40 +36,27 @@ func (r *Record) Wait() time.Duration { return r.Start.Sub(r.Submit) }
 // completion time.
 func (r *Record) Turnaround() time.Duration { return r.End.Sub(r.Submit) }
 
-// run returns the run time that slowdowns divide by. No time counts as a second
-// (spec 001 section 2.1).
-func (r *Record) run() time.Duration {
-	if r.Run <= 0 {
-		return time.Second
+// reference returns the run time that slowdowns divide by. No time counts as a
+// second (spec 001 section 2.1).
+func (r *Record) reference() time.Duration {
+	switch {
+	case r.Reference > 0:
+		return r.Reference
+	case r.Run > 0:
+		return r.Run
 	}
-	return r.Run
+	return time.Second
 }
 
-// Slowdown returns turnaround ÷ run time, at least 1 where jobs run at once.
-func (r *Record) Slowdown() float64 { return float64(r.Turnaround()) / float64(r.run()) }
+// Slowdown returns turnaround ÷ reference. It is below 1 only where a faster
+// site made up for the wait.
+func (r *Record) Slowdown() float64 { return float64(r.Turnaround()) / float64(r.reference()) }
 
-// BoundedSlowdown returns max(1, turnaround ÷ max(run time, floor)). The usual
+// BoundedSlowdown returns max(1, turnaround ÷ max(reference, floor)). The usual
 // floor is [Floor].
 func (r *Record) BoundedSlowdown(floor time.Duration) float64 {
-	return max(1, float64(r.Turnaround())/float64(max(r.run(), floor)))
+	return max(1, float64(r.Turnaround())/float64(max(r.reference(), floor)))
 }
 
 // Work returns the processor-seconds that the job held.
 func (r *Record) Work() float64 { return float64(r.Procs) * r.End.Sub(r.Start).Seconds() }
-
-// Recorder collects records. The zero value is ready to use.
-type Recorder struct {
-	records []Record
-}
-
-// NewRecorder returns a recorder with room for n records.
-func NewRecorder(n int) *Recorder { return &Recorder{records: make([]Record, 0, n)} }
-
-// Add writes down a job that has ended.
-func (r *Recorder) Add(x Record) { r.records = append(r.records, x) }
-
-// Records returns what was written down, in order. It belongs to the recorder.
-func (r *Recorder) Records() []Record { return r.records }
-
-// Summary summarises what was written down, see [Summarise].
-func (r *Recorder) Summary(o Options) Summary { return Summarise(r.records, o) }

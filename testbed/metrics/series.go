@@ -31,11 +31,6 @@ func DemandOver(records []Record, step time.Duration) Series {
 	return over(records, step, func(r *Record) (from, to job.Time) { return r.Submit, r.End })
 }
 
-// QueuedOver returns the mean number of processors that waiting jobs ask for.
-func QueuedOver(records []Record, step time.Duration) Series {
-	return over(records, step, func(r *Record) (from, to job.Time) { return r.Submit, r.Start })
-}
-
 // over spreads the widths of records over the steps that their intervals touch.
 func over(records []Record, step time.Duration, interval func(*Record) (from, to job.Time)) Series {
 	if len(records) == 0 || step <= 0 {

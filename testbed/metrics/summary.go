@@ -61,11 +61,11 @@ func (c Class) String() string {
 	return "unknown"
 }
 
-// ClassOf returns the class of r. Run and Procs decide.
+// ClassOf returns the class of r. Reference and Procs decide.
 func (o Options) ClassOf(r *Record) Class {
 	o = o.withDefaults()
 	c := ShortNarrow
-	if r.run() >= o.ShortBelow {
+	if r.reference() >= o.ShortBelow {
 		c = LongNarrow
 	}
 	if r.Procs >= o.NarrowBelow {

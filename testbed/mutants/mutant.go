@@ -16,7 +16,7 @@ type Mutant struct {
 	Changes []Change
 	// Caught says how: arguments of the command catch.
 	Caught []string
-	// Breaks is what is found: the beginning of the violation.
+	// Breaks is the invariant that is found broken, such as S2.
 	Breaks string
 }
 

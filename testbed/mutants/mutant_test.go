@@ -44,6 +44,9 @@ func TestCaught(t *testing.T) {
 	// Nothing must be found in the engines as they are.
 	told := map[string]bool{}
 	healthy := build(t, nil)
+	if f := catch(t, healthy, search(mostSeeds)); f.Violation != "" {
+		t.Fatalf("without a mutant: seed %d: %s", f.Seed, f.Violation)
+	}
 	for _, m := range All() {
 		if *only != "" && m.Name != *only {
 			continue
@@ -63,7 +66,7 @@ func TestCaught(t *testing.T) {
 			if f.Violation == "" {
 				t.Fatalf("%s: nothing found by catch %s", m.Rule, strings.Join(m.Caught, " "))
 			}
-			if !strings.Contains(f.Violation, m.Breaks) {
+			if !strings.Contains(" "+f.Violation, " "+m.Breaks+": ") {
 				t.Errorf("expected a violation of %s", m.Breaks)
 			}
 			switch m.Caught[0] {

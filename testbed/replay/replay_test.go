@@ -243,17 +243,16 @@ func TestAppendSeconds(t *testing.T) {
 }
 
 func TestPolicies(t *testing.T) {
+	seen := make(map[sitesched.Backfill]bool)
 	for _, name := range Policies() {
 		b, err := ParsePolicy(name)
-		if err != nil || PolicyName(b) != name {
+		if err != nil || seen[b] {
 			t.Errorf("%s: %v, %v", name, b, err)
 		}
+		seen[b] = true
 	}
 	if _, err := ParsePolicy("sjf"); !errors.Is(err, ErrPolicy) {
 		t.Errorf("sjf: %v", err)
-	}
-	if got := PolicyName(sitesched.Backfill(99)); got != "unknown(99)" {
-		t.Error(got)
 	}
 }
 

@@ -6,8 +6,6 @@ import (
 	"math"
 	"regexp"
 	"slices"
-
-	"kith/testbed/metrics"
 )
 
 // Plot is one figure: either series of points or groups of bars.
@@ -166,23 +164,4 @@ func CDF(name string, values []float64) Series {
 		s.Y = append(s.Y, 100*float64(rank)/float64(len(sorted)))
 	}
 	return s
-}
-
-// Spread returns the means over columns of runs, and the lowest and highest
-// value of each: what a series over seeds is drawn with. All rows are as long
-// as the first.
-func Spread(runs [][]float64) (mean, low, high []float64) {
-	if len(runs) == 0 {
-		return nil, nil, nil
-	}
-	for c := range runs[0] {
-		column := make([]float64, len(runs))
-		for i := range runs {
-			column[i] = runs[i][c]
-		}
-		mean = append(mean, metrics.Mean(column))
-		low = append(low, slices.Min(column))
-		high = append(high, slices.Max(column))
-	}
-	return mean, low, high
 }

@@ -226,13 +226,6 @@ func TestThin(t *testing.T) {
 	}
 }
 
-func TestSpread(t *testing.T) {
-	mean, low, high := Spread([][]float64{{1, 10}, {3, 30}})
-	if !slices.Equal(mean, []float64{2, 20}) || !slices.Equal(low, []float64{1, 10}) || !slices.Equal(high, []float64{3, 30}) {
-		t.Errorf("%v %v %v", mean, low, high)
-	}
-}
-
 // Gaps in a plot are null in JSON, and a plot that was written and read is
 // drawn the same.
 func TestJSON(t *testing.T) {

@@ -69,16 +69,24 @@ func (b *board) before(s *Site) {
 	}
 }
 
-// make makes the latest digest that is due. Nothing has changed at s since
-// then, so that it is not too late; one due before it would never be read.
+// make makes the digests that are due: the latest that readers see by now, and
+// those that they will see later. One before these would never be read. Nothing
+// has changed at s since the first was due, so that none is too late.
 func (b *board) make(e *posted, s *Site) {
-	at := e.due.Add(b.w.now.Sub(e.due) / b.cfg.Period * b.cfg.Period)
-	// Only the latest of those that readers may see is ever read.
-	for len(e.made) > 0 && e.made[len(e.made)-1].at.Add(b.cfg.Delay) <= b.w.now || len(e.made) > 1 && e.made[1].at.Add(b.cfg.Delay) <= b.w.now {
-		e.made = append(e.made[:0], e.made[1:]...)
+	at := e.due
+	if seen := b.w.now.Add(-b.cfg.Delay); seen > at {
+		at = at.Add(seen.Sub(at) / b.cfg.Period * b.cfg.Period)
 	}
-	e.due = at.Add(b.cfg.Period)
-	e.made = append(e.made, digestAt{at: at, digest: s.engine.Digest(at)})
+	for ; at <= b.w.now; at = at.Add(b.cfg.Period) {
+		e.made = append(e.made, digestAt{at: at, digest: s.engine.Digest(at)})
+	}
+	e.due = at
+	// Of those that readers see only the latest is ever read.
+	old := 0
+	for old+1 < len(e.made) && e.made[old+1].at.Add(b.cfg.Delay) <= b.w.now {
+		old++
+	}
+	e.made = append(e.made[:0], e.made[old:]...)
 }
 
 // Refresh implements [cluster.Board].

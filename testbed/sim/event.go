@@ -59,7 +59,11 @@ type agenda struct {
 	seq  uint64
 }
 
+// add notes what will happen. What would happen at [job.Never] does not.
 func (a *agenda) add(at job.Time, c class, order uint64, what action) {
+	if at == job.Never {
+		return
+	}
 	a.seq++
 	h := happening{at: at, key: c.key(order), seq: a.seq, what: what}
 	a.heap = append(a.heap, h)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"kith/internal/job"
+	"kith/meta"
 	"kith/sitesched"
 )
 
@@ -12,18 +13,20 @@ import (
 // remote copy moves what the site promises its own jobs. It holds a pass
 // against one on a copy of the state that knows of no waiting remote copies.
 type guardedSite struct {
-	*sitesched.Site
-	w *World
-	s *Site
+	// Site is what the engine would drive without a guard, with scheduler below.
+	meta.Site
+	scheduler *sitesched.Site
+	w         *World
+	s         *Site
 }
 
 // Pass implements meta.Site.
 func (g guardedSite) Pass(now job.Time) []job.AttemptID {
-	cfg := g.Scheduler().Config()
+	cfg := g.scheduler.Scheduler().Config()
 	if cfg.Queues == sitesched.Single {
 		return g.Site.Pass(now)
 	}
-	before := g.Scheduler().Clone()
+	before := g.scheduler.Scheduler().Clone()
 	starts := g.Site.Pass(now)
 	if slices.ContainsFunc(starts, func(a job.AttemptID) bool { return a.Job.Origin != g.s.cfg.ID }) {
 		g.compare(now, before)
@@ -43,7 +46,7 @@ func (g guardedSite) compare(now job.Time, alone *sitesched.Scheduler) {
 		alone.Step(now, sitesched.Event{Kind: sitesched.Withdraw, ID: id})
 	}
 	alone.Step(now, sitesched.Event{Kind: sitesched.Pass})
-	with := g.Scheduler().Clone()
+	with := g.scheduler.Scheduler().Clone()
 	for q := range alone.Queued {
 		at, promised := alone.Guarantee(q.Copy.ID)
 		got, still := with.Guarantee(q.Copy.ID)

@@ -1,10 +1,12 @@
 package sim
 
 import (
+	"maps"
 	"slices"
 
 	"kith/internal/job"
 	"kith/meta"
+	"kith/store"
 )
 
 // watch checks the invariants of the design (docs/architecture.md) from the
@@ -16,11 +18,15 @@ type watch struct {
 
 	// grants are the verdicts that left: S1.
 	grants map[job.AttemptID]job.SiteID
-	// running is the process of each job that runs now: S2. starts counts all.
-	running map[job.ID]*process
+	// running are the processes that run now, several how many each job has: S2.
+	// starts counts all.
+	running map[job.AttemptID]*process
+	several map[job.ID]int
 	starts  map[job.AttemptID]int
-	// ends are the states in which jobs were seen closed: S3.
+	// ends are the states in which jobs were closed, as is on disk: S3.
 	ends map[job.ID]job.State
+	// cancels are the jobs that clients were told will be cancelled: S5.
+	cancels map[job.ID]bool
 	// acks are the jobs that clients were told of: S5.
 	acks  map[job.ID]bool
 	order []job.ID
@@ -34,7 +40,9 @@ type watch struct {
 func (x *watch) init(w *World) {
 	x.w = w
 	x.grants = make(map[job.AttemptID]job.SiteID)
-	x.running = make(map[job.ID]*process)
+	x.running = make(map[job.AttemptID]*process)
+	x.several = make(map[job.ID]int)
+	x.cancels = make(map[job.ID]bool)
 	x.starts = make(map[job.AttemptID]int)
 	x.ends = make(map[job.ID]job.State)
 	x.acks = make(map[job.ID]bool)
@@ -56,8 +64,12 @@ func (x *watch) sent(_ *Site, f meta.Send) {
 	if !ok || !v.Granted || x.liars[v.Attempt.Job.Origin] {
 		return
 	}
-	if holder, again := x.grants[v.Attempt]; again && holder != f.To {
+	holder, again := x.grants[v.Attempt]
+	if again && holder != f.To {
 		x.violate("S1: attempt %v was granted to %s and to %s", v.Attempt, holder, f.To)
+	}
+	if end, ok := x.ends[v.Attempt.Job]; ok && !again {
+		x.violate("S3: job %v is %v, and attempt %v is granted to %s", v.Attempt.Job, end, v.Attempt, f.To)
 	}
 	x.grants[v.Attempt] = f.To
 }
@@ -67,14 +79,20 @@ func (x *watch) started(p *process) {
 	if !x.w.cfg.Check {
 		return
 	}
+	x.hold(p)
 	a := p.attempt
 	if x.liars[p.s.cfg.ID] || x.liars[a.Job.Origin] {
 		return
 	}
-	if other := x.running[a.Job]; other != nil && !p.race {
-		x.violate("S2: %v starts at %s while %v runs at %s", a, p.s.cfg.ID, other.attempt, other.s.cfg.ID)
+	if x.several[a.Job] > 0 && !p.race {
+		for _, other := range x.running {
+			if other.attempt.Job == a.Job {
+				x.violate("S2: %v starts at %s while %v runs at %s", a, p.s.cfg.ID, other.attempt, other.s.cfg.ID)
+			}
+		}
 	}
-	x.running[a.Job] = p
+	x.running[a] = p
+	x.several[a.Job]++
 	if x.starts[a]++; x.starts[a] > 1 {
 		x.violate("S2: attempt %v was started %d times", a, x.starts[a])
 	}
@@ -91,8 +109,46 @@ func (x *watch) ended(p *process) {
 	if !x.w.cfg.Check {
 		return
 	}
-	if x.running[p.attempt.Job] == p {
-		delete(x.running, p.attempt.Job)
+	x.release(p)
+	if x.running[p.attempt] == p {
+		delete(x.running, p.attempt)
+		if x.several[p.attempt.Job]--; x.several[p.attempt.Job] == 0 {
+			delete(x.several, p.attempt.Job)
+		}
+	}
+}
+
+// taken is what the processes that run at a site hold of it, whichever life of
+// its daemon started them.
+type taken struct{ processors, memory int64 }
+
+// hold checks that a site has what a process takes: S6, from the outside.
+func (x *watch) hold(p *process) {
+	s, c := p.s, &p.s.cfg.Scheduler
+	s.taken.processors += int64(p.processors)
+	s.taken.memory += p.memory
+	switch {
+	case x.liars[s.cfg.ID]:
+	case s.taken.processors > int64(c.Processors):
+		x.violate("S6: site %s has %d processors, and with %v %d are taken", s.cfg.ID, c.Processors, p.attempt, s.taken.processors)
+	case c.MemoryBytes > 0 && s.taken.memory > c.MemoryBytes:
+		x.violate("S6: site %s has %d bytes of memory, and with %v %d are taken", s.cfg.ID, c.MemoryBytes, p.attempt, s.taken.memory)
+	}
+}
+
+// release takes back what a process held. An orphan has done so already.
+func (x *watch) release(p *process) {
+	if !p.orphan {
+		p.s.taken.processors -= int64(p.processors)
+		p.s.taken.memory -= p.memory
+	}
+}
+
+// orphaned is told of a process that is about to become one. From then on it
+// does not count: nobody can keep free what only a lost folder knew of.
+func (x *watch) orphaned(p *process) {
+	if x.w.cfg.Check && p.outcome == nil {
+		x.release(p)
 	}
 }
 
@@ -109,11 +165,42 @@ func (x *watch) changed(s *Site, f meta.Changed) {
 	if ended && was != j.State {
 		x.violate("S3: job %v was %v and is %v", f.Job, was, j.State)
 	}
-	// The record in memory may run ahead of the disk; what it shows now is
-	// durable at the latest with the next batch, and only then seen here again.
-	if j.State.Terminal() && !s.state.Dirty() {
-		x.ends[f.Job] = j.State
+}
+
+// closed is a job and the state in which it was closed.
+type closed struct {
+	job   job.ID
+	state job.State
+}
+
+// closing lists the jobs that a batch closes, which holds the facts behind effects.
+func (x *watch) closing(s *Site, effects []meta.Effect) (list []closed) {
+	if !x.w.cfg.Check {
+		return nil
 	}
+	for _, f := range effects {
+		if f, ok := f.(meta.Changed); ok && !f.Purged {
+			if j := s.state.Job(f.Job); j != nil && j.State.Terminal() {
+				list = append(list, closed{j.ID, j.State})
+			}
+		}
+	}
+	return list
+}
+
+// durable notes that a batch is on disk.
+func (x *watch) durable(list []closed) {
+	for _, c := range list {
+		x.ends[c.job] = c.state
+	}
+}
+
+// Cancelled notes that a client was told that a job will be cancelled.
+func (w *World) Cancelled(id job.ID) { w.watch.cancels[id] = true }
+
+// uncancelled reports whether a cancellation that was acknowledged is lost.
+func (x *watch) uncancelled(id job.ID, j *store.Job) bool {
+	return x.cancels[id] && !j.CancelRequested
 }
 
 func (x *watch) acknowledged(id job.ID) {
@@ -123,7 +210,8 @@ func (x *watch) acknowledged(id job.ID) {
 	}
 }
 
-// stepped checks a site from the inside: S6, and S5 as far as it shows.
+// stepped checks a site from the inside: S6 by the scheduler's own account,
+// which includes what is reserved and does not run yet.
 func (x *watch) stepped(s *Site) {
 	if err := s.Scheduler().Check(); err != nil {
 		x.violate("S6: site %s: %v", s.cfg.ID, err)
@@ -136,8 +224,14 @@ func (x *watch) booted(s *Site) {
 		return
 	}
 	for _, id := range x.order {
-		if id.Origin == s.cfg.ID && s.state.Job(id) == nil {
+		if id.Origin != s.cfg.ID {
+			continue
+		}
+		switch j := s.state.Job(id); {
+		case j == nil:
 			x.violate("S5: acknowledged job %v is lost in a restart of site %s", id, s.cfg.ID)
+		case x.uncancelled(id, j):
+			x.violate("S5: the cancellation of job %v was acknowledged and is lost in a restart of site %s", id, s.cfg.ID)
 		}
 	}
 }
@@ -157,6 +251,9 @@ func (w *World) Distrust(id job.SiteID) {
 	}
 	w.watch.liars[id] = true
 }
+
+// Distrusted reports whether a site is exempt.
+func (w *World) Distrusted(id job.SiteID) bool { return w.watch.liars[id] }
 
 // LostWithDisk returns how many acknowledged jobs were lost with the only disk
 // that had them.
@@ -190,8 +287,8 @@ func (w *World) CheckEnded() error {
 			return w.violation("L1: job %v is %v at %q (sites %v, attempt %d)", id, j.State, j.Holder, j.Sites, j.Attempt)
 		}
 	}
-	for id, p := range w.watch.running {
-		return w.violation("L1: job %v still runs at %s", id, p.s.cfg.ID)
+	for _, id := range slices.SortedFunc(maps.Keys(w.watch.running), job.AttemptID.Compare) {
+		return w.violation("L1: %v still runs at %s", id, w.watch.running[id].s.cfg.ID)
 	}
 	for _, s := range w.sites {
 		if n := s.state.CopyCount(); n > 0 {

@@ -18,6 +18,9 @@ type process struct {
 	attempt job.AttemptID
 	boot    string
 	started job.Time
+	// processors and memory are what it holds of its site while it runs.
+	processors int32
+	memory     int64
 	// kind and reason are what it ends with if nobody stops it.
 	kind   job.OutcomeKind
 	reason string
@@ -42,13 +45,16 @@ func (s *Site) launch(f meta.Launch) {
 		s.unstarted(a, job.Loss, "its lease ended before it was started")
 		return
 	}
-	p := &process{s: s, attempt: a, boot: s.bootID(), started: s.now(), kind: job.Success, race: r.OnSiteLost == job.Race}
+	p := &process{
+		s: s, attempt: a, boot: s.bootID(), started: s.now(), processors: r.Processors, memory: r.MemoryBytes,
+		kind: job.Success, race: r.OnSiteLost == job.Race,
+	}
 	s.procs[a] = p
 	p.leaseUntil(f.Lease)
 	s.w.log.started(s, a)
 	s.w.watch.started(p)
 	e := s.w.entry(a.Job)
-	run := scaled(e.run, s.cfg.Meta.Self.Speed)
+	run := Scaled(e.run, s.cfg.Meta.Self.Speed)
 	if run > r.Walltime {
 		run, p.kind, p.reason = r.Walltime, job.Timeout, "stopped at its walltime"
 	}
@@ -63,8 +69,9 @@ func (s *Site) launch(f meta.Launch) {
 	s.soon(meta.AttemptStarted{Attempt: a, At: p.started})
 }
 
-// scaled is how long a processor of a speed takes for what the reference does in d.
-func scaled(d time.Duration, speed float64) time.Duration {
+// Scaled is how long a processor of a speed takes for what the reference does in d;
+// zero is the speed of the reference.
+func Scaled(d time.Duration, speed float64) time.Duration {
 	if speed == 0 || speed == 1 {
 		return d
 	}
@@ -165,6 +172,7 @@ func (s *Site) kill(f meta.Kill) {
 	}
 	p := s.procs[f.Attempt]
 	if p == nil {
+		delete(s.staged, f.Attempt)
 		s.unstarted(f.Attempt, kind, reason+" before it was started")
 		return
 	}
@@ -190,6 +198,9 @@ func (p *process) leaseUntil(until job.Time) {
 func (s *Site) extend(f meta.Extend) {
 	if p := s.procs[f.Attempt]; p != nil && p.outcome == nil {
 		p.leaseUntil(f.Until)
+	}
+	if g := s.staged[f.Attempt]; g != nil {
+		g.launch.Lease = max(g.launch.Lease, f.Until)
 	}
 }
 

@@ -37,7 +37,9 @@ type Site struct {
 	boots      int
 	bootName   string
 	procs      map[job.AttemptID]*process
+	staged     map[job.AttemptID]*staging   // begun, not started yet
 	orphans    []map[job.AttemptID]*process // of data folders that are gone
+	taken      taken                        // by what runs, for the watch
 
 	// The daemon; nil engine while it is down.
 	engine    *meta.Engine
@@ -117,14 +119,7 @@ func (s *Site) boot() error {
 			cfg.Starts = &s.w.board
 		}
 	}
-	var local meta.Site = s.scheduler
-	if s.w.cfg.Transfers {
-		local = transferSite{s.scheduler, s.w}
-	}
-	if s.w.cfg.Check && !s.w.cfg.Transfers {
-		local = guardedSite{s.scheduler, s.w, s}
-	}
-	if s.engine, err = meta.New(cfg, s.state, local); err != nil {
+	if s.engine, err = meta.New(cfg, s.state, s.driven()); err != nil {
 		return err
 	}
 	s.effects, s.committing, s.waiters, s.wake = nil, false, make(map[uint64]func(meta.Reply)), job.Never
@@ -139,6 +134,18 @@ func (s *Site) boot() error {
 	s.touch()
 	s.flush()
 	return nil
+}
+
+// driven is the local scheduler as the engine drives it.
+func (s *Site) driven() meta.Site {
+	var local meta.Site = s.scheduler
+	if s.w.cfg.Transfers {
+		local = transferSite{s.scheduler, s.w}
+	}
+	if s.w.cfg.Check {
+		local = guardedSite{local, s.scheduler, s.w, s}
+	}
+	return local
 }
 
 // bootID names the boot of the machine.
@@ -157,7 +164,7 @@ func (s *Site) Crash() {
 	s.w.trace("%s: daemon %d is killed", s.cfg.ID, s.life)
 	s.w.log.site("down", s)
 	s.tear()
-	s.engine, s.state, s.scheduler = nil, nil, nil
+	s.engine, s.state, s.scheduler, s.staged = nil, nil, nil, nil
 	s.wakeProcesses()
 	s.frozen, s.held = false, nil
 	s.w.net.siteDown(s)
@@ -191,6 +198,7 @@ func (s *Site) LoseFolder() {
 	s.w.watch.wiped(s)
 	s.generation++
 	for _, p := range s.procs {
+		s.w.watch.orphaned(p)
 		p.orphan = true
 	}
 	s.orphans = append(s.orphans, s.procs)
@@ -323,6 +331,7 @@ func (s *Site) flush() {
 	d := &s.w.cfg.Disk
 	if !d.Keep {
 		s.state.DropChanges()
+		s.w.watch.durable(s.w.watch.closing(s, effects))
 		// Callbacks may feed the site again while its effects are carried out.
 		s.effects, s.spare = s.spare[:0], nil
 		s.carryAll(effects)
@@ -331,16 +340,17 @@ func (s *Site) flush() {
 		return
 	}
 	s.effects = nil
+	closing := s.w.watch.closing(s, effects)
 	batch := s.backend.Seal(s.state)
 	if batch.Empty() || d.Sync+d.SyncJitter+s.slow == 0 && !s.full {
-		s.commit(batch, effects)
+		s.commit(batch, closing, effects)
 		return
 	}
 	delay := d.Sync + s.slow
 	if d.SyncJitter > 0 {
 		delay += time.Duration(s.w.rng.Int64N(int64(d.SyncJitter)))
 	}
-	s.committing, s.pending = true, batch
+	s.committing, s.pending, s.closing = true, batch, closing
 	life := s.life
 	var synced func()
 	synced = func() {
@@ -356,7 +366,7 @@ func (s *Site) flush() {
 			return
 		}
 		s.committing, s.pending = false, nil
-		s.commit(batch, effects)
+		s.commit(batch, closing, effects)
 		if s.engine != nil {
 			s.flush()
 		}
@@ -365,11 +375,12 @@ func (s *Site) flush() {
 	s.w.agenda.add(s.w.now.Add(delay), message, 0, call(synced))
 }
 
-func (s *Site) commit(batch store.Batch, effects []meta.Effect) {
+func (s *Site) commit(batch store.Batch, closing []closed, effects []meta.Effect) {
 	if err := batch.Commit(); err != nil {
 		s.w.watch.violate("commit at %s: %v", s.cfg.ID, err)
 		return
 	}
+	s.w.watch.durable(closing)
 	s.carryAll(effects)
 }
 
@@ -408,7 +419,7 @@ func (s *Site) carry(f meta.Effect) {
 		s.w.watch.sent(s, f)
 		s.w.net.send(s, f)
 	case meta.Launch:
-		s.launch(f)
+		s.stage(f)
 	case meta.Extend:
 		s.extend(f)
 	case meta.Kill:

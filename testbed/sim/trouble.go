@@ -27,6 +27,7 @@ type trouble struct {
 	// pending is the batch that is on its way to the disk, synced what happens
 	// once it is there.
 	pending store.Batch
+	closing []closed // by pending
 	synced  func()
 }
 
@@ -121,6 +122,7 @@ func (s *Site) tear() {
 		if err := s.pending.Commit(); err != nil {
 			s.w.watch.violate("commit at %s: %v", s.cfg.ID, err)
 		}
+		s.w.watch.durable(s.closing)
 	}
 	s.pending = nil
 }

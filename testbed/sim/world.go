@@ -26,8 +26,14 @@ type Config struct {
 	Loads LoadConfig
 	// Transfers makes hosts plan with the transfer of a job's input, see [Submission].
 	Transfers bool
-	// Check watches the invariants of the design after every event.
+	// Check watches the invariants of the design after every event. What runs on
+	// after its site has lost its data folder is left out of S6: nobody can keep
+	// its processors free.
 	Check bool
+	// Staging says how long the input of a job takes to another site, by the tag
+	// of the submission; nil, or zero, where it has none. Hosts do not plan with
+	// it, as they do with transfers.
+	Staging func(tag int) time.Duration
 	// Output says how long the output of a job takes to its origin from another
 	// site, by the tag of the submission; nil, or zero, where it leaves none.
 	Output func(tag int) time.Duration
@@ -63,6 +69,10 @@ type SiteConfig struct {
 // Start is when every world begins. It is not 0 because an instant of 0 means
 // none in the facts.
 const Start = job.Time(time.Hour)
+
+// worldStream keeps the random numbers of a world apart from those of the
+// workloads that are made from the same seed.
+const worldStream = 0x776f726c64 << 16
 
 // World is a federation in virtual time. It belongs to one goroutine.
 type World struct {
@@ -101,7 +111,7 @@ type delivery struct {
 // New returns a federation at [Start] with all sites up and connected.
 func New(cfg Config) (*World, error) {
 	w := &World{
-		cfg: cfg, now: Start, rng: rand.New(rand.NewPCG(cfg.Seed, 0x6b697468)),
+		cfg: cfg, now: Start, rng: rand.New(rand.NewPCG(cfg.Seed, worldStream)),
 		byID: make(map[job.SiteID]*Site),
 	}
 	w.watch.init(w)
@@ -143,6 +153,12 @@ func (w *World) Site(id job.SiteID) *Site { return w.byID[id] }
 
 // Rand returns the source of all randomness of the run.
 func (w *World) Rand() *rand.Rand { return w.rng }
+
+// Idle reports whether nothing more can happen, but for what is happening now.
+func (w *World) Idle() bool {
+	_, waiting := w.backlog.first()
+	return len(w.agenda.heap) == 0 && len(w.touched) == 0 && !waiting
+}
 
 // At does something at a time to come, before anything else of that instant
 // but completions.

@@ -9,6 +9,7 @@ import (
 	"kith/meta"
 	"kith/sitesched"
 	"kith/testbed/sim"
+	"kith/testbed/workload"
 )
 
 // federation returns sites s0, s1, … of the given widths.
@@ -69,5 +70,18 @@ func TestJobsRunAndEnd(t *testing.T) {
 				t.Errorf("%d jobs acknowledged, want %d", len(w.Acknowledged()), n)
 			}
 		})
+	}
+}
+
+// A world and the workloads that are made from its seed draw numbers of their own.
+func TestWorldDrawsItsOwnNumbers(t *testing.T) {
+	for seed := range uint64(20) {
+		w := newWorld(t, federation(seed, 4))
+		first := w.Rand().Uint64()
+		for stream := range uint64(300) {
+			if workload.NewRand(seed, stream).Uint64() == first {
+				t.Fatalf("seed %d: a world draws the numbers of stream %d", seed, stream)
+			}
+		}
 	}
 }

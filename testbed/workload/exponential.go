@@ -45,8 +45,6 @@ type Federation struct {
 	Sites []*Workload
 	// From and Until limit the submissions that count in figures: From ≤ Submit < Until.
 	From, Until job.Time
-	// Hash is [Hash] of Sites.
-	Hash string
 }
 
 // Generate returns the jobs of all sites. Each site draws from a source of its
@@ -83,7 +81,6 @@ func (m Exponential) Generate(rng *rand.Rand) (*Federation, error) {
 	if m.Drop > 0 {
 		f.Until = all[len(all)-m.Drop]
 	}
-	f.Hash = Hash(f.Sites...)
 	return f, nil
 }
 

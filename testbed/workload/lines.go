@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 )
 
 // lines yields the lines of a log, plain or gzip.
@@ -15,6 +16,8 @@ type lines struct {
 	number int // of the line that next returned, counting from 1
 	// zipped unpacks a gzip stream, nil if the log is plain.
 	zipped *ahead
+	// zone is that of instants without one.
+	zone *time.Location
 }
 
 func newLines(r io.Reader) (*lines, error) {

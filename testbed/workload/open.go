@@ -43,13 +43,19 @@ var (
 // is returned has at least one job, and each has a width of at least 1 and a
 // run time and an estimate of at least a second. Overruns are left as they are;
 // [Workload.Fit] settles them.
-func Open(path string) (*Workload, error) {
+func Open(path string) (*Workload, error) { return OpenIn(path, time.UTC) }
+
+// OpenIn is [Open] for a log that may tell times by the wall clock of a zone
+// without naming it, as sacct does. Instants that have a zone of their own keep
+// it. Without knowing better [time.UTC] will do: only an hour or two a year, in
+// which the clock is set, and the date of the start come out wrong.
+func OpenIn(path string, zone *time.Location) (*Workload, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err // names the path
 	}
 	defer f.Close() //nolint:errcheck // Only read from.
-	w, err := Read(filepath.Base(path), f)
+	w, err := ReadIn(filepath.Base(path), f, zone)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -58,12 +64,16 @@ func Open(path string) (*Workload, error) {
 
 // Read is [Open] for a log that is open already; name becomes the workload's.
 // An error names the line that was reached.
-func Read(name string, r io.Reader) (*Workload, error) {
+func Read(name string, r io.Reader) (*Workload, error) { return ReadIn(name, r, time.UTC) }
+
+// ReadIn is [OpenIn] for a log that is open already, see [Read].
+func ReadIn(name string, r io.Reader, zone *time.Location) (*Workload, error) {
 	in, err := newLines(r)
 	if err != nil {
 		return nil, err
 	}
 	defer in.close()
+	in.zone = zone
 	w := &Workload{Name: name, Tick: time.Second}
 	parse, err := recognise(in)
 	if err != nil {

@@ -122,6 +122,25 @@ func (r *Report) All() iter.Seq2[Kind, int] {
 	}
 }
 
+// Note says how many jobs of a log were skipped or mended, and why.
+type Note struct {
+	Kind    string `json:"kind"`
+	Count   int    `json:"count"`
+	Skipped bool   `json:"skipped"`
+	Meaning string `json:"meaning"`
+	First   string `json:"first"`
+}
+
+// Notes returns the report for people and programs: a note for each kind that
+// occurred, and no nil if there is none.
+func (r *Report) Notes() []Note {
+	notes := []Note{}
+	for k, n := range r.All() {
+		notes = append(notes, Note{k.String(), n, k.Skipped(), k.Sentence(), r.First(k)})
+	}
+	return notes
+}
+
 // add counts one of kind k; text is asked for the first one only.
 func (r *Report) add(k Kind, text func() string) {
 	if r.counts[k]++; r.counts[k] == 1 {

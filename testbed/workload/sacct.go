@@ -62,6 +62,8 @@ func looksSacct(line []byte) bool {
 type sacctParser struct {
 	w     *Workload
 	names names
+	// zone is that of instants without one.
+	zone *time.Location
 	// at is where each column stands, -1 if it is not there.
 	at      [sacctColumns]int
 	columns int
@@ -69,12 +71,12 @@ type sacctParser struct {
 }
 
 func parseSacct(in *lines, w *Workload) error {
-	p := sacctParser{w: w, names: names{}}
+	p := sacctParser{w: w, names: names{}, zone: in.zone}
 	if err := in.each(&w.Report, p.line); err != nil {
 		return err
 	}
 	if len(w.Jobs) > 0 {
-		w.Start = time.Unix(0, 0).UTC()
+		w.Start = time.Unix(0, 0).In(p.zone)
 	}
 	return nil
 }
@@ -208,9 +210,11 @@ func (p *sacctParser) job(n int) error {
 // times reads submission, run time and limit. If one makes no sense it returns
 // which. A job that never started has no run time.
 func (p *sacctParser) times(n int, j *logged) (wrong sacctColumn, ok bool) {
-	if j.submit, ok = parseInstant(p.cell(colSubmit)); !ok {
+	var wall bool
+	if j.submit, wall, ok = parseInstant(p.cell(colSubmit), p.zone); !ok {
 		return colSubmit, false
 	}
+	p.w.WallClock = p.w.WallClock || wall
 	start, end := p.cell(colStart), p.cell(colEnd)
 	switch {
 	case p.at[colElapsedRaw] >= 0:
@@ -222,11 +226,11 @@ func (p *sacctParser) times(n int, j *logged) (wrong sacctColumn, ok bool) {
 			return colElapsed, false
 		}
 	case start != nil && end != nil:
-		from, ok := parseInstant(start)
+		from, _, ok := parseInstant(start, p.zone)
 		if !ok {
 			return colStart, false
 		}
-		to, ok := parseInstant(end)
+		to, _, ok := parseInstant(end, p.zone)
 		if !ok {
 			return colEnd, false
 		}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestReadSacct(t *testing.T) {
@@ -158,13 +159,49 @@ func TestParseInstant(t *testing.T) {
 		"2026-03-01T09:30:00+01:30": 1772352000, "2026-03-01T03:00:00-0500": 1772352000, "2026-03-01T08:00": 1772352000,
 		"1772352000": 1772352000, "2016-12-31T23:59:60": 1483228800, "1970-01-01T00:00:00": 0,
 	} {
-		if got, ok := parseInstant([]byte(text)); !ok || got != want {
+		if got, _, ok := parseInstant([]byte(text), time.UTC); !ok || got != want {
 			t.Errorf("%s is %d, %v, want %d", text, got, ok, want)
 		}
 	}
 	for _, text := range []string{"", "now", "-5", "2026-03-01", "2026-00-01T08:00:00", "2026-03-01T24:00:00", "2026-03-01T08:60:00", "2026-03-00T08:00:00", strings.Repeat("1", 50)} {
-		if got, ok := parseInstant([]byte(text)); ok {
+		if got, _, ok := parseInstant([]byte(text), time.UTC); ok {
 			t.Errorf("%q is read as %d", text, got)
+		}
+	}
+}
+
+// A wall clock is read in the zone that the reader names, with the hour that it
+// is set by twice a year; instants with a zone of their own keep it.
+func TestZoneOfWallClocks(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Skip("this machine knows no zones: ", err)
+	}
+	const header = "JobID|Submit|Start|End|AllocCPUS\n"
+	for name, c := range map[string]struct {
+		lines string
+		zone  *time.Location
+		start int64
+		wall  bool
+		// second is when the second job comes, run how long it takes.
+		second, run int64
+	}{
+		"unknown zone": {"1|2026-03-01T08:00:00|2026-03-01T08:00:00|2026-03-01T09:00:00|1\n2|2026-03-29T01:30:00|2026-03-29T01:30:00|2026-03-29T03:30:00|1\n",
+			time.UTC, 1772352000, true, 28*86400 - 6*3600 - 1800, 7200},
+		"clock set forward": {"1|2026-03-01T08:00:00|2026-03-01T08:00:00|2026-03-01T09:00:00|1\n2|2026-03-29T01:30:00|2026-03-29T01:30:00|2026-03-29T03:30:00|1\n",
+			berlin, 1772352000 - 3600, true, 28*86400 - 6*3600 - 1800, 3600},
+		"minutes only": {"1|2026-03-01T08:00|2026-03-01T08:00|2026-03-01T09:00|1\n2|2026-07-01T08:00|2026-07-01T08:00|2026-07-01T09:00|1\n",
+			berlin, 1772352000 - 3600, true, 122*86400 - 3600, 3600},
+		"zones of their own": {"1|2026-03-01T08:00:00Z|2026-03-01T08:00:00Z|2026-03-01T09:00:00Z|1\n2|2026-03-01T11:00:00+0200|2026-03-01T11:00:00+0200|2026-03-01T12:00:00+0200|1\n",
+			berlin, 1772352000, false, 3600, 3600},
+		"seconds": {"1|1772352000|1772352000|1772352060|1\n2|1772352100|1772352100|1772352160|1\n", berlin, 1772352000, false, 100, 60},
+	} {
+		w, err := ReadIn("log", strings.NewReader(header+c.lines), c.zone)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if w.Start.Unix() != c.start || w.WallClock != c.wall || len(w.Jobs) != 2 || w.Jobs[1].Submit != second(c.second) || w.Jobs[1].Run != seconds(c.run) {
+			t.Errorf("%s: begins %v, wall clock %v, %+v", name, w.Start, w.WallClock, w.Jobs)
 		}
 	}
 }

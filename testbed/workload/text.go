@@ -112,38 +112,44 @@ func parseSpan(b []byte) (seconds int64, ok bool) {
 // enough to be summed up.
 const tooLong = 1 << 40
 
-// instantForms are what sacct prints with its various settings.
-var instantForms = [...]string{
-	"2006-01-02T15:04:05", "2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05-0700",
-	"2006-01-02 15:04:05", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05-0700", "2006-01-02T15:04",
-}
+// wallForms and zoneForms are what sacct prints with its various settings,
+// without and with a zone.
+var (
+	wallForms = [...]string{"2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04"}
+	zoneForms = [...]string{"2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05-0700", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05-0700"}
+)
 
 // parseInstant reads an instant in seconds since 1970: a date and time with or
 // without a zone, or the number itself. Without a zone it is the site's wall
-// clock, which is read as if it were UTC.
-func parseInstant(b []byte) (int64, bool) {
-	if len(b) == len(instantForms[0]) {
-		if v, ok := parseClock(b); ok {
-			return v, true
+// clock, which is read as one of the given zone.
+func parseInstant(b []byte, zone *time.Location) (seconds int64, wall, ok bool) {
+	if len(b) == len(wallForms[0]) {
+		if v, ok := parseClock(b, zone); ok {
+			return v, true, true
 		}
 	}
 	if v, ok := parseWhole(b); ok && v >= 0 {
-		return v, true
+		return v, false, true
 	}
 	if len(b) > 40 {
-		return 0, false
+		return 0, false, false
 	}
 	s := string(b)
-	for _, form := range instantForms {
-		if t, err := time.Parse(form, s); err == nil {
-			return t.Unix(), true
+	for _, form := range wallForms {
+		if t, err := time.ParseInLocation(form, s, zone); err == nil {
+			return t.Unix(), true, true
 		}
 	}
-	return 0, false
+	for _, form := range zoneForms {
+		if t, err := time.Parse(form, s); err == nil {
+			return t.Unix(), false, true
+		}
+	}
+	return 0, false, false
 }
 
 // parseClock is parseInstant for YYYY-MM-DDTHH:MM:SS, which most are.
-func parseClock(b []byte) (int64, bool) {
+func parseClock(b []byte, zone *time.Location) (int64, bool) {
 	const form = "dddd-dd-ddTdd:dd:dd"
 	for i := range len(form) {
 		if form[i] == 'd' && (b[i] < '0' || b[i] > '9') || form[i] != 'd' && b[i] != form[i] && (form[i] != 'T' || b[i] != ' ') {
@@ -155,7 +161,7 @@ func parseClock(b []byte) (int64, bool) {
 	if month < 1 || month > 12 || day < 1 || h > 23 || m > 59 || s > 60 {
 		return 0, false
 	}
-	t := time.Date(year, time.Month(month), day, h, m, s, 0, time.UTC)
+	t := time.Date(year, time.Month(month), day, h, m, s, 0, zone)
 	return t.Unix(), t.Day() == day || s == 60
 }
 

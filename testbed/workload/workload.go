@@ -49,6 +49,9 @@ type Workload struct {
 	// Start is the instant of Submit 0 on the calendar of the site, in its zone;
 	// zero if unknown.
 	Start time.Time
+	// WallClock says that the log tells times by a clock whose zone it does not
+	// name. Start is right only if the reader knew it, see [OpenIn].
+	WallClock bool
 	// Report says what was skipped or mended on the way here.
 	Report Report
 }

@@ -551,7 +551,9 @@ type JobRecord struct {
 	// The holder's data folder when it claimed.
 	HolderGeneration uint32 `protobuf:"varint,16,opt,name=holder_generation,json=holderGeneration,proto3" json:"holder_generation,omitempty"`
 	// Attempts whose claim was taken back although they may still run.
-	Earlier       []*HoldingRecord `protobuf:"bytes,17,rep,name=earlier,proto3" json:"earlier,omitempty"`
+	Earlier []*HoldingRecord `protobuf:"bytes,17,rep,name=earlier,proto3" json:"earlier,omitempty"`
+	// The term of the holder's lease, in nanoseconds; 0 without one.
+	LeaseNs       int64 `protobuf:"varint,18,opt,name=lease_ns,json=leaseNs,proto3" json:"lease_ns,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -703,6 +705,13 @@ func (x *JobRecord) GetEarlier() []*HoldingRecord {
 		return x.Earlier
 	}
 	return nil
+}
+
+func (x *JobRecord) GetLeaseNs() int64 {
+	if x != nil {
+		return x.LeaseNs
+	}
+	return 0
 }
 
 // HoldingRecord is an attempt and the site that has or had its claim.
@@ -1135,7 +1144,7 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"generation\x12\x19\n" +
 	"\bnext_seq\x18\x03 \x01(\x04R\anextSeq\x12\x1a\n" +
 	"\bdraining\x18\x04 \x01(\bR\bdraining\x12!\n" +
-	"\fdrain_reason\x18\x05 \x01(\tR\vdrainReason\"\x97\x05\n" +
+	"\fdrain_reason\x18\x05 \x01(\tR\vdrainReason\"\xb2\x05\n" +
 	"\tJobRecord\x12&\n" +
 	"\x02id\x18\x01 \x01(\v2\x16.kith.state.v1.JobNameR\x02id\x120\n" +
 	"\arequest\x18\x02 \x01(\v2\x16.kith.state.v1.RequestR\arequest\x12\x1d\n" +
@@ -1155,7 +1164,8 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\aoutcome\x18\x0e \x01(\v2\x1c.kith.state.v1.StoredOutcomeR\aoutcome\x12=\n" +
 	"\fclaim_events\x18\x0f \x03(\v2\x1a.kith.state.v1.ClaimRecordR\vclaimEvents\x12+\n" +
 	"\x11holder_generation\x18\x10 \x01(\rR\x10holderGeneration\x126\n" +
-	"\aearlier\x18\x11 \x03(\v2\x1c.kith.state.v1.HoldingRecordR\aearlier\"=\n" +
+	"\aearlier\x18\x11 \x03(\v2\x1c.kith.state.v1.HoldingRecordR\aearlier\x12\x19\n" +
+	"\blease_ns\x18\x12 \x01(\x03R\aleaseNs\"=\n" +
 	"\rHoldingRecord\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\rR\aattempt\x12\x12\n" +
 	"\x04site\x18\x02 \x01(\tR\x04site\"\x80\x01\n" +

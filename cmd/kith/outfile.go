@@ -1,0 +1,119 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// outFile is a file that a flag names. It is written beside its place and takes
+// it when it is complete: what was there before stays if the work comes to
+// nothing.
+type outFile struct {
+	file *os.File
+	// place is the name that it will have, "" if it is written where it is: to a
+	// terminal, a pipe or a device.
+	place string
+}
+
+// createFile makes the file that a flag names, nil if it names none. It is made
+// before the work begins, so that a mistake shows at once. Close it in any case.
+func createFile(flag, name string) (*outFile, error) {
+	if name == "" {
+		return nil, nil
+	}
+	f, err := newOutFile(name)
+	if err != nil {
+		return nil, usagef("%s %s: %v", flag, name, bare(err))
+	}
+	return f, nil
+}
+
+func newOutFile(name string) (*outFile, error) {
+	mode := fs.FileMode(0o666) // less what the user's mask takes away
+	info, err := os.Stat(name)
+	switch {
+	case err == nil && (!info.Mode().IsRegular() || isStream(name)):
+		f, err := os.Create(name)
+		return &outFile{file: f}, err
+	case err == nil:
+		// It must be one that may be written, and a link stays a link.
+		old, err := os.OpenFile(name, os.O_WRONLY, 0)
+		if err != nil {
+			return nil, err
+		}
+		old.Close() //nolint:errcheck // nothing was written
+		if name, err = filepath.EvalSymlinks(name); err != nil {
+			return nil, err
+		}
+		mode = info.Mode().Perm()
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(filepath.Dir(name), ".kith-"+newUUID()), os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return nil, err
+	}
+	out := &outFile{file: f, place: name}
+	if info != nil {
+		if err := f.Chmod(mode); err != nil { // the mask does not count for a file that is there
+			return nil, errors.Join(err, out.Close())
+		}
+	}
+	return out, nil
+}
+
+// isStream reports whether a name stands for what a process has open, such as
+// /dev/stdout, even if that is a file: others write there, too.
+func isStream(name string) bool {
+	const links = 40 // more are a circle
+	for range links {
+		dir, err := filepath.EvalSymlinks(filepath.Dir(name))
+		if err != nil {
+			return false
+		}
+		if strings.HasPrefix(dir+"/", "/proc/") {
+			return true
+		}
+		target, err := os.Readlink(filepath.Join(dir, filepath.Base(name)))
+		if err != nil {
+			return false
+		}
+		if name = target; !filepath.IsAbs(target) {
+			name = filepath.Join(dir, target)
+		}
+	}
+	return false
+}
+
+// write fills the file and gives it its name.
+func (f *outFile) write(fill func(io.Writer) error) error {
+	if err := writePage(f.file, fill); err != nil {
+		return err
+	}
+	if f.place == "" {
+		return nil
+	}
+	if err := os.Rename(f.file.Name(), f.place); err != nil {
+		return err
+	}
+	f.place = ""
+	return nil
+}
+
+// Close removes what was not completed. It does nothing to a complete file, or
+// to none.
+func (f *outFile) Close() error {
+	if f == nil {
+		return nil
+	}
+	f.file.Close() //nolint:errcheck // complete, or of no use
+	if f.place == "" {
+		return nil
+	}
+	f.place = ""
+	return os.Remove(f.file.Name())
+}

@@ -1,0 +1,93 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"kith/testbed/workload"
+)
+
+// wholeReplay runs "kith replay" of the log as a user does: a program of its own
+// that reads the log, packed or not, and writes the schedule.
+func (b *bench) wholeReplay(ctx context.Context, w *workload.Workload) error {
+	memory := 0.0
+	took, err := b.fastest(5, func() error {
+		_, peak, err := child(ctx, nil, "replay", "--trace", b.opt.Trace, "--processors", fmt.Sprint(w.Processors), "--policy", "easy",
+			"--schedule", filepath.Join(b.opt.Dir, "schedule.csv"))
+		memory = max(memory, peak)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	b.addTargetOfLog(w, "kith replay as a whole, reading the file and writing the schedule", took.Seconds(), "s", 0.25, true)
+	b.addTargetOfLog(w, "memory of the same, at most", memory, "MiB", 150, true)
+	return nil
+}
+
+// labs runs the experiments of the two papers with all their seeds.
+func (b *bench) labs(ctx context.Context) error {
+	const claimFails = 1 // its exit code then; what it found is not measured here
+	for _, id := range []string{"001", "004"} {
+		b.observe("sim: kith lab run " + id)
+		took, _, err := child(ctx, []int{claimFails}, "lab", "run", id)
+		if err != nil {
+			return err
+		}
+		b.add("kith lab run "+id, took.Seconds(), "s")
+	}
+	return nil
+}
+
+// child runs this very program with other arguments, and returns how long that
+// took and the most memory that it had, in MiB. Exit codes other than 0 are
+// errors but for those in fine.
+func child(ctx context.Context, fine []int, args ...string) (took time.Duration, memory float64, err error) {
+	path, err := os.Executable()
+	if err != nil {
+		return 0, 0, err
+	}
+	var stderr bytes.Buffer
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Stderr = &stderr
+	began := time.Now()
+	if err := cmd.Start(); err != nil {
+		return 0, 0, err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	// What the kernel tells of a child when it has ended counts the memory of its
+	// parent, out of which it was forked. So look while it runs.
+	look := time.NewTicker(2 * time.Millisecond)
+	defer look.Stop()
+	for {
+		if peak, err := memoryOf(cmd.Process.Pid, "VmHWM:"); err == nil {
+			memory = max(memory, peak)
+		}
+		select {
+		case <-look.C:
+			continue
+		case err = <-ended:
+			took = time.Since(began)
+		}
+		break
+	}
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		for _, code := range fine {
+			if exit.ExitCode() == code {
+				return took, memory, nil
+			}
+		}
+	}
+	if err != nil {
+		return took, memory, fmt.Errorf("kith %s: %w: %s", strings.Join(args, " "), err, bytes.TrimSpace(stderr.Bytes()))
+	}
+	return took, memory, nil
+}
