@@ -118,6 +118,10 @@ func (e *Engine) Step(now job.Time, ev Event) []Effect {
 	default:
 		panic(fmt.Sprintf("meta: unknown event %T", ev))
 	}
+	// Along with other facts now and then the time, see [store.Site].
+	if now.Sub(e.st.Site().Latest) > store.Late && e.st.Dirty() {
+		record(e, store.NoteTime{Time: now})
+	}
 	return e.out
 }
 

@@ -14,6 +14,7 @@ import (
 // configuration names.
 func (e *Engine) Restore(now job.Time, peers []job.SiteID) []Effect {
 	e.out = e.out[:0]
+	e.stamp = uint64(max(0, e.st.Site().Latest.Add(store.Late)))
 	e.began, e.nextRenew, e.nextLease = now, job.Never, job.Never
 	e.nextLoad, e.nextCheck, e.nextRetry = now, now.Add(e.cfg.Timing.AntiEntropy), now
 	for _, p := range peers {

@@ -401,6 +401,14 @@ func (c PurgeJob) apply(s *State) error {
 	return nil
 }
 
+func (c NoteTime) apply(s *State) error {
+	if c.Time > s.site.Latest {
+		s.site.Latest = c.Time
+		s.changes.Site = true
+	}
+	return nil
+}
+
 func (c SetDrain) apply(s *State) error {
 	if s.site.Draining == c.Draining && s.site.DrainReason == c.Reason {
 		return nil

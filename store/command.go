@@ -159,6 +159,11 @@ type SetDrain struct {
 	Reason   string
 }
 
+// NoteTime records the time by the site's clock. It never goes back.
+type NoteTime struct {
+	Time job.Time
+}
+
 // ---- at a host ----
 
 // AcceptCopy records a copy in the site's queue. It fails with [ErrExists] if

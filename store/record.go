@@ -16,7 +16,14 @@ type Site struct {
 	// Draining: take no copies and start nothing. DrainReason is for people.
 	Draining    bool
 	DrainReason string
+	// Latest is a time that the site's clock has shown, and [Late] behind the
+	// latest one that came with a fact at most. A clock that is set back while the
+	// daemon is down must not make it repeat itself.
+	Latest job.Time
 }
+
+// Late is how far [Site.Latest] may be behind.
+const Late = time.Minute
 
 // Job is the record of a job at its origin. Only [State.Apply] changes it;
 // everyone else reads.

@@ -15,7 +15,11 @@ type clock struct {
 	boot time.Duration
 }
 
-func newClock() clock { return clock{job.Instant(time.Now()), executor.SinceBoot()} }
+// newClock returns a clock that does not show an earlier time than an earlier
+// life of the daemon did: somebody may have set the wall's back since.
+func newClock(latest job.Time) clock {
+	return clock{max(job.Instant(time.Now()), latest), executor.SinceBoot()}
+}
 
 func (c clock) now() job.Time { return c.wall.Add(executor.SinceBoot() - c.boot) }
 

@@ -69,7 +69,7 @@ func (t *transferral) piece(ctx context.Context, sum blobstore.Sum, offset int64
 		if failing.IsZero() {
 			failing = time.Now()
 		} else if row := time.Since(failing); row+wait > t.config.Patience {
-			return fmt.Errorf("gave up after %v: %w", row.Round(time.Millisecond), err)
+			return fmt.Errorf("%w after %v: %w", ErrGaveUp, row.Round(time.Millisecond), err)
 		}
 		if err := pause(ctx, wait); err != nil {
 			return err

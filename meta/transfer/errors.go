@@ -45,6 +45,10 @@ var (
 	ErrBusy = errors.New("too many requests under way, ask again")
 	// ErrUnavailable is returned by a source whose site cannot be reached now.
 	ErrUnavailable = errors.New("the site cannot be reached")
+	// ErrGaveUp is returned, with what went wrong last, when a source was asked
+	// for a piece for as long as [FetchConfig] has patience. A fetch that begins
+	// again later goes on with what is missing then.
+	ErrGaveUp = errors.New("gave up")
 	// ErrBadReply is returned when a source sends other bytes than asked for.
 	ErrBadReply = errors.New("the site sends wrong bytes")
 	// ErrBadRange is returned when an offset is negative.

@@ -38,7 +38,7 @@ type FetchConfig struct {
 	// each is twice the one before. Zero means 50 ms and 5 s.
 	FirstWait, LongestWait time.Duration
 	// Patience is how long one piece may fail to come before the fetch gives
-	// up. Zero means 2 min.
+	// up. Until then its buffers are kept from other fetches. Zero means 2 min.
 	Patience time.Duration
 }
 
@@ -116,7 +116,8 @@ type Progress struct {
 // that the next one goes on from there; within one fetch, pieces of a chunk
 // are kept while a lost connection comes back. Errors: [ErrNotFound],
 // [ErrDenied], [ErrBadReply] (wrong bytes three times), blobstore.ErrQuota,
-// blobstore.ErrDiskFull, ctx's, or, after Patience, the last one of source.
+// blobstore.ErrDiskFull, ctx's, or, after Patience, [ErrGaveUp] with the last
+// one of source.
 func (f *Fetcher) Fetch(ctx context.Context, attempt job.AttemptID, set Set, source Source, progress func(Progress)) error {
 	if err := set.Validate(); err != nil {
 		return fmt.Errorf("fetch files of %s: %w", attempt, err)

@@ -89,15 +89,16 @@ func TestTornCommit(t *testing.T) {
 	}
 }
 
-// tear writes a random part of the pages that differ into before, but of the
+// tear writes a random part of the sectors that differ into before, but of the
 // two headers at most the beginning of the new one.
 func tear(rng *rand.Rand, before, after []byte) []byte {
 	const page = 4096
 	torn := make([]byte, max(len(before), len(after)))
 	copy(torn, before)
-	for at := 2 * page; at < len(after); at += page {
+	const sector = 512 // what a disk writes whole
+	for at := 2 * page; at < len(after); at += sector {
 		if rng.IntN(2) == 0 {
-			copy(torn[at:at+page], after[at:at+page])
+			copy(torn[at:at+sector], after[at:at+sector])
 		}
 	}
 	if rng.IntN(2) == 0 { // half of the new header: its checksum does not match

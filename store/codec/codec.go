@@ -129,6 +129,7 @@ func (r *Reader) Site(value []byte, want job.SiteID) error {
 	r.state = store.NewState(id, m.GetGeneration())
 	r.state.RestoreSite(store.Site{
 		ID: id, Generation: m.GetGeneration(), NextSeq: m.GetNextSeq(), Draining: m.GetDraining(), DrainReason: m.GetDrainReason(),
+		Latest: job.Time(m.GetLatestNs()),
 	})
 	return nil
 }

@@ -187,6 +187,7 @@ func (n *names) copy(m *statev1.CopyRecord) (store.Copy, error) {
 func siteMessage(s store.Site) *statev1.SiteRecord {
 	return &statev1.SiteRecord{
 		SiteId: string(s.ID), Generation: s.Generation, NextSeq: s.NextSeq, Draining: s.Draining, DrainReason: s.DrainReason,
+		LatestNs: int64(s.Latest),
 	}
 }
 

@@ -445,7 +445,9 @@ type SiteRecord struct {
 	// It drains.
 	Draining bool `protobuf:"varint,4,opt,name=draining,proto3" json:"draining,omitempty"`
 	// Why, for people.
-	DrainReason   string `protobuf:"bytes,5,opt,name=drain_reason,json=drainReason,proto3" json:"drain_reason,omitempty"`
+	DrainReason string `protobuf:"bytes,5,opt,name=drain_reason,json=drainReason,proto3" json:"drain_reason,omitempty"`
+	// The time by its clock, to within a minute.
+	LatestNs      int64 `protobuf:"varint,6,opt,name=latest_ns,json=latestNs,proto3" json:"latest_ns,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -513,6 +515,13 @@ func (x *SiteRecord) GetDrainReason() string {
 		return x.DrainReason
 	}
 	return ""
+}
+
+func (x *SiteRecord) GetLatestNs() int64 {
+	if x != nil {
+		return x.LatestNs
+	}
+	return 0
 }
 
 // A JobRecord is a job at its origin.
@@ -1135,7 +1144,7 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\rmax_rss_bytes\x18\b \x01(\x03R\vmaxRssBytes\x12\x14\n" +
 	"\x05files\x18\t \x01(\fR\x05files\x12!\n" +
 	"\ffiles_remain\x18\n" +
-	" \x01(\bR\vfilesRemain\"\x9f\x01\n" +
+	" \x01(\bR\vfilesRemain\"\xbc\x01\n" +
 	"\n" +
 	"SiteRecord\x12\x17\n" +
 	"\asite_id\x18\x01 \x01(\tR\x06siteId\x12\x1e\n" +
@@ -1144,7 +1153,8 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"generation\x12\x19\n" +
 	"\bnext_seq\x18\x03 \x01(\x04R\anextSeq\x12\x1a\n" +
 	"\bdraining\x18\x04 \x01(\bR\bdraining\x12!\n" +
-	"\fdrain_reason\x18\x05 \x01(\tR\vdrainReason\"\xb2\x05\n" +
+	"\fdrain_reason\x18\x05 \x01(\tR\vdrainReason\x12\x1b\n" +
+	"\tlatest_ns\x18\x06 \x01(\x03R\blatestNs\"\xb2\x05\n" +
 	"\tJobRecord\x12&\n" +
 	"\x02id\x18\x01 \x01(\v2\x16.kith.state.v1.JobNameR\x02id\x120\n" +
 	"\arequest\x18\x02 \x01(\v2\x16.kith.state.v1.RequestR\arequest\x12\x1d\n" +
