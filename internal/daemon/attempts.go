@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -34,9 +35,15 @@ type attempts struct {
 	unpacker *transfer.Unpacker
 	collect  *transfer.Collector
 	source   func(job.SiteID) transfer.Source
-	post     func(meta.Event)
-	lease    func(until job.Time) executor.Lease
-	log      *slog.Logger
+	// away reports whether there is no stream to a site.
+	away func(job.SiteID) bool
+	// tell gives the loop an event. It does not wait: much of what is done here
+	// is done while effects are carried out, for which the loop may wait.
+	tell  func(meta.Event)
+	lease func(until job.Time) executor.Lease
+	// folders lists the attempts that have one.
+	folders func() ([]job.AttemptID, error)
+	log     *slog.Logger
 
 	// collecting bounds how many attempts are collected at a time.
 	collecting chan struct{}
@@ -65,13 +72,13 @@ type run struct {
 	over        bool
 }
 
-func (s *attempts) add(a job.AttemptID, r job.Request) (*run, bool) {
+func (s *attempts) add(a job.AttemptID, r job.Request, lease job.Time) (*run, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if old := s.runs[a]; old != nil && !old.over {
 		return old, false
 	}
-	r0 := &run{attempt: a, request: r, ended: make(chan struct{})}
+	r0 := &run{attempt: a, request: r, lease: lease, ended: make(chan struct{})}
 	s.runs[a] = r0
 	return r0, true
 }
@@ -84,11 +91,10 @@ func (s *attempts) get(a job.AttemptID) *run {
 
 // launch carries out a [meta.Launch].
 func (s *attempts) launch(f meta.Launch) {
-	r, fresh := s.add(f.Attempt, f.Request)
+	r, fresh := s.add(f.Attempt, f.Request, f.Lease)
 	if !fresh {
 		return
 	}
-	r.lease = f.Lease
 	raw := f.Payload
 	if raw == nil && f.Attempt.Job.Origin == s.site {
 		var err error
@@ -122,36 +128,60 @@ func (s *attempts) needsStaging(r *run) bool {
 	return len(r.payload.inputs.Files) > 0 || r.attempt.Job.Origin != s.site
 }
 
-// Room on the disk for an attempt.
+// startBytes is the room on the disk for an attempt: its folder, its record,
+// and something to write.
+const startBytes = 1 << 20
+
+// Pauses while an attempt cannot be staged: the first one, twice as long each
+// time where somebody else is asked again.
 const (
-	startBytes = 1 << 20 // its folder, its record, and something to write
-	roomPause  = time.Second
+	stagePause        = time.Second
+	longestStagePause = 15 * time.Second
 )
+
+// fetchPatience is how long files may fail to come until their fetch gives up
+// and lets others have its buffers. Whoever fetches begins again later.
+const fetchPatience = 20 * time.Second
+
+// errAway is returned while the site that has an attempt's inputs is out of reach.
+var errAway = errors.New("no stream is up to the site that has its inputs")
+
+// passes reports whether what keeps an attempt from being staged will pass, or
+// may do so.
+func passes(err error) bool {
+	return isFull(err) || errors.Is(err, errAway) || errors.Is(err, transfer.ErrGaveUp) && !final(err)
+}
 
 // room returns an error if the disk has no room for one more attempt.
 func (s *attempts) room() error {
 	return checkRoom(s.dir, startBytes, 0)
 }
 
-// stagePatiently stages an attempt. While the disk is full it waits, for as
-// long as the processors are the attempt's: a site with a full disk must not
-// run through its queue and fail one job after the other.
+// stagePatiently stages an attempt. While the disk is full, or its inputs cannot
+// be had, it waits until somebody kills it, because the user wishes it or the
+// lease is over: nothing has been started, so nothing is lost by waiting. A site
+// with a full disk must not run through its queue and fail one job after the
+// other, and no cut, however long, may end a job.
 func (s *attempts) stagePatiently(ctx context.Context, r *run) error {
-	given := time.Now()
+	wait := stagePause
 	for told := false; ; told = true {
 		err := s.room()
 		if err == nil && s.needsStaging(r) {
 			err = s.stage(ctx, r)
 		}
-		if !isFull(err) || time.Since(given) > r.request.Walltime {
+		if err == nil || ctx.Err() != nil || !passes(err) {
 			return err
 		}
 		if !told {
-			s.log.Warn("attempt waits for room on the disk", "attempt_id", r.attempt.String(), "error", err.Error())
+			s.log.Warn("attempt waits to be staged", "attempt_id", r.attempt.String(), "error", err.Error())
 		}
-		if !pause(ctx, roomPause) {
+		if !errors.Is(err, transfer.ErrGaveUp) {
+			wait = stagePause // looking again costs nothing
+		}
+		if !pause(ctx, wait) {
 			return ctx.Err()
 		}
+		wait = min(2*wait, longestStagePause)
 	}
 }
 
@@ -178,6 +208,9 @@ func (s *attempts) stageAndStart(ctx context.Context, r *run) {
 func (s *attempts) stage(ctx context.Context, r *run) error {
 	origin := r.attempt.Job.Origin
 	if origin != s.site && hasChunks(r.payload.inputs) {
+		if s.away(origin) {
+			return fmt.Errorf("site %s: %w", origin, errAway)
+		}
 		if err := s.fetcher.Fetch(ctx, r.attempt, r.payload.inputs, s.source(origin), nil); err != nil {
 			return fmt.Errorf("inputs could not be brought from site %s: %w", origin, err)
 		}
@@ -216,16 +249,17 @@ func (s *attempts) start(r *run) {
 	}
 	s.mu.Lock()
 	killed := r.killed
-	r.begun = killed == nil
-	if r.lease != 0 {
-		spec.Leased, spec.Lease = true, s.lease(r.lease)
+	if killed == nil {
+		r.begun = true
+		if r.lease != 0 {
+			spec.Leased, spec.Lease = true, s.lease(r.lease)
+		}
+		s.exec.Start(spec) // before anybody extends what begun says has been started
 	}
 	s.mu.Unlock()
 	if killed != nil {
 		s.over(r, unstarted(killed))
-		return
 	}
-	s.exec.Start(spec)
 }
 
 // unstarted is the outcome of an attempt that was stopped before it was started.
@@ -236,7 +270,17 @@ func unstarted(k *meta.Kill) job.Outcome {
 	return job.Outcome{Kind: job.Cancel, End: job.Instant(time.Now()), Reason: "cancelled before it was started"}
 }
 
-// extend carries out a [meta.Extend].
+// launched reports whether an attempt was launched or adopted here, so that its
+// beginning is durable, and has not ended.
+func (s *attempts) launched(a job.AttemptID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.runs[a]
+	return r != nil && !r.over
+}
+
+// extend carries out a [meta.Extend]. Any goroutine may call it, as often as it
+// likes: a lease never becomes shorter.
 func (s *attempts) extend(f meta.Extend) {
 	s.mu.Lock()
 	r := s.runs[f.Attempt]
@@ -253,7 +297,7 @@ func (s *attempts) extend(f meta.Extend) {
 // adopt carries out a [meta.Adopt]: it finds out whether the attempt got as
 // far as the executor before the restart.
 func (s *attempts) adopt(f meta.Adopt) {
-	r, fresh := s.add(f.Attempt, f.Request)
+	r, fresh := s.add(f.Attempt, f.Request, 0)
 	if !fresh {
 		return
 	}
@@ -262,7 +306,7 @@ func (s *attempts) adopt(f meta.Adopt) {
 		s.mu.Lock()
 		delete(s.runs, f.Attempt)
 		s.mu.Unlock()
-		s.post(meta.AttemptMissing{Attempt: f.Attempt})
+		s.tell(meta.AttemptMissing{Attempt: f.Attempt})
 		return
 	}
 	var spec executor.Spec
@@ -276,8 +320,8 @@ func (s *attempts) adopt(f meta.Adopt) {
 	spec.Attempt, spec.Leased = f.Attempt, f.Leased
 	s.mu.Lock()
 	r.begun = true
-	s.mu.Unlock()
 	s.exec.Adopt(spec, f.BootID)
+	s.mu.Unlock()
 }
 
 // recover finds the payload of an attempt that an earlier daemon began, and
@@ -344,7 +388,7 @@ func (s *attempts) over(r *run, outcome job.Outcome) {
 	r.over = true
 	s.mu.Unlock()
 	close(r.ended)
-	s.post(meta.AttemptEnded{Attempt: r.attempt, Outcome: outcome})
+	s.tell(meta.AttemptEnded{Attempt: r.attempt, Outcome: outcome})
 }
 
 // executed takes the executor's events. It is called by the executor's goroutines.
@@ -352,7 +396,7 @@ func (s *attempts) executed(ev executor.Event) {
 	switch ev := ev.(type) {
 	case executor.Started:
 		s.log.Info("attempt started", "attempt_id", ev.Attempt.String(), "job_id", ev.Attempt.Job.String())
-		s.post(meta.AttemptStarted{Attempt: ev.Attempt, At: ev.At})
+		s.tell(meta.AttemptStarted{Attempt: ev.Attempt, At: ev.At})
 	case executor.Finished:
 		s.log.Info("attempt ended", "attempt_id", ev.Attempt.String(), "job_id", ev.Attempt.Job.String(),
 			"exit_code", ev.Exit.Code, "signal", ev.Exit.Signal, "reason", ev.Exit.Reason)
@@ -490,9 +534,10 @@ func (s *attempts) close() {
 }
 
 // removeStrays clears folders of attempts that nobody knows any more: the
-// daemon died between forgetting and clearing.
+// daemon died between forgetting and clearing. It is called before anything is
+// launched: the folder of an attempt that begins meanwhile would be a stray.
 func (s *attempts) removeStrays(known func(job.AttemptID) bool) {
-	folders, err := s.exec.Folders()
+	folders, err := s.folders()
 	if err != nil {
 		s.log.Warn("attempt folders cannot be listed", "error", err.Error())
 		return

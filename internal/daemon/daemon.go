@@ -59,13 +59,18 @@ func Open(cfg Config, log *slog.Logger) (*Daemon, error) {
 		return nil, err
 	}
 	d := &Daemon{cfg: cfg, log: log.With("site_id", cfg.Site), served: make(chan error, 1)}
-	if err := d.open(); err != nil {
+	err := d.open()
+	if err == nil {
+		err = d.start()
+	}
+	if err != nil {
 		d.abandon()
 		return nil, err
 	}
 	return d, nil
 }
 
+// open does all that comes before [Daemon.start].
 func (d *Daemon) open() error {
 	if err := os.MkdirAll(d.cfg.Data, 0o700); err != nil {
 		return fmt.Errorf("data folder %s: %w", d.cfg.Data, err)
@@ -84,10 +89,7 @@ func (d *Daemon) open() error {
 	if d.listener, err = listen(d.cfg.Listen.Address); err != nil {
 		return err
 	}
-	if err := d.assemble(); err != nil {
-		return err
-	}
-	return d.start()
+	return d.assemble()
 }
 
 // writable tells early and clearly what would fail later in odd places.
@@ -110,7 +112,7 @@ func (d *Daemon) assemble() error {
 		return err
 	}
 	incarnation := uint64(time.Now().UnixNano())
-	fx := &effects{backend: d.backend, changes: api.NewChanges(incarnation)}
+	fx := &effects{backend: d.backend, changes: api.NewChanges(incarnation), streams: &streams{up: make(map[job.SiteID]bool)}}
 	fx.ctx, fx.cancel = context.WithCancel(context.Background())
 	d.effects = fx
 	if err := d.openFiles(); err != nil {
@@ -127,12 +129,13 @@ func (d *Daemon) assemble() error {
 		return err
 	}
 	d.loop = newLoop(d.engine, d.state, d.backend, fx.carry, d.log)
+	d.loop.early = fx.early
 	d.loop.room = func() error { return checkRoom(d.cfg.Data, 0, int64(d.cfg.Files.KeepFree)) }
 	d.files.loop = d.loop
 	d.links = peer.New(peer.Config{
 		Site: d.siteID(), Generation: d.state.Site().Generation, Incarnation: incarnation, Version: Version(),
 		Admit: d.admits, Heartbeat: d.cfg.Timing.Heartbeat.D(), DialOptions: dialOptions(), Logger: d.log,
-	}, handler{d.loop.post}, d.files)
+	}, handler{d.loop.post, fx.streams}, d.files)
 	d.files.links = d.links
 	fx.links, fx.runs, fx.files = d.links, d.runs, d.files
 
@@ -192,7 +195,7 @@ func (d *Daemon) openFiles() error {
 	d.files = &files{
 		site: d.siteID(), backend: d.backend, blobs: blobs, maxFile: maxFile, log: d.log,
 		packer:  &transfer.Packer{Store: blobs, Roots: d.cfg.Files.InputRoots, MaxFileBytes: maxFile},
-		fetcher: transfer.NewFetcher(blobs, transfer.FetchConfig{}),
+		fetcher: transfer.NewFetcher(blobs, transfer.FetchConfig{Patience: fetchPatience}),
 		tail:    transfer.NewTail(transfer.TailConfig{}),
 	}
 	d.files.server = transfer.NewServer(blobs, transfer.ServeConfig{Allowed: d.files.allowed})
@@ -207,7 +210,8 @@ func (d *Daemon) openExecutor() error {
 		log:      d.log, collecting: make(chan struct{}, 8), runs: make(map[job.AttemptID]*run),
 	}
 	runs.ctx, runs.cancel = context.WithCancel(context.Background())
-	runs.post = func(ev meta.Event) { d.loop.post(ev) }
+	runs.away, d.files.away = d.effects.streams.away, d.effects.streams.away
+	runs.tell = func(ev meta.Event) { d.loop.tell(ev) }
 	runs.lease = func(until job.Time) executor.Lease { return d.loop.clock.lease(until, d.cfg.Executor.Grace.D()) }
 	d.runs, d.files.runs = runs, runs
 	x, err := executor.Open(executor.Config{
@@ -217,7 +221,7 @@ func (d *Daemon) openExecutor() error {
 	if err != nil {
 		return fmt.Errorf("executor: %w", err)
 	}
-	d.exec, runs.exec = x, x
+	d.exec, runs.exec, runs.folders = x, x, x.Folders
 	return nil
 }
 
@@ -245,6 +249,7 @@ func (d *Daemon) start() error {
 	for c := range d.state.Copies() {
 		known[c.ID] = true
 	}
+	d.runs.removeStrays(func(a job.AttemptID) bool { return known[a] })
 	if d.cfg.Gossip.Listen != "" {
 		g, err := gossip.Start(gossip.Config{
 			Site: d.siteID(), Listen: d.cfg.Gossip.Listen, Join: d.cfg.Gossip.Join, Seen: d.gossipSeen, Logger: d.log,
@@ -257,7 +262,6 @@ func (d *Daemon) start() error {
 	}
 	first := append([]meta.Effect(nil), d.engine.Restore(d.loop.clock.now(), peers)...)
 	go d.loop.run(first)
-	d.runs.removeStrays(func(a job.AttemptID) bool { return known[a] })
 	d.effects.wg.Go(func() { d.files.keepSweeping(d.effects.ctx) })
 	go func() { d.served <- d.server.Serve(d.listener) }()
 	for _, p := range d.cfg.Peers {

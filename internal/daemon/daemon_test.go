@@ -23,6 +23,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"kith/internal/job"
 	kithv1 "kith/proto/gen/kith/v1"
 	"kith/sitesched/executor"
 	"kith/testbed/scratch"
@@ -389,6 +390,47 @@ func TestRestartWhileJobsRun(t *testing.T) {
 			t.Errorf("%s was started other than once: %q, %v", name, b, err)
 		}
 	}
+}
+
+// What is left of an earlier daemon is looked for before anything begins: the
+// folder of an attempt that was launched meanwhile would be taken for a stray.
+func TestStraysAreRemovedFirst(t *testing.T) {
+	s := startSite(t, testConfig(t, "alpha"))
+	wait, open := barrier(t)
+	id := s.submit(shell(wait))
+	s.waitState(id, kithv1.JobStatus_STATE_RUNNING)
+	if err := s.d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s.d = nil
+	stray := filepath.Join(s.cfg.Data, "attempts", "beta.1.5-1")
+	if err := os.Mkdir(stray, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	d := &Daemon{cfg: s.cfg, log: slog.New(slog.NewTextHandler(t.Output(), nil)), served: make(chan error, 1)}
+	if err := d.open(); err != nil {
+		t.Fatal(err)
+	}
+	list := d.runs.folders
+	d.runs.folders = func() ([]job.AttemptID, error) {
+		time.Sleep(300 * time.Millisecond) // for whatever is under way
+		d.runs.mu.Lock()
+		defer d.runs.mu.Unlock()
+		if len(d.runs.runs) > 0 {
+			t.Errorf("%d attempts are under way", len(d.runs.runs))
+		}
+		return list()
+	}
+	if err := d.start(); err != nil {
+		t.Fatal(err)
+	}
+	s.d = d
+	open()
+	s.waitState(id, completed)
+	s.eventually("the stray is gone", func() bool {
+		_, err := os.Stat(stray)
+		return errors.Is(err, os.ErrNotExist)
+	})
 }
 
 func TestCancelHoldRelease(t *testing.T) {

@@ -260,6 +260,53 @@ func TestStopOnFullDisk(t *testing.T) {
 	s.allDone()
 }
 
+// A lease is renewed although the disk of the host, or of the origin, takes
+// nothing for longer than it lasts: the job goes on, and runs once.
+func TestLeaseOnFullDisk(t *testing.T) {
+	for _, full := range []string{"beta", "alpha"} {
+		t.Run(map[string]string{"beta": "host", "alpha": "origin"}[full], func(t *testing.T) {
+			t.Parallel()
+			const lease = 3 * time.Second
+			disk := scratch.NewDisk(t, 64<<20)
+			sites := federation(t, func(c *Config) {
+				c.Timing.Lease, c.Timing.LeaseMargin = Duration(lease), Duration(lease/4)
+				if c.Site == full {
+					c.Data, c.Files.KeepFree = filepath.Join(disk.Dir, full), 0
+				}
+			}, "alpha", "beta")
+			release := sites[0].busy()
+			defer release()
+			l := newLedger(t)
+			wait, open := barrier(t)
+			j := l.signed(wait)
+			j.OnSiteLost, j.Copies = kithv1.Job_ON_SITE_LOST_RERUN, 2
+			id := sites[0].submit(j)
+			sites[0].waitState(id, kithv1.JobStatus_STATE_RUNNING)
+			jammed := &crowded{testSite: sites[0], ledger: l, disk: disk}
+			if full == "beta" {
+				jammed.testSite = sites[1]
+			}
+			answer := jammed.jam()
+			time.Sleep(3 * lease)
+			disk.Empty()
+			other := <-answer
+			open()
+			got := sites[0].waitState(id, completed, failed, kithv1.JobStatus_STATE_LOST)
+			if st := got.GetStatus(); st.GetState() != completed || st.GetAttempt() != 1 || st.GetHostSiteId() != "beta" {
+				t.Errorf("%v", st)
+			}
+			jammed.waitState(other, kithv1.JobStatus_STATE_QUEUED, kithv1.JobStatus_STATE_RUNNING, completed)
+			if _, err := jammed.jobs.CancelJob(jammed.ctx(), &kithv1.CancelJobRequest{JobId: other}); err == nil {
+				jammed.waitState(other, kithv1.JobStatus_STATE_CANCELLED, completed)
+			}
+			text, err := os.ReadFile(l.path)
+			if err != nil || strings.Count(string(text), id+"\n") != 1 {
+				t.Errorf("%q, %v", text, err)
+			}
+		})
+	}
+}
+
 // Jobs whose turn comes while the disk has no room for them wait for it; they
 // can be cancelled meanwhile.
 func TestStartOnFullDisk(t *testing.T) {

@@ -12,13 +12,15 @@ import (
 )
 
 // effects carries out what the engine decided. carry is called by one
-// goroutine, in order, and must not wait for the loop.
+// goroutine, in order, and must not wait for the loop. early is called by the
+// loop itself.
 type effects struct {
 	links   *peer.Links
 	runs    *attempts
 	files   *files
 	backend store.Backend
 	changes *api.Changes
+	streams *streams
 	spread  func(meta.Advertise) // nil without gossip
 
 	ctx    context.Context
@@ -52,6 +54,43 @@ func (f *effects) carry(ef meta.Effect) {
 	}
 }
 
+// early carries out at once what must not wait for the disk, and says nothing
+// that a crash could take back: renewals of leases. If it reports true the
+// effect is done with. See ADR 0003.
+//
+//   - A host asks for a renewal of what it has launched, so that the beginning
+//     is on its disk. That it still runs it is no fact. Whose beginning waits
+//     for the disk is not renewed: the job may run elsewhere sooner.
+//   - An origin renews a lease only while its facts in memory, which are those
+//     on its disk or later ones, say that the site holds the claim. A holder of
+//     an attempt never becomes one again, so a crash can take back only what
+//     would have ended the lease. That a lease is not renewed may be such a
+//     thing, and waits.
+//   - A longer lease goes to the job at once, and again in its turn: the launch
+//     that it belongs to may still wait.
+func (f *effects) early(ef meta.Effect) bool {
+	switch ef := ef.(type) {
+	case meta.Extend:
+		f.runs.extend(ef)
+	case meta.Send:
+		switch m := ef.Message.(type) {
+		case meta.Renew:
+			if !f.runs.launched(m.Attempt) {
+				return false
+			}
+		case meta.Renewed:
+			if m.Lease <= 0 {
+				return false
+			}
+		default:
+			return false
+		}
+		f.links.Send(ef.To, ef.Message)
+		return true
+	}
+	return false
+}
+
 // send adds to a grant what is to run: the engine does not keep it in memory.
 func (f *effects) send(s meta.Send) {
 	if v, ok := s.Message.(meta.Verdict); ok && v.Granted {
@@ -70,16 +109,45 @@ func (f *effects) close() {
 	f.wg.Wait()
 }
 
+// streams knows to which sites a stream is up.
+type streams struct {
+	mu sync.Mutex
+	up map[job.SiteID]bool
+}
+
+func (s *streams) set(site job.SiteID, up bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if up {
+		s.up[site] = true
+	} else {
+		delete(s.up, site)
+	}
+}
+
+func (s *streams) away(site job.SiteID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.up[site]
+}
+
 // handler turns what peers do into events.
-type handler struct{ post func(meta.Event) }
+type handler struct {
+	post    func(meta.Event)
+	streams *streams
+}
 
 // PeerUp implements peer.Handler.
 func (h handler) PeerUp(site job.SiteID, generation uint32) {
+	h.streams.set(site, true)
 	h.post(meta.PeerUp{Site: site, Generation: generation})
 }
 
 // PeerDown implements peer.Handler.
-func (h handler) PeerDown(site job.SiteID) { h.post(meta.PeerDown{Site: site}) }
+func (h handler) PeerDown(site job.SiteID) {
+	h.streams.set(site, false)
+	h.post(meta.PeerDown{Site: site})
+}
 
 // PeerMessages implements peer.Handler.
 func (h handler) PeerMessages(site job.SiteID, messages []meta.Message) {

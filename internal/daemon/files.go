@@ -34,6 +34,7 @@ type files struct {
 	tail    *transfer.Tail
 	runs    *attempts
 	links   *peer.Links
+	away    func(job.SiteID) bool // there is no stream to the site
 	maxFile int64
 	log     *slog.Logger
 
@@ -55,6 +56,12 @@ func (f *files) Upload(ctx context.Context, r io.Reader) (transfer.UploadID, err
 func (f *files) fetchHome(ctx context.Context, ev meta.Fetch) {
 	set, err := transfer.Decode(ev.Files)
 	for err == nil {
+		if f.away(ev.From) { // so that it keeps no buffers from others
+			if !pause(ctx, time.Second) {
+				return
+			}
+			continue
+		}
 		err = f.fetcher.Fetch(ctx, ev.Attempt, set, f.sourceAt(ev.From), nil)
 		if err == nil {
 			f.loop.post(meta.FilesHome{Attempt: ev.Attempt})

@@ -49,6 +49,17 @@ type loop struct {
 	toCommit  chan outgoing
 	toCarry   chan outgoing
 	carry     func(meta.Effect)
+	// early, if not nil, carries out effects that need not wait for the disk, and
+	// reports whether it did. It must not wait for anything.
+	early func(meta.Effect) bool
+
+	// own are events of this site's own attempts. Those who bring them must not
+	// wait, see [loop.tell].
+	own struct {
+		mu     sync.Mutex
+		events []meta.Event
+		wake   chan struct{}
+	}
 
 	// gathering is what goes into the next batch.
 	effects    []meta.Effect
@@ -69,13 +80,15 @@ type loop struct {
 }
 
 func newLoop(engine *meta.Engine, state *store.State, backend store.Backend, carry func(meta.Effect), log *slog.Logger) *loop {
-	return &loop{
-		engine: engine, state: state, backend: backend, carry: carry, log: log, clock: newClock(), trouble: newTrouble(log),
+	l := &loop{
+		engine: engine, state: state, backend: backend, carry: carry, log: log, clock: newClock(state.Site().Latest), trouble: newTrouble(log),
 		in: make(chan input, waitingInputs), committed: make(chan struct{}, 1),
 		toCommit: make(chan outgoing, 1), toCarry: make(chan outgoing, 1),
 		waiters: make(map[uint64]chan meta.Reply),
 		closing: make(chan struct{}), stop: make(chan struct{}), done: make(chan struct{}),
 	}
+	l.own.wake = make(chan struct{}, 1)
+	return l
 }
 
 // run runs until close; first are the effects of restoring.
@@ -95,13 +108,15 @@ func (l *loop) run(first []meta.Effect) {
 	for {
 		l.handOver()
 		timer.Reset(l.untilWake())
-		in, wake := l.in, timer.C
+		in, own, wake := l.in, l.own.wake, timer.C
 		if l.committing && len(l.effects) > mostGathered {
-			in, wake = nil, nil
+			in, own, wake = nil, nil, nil
 		}
 		select {
 		case in := <-in:
 			l.take(in)
+		case <-own:
+			l.takeOwn()
 		case <-l.committed:
 			l.committing = false
 			continue
@@ -136,8 +151,23 @@ func (l *loop) take(in input) {
 	}
 }
 
+// takeOwn feeds what came by tell.
+func (l *loop) takeOwn() {
+	l.own.mu.Lock()
+	events := l.own.events
+	l.own.events = nil
+	l.own.mu.Unlock()
+	for _, ev := range events {
+		l.step(ev)
+	}
+}
+
 func (l *loop) step(ev meta.Event) {
-	l.effects = append(l.effects, l.engine.Step(l.clock.now(), ev)...)
+	for _, f := range l.engine.Step(l.clock.now(), ev) {
+		if l.early == nil || !l.early(f) {
+			l.effects = append(l.effects, f)
+		}
+	}
 }
 
 func (l *loop) untilWake() time.Duration {
@@ -227,6 +257,20 @@ func (l *loop) answer(r meta.Reply) {
 	l.mu.Unlock()
 	if waiter != nil {
 		waiter <- r // has room for one
+	}
+}
+
+// tell gives the loop an event of one of this site's own attempts, and never
+// waits: whoever carries out effects may bring one, and the loop waits for him
+// when it has gathered as many as it may. There are at most a few of them per
+// attempt under way.
+func (l *loop) tell(ev meta.Event) {
+	l.own.mu.Lock()
+	l.own.events = append(l.own.events, ev)
+	l.own.mu.Unlock()
+	select {
+	case l.own.wake <- struct{}{}:
+	default:
 	}
 }
 

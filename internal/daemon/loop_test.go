@@ -34,17 +34,24 @@ func (j jammedBatch) Commit() error {
 	return j.Batch.Commit()
 }
 
+// emptyStore returns a store without facts, in memory.
+func emptyStore(t *testing.T) (store.Backend, *store.State) {
+	t.Helper()
+	b, err := memstore.Open(&memstore.Disk{}, "alpha", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	state, err := b.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b, state
+}
+
 // jammedLoop is a loop that waits for its disk.
 func jammedLoop(t *testing.T, carry func(meta.Effect)) (*loop, *jammed) {
 	t.Helper()
-	plain, err := memstore.Open(&memstore.Disk{}, "alpha", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	state, err := plain.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	plain, state := emptyStore(t)
 	site, err := sitesched.NewSite(sitesched.Config{Processors: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -58,22 +65,36 @@ func jammedLoop(t *testing.T, carry func(meta.Effect)) (*loop, *jammed) {
 	b := &jammed{Backend: plain}
 	l := newLoop(engine, state, b, carry, slog.New(slog.DiscardHandler))
 	go l.run(nil)
-	l.post(meta.SetDrain{On: true}) // a fact
+	l.tell(meta.SetDrain{On: true}) // a fact
 	for err := error(nil); err == nil; time.Sleep(time.Millisecond) {
 		_, err = l.trouble.now()
 	}
 	return l, b
 }
 
-// What waits for a disk is bounded: whoever brings more waits, too, and all is
-// done when the disk works again.
-func TestLoopIsBounded(t *testing.T) {
-	t.Parallel()
-	var changed atomic.Int64
-	l, b := jammedLoop(t, func(meta.Effect) { changed.Add(1) })
-	const events = mostGathered + waitingInputs + 2*takenAtOnce
+// failing carries effects out by launches of attempts that cannot be run, whose
+// ends it tells the loop at once.
+type failing struct {
+	runs    *attempts
+	carried atomic.Int64
+}
+
+func newFailing() *failing {
+	return &failing{runs: &attempts{site: "alpha", runs: make(map[job.AttemptID]*run), log: slog.New(slog.DiscardHandler)}}
+}
+
+func (f *failing) carry(meta.Effect) {
+	n := f.carried.Add(1)
+	a := job.AttemptID{Job: job.ID{Origin: "beta", Generation: 1, Seq: uint64(n)}, Number: 1}
+	f.runs.launch(meta.Launch{Attempt: a, Payload: []byte("not a payload")})
+}
+
+// flood posts events until the loop takes no more, and goes on in the
+// background until it has posted all.
+func flood(t *testing.T, l *loop, events int64) (done chan struct{}) {
+	t.Helper()
 	var posted atomic.Int64
-	done := make(chan struct{})
+	done = make(chan struct{})
 	go func() {
 		defer close(done)
 		for range events {
@@ -92,12 +113,61 @@ func TestLoopIsBounded(t *testing.T) {
 			t.Fatalf("%d of %d events were taken", posted.Load(), events)
 		}
 	}
-	b.free.Store(true)
-	<-done
-	l.close()
-	if changed.Load() < events {
-		t.Errorf("%d effects of %d events", changed.Load(), events)
+	return done
+}
+
+func awaitDone(t *testing.T, done chan struct{}) {
+	t.Helper()
+	select {
+	case <-done:
+	case <-time.After(30 * time.Second):
+		t.Fatal("the loop, the committer and the dispatcher wait for each other")
 	}
+}
+
+// What waits for a disk is bounded: whoever brings more waits, too, and all is
+// done when the disk works again.
+func TestLoopIsBounded(t *testing.T) {
+	t.Parallel()
+	f := newFailing()
+	l, b := jammedLoop(t, f.carry)
+	f.runs.tell = l.tell
+	const events = mostGathered + waitingInputs + 2*takenAtOnce
+	done := flood(t, l, events)
+	b.free.Store(true)
+	awaitDone(t, done)
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		l.close()
+	}()
+	awaitDone(t, closed)
+	if f.carried.Load() < events {
+		t.Errorf("%d effects of %d events", f.carried.Load(), events)
+	}
+}
+
+// Effects that lead to events can be carried out while the loop takes nothing:
+// it has gathered as many effects as it may, and waits for those before them.
+func TestCarryingWaitsForNobody(t *testing.T) {
+	t.Parallel()
+	f := newFailing()
+	open := make(chan struct{})
+	l, b := jammedLoop(t, func(ef meta.Effect) {
+		<-open
+		f.carry(ef)
+	})
+	f.runs.tell = l.tell
+	b.free.Store(true)
+	done := flood(t, l, 3*mostGathered)
+	close(open)
+	awaitDone(t, done)
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		l.close()
+	}()
+	awaitDone(t, closed)
 }
 
 // A loop that waits for its disk can be stopped, and so can those who wait for it.
@@ -130,7 +200,8 @@ func TestJammedLoopStops(t *testing.T) {
 // at once, the one behind the last was received and never looked at. Four of
 // 52,000 submissions had no answer.
 func TestMoreInputsThanAreTakenAtOnce(t *testing.T) {
-	l := newLoop(nil, nil, nil, nil, slog.New(slog.DiscardHandler))
+	_, state := emptyStore(t)
+	l := newLoop(nil, state, nil, nil, slog.New(slog.DiscardHandler))
 	const all = 3*takenAtOnce + 1
 	seen := 0
 	for range all {

@@ -197,6 +197,14 @@ func (x *Executor) bury(a *attempt, e evidence, rebooted bool) {
 		e.reason = "the machine was restarted"
 	}
 	start := job.Time(e.record.Start.At)
+	if reason, asked := x.stopAsked(a); asked && !rebooted {
+		// It was to end, and it has: nothing of it lives without its shim.
+		x.finish(a, Exit{
+			Stopped: true, StopReason: reason, Signal: int(unix.SIGKILL), Reason: "stopped: " + string(reason) + "; " + e.reason,
+			Start: start, End: job.Instant(time.Now()),
+		}, nil)
+		return
+	}
 	x.log.Warn("attempt lost", "attempt_id", a.id.String(), "reason", e.reason, "pid", e.record.Start.Shim.PID)
 	x.finish(a, Exit{
 		Lost: true, Reason: "lost: " + e.reason, Start: start, End: job.Instant(time.Now()),

@@ -26,7 +26,8 @@ type Executor struct {
 	folders      *folders
 	launcher     launcher
 	capabilities []Capability
-	gate         int  // most attempts that start at the same time
+	gate         int // most attempts that start at the same time
+	stopPatience time.Duration
 	accounts     bool // jobs can run as other users
 
 	mu         sync.Mutex
@@ -73,8 +74,11 @@ type attempt struct {
 	tries    int
 	cpus     []int
 
-	guard    *time.Timer // looks after an attempt under a lease
-	worker   *worker     // of ours
+	guarded bool          // its lease is known, see [attempt.mustEnd]
+	stopBy  time.Duration // when its shim must have stopped it, by the clock of leases; 0 if not told to
+	killed  bool          // its shim was, since it did not
+
+	worker   *worker // of ours
 	sequence uint64
 	sent     bool // the shim has been told
 	pidfd    int  // of the shim of an earlier daemon; owned by the watcher
@@ -102,7 +106,7 @@ func Open(c Config, sink func(Event)) (*Executor, error) {
 	}
 	x := &Executor{
 		config: c, sink: sink, log: c.Logger, boot: boot, env: newEnvironment(), folders: folders,
-		gate:     startGate(),
+		gate: startGate(), stopPatience: stopPatience,
 		attempts: make(map[job.AttemptID]*attempt),
 		errands:  newMailbox(), removals: newMailbox(),
 		launcher: launcher{
@@ -177,7 +181,7 @@ func (x *Executor) Start(s Spec) {
 	}
 	a.spec = s
 	if s.Leased {
-		x.guardLease(a)
+		x.guardLease(a, s.Lease)
 	}
 	x.enqueue(a)
 	if a.stopping {
@@ -203,7 +207,13 @@ func (x *Executor) Adopt(s Spec, boot string) {
 		a = x.addAttempt(s.Attempt)
 	}
 	a.spec, a.boot, a.phase = s, boot, adopting
-	x.errands.post(func() { x.settle(a) })
+	a.spec.Lease = Lease{}
+	x.errands.post(func() {
+		if s.Leased {
+			x.recallLease(a)
+		}
+		x.settle(a)
+	})
 }
 
 // Forget removes the attempt's folder, in the background. An attempt that has
@@ -247,9 +257,6 @@ func (x *Executor) Close() {
 	for _, a := range x.attempts {
 		if a.worker != nil {
 			a.worker.interrupt()
-		}
-		if a.guard != nil {
-			a.guard.Stop()
 		}
 	}
 	x.mu.Unlock()

@@ -1,6 +1,9 @@
 package executor
 
 import (
+	"errors"
+	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"time"
@@ -19,10 +22,20 @@ type Lease = shim.Lease
 // times of sleep included.
 func SinceBoot() time.Duration { return shim.SinceBoot() }
 
-// guardMargin is how long after the end of a lease the executor leaves it to
-// the shim to end the job; a shim that does not, because somebody has stopped
-// it, is killed.
-const guardMargin = time.Second
+// How long the executor leaves it to a shim to end its job; a shim that does
+// not, because somebody has stopped it, is killed.
+const (
+	// guardMargin counts from the end of a lease.
+	guardMargin = 250 * time.Millisecond
+	// stopPatience counts from the end of the grace time after a stop. A shim
+	// itself gives up on processes that hang in the kernel, and says so, after a
+	// minute; it must not be killed before it has.
+	stopPatience = 75 * time.Second
+	// guardPause is how often the executor looks at most.
+	guardPause = 100 * time.Millisecond
+)
+
+const never = time.Duration(math.MaxInt64)
 
 // Extend prolongs the lease of an attempt that runs under one. A lease never
 // becomes shorter.
@@ -33,8 +46,7 @@ func (x *Executor) Extend(id job.AttemptID, l Lease) {
 	if x.closed || a == nil || a.phase == ended || !a.spec.Leased || l.Gone <= a.spec.Lease.Gone {
 		return
 	}
-	a.spec.Lease = l
-	x.guardLease(a)
+	x.guardLease(a, l)
 	x.errands.post(func() {
 		x.mu.Lock()
 		latest, over := a.spec.Lease, a.phase == ended
@@ -48,44 +60,124 @@ func (x *Executor) Extend(id job.AttemptID, l Lease) {
 	})
 }
 
-// writeLease replaces the lease of an attempt in one step.
+// recallLease finds out how long the lease is that an earlier daemon told the
+// shim of. It waits for the disk.
+func (x *Executor) recallLease(a *attempt) {
+	l := x.folders.readLease(a.folder)
+	if l == (Lease{}) {
+		now := SinceBoot() // without the file it has ended, as the shim sees it too
+		l = Lease{Stop: now, Gone: now}
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if a.phase != ended && l.Gone > a.spec.Lease.Gone {
+		x.guardLease(a, l)
+	}
+}
+
+// writeLease writes the lease of an attempt into the file that its start made,
+// which needs no room on the disk. Whoever reads it meanwhile or after a crash
+// finds this lease or the one before.
 func (f *folders) writeLease(name string, l Lease) error {
 	path := filepath.Join(f.path(name), shim.LeaseName)
-	if err := os.WriteFile(path+".new", []byte(l.Text()), 0o600); err != nil {
+	file, err := os.OpenFile(path, os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		return replaceFile(path, l.File())
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }()
+	b, err := io.ReadAll(io.LimitReader(file, shim.LeaseSize+1))
+	switch {
+	case err != nil:
+		return err
+	case shim.IsOldLease(b):
+		return replaceFile(path, l.OldText())
+	case len(b) != shim.LeaseSize:
+		return replaceFile(path, l.File())
+	}
+	_, err = file.WriteAt(l.Slot(), shim.LeaseOffset(b))
+	return err
+}
+
+// replaceFile makes or replaces a file in one step.
+func replaceFile(path string, content []byte) error {
+	if err := os.WriteFile(path+".new", content, 0o600); err != nil {
 		return err
 	}
 	return os.Rename(path+".new", path)
 }
 
-// guardLease sets the time at which the shim is killed unless the attempt is
-// over. x.mu is held.
-func (x *Executor) guardLease(a *attempt) {
-	left := a.spec.Lease.Gone - SinceBoot() + guardMargin
-	if a.guard == nil {
-		a.guard = time.AfterFunc(left, func() { x.enforceLease(a) })
-	} else {
-		a.guard.Reset(left)
+// readLease returns the lease of an attempt, one that has ended if there is none.
+func (f *folders) readLease(name string) Lease {
+	b, err := readSmall(filepath.Join(f.path(name), shim.LeaseName), shim.LeaseSize+1)
+	if err != nil {
+		return Lease{}
+	}
+	return shim.ParseLease(b)
+}
+
+// guardLease gives an attempt a lease, and from now on sees to it that the
+// attempt ends with it. x.mu is held.
+func (x *Executor) guardLease(a *attempt, l Lease) {
+	a.spec.Lease, a.guarded = l, true
+	x.watcher.alarmAt(a.mustEnd())
+}
+
+// mustEnd is when the shim is killed unless it has ended the attempt, by the
+// clock of leases.
+func (a *attempt) mustEnd() time.Duration {
+	at := never
+	if a.guarded && a.spec.Lease.Gone < never-guardMargin {
+		at = a.spec.Lease.Gone + guardMargin
+	}
+	if a.stopBy != 0 {
+		at = min(at, a.stopBy)
+	}
+	return at
+}
+
+// enforce kills the shims, and with them the jobs, of all attempts that should
+// have ended, and goes on looking until they have. It is called by the watcher.
+func (x *Executor) enforce() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.closed {
+		return
+	}
+	now, next := SinceBoot(), never
+	for _, a := range x.attempts {
+		at := a.mustEnd()
+		if a.phase == ended || at == never {
+			continue
+		}
+		if at <= now {
+			x.killShim(a)
+			at = now + guardMargin
+		}
+		next = min(next, at)
+	}
+	if next != never {
+		x.watcher.alarmAt(max(next, now+guardPause))
 	}
 }
 
-// enforceLease kills the shim of an attempt whose lease is over, and with it
-// the job.
-func (x *Executor) enforceLease(a *attempt) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.closed || a.phase == ended || a.spec.Lease.Gone == 0 {
-		return
-	}
-	if left := a.spec.Lease.Gone - SinceBoot(); left > 0 {
-		a.guard.Reset(left + guardMargin)
-		return
-	}
+// killShim ends the shim of an attempt if it is known which one that is. x.mu is held.
+func (x *Executor) killShim(a *attempt) {
 	switch {
-	case a.phase == running && a.worker != nil && a.worker.process != nil:
-		x.log.Warn("lease ended and its shim did not end the attempt: shim killed", "attempt_id", a.id.String())
+	case a.phase == starting && a.killed:
+		// The next shim that is told to start it sees by itself that it is too late.
+		return
+	case (a.phase == starting || a.phase == running) && a.worker != nil && a.worker.process != nil:
 		a.worker.process.kill()
 	case a.phase == watched && a.pidfd >= 0:
-		x.log.Warn("lease ended and its shim did not end the attempt: shim killed", "attempt_id", a.id.String())
 		_ = unix.PidfdSendSignal(a.pidfd, unix.SIGKILL, nil, 0)
+	default:
+		return
 	}
+	if !a.killed {
+		x.log.Warn("shim did not end its attempt in time and was killed", "attempt_id", a.id.String())
+	}
+	a.killed = true
 }

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 
 	"kith/internal/job"
 	"kith/sitesched/executor/shim"
+	"kith/testbed/scratch"
 )
 
 // leaseFor returns a lease that ends so long from now, with a tenth of it for SIGTERM.
@@ -117,26 +119,194 @@ func TestLeaseEndsUnderFrozenShim(t *testing.T) {
 		spec.Leased, spec.Lease = true, leaseFor(4*time.Second)
 		b.Start(spec)
 		b.untilFile(number(1), "ready")
-		b.Executor.mu.Lock()
-		pid := b.attempts[number(1)].worker.process.pid
-		b.Executor.mu.Unlock()
-		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
+		b.freeze(number(1))
 		if e := b.wait(number(1)); e.Kind() != job.Loss {
 			t.Errorf("%+v", e)
 		}
 	})
 }
 
+// freeze stops the shim of a running attempt and returns its number.
+func (b *bench) freeze(id job.AttemptID) int {
+	b.t.Helper()
+	b.Executor.mu.Lock()
+	pid := b.attempts[id].worker.process.pid
+	b.Executor.mu.Unlock()
+	signalProcess(b.t, pid, syscall.SIGSTOP)
+	return pid
+}
+
+// TestLeaseEndsUnderFrozenShimOfEarlierDaemon: nor does such a job go on when a
+// new daemon has adopted it and nobody tells that one of the lease.
+func TestLeaseEndsUnderFrozenShimOfEarlierDaemon(t *testing.T) {
+	inEachIsolation(t, func(t *testing.T, c Config) {
+		b := openBench(t, c)
+		spec := shell(1, "touch ready; sleep 60")
+		spec.Leased, spec.Lease = true, leaseFor(4*time.Second)
+		b.Start(spec)
+		b.untilFile(number(1), "ready")
+		b.freeze(number(1))
+		b2 := b.reopen()
+		b2.Adopt(Spec{Attempt: number(1), Leased: true}, b.BootID())
+		if e := b2.wait(number(1)); e.Kind() != job.Loss {
+			t.Errorf("%+v", e)
+		}
+		if late := SinceBoot() - spec.Lease.Gone; late > 10*time.Second {
+			t.Errorf("it ended %v after its lease", late)
+		}
+		if left := jobProcesses(b.config.Dir); len(left) > 0 {
+			t.Errorf("processes %v of the job are left", left)
+		}
+	})
+}
+
+// TestLeaseBoundsGrace: a job that is stopped for whatever cause has only as
+// much of its grace time as its lease leaves; a lease that is prolonged
+// meanwhile leaves more. The shim sees to that without a daemon.
+func TestLeaseBoundsGrace(t *testing.T) {
+	inEachIsolation(t, func(t *testing.T, c Config) {
+		c.Grace = 40 * time.Second
+		b := openBench(t, c)
+		var gone time.Duration
+		for n := 1; n <= 3; n++ {
+			spec := shell(n, `trap "touch told" TERM; touch ready; while :; do sleep 0.05; done`)
+			spec.Leased, spec.Lease = true, leaseFor(5*time.Second)
+			gone = spec.Lease.Gone
+			if n == 2 {
+				spec.Walltime = 500 * time.Millisecond
+			}
+			b.Start(spec)
+		}
+		for n := 1; n <= 3; n++ {
+			b.untilFile(number(n), "ready")
+		}
+		b.Stop(number(1), StopCancel)
+		b.Stop(number(3), StopCancel)
+		b.Extend(number(3), leaseFor(15*time.Second))
+		for n := 1; n <= 3; n++ {
+			b.untilFile(number(n), "told")
+		}
+		b.Close()
+		time.Sleep(gone + 2*time.Second - SinceBoot())
+		b2 := b.reopen()
+		for n := 1; n <= 3; n++ {
+			b2.Adopt(Spec{Attempt: number(n), Leased: true}, b.BootID())
+		}
+		for n := 1; n <= 2; n++ {
+			e := b2.wait(number(n))
+			if e.Signal != 9 || e.End > job.Instant(time.Now()).Add(gone+time.Second-SinceBoot()) {
+				t.Errorf("job %d: %+v", n, e)
+			}
+		}
+		b2.untilStarted(number(3)) // it still runs
+		if e := b2.wait(number(3)); e.Kind() != job.Cancel || e.Signal != 9 {
+			t.Errorf("%+v", e)
+		}
+	})
+}
+
+// TestLeaseOnFullDisk: a lease is prolonged in place, though there is room for
+// nothing.
+func TestLeaseOnFullDisk(t *testing.T) {
+	disk := scratch.NewDisk(t, 16<<20)
+	b := openBench(t, Config{Dir: filepath.Join(disk.Dir, "attempts")})
+	enough := filepath.Join(t.TempDir(), "enough")
+	spec := shell(1, "touch ready; while [ ! -e "+enough+" ]; do sleep 0.02; done")
+	spec.Leased, spec.Lease = true, leaseFor(3*time.Second)
+	b.Start(spec)
+	b.untilFile(number(1), "ready")
+	disk.Fill(0)
+	for range 12 {
+		time.Sleep(400 * time.Millisecond)
+		b.Extend(number(1), leaseFor(3*time.Second))
+	}
+	if err := os.WriteFile(enough, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if e := b.wait(number(1)); e.Kind() != job.Success {
+		t.Errorf("%+v, want success after 4.8 s under leases of 3 s", e)
+	}
+}
+
+// TestLeaseFile writes one lease after the other, tears each, and reads what
+// is there as shims of this and of an earlier version do.
+func TestLeaseFile(t *testing.T) {
+	f := &folders{dir: t.TempDir()}
+	if err := os.Mkdir(f.path("a"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(f.path("a"), shim.LeaseName)
+	write := func(l Lease) []byte {
+		t.Helper()
+		if err := f.writeLease("a", l); err != nil {
+			t.Fatal(err)
+		}
+		return []byte(readFile(path))
+	}
+	before := write(Lease{Stop: 1, Gone: 2})
+	for n := time.Duration(2); n < 8; n++ {
+		l := Lease{Stop: n, Gone: 10 * n}
+		was := f.readLease("a")
+		now := write(l)
+		if got := f.readLease("a"); got != l || len(now) != shim.LeaseSize {
+			t.Fatalf("wrote %+v, read %+v of %d bytes", l, got, len(now))
+		}
+		for cut := range now {
+			torn := append(append([]byte(nil), now[:cut]...), before[cut:]...)
+			if got := shim.ParseLease(torn); got != was && got != l {
+				t.Fatalf("torn at %d: %+v, want %+v or %+v", cut, got, was, l)
+			}
+		}
+		before = now
+	}
+	if err := os.WriteFile(path, Lease{Stop: 3, Gone: 4}.OldText(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := write(Lease{Stop: 5, Gone: 6}); string(got) != "5 6\n" || f.readLease("a") != (Lease{Stop: 5, Gone: 6}) {
+		t.Errorf("for a shim of an earlier version: %q", got)
+	}
+}
+
 func TestParseLease(t *testing.T) {
 	want := Lease{Stop: 5, Gone: math.MaxInt64}
-	if got := shim.ParseLease(want.Text()); got != want {
-		t.Errorf("got %+v", got)
+	for _, file := range [][]byte{want.File(), want.OldText()} {
+		if got := shim.ParseLease(file); got != want {
+			t.Errorf("%q: got %+v", file, got)
+		}
 	}
-	for _, text := range []string{"", "5", "5 4\n", "-1 4\n", "a b", "5 6 7", "5 99999999999999999999\n"} {
-		if got := shim.ParseLease(text); got != (Lease{}) {
+	for _, text := range []string{"", "5", "5 4\n", "-1 4\n", "a b", "5 6 7", "5 99999999999999999999\n", string(want.Slot())} {
+		if got := shim.ParseLease([]byte(text)); got != (Lease{}) {
 			t.Errorf("%q: %+v, want a lease that has ended", text, got)
 		}
+	}
+}
+
+// TestLeaseEndsBeforeFrozenShimStarts: a shim that was stopped while it was idle
+// starts nothing when it goes on, and the attempt ends with its lease, as lost.
+func TestLeaseEndsBeforeFrozenShimStarts(t *testing.T) {
+	inEachIsolation(t, func(t *testing.T, c Config) {
+		b := openBench(t, c)
+		b.Executor.mu.Lock()
+		pid := b.idle[0].process.pid
+		b.Executor.mu.Unlock()
+		signalProcess(t, pid, syscall.SIGSTOP)
+		spec := shell(1, "touch ran")
+		spec.Leased, spec.Lease = true, leaseFor(time.Second)
+		b.Start(spec)
+		if e := b.wait(number(1)); e.Kind() != job.Loss || exists(filepath.Join(b.WorkPath(number(1)), "ran")) {
+			t.Errorf("%+v", e)
+		}
+	})
+}
+
+// TestGuardClock: the executor watches over leases by their own clock.
+func TestGuardClock(t *testing.T) {
+	b := openBench(t, Config{})
+	text := readFile(fmt.Sprintf("/proc/self/fdinfo/%d", b.watcher.alarm))
+	if !strings.Contains(text, "clockid:") {
+		t.Skipf("this kernel does not say: %s", text)
+	}
+	if !strings.Contains(text, "clockid: 7\n") { // CLOCK_BOOTTIME
+		t.Error(text)
 	}
 }

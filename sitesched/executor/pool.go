@@ -144,9 +144,6 @@ func (x *Executor) finish(a *attempt, e Exit, free *worker) (kept bool) {
 	kept = x.takeBack(free)
 	if report {
 		a.phase = ended
-		if a.guard != nil {
-			a.guard.Stop()
-		}
 		a.worker = nil
 		a.spec = Spec{}
 		x.processors.release(a.cpus)

@@ -240,6 +240,11 @@ func (p *process) kill() {
 	p.onPidfd(func(fd int) { _ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) })
 }
 
+// resume lets a process go on that a signal has stopped.
+func (p *process) resume() {
+	p.onPidfd(func(fd int) { _ = unix.PidfdSendSignal(fd, unix.SIGCONT, nil, 0) })
+}
+
 // wait waits until the process is over, and reaps it. In a PID namespace all
 // others of the namespace are over then.
 func (p *process) wait(patience time.Duration) bool {

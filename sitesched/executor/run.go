@@ -106,18 +106,25 @@ func (x *Executor) exitOf(a *attempt, s *shim.Exit) Exit {
 // explainStop tells a stop that this executor, or one before it, was asked for
 // from a signal that somebody else sent to the shim.
 func (x *Executor) explainStop(a *attempt, e *Exit) {
-	x.mu.Lock()
-	stopping, reason := a.stopping, a.stop
-	x.mu.Unlock()
-	if !stopping {
-		reason, stopping = x.folders.stopReason(a.folder)
-	}
+	reason, stopping := x.stopAsked(a)
 	if !stopping {
 		e.Reason = "somebody else sent SIGTERM to the shim; " + e.Reason
 		return
 	}
 	e.Stopped, e.StopReason = true, reason
 	e.Reason = "stopped: " + string(reason)
+}
+
+// stopAsked returns why this executor, or one before it, was asked to stop the
+// attempt, if it was.
+func (x *Executor) stopAsked(a *attempt) (reason StopReason, asked bool) {
+	x.mu.Lock()
+	reason, asked = a.stop, a.stopping
+	x.mu.Unlock()
+	if !asked {
+		reason, asked = x.folders.stopReason(a.folder)
+	}
+	return reason, asked
 }
 
 func notStarted(reason string) Exit {

@@ -41,8 +41,8 @@ type Spec struct {
 	// that user through.
 	Account *Account
 	// Leased says that the attempt runs under a lease: only until Lease, or what
-	// [Executor.Extend] says later. [Executor.Adopt] does not read Lease: what an
-	// earlier daemon said stays in force.
+	// [Executor.Extend] says later. [Executor.Adopt] does not heed Lease: what an
+	// earlier daemon wrote down stays in force.
 	Leased bool
 	Lease  Lease
 }

@@ -15,9 +15,11 @@ import (
 const maxStopReason = 128
 
 // Stop ends an attempt: SIGTERM to its processes, SIGKILL to what is left after
-// the grace time. The end is reported as Finished. An attempt that was not
-// started yet is not started any more; if nobody said Start or Adopt yet, the
-// stop is kept until somebody does. Only the first reason counts.
+// the grace time. A shim that was stopped by a signal is made to go on; one that
+// does not end the attempt even so is killed. The end is reported as Finished.
+// An attempt that was not started yet is not started any more; if nobody said
+// Start or Adopt yet, the stop is kept until somebody does. Only the first
+// reason counts.
 func (x *Executor) Stop(id job.AttemptID, reason StopReason) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -52,9 +54,15 @@ func (x *Executor) carryOutStop(a *attempt) {
 	}
 	if a.phase == watched && a.pidfd >= 0 {
 		// The shim of an earlier daemon takes no other job: the signal cannot hit a wrong one.
-		if err := unix.PidfdSendSignal(a.pidfd, unix.SIGTERM, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
-			x.log.Error("cannot stop an attempt", "attempt_id", a.id.String(), "error", err)
+		for _, signal := range []unix.Signal{unix.SIGTERM, unix.SIGCONT} {
+			if err := unix.PidfdSendSignal(a.pidfd, signal, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+				x.log.Error("cannot stop an attempt", "attempt_id", a.id.String(), "error", err)
+			}
 		}
+	}
+	if a.stopBy == 0 && (a.phase == starting || a.phase == running || a.phase == watched) {
+		a.stopBy = SinceBoot() + max(0, x.config.Grace) + x.stopPatience
+		x.watcher.alarmAt(a.stopBy)
 	}
 	x.mu.Unlock()
 	switch {
@@ -63,6 +71,7 @@ func (x *Executor) carryOutStop(a *attempt) {
 	case tell:
 		// If the socket is broken the worker notices too.
 		_ = w.process.sendStop(sequence)
+		w.process.resume()
 	}
 }
 
@@ -93,6 +102,7 @@ func (x *Executor) stopAfterSend(a *attempt, w *worker) {
 	x.mu.Unlock()
 	if stopping {
 		_ = w.process.sendStop(w.sequence)
+		w.process.resume()
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -174,6 +176,71 @@ func TestSignalFromOutsideIsNoCancel(t *testing.T) {
 		e := b.wait(number(1))
 		if e.Stopped || e.Kind() != job.Failure || !strings.Contains(e.Reason, "somebody else") {
 			t.Errorf("%+v", e)
+		}
+	})
+}
+
+// TestStopFrozenShim: a shim that was stopped by a signal cannot stop its job,
+// be it this executor's or one before's. It is made to go on, and the job has
+// its grace time.
+func TestStopFrozenShim(t *testing.T) {
+	inEachIsolation(t, func(t *testing.T, c Config) {
+		b := openBench(t, c)
+		for n := 1; n <= 2; n++ {
+			b.Start(shell(n, `trap "exit 7" TERM; touch ready; while :; do sleep 0.01; done`))
+			b.untilFile(number(n), "ready")
+			b.freeze(number(n))
+		}
+		b.Stop(number(1), StopCancel)
+		if e := b.wait(number(1)); !e.Stopped || e.Code != 7 {
+			t.Errorf("%+v", e)
+		}
+		b2 := b.reopen()
+		b2.Adopt(Spec{Attempt: number(2)}, b.BootID())
+		b2.untilStarted(number(2))
+		b2.Stop(number(2), StopCancel)
+		if e := b2.wait(number(2)); !e.Stopped || e.Code != 7 {
+			t.Errorf("%+v", e)
+		}
+	})
+}
+
+// TestStopShimThatDoesNotReact: a shim that does not go on is killed in the
+// end, and its job with it.
+func TestStopShimThatDoesNotReact(t *testing.T) {
+	inEachIsolation(t, func(t *testing.T, c Config) {
+		c.Grace = time.Second
+		b := openBench(t, c)
+		b.Start(shell(1, stubborn))
+		b.untilFile(number(1), "ready")
+		pid := b.freeze(number(1))
+		over := make(chan struct{})
+		var freezing sync.WaitGroup
+		freezing.Go(func() {
+			for {
+				select {
+				case <-over:
+					return
+				default:
+					_ = syscall.Kill(pid, syscall.SIGSTOP)
+				}
+			}
+		})
+		b2 := b.reopen()
+		b2.Executor.mu.Lock()
+		b2.stopPatience = 500 * time.Millisecond
+		b2.Executor.mu.Unlock()
+		b2.Adopt(Spec{Attempt: number(1)}, b.BootID())
+		b2.untilStarted(number(1))
+		b2.Stop(number(1), StopCancel)
+		e := b2.wait(number(1))
+		close(over)
+		freezing.Wait()
+		if !e.Stopped || e.Kind() != job.Cancel || e.Signal != 9 {
+			t.Errorf("%+v", e)
+		}
+		if left := jobProcesses(b.config.Dir); len(left) > 0 {
+			t.Errorf("processes %v of the job are left", left)
 		}
 	})
 }

@@ -14,11 +14,13 @@ type watcher struct {
 	x     *Executor
 	epoll int
 	wake  int // eventfd
+	alarm int // timerfd by the clock of leases
 
 	mu     sync.Mutex
 	closed bool
 	shims  map[int]*attempt // by pidfd
 	again  []*attempt       // to be looked at once more, soon
+	rings  time.Duration    // when the alarm does, 0 if it does not
 }
 
 // recheckPause is how often a record that somebody holds is looked at.
@@ -33,10 +35,40 @@ func openWatcher(x *Executor) (*watcher, error) {
 	if w.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
 		return nil, errors.Join(fmt.Errorf("watch shims: %w", err), unix.Close(w.epoll))
 	}
-	if err := w.register(w.wake); err != nil {
-		return nil, errors.Join(err, unix.Close(w.epoll), unix.Close(w.wake))
+	if w.alarm, err = unix.TimerfdCreate(unix.CLOCK_BOOTTIME, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK); err != nil {
+		return nil, errors.Join(fmt.Errorf("watch leases: %w", err), unix.Close(w.epoll), unix.Close(w.wake))
+	}
+	if err := errors.Join(w.register(w.wake), w.register(w.alarm)); err != nil {
+		return nil, errors.Join(err, unix.Close(w.epoll), unix.Close(w.wake), unix.Close(w.alarm))
 	}
 	return w, nil
+}
+
+// alarmAt has [Executor.enforce] called at a time by the clock of leases, or
+// earlier. That clock goes on while the machine sleeps, which those of the Go
+// runtime do not.
+func (w *watcher) alarmAt(t time.Duration) {
+	t = max(t, 1)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed || t == never || w.rings != 0 && w.rings <= t {
+		return
+	}
+	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(t))}
+	if err := unix.TimerfdSettime(w.alarm, unix.TFD_TIMER_ABSTIME, &spec, nil); err != nil {
+		w.x.log.Error("cannot watch leases", "error", err)
+		return
+	}
+	w.rings = t
+}
+
+// rang clears the alarm.
+func (w *watcher) rang() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var b [8]byte
+	_, _ = unix.Read(w.alarm, b[:])
+	w.rings = 0
 }
 
 func (w *watcher) register(fd int) error {
@@ -82,6 +114,7 @@ func (w *watcher) recheck(a *attempt) {
 
 func (w *watcher) run() {
 	events := make([]unix.EpollEvent, 64)
+	settled := time.Now()
 	for {
 		n, err := unix.EpollWait(w.epoll, events, w.timeout())
 		if err != nil && !errors.Is(err, unix.EINTR) {
@@ -89,18 +122,25 @@ func (w *watcher) run() {
 			return
 		}
 		for _, event := range events[:max(n, 0)] {
-			if int(event.Fd) == w.wake {
+			switch fd := int(event.Fd); fd {
+			case w.wake:
 				var b [8]byte
 				_, _ = unix.Read(w.wake, b[:])
-			} else if a := w.drop(int(event.Fd)); a != nil {
-				w.x.settleLater(a, nil)
+			case w.alarm:
+				w.rang()
+				w.x.enforce()
+			default:
+				if a := w.drop(fd); a != nil {
+					w.x.settleLater(a, nil)
+				}
 			}
 		}
 		if w.finished() {
 			return
 		}
-		if n == 0 {
+		if time.Since(settled) >= recheckPause {
 			w.settleAgain()
+			settled = time.Now()
 		}
 	}
 }
@@ -162,6 +202,7 @@ func (w *watcher) finished() bool {
 	}
 	w.shims = nil
 	_ = unix.Close(w.epoll)
+	_ = unix.Close(w.alarm)
 	return true
 }
 

@@ -183,7 +183,7 @@ func (b *bed) watchOver() {
 		for _, s := range b.sites {
 			s.note(childrenOf(s.PID()))
 			if s.Ended() {
-				unlock := b.locks.take([]string{siteLock(s.index)})
+				unlock := b.locks.take([]string{daemonLock(s.index)})
 				if s.Ended() {
 					b.logs.crashed(s.Name)
 					s.Kill()
@@ -205,10 +205,11 @@ func (s *site) note(children []process) {
 }
 
 // up starts a site's daemon, again if it does not come up at once: its
-// disk may be full, its port may be taken for a moment.
+// disk may be full for as long as a fault lasts, its port may be taken for a
+// moment.
 func (b *bed) up(ctx context.Context, s *site) {
 	var err error
-	for range 10 {
+	for stop := time.Now().Add(2 * longest); time.Now().Before(stop); {
 		if err = s.Start(ctx); err == nil || ctx.Err() != nil {
 			return
 		}
@@ -274,7 +275,12 @@ type locks struct {
 	held map[string]*sync.Mutex
 }
 
-func siteLock(i int) string { return fmt.Sprintf("site %02d", i) }
+// What a fault can have for itself at a site; see [Fault.needs].
+func daemonLock(i int) string { return fmt.Sprintf("daemon %02d", i) }
+func frozenLock(i int) string { return fmt.Sprintf("frozen daemon %02d", i) }
+func shimLock(i int) string   { return fmt.Sprintf("frozen shim %02d", i) }
+func guardLock(i int) string  { return fmt.Sprintf("guard %02d", i) }
+func diskLock(i int) string   { return fmt.Sprintf("disk %02d", i) }
 
 func linkLock(i, k int) string { return fmt.Sprintf("link %02d %02d", min(i, k), max(i, k)) }
 

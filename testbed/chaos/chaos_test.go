@@ -10,6 +10,10 @@ import (
 	"time"
 )
 
+// testSlack is by what factor the targets of time may be missed in tests, whose
+// machine may have other tests to run at the same time. "kith chaos" knows none.
+const testSlack = 3
+
 // TestRun is a short run with faults of all kinds that can be had here.
 func TestRun(t *testing.T) {
 	if testing.Short() {
@@ -26,8 +30,11 @@ func TestRun(t *testing.T) {
 	for _, p := range r.Problems {
 		t.Error(p)
 	}
-	if !r.Good() {
+	if !r.Sound() {
 		t.Error("not everything is as it should be")
+	}
+	for _, m := range r.misses(testSlack) {
+		t.Error(m)
 	}
 	if r.FaultCount == 0 || r.Jobs.Acknowledged == 0 || r.Jobs.Completed == 0 || r.Jobs.Attempts < r.Jobs.Completed || r.Heals.Count == 0 {
 		t.Error("nothing happened")

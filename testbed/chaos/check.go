@@ -22,6 +22,9 @@ type checker struct {
 	// shims that were killed, by number; lost attempts with their shims.
 	killed map[int]bool
 	lost   map[string]int
+	// unguarded jobs had for a moment nobody who could have ended them with
+	// their lease.
+	unguarded map[job.ID]bool
 	// diskSite had a full disk at times.
 	diskSite string
 	full     []window
@@ -76,8 +79,13 @@ func (c *checker) history(j *submitted, id job.ID, now *kithv1.Job) {
 	if len(runs) > 1 && j.policy == kithv1.Job_ON_SITE_LOST_WAIT {
 		c.problem(&r.DoubleStarts, "job %s, which waits for lost sites, ran in %d attempts", j.id, len(runs))
 	}
-	if j.policy != kithv1.Job_ON_SITE_LOST_RACE {
-		for _, text := range c.ledger.overlaps(id) {
+	overlaps := c.ledger.overlaps(id)
+	switch {
+	case j.policy == kithv1.Job_ON_SITE_LOST_RACE:
+	case j.policy == kithv1.Job_ON_SITE_LOST_RERUN && c.unguarded[id] && len(overlaps) > 0:
+		r.Unguarded++
+	default:
+		for _, text := range overlaps {
 			c.problem(&r.Overlaps, "%s", text)
 		}
 	}

@@ -3,6 +3,7 @@ package chaos
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +27,8 @@ type good struct {
 	lost   map[string]int
 	full   []window
 	disk   string
+	idle   map[string][]window
+	frozen map[string][]spell
 }
 
 func goodJob() *good {
@@ -48,7 +51,10 @@ func (g *good) check(t *testing.T) *Result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &checker{result: &Result{}, ledger: l, killed: g.killed, lost: g.lost, full: g.full, diskSite: g.disk}
+	in := &injector{idle: g.idle, frozen: g.frozen}
+	c := &checker{
+		result: &Result{}, ledger: l, killed: g.killed, lost: g.lost, full: g.full, diskSite: g.disk, unguarded: in.unguarded(),
+	}
 	c.check(g.job, g.now, func(string) (string, error) { return sum([]byte(g.stdout)), g.err })
 	return c.result
 }
@@ -132,6 +138,24 @@ func TestCheckerFinds(t *testing.T) {
 				g.now.Status.Attempt, g.job.ended.Status.Attempt = 2, 2
 			}, Result{Overlaps: 1, Jobs: Jobs{Acknowledged: 1, Completed: 1, Attempts: 2, RanAgain: 1}},
 		},
+		"overlapped with nobody to guard it": {
+			func(g *good) {
+				g.job.policy = kithv1.Job_ON_SITE_LOST_RERUN
+				g.ledger = "start a.1.7#1 c\nstart a.1.7#2 b\noverlap a.1.7#2 b\nend a.1.7#2 b\n"
+				g.now.Status.Attempt, g.job.ended.Status.Attempt = 2, 2
+				g.frozen = map[string][]spell{"a.1.7-1": {{window{began, began.Add(9 * time.Second)}, "c"}}}
+				g.idle = map[string][]window{"c": {{began.Add(8 * time.Second), began.Add(9 * time.Second)}}}
+			}, Result{Unguarded: 1, Jobs: Jobs{Acknowledged: 1, Completed: 1, Attempts: 2, RanAgain: 1}},
+		},
+		"overlapped, and was without a guard at another time": {
+			func(g *good) {
+				g.job.policy = kithv1.Job_ON_SITE_LOST_RERUN
+				g.ledger = "start a.1.7#1 c\nstart a.1.7#2 b\noverlap a.1.7#2 b\nend a.1.7#2 b\n"
+				g.now.Status.Attempt, g.job.ended.Status.Attempt = 2, 2
+				g.frozen = map[string][]spell{"a.1.7-1": {{window{began, began.Add(7 * time.Second)}, "c"}}}
+				g.idle = map[string][]window{"c": {{began.Add(8 * time.Second), began.Add(9 * time.Second)}}, "b": {{began, began.Add(time.Hour)}}}
+			}, Result{Overlaps: 1, Jobs: Jobs{Acknowledged: 1, Completed: 1, Attempts: 2, RanAgain: 1}},
+		},
 		"overlapped under race": {
 			func(g *good) {
 				g.job.policy = kithv1.Job_ON_SITE_LOST_RACE
@@ -197,5 +221,66 @@ func TestCheckerFinds(t *testing.T) {
 		if n := len(problems); (n == 0) != got.Good() {
 			t.Errorf("%s: good is %v with %d problems", name, got.Good(), n)
 		}
+	}
+}
+
+// A target that is missed makes a run no good one, and says which.
+func TestTargets(t *testing.T) {
+	for name, c := range map[string]struct {
+		good   bool
+		missed []string
+		want   int
+	}{
+		"healed in time": {(&Result{Heals: sumUp([]time.Duration{settleTarget})}).Good(), (&Result{Heals: sumUp([]time.Duration{settleTarget})}).misses(1), 0},
+		"healed late": {
+			(&Result{Heals: sumUp([]time.Duration{1, settleTarget + time.Second})}).Good(),
+			(&Result{Heals: sumUp([]time.Duration{1, settleTarget + time.Second})}).misses(1), 1,
+		},
+		"as good as it must be":  overloaded(Overload{LateAnswer: 1, Recovery: 10, IdleMemory: 30, PeakMemory: 286}, 0),
+		"answers late":           overloaded(Overload{LateAnswer: 1.1, WorstAnswer: 9}, 1),
+		"one answer in a while":  overloaded(Overload{LateAnswer: 0.5, WorstAnswer: 9}, 0),
+		"recovers late":          overloaded(Overload{Recovery: 10.5}, 1),
+		"takes too much":         overloaded(Overload{IdleMemory: 30, PeakMemory: 287}, 1),
+		"nothing as it ought be": overloaded(Overload{Recovery: 11, LateAnswer: 2, PeakMemory: 300}, 3),
+	} {
+		if c.good != (c.want == 0) || len(c.missed) != c.want {
+			t.Errorf("%s: good is %v, missed %q", name, c.good, c.missed)
+		}
+	}
+}
+
+func overloaded(o Overload, want int) (c struct {
+	good   bool
+	missed []string
+	want   int
+},
+) {
+	c.good, c.missed, c.want = o.Good(), o.misses(1), want
+	return c
+}
+
+// Every kind of fault that was wanted and did not come about is in the result,
+// with the reason.
+func TestSkipped(t *testing.T) {
+	c := &campaign{bed: &bed{opt: &Options{}, noDisk: "nobody may mount one"}}
+	c.in = newInjector(c.bed, nil)
+	r := &Result{Faults: make(map[string]int)}
+	for _, k := range Kinds() {
+		r.Faults[string(k)] = 1
+	}
+	for _, k := range []Kind{FullDisk, KillShim, CutAll, Upgrade} {
+		r.Faults[string(k)] = 0
+	}
+	c.in.done = []Injected{{Kind: KillShim, Missed: "nothing runs there"}}
+	want := []Skipped{
+		{KillShim, "whenever one was drawn: nothing runs there"}, {CutAll, "none was drawn in so short a time"},
+		{FullDisk, "nobody may mount one"}, {Upgrade, "no earlier version is named"},
+	}
+	if got := c.skipped(r); !reflect.DeepEqual(got, want) {
+		t.Errorf("%v", got)
+	}
+	c.opt.Kinds = []string{string(CutAll), string(KillDaemon)}
+	if got := c.skipped(r); !reflect.DeepEqual(got, want[1:2]) {
+		t.Errorf("of two kinds: %v", got)
 	}
 }

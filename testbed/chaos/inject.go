@@ -2,11 +2,15 @@ package chaos
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"strings"
 	"sync"
 	"time"
 
+	"kith/internal/job"
 	"kith/testbed/local"
 	"kith/testbed/wan"
 )
@@ -21,6 +25,22 @@ type injector struct {
 	done  []Injected
 	shims map[int]bool // killed, by number
 	full  []window     // when the small disk was full
+	// frozen is when shims of attempts were, by the attempt, and idle when no
+	// daemon was at work, by the site.
+	frozen map[string][]spell
+	idle   map[string][]window
+}
+
+// spell is a time during which something was done to an attempt at a site.
+type spell struct {
+	window
+	site string
+}
+
+func newInjector(b *bed, p *planner) *injector {
+	return &injector{
+		bed: b, planner: p, shims: make(map[int]bool), frozen: make(map[string][]spell), idle: make(map[string][]window),
+	}
 }
 
 // Injected is a fault that came about.
@@ -153,20 +173,57 @@ func (in *injector) restart(ctx context.Context, f *Fault, sites []*site, end fu
 		}
 		wg.Wait()
 	}
+	from := time.Now()
 	each(func(s *site) { end(s.Node) })
 	pause(ctx, f.For)
-	each(func(s *site) { in.up(context.WithoutCancel(ctx), s) })
+	each(func(s *site) {
+		in.up(context.WithoutCancel(ctx), s)
+		in.idled(s, from)
+	})
 	return ""
 }
 
+// idled notes that a site's daemon was not at work until now.
+func (in *injector) idled(s *site, from time.Time) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.idle[s.Name] = append(in.idle[s.Name], window{from, time.Now()})
+}
+
+// unguarded are the jobs of which an attempt's shim was frozen while its site's
+// daemon was not at work.
+func (in *injector) unguarded() map[job.ID]bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	found := make(map[job.ID]bool)
+	for folder, spells := range in.frozen {
+		// The name of a folder has a hyphen where that of an attempt has a hash.
+		i := strings.LastIndexByte(folder, '-')
+		if i < 0 {
+			continue
+		}
+		id, err := job.ParseID(folder[:i])
+		for _, f := range spells {
+			for _, d := range in.idle[f.site] {
+				if err == nil && d.meets(f.from, f.to) {
+					found[id] = true
+				}
+			}
+		}
+	}
+	return found
+}
+
 func (in *injector) freezeDaemon(ctx context.Context, f *Fault, s *site) string {
+	from := time.Now()
 	if err := s.Signal(sigstop); err != nil {
 		return err.Error()
 	}
 	pause(ctx, f.For)
-	if err := s.Signal(sigcont); err != nil {
+	if err := s.Signal(sigcont); err != nil && !errors.Is(err, os.ErrProcessDone) { // it may have been killed meanwhile
 		return err.Error()
 	}
+	in.idled(s, from)
 	return ""
 }
 
@@ -196,21 +253,25 @@ func (in *injector) meetShim(ctx context.Context, f *Fault, s *site) (target, mi
 	if !r.shim.signal(sigstop) {
 		return target, "it had ended"
 	}
+	from := time.Now()
 	pause(ctx, f.For)
 	r.shim.signal(sigcont)
+	in.mu.Lock()
+	in.frozen[r.attempt] = append(in.frozen[r.attempt], spell{window{from, time.Now()}, s.Name})
+	in.mu.Unlock()
 	return target, ""
 }
 
-// fillDisk takes the last room from a site's disk. Every second time its daemon
-// is killed meanwhile and finds the disk full when it comes back.
+// fillDisk takes the last room from a site's disk, and may kill its daemon meanwhile.
 func (in *injector) fillDisk(ctx context.Context, f *Fault, s *site) string {
 	if s.disk == nil {
 		return "it has no disk of its own"
 	}
 	from := time.Now()
 	err := s.disk.fill()
-	if err == nil && f.Pick%2 == 0 {
+	if err == nil && f.killsToo() {
 		pause(ctx, f.For/2)
+		down := time.Now()
 		s.Kill()
 		starting := make(chan struct{})
 		go func() {
@@ -220,6 +281,7 @@ func (in *injector) fillDisk(ctx context.Context, f *Fault, s *site) string {
 		pause(ctx, f.For/2)
 		err = s.disk.free()
 		<-starting
+		in.idled(s, down)
 	} else if err == nil {
 		pause(ctx, f.For)
 	}

@@ -92,8 +92,10 @@ func (o *Options) note(format string, args ...any) { o.Observe(fmt.Sprintf(forma
 const (
 	heartbeat   = time.Second
 	antiEntropy = 5 * time.Second
-	lease       = 3 * time.Second
-	leaseMargin = 3 * time.Second
+	lease       = 4 * time.Second
+	// A lease that ends late shows as attempts that overlap, if the margin does
+	// not make up for it. Some is left for a machine that has much to do.
+	leaseMargin = lease / 4
 	vanish      = 6 * time.Second
 	grace       = time.Second
 )

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -74,10 +75,33 @@ type Overload struct {
 	Lost         int      `json:"lost_jobs"`
 	DoubleStarts int      `json:"double_starts"`
 	Problems     []string `json:"problems,omitempty"`
+	// Missed are the targets that were.
+	Missed []string `json:"missed_targets,omitempty"`
 }
 
-// Good reports whether nothing was lost, run twice, or left unanswered.
-func (o *Overload) Good() bool { return o.Lost+o.DoubleStarts+o.Unanswered == 0 }
+// The targets of an overload, in seconds and MiB.
+const (
+	// AnswerTarget is for 999 of 1000 answers.
+	AnswerTarget   = 1.0
+	RecoveryTarget = 10.0
+	// MemoryTarget is by how much kithd may grow beyond what it takes when idle.
+	MemoryTarget = 256.0
+)
+
+// Good reports whether nothing is wrong and all targets are met.
+func (o *Overload) Good() bool { return o.Sound() && len(o.misses(1)) == 0 }
+
+// Sound reports whether nothing was lost, run twice, or left unanswered.
+func (o *Overload) Sound() bool { return o.Lost+o.DoubleStarts+o.Unanswered == 0 }
+
+// misses describes the targets that are missed, those of time by more than a factor.
+func (o *Overload) misses(slack float64) []string {
+	var missed targets
+	missed.atMost(slack, "seconds to an answer, 999 of 1000", o.LateAnswer, AnswerTarget)
+	missed.atMost(slack, "seconds until a job is accepted as on an idle site", o.Recovery, RecoveryTarget)
+	missed.atMost(1, "MiB of memory beyond what an idle site takes", o.PeakMemory-o.IdleMemory, MemoryTarget)
+	return missed
+}
 
 // RunOverload offers one site many times the load that it can take.
 func RunOverload(ctx context.Context, opt OverloadOptions) (*Overload, error) {
@@ -94,9 +118,10 @@ func RunOverload(ctx context.Context, opt OverloadOptions) (*Overload, error) {
 	err = f.run(ctx)
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
-	if err != nil || !f.report.Good() {
+	if err != nil || !f.report.Sound() {
 		fed.Cancel(end)
 	}
+	f.report.Missed = f.report.misses(1)
 	return &f.report, errors.Join(err, fed.Close())
 }
 
@@ -290,17 +315,29 @@ func hinted(err error) bool {
 	return false
 }
 
+// How long is waited for a site after the overload.
+const (
+	recoveryBound = time.Minute // until it is as fast as an idle one
+	drainBound    = time.Minute // from the end of one job to that of the next
+)
+
 // recover submits one job after the other until one is accepted as fast as on
 // an idle site, or nearly so.
 func (f *flood) recover(ctx context.Context, idle time.Duration) error {
+	over := time.Now()
 	for n := 0; ; n++ {
 		began := time.Now()
 		err := f.submit(ctx, fmt.Sprintf("after-%d", n))
-		if err == nil && time.Since(began) <= 10*idle {
+		took := time.Since(began)
+		if err == nil && took <= 10*idle {
 			return nil
 		}
 		if err != nil && !hinted(err) {
 			return err
+		}
+		if time.Since(over) > recoveryBound {
+			return fmt.Errorf("%v after the overload the site does not accept a job as an idle one does, within %v: the last took %v: %w",
+				recoveryBound, 10*idle, took, errors.Join(err, errNotIdle))
 		}
 		if !pause(ctx, 10*time.Millisecond) {
 			return ctx.Err()
@@ -308,14 +345,29 @@ func (f *flood) recover(ctx context.Context, idle time.Duration) error {
 	}
 }
 
-// drain waits until all jobs have ended.
+// Errors of a site that does not get over an overload.
+var (
+	errNotIdle = errors.New("the site does not recover")
+	errStands  = errors.New("the site does not run what it has accepted")
+)
+
+// drain waits until all jobs have ended, for as long as one after the other does.
 func (f *flood) drain(ctx context.Context) error {
-	for f.open(ctx) != 0 {
+	least, moved := int64(math.MaxInt64), time.Now()
+	for {
+		open := f.open(ctx)
+		switch {
+		case open == 0:
+			return nil
+		case open > 0 && open < least:
+			least, moved = open, time.Now()
+		case time.Since(moved) > drainBound:
+			return fmt.Errorf("of %d jobs that are open none has ended for %v: %w", least, drainBound, errStands)
+		}
 		if !pause(ctx, 20*time.Millisecond) {
 			return ctx.Err()
 		}
 	}
-	return nil
 }
 
 // count compares the accepted jobs with how they ended and what they signed.

@@ -1,11 +1,18 @@
 package chaos
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc"
+
+	"kith/meta/api"
 	kithv1 "kith/proto/gen/kith/v1"
+	"kith/testbed/local"
 	"kith/testbed/wan"
 )
 
@@ -28,7 +35,10 @@ func overload(t *testing.T, change func(*OverloadOptions)) *Overload {
 	for _, p := range r.Problems {
 		t.Error(p)
 	}
-	if !r.Good() || r.Accepted == 0 || r.Refused == 0 {
+	for _, m := range r.misses(testSlack) {
+		t.Error(m)
+	}
+	if !r.Sound() || r.Accepted == 0 || r.Refused == 0 {
 		t.Errorf("%+v", r)
 	}
 	// What is not answered at once must not be kept either.
@@ -47,6 +57,59 @@ func TestOverload(t *testing.T) {
 func TestFlood(t *testing.T) {
 	thorough(t)
 	overload(t, func(o *OverloadOptions) { o.Jobs, o.Users = 300, 1500 })
+}
+
+// stuck is a site that accepts every job, slowly, and ends none.
+type stuck struct {
+	kithv1.JobServiceClient
+	kithv1.SiteServiceClient
+	slow    time.Duration
+	ends    int64 // so many of the jobs, one a second
+	began   time.Time
+	refuses bool
+}
+
+func (s *stuck) SubmitJob(context.Context, *kithv1.SubmitJobRequest, ...grpc.CallOption) (*kithv1.SubmitJobResponse, error) {
+	time.Sleep(s.slow)
+	if s.refuses {
+		return nil, api.Refusal(api.ErrBusy)
+	}
+	return &kithv1.SubmitJobResponse{}, nil
+}
+
+func (s *stuck) GetSite(context.Context, *kithv1.GetSiteRequest, ...grpc.CallOption) (*kithv1.GetSiteResponse, error) {
+	closed := min(s.ends, int64(time.Since(s.began)/time.Second))
+	return &kithv1.GetSiteResponse{Counters: &kithv1.SiteCounters{JobsSubmitted: 300, JobsClosed: closed}}, nil
+}
+
+// A site that does not get over an overload ends the run, with an error that
+// says so. One that is slow does not.
+func TestOverloadEnds(t *testing.T) {
+	for name, c := range map[string]struct {
+		site    *stuck
+		recover error
+		drain   error
+	}{
+		"slow answers":   {&stuck{slow: time.Second}, errNotIdle, errStands},
+		"only refusals":  {&stuck{refuses: true}, errNotIdle, errStands},
+		"stops half-way": {&stuck{ends: 150}, nil, errStands},
+		"slow":           {&stuck{ends: 300}, nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c.site.began = time.Now()
+				f := &flood{node: &local.Node{Jobs: c.site, Sites: c.site}, taken: make(map[string]bool)}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				if err := f.recover(ctx, 10*time.Millisecond); !errors.Is(err, c.recover) {
+					t.Errorf("recover: %v", err)
+				}
+				if err := f.drain(ctx); !errors.Is(err, c.drain) {
+					t.Errorf("drain: %v", err)
+				}
+			})
+		})
+	}
 }
 
 // A site behind a bad line, and one that is frozen, delay no job between others.

@@ -53,6 +53,65 @@ func TestPlan(t *testing.T) {
 	}
 }
 
+// Faults of different kinds meet at one site, as they do in life. Those that
+// would undo each other, or leave nobody who could keep a promise, do not.
+func TestFaultsMeet(t *testing.T) {
+	met := make(map[[2]Kind]int) // the first one began first
+	var frozen, down []Fault
+	for seed := range uint64(60) {
+		p := newPlanner(&Options{Seed: seed, Sites: 3}, 2)
+		for range 4 {
+			round := merge(p.round(roundLength), p.upgrades(roundLength))
+			for i, a := range round {
+				for _, b := range round[i+1:] {
+					sameSite := a.Site == b.Site || a.Kind == KillAll || b.Kind == KillAll
+					if a.Kind.onLinks() || b.Kind.onLinks() || !sameSite || b.At > a.At+a.For {
+						continue
+					}
+					met[[2]Kind{a.Kind, b.Kind}]++
+					for _, f := range []Fault{a, b} {
+						switch f.Kind {
+						case FreezeShim:
+							frozen = append(frozen, f)
+						case KillDaemon, RestartDaemon, KillAll:
+							down = append(down, f)
+						}
+					}
+					if len(frozen) > 0 && len(down) > 0 && down[0].For > briefly {
+						t.Errorf("seed %d: a daemon is down for %v while a shim is frozen", seed, down[0].For)
+					}
+					frozen, down = nil, nil
+				}
+			}
+		}
+	}
+	for _, pair := range [][2]Kind{
+		{FreezeShim, RestartDaemon}, {FreezeShim, KillDaemon}, {FreezeShim, KillAll}, {FreezeDaemon, KillDaemon}, {FreezeDaemon, KillShim},
+		{KillDaemon, KillShim}, {RestartDaemon, KillShim}, {FreezeShim, KillShim}, {FullDisk, KillDaemon}, {FullDisk, FreezeShim}, {FullDisk, FreezeDaemon},
+	} {
+		if met[pair] == 0 {
+			t.Errorf("%s is never there when %s comes", pair[0], pair[1])
+		}
+	}
+	for _, pair := range [][2]Kind{
+		{KillDaemon, KillDaemon}, {KillDaemon, RestartDaemon}, {FreezeDaemon, FreezeDaemon}, {FreezeDaemon, FreezeShim}, {FreezeShim, FreezeShim},
+		{FreezeDaemon, RestartDaemon}, {FullDisk, FullDisk},
+	} {
+		if n := met[pair] + met[[2]Kind{pair[1], pair[0]}]; n > 0 {
+			t.Errorf("%s and %s meet %d times", pair[0], pair[1], n)
+		}
+	}
+}
+
+// onLinks reports whether a fault is between sites.
+func (k Kind) onLinks() bool {
+	switch k {
+	case CutLink, ResetLink, CutOneWay, FlapLink, CutSite, CutAll, SlowLink:
+		return true
+	}
+	return false
+}
+
 func TestPlanOfSomeKinds(t *testing.T) {
 	p := newPlanner(&Options{Seed: 1, Sites: 3, Kinds: []string{string(CutAll), string(FullDisk)}}, -1)
 	round := p.round(roundLength)

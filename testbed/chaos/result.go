@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"fmt"
 	"slices"
 	"time"
 )
@@ -11,7 +12,7 @@ type Result struct {
 	Minutes float64 `json:"minutes"` // with faults
 	Sites   int     `json:"sites"`
 	Jobs    Jobs    `json:"jobs"`
-	// Faults came about, Skipped kinds could not.
+	// Faults came about. Skipped are the kinds of which none did, each with the reason.
 	FaultCount int            `json:"fault_count"`
 	Faults     map[string]int `json:"faults"`
 	Skipped    []Skipped      `json:"skipped,omitempty"`
@@ -32,11 +33,16 @@ type Result struct {
 	// OtherProblems are those that are in no other number.
 	OtherProblems int `json:"other_problems"`
 
+	// Unguarded are jobs under rerun of which attempts overlapped, as they may:
+	// the shim was frozen and the daemon not at work.
+	Unguarded int `json:"unguarded,omitempty"`
+
 	// Heals are the times from the end of the faults of a round until stray
 	// copies were gone and the sites agreed.
 	Heals Heals `json:"heals"`
-	// Problems explain the numbers, for people.
+	// Problems explain the numbers, for people. Missed are the targets that were.
 	Problems []string `json:"problems,omitempty"`
+	Missed   []string `json:"missed_targets,omitempty"`
 }
 
 // Jobs counts what became of the jobs.
@@ -56,7 +62,7 @@ type Jobs struct {
 	RanAgain int `json:"ran_again"`
 }
 
-// Skipped is a kind of fault that could not be had here.
+// Skipped is a kind of fault that was wanted and did not come about.
 type Skipped struct {
 	Kind   Kind   `json:"kind"`
 	Reason string `json:"reason"`
@@ -79,7 +85,26 @@ func sumUp(heals []time.Duration) Heals {
 	return h
 }
 
-// Good reports whether nothing is wrong.
-func (r *Result) Good() bool {
+// Good reports whether nothing is wrong and all targets are met.
+func (r *Result) Good() bool { return r.Sound() && len(r.misses(1)) == 0 }
+
+// misses describes the targets of time that are missed by more than a factor.
+func (r *Result) misses(slack float64) []string {
+	var missed targets
+	missed.atMost(slack, "seconds from healing until the sites agree, at worst", r.Heals.Worst, r.Heals.Target)
+	return missed
+}
+
+// targets describes those that are missed.
+type targets []string
+
+func (t *targets) atMost(slack float64, what string, value, target float64) {
+	if value > slack*target {
+		*t = append(*t, fmt.Sprintf("%s: %.3g, the target is %.3g", what, value, target))
+	}
+}
+
+// Sound reports whether nothing is wrong, however long it took.
+func (r *Result) Sound() bool {
 	return r.DoubleStarts+r.LostJobs+r.StrayCopies+r.Overlaps+r.ChangedOutcomes+r.DamagedOutputs+r.LeftProcesses+r.Crashes+r.OtherProblems == 0
 }

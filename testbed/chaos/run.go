@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,7 +20,6 @@ type campaign struct {
 	in      *injector
 	users   []*user
 	folders folders
-	skipped []Skipped
 	heals   []time.Duration
 	strays  []string
 	minutes float64
@@ -61,9 +61,6 @@ func (c *campaign) open(ctx context.Context, opt *Options) error {
 	if err := os.Mkdir(c.folders.locks, 0o700); err != nil {
 		return err
 	}
-	if opt.UpgradeFrom == "" {
-		c.skipped = append(c.skipped, Skipped{Upgrade, "no earlier version is named"})
-	}
 	if c.bed, err = openBed(ctx, opt, tune, opt.Sites-1); err != nil {
 		return err
 	}
@@ -73,12 +70,38 @@ func (c *campaign) open(ctx context.Context, opt *Options) error {
 			disk = i
 		}
 	}
-	if disk < 0 {
-		c.skipped = append(c.skipped, Skipped{FullDisk, c.noDisk})
+	if disk < 0 && slices.Contains(opt.Kinds, string(FullDisk)) {
+		return errors.Join(fmt.Errorf("fault %s: %s; leave it out, or run this as root", FullDisk, c.noDisk), c.bed.close())
 	}
-	c.in = &injector{bed: c.bed, planner: newPlanner(opt, disk), shims: make(map[int]bool)}
+	c.in = newInjector(c.bed, newPlanner(opt, disk))
 	c.workload()
 	return nil
+}
+
+// skipped are the kinds of which no fault came about though they were wanted.
+func (c *campaign) skipped(r *Result) []Skipped {
+	var list []Skipped
+	missed := make(map[Kind]string)
+	for _, f := range c.in.done {
+		missed[f.Kind] = f.Missed
+	}
+	for _, k := range Kinds() {
+		wanted := len(c.opt.Kinds) == 0 || slices.Contains(c.opt.Kinds, string(k))
+		if !wanted || r.Faults[string(k)] > 0 {
+			continue
+		}
+		reason := "none was drawn in so short a time"
+		switch text, drawn := missed[k]; {
+		case k == Upgrade && c.opt.UpgradeFrom == "":
+			reason = "no earlier version is named"
+		case k == FullDisk && c.noDisk != "":
+			reason = c.noDisk
+		case drawn:
+			reason = "whenever one was drawn: " + text
+		}
+		list = append(list, Skipped{k, reason})
+	}
+	return list
 }
 
 // workload makes the users with their pace.
@@ -182,9 +205,10 @@ func (c *campaign) drain(ctx context.Context) {
 // check looks at everything that is known of the run.
 func (c *campaign) check(ctx context.Context) (*Result, error) {
 	r := &Result{
-		Seed: c.opt.Seed, Minutes: c.minutes, Sites: c.opt.Sites, Faults: make(map[string]int), Skipped: c.skipped, Heals: sumUp(c.heals),
+		Seed: c.opt.Seed, Minutes: c.minutes, Sites: c.opt.Sites, Faults: make(map[string]int), Heals: sumUp(c.heals),
 	}
-	k := &checker{result: r, killed: c.in.shims, lost: c.logs.lost, full: c.in.full}
+	r.Missed = r.misses(1)
+	k := &checker{result: r, killed: c.in.shims, lost: c.logs.lost, full: c.in.full, unguarded: c.in.unguarded()}
 	for _, s := range c.sites {
 		if s.disk != nil {
 			k.diskSite = s.Name
@@ -197,6 +221,7 @@ func (c *campaign) check(ctx context.Context) (*Result, error) {
 		}
 	}
 	r.Injected = c.in.done
+	r.Skipped = c.skipped(r)
 	// What hosts still have to be told takes a moment.
 	_, left := c.settle(ctx)
 	for _, text := range append(c.strays, left...) {
@@ -237,7 +262,7 @@ func (c *campaign) checkUser(ctx context.Context, k *checker, u *user) {
 func (c *campaign) end(r *Result) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
 	defer cancel()
-	if r == nil || !r.Good() {
+	if r == nil || !r.Sound() {
 		c.in.healEverything(ctx)
 		c.fed.Cancel(ctx)
 	}

@@ -46,9 +46,12 @@ type running struct {
 	pidfd int  // -1 once the first process is over
 	over  bool // the first process is over
 
+	// leaseLook is when the lease ends, or what is left of the grace time with
+	// it, unless it is prolonged. By the clock of leases, see [SinceBoot].
+	leaseLook time.Duration
+
 	// All by the poller's clock.
 	deadline  time.Duration // the walltime
-	leaseLook time.Duration // when the lease ends unless it is prolonged
 	nextCheck time.Duration // of memory and output
 	killAt    time.Duration
 	giveUpAt  time.Duration
@@ -145,7 +148,7 @@ func (s *shim) launch(j *running) {
 		return
 	}
 	now := s.poll.now()
-	s.checkLease(now)
+	s.checkLease()
 	if j.run.WalltimeNanos > 0 && j.run.WalltimeNanos < math.MaxInt64-int64(now) {
 		j.deadline = now + time.Duration(j.run.WalltimeNanos)
 	}
@@ -156,7 +159,7 @@ func (s *shim) launch(j *running) {
 		j.nextCheck = now
 	}
 	j.run.Argv, j.run.Env = nil, nil
-	s.poll.wakeAt(j.due())
+	s.wakeWhenDue()
 }
 
 // unstarted ends a job that no process was made for.
@@ -167,11 +170,11 @@ func (s *shim) unstarted() {
 	s.finish()
 }
 
-// due is when the job needs attention next if nothing happens.
+// due is when the job needs attention next if nothing happens, its lease aside.
 func (j *running) due() time.Duration {
 	switch j.phase {
 	case watching:
-		return min(j.deadline, j.nextCheck, j.leaseLook)
+		return min(j.deadline, j.nextCheck)
 	case stopping:
 		return min(j.killAt, j.look)
 	default:

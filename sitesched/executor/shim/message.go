@@ -4,7 +4,7 @@ import "errors"
 
 // Version is the version of the messages. A daemon and a shim of different
 // versions do not work together; the daemon then uses itself as the shim.
-const Version = 2
+const Version = 3
 
 // A Message travels between the daemon and a shim, over a stream socket, as a
 // frame: four bytes of length (little-endian, counting what follows them),

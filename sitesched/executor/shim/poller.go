@@ -25,6 +25,11 @@ type poller struct {
 	base  time.Time
 	armed time.Duration // when the timer fires, since base; zero if it does not
 	wake  int           // eventfd, written by the signal goroutine
+
+	// alarm is a timer by the clock of leases: the other one stands still while
+	// the machine sleeps.
+	alarm   int
+	alarmed time.Duration // when it fires, since boot; zero if it does not
 }
 
 func newPoller() (*poller, error) {
@@ -36,10 +41,13 @@ func newPoller() (*poller, error) {
 	if p.timer, err = unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK); err != nil {
 		return nil, os.NewSyscallError("timerfd_create", err)
 	}
+	if p.alarm, err = unix.TimerfdCreate(unix.CLOCK_BOOTTIME, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK); err != nil {
+		return nil, os.NewSyscallError("timerfd_create", err)
+	}
 	if p.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
 		return nil, os.NewSyscallError("eventfd", err)
 	}
-	for _, fd := range []int{p.timer, p.wake} {
+	for _, fd := range []int{p.timer, p.alarm, p.wake} {
 		if err := p.add(fd); err != nil {
 			return nil, err
 		}
@@ -102,23 +110,39 @@ func (p *poller) wakeAt(t time.Duration) {
 	if p.armed != 0 && p.armed <= t {
 		return
 	}
-	after := max(t-p.now(), time.Microsecond)
-	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(after))}
-	_, _, errno := syscall.RawSyscall6(syscall.SYS_TIMERFD_SETTIME, uintptr(p.timer), 0,
-		uintptr(unsafe.Pointer(&spec)), 0, 0, 0)
-	if errno == 0 {
+	if setTimer(p.timer, 0, max(t-p.now(), time.Microsecond)) {
 		p.armed = t
 	}
 }
 
-// timerFired clears the timer and reports whether it had fired.
-func (p *poller) timerFired() bool {
-	if !p.has(p.timer) {
-		return false
+// alarmAt is wakeAt by the clock of leases, see [SinceBoot].
+func (p *poller) alarmAt(t time.Duration) {
+	t = max(t, 1)
+	if p.alarmed != 0 && p.alarmed <= t {
+		return
 	}
-	p.drain(p.timer)
-	p.armed = 0
-	return true
+	if setTimer(p.alarm, unix.TFD_TIMER_ABSTIME, t) {
+		p.alarmed = t
+	}
+}
+
+func setTimer(fd, flags int, t time.Duration) bool {
+	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(t))}
+	_, _, errno := syscall.RawSyscall6(syscall.SYS_TIMERFD_SETTIME, uintptr(fd), uintptr(flags),
+		uintptr(unsafe.Pointer(&spec)), 0, 0, 0)
+	return errno == 0
+}
+
+// clearTimers clears the timers that have fired.
+func (p *poller) clearTimers() {
+	if p.has(p.timer) {
+		p.drain(p.timer)
+		p.armed = 0
+	}
+	if p.has(p.alarm) {
+		p.drain(p.alarm)
+		p.alarmed = 0
+	}
 }
 
 // woken clears the signal goroutine's mark and reports whether it was set.

@@ -257,8 +257,9 @@ type scanner struct {
 	bad  bool
 }
 
-// openSlot checks the checksum of a slot and returns a scanner for its fields.
-func openSlot(slot []byte, half string) *scanner {
+// openSlot checks how a slot begins and its checksum, and returns a scanner for
+// its fields.
+func openSlot(slot []byte, begin string) *scanner {
 	text := strings.TrimRight(string(slot), " \n")
 	i := strings.LastIndex(text, " sum=")
 	if i < 0 {
@@ -268,7 +269,7 @@ func openSlot(slot []byte, half string) *scanner {
 	if err != nil || sum != checksum([]byte(text[:i])) {
 		return &scanner{bad: true}
 	}
-	rest, ok := strings.CutPrefix(text[:i], recordMark+half)
+	rest, ok := strings.CutPrefix(text[:i], begin)
 	return &scanner{rest: rest, bad: !ok}
 }
 
@@ -312,7 +313,7 @@ func (s *scanner) text(name string) string {
 func (s *scanner) done() bool { return !s.bad && s.rest == "" }
 
 func (s *Start) parse(slot []byte) bool {
-	f := openSlot(slot, "start")
+	f := openSlot(slot, recordMark+"start")
 	s.Attempt = f.text("attempt")
 	s.Shim.PID = int(f.int("pid"))
 	s.Shim.StartTicks = f.uint("ticks")
@@ -325,7 +326,7 @@ func (s *Start) parse(slot []byte) bool {
 }
 
 func (e *Exit) parse(slot []byte) bool {
-	f := openSlot(slot, "exit")
+	f := openSlot(slot, recordMark+"exit")
 	e.Code = int(f.int("code"))
 	e.Signal = int(f.int("signal"))
 	cause := f.int("cause")

@@ -113,7 +113,7 @@ func (s *shim) step() bool {
 		}
 		s.stop(CauseStop, "")
 	}
-	s.poll.timerFired()
+	s.poll.clearTimers()
 	s.advance()
 	if s.conn >= 0 && s.poll.has(s.conn) {
 		s.hear()

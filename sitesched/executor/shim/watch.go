@@ -39,13 +39,13 @@ func (s *shim) advance() {
 			s.kill()
 		case now >= j.deadline:
 			s.stop(CauseWalltime, "the walltime of "+time.Duration(j.run.WalltimeNanos).String()+" is used up")
-		case now >= j.leaseLook:
-			s.checkLease(now)
+		case j.run.Leased && SinceBoot() >= j.leaseLook:
+			s.checkLease()
 		case now >= j.nextCheck:
 			s.check(now)
 		}
 	case stopping:
-		if now >= j.killAt {
+		if now >= j.killAt || s.leaseGone() {
 			s.kill()
 		} else if now >= j.look {
 			j.later(now)
@@ -62,7 +62,15 @@ func (s *shim) advance() {
 		}
 	}
 	if s.job != nil {
-		s.poll.wakeAt(j.due())
+		s.wakeWhenDue()
+	}
+}
+
+// wakeWhenDue has the poller wake the shim when the job needs attention next.
+func (s *shim) wakeWhenDue() {
+	s.poll.wakeAt(s.job.due())
+	if s.job.run.Leased && s.job.phase != killing {
+		s.poll.alarmAt(s.job.leaseLook)
 	}
 }
 
@@ -120,13 +128,14 @@ func (s *shim) stop(cause Cause, reason string) {
 	j.killAt = now + time.Duration(j.run.GraceNanos)
 	j.interval = firstLook
 	j.look = now + j.interval
-	if j.run.GraceNanos <= 0 {
+	j.leaseLook = 0 // until now it was about the time to stop
+	if j.run.GraceNanos <= 0 || s.leaseGone() {
 		s.kill()
 	} else {
 		s.signalAll(syscall.SIGTERM)
 		s.signalAll(syscall.SIGCONT)
 	}
-	s.poll.wakeAt(j.due())
+	s.wakeWhenDue()
 }
 
 // kill ends every process of the job. It is repeated until none is left.
@@ -140,7 +149,7 @@ func (s *shim) kill() {
 	}
 	j.look = now + j.interval
 	s.signalAll(syscall.SIGKILL)
-	s.poll.wakeAt(j.due())
+	s.wakeWhenDue()
 }
 
 // abandon gives up on processes that SIGKILL does not end.
@@ -175,8 +184,8 @@ func (s *shim) signalAll(sig syscall.Signal) {
 func (s *shim) check(now time.Duration) {
 	j := s.job
 	j.interval = min(2*j.interval, slowCheck)
-	// The timer stands still while the machine sleeps, the lease's clock does not.
-	s.checkLease(now)
+	// Whoever takes the file away ends the lease.
+	s.checkLease()
 	if s.checkMemory() || s.checkOutput() {
 		j.interval = firstCheck
 	}
