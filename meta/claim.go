@@ -3,6 +3,7 @@ package meta
 import (
 	"errors"
 	"slices"
+	"time"
 
 	"kith/internal/job"
 	"kith/store"
@@ -15,8 +16,14 @@ func (e *Engine) onClaim(now job.Time, from job.SiteID, m Claim) {
 		e.send(from, Verdict{Attempt: m.Attempt, Reason: job.NotOrigin})
 		return
 	}
-	if o := e.open.Get(m.Attempt.Job); o != nil && m.Sent == 0 && leased(&o.rec.Request) {
-		e.refuseUnleased(now, from, o, m.Attempt)
+	switch o := e.open.Get(m.Attempt.Job); {
+	case o == nil:
+	case m.Sent == 0 && leased(&o.rec.Request):
+		// An earlier version, which knows no leases and would not stop at the end of one.
+		e.refuseClaim(now, from, o, m.Attempt, job.NoLease)
+		return
+	case m.Stamp > uint64(max(0, now.Add(mostAhead))):
+		e.refuseClaim(now, from, o, m.Attempt, job.ClockAhead)
 		return
 	}
 	reason, winner := e.claim(now, from, m.Attempt, m.Stamp)
@@ -27,15 +34,20 @@ func (e *Engine) onClaim(now job.Time, from job.SiteID, m Claim) {
 	e.send(from, v)
 }
 
-// refuseUnleased refuses the claim of a host that does not say when it sent it:
-// an earlier version, which knows no leases and would not stop at the end of one.
-func (e *Engine) refuseUnleased(now job.Time, from job.SiteID, o *openJob, a job.AttemptID) {
-	e.send(from, Verdict{Attempt: a, Reason: e.deny(now, o.rec, from, a, job.NoLease)})
+// mostAhead is how far the step count of a claiming host, which follows its
+// clock, may be ahead of this site's clock. What a holder says later counts only
+// if its count is higher; one that was once far ahead would not be heard again.
+const mostAhead = 24 * time.Hour
+
+// refuseClaim refuses the claim of a host that could not hold it well, and has
+// its copy go elsewhere.
+func (e *Engine) refuseClaim(now job.Time, from job.SiteID, o *openJob, a job.AttemptID, reason job.Reason) {
+	e.send(from, Verdict{Attempt: a, Reason: e.deny(now, o.rec, from, a, reason)})
 	if o.rec.State != job.Queued || o.rec.Attempt != a.Number {
 		return
 	}
 	if i := slices.Index(o.rec.Sites, from); i >= 0 {
-		e.copyReturned(now, o, i, store.CopyReturned, job.NoLease)
+		e.copyReturned(now, o, i, store.CopyReturned, reason)
 	}
 }
 

@@ -72,7 +72,7 @@ func (e *Engine) stopHolder(now job.Time, o *openJob) {
 		return
 	}
 	if c := e.copies.Get(a); c != nil && c.rec.Phase == store.CopyBegun {
-		e.emit(Kill{Attempt: a})
+		e.kill(c, false)
 	}
 }
 

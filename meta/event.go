@@ -84,8 +84,9 @@ type AttemptEnded struct {
 	Outcome job.Outcome
 }
 
-// AttemptMissing says that an attempt that was begun before a restart was
-// never launched and now never will be unless it is launched again.
+// AttemptMissing says that an attempt that was begun was not started and now
+// never will be unless it is launched again: before a restart it had not come so
+// far, or its inputs cannot be had for now.
 type AttemptMissing struct{ Attempt job.AttemptID }
 
 // FilesHome says that the output of a job's attempt is at its origin, or, with

@@ -27,7 +27,9 @@ type hostCopy struct {
 	// adopted says that it was begun before a restart, returned that it was
 	// begun once and is back in the queue.
 	adopted, returned bool
-	started           job.Time
+	// killed says that the driver was told to stop it.
+	killed  bool
+	started job.Time
 }
 
 type hostStatus uint8
@@ -410,17 +412,23 @@ func (e *Engine) onStop(now job.Time, from job.SiteID, m Stop) {
 	case c.rec.Phase == store.CopyQueued:
 		e.giveBack(now, c, job.UserCancel)
 	case c.rec.Phase == store.CopyBegun:
-		e.emit(Kill{Attempt: m.Attempt})
+		e.kill(c, false)
 	default:
 		e.request(now, from, outKey{result, m.Attempt})
 	}
 }
 
-// attemptMissing deals with an attempt that was begun before a restart and
-// never started. A local one is launched at once. A remote one goes back to its
-// place in the queue and claims again when its turn comes: its origin may want
-// it no more, or be out of reach for long, and must not pin processors; and its
-// payload comes with the grant.
+// kill has the driver stop an attempt.
+func (e *Engine) kill(c *hostCopy, lease bool) {
+	c.killed = true
+	e.emit(Kill{Attempt: c.rec.ID, Lease: lease})
+}
+
+// attemptMissing deals with an attempt that was begun and never started. A local
+// one is launched at once. A remote one goes back to its place in the queue and
+// claims again when its turn comes: its origin may want it no more, or be out of
+// reach for long, and must not pin processors; and its payload comes with the
+// grant.
 func (e *Engine) attemptMissing(now job.Time, a job.AttemptID) {
 	c := e.copies.Get(a)
 	if c == nil || c.rec.Phase != store.CopyBegun {
@@ -434,10 +442,22 @@ func (e *Engine) attemptMissing(now job.Time, a job.AttemptID) {
 		e.launch(c, nil)
 		return
 	}
+	if c.killed { // the driver knows it no more: its end would never be told
+		o := job.Outcome{Kind: job.Cancel, End: now, Reason: "cancelled before it was started"}
+		if c.lease.lapsed {
+			o.Kind, o.Reason = job.Loss, "its lease ended before it was started"
+		}
+		e.end(now, c, o)
+		return
+	}
 	record(e, store.RequeueCopy{Attempt: a})
-	c.status, c.returned, c.lease = waiting, true, attemptLease{}
 	e.site.Finish(now, a)
 	e.site.Enqueue(now, job.Copy{ID: a, Request: e.here(&c.rec.Request), Arrival: c.rec.Arrived, Remote: true})
+	if !c.adopted { // its inputs could not be had: others first
+		e.site.Postpone(now, a, now.Add(e.cfg.Timing.Backoff))
+		c.postponed = true
+	}
+	c.status, c.returned, c.adopted, c.lease = waiting, true, false, attemptLease{}
 	e.passing = true
 	if l := e.links[a.Job.Origin]; l != nil && l.up && e.st.Site().Draining {
 		e.giveBack(now, c, job.Draining)

@@ -101,7 +101,7 @@ func (e *Engine) renewLeases(now job.Time) {
 // lapse stops an attempt that has no lease. Its shim does the same by itself.
 func (e *Engine) lapse(now job.Time, c *hostCopy) {
 	c.lease.lapsed = true
-	e.emit(Kill{Attempt: c.rec.ID, Lease: true})
+	e.kill(c, true)
 }
 
 // renewSoon has the leases of an origin renewed as soon as a stream is up.
@@ -258,7 +258,7 @@ func (e *Engine) stopEarlier(now job.Time, j *store.Job) {
 		if h.Site != e.self {
 			e.request(now, h.Site, outKey{stop, a})
 		} else if c := e.copies.Get(a); c != nil && c.rec.Phase == store.CopyBegun {
-			e.emit(Kill{Attempt: a})
+			e.kill(c, false)
 		}
 	}
 }

@@ -465,7 +465,7 @@ func (s *stage) message(a arguments) meta.Message {
 	case "refused":
 		return meta.CopyAnswer{Attempt: id, Reason: reason}
 	case "claim":
-		c := meta.Claim{Attempt: id, Stamp: uint64(s.now), Sent: s.now}
+		c := meta.Claim{Attempt: id, Stamp: uint64(s.number(a, "stamp", float64(s.now))), Sent: s.now}
 		if a.has("older") { // as versions before leases claim
 			c.Sent = 0
 		}

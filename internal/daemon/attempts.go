@@ -132,24 +132,19 @@ func (s *attempts) needsStaging(r *run) bool {
 // and something to write.
 const startBytes = 1 << 20
 
-// Pauses while an attempt cannot be staged: the first one, twice as long each
-// time where somebody else is asked again.
-const (
-	stagePause        = time.Second
-	longestStagePause = 15 * time.Second
-)
+// stagePause is how often a full disk is looked at.
+const stagePause = time.Second
 
-// fetchPatience is how long files may fail to come until their fetch gives up
-// and lets others have its buffers. Whoever fetches begins again later.
+// fetchPatience is how long files may fail to come until their fetch gives up.
 const fetchPatience = 20 * time.Second
 
 // errAway is returned while the site that has an attempt's inputs is out of reach.
 var errAway = errors.New("no stream is up to the site that has its inputs")
 
-// passes reports whether what keeps an attempt from being staged will pass, or
-// may do so.
-func passes(err error) bool {
-	return isFull(err) || errors.Is(err, errAway) || errors.Is(err, transfer.ErrGaveUp) && !final(err)
+// comesLater reports whether an attempt's inputs cannot be had for now and may be
+// had another time.
+func comesLater(err error) bool {
+	return errors.Is(err, errAway) || errors.Is(err, transfer.ErrGaveUp) && !isFull(err) && !final(err)
 }
 
 // room returns an error if the disk has no room for one more attempt.
@@ -157,31 +152,24 @@ func (s *attempts) room() error {
 	return checkRoom(s.dir, startBytes, 0)
 }
 
-// stagePatiently stages an attempt. While the disk is full, or its inputs cannot
-// be had, it waits until somebody kills it, because the user wishes it or the
-// lease is over: nothing has been started, so nothing is lost by waiting. A site
-// with a full disk must not run through its queue and fail one job after the
-// other, and no cut, however long, may end a job.
+// stagePatiently stages an attempt. While the disk is full it waits, until
+// somebody kills the attempt: a site with a full disk must not run through its
+// queue and fail one job after the other.
 func (s *attempts) stagePatiently(ctx context.Context, r *run) error {
-	wait := stagePause
 	for told := false; ; told = true {
 		err := s.room()
 		if err == nil && s.needsStaging(r) {
 			err = s.stage(ctx, r)
 		}
-		if err == nil || ctx.Err() != nil || !passes(err) {
+		if !isFull(err) || ctx.Err() != nil {
 			return err
 		}
 		if !told {
-			s.log.Warn("attempt waits to be staged", "attempt_id", r.attempt.String(), "error", err.Error())
+			s.log.Warn("attempt waits for room on the disk", "attempt_id", r.attempt.String(), "error", err.Error())
 		}
-		if !errors.Is(err, transfer.ErrGaveUp) {
-			wait = stagePause // looking again costs nothing
-		}
-		if !pause(ctx, wait) {
+		if !pause(ctx, stagePause) {
 			return ctx.Err()
 		}
-		wait = min(2*wait, longestStagePause)
 	}
 }
 
@@ -194,10 +182,19 @@ func (s *attempts) stageAndStart(ctx context.Context, r *run) {
 	s.mu.Lock()
 	r.stopStaging = nil
 	killed := r.killed
+	later := killed == nil && comesLater(err)
+	if later {
+		delete(s.runs, r.attempt)
+	}
 	s.mu.Unlock()
 	switch {
 	case killed != nil:
 		s.over(r, unstarted(killed))
+	case later:
+		// Nothing has been started, so that no cut, however long, may end the job: its
+		// copy waits in the queue for its origin, and others have the processors.
+		s.log.Warn("attempt waits for its inputs", "attempt_id", r.attempt.String(), "error", err.Error())
+		s.tell(meta.AttemptMissing{Attempt: r.attempt})
 	case err != nil:
 		s.fail(r, err)
 	default:

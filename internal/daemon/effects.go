@@ -54,41 +54,19 @@ func (f *effects) carry(ef meta.Effect) {
 	}
 }
 
-// early carries out at once what must not wait for the disk, and says nothing
-// that a crash could take back: renewals of leases. If it reports true the
-// effect is done with. See ADR 0003.
-//
-//   - A host asks for a renewal of what it has launched, so that the beginning
-//     is on its disk. That it still runs it is no fact. Whose beginning waits
-//     for the disk is not renewed: the job may run elsewhere sooner.
-//   - An origin renews a lease only while its facts in memory, which are those
-//     on its disk or later ones, say that the site holds the claim. A holder of
-//     an attempt never becomes one again, so a crash can take back only what
-//     would have ended the lease. That a lease is not renewed may be such a
-//     thing, and waits.
-//   - A longer lease goes to the job at once, and again in its turn: the launch
-//     that it belongs to may still wait.
+// early carries out at once what must not wait for the disk, see [meta.Early].
+// If it reports true the effect is done with. A longer lease goes to the job at
+// once, and again in its turn: the launch that it belongs to may still wait.
 func (f *effects) early(ef meta.Effect) bool {
-	switch ef := ef.(type) {
-	case meta.Extend:
+	if ef, ok := ef.(meta.Extend); ok {
 		f.runs.extend(ef)
-	case meta.Send:
-		switch m := ef.Message.(type) {
-		case meta.Renew:
-			if !f.runs.launched(m.Attempt) {
-				return false
-			}
-		case meta.Renewed:
-			if m.Lease <= 0 {
-				return false
-			}
-		default:
-			return false
-		}
-		f.links.Send(ef.To, ef.Message)
-		return true
 	}
-	return false
+	if !meta.Early(ef, f.runs.launched) {
+		return false
+	}
+	m := ef.(meta.Send) //nolint:forcetypeassert // nothing else is early
+	f.links.Send(m.To, m.Message)
+	return true
 }
 
 // send adds to a grant what is to run: the engine does not keep it in memory.

@@ -102,13 +102,13 @@ func (s *staging) cut(gone bool) {
 	s.gone = gone
 }
 
-// quiet demands that nothing is heard of any attempt for a while.
-func (s *staging) quiet() {
-	s.t.Helper()
+// heard returns the next event, nil if there is none for a while.
+func (s *staging) heard() meta.Event {
 	select {
 	case ev := <-s.events:
-		s.t.Errorf("%+v while its inputs cannot be had", ev)
+		return ev
 	case <-time.After(10 * testPatience):
+		return nil
 	}
 }
 
@@ -127,29 +127,30 @@ func (s *staging) outcome() job.Outcome {
 	}
 }
 
-// An attempt whose inputs cannot be had waits for as long as it takes, whatever
-// the reason, and starts when they can; unless somebody does not want it any
-// more. What no waiting helps against ends it at once.
+// An attempt whose inputs cannot be had is given back, whatever the reason, and
+// starts when they can and it is launched again. One without room waits; what no
+// waiting helps against ends it at once.
 func TestStagingWaits(t *testing.T) {
 	t.Parallel()
+	const waits, back, ends = "it waits", "it is given back", "it ends"
 	for name, c := range map[string]struct {
 		err  error
 		gone bool
-		kill *meta.Kill
+		kill *meta.Kill // right after the launch
+		does string
 		want job.OutcomeKind
-		ends bool // at once
 	}{
-		"out of reach":            {err: transfer.ErrUnavailable, want: job.Success},
-		"without a stream":        {gone: true, want: job.Success},
-		"busy":                    {err: transfer.ErrBusy, want: job.Success},
-		"its disk fails":          {err: fmt.Errorf("peer answers: %w", transfer.ErrUnavailable), want: job.Success},
-		"silent":                  {err: context.DeadlineExceeded, want: job.Success},
-		"full here":               {err: &blobstore.FullError{Kind: blobstore.ErrDiskFull}, want: job.Success},
-		"cancelled meanwhile":     {err: transfer.ErrUnavailable, kill: &meta.Kill{}, want: job.Cancel},
-		"lease over meanwhile":    {gone: true, kill: &meta.Kill{Lease: true}, want: job.Loss},
-		"refuses":                 {err: transfer.ErrDenied, want: job.Failure, ends: true},
-		"does not have it":        {err: transfer.ErrNotFound, want: job.Failure, ends: true},
-		"sends nonsense for long": {err: transfer.ErrBadReply, want: job.Failure, ends: true},
+		"out of reach":            {err: transfer.ErrUnavailable, does: back, want: job.Success},
+		"without a stream":        {gone: true, does: back, want: job.Success},
+		"busy":                    {err: transfer.ErrBusy, does: back, want: job.Success},
+		"its disk fails":          {err: fmt.Errorf("peer answers: %w", transfer.ErrUnavailable), does: back, want: job.Success},
+		"silent":                  {err: context.DeadlineExceeded, does: back, want: job.Success},
+		"full here":               {err: &blobstore.FullError{Kind: blobstore.ErrDiskFull}, does: waits, want: job.Success},
+		"cancelled meanwhile":     {err: transfer.ErrUnavailable, kill: &meta.Kill{}, does: ends, want: job.Cancel},
+		"lease over meanwhile":    {err: transfer.ErrUnavailable, kill: &meta.Kill{Lease: true}, does: ends, want: job.Loss},
+		"refuses":                 {err: transfer.ErrDenied, does: ends, want: job.Failure},
+		"does not have it":        {err: transfer.ErrNotFound, does: ends, want: job.Failure},
+		"sends nonsense for long": {err: transfer.ErrBadReply, does: ends, want: job.Failure},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -157,33 +158,42 @@ func TestStagingWaits(t *testing.T) {
 			s.fails(c.err)
 			s.cut(c.gone)
 			a := job.AttemptID{Job: job.ID{Origin: "alpha", Generation: 1, Seq: 7}, Number: 1}
-			s.launch(meta.Launch{Attempt: a, Request: job.Request{Processors: 1, Walltime: time.Second}, Payload: s.payload})
-			if !c.ends {
-				s.quiet()
-			}
+			launch := meta.Launch{Attempt: a, Request: job.Request{Processors: 1, Walltime: time.Second}, Payload: s.payload}
+			s.launch(launch)
 			if c.kill != nil {
 				c.kill.Attempt = a
 				s.kill(*c.kill)
-			} else if !c.ends {
+			}
+			switch c.does {
+			case waits:
+				if ev := s.heard(); ev != nil {
+					t.Errorf("%+v while the disk is full", ev)
+				}
+				s.fails(nil)
+			case back:
+				if ev := s.heard(); ev != (meta.AttemptMissing{Attempt: a}) {
+					t.Errorf("%+v while its inputs cannot be had", ev)
+				}
+				if c.gone && s.asked.Load() > 0 {
+					t.Error("a site without a stream was asked")
+				}
 				s.fails(nil)
 				s.cut(false)
+				s.launch(launch)
 			}
 			if got := s.outcome(); got.Kind != c.want {
 				t.Errorf("%+v after %d requests, want %v", got, s.asked.Load(), c.want)
-			}
-			if c.gone && c.kill != nil && s.asked.Load() > 0 {
-				t.Error("a site without a stream was asked")
 			}
 		})
 	}
 }
 
-func TestPasses(t *testing.T) {
+func TestComesLater(t *testing.T) {
 	for _, c := range []struct {
 		err  error
 		want bool
 	}{
-		{syscall.ENOSPC, true},
+		{syscall.ENOSPC, false},
 		{fmt.Errorf("site alpha: %w", errAway), true},
 		{fmt.Errorf("%w: %w", transfer.ErrGaveUp, errors.New("broken pipe")), true},
 		{fmt.Errorf("%w: %w", transfer.ErrGaveUp, transfer.ErrBadReply), false},
@@ -191,7 +201,7 @@ func TestPasses(t *testing.T) {
 		{blobstore.ErrQuota, false},
 		{errors.New("permission denied"), false},
 	} {
-		if got := passes(c.err); got != c.want {
+		if got := comesLater(c.err); got != c.want {
 			t.Errorf("%v: %v", c.err, got)
 		}
 	}

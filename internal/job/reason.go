@@ -41,8 +41,9 @@ const (
 	Forgotten     Reason = 29 // an operator says that the site will never return
 	AttemptLost   Reason = 30 // the host lost the attempt, and the job may be run again
 	NoLease       Reason = 31 // the host's version knows no leases
+	ClockAhead    Reason = 32 // the host's clock is far ahead of the origin's
 
-	reasonCount = 32
+	reasonCount = 33
 )
 
 var reasonWords = [reasonCount]string{
@@ -50,7 +51,7 @@ var reasonWords = [reasonCount]string{
 	"local-only", "directory", "no-answer", "unknown-job", "unknown-copy", "stale-attempt", "held-by-other",
 	"withdrawn", "user-hold", "user-cancel", "ended", "not-origin", "vanished", "has-copy", "disk-low", "lost-by-host",
 	"bad-request", "too-many-copies", "would-not-start", "lease-expired", "forgotten", "attempt-lost",
-	"no-lease",
+	"no-lease", "clock-ahead",
 }
 
 var reasonSentences = [reasonCount]string{
@@ -86,6 +87,7 @@ var reasonSentences = [reasonCount]string{
 	"an operator says that it will never return",
 	"it lost the attempt, and the job may be run again",
 	"its version of Kith knows no leases",
+	"its clock is more than a day ahead",
 }
 
 // String returns the reason's word, empty for [NoReason].

@@ -62,6 +62,9 @@ const (
 	// soon as they are connected and have compared notes, which takes some round
 	// trips, and clocks run wrong; the rounds of comparing come on top of that.
 	settling = 20 * time.Second
+	// settlingWithLiars is the same where one of the two had lied: what it said
+	// is found out in the second round of comparing at the latest.
+	settlingWithLiars = 2*time.Minute + settling
 )
 
 // Run plays a schedule. trace receives a line for everything that happens; nil for none.
@@ -387,11 +390,15 @@ func (x *run) lookForStrays(ended time.Duration) func() {
 			differ = slices.DeleteFunc(differ, func(h holding) bool { return !slices.Contains(now, h) })
 		}
 		took := x.since() - ended
+		late := slices.IndexFunc(differ, func(h holding) bool {
+			liar := x.w.Distrusted(h.site) || x.w.Distrusted(h.attempt.Job.Origin)
+			return took > settlingWithLiars || took > settling && !liar
+		})
 		switch {
 		case len(differ) == 0:
 			x.r.Agreed = took
-		case took > settling:
-			h := differ[0]
+		case late >= 0:
+			h := differ[late]
 			x.w.Violate("L2: %v after the last fault %s and %s still do not agree on %v", took, h.site, h.attempt.Job.Origin, h.attempt)
 		default:
 			x.at(x.since()+time.Second, look)
@@ -414,7 +421,8 @@ func (x *run) disagreements() []holding {
 			}
 		}
 		for j := range s.State().Jobs(job.ID{}) {
-			if j.State.Claim() == job.ClaimHeld && j.Outcome == nil {
+			// A liar keeps what it has claimed for as long as it likes.
+			if j.State.Claim() == job.ClaimHeld && j.Outcome == nil && !x.w.Distrusted(j.Holder) {
 				host := x.w.Site(j.Holder)
 				// What a site held that has lost its folder may run on there
 				// until the end of its lease.

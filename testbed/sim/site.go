@@ -287,10 +287,38 @@ func (s *Site) step(ev meta.Event) {
 	}
 	s.steps++
 	s.w.steps++
-	s.effects = append(s.effects, s.engine.Step(s.now(), ev)...)
+	effects := s.engine.Step(s.now(), ev)
+	if !s.w.cfg.Disk.Keep { // nothing waits for the disk
+		s.effects = append(s.effects, effects...)
+	} else {
+		for _, f := range effects {
+			if !s.early(f) {
+				s.effects = append(s.effects, f)
+			}
+		}
+	}
 	if s.w.cfg.Check {
 		s.w.watch.stepped(s)
 	}
+}
+
+// early carries out at once what need not wait for the disk, as kithd does, and
+// reports whether the effect is done with.
+func (s *Site) early(f meta.Effect) bool {
+	if f, ok := f.(meta.Extend); ok {
+		s.extend(f)
+	}
+	if !meta.Early(f, s.launched) {
+		return false
+	}
+	s.carry(f)
+	return true
+}
+
+// launched reports whether an attempt was launched here and has not ended.
+func (s *Site) launched(a job.AttemptID) bool {
+	p := s.procs[a]
+	return p != nil && p.outcome == nil || s.staged[a] != nil
 }
 
 // setAlarm puts the next tick on the agenda.
@@ -331,7 +359,7 @@ func (s *Site) flush() {
 	d := &s.w.cfg.Disk
 	if !d.Keep {
 		s.state.DropChanges()
-		s.w.watch.durable(s.w.watch.closing(s, effects))
+		defer s.w.watch.durable(s.w.watch.closing(s, effects))
 		// Callbacks may feed the site again while its effects are carried out.
 		s.effects, s.spare = s.spare[:0], nil
 		s.carryAll(effects)
@@ -380,7 +408,8 @@ func (s *Site) commit(batch store.Batch, closing []closed, effects []meta.Effect
 		s.w.watch.violate("commit at %s: %v", s.cfg.ID, err)
 		return
 	}
-	s.w.watch.durable(closing)
+	// What is said in the batch that closes a job may come from before its end.
+	defer s.w.watch.durable(closing)
 	s.carryAll(effects)
 }
 

@@ -13,7 +13,6 @@ type staging struct {
 	s      *Site
 	life   int
 	launch meta.Launch
-	took   time.Duration
 }
 
 // stage brings the input of an attempt, for as long as it takes, and starts it then.
@@ -29,7 +28,7 @@ func (s *Site) stage(f meta.Launch) {
 	if s.procs[f.Attempt] != nil || s.staged[f.Attempt] != nil {
 		return
 	}
-	g := &staging{s: s, life: s.life, launch: f, took: took}
+	g := &staging{s: s, life: s.life, launch: f}
 	if s.staged == nil {
 		s.staged = make(map[job.AttemptID]*staging)
 	}
@@ -48,10 +47,10 @@ func (g *staging) act() {
 		return
 	}
 	origin := s.w.byID[g.launch.Attempt.Job.Origin]
+	delete(s.staged, g.launch.Attempt)
 	if p, _ := s.w.net.pair(s, origin); !p.up || origin.frozen {
-		s.w.agenda.add(s.w.now.Add(max(g.took, time.Second)), message, 0, g) // it tries again
+		s.feed(meta.AttemptMissing{Attempt: g.launch.Attempt}) // it may have it again
 		return
 	}
-	delete(s.staged, g.launch.Attempt)
 	s.launch(g.launch)
 }
