@@ -96,14 +96,20 @@ func (w *worker) carry(a *attempt) bool {
 	if exit := w.x.markSent(a, w.sequence); exit != nil {
 		return w.settleDown(a, *exit)
 	}
-	if err := w.process.send(run); err != nil {
-		if !fresh {
-			w.x.untried(a) // it died while it was idle, which says nothing of the attempt
+	err := w.process.send(run)
+	if err == nil {
+		w.x.stopAfterSend(a, w)
+		var again bool
+		if again, err = w.listen(a); err == nil {
+			return again
 		}
-		return w.lose(a, err)
 	}
-	w.x.stopAfterSend(a, w)
-	return w.listen(a)
+	if !fresh {
+		// It may have died while it was idle, which says nothing of the attempt. There
+		// are only so many idle ones.
+		w.x.untried(a)
+	}
+	return w.lose(a, err)
 }
 
 // settleDown reports the end of an attempt and keeps the worker if it is needed.
@@ -130,8 +136,9 @@ func (w *worker) startShim() (*process, error) {
 	return nil, errs
 }
 
-// listen waits for what the shim tells of the attempt.
-func (w *worker) listen(a *attempt) bool {
+// listen waits for what the shim tells of the attempt. It returns an error if
+// the shim dies, else whether the worker can take another attempt.
+func (w *worker) listen(a *attempt) (again bool, err error) {
 	w.deadline(startPatience)
 	started := time.Now()
 	for {
@@ -143,7 +150,7 @@ func (w *worker) listen(a *attempt) bool {
 			continue
 		}
 		if err != nil {
-			return w.lose(a, err)
+			return false, err
 		}
 		switch m := m.(type) {
 		case *shim.Started:
@@ -152,11 +159,11 @@ func (w *worker) listen(a *attempt) bool {
 			}
 		case *shim.Ended:
 			if m.Sequence == w.sequence {
-				return w.end(a, m)
+				return w.end(a, m), nil
 			}
 		case *shim.Refused:
 			if m.Sequence == w.sequence {
-				return w.refused(a, m)
+				return w.refused(a, m), nil
 			}
 		}
 	}
