@@ -71,7 +71,7 @@ func (c *campaign) open(ctx context.Context, opt *Options) error {
 		}
 	}
 	if disk < 0 && slices.Contains(opt.Kinds, string(FullDisk)) {
-		return errors.Join(fmt.Errorf("fault %s: %s; leave it out, or run this as root", FullDisk, c.noDisk), c.bed.close())
+		return errors.Join(fmt.Errorf("fault %s: %s; leave it out, or run this as root", FullDisk, c.noDisk), c.close())
 	}
 	c.in = newInjector(c.bed, newPlanner(opt, disk))
 	c.workload()

@@ -188,6 +188,9 @@ func TestNumber(t *testing.T) {
 			t.Errorf("Number(%v) = %s, want %s", v, got, want)
 		}
 	}
+	if got := Number(math.Copysign(0, -1)); got != "0.00" {
+		t.Errorf("Number(-0) = %s", got)
+	}
 	if got := Number(math.NaN()); got != "–" {
 		t.Errorf("Number(NaN) = %s", got)
 	}

@@ -177,6 +177,8 @@ func Number(v float64) string {
 		return grouped(strconv.FormatFloat(v, 'f', 0, 64))
 	case m >= 9.995:
 		return strconv.FormatFloat(v, 'f', 1, 64)
+	case m == 0:
+		return "0.00" // whatever its sign
 	default:
 		return strconv.FormatFloat(v, 'f', 2, 64)
 	}

@@ -29,7 +29,7 @@ func TestTimers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.file.Close()
+	defer p.file.Close() //nolint:errcheck // it was only read
 	const monotonic, boottime = "1", "7"
 	if got := clockOf(t, p.timer); got != monotonic {
 		t.Errorf("the timer counts by clock %s, want %s", got, monotonic)
