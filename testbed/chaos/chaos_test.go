@@ -33,7 +33,7 @@ func TestRun(t *testing.T) {
 	if !r.Sound() {
 		t.Error("not everything is as it should be")
 	}
-	for _, m := range r.misses(testSlack) {
+	for _, m := range r.Misses(testSlack) {
 		t.Error(m)
 	}
 	if r.FaultCount == 0 || r.Jobs.Acknowledged == 0 || r.Jobs.Completed == 0 || r.Jobs.Attempts < r.Jobs.Completed || r.Heals.Count == 0 {

@@ -231,10 +231,10 @@ func TestTargets(t *testing.T) {
 		missed []string
 		want   int
 	}{
-		"healed in time": {(&Result{Heals: sumUp([]time.Duration{settleTarget})}).Good(), (&Result{Heals: sumUp([]time.Duration{settleTarget})}).misses(1), 0},
+		"healed in time": {(&Result{Heals: sumUp([]time.Duration{settleTarget})}).Good(), (&Result{Heals: sumUp([]time.Duration{settleTarget})}).Misses(1), 0},
 		"healed late": {
 			(&Result{Heals: sumUp([]time.Duration{1, settleTarget + time.Second})}).Good(),
-			(&Result{Heals: sumUp([]time.Duration{1, settleTarget + time.Second})}).misses(1), 1,
+			(&Result{Heals: sumUp([]time.Duration{1, settleTarget + time.Second})}).Misses(1), 1,
 		},
 		"as good as it must be":  overloaded(Overload{LateAnswer: 1, Recovery: 10, IdleMemory: 30, PeakMemory: 286}, 0),
 		"answers late":           overloaded(Overload{LateAnswer: 1.1, WorstAnswer: 9}, 1),
@@ -255,7 +255,7 @@ func overloaded(o Overload, want int) (c struct {
 	want   int
 },
 ) {
-	c.good, c.missed, c.want = o.Good(), o.misses(1), want
+	c.good, c.missed, c.want = o.Good(), o.Misses(1), want
 	return c
 }
 

@@ -89,13 +89,13 @@ const (
 )
 
 // Good reports whether nothing is wrong and all targets are met.
-func (o *Overload) Good() bool { return o.Sound() && len(o.misses(1)) == 0 }
+func (o *Overload) Good() bool { return o.Sound() && len(o.Misses(1)) == 0 }
 
 // Sound reports whether nothing was lost, run twice, or left unanswered.
 func (o *Overload) Sound() bool { return o.Lost+o.DoubleStarts+o.Unanswered == 0 }
 
-// misses describes the targets that are missed, those of time by more than a factor.
-func (o *Overload) misses(slack float64) []string {
+// Misses describes the targets that are missed, those of time by more than a factor.
+func (o *Overload) Misses(slack float64) []string {
 	var missed targets
 	missed.atMost(slack, "seconds to an answer, 999 of 1000", o.LateAnswer, AnswerTarget)
 	missed.atMost(slack, "seconds until a job is accepted as on an idle site", o.Recovery, RecoveryTarget)
@@ -121,7 +121,7 @@ func RunOverload(ctx context.Context, opt OverloadOptions) (*Overload, error) {
 	if err != nil || !f.report.Sound() {
 		fed.Cancel(end)
 	}
-	f.report.Missed = f.report.misses(1)
+	f.report.Missed = f.report.Misses(1)
 	return &f.report, errors.Join(err, fed.Close())
 }
 

@@ -35,7 +35,7 @@ func overload(t *testing.T, change func(*OverloadOptions)) *Overload {
 	for _, p := range r.Problems {
 		t.Error(p)
 	}
-	for _, m := range r.misses(testSlack) {
+	for _, m := range r.Misses(testSlack) {
 		t.Error(m)
 	}
 	if !r.Sound() || r.Accepted == 0 || r.Refused == 0 {

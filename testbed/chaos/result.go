@@ -86,10 +86,10 @@ func sumUp(heals []time.Duration) Heals {
 }
 
 // Good reports whether nothing is wrong and all targets are met.
-func (r *Result) Good() bool { return r.Sound() && len(r.misses(1)) == 0 }
+func (r *Result) Good() bool { return r.Sound() && len(r.Misses(1)) == 0 }
 
-// misses describes the targets of time that are missed by more than a factor.
-func (r *Result) misses(slack float64) []string {
+// Misses describes the targets of time that are missed by more than a factor.
+func (r *Result) Misses(slack float64) []string {
 	var missed targets
 	missed.atMost(slack, "seconds from healing until the sites agree, at worst", r.Heals.Worst, r.Heals.Target)
 	return missed

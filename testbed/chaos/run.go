@@ -207,7 +207,7 @@ func (c *campaign) check(ctx context.Context) (*Result, error) {
 	r := &Result{
 		Seed: c.opt.Seed, Minutes: c.minutes, Sites: c.opt.Sites, Faults: make(map[string]int), Heals: sumUp(c.heals),
 	}
-	r.Missed = r.misses(1)
+	r.Missed = r.Misses(1)
 	k := &checker{result: r, killed: c.in.shims, lost: c.logs.lost, full: c.in.full, unguarded: c.in.unguarded()}
 	for _, s := range c.sites {
 		if s.disk != nil {
