@@ -67,6 +67,7 @@ one schedule in text form, as a failure prints it.`,
 }
 
 func (c *cli) searchFaults(ctx context.Context, s faults.Search) error {
+	defer collectLess()()
 	bar := c.progress("schedules", s.Seeds)
 	s.Progress = func(done, _ int) { bar.set(done) }
 	r := s.Run(ctx)
