@@ -27,14 +27,14 @@ func All() []Mutant {
 		{
 			Name: "begin-not-on-disk", Rule: "a host starts a job before it has written that it does",
 			Changes: []Change{{
-				"store/apply.go", "	cp.Phase, cp.Begun, cp.BootID = CopyBegun, c.Time, c.BootID\n	s.touchCopy(cp)\n",
+				"store/applyhost.go", "	cp.Phase, cp.Begun, cp.BootID = CopyBegun, c.Time, c.BootID\n	s.touchCopy(cp)\n",
 				"	cp.Phase, cp.Begun, cp.BootID = CopyBegun, c.Time, c.BootID\n",
 			}},
 			Caught: twoSites("-crashes", "1"), Breaks: "S5",
 		},
 		{
 			Name: "copy-accepted-before-commit", Rule: "a host says that it has a copy that is not on its disk",
-			Changes: []Change{{"store/apply.go", "	s.copies.Put(c.Attempt, cp)\n	s.touchCopy(cp)\n", "	s.copies.Put(c.Attempt, cp)\n"}},
+			Changes: []Change{{"store/applyhost.go", "	s.copies.Put(c.Attempt, cp)\n	s.touchCopy(cp)\n", "	s.copies.Put(c.Attempt, cp)\n"}},
 			Caught:  twoSites("-crashes", "1"), Breaks: "S5",
 		},
 		{
@@ -67,13 +67,13 @@ func All() []Mutant {
 		},
 		{
 			Name: "results-not-fenced", Rule: "the result of any attempt is taken for that of the latest",
-			Changes: []Change{{"meta/origin.go", "	if j.Attempt != m.Attempt.Number || j.Holder != from {\n", "	if j.State.Claim() != job.ClaimHeld && !j.State.Terminal() {\n"}},
+			Changes: []Change{{"meta/outcome.go", "	if j.Attempt != m.Attempt.Number || j.Holder != from {\n", "	if j.State.Claim() != job.ClaimHeld && !j.State.Terminal() {\n"}},
 			Caught:  search("3000"), Breaks: "S2",
 		},
 		{
 			Name: "result-acknowledged-before-it-is-recorded", Rule: "a host may forget an outcome that its origin has not recorded",
 			Changes: []Change{{
-				"meta/origin.go", "	if j.Outcome == nil {\n		e.recordOutcome(now, e.open.Get(j.ID), m.Outcome)\n	}\n}\n",
+				"meta/outcome.go", "	if j.Outcome == nil {\n		e.recordOutcome(now, e.open.Get(j.ID), m.Outcome)\n	}\n}\n",
 				"	e.send(from, ResultAck{Attempt: m.Attempt, Accepted: true})\n	if j.Outcome == nil && j.Started != 0 {\n		e.recordOutcome(now, e.open.Get(j.ID), m.Outcome)\n	}\n}\n",
 			}},
 			Caught: twoSites("-losses", "1"), Breaks: "S2",
@@ -100,7 +100,7 @@ func All() []Mutant {
 			Name: "begun-copies-dropped", Rule: "a withdrawal drops a copy that has begun",
 			Changes: []Change{
 				{"meta/host.go", "c != nil && c.rec.Phase == store.CopyQueued {\n			e.drop(now, c)\n", "c != nil {\n			e.drop(now, c)\n"},
-				{"store/apply.go", "	if cp.Phase != CopyQueued {\n		return fmt.Errorf(\"copy %v has begun: %w\", c.Attempt, ErrState)\n	}\n	s.forgetCopy(cp)\n", "	s.forgetCopy(cp)\n"},
+				{"store/applyhost.go", "	if cp.Phase != CopyQueued {\n		return fmt.Errorf(\"copy %v has begun: %w\", c.Attempt, ErrState)\n	}\n	s.forgetCopy(cp)\n", "	s.forgetCopy(cp)\n"},
 			},
 			Caught: search("3000"), Breaks: "L1",
 		},
