@@ -114,22 +114,32 @@ func (g *Gossip) members() int {
 	return list.NumMembers()
 }
 
-// keepJoining joins until there is company, and again whenever there is none:
-// after a long partition both sides have given each other up.
+// How soon joining is tried again: while a member to begin with is out of reach
+// twice as late each time, and then once in a while.
+const (
+	firstJoinPause = 200 * time.Millisecond
+	mostJoinPause  = 10 * time.Second
+	rejoinPause    = time.Minute
+)
+
+// keepJoining joins all members to begin with, and again for ever: that one of
+// them was reached does not mean that others are in touch with those that were
+// not, and after a long partition both sides have given each other up.
 func (g *Gossip) keepJoining() {
 	if len(g.cfg.Join) == 0 {
 		return
 	}
-	pause := 200 * time.Millisecond
+	retry := firstJoinPause
 	for {
-		if g.members() <= 1 {
-			if _, err := g.list.Join(g.cfg.Join); err != nil {
-				g.cfg.Logger.Debug("gossip join failed", "error", err.Error())
-			}
+		pause := rejoinPause
+		if n, err := g.list.Join(g.cfg.Join); n < len(g.cfg.Join) {
+			g.cfg.Logger.Debug("gossip join failed", "reached", n, "of", len(g.cfg.Join), "error", err)
+			pause, retry = retry, min(2*retry, mostJoinPause)
+		} else {
+			retry = firstJoinPause
 		}
 		select {
 		case <-time.After(pause):
-			pause = min(2*pause, 10*time.Second)
 		case <-g.stop:
 			return
 		}

@@ -3,6 +3,7 @@ package gossip
 import (
 	"fmt"
 	"log/slog"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -56,7 +57,7 @@ func start(t *testing.T, site job.SiteID, s *seen, join ...string) *Gossip {
 
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		if ok() {
 			return
 		}
@@ -98,6 +99,34 @@ func TestDigestsReachEverybody(t *testing.T) {
 	newcomer.Advertise(cluster.Digest{Site: "newcomer", Incarnation: 1, Sequence: 1})
 	eventually(t, "a newcomer learns of all from one", func() bool {
 		return late.sequence("s0") == 2 && late.sequence("s1") == 2 && late.sequence("s2") == 2 && late.sequence("s3") == 2
+	})
+}
+
+// A site that was not there when the others began is found later, though they
+// have company without it: otherwise there would be two federations for ever.
+func TestIslandsFindEachOther(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	missing := l.Addr().String()
+	if err := l.Close(); err != nil { // nobody listens there for now
+		t.Fatal(err)
+	}
+	var heard [3]seen
+	first := start(t, "s0", &heard[0], missing)
+	second := start(t, "s1", &heard[1], first.Address())
+	first.Advertise(cluster.Digest{Site: "s0", Incarnation: 1, Sequence: 1})
+	second.Advertise(cluster.Digest{Site: "s1", Incarnation: 1, Sequence: 1})
+	eventually(t, "two have heard of each other", func() bool { return heard[0].sequence("s1") == 1 && heard[1].sequence("s0") == 1 })
+	third, err := Start(Config{Site: "s2", Listen: missing, Seen: heard[2].add, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Skipf("somebody else took %s meanwhile: %v", missing, err)
+	}
+	defer third.Close() //nolint:errcheck // it says what happened
+	third.Advertise(cluster.Digest{Site: "s2", Incarnation: 1, Sequence: 1})
+	eventually(t, "the third is found", func() bool {
+		return heard[0].sequence("s2") == 1 && heard[1].sequence("s2") == 1 && heard[2].sequence("s1") == 1
 	})
 }
 
