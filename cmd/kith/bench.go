@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"kith/testbed/bench"
+	"kith/testbed/check/bench"
 )
 
 // benchVerb is "kith bench".

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"kith/testbed/chaos"
+	"kith/testbed/check/chaos"
 )
 
 // chaosVerb is "kith chaos".

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"kith/testbed/explore"
+	"kith/testbed/check/explore"
 )
 
 // labExploreVerb is "kith lab explore".

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"kith/testbed/faults"
+	"kith/testbed/check/faults"
 )
 
 // faultOptions are the flags of "kith lab faults".

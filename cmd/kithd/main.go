@@ -5,7 +5,7 @@ import (
 	"context"
 	"os"
 
-	"kith/internal/daemon"
+	"kith/cmd/kithd/daemon"
 	"kith/sitesched/executor"
 )
 

@@ -19,7 +19,7 @@ import (
 	"kith/internal/job"
 	"kith/meta"
 	kithv1 "kith/proto/gen/kith/v1"
-	"kith/testbed/wan"
+	"kith/testbed/check/wan"
 )
 
 // recorder is a handler that writes down what happens.

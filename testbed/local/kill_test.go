@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"kith/internal/daemon"
+	"kith/cmd/kithd/daemon"
 	kithv1 "kith/proto/gen/kith/v1"
 	"kith/testbed/local"
 	"kith/testbed/scratch"

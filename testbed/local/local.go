@@ -21,7 +21,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"kith/internal/daemon"
+	"kith/cmd/kithd/daemon"
 	kithv1 "kith/proto/gen/kith/v1"
 )
 

@@ -13,7 +13,7 @@ import (
 
 	"github.com/BurntSushi/toml"
 
-	"kith/internal/daemon"
+	"kith/cmd/kithd/daemon"
 	"kith/sitesched/executor"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"kith/internal/daemon"
+	"kith/cmd/kithd/daemon"
 )
 
 // older writes a kithd that only checks its configuration, and says something.

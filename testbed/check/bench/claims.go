@@ -1,0 +1,220 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"kith/cluster"
+	"kith/cmd/kithd/daemon"
+	"kith/internal/job"
+	"kith/meta"
+	"kith/meta/peer"
+	kithv1 "kith/proto/gen/kith/v1"
+	"kith/testbed/local"
+)
+
+// claims lets two hosts that do nothing but the protocol hold copies of all
+// jobs of a site, and claim them as fast as the answers come, each one half.
+// Every grant is on the origin's disk before it is answered.
+func (b *bench) claims(ctx context.Context) error {
+	names := []job.SiteID{"hosta", "hostb"}
+	f, stop, err := b.federation(ctx, []local.Site{{Name: "origin", Tune: func(c *daemon.Config) {
+		withRoomFor(c, b.opt.Claims)
+		for _, h := range names {
+			c.Peers = append(c.Peers, daemon.PeerConfig{Site: string(h)})
+		}
+	}}})
+	if err != nil {
+		return err
+	}
+	defer stop() //nolint:errcheck // what was measured counts
+	n := f.Nodes()[0]
+	// A drained site keeps no copies: all go to the two hosts.
+	if _, err := n.Sites.DrainSite(ctx, &kithv1.DrainSiteRequest{Reason: "bench"}); err != nil {
+		return err
+	}
+	var hosts []*claimant
+	for _, h := range names {
+		c := newClaimant(h, "origin", n.Address)
+		defer c.links.Close()
+		hosts = append(hosts, c)
+	}
+	if err := known(ctx, n, names); err != nil {
+		return err
+	}
+	if err := fill(ctx, n, b.opt.Claims, 2); err != nil {
+		return err
+	}
+	for _, h := range hosts {
+		if err := h.awaitCopies(ctx, b.opt.Claims); err != nil {
+			return err
+		}
+	}
+	began := time.Now()
+	errs := make([]error, len(hosts))
+	var wg sync.WaitGroup
+	for i, h := range hosts {
+		wg.Go(func() { errs[i] = h.claimAll(ctx, i, len(hosts), b.opt.InFlight/len(hosts)) })
+	}
+	wg.Wait()
+	took := time.Since(began)
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	s, err := n.Sites.GetSite(ctx, &kithv1.GetSiteRequest{})
+	if err != nil {
+		return err
+	}
+	if granted := s.GetCounters().GetClaimsGranted(); granted != int64(b.opt.Claims) {
+		return fmt.Errorf("the origin counts %d grants of %d claims", granted, b.opt.Claims)
+	}
+	b.addTarget(fmt.Sprintf("claims granted durably by one origin, %d in flight", b.opt.InFlight), float64(b.opt.Claims)/took.Seconds(), "claims/s", 10_000, false)
+	return nil
+}
+
+// known waits until a site has heard how large the hosts are.
+func known(ctx context.Context, n *local.Node, hosts []job.SiteID) error {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	for {
+		r, err := n.Sites.ListSites(ctx, &kithv1.ListSitesRequest{})
+		if err != nil {
+			return err
+		}
+		heard := 0
+		for _, s := range r.GetSites() {
+			if s.GetProcessors() > 0 && slices.Contains(hosts, job.SiteID(s.GetId())) {
+				heard++
+			}
+		}
+		if heard == len(hosts) {
+			return nil
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			return fmt.Errorf("site %s has heard of %d of %d hosts: %w", n.Name, heard, len(hosts), ctx.Err())
+		}
+	}
+}
+
+// claimant is a host that holds copies and claims them, and runs nothing.
+type claimant struct {
+	site, origin job.SiteID
+	links        *peer.Links
+
+	mu      sync.Mutex
+	copies  []job.AttemptID
+	granted chan meta.Verdict
+	changed chan struct{}
+}
+
+func newClaimant(site, origin job.SiteID, address string) *claimant {
+	c := &claimant{site: site, origin: origin, granted: make(chan meta.Verdict, 1024), changed: make(chan struct{}, 1)}
+	c.links = peer.New(peer.Config{
+		Site: site, Generation: 1, Incarnation: uint64(time.Now().UnixNano()), Version: "bench",
+		DialOptions: []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())},
+		Logger:      slog.New(slog.NewTextHandler(io.Discard, nil)),
+	}, c, c)
+	c.links.Dial(origin, address)
+	return c
+}
+
+var (
+	_ peer.Handler    = (*claimant)(nil)
+	_ peer.FileServer = (*claimant)(nil)
+)
+
+// PeerUp implements peer.Handler: the origin must know that there is room.
+func (c *claimant) PeerUp(site job.SiteID, _ uint32) {
+	c.links.Send(site, meta.LoadDigest{Digest: cluster.Digest{
+		Site: c.site, Incarnation: 1, Sequence: 1, Processors: 1024, Speed: 1, Policy: "none", Time: job.Instant(time.Now()), Version: "bench",
+	}})
+}
+
+// PeerDown implements peer.Handler.
+func (c *claimant) PeerDown(job.SiteID) {}
+
+// PeerMessages implements peer.Handler.
+func (c *claimant) PeerMessages(site job.SiteID, messages []meta.Message) {
+	for _, m := range messages {
+		switch m := m.(type) {
+		case meta.PlaceCopy:
+			c.mu.Lock()
+			c.copies = append(c.copies, m.Attempt)
+			c.mu.Unlock()
+			c.links.Send(site, meta.CopyAnswer{Attempt: m.Attempt, Accepted: true})
+			select {
+			case c.changed <- struct{}{}:
+			default:
+			}
+		case meta.Withdraw:
+			c.links.Send(site, meta.WithdrawAck(m))
+		case meta.Verdict:
+			c.granted <- m
+		}
+	}
+}
+
+// ServeFile implements peer.FileServer: there are no files.
+func (c *claimant) ServeFile(context.Context, job.SiteID, *kithv1.FileRequest) *kithv1.FileReply {
+	return &kithv1.FileReply{}
+}
+
+// awaitCopies waits until the host holds n copies.
+func (c *claimant) awaitCopies(ctx context.Context, n int) error {
+	for {
+		c.mu.Lock()
+		have := len(c.copies)
+		c.mu.Unlock()
+		if have >= n {
+			return nil
+		}
+		select {
+		case <-c.changed:
+		case <-time.After(30 * time.Second):
+			return fmt.Errorf("site %s: %d of %d copies came within 30 s", c.site, have, n)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// claimAll claims every copy whose sequence number leaves this remainder, so
+// many at a time.
+func (c *claimant) claimAll(ctx context.Context, remainder, of, inFlight int) error {
+	var mine []job.AttemptID
+	for _, a := range c.copies {
+		if int(a.Job.Seq)%of == remainder {
+			mine = append(mine, a)
+		}
+	}
+	sent, answered := 0, 0
+	for answered < len(mine) {
+		for sent < len(mine) && sent-answered < inFlight {
+			c.links.Send(c.origin, meta.Claim{Attempt: mine[sent], Stamp: uint64(sent + 1)})
+			sent++
+		}
+		select {
+		case v := <-c.granted:
+			if !v.Granted {
+				return fmt.Errorf("claim of %s denied: %s", v.Attempt, v.Reason)
+			}
+			answered++
+		case <-time.After(30 * time.Second):
+			return fmt.Errorf("%d of %d claims were answered, then none for 30 s", answered, len(mine))
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}

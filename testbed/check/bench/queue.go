@@ -1,0 +1,125 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"kith/cmd/kithd/daemon"
+	kithv1 "kith/proto/gen/kith/v1"
+	"kith/testbed/local"
+)
+
+// queue fills the queue of a site whose processors are taken, looks at its
+// memory, kills it and looks how long it takes to come back.
+func (b *bench) queue(ctx context.Context) error {
+	f, stop, err := b.federation(ctx, []local.Site{{Name: "alpha", Tune: func(c *daemon.Config) { withRoomFor(c, b.opt.Queued) }}})
+	if err != nil {
+		return err
+	}
+	defer stop() //nolint:errcheck // what was measured counts
+	n := f.Nodes()[0]
+	blocker, err := block(ctx, n)
+	if err != nil {
+		return err
+	}
+	defer n.Jobs.CancelJob(ctx, &kithv1.CancelJobRequest{JobId: blocker}) //nolint:errcheck // its site ends, and it with its walltime
+	if err := fill(ctx, n, b.opt.Queued, 1); err != nil {
+		return err
+	}
+	memory, err := resident(n.PID())
+	if err != nil {
+		return err
+	}
+	n.Kill()
+	began := time.Now()
+	if err := n.Start(ctx); err != nil {
+		return err
+	}
+	s, err := n.Sites.GetSite(ctx, &kithv1.GetSiteRequest{})
+	if err != nil {
+		return err
+	}
+	back := time.Since(began)
+	if queued := int(s.GetSite().GetQueuedCopies()); queued != b.opt.Queued {
+		return fmt.Errorf("%d jobs are queued after the restart, %d were before", queued, b.opt.Queued)
+	}
+	restarted, err := resident(n.PID())
+	if err != nil {
+		return err
+	}
+	b.addTarget(fmt.Sprintf("resident memory with %d queued jobs", b.opt.Queued), memory, "MiB", 400, true)
+	b.add("resident memory after the restart", restarted, "MiB")
+	b.addTarget("kill -9 to first answer", back.Seconds(), "s", 5, true)
+	return nil
+}
+
+// withRoomFor lets a site take n jobs.
+func withRoomFor(c *daemon.Config, n int) {
+	c.Limits.Jobs = max(c.Limits.Jobs, n+1000)
+	c.Limits.Copies = max(c.Limits.Copies, n+1000)
+	c.Limits.CopiesPerOrigin = max(c.Limits.CopiesPerOrigin, n+1000)
+}
+
+// block takes all processors of a site for long and returns the job that does.
+func block(ctx context.Context, n *local.Node) (string, error) {
+	s, err := n.Sites.GetSite(ctx, &kithv1.GetSiteRequest{})
+	if err != nil {
+		return "", err
+	}
+	r, err := n.Jobs.SubmitJob(ctx, &kithv1.SubmitJobRequest{Job: &kithv1.Job{
+		Name: "blocker", Command: []string{"/bin/sleep", "600"}, Processors: s.GetSite().GetProcessors(), Walltime: durationpb.New(time.Hour),
+	}})
+	return r.GetJobId(), err
+}
+
+// fill submits jobs at a site.
+func fill(ctx context.Context, n *local.Node, jobs int, copies int32) error {
+	todo := make(chan int, jobs)
+	for i := range jobs {
+		todo <- i
+	}
+	close(todo)
+	const submitters = 64
+	errs := make([]error, submitters)
+	var wg sync.WaitGroup
+	for i := range submitters {
+		wg.Go(func() {
+			for k := range todo {
+				_, errs[i] = n.Jobs.SubmitJob(ctx, &kithv1.SubmitJobRequest{RequestId: fmt.Sprintf("fill-%d", k), Job: &kithv1.Job{
+					Name: fmt.Sprintf("job-%d", k), Command: []string{"/bin/true"}, Processors: 1, Walltime: durationpb.New(time.Hour), Copies: copies,
+				}})
+				if errs[i] != nil {
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// resident returns the MiB of memory that a process takes.
+func resident(pid int) (float64, error) { return memoryOf(pid, "VmRSS:") }
+
+// memoryOf returns what the kernel counts under a word of a process, in MiB.
+func memoryOf(pid int, word string) (float64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, word); ok {
+			kib, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")), 64)
+			return kib / 1024, err
+		}
+	}
+	return 0, fmt.Errorf("process %d: no %s", pid, strings.TrimSuffix(word, ":"))
+}

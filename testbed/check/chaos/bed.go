@@ -1,0 +1,317 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"kith/cmd/kithd/daemon"
+	"kith/testbed/check/wan"
+	"kith/testbed/local"
+)
+
+// bed is the sites and the network between them.
+type bed struct {
+	opt   *Options
+	fed   *local.Federation
+	net   *wan.Proxy
+	sites []*site
+	logs  *logs
+	locks locks
+	// noDisk says why no site has a disk of its own.
+	noDisk string
+	// stopping tells those who watch over the sites that they end for good.
+	stopping chan struct{}
+	watch    sync.WaitGroup
+}
+
+// site is a site of the bed.
+type site struct {
+	*local.Node
+	index      int
+	processors int32
+	disk       *disk // nil if its data lies on everybody's
+	// acked is told when the site has acknowledged a job.
+	acked chan struct{}
+	// children are shims that its daemons were seen with.
+	mu       sync.Mutex
+	children map[process]bool
+}
+
+// kinds of sites, in turn.
+var siteKinds = []func(*daemon.Config){
+	func(c *daemon.Config) { c.Scheduler.Processors = 8 },
+	func(c *daemon.Config) { c.Scheduler.Processors, c.Scheduler.Backfill = 6, "conservative" },
+	func(c *daemon.Config) {
+		c.Scheduler.Processors, c.Scheduler.Queues, c.Scheduler.Guarantee = 8, "single", "head"
+	},
+	func(c *daemon.Config) {
+		c.Scheduler.Processors, c.Scheduler.Backfill, c.Scheduler.Queues = 4, "none", "dual-strict"
+	},
+}
+
+// siteNames are the names of the sites in their order.
+func siteNames(n int) []string {
+	greek := []string{
+		"alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda", "mu", "nu", "xi", "omicron", "pi",
+	}
+	return greek[:n]
+}
+
+// tune gives a site the timings of this test.
+func tune(c *daemon.Config) {
+	d := func(d time.Duration) daemon.Duration { return daemon.Duration(d) }
+	t := &c.Timing
+	t.Claim, t.Backoff, t.Resend, t.Retry = d(2*time.Second), d(3*time.Second), d(2*time.Second), d(time.Second)
+	t.Load, t.Heartbeat, t.AntiEntropy, t.Vanish = d(500*time.Millisecond), d(heartbeat), d(antiEntropy), d(vanish)
+	t.Lease, t.LeaseMargin = d(lease), d(leaseMargin)
+	c.Executor.Grace = d(grace)
+	c.Placement.Copies = 3
+	c.Files.KeepFree = 4 << 20
+}
+
+// openBed starts the network and the sites, which tune configures. One of them
+// gets a small disk of its own if that is possible; none if disk is negative.
+func openBed(ctx context.Context, opt *Options, tune func(*daemon.Config), disk int) (*bed, error) {
+	b := &bed{opt: opt, logs: newLogs(), stopping: make(chan struct{})}
+	names := siteNames(opt.Sites)
+	cfg, err := b.configure(names, tune)
+	if err != nil {
+		return nil, errors.Join(err, b.close())
+	}
+	if disk >= 0 {
+		if err := b.giveDisk(disk); err != nil {
+			b.noDisk = err.Error()
+		}
+	}
+	if b.fed, err = local.Start(ctx, cfg); err != nil {
+		return nil, errors.Join(err, b.close())
+	}
+	for i, n := range b.fed.Nodes() {
+		b.sites[i].Node = n
+	}
+	b.watch.Go(b.watchOver)
+	return b, nil
+}
+
+// configure makes the network and says what sites there are. A link is named
+// by who dials; every second pair of sites dials both ways.
+func (b *bed) configure(names []string, tune func(*daemon.Config)) (local.Config, error) {
+	addresses := make([]string, len(names))
+	for i := range names {
+		var err error
+		if addresses[i], err = lastingAddress(); err != nil {
+			return local.Config{}, err
+		}
+	}
+	var links []wan.LinkConfig
+	for i := range names {
+		for k := range names {
+			if k < i || (k > i && (i+k)%2 == 0) {
+				links = append(links, wan.LinkConfig{
+					From: names[i], To: names[k], Listen: "127.0.0.1:0", Target: addresses[k], Path: wan.Path{Delay: time.Millisecond},
+				})
+			}
+		}
+	}
+	var err error
+	if b.net, err = wan.Start(wan.Config{Seed: b.opt.Seed, Links: links}, nil); err != nil {
+		return local.Config{}, err
+	}
+	cfg := local.Config{Dir: b.opt.Dir, Log: b.logs.line}
+	for i, name := range names {
+		b.sites = append(b.sites, &site{index: i, acked: make(chan struct{}, 1), children: make(map[process]bool)})
+		cfg.Sites = append(cfg.Sites, local.Site{Name: name, Program: b.opt.UpgradeFrom, Tune: func(c *daemon.Config) {
+			siteKinds[i%len(siteKinds)](c)
+			tune(c)
+			c.Listen.Address = addresses[i]
+			for p := range c.Peers {
+				c.Peers[p].Address = ""
+				if at, err := b.net.Addr(name, c.Peers[p].Site); err == nil {
+					c.Peers[p].Address = at.String()
+				}
+			}
+			b.sites[i].processors = c.Scheduler.Processors
+		}})
+	}
+	return cfg, nil
+}
+
+// lastingAddress returns an address on loopback that nobody uses, nor will
+// while its site is down: it is not among those that the kernel gives to
+// connections.
+func lastingAddress() (string, error) {
+	var err error
+	for range 100 {
+		address := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000))
+		var l net.Listener
+		if l, err = net.Listen("tcp", address); err == nil {
+			return address, l.Close()
+		}
+	}
+	return "", err
+}
+
+// giveDisk puts a site's data on a small disk of its own, before it starts.
+func (b *bed) giveDisk(i int) error {
+	d, err := mountDisk(filepath.Join(b.opt.Dir, siteNames(b.opt.Sites)[i]), diskBytes(b.opt.Duration))
+	if err != nil {
+		return err
+	}
+	b.sites[i].disk = d
+	return nil
+}
+
+// watchOver looks for sites that end by themselves, which is a failure, and
+// starts them again.
+func (b *bed) watchOver() {
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-b.stopping:
+			return
+		}
+		for _, s := range b.sites {
+			s.note(childrenOf(s.PID()))
+			if s.Ended() {
+				unlock := b.locks.take([]string{daemonLock(s.index)})
+				if s.Ended() {
+					b.logs.crashed(s.Name)
+					s.Kill()
+					b.up(context.Background(), s)
+				}
+				unlock()
+			}
+		}
+	}
+}
+
+// note keeps in mind which processes a site's daemon had.
+func (s *site) note(children []process) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range children {
+		s.children[p] = true
+	}
+}
+
+// up starts a site's daemon, again if it does not come up at once: its
+// disk may be full for as long as a fault lasts, its port may be taken for a
+// moment.
+func (b *bed) up(ctx context.Context, s *site) {
+	var err error
+	for stop := time.Now().Add(2 * longest); time.Now().Before(stop); {
+		if err = s.Start(ctx); err == nil || ctx.Err() != nil {
+			return
+		}
+		select {
+		case <-time.After(500 * time.Millisecond):
+		case <-ctx.Done():
+			return
+		}
+	}
+	b.logs.problem("site %s does not start again: %v", s.Name, err)
+}
+
+// close ends everything that was started, and waits for it.
+func (b *bed) close() error {
+	close(b.stopping)
+	b.watch.Wait()
+	var errs []error
+	if b.fed != nil {
+		errs = append(errs, b.fed.Close())
+	}
+	if b.net != nil {
+		errs = append(errs, b.net.Close())
+	}
+	for _, s := range b.sites {
+		if s.disk != nil {
+			errs = append(errs, s.disk.unmount())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// sweep ends what jobs and shims are left of a run, and returns how many
+// there were once some time had passed for them to end by themselves.
+func (b *bed) sweep(patience time.Duration) int {
+	left := b.remains()
+	for stop := time.Now().Add(patience); len(left) > 0 && time.Now().Before(stop); left = b.remains() {
+		time.Sleep(50 * time.Millisecond)
+	}
+	for _, p := range left {
+		p.signal(sigkill)
+	}
+	return len(left)
+}
+
+// remains are the processes of the run that live although the sites have ended.
+func (b *bed) remains() []process {
+	left := processesUnder(b.opt.Dir)
+	for _, s := range b.sites {
+		s.mu.Lock()
+		for p := range s.children {
+			if p.lives() && !slices.Contains(left, p) {
+				left = append(left, p)
+			}
+		}
+		s.mu.Unlock()
+	}
+	return left
+}
+
+// locks keep faults apart that would meddle with each other.
+type locks struct {
+	mu   sync.Mutex
+	held map[string]*sync.Mutex
+}
+
+// What a fault can have for itself at a site; see [Fault.needs].
+func daemonLock(i int) string { return fmt.Sprintf("daemon %02d", i) }
+func frozenLock(i int) string { return fmt.Sprintf("frozen daemon %02d", i) }
+func shimLock(i int) string   { return fmt.Sprintf("frozen shim %02d", i) }
+func guardLock(i int) string  { return fmt.Sprintf("guard %02d", i) }
+func diskLock(i int) string   { return fmt.Sprintf("disk %02d", i) }
+
+func linkLock(i, k int) string { return fmt.Sprintf("link %02d %02d", min(i, k), max(i, k)) }
+
+// take locks all names, in order, and returns what unlocks them.
+func (l *locks) take(names []string) (unlock func()) {
+	slices.Sort(names)
+	names = slices.Compact(names)
+	var taken []*sync.Mutex
+	for _, name := range names {
+		l.mu.Lock()
+		if l.held == nil {
+			l.held = make(map[string]*sync.Mutex)
+		}
+		m := l.held[name]
+		if m == nil {
+			m = &sync.Mutex{}
+			l.held[name] = m
+		}
+		l.mu.Unlock()
+		m.Lock()
+		taken = append(taken, m)
+	}
+	return func() {
+		for _, m := range taken {
+			m.Unlock()
+		}
+	}
+}
+
+// folder makes a folder of the run.
+func (o *Options) folder(name string) (string, error) {
+	path := filepath.Join(o.Dir, name)
+	return path, os.MkdirAll(path, 0o700)
+}

@@ -1,0 +1,31 @@
+// Package chaos proves on real sites what testbed/check/faults searches for in
+// virtual time: it starts kithd processes on loopback whose links all pass
+// through testbed/check/wan, gives them a mixture of jobs, and meanwhile kills,
+// freezes, cuts off, fills up, restarts and upgrades them.
+//
+//	rounds of faults ──► sites ◄── submitters, cancellers
+//	      │                │ jobs
+//	      │                ▼
+//	      └──► record    ledger ──► checker ──► Result
+//
+// Every job signs a ledger that only the checker reads, with one appended line
+// at its start and one at its end, and holds a lock that no other attempt of
+// the job can hold at the same time. The kernel keeps both in order, so that no
+// clock is needed to tell whether two attempts overlapped.
+//
+// Faults come in rounds. At the end of a round everything is healed, and the
+// time is taken until what the sites hold of each other agrees with what their
+// origins think. At the end of the run the history is checked:
+//
+//   - C1. A submission that was acknowledged has one job, the same one whenever
+//     it is repeated, and that job has one outcome, which never changes.
+//   - C2. No attempt starts twice, and no job starts again after its outcome.
+//   - C3. No two attempts of a job overlap, but under race.
+//   - C4. What is said to have completed has run to its end, and its output is
+//     what it wrote.
+//   - C5. A job is lost only if its shim was killed, and only under wait.
+//   - C6. No copy, attempt or process is left over.
+//
+// The faults and jobs of a run come from its seed, and only from that; what
+// they meet, no seed can repeat.
+package chaos

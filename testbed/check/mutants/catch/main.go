@@ -1,0 +1,96 @@
+// Command catch looks for a broken invariant in the engines that it was built
+// with: by exploration, or by search for schedules of faults. The tests of
+// testbed/check/mutants build it with a mutant of the engines. It prints what it found
+// as JSON and exits with code 3 if that is a violation.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+
+	"kith/testbed/check/explore"
+	"kith/testbed/check/faults"
+	"kith/testbed/check/mutants"
+	"kith/testbed/check/scenarios"
+)
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+func run(args []string, stdout, stderr io.Writer) int {
+	flags := flag.NewFlagSet("catch", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	cfg := explore.Default()
+	flags.IntVar(&cfg.Sites, "sites", cfg.Sites, "exploration: sites")
+	flags.IntVar(&cfg.Jobs, "jobs", cfg.Jobs, "exploration: jobs")
+	flags.IntVar(&cfg.Copies, "copies", cfg.Copies, "exploration: copies of each job")
+	flags.IntVar(&cfg.Crashes, "crashes", cfg.Crashes, "exploration: crashes")
+	flags.IntVar(&cfg.Reboots, "reboots", cfg.Reboots, "exploration: reboots")
+	flags.IntVar(&cfg.Losses, "losses", cfg.Losses, "exploration: lost messages")
+	flags.IntVar(&cfg.Duplicates, "duplicates", cfg.Duplicates, "exploration: doubled messages")
+	flags.IntVar(&cfg.Cuts, "cuts", cfg.Cuts, "exploration: broken streams")
+	flags.IntVar(&cfg.Timeouts, "timeouts", cfg.Timeouts, "exploration: timeouts")
+	flags.IntVar(&cfg.Waits, "waits", cfg.Waits, "exploration: timeouts where nothing else can happen")
+	flags.IntVar(&cfg.Cancels, "cancels", cfg.Cancels, "exploration: cancelled jobs")
+	flags.BoolVar(&cfg.Staging, "job-staging", false, "exploration: jobs have input")
+	flags.BoolVar(&cfg.Output, "job-output", false, "exploration: jobs leave output")
+	flags.BoolVar(&cfg.Full, "full", false, "exploration: all orders")
+	first := flags.Uint64("first-seed", 0, "fault search: first seed")
+	seeds := flags.Int("seeds", 0, "fault search: how many seeds; 0 explores instead")
+	scenario := flags.String("scenario", "", "play a scenario instead")
+	if err := flags.Parse(args); err != nil {
+		return 2
+	}
+	find, err := look(cfg, *scenario, *first, *seeds)
+	if err != nil {
+		fmt.Fprintln(stderr, err)
+		return 1
+	}
+	if err := json.NewEncoder(stdout).Encode(find); err != nil {
+		fmt.Fprintln(stderr, err)
+		return 1
+	}
+	if find.Violation != "" {
+		return 3
+	}
+	return 0
+}
+
+func look(cfg explore.Config, scenario string, first uint64, seeds int) (*mutants.Find, error) {
+	if scenario != "" {
+		return play(scenario)
+	}
+	if seeds == 0 {
+		r, err := explore.Run(context.Background(), cfg)
+		if err != nil {
+			return nil, err
+		}
+		return &mutants.Find{Violation: r.Violation, States: r.States, Depth: r.Depth}, nil
+	}
+	f := faults.First(context.Background(), faults.Search{Seeds: seeds, FirstSeed: first, Workers: runtime.GOMAXPROCS(0)})
+	if f == nil {
+		return &mutants.Find{}, nil
+	}
+	return &mutants.Find{Violation: f.Invariant + ": " + f.Text, Seed: f.Seed}, nil
+}
+
+func play(name string) (*mutants.Find, error) {
+	list, err := scenarios.All()
+	if err != nil {
+		return nil, err
+	}
+	for i := range list {
+		if list[i].Name == name {
+			find := &mutants.Find{}
+			if err := list[i].Run(nil); err != nil {
+				find.Violation = err.Error()
+			}
+			return find, nil
+		}
+	}
+	return nil, fmt.Errorf("there is no scenario %q", name)
+}

@@ -1,0 +1,13 @@
+// Package mutants keeps small bugs that somebody could make: each takes away one
+// of the rules that keep a job from running twice, or from being lost. Each must
+// be caught, by exploration (testbed/check/explore) or by the search for schedules of
+// faults (testbed/check/faults); the test says by which, with how many states or which
+// seed.
+//
+// A mutant is a replacement of text in a file of the engines. The shipped code
+// knows nothing of them: the test writes the mutant to another place and builds
+// with the go command's -overlay.
+//
+//	go test ./testbed/check/mutants -mutants            all of them, some minutes
+//	go test ./testbed/check/mutants -mutants -only NAME one
+package mutants

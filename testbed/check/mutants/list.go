@@ -1,0 +1,182 @@
+package mutants
+
+// All lists the mutants.
+func All() []Mutant {
+	return []Mutant{
+		{
+			Name: "grant-without-commit", Rule: "a grant leaves although it is not on disk",
+			Changes: []Change{{
+				"store/apply.go", "	if err := s.move(j, job.Grant); err != nil {\n		return err\n	}\n",
+				"	to, ok := j.State.Next(job.Grant)\n	if !ok {\n		return ErrState\n	}\n	j.State = to\n",
+			}},
+			Caught: twoSites("-crashes", "1"), Breaks: "S5",
+		},
+		{
+			Name: "effects-before-commit", Rule: "the driver lets effects leave before their facts are on disk",
+			Changes: []Change{{"testbed/check/explore/node.go", "		if n.out.boundaries == cut {\n			n.die(true)\n", "		if n.out.boundaries == cut {\n			n.die(false)\n"}},
+			Caught:  twoSites("-crashes", "1"), Breaks: "S5",
+		},
+		{
+			Name: "grant-forgotten-by-a-restart", Rule: "a restarted origin grants a held claim to somebody else",
+			Changes: []Change{{
+				"store/codec/codec.go", "	return r.state.RestoreJob(j)\n",
+				"	if j.State == job.Claimed {\n		j.State, j.Holder = job.Queued, \"\"\n	}\n	return r.state.RestoreJob(j)\n",
+			}},
+			Caught: twoSites("-crashes", "1"), Breaks: "S5",
+		},
+		{
+			Name: "begin-not-on-disk", Rule: "a host starts a job before it has written that it does",
+			Changes: []Change{{
+				"store/applyhost.go", "	cp.Phase, cp.Begun, cp.BootID = CopyBegun, c.Time, c.BootID\n	s.touchCopy(cp)\n",
+				"	cp.Phase, cp.Begun, cp.BootID = CopyBegun, c.Time, c.BootID\n",
+			}},
+			Caught: twoSites("-crashes", "1"), Breaks: "S5",
+		},
+		{
+			Name: "copy-accepted-before-commit", Rule: "a host says that it has a copy that is not on its disk",
+			Changes: []Change{{"store/applyhost.go", "	s.copies.Put(c.Attempt, cp)\n	s.touchCopy(cp)\n", "	s.copies.Put(c.Attempt, cp)\n"}},
+			Caught:  twoSites("-crashes", "1"), Breaks: "S5",
+		},
+		{
+			Name: "submission-not-on-disk", Rule: "a client is told of a job that is not on disk",
+			Changes: []Change{{"store/apply.go", "	s.changes.Payloads = append(s.changes.Payloads, SideRecord{Job: c.ID, Data: c.Payload})\n	s.touchJob(j)\n", "	s.changes.Payloads = append(s.changes.Payloads, SideRecord{Job: c.ID, Data: c.Payload})\n"}},
+			Caught:  search("100"), Breaks: "S5",
+		},
+		{
+			Name: "restart-forgets-begun-attempts", Rule: "a restarted host takes what it had begun for waiting",
+			Changes: []Change{{
+				"store/codec/codec.go", "	return r.state.RestoreCopy(c)\n",
+				"	if c.Phase == store.CopyBegun {\n		c.Phase = store.CopyQueued\n	}\n	return r.state.RestoreCopy(c)\n",
+			}},
+			Caught: twoSites("-crashes", "1"), Breaks: "S5",
+		},
+		{
+			Name: "start-without-grant", Rule: "a host starts what it may only claim",
+			Changes: []Change{{"meta/host.go", "		c.status, c.granted = claiming, false\n		e.sendClaim(now, c)\n", "		e.begin(now, c, nil)\n"}},
+			Caught:  twoSites(), Breaks: "S1",
+		},
+		{
+			Name: "second-grant", Rule: "a held claim is granted to whoever asks",
+			Changes: []Change{{"store/apply.go", "	case j.State.Claim() == job.ClaimHeld:\n		return fmt.Errorf(\"attempt %v is with %s: %w\", c.Attempt, j.Holder, ErrHeld)\n", "	case j.State.Claim() == job.ClaimHeld:\n		return nil\n"}},
+			Caught:  twoSites(), Breaks: "S1",
+		},
+		{
+			Name: "stale-claim-granted", Rule: "the claim of an attempt that is over is granted",
+			Changes: []Change{{"store/apply.go", "func (c GrantClaim) apply(s *State) error {\n	j, err := s.latest(c.Attempt)\n", "func (c GrantClaim) apply(s *State) error {\n	j, err := s.known(c.Attempt.Job)\n"}},
+			Caught:  search(mostSeeds), Breaks: "S1",
+		},
+		{
+			Name: "results-not-fenced", Rule: "the result of any attempt is taken for that of the latest",
+			Changes: []Change{{"meta/outcome.go", "	if j.Attempt != m.Attempt.Number || j.Holder != from {\n", "	if j.State.Claim() != job.ClaimHeld && !j.State.Terminal() {\n"}},
+			Caught:  search("3000"), Breaks: "S2",
+		},
+		{
+			Name: "result-acknowledged-before-it-is-recorded", Rule: "a host may forget an outcome that its origin has not recorded",
+			Changes: []Change{{
+				"meta/outcome.go", "	if j.Outcome == nil {\n		e.recordOutcome(now, e.open.Get(j.ID), m.Outcome)\n	}\n}\n",
+				"	e.send(from, ResultAck{Attempt: m.Attempt, Accepted: true})\n	if j.Outcome == nil && j.Started != 0 {\n		e.recordOutcome(now, e.open.Get(j.ID), m.Outcome)\n	}\n}\n",
+			}},
+			Caught: twoSites("-losses", "1"), Breaks: "S2",
+		},
+		{
+			Name: "results-not-repeated", Rule: "a result that a broken stream swallowed is never told again",
+			Changes: []Change{{"meta/link.go", "			e.request(now, site, outKey{result, c.rec.ID})\n", ""}},
+			Caught:  twoSites("-crashes", "1"), Breaks: "L1",
+		},
+		{
+			Name: "claim-never-times-out", Rule: "a claim without an answer keeps its processors for ever",
+			Changes: []Change{{"meta/host.go", "		if c.status != claiming {\n			continue\n		}\n		c.status, c.postponed = waiting, true\n", "		if c.status == claiming {\n			continue\n		}\n		c.status, c.postponed = waiting, true\n"}},
+			Caught:  twoSites("-losses", "1"), Breaks: "L1",
+		},
+		{
+			Name: "withdrawals-lost-for-ever", Rule: "a withdrawal is never sent, and strays are never found",
+			Changes: []Change{
+				{"meta/claim.go", "o.at[i] != unsent && e.request(now, site, outKey{withdrawal, a}) {", "o.at[i] != unsent && false {"},
+				{"meta/antientropy.go", "	e.request(now, from, outKey{withdrawal, a})\n", ""},
+			},
+			Caught: search("1000"), Breaks: "L2",
+		},
+		{
+			Name: "begun-copies-dropped", Rule: "a withdrawal drops a copy that has begun",
+			Changes: []Change{
+				{"meta/host.go", "c != nil && c.rec.Phase == store.CopyQueued {\n			e.drop(now, c)\n", "c != nil {\n			e.drop(now, c)\n"},
+				{"store/applyhost.go", "	if cp.Phase != CopyQueued {\n		return fmt.Errorf(\"copy %v has begun: %w\", c.Attempt, ErrState)\n	}\n	s.forgetCopy(cp)\n", "	s.forgetCopy(cp)\n"},
+			},
+			Caught: search("3000"), Breaks: "L1",
+		},
+		{
+			Name: "any-grant-will-do", Rule: "a grant counts although it does not answer a claim of this copy",
+			Changes: []Change{{"meta/host.go", "	return c.claimed != 0 && (m.Sent == 0 || m.Sent >= c.claimed)\n", "	return true\n"}},
+			Caught:  twoSites("-duplicates", "2"), Breaks: "S2",
+		},
+		{
+			Name: "old-give-backs-believed", Rule: "a holder that gave the copy back once is taken to have done so again",
+			Changes: []Change{{"meta/origin.go", "	return stamp > o.rec.HolderStamp || o.rec.HolderGeneration != e.generationOf(o.rec.Holder)\n", "	return true\n"}},
+			Caught:  []string{"-scenario", "late-give-back"}, Breaks: "S3",
+		},
+		{
+			Name: "new-disk-gets-the-old-grant", Rule: "a host that lost its disk gets the grant again that it may have used",
+			Changes: []Change{{"store/apply.go", "j.Holder == c.Site && j.HolderGeneration == c.Generation:\n", "j.Holder == c.Site:\n"}},
+			Caught:  []string{"-scenario", "claim-after-a-lost-folder"}, Breaks: "S2",
+		},
+		{
+			Name: "loss-runs-again-under-wait", Rule: "a job that its host lost is run again although it may still run",
+			Changes: []Change{{"meta/lease.go", "	return o.rec.Request.OnSiteLost != job.Wait && o.rec.Attempt < MaxAttempts\n", "	return o.rec.Attempt < MaxAttempts\n"}},
+			Caught:  search("3000"), Breaks: "S2",
+		},
+		{
+			Name: "lease-clock-from-the-wrong-end", Rule: "a host counts its lease from when the answer came",
+			Changes: []Change{{"meta/lease.go", "	until := sent.Add(term)\n", "	until := now.Add(term)\n"}},
+			Caught:  []string{"-scenario", "answers-late-under-a-lease"}, Breaks: "S2",
+		},
+		{
+			Name: "origin-does-not-wait-for-the-lease", Rule: "an origin takes a claim back before the lease has ended",
+			Changes: []Change{{"meta/lease.go", "	o.lease = now.Add(term + drift + e.cfg.Timing.LeaseMargin)\n", "	o.lease = now.Add((term + drift + e.cfg.Timing.LeaseMargin) / 2)\n"}},
+			Caught:  search("3000"), Breaks: "S2",
+		},
+		{
+			Name: "lease-forgotten-by-a-restart", Rule: "a restarted origin takes leases for ended",
+			Changes: []Change{{"meta/restore.go", "e.grantLease(now, o)", "e.revoke(now, o, job.LeaseExpired, false)"}},
+			Caught:  search("3000"), Breaks: "S2",
+		},
+		{
+			Name: "no-margin-for-clocks", Rule: "an origin waits for the lease's term only, whatever clocks differ by",
+			Changes: []Change{{"meta/lease.go", "	o.lease = now.Add(term + drift + e.cfg.Timing.LeaseMargin)\n", "	o.lease = now.Add(term)\n	_ = drift\n"}},
+			Caught:  search(mostSeeds), Breaks: "S2",
+		},
+		{
+			Name: "lease-outlives-its-claim", Rule: "the lease of a holder that gave the claim back is held against the next one",
+			Changes: []Change{
+				{"meta/origin.go", "		o.at, o.lease = nil, 0\n		if o.rec.State.Terminal() {\n			e.removeOpen(o)\n		} else {\n			e.place(now, o)\n", "		o.at = nil\n		if o.rec.State.Terminal() {\n			e.removeOpen(o)\n		} else {\n			e.place(now, o)\n"},
+				{"meta/lease.go", "o.rec.State.Claim() == job.ClaimHeld && o.rec.Holder != e.self && o.rec.Outcome == nil", "o.rec.State.Claim() == job.ClaimHeld && o.rec.Outcome == nil"},
+			},
+			Caught: search(mostSeeds), Breaks: "S2",
+		},
+		{
+			Name: "cancellation-not-on-disk", Rule: "a client is told that a job will be cancelled, which is not on disk",
+			Changes: []Change{{"store/codec/codec.go", "	return r.state.RestoreJob(j)\n", "	j.CancelRequested = false\n	return r.state.RestoreJob(j)\n"}},
+			Caught:  search("3000"), Breaks: "S5",
+		},
+		{
+			Name: "remote-starts-ignore-local-plans", Rule: "a remote copy may delay local jobs",
+			Changes: []Change{{"sitesched/dualqueue.go", "	case s.cfg.Backfill.plans() || s.cfg.Scope == ScopeAll && s.blocked != gap:\n", "	case s.cfg.Backfill.plans():\n"}},
+			Caught:  search("3000"), Breaks: "S4",
+		},
+		{
+			Name: "processors-used-twice", Rule: "a start does not take its processors from the free ones",
+			Changes: []Change{{"sitesched/scheduler.go", "	r.end = since.Add(r.wall)\n	s.free -= int64(r.charge)\n", "	r.end = since.Add(r.wall)\n"}},
+			Caught:  twoSites(), Breaks: "S6",
+		},
+	}
+}
+
+// twoSites explores a world of two sites and one job, with what may go wrong.
+func twoSites(bounds ...string) []string {
+	return append([]string{"-sites", "2", "-copies", "2", "-crashes", "0", "-losses", "0", "-duplicates", "0", "-timeouts", "0"}, bounds...)
+}
+
+// mostSeeds is the most that any mutant takes.
+const mostSeeds = "6000"
+
+// search looks at so many schedules of faults at most.
+func search(seeds string) []string { return []string{"-seeds", seeds} }

@@ -1,0 +1,131 @@
+package mutants
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var (
+	all  = flag.Bool("mutants", false, "build every mutant and see whether it is caught; takes some minutes")
+	only = flag.String("only", "", "of the mutants, only the one of this name")
+)
+
+const root = "../../.."
+
+// TestApply sees to it that the mutants keep up with the code.
+func TestApply(t *testing.T) {
+	seen := map[string]bool{}
+	for _, m := range All() {
+		if _, err := m.Apply(root); err != nil {
+			t.Error(err)
+		}
+		if seen[m.Name] {
+			t.Errorf("mutant %s: named twice", m.Name)
+		}
+		seen[m.Name] = true
+	}
+	if len(seen) < 12 {
+		t.Errorf("%d mutants", len(seen))
+	}
+}
+
+// TestCaught builds each mutant and demands that what its line says catches it.
+func TestCaught(t *testing.T) {
+	if !*all {
+		t.Skip("builds the engines once for every mutant; run it with -mutants")
+	}
+	// Nothing must be found in the engines as they are.
+	told := map[string]bool{}
+	healthy := build(t, nil)
+	if f := catch(t, healthy, search(mostSeeds)); f.Violation != "" {
+		t.Fatalf("without a mutant: seed %d: %s", f.Seed, f.Violation)
+	}
+	for _, m := range All() {
+		if *only != "" && m.Name != *only {
+			continue
+		}
+		t.Run(m.Name, func(t *testing.T) {
+			if args := strings.Join(m.Caught, " "); !told[args] && m.Caught[0] != "-seeds" {
+				told[args] = true
+				if f := catch(t, healthy, m.Caught); f.Violation != "" {
+					t.Fatalf("without a mutant: %s", f.Violation)
+				}
+			}
+			files, err := m.Apply(root)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := catch(t, build(t, files), m.Caught)
+			if f.Violation == "" {
+				t.Fatalf("%s: nothing found by catch %s", m.Rule, strings.Join(m.Caught, " "))
+			}
+			if !strings.Contains(" "+f.Violation, " "+m.Breaks+": ") {
+				t.Errorf("expected a violation of %s", m.Breaks)
+			}
+			switch m.Caught[0] {
+			case "-seeds":
+				t.Logf("fault search, seed %d: %s", f.Seed, f.Violation)
+			case "-scenario":
+				t.Logf("scenario %s: %s", m.Caught[1], f.Violation)
+			default:
+				t.Logf("exploration, %d states, depth %d: %s", f.States, f.Depth, f.Violation)
+			}
+		})
+	}
+}
+
+// build builds the command catch with some files replaced.
+func build(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	overlay := struct{ Replace map[string]string }{map[string]string{}}
+	base, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range files {
+		path := filepath.Join(dir, strings.ReplaceAll(name, "/", "_"))
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		overlay.Replace[filepath.Join(base, name)] = path
+	}
+	list, err := json.Marshal(overlay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "overlay.json"), list, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(dir, "catch")
+	cmd := exec.Command("go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", out, "./catch")
+	if text, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, text)
+	}
+	return out
+}
+
+// catch runs it.
+func catch(t *testing.T, program string, args []string) Find {
+	t.Helper()
+	var stderr bytes.Buffer
+	cmd := exec.Command(program, args...)
+	cmd.Stderr = &stderr
+	text, err := cmd.Output()
+	exit, _ := errors.AsType[*exec.ExitError](err)
+	if err != nil && (exit == nil || exit.ExitCode() != 3) {
+		t.Fatalf("catch %s: %v\n%s", strings.Join(args, " "), err, stderr.String())
+	}
+	var f Find
+	if err := json.Unmarshal(text, &f); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
