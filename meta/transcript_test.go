@@ -102,7 +102,7 @@ type stage struct {
 	cfg    meta.Config
 	sched  sitesched.Config
 	state  *store.State
-	site   *sitesched.Site
+	site   *sitesched.Scheduler
 	engine *meta.Engine
 	token  uint64
 	loads  map[string]uint64
@@ -247,7 +247,7 @@ func (s *stage) begin(a arguments) {
 // boot begins a daemon on the facts at hand.
 func (s *stage) boot() {
 	var err error
-	if s.site, err = sitesched.NewSite(s.sched); err != nil {
+	if s.site, err = sitesched.New(s.sched); err != nil {
 		s.t.Fatal(err)
 	}
 	if s.engine, err = meta.New(s.cfg, s.state, s.site); err != nil {
@@ -313,7 +313,7 @@ func (s *stage) carry(effects []meta.Effect) {
 	if err := s.state.Check(); err != nil {
 		s.t.Fatal(err)
 	}
-	if err := s.site.Scheduler().Check(); err != nil {
+	if err := s.site.Check(); err != nil {
 		s.t.Fatal(err)
 	}
 }

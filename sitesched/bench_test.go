@@ -10,7 +10,7 @@ import (
 )
 
 // BenchmarkLog replays the whole CTC log, 77,205 jobs on 338 processors,
-// through Step: enqueue, pass, confirm, finish.
+// event by event: enqueue, pass, confirm, finish.
 func BenchmarkLog(b *testing.B) {
 	for _, policy := range []Backfill{EASY, NoBackfill, Conservative, ConservativeReplan} {
 		b.Run(policy.String(), func(b *testing.B) {
@@ -37,7 +37,7 @@ type crowd struct {
 	n   int
 }
 
-func (c *crowd) copy(remote bool) Copy {
+func (c *crowd) copy(remote bool) entry {
 	c.n++
 	width := int32(1) << c.rng.IntN(8)
 	wall := time.Duration(c.rng.ExpFloat64()*3600*float64(1+c.rng.IntN(10))+60) * time.Second
@@ -45,22 +45,27 @@ func (c *crowd) copy(remote bool) Copy {
 	if remote {
 		origin = "b"
 	}
-	return Copy{ID: attempt(origin, c.n), Processors: width, Walltime: min(wall, 24*time.Hour), Arrival: c.now, Remote: remote}
+	return entry{id: attempt(origin, c.n), processors: width, walltime: min(wall, 24*time.Hour), arrival: c.now, remote: remote}
+}
+
+func (c *crowd) job(remote bool) job.Copy {
+	e := c.copy(remote)
+	return e.copy()
 }
 
 func newCrowd(b *testing.B, cfg Config, running, local, remote int) *crowd {
 	b.Helper()
 	// The site is as wide as the running copies are together.
 	c := &crowd{rng: rand.New(rand.NewPCG(1, 2))}
-	var start []Copy
+	var start []entry
 	for range running {
 		x := c.copy(false)
 		start = append(start, x)
-		cfg.Processors += x.Processors
+		cfg.Processors += x.processors
 	}
 	c.s = mustNew(b, cfg)
 	for _, x := range start {
-		c.s.Step(c.now, Event{Kind: Adopt, Copy: x, At: c.now - job.Time(c.rng.Int64N(int64(x.Walltime)))})
+		c.s.Step(c.now, Event{Kind: Adopt, Copy: x, At: c.now - job.Time(c.rng.Int64N(int64(x.walltime)))})
 	}
 	c.now = 1
 	for local+remote > 0 {
@@ -85,8 +90,8 @@ func newCrowd(b *testing.B, cfg Config, running, local, remote int) *crowd {
 func (c *crowd) pass() int {
 	started := c.s.Step(c.now, Event{Kind: Pass})
 	for i := range started {
-		c.s.Step(c.now, Event{Kind: Confirm, ID: started[i].Start.ID})
-		c.s.Step(c.now, Event{Kind: Enqueue, Copy: c.copy(started[i].Start.Remote)})
+		c.s.Step(c.now, Event{Kind: Confirm, ID: started[i]})
+		c.s.Step(c.now, Event{Kind: Enqueue, Copy: c.copy(c.s.known(started[i]).remote)})
 	}
 	return len(started)
 }
@@ -99,7 +104,7 @@ func (c *crowd) finish() {
 	if items[0].end <= c.now {
 		it = items[0] // nothing runs longer than estimated
 	}
-	c.s.Step(c.now, Event{Kind: Finish, ID: c.s.table.rows[it.slot].copy.ID})
+	c.s.Step(c.now, Event{Kind: Finish, ID: c.s.table.rows[it.slot].copy.id})
 }
 
 // BenchmarkPass is one completion and the pass after it, with what it starts
@@ -152,7 +157,7 @@ func BenchmarkWhatIf(b *testing.B) {
 	} {
 		b.Run(fmt.Sprintf("%s/%d+%d", m.cfg.Policy(), m.local, m.remote), func(b *testing.B) {
 			c := newCrowd(b, m.cfg, m.running, m.local, m.remote)
-			guest := c.copy(false)
+			guest := c.job(false)
 			exact := 0.0
 			b.ReportAllocs()
 			for b.Loop() {
@@ -172,7 +177,7 @@ func BenchmarkWhatIf(b *testing.B) {
 // BenchmarkLoadMetrics asks for the loads of a crowded site.
 func BenchmarkLoadMetrics(b *testing.B) {
 	c := newCrowd(b, Config{Backfill: EASY}, 1000, 10000, 0)
-	guest := c.copy(false)
+	guest := c.job(false)
 	b.Run("load", func(b *testing.B) {
 		for b.Loop() {
 			c.s.Load(c.now)

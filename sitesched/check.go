@@ -27,11 +27,11 @@ func (s *Scheduler) checkTable() error {
 			continue
 		}
 		used++
-		if at, ok := s.index[r.copy.ID]; !ok || int(at) != slot {
-			return fmt.Errorf("%v lies in slot %d, the index says %d, %v", r.copy.ID, slot, at, ok)
+		if at, ok := s.index[r.copy.id]; !ok || int(at) != slot {
+			return fmt.Errorf("%v lies in slot %d, the index says %d, %v", r.copy.id, slot, at, ok)
 		}
 		if r.charge < 1 || r.charge > s.cfg.Processors {
-			return fmt.Errorf("%v is charged %d processors of %d", r.copy.ID, r.charge, s.cfg.Processors)
+			return fmt.Errorf("%v is charged %d processors of %d", r.copy.id, r.charge, s.cfg.Processors)
 		}
 	}
 	if used != len(s.index) || used != s.local.live+s.remote.live+len(s.run.items()) ||
@@ -53,7 +53,7 @@ func (s *Scheduler) checkSums() error {
 			if r.hidden {
 				hidden++
 				if r.notBefore < s.eligible {
-					return fmt.Errorf("%v is eligible at %d, before %d", r.copy.ID, r.notBefore, s.eligible)
+					return fmt.Errorf("%v is eligible at %d, before %d", r.copy.id, r.notBefore, s.eligible)
 				}
 			}
 		case reserved, running:
@@ -107,15 +107,15 @@ func (q *queue) check(t *table) error {
 			charge = unfit
 		}
 		if i < q.first || r.state != queued || int(r.position) != i || q.charge[i] != charge || q.wall[i] != r.wall {
-			return fmt.Errorf("%v at place %d: %+v, charge %d, walltime %v", r.copy.ID, i, r, q.charge[i], q.wall[i])
+			return fmt.Errorf("%v at place %d: %+v, charge %d, walltime %v", r.copy.id, i, r, q.charge[i], q.wall[i])
 		}
 		for _, b := range []*bound{&q.bounds[i>>groupBits], &q.blocks[i>>blockBits]} {
 			if charge != unfit && !b.covers(charge, q.wall[i]) {
-				return fmt.Errorf("%v at place %d is below the bound %+v", r.copy.ID, i, b)
+				return fmt.Errorf("%v at place %d is below the bound %+v", r.copy.id, i, b)
 			}
 		}
 		if last != gap && !t.before(last, slot) {
-			return fmt.Errorf("%v waits behind %v", r.copy.ID, t.rows[last].copy.ID)
+			return fmt.Errorf("%v waits behind %v", r.copy.id, t.rows[last].copy.id)
 		}
 		last = slot
 	}
@@ -131,10 +131,10 @@ func (s *Scheduler) checkRun() error {
 	for i, it := range items {
 		r := &s.table.rows[it.slot]
 		if r.state != running && r.state != reserved || it.end != r.end || it.charge != r.charge {
-			return fmt.Errorf("%v runs as %+v, known as %+v", r.copy.ID, it, r)
+			return fmt.Errorf("%v runs as %+v, known as %+v", r.copy.id, it, r)
 		}
 		if i > 0 && s.run.search(&s.table, it.end, it.slot) != i {
-			return fmt.Errorf("%v runs out of order", r.copy.ID)
+			return fmt.Errorf("%v runs out of order", r.copy.id)
 		}
 	}
 	return nil

@@ -171,23 +171,23 @@ func (c Config) Policy() string {
 	return s
 }
 
-// Charge returns how many of the site's P processors c occupies: its own
+// Charge returns how many of the site's P processors r occupies: its own
 // processors, or its share of the memory counted in processors if that is
 // more. As all charges together never exceed P, the memory of all running
 // copies never exceeds the site's. All rules of the scheduler work on the
-// charge. The result is above P exactly if c can never run here.
-func (c Config) Charge(x Copy) int32 { return c.charge(&x) }
+// charge. The result is above P exactly if r can never run here.
+func (c *Config) Charge(r *job.Request) int32 { return c.charge(r.Processors, r.MemoryBytes) }
 
-func (c *Config) charge(x *Copy) int32 {
-	p := max(x.Processors, 1)
-	if c.MemoryBytes <= 0 || x.MemoryBytes <= 0 {
+func (c *Config) charge(processors int32, memoryBytes int64) int32 {
+	p := max(processors, 1)
+	if c.MemoryBytes <= 0 || memoryBytes <= 0 {
 		return p
 	}
-	if x.MemoryBytes > c.MemoryBytes {
+	if memoryBytes > c.MemoryBytes {
 		return math.MaxInt32
 	}
 	// Rounded up, and at most P because the copy's memory is at most the site's.
-	hi, lo := bits.Mul64(uint64(x.MemoryBytes), uint64(c.Processors))
+	hi, lo := bits.Mul64(uint64(memoryBytes), uint64(c.Processors))
 	share, rest := bits.Div64(hi, lo, uint64(c.MemoryBytes))
 	if rest > 0 {
 		share++
@@ -198,14 +198,14 @@ func (c *Config) charge(x *Copy) int32 {
 // ErrTooWide is returned when a copy asks for more than the whole site has.
 var ErrTooWide = errors.New("too wide for this site")
 
-// Fits returns nil if x could run on an empty site, else an error that names
+// Fits returns nil if r could run on an empty site, else an error that names
 // the numbers and wraps [ErrTooWide].
-func (c Config) Fits(x Copy) error {
-	if x.Processors > c.Processors {
-		return fmt.Errorf("%d processors of %d: %w", x.Processors, c.Processors, ErrTooWide)
+func (c *Config) Fits(r *job.Request) error {
+	if r.Processors > c.Processors {
+		return fmt.Errorf("%d processors of %d: %w", r.Processors, c.Processors, ErrTooWide)
 	}
-	if c.MemoryBytes > 0 && x.MemoryBytes > c.MemoryBytes {
-		return fmt.Errorf("%d bytes of memory of %d: %w", x.MemoryBytes, c.MemoryBytes, ErrTooWide)
+	if c.MemoryBytes > 0 && r.MemoryBytes > c.MemoryBytes {
+		return fmt.Errorf("%d bytes of memory of %d: %w", r.MemoryBytes, c.MemoryBytes, ErrTooWide)
 	}
 	return nil
 }

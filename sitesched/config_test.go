@@ -78,7 +78,7 @@ func TestCharge(t *testing.T) {
 		{1, 0, 1, true}, {0, 0, 1, true}, {4, 0, 4, true}, {1, 250, 1, true}, {1, 251, 2, true}, {1, 1000, 4, true},
 		{3, 1, 3, true}, {5, 0, 5, false}, {1, 1001, math.MaxInt32, false}, {math.MaxInt32, 1, math.MaxInt32, false},
 	} {
-		x := Copy{Processors: m.procs, MemoryBytes: m.memory}
+		x := &job.Request{Processors: m.procs, MemoryBytes: m.memory}
 		if got := c.Charge(x); got != m.want {
 			t.Errorf("%d processors, %d bytes are charged %d, want %d", m.procs, m.memory, got, m.want)
 		}
@@ -86,7 +86,7 @@ func TestCharge(t *testing.T) {
 			t.Errorf("%d processors, %d bytes: %v", m.procs, m.memory, err)
 		}
 	}
-	if got := (Config{Processors: 4}).Charge(Copy{Processors: 1, MemoryBytes: 1 << 50}); got != 1 {
+	if got := (&Config{Processors: 4}).Charge(&job.Request{Processors: 1, MemoryBytes: 1 << 50}); got != 1 {
 		t.Errorf("without a limit, memory is charged %d", got)
 	}
 }
@@ -98,7 +98,7 @@ func TestChargeNeverOvercommitsMemory(t *testing.T) {
 		c := Config{Processors: 1 + rng.Int32N(job.MaxProcessors), MemoryBytes: 1 + rng.Int64N(MaxMemoryBytes)>>rng.IntN(60)}
 		left, memory := c.Processors, int64(0)
 		for range 10 {
-			x := Copy{Processors: 1, MemoryBytes: rng.Int64N(c.MemoryBytes + 1)}
+			x := &job.Request{Processors: 1, MemoryBytes: rng.Int64N(c.MemoryBytes + 1)}
 			charge := c.Charge(x)
 			if c.Fits(x) != nil || charge > c.Processors {
 				t.Fatalf("%+v does not fit into %+v", x, c)
@@ -119,17 +119,17 @@ func TestLoadOfAGiant(t *testing.T) {
 	s := mustNew(t, Config{Processors: job.MaxProcessors, Backfill: EASY})
 	now := job.Instant(time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC))
 	for n := range 1000 {
-		s.Step(now, Event{Kind: Enqueue, Copy: Copy{ID: attempt("a", n), Processors: job.MaxProcessors, Walltime: job.MaxWalltime}})
+		s.Step(now, Event{Kind: Enqueue, Copy: entry{id: attempt("a", n), processors: job.MaxProcessors, walltime: job.MaxWalltime}})
 	}
 	s.Step(now, Event{Kind: Pass})
 	want := 1000 * job.MaxWalltime.Seconds()
-	if l := s.Load(now); l.WorkSeconds != want || l.Procs != 1000 || l.Queued != 999 || l.Running != 1 || l.Free != 0 {
+	if l := s.Load(now); l.Work != want || l.Procs != 1000 || l.Queued != 999 || l.Running != 1 || l.Free != 0 {
 		t.Errorf("load %+v, want %g s", l, want)
 	}
 	for n := range 1000 {
 		s.Step(now, Event{Kind: Withdraw, ID: attempt("a", n)})
 	}
-	if l := s.Load(now); l != (Load{Free: job.MaxProcessors}) || s.sums != (sums{}) {
+	if l := s.Load(now); l != (job.Load{Free: job.MaxProcessors}) || s.sums != (sums{}) {
 		t.Errorf("load of the empty site %+v, %+v", l, s.sums)
 	}
 	if err := s.Check(); err != nil {

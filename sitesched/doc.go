@@ -1,9 +1,9 @@
 // Package sitesched is the local scheduler of one site: it decides which copy
 // of a job starts when, and predicts when one would.
 //
-// It is a pure state machine. Facts go in through [Scheduler.Step], starts come
-// out of it; there is no clock, goroutine, I/O or randomness inside. The daemon
-// and the simulator drive the very same code.
+// It is a pure state machine. Facts go in through the methods of [Scheduler],
+// starts come out of [Scheduler.Pass]; there is no clock, goroutine, I/O or
+// randomness inside. The daemon and the simulator drive the very same code.
 //
 //	Enqueue ──► LQ  local jobs    h ─ b ─ b ─ b ─ b        (arrival, id) order
 //	            │                 │   └───┴───┴───┴── backfill: overtake, but
@@ -15,7 +15,7 @@
 //	            ▼ Pass
 //	         reserved ── Confirm ──► running ── Finish ──► gone
 //	            │  │                    ▲
-//	       Drop │  │ Postpone           └── Adopt (after a restart)
+//	   Withdraw │  │ Postpone           └── Adopt (after a restart)
 //	            ▼  ▼
 //	         gone  back to its place in the queue, not eligible for a while
 //
@@ -40,7 +40,7 @@
 //   - Time never runs backwards. All events of one instant are fed first,
 //     completions before cancellations before arrivals, then one Pass.
 //   - Another Pass is due at [Scheduler.NextWake], even if nothing happened.
-//   - Every start is answered: Confirm, Drop or Postpone. A daemon that comes
+//   - Every start is answered: Confirm, Withdraw or Postpone. A daemon that comes
 //     back tells what runs with Adopt, and what waits with Enqueue, in any order.
 //
 // # Where to start reading

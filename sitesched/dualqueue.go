@@ -6,15 +6,15 @@ import (
 	"kith/internal/job"
 )
 
-// pass runs one scheduling pass over both queues and returns what it started.
+// pass runs one scheduling pass over both queues and notes what it starts.
 //
 // Refusals only harden while nothing but arrivals happens: free processors do
 // not grow, t* and x stay, and the time left until t* shrinks. So such a pass
 // looks at the arrivals alone, and every other one (stale) looks at all.
-func (s *Scheduler) pass(now job.Time) []Effect {
-	s.effects = s.effects[:0]
+func (s *Scheduler) pass(now job.Time) {
+	s.starts = s.starts[:0]
 	if s.draining {
-		return nil
+		return
 	}
 	s.gather(now)
 	if s.run.overdue(now) || now < s.passed {
@@ -22,7 +22,7 @@ func (s *Scheduler) pass(now job.Time) []Effect {
 		s.disturb()
 	}
 	if !s.stale && s.local.seen == len(s.local.slot) && s.remote.seen == len(s.remote.slot) && now < s.due {
-		return nil
+		return
 	}
 	if s.stale {
 		s.blocked = gap
@@ -43,7 +43,6 @@ func (s *Scheduler) pass(now job.Time) []Effect {
 	s.local.seen, s.remote.seen = len(s.local.slot), len(s.remote.slot)
 	s.passed = now
 	s.stale, s.ended = false, false
-	return s.effects
 }
 
 // gather brings the queues up to now: copies that came out of order are put

@@ -2,6 +2,7 @@ package sitesched_test
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"kith/internal/job"
@@ -21,16 +22,17 @@ func Example() {
 	now := job.Time(0)
 	at := func(seconds int) job.Time { return job.Time(seconds) * job.Time(time.Second) }
 
-	busy := sitesched.Copy{ID: id(1), Processors: 6, Walltime: 100 * time.Second}
-	head := sitesched.Copy{ID: id(2), Processors: 8, Walltime: 50 * time.Second, Arrival: at(0)}
-	narrow := sitesched.Copy{ID: id(3), Processors: 4, Walltime: 100 * time.Second, Arrival: at(0)}
+	of := func(n uint64, processors int32, walltime time.Duration) job.Copy {
+		return job.Copy{ID: id(n), Request: job.Request{Processors: processors, Walltime: walltime}}
+	}
+	head := of(2, 8, 50*time.Second)
 
-	s.Step(now, sitesched.Event{Kind: sitesched.Adopt, Copy: busy, At: at(0)})
-	s.Step(now, sitesched.Event{Kind: sitesched.Enqueue, Copy: head})
-	s.Step(now, sitesched.Event{Kind: sitesched.Enqueue, Copy: narrow})
-	for _, effect := range s.Step(now, sitesched.Event{Kind: sitesched.Pass}) {
-		fmt.Println("start", effect.Start.ID)
-		s.Step(now, sitesched.Event{Kind: sitesched.Confirm, ID: effect.Start.ID})
+	s.Adopt(now, of(1, 6, 100*time.Second), at(0))
+	s.Enqueue(now, head)
+	s.Enqueue(now, of(3, 4, 100*time.Second))
+	for _, start := range slices.Clone(s.Pass(now)) {
+		fmt.Println("start", start)
+		s.Confirm(now, start, now)
 	}
 	guarantee, _ := s.Guarantee(head.ID)
 	fmt.Println("the head starts at", time.Duration(guarantee), "at the latest")

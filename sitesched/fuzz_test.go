@@ -35,17 +35,17 @@ func feed(t *testing.T, s *Scheduler, data []byte) {
 			kind = Pass
 		}
 		now = now.Add(time.Duration(data[0]>>4) * 300 * time.Millisecond)
-		c := Copy{
-			ID: attempt(job.SiteID("ab"[n&1:][:1]), n), Processors: int32(a & 15), MemoryBytes: int64(a >> 4),
-			Walltime: time.Duration(b&63) * 400 * time.Millisecond, Remote: n&1 == 1, Arrival: now - job.Time(b>>6)*second,
+		c := entry{
+			id: attempt(job.SiteID("ab"[n&1:][:1]), n), processors: int32(a & 15), memoryBytes: int64(a >> 4),
+			walltime: time.Duration(b&63) * 400 * time.Millisecond, remote: n&1 == 1, arrival: now - job.Time(b>>6)*second,
 		}
 		if b == 255 {
-			c.Walltime = 1<<63 - 1 // ends never
+			c.walltime = 1<<63 - 1 // ends never
 		}
 		at := now.Add(time.Duration(int8(a)) * 100 * time.Millisecond)
-		effects := s.Step(now, Event{Kind: kind, ID: c.ID, Copy: c, At: at})
-		if len(effects) > 0 && kind != Pass {
-			t.Fatalf("%v returns effects", kind)
+		started := s.Step(now, Event{Kind: kind, ID: c.id, Copy: c, At: at})
+		if len(started) > 0 && kind != Pass {
+			t.Fatalf("%v starts something", kind)
 		}
 		if err := s.Check(); err != nil {
 			t.Fatalf("after %v of %d at %d: %v", kind, n, now, err)
@@ -57,11 +57,12 @@ func feed(t *testing.T, s *Scheduler, data []byte) {
 			t.Fatalf("a second pass at %d starts %v", now, again)
 		}
 		before := sight(s, now)
-		c.ID.Job.Seq += 1000
-		if _, err := s.WhatIf(now, c); err != nil && s.Fits(c) == nil {
+		c.id.Job.Seq += 1000
+		guest := c.copy()
+		if _, err := s.WhatIf(now, guest); err != nil && s.Refuse(&guest.Request) == job.NoReason {
 			t.Fatal(err)
 		}
-		s.EarliestStart(now, c)
+		s.EarliestStart(now, guest)
 		if after := sight(s, now); after != before {
 			t.Fatalf("questions changed the site from\n%s\nto\n%s", before, after)
 		}

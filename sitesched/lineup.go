@@ -105,9 +105,9 @@ func (s *Scheduler) leaveLine(now job.Time, q *queue, i int) {
 
 // foretell is WhatIf for a copy that arrives now, read off the lineups. It
 // answers only where nothing overtakes and nothing is out of the ordinary.
-func (s *Scheduler) foretell(now job.Time, c *Copy) (at job.Time, ok bool) {
+func (s *Scheduler) foretell(now job.Time, c *entry) (at job.Time, ok bool) {
 	q := s.queueOf(c)
-	if s.cfg.Backfill != NoBackfill || s.cfg.Queues == DualBackfill && (c.Remote || s.remote.live > 0) {
+	if s.cfg.Backfill != NoBackfill || s.cfg.Queues == DualBackfill && (c.remote || s.remote.live > 0) {
 		return 0, false
 	}
 	if s.hidden > 0 || len(s.local.late)+len(s.remote.late) > 0 {
@@ -126,7 +126,7 @@ func (s *Scheduler) foretell(now job.Time, c *Copy) (at job.Time, ok bool) {
 		s.lines.both.copyFrom(&s.lines.local)
 		s.planLine(&s.lines.both, now, q)
 	}
-	at, _, _ = s.lineupOf(q).start(now, s.cfg.charge(c))
+	at, _, _ = s.lineupOf(q).start(now, s.chargeOf(c))
 	if s.run.overdue(now) {
 		s.breakLines() // when those end is a guess that holds only now
 	}

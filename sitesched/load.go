@@ -8,23 +8,12 @@ import (
 	"kith/internal/job"
 )
 
-// Load sums up a site in a few numbers, by which sites are ranked (spec 001
-// section 2.3). Processors are counted as charges, see [Config.Charge].
-type Load struct {
-	// WorkSeconds is the metric work: the time to drain the site, in seconds.
-	// Running copies count what is left of their estimate, queued ones all of it.
-	WorkSeconds float64
-	// Procs is the metric procs: processors asked for and held, divided by P.
-	Procs float64
-	// Free is the number of processors neither running nor reserved.
-	Free int32
-	// Queued and Running count copies; reserved ones are among the running.
-	Queued, Running int
-}
-
-// Load returns the load at now. It costs the same however many copies there
-// are, but for those past their estimate.
-func (s *Scheduler) Load(now job.Time) Load {
+// Load returns how loaded the site is (spec 001 section 2.3). Processors are
+// counted as charges, see [Config.Charge]. Of running copies what is left of
+// their estimates counts as work, of queued ones all of it; reserved copies
+// are among the running. It costs the same however many copies there are, but
+// for those past their estimate.
+func (s *Scheduler) Load(now job.Time) job.Load {
 	p := float64(s.cfg.Processors)
 	work := s.sums.queuedWork
 	work.add(s.sums.runEnds)
@@ -35,12 +24,12 @@ func (s *Scheduler) Load(now job.Time) Load {
 		}
 		work.addProduct(int64(it.charge), int64(now-it.end))
 	}
-	return Load{
-		WorkSeconds: work.float() / float64(time.Second) / p,
-		Procs:       float64(s.sums.runCharge+s.sums.queuedCharge) / p,
-		Free:        s.freeNow(),
-		Queued:      s.local.live + s.remote.live,
-		Running:     len(s.run.items()),
+	return job.Load{
+		Work:    work.float() / float64(time.Second) / p,
+		Procs:   float64(s.sums.runCharge+s.sums.queuedCharge) / p,
+		Free:    s.freeNow(),
+		Queued:  int32(s.local.live + s.remote.live), // 2^31 copies need more memory than there is
+		Running: int32(len(s.run.items())),
 	}
 }
 
@@ -97,18 +86,26 @@ func (w *wide) float() float64 {
 // EarliestStart returns the metric start (spec 001 section 2.3): the earliest
 // hole for c in the surface, once every queued copy that goes before it has
 // been placed there in queue order. For a local job beside a remote queue
-// those are the local ones, else all (spec 004 section 2.1). It is
-// [job.Never] if c can never run here.
+// those are the local ones, else all (spec 004 section 2.1). It is false if c
+// can never run here.
 //
 // From a Pass until something else than an arrival happens, the surface of the
 // local queue is kept, so that many questions cost little.
-func (s *Scheduler) EarliestStart(now job.Time, c Copy) job.Time {
-	charge := s.cfg.Charge(c)
+func (s *Scheduler) EarliestStart(now job.Time, c job.Copy) (job.Time, bool) {
+	e := entryOf(&c)
+	at := s.earliestStart(now, &e)
+	return at, at != job.Never
+}
+
+// earliestStart is EarliestStart, [job.Never] if e can never run here.
+func (s *Scheduler) earliestStart(now job.Time, e *entry) job.Time {
+	charge := s.chargeOf(e)
 	if charge > s.cfg.Processors {
 		return job.Never
 	}
 	s.gather(now)
-	return s.slotBehind(now, s.queueOf(&c), len(s.queueOf(&c).slot), charge, s.planned(&c))
+	q := s.queueOf(e)
+	return s.slotBehind(now, q, len(q.slot), charge, s.planned(e))
 }
 
 // slotBehind returns the earliest hole for a copy at place end of q, behind

@@ -28,7 +28,7 @@ type claims struct {
 type claimed struct {
 	at   job.Time
 	kind EventKind
-	c    Copy
+	c    entry
 }
 
 func (x *claims) later(e claimed) {
@@ -42,23 +42,24 @@ func (x *claims) later(e claimed) {
 }
 
 // begin lets a copy run for at most its walltime.
-func (x *claims) begin(c Copy) {
-	x.s.Step(x.now, Event{Kind: Confirm, ID: c.ID})
-	x.later(claimed{x.now.Add(1 + time.Duration(x.rng.Int64N(int64(c.Walltime)))), Finish, c})
+func (x *claims) begin(c entry) {
+	x.s.Step(x.now, Event{Kind: Confirm, ID: c.id})
+	x.later(claimed{x.now.Add(1 + time.Duration(x.rng.Int64N(int64(c.walltime)))), Finish, c})
 }
 
 // settle makes a pass, and notes which guarantees have moved back.
 func (x *claims) settle(t *testing.T) {
-	for _, f := range x.s.Step(x.now, Event{Kind: Pass}) {
+	for _, id := range slices.Clone(x.s.Pass(x.now)) {
+		c := x.s.known(id)
 		switch {
-		case !f.Start.Remote:
-			x.begin(f.Start)
+		case !c.remote:
+			x.begin(c)
 		case x.most == 0:
-			x.begin(f.Start)
+			x.begin(c)
 		case x.rng.IntN(4) == 0:
-			x.later(claimed{x.now.Add(time.Duration(x.rng.Int64N(int64(x.most)))), Drop, f.Start})
+			x.later(claimed{x.now.Add(time.Duration(x.rng.Int64N(int64(x.most)))), Withdraw, c})
 		default:
-			x.later(claimed{x.now.Add(time.Duration(x.rng.Int64N(int64(x.most) + 1))), Confirm, f.Start})
+			x.later(claimed{x.now.Add(time.Duration(x.rng.Int64N(int64(x.most) + 1))), Confirm, c})
 		}
 	}
 	if err := x.s.Check(); err != nil {
@@ -86,14 +87,14 @@ func (x *claims) run(t *testing.T, events int) {
 			if e.kind == Confirm {
 				x.begin(e.c)
 			} else {
-				x.s.Step(x.now, Event{Kind: e.kind, ID: e.c.ID})
+				x.s.Step(x.now, Event{Kind: e.kind, ID: e.c.id})
 			}
 			x.settle(t)
 			x.now = now
 		}
-		x.s.Step(x.now, Event{Kind: Enqueue, Copy: Copy{
-			ID: attempt(job.SiteID([]string{"a", "b"}[n%2]), n), Remote: n%2 == 1, Arrival: x.now,
-			Processors: 1 + x.rng.Int32N(8), Walltime: time.Duration(1+x.rng.IntN(30)) * time.Second,
+		x.s.Step(x.now, Event{Kind: Enqueue, Copy: entry{
+			id: attempt(job.SiteID([]string{"a", "b"}[n%2]), n), remote: n%2 == 1, arrival: x.now,
+			processors: 1 + x.rng.Int32N(8), walltime: time.Duration(1+x.rng.IntN(30)) * time.Second,
 		}})
 		x.settle(t)
 	}
@@ -134,7 +135,7 @@ func TestLateClaimsMoveNoGuarantee(t *testing.T) {
 // the margin it used up.
 func TestMarginEndsWithTheStart(t *testing.T) {
 	s := mustNew(t, Config{Processors: 4, Queues: DualBackfill, Backfill: EASY, StartMargin: 5 * time.Second})
-	c := Copy{ID: attempt("b", 1), Processors: 2, Walltime: 10 * time.Second, Remote: true}
+	c := entry{id: attempt("b", 1), processors: 2, walltime: 10 * time.Second, remote: true}
 	s.Step(0, Event{Kind: Enqueue, Copy: c})
 	s.Step(0, Event{Kind: Pass})
 	end := func() (at job.Time) {
@@ -146,7 +147,7 @@ func TestMarginEndsWithTheStart(t *testing.T) {
 	if end() != 15*second {
 		t.Errorf("reserved until %v, want 15 s", end())
 	}
-	s.Step(2*second, Event{Kind: Confirm, ID: c.ID})
+	s.Step(2*second, Event{Kind: Confirm, ID: c.id})
 	if end() != 12*second {
 		t.Errorf("runs until %v, want 12 s", end())
 	}
@@ -160,7 +161,7 @@ func TestMarginEndsWithTheStart(t *testing.T) {
 // to local copies before stays true.
 func TestAdoptedCopiesKeepTheMargin(t *testing.T) {
 	s := mustNew(t, Config{Processors: 4, Queues: DualBackfill, Backfill: EASY, StartMargin: 5 * time.Second})
-	c := Copy{ID: attempt("b", 1), Processors: 2, Walltime: 10 * time.Second, Remote: true}
+	c := entry{id: attempt("b", 1), processors: 2, walltime: 10 * time.Second, remote: true}
 	s.Step(4*second, Event{Kind: Adopt, Copy: c, At: 1 * second})
 	end := func() (at job.Time) {
 		for r := range s.Running {
@@ -171,18 +172,18 @@ func TestAdoptedCopiesKeepTheMargin(t *testing.T) {
 	if end() != 16*second {
 		t.Errorf("adopted until %v, want 16 s", end())
 	}
-	head := Copy{ID: attempt("a", 2), Processors: 4, Walltime: 10 * time.Second, Arrival: 4 * second}
+	head := entry{id: attempt("a", 2), processors: 4, walltime: 10 * time.Second, arrival: 4 * second}
 	s.Step(4*second, Event{Kind: Enqueue, Copy: head})
 	s.Step(4*second, Event{Kind: Pass})
-	if at, ok := s.Guarantee(head.ID); !ok || at != 16*second {
+	if at, ok := s.Guarantee(head.id); !ok || at != 16*second {
 		t.Errorf("the head is promised %v, want 16 s", at)
 	}
-	s.Step(4*second, Event{Kind: Confirm, ID: c.ID, At: 3 * second})
+	s.Step(4*second, Event{Kind: Confirm, ID: c.id, At: 3 * second})
 	s.Step(4*second, Event{Kind: Pass})
 	if end() != 13*second {
 		t.Errorf("runs until %v, want 13 s", end())
 	}
-	s.Step(5*second, Event{Kind: Confirm, ID: c.ID, At: 5 * second}) // told again
+	s.Step(5*second, Event{Kind: Confirm, ID: c.id, At: 5 * second}) // told again
 	if end() != 13*second {
 		t.Errorf("runs until %v after it was told again, want 13 s", end())
 	}

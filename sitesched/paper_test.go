@@ -19,45 +19,38 @@ const cases = 10_000
 func secs(n int) time.Duration { return time.Duration(n) * time.Second }
 
 // waiting is a copy of the hand-made cases.
-func waiting(n, procs, wall int, remote bool) Copy {
-	return Copy{ID: attempt("a", n), Processors: int32(procs), Walltime: secs(wall), Arrival: job.Time(n), Remote: remote}
+func waiting(n, procs, wall int, remote bool) entry {
+	return entry{id: attempt("a", n), processors: int32(procs), walltime: secs(wall), arrival: job.Time(n), remote: remote}
 }
 
-func enqueueAll(s *Scheduler, now job.Time, copies ...Copy) {
+func enqueueAll(s *Scheduler, now job.Time, copies ...entry) {
 	for _, c := range copies {
 		s.Step(now, Event{Kind: Enqueue, Copy: c})
 	}
-}
-
-func startedBy(effects []Effect) (ids []job.AttemptID) {
-	for _, e := range effects {
-		ids = append(ids, e.Start.ID)
-	}
-	return ids
 }
 
 // Spec 001 section 5 check 1: the table of ten processors.
 func TestEASYUnitTable(t *testing.T) {
 	// 6 of 10 processors run until 100. The head needs 8.
 	h, b1, b2, b3 := waiting(1, 8, 50, false), waiting(2, 4, 100, false), waiting(3, 3, 200, false), waiting(4, 2, 300, false)
-	site := func(queue ...Copy) *Scheduler {
+	site := func(queue ...entry) *Scheduler {
 		s := mustNew(t, Config{Processors: 10, Backfill: EASY})
 		s.Step(0, Event{Kind: Adopt, Copy: waiting(0, 6, 100, false), At: 0})
 		enqueueAll(s, 0, queue...)
 		return s
 	}
 	s := site(h, b1, b2, b3)
-	if got := startedBy(s.Step(0, Event{Kind: Pass})); !slices.Equal(got, []job.AttemptID{b1.ID}) {
+	if got := s.Pass(0); !slices.Equal(got, []job.AttemptID{b1.id}) {
 		t.Errorf("starts %v, want b1 alone", got)
 	}
-	if at, ok := s.Guarantee(h.ID); !ok || at != 100*second || s.extra != 2 || s.free != 0 {
+	if at, ok := s.Guarantee(h.id); !ok || at != 100*second || s.extra != 2 || s.free != 0 {
 		t.Errorf("t* = %d %v, x = %d, free = %d; want 100 s, 2, 0", at, ok, s.extra, s.free)
 	}
 	s = site(h, b2, b3)
-	if got := startedBy(s.Step(0, Event{Kind: Pass})); !slices.Equal(got, []job.AttemptID{b3.ID}) {
+	if got := s.Pass(0); !slices.Equal(got, []job.AttemptID{b3.id}) {
 		t.Errorf("without b1, starts %v, want b3 alone", got)
 	}
-	if at, ok := s.Guarantee(h.ID); !ok || at != 100*second || s.extra != 0 || s.free != 2 {
+	if at, ok := s.Guarantee(h.id); !ok || at != 100*second || s.extra != 0 || s.free != 2 {
 		t.Errorf("without b1, t* = %d %v, x = %d, free = %d; want 100 s, 0, 2", at, ok, s.extra, s.free)
 	}
 }
@@ -94,9 +87,9 @@ func TestEASYNeverDelaysTheHead(t *testing.T) {
 // independently of the product.
 func mirror(s *Scheduler) *reference {
 	r := &reference{cfg: s.cfg}
-	of := func(c Copy) *refJob {
+	of := func(c job.Copy) *refJob {
 		return &refJob{
-			id: c.ID, p: int(s.cfg.Charge(c)), wall: int(c.Walltime / 1e9), arrival: int(c.Arrival / second),
+			id: c.ID, p: int(s.cfg.Charge(&c.Request)), wall: int(c.Request.Walltime / 1e9), arrival: int(c.Arrival / second),
 			remote: c.Remote && s.cfg.Queues != Single, slot: noSlot,
 		}
 	}
@@ -133,7 +126,7 @@ func TestRemoteStartsMoveNoGuarantee(t *testing.T) {
 			stories(t, cases/6, c, spice{withdrawals: true}, func(g *stage) func(int, []job.AttemptID) error {
 				g.wantsPrior = true
 				return func(now int, started []job.AttemptID) error {
-					remote := func(id job.AttemptID) bool { return g.players[g.player(id)].copy.Remote }
+					remote := func(id job.AttemptID) bool { return g.players[g.player(id)].copy.remote }
 					if !slices.ContainsFunc(started, remote) {
 						return nil
 					}
@@ -218,7 +211,7 @@ func TestEmptyRemoteQueueIsPlain(t *testing.T) {
 			for seed := range scaled(cases / 40) {
 				y := randomStory(rand.New(rand.NewPCG(seed, 3)), Config{Backfill: b}, everything)
 				for i := range y.players {
-					y.players[i].copy.Remote = false
+					y.players[i].copy.remote = false
 				}
 				want, _ := performLogged(y, nil, true)
 				for _, c := range []Config{
@@ -262,7 +255,7 @@ func TestAllocationNeverExceedsTheSite(t *testing.T) {
 			ends := map[int]int{}
 			runs := map[job.AttemptID]int{}
 			for _, p := range y.players {
-				want += int(p.copy.Processors) * p.run
+				want += int(p.copy.processors) * p.run
 			}
 			err := perform(y, func(g *stage) func(int, []job.AttemptID) error {
 				last := 0
@@ -273,9 +266,9 @@ func TestAllocationNeverExceedsTheSite(t *testing.T) {
 					for _, id := range started {
 						p := g.players[g.player(id)]
 						runs[id]++
-						used += int(p.copy.Processors)
-						ends[now+p.run] += int(p.copy.Processors)
-						got += int(p.copy.Processors) * p.run
+						used += int(p.copy.processors)
+						ends[now+p.run] += int(p.copy.processors)
+						got += int(p.copy.processors) * p.run
 					}
 					if used > int(y.cfg.Processors) {
 						return fmt.Errorf("%d of %d processors in use at %d", used, y.cfg.Processors, now)
@@ -287,8 +280,8 @@ func TestAllocationNeverExceedsTheSite(t *testing.T) {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
 			for _, p := range y.players {
-				if runs[p.copy.ID] != 1 {
-					t.Fatalf("seed %d: %v ran %d times", seed, p.copy.ID, runs[p.copy.ID])
+				if runs[p.copy.id] != 1 {
+					t.Fatalf("seed %d: %v ran %d times", seed, p.copy.id, runs[p.copy.id])
 				}
 			}
 			if got != want {
@@ -311,7 +304,8 @@ func TestPredictionHandCase(t *testing.T) {
 		s := mustNew(t, Config{Processors: 1, Queues: m.queues})
 		s.Step(0, Event{Kind: Adopt, Copy: waiting(0, 1, 10, false), At: 0})
 		enqueueAll(s, 1, waiting(1, 1, 5, false), waiting(2, 1, 7, true))
-		p, err := s.WhatIf(2, waiting(3, 1, 3, m.remote))
+		guest := waiting(3, 1, 3, m.remote)
+		p, err := s.WhatIf(2, guest.copy())
 		if err != nil || !p.Exact || p.Start.Add(secs(3)) != job.Time(m.want)*second {
 			t.Errorf("%v remote %v: start %d exact %v, %v; want completion at %d s", m.queues, m.remote, p.Start, p.Exact, err, m.want)
 		}
@@ -352,8 +346,8 @@ func playOut(t *testing.T, s *Scheduler, now job.Time) map[job.AttemptID]job.Tim
 	}
 	for {
 		for _, e := range slices.Clone(s.Step(now, Event{Kind: Pass})) {
-			starts[e.Start.ID], ends[e.Start.ID] = now, now.Add(e.Start.Walltime)
-			s.Step(now, Event{Kind: Confirm, ID: e.Start.ID})
+			starts[e], ends[e] = now, now.Add(s.known(e).walltime)
+			s.Step(now, Event{Kind: Confirm, ID: e})
 		}
 		next := s.NextWake(now)
 		for _, end := range ends {
@@ -399,19 +393,19 @@ func TestPredictionIsTheSimulation(t *testing.T) {
 			before := sight(s, now)
 			want := playOut(t, s.Clone(), now)
 			for c := range s.Clone().Queued {
-				p, err := s.WhatIf(now, Copy{ID: c.Copy.ID})
+				p, err := s.WhatIf(now, job.Copy{ID: c.Copy.ID})
 				if predictions++; err != nil || !p.Exact || p.Start != want[c.Copy.ID] {
 					t.Fatalf("seed %d at %d: %v starts at %d, predicted %+v %v", seed, at, c.Copy.ID, want[c.Copy.ID], p, err)
 				}
 			}
-			guest := Copy{
-				ID: attempt("z", 99), Processors: 1 + int32(seed)%s.cfg.Processors,
-				Walltime: secs(1 + int(seed)%9), Arrival: now, Remote: seed%2 == 0,
+			guest := entry{
+				id: attempt("z", 99), processors: 1 + int32(seed)%s.cfg.Processors,
+				walltime: secs(1 + int(seed)%9), arrival: now, remote: seed%2 == 0,
 			}
-			p, err := s.WhatIf(now, guest)
+			p, err := s.WhatIf(now, guest.copy())
 			after := s.Clone()
 			after.Step(now, Event{Kind: Enqueue, Copy: guest})
-			if start := playOut(t, after, now)[guest.ID]; err != nil || !p.Exact || p.Start != start {
+			if start := playOut(t, after, now)[guest.id]; err != nil || !p.Exact || p.Start != start {
 				t.Fatalf("seed %d at %d: guest %+v starts at %d, predicted %+v %v", seed, at, guest, start, p, err)
 			}
 			if got := sight(s, now); got != before {
@@ -432,7 +426,7 @@ func TestDualStrictKeepsRemoteCopiesBack(t *testing.T) {
 			stories(t, cases/10, Config{Backfill: b, Queues: DualStrict}, everything, func(g *stage) func(int, []job.AttemptID) error {
 				return func(now int, started []job.AttemptID) error {
 					for _, id := range started {
-						if !g.players[g.player(id)].copy.Remote {
+						if !g.players[g.player(id)].copy.remote {
 							continue
 						}
 						for c := range g.s.Queued {

@@ -16,7 +16,7 @@ import (
 // claims, how long it really runs. A story is replayed against the scheduler
 // and the reference side by side, so whatever happens depends on the starts alone.
 type player struct {
-	copy     Copy
+	copy     entry
 	comes    int
 	run      int
 	withdraw int // -1: never
@@ -26,7 +26,7 @@ type player struct {
 
 // answer is what becomes of a claim.
 type answer struct {
-	kind  EventKind // Confirm, Drop or Postpone
+	kind  EventKind // Confirm, Withdraw or Postpone
 	after int       // seconds after the start
 	until int       // Postpone: seconds from then on
 }
@@ -47,7 +47,7 @@ func (y story) String() string {
 	for _, p := range y.players {
 		c := p.copy
 		fmt.Fprintf(&b, "  at %d %v: procs %d mem %d wall %v arrival %d remote %v; run %d withdraw %d adopt %d answers %v\n",
-			p.comes, c.ID, c.Processors, c.MemoryBytes, c.Walltime, c.Arrival/second, c.Remote, p.run, p.withdraw, p.adopt, p.answers)
+			p.comes, c.id, c.processors, c.memoryBytes, c.walltime, c.arrival/second, c.remote, p.run, p.withdraw, p.adopt, p.answers)
 	}
 	return b.String()
 }
@@ -78,22 +78,22 @@ func randomStory(rng *rand.Rand, cfg Config, with spice) story {
 	span := 1 + rng.IntN(40)
 	for i := range 2 + rng.IntN(13) + with.crowd {
 		p := player{comes: rng.IntN(span), withdraw: -1, adopt: -1}
-		p.copy = Copy{
-			ID: attempt(job.SiteID("abc"[rng.IntN(3):][:1]), i), Processors: 1 + rng.Int32N(y.cfg.Processors),
-			Walltime: time.Duration(1+rng.IntN(20)) * time.Second, Remote: rng.IntN(2) == 0,
+		p.copy = entry{
+			id: attempt(job.SiteID("abc"[rng.IntN(3):][:1]), i), processors: 1 + rng.Int32N(y.cfg.Processors),
+			walltime: time.Duration(1+rng.IntN(20)) * time.Second, remote: rng.IntN(2) == 0,
 		}
 		if rng.IntN(3) > 0 { // most jobs are narrow
-			p.copy.Processors = 1 + rng.Int32N((y.cfg.Processors+2)/3)
+			p.copy.processors = 1 + rng.Int32N((y.cfg.Processors+2)/3)
 		}
 		if y.cfg.MemoryBytes > 0 && rng.IntN(2) == 0 {
-			p.copy.MemoryBytes = rng.Int64N(y.cfg.MemoryBytes + 1)
+			p.copy.memoryBytes = rng.Int64N(y.cfg.MemoryBytes + 1)
 		}
 		arrival := p.comes
 		if with.disorder && rng.IntN(4) == 0 {
 			arrival -= rng.IntN(10)
 		}
-		p.copy.Arrival = job.Time(arrival) * second
-		wall := int(p.copy.Walltime / time.Second)
+		p.copy.arrival = job.Time(arrival) * second
+		wall := int(p.copy.walltime / time.Second)
 		p.run = wall
 		switch k := rng.IntN(10); {
 		case k < 5:
@@ -108,7 +108,7 @@ func randomStory(rng *rand.Rand, cfg Config, with spice) story {
 			p.adopt = p.comes - rng.IntN(20)
 		}
 		for with.claims && len(p.answers) < 3 && rng.IntN(3) == 0 {
-			kind := []EventKind{Confirm, Drop, Postpone, Postpone}[rng.IntN(4)]
+			kind := []EventKind{Confirm, Withdraw, Postpone, Postpone}[rng.IntN(4)]
 			p.answers = append(p.answers, answer{kind, rng.IntN(4), rng.IntN(12)})
 		}
 		y.players = append(y.players, p)
@@ -150,12 +150,12 @@ func newStage(y story) (*stage, error) {
 	for n, p := range y.players {
 		if p.adopt >= 0 {
 			g.plan(act{p.comes, 3, n, Event{Kind: Adopt, Copy: p.copy, At: job.Time(p.adopt) * second}})
-			g.plan(act{p.comes + 1 + max(0, p.adopt+p.run-p.comes), 0, n, Event{Kind: Finish, ID: p.copy.ID}})
+			g.plan(act{p.comes + 1 + max(0, p.adopt+p.run-p.comes), 0, n, Event{Kind: Finish, ID: p.copy.id}})
 			continue
 		}
 		g.plan(act{p.comes, 3, n, Event{Kind: Enqueue, Copy: p.copy}})
 		if p.withdraw >= 0 {
-			g.plan(act{p.withdraw, 1, n, Event{Kind: Withdraw, ID: p.copy.ID}})
+			g.plan(act{p.withdraw, 1, n, Event{Kind: Withdraw, ID: p.copy.id}})
 		}
 	}
 	for i, at := range y.drains {
@@ -175,18 +175,18 @@ func (g *stage) plan(a act) {
 }
 
 func (g *stage) player(id job.AttemptID) int {
-	return slices.IndexFunc(g.players, func(p player) bool { return p.copy.ID == id })
+	return slices.IndexFunc(g.players, func(p player) bool { return p.copy.id == id })
 }
 
 // feed gives one event to both schedulers and compares what they start.
 func (g *stage) feed(now int, ev Event) ([]job.AttemptID, error) {
 	var got []job.AttemptID
 	for _, e := range g.s.Step(job.Time(now)*second, ev) {
-		got = append(got, e.Start.ID)
+		got = append(got, e)
 	}
 	want := g.ref.step(now, ev)
 	if g.logging {
-		g.log = append(g.log, fmt.Sprintf("%d %v %v%v -> %v", now, ev.Kind, ev.ID.Job.Seq, ev.Copy.ID.Job.Seq, got))
+		g.log = append(g.log, fmt.Sprintf("%d %v %v%v -> %v", now, ev.Kind, ev.ID.Job.Seq, ev.Copy.id.Job.Seq, got))
 	}
 	if err := g.s.Check(); err != nil {
 		return nil, fmt.Errorf("after %v at %d: %w", ev.Kind, now, err)
@@ -224,7 +224,7 @@ func (g *stage) run() error {
 		}
 	}
 	for i, p := range g.players {
-		if g.s.Has(p.copy.ID) {
+		if g.s.Has(p.copy.id) {
 			return fmt.Errorf("player %d is still here at the end", i)
 		}
 	}
@@ -286,7 +286,7 @@ func (g *stage) answer(now, n int) bool {
 		a = p.answers[k]
 	}
 	g.claims[n]++
-	ev := Event{Kind: a.kind, ID: p.copy.ID}
+	ev := Event{Kind: a.kind, ID: p.copy.id}
 	if a.kind == Postpone {
 		ev.At = job.Time(now+a.after+a.until) * second
 	}
@@ -299,7 +299,7 @@ func (g *stage) compare(now int) error {
 	work, procs := g.ref.load(now)
 	l := g.s.Load(at(now))
 	p := float64(g.cfg.Processors)
-	if l.WorkSeconds != float64(work)/p || l.Procs != float64(procs)/p || int(l.Free) != max(g.ref.free(), 0) {
+	if l.Work != float64(work)/p || l.Procs != float64(procs)/p || int(l.Free) != max(g.ref.free(), 0) {
 		return fmt.Errorf("at %d load is %+v, want work %d and procs %d, free %d", now, l, work, procs, g.ref.free())
 	}
 	for _, j := range g.ref.jobs {
@@ -322,10 +322,10 @@ func (g *stage) compare(now int) error {
 
 func (g *stage) compareStarts(s *Scheduler, now int) error {
 	for _, remote := range []bool{false, true} {
-		c := Copy{Processors: 1 + int32(now)%g.cfg.Processors, Walltime: time.Duration(1+now%7) * time.Second, Remote: remote}
-		if got, want := s.EarliestStart(at(now), c), g.ref.earliestStart(now, c); got != at(want) {
+		c := entry{processors: 1 + int32(now)%g.cfg.Processors, walltime: time.Duration(1+now%7) * time.Second, remote: remote}
+		if got, want := s.earliestStart(at(now), &c), g.ref.earliestStart(now, c); got != at(want) {
 			return fmt.Errorf("at %d earliest start of %d × %v remote %v is %d, want %d",
-				now, c.Processors, c.Walltime, remote, got/second, want)
+				now, c.processors, c.walltime, remote, got/second, want)
 		}
 	}
 	if g.cfg.Backfill == NoBackfill {
@@ -340,7 +340,7 @@ func (g *stage) compareStarts(s *Scheduler, now int) error {
 	q := g.ref.waiting(now, false)
 	slots, _ := g.ref.plan(now, q, g.ref.surface(now), 0, g.cfg.Backfill == NoBackfill)
 	for i, j := range q {
-		if got := s.estimate(at(now), Copy{ID: j.id}, true); got != at(slots[i]) {
+		if got := s.estimate(at(now), &entry{id: j.id}, true); got != at(slots[i]) {
 			return fmt.Errorf("at %d %v is estimated to start at %d, want %d", now, j.id, got/second, slots[i])
 		}
 	}
@@ -351,21 +351,21 @@ func (g *stage) compareStarts(s *Scheduler, now int) error {
 // nothing overtakes with the scheduler played forward.
 func (g *stage) comparePredictions(s *Scheduler, now int) error {
 	for n, id := range []job.AttemptID{attempt("a", 0), attempt("b", now%9), attempt("z", 99)} {
-		c := Copy{
-			ID: id, Processors: 1 + int32(now+n)%g.cfg.Processors, Walltime: time.Duration(1+now%7) * time.Second,
-			Remote: (now+n)%3 > 0, Arrival: at(now),
+		c := entry{
+			id: id, processors: 1 + int32(now+n)%g.cfg.Processors, walltime: time.Duration(1+now%7) * time.Second,
+			remote: (now+n)%3 > 0, arrival: at(now),
 		}
 		if s.draining || s.Has(id) {
 			continue
 		}
-		want := s.simulate(at(now), c, 0, false)
-		got, err := s.WhatIf(at(now), c)
+		want := s.simulate(at(now), &c, 0, false)
+		got, err := s.WhatIf(at(now), c.copy())
 		if err != nil {
 			return err
 		}
 		if !got.Exact || got != want {
 			return fmt.Errorf("at %d the start of %v, %d × %v remote %v is predicted at %d; played forward it is %d",
-				now, id, c.Processors, c.Walltime, c.Remote, got.Start/second, want.Start/second)
+				now, id, c.processors, c.walltime, c.remote, got.Start/second, want.Start/second)
 		}
 	}
 	return nil
@@ -417,9 +417,9 @@ func shrink(y story, wrong func(story) bool) story {
 				func(p *player) { p.answers = nil },
 				func(p *player) { p.withdraw = -1 },
 				func(p *player) { p.adopt = -1 },
-				func(p *player) { p.run = int(p.copy.Walltime / time.Second) },
-				func(p *player) { p.copy.MemoryBytes = 0 },
-				func(p *player) { p.copy.Arrival = job.Time(p.comes) * second },
+				func(p *player) { p.run = int(p.copy.walltime / time.Second) },
+				func(p *player) { p.copy.memoryBytes = 0 },
+				func(p *player) { p.copy.arrival = job.Time(p.comes) * second },
 			} {
 				z := y
 				z.players = slices.Clone(y.players)

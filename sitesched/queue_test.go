@@ -21,9 +21,9 @@ func TestQueue(t *testing.T) {
 			filling := n%1000 < 500
 			switch k := rng.IntN(10); {
 			case k < 6 == filling || len(want) == 0:
-				c := Copy{ID: attempt("a", n), Walltime: time.Duration(1+rng.IntN(1000)) * time.Second, Arrival: job.Time(n)}
+				c := entry{id: attempt("a", n), walltime: time.Duration(1+rng.IntN(1000)) * time.Second, arrival: job.Time(n)}
 				if rng.IntN(20) == 0 {
-					c.Arrival -= job.Time(rng.IntN(300))
+					c.arrival -= job.Time(rng.IntN(300))
 				}
 				slot := tab.add(&c, 1+rng.Int32N(100))
 				tab.rows[slot].state = queued
@@ -63,10 +63,10 @@ func TestLongQueue(t *testing.T) {
 		var want []int32
 		for n := range 5*blockSize + 100 {
 			// Wide copies, narrow and long ones, and now and then one that fits.
-			c := Copy{ID: attempt("a", n), Walltime: time.Duration(500+rng.IntN(1000)) * time.Second, Arrival: job.Time(n)}
+			c := entry{id: attempt("a", n), walltime: time.Duration(500+rng.IntN(1000)) * time.Second, arrival: job.Time(n)}
 			charge := 1 + rng.Int32N(20000)
 			if rng.IntN(2000) == 0 {
-				c.Walltime = time.Duration(rng.Int64N(int64(500 * time.Second)))
+				c.walltime = time.Duration(rng.Int64N(int64(500 * time.Second)))
 				charge = 1 + rng.Int32N(60)
 			}
 			slot := tab.add(&c, charge)
@@ -118,7 +118,7 @@ func compareQueue(t *testing.T, rng *rand.Rand, tab *table, q *queue, want []int
 	for from, i := 0, 0; ; i++ {
 		for i < len(want) {
 			r := &tab.rows[want[i]]
-			if !r.hidden && r.charge <= free && (r.charge <= extra || r.copy.Walltime <= window) {
+			if !r.hidden && r.charge <= free && (r.charge <= extra || r.copy.walltime <= window) {
 				break
 			}
 			i++
@@ -155,11 +155,11 @@ func TestRunSet(t *testing.T) {
 		if a.end != b.end {
 			return int(a.end - b.end)
 		}
-		return tab.rows[a.slot].copy.ID.Compare(tab.rows[b.slot].copy.ID)
+		return tab.rows[a.slot].copy.id.Compare(tab.rows[b.slot].copy.id)
 	}
 	for n := range 20000 {
 		if len(want) == 0 || n/3000%2 == 0 && rng.IntN(3) > 0 || rng.IntN(3) == 0 {
-			c := Copy{ID: attempt("a", rng.IntN(1<<40))}
+			c := entry{id: attempt("a", rng.IntN(1<<40))}
 			it := runItem{end: job.Time(n/10 + rng.IntN(100)), charge: 1, slot: tab.add(&c, 1)}
 			set.insert(&tab, it)
 			i, _ := slices.BinarySearchFunc(want, it, less)

@@ -56,12 +56,12 @@ func (r *reference) step(now int, ev Event) (started []job.AttemptID) {
 	switch ev.Kind {
 	case Enqueue:
 		r.insert(&refJob{
-			id: ev.Copy.ID, p: int(r.cfg.Charge(ev.Copy)), wall: int(ev.Copy.Walltime / 1e9), state: queued,
-			arrival: int(ev.Copy.Arrival / second), remote: ev.Copy.Remote && r.cfg.Queues != Single, slot: noSlot,
+			id: ev.Copy.id, p: int(r.cfg.charge(ev.Copy.processors, ev.Copy.memoryBytes)), wall: int(ev.Copy.walltime / 1e9), state: queued,
+			arrival: int(ev.Copy.arrival / second), remote: ev.Copy.remote && r.cfg.Queues != Single, slot: noSlot,
 		})
 		return nil
 	case Adopt:
-		if j := r.find(ev.Copy.ID); j != nil {
+		if j := r.find(ev.Copy.id); j != nil {
 			if j.state == running {
 				return nil
 			}
@@ -69,9 +69,9 @@ func (r *reference) step(now int, ev Event) (started []job.AttemptID) {
 			r.drop(j)
 		}
 		r.insert(&refJob{
-			id: ev.Copy.ID, p: min(int(r.cfg.Charge(ev.Copy)), int(r.cfg.Processors)), wall: int(ev.Copy.Walltime / 1e9),
-			arrival: int(ev.Copy.Arrival / second), remote: ev.Copy.Remote && r.cfg.Queues != Single, slot: noSlot,
-			state: running, end: int(ev.At/second) + int(ev.Copy.Walltime/1e9),
+			id: ev.Copy.id, p: min(int(r.cfg.charge(ev.Copy.processors, ev.Copy.memoryBytes)), int(r.cfg.Processors)), wall: int(ev.Copy.walltime / 1e9),
+			arrival: int(ev.Copy.arrival / second), remote: ev.Copy.remote && r.cfg.Queues != Single, slot: noSlot,
+			state: running, end: int(ev.At/second) + int(ev.Copy.walltime/1e9),
 		})
 		return nil
 	case Drain, Resume:
@@ -89,7 +89,7 @@ func (r *reference) step(now int, ev Event) (started []job.AttemptID) {
 		return nil
 	}
 	switch {
-	case (ev.Kind == Withdraw || ev.Kind == Drop) && j.state != running, ev.Kind == Finish && j.state != queued:
+	case ev.Kind == Withdraw && j.state != running, ev.Kind == Finish && j.state != queued:
 		r.leave(j)
 		r.drop(j)
 	case ev.Kind == Confirm && j.state == reserved:
@@ -332,9 +332,9 @@ func (r *reference) conservative(now int, started *[]job.AttemptID) {
 
 // earliestStart is the metric start: all that goes before is placed in order.
 // A standing plan counts as long as it can be kept.
-func (r *reference) earliestStart(now int, c Copy) int {
+func (r *reference) earliestStart(now int, c entry) int {
 	f := r.surface(now)
-	remote := c.Remote && r.cfg.Queues != Single
+	remote := c.remote && r.cfg.Queues != Single
 	inOrder, floor := r.cfg.Backfill == NoBackfill, 0
 	if slots, left := r.standingPlan(now); slots {
 		f = left
@@ -348,7 +348,7 @@ func (r *reference) earliestStart(now int, c Copy) int {
 	if !inOrder {
 		floor = 0
 	}
-	return now + earliest(f, floor, int(r.cfg.Charge(c)), int(c.Walltime/1e9))
+	return now + earliest(f, floor, int(r.cfg.charge(c.processors, c.memoryBytes)), int(c.walltime/1e9))
 }
 
 // standingPlan returns what the recorded slots leave free, if they can all be kept.

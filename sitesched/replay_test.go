@@ -23,7 +23,7 @@ const second = job.Time(time.Second)
 // load is a workload in a form that the replay reads fast: copies in order of
 // arrival, and how long each really runs.
 type load struct {
-	copies []Copy
+	copies []entry
 	run    []time.Duration
 }
 
@@ -34,7 +34,7 @@ func attempt(origin job.SiteID, n int) job.AttemptID {
 func loadOf(jobs []workload.Job) *load {
 	w := &load{}
 	for i, j := range jobs {
-		w.copies = append(w.copies, Copy{ID: attempt("a", i), Processors: j.Procs, Walltime: j.Estimate, Arrival: j.Submit})
+		w.copies = append(w.copies, entry{id: attempt("a", i), processors: j.Procs, walltime: j.Estimate, arrival: j.Submit})
 		w.run = append(w.run, j.Run)
 	}
 	return w
@@ -99,7 +99,7 @@ func (r *replay) all() error {
 	for last := job.Time(0); next < len(r.w.copies) || len(r.ends) > 0; {
 		now := r.s.NextWake(last)
 		if next < len(r.w.copies) {
-			now = min(now, r.w.copies[next].Arrival)
+			now = min(now, r.w.copies[next].arrival)
 		}
 		if len(r.ends) > 0 {
 			now = min(now, r.ends[0].at)
@@ -107,15 +107,15 @@ func (r *replay) all() error {
 		last = now
 		for len(r.ends) > 0 && r.ends[0].at == now {
 			e := r.pop()
-			r.s.Step(now, Event{Kind: Finish, ID: r.w.copies[e.n].ID})
+			r.s.Step(now, Event{Kind: Finish, ID: r.w.copies[e.n].id})
 		}
-		for ; next < len(r.w.copies) && r.w.copies[next].Arrival == now; next++ {
+		for ; next < len(r.w.copies) && r.w.copies[next].arrival == now; next++ {
 			r.s.Step(now, Event{Kind: Enqueue, Copy: r.w.copies[next]})
 		}
 		r.passes++
 		for _, e := range r.s.Step(now, Event{Kind: Pass}) {
-			n := int32(e.Start.ID.Job.Seq)
-			r.s.Step(now, Event{Kind: Confirm, ID: e.Start.ID})
+			n := int32(e.Job.Seq)
+			r.s.Step(now, Event{Kind: Confirm, ID: e})
 			r.starts[n] = now
 			r.push(runEnd{now.Add(r.w.run[n]), n})
 		}

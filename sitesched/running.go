@@ -33,7 +33,7 @@ func (s *runSet) search(t *table, end job.Time, slot int32) int {
 	for lo < hi {
 		mid := int(uint(lo+hi) >> 1)
 		m := &items[mid]
-		if m.end < end || m.end == end && t.rows[m.slot].copy.ID.Compare(t.rows[slot].copy.ID) < 0 {
+		if m.end < end || m.end == end && t.rows[m.slot].copy.id.Compare(t.rows[slot].copy.id) < 0 {
 			lo = mid + 1
 		} else {
 			hi = mid

@@ -8,9 +8,16 @@ import (
 	"kith/internal/job"
 )
 
-// Scheduler is the local scheduler of one site. It is a state machine: see
-// [Scheduler.Step]. It is not safe for concurrent use; the methods that only
-// read use scratch space of the Scheduler, too.
+// Scheduler is the local scheduler of one site, a state machine: its methods
+// tell it what happened, and [Scheduler.Pass] says what should start. It is
+// what package meta calls a Site.
+//
+// It reads no clock, starts no goroutine and does no I/O. Time must not run
+// backwards. All events of one instant come first, completions before
+// cancellations before arrivals, then one Pass (spec 001 section 2.1). An event
+// about a copy that is not in a fitting state is ignored, as messages may come
+// twice or late. It is not safe for concurrent use; the methods that only read
+// use scratch space of the Scheduler, too.
 type Scheduler struct {
 	cfg   Config
 	index map[job.AttemptID]int32 // slots of all known copies; nil in a simulation
@@ -25,7 +32,7 @@ type Scheduler struct {
 	sums   sums
 
 	draining bool
-	clock    job.Time // instant of the last Step
+	clock    job.Time // instant of the last event
 	// passed is the instant of the last pass that ran.
 	passed job.Time
 	// stale says that more happened since the last pass than arrivals at the
@@ -56,9 +63,9 @@ type Scheduler struct {
 	admission window
 	scratch   profile
 	shade     *Scheduler // the copy that WhatIf plays with
-	quiet     bool       // collects no effects
+	quiet     bool       // notes no starts
 	passSteps int64      // what passes of a simulation cost
-	effects   []Effect
+	starts    []job.AttemptID
 }
 
 // New returns the scheduler of an empty site. The error wraps [ErrConfig].
@@ -75,9 +82,20 @@ func New(c Config) (*Scheduler, error) {
 // Config returns the configuration given to [New].
 func (s *Scheduler) Config() Config { return s.cfg }
 
-// Fits returns nil if c could run here, else an error that names the numbers
-// and wraps [ErrTooWide].
-func (s *Scheduler) Fits(c Copy) error { return s.cfg.Fits(c) }
+// Refuse says why a request could never start here; [job.NoReason] if it could.
+// [Config.Fits] says it with numbers.
+func (s *Scheduler) Refuse(r *job.Request) job.Reason {
+	switch {
+	case r.Processors > s.cfg.Processors:
+		return job.TooNarrow
+	case s.cfg.Fits(r) != nil:
+		return job.TooSmall
+	}
+	return job.NoReason
+}
+
+// chargeOf returns how many processors e occupies here, see [Config.Charge].
+func (s *Scheduler) chargeOf(e *entry) int32 { return s.cfg.charge(e.processors, e.memoryBytes) }
 
 // Has reports whether id is queued, reserved or running here.
 func (s *Scheduler) Has(id job.AttemptID) bool {
@@ -88,7 +106,7 @@ func (s *Scheduler) Has(id job.AttemptID) bool {
 // find returns the slot of a known copy. Events about one copy tend to come
 // together: the slot found last is tried first.
 func (s *Scheduler) find(id *job.AttemptID) (int32, bool) {
-	if r := s.table.rows; int(s.recent) < len(r) && r[s.recent].state != vacant && r[s.recent].copy.ID == *id {
+	if r := s.table.rows; int(s.recent) < len(r) && r[s.recent].state != vacant && r[s.recent].copy.id == *id {
 		return s.recent, true
 	}
 	slot, ok := s.index[*id]
@@ -98,80 +116,101 @@ func (s *Scheduler) find(id *job.AttemptID) (int32, bool) {
 	return slot, ok
 }
 
-// Step applies ev at now. A [Pass] returns, in order, what the caller must do;
-// all other events return nil. The slice is valid until the next Pass.
-//
-// Step reads no clock, starts no goroutine and does no I/O. Time must not run
-// backwards. An event about a copy that is not in a fitting state is ignored,
-// as messages may come twice or late.
-func (s *Scheduler) Step(now job.Time, ev Event) []Effect {
+// Enqueue adds c to its queue. A known id is ignored, and so is a copy that
+// can never run here: ask [Scheduler.Has] and [Scheduler.Refuse] first.
+func (s *Scheduler) Enqueue(now job.Time, c job.Copy) {
 	s.clock = now
-	switch ev.Kind {
-	case Pass:
-		return s.pass(now)
-	case Enqueue:
-		s.enqueue(&ev.Copy)
-		return nil
-	case Adopt:
-		s.adopt(now, &ev.Copy, ev.At)
-		return nil
-	case Drain:
-		s.draining = true
-		return nil
-	case Resume:
-		s.draining, s.stale = false, true
-		return nil
-	}
-	slot, ok := s.find(&ev.ID)
-	if !ok {
-		return nil
-	}
-	switch state := s.table.rows[slot].state; ev.Kind {
-	case Withdraw, Drop:
-		switch state {
-		case queued:
-			s.dequeue(slot)
-			s.forget(slot)
-		case reserved:
-			s.vacate(now, slot)
-			s.forget(slot)
-		}
-	case Confirm:
-		if state == reserved || state == running && s.table.rows[slot].unconfirmed {
-			s.confirm(cmp.Or(ev.At, now), slot)
-		}
-	case Postpone:
-		if state != running {
-			s.postpone(now, slot, ev.At)
-		}
-	case Finish:
-		if state != queued {
-			s.vacate(now, slot)
-			s.forget(slot)
-		}
-	}
-	return nil
-}
-
-// queueOf returns the queue in which c waits.
-func (s *Scheduler) queueOf(c *Copy) *queue {
-	if c.Remote && s.cfg.Queues != Single {
-		return &s.remote
-	}
-	return &s.local
-}
-
-func (s *Scheduler) enqueue(c *Copy) {
 	if s.Has(c.ID) {
 		return
 	}
-	charge := s.cfg.charge(c)
+	e := entryOf(&c)
+	charge := s.chargeOf(&e)
 	if charge > s.cfg.Processors {
 		return
 	}
-	slot := s.table.add(c, charge)
+	slot := s.table.add(&e, charge)
 	s.index[c.ID], s.recent = slot, slot
 	s.admit(slot)
+}
+
+// Withdraw removes a queued or reserved copy. A running one stays.
+func (s *Scheduler) Withdraw(now job.Time, id job.AttemptID) {
+	s.clock = now
+	slot, ok := s.find(&id)
+	if !ok {
+		return
+	}
+	switch s.table.rows[slot].state {
+	case queued:
+		s.dequeue(slot)
+		s.forget(slot)
+	case reserved:
+		s.vacate(now, slot)
+		s.forget(slot)
+	}
+}
+
+// Pass makes one scheduling pass and returns the copies that should start now,
+// in order. Their processors are reserved from now on, until Confirm, Postpone,
+// Withdraw or Finish. The slice is valid until the next Pass.
+func (s *Scheduler) Pass(now job.Time) []job.AttemptID {
+	s.clock = now
+	s.pass(now)
+	return s.starts
+}
+
+// Confirm says that a reserved or adopted copy has really started: its
+// walltime counts from since, or from now if that is 0.
+func (s *Scheduler) Confirm(now job.Time, id job.AttemptID, since job.Time) {
+	s.clock = now
+	slot, ok := s.find(&id)
+	if !ok {
+		return
+	}
+	if r := &s.table.rows[slot]; r.state == reserved || r.state == running && r.unconfirmed {
+		s.confirm(cmp.Or(since, now), slot)
+	}
+}
+
+// Postpone says that the claim of a copy was not answered: its processors are
+// freed and the copy returns to its old place in its queue, but before until
+// it is passed over as if it were not there. A queued copy can be postponed, too.
+func (s *Scheduler) Postpone(now job.Time, id job.AttemptID, until job.Time) {
+	s.clock = now
+	if slot, ok := s.find(&id); ok && s.table.rows[slot].state != running {
+		s.postpone(now, slot, until)
+	}
+}
+
+// Finish says that an attempt, running or reserved, has ended.
+func (s *Scheduler) Finish(now job.Time, id job.AttemptID) {
+	s.clock = now
+	if slot, ok := s.find(&id); ok && s.table.rows[slot].state != queued {
+		s.vacate(now, slot)
+		s.forget(slot)
+	}
+}
+
+// Adopt tells of a copy that it already runs since a time, as found after a
+// restart. It holds its processors even if that over-commits the site.
+func (s *Scheduler) Adopt(now job.Time, c job.Copy, since job.Time) {
+	s.clock = now
+	e := entryOf(&c)
+	s.adopt(now, &e, since)
+}
+
+// Drain makes every Pass start nothing while it is on.
+func (s *Scheduler) Drain(now job.Time, on bool) {
+	s.clock, s.draining = now, on
+	s.stale = s.stale || !on
+}
+
+// queueOf returns the queue in which c waits.
+func (s *Scheduler) queueOf(c *entry) *queue {
+	if c.remote && s.cfg.Queues != Single {
+		return &s.remote
+	}
+	return &s.local
 }
 
 // admit puts the copy at slot into its queue.
@@ -185,15 +224,15 @@ func (s *Scheduler) admit(slot int32) {
 		s.joinLine(q, int(r.position))
 	}
 	// A strict remote queue may have to give way at once.
-	if s.cfg.Queues == DualStrict && !r.copy.Remote {
+	if s.cfg.Queues == DualStrict && !r.copy.remote {
 		s.stale = true
 	}
 }
 
 // planned returns how long a copy that waits here is planned for.
-func (s *Scheduler) planned(c *Copy) time.Duration {
+func (s *Scheduler) planned(c *entry) time.Duration {
 	wall := walltime(c)
-	if c.Remote {
+	if c.remote {
 		wall = min(wall+s.cfg.StartMargin, job.MaxWalltime)
 	}
 	return wall
@@ -270,7 +309,7 @@ func (s *Scheduler) vacate(now job.Time, slot int32) {
 }
 
 func (s *Scheduler) forget(slot int32) {
-	delete(s.index, s.table.rows[slot].copy.ID)
+	delete(s.index, s.table.rows[slot].copy.id)
 	s.table.release(slot)
 }
 
@@ -323,8 +362,8 @@ func (s *Scheduler) postpone(now job.Time, slot int32, at job.Time) {
 	s.admit(slot)
 }
 
-func (s *Scheduler) adopt(now job.Time, c *Copy, since job.Time) {
-	if slot, ok := s.index[c.ID]; ok {
+func (s *Scheduler) adopt(now job.Time, c *entry, since job.Time) {
+	if slot, ok := s.index[c.id]; ok {
 		switch s.table.rows[slot].state {
 		case running:
 			return
@@ -335,12 +374,12 @@ func (s *Scheduler) adopt(now job.Time, c *Copy, since job.Time) {
 		}
 		s.forget(slot)
 	}
-	charge := min(s.cfg.charge(c), s.cfg.Processors)
+	charge := min(s.chargeOf(c), s.cfg.Processors)
 	slot := s.table.add(c, charge)
 	r := &s.table.rows[slot]
 	r.adopted, r.unconfirmed = true, true
 	r.wall = s.planned(c) // it may have begun and not yet started
-	s.index[c.ID] = slot
+	s.index[c.id] = slot
 	s.occupy(since, slot, running)
 	s.stale, s.surfaceValid = true, false
 	s.breakLines()
@@ -355,7 +394,7 @@ func (s *Scheduler) start(now job.Time, q *queue, i int) {
 	q.remove(i)
 	s.occupy(now, slot, reserved)
 	if !s.quiet {
-		s.effects = append(s.effects, Effect{Start: r.copy})
+		s.starts = append(s.starts, r.copy.id)
 	}
 }
 
@@ -370,7 +409,7 @@ func (s *Scheduler) Clone() *Scheduler {
 func (s *Scheduler) copyFrom(o *Scheduler) {
 	old := *s
 	*s = *o
-	s.index, s.shade, s.effects, s.scratch, s.admission = old.index, old.shade, old.effects[:0], old.scratch, old.admission
+	s.index, s.shade, s.starts, s.scratch, s.admission = old.index, old.shade, old.starts[:0], old.scratch, old.admission
 	s.table, s.local, s.remote, s.run, s.surface = old.table, old.local, old.remote, old.run, old.surface
 	s.lines = old.lines
 	s.breakLines()

@@ -20,7 +20,7 @@ const (
 // refer to it by its number, its slot, and keep beside it only what their
 // inner loops read.
 type row struct {
-	copy   Copy
+	copy   entry
 	charge int32
 	state  state
 	// adopted is set while the copy runs without a start by this scheduler.
@@ -50,7 +50,7 @@ type table struct {
 }
 
 // add stores a copy and returns its slot.
-func (t *table) add(c *Copy, charge int32) int32 {
+func (t *table) add(c *entry, charge int32) int32 {
 	var slot int32
 	if n := len(t.vacant); n > 0 {
 		slot = t.vacant[n-1]
@@ -78,9 +78,9 @@ func (t *table) copyFrom(o *table) {
 }
 
 // walltime returns c's walltime as the rules read it.
-func walltime(c *Copy) time.Duration {
-	if c.Walltime <= 0 {
+func walltime(c *entry) time.Duration {
+	if c.walltime <= 0 {
 		return overdueGrace
 	}
-	return min(c.Walltime, job.MaxWalltime)
+	return min(c.walltime, job.MaxWalltime)
 }

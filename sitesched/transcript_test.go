@@ -130,11 +130,11 @@ func (l *teller) command(words []string) error {
 		l.now = job.Time(seconds * float64(second))
 		return err
 	case "pass":
-		effects := l.s.Step(l.now, Event{Kind: Pass})
-		for _, e := range effects {
-			l.say("start %s", l.name(e.Start.ID))
+		starts := l.s.Step(l.now, Event{Kind: Pass})
+		for _, id := range starts {
+			l.say("start %s", l.name(id))
 		}
-		if len(effects) == 0 {
+		if len(starts) == 0 {
 			l.say("nothing starts")
 		}
 	case "drain", "resume":
@@ -144,7 +144,7 @@ func (l *teller) command(words []string) error {
 	case "load":
 		load := l.s.Load(l.now)
 		l.say("work %g s, procs %g, free %d, %d queued, %d running",
-			load.WorkSeconds, load.Procs, load.Free, load.Queued, load.Running)
+			load.Work, load.Procs, load.Free, load.Queued, load.Running)
 	case "wake":
 		l.say("wake at %s", clock(l.s.NextWake(l.now)))
 	default:
@@ -156,27 +156,28 @@ func (l *teller) command(words []string) error {
 // about carries out a command about one copy.
 func (l *teller) about(verb, name string, o options) error {
 	c := o.copy
-	c.ID = l.id(name)
+	c.id = l.id(name)
 	if !o.hasArrival {
-		c.Arrival = l.now
+		c.arrival = l.now
 	}
+	whole := c.copy()
 	switch verb {
 	case "enqueue":
-		if err := l.s.Fits(c); err != nil {
+		if err := l.s.cfg.Fits(&whole.Request); err != nil {
 			l.say("%s: %v", name, err)
 			return nil
 		}
 		l.s.Step(l.now, Event{Kind: Enqueue, Copy: c})
 	case "adopt":
 		l.s.Step(l.now, Event{Kind: Adopt, Copy: c, At: o.at})
-	case "withdraw", "confirm", "drop", "finish", "postpone":
+	case "withdraw", "confirm", "finish", "postpone":
 		for k := range eventKinds {
 			if k.String() == verb {
-				l.s.Step(l.now, Event{Kind: k, ID: c.ID, At: o.at})
+				l.s.Step(l.now, Event{Kind: k, ID: c.id, At: o.at})
 			}
 		}
 	case "whatif":
-		p, err := l.s.WhatIf(l.now, c)
+		p, err := l.s.WhatIf(l.now, whole)
 		if err != nil {
 			l.say("%s: %v", name, err)
 			return nil
@@ -187,7 +188,7 @@ func (l *teller) about(verb, name string, o options) error {
 		}
 		l.say("%s would start at %s%s", name, clock(p.Start), map[bool]string{false: ", roughly"}[p.Exact])
 	case "earliest":
-		l.say("earliest hole for %s at %s", name, clock(l.s.EarliestStart(l.now, c)))
+		l.say("earliest hole for %s at %s", name, clock(l.s.earliestStart(l.now, &c)))
 	default:
 		return errCommand
 	}
@@ -196,11 +197,11 @@ func (l *teller) about(verb, name string, o options) error {
 
 func (l *teller) show() {
 	for c := range l.s.Running {
-		l.say("running %-4s %d processors until %s%s", l.name(c.Copy.ID), l.s.cfg.Charge(c.Copy), clock(c.End),
+		l.say("running %-4s %d processors until %s%s", l.name(c.Copy.ID), l.s.cfg.Charge(&c.Copy.Request), clock(c.End),
 			map[bool]string{true: ", reserved"}[c.Reserved])
 	}
 	for c := range l.s.Queued {
-		text := fmt.Sprintf("queued  %-4s %d processors for %d s", l.name(c.Copy.ID), l.s.cfg.Charge(c.Copy), c.Copy.Walltime/time.Second)
+		text := fmt.Sprintf("queued  %-4s %d processors for %d s", l.name(c.Copy.ID), l.s.cfg.Charge(&c.Copy.Request), c.Copy.Request.Walltime/time.Second)
 		if c.Copy.Remote {
 			text += ", remote"
 		}
@@ -224,7 +225,7 @@ func clock(t job.Time) string {
 
 type options struct {
 	cfg        Config
-	copy       Copy
+	copy       entry
 	at         job.Time
 	hasArrival bool
 }
@@ -234,7 +235,7 @@ func parseOptions(words []string) (o options, err error) {
 	for _, w := range words[1:] {
 		name, value, ok := strings.Cut(w, "=")
 		if w == "remote" {
-			o.copy.Remote = true
+			o.copy.remote = true
 		}
 		if !ok {
 			continue
@@ -256,15 +257,15 @@ func parseOptions(words []string) (o options, err error) {
 		case "steps":
 			o.cfg.WhatIfSteps = n
 		case "memory":
-			o.cfg.MemoryBytes, o.copy.MemoryBytes = n, n
+			o.cfg.MemoryBytes, o.copy.memoryBytes = n, n
 		case "procs":
-			o.copy.Processors = int32(n)
+			o.copy.processors = int32(n)
 		case "wall":
-			o.copy.Walltime = time.Duration(n) * time.Second
+			o.copy.walltime = time.Duration(n) * time.Second
 		case "since", "until":
 			o.at = job.Time(n) * second
 		case "arrival":
-			o.copy.Arrival, o.hasArrival = job.Time(n)*second, true
+			o.copy.arrival, o.hasArrival = job.Time(n)*second, true
 		}
 		if err != nil {
 			return o, err

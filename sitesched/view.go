@@ -4,7 +4,8 @@ import "kith/internal/job"
 
 // QueuedCopy is a waiting copy, for display.
 type QueuedCopy struct {
-	Copy Copy
+	// Copy lacks the words of its request: name, user and directory.
+	Copy job.Copy
 	// NotBefore is the end of its last postponement, which may be over; zero if there was none.
 	NotBefore job.Time
 	// Guarantee is what [Scheduler.Guarantee] returns, [job.Never] if it owns none.
@@ -13,7 +14,8 @@ type QueuedCopy struct {
 
 // RunningCopy is a copy that holds processors, for display.
 type RunningCopy struct {
-	Copy Copy
+	// Copy lacks the words of its request: name, user and directory.
+	Copy job.Copy
 	// Reserved says that its claim is still under way.
 	Reserved bool
 	// Since is when it was reserved, confirmed or adopted, End when its
@@ -31,7 +33,7 @@ func (s *Scheduler) Queued(yield func(QueuedCopy) bool) {
 				continue
 			}
 			r := &s.table.rows[slot]
-			c := QueuedCopy{Copy: r.copy, NotBefore: r.notBefore, Guarantee: job.Never}
+			c := QueuedCopy{Copy: r.copy.copy(), NotBefore: r.notBefore, Guarantee: job.Never}
 			if at, ok := s.guarantee(slot); ok {
 				c.Guarantee = at
 			}
@@ -47,7 +49,7 @@ func (s *Scheduler) Queued(yield func(QueuedCopy) bool) {
 func (s *Scheduler) Running(yield func(RunningCopy) bool) {
 	for _, it := range s.run.items() {
 		r := &s.table.rows[it.slot]
-		if !yield(RunningCopy{r.copy, r.state == reserved, r.since, r.end}) {
+		if !yield(RunningCopy{r.copy.copy(), r.state == reserved, r.since, r.end}) {
 			return
 		}
 	}

@@ -28,29 +28,37 @@ var ErrStarted = errors.New("already started")
 // [ErrTooWide] or [ErrStarted].
 //
 // Copies past their estimate are taken to end a second from now.
-func (s *Scheduler) WhatIf(now job.Time, c Copy) (Prediction, error) {
+func (s *Scheduler) WhatIf(now job.Time, c job.Copy) (Prediction, error) {
 	slot, known := s.index[c.ID]
 	if known && s.table.rows[slot].state != queued {
 		return Prediction{}, ErrStarted
 	}
-	if err := s.cfg.Fits(c); err != nil && !known {
+	if err := s.cfg.Fits(&c.Request); err != nil && !known {
 		return Prediction{}, err
 	}
 	if s.draining {
 		return Prediction{Start: job.Never, Exact: true}, nil
 	}
+	e := entryOf(&c)
 	if !known {
-		c.Arrival = now
-		if start, ok := s.foretell(now, &c); ok {
+		e.arrival = now
+		if start, ok := s.foretell(now, &e); ok {
 			return Prediction{Start: start, Exact: true}, nil
 		}
 	}
-	return s.simulate(now, c, slot, known), nil
+	return s.simulate(now, &e, slot, known), nil
+}
+
+// Predict says when c would start here if nothing else arrived, see
+// [Scheduler.WhatIf]; false if it would not.
+func (s *Scheduler) Predict(now job.Time, c job.Copy) (job.Time, bool) {
+	p, err := s.WhatIf(now, c)
+	return p.Start, err == nil && p.Start != job.Never
 }
 
 // simulate plays a copy of s forward until c starts. It is at slot if it is
 // known here, else it arrives now.
-func (s *Scheduler) simulate(now job.Time, c Copy, slot int32, known bool) Prediction {
+func (s *Scheduler) simulate(now job.Time, c *entry, slot int32, known bool) Prediction {
 	if s.shade == nil {
 		s.shade = &Scheduler{}
 	}
@@ -59,7 +67,7 @@ func (s *Scheduler) simulate(now job.Time, c Copy, slot int32, known bool) Predi
 	t.quiet = true
 	t.foresee(now)
 	if !known {
-		slot = t.table.add(&c, s.cfg.charge(&c))
+		slot = t.table.add(c, s.chargeOf(c))
 		t.admit(slot)
 	}
 	if start, ok := t.play(now, slot); ok {
@@ -120,11 +128,11 @@ func (s *Scheduler) work() int64 {
 }
 
 // estimate is the cheap prediction for c, which may be queued already.
-func (s *Scheduler) estimate(now job.Time, c Copy, known bool) job.Time {
+func (s *Scheduler) estimate(now job.Time, c *entry, known bool) job.Time {
 	if !known {
-		return s.EarliestStart(now, c)
+		return s.earliestStart(now, c)
 	}
 	s.gather(now)
-	r := &s.table.rows[s.index[c.ID]]
+	r := &s.table.rows[s.index[c.id]]
 	return s.slotBehind(max(now, r.notBefore), s.queueOf(&r.copy), int(r.position), r.charge, r.wall)
 }

@@ -51,12 +51,12 @@ func frozenState(rng *rand.Rand, cfg sitesched.Config) (asked, missed int, err e
 	if err != nil {
 		return 0, 0, err
 	}
-	p := &playedSite{s: scheduler, ends: make(map[job.AttemptID]job.Time)}
+	p := &playedSite{s: scheduler, ends: make(map[job.AttemptID]job.Time), walltimes: make(map[job.AttemptID]time.Duration)}
 	now := job.Time(0)
 	for i := range 5 + rng.IntN(60) {
 		now = now.Add(time.Duration(400 * rng.ExpFloat64() * float64(time.Second)))
 		p.until(now)
-		p.s.Step(now, sitesched.Event{Kind: sitesched.Enqueue, Copy: randomCopy(rng, &cfg, i, now)})
+		p.enqueue(now, randomCopy(rng, &cfg, i, now))
 		p.pass(now)
 	}
 	type guess struct {
@@ -65,7 +65,7 @@ func frozenState(rng *rand.Rand, cfg sitesched.Config) (asked, missed int, err e
 	}
 	var guesses []guess
 	for c := range p.s.Queued {
-		x, err := p.s.WhatIf(now, sitesched.Copy{ID: c.Copy.ID})
+		x, err := p.s.WhatIf(now, job.Copy{ID: c.Copy.ID})
 		if err != nil {
 			return 0, 0, fmt.Errorf("prediction for %v: %w", c.Copy.ID, err)
 		}
@@ -81,20 +81,20 @@ func frozenState(rng *rand.Rand, cfg sitesched.Config) (asked, missed int, err e
 		missed += btoi(starts[g.id] != g.start)
 	}
 	with := p.clone()
-	with.s.Step(now, sitesched.Event{Kind: sitesched.Enqueue, Copy: guest})
+	with.enqueue(now, guest)
 	missed += btoi(with.playOut(now)[guest.ID] != x.Start)
 	return len(guesses) + 1, missed, nil
 }
 
 // randomCopy makes a job like those of the source; under EASY some are wider.
-func randomCopy(rng *rand.Rand, cfg *sitesched.Config, n int, now job.Time) sitesched.Copy {
-	c := sitesched.Copy{
-		ID:         job.AttemptID{Job: job.ID{Origin: "a", Generation: 1, Seq: uint64(n) + 1}, Number: 1},
-		Processors: 1, Arrival: now, Remote: rng.IntN(2) == 0,
-		Walltime: max(time.Second, time.Duration(2000*rng.ExpFloat64()*float64(time.Second))),
+func randomCopy(rng *rand.Rand, cfg *sitesched.Config, n int, now job.Time) job.Copy {
+	c := job.Copy{
+		ID:      job.AttemptID{Job: job.ID{Origin: "a", Generation: 1, Seq: uint64(n) + 1}, Number: 1},
+		Arrival: now, Remote: rng.IntN(2) == 0,
+		Request: job.Request{Processors: 1, Walltime: max(time.Second, time.Duration(2000*rng.ExpFloat64()*float64(time.Second)))},
 	}
 	if cfg.Backfill == sitesched.EASY {
-		c.Processors = 1 + rng.Int32N(cfg.Processors)
+		c.Request.Processors = 1 + rng.Int32N(cfg.Processors)
 	}
 	return c
 }
@@ -103,25 +103,32 @@ func randomCopy(rng *rand.Rand, cfg *sitesched.Config, n int, now job.Time) site
 type playedSite struct {
 	s    *sitesched.Scheduler
 	ends map[job.AttemptID]job.Time
+	// walltimes are those of all jobs; clones share them.
+	walltimes map[job.AttemptID]time.Duration
 	// starts are those of the jobs that started.
 	starts map[job.AttemptID]job.Time
 }
 
 func (p *playedSite) clone() *playedSite {
-	c := &playedSite{s: p.s.Clone(), ends: make(map[job.AttemptID]job.Time), starts: make(map[job.AttemptID]job.Time)}
+	c := &playedSite{s: p.s.Clone(), ends: make(map[job.AttemptID]job.Time), starts: make(map[job.AttemptID]job.Time), walltimes: p.walltimes}
 	for id, end := range p.ends {
 		c.ends[id] = end
 	}
 	return c
 }
 
+func (p *playedSite) enqueue(now job.Time, c job.Copy) {
+	p.walltimes[c.ID] = c.Request.Walltime
+	p.s.Enqueue(now, c)
+}
+
 // pass starts what may start now.
 func (p *playedSite) pass(now job.Time) {
-	for _, e := range slices.Clone(p.s.Step(now, sitesched.Event{Kind: sitesched.Pass})) {
-		p.s.Step(now, sitesched.Event{Kind: sitesched.Confirm, ID: e.Start.ID})
-		p.ends[e.Start.ID] = now.Add(e.Start.Walltime)
+	for _, id := range p.s.Pass(now) {
+		p.s.Confirm(now, id, now)
+		p.ends[id] = now.Add(p.walltimes[id])
 		if p.starts != nil {
-			p.starts[e.Start.ID] = now
+			p.starts[id] = now
 		}
 	}
 }
@@ -144,7 +151,7 @@ func (p *playedSite) until(now job.Time) {
 		}
 		slices.SortFunc(ended, job.AttemptID.Compare)
 		for _, id := range ended {
-			p.s.Step(next, sitesched.Event{Kind: sitesched.Finish, ID: id})
+			p.s.Finish(next, id)
 			delete(p.ends, id)
 		}
 		p.pass(next)

@@ -30,17 +30,18 @@ type Schedule struct {
 	Passes int
 }
 
-// Run replays w on an empty site of configuration c. All jobs must fit there,
+// Run replays w on an empty site of configuration cfg. All jobs must fit there,
 // see [workload.Workload.Fit]; a job that outlives its estimate is expected to
 // end every second, which takes as many passes. If progress is not nil it is
 // called now and then with the number of jobs that have ended.
-func Run(ctx context.Context, w *workload.Workload, c sitesched.Config, progress func(done int)) (*Schedule, error) {
-	s, err := sitesched.New(c)
+func Run(ctx context.Context, w *workload.Workload, cfg sitesched.Config, progress func(done int)) (*Schedule, error) {
+	s, err := sitesched.New(cfg)
 	if err != nil {
 		return nil, err
 	}
 	for i := range w.Jobs {
-		if err := s.Fits(copyOf(&w.Jobs[i], i)); err != nil {
+		c := copyOf(&w.Jobs[i], i)
+		if err := cfg.Fits(&c.Request); err != nil {
 			return nil, fmt.Errorf("job %d: %w", w.Jobs[i].ID, err)
 		}
 	}
@@ -51,7 +52,7 @@ func Run(ctx context.Context, w *workload.Workload, c sitesched.Config, progress
 	if err := d.run(ctx); err != nil {
 		return nil, err
 	}
-	return &Schedule{Workload: w, Config: c, Starts: d.starts, Ends: d.ends, Passes: d.passes}, nil
+	return &Schedule{Workload: w, Config: cfg, Starts: d.starts, Ends: d.ends, Passes: d.passes}, nil
 }
 
 // attempt names the job at place i. The place is in it, for the way back.
@@ -59,8 +60,11 @@ func attempt(i int) job.AttemptID {
 	return job.AttemptID{Job: job.ID{Origin: "a", Generation: 1, Seq: uint64(i)}, Number: 1}
 }
 
-func copyOf(j *workload.Job, i int) sitesched.Copy {
-	return sitesched.Copy{ID: attempt(i), Processors: j.Procs, MemoryBytes: j.MemoryBytes, Walltime: j.Estimate, Arrival: j.Submit}
+func copyOf(j *workload.Job, i int) job.Copy {
+	return job.Copy{
+		ID: attempt(i), Arrival: j.Submit,
+		Request: job.Request{Processors: j.Procs, MemoryBytes: j.MemoryBytes, Walltime: j.Estimate},
+	}
 }
 
 // driver is a run under way.
@@ -122,15 +126,15 @@ func (d *driver) instant(now job.Time) error {
 		i := d.running.pop()
 		d.ends[i] = now
 		d.done++
-		d.s.Step(now, sitesched.Event{Kind: sitesched.Finish, ID: attempt(int(i))})
+		d.s.Finish(now, attempt(int(i)))
 	}
 	for ; d.next < len(d.jobs) && d.jobs[d.next].Submit == now; d.next++ {
-		d.s.Step(now, sitesched.Event{Kind: sitesched.Enqueue, Copy: copyOf(&d.jobs[d.next], d.next)})
+		d.s.Enqueue(now, copyOf(&d.jobs[d.next], d.next))
 	}
 	d.passes++
-	for _, e := range d.s.Step(now, sitesched.Event{Kind: sitesched.Pass}) {
-		i := int32(e.Start.ID.Job.Seq) // from attempt
-		d.s.Step(now, sitesched.Event{Kind: sitesched.Confirm, ID: e.Start.ID})
+	for _, id := range d.s.Pass(now) {
+		i := int32(id.Job.Seq) // from attempt
+		d.s.Confirm(now, id, now)
 		d.starts[i] = now
 		end := now.Add(d.jobs[i].Run)
 		if end == job.Never {

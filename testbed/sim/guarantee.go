@@ -15,18 +15,18 @@ import (
 type guardedSite struct {
 	// Site is what the engine would drive without a guard, with scheduler below.
 	meta.Site
-	scheduler *sitesched.Site
+	scheduler *sitesched.Scheduler
 	w         *World
 	s         *Site
 }
 
 // Pass implements meta.Site.
 func (g guardedSite) Pass(now job.Time) []job.AttemptID {
-	cfg := g.scheduler.Scheduler().Config()
+	cfg := g.scheduler.Config()
 	if cfg.Queues == sitesched.Single {
 		return g.Site.Pass(now)
 	}
-	before := g.scheduler.Scheduler().Clone()
+	before := g.scheduler.Clone()
 	starts := g.Site.Pass(now)
 	if slices.ContainsFunc(starts, func(a job.AttemptID) bool { return a.Job.Origin != g.s.cfg.ID }) {
 		g.compare(now, before)
@@ -43,10 +43,10 @@ func (g guardedSite) compare(now job.Time, alone *sitesched.Scheduler) {
 		}
 	}
 	for _, id := range remote {
-		alone.Step(now, sitesched.Event{Kind: sitesched.Withdraw, ID: id})
+		alone.Withdraw(now, id)
 	}
-	alone.Step(now, sitesched.Event{Kind: sitesched.Pass})
-	with := g.scheduler.Scheduler().Clone()
+	alone.Pass(now)
+	with := g.scheduler.Clone()
 	for q := range alone.Queued {
 		at, promised := alone.Guarantee(q.Copy.ID)
 		got, still := with.Guarantee(q.Copy.ID)
@@ -70,7 +70,7 @@ func (g guardedSite) compare(now job.Time, alone *sitesched.Scheduler) {
 // plan says when each waiting local job would start if they were placed in the
 // order of the queue. It takes them out of s, last first.
 func plan(now job.Time, s *sitesched.Scheduler) map[job.AttemptID]job.Time {
-	var local []sitesched.Copy
+	var local []job.Copy
 	for q := range s.Queued {
 		if !q.Copy.Remote && q.NotBefore <= now {
 			local = append(local, q.Copy)
@@ -78,8 +78,8 @@ func plan(now job.Time, s *sitesched.Scheduler) map[job.AttemptID]job.Time {
 	}
 	starts := make(map[job.AttemptID]job.Time, len(local))
 	for _, c := range slices.Backward(local) {
-		s.Step(now, sitesched.Event{Kind: sitesched.Withdraw, ID: c.ID})
-		starts[c.ID] = s.EarliestStart(now, c)
+		s.Withdraw(now, c.ID)
+		starts[c.ID], _ = s.EarliestStart(now, c)
 	}
 	return starts
 }

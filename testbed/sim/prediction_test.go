@@ -48,7 +48,7 @@ func TestPredictionsComeTrue(t *testing.T) {
 		want := make(map[job.AttemptID]job.Time)
 		for _, s := range cfg.Sites {
 			sched := w.Site(s.ID).Scheduler()
-			var queued []sitesched.Copy
+			var queued []job.Copy
 			for q := range sched.Queued {
 				queued = append(queued, q.Copy)
 			}

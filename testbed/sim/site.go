@@ -44,7 +44,7 @@ type Site struct {
 	// The daemon; nil engine while it is down.
 	engine    *meta.Engine
 	state     *store.State
-	scheduler *sitesched.Site
+	scheduler *sitesched.Scheduler
 	backend   store.Backend
 	life      int   // counts the daemon's lives: what an earlier one was promised is void
 	steps     int64 // counts what was fed to it
@@ -76,7 +76,7 @@ func (s *Site) Engine() *meta.Engine { return s.engine }
 func (s *Site) State() *store.State { return s.state }
 
 // Scheduler returns the local scheduler of the daemon that runs.
-func (s *Site) Scheduler() *sitesched.Scheduler { return s.scheduler.Scheduler() }
+func (s *Site) Scheduler() *sitesched.Scheduler { return s.scheduler }
 
 // Load returns how loaded the site is now; nothing if its daemon is down.
 func (s *Site) Load() job.Load {
@@ -105,7 +105,7 @@ func (s *Site) boot() error {
 	} else {
 		s.state = store.NewState(s.cfg.ID, s.generation)
 	}
-	if s.scheduler, err = sitesched.NewSite(s.cfg.Scheduler); err != nil {
+	if s.scheduler, err = sitesched.New(s.cfg.Scheduler); err != nil {
 		return err
 	}
 	cfg := s.cfg.Meta

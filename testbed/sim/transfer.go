@@ -12,18 +12,18 @@ import (
 // section 2.6). Only a copy that is there has a known transfer: what a site
 // answers when it is asked about a job to come leaves it out.
 type transferSite struct {
-	*sitesched.Site
+	*sitesched.Scheduler
 	w *World
 }
 
 // Enqueue implements meta.Site.
 func (s transferSite) Enqueue(now job.Time, c job.Copy) {
-	s.Site.Enqueue(now, s.longer(c))
+	s.Scheduler.Enqueue(now, s.longer(c))
 }
 
 // Adopt implements meta.Site.
 func (s transferSite) Adopt(now job.Time, c job.Copy, since job.Time) {
-	s.Site.Adopt(now, s.longer(c), since)
+	s.Scheduler.Adopt(now, s.longer(c), since)
 }
 
 func (s transferSite) longer(c job.Copy) job.Copy {

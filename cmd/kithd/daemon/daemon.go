@@ -148,12 +148,12 @@ func (d *Daemon) assemble() error {
 
 func (d *Daemon) siteID() job.SiteID { return job.SiteID(d.cfg.Site) }
 
-func (d *Daemon) localSite() (*sitesched.Site, error) {
+func (d *Daemon) localSite() (*sitesched.Scheduler, error) {
 	sc, err := d.cfg.schedulerConfig()
 	if err != nil {
 		return nil, err
 	}
-	return sitesched.NewSite(sc)
+	return sitesched.New(sc)
 }
 
 func (d *Daemon) engineConfig(incarnation uint64) (meta.Config, error) {

@@ -52,7 +52,7 @@ func emptyStore(t *testing.T) (store.Backend, *store.State) {
 func jammedLoop(t *testing.T, carry func(meta.Effect)) (*loop, *jammed) {
 	t.Helper()
 	plain, state := emptyStore(t)
-	site, err := sitesched.NewSite(sitesched.Config{Processors: 1})
+	site, err := sitesched.New(sitesched.Config{Processors: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

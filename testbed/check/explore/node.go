@@ -46,7 +46,7 @@ type node struct {
 	// The daemon; nil engine while it is down.
 	engine  *meta.Engine
 	state   *store.State
-	sched   *sitesched.Site
+	sched   *sitesched.Scheduler
 	backend store.Backend
 	// inbox is what the executor has yet to tell it.
 	inbox []meta.Event
@@ -105,7 +105,7 @@ func (n *node) boot() {
 		n.out.broken = fmt.Sprintf("S5: the disk of %s cannot be read: %v", siteID(n.index), err)
 		return
 	}
-	if n.sched, err = sitesched.NewSite(n.cfg.scheduler()); err != nil {
+	if n.sched, err = sitesched.New(n.cfg.scheduler()); err != nil {
 		panic(err)
 	}
 	m := n.cfg.engine(&board{n.cfg.Sites})
@@ -159,7 +159,7 @@ func (n *node) finish(effects []meta.Effect, cut int) {
 // check looks at the engine from the inside: S6, and facts that contradict
 // each other.
 func (n *node) check() {
-	if err := n.sched.Scheduler().Check(); err != nil {
+	if err := n.sched.Check(); err != nil {
 		n.out.broken = fmt.Sprintf("S6: site %s: %v", siteID(n.index), err)
 	}
 	if err := n.state.Check(); err != nil {
