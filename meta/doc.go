@@ -13,7 +13,7 @@
 // memory runs ahead of the disk. What the driver owes in return:
 //
 //   - effects leave only after the changes that were made up to their Step
-//     are durable (store.Backend.Seal and Commit);
+//     are durable: package meta/commit holds them until then, for every driver;
 //   - all events of one instant are fed before one [Pass] of that instant;
 //   - a [Tick] is fed no later than [Engine.NextWake] says;
 //   - messages of one stream arrive in order and not before [PeerUp]; between

@@ -6,7 +6,7 @@ import (
 )
 
 // Effect is what the driver must do, after the changes made so far are
-// durable. The set is closed.
+// durable: package meta/commit holds it until then. The set is closed.
 type Effect interface{ effect() }
 
 // Reply answers a client's request. On an error, which wraps a sentinel of
@@ -95,31 +95,3 @@ func (Clear) effect()     {}
 func (Fetch) effect()     {}
 func (Advertise) effect() {}
 func (Changed) effect()   {}
-
-// Early reports whether an effect may be carried out before the facts of its
-// step are on disk: renewals of leases, which say nothing that a crash could
-// take back. A disk that takes nothing for the length of a lease would end every
-// job that runs under one. launched reports whether the driver has launched or
-// adopted an attempt that has not ended.
-//
-//   - A host asks for a renewal of what it has launched, so that the beginning
-//     is on its disk. That it still runs it is no fact. Whose beginning waits
-//     for the disk is not renewed: the job may run elsewhere sooner.
-//   - An origin renews a lease only while its facts in memory, which are those
-//     on its disk or later ones, say that the site holds the claim. A holder of
-//     an attempt never becomes one again, so a crash can take back only what
-//     would have ended the lease. That a lease is not renewed may be such a
-//     thing, and waits.
-func Early(f Effect, launched func(job.AttemptID) bool) bool {
-	s, ok := f.(Send)
-	if !ok {
-		return false
-	}
-	switch m := s.Message.(type) {
-	case Renew:
-		return launched(m.Attempt)
-	case Renewed:
-		return m.Lease > 0
-	}
-	return false
-}

@@ -22,9 +22,10 @@ var pure = map[string][]string{
 	"cluster":      {"kith/internal/job"},
 	"store":        {"kith/internal/job"},
 	"meta":         {"kith/internal/job", "kith/cluster", "kith/store"},
+	"meta/commit":  {"kith/internal/job", "kith/meta", "kith/store"},
 	// The simulator hands its story to whoever wants to write it down.
 	"testbed/sim": {
-		"kith/internal/job", "kith/cluster", "kith/store", "kith/store/memstore", "kith/meta", "kith/sitesched", "kith/testbed/workload",
+		"kith/internal/job", "kith/cluster", "kith/store", "kith/store/memstore", "kith/meta", "kith/meta/commit", "kith/sitesched", "kith/testbed/workload",
 		"crypto/sha256", "encoding/binary", "encoding/hex", "hash", "io",
 	},
 }

@@ -4,7 +4,8 @@
 // was not synced, and jobs that are nothing but a run time.
 //
 // It is a second driver of the engines and holds no rule of scheduling,
-// placement or claiming. Everything that happens is an event ordered by (time,
+// placement or claiming, nor of what waits for the disk (package meta/commit).
+// Everything that happens is an event ordered by (time,
 // class, sequence). Of one instant, completions come first, by job id, then
 // cancellations, then submissions, by origin, then messages (spec 001 section
 // 2.1). What takes no time happens at once, before the next of these: a message

@@ -7,6 +7,7 @@ import (
 
 	"kith/internal/job"
 	"kith/meta"
+	"kith/meta/commit"
 	"kith/sitesched"
 	"kith/store"
 	"kith/store/memstore"
@@ -54,11 +55,9 @@ type Site struct {
 
 	trouble
 
-	effects    []meta.Effect
-	spare      []meta.Effect
-	committing bool
-	tokens     uint64
-	waiters    map[uint64]func(meta.Reply)
+	barrier *commit.Barrier
+	tokens  uint64
+	waiters map[uint64]func(meta.Reply)
 	// submissions wait for their answers.
 	submissions backlog[submitted]
 }
@@ -122,7 +121,12 @@ func (s *Site) boot() error {
 	if s.engine, err = meta.New(cfg, s.state, s.driven()); err != nil {
 		return err
 	}
-	s.effects, s.committing, s.waiters, s.wake = nil, false, make(map[uint64]func(meta.Reply)), job.Never
+	var sealer commit.Sealer
+	if s.w.cfg.Disk.Keep {
+		sealer = s.backend
+	}
+	s.barrier = commit.New(s.state, sealer, s.launched)
+	s.waiters, s.wake = make(map[uint64]func(meta.Reply)), job.Never
 	s.w.watch.booted(s)
 	var peers []job.SiteID
 	for _, other := range s.w.sites {
@@ -130,7 +134,7 @@ func (s *Site) boot() error {
 	}
 	s.w.trace("%s: daemon %d starts", s.cfg.ID, s.life)
 	s.w.log.site("up", s)
-	s.effects = append(s.effects, s.engine.Restore(s.now(), peers)...)
+	s.add(s.engine.Restore(s.now(), peers))
 	s.touch()
 	s.flush()
 	return nil
@@ -287,32 +291,18 @@ func (s *Site) step(ev meta.Event) {
 	}
 	s.steps++
 	s.w.steps++
-	effects := s.engine.Step(s.now(), ev)
-	if !s.w.cfg.Disk.Keep { // nothing waits for the disk
-		s.effects = append(s.effects, effects...)
-	} else {
-		for _, f := range effects {
-			if !s.early(f) {
-				s.effects = append(s.effects, f)
-			}
-		}
-	}
+	s.add(s.engine.Step(s.now(), ev))
 	if s.w.cfg.Check {
 		s.w.watch.stepped(s)
 	}
 }
 
-// early carries out at once what need not wait for the disk, as kithd does, and
-// reports whether the effect is done with.
-func (s *Site) early(f meta.Effect) bool {
-	if f, ok := f.(meta.Extend); ok {
-		s.extend(f)
+// add holds effects until their facts are durable, and carries out those that
+// need not wait for it.
+func (s *Site) add(effects []meta.Effect) {
+	for _, f := range s.barrier.Add(effects) {
+		s.carry(f)
 	}
-	if !meta.Early(f, s.launched) {
-		return false
-	}
-	s.carry(f)
-	return true
 }
 
 // launched reports whether an attempt was launched here and has not ended.
@@ -352,38 +342,31 @@ func (a *alarm) act() {
 
 // flush seals what has gathered, and lets the effects go once it is durable.
 func (s *Site) flush() {
-	if s.committing || (len(s.effects) == 0 && !s.state.Dirty()) {
+	if s.barrier.UnderWay() {
 		return
 	}
-	effects := s.effects
+	closing := s.w.watch.closing(s, s.barrier.Held())
+	ready, ok := s.barrier.Next()
+	if !ok {
+		return
+	}
 	d := &s.w.cfg.Disk
-	if !d.Keep {
-		s.state.DropChanges()
-		defer s.w.watch.durable(s.w.watch.closing(s, effects))
-		// Callbacks may feed the site again while its effects are carried out.
-		s.effects, s.spare = s.spare[:0], nil
-		s.carryAll(effects)
-		clear(effects)
-		s.spare = effects[:0]
-		return
-	}
-	s.effects = nil
-	closing := s.w.watch.closing(s, effects)
-	batch := s.backend.Seal(s.state)
-	if batch.Empty() || d.Sync+d.SyncJitter+s.slow == 0 && !s.full {
-		s.commit(batch, closing, effects)
+	if ready.Empty() || d.Sync+d.SyncJitter+s.slow == 0 && !s.full {
+		s.commit(&ready, closing)
 		return
 	}
 	delay := d.Sync + s.slow
 	if d.SyncJitter > 0 {
 		delay += time.Duration(s.w.rng.Int64N(int64(d.SyncJitter)))
 	}
-	s.committing, s.pending, s.closing = true, batch, closing
+	pending := new(commit.Ready)
+	*pending = ready
+	s.pending, s.closing = pending, closing
 	life := s.life
 	var synced func()
 	synced = func() {
 		switch {
-		case s.life != life || s.engine == nil || s.pending != batch:
+		case s.life != life || s.engine == nil || s.pending != pending:
 			return // see tear, or done already
 		case s.frozen:
 			s.hold(synced)
@@ -393,8 +376,8 @@ func (s *Site) flush() {
 			s.w.agenda.add(s.w.now.Add(fullRetry), message, 0, call(synced))
 			return
 		}
-		s.committing, s.pending = false, nil
-		s.commit(batch, closing, effects)
+		s.pending = nil
+		s.commit(pending, closing)
 		if s.engine != nil {
 			s.flush()
 		}
@@ -403,14 +386,22 @@ func (s *Site) flush() {
 	s.w.agenda.add(s.w.now.Add(delay), message, 0, call(synced))
 }
 
-func (s *Site) commit(batch store.Batch, closing []closed, effects []meta.Effect) {
-	if err := batch.Commit(); err != nil {
+// commit makes a batch durable and carries out what waited for it.
+func (s *Site) commit(ready *commit.Ready, closing []closed) {
+	effects, err := ready.Commit()
+	if err != nil {
 		s.w.watch.violate("commit at %s: %v", s.cfg.ID, err)
 		return
 	}
+	// Callbacks may feed the site again while its effects are carried out.
+	barrier := s.barrier
+	barrier.Done()
 	// What is said in the batch that closes a job may come from before its end.
 	defer s.w.watch.durable(closing)
 	s.carryAll(effects)
+	if !s.w.cfg.Disk.Keep {
+		barrier.Recycle(effects)
+	}
 }
 
 func (s *Site) carryAll(effects []meta.Effect) {

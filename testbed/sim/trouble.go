@@ -5,7 +5,7 @@ import (
 
 	"kith/internal/job"
 	"kith/meta"
-	"kith/store"
+	"kith/meta/commit"
 )
 
 // This file holds what can go wrong at a site beside a crash: it stops for a
@@ -26,7 +26,7 @@ type trouble struct {
 	full bool
 	// pending is the batch that is on its way to the disk, synced what happens
 	// once it is there.
-	pending store.Batch
+	pending *commit.Ready
 	closing []closed // by pending
 	synced  func()
 }
@@ -119,7 +119,7 @@ func (s *Site) FillDisk(full bool) { s.full = full }
 func (s *Site) tear() {
 	if s.pending != nil && !s.full && s.w.rng.IntN(2) == 0 {
 		s.w.trace("%s: the batch on its way reached the disk", s.cfg.ID)
-		if err := s.pending.Commit(); err != nil {
+		if _, err := s.pending.Commit(); err != nil {
 			s.w.watch.violate("commit at %s: %v", s.cfg.ID, err)
 		}
 		s.w.watch.durable(s.closing)

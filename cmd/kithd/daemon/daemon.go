@@ -22,6 +22,7 @@ import (
 	"kith/internal/job"
 	"kith/meta"
 	"kith/meta/api"
+	"kith/meta/commit"
 	"kith/meta/peer"
 	"kith/meta/transfer"
 	kithv1 "kith/proto/gen/kith/v1"
@@ -128,8 +129,8 @@ func (d *Daemon) assemble() error {
 	if d.engine, err = meta.New(mc, d.state, site); err != nil {
 		return err
 	}
-	d.loop = newLoop(d.engine, d.state, d.backend, fx.carry, d.log)
-	d.loop.early = fx.early
+	barrier := commit.New(d.state, d.backend, d.runs.launched)
+	d.loop = newLoop(d.engine, barrier, fx.carry, d.state.Site().Latest, d.log)
 	d.loop.room = func() error { return checkRoom(d.cfg.Data, 0, int64(d.cfg.Files.KeepFree)) }
 	d.files.loop = d.loop
 	d.links = peer.New(peer.Config{

@@ -9,7 +9,7 @@
 //	           Seal)
 //
 // While one batch is syncing the next gathers; effects leave in order, behind
-// the batch that holds the facts they depend on.
+// the batch that holds the facts they depend on. Package meta/commit sees to it.
 //
 // loop.go is the loop and the pipeline, effects.go carries effects out,
 // attempts.go stages, starts and collects, files.go moves files between sites,

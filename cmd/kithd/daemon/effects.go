@@ -11,9 +11,9 @@ import (
 	"kith/store"
 )
 
-// effects carries out what the engine decided. carry is called by one
-// goroutine, in order, and must not wait for the loop. early is called by the
-// loop itself.
+// effects carries out what the engine decided. carry is called by the dispatcher,
+// in order, and must not wait for the loop. The loop itself calls it for what
+// need not wait for the disk: renewals of leases.
 type effects struct {
 	links   *peer.Links
 	runs    *attempts
@@ -52,21 +52,6 @@ func (f *effects) carry(ef meta.Effect) {
 			f.spread(ef)
 		}
 	}
-}
-
-// early carries out at once what must not wait for the disk, see [meta.Early].
-// If it reports true the effect is done with. A longer lease goes to the job at
-// once, and again in its turn: the launch that it belongs to may still wait.
-func (f *effects) early(ef meta.Effect) bool {
-	if ef, ok := ef.(meta.Extend); ok {
-		f.runs.extend(ef)
-	}
-	if !meta.Early(ef, f.runs.launched) {
-		return false
-	}
-	m := ef.(meta.Send) //nolint:forcetypeassert // nothing else is early
-	f.links.Send(m.To, m.Message)
-	return true
 }
 
 // send adds to a grant what is to run: the engine does not keep it in memory.

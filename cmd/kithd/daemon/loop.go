@@ -10,7 +10,7 @@ import (
 	"kith/internal/job"
 	"kith/meta"
 	"kith/meta/api"
-	"kith/store"
+	"kith/meta/commit"
 )
 
 // Bounds of the loop's queues. Who meets one waits, and the network or the
@@ -29,29 +29,26 @@ type input struct {
 	look  *look
 }
 
-// outgoing is a batch of facts with what may happen once they are durable.
-type outgoing struct {
-	batch   store.Batch
+// released is what may happen now that the facts behind it are durable.
+type released struct {
 	effects []meta.Effect
-	looked  []chan struct{}
+	waiting []func() // called after them
 }
 
 // loop owns the engine and the facts.
 type loop struct {
 	engine  *meta.Engine
-	state   *store.State
-	backend store.Backend
+	barrier *commit.Barrier
 	clock   clock
 	log     *slog.Logger
 
 	in        chan input
 	committed chan struct{} // the committer is free again
-	toCommit  chan outgoing
-	toCarry   chan outgoing
-	carry     func(meta.Effect)
-	// early, if not nil, carries out effects that need not wait for the disk, and
-	// reports whether it did. It must not wait for anything.
-	early func(meta.Effect) bool
+	toCommit  chan commit.Ready
+	toCarry   chan released
+	// carry carries out an effect. The dispatcher calls it, and the loop itself for
+	// what need not wait for the disk, for which it must not wait for anything.
+	carry func(meta.Effect)
 
 	// own are events of this site's own attempts. Those who bring them must not
 	// wait, see [loop.tell].
@@ -60,11 +57,6 @@ type loop struct {
 		events []meta.Event
 		wake   chan struct{}
 	}
-
-	// gathering is what goes into the next batch.
-	effects    []meta.Effect
-	looked     []chan struct{}
-	committing bool
 
 	trouble *trouble
 	// room returns an error if there is no room for another job.
@@ -79,11 +71,11 @@ type loop struct {
 	done    chan struct{}
 }
 
-func newLoop(engine *meta.Engine, state *store.State, backend store.Backend, carry func(meta.Effect), log *slog.Logger) *loop {
+func newLoop(engine *meta.Engine, barrier *commit.Barrier, carry func(meta.Effect), latest job.Time, log *slog.Logger) *loop {
 	l := &loop{
-		engine: engine, state: state, backend: backend, carry: carry, log: log, clock: newClock(state.Site().Latest), trouble: newTrouble(log),
+		engine: engine, barrier: barrier, carry: carry, log: log, clock: newClock(latest), trouble: newTrouble(log),
 		in: make(chan input, waitingInputs), committed: make(chan struct{}, 1),
-		toCommit: make(chan outgoing, 1), toCarry: make(chan outgoing, 1),
+		toCommit: make(chan commit.Ready, 1), toCarry: make(chan released, 1),
 		waiters: make(map[uint64]chan meta.Reply),
 		closing: make(chan struct{}), stop: make(chan struct{}), done: make(chan struct{}),
 	}
@@ -101,7 +93,7 @@ func (l *loop) run(first []meta.Effect) {
 		stages.Wait()
 		close(l.done)
 	}()
-	l.effects = append(l.effects, first...)
+	l.add(first)
 	l.step(meta.Pass{})
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -109,7 +101,7 @@ func (l *loop) run(first []meta.Effect) {
 		l.handOver()
 		timer.Reset(l.untilWake())
 		in, own, wake := l.in, l.own.wake, timer.C
-		if l.committing && len(l.effects) > mostGathered {
+		if l.barrier.UnderWay() && len(l.barrier.Held()) > mostGathered {
 			in, own, wake = nil, nil, nil
 		}
 		select {
@@ -118,7 +110,7 @@ func (l *loop) run(first []meta.Effect) {
 		case <-own:
 			l.takeOwn()
 		case <-l.committed:
-			l.committing = false
+			l.barrier.Done()
 			continue
 		case <-wake:
 			l.step(meta.Tick{})
@@ -138,7 +130,8 @@ func (l *loop) take(in input) {
 		}
 		if in.look != nil {
 			in.look.take(l.clock.now(), l.engine)
-			l.looked = append(l.looked, in.look.durable)
+			durable := in.look.durable
+			l.barrier.Wait(func() { close(durable) })
 		}
 		if n == takenAtOnce {
 			return // what has been received must be taken: nobody else will
@@ -162,11 +155,13 @@ func (l *loop) takeOwn() {
 	}
 }
 
-func (l *loop) step(ev meta.Event) {
-	for _, f := range l.engine.Step(l.clock.now(), ev) {
-		if l.early == nil || !l.early(f) {
-			l.effects = append(l.effects, f)
-		}
+func (l *loop) step(ev meta.Event) { l.add(l.engine.Step(l.clock.now(), ev)) }
+
+// add holds effects until their facts are durable, and carries out those that
+// need not wait for it.
+func (l *loop) add(effects []meta.Effect) {
+	for _, f := range l.barrier.Add(effects) {
+		l.release(f)
 	}
 }
 
@@ -182,19 +177,17 @@ func (l *loop) untilWake() time.Duration {
 
 // handOver starts the next batch on its way if the committer is free.
 func (l *loop) handOver() {
-	if l.committing || (len(l.effects) == 0 && len(l.looked) == 0 && !l.state.Dirty()) {
-		return
+	if r, ok := l.barrier.Next(); ok {
+		l.toCommit <- r
 	}
-	l.toCommit <- outgoing{batch: l.backend.Seal(l.state), effects: l.effects, looked: l.looked}
-	l.effects, l.looked, l.committing = nil, nil, true
 }
 
 // finish lets what is under way become durable and leave.
 func (l *loop) finish() {
-	for l.committing {
+	for l.barrier.UnderWay() {
 		select {
 		case <-l.committed:
-			l.committing = false
+			l.barrier.Done()
 		case in := <-l.in:
 			l.take(in)
 		}
@@ -207,29 +200,34 @@ func (l *loop) finish() {
 func (l *loop) commit() {
 	defer close(l.toCarry)
 	givenUp := false // the daemon stops, and a batch was given up with all behind it
-	for out := range l.toCommit {
-		if !givenUp && !out.batch.Empty() {
-			givenUp = !l.commitOne(out.batch)
-		}
+	for r := range l.toCommit {
 		if !givenUp {
-			l.toCarry <- out
+			effects, err := l.commitOne(&r)
+			if givenUp = err != nil; !givenUp {
+				l.toCarry <- released{effects, r.Waiting()}
+			}
 		}
 		l.committed <- struct{}{}
 	}
 }
 
-// commitOne retries until the batch is durable or the daemon stops.
-func (l *loop) commitOne(b store.Batch) bool {
+// commitOne retries until the batch is durable and returns the effects that
+// waited for it. It gives up, with the last error, when the daemon stops:
+// whoever waits for this batch was never answered.
+func (l *loop) commitOne(r *commit.Ready) ([]meta.Effect, error) {
 	for {
-		err := b.Commit()
-		l.trouble.note(err)
+		empty := r.Empty()
+		effects, err := r.Commit()
+		if !empty {
+			l.trouble.note(err)
+		}
 		if err == nil {
-			return true
+			return effects, nil
 		}
 		select {
 		case <-time.After(time.Second):
 		case <-l.stop:
-			return false // whoever waits for this batch was never answered
+			return nil, err
 		}
 	}
 }
@@ -238,16 +236,20 @@ func (l *loop) commitOne(b store.Batch) bool {
 func (l *loop) dispatch() {
 	for out := range l.toCarry {
 		for _, f := range out.effects {
-			if r, ok := f.(meta.Reply); ok {
-				l.answer(r)
-				continue
-			}
-			l.carry(f)
+			l.release(f)
 		}
-		for _, c := range out.looked {
-			close(c)
+		for _, f := range out.waiting {
+			f()
 		}
 	}
+}
+
+func (l *loop) release(f meta.Effect) {
+	if r, ok := f.(meta.Reply); ok {
+		l.answer(r)
+		return
+	}
+	l.carry(f)
 }
 
 func (l *loop) answer(r meta.Reply) {

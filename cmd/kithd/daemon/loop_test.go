@@ -9,6 +9,7 @@ import (
 
 	"kith/internal/job"
 	"kith/meta"
+	"kith/meta/commit"
 	"kith/sitesched"
 	"kith/store"
 	"kith/store/memstore"
@@ -63,7 +64,7 @@ func jammedLoop(t *testing.T, carry func(meta.Effect)) (*loop, *jammed) {
 		t.Fatal(err)
 	}
 	b := &jammed{Backend: plain}
-	l := newLoop(engine, state, b, carry, slog.New(slog.DiscardHandler))
+	l := newLoop(engine, commit.New(state, b, nil), carry, state.Site().Latest, slog.New(slog.DiscardHandler))
 	go l.run(nil)
 	l.tell(meta.SetDrain{On: true}) // a fact
 	for err := error(nil); err == nil; time.Sleep(time.Millisecond) {
@@ -201,7 +202,7 @@ func TestJammedLoopStops(t *testing.T) {
 // 52,000 submissions had no answer.
 func TestMoreInputsThanAreTakenAtOnce(t *testing.T) {
 	_, state := emptyStore(t)
-	l := newLoop(nil, state, nil, nil, slog.New(slog.DiscardHandler))
+	l := newLoop(nil, commit.New(state, nil, nil), nil, state.Site().Latest, slog.New(slog.DiscardHandler))
 	const all = 3*takenAtOnce + 1
 	seen := 0
 	for range all {

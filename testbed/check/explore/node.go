@@ -12,6 +12,7 @@ import (
 	"kith/cluster"
 	"kith/internal/job"
 	"kith/meta"
+	"kith/meta/commit"
 	"kith/sitesched"
 	"kith/store"
 	"kith/store/codec"
@@ -33,7 +34,7 @@ func (b *board) Refresh(now job.Time, peers []*cluster.Peer) {
 
 // node is a site that runs: the engines, the disk below them and the processes
 // beside them. It is the third driver of the engines and keeps the rules of
-// package meta: effects leave after their facts are on disk, and a pass ends
+// package meta: effects leave as package meta/commit lets them, and a pass ends
 // each instant.
 type node struct {
 	cfg   *Config
@@ -48,6 +49,7 @@ type node struct {
 	state   *store.State
 	sched   *sitesched.Scheduler
 	backend store.Backend
+	barrier *commit.Barrier
 	// inbox is what the executor has yet to tell it.
 	inbox []meta.Event
 	// staged are the attempts that it brings the input of.
@@ -119,36 +121,64 @@ func (n *node) boot() {
 			peers = append(peers, siteID(i))
 		}
 	}
-	effects := slices.Clone(n.engine.Restore(n.now, peers))
-	effects = append(effects, n.engine.Step(n.now, meta.Tick{})...)
-	n.finish(effects, whole)
+	n.barrier = commit.New(n.state, n.backend, n.launched)
+	n.add(n.engine.Restore(n.now, peers), whole)
+	n.step(meta.Tick{}, whole)
+	n.finish(whole)
 }
 
 // feed gives the daemon an event; cut says how many of the effects that matter
 // outside leave before it dies.
 func (n *node) feed(ev meta.Event, cut int) {
-	n.seal() // what was before is on disk already
-	n.finish(slices.Clone(n.engine.Step(n.now, ev)), cut)
+	n.step(ev, cut)
+	n.finish(cut)
+}
+
+// step feeds an event, unless the daemon is dead already.
+func (n *node) step(ev meta.Event, cut int) {
+	if n.up() {
+		n.add(n.engine.Step(n.now, ev), cut)
+	}
+}
+
+// add holds effects until their facts are on disk, and carries out those that
+// need not wait for it.
+func (n *node) add(effects []meta.Effect, cut int) {
+	n.release(n.barrier.Add(effects), cut)
 }
 
 // finish ends the instant, makes its facts durable and carries out the effects.
-func (n *node) finish(effects []meta.Effect, cut int) {
-	effects = append(effects, n.engine.Step(n.now, meta.Pass{})...)
-	for tries := 0; n.engine.NextWake(n.now) <= n.now && tries < 3; tries++ {
-		effects = append(effects, n.engine.Step(n.now, meta.Tick{})...)
-		effects = append(effects, n.engine.Step(n.now, meta.Pass{})...)
+func (n *node) finish(cut int) {
+	n.step(meta.Pass{}, cut)
+	for tries := 0; n.up() && n.engine.NextWake(n.now) <= n.now && tries < 3; tries++ {
+		n.step(meta.Tick{}, cut)
+		n.step(meta.Pass{}, cut)
+	}
+	if !n.up() {
+		return
 	}
 	n.check()
 	if cut == unsynced {
-		n.die(false)
+		n.die()
 		return
 	}
+	ready, _ := n.barrier.Next()
+	effects, err := ready.Commit()
+	if err != nil {
+		panic(err)
+	}
+	n.barrier.Done()
+	n.release(effects, cut)
+}
+
+// release carries out effects until the daemon dies.
+func (n *node) release(effects []meta.Effect, cut int) {
 	for _, f := range effects {
 		if !n.matters(f) {
 			continue
 		}
 		if n.out.boundaries == cut {
-			n.die(true)
+			n.die()
 			return
 		}
 		n.out.boundaries++
@@ -167,23 +197,12 @@ func (n *node) check() {
 	}
 }
 
-// seal makes the facts durable. That they are when effects leave is what
-// counts; so it is enough to do it before the next step or a crash.
-func (n *node) seal() {
-	if n.state.Dirty() {
-		if err := n.backend.Seal(n.state).Commit(); err != nil {
-			panic(err)
-		}
-	}
-}
-
-// die ends the daemon, with or without the facts of the step under way.
-func (n *node) die(synced bool) {
-	if synced {
-		n.seal()
+// die ends the daemon.
+func (n *node) die() {
+	if !n.state.Dirty() {
 		n.compareDisk()
 	}
-	n.engine, n.state, n.sched, n.backend, n.inbox, n.staged = nil, nil, nil, nil, nil, nil
+	n.engine, n.state, n.sched, n.backend, n.barrier, n.inbox, n.staged = nil, nil, nil, nil, nil, nil, nil
 }
 
 // compareDisk checks that what the daemon acted on is what its successor will
@@ -253,6 +272,12 @@ func (n *node) start(a job.AttemptID) {
 	n.procs[a] = &process{}
 	n.out.launched = append(n.out.launched, a)
 	n.inbox = append(n.inbox, meta.AttemptStarted{Attempt: a, At: n.now})
+}
+
+// launched reports whether an attempt was launched here and has not ended.
+func (n *node) launched(a job.AttemptID) bool {
+	p := n.procs[a]
+	return p != nil && p.outcome == nil || n.staged[a]
 }
 
 // staging lists the attempts that wait for their input, in order.
@@ -338,10 +363,9 @@ func (n *node) play(s step) {
 	case receive:
 		n.feed(meta.Receive{From: siteID(s.peer), Message: s.message}, s.cut)
 	case peerUp:
-		n.seal()
-		effects := slices.Clone(n.engine.Step(n.now, meta.PeerDown{Site: siteID(s.peer)}))
-		effects = append(effects, n.engine.Step(n.now, meta.PeerUp{Site: siteID(s.peer), Generation: 1})...)
-		n.finish(effects, s.cut)
+		n.step(meta.PeerDown{Site: siteID(s.peer)}, s.cut)
+		n.step(meta.PeerUp{Site: siteID(s.peer), Generation: 1}, s.cut)
+		n.finish(s.cut)
 	case peerDown:
 		n.feed(meta.PeerDown{Site: siteID(s.peer)}, s.cut)
 	case timeout:
@@ -354,13 +378,12 @@ func (n *node) play(s step) {
 	case processEnd:
 		n.exit(s.attempt, s.cut)
 	case stagingEnd:
-		n.seal()
 		n.start(s.attempt)
 	case crash:
-		n.die(true)
+		n.die()
 	case machineDown:
 		if n.up() {
-			n.die(true)
+			n.die()
 		}
 		n.reboot()
 	case restart:

@@ -12,9 +12,9 @@ func All() []Mutant {
 			Caught: twoSites("-crashes", "1"), Breaks: "S5",
 		},
 		{
-			Name: "effects-before-commit", Rule: "the driver lets effects leave before their facts are on disk",
-			Changes: []Change{{"testbed/check/explore/node.go", "		if n.out.boundaries == cut {\n			n.die(true)\n", "		if n.out.boundaries == cut {\n			n.die(false)\n"}},
-			Caught:  twoSites("-crashes", "1"), Breaks: "S5",
+			Name: "effects-before-commit", Rule: "effects leave before their facts are on disk",
+			Changes: []Change{{"meta/commit/early.go", "	return afterCommit\n}", "	return atOnce\n}"}},
+			Caught:  twoSites("-crashes", "1"), Also: [][]string{search("100"), {"-scenario", "origin-killed-before-its-disk-is-done"}}, Breaks: "S5",
 		},
 		{
 			Name: "grant-forgotten-by-a-restart", Rule: "a restarted origin grants a held claim to somebody else",

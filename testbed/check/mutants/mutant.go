@@ -14,8 +14,10 @@ type Mutant struct {
 	Rule string
 	// Changes are made to the engines.
 	Changes []Change
-	// Caught says how: arguments of the command catch.
+	// Caught says how: arguments of the command catch. Each of Also must catch it
+	// as well.
 	Caught []string
+	Also   [][]string
 	// Breaks is the invariant that is found broken, such as S2.
 	Breaks string
 }

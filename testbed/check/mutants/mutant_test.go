@@ -52,30 +52,34 @@ func TestCaught(t *testing.T) {
 			continue
 		}
 		t.Run(m.Name, func(t *testing.T) {
-			if args := strings.Join(m.Caught, " "); !told[args] && m.Caught[0] != "-seeds" {
-				told[args] = true
-				if f := catch(t, healthy, m.Caught); f.Violation != "" {
-					t.Fatalf("without a mutant: %s", f.Violation)
-				}
-			}
 			files, err := m.Apply(root)
 			if err != nil {
 				t.Fatal(err)
 			}
-			f := catch(t, build(t, files), m.Caught)
-			if f.Violation == "" {
-				t.Fatalf("%s: nothing found by catch %s", m.Rule, strings.Join(m.Caught, " "))
-			}
-			if !strings.Contains(" "+f.Violation, " "+m.Breaks+": ") {
-				t.Errorf("expected a violation of %s", m.Breaks)
-			}
-			switch m.Caught[0] {
-			case "-seeds":
-				t.Logf("fault search, seed %d: %s", f.Seed, f.Violation)
-			case "-scenario":
-				t.Logf("scenario %s: %s", m.Caught[1], f.Violation)
-			default:
-				t.Logf("exploration, %d states, depth %d: %s", f.States, f.Depth, f.Violation)
+			mutant := build(t, files)
+			for _, args := range append([][]string{m.Caught}, m.Also...) {
+				line := strings.Join(args, " ")
+				if !told[line] && args[0] != "-seeds" {
+					told[line] = true
+					if f := catch(t, healthy, args); f.Violation != "" {
+						t.Fatalf("without a mutant: %s", f.Violation)
+					}
+				}
+				f := catch(t, mutant, args)
+				if f.Violation == "" {
+					t.Fatalf("%s: nothing found by catch %s", m.Rule, line)
+				}
+				if !strings.Contains(" "+f.Violation, " "+m.Breaks+": ") {
+					t.Errorf("expected a violation of %s", m.Breaks)
+				}
+				switch args[0] {
+				case "-seeds":
+					t.Logf("fault search, seed %d: %s", f.Seed, f.Violation)
+				case "-scenario":
+					t.Logf("scenario %s: %s", args[1], f.Violation)
+				default:
+					t.Logf("exploration, %d states, depth %d: %s", f.States, f.Depth, f.Violation)
+				}
 			}
 		})
 	}

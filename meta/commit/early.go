@@ -1,0 +1,47 @@
+package commit
+
+import "kith/meta"
+
+// leave says when an effect is carried out.
+type leave uint8
+
+const (
+	afterCommit leave = iota
+	atOnce
+	// atOnceAndAfter is for what is harmless when it is done twice.
+	atOnceAndAfter
+)
+
+// leaves says when an effect may be carried out. All wait for the facts of their
+// step, except for renewals of leases, which say nothing that a crash could take
+// back. A disk that takes nothing for the length of a lease would otherwise end
+// every job that runs under one.
+//
+//   - A host asks for a renewal of what it has launched, so that the beginning
+//     is on its disk. That it still runs it is no fact. Whose beginning waits
+//     for the disk is not renewed: the job may run elsewhere sooner.
+//   - An origin renews a lease only while its facts in memory, which are those
+//     on its disk or later ones, say that the site holds the claim. A holder of
+//     an attempt never becomes one again, so a crash can take back only what
+//     would have ended the lease. That a lease is not renewed may be such a
+//     thing, and waits.
+//   - A longer lease goes to the job at once, and again in its turn: the launch
+//     that it belongs to may still wait.
+func (b *Barrier) leaves(f meta.Effect) leave {
+	switch f := f.(type) {
+	case meta.Extend:
+		return atOnceAndAfter
+	case meta.Send:
+		switch m := f.Message.(type) {
+		case meta.Renew:
+			if b.launched != nil && b.launched(m.Attempt) {
+				return atOnce
+			}
+		case meta.Renewed:
+			if m.Lease > 0 {
+				return atOnce
+			}
+		}
+	}
+	return afterCommit
+}
