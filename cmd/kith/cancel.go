@@ -9,7 +9,7 @@ import (
 )
 
 // cancelVerb is "kith cancel".
-func cancelVerb(c *cli) *cobra.Command {
+func cancelVerb(c *client) *cobra.Command {
 	return c.wishVerb("cancel", "End jobs", `End jobs. A job that waits is CANCELLED at once; one that runs is CANCELLING
 until its site has confirmed the end. With --output json it prints a line for
 each job.`,

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 
+	"kith/internal/cli"
 	kithv1 "kith/proto/gen/kith/v1"
 )
 
@@ -27,7 +28,7 @@ type site struct {
 }
 
 // ask carries out one request that the site answers within --timeout.
-func (c *cli) ask(ctx context.Context, request func(context.Context, *site) error) error {
+func (c *client) ask(ctx context.Context, request func(context.Context, *site) error) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	return c.dial(ctx, request)
@@ -35,7 +36,7 @@ func (c *cli) ask(ctx context.Context, request func(context.Context, *site) erro
 
 // attend carries out something that takes as long as it takes, unless the
 // user gave a --timeout.
-func (c *cli) attend(ctx context.Context, request func(context.Context, *site) error) error {
+func (c *client) attend(ctx context.Context, request func(context.Context, *site) error) error {
 	if c.limited {
 		return c.ask(ctx, request)
 	}
@@ -44,9 +45,9 @@ func (c *cli) attend(ctx context.Context, request func(context.Context, *site) e
 
 // dial connects to the site for as long as request runs. The connection comes
 // about with the first call.
-func (c *cli) dial(ctx context.Context, request func(context.Context, *site) error) error {
+func (c *client) dial(ctx context.Context, request func(context.Context, *site) error) error {
 	if _, _, err := net.SplitHostPort(c.address); err != nil {
-		return usagef("--site %s: write HOST:PORT, for example %s", c.address, defaultSite)
+		return cli.Usagef("--site %s: write HOST:PORT, for example %s", c.address, defaultSite)
 	}
 	const largestAnswer = 16 << 20
 	conn, err := grpc.NewClient("passthrough:///"+c.address,
@@ -60,7 +61,7 @@ func (c *cli) dial(ctx context.Context, request func(context.Context, *site) err
 			MinConnectTimeout: 5 * time.Second,
 		}))
 	if err != nil {
-		return usagef("--site %s: %v", c.address, err)
+		return cli.Usagef("--site %s: %v", c.address, err)
 	}
 	defer conn.Close() // Nothing is left to be sent.
 	return request(ctx, &site{
@@ -114,7 +115,7 @@ func (d *dialLog) cause() string {
 // persist repeats a request that is safe to repeat while the site cannot be
 // reached, for at most --timeout after the first failure. It reports whether
 // the site may have carried out a try that failed.
-func (c *cli) persist(ctx context.Context, try func(context.Context) error) (unsure bool, err error) {
+func (c *client) persist(ctx context.Context, try func(context.Context) error) (unsure bool, err error) {
 	patience := ctx
 	p := pause{}
 	for {
@@ -132,7 +133,7 @@ func (c *cli) persist(ctx context.Context, try func(context.Context) error) (uns
 			var cancel context.CancelFunc
 			patience, cancel = context.WithTimeout(ctx, c.timeout)
 			defer cancel() // once, at the first failure
-			c.note("%v; trying again for up to %v", c.explain(err), c.timeout)
+			c.Note("%v; trying again for up to %v", c.explain(err), c.timeout)
 		}
 		if !p.wait(patience, retryAfter(err)) {
 			return unsure, err

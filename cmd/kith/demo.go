@@ -9,11 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kith/internal/cli"
 	"kith/testbed/demo"
 )
 
 // demoVerb is "kith demo".
-func demoVerb(c *cli) *cobra.Command {
+func demoVerb(c *client) *cobra.Command {
 	opt := demo.Options{Patience: 5 * time.Minute}
 	var keep bool
 	cmd := &cobra.Command{
@@ -26,10 +27,10 @@ signatures are counted: the exit code is 0 only if every job ran exactly once.
 With --keep the sites stay until Ctrl-C; ask them with "kith --site ADDR".`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if dash := cmd.ArgsLenAtDash(); len(args) > 0 && dash != 0 {
-				return usagef("%q: write a command behind --", args[0])
+				return cli.Usagef("%q: write a command behind --", args[0])
 			}
 			if opt.Command = args; opt.Jobs < 1 || opt.Jobs > 100_000 || opt.Sites < 1 || opt.Sites > 50 || opt.Copies < 1 || opt.Copies > 50 {
-				return usagef("--jobs %d --sites %d --copies %d: choose 1 to 100000 jobs, 1 to 50 sites and copies", opt.Jobs, opt.Sites, opt.Copies)
+				return cli.Usagef("--jobs %d --sites %d --copies %d: choose 1 to 100000 jobs, 1 to 50 sites and copies", opt.Jobs, opt.Sites, opt.Copies)
 			}
 			return c.demo(cmd.Context(), opt, keep)
 		},
@@ -45,55 +46,55 @@ With --keep the sites stay until Ctrl-C; ask them with "kith --site ADDR".`,
 }
 
 // demo runs the demonstration.
-func (c *cli) demo(ctx context.Context, opt demo.Options, keep bool) error {
-	remove, err := ownFolder(&opt.Dir, "kith-demo-")
+func (c *client) demo(ctx context.Context, opt demo.Options, keep bool) error {
+	remove, err := cli.OwnFolder(&opt.Dir, "kith-demo-")
 	if err != nil {
-		return refusedf("%v", err)
+		return cli.Refusedf("%v", err)
 	}
 	defer remove()
 	show := c.demoStage(opt)
 	opt.Observe = show.see
 	d, err := demo.Start(ctx, opt)
 	if err != nil {
-		return refusedf("demo: %v", err)
+		return cli.Refusedf("demo: %v", err)
 	}
 	show.begin(d)
 	result, err := d.Run(ctx)
 	show.end()
 	if err == nil {
-		err = c.printValue(result, func() string { return demoSummary(result, c.width) })
+		err = c.Print(result, func() string { return demoSummary(result, c.Width) })
 	}
 	if err == nil && keep && ctx.Err() == nil {
-		c.note("the sites keep running; Ctrl-C ends them")
+		c.Note("the sites keep running; Ctrl-C ends them")
 		<-ctx.Done()
 	}
 	if closeErr := d.Close(); err == nil && closeErr != nil {
-		err = refusedf("demo: %v", closeErr)
+		err = cli.Refusedf("demo: %v", closeErr)
 	}
 	switch {
 	case errors.Is(err, context.Canceled):
-		return exitWith(exitInterrupted)
+		return cli.ExitWith(cli.ExitInterrupted)
 	case err != nil:
 		return err
 	case !result.Good():
-		return refusedf("not every job ran exactly once:\n  %s", strings.Join(result.Problems, "\n  "))
+		return cli.Refusedf("not every job ran exactly once:\n  %s", strings.Join(result.Problems, "\n  "))
 	}
 	return nil
 }
 
 // demoSummary is what people see at the end.
 func demoSummary(r *demo.Result, width int) string {
-	g := grid{columns: []column{
-		{title: "SITE"}, {title: "ADDRESS"}, {title: "CPUS", right: true}, {title: "POLICY", elastic: true}, {title: "RAN", right: true},
-		{title: "FOR OTHERS", right: true}, {title: "COPIES", right: true}, {title: "GRANTED", right: true}, {title: "DENIED", right: true},
-		{title: "WITHDRAWN", right: true}, {title: "MEAN WAIT", right: true},
+	g := cli.Grid{Columns: []cli.Column{
+		{Title: "SITE"}, {Title: "ADDRESS"}, {Title: "CPUS", Right: true}, {Title: "POLICY", Elastic: true}, {Title: "RAN", Right: true},
+		{Title: "FOR OTHERS", Right: true}, {Title: "COPIES", Right: true}, {Title: "GRANTED", Right: true}, {Title: "DENIED", Right: true},
+		{Title: "WITHDRAWN", Right: true}, {Title: "MEAN WAIT", Right: true},
 	}}
 	for _, s := range r.Sites {
-		g.add(s.Site, s.Address, fmt.Sprint(s.Processors), s.Policy, fmt.Sprint(s.JobsRun), fmt.Sprint(s.JobsRunForOther), fmt.Sprint(s.CopiesQueued),
+		g.Add(s.Site, s.Address, fmt.Sprint(s.Processors), s.Policy, fmt.Sprint(s.JobsRun), fmt.Sprint(s.JobsRunForOther), fmt.Sprint(s.CopiesQueued),
 			fmt.Sprint(s.ClaimsGranted), fmt.Sprint(s.ClaimsDenied), fmt.Sprint(s.Withdrawals), fmt.Sprintf("%.2f s", s.MeanWaitSeconds))
 	}
 	return fmt.Sprintf("\n%s\n%d jobs in %.1f s: %d succeeded, %d failed, %d lost; %d starts, %d of them double.\n"+
 		"Claim messages per job: %.2f by the paper's count, %.2f of them between sites.\n",
-		g.render(width), r.JobsSubmitted, r.Seconds, r.JobsSucceeded, r.JobsFailed, r.LostJobs, r.AttemptsStarted, r.DoubleStarts,
+		g.Render(width), r.JobsSubmitted, r.Seconds, r.JobsSucceeded, r.JobsFailed, r.LostJobs, r.AttemptsStarted, r.DoubleStarts,
 		r.ClaimMessagesPerJob, r.WireMessagesPerJob)
 }

@@ -12,7 +12,7 @@
 //     on stdout; verbs that follow something print one line per message.
 //   - It prints its answer at the end and in one piece, so that a failure
 //     leaves nothing half-printed.
-//   - What comes from a site goes through [clean] before it reaches a
+//   - What comes from a site goes through [cli.Clean] before it reaches a
 //     terminal: names and reasons are other people's text.
 //
 // A new verb is a function that returns a cobra command, and one line in

@@ -5,8 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
+	"kith/internal/cli/clitest"
 )
 
 func cliPage(t *testing.T) string {
@@ -24,52 +23,8 @@ func TestPageNamesEveryVerbAndFlag(t *testing.T) {
 	page := cliPage(t)
 	_, submit, _ := strings.Cut(page, "\n### submit\n")
 	submit, _, _ = strings.Cut(submit, "\n#")
-	root := (&cli{}).root()
-	checkFlags(t, "all", rowOf(page, "| all |"), root.PersistentFlags())
-	var check func(*cobra.Command)
-	check = func(cmd *cobra.Command) {
-		for _, sub := range cmd.Commands() {
-			check(sub)
-		}
-		if cmd == root || cmd.Hidden || (cmd.HasSubCommands() && !cmd.Runnable()) {
-			return
-		}
-		row := rowOf(page, "| `"+cmd.CommandPath()+"` |")
-		if row == "" {
-			t.Errorf("docs/cli.md has no row for %q", cmd.CommandPath())
-			return
-		}
-		if cmd.CommandPath() == "kith submit" {
-			row = submit
-		}
-		checkFlags(t, cmd.CommandPath(), row, cmd.LocalNonPersistentFlags())
-	}
-	check(root)
-}
-
-// rowOf returns the line of a table that begins so.
-func rowOf(page, begin string) string {
-	_, rest, found := strings.Cut(page, "\n"+begin)
-	if !found {
-		return ""
-	}
-	row, _, _ := strings.Cut(rest, "\n")
-	return begin + row
-}
-
-func checkFlags(t *testing.T, verb, text string, flags *pflag.FlagSet) {
-	t.Helper()
-	flags.VisitAll(func(f *pflag.Flag) {
-		if f.Hidden || f.Name == "help" {
-			return
-		}
-		if !strings.Contains(text, "`--"+f.Name+"`") && !strings.Contains(text, "`--"+f.Name+" ") {
-			t.Errorf("docs/cli.md does not name --%s of %q", f.Name, verb)
-		}
-		if f.Shorthand != "" && !strings.Contains(text, "`-"+f.Shorthand+"`") {
-			t.Errorf("docs/cli.md does not name -%s of %q", f.Shorthand, verb)
-		}
-	})
+	root := newClient(nil, nil, nil).root()
+	clitest.CheckPage(t, page, "| all |", root, map[string]string{"kith submit": submit})
 }
 
 // The table of #SBATCH lines names every option that counts.
@@ -92,13 +47,13 @@ func TestPageNamesEveryExitCode(t *testing.T) {
 	section, _, _ = strings.Cut(section, "\n## ")
 	own, ofJobs := exitCodes()
 	for _, c := range own {
-		if !strings.Contains(section, "\n| "+c.code+" | ") {
-			t.Errorf("docs/cli.md does not explain exit code %s", c.code)
+		if !strings.Contains(section, "\n| "+c.Code+" | ") {
+			t.Errorf("docs/cli.md does not explain exit code %s", c.Code)
 		}
 	}
 	for _, c := range ofJobs[1:] { // the first is the job's own
-		if !strings.Contains(section, c.code) {
-			t.Errorf("docs/cli.md does not explain exit code %s of jobs", c.code)
+		if !strings.Contains(section, c.Code) {
+			t.Errorf("docs/cli.md does not explain exit code %s of jobs", c.Code)
 		}
 	}
 }

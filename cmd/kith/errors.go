@@ -4,50 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"strings"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"kith/internal/cli"
 )
-
-// A failure is an error in words for people: a sentence for each problem, and
-// the exit code. A failure without problems prints nothing.
-type failure struct {
-	code     int
-	problems []string
-	// keep says that the failure is worth more than "interrupted".
-	keep bool
-}
-
-// Error implements error.
-func (f *failure) Error() string { return strings.Join(f.problems, "; ") }
-
-// usagef is a failure of the user's command line or script.
-func usagef(format string, args ...any) *failure {
-	return &failure{code: exitUsage, problems: []string{fmt.Sprintf(format, args...)}}
-}
-
-// refusedf is any other failure on this side.
-func refusedf(format string, args ...any) *failure {
-	return &failure{code: exitRefused, problems: []string{fmt.Sprintf(format, args...)}}
-}
-
-// exitWith is a failure that is only an exit code; nil for 0.
-func exitWith(code int) error {
-	if code == exitOK {
-		return nil
-	}
-	return &failure{code: code, keep: true}
-}
-
-// note prints a line for people beside the answer.
-func (c *cli) note(format string, args ...any) {
-	_, _ = fmt.Fprintf(c.stderr, "kith: %s\n", clean(fmt.Sprintf(format, args...))) // nobody is left to tell
-}
 
 // reason returns the reason that a site gave for an error, or "".
 func reason(err error) string {
@@ -71,11 +36,11 @@ func retryAfter(err error) time.Duration {
 
 // explain puts an error of a verb into words. It returns nil for nil and
 // leaves a failure as it is.
-func (c *cli) explain(err error) error {
+func (c *client) explain(err error) error {
 	if err == nil {
 		return nil
 	}
-	if f, ok := errors.AsType[*failure](err); ok {
+	if f, ok := errors.AsType[*cli.Failure](err); ok {
 		return f
 	}
 	if st, ok := status.FromError(err); ok {
@@ -84,11 +49,11 @@ func (c *cli) explain(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errSilent) {
 		return c.noAnswer()
 	}
-	return refusedf("%v", err)
+	return cli.Refusedf("%v", err)
 }
 
 // explainStatus puts the answer of a site, or the lack of one, into words.
-func (c *cli) explainStatus(st *status.Status) *failure {
+func (c *client) explainStatus(st *status.Status) *cli.Failure {
 	why := reason(st.Err())
 	switch st.Code() {
 	case codes.DeadlineExceeded:
@@ -98,10 +63,10 @@ func (c *cli) explainStatus(st *status.Status) *failure {
 			return c.unreachable(st)
 		}
 	case codes.Unimplemented:
-		return refusedf("site %s does not know this request: its kithd is older than this kith; update one of them", c.address)
+		return cli.Refusedf("site %s does not know this request: its kithd is older than this kith; update one of them", c.address)
 	}
 	if fields := violations(st); len(fields) > 0 {
-		return &failure{code: exitUsage, problems: fields}
+		return &cli.Failure{Code: cli.ExitUsage, Problems: fields}
 	}
 	text := st.Message()
 	if advice := advice(why); advice != "" {
@@ -110,20 +75,20 @@ func (c *cli) explainStatus(st *status.Status) *failure {
 	if after := retryAfter(st.Err()); after > 0 && !strings.Contains(text, "try again in") {
 		text += fmt.Sprintf("; try again in %v", after)
 	}
-	return &failure{code: exitCodeOf(st.Code()), problems: []string{text}}
+	return &cli.Failure{Code: exitCodeOf(st.Code()), Problems: []string{text}}
 }
 
 // exitCodeOf is the table of gRPC codes and exit codes.
 func exitCodeOf(code codes.Code) int {
 	switch code {
 	case codes.InvalidArgument, codes.OutOfRange:
-		return exitUsage
+		return cli.ExitUsage
 	case codes.Unavailable, codes.DeadlineExceeded:
 		return exitUnreachable
 	case codes.ResourceExhausted:
 		return exitBusy
 	}
-	return exitRefused
+	return cli.ExitRefused
 }
 
 // advice says what to do about a reason that a site gave.
@@ -215,17 +180,17 @@ func flagOf(field string) string {
 	return ""
 }
 
-func (c *cli) noAnswer() *failure {
+func (c *client) noAnswer() *cli.Failure {
 	text := fmt.Sprintf("site %s did not answer within %v", c.address, c.timeout)
 	if cause := c.dialled.cause(); cause != "" {
 		text += ": " + cause
 	}
-	return &failure{code: exitUnreachable, problems: []string{text + "; is it the right --site? A longer --timeout waits longer"}}
+	return &cli.Failure{Code: exitUnreachable, Problems: []string{text + "; is it the right --site? A longer --timeout waits longer"}}
 }
 
 // overtime returns err, or what it means when a site did answer and the time
 // that the user gave was up before job had ended.
-func (c *cli) overtime(ctx context.Context, reached bool, err error, jobs ...string) error {
+func (c *client) overtime(ctx context.Context, reached bool, err error, jobs ...string) error {
 	// The site is told of the limit and may notice first.
 	up := errors.Is(ctx.Err(), context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded
 	if err == nil || !reached || !up {
@@ -235,28 +200,14 @@ func (c *cli) overtime(ctx context.Context, reached bool, err error, jobs ...str
 	if len(jobs) > 1 {
 		verb = "have"
 	}
-	return &failure{code: exitUnreachable, problems: []string{fmt.Sprintf("%s %s not ended within %v", strings.Join(jobs, ", "), verb, c.timeout)}}
+	return &cli.Failure{Code: exitUnreachable, Problems: []string{fmt.Sprintf("%s %s not ended within %v", strings.Join(jobs, ", "), verb, c.timeout)}}
 }
 
 // unreachable is for an UNAVAILABLE that no kithd sent.
-func (c *cli) unreachable(*status.Status) *failure {
+func (c *client) unreachable(*status.Status) *cli.Failure {
 	text := fmt.Sprintf("site %s broke the connection; is it a kithd?", c.address)
 	if cause := c.dialled.cause(); cause != "" {
 		text = fmt.Sprintf("site %s cannot be reached: %s; is kithd running there? --site or KITH_SITE chooses another", c.address, cause)
 	}
-	return &failure{code: exitUnreachable, problems: []string{text}}
-}
-
-// bare returns what is wrong with a file without the call and the name.
-func bare(err error) error {
-	if p, ok := errors.AsType[*fs.PathError](err); ok {
-		err = p.Err
-	}
-	if l, ok := errors.AsType[*os.LinkError](err); ok {
-		err = l.Err
-	}
-	if err.Error() == "path escapes from parent" { // package os has no name for it
-		return errors.New("a link on the way leads out of the folder")
-	}
-	return err
+	return &cli.Failure{Code: exitUnreachable, Problems: []string{text}}
 }

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"kith/internal/cli"
 	kithv1 "kith/proto/gen/kith/v1"
 )
 
@@ -63,9 +64,9 @@ func TestExplain(t *testing.T) {
 		{codes.Internal, "INTERNAL", 0, 1, "it is so"},
 	}
 	for _, tc := range cases {
-		f := (&cli{address: "here:1"}).explain(siteError(tc.code, "it is so", tc.reason, tc.retry))
-		got, ok := errors.AsType[*failure](f)
-		if !ok || got.code != tc.exit || len(got.problems) != 1 || got.problems[0] != tc.want {
+		f := (&client{address: "here:1"}).explain(siteError(tc.code, "it is so", tc.reason, tc.retry))
+		got, ok := errors.AsType[*cli.Failure](f)
+		if !ok || got.Code != tc.exit || len(got.Problems) != 1 || got.Problems[0] != tc.want {
 			t.Errorf("%s: %#v", tc.reason, f)
 		}
 	}
@@ -73,7 +74,7 @@ func TestExplain(t *testing.T) {
 
 func TestExplainOthers(t *testing.T) {
 	t.Parallel()
-	c := &cli{address: "here:1", timeout: time.Second}
+	c := &client{address: "here:1", timeout: time.Second}
 	for _, tc := range []struct {
 		err  error
 		exit int
@@ -85,10 +86,10 @@ func TestExplainOthers(t *testing.T) {
 		{errSilent, 3, "did not answer within 1s"},
 		{status.Error(codes.Unimplemented, "unknown method"), 1, "older than this kith"},
 		{errors.New("disk is full"), 1, "disk is full"},
-		{usagef("this %d", 7), 2, "this 7"},
+		{cli.Usagef("this %d", 7), 2, "this 7"},
 	} {
-		got, ok := errors.AsType[*failure](c.explain(tc.err))
-		if !ok || got.code != tc.exit || !strings.Contains(got.Error(), tc.want) {
+		got, ok := errors.AsType[*cli.Failure](c.explain(tc.err))
+		if !ok || got.Code != tc.exit || !strings.Contains(got.Error(), tc.want) {
 			t.Errorf("%v: %#v", tc.err, got)
 		}
 	}
@@ -210,7 +211,7 @@ func TestInterrupted(t *testing.T) {
 			}
 		}()
 		code, stdout, stderr := kith(ctx, append([]string{"--site", f.addr}, args...)...)
-		if code != exitInterrupted || stdout != "" || stderr != "kith: interrupted\n" {
+		if code != cli.ExitInterrupted || stdout != "" || stderr != "kith: interrupted\n" {
 			t.Errorf("%s: %d %q %q", args, code, stdout, stderr)
 		}
 	}
@@ -226,7 +227,7 @@ func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	var problems bytes.Buffer
 	code := run(t.Context(), []string{"version"}, strings.NewReader(""), brokenPipe{}, &problems)
-	if code != exitRefused || problems.String() != "kith: write the answer: no space left on device\n" {
+	if code != cli.ExitRefused || problems.String() != "kith: write the answer: no space left on device\n" {
 		t.Errorf("%d %q", code, problems.String())
 	}
 }
@@ -235,10 +236,10 @@ func TestFullDisk(t *testing.T) {
 // and its siblings' do not clash.
 func TestHelpOfVerbs(t *testing.T) {
 	t.Parallel()
-	for _, v := range append(verbs(), helpVerb) {
-		name := v(&cli{}).Name()
+	for _, v := range verbs() {
+		name := v(newClient(nil, nil, nil)).Name()
 		code, stdout, stderr := kith(t.Context(), "help", name)
-		if code != exitOK || stderr != "" || len(stdout) < 20 {
+		if code != cli.ExitOK || stderr != "" || len(stdout) < 20 {
 			t.Errorf("%s: %d %q %q", name, code, stdout, stderr)
 		}
 	}

@@ -2,47 +2,38 @@ package main
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
+	"kith/internal/cli"
 	kithv1 "kith/proto/gen/kith/v1"
 )
 
-// The exit codes. Scripts depend on them: they never change their meaning.
+// The exit codes beside those of package cli. Scripts depend on them: they never change their meaning.
 const (
-	exitOK          = 0
-	exitRefused     = 1
-	exitUsage       = 2
 	exitUnreachable = 3
 	exitBusy        = 4
 	exitTimeLimit   = 124
 	exitNoResult    = 125
 	exitSignal      = 128
-	exitInterrupted = 130
 )
-
-// exitCode is a line of the table of exit codes.
-type exitCode struct {
-	code, meaning string
-}
 
 // exitCodes is the table behind "kith help exit-codes": first those of kith
 // itself, then those that stand for a job.
-func exitCodes() (own, ofJobs []exitCode) {
-	own = []exitCode{
-		{fmt.Sprint(exitOK), "it worked"},
-		{fmt.Sprint(exitRefused), "the request failed: no such job, the job is not in a state for it, a file could not be written; a claim of \"kith lab run\" does not hold"},
-		{fmt.Sprint(exitUsage), "wrong usage: the command line, the script or a value in it"},
-		{fmt.Sprint(exitUnreachable), "the site cannot be reached or did not answer within --timeout"},
-		{fmt.Sprint(exitBusy), "the site is full or busy; the message says when to try again"},
-		{fmt.Sprint(exitInterrupted), "interrupted, for example with Ctrl-C"},
+func exitCodes() (own, ofJobs []cli.ExitCode) {
+	own = []cli.ExitCode{
+		{Code: fmt.Sprint(cli.ExitOK), Meaning: "it worked"},
+		{Code: fmt.Sprint(cli.ExitRefused), Meaning: "the request failed: no such job, the job is not in a state for it, a file could not be written"},
+		{Code: fmt.Sprint(cli.ExitUsage), Meaning: "wrong usage: the command line, the script or a value in it"},
+		{Code: fmt.Sprint(exitUnreachable), Meaning: "the site cannot be reached or did not answer within --timeout"},
+		{Code: fmt.Sprint(exitBusy), Meaning: "the site is full or busy; the message says when to try again"},
+		{Code: fmt.Sprint(cli.ExitInterrupted), Meaning: "interrupted, for example with Ctrl-C"},
 	}
-	ofJobs = []exitCode{
-		{"0 to 255", "the job's own exit code; with several jobs, the highest of all codes"},
-		{fmt.Sprint(exitTimeLimit), "the job was stopped at its time limit"},
-		{fmt.Sprint(exitNoResult), "the job was cancelled or lost"},
-		{fmt.Sprintf("%d + N", exitSignal), "signal N ended the job"},
+	ofJobs = []cli.ExitCode{
+		{Code: "0 to 255", Meaning: "the job's own exit code; with several jobs, the highest of all codes"},
+		{Code: fmt.Sprint(exitTimeLimit), Meaning: "the job was stopped at its time limit"},
+		{Code: fmt.Sprint(exitNoResult), Meaning: "the job was cancelled or lost"},
+		{Code: fmt.Sprintf("%d + N", exitSignal), Meaning: "signal N ended the job"},
 	}
 	return own, ofJobs
 }
@@ -52,7 +43,7 @@ func jobExitCode(s *kithv1.JobStatus) int {
 	outcome := s.GetOutcome()
 	switch s.GetState() {
 	case kithv1.JobStatus_STATE_COMPLETED:
-		return exitOK
+		return cli.ExitOK
 	case kithv1.JobStatus_STATE_TIMEOUT:
 		return exitTimeLimit
 	case kithv1.JobStatus_STATE_CANCELLED, kithv1.JobStatus_STATE_LOST:
@@ -64,26 +55,12 @@ func jobExitCode(s *kithv1.JobStatus) int {
 	case outcome.GetExitCode() > 0:
 		return int(outcome.GetExitCode())
 	}
-	return exitRefused // it failed without having run
+	return cli.ExitRefused // it failed without having run
 }
 
 // exitCodesTopic is "kith help exit-codes".
-func exitCodesTopic(*cli) *cobra.Command {
+func exitCodesTopic(*client) *cobra.Command {
 	own, ofJobs := exitCodes()
-	var b strings.Builder
-	b.WriteString("Exit codes of kith:\n\n")
-	writeCodes(&b, own)
-	b.WriteString("\nOf \"kith wait\" and \"kith submit --wait\", once the job has ended:\n\n")
-	writeCodes(&b, ofJobs)
-	return &cobra.Command{
-		Use:   "exit-codes",
-		Short: "What the exit codes mean",
-		Long:  strings.TrimSuffix(b.String(), "\n"),
-	}
-}
-
-func writeCodes(b *strings.Builder, codes []exitCode) {
-	for _, c := range codes {
-		fmt.Fprintf(b, "  %-8s  %s\n", c.code, c.meaning)
-	}
+	return cli.ExitTopic("Exit codes of kith:\n\n" + cli.ExitTable(own) +
+		"\nOf \"kith wait\" and \"kith submit --wait\", once the job has ended:\n\n" + cli.ExitTable(ofJobs))
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"kith/internal/cli"
 )
 
 // exports says which variables of the caller a job gets.
@@ -81,9 +83,9 @@ func (e exports) environment(environ []string) (map[string]string, error) {
 	}
 	for _, v := range e.given {
 		if !v.hasValue {
-			value, ok := lookup(environ, v.name)
+			value, ok := cli.Lookup(environ, v.name)
 			if !ok {
-				return nil, usagef("--export %s: there is no such variable here; give it a value with %s=VALUE", v.name, v.name)
+				return nil, cli.Usagef("--export %s: there is no such variable here; give it a value with %s=VALUE", v.name, v.name)
 			}
 			v.value = value
 		}
@@ -91,7 +93,7 @@ func (e exports) environment(environ []string) (map[string]string, error) {
 	}
 	for name, value := range env {
 		if !utf8.ValidString(name) || !utf8.ValidString(value) {
-			return nil, usagef("--export: variable %q is not UTF-8 text; unset it, or name the variables that the job needs", name)
+			return nil, cli.Usagef("--export: variable %q is not UTF-8 text; unset it, or name the variables that the job needs", name)
 		}
 	}
 	if len(env) == 0 {

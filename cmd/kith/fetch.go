@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kith/internal/cli"
 	kithv1 "kith/proto/gen/kith/v1"
 )
 
@@ -26,7 +27,7 @@ type fetched struct {
 }
 
 // fetchVerb is "kith fetch".
-func fetchVerb(c *cli) *cobra.Command {
+func fetchVerb(c *client) *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "fetch [--force] JOB [DIR]",
@@ -39,7 +40,7 @@ Nothing is written outside DIR. Files that are there already are not touched
 unless --force is given; if anything goes wrong, no file is written.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 2 {
-				return usagef("%s: argument %q is one too many", cmd.Name(), args[2])
+				return cli.Usagef("%s: argument %q is one too many", cmd.Name(), args[2])
 			}
 			return someJobs(cmd, args[:min(len(args), 1)])
 		},
@@ -56,7 +57,7 @@ unless --force is given; if anything goes wrong, no file is written.`,
 				if err != nil {
 					return err
 				}
-				return c.printValue(map[string]any{"files": files}, func() string { return fetchText(args[0], dir, files) })
+				return c.Print(map[string]any{"files": files}, func() string { return fetchText(args[0], dir, files) })
 			})
 		},
 	}
@@ -65,7 +66,7 @@ unless --force is given; if anything goes wrong, no file is written.`,
 }
 
 // plan asks what there is to fetch, and where it goes.
-func (c *cli) plan(ctx context.Context, s *site, id string) ([]*fetched, error) {
+func (c *client) plan(ctx context.Context, s *site, id string) ([]*fetched, error) {
 	got, err := c.getJob(ctx, s, id)
 	if err != nil {
 		return nil, err
@@ -78,7 +79,7 @@ func (c *cli) plan(ctx context.Context, s *site, id string) ([]*fetched, error) 
 func planFiles(j *kithv1.Job) ([]*fetched, error) {
 	id, st := j.GetId(), j.GetStatus()
 	if !ended(st.GetState()) {
-		return nil, refusedf("job %s is %s: its output comes when it has ended; \"kith wait\" waits for it, \"kith logs\" prints what there is",
+		return nil, cli.Refusedf("job %s is %s: its output comes when it has ended; \"kith wait\" waits for it, \"kith logs\" prints what there is",
 			id, stateWord(st.GetState()))
 	}
 	local := map[string]string{
@@ -100,11 +101,11 @@ func planFiles(j *kithv1.Job) ([]*fetched, error) {
 	taken := map[string]string{}
 	for _, f := range files {
 		if !filepath.IsLocal(f.File) {
-			return nil, refusedf("%s of job %s is named %q, which is not inside a folder; \"kith logs\" prints it", f.Path, id, f.File)
+			return nil, cli.Refusedf("%s of job %s is named %q, which is not inside a folder; \"kith logs\" prints it", f.Path, id, f.File)
 		}
 		f.File = path.Clean(f.File)
 		if other := taken[f.File]; other != "" {
-			return nil, refusedf("%s and %s of job %s have the same name %q; \"kith logs\" prints each of them", other, f.Path, id, f.File)
+			return nil, cli.Refusedf("%s and %s of job %s have the same name %q; \"kith logs\" prints each of them", other, f.Path, id, f.File)
 		}
 		taken[f.File] = f.Path
 	}
@@ -118,13 +119,13 @@ func localName(name, otherwise, id string) string {
 
 // fetch brings the files in: each under a temporary name first, so that all or
 // none of them appear.
-func (c *cli) fetch(ctx context.Context, s *site, id, dir string, force bool, files []*fetched) error {
+func (c *client) fetch(ctx context.Context, s *site, id, dir string, force bool, files []*fetched) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return refusedf("folder %s: %v", dir, bare(err))
+		return cli.Refusedf("folder %s: %v", dir, cli.Bare(err))
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return refusedf("folder %s: %v", dir, bare(err))
+		return cli.Refusedf("folder %s: %v", dir, cli.Bare(err))
 	}
 	defer root.Close() //nolint:errcheck // Only a handle.
 	if err := checkFree(root, dir, force, files); err != nil {
@@ -144,7 +145,7 @@ func (c *cli) fetch(ctx context.Context, s *site, id, dir string, force bool, fi
 	}
 	for _, f := range files {
 		if err := place(root, f, force); err != nil {
-			return refusedf("%s: %v", filepath.Join(dir, f.File), bare(err))
+			return cli.Refusedf("%s: %v", filepath.Join(dir, f.File), cli.Bare(err))
 		}
 	}
 	return nil
@@ -159,7 +160,7 @@ func checkFree(root *os.Root, dir string, force bool, files []*fetched) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:
-			problems = append(problems, fmt.Sprintf("%s: %v", name, bare(err)))
+			problems = append(problems, fmt.Sprintf("%s: %v", name, cli.Bare(err)))
 		case info.IsDir():
 			problems = append(problems, fmt.Sprintf("%s is a folder; fetch into another DIR", name))
 		case !force:
@@ -167,20 +168,20 @@ func checkFree(root *os.Root, dir string, force bool, files []*fetched) error {
 		}
 	}
 	if len(problems) > 0 {
-		return &failure{code: exitRefused, problems: problems}
+		return &cli.Failure{Code: cli.ExitRefused, Problems: problems}
 	}
 	return nil
 }
 
 // fetchOne writes a file under a temporary name beside its place.
-func (c *cli) fetchOne(ctx context.Context, s *site, root *os.Root, id string, f *fetched) error {
+func (c *client) fetchOne(ctx context.Context, s *site, root *os.Root, id string, f *fetched) error {
 	if err := root.MkdirAll(path.Dir(f.File), 0o777); err != nil {
-		return refusedf("folder %s: %v", path.Dir(f.File), bare(err))
+		return cli.Refusedf("folder %s: %v", path.Dir(f.File), cli.Bare(err))
 	}
 	temporary := path.Join(path.Dir(f.File), ".kith-"+newUUID())
 	file, err := root.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
-		return refusedf("%s: %v", f.File, bare(err))
+		return cli.Refusedf("%s: %v", f.File, cli.Bare(err))
 	}
 	f.temporary = temporary
 	defer file.Close() //nolint:errcheck // After an error; else it is closed below.
@@ -190,11 +191,11 @@ func (c *cli) fetchOne(ctx context.Context, s *site, root *os.Root, id string, f
 			return err
 		}
 		if of.offset != f.SizeBytes {
-			return refusedf("%s of job %s: %d of %d bytes arrived; try again", f.Path, id, of.offset, f.SizeBytes)
+			return cli.Refusedf("%s of job %s: %d of %d bytes arrived; try again", f.Path, id, of.offset, f.SizeBytes)
 		}
 	}
 	if err := file.Close(); err != nil {
-		return refusedf("%s: %v", f.File, bare(err))
+		return cli.Refusedf("%s: %v", f.File, cli.Bare(err))
 	}
 	return nil
 }
@@ -224,7 +225,7 @@ func fetchText(id, dir string, files []*fetched) string {
 	}
 	var b strings.Builder
 	for _, f := range files {
-		fmt.Fprintf(&b, "%s  %s\n", clean(filepath.Join(dir, f.File)), byteCount(f.SizeBytes))
+		fmt.Fprintf(&b, "%s  %s\n", cli.Clean(filepath.Join(dir, f.File)), byteCount(f.SizeBytes))
 	}
 	return b.String()
 }

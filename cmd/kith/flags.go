@@ -7,34 +7,10 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
+	"kith/internal/cli"
 	"kith/internal/job"
 )
-
-// parsed is a flag whose text a function reads.
-type parsed[T any] struct {
-	value T
-	text  string // as given, or the default
-	kind  string // for the help
-	parse func(string) (T, error)
-}
-
-// Set implements pflag.Value.
-func (p *parsed[T]) Set(text string) error {
-	value, err := p.parse(text)
-	if err != nil {
-		return err
-	}
-	p.value, p.text = value, text
-	return nil
-}
-
-// String implements pflag.Value.
-func (p *parsed[T]) String() string { return p.text }
-
-// Type implements pflag.Value.
-func (p *parsed[T]) Type() string { return p.kind }
 
 // pairs is a repeatable flag NAME=VALUE.
 type pairs struct {
@@ -88,36 +64,10 @@ func parseCount(text string) (int32, error) {
 	return int32(n), nil
 }
 
-// flagFailure puts a mistake in the flags of a verb into words.
-func flagFailure(cmd *cobra.Command, err error) error {
-	if errors.Is(err, pflag.ErrHelp) {
-		return err
-	}
-	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
-		if f, ok := errors.AsType[*failure](err); ok {
-			return f
-		}
-		name := "--" + bad.GetFlag().Name
-		if name == "--output" && cmd.Flags().Lookup("stdout") != nil {
-			return usagef("--output %s: it chooses table or json; the file for the job's stdout is -o FILE or --stdout FILE", bad.GetValue())
-		}
-		return usagef("%s %s: %v", name, bad.GetValue(), bad.Unwrap())
-	}
-	return usagef("%v; %q lists the flags", err, cmd.CommandPath()+" --help")
-}
-
-// noArgs accepts no arguments.
-func noArgs(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return usagef("%s: argument %q is one too many", cmd.Name(), args[0])
-	}
-	return nil
-}
-
 // oneJob accepts exactly one job.
 func oneJob(cmd *cobra.Command, args []string) error {
 	if len(args) > 1 {
-		return usagef("%s: argument %q is one too many", cmd.Name(), args[1])
+		return cli.Usagef("%s: unexpected argument %q", cmd.Name(), args[1])
 	}
 	return someJobs(cmd, args)
 }
@@ -125,7 +75,7 @@ func oneJob(cmd *cobra.Command, args []string) error {
 // someJobs accepts one or more jobs.
 func someJobs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		return usagef("%s: which job? %q lists them", cmd.Name(), "kith queue")
+		return cli.Usagef("%s: which job? %q lists them", cmd.Name(), "kith queue")
 	}
 	var problems []string
 	for _, arg := range args {
@@ -134,7 +84,7 @@ func someJobs(cmd *cobra.Command, args []string) error {
 		}
 	}
 	if len(problems) > 0 {
-		return &failure{code: exitUsage, problems: problems}
+		return &cli.Failure{Code: cli.ExitUsage, Problems: problems}
 	}
 	return nil
 }

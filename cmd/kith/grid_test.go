@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode"
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
+	"kith/internal/cli"
 	kithv1 "kith/proto/gen/kith/v1"
 )
 
@@ -33,13 +33,12 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// still is a cli in a place and at a time that do not change.
-func still(width int) *cli {
-	return &cli{
-		stdout: &bytes.Buffer{}, stderr: &bytes.Buffer{}, width: width,
-		now:  func() time.Time { return time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC) },
-		zone: time.FixedZone("CET", 3600),
-	}
+// still is a client in a place and at a time that do not change.
+func still(width int) *client {
+	c := newClient(nil, &bytes.Buffer{}, &bytes.Buffer{})
+	c.Width, c.Zone = width, time.FixedZone("CET", 3600)
+	c.Now = func() time.Time { return time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC) }
+	return c
 }
 
 // load reads a message in proto JSON from testdata/golden.
@@ -79,39 +78,11 @@ func TestTableWidth(t *testing.T) {
 	list := load(t, "jobs.json", &kithv1.ListJobsResponse{})
 	for width := 90; width <= 200; width++ {
 		for line := range strings.Lines(still(width).queueText(list, true)) {
-			if w := textWidth(strings.TrimRight(line, "\n")); w > width {
+			if w := cli.TextWidth(strings.TrimRight(line, "\n")); w > width {
 				t.Fatalf("width %d: %d columns in %q", width, w, line)
 			}
 		}
 	}
-}
-
-func TestTextWidth(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]int{"": 0, "abc": 3, "größe": 5, "e\u0301": 1, "計算": 4, "…": 1, "日本": 4} {
-		if got := textWidth(text); got != want {
-			t.Errorf("%q: %d, want %d", text, got, want)
-		}
-	}
-	if got := cut("計算機", 5); got != "計算…" {
-		t.Errorf("cut: %q", got)
-	}
-}
-
-func FuzzClean(f *testing.F) {
-	f.Add("a\x1b[31mb\n\u202ec\xff")
-	f.Fuzz(func(t *testing.T, text string) {
-		for _, r := range clean(text) {
-			if !unicode.IsPrint(r) {
-				t.Fatalf("%q is left in %q", r, clean(text))
-			}
-		}
-		for width := range 5 {
-			if s := cut(clean(text), width+1); textWidth(s) > width+1 {
-				t.Fatalf("%q is wider than %d", s, width+1)
-			}
-		}
-	})
 }
 
 func TestHowItEnded(t *testing.T) {
@@ -134,16 +105,8 @@ func TestHowItEnded(t *testing.T) {
 	}
 }
 
-func TestSpan(t *testing.T) {
+func TestByteCount(t *testing.T) {
 	t.Parallel()
-	for d, want := range map[time.Duration]string{
-		0: "00:00:00", -time.Hour: "00:00:00", 59*time.Second + 999*time.Millisecond: "00:00:59", 100 * time.Minute: "01:40:00",
-		24 * time.Hour: "1-00:00:00", 100*24*time.Hour + time.Second: "100-00:00:01",
-	} {
-		if got := span(d); got != want {
-			t.Errorf("%v: %q, want %q", d, got, want)
-		}
-	}
 	for n, want := range map[int64]string{0: "0 bytes", 1: "1 byte", 1023: "1023 bytes", 1024: "1 KiB (1024 bytes)", 1 << 50: "1 PiB (1125899906842624 bytes)"} {
 		if got := byteCount(n); got != want {
 			t.Errorf("%d: %q, want %q", n, got, want)

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"unicode/utf8"
+
+	"kith/internal/cli"
 )
 
 // maxInputs is the most files that a job may bring along.
@@ -41,7 +43,7 @@ func newInputFiles() *inputFiles { return &inputFiles{taken: make(map[string]str
 func (in *inputFiles) collect(specs []string) error {
 	for _, spec := range specs {
 		if err := in.add(spec); err != nil {
-			return usagef("--input %s: %v", spec, err)
+			return cli.Usagef("--input %s: %v", spec, err)
 		}
 	}
 	return nil
@@ -237,7 +239,7 @@ func plain(err error) error {
 	case errors.Is(err, fs.ErrPermission):
 		return errors.New("you may not read it")
 	}
-	return bare(err)
+	return cli.Bare(err)
 }
 
 func kindOf(m fs.FileMode) string {

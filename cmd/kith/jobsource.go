@@ -2,11 +2,11 @@ package main
 
 import (
 	"errors"
-	"io/fs"
 	"math"
 
 	"github.com/spf13/cobra"
 
+	"kith/internal/cli"
 	"kith/testbed/workload"
 )
 
@@ -19,7 +19,7 @@ type jobSource struct {
 	stretch      float64
 	load         float64
 	loadGiven    bool
-	overrun      parsed[workload.Overrun]
+	overrun      cli.Parsed[workload.Overrun]
 	perfect      bool
 }
 
@@ -38,11 +38,11 @@ func (j *jobSource) flags(cmd *cobra.Command) {
 	flags.IntVar(&j.skip, "skip", 0, "leave out the first `N` jobs that fit")
 	flags.Float64Var(&j.stretch, "scale-runtime", 1, "multiply run times and estimates by `X`")
 	flags.Float64Var(&j.load, "load", 0, "bring the jobs closer or farther apart, so that they ask for `X` of what the site can do: 0.7 (default as they are; ctc 0.6)")
-	j.overrun = parsed[workload.Overrun]{value: workload.Kill, text: workload.Kill.String(), kind: "kill|raise", parse: parseOverrun}
+	j.overrun = cli.Parsed[workload.Overrun]{Value: workload.Kill, Text: workload.Kill.String(), Kind: "kill|raise", Parse: parseOverrun}
 	flags.Var(&j.overrun, "overrun", "jobs that ran longer than estimated are killed then, or have their estimate raised")
 	flags.BoolVar(&j.perfect, "perfect-estimates", false, "as if users knew the run times")
-	complete(cmd, "generate", modelCTC, modelLublin)
-	complete(cmd, "overrun", workload.Kill.String(), workload.Raise.String())
+	cli.Complete(cmd, "generate", modelCTC, modelLublin)
+	cli.Complete(cmd, "overrun", workload.Kill.String(), workload.Raise.String())
 }
 
 func parseOverrun(s string) (workload.Overrun, error) {
@@ -57,21 +57,21 @@ func (j *jobSource) check(cmd *cobra.Command) error {
 	j.loadGiven = cmd.Flags().Changed("load")
 	switch {
 	case j.trace == "" && j.model == "":
-		return usagef("%s: which jobs? Give --trace FILE, or --generate %s|%s", cmd.Name(), modelCTC, modelLublin)
+		return cli.Usagef("%s: which jobs? Give --trace FILE, or --generate %s|%s", cmd.Name(), modelCTC, modelLublin)
 	case j.trace != "" && j.model != "":
-		return usagef("--trace %s, --generate %s: choose one of them", j.trace, j.model)
+		return cli.Usagef("--trace %s, --generate %s: choose one of them", j.trace, j.model)
 	case j.model != "" && j.model != modelCTC && j.model != modelLublin:
-		return usagef("--generate %s: choose %s or %s", j.model, modelCTC, modelLublin)
+		return cli.Usagef("--generate %s: choose %s or %s", j.model, modelCTC, modelLublin)
 	case j.trace != "" && cmd.Flags().Changed("seed"):
-		return usagef("--seed %d: goes with --generate; a log is as it is", j.seed)
+		return cli.Usagef("--seed %d: goes with --generate; a log is as it is", j.seed)
 	case cmd.Flags().Changed("jobs") && (j.count < 1 || j.count > workload.MaxJobs):
-		return usagef("--jobs %d: write a number from 1 to %d", j.count, workload.MaxJobs)
+		return cli.Usagef("--jobs %d: write a number from 1 to %d", j.count, workload.MaxJobs)
 	case j.skip < 0 || j.skip > workload.MaxJobs:
-		return usagef("--skip %d: write a number from 0 to %d", j.skip, workload.MaxJobs)
+		return cli.Usagef("--skip %d: write a number from 0 to %d", j.skip, workload.MaxJobs)
 	case !(j.stretch > 0) || math.IsInf(j.stretch, 0):
-		return usagef("--scale-runtime %v: write a number above 0", j.stretch)
+		return cli.Usagef("--scale-runtime %v: write a number above 0", j.stretch)
 	case j.loadGiven && (!(j.load > 0) || j.load > 100):
-		return usagef("--load %v: write a number above 0 and at most 100; 1 is all that the site can do", j.load)
+		return cli.Usagef("--load %v: write a number above 0 and at most 100; 1 is all that the site can do", j.load)
 	}
 	return nil
 }
@@ -87,7 +87,7 @@ func (j *jobSource) workload(processors int32) (*workload.Workload, error) {
 		processors = w.Processors
 	}
 	if processors == 0 {
-		return nil, usagef("--trace %s: the log does not say how large the machine is; give --processors P", j.trace)
+		return nil, cli.Usagef("--trace %s: the log does not say how large the machine is; give --processors P", j.trace)
 	}
 	return j.transform(w, processors)
 }
@@ -102,7 +102,7 @@ func (j *jobSource) open(processors int32) (*workload.Workload, error) {
 		count = 5000
 	}
 	if count > workload.MaxJobs-j.skip {
-		return nil, usagef("--jobs %d, --skip %d: together at most %d", count, j.skip, workload.MaxJobs)
+		return nil, cli.Usagef("--jobs %d, --skip %d: together at most %d", count, j.skip, workload.MaxJobs)
 	}
 	count += j.skip
 	rng := workload.NewRand(j.seed, 0)
@@ -114,7 +114,7 @@ func (j *jobSource) open(processors int32) (*workload.Workload, error) {
 		w, err = workload.Lublin{Jobs: count, Processors: processors}.Generate(rng)
 	}
 	if err != nil {
-		return nil, refusedf("--generate %s: %v", j.model, err)
+		return nil, cli.Refusedf("--generate %s: %v", j.model, err)
 	}
 	return w, nil
 }
@@ -122,13 +122,8 @@ func (j *jobSource) open(processors int32) (*workload.Workload, error) {
 // openLog reads a log.
 func openLog(path string) (*workload.Workload, error) {
 	w, err := workload.Open(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, usagef("--trace %s: there is no such file", path)
-	case errors.As(err, new(*fs.PathError)):
-		return nil, usagef("--trace %s: %v", path, bare(err))
-	case err != nil:
-		return nil, refusedf("--trace %v", err)
+	if err != nil {
+		return nil, cli.ReadFailure("--trace", path, err)
 	}
 	return w, nil
 }
@@ -137,7 +132,7 @@ func openLog(path string) (*workload.Workload, error) {
 // were made: what does not fit goes first, then the window is cut, then run
 // times are stretched.
 func (j *jobSource) transform(w *workload.Workload, processors int32) (*workload.Workload, error) {
-	fitting, err := w.Fit(processors, j.overrun.value)
+	fitting, err := w.Fit(processors, j.overrun.Value)
 	if err != nil {
 		return nil, err
 	}
@@ -146,8 +141,8 @@ func (j *jobSource) transform(w *workload.Workload, processors int32) (*workload
 		return nil, err
 	}
 	if len(w.Jobs) == 0 {
-		return nil, usagef("%s has %s for %s, --skip is %d: none is left", w.Name, plural(int64(len(fitting.Jobs)), "job", "jobs"),
-			plural(int64(processors), "processor", "processors"), j.skip)
+		return nil, cli.Usagef("%s has %s for %s, --skip is %d: none is left", w.Name, cli.Plural(int64(len(fitting.Jobs)), "job", "jobs"),
+			cli.Plural(int64(processors), "processor", "processors"), j.skip)
 	}
 	if w, err = w.Stretch(j.stretch); err != nil {
 		return nil, err
@@ -158,14 +153,14 @@ func (j *jobSource) transform(w *workload.Workload, processors int32) (*workload
 	if j.loadGiven {
 		now := w.OfferedLoad(processors)
 		if now == 0 {
-			return nil, usagef("--load %v: the jobs were all submitted at one instant", j.load)
+			return nil, cli.Usagef("--load %v: the jobs were all submitted at one instant", j.load)
 		}
 		if w, err = w.ScaleLoad(j.load / now); err != nil {
 			return nil, err
 		}
 	}
 	if len(w.Jobs) == 0 {
-		return nil, usagef("--scale-runtime %v: makes all jobs longer than ten years", j.stretch)
+		return nil, cli.Usagef("--scale-runtime %v: makes all jobs longer than ten years", j.stretch)
 	}
 	return w, nil
 }

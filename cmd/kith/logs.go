@@ -5,11 +5,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kith/internal/cli"
 	kithv1 "kith/proto/gen/kith/v1"
 )
 
 // logsVerb is "kith logs".
-func logsVerb(c *cli) *cobra.Command {
+func logsVerb(c *client) *cobra.Command {
 	var follow, ofStderr bool
 	var file string
 	cmd := &cobra.Command{
@@ -23,16 +24,16 @@ piece, with the bytes in base64.`,
 			f := &outputFile{job: args[0], name: stdoutName, follow: follow}
 			switch {
 			case ofStderr && file != "":
-				return usagef("--stderr and --file: choose one of them")
+				return cli.Usagef("--stderr and --file: choose one of them")
 			case follow && file != "":
-				return usagef("--follow works with stdout and stderr only; declared outputs come when the job has ended")
+				return cli.Usagef("--follow works with stdout and stderr only; declared outputs come when the job has ended")
 			case ofStderr:
 				f.name = stderrName
 			case file != "":
 				f.name = file
 			}
-			sink := copyTo(c.stdout)
-			if c.json() {
+			sink := copyTo(c.Stdout)
+			if c.JSON() {
 				sink = func(r *kithv1.GetJobOutputResponse) error { return c.printLine(r) }
 			}
 			if follow {
@@ -57,7 +58,7 @@ piece, with the bytes in base64.`,
 
 // noOutput is for a job that wrote nothing: it was silent, or it has not been
 // started.
-func (c *cli) noOutput(ctx context.Context, s *site, id string) error {
+func (c *client) noOutput(ctx context.Context, s *site, id string) error {
 	got, err := c.getJob(ctx, s, id)
 	if err != nil {
 		return err
@@ -67,7 +68,7 @@ func (c *cli) noOutput(ctx context.Context, s *site, id string) error {
 	case began(st):
 		return nil
 	case ended(st.GetState()):
-		return refusedf("job %s is %s: it never started and wrote nothing", id, stateWord(st.GetState()))
+		return cli.Refusedf("job %s is %s: it never started and wrote nothing", id, stateWord(st.GetState()))
 	}
-	return refusedf("job %s is %s and has written nothing yet; \"kith logs -f\" waits for it", id, stateWord(st.GetState()))
+	return cli.Refusedf("job %s is %s and has written nothing yet; \"kith logs -f\" waits for it", id, stateWord(st.GetState()))
 }

@@ -28,7 +28,7 @@ type outputFile struct {
 }
 
 // receive hands the pieces of a file to sink, from f.offset on.
-func (c *cli) receive(ctx context.Context, s *site, f *outputFile, sink func(*kithv1.GetJobOutputResponse) error) error {
+func (c *client) receive(ctx context.Context, s *site, f *outputFile, sink func(*kithv1.GetJobOutputResponse) error) error {
 	ctx, heard, stop := c.deadline(ctx)
 	defer stop()
 	if f.follow {
@@ -69,7 +69,7 @@ func copyTo(w io.Writer) func(*kithv1.GetJobOutputResponse) error {
 
 // followOutput is receive for as long as the job runs; it may not even have
 // started. It outlasts the absence of the site and of the host.
-func (c *cli) followOutput(ctx context.Context, s *site, f *outputFile, sink func(*kithv1.GetJobOutputResponse) error) error {
+func (c *client) followOutput(ctx context.Context, s *site, f *outputFile, sink func(*kithv1.GetJobOutputResponse) error) error {
 	if _, err := c.getJob(ctx, s, f.job); err != nil {
 		return err // a site that was never reached is not waited for
 	}
@@ -87,7 +87,7 @@ func (c *cli) followOutput(ctx context.Context, s *site, f *outputFile, sink fun
 }
 
 // getJob asks for a job within --timeout.
-func (c *cli) getJob(ctx context.Context, s *site, id string) (*kithv1.GetJobResponse, error) {
+func (c *client) getJob(ctx context.Context, s *site, id string) (*kithv1.GetJobResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	return s.jobs.GetJob(ctx, &kithv1.GetJobRequest{JobId: id})

@@ -4,71 +4,30 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 )
 
-// format is what --output chooses.
-type format string
-
-// The formats.
-const (
-	table  format = "table"
-	asJSON format = "json"
-)
-
-func parseFormat(s string) (format, error) {
-	switch f := format(s); f {
-	case table, asJSON:
-		return f, nil
-	}
-	return "", fmt.Errorf("choose table or json")
-}
-
-// json reports whether the user wants JSON.
-func (c *cli) json() bool { return c.format.value == asJSON }
-
-// print prints the answer of a verb: the message as JSON, or the text.
-func (c *cli) print(m proto.Message, text func() string) error {
-	if !c.json() {
-		return c.write(text())
+// printMessage prints the answer of a verb: the message as JSON, or the text.
+func (c *client) printMessage(m proto.Message, text func() string) error {
+	if !c.JSON() {
+		return c.Write(text())
 	}
 	b, err := compactJSON(m)
 	if err != nil {
 		return err
 	}
-	return c.writeJSON(b)
-}
-
-// printValue is print for an answer that is no message.
-func (c *cli) printValue(v any, text func() string) error {
-	if !c.json() {
-		return c.write(text())
-	}
-	b, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	return c.writeJSON(b)
+	return c.WriteJSON(b)
 }
 
 // printLine prints one message of many as a line of JSON.
-func (c *cli) printLine(m proto.Message) error {
+func (c *client) printLine(m proto.Message) error {
 	b, err := compactJSON(m)
 	if err != nil {
 		return err
 	}
-	return c.write(string(b) + "\n")
-}
-
-func (c *cli) writeJSON(b []byte) error {
-	var out bytes.Buffer
-	if err := json.Indent(&out, b, "", "  "); err != nil {
-		return err
-	}
-	return c.write(out.String() + "\n")
+	return c.Write(string(b) + "\n")
 }
 
 // compactJSON writes a message as proto JSON. Fields without a value are
@@ -84,12 +43,4 @@ func compactJSON(m proto.Message) ([]byte, error) {
 		return nil, err
 	}
 	return out.Bytes(), nil
-}
-
-// write prints to stdout.
-func (c *cli) write(text string) error {
-	if _, err := io.WriteString(c.stdout, text); err != nil {
-		return fmt.Errorf("write the answer: %w", err)
-	}
-	return nil
 }

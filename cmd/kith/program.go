@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"kith/internal/cli"
 )
 
 // maxScript is the longest script, in bytes.
@@ -28,17 +30,17 @@ type program struct {
 }
 
 // readProgram finds out what the command line wants to run.
-func (c *cli) readProgram(cmd *cobra.Command, args []string, wrap string) (*program, error) {
+func (c *client) readProgram(cmd *cobra.Command, args []string, wrap string) (*program, error) {
 	switch dash := cmd.ArgsLenAtDash(); {
 	case cmd.Flags().Changed("wrap"):
 		if len(args) > 0 {
-			return nil, usagef("--wrap %q: argument %q is one too many", wrap, args[0])
+			return nil, cli.Usagef("--wrap %q: argument %q is one too many", wrap, args[0])
 		}
 		return checked(&program{script: "#!/bin/sh\n" + wrap + "\n", name: "wrap"})
 	case dash == 0 && len(args) > 0:
 		return checked(&program{command: args, name: filepath.Base(args[0])})
 	case dash == 0:
-		return nil, usagef("%s --: which command?", cmd.Name())
+		return nil, cli.Usagef("%s --: which command?", cmd.Name())
 	case len(args) == 0 || args[0] == "-":
 		return c.scriptFromStdin(cmd, args)
 	}
@@ -51,16 +53,16 @@ func (c *cli) readProgram(cmd *cobra.Command, args []string, wrap string) (*prog
 
 // scriptFromStdin reads the script as sbatch does when no file is named, but
 // does not wait for a person to type it.
-func (c *cli) scriptFromStdin(cmd *cobra.Command, args []string) (*program, error) {
-	if f, ok := c.stdin.(*os.File); ok && len(args) == 0 && term.IsTerminal(int(f.Fd())) {
-		return nil, usagef("%s: what shall run? Give a SCRIPT, -- COMMAND, or --wrap TEXT", cmd.Name())
+func (c *client) scriptFromStdin(cmd *cobra.Command, args []string) (*program, error) {
+	if f, ok := c.Stdin.(*os.File); ok && len(args) == 0 && term.IsTerminal(int(f.Fd())) {
+		return nil, cli.Usagef("%s: what shall run? Give a SCRIPT, -- COMMAND, or --wrap TEXT", cmd.Name())
 	}
-	text, err := io.ReadAll(io.LimitReader(c.stdin, maxScript+1))
+	text, err := io.ReadAll(io.LimitReader(c.Stdin, maxScript+1))
 	if err != nil {
-		return nil, refusedf("read the script from stdin: %v", err)
+		return nil, cli.Refusedf("read the script from stdin: %v", err)
 	}
 	if len(text) == 0 {
-		return nil, usagef("%s: what shall run? Give a SCRIPT, -- COMMAND, or --wrap TEXT; stdin is empty", cmd.Name())
+		return nil, cli.Usagef("%s: what shall run? Give a SCRIPT, -- COMMAND, or --wrap TEXT; stdin is empty", cmd.Name())
 	}
 	if err := checkScript("stdin", string(text)); err != nil {
 		return nil, err
@@ -77,23 +79,23 @@ func readScript(name string) (string, error) {
 	info, err := os.Stat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "", usagef("script %s: there is no such file; for a command write: kith submit -- %s", name, name)
+		return "", cli.Usagef("script %s: there is no such file; for a command write: kith submit -- %s", name, name)
 	case err != nil:
-		return "", usagef("script %s: %v", name, bare(err))
+		return "", cli.Usagef("script %s: %v", name, cli.Bare(err))
 	case !info.Mode().IsRegular():
-		return "", usagef("script %s: is no regular file", name)
+		return "", cli.Usagef("script %s: is no regular file", name)
 	case info.Size() > maxScript:
-		return "", usagef("script %s: has %d bytes, at most %d; for a program write: kith submit --input %s -- ./%s",
+		return "", cli.Usagef("script %s: has %d bytes, at most %d; for a program write: kith submit --input %s -- ./%s",
 			name, info.Size(), maxScript, name, filepath.Base(name))
 	}
 	f, err := os.Open(name)
 	if err != nil {
-		return "", usagef("script %s: %v", name, bare(err))
+		return "", cli.Usagef("script %s: %v", name, cli.Bare(err))
 	}
 	defer f.Close() //nolint:errcheck // Only read from.
 	text, err := io.ReadAll(io.LimitReader(f, maxScript+1))
 	if err != nil {
-		return "", usagef("script %s: %v", name, bare(err))
+		return "", cli.Usagef("script %s: %v", name, cli.Bare(err))
 	}
 	return string(text), checkScript(name, string(text))
 }
@@ -102,16 +104,16 @@ func checkScript(name, text string) error {
 	first, _, _ := strings.Cut(text, "\n")
 	switch {
 	case len(text) > maxScript:
-		return usagef("script %s: is longer than %d bytes; take large programs along with --input", name, maxScript)
+		return cli.Usagef("script %s: is longer than %d bytes; take large programs along with --input", name, maxScript)
 	case !strings.HasPrefix(text, "#!"):
-		return usagef("script %s: does not begin with #! and the path of an interpreter; for a program write: kith submit --input %s -- ./%s",
+		return cli.Usagef("script %s: does not begin with #! and the path of an interpreter; for a program write: kith submit --input %s -- ./%s",
 			name, name, filepath.Base(name))
 	case strings.HasSuffix(first, "\r"):
-		return usagef("script %s: its lines end with CR LF as on Windows, so that the interpreter would not be found; convert it, for example with dos2unix", name)
+		return cli.Usagef("script %s: its lines end with CR LF as on Windows, so that the interpreter would not be found; convert it, for example with dos2unix", name)
 	case !utf8.ValidString(text):
-		return usagef("script %s: is not UTF-8 text; take it along with --input %s and run it with -- ./%s", name, name, filepath.Base(name))
+		return cli.Usagef("script %s: is not UTF-8 text; take it along with --input %s and run it with -- ./%s", name, name, filepath.Base(name))
 	case strings.IndexByte(text, 0) >= 0:
-		return usagef("script %s: contains a zero byte", name)
+		return cli.Usagef("script %s: contains a zero byte", name)
 	}
 	return nil
 }
@@ -120,7 +122,7 @@ func checkScript(name, text string) error {
 func checked(p *program) (*program, error) {
 	for _, word := range append(append([]string{p.script}, p.command...), p.arguments...) {
 		if !utf8.ValidString(word) {
-			return nil, usagef("argument %q: is not UTF-8 text", word)
+			return nil, cli.Usagef("argument %q: is not UTF-8 text", word)
 		}
 	}
 	return p, nil

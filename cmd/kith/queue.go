@@ -8,34 +8,35 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kith/internal/cli"
 	kithv1 "kith/proto/gen/kith/v1"
 )
 
 // queueVerb is "kith queue".
-func queueVerb(c *cli) *cobra.Command {
+func queueVerb(c *client) *cobra.Command {
 	var all, remote bool
 	var labels pairs
-	states := parsed[[]kithv1.JobStatus_State]{kind: "STATE[,STATE...]", parse: parseStates}
+	states := cli.Parsed[[]kithv1.JobStatus_State]{Kind: "STATE[,STATE...]", Parse: parseStates}
 	cmd := &cobra.Command{
 		Use:   "queue [flags]",
 		Short: "List the jobs of this site that have not ended",
-		Args:  noArgs,
+		Args:  cli.NoArgs,
 		Example: `  kith queue
   kith queue --all --label project=alps
   kith queue --state running,queued --output json`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if all && len(states.value) > 0 {
-				return usagef("--all and --state: choose one of them")
+			if all && len(states.Value) > 0 {
+				return cli.Usagef("--all and --state: choose one of them")
 			}
 			request := &kithv1.ListJobsRequest{
-				PageSize: 1000, AllStates: all, States: states.value, IncludeRemote: remote, Labels: labels.values,
+				PageSize: 1000, AllStates: all, States: states.Value, IncludeRemote: remote, Labels: labels.values,
 			}
 			return c.ask(cmd.Context(), func(ctx context.Context, s *site) error {
 				list, err := listJobs(ctx, s, request)
 				if err != nil {
 					return err
 				}
-				return c.print(list, func() string { return c.queueText(list, remote) })
+				return c.printMessage(list, func() string { return c.queueText(list, remote) })
 			})
 		},
 	}
@@ -45,7 +46,7 @@ func queueVerb(c *cli) *cobra.Command {
 	flags.BoolVar(&remote, "remote", false, "also the copies that this site holds for other sites")
 	flags.VarP(&states, "state", "t", "only jobs in one of these states")
 	flags.Var(&labels, "label", "only jobs with this label; repeatable")
-	complete(cmd, "state", stateNames()...)
+	cli.Complete(cmd, "state", stateNames()...)
 	return cmd
 }
 
@@ -63,36 +64,36 @@ func listJobs(ctx context.Context, s *site, request *kithv1.ListJobsRequest) (*k
 		case "":
 			return list, nil
 		case request.PageToken:
-			return nil, refusedf("the site's list of jobs does not go on after %q; its log may tell more", request.PageToken)
+			return nil, cli.Refusedf("the site's list of jobs does not go on after %q; its log may tell more", request.PageToken)
 		}
 		request.PageToken = page.GetNextPageToken()
 	}
 }
 
 // queueText is the list for people.
-func (c *cli) queueText(list *kithv1.ListJobsResponse, remote bool) string {
-	jobs := grid{columns: []column{
-		{title: "ID"}, {title: "NAME", elastic: true}, {title: "USER", elastic: true}, {title: "STATE"}, {title: "TIME", right: true},
-		{title: "LIMIT", right: true}, {title: "CPUS", right: true}, {title: "SITE/REASON", elastic: true},
+func (c *client) queueText(list *kithv1.ListJobsResponse, remote bool) string {
+	jobs := cli.Grid{Columns: []cli.Column{
+		{Title: "ID"}, {Title: "NAME", Elastic: true}, {Title: "USER", Elastic: true}, {Title: "STATE"}, {Title: "TIME", Right: true},
+		{Title: "LIMIT", Right: true}, {Title: "CPUS", Right: true}, {Title: "SITE/REASON", Elastic: true},
 	}}
 	for _, j := range list.GetJobs() {
 		s := j.GetStatus()
-		jobs.add(j.GetId(), j.GetName(), s.GetUser(), stateWord(s.GetState()), span(c.runTime(s)),
+		jobs.Add(j.GetId(), j.GetName(), s.GetUser(), stateWord(s.GetState()), cli.Span(c.runTime(s)),
 			spanOf(j.GetWalltime()), fmt.Sprint(j.GetProcessors()), whereOrWhy(s))
 	}
-	text := jobs.render(c.width)
+	text := jobs.Render(c.Width)
 	if !remote {
 		return text
 	}
-	copies := grid{columns: []column{
-		{title: "ID"}, {title: "ATTEMPT", right: true}, {title: "NAME", elastic: true}, {title: "USER", elastic: true}, {title: "STATE"},
-		{title: "LIMIT", right: true}, {title: "CPUS", right: true},
+	copies := cli.Grid{Columns: []cli.Column{
+		{Title: "ID"}, {Title: "ATTEMPT", Right: true}, {Title: "NAME", Elastic: true}, {Title: "USER", Elastic: true}, {Title: "STATE"},
+		{Title: "LIMIT", Right: true}, {Title: "CPUS", Right: true},
 	}}
 	for _, h := range list.GetRemoteCopies() {
-		copies.add(h.GetJobId(), fmt.Sprint(h.GetAttempt()), h.GetName(), h.GetUser(), strings.ToUpper(h.GetState()),
+		copies.Add(h.GetJobId(), fmt.Sprint(h.GetAttempt()), h.GetName(), h.GetUser(), strings.ToUpper(h.GetState()),
 			spanOf(h.GetWalltime()), fmt.Sprint(h.GetProcessors()))
 	}
-	return text + "\nCopies held for other sites:\n" + copies.render(c.width)
+	return text + "\nCopies held for other sites:\n" + copies.Render(c.Width)
 }
 
 // stateNames lists the states of a job as users write them.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kith/internal/cli"
 	"kith/sitesched"
 	"kith/testbed/metrics"
 	"kith/testbed/replay"
@@ -17,14 +18,14 @@ import (
 // replayOptions are the flags of "kith replay".
 type replayOptions struct {
 	jobs       jobSource
-	processors parsed[int32]
-	policy     parsed[sitesched.Backfill]
+	processors cli.Parsed[int32]
+	policy     cli.Parsed[sitesched.Backfill]
 	schedule   string
 	federation federationOptions
 }
 
 // replayVerb is "kith replay".
-func replayVerb(c *cli) *cobra.Command {
+func replayVerb(c *client) *cobra.Command {
 	var opt replayOptions
 	cmd := &cobra.Command{
 		Use:   "replay (--trace FILE | --generate MODEL | --federation FILE) [--processors P] [--policy WORD]",
@@ -46,7 +47,7 @@ tells who wins and who loses. docs/examples/federation.toml is such a file.`,
 		Example: `  kith replay --trace last-month.txt --processors 512 --policy easy
   kith replay --generate ctc --load 0.7 --policy cons-compress --schedule starts.csv
   kith replay --federation docs/examples/federation.toml --report join.html`,
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := opt.federation.check(cmd); err != nil {
 				return err
@@ -63,49 +64,49 @@ tells who wins and who loses. docs/examples/federation.toml is such a file.`,
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	opt.jobs.flags(cmd)
-	opt.processors = parsed[int32]{kind: "P", parse: parseCount}
+	opt.processors = cli.Parsed[int32]{Kind: "P", Parse: parseCount}
 	flags.Var(&opt.processors, "processors", "size of the site (default: what the log says, or the model)")
-	opt.policy = parsed[sitesched.Backfill]{value: sitesched.EASY, text: "easy", kind: "WORD", parse: replay.ParsePolicy}
+	opt.policy = cli.Parsed[sitesched.Backfill]{Value: sitesched.EASY, Text: "easy", Kind: "WORD", Parse: replay.ParsePolicy}
 	flags.Var(&opt.policy, "policy", strings.Join(replay.Policies(), "|"))
-	complete(cmd, "policy", replay.Policies()...)
+	cli.Complete(cmd, "policy", replay.Policies()...)
 	flags.StringVar(&opt.schedule, "schedule", "", "write the schedule to `FILE` as comma-separated values")
 	opt.federation.flags(cmd)
 	return cmd
 }
 
 // replaySite replays one workload at one site.
-func (c *cli) replaySite(ctx context.Context, opt *replayOptions) error {
-	w, err := opt.jobs.workload(opt.processors.value)
+func (c *client) replaySite(ctx context.Context, opt *replayOptions) error {
+	w, err := opt.jobs.workload(opt.processors.Value)
 	if err != nil {
 		return err
 	}
-	out, err := createFile("--schedule", opt.schedule)
+	out, err := cli.CreateFile("--schedule", opt.schedule)
 	if err != nil {
 		return err
 	}
 	defer out.Close() //nolint:errcheck // What is left of a file that is not there harms nobody.
-	bar := c.progress("replay", len(w.Jobs))
-	began := c.now()
-	s, err := replay.Run(ctx, w, sitesched.Config{Processors: w.Processors, Backfill: opt.policy.value}, bar.set)
-	bar.clear()
+	bar := c.Progress("replay", len(w.Jobs))
+	began := c.Now()
+	s, err := replay.Run(ctx, w, sitesched.Config{Processors: w.Processors, Backfill: opt.policy.Value}, bar.Set)
+	bar.Clear()
 	if err != nil {
-		return refusedf("%s: %v", w.Name, err)
+		return cli.Refusedf("%s: %v", w.Name, err)
 	}
-	elapsed := c.now().Sub(began)
+	elapsed := c.Now().Sub(began)
 	if out != nil {
-		if err := out.write(func(w io.Writer) error { _, err := s.WriteTo(w); return err }); err != nil {
-			return refusedf("--schedule %s: %v", opt.schedule, bare(err))
+		if err := out.Write(func(w io.Writer) error { _, err := s.WriteTo(w); return err }); err != nil {
+			return cli.Refusedf("--schedule %s: %v", opt.schedule, cli.Bare(err))
 		}
 	}
 	r := replayReport{
-		Workload: w.Name, Jobs: len(w.Jobs), Processors: w.Processors, Policy: opt.policy.text, OfferedLoad: w.OfferedLoad(w.Processors),
+		Workload: w.Name, Jobs: len(w.Jobs), Processors: w.Processors, Policy: opt.policy.Text, OfferedLoad: w.OfferedLoad(w.Processors),
 		ElapsedSeconds: elapsed.Seconds(), Notes: w.Report.Notes(),
 		Summary: metrics.Summarise(s.Records("site"), metrics.Options{Processors: int64(w.Processors)}),
 	}
 	if opt.jobs.model != "" {
 		r.Seed = &opt.jobs.seed
 	}
-	return c.printValue(r, func() string { return r.text(c.width) })
+	return c.Print(r, func() string { return r.text(c.Width) })
 }
 
 // replayReport is the answer of "kith replay" for one site.
@@ -129,37 +130,37 @@ func (r *replayReport) text(width int) string {
 	if r.Seed != nil {
 		seed = fmt.Sprintf(", seed %d", *r.Seed)
 	}
-	fmt.Fprintf(&b, "%s%s: %s, %s, policy %s\n", clean(r.Workload), seed, plural(int64(r.Jobs), "job", "jobs"),
-		plural(int64(r.Processors), "processor", "processors"), r.Policy)
+	fmt.Fprintf(&b, "%s%s: %s, %s, policy %s\n", cli.Clean(r.Workload), seed, cli.Plural(int64(r.Jobs), "job", "jobs"),
+		cli.Plural(int64(r.Processors), "processor", "processors"), r.Policy)
 	for _, n := range r.Notes {
 		what := "mended"
 		if n.Skipped {
 			what = "skipped"
 		}
-		fmt.Fprintf(&b, "%s %d: %s (first: %s)\n", what, n.Count, n.Meaning, clean(n.First))
+		fmt.Fprintf(&b, "%s %d: %s (first: %s)\n", what, n.Count, n.Meaning, cli.Clean(n.First))
 	}
 	s := &r.Summary
-	b.WriteString("\n" + summaryGrid(s).render(width))
+	b.WriteString("\n" + summaryGrid(s).Render(width))
 	fmt.Fprintf(&b, "\nOffered load %.3f, utilisation %.3f over %s from the first submission to the last end.\n",
-		r.OfferedLoad, s.Utilisation, seconds(s.MakespanSeconds))
+		r.OfferedLoad, s.Utilisation, cli.Seconds(s.MakespanSeconds))
 	fmt.Fprintf(&b, "Short is below %v, narrow below %d processors; bounded slowdowns count runs as %v or more.\n",
-		span(metrics.ShortBelow), metrics.NarrowBelow, metrics.Floor)
+		cli.Span(metrics.ShortBelow), metrics.NarrowBelow, metrics.Floor)
 	return b.String()
 }
 
 // summaryGrid shows a summary, all jobs first and then each class.
-func summaryGrid(s *metrics.Summary) *grid {
-	g := &grid{columns: []column{
-		{title: "JOBS"}, {title: "COUNT", right: true}, {title: "MEAN WAIT", right: true}, {title: "MEDIAN", right: true}, {title: "P95", right: true},
-		{title: "P99", right: true}, {title: "TURNAROUND", right: true}, {title: "SLOWDOWN", right: true}, {title: "BOUNDED", right: true}, {title: "P95", right: true},
+func summaryGrid(s *metrics.Summary) *cli.Grid {
+	g := &cli.Grid{Columns: []cli.Column{
+		{Title: "JOBS"}, {Title: "COUNT", Right: true}, {Title: "MEAN WAIT", Right: true}, {Title: "MEDIAN", Right: true}, {Title: "P95", Right: true},
+		{Title: "P99", Right: true}, {Title: "TURNAROUND", Right: true}, {Title: "SLOWDOWN", Right: true}, {Title: "BOUNDED", Right: true}, {Title: "P95", Right: true},
 	}}
 	row := func(name string, n int, wait, turnaround, slowdown, bounded *metrics.Distribution) {
 		if n == 0 {
-			g.add(name, "0", nothing, nothing, nothing, nothing, nothing, nothing, nothing, nothing)
+			g.Add(name, "0", cli.Nothing, cli.Nothing, cli.Nothing, cli.Nothing, cli.Nothing, cli.Nothing, cli.Nothing, cli.Nothing)
 			return
 		}
-		g.add(name, fmt.Sprint(n), seconds(wait.Mean), seconds(wait.P50), seconds(wait.P95), seconds(wait.P99), seconds(turnaround.Mean),
-			number(slowdown.Mean), number(bounded.Mean), number(bounded.P95))
+		g.Add(name, fmt.Sprint(n), cli.Seconds(wait.Mean), cli.Seconds(wait.P50), cli.Seconds(wait.P95), cli.Seconds(wait.P99), cli.Seconds(turnaround.Mean),
+			cli.Number(slowdown.Mean), cli.Number(bounded.Mean), cli.Number(bounded.P95))
 	}
 	row("all", s.Jobs, &s.Wait, &s.Turnaround, &s.Slowdown, &s.BoundedSlowdown)
 	for i := range s.Classes {

@@ -11,7 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
+
+	"kith/internal/cli"
 )
 
 // traces is where the public logs and the schedules others agree on lie.
@@ -45,7 +46,7 @@ func TestReplayOracles(t *testing.T) {
 					}
 				}
 				var stdout, stderr bytes.Buffer
-				if code := run(context.Background(), line, strings.NewReader(""), &stdout, &stderr); code != exitOK || stderr.Len() > 0 {
+				if code := run(context.Background(), line, strings.NewReader(""), &stdout, &stderr); code != cli.ExitOK || stderr.Len() > 0 {
 					t.Fatalf("exit code %d: %s", code, &stderr)
 				}
 				got, err := os.ReadFile(out)
@@ -99,44 +100,28 @@ func TestReplayTruncatedLog(t *testing.T) {
 	}
 	var stdout, stderr bytes.Buffer
 	code := run(context.Background(), []string{"replay", "--trace", path}, strings.NewReader(""), &stdout, &stderr)
-	if want := "kith: --trace " + path + ": after line 5000: the compressed data are cut off; copy the file again\n"; code != exitRefused || stderr.String() != want || stdout.Len() > 0 {
+	if want := "kith: --trace " + path + ": after line 5000: the compressed data are cut off; copy the file again\n"; code != cli.ExitRefused || stderr.String() != want || stdout.Len() > 0 {
 		t.Errorf("exit code %d, %q, want %q", code, stderr.String(), want)
 	}
 }
 
-// A bar appears late, moves now and then, and leaves nothing behind.
-func TestProgress(t *testing.T) {
-	var out bytes.Buffer
-	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
-	p := &progress{w: &out, now: func() time.Time { return now }, what: "replay", total: 1000, began: now}
-	for range 49 {
-		p.set(100)
-		now = now.Add(10 * time.Millisecond)
+// A replay that fails leaves the schedule of the last one alone.
+func TestFailedReplayKeepsTheOldFile(t *testing.T) {
+	dir := t.TempDir()
+	trace, old := filepath.Join(dir, "endless.swf"), filepath.Join(dir, "old.csv")
+	text := strings.Repeat("1 0 -1 300000000 1 -1 -1 1 300000000 -1 1 1 1 -1 -1 -1 -1 -1\n", 60)
+	if err := errors.Join(os.WriteFile(trace, []byte(text), 0o600), os.WriteFile(old, []byte("last month"), 0o600)); err != nil {
+		t.Fatal(err)
 	}
-	if p.clear(); out.Len() != 0 {
-		t.Errorf("after 0.49 s: %q", out.String())
+	var stdout, stderr bytes.Buffer
+	code := run(t.Context(), []string{"replay", "--trace", trace, "--processors", "1", "--schedule", old}, strings.NewReader(""), &stdout, &stderr)
+	if code != cli.ExitRefused || !strings.Contains(stderr.String(), "does not end within 292 years") {
+		t.Fatalf("exit code %d: %s", code, &stderr)
 	}
-	now = now.Add(time.Second)
-	p.set(250)
-	if got := out.String(); got != "\r\x1b[Kreplay [#######.......................] 25%, 00:00:04 left" {
-		t.Errorf("the bar is %q", got)
+	if b, err := os.ReadFile(old); err != nil || string(b) != "last month" {
+		t.Errorf("the old schedule is %q, %v", b, err)
 	}
-	out.Reset()
-	now = now.Add(50 * time.Millisecond)
-	if p.set(300); out.Len() != 0 {
-		t.Errorf("too soon: %q", out.String())
-	}
-	now = now.Add(50 * time.Millisecond)
-	p.set(5000)
-	p.clear()
-	if got := out.String(); !strings.Contains(got, "] 100%, 00:00:00 left") || !strings.HasSuffix(got, "\r\x1b[K") {
-		t.Errorf("at the end: %q", got)
-	}
-	var none *progress
-	none.set(1)
-	none.clear()
-	c := &cli{stderr: &out, now: time.Now}
-	if c.progress("x", 10) != nil {
-		t.Error("a bar where no terminal is")
+	if list, err := os.ReadDir(dir); err != nil || len(list) != 2 {
+		t.Errorf("the folder holds %v, %v", list, err)
 	}
 }

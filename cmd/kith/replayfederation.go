@@ -1,18 +1,16 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"kith/internal/cli"
 	"kith/meta"
 	"kith/testbed/join"
 	"kith/testbed/metrics"
@@ -22,7 +20,7 @@ import (
 type federationOptions struct {
 	file   string
 	scheme string
-	copies parsed[[]int32]
+	copies cli.Parsed[[]int32]
 	asks   string
 	report string
 }
@@ -37,8 +35,8 @@ func (o *federationOptions) flags(cmd *cobra.Command) {
 			words = append(words, string(s))
 		}
 	}
-	complete(cmd, "scheme", words...)
-	o.copies = parsed[[]int32]{kind: "K", parse: parseCopies}
+	cli.Complete(cmd, "scheme", words...)
+	o.copies = cli.Parsed[[]int32]{Kind: "K", Parse: parseCopies}
 	flags.Var(&o.copies, "copies", "with --federation: how many copies of a job, such as 3, or several to compare: 2-4, or 2,4,8")
 	flags.StringVar(&o.asks, "asks", "", "with --federation: the `SITE` whose users the answer is about (default all alike)")
 	flags.StringVar(&o.report, "report", "", "with --federation: write a page with tables and plots to `FILE`.html")
@@ -51,18 +49,18 @@ func (o *federationOptions) check(cmd *cobra.Command) error {
 	if !cmd.Flags().Changed("federation") {
 		for _, name := range ours {
 			if f := cmd.Flags().Lookup(name); f.Changed {
-				return usagef("--%s %s: goes with --federation FILE", name, f.Value)
+				return cli.Usagef("--%s %s: goes with --federation FILE", name, f.Value)
 			}
 		}
 		return nil
 	}
 	for _, name := range theirs {
 		if f := cmd.Flags().Lookup(name); f != nil && f.Changed {
-			return usagef("--%s %s: does not go with --federation; the file says it for each site", name, f.Value)
+			return cli.Usagef("--%s %s: does not go with --federation; the file says it for each site", name, f.Value)
 		}
 	}
 	if o.file == "" {
-		return usagef(`--federation "": which file?`)
+		return cli.Usagef(`--federation "": which file?`)
 	}
 	return nil
 }
@@ -94,34 +92,34 @@ func parseCopies(text string) ([]int32, error) {
 }
 
 // replayFederation compares being alone with being joined.
-func (c *cli) replayFederation(ctx context.Context, o *federationOptions) error {
+func (c *client) replayFederation(ctx context.Context, o *federationOptions) error {
 	study, err := o.open()
 	if err != nil {
 		return err
 	}
-	out, err := createFile("--report", o.report)
+	out, err := cli.CreateFile("--report", o.report)
 	if err != nil {
 		return err
 	}
 	defer out.Close() //nolint:errcheck // What is left of a file that is not there harms nobody.
-	defer collectLess()()
-	bar := c.progress("replay", study.Runs()*study.Jobs())
-	began := c.now()
-	a, err := study.Run(ctx, func(done, _ int) { bar.set(done) })
-	bar.clear()
+	defer cli.CollectLess()()
+	bar := c.Progress("replay", study.Runs()*study.Jobs())
+	began := c.Now()
+	a, err := study.Run(ctx, func(done, _ int) { bar.Set(done) })
+	bar.Clear()
 	switch {
 	case errors.Is(err, context.Canceled):
-		return exitWith(exitInterrupted)
+		return cli.ExitWith(cli.ExitInterrupted)
 	case err != nil:
-		return refusedf("%s: %v", o.file, err)
+		return cli.Refusedf("%s: %v", o.file, err)
 	}
-	a.ElapsedSeconds = c.now().Sub(began).Seconds()
+	a.ElapsedSeconds = c.Now().Sub(began).Seconds()
 	if out != nil {
-		if err := out.write(a.Page().WriteHTML); err != nil {
-			return refusedf("--report %s: %v", o.report, bare(err))
+		if err := out.Write(a.Page().WriteHTML); err != nil {
+			return cli.Refusedf("--report %s: %v", o.report, cli.Bare(err))
 		}
 	}
-	return c.printValue(a, func() string { return joinText(a, c.width) })
+	return c.Print(a, func() string { return joinText(a, c.Width) })
 }
 
 // open reads the federation and its logs.
@@ -132,8 +130,8 @@ func (o *federationOptions) open() (*join.Study, error) {
 			cfg.Placement.Scheme, cfg.Placement.Rank = o.scheme, ""
 			cfg.Placement.Copies = nil
 		}
-		if o.copies.value != nil {
-			cfg.Placement.Copies = o.copies.value
+		if o.copies.Value != nil {
+			cfg.Placement.Copies = o.copies.Value
 		}
 		if o.asks != "" {
 			cfg.Asks = o.asks
@@ -144,27 +142,16 @@ func (o *federationOptions) open() (*join.Study, error) {
 		}
 	}
 	if wrong, ok := errors.AsType[*join.Error](err); ok {
-		f := &failure{code: exitUsage}
+		f := &cli.Failure{Code: cli.ExitUsage}
 		for _, p := range wrong.Problems {
-			f.problems = append(f.problems, fmt.Sprintf("--federation %s: %v", o.file, p))
+			f.Problems = append(f.Problems, fmt.Sprintf("--federation %s: %v", o.file, p))
 		}
 		return nil, f
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, usagef("--federation %s: there is no such file", o.file)
+		return nil, cli.Usagef("--federation %s: there is no such file", o.file)
 	}
-	return nil, usagef("--federation %s: %v", o.file, bare(err))
-}
-
-func writePage(f *os.File, write func(io.Writer) error) error {
-	b := bufio.NewWriterSize(f, 1<<16)
-	if err := write(b); err != nil {
-		return err
-	}
-	if err := b.Flush(); err != nil {
-		return err
-	}
-	return f.Close()
+	return nil, cli.Usagef("--federation %s: %v", o.file, cli.Bare(err))
 }
 
 // joinText is the answer for people.
@@ -172,27 +159,27 @@ func joinText(a *join.Answer, width int) string {
 	var b strings.Builder
 	for i := range a.Sites {
 		x := &a.Sites[i]
-		fmt.Fprintf(&b, "%s: %s, %s, speed %.4g; %s (%s), offered load %.2f\n", clean(x.Name), plural(int64(x.Processors), "processor", "processors"),
-			x.Policy, x.Speed, plural(int64(x.Jobs), "job", "jobs"), clean(x.Workload), x.OfferedLoad)
+		fmt.Fprintf(&b, "%s: %s, %s, speed %.4g; %s (%s), offered load %.2f\n", cli.Clean(x.Name), cli.Plural(int64(x.Processors), "processor", "processors"),
+			x.Policy, x.Speed, cli.Plural(int64(x.Jobs), "job", "jobs"), cli.Clean(x.Workload), x.OfferedLoad)
 		for _, n := range x.Notes {
 			what := "mended"
 			if n.Skipped {
 				what = "skipped"
 			}
-			fmt.Fprintf(&b, "  %s %d: %s (first: %s)\n", what, n.Count, n.Meaning, clean(n.First))
+			fmt.Fprintf(&b, "  %s %d: %s (first: %s)\n", what, n.Count, n.Meaning, cli.Clean(n.First))
 		}
 		if x.LeftOut > 0 {
 			fmt.Fprintf(&b, "  left out %d: outside of the time that all logs cover\n", x.LeftOut)
 		}
 	}
 	best := &a.Plans[a.Best]
-	fmt.Fprintf(&b, "\nUsers of each site, alone and joined with %s:\n\n%s", best.Name, joinSites(a, best).render(width))
-	fmt.Fprintf(&b, "\nChange of the mean turnaround by kind of job, %s:\n\n%s", best.Name, joinClasses(best).render(width))
+	fmt.Fprintf(&b, "\nUsers of each site, alone and joined with %s:\n\n%s", best.Name, joinSites(a, best).Render(width))
+	fmt.Fprintf(&b, "\nChange of the mean turnaround by kind of job, %s:\n\n%s", best.Name, joinClasses(best).Render(width))
 	if len(a.Plans) > 1 {
-		fmt.Fprintf(&b, "\nChange of the mean turnaround by number of copies:\n\n%s", joinPlans(a).render(width))
+		fmt.Fprintf(&b, "\nChange of the mean turnaround by number of copies:\n\n%s", joinPlans(a).Render(width))
 	}
 	fmt.Fprintf(&b, "\nFairness between sites, by the mean bounded slowdown of each (index 1: all alike, %s: one bears it all):\n\n%s",
-		number(1/float64(len(a.Sites))), joinFairness(a).render(width))
+		cli.Number(1/float64(len(a.Sites))), joinFairness(a).Render(width))
 	// What counts stands last, where the eye is.
 	b.WriteString("\n" + strings.Join(a.Sentences[1:], "\n") + "\n\n" + a.Sentences[0] + "\n")
 	return b.String()
@@ -201,21 +188,21 @@ func joinText(a *join.Answer, width int) string {
 // effectWord is a change and what it means.
 func effectWord(f *join.Figures) string {
 	if f.Jobs == 0 {
-		return nothing
+		return cli.Nothing
 	}
 	return fmt.Sprintf("%+.1f%%", f.Change)
 }
 
-func joinSites(a *join.Answer, best *join.Outcome) *grid {
-	g := &grid{columns: []column{
-		{title: "SITE"}, {title: "JOBS", right: true}, {title: "WAIT ALONE", right: true}, {title: "JOINED", right: true},
-		{title: "TURNAROUND ALONE", right: true}, {title: "JOINED", right: true}, {title: "CHANGE", right: true}, {title: ""},
-		{title: "SLOWDOWN ALONE", right: true}, {title: "JOINED", right: true}, {title: "ELSEWHERE", right: true}, {title: "GUESTS", right: true}, {title: "BUSY ALONE", right: true}, {title: "JOINED", right: true},
+func joinSites(a *join.Answer, best *join.Outcome) *cli.Grid {
+	g := &cli.Grid{Columns: []cli.Column{
+		{Title: "SITE"}, {Title: "JOBS", Right: true}, {Title: "WAIT ALONE", Right: true}, {Title: "JOINED", Right: true},
+		{Title: "TURNAROUND ALONE", Right: true}, {Title: "JOINED", Right: true}, {Title: "CHANGE", Right: true}, {Title: ""},
+		{Title: "SLOWDOWN ALONE", Right: true}, {Title: "JOINED", Right: true}, {Title: "ELSEWHERE", Right: true}, {Title: "GUESTS", Right: true}, {Title: "BUSY ALONE", Right: true}, {Title: "JOINED", Right: true},
 	}}
 	row := func(name string, alone, joined *join.Figures, more ...string) {
-		g.add(append([]string{
-			name, strconv.Itoa(joined.Jobs), seconds(alone.Wait), seconds(joined.Wait), seconds(alone.Turnaround), seconds(joined.Turnaround),
-			effectWord(joined), string(joined.Effect), number(alone.BoundedSlowdown), number(joined.BoundedSlowdown),
+		g.Add(append([]string{
+			name, strconv.Itoa(joined.Jobs), cli.Seconds(alone.Wait), cli.Seconds(joined.Wait), cli.Seconds(alone.Turnaround), cli.Seconds(joined.Turnaround),
+			effectWord(joined), string(joined.Effect), cli.Number(alone.BoundedSlowdown), cli.Number(joined.BoundedSlowdown),
 		}, more...)...)
 	}
 	for i := range best.Sites {
@@ -227,17 +214,17 @@ func joinSites(a *join.Answer, best *join.Outcome) *grid {
 	return g
 }
 
-func joinClasses(best *join.Outcome) *grid {
-	g := &grid{columns: []column{{title: "SITE"}}}
+func joinClasses(best *join.Outcome) *cli.Grid {
+	g := &cli.Grid{Columns: []cli.Column{{Title: "SITE"}}}
 	for c := range metrics.Class(metrics.Classes) {
-		g.columns = append(g.columns, column{title: strings.ToUpper(c.String()), right: true}, column{title: "JOBS", right: true})
+		g.Columns = append(g.Columns, cli.Column{Title: strings.ToUpper(c.String()), Right: true}, cli.Column{Title: "JOBS", Right: true})
 	}
 	row := func(name string, list *[metrics.Classes]join.Figures) {
 		cells := []string{name}
 		for c := range list {
 			cells = append(cells, effectWord(&list[c]), strconv.Itoa(list[c].Jobs))
 		}
-		g.add(cells...)
+		g.Add(cells...)
 	}
 	for i := range best.Sites {
 		row(best.Sites[i].Site, &best.Sites[i].Classes)
@@ -246,12 +233,12 @@ func joinClasses(best *join.Outcome) *grid {
 	return g
 }
 
-func joinPlans(a *join.Answer) *grid {
-	g := &grid{columns: []column{{title: "COPIES", right: true}}}
+func joinPlans(a *join.Answer) *cli.Grid {
+	g := &cli.Grid{Columns: []cli.Column{{Title: "COPIES", Right: true}}}
 	for i := range a.Sites {
-		g.columns = append(g.columns, column{title: a.Sites[i].Name, right: true})
+		g.Columns = append(g.Columns, cli.Column{Title: a.Sites[i].Name, Right: true})
 	}
-	g.columns = append(g.columns, column{title: "ALL", right: true}, column{title: "MEAN WAIT", right: true}, column{title: "MESSAGES/JOB", right: true}, column{title: ""})
+	g.Columns = append(g.Columns, cli.Column{Title: "ALL", Right: true}, cli.Column{Title: "MEAN WAIT", Right: true}, cli.Column{Title: "MESSAGES/JOB", Right: true}, cli.Column{Title: ""})
 	for i := range a.Plans {
 		p := &a.Plans[i]
 		cells := []string{strconv.Itoa(int(p.Copies))}
@@ -262,21 +249,21 @@ func joinPlans(a *join.Answer) *grid {
 		if i == a.Best {
 			chosen = "chosen"
 		}
-		g.add(append(cells, effectWord(&p.All), seconds(p.All.Wait), number(p.MessagesPerJob), chosen)...)
+		g.Add(append(cells, effectWord(&p.All), cli.Seconds(p.All.Wait), cli.Number(p.MessagesPerJob), chosen)...)
 	}
 	return g
 }
 
 // joinFairness compares how alike sites fare alone and under each plan: the
 // users of each, and those whose jobs each ran.
-func joinFairness(a *join.Answer) *grid {
-	g := &grid{columns: []column{
-		{title: "PLAN"}, {title: "USERS", right: true}, {title: "LEAST", right: true}, {title: "MOST", right: true},
-		{title: "MACHINES", right: true}, {title: "LEAST", right: true}, {title: "MOST", right: true},
+func joinFairness(a *join.Answer) *cli.Grid {
+	g := &cli.Grid{Columns: []cli.Column{
+		{Title: "PLAN"}, {Title: "USERS", Right: true}, {Title: "LEAST", Right: true}, {Title: "MOST", Right: true},
+		{Title: "MACHINES", Right: true}, {Title: "LEAST", Right: true}, {Title: "MOST", Right: true},
 	}}
 	row := func(o *join.Outcome) {
 		u, m := &o.Fairness.Users, &o.Fairness.Machines
-		g.add(o.Name, fmt.Sprintf("%.3f", u.Jain), number(u.Min), number(u.Max), fmt.Sprintf("%.3f", m.Jain), number(m.Min), number(m.Max))
+		g.Add(o.Name, fmt.Sprintf("%.3f", u.Jain), cli.Number(u.Min), cli.Number(u.Max), fmt.Sprintf("%.3f", m.Jain), cli.Number(m.Min), cli.Number(m.Max))
 	}
 	row(&a.Alone)
 	for i := range a.Plans {

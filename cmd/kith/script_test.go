@@ -1,11 +1,9 @@
 package main
 
 import (
-	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"syscall"
@@ -18,6 +16,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"kith/internal/cli/clitest"
 	kithv1 "kith/proto/gen/kith/v1"
 	"kith/testbed/local"
 	"kith/testbed/scratch"
@@ -75,30 +74,13 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"code":   exitsWith,
+			"code":   clitest.ExitsWith,
 			"until":  untilWritten,
 			"site":   tellSite,
 			"big":    makeBig,
 			"mkfifo": makePipe,
 		},
 	})
-}
-
-func exitsWith(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 2 {
-		ts.Fatalf("usage: code N COMMAND ARGS...")
-	}
-	got := 0
-	if err := ts.Exec(args[1], args[2:]...); err != nil {
-		exit, ok := errors.AsType[*exec.ExitError](err)
-		if !ok {
-			ts.Fatalf("%v", err)
-		}
-		got = exit.ExitCode()
-	}
-	if strconv.Itoa(got) != args[0] {
-		ts.Fatalf("exit code is %d, want %s", got, args[0])
-	}
 }
 
 func untilWritten(ts *testscript.TestScript, _ bool, args []string) {

@@ -9,11 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kith/internal/cli"
 	kithv1 "kith/proto/gen/kith/v1"
 )
 
 // showVerb is "kith show".
-func showVerb(c *cli) *cobra.Command {
+func showVerb(c *client) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show JOB",
 		Short: "Tell all that is known of a job",
@@ -24,7 +25,7 @@ func showVerb(c *cli) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return c.print(got, func() string { return c.showText(got.GetJob()) })
+				return c.printMessage(got, func() string { return c.showText(got.GetJob()) })
 			})
 		},
 	}
@@ -36,7 +37,7 @@ type facts struct{ strings.Builder }
 // add adds a line, unless there is no value.
 func (f *facts) add(name, value string) {
 	if value != "" {
-		fmt.Fprintf(&f.Builder, "%-14s%s\n", name, clean(value))
+		fmt.Fprintf(&f.Builder, "%-14s%s\n", name, cli.Clean(value))
 	}
 }
 
@@ -49,7 +50,7 @@ func (f *facts) each(name string, values []string) {
 }
 
 // showText is a job in words.
-func (c *cli) showText(j *kithv1.Job) string {
+func (c *client) showText(j *kithv1.Job) string {
 	s := j.GetStatus()
 	var f facts
 	f.add("Job", j.GetId())
@@ -86,14 +87,14 @@ func (c *cli) showText(j *kithv1.Job) string {
 }
 
 // stateText says where a job is in its life.
-func (c *cli) stateText(j *kithv1.Job) string {
+func (c *client) stateText(j *kithv1.Job) string {
 	s := j.GetStatus()
 	text := stateWord(s.GetState())
 	if s.GetHostSiteId() != "" {
 		text += " at " + s.GetHostSiteId()
 	}
 	if began(s) {
-		text += fmt.Sprintf(", ran %s of %s", span(c.runTime(s)), spanOf(j.GetWalltime()))
+		text += fmt.Sprintf(", ran %s of %s", cli.Span(c.runTime(s)), spanOf(j.GetWalltime()))
 	}
 	if s.GetAttempt() > 1 {
 		text += fmt.Sprintf(", attempt %d", s.GetAttempt())
@@ -102,7 +103,7 @@ func (c *cli) stateText(j *kithv1.Job) string {
 }
 
 func asksFor(j *kithv1.Job) string {
-	text := plural(int64(j.GetProcessors()), "processor", "processors")
+	text := cli.Plural(int64(j.GetProcessors()), "processor", "processors")
 	if j.GetTasks() > 1 {
 		text += fmt.Sprintf(" for %d tasks", j.GetTasks())
 	}
@@ -111,7 +112,7 @@ func asksFor(j *kithv1.Job) string {
 		text += ", " + byteCount(j.GetMemoryBytes())
 	}
 	if j.GetCopies() > 0 {
-		text += ", " + plural(int64(j.GetCopies()), "copy", "copies")
+		text += ", " + cli.Plural(int64(j.GetCopies()), "copy", "copies")
 	}
 	switch j.GetOnSiteLost() {
 	case kithv1.Job_ON_SITE_LOST_RERUN:
@@ -122,7 +123,7 @@ func asksFor(j *kithv1.Job) string {
 	return text
 }
 
-func (c *cli) addProgram(f *facts, j *kithv1.Job) {
+func (c *client) addProgram(f *facts, j *kithv1.Job) {
 	if len(j.GetCommand()) > 0 {
 		f.add("Command", quoteAll(j.GetCommand()))
 	}
@@ -133,7 +134,7 @@ func (c *cli) addProgram(f *facts, j *kithv1.Job) {
 	f.add("Folder", orDefault(j.GetWorkingDirectory(), "its private folder"))
 }
 
-func (c *cli) addOutcome(f *facts, s *kithv1.JobStatus) {
+func (c *client) addOutcome(f *facts, s *kithv1.JobStatus) {
 	o := s.GetOutcome()
 	if o == nil {
 		return

@@ -6,17 +6,18 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kith/internal/cli"
 	kithv1 "kith/proto/gen/kith/v1"
 )
 
 // siteVerb is "kith site", what operators do about other sites.
-func siteVerb(c *cli) *cobra.Command {
-	cmd := &cobra.Command{Use: "site", Short: "Deal with another site of the federation", Args: noArgs}
+func siteVerb(c *client) *cobra.Command {
+	cmd := &cobra.Command{Use: "site", Short: "Deal with another site of the federation"}
 	cmd.AddCommand(siteForgetVerb(c))
 	return cmd
 }
 
-func siteForgetVerb(c *cli) *cobra.Command {
+func siteForgetVerb(c *client) *cobra.Command {
 	var requeue bool
 	cmd := &cobra.Command{
 		Use:   "forget SITE [--requeue]",
@@ -36,14 +37,14 @@ stopped; between --requeue and that day such a job may have run twice.`,
 				if err != nil {
 					return err
 				}
-				return c.print(r, func() string {
+				return c.printMessage(r, func() string {
 					fate := "lost"
 					if requeue {
 						fate = "queued again"
 					}
 					return fmt.Sprintf("%s is given up: %s %s, %s placed elsewhere, %s dropped here.\n", args[0],
-						plural(r.GetJobsRevoked(), "job", "jobs"), fate,
-						plural(r.GetCopiesReplaced(), "copy", "copies"), plural(r.GetCopiesDropped(), "copy", "copies"))
+						cli.Plural(r.GetJobsRevoked(), "job", "jobs"), fate,
+						cli.Plural(r.GetCopiesReplaced(), "copy", "copies"), cli.Plural(r.GetCopiesDropped(), "copy", "copies"))
 				})
 			})
 		},

@@ -7,11 +7,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kith/internal/cli"
 	kithv1 "kith/proto/gen/kith/v1"
 )
 
 // sitesVerb is "kith sites".
-func sitesVerb(c *cli) *cobra.Command {
+func sitesVerb(c *client) *cobra.Command {
 	return &cobra.Command{
 		Use:   "sites",
 		Short: "List the sites that this site knows, itself first",
@@ -20,37 +21,37 @@ func sitesVerb(c *cli) *cobra.Command {
 REACH is how this site can reach the other: self, connected or unreachable. LOAD
 is the time that the site needs to drain the work it has. AGE is how old this
 knowledge is.`,
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.ask(cmd.Context(), func(ctx context.Context, s *site) error {
 				list, err := s.sites.ListSites(ctx, &kithv1.ListSitesRequest{})
 				if err != nil {
 					return err
 				}
-				return c.print(list, func() string { return c.sitesText(list) })
+				return c.printMessage(list, func() string { return c.sitesText(list) })
 			})
 		},
 	}
 }
 
 // sitesText is the list for people.
-func (c *cli) sitesText(list *kithv1.ListSitesResponse) string {
-	g := grid{columns: []column{
-		{title: "SITE"}, {title: "REACH"}, {title: "CPUS", right: true}, {title: "FREE", right: true}, {title: "QUEUED", right: true},
-		{title: "RUNNING", right: true}, {title: "LOAD", right: true}, {title: "POLICY", elastic: true}, {title: "AGE", right: true},
-		{title: "NOTE", elastic: true},
+func (c *client) sitesText(list *kithv1.ListSitesResponse) string {
+	g := cli.Grid{Columns: []cli.Column{
+		{Title: "SITE"}, {Title: "REACH"}, {Title: "CPUS", Right: true}, {Title: "FREE", Right: true}, {Title: "QUEUED", Right: true},
+		{Title: "RUNNING", Right: true}, {Title: "LOAD", Right: true}, {Title: "POLICY", Elastic: true}, {Title: "AGE", Right: true},
+		{Title: "NOTE", Elastic: true},
 	}}
 	for _, s := range list.GetSites() {
 		reach := strings.ToLower(strings.TrimPrefix(s.GetReachability().String(), "REACHABILITY_"))
 		if s.GetLoadTime() == nil {
-			g.add(s.GetId(), reach, nothing, nothing, nothing, nothing, nothing, nothing, nothing, siteNote(s))
+			g.Add(s.GetId(), reach, cli.Nothing, cli.Nothing, cli.Nothing, cli.Nothing, cli.Nothing, cli.Nothing, cli.Nothing, siteNote(s))
 			continue
 		}
-		g.add(s.GetId(), reach, fmt.Sprint(s.GetProcessors()), fmt.Sprint(s.GetFreeProcessors()), fmt.Sprint(s.GetQueuedCopies()),
-			fmt.Sprint(s.GetRunningAttempts()), seconds(s.GetLoadWorkSeconds()), orDefault(s.GetPolicy(), nothing),
+		g.Add(s.GetId(), reach, fmt.Sprint(s.GetProcessors()), fmt.Sprint(s.GetFreeProcessors()), fmt.Sprint(s.GetQueuedCopies()),
+			fmt.Sprint(s.GetRunningAttempts()), cli.Seconds(s.GetLoadWorkSeconds()), orDefault(s.GetPolicy(), cli.Nothing),
 			spanOf(s.GetLoadAge()), siteNote(s))
 	}
-	return g.render(c.width)
+	return g.Render(c.Width)
 }
 
 // siteNote says what is unusual about a site.

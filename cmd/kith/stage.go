@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"kith/internal/cli"
 	kithv1 "kith/proto/gen/kith/v1"
 	"kith/testbed/demo"
 )
@@ -15,7 +16,7 @@ import (
 // stage shows a demo while it runs: a table that is drawn over and over on a
 // terminal, a line for every step otherwise.
 type stage struct {
-	c     *cli
+	c     *client
 	total int
 	// live says that there is a terminal to draw on.
 	live  bool
@@ -33,9 +34,9 @@ type stage struct {
 // lastShown is how many events the live table shows.
 const lastShown = 6
 
-func (c *cli) demoStage(opt demo.Options) *stage {
+func (c *client) demoStage(opt demo.Options) *stage {
 	return &stage{
-		c: c, total: opt.Jobs, live: c.width > 0 && !c.json(), jobs: make(map[string]demo.Event),
+		c: c, total: opt.Jobs, live: c.Width > 0 && !c.JSON(), jobs: make(map[string]demo.Event),
 		stop: make(chan struct{}), done: make(chan struct{}),
 	}
 }
@@ -47,7 +48,7 @@ func (s *stage) begin(d *demo.Demo) {
 	defer s.mu.Unlock()
 	for _, n := range d.Federation().Nodes() {
 		s.sites = append(s.sites, n.Name)
-		s.c.note("site %s at %s: %d processors, %s, %s", n.Name, n.Address, n.Config.Scheduler.Processors, n.Config.Scheduler.Backfill, n.Config.Scheduler.Queues)
+		s.c.Note("site %s at %s: %d processors, %s, %s", n.Name, n.Address, n.Config.Scheduler.Processors, n.Config.Scheduler.Backfill, n.Config.Scheduler.Queues)
 	}
 	if !s.live {
 		close(s.done)
@@ -68,8 +69,8 @@ func (s *stage) see(ev demo.Event) {
 	if s.last = append(s.last, ev); len(s.last) > lastShown {
 		s.last = s.last[1:]
 	}
-	if !s.live && !s.c.json() {
-		fmt.Fprintln(s.c.stdout, s.sentence(ev)) // the summary says whether all went well
+	if !s.live && !s.c.JSON() {
+		fmt.Fprintln(s.c.Stdout, s.sentence(ev)) // the summary says whether all went well
 	}
 }
 
@@ -82,7 +83,7 @@ func (s *stage) sentence(ev demo.Event) string {
 	case len(ev.Sites) > 0:
 		text += " at " + strings.Join(ev.Sites, ", ")
 	}
-	return clean(text)
+	return cli.Clean(text)
 }
 
 func (s *stage) keepDrawing() {
@@ -111,10 +112,10 @@ func (s *stage) draw() {
 	}
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	for _, l := range lines {
-		b.WriteString("\x1b[2K" + cut(l, s.c.width-1) + "\n")
+		b.WriteString("\x1b[2K" + cli.Cut(l, s.c.Width-1) + "\n")
 	}
 	s.drawn = len(lines)
-	fmt.Fprint(s.c.stdout, b.String()) // the summary says whether all went well
+	fmt.Fprint(s.c.Stdout, b.String()) // the summary says whether all went well
 }
 
 func (s *stage) text() string {
@@ -133,14 +134,14 @@ func (s *stage) text() string {
 			}
 		}
 	}
-	g := grid{columns: []column{{title: "SITE"}, {title: "WAITING", right: true}, {title: "RUNNING", right: true}, {title: "DONE", right: true}, {title: ""}}}
+	g := cli.Grid{Columns: []cli.Column{{Title: "SITE"}, {Title: "WAITING", Right: true}, {Title: "RUNNING", Right: true}, {Title: "DONE", Right: true}, {Title: ""}}}
 	for _, site := range s.sites {
-		g.add(site, fmt.Sprint(waiting[site]), fmt.Sprint(running[site]), fmt.Sprint(ran[site]),
+		g.Add(site, fmt.Sprint(waiting[site]), fmt.Sprint(running[site]), fmt.Sprint(ran[site]),
 			strings.Repeat("█", running[site])+strings.Repeat("·", min(waiting[site], 40)))
 	}
 	const bar = 40
 	filled := bar * ended / max(1, s.total)
-	text := g.render(s.c.width) + fmt.Sprintf("\n[%s%s] %d of %d jobs, %.1f s\n\n", strings.Repeat("=", filled), strings.Repeat(" ", bar-filled),
+	text := g.Render(s.c.Width) + fmt.Sprintf("\n[%s%s] %d of %d jobs, %.1f s\n\n", strings.Repeat("=", filled), strings.Repeat(" ", bar-filled),
 		ended, s.total, time.Since(s.began).Seconds())
 	for i := range lastShown {
 		if i < len(s.last) {

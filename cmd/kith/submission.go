@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"kith/internal/cli"
 	"kith/internal/job"
 	kithv1 "kith/proto/gen/kith/v1"
 )
@@ -19,18 +20,18 @@ import (
 // script ask for.
 type submission struct {
 	name           string
-	tasks, cpus    parsed[int32]
-	nodes          parsed[int]
-	walltime       parsed[time.Duration]
-	memory, perCPU parsed[int64]
+	tasks, cpus    cli.Parsed[int32]
+	nodes          cli.Parsed[int]
+	walltime       cli.Parsed[time.Duration]
+	memory, perCPU cli.Parsed[int64]
 	stdout, stderr string
 	chdir          string
-	export         parsed[exports]
+	export         cli.Parsed[exports]
 	hold           bool
-	copies         parsed[int32]
+	copies         cli.Parsed[int32]
 	labels         pairs
 	outputs        []string
-	onSiteLost     parsed[kithv1.Job_OnSiteLost]
+	onSiteLost     cli.Parsed[kithv1.Job_OnSiteLost]
 	parsable, wait bool
 
 	// Only on the command line.
@@ -42,15 +43,15 @@ type submission struct {
 // newSubmission returns a submission with the defaults.
 func newSubmission() *submission {
 	return &submission{
-		tasks:      parsed[int32]{value: 1, text: "1", kind: "N", parse: parseCount},
-		cpus:       parsed[int32]{value: 1, text: "1", kind: "N", parse: parseCount},
-		nodes:      parsed[int]{kind: "1", parse: parseNodes},
-		walltime:   parsed[time.Duration]{value: time.Hour, text: "1h", kind: "TIME", parse: parseWalltime},
-		memory:     parsed[int64]{kind: "SIZE[K|M|G|T]", parse: parseMemory},
-		perCPU:     parsed[int64]{kind: "SIZE[K|M|G|T]", parse: parseMemory},
-		export:     parsed[exports]{text: "NONE", kind: "LIST", parse: parseExport},
-		copies:     parsed[int32]{kind: "K", parse: parseCount},
-		onSiteLost: parsed[kithv1.Job_OnSiteLost]{text: "wait", kind: "wait|rerun|race", parse: parseOnSiteLost},
+		tasks:      cli.Parsed[int32]{Value: 1, Text: "1", Kind: "N", Parse: parseCount},
+		cpus:       cli.Parsed[int32]{Value: 1, Text: "1", Kind: "N", Parse: parseCount},
+		nodes:      cli.Parsed[int]{Kind: "1", Parse: parseNodes},
+		walltime:   cli.Parsed[time.Duration]{Value: time.Hour, Text: "1h", Kind: "TIME", Parse: parseWalltime},
+		memory:     cli.Parsed[int64]{Kind: "SIZE[K|M|G|T]", Parse: parseMemory},
+		perCPU:     cli.Parsed[int64]{Kind: "SIZE[K|M|G|T]", Parse: parseMemory},
+		export:     cli.Parsed[exports]{Text: "NONE", Kind: "LIST", Parse: parseExport},
+		copies:     cli.Parsed[int32]{Kind: "K", Parse: parseCount},
+		onSiteLost: cli.Parsed[kithv1.Job_OnSiteLost]{Text: "wait", Kind: "wait|rerun|race", Parse: parseOnSiteLost},
 	}
 }
 
@@ -114,7 +115,7 @@ func refuse(flags *pflag.FlagSet, opt option) {
 type refusal struct{ option option }
 
 // Set implements pflag.Value.
-func (r *refusal) Set(string) error { return usagef("%v", r.option.unsupported()) }
+func (r *refusal) Set(string) error { return cli.Usagef("%v", r.option.unsupported()) }
 
 // String implements pflag.Value.
 func (r *refusal) String() string { return "" }
@@ -153,32 +154,32 @@ func (o *submission) follow(flags *pflag.FlagSet, p *program) error {
 	for i, problem := range problems {
 		problems[i] = p.source + " " + problem
 	}
-	return &failure{code: exitUsage, problems: problems}
+	return &cli.Failure{Code: cli.ExitUsage, Problems: problems}
 }
 
 // job returns the job to be submitted, without its inputs.
 func (o *submission) job(p *program, environ []string) (*kithv1.Job, error) {
 	j := &kithv1.Job{
 		Name: orDefault(o.name, nameFrom(p.name)), Command: p.command, Script: p.script, Arguments: p.arguments,
-		WorkingDirectory: o.chdir, Walltime: durationpb.New(o.walltime.value), Copies: o.copies.value,
-		Labels: o.labels.merged(), OnSiteLost: o.onSiteLost.value, Hold: o.hold,
+		WorkingDirectory: o.chdir, Walltime: durationpb.New(o.walltime.Value), Copies: o.copies.Value,
+		Labels: o.labels.merged(), OnSiteLost: o.onSiteLost.Value, Hold: o.hold,
 	}
-	processors, ok := times(int64(o.tasks.value), int64(o.cpus.value), job.MaxProcessors)
+	processors, ok := times(int64(o.tasks.Value), int64(o.cpus.Value), job.MaxProcessors)
 	if !ok {
-		return nil, usagef("--ntasks %d times --cpus-per-task %d: a job has at most %d processors", o.tasks.value, o.cpus.value, job.MaxProcessors)
+		return nil, cli.Usagef("--ntasks %d times --cpus-per-task %d: a job has at most %d processors", o.tasks.Value, o.cpus.Value, job.MaxProcessors)
 	}
-	j.Processors, j.Tasks = int32(processors), o.tasks.value
-	j.MemoryBytes = o.memory.value
-	if o.perCPU.text != "" {
-		if o.memory.text != "" {
-			return nil, usagef("--mem and --mem-per-cpu: choose one of them")
+	j.Processors, j.Tasks = int32(processors), o.tasks.Value
+	j.MemoryBytes = o.memory.Value
+	if o.perCPU.Text != "" {
+		if o.memory.Text != "" {
+			return nil, cli.Usagef("--mem and --mem-per-cpu: choose one of them")
 		}
-		if j.MemoryBytes, ok = times(o.perCPU.value, processors, job.MaxMemoryBytes); !ok {
-			return nil, usagef("--mem-per-cpu %s for %d processors: a job has at most %d T of memory", o.perCPU.text, processors, int64(job.MaxMemoryBytes)>>40)
+		if j.MemoryBytes, ok = times(o.perCPU.Value, processors, job.MaxMemoryBytes); !ok {
+			return nil, cli.Usagef("--mem-per-cpu %s for %d processors: a job has at most %d T of memory", o.perCPU.Text, processors, int64(job.MaxMemoryBytes)>>40)
 		}
 	}
 	var err error
-	if j.Environment, err = o.export.value.environment(environ); err != nil {
+	if j.Environment, err = o.export.Value.environment(environ); err != nil {
 		return nil, err
 	}
 	if j.StdoutPath, err = outputName("--stdout (-o)", o.stdout, j.Name); err != nil {
@@ -188,20 +189,20 @@ func (o *submission) job(p *program, environ []string) (*kithv1.Job, error) {
 		return nil, err
 	}
 	if orDefault(j.StdoutPath, stdoutName) == orDefault(j.StderrPath, stderrName) {
-		return nil, usagef("--stdout and --stderr are both %s: Kith keeps them apart; leave one out, or put 2>&1 into the script", orDefault(j.StdoutPath, stdoutName))
+		return nil, cli.Usagef("--stdout and --stderr are both %s: Kith keeps them apart; leave one out, or put 2>&1 into the script", orDefault(j.StdoutPath, stdoutName))
 	}
 	for _, name := range o.outputs {
 		j.Outputs = append(j.Outputs, &kithv1.OutputFile{Path: name})
 	}
 	if _, err := proto.Marshal(j); err != nil {
-		return nil, usagef("an option's value is not UTF-8 text")
+		return nil, cli.Usagef("an option's value is not UTF-8 text")
 	}
 	return j, nil
 }
 
 // nameFrom makes a job's name of a file's.
 func nameFrom(file string) string {
-	name := strings.ToValidUTF8(file, string(replacement))
+	name := strings.ToValidUTF8(file, "?")
 	for len(name) > job.MaxNameLength {
 		_, last := utf8.DecodeLastRuneInString(name)
 		name = name[:len(name)-last]
@@ -222,13 +223,13 @@ func outputName(flag, text, jobName string) (string, error) {
 			name.WriteString("%j")
 			i++
 		case text[i] == '%':
-			return "", usagef("%s %s: only %%j for the job's id and %%x for its name are available", flag, text)
+			return "", cli.Usagef("%s %s: only %%j for the job's id and %%x for its name are available", flag, text)
 		default:
 			name.WriteByte(text[i])
 		}
 	}
 	if text != "" && (!filepath.IsLocal(name.String()) || strings.HasSuffix(text, "/")) {
-		return "", usagef("%s %s: must be a relative name of a file; \"kith fetch\" writes it into the folder of your choice", flag, text)
+		return "", cli.Usagef("%s %s: must be a relative name of a file; \"kith fetch\" writes it into the folder of your choice", flag, text)
 	}
 	return name.String(), nil
 }

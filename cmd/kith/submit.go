@@ -6,12 +6,14 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"kith/internal/cli"
 	kithv1 "kith/proto/gen/kith/v1"
 )
 
 // submitVerb is "kith submit".
-func submitVerb(c *cli) *cobra.Command {
+func submitVerb(c *client) *cobra.Command {
 	o := newSubmission()
 	cmd := &cobra.Command{
 		Use: `submit [flags] SCRIPT [ARGS...]
@@ -32,7 +34,7 @@ func submitVerb(c *cli) *cobra.Command {
 					return err
 				}
 			}
-			j, err := o.job(p, c.environ)
+			j, err := o.job(p, c.Environ)
 			if err != nil {
 				return err
 			}
@@ -54,8 +56,17 @@ func submitVerb(c *cli) *cobra.Command {
 		},
 	}
 	o.register(cmd.Flags())
-	complete(cmd, "on-site-lost", "wait", "rerun", "race")
+	cmd.SetFlagErrorFunc(submitFlagFailure)
+	cli.Complete(cmd, "on-site-lost", "wait", "rerun", "race")
 	return cmd
+}
+
+// submitFlagFailure knows that --output is another thing with sbatch.
+func submitFlagFailure(cmd *cobra.Command, err error) error {
+	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok && bad.GetFlag().Name == "output" {
+		return cli.Usagef("--output %s: it chooses table or json; the file for the job's stdout is -o FILE or --stdout FILE", bad.GetValue())
+	}
+	return cli.FlagFailure(cmd, err)
 }
 
 const submitHelp = `Submit a script or a command as a job.
@@ -88,7 +99,7 @@ wait for longer either.`
 
 // submit hands the job over. It is repeated while the site cannot be reached,
 // which is safe because of the request's id.
-func (c *cli) submit(ctx context.Context, s *site, request *kithv1.SubmitJobRequest) (*kithv1.SubmitJobResponse, error) {
+func (c *client) submit(ctx context.Context, s *site, request *kithv1.SubmitJobRequest) (*kithv1.SubmitJobResponse, error) {
 	limited, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	var r *kithv1.SubmitJobResponse
@@ -99,28 +110,28 @@ func (c *cli) submit(ctx context.Context, s *site, request *kithv1.SubmitJobRequ
 	if err == nil || !unsure {
 		return r, err
 	}
-	f, _ := errors.AsType[*failure](c.explain(err))
+	f, _ := errors.AsType[*cli.Failure](c.explain(err))
 	if ctx.Err() != nil {
-		f = &failure{code: exitInterrupted, problems: []string{"interrupted"}}
+		f = &cli.Failure{Code: cli.ExitInterrupted, Problems: []string{"interrupted"}}
 	}
-	f.keep = true
-	f.problems = append(f.problems,
+	f.Keep = true
+	f.Problems = append(f.Problems,
 		fmt.Sprintf("whether the job was accepted is not known; the same command with --request-id %s finds out, and submits nothing twice", request.GetRequestId()))
 	return nil, f
 }
 
 // submitted tells the user about the job, and waits for it if that is wanted.
-func (c *cli) submitted(ctx context.Context, s *site, r *kithv1.SubmitJobResponse, o *submission) error {
+func (c *client) submitted(ctx context.Context, s *site, r *kithv1.SubmitJobResponse, o *submission) error {
 	id := r.GetJobId()
 	switch {
 	case o.parsable:
-		if err := c.write(id + "\n"); err != nil {
+		if err := c.Write(id + "\n"); err != nil {
 			return err
 		}
 	case o.wait:
-		c.note("submitted job %s", id)
+		c.Note("submitted job %s", id)
 	default:
-		return c.print(r, func() string { return "Submitted job " + id + "\n" })
+		return c.printMessage(r, func() string { return "Submitted job " + id + "\n" })
 	}
 	if !o.wait {
 		return nil
@@ -132,7 +143,7 @@ func (c *cli) submitted(ctx context.Context, s *site, r *kithv1.SubmitJobRespons
 	}
 	err := c.awaitEnd(ctx, s, id, o.parsable)
 	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
-		return &failure{code: exitInterrupted, keep: true, problems: []string{
+		return &cli.Failure{Code: cli.ExitInterrupted, Keep: true, Problems: []string{
 			fmt.Sprintf("interrupted; job %s goes on: \"kith wait %s\" waits for it, \"kith cancel %s\" ends it", id, id, id)}}
 	}
 	return err
@@ -140,7 +151,7 @@ func (c *cli) submitted(ctx context.Context, s *site, r *kithv1.SubmitJobRespons
 
 // awaitEnd waits for the end of a job, prints what it wrote unless quiet, and
 // returns its exit code.
-func (c *cli) awaitEnd(ctx context.Context, s *site, id string, quiet bool) error {
+func (c *client) awaitEnd(ctx context.Context, s *site, id string, quiet bool) error {
 	var last *kithv1.Job
 	err := c.watch(ctx, s, []string{id}, func(r *kithv1.WatchJobsResponse) (bool, error) {
 		last = r.GetJob()
@@ -154,31 +165,31 @@ func (c *cli) awaitEnd(ctx context.Context, s *site, id string, quiet bool) erro
 			return err
 		}
 	}
-	return exitWith(jobExitCode(last.GetStatus()))
+	return cli.ExitWith(jobExitCode(last.GetStatus()))
 }
 
 // printEnd prints a job that has ended, as JSON, or what it wrote.
-func (c *cli) printEnd(ctx context.Context, s *site, id string) error {
+func (c *client) printEnd(ctx context.Context, s *site, id string) error {
 	got, err := c.getJob(ctx, s, id)
 	switch {
 	case err != nil:
 		return err
-	case c.json():
-		return c.print(got, nil)
+	case c.JSON():
+		return c.printMessage(got, nil)
 	}
 	return c.printOutput(ctx, s, got.GetJob())
 }
 
 // printOutput prints the stdout of a job to ours, its stderr to ours, and how
 // it ended if that was not well.
-func (c *cli) printOutput(ctx context.Context, s *site, j *kithv1.Job) error {
+func (c *client) printOutput(ctx context.Context, s *site, j *kithv1.Job) error {
 	for _, out := range j.GetStatus().GetOutcome().GetOutputs() {
 		f := &outputFile{job: j.GetId(), name: out.GetPath()}
-		w := c.stdout
+		w := c.Stdout
 		switch f.name {
 		case stdoutName:
 		case stderrName:
-			w = c.stderr
+			w = c.Stderr
 		default:
 			continue
 		}
@@ -191,7 +202,7 @@ func (c *cli) printOutput(ctx context.Context, s *site, j *kithv1.Job) error {
 		if why := howItEnded(st); why != "" {
 			text += ": " + why
 		}
-		c.note("%s", text)
+		c.Note("%s", text)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"kith/internal/cli"
 	"kith/internal/job"
 )
 
@@ -90,8 +91,8 @@ func FuzzParseWalltime(f *testing.F) {
 		}
 		// What kith prints, kith reads.
 		if d = d.Truncate(time.Second); d > 0 {
-			if again, err := parseWalltime(span(d)); err != nil || again != d {
-				t.Fatalf("%v is printed as %q, which is read as %v, %v", d, span(d), again, err)
+			if again, err := parseWalltime(cli.Span(d)); err != nil || again != d {
+				t.Fatalf("%v is printed as %q, which is read as %v, %v", d, cli.Span(d), again, err)
 			}
 		}
 	})

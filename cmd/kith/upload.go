@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 
+	"kith/internal/cli"
 	kithv1 "kith/proto/gen/kith/v1"
 )
 
@@ -17,7 +18,7 @@ const (
 
 // send returns the inputs as a submission names them: small files with their
 // content, as many as fit, the others after an upload.
-func (c *cli) send(ctx context.Context, s *site, in *inputFiles) ([]*kithv1.InputFile, error) {
+func (c *client) send(ctx context.Context, s *site, in *inputFiles) ([]*kithv1.InputFile, error) {
 	sent := make([]*kithv1.InputFile, 0, len(in.files))
 	inline := int64(0)
 	for _, f := range in.files {
@@ -26,7 +27,7 @@ func (c *cli) send(ctx context.Context, s *site, in *inputFiles) ([]*kithv1.Inpu
 		if f.size <= maxInline-inline {
 			content, err := f.read()
 			if err != nil {
-				return nil, refusedf("--input %s: %v", f.local, err)
+				return nil, cli.Refusedf("--input %s: %v", f.local, err)
 			}
 			m.Content = &kithv1.InputFile_Data{Data: content}
 			inline += f.size
@@ -47,12 +48,12 @@ func (c *cli) send(ctx context.Context, s *site, in *inputFiles) ([]*kithv1.Inpu
 
 // upload brings one file to the site. It takes as long as it takes while it
 // goes on.
-func (c *cli) upload(ctx context.Context, s *site, f *inputFile) (string, error) {
+func (c *client) upload(ctx context.Context, s *site, f *inputFile) (string, error) {
 	ctx, heard, stop := c.deadline(ctx)
 	defer stop()
 	file, err := f.open()
 	if err != nil {
-		return "", refusedf("--input %s: %v", f.local, err)
+		return "", cli.Refusedf("--input %s: %v", f.local, err)
 	}
 	defer file.Close() //nolint:errcheck // Only read from.
 	stream, err := s.files.UploadFile(ctx)
@@ -74,7 +75,7 @@ func (c *cli) upload(ctx context.Context, s *site, f *inputFile) (string, error)
 			break
 		}
 		if err != nil {
-			return "", refusedf("--input %s: %v", f.local, plain(err))
+			return "", cli.Refusedf("--input %s: %v", f.local, plain(err))
 		}
 	}
 	r, err := stream.CloseAndRecv()
@@ -82,7 +83,7 @@ func (c *cli) upload(ctx context.Context, s *site, f *inputFile) (string, error)
 	case err != nil:
 		return "", silence(ctx, err)
 	case r.GetSizeBytes() != total:
-		return "", refusedf("--input %s: the site has stored %d of %d bytes; try again", f.local, r.GetSizeBytes(), total)
+		return "", cli.Refusedf("--input %s: the site has stored %d of %d bytes; try again", f.local, r.GetSizeBytes(), total)
 	}
 	return r.GetUploadId(), nil
 }

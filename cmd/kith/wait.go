@@ -6,11 +6,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kith/internal/cli"
 	kithv1 "kith/proto/gen/kith/v1"
 )
 
 // waitVerb is "kith wait".
-func waitVerb(c *cli) *cobra.Command {
+func waitVerb(c *client) *cobra.Command {
 	return &cobra.Command{
 		Use:   "wait JOB...",
 		Short: "Wait until jobs have ended, and exit with their exit code",
@@ -24,7 +25,7 @@ each change of each job.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			const most = 1000
 			if len(args) > most {
-				return usagef("%s: %d jobs, at most %d at a time", cmd.Name(), len(args), most)
+				return cli.Usagef("%s: %d jobs, at most %d at a time", cmd.Name(), len(args), most)
 			}
 			return someJobs(cmd, args)
 		},
@@ -35,7 +36,7 @@ each change of each job.`,
 				if err != nil {
 					return err
 				}
-				return exitWith(code)
+				return cli.ExitWith(code)
 			})
 		},
 	}
@@ -43,19 +44,19 @@ each change of each job.`,
 
 // waitFor waits for the end of jobs, tells about it, and returns the highest
 // of their exit codes.
-func (c *cli) waitFor(ctx context.Context, s *site, jobs []string) (code int, err error) {
+func (c *client) waitFor(ctx context.Context, s *site, jobs []string) (code int, err error) {
 	err = c.watch(ctx, s, jobs, func(r *kithv1.WatchJobsResponse) (bool, error) {
 		st := r.GetJob().GetStatus()
 		if ended(st.GetState()) {
 			code = max(code, jobExitCode(st))
 		}
-		if c.json() {
+		if c.JSON() {
 			return ended(st.GetState()), c.printLine(r)
 		}
 		if !ended(st.GetState()) {
 			return false, nil
 		}
-		return true, c.write(endLine(r.GetJob()))
+		return true, c.Write(endLine(r.GetJob()))
 	})
 	return code, err
 }
@@ -69,5 +70,5 @@ func endLine(j *kithv1.Job) string {
 	if host := j.GetStatus().GetHostSiteId(); host != "" {
 		text += " at " + host
 	}
-	return clean(text) + "\n"
+	return cli.Clean(text) + "\n"
 }

@@ -17,7 +17,7 @@ import (
 // see has returned true for each of them. Once the site has answered, watch
 // outlasts its absence: it connects again and begins anew, because the
 // present state of every job then says all that was missed.
-func (c *cli) watch(ctx context.Context, s *site, jobs []string, see func(*kithv1.WatchJobsResponse) (done bool, err error)) error {
+func (c *client) watch(ctx context.Context, s *site, jobs []string, see func(*kithv1.WatchJobsResponse) (done bool, err error)) error {
 	left := slices.Clone(jobs)
 	reached := false
 	p := pause{}
@@ -41,7 +41,7 @@ func (c *cli) watch(ctx context.Context, s *site, jobs []string, see func(*kithv
 }
 
 // watchOnce watches until see returns true or the stream breaks.
-func (c *cli) watchOnce(ctx context.Context, s *site, jobs []string, see func(*kithv1.WatchJobsResponse) (bool, error)) error {
+func (c *client) watchOnce(ctx context.Context, s *site, jobs []string, see func(*kithv1.WatchJobsResponse) (bool, error)) error {
 	ctx, heard, stop := c.deadline(ctx)
 	defer stop()
 	stream, err := s.jobs.WatchJobs(ctx, &kithv1.WatchJobsRequest{JobIds: jobs})
@@ -61,13 +61,13 @@ func (c *cli) watchOnce(ctx context.Context, s *site, jobs []string, see func(*k
 
 // again waits before the next try to reach a site that answered before, and
 // tells the user the first time. It returns false when ctx ends.
-func (c *cli) again(ctx context.Context, p *pause, err error) bool {
+func (c *client) again(ctx context.Context, p *pause, err error) bool {
 	if p.tries == 0 {
 		text := "lost the connection to site " + c.address
 		if reason(err) != "" {
 			text = c.explain(err).Error()
 		}
-		c.note("%s; trying again", text)
+		c.Note("%s; trying again", text)
 	}
 	return p.wait(ctx, retryAfter(err))
 }
@@ -91,7 +91,7 @@ var errSilent = errors.New("site is silent")
 // deadline returns a context that ends when the site is silent for --timeout.
 // heard is to be called with how long it may be silent from now on, 0 for any
 // time.
-func (c *cli) deadline(ctx context.Context) (_ context.Context, heard func(time.Duration), stop func()) {
+func (c *client) deadline(ctx context.Context) (_ context.Context, heard func(time.Duration), stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	timer := time.AfterFunc(c.timeout, func() { cancel(errSilent) })
 	heard = func(d time.Duration) {

@@ -7,11 +7,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kith/internal/cli"
 	kithv1 "kith/proto/gen/kith/v1"
 )
 
 // whyVerb is "kith why".
-func whyVerb(c *cli) *cobra.Command {
+func whyVerb(c *client) *cobra.Command {
 	return &cobra.Command{
 		Use:   "why JOB",
 		Short: "Explain where a job waits or ran, and why not elsewhere",
@@ -29,19 +30,19 @@ those there, as the origin is configured; the weight is already in it.`,
 				if err != nil {
 					return err
 				}
-				return c.print(got, func() string { return c.whyText(got.GetJob()) })
+				return c.printMessage(got, func() string { return c.whyText(got.GetJob()) })
 			})
 		},
 	}
 }
 
 // whyText is what a job's origin decided, for people.
-func (c *cli) whyText(j *kithv1.Job) string {
+func (c *client) whyText(j *kithv1.Job) string {
 	s := j.GetStatus()
 	var b strings.Builder
-	fmt.Fprintf(&b, "Job %s", clean(j.GetId()))
+	fmt.Fprintf(&b, "Job %s", cli.Clean(j.GetId()))
 	if j.GetName() != "" {
-		fmt.Fprintf(&b, " (%s)", clean(j.GetName()))
+		fmt.Fprintf(&b, " (%s)", cli.Clean(j.GetName()))
 	}
 	fmt.Fprintf(&b, " is %s", c.stateText(j))
 	why := s.GetReason()
@@ -49,33 +50,33 @@ func (c *cli) whyText(j *kithv1.Job) string {
 		why = howItEnded(s)
 	}
 	if why != "" {
-		fmt.Fprintf(&b, ": %s", clean(why))
+		fmt.Fprintf(&b, ": %s", cli.Clean(why))
 	}
 	b.WriteString(".\n\n")
 	if len(s.GetDecisions()) == 0 {
 		b.WriteString("It has not been placed yet.\n")
 	} else {
 		b.WriteString(rankText(s.GetRank()) + "\n")
-		b.WriteString(c.decisionTable(s).render(c.width))
+		b.WriteString(c.decisionTable(s).Render(c.Width))
 	}
 	if len(s.GetCopies()) > 0 {
 		fmt.Fprintf(&b, "\nCopies of attempt %d:\n", s.GetAttempt())
-		copies := grid{columns: []column{{title: "SITE"}, {title: "STATE"}}}
+		copies := cli.Grid{Columns: []cli.Column{{Title: "SITE"}, {Title: "STATE"}}}
 		for _, copied := range s.GetCopies() {
-			copies.add(copied.GetSiteId(), copyWord(copied.GetState()))
+			copies.Add(copied.GetSiteId(), copyWord(copied.GetState()))
 		}
-		b.WriteString(copies.render(c.width))
+		b.WriteString(copies.Render(c.Width))
 	}
 	if len(s.GetClaimEvents()) > 0 {
 		b.WriteString("\nThe claim:\n")
-		events := grid{columns: []column{
-			{title: "TIME"}, {title: "ATTEMPT", right: true}, {title: "EVENT"}, {title: "SITE"}, {title: "DETAIL", elastic: true},
+		events := cli.Grid{Columns: []cli.Column{
+			{Title: "TIME"}, {Title: "ATTEMPT", Right: true}, {Title: "EVENT"}, {Title: "SITE"}, {Title: "DETAIL", Elastic: true},
 		}}
 		for _, e := range s.GetClaimEvents() {
-			events.add(c.at(e.GetTime()), fmt.Sprint(e.GetAttempt()), eventWord(e.GetKind()),
-				orDefault(e.GetSiteId(), nothing), orDefault(sentenceOf(e.GetDetail()), nothing))
+			events.Add(c.at(e.GetTime()), fmt.Sprint(e.GetAttempt()), eventWord(e.GetKind()),
+				orDefault(e.GetSiteId(), cli.Nothing), orDefault(sentenceOf(e.GetDetail()), cli.Nothing))
 		}
-		b.WriteString(events.render(c.width))
+		b.WriteString(events.Render(c.Width))
 	}
 	return b.String()
 }
@@ -93,13 +94,13 @@ func rankText(rank string) string {
 	case "none", "":
 		return "Not ranked: there was no choice."
 	}
-	return "Ranked by " + clean(rank) + ":"
+	return "Ranked by " + cli.Clean(rank) + ":"
 }
 
-func (c *cli) decisionTable(s *kithv1.JobStatus) *grid {
-	g := &grid{columns: []column{
-		{title: "SITE"}, {title: "CHOSEN"}, {title: "SCORE", right: true}, {title: "WEIGHT", right: true},
-		{title: "LOAD AGE", right: true}, {title: "REASON", elastic: true},
+func (c *client) decisionTable(s *kithv1.JobStatus) *cli.Grid {
+	g := &cli.Grid{Columns: []cli.Column{
+		{Title: "SITE"}, {Title: "CHOSEN"}, {Title: "SCORE", Right: true}, {Title: "WEIGHT", Right: true},
+		{Title: "LOAD AGE", Right: true}, {Title: "REASON", Elastic: true},
 	}}
 	for _, d := range s.GetDecisions() {
 		chosen, age := "no", spanOf(d.GetLoadAge())
@@ -107,10 +108,10 @@ func (c *cli) decisionTable(s *kithv1.JobStatus) *grid {
 			chosen = "yes"
 		}
 		if d.GetSiteId() == s.GetOriginSiteId() {
-			age = nothing // its own load is never old
+			age = cli.Nothing // its own load is never old
 		}
 		why := orDefault(d.GetDetail(), sentenceOf(d.GetReason()))
-		g.add(d.GetSiteId(), chosen, scoreText(s.GetRank(), d), fmt.Sprintf("%.4g", d.GetWeight()), age, orDefault(why, nothing))
+		g.Add(d.GetSiteId(), chosen, scoreText(s.GetRank(), d), fmt.Sprintf("%.4g", d.GetWeight()), age, orDefault(why, cli.Nothing))
 	}
 	return g
 }
@@ -120,15 +121,15 @@ func scoreText(rank string, d *kithv1.SiteDecision) string {
 	switch d.GetReason() {
 	case "", "outranked":
 	default: // it was not ranked
-		return nothing
+		return cli.Nothing
 	}
 	switch rank {
 	case "work", "start", "completion":
-		return seconds(d.GetScore())
+		return cli.Seconds(d.GetScore())
 	case "procs":
 		return fmt.Sprintf("%.3g", d.GetScore())
 	}
-	return nothing
+	return cli.Nothing
 }
 
 func eventWord(k kithv1.ClaimEvent_Kind) string {

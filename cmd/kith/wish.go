@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kith/internal/cli"
 	kithv1 "kith/proto/gen/kith/v1"
 )
 
@@ -17,7 +18,7 @@ type wish func(ctx context.Context, s *site, jobID, requestID string) (kithv1.Jo
 
 // wishVerb makes the command for a wish about one or more jobs. Each is asked
 // for on its own: what is wrong with one does not keep the others from it.
-func (c *cli) wishVerb(name, short, long string, w wish) *cobra.Command {
+func (c *client) wishVerb(name, short, long string, w wish) *cobra.Command {
 	return &cobra.Command{
 		Use:   name + " JOB...",
 		Short: short,
@@ -29,7 +30,7 @@ func (c *cli) wishVerb(name, short, long string, w wish) *cobra.Command {
 				for _, id := range jobs {
 					err := c.fulfil(ctx, s, id, w)
 					failed = append(failed, err)
-					if f, ok := errors.AsType[*failure](err); ok && f.code == exitUnreachable || ctx.Err() != nil {
+					if f, ok := errors.AsType[*cli.Failure](err); ok && f.Code == exitUnreachable || ctx.Err() != nil {
 						break // the others would fare no better
 					}
 				}
@@ -40,21 +41,21 @@ func (c *cli) wishVerb(name, short, long string, w wish) *cobra.Command {
 }
 
 // fulfil carries out a wish about one job and prints what came of it.
-func (c *cli) fulfil(ctx context.Context, s *site, id string, w wish) error {
+func (c *client) fulfil(ctx context.Context, s *site, id string, w wish) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	state, err := w(ctx, s, id, newUUID())
 	if err != nil {
-		f, _ := errors.AsType[*failure](c.explain(err))
-		for i, problem := range f.problems {
-			if !strings.Contains(problem, id) && f.code != exitUnreachable {
-				f.problems[i] = "job " + id + ": " + problem
+		f, _ := errors.AsType[*cli.Failure](c.explain(err))
+		for i, problem := range f.Problems {
+			if !strings.Contains(problem, id) && f.Code != exitUnreachable {
+				f.Problems[i] = "job " + id + ": " + problem
 			}
 		}
 		return f
 	}
-	if !c.json() {
-		return c.write(id + " " + stateWord(state) + "\n")
+	if !c.JSON() {
+		return c.Write(id + " " + stateWord(state) + "\n")
 	}
 	line, err := json.Marshal(struct {
 		JobID string `json:"jobId"`
@@ -63,25 +64,25 @@ func (c *cli) fulfil(ctx context.Context, s *site, id string, w wish) error {
 	if err != nil {
 		return err
 	}
-	return c.write(string(line) + "\n")
+	return c.Write(string(line) + "\n")
 }
 
 // joinFailures makes one failure of several: all problems, and the exit code
 // of the first.
 func joinFailures(errs []error) error {
-	var all *failure
+	var all *cli.Failure
 	for _, err := range errs {
-		f, ok := errors.AsType[*failure](err)
+		f, ok := errors.AsType[*cli.Failure](err)
 		switch {
 		case err == nil:
 			continue
 		case !ok:
-			f = refusedf("%v", err)
+			f = cli.Refusedf("%v", err)
 		}
 		if all == nil {
-			all = &failure{code: f.code, keep: f.keep}
+			all = &cli.Failure{Code: f.Code, Keep: f.Keep}
 		}
-		all.problems = append(all.problems, f.problems...)
+		all.Problems = append(all.Problems, f.Problems...)
 	}
 	if all == nil {
 		return nil

@@ -2,50 +2,31 @@ package main
 
 import (
 	"fmt"
-	"math"
 	"strings"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"kith/internal/cli"
 	"kith/internal/job"
 	kithv1 "kith/proto/gen/kith/v1"
 )
 
 // at writes an instant in the user's zone.
-func (c *cli) at(t *timestamppb.Timestamp) string {
+func (c *client) at(t *timestamppb.Timestamp) string {
 	if t == nil {
-		return nothing
+		return cli.Nothing
 	}
-	return t.AsTime().In(c.zone).Format(time.DateTime)
+	return t.AsTime().In(c.Zone).Format(time.DateTime)
 }
 
-// span writes a duration as [D-]HH:MM:SS; what is left of a second is dropped.
-func span(d time.Duration) string {
-	const day = 24 * time.Hour
-	d = max(0, d)
-	h, m, s := int(d%day/time.Hour), int(d%time.Hour/time.Minute), int(d%time.Minute/time.Second)
-	if d >= day {
-		return fmt.Sprintf("%d-%02d:%02d:%02d", d/day, h, m, s)
-	}
-	return fmt.Sprintf("%02d:%02d:%02d", h, m, s)
-}
-
+// spanOf is cli.Span of a duration that may be missing.
 func spanOf(d *durationpb.Duration) string {
 	if d == nil {
-		return nothing
+		return cli.Nothing
 	}
-	return span(d.AsDuration())
-}
-
-// seconds writes a number of seconds as [D-]HH:MM:SS.
-func seconds(s float64) string {
-	if math.IsNaN(s) {
-		return nothing
-	}
-	const most = float64(job.MaxWalltime/time.Second) * 10
-	return span(time.Duration(min(max(s, 0), most) * float64(time.Second)))
+	return cli.Span(d.AsDuration())
 }
 
 // byteCount writes a number of bytes: exactly, and for large numbers also in words.
@@ -53,7 +34,7 @@ func byteCount(n int64) string {
 	const step = 1024
 	units := []string{"KiB", "MiB", "GiB", "TiB", "PiB"}
 	if n < step {
-		return plural(n, "byte", "bytes")
+		return cli.Plural(n, "byte", "bytes")
 	}
 	value, unit := float64(n)/step, 0
 	for value >= step && unit < len(units)-1 {
@@ -62,14 +43,6 @@ func byteCount(n int64) string {
 	}
 	number := strings.TrimSuffix(fmt.Sprintf("%.1f", value), ".0")
 	return fmt.Sprintf("%s %s (%d bytes)", number, units[unit], n)
-}
-
-// plural writes a number of things.
-func plural(n int64, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }
 
 // stateWord returns the name that users see.
@@ -85,11 +58,11 @@ func began(s *kithv1.JobStatus) bool { return s.GetStartTime() != nil }
 
 // runTime returns how long a job has run so far. The start is by the host's
 // clock and now by ours, so that it may be a little off.
-func (c *cli) runTime(s *kithv1.JobStatus) time.Duration {
+func (c *client) runTime(s *kithv1.JobStatus) time.Duration {
 	if s.GetStartTime() == nil {
 		return 0
 	}
-	end := c.now()
+	end := c.Now()
 	if s.GetEndTime() != nil {
 		end = s.GetEndTime().AsTime()
 	}
@@ -124,7 +97,7 @@ func whereOrWhy(s *kithv1.JobStatus) string {
 	}
 	switch {
 	case s.GetHostSiteId() == "" && why == "":
-		return nothing
+		return cli.Nothing
 	case s.GetHostSiteId() == "":
 		return "(" + why + ")"
 	case ended(s.GetState()) && why != "":

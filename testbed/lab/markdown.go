@@ -16,7 +16,7 @@ import (
 func Markdown(w io.Writer, runs []Run, images string) error {
 	d := &document{images: images}
 	d.printf("# What holds of the papers\n\n")
-	d.printf("This page is written by `kith lab run --markdown`; do not edit it. Every claim of the sources is measured with the engines that\n" +
+	d.printf("This page is written by `kith-lab run --markdown`; do not edit it. Every claim of the sources is measured with the engines that\n" +
 		"`kithd` runs, in virtual time. A claim holds if what was measured lies in the band of its specification. Bands are not moved to fit:\n" +
 		"what does not hold is listed first, with what we think is the reason.\n\n")
 	d.summary(runs)

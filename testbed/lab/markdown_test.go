@@ -21,7 +21,7 @@ func sampleRuns() []Run {
 			{Claim: e.Claims[0], Measured: "1.5", Verdict: v, Note: "For a reason.", Differs: "It differs."}, {Claim: e.Claims[1], Measured: "7", Verdict: Fails},
 		}, Plots: []report.Plot{{Name: "x-plot", Title: "A plot", Caption: "To look at.", Series: []report.Series{{Style: report.Line, X: []float64{1}, Y: []float64{2}}}}}}
 	}
-	return []Run{{Experiment: e, Command: "kith lab run x", Report: r(Holds)}, {Experiment: e, Trace: "My LOG.swf.gz", Report: r(Fails)}}
+	return []Run{{Experiment: e, Command: "kith-lab run x", Report: r(Holds)}, {Experiment: e, Trace: "My LOG.swf.gz", Report: r(Fails)}}
 }
 
 func TestMarkdownPage(t *testing.T) {
@@ -30,7 +30,7 @@ func TestMarkdownPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"- *generated jobs* (`kith lab run x`): some jobs.", "| x A title | My LOG.swf.gz | 0 | 2 | 0 | X1, X2 |", "- **X1**, My LOG.swf.gz: One holds. Band: a | b. Measured: 1.5. It differs. For a reason.",
+		"- *generated jobs* (`kith-lab run x`): some jobs.", "| x A title | My LOG.swf.gz | 0 | 2 | 0 | X1, X2 |", "- **X1**, My LOG.swf.gz: One holds. Band: a | b. Measured: 1.5. It differs. For a reason.",
 		"## Within the band, but not as the source has it", "- **X1**, generated jobs: It differs.\n",
 		"- **X2** Two fails. The source: \\*. Band: c (not enforced).", "  - generated jobs: **holds** – 1.5. For a reason.",
 		"![A plot, generated jobs](images/lab/x-plot-generated.svg)", "![A plot, My LOG.swf.gz](images/lab/x-plot-my-log.svg)",
@@ -71,7 +71,7 @@ func TestReproductionPage(t *testing.T) {
 	page := string(text)
 	for _, e := range Experiments() {
 		if !strings.Contains(page, "\n## "+e.ID+": "+e.Title+"\n") {
-			t.Errorf("there is no section on experiment %s %q; run kith lab run --markdown again", e.ID, e.Title)
+			t.Errorf("there is no section on experiment %s %q; run kith-lab run --markdown again", e.ID, e.Title)
 			continue
 		}
 		for _, c := range e.Claims {

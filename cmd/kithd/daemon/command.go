@@ -7,9 +7,12 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"kith/internal/cli"
 )
 
 // DefaultConfigPath is where kithd looks for its configuration.
@@ -18,62 +21,65 @@ const DefaultConfigPath = "/etc/kith/kithd.toml"
 // Main is the kithd program: it returns the exit code, 0 after a clean stop, 1
 // after a failure, 2 for wrong usage or configuration.
 func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	code := 0
-	root := command(&code)
-	root.SetArgs(args)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
-	if err := root.ExecuteContext(ctx); err != nil {
-		fmt.Fprintf(stderr, "kithd: %v\n", err)
-		if code == 0 {
-			code = 2
-		}
-	}
-	return code
+	p := cli.New("kithd", nil, stdout, stderr)
+	return p.Run(ctx, command(p), args)
 }
 
-func command(code *int) *cobra.Command {
+func command(p *cli.Program) *cobra.Command {
 	path := DefaultConfigPath
 	root := &cobra.Command{
 		Use:   "kithd",
 		Short: "The daemon of a Kith site: local scheduler and peer meta-scheduler",
 		Long: "kithd runs one site of a Kith federation until it gets SIGTERM or SIGINT.\n" +
 			"It logs to stderr. Running jobs outlive it: a new kithd takes them up again.",
-		Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := LoadConfig(path)
 			if err != nil {
-				*code = 2
-				return err
+				return badConfig(err)
 			}
-			if err := runSite(cmd.Context(), cfg, cmd.ErrOrStderr()); err != nil {
-				*code = 1
-				return err
-			}
-			return nil
+			return runSite(cmd.Context(), cfg, p.Stderr)
 		},
 	}
-	root.PersistentFlags().StringVar(&path, "config", path, "configuration file")
+	root.PersistentFlags().StringVar(&path, "config", path, "configuration `FILE`")
 	config := &cobra.Command{Use: "config", Short: "Work with the configuration file"}
 	config.AddCommand(&cobra.Command{
 		Use: "check [FILE]", Short: "Check a configuration file and say what is wrong", Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				path = args[0]
 			}
 			cfg, err := LoadConfig(path)
 			if err != nil {
-				return err
+				return badConfig(err)
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s: site %s, good\n", path, cfg.Site)
-			return nil
+			return p.Print(checkedConfig{File: path, Site: cfg.Site}, func() string {
+				return fmt.Sprintf("%s: site %s, good\n", path, cfg.Site)
+			})
 		},
 	})
-	root.AddCommand(config, &cobra.Command{
-		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
-		Run: func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), "kithd", Version()) },
-	})
-	return root
+	version := cli.VersionVerb(p, `"kith sites --output json" has those of running sites.`)
+	return p.Root(root, nil, config, version, cli.CompletionVerb(p), cli.ExitTopic("Exit codes of kithd:\n\n"+cli.ExitTable(exitCodes())))
+}
+
+// badConfig has a line for each mistake in a configuration.
+func badConfig(err error) *cli.Failure {
+	return &cli.Failure{Code: cli.ExitUsage, Problems: strings.Split(err.Error(), "\n")}
+}
+
+// checkedConfig is a configuration without mistakes as "kithd config check
+// --output json" prints it.
+type checkedConfig struct {
+	File string `json:"file"`
+	Site string `json:"site"`
+}
+
+// exitCodes is the table behind "kithd help exit-codes".
+func exitCodes() []cli.ExitCode {
+	return []cli.ExitCode{
+		{Code: "0", Meaning: "it worked; a site was stopped in order"},
+		{Code: "1", Meaning: "the site could not start, or failed; its log and the last line on stderr say why"},
+		{Code: "2", Meaning: "wrong usage: the command line or the configuration"},
+	}
 }
 
 // runSite runs the site until a signal comes.

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -33,12 +34,16 @@ func TestMainRefuses(t *testing.T) {
 		code int
 		says []string
 	}{
-		"no file":        {[]string{"--config", dir + "/none"}, 2, []string{dir + "/none", "no such file"}},
-		"unknown key":    {[]string{"--config", config("key", "colour = 1")}, 2, []string{"colour", "is not known"}},
-		"unknown flag":   {[]string{"--colour"}, 2, []string{"--colour"}},
-		"an argument":    {[]string{"start"}, 2, []string{"start"}},
-		"check, bad":     {[]string{"config", "check", config("bad", "[scheduler]\nbackfill = \"magic\"")}, 2, []string{"magic", "easy"}},
-		"check, nothing": {[]string{"config", "check", dir + "/none"}, 2, []string{dir + "/none"}},
+		"no file":         {[]string{"--config", dir + "/none"}, 2, []string{dir + "/none", "no such file"}},
+		"unknown key":     {[]string{"--config", config("key", "colour = 1")}, 2, []string{"colour", "is not known"}},
+		"unknown flag":    {[]string{"--colour"}, 2, []string{"--colour"}},
+		"an argument":     {[]string{"start"}, 2, []string{"start"}},
+		"unknown command": {[]string{"versoin"}, 2, []string{`kithd: unknown command "versoin" for "kithd"; did you mean version?`}},
+		"below config":    {[]string{"config", "nosuch"}, 2, []string{`kithd: unknown command "nosuch" for "kithd config"; "kithd help config" lists the commands`}},
+		"config alone":    {[]string{"config"}, 2, []string{`kithd: missing command; "kithd help config" lists them`}},
+		"no such help":    {[]string{"help", "colour"}, 2, []string{`kithd: there is no help on "colour"`}},
+		"check, bad":      {[]string{"config", "check", config("bad", "[scheduler]\nbackfill = \"magic\"")}, 2, []string{"magic", "easy"}},
+		"check, nothing":  {[]string{"config", "check", dir + "/none"}, 2, []string{dir + "/none"}},
 		"port in use": {
 			[]string{"--config", config("port", "data = \""+dir+"/p\"\n[listen]\naddress = \""+taken.Addr().String()+"\"")},
 			1, []string{taken.Addr().String(), "in use"},
@@ -80,7 +85,7 @@ func TestMainRuns(t *testing.T) {
 	if code := Main(t.Context(), []string{"config", "check", path}, &stdout, &stderr); code != 0 || !strings.Contains(stdout.String(), "alpha, good") {
 		t.Errorf("check: %d, %s%s", code, stdout.String(), stderr.String())
 	}
-	if code := Main(t.Context(), []string{"version"}, &stdout, &stderr); code != 0 || !strings.Contains(stdout.String(), "kithd ") {
+	if code := Main(t.Context(), []string{"version"}, &stdout, &stderr); code != 0 || !regexp.MustCompile(`(?m)^kithd .+, revision .+, go1.+, .+/.+$`).MatchString(stdout.String()) {
 		t.Errorf("version: %d, %s", code, stdout.String())
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)

@@ -39,12 +39,12 @@ func (b *bench) labs(ctx context.Context) error {
 		id     string
 		target float64
 	}{{"001", 120}, {"004", 60}} {
-		b.observe("sim: kith lab run " + x.id)
+		b.observe("sim: kith-lab run " + x.id)
 		took, _, err := child(ctx, []int{claimFails}, "lab", "run", x.id)
 		if err != nil {
 			return err
 		}
-		b.addTarget("kith lab run "+x.id, took.Seconds(), "s", x.target, true)
+		b.addTarget("kith-lab run "+x.id, took.Seconds(), "s", x.target, true)
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // testSlack is by what factor the targets of time may be missed in tests, whose
-// machine may have other tests to run at the same time. "kith chaos" knows none.
+// machine may have other tests to run at the same time. "kith-lab chaos" knows none.
 const testSlack = 3
 
 // TestRun is a short run with faults of all kinds that can be had here.

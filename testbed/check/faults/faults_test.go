@@ -18,7 +18,7 @@ var (
 	seeds     = flag.Int("seeds", 150, "how many random schedules")
 )
 
-// TestRandomSchedules is a short form of "kith lab faults".
+// TestRandomSchedules is a short form of "kith-lab faults".
 func TestRandomSchedules(t *testing.T) {
 	n := *seeds
 	if testing.Short() {

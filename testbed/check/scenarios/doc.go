@@ -10,7 +10,7 @@
 // were started for it, the last of them no earlier than from and no later than
 // to. What is left out may be anything.
 //
-//	kith lab faults --replay FILE
+//	kith-lab faults --replay FILE
 //
 // tells the story of one.
 package scenarios

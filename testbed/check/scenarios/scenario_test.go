@@ -15,7 +15,7 @@ func TestScenarios(t *testing.T) {
 	for _, s := range list {
 		t.Run(s.Name, func(t *testing.T) {
 			if err := s.Run(nil); err != nil {
-				t.Errorf("%v\nits story: kith lab faults --replay testbed/check/scenarios/%s.txt", err, s.Name)
+				t.Errorf("%v\nits story: kith-lab faults --replay testbed/check/scenarios/%s.txt", err, s.Name)
 			}
 			// A fault that never strikes tests nothing.
 			r := faults.Run(s.Schedule, nil)

@@ -12,17 +12,18 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kith/internal/cli"
 	"kith/testbed/check/faults"
 )
 
-// faultOptions are the flags of "kith lab faults".
+// faultOptions are the flags of "kith-lab faults".
 type faultOptions struct {
 	search faults.Search
 	replay string
 }
 
-// labFaultsVerb is "kith lab faults".
-func labFaultsVerb(c *cli) *cobra.Command {
+// faultsVerb is "kith-lab faults".
+func faultsVerb(p *cli.Program) *cobra.Command {
 	opt := faultOptions{search: faults.Search{Workers: runtime.GOMAXPROCS(0)}}
 	cmd := &cobra.Command{
 		Use:   "faults [--seeds N] [--first-seed F] [--sites S] [--jobs J]",
@@ -36,23 +37,23 @@ every job must end.
 Each seed is one schedule, the same on every machine. What fails is made as
 small as possible and told; the exit code is then 1. --replay tells the story of
 one schedule in text form, as a failure prints it.`,
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s := &opt.search
 			switch {
 			case s.Seeds < 1:
-				return usagef("--seeds %d: choose at least 1", s.Seeds)
+				return cli.Usagef("--seeds %d: choose at least 1", s.Seeds)
 			case s.Size.Sites != 0 && (s.Size.Sites < 2 || s.Size.Sites > 32):
-				return usagef("--sites %d: choose 2 to 32, or 0 to leave it to the seed", s.Size.Sites)
+				return cli.Usagef("--sites %d: choose 2 to 32, or 0 to leave it to the seed", s.Size.Sites)
 			case s.Size.Jobs < 0 || s.Size.Jobs > 1000:
-				return usagef("--jobs %d: choose 1 to 1000, or 0 to leave it to the seed", s.Size.Jobs)
+				return cli.Usagef("--jobs %d: choose 1 to 1000, or 0 to leave it to the seed", s.Size.Jobs)
 			case s.Workers < 1 || s.Workers > 1024:
-				return usagef("--workers %d: choose 1 to 1024", s.Workers)
+				return cli.Usagef("--workers %d: choose 1 to 1024", s.Workers)
 			}
 			if opt.replay != "" {
-				return c.replayFaults(opt.replay)
+				return replayFaults(p, opt.replay)
 			}
-			return c.searchFaults(cmd.Context(), opt.search)
+			return searchFaults(cmd.Context(), p, opt.search)
 		},
 	}
 	flags := cmd.Flags()
@@ -66,20 +67,20 @@ one schedule in text form, as a failure prints it.`,
 	return cmd
 }
 
-func (c *cli) searchFaults(ctx context.Context, s faults.Search) error {
-	defer collectLess()()
-	bar := c.progress("schedules", s.Seeds)
-	s.Progress = func(done, _ int) { bar.set(done) }
+func searchFaults(ctx context.Context, p *cli.Program, s faults.Search) error {
+	defer cli.CollectLess()()
+	bar := p.Progress("schedules", s.Seeds)
+	s.Progress = func(done, _ int) { bar.Set(done) }
 	r := s.Run(ctx)
-	bar.clear()
-	if err := c.printValue(r, func() string { return faultReport(r, c.width) }); err != nil {
+	bar.Clear()
+	if err := p.Print(r, func() string { return faultReport(r, p.Width) }); err != nil {
 		return err
 	}
 	if ctx.Err() != nil {
-		return exitWith(exitInterrupted)
+		return cli.ExitWith(cli.ExitInterrupted)
 	}
 	if n := r.Failed(); n > 0 {
-		return refusedf("%s of %d broke a promise", plural(int64(n), "schedule", "schedules"), r.Schedules)
+		return cli.Refusedf("%s of %d broke a promise", cli.Plural(int64(n), "schedule", "schedules"), r.Schedules)
 	}
 	return nil
 }
@@ -91,11 +92,11 @@ func faultReport(r *faults.Report, width int) string {
 		fmt.Fprintf(&b, "seed %d breaks %s: %s\n\nthe same, smaller:\n\n%s\nwhat happens:\n\n%s\n\n",
 			f.Seed, f.Invariant, f.Text, f.Schedule, strings.Join(f.Story, "\n"))
 	}
-	g := grid{columns: []column{{title: "FAULT"}, {title: "INJECTED", right: true}}}
+	g := cli.Grid{Columns: []cli.Column{{Title: "FAULT"}, {Title: "INJECTED", Right: true}}}
 	for _, k := range slices.Sorted(maps.Keys(r.Faults)) {
-		g.add(string(k), fmt.Sprint(r.Faults[k]))
+		g.Add(string(k), fmt.Sprint(r.Faults[k]))
 	}
-	b.WriteString(g.render(width))
+	b.WriteString(g.Render(width))
 	fmt.Fprintf(&b, "\n%d schedules (seeds %d to %d) in %.1f s: %d jobs, %d starts, %d messages, %d faults.\n",
 		r.Schedules, r.FirstSeed, r.FirstSeed+uint64(max(r.Schedules, 1)-1), r.Seconds, r.Jobs, r.Starts, r.Messages, r.FaultCount())
 	fmt.Fprintf(&b, "Double starts %d, lost jobs %d, stray copies %d, broken guarantees %d, other failures %d.\n",
@@ -106,21 +107,21 @@ func faultReport(r *faults.Report, width int) string {
 }
 
 // replayFaults tells the story of one schedule.
-func (c *cli) replayFaults(name string) error {
-	text, err := c.readSmall(name)
+func replayFaults(p *cli.Program, name string) error {
+	text, err := readSmall(p, name)
 	if err != nil {
-		return usagef("--replay %s: %v", name, bare(err))
+		return cli.Usagef("--replay %s: %v", name, cli.Bare(err))
 	}
 	s, err := faults.Parse(text)
 	if err != nil {
-		return usagef("--replay %s: %v", name, err)
+		return cli.Usagef("--replay %s: %v", name, err)
 	}
 	story := faults.Story(s)
-	if err := c.printValue(story, func() string { return strings.Join(story, "\n") + "\n" }); err != nil {
+	if err := p.Print(story, func() string { return strings.Join(story, "\n") + "\n" }); err != nil {
 		return err
 	}
 	if v := faults.Run(s, nil).Violation; v != nil {
-		return refusedf("%v", v)
+		return cli.Refusedf("%v", v)
 	}
 	return nil
 }
@@ -129,8 +130,8 @@ func (c *cli) replayFaults(name string) error {
 const maxSchedule = 4 << 20
 
 // readSmall reads a whole file, or stdin for "-".
-func (c *cli) readSmall(name string) (string, error) {
-	in := c.stdin
+func readSmall(p *cli.Program, name string) (string, error) {
+	in := p.Stdin
 	if name != "-" {
 		f, err := os.Open(name)
 		if err != nil {

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -7,19 +7,19 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// completionVerb is "kith completion".
-func completionVerb(c *cli) *cobra.Command {
+// CompletionVerb is the command completion.
+func CompletionVerb(p *Program) *cobra.Command {
 	shells := []string{"bash", "zsh", "fish"}
 	return &cobra.Command{
 		Use:   "completion " + strings.Join(shells, "|"),
-		Short: "Print a script that lets a shell complete kith's words",
-		Example: `  source <(kith completion bash)
-  kith completion zsh > "${fpath[1]}/_kith"
-  kith completion fish > ~/.config/fish/completions/kith.fish`,
+		Short: "Print a script that lets a shell complete this program's words",
+		Example: strings.ReplaceAll(`  source <(NAME completion bash)
+  NAME completion zsh > "${fpath[1]}/_NAME"
+  NAME completion fish > ~/.config/fish/completions/NAME.fish`, "NAME", p.Name),
 		ValidArgs: shells,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usagef("%s: which shell? One of %s", cmd.Name(), strings.Join(shells, ", "))
+				return Usagef("%s: which shell? One of %s", cmd.Name(), strings.Join(shells, ", "))
 			}
 			var b bytes.Buffer
 			var err error
@@ -31,12 +31,12 @@ func completionVerb(c *cli) *cobra.Command {
 			case "fish":
 				err = cmd.Root().GenFishCompletion(&b, true)
 			default:
-				return usagef("%s %s: there are only %s", cmd.Name(), args[0], strings.Join(shells, ", "))
+				return Usagef("%s %s: there are only %s", cmd.Name(), args[0], strings.Join(shells, ", "))
 			}
 			if err != nil {
 				return err
 			}
-			return c.write(b.String())
+			return p.Write(b.String())
 		},
 	}
 }

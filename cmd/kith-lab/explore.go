@@ -8,11 +8,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kith/internal/cli"
 	"kith/testbed/check/explore"
 )
 
-// labExploreVerb is "kith lab explore".
-func labExploreVerb(c *cli) *cobra.Command {
+// exploreVerb is "kith-lab explore".
+func exploreVerb(p *cli.Program) *cobra.Command {
 	cfg := explore.Default()
 	idle := false
 	cmd := &cobra.Command{
@@ -25,13 +26,13 @@ of them.
 
 Prints how many states there are and either that nothing is violated or the
 shortest way to a violation; the exit code is then 1.`,
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg.Busy = !idle
 			if err := cfg.Validate(); err != nil {
-				return usagef("%v", err)
+				return cli.Usagef("%v", err)
 			}
-			return c.explore(cmd.Context(), cfg)
+			return runExplore(cmd.Context(), p, cfg)
 		},
 	}
 	flags := cmd.Flags()
@@ -64,26 +65,26 @@ shortest way to a violation; the exit code is then 1.`,
 	return cmd
 }
 
-func (c *cli) explore(ctx context.Context, cfg explore.Config) error {
-	if c.progress("explore", 1) != nil { // somebody looks on
+func runExplore(ctx context.Context, p *cli.Program, cfg explore.Config) error {
+	if p.Progress("explore", 1) != nil { // somebody looks on
 		cfg.Progress = func(states, depth int) {
 			if depth%5 == 0 {
-				c.note("depth %d: %d states", depth, states)
+				p.Note("depth %d: %d states", depth, states)
 			}
 		}
 	}
 	r, err := explore.Run(ctx, cfg)
 	switch {
 	case errors.Is(err, context.Canceled):
-		return exitWith(exitInterrupted)
+		return cli.ExitWith(cli.ExitInterrupted)
 	case err != nil:
-		return refusedf("explore: %v", err)
+		return cli.Refusedf("explore: %v", err)
 	}
-	if err := c.printValue(r, func() string { return exploreReport(r) }); err != nil {
+	if err := p.Print(r, func() string { return exploreReport(r) }); err != nil {
 		return err
 	}
 	if r.Violation != "" {
-		return refusedf("%s", r.Violation)
+		return cli.Refusedf("%s", r.Violation)
 	}
 	return nil
 }

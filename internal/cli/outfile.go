@@ -1,6 +1,8 @@
-package main
+package cli
 
 import (
+	"bufio"
+	"crypto/rand"
 	"errors"
 	"io"
 	"io/fs"
@@ -9,36 +11,36 @@ import (
 	"strings"
 )
 
-// outFile is a file that a flag names. It is written beside its place and takes
+// OutFile is a file that a flag names. It is written beside its place and takes
 // it when it is complete: what was there before stays if the work comes to
 // nothing.
-type outFile struct {
+type OutFile struct {
 	file *os.File
 	// place is the name that it will have, "" if it is written where it is: to a
 	// terminal, a pipe or a device.
 	place string
 }
 
-// createFile makes the file that a flag names, nil if it names none. It is made
+// CreateFile makes the file that a flag names, nil if it names none. It is made
 // before the work begins, so that a mistake shows at once. Close it in any case.
-func createFile(flag, name string) (*outFile, error) {
+func CreateFile(flag, name string) (*OutFile, error) {
 	if name == "" {
 		return nil, nil
 	}
 	f, err := newOutFile(name)
 	if err != nil {
-		return nil, usagef("%s %s: %v", flag, name, bare(err))
+		return nil, Usagef("%s %s: %v", flag, name, Bare(err))
 	}
 	return f, nil
 }
 
-func newOutFile(name string) (*outFile, error) {
+func newOutFile(name string) (*OutFile, error) {
 	mode := fs.FileMode(0o666) // less what the user's mask takes away
 	info, err := os.Stat(name)
 	switch {
 	case err == nil && (!info.Mode().IsRegular() || isStream(name)):
 		f, err := os.Create(name)
-		return &outFile{file: f}, err
+		return &OutFile{file: f}, err
 	case err == nil:
 		// It must be one that may be written, and a link stays a link.
 		old, err := os.OpenFile(name, os.O_WRONLY, 0)
@@ -53,11 +55,11 @@ func newOutFile(name string) (*outFile, error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, err
 	}
-	f, err := os.OpenFile(filepath.Join(filepath.Dir(name), ".kith-"+newUUID()), os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	f, err := os.OpenFile(filepath.Join(filepath.Dir(name), ".kith-"+rand.Text()), os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return nil, err
 	}
-	out := &outFile{file: f, place: name}
+	out := &OutFile{file: f, place: name}
 	if info != nil {
 		if err := f.Chmod(mode); err != nil { // the mask does not count for a file that is there
 			return nil, errors.Join(err, out.Close())
@@ -89,9 +91,9 @@ func isStream(name string) bool {
 	return false
 }
 
-// write fills the file and gives it its name.
-func (f *outFile) write(fill func(io.Writer) error) error {
-	if err := writePage(f.file, fill); err != nil {
+// Write fills the file and gives it its name.
+func (f *OutFile) Write(fill func(io.Writer) error) error {
+	if err := WritePage(f.file, fill); err != nil {
 		return err
 	}
 	if f.place == "" {
@@ -106,7 +108,7 @@ func (f *outFile) write(fill func(io.Writer) error) error {
 
 // Close removes what was not completed. It does nothing to a complete file, or
 // to none.
-func (f *outFile) Close() error {
+func (f *OutFile) Close() error {
 	if f == nil {
 		return nil
 	}
@@ -116,4 +118,17 @@ func (f *outFile) Close() error {
 	}
 	f.place = ""
 	return os.Remove(f.file.Name())
+}
+
+// WritePage lets write fill a file, through a buffer, and closes it unless
+// that failed.
+func WritePage(f *os.File, write func(io.Writer) error) error {
+	b := bufio.NewWriterSize(f, 1<<16)
+	if err := write(b); err != nil {
+		return err
+	}
+	if err := b.Flush(); err != nil {
+		return err
+	}
+	return f.Close()
 }

@@ -1,15 +1,15 @@
-package main
+package cli
 
 import (
 	"os"
 	"runtime/debug"
 )
 
-// collectLess lets the garbage collector run less often until restore is
+// CollectLess lets the garbage collector run less often until restore is
 // called: a simulation holds little and throws away much. Where it does hold
 // much, a soft limit keeps memory from growing in proportion. GOGC in the
 // environment goes before.
-func collectLess() (restore func()) {
+func CollectLess() (restore func()) {
 	if os.Getenv("GOGC") != "" {
 		return func() {}
 	}

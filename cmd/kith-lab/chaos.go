@@ -12,11 +12,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kith/internal/cli"
 	"kith/testbed/check/chaos"
 )
 
-// chaosVerb is "kith chaos".
-func chaosVerb(c *cli) *cobra.Command {
+// chaosVerb is "kith-lab chaos".
+func chaosVerb(p *cli.Program) *cobra.Command {
 	opt := chaos.Options{}
 	var minutes, slack float64
 	cmd := &cobra.Command{
@@ -32,17 +33,17 @@ after each healing.
 Faults: ` + faultNames() + `.
 --seed repeats the faults and the jobs of a run, not what they meet.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := noArgs(cmd, args); err != nil {
+			if err := cli.NoArgs(cmd, args); err != nil {
 				return err
 			}
 			if !(minutes > 0) || minutes > 24*60 {
-				return usagef("--minutes %v: choose more than 0 and at most 1440", minutes)
+				return cli.Usagef("--minutes %v: choose more than 0 and at most 1440", minutes)
 			}
 			if !(slack >= 1) {
-				return usagef("--slack %v: choose 1 or more", slack)
+				return cli.Usagef("--slack %v: choose 1 or more", slack)
 			}
 			opt.Duration = time.Duration(math.Round(minutes * float64(time.Minute)))
-			return c.chaos(cmd.Context(), opt, slack)
+			return runChaos(cmd.Context(), p, opt, slack)
 		},
 	}
 	flags := cmd.Flags()
@@ -54,13 +55,13 @@ Faults: ` + faultNames() + `.
 	flags.StringVar(&opt.UpgradeFrom, "upgrade-from", "", "begin with the kithd in `FILE`, of an earlier version, and upgrade every site under load")
 	flags.StringVar(&opt.Dir, "dir", "", "keep data and logs of the sites in folder `D` (default: a temporary one)")
 	slackFlag(cmd, &slack)
-	complete(cmd, "faults", strings.Split(faultNames(), ", ")...)
-	cmd.AddCommand(overloadVerb(c))
+	cli.Complete(cmd, "faults", strings.Split(faultNames(), ", ")...)
+	cmd.AddCommand(overloadVerb(p))
 	return cmd
 }
 
-// overloadVerb is "kith chaos overload".
-func overloadVerb(c *cli) *cobra.Command {
+// overloadVerb is "kith-lab chaos overload".
+func overloadVerb(p *cli.Program) *cobra.Command {
 	opt := chaos.DefaultOverloadOptions()
 	var slack float64
 	cmd := &cobra.Command{
@@ -71,19 +72,19 @@ submit many times as many. The exit code is 0 only if every submission was
 answered, by acceptance or by advice when to try again, every accepted job ran
 exactly once, and the targets for answers, memory and recovery were met.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := noArgs(cmd, args); err != nil {
+			if err := cli.NoArgs(cmd, args); err != nil {
 				return err
 			}
 			if opt.Length < time.Second || opt.Length > time.Hour || !(opt.Factor > 0) || opt.Factor > 1000 {
-				return usagef("--length %v --factor %v: choose 1s to 1h, and a factor up to 1000", opt.Length, opt.Factor)
+				return cli.Usagef("--length %v --factor %v: choose 1s to 1h, and a factor up to 1000", opt.Length, opt.Factor)
 			}
 			if opt.Jobs < 1 || opt.Jobs > 1_000_000 || opt.Users < 0 || opt.Users > 20_000 {
-				return usagef("--jobs %d --users %d: choose 1 to 1000000 jobs and up to 20000 users", opt.Jobs, opt.Users)
+				return cli.Usagef("--jobs %d --users %d: choose 1 to 1000000 jobs and up to 20000 users", opt.Jobs, opt.Users)
 			}
 			if !(slack >= 1) {
-				return usagef("--slack %v: choose 1 or more", slack)
+				return cli.Usagef("--slack %v: choose 1 or more", slack)
 			}
-			return c.overload(cmd.Context(), opt, slack)
+			return runOverload(cmd.Context(), p, opt, slack)
 		},
 	}
 	flags := cmd.Flags()
@@ -102,31 +103,31 @@ func slackFlag(cmd *cobra.Command, slack *float64) {
 	cmd.Flags().Float64Var(slack, "slack", 1, "fail only where a time or the memory is more than `F` times its target")
 }
 
-func (c *cli) overload(ctx context.Context, opt chaos.OverloadOptions, slack float64) error {
-	remove, err := ownFolder(&opt.Dir, "kith-overload-")
+func runOverload(ctx context.Context, p *cli.Program, opt chaos.OverloadOptions, slack float64) error {
+	remove, err := cli.OwnFolder(&opt.Dir, "kith-overload-")
 	if err != nil {
-		return refusedf("%v", err)
+		return cli.Refusedf("%v", err)
 	}
 	defer remove()
-	opt.Observe = func(line string) { c.note("%s", line) }
+	opt.Observe = func(line string) { p.Note("%s", line) }
 	r, err := chaos.RunOverload(ctx, opt)
 	if err == nil {
-		err = c.printValue(r, func() string { return overloadTable(r, c.width) })
+		err = p.Print(r, func() string { return overloadTable(r, p.Width) })
 	}
 	switch {
 	case errors.Is(err, context.Canceled):
-		return exitWith(exitInterrupted)
+		return cli.ExitWith(cli.ExitInterrupted)
 	case err != nil:
-		return refusedf("overload: %v", err)
+		return cli.Refusedf("overload: %v", err)
 	case !r.Sound() || len(r.Misses(slack)) > 0:
-		return refusedf("not everything is as it should be:\n  %s", strings.Join(append(r.Problems, r.Misses(slack)...), "\n  "))
+		return cli.Refusedf("checks failed:\n  %s", strings.Join(append(r.Problems, r.Misses(slack)...), "\n  "))
 	}
 	return nil
 }
 
 // overloadTable is what people see at the end.
 func overloadTable(r *chaos.Overload, width int) string {
-	g := grid{columns: []column{{title: "WHAT", elastic: true}, {title: "VALUE", right: true}, {title: "UNIT"}, {title: "TARGET", right: true}, {title: ""}}}
+	g := cli.Grid{Columns: []cli.Column{{Title: "WHAT", Elastic: true}, {Title: "VALUE", Right: true}, {Title: "UNIT"}, {Title: "TARGET", Right: true}, {Title: ""}}}
 	row := func(what string, value float64, unit, target string, reached bool) {
 		verdict := ""
 		switch {
@@ -135,7 +136,7 @@ func overloadTable(r *chaos.Overload, width int) string {
 		case target != "":
 			verdict = "missed"
 		}
-		g.add(what, number(value), unit, target, verdict)
+		g.Add(what, cli.Number(value), unit, target, verdict)
 	}
 	row("jobs that the site can run", r.Takes, "/s", "", true)
 	row(fmt.Sprintf("jobs that were submitted, for %.0f s", r.Seconds), r.Offered, "/s", "", true)
@@ -145,13 +146,13 @@ func overloadTable(r *chaos.Overload, width int) string {
 	row("accepted and lost", float64(r.Lost), "", "0", r.Lost == 0)
 	row("started twice", float64(r.DoubleStarts), "", "0", r.DoubleStarts == 0)
 	row("time to an answer, median", r.MedianAnswer*1000, "ms", "", true)
-	row("the same, 999 of 1000", r.LateAnswer*1000, "ms", "≤ "+number(chaos.AnswerTarget*1000), r.LateAnswer <= chaos.AnswerTarget)
+	row("the same, 999 of 1000", r.LateAnswer*1000, "ms", "≤ "+cli.Number(chaos.AnswerTarget*1000), r.LateAnswer <= chaos.AnswerTarget)
 	row("the same, worst", r.WorstAnswer*1000, "ms", "", true)
 	row("resident memory, idle", r.IdleMemory, "MiB", "", true)
-	row("the same, peak", r.PeakMemory, "MiB", "≤ "+number(r.IdleMemory+chaos.MemoryTarget), r.PeakMemory <= r.IdleMemory+chaos.MemoryTarget)
-	row("end of the overload → a job is accepted as on an idle site", r.Recovery, "s", "≤ "+number(chaos.RecoveryTarget), r.Recovery <= chaos.RecoveryTarget)
+	row("the same, peak", r.PeakMemory, "MiB", "≤ "+cli.Number(r.IdleMemory+chaos.MemoryTarget), r.PeakMemory <= r.IdleMemory+chaos.MemoryTarget)
+	row("end of the overload → a job is accepted as on an idle site", r.Recovery, "s", "≤ "+cli.Number(chaos.RecoveryTarget), r.Recovery <= chaos.RecoveryTarget)
 	row("end of the overload → all accepted jobs have ended", r.Drained, "s", "", true)
-	return g.render(width)
+	return g.Render(width)
 }
 
 func faultNames() string {
@@ -162,72 +163,55 @@ func faultNames() string {
 	return strings.Join(names, ", ")
 }
 
-func (c *cli) chaos(ctx context.Context, opt chaos.Options, slack float64) error {
-	remove, err := ownFolder(&opt.Dir, "kith-chaos-")
+func runChaos(ctx context.Context, p *cli.Program, opt chaos.Options, slack float64) error {
+	remove, err := cli.OwnFolder(&opt.Dir, "kith-chaos-")
 	if err != nil {
-		return refusedf("%v", err)
+		return cli.Refusedf("%v", err)
 	}
 	defer remove()
 	if err := opt.Validate(); err != nil {
-		return usagef("%s", strings.ReplaceAll(err.Error(), "\n", "; "))
+		return cli.Usagef("%s", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 	if opt.UpgradeFrom != "" {
 		if opt.UpgradeFrom, err = filepath.Abs(opt.UpgradeFrom); err != nil {
-			return refusedf("--upgrade-from: %v", err)
+			return cli.Refusedf("--upgrade-from: %v", err)
 		}
 		if _, err := os.Stat(opt.UpgradeFrom); err != nil {
-			return usagef("--upgrade-from %s: %v", opt.UpgradeFrom, bare(err))
+			return cli.Usagef("--upgrade-from %s: %v", opt.UpgradeFrom, cli.Bare(err))
 		}
 	}
-	opt.Observe = func(line string) { c.note("%s", line) }
-	c.note("%d sites, seed %d, faults for %v", opt.Sites, opt.Seed, opt.Duration)
+	opt.Observe = func(line string) { p.Note("%s", line) }
+	p.Note("%d sites, seed %d, faults for %v", opt.Sites, opt.Seed, opt.Duration)
 	r, err := chaos.Run(ctx, opt)
 	if err == nil {
-		err = c.printValue(r, func() string { return chaosTable(r, c.width) })
+		err = p.Print(r, func() string { return chaosTable(r, p.Width) })
 	}
 	switch {
 	case errors.Is(err, context.Canceled):
-		return exitWith(exitInterrupted)
+		return cli.ExitWith(cli.ExitInterrupted)
 	case err != nil:
-		return refusedf("chaos: %v", err)
+		return cli.Refusedf("chaos: %v", err)
 	case !r.Sound() || len(r.Misses(slack)) > 0:
-		return refusedf("seed %d: not everything is as it should be:\n  %s", r.Seed, strings.Join(append(r.Problems, r.Misses(slack)...), "\n  "))
+		return cli.Refusedf("seed %d: checks failed:\n  %s", r.Seed, strings.Join(append(r.Problems, r.Misses(slack)...), "\n  "))
 	}
 	return nil
-}
-
-// ownFolder makes an empty folder where the user wants it, or a temporary one,
-// and says how to remove it.
-func ownFolder(dir *string, prefix string) (remove func(), err error) {
-	if *dir == "" {
-		*dir, err = os.MkdirTemp("", prefix)
-		made := *dir
-		return func() { os.RemoveAll(made) }, err //nolint:errcheck // what is left in a temporary folder harms nobody
-	}
-	if *dir, err = filepath.Abs(*dir); err != nil {
-		return nil, err
-	}
-	if entries, err := os.ReadDir(*dir); err == nil && len(entries) > 0 {
-		return nil, fmt.Errorf("--dir %s: is not empty; choose another folder, or remove it", *dir)
-	}
-	return func() {}, os.MkdirAll(*dir, 0o700)
 }
 
 // chaosTable is what people see at the end.
 func chaosTable(r *chaos.Result, width int) string {
 	j := r.Jobs
-	g := grid{columns: []column{{title: "WHAT", elastic: true}, {title: "COUNT", right: true}, {title: "TARGET", right: true}, {title: ""}}}
+	g := cli.Grid{Columns: []cli.Column{{Title: "WHAT", Elastic: true}, {Title: "COUNT", Right: true}, {Title: "TARGET", Right: true}, {Title: ""}}}
 	none := func(what string, n int) {
 		verdict := "reached"
 		if n != 0 {
 			verdict = "missed"
 		}
-		g.add(what, fmt.Sprint(n), "0", verdict)
+		g.Add(what, fmt.Sprint(n), "0", verdict)
 	}
-	g.add("minutes with faults", fmt.Sprintf("%.1f", r.Minutes), "", "")
-	g.add("faults", fmt.Sprint(r.FaultCount), "", "")
-	g.add("jobs acknowledged", fmt.Sprint(j.Acknowledged), "", "")
-	g.add("attempts that ran", fmt.Sprint(j.Attempts), "", "")
+	g.Add("minutes with faults", fmt.Sprintf("%.1f", r.Minutes), "", "")
+	g.Add("faults", fmt.Sprint(r.FaultCount), "", "")
+	g.Add("jobs acknowledged", fmt.Sprint(j.Acknowledged), "", "")
+	g.Add("attempts that ran", fmt.Sprint(j.Attempts), "", "")
 	none("double starts", r.DoubleStarts)
 	none("lost jobs", r.LostJobs)
 	none("stray copies after healing", r.StrayCopies)
@@ -241,9 +225,9 @@ func chaosTable(r *chaos.Result, width int) string {
 	if r.Heals.Worst > r.Heals.Target {
 		verdict = "missed"
 	}
-	g.add(fmt.Sprintf("seconds from healing until the sites agree, worst of %d (median %.1f)", r.Heals.Count, r.Heals.Median),
-		fmt.Sprintf("%.1f", r.Heals.Worst), "≤ "+number(r.Heals.Target), verdict)
-	text := g.render(width)
+	g.Add(fmt.Sprintf("seconds from healing until the sites agree, worst of %d (median %.1f)", r.Heals.Count, r.Heals.Median),
+		fmt.Sprintf("%.1f", r.Heals.Worst), "≤ "+cli.Number(r.Heals.Target), verdict)
+	text := g.Render(width)
 	text += fmt.Sprintf("Faults: %s.\n", byKind(r.Faults))
 	text += fmt.Sprintf("Jobs: %d completed, %d failed as meant, %d out of time, %d cancelled, %d lost with their shim, %d spoilt by the full disk; %d ran more than once.\n",
 		j.Completed, j.Failed, j.TimedOut, j.Cancelled, j.LostWithShim, j.SpoiltByDisk, j.RanAgain)

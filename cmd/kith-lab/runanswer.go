@@ -4,12 +4,13 @@ import (
 	"fmt"
 	"strings"
 
+	"kith/internal/cli"
 	"kith/testbed/lab"
 	"kith/testbed/report"
 )
 
-// labRun is a run as "kith lab run --output json" prints it.
-type labRun struct {
+// foundRun is a run as "kith-lab run --output json" prints it.
+type foundRun struct {
 	Experiment string `json:"experiment"`
 	Title      string `json:"title"`
 	// Trace is empty for generated jobs.
@@ -25,20 +26,20 @@ type labRun struct {
 	Plots  []report.Plot  `json:"plots,omitempty"`
 }
 
-// labReport is the answer of "kith lab run".
-type labReport struct {
-	Runs           []labRun `json:"runs"`
-	ElapsedSeconds float64  `json:"elapsed_seconds"`
+// runReport is the answer of "kith-lab run".
+type runReport struct {
+	Runs           []foundRun `json:"runs"`
+	ElapsedSeconds float64    `json:"elapsed_seconds"`
 	// Failed are the claims with an enforced band that do not hold.
 	Failed []string `json:"failed"`
 }
 
-// labAnswer puts runs into the words of the answer; whole also has what
+// runAnswer puts runs into the words of the answer; whole also has what
 // findings rest on.
-func labAnswer(runs []lab.Run, elapsed float64, whole bool) labReport {
-	a := labReport{Runs: []labRun{}, ElapsedSeconds: elapsed, Failed: append([]string{}, lab.Failed(runs)...)}
+func runAnswer(runs []lab.Run, elapsed float64, whole bool) runReport {
+	a := runReport{Runs: []foundRun{}, ElapsedSeconds: elapsed, Failed: append([]string{}, lab.Failed(runs)...)}
 	for _, r := range runs {
-		x := labRun{
+		x := foundRun{
 			Experiment: r.Experiment.ID, Title: r.Experiment.Title, Trace: r.Trace, Command: r.Command,
 			Workload: r.Report.Workload, Seeds: r.Report.Seeds, Findings: r.Report.Findings, Remarks: append([]string{}, r.Report.Remarks...),
 		}
@@ -50,23 +51,23 @@ func labAnswer(runs []lab.Run, elapsed float64, whole bool) labReport {
 	return a
 }
 
-// labText is what people see: a row for each claim.
-func labText(runs []lab.Run, width int) string {
+// runText is what people see: a row for each claim.
+func runText(runs []lab.Run, width int) string {
 	var b strings.Builder
 	for i, r := range runs {
 		if i > 0 {
 			b.WriteString("\n")
 		}
-		fmt.Fprintf(&b, "%s %s\n%s\n\n", r.Experiment.ID, r.Experiment.Title, clean(r.Report.Workload))
-		g := grid{columns: []column{{title: "CLAIM"}, {title: "VERDICT"}, {title: "SOURCE", elastic: true}, {title: "BAND", elastic: true}, {title: "MEASURED", elastic: true}}}
+		fmt.Fprintf(&b, "%s %s\n%s\n\n", r.Experiment.ID, r.Experiment.Title, cli.Clean(r.Report.Workload))
+		g := cli.Grid{Columns: []cli.Column{{Title: "CLAIM"}, {Title: "VERDICT"}, {Title: "SOURCE", Elastic: true}, {Title: "BAND", Elastic: true}, {Title: "MEASURED", Elastic: true}}}
 		for _, f := range r.Report.Findings {
 			verdict := string(f.Verdict)
 			if f.Verdict == lab.Fails && !f.Enforced {
 				verdict += " (not enforced)"
 			}
-			g.add(f.ID, verdict, f.Source, f.Band, f.Measured)
+			g.Add(f.ID, verdict, f.Source, f.Band, f.Measured)
 		}
-		b.WriteString(g.render(width))
+		b.WriteString(g.Render(width))
 		fmt.Fprintf(&b, "\n%d hold, %d do not, %d only measured.\n", r.Report.Count(lab.Holds), r.Report.Count(lab.Fails), r.Report.Count(lab.Informational))
 		for _, f := range r.Report.Findings {
 			switch {

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -7,16 +7,16 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// helpVerb is "kith help". It is cobra's, except that a word which does not
+// helpVerb is the command help. It is cobra's, except that a word which does not
 // exist is an error.
-func helpVerb(*cli) *cobra.Command {
+func helpVerb() *cobra.Command {
 	return &cobra.Command{
-		Use:   "help [VERB]",
-		Short: "Explain kith or one of its verbs",
+		Use:   "help [COMMAND]",
+		Short: "Explain this program or one of its commands",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			found, rest, err := cmd.Root().Find(args)
 			if err != nil || len(rest) > 0 {
-				return usagef("there is no help on %q; %q lists the verbs", strings.Join(args, " "), "kith help")
+				return Usagef("there is no help on %q; %q lists the commands", strings.Join(args, " "), cmd.Root().Name()+" help")
 			}
 			found.InitDefaultHelpFlag()
 			return found.Help()
@@ -35,12 +35,12 @@ func helpVerb(*cli) *cobra.Command {
 
 // wrongWord puts cobra's complaint about the words of the command line into a
 // sentence.
-func wrongWord(err error) *failure {
+func wrongWord(root *cobra.Command, err error) *Failure {
 	text, rest, _ := strings.Cut(err.Error(), "\n")
 	if _, similar, ok := strings.Cut(rest, "Did you mean this?"); ok {
 		text += fmt.Sprintf("; did you mean %s?", strings.Join(strings.Fields(similar), " or "))
 	} else {
-		text += fmt.Sprintf("; %q lists the verbs", "kith help")
+		text += fmt.Sprintf("; %q lists the commands", root.Name()+" help")
 	}
-	return usagef("%s", text)
+	return Usagef("%s", text)
 }

@@ -1,14 +1,15 @@
-package main
+package cli
 
 import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
 
-// buildInfo is which kith this is.
+// buildInfo is which build this is.
 type buildInfo struct {
 	Version  string `json:"version"`
 	Revision string `json:"revision"`
@@ -16,17 +17,17 @@ type buildInfo struct {
 	Platform string `json:"platform"`
 }
 
-// versionVerb is "kith version".
-func versionVerb(c *cli) *cobra.Command {
+// VersionVerb is the command version. More, if not empty, completes its help.
+func VersionVerb(p *Program, more string) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
-		Short: "Tell the version of this kith",
-		Long:  `Tell the version of this kith. "kith sites --output json" has those of the sites.`,
-		Args:  noArgs,
+		Short: "Tell the version of this program",
+		Long:  strings.TrimSpace("Tell the version of this program. " + more),
+		Args:  NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			b := thisBuild()
-			return c.printValue(b, func() string {
-				return fmt.Sprintf("kith %s, revision %s, %s, %s\n", b.Version, b.Revision, b.Go, b.Platform)
+			return p.Print(b, func() string {
+				return fmt.Sprintf("%s %s, revision %s, %s, %s\n", p.Name, b.Version, b.Revision, b.Go, b.Platform)
 			})
 		},
 	}

@@ -9,13 +9,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kith/internal/cli"
 	"kith/internal/job"
 	"kith/testbed/lab"
 	"kith/testbed/workload"
 )
 
-// labOptions are the flags of "kith lab run".
-type labOptions struct {
+// runOptions are the flags of "kith-lab run".
+type runOptions struct {
 	env      lab.Env
 	traces   []string
 	from     []string
@@ -26,9 +27,9 @@ type labOptions struct {
 // madeUp is the word of --trace for jobs that are made up.
 const madeUp = "generated"
 
-// labRunVerb is "kith lab run".
-func labRunVerb(c *cli) *cobra.Command {
-	var opt labOptions
+// runVerb is "kith-lab run".
+func runVerb(p *cli.Program) *cobra.Command {
+	var opt runOptions
 	cmd := &cobra.Command{
 		Use:   "run [EXPERIMENT|CLAIM...]",
 		Short: "Carry out experiments and tell which claims hold",
@@ -43,18 +44,18 @@ several times, also as --trace generated: then such an experiment runs with each
 instead of running anything, to put several runs on one page.
 
 The exit code is 1 if a claim with an enforced band fails.`,
-		Example: `  kith lab run 001
-  kith lab run C6 C7 --seeds 10
-  kith lab run 001 --trace CTC-SP2-1996-3.1-cln.swf.gz --report lab`,
+		Example: `  kith-lab run 001
+  kith-lab run C6 C7 --seeds 10
+  kith-lab run 001 --trace CTC-SP2-1996-3.1-cln.swf.gz --report lab`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := opt.check(cmd, args); err != nil {
 				return err
 			}
 			selected, err := lab.Select(args)
 			if err != nil {
-				return usagef("lab run: %v", err)
+				return cli.Usagef("run: %v", err)
 			}
-			return c.runLab(cmd.Context(), &opt, selected)
+			return runLab(cmd.Context(), p, &opt, selected)
 		},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			var words []cobra.Completion
@@ -79,35 +80,35 @@ The exit code is 1 if a claim with an enforced band fails.`,
 }
 
 // check refuses values that make no sense.
-func (o *labOptions) check(cmd *cobra.Command, args []string) error {
+func (o *runOptions) check(cmd *cobra.Command, args []string) error {
 	changed := cmd.Flags().Changed
 	if len(o.from) > 0 {
 		for _, name := range []string{"trace", "seeds", "first-seed", "jobs", "processors", "workers"} {
 			if changed(name) {
-				return usagef("--from %s: does not go with --%s, as nothing is run", o.from[0], name)
+				return cli.Usagef("--from %s: does not go with --%s, as nothing is run", o.from[0], name)
 			}
 		}
 		if len(args) > 0 {
-			return usagef("--from %s: does not go with %s, as nothing is run", o.from[0], args[0])
+			return cli.Usagef("--from %s: does not go with %s, as nothing is run", o.from[0], args[0])
 		}
 		return nil
 	}
 	switch {
 	case changed("seeds") && (o.env.Seeds < 1 || o.env.Seeds > lab.MaxSeeds):
-		return usagef("--seeds %d: write a number from 1 to %d", o.env.Seeds, lab.MaxSeeds)
+		return cli.Usagef("--seeds %d: write a number from 1 to %d", o.env.Seeds, lab.MaxSeeds)
 	case changed("jobs") && (o.env.Jobs < 1 || o.env.Jobs > workload.MaxJobs):
-		return usagef("--jobs %d: write a number from 1 to %d", o.env.Jobs, workload.MaxJobs)
+		return cli.Usagef("--jobs %d: write a number from 1 to %d", o.env.Jobs, workload.MaxJobs)
 	case changed("processors") && (o.env.Processors < 1 || o.env.Processors > job.MaxProcessors):
-		return usagef("--processors %d: write a number from 1 to %d", o.env.Processors, job.MaxProcessors)
+		return cli.Usagef("--processors %d: write a number from 1 to %d", o.env.Processors, job.MaxProcessors)
 	case changed("workers") && (o.env.Workers < 1 || o.env.Workers > 1024):
-		return usagef("--workers %d: write a number from 1 to 1024", o.env.Workers)
+		return cli.Usagef("--workers %d: write a number from 1 to 1024", o.env.Workers)
 	}
 	if len(o.traces) == 0 {
 		o.traces = []string{madeUp}
 	}
 	for i, name := range o.traces {
 		if slices.Contains(o.traces[:i], name) {
-			return usagef("--trace %s: named twice", name)
+			return cli.Usagef("--trace %s: named twice", name)
 		}
 	}
 	return nil
@@ -115,44 +116,44 @@ func (o *labOptions) check(cmd *cobra.Command, args []string) error {
 
 // runLab carries out what was selected, or reads what was found before, and
 // tells.
-func (c *cli) runLab(ctx context.Context, opt *labOptions, selected []lab.Selection) error {
-	began := c.now()
+func runLab(ctx context.Context, p *cli.Program, opt *runOptions, selected []lab.Selection) error {
+	began := p.Now()
 	var runs []lab.Run
 	var err error
 	if len(opt.from) > 0 {
-		runs, err = readLabReports(opt.from)
+		runs, err = readReports(opt.from)
 	} else {
-		runs, err = c.carryOut(ctx, opt, selected)
+		runs, err = carryOut(ctx, p, opt, selected)
 	}
 	if err != nil {
 		return err
 	}
 	if err := opt.write(runs); err != nil {
-		return refusedf("lab: %v", err)
+		return cli.Refusedf("run: %v", err)
 	}
-	elapsed := c.now().Sub(began)
-	if err := c.printValue(labAnswer(runs, elapsed.Seconds(), false), func() string {
-		return labText(runs, c.width) + fmt.Sprintf("\nIt took %.1f s.\n", elapsed.Seconds())
+	elapsed := p.Now().Sub(began)
+	if err := p.Print(runAnswer(runs, elapsed.Seconds(), false), func() string {
+		return runText(runs, p.Width) + fmt.Sprintf("\nIt took %.1f s.\n", elapsed.Seconds())
 	}); err != nil {
 		return err
 	}
 	if failed := lab.Failed(runs); len(failed) > 0 {
-		return refusedf("%s not hold: %s", plural(int64(len(failed)), "claim does", "claims do"), strings.Join(failed, ", "))
+		return cli.Refusedf("%s not hold: %s", cli.Plural(int64(len(failed)), "claim does", "claims do"), strings.Join(failed, ", "))
 	}
 	return nil
 }
 
 // carryOut carries out what was selected with the jobs of each source.
-func (c *cli) carryOut(ctx context.Context, opt *labOptions, selected []lab.Selection) ([]lab.Run, error) {
-	defer collectLess()()
+func carryOut(ctx context.Context, p *cli.Program, opt *runOptions, selected []lab.Selection) ([]lab.Run, error) {
+	defer cli.CollectLess()()
 	logs := make([]*workload.Workload, len(opt.traces))
 	for i, name := range opt.traces {
 		if name == madeUp {
 			continue
 		}
-		w, err := openLog(name)
+		w, err := workload.Open(name)
 		if err != nil {
-			return nil, err
+			return nil, cli.ReadFailure("--trace", name, err)
 		}
 		logs[i] = w
 	}
@@ -175,19 +176,19 @@ func (c *cli) carryOut(ctx context.Context, opt *labOptions, selected []lab.Sele
 			run.Command = opt.command(&s, run.Trace)
 			env := opt.env
 			env.Trace = w
-			var bar *progress
+			var bar *cli.Progress
 			known := 0
 			env.Progress = func(done, total int) {
 				if total != known {
-					bar.clear()
-					bar, known = c.progress(s.Experiment.ID, total), total
+					bar.Clear()
+					bar, known = p.Progress(s.Experiment.ID, total), total
 				}
-				bar.set(done)
+				bar.Set(done)
 			}
 			r, err := lab.Execute(ctx, s, env)
-			bar.clear()
+			bar.Clear()
 			if err != nil {
-				return nil, refusedf("lab: %v", err)
+				return nil, cli.Refusedf("run: %v", err)
 			}
 			run.Report = r
 			runs = append(runs, run)
@@ -197,8 +198,8 @@ func (c *cli) carryOut(ctx context.Context, opt *labOptions, selected []lab.Sele
 }
 
 // command is the command line of one run, with its log by name.
-func (o *labOptions) command(s *lab.Selection, trace string) string {
-	words := []string{"kith lab run"}
+func (o *runOptions) command(s *lab.Selection, trace string) string {
+	words := []string{"kith-lab run"}
 	if s.Claims == nil {
 		words = append(words, s.Experiment.ID)
 	}

@@ -4,15 +4,17 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"kith/internal/cli"
 	"kith/testbed/check/bench"
 )
 
-// benchVerb is "kith bench".
-func benchVerb(c *cli) *cobra.Command {
+// benchVerb is "kith-lab bench".
+func benchVerb(p *cli.Program) *cobra.Command {
 	opt := bench.DefaultOptions()
 	long := "Measure whole paths through real sites on this machine, together with the\nmachine's own limits. Without a name everything is measured:\n\n"
 	for _, m := range bench.Measures() {
@@ -32,10 +34,15 @@ func benchVerb(c *cli) *cobra.Command {
 				{"claims", opt.Claims, 150_000}, {"in-flight", opt.InFlight, 1000}, {"queued", opt.Queued, 1_000_000},
 			} {
 				if v.value < 1 || v.value > v.max {
-					return usagef("--%s %d: choose 1 to %d", v.flag, v.value, v.max)
+					return cli.Usagef("--%s %d: choose 1 to %d", v.flag, v.value, v.max)
 				}
 			}
-			return c.bench(cmd.Context(), opt, args)
+			for _, name := range args {
+				if !slices.Contains(bench.Names(), name) {
+					return cli.Usagef("measure %q: there is none of that name; choose from %s", name, strings.Join(bench.Names(), ", "))
+				}
+			}
+			return runBench(cmd.Context(), p, opt, args)
 		},
 	}
 	flags := cmd.Flags()
@@ -49,56 +56,45 @@ func benchVerb(c *cli) *cobra.Command {
 	flags.IntVar(&opt.InFlight, "in-flight", opt.InFlight, "claims: `N` at a time, from two hosts")
 	flags.IntVar(&opt.Queued, "queued", opt.Queued, "queue: `N` jobs; sim: the longest queue")
 	flags.StringVar(&opt.Trace, "trace", "", "sim: replay log `F` instead of generated jobs")
-	flags.BoolVar(&opt.Large, "large", false, "sim: also 200 sites with 10,000 jobs each, and kith lab run 001 and 004; takes minutes")
+	flags.BoolVar(&opt.Large, "large", false, "sim: also 200 sites with 10,000 jobs each, and kith-lab run 001 and 004; takes minutes")
 	return cmd
 }
 
-func (c *cli) bench(ctx context.Context, opt bench.Options, names []string) error {
+func runBench(ctx context.Context, p *cli.Program, opt bench.Options, names []string) error {
 	dir, err := os.MkdirTemp(opt.Dir, "kith-bench-")
 	if err != nil {
-		return refusedf("--dir %s: %v", opt.Dir, err)
+		return cli.Refusedf("--dir %s: %v", opt.Dir, err)
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // what is left in a temporary folder harms nobody
-	defer collectLess()()
+	defer cli.CollectLess()()
 	opt.Dir = dir
-	opt.Observe = func(what string) { c.note("measuring %s", what) }
+	opt.Observe = func(what string) { p.Note("measuring %s", what) }
 	r, err := bench.Run(ctx, opt, names)
 	if err != nil {
-		return refusedf("bench: %v", err)
+		return cli.Refusedf("bench: %v", err)
 	}
-	return c.printValue(r, func() string { return benchTable(r, c.width) })
+	return p.Print(r, func() string { return benchTable(r, p.Width) })
 }
 
 // benchTable is what people see.
 func benchTable(r *bench.Report, width int) string {
-	g := grid{columns: []column{{title: "MEASURE"}, {title: "WHAT", elastic: true}, {title: "VALUE", right: true}, {title: "UNIT"}, {title: "TARGET", right: true}, {title: ""}}}
+	g := cli.Grid{Columns: []cli.Column{{Title: "MEASURE"}, {Title: "WHAT", Elastic: true}, {Title: "VALUE", Right: true}, {Title: "UNIT"}, {Title: "TARGET", Right: true}, {Title: ""}}}
 	m := r.Machine
-	g.add("machine", fmt.Sprintf("fork and exec of /bin/true, one after another (%d processors, %s)", m.Processors, m.System), number(m.ForkExecSerial), "/s", "", "")
-	g.add("machine", "fork and exec of /bin/true, all processors", number(m.ForkExecParallel), "/s", "", "")
-	g.add("machine", "4 KiB appended and synced, median", number(float64(m.SyncMedian.Microseconds())/1000), "ms", "", "")
+	g.Add("machine", fmt.Sprintf("fork and exec of /bin/true, one after another (%d processors, %s)", m.Processors, m.System), cli.Number(m.ForkExecSerial), "/s", "", "")
+	g.Add("machine", "fork and exec of /bin/true, all processors", cli.Number(m.ForkExecParallel), "/s", "", "")
+	g.Add("machine", "4 KiB appended and synced, median", cli.Number(float64(m.SyncMedian.Microseconds())/1000), "ms", "", "")
 	for _, f := range r.Figures {
 		target, verdict := "", ""
 		if f.Target != nil {
-			target, verdict = "≥ "+number(*f.Target), "reached"
+			target, verdict = "≥ "+cli.Number(*f.Target), "reached"
 			if f.AtMost {
-				target = "≤ " + number(*f.Target)
+				target = "≤ " + cli.Number(*f.Target)
 			}
 			if !f.Reached() {
 				verdict = "missed"
 			}
 		}
-		g.add(f.Measure, f.Name, number(f.Value), f.Unit, target, verdict)
+		g.Add(f.Measure, f.Name, cli.Number(f.Value), f.Unit, target, verdict)
 	}
-	return g.render(width)
-}
-
-// number shows three digits or more.
-func number(v float64) string {
-	switch {
-	case v >= 100:
-		return fmt.Sprintf("%.0f", v)
-	case v >= 10:
-		return strings.TrimSuffix(fmt.Sprintf("%.1f", v), ".0")
-	}
-	return strings.TrimRight(strings.TrimRight(fmt.Sprintf("%.2f", v), "0"), ".")
+	return g.Render(width)
 }

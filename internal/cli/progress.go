@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -18,9 +18,9 @@ const (
 	progressWidth = 30
 )
 
-// progress is a bar on the user's terminal beside the answer. A nil one shows
+// Progress is a bar on the user's terminal beside the answer. A nil one shows
 // nothing. It is used by one goroutine.
-type progress struct {
+type Progress struct {
 	w     io.Writer
 	now   func() time.Time
 	what  string
@@ -29,18 +29,18 @@ type progress struct {
 	drawn time.Time // zero while nothing has been drawn
 }
 
-// progress returns a bar for total things to be done, nil if stderr is no
+// Progress returns a bar for total things to be done, nil if stderr is no
 // terminal or there is nothing to be done.
-func (c *cli) progress(what string, total int) *progress {
-	f, ok := c.stderr.(*os.File)
+func (p *Program) Progress(what string, total int) *Progress {
+	f, ok := p.Stderr.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) || total <= 0 {
 		return nil
 	}
-	return &progress{w: c.stderr, now: c.now, what: what, total: total, began: c.now()}
+	return &Progress{w: p.Stderr, now: p.Now, what: what, total: total, began: p.Now()}
 }
 
-// set draws the bar if it is time to.
-func (p *progress) set(done int) {
+// Set draws the bar if it is time to.
+func (p *Progress) Set(done int) {
 	if p == nil {
 		return
 	}
@@ -54,13 +54,13 @@ func (p *progress) set(done int) {
 	left := ""
 	if done > 0 {
 		rest := float64(now.Sub(p.began)) / float64(done) * float64(p.total-done)
-		left = ", " + span(time.Duration(rest)) + " left"
+		left = ", " + Span(time.Duration(rest)) + " left"
 	}
 	_, _ = fmt.Fprintf(p.w, "\r\x1b[K%s [%s%s] %d%%%s", p.what, strings.Repeat("#", full), strings.Repeat(".", progressWidth-full), 100*done/p.total, left)
 }
 
-// clear takes the bar away.
-func (p *progress) clear() {
+// Clear takes the bar away.
+func (p *Progress) Clear() {
 	if p != nil && !p.drawn.IsZero() {
 		_, _ = fmt.Fprint(p.w, "\r\x1b[K")
 	}

@@ -1,7 +1,6 @@
-package main
+package cli
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"io/fs"
@@ -44,25 +43,25 @@ func TestOutFile(t *testing.T) {
 	for _, name := range []string{old, link, fresh} {
 		before := content(name)
 		for what, fill := range map[string]func(io.Writer) error{"given up": nil, "broken": func(w io.Writer) error { return errors.Join(hello(w), io.ErrShortWrite) }} {
-			f, err := createFile("--schedule", name)
+			f, err := CreateFile("--schedule", name)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if fill != nil && f.write(fill) == nil {
+			if fill != nil && f.Write(fill) == nil {
 				t.Error("no error")
 			}
 			if err := f.Close(); err != nil || content(name) != before {
 				t.Errorf("%s, %s: holds %q, %v", name, what, content(name), err)
 			}
 		}
-		f, err := createFile("--schedule", name)
+		f, err := CreateFile("--schedule", name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if content(name) != before {
 			t.Errorf("%s: holds %q while the new file is made", name, content(name))
 		}
-		if err := errors.Join(f.write(hello), f.Close()); err != nil || content(name) != "this month" {
+		if err := errors.Join(f.Write(hello), f.Close()); err != nil || content(name) != "this month" {
 			t.Errorf("%s: holds %q, %v", name, content(name), err)
 		}
 		if err := os.WriteFile(old, []byte("last month"), 0o600); err != nil {
@@ -79,11 +78,11 @@ func TestOutFile(t *testing.T) {
 		t.Errorf("the folder holds %s", got)
 	}
 	for name, says := range map[string]string{filepath.Join(dir, "no", "such"): "no such file", dir: "is a directory"} {
-		if _, err := createFile("--report", name); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := CreateFile("--report", name); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want %q", name, err, says)
 		}
 	}
-	if f, err := createFile("--report", ""); f != nil || err != nil || f.Close() != nil {
+	if f, err := CreateFile("--report", ""); f != nil || err != nil || f.Close() != nil {
 		t.Errorf("no file: %v, %v", f, err)
 	}
 	// What a process has open cannot be replaced.
@@ -92,29 +91,8 @@ func TestOutFile(t *testing.T) {
 			t.Errorf("%s is a stream: %v, want %v", name, !want, want)
 		}
 	}
-	f, err := createFile("--schedule", "/dev/null")
-	if err != nil || f.place != "" || errors.Join(f.write(hello), f.Close()) != nil {
+	f, err := CreateFile("--schedule", "/dev/null")
+	if err != nil || f.place != "" || errors.Join(f.Write(hello), f.Close()) != nil {
 		t.Errorf("/dev/null: %v, %v", f, err)
-	}
-}
-
-// A replay that fails leaves the schedule of the last one alone.
-func TestFailedReplayKeepsTheOldFile(t *testing.T) {
-	dir := t.TempDir()
-	trace, old := filepath.Join(dir, "endless.swf"), filepath.Join(dir, "old.csv")
-	text := strings.Repeat("1 0 -1 300000000 1 -1 -1 1 300000000 -1 1 1 1 -1 -1 -1 -1 -1\n", 60)
-	if err := errors.Join(os.WriteFile(trace, []byte(text), 0o600), os.WriteFile(old, []byte("last month"), 0o600)); err != nil {
-		t.Fatal(err)
-	}
-	var stdout, stderr bytes.Buffer
-	code := run(t.Context(), []string{"replay", "--trace", trace, "--processors", "1", "--schedule", old}, strings.NewReader(""), &stdout, &stderr)
-	if code != exitRefused || !strings.Contains(stderr.String(), "does not end within 292 years") {
-		t.Fatalf("exit code %d: %s", code, &stderr)
-	}
-	if b, err := os.ReadFile(old); err != nil || string(b) != "last month" {
-		t.Errorf("the old schedule is %q, %v", b, err)
-	}
-	if got := entries(t, dir); got != "endless.swf old.csv" {
-		t.Errorf("the folder holds %s", got)
 	}
 }

@@ -7,11 +7,12 @@ import (
 	"os"
 	"path/filepath"
 
+	"kith/internal/cli"
 	"kith/testbed/lab"
 )
 
 // folders are those that files will be written to.
-func (o *labOptions) folders() []string {
+func (o *runOptions) folders() []string {
 	var list []string
 	if o.report != "" {
 		list = append(list, o.report)
@@ -25,22 +26,22 @@ func (o *labOptions) folders() []string {
 // labImages is the folder of the documentation's plots, seen from its page.
 const labImages = "images/lab"
 
-func (o *labOptions) images() string {
+func (o *runOptions) images() string {
 	return filepath.Join(filepath.Dir(o.markdown), filepath.FromSlash(labImages))
 }
 
 // makeFolders makes them.
-func (o *labOptions) makeFolders() error {
+func (o *runOptions) makeFolders() error {
 	for _, dir := range o.folders() {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return usagef("%s: %v", dir, bare(err))
+			return cli.Usagef("%s: %v", dir, cli.Bare(err))
 		}
 	}
 	return nil
 }
 
 // write writes the files that the user asked for.
-func (o *labOptions) write(runs []lab.Run) error {
+func (o *runOptions) write(runs []lab.Run) error {
 	if err := o.makeFolders(); err != nil {
 		return err
 	}
@@ -51,7 +52,7 @@ func (o *labOptions) write(runs []lab.Run) error {
 		if err := createAndWrite(filepath.Join(o.report, "report.json"), func(w io.Writer) error {
 			e := json.NewEncoder(w)
 			e.SetIndent("", "  ")
-			return e.Encode(labAnswer(runs, 0, true).Runs)
+			return e.Encode(runAnswer(runs, 0, true).Runs)
 		}); err != nil {
 			return err
 		}
@@ -86,31 +87,31 @@ func createAndWrite(name string, write func(io.Writer) error) error {
 		return err
 	}
 	defer f.Close() //nolint:errcheck // writePage closes it where that matters.
-	if err := writePage(f, write); err != nil {
+	if err := cli.WritePage(f, write); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil
 }
 
-// maxLabReport is the largest report that is read, in bytes.
-const maxLabReport = 64 << 20
+// maxReport is the largest report that is read, in bytes.
+const maxReport = 64 << 20
 
-// readLabReports reads the runs of reports that were written before.
-func readLabReports(names []string) ([]lab.Run, error) {
+// readReports reads the runs of reports that were written before.
+func readReports(names []string) ([]lab.Run, error) {
 	var runs []lab.Run
 	for _, name := range names {
-		b, err := readBounded(name, maxLabReport)
+		b, err := readBounded(name, maxReport)
 		if err != nil {
-			return nil, usagef("--from %s: %v", name, bare(err))
+			return nil, cli.Usagef("--from %s: %v", name, cli.Bare(err))
 		}
-		var list []labRun
+		var list []foundRun
 		if err := json.Unmarshal(b, &list); err != nil {
-			return nil, usagef("--from %s: not the report.json of kith lab run --report: %v", name, err)
+			return nil, cli.Usagef("--from %s: not the report.json of kith-lab run --report: %v", name, err)
 		}
 		for i := range list {
 			run, err := list[i].run()
 			if err != nil {
-				return nil, usagef("--from %s: %v", name, err)
+				return nil, cli.Usagef("--from %s: %v", name, err)
 			}
 			runs = append(runs, run)
 		}
@@ -133,7 +134,7 @@ func readBounded(name string, most int64) ([]byte, error) {
 
 // run is the way back from what a report holds. A claim that has another band
 // by now must be measured again; its other words are those of today.
-func (x *labRun) run() (lab.Run, error) {
+func (x *foundRun) run() (lab.Run, error) {
 	selected, err := lab.Select([]string{x.Experiment})
 	if err != nil {
 		return lab.Run{}, err

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"kith/internal/cli"
+	"kith/testbed/lab"
+)
+
+// listVerb is "kith-lab list".
+func listVerb(p *cli.Program) *cobra.Command {
+	return &cobra.Command{
+		Use:   "list [EXPERIMENT|CLAIM...]",
+		Short: "List the experiments and their claims",
+		Long:  "List the experiments and, for each claim, what the source says and which band\na measurement must lie in.",
+		RunE: func(_ *cobra.Command, args []string) error {
+			selected, err := lab.Select(args)
+			if err != nil {
+				return cli.Usagef("list: %v", err)
+			}
+			var list []listedExperiment
+			for _, s := range selected {
+				e := listedExperiment{ID: s.Experiment.ID, Title: s.Experiment.Title, Source: s.Experiment.Source, Seeds: s.Experiment.Seeds, Claims: []lab.Claim{}}
+				for _, claim := range s.Experiment.Claims {
+					if s.Claims == nil || slices.Contains(s.Claims, claim.ID) {
+						e.Claims = append(e.Claims, claim)
+					}
+				}
+				list = append(list, e)
+			}
+			return p.Print(list, func() string { return listText(list, p.Width) })
+		},
+	}
+}
+
+// listedExperiment is an experiment as "kith-lab list" prints it.
+type listedExperiment struct {
+	ID     string      `json:"id"`
+	Title  string      `json:"title"`
+	Source string      `json:"source"`
+	Seeds  int         `json:"seeds"`
+	Claims []lab.Claim `json:"claims"`
+}
+
+func listText(list []listedExperiment, width int) string {
+	var b strings.Builder
+	for i, e := range list {
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		fmt.Fprintf(&b, "%s  %s\n     %s; %s by default\n\n", e.ID, e.Title, e.Source, cli.Plural(int64(e.Seeds), "seed", "seeds"))
+		g := cli.Grid{Columns: []cli.Column{{Title: "CLAIM"}, {Title: "STATEMENT", Elastic: true}, {Title: "SOURCE", Elastic: true}, {Title: "BAND", Elastic: true}, {Title: ""}}}
+		for _, claim := range e.Claims {
+			enforced := "enforced"
+			if !claim.Enforced {
+				enforced = ""
+			}
+			g.Add(claim.ID, claim.Statement, claim.Source, claim.Band, enforced)
+		}
+		b.WriteString(g.Render(width))
+	}
+	return b.String()
+}

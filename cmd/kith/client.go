@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kith/internal/cli"
+)
+
+// A verb makes one command of the command line.
+type verb func(*client) *cobra.Command
+
+// verbs is the command line. To add a verb, add its function here.
+func verbs() []verb {
+	return []verb{
+		submitVerb, queueVerb, showVerb, whyVerb, logsVerb, fetchVerb,
+		cancelVerb, holdVerb, releaseVerb, waitVerb,
+		sitesVerb, siteVerb, drainVerb, resumeVerb,
+		demoVerb, replayVerb, versionVerb, completionVerb, exitCodesTopic,
+	}
+}
+
+// Defaults of the global flags.
+const (
+	defaultSite    = "127.0.0.1:7410"
+	defaultTimeout = 30 * time.Second
+)
+
+// client is one run of kith: a program that may ask a site. It is used by one
+// goroutine.
+type client struct {
+	*cli.Program
+
+	address string
+	timeout time.Duration
+	// limited says that the user gave a timeout: it then also bounds verbs
+	// that follow something for as long as it takes.
+	limited bool
+	// dialled is how the latest try to connect went.
+	dialled dialLog
+}
+
+func newClient(stdin io.Reader, stdout, stderr io.Writer) *client {
+	return &client{Program: cli.New("kith", stdin, stdout, stderr)}
+}
+
+// run carries out one command line and returns the exit code.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	c := newClient(stdin, stdout, stderr)
+	return c.Run(ctx, c.root(), args)
+}
+
+// root makes the command with all verbs below it.
+func (c *client) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "kith",
+		Short: "Run jobs at the first of several sites that can start them",
+		Long: `Kith federates compute sites. A job is submitted at one site, its origin, waits
+at several, and runs at the first that can start it.
+
+Commands ask the site at --site. Exit codes are those of "kith help exit-codes".`,
+	}
+	flags := root.PersistentFlags()
+	flags.SortFlags = false
+	flags.StringVar(&c.address, "site", c.Getenv("KITH_SITE"), "`HOST:PORT` of the site to ask (default $KITH_SITE, else "+defaultSite+")")
+	flags.Lookup("site").DefValue = ""
+	flags.DurationVar(&c.timeout, "timeout", defaultTimeout, "how long to wait for the site's answer, as `D`: 10s, 5m")
+	var commands []*cobra.Command
+	for _, v := range verbs() {
+		commands = append(commands, v(c))
+	}
+	return c.Root(root, c.around, commands...)
+}
+
+// around checks the flags of all verbs and puts the error of a site into words.
+func (c *client) around(cmd *cobra.Command, verb func() error) error {
+	if c.address == "" {
+		c.address = defaultSite
+	}
+	c.limited = cmd.Flags().Changed("timeout")
+	if c.timeout <= 0 {
+		return cli.Usagef("--timeout %v: must be more than 0", c.timeout)
+	}
+	return c.explain(verb())
+}
+
+// versionVerb is "kith version".
+func versionVerb(c *client) *cobra.Command {
+	return cli.VersionVerb(c.Program, `"kith sites --output json" has those of the sites.`)
+}
+
+// completionVerb is "kith completion".
+func completionVerb(c *client) *cobra.Command { return cli.CompletionVerb(c.Program) }
