@@ -16,8 +16,10 @@ type Digest struct {
 	Processors  int32
 	MemoryBytes int64
 	Load        job.Load
-	// Policy is its local policy in words. Sites with the same words are one
-	// policy group (spec 004 section 2.3).
+	// HomeJobs says whether it starts its own jobs before those of others. Sites
+	// that say the same are one policy group (spec 004 section 2.3).
+	HomeJobs HomeJobs
+	// Policy is its local policy in words, for people. It decides nothing.
 	Policy string
 	// Speed is that of one processor; 1 is the reference.
 	Speed float64
@@ -35,4 +37,23 @@ func (d *Digest) Newer(other *Digest) bool {
 		return d.Incarnation > other.Incarnation
 	}
 	return d.Sequence > other.Sequence
+}
+
+// HomeJobs says whether a site starts the jobs submitted to it before the copies
+// of other sites. The numbers are sent; they are frozen.
+type HomeJobs uint8
+
+// What a site says of its own jobs.
+const (
+	HomeJobsUnknown HomeJobs = 0 // it does not say: its version is older
+	HomeJobsAlike   HomeJobs = 1 // its own and those of others are treated alike
+	HomeJobsFirst   HomeJobs = 2 // its own go first
+)
+
+// HomeJobsOf returns what a site says that starts its own jobs first, or not.
+func HomeJobsOf(first bool) HomeJobs {
+	if first {
+		return HomeJobsFirst
+	}
+	return HomeJobsAlike
 }

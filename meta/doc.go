@@ -52,11 +52,11 @@
 // # The paper
 //
 // Ranking, K copies, claims and withdrawals are those of the K-Distributed and
-// K-Dual schemes (spec 001 sections 2.4 and 2.5); the pipeline filter,
-// estimate, weight, rank, choose is that of spec 999 section 2. Where the
+// K-Dual schemes (spec 001 sections 2.4 and 2.5); which sites get copies is
+// decided in package place, by the stages of spec 999 section 2. Where the
 // protocol adds to the paper: attempts as fencing tokens, durable facts before
 // messages, acknowledgements, anti-entropy (spec 001 section 4).
 //
 // Start reading at engine.go, then origin.go and claim.go, host.go,
-// placement.go, antientropy.go.
+// placement.go and ask.go, antientropy.go.
 package meta

@@ -5,6 +5,7 @@ import (
 
 	"kith/cluster"
 	"kith/internal/job"
+	"kith/meta/place"
 	"kith/store"
 )
 
@@ -41,11 +42,11 @@ type Engine struct {
 	vanished fifo[vanishDue]
 
 	out       []Effect
-	said      job.ID // the job that this step said last to have changed
-	scratch   []candidate
-	answers   []startAnswer                 // scratch, too
-	records   map[job.SiteID]*promiseRecord // what promises of sites were worth
-	overall   promiseRecord                 // of all sites together
+	said      job.ID         // the job that this step said last to have changed
+	policy    place.Policy   // what cfg.Placement is made of
+	round     place.Round    // scratch
+	answers   []place.Answer // scratch, too
+	promises  place.Promises // what those of sites were worth
 	counters  Counters
 	stamp     uint64
 	query     uint64
@@ -65,10 +66,11 @@ func New(cfg Config, st *store.State, site Site) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{
-		cfg: cfg, self: st.Site().ID, st: st, site: site,
+		cfg: cfg, self: st.Site().ID, st: st, site: site, policy: cfg.Placement.Policy(),
 		open: store.NewIndex[job.ID, openJob](), copies: store.NewIndex[job.AttemptID, hostCopy](),
 		remote: make(map[job.SiteID]int), links: make(map[job.SiteID]*link),
 	}
+	e.policy.Verdicts = cfg.Limits.Verdicts
 	if cfg.Board != nil {
 		e.view.Attach(cfg.Board)
 	}

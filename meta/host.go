@@ -2,9 +2,9 @@ package meta
 
 import (
 	"slices"
-	"time"
 
 	"kith/internal/job"
+	"kith/meta/place"
 	"kith/store"
 )
 
@@ -98,17 +98,8 @@ func (e *Engine) accept(now job.Time, origin job.SiteID, a job.AttemptID, r *job
 // processor of speed 1 (spec 004 section 4).
 func (e *Engine) here(r *job.Request) job.Request {
 	local := *r
-	local.Walltime = scaled(r.Walltime, e.cfg.Self.Speed)
+	local.Walltime = place.Scaled(r.Walltime, e.cfg.Self.Speed)
 	return local
-}
-
-// scaled returns how long a processor of a speed takes for what the reference
-// does in d.
-func scaled(d time.Duration, speed float64) time.Duration {
-	if speed == 1 || !(speed > 0) {
-		return d
-	}
-	return time.Duration(min(max(1, float64(d)/speed), float64(job.MaxWalltime)))
 }
 
 func (e *Engine) addCopy(rec *store.Copy) *hostCopy {

@@ -5,15 +5,20 @@ import (
 	"kith/internal/job"
 )
 
-// digest says how loaded this site is.
-func (e *Engine) digest(now job.Time) cluster.Digest {
-	e.loadSeq++
+// describe says what this site is and how loaded it is.
+func (e *Engine) describe(now job.Time) cluster.Digest {
 	s := &e.cfg.Self
 	return cluster.Digest{
 		Site: e.self, Incarnation: e.cfg.Incarnation, Sequence: e.loadSeq, Address: s.Address,
-		Processors: s.Processors, MemoryBytes: s.MemoryBytes, Load: e.site.Load(now), Policy: s.Policy, Speed: s.Speed,
-		Draining: e.st.Site().Draining, Time: now, Version: s.Version,
+		Processors: s.Processors, MemoryBytes: s.MemoryBytes, Load: e.site.Load(now), HomeJobs: s.HomeJobs, Policy: s.Policy,
+		Speed: s.Speed, Draining: e.st.Site().Draining, Time: now, Version: s.Version,
 	}
+}
+
+// digest is what other sites are told of this one now.
+func (e *Engine) digest(now job.Time) cluster.Digest {
+	e.loadSeq++
+	return e.describe(now)
 }
 
 // Digest returns what this site says of itself now, for a driver that spreads

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"kith/internal/job"
+	"kith/meta/place"
 	"kith/store"
 )
 
@@ -111,11 +112,11 @@ func (e *Engine) largeEnough(r *job.Request) error {
 	}
 	best := TooLargeError{Request: *r, Widest: e.self, Processors: e.cfg.Self.Processors, MemoryBytes: e.cfg.Self.MemoryBytes}
 	for _, p := range e.view.Peers() {
-		if !p.Known || e.cfg.Placement.Scheme == Independent {
+		if !p.Known || e.policy.StaysHome {
 			continue
 		}
 		d := &p.Digest
-		if fits(r, d.Processors, d.MemoryBytes) == job.NoReason {
+		if place.Fits(r, d.Processors, d.MemoryBytes) == job.NoReason {
 			return nil
 		}
 		wider := d.Processors > best.Processors
@@ -127,17 +128,6 @@ func (e *Engine) largeEnough(r *job.Request) error {
 		}
 	}
 	return &best
-}
-
-// fits says whether a request fits a site that is empty.
-func fits(r *job.Request, processors int32, memoryBytes int64) job.Reason {
-	switch {
-	case r.Processors > processors:
-		return job.TooNarrow
-	case memoryBytes > 0 && r.MemoryBytes > memoryBytes:
-		return job.TooSmall
-	}
-	return job.NoReason
 }
 
 func (e *Engine) addOpen(j *store.Job) *openJob {
@@ -161,13 +151,13 @@ func (e *Engine) removeOpen(o *openJob) {
 	}
 }
 
-// place looks for sites for a pending job, asking them first if the rank
+// place looks for sites for a pending job, asking them first if the policy
 // wants it and the job has to wait.
 func (e *Engine) place(now job.Time, o *openJob) {
 	if o.rec.State != job.Pending || o.query != nil {
 		return
 	}
-	if e.cfg.Placement.Rank.asks() && !e.startsHere(now, o) && e.ask(now, o) {
+	if e.policy.Question != place.AskNothing && !e.startsHere(now, o) && e.ask(now, o) {
 		return
 	}
 	e.openAttempt(now, o, e.decide(now, o, nil))

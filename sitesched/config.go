@@ -160,9 +160,11 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Policy names the discipline in words, for people and for policies that
-// compare sites (spec 004 section 2.3): for example "easy, dual-backfill,
-// scope all". The scope is named only where it matters.
+// HomeFirst reports whether local jobs start before remote ones.
+func (c Config) HomeFirst() bool { return c.Queues != Single }
+
+// Policy names the discipline in words, for people: for example "easy,
+// dual-backfill, scope all". The scope is named only where it matters.
 func (c Config) Policy() string {
 	s := c.Backfill.String() + ", " + c.Queues.String()
 	if c.Queues == DualBackfill && !c.Backfill.plans() {

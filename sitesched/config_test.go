@@ -64,6 +64,9 @@ func TestConfigWords(t *testing.T) {
 		if got := c.Policy(); got != want {
 			t.Errorf("Policy is %q, want %q", got, want)
 		}
+		if got := c.HomeFirst(); got != strings.Contains(want, "dual-") {
+			t.Errorf("%s: local jobs go first: %v", want, got)
+		}
 	}
 }
 

@@ -108,7 +108,7 @@ const (
 
 // Decision is what a placement thought of each site it looked at.
 type Decision struct {
-	// Rank says what sites were ranked by: a number of meta.Rank.
+	// Rank says what sites were ranked by: a number of place.Rank.
 	Rank uint8
 	// Verdicts are best first; at most MaxVerdicts.
 	Verdicts []Verdict

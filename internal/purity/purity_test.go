@@ -21,7 +21,8 @@ var pure = map[string][]string{
 	"sitesched":    {"kith/internal/job"},
 	"cluster":      {"kith/internal/job"},
 	"store":        {"kith/internal/job"},
-	"meta":         {"kith/internal/job", "kith/cluster", "kith/store"},
+	"meta":         {"kith/internal/job", "kith/cluster", "kith/store", "kith/meta/place"},
+	"meta/place":   {"kith/internal/job", "kith/cluster", "kith/store"},
 	"meta/commit":  {"kith/internal/job", "kith/meta", "kith/store"},
 	// The simulator hands its story to whoever wants to write it down.
 	"testbed/sim": {

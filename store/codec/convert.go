@@ -90,7 +90,7 @@ func DigestMessage(d *cluster.Digest) *statev1.LoadDigest {
 		Processors: d.Processors, MemoryBytes: d.MemoryBytes, FreeProcessors: d.Load.Free,
 		QueuedCopies: uint32(max(0, d.Load.Queued)), RunningAttempts: uint32(max(0, d.Load.Running)),
 		LoadWork: d.Load.Work, LoadProcs: d.Load.Procs, Policy: d.Policy, Speed: d.Speed, Draining: d.Draining,
-		TimeNs: int64(d.Time), Version: d.Version,
+		TimeNs: int64(d.Time), Version: d.Version, HomeJobs: statev1.HomeJobs(d.HomeJobs),
 	}
 }
 
@@ -108,8 +108,20 @@ func Digest(m *statev1.LoadDigest) (cluster.Digest, error) {
 			Queued: count(m.GetQueuedCopies()), Running: count(m.GetRunningAttempts()),
 		},
 		Policy: m.GetPolicy(), Speed: m.GetSpeed(), Draining: m.GetDraining(),
-		Time: job.Time(m.GetTimeNs()), Version: m.GetVersion(),
+		Time: job.Time(m.GetTimeNs()), Version: m.GetVersion(), HomeJobs: homeJobs(m.GetHomeJobs()),
 	}, nil
+}
+
+// homeJobs converts what a site says of its own jobs. What a later version may
+// say is as good as nothing.
+func homeJobs(h statev1.HomeJobs) cluster.HomeJobs {
+	switch h {
+	case statev1.HomeJobs_HOME_JOBS_ALIKE:
+		return cluster.HomeJobsAlike
+	case statev1.HomeJobs_HOME_JOBS_FIRST:
+		return cluster.HomeJobsFirst
+	}
+	return cluster.HomeJobsUnknown
 }
 
 func count(n uint32) int32 { return int32(min(n, math.MaxInt32)) }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"kith/cluster"
 	"kith/internal/job"
 	"kith/meta"
 	"kith/meta/commit"
@@ -111,7 +112,7 @@ func (s *Site) boot() error {
 	s.life++
 	cfg.Incarnation, cfg.BootID = uint64(s.life), s.bootID()
 	cfg.Self.Processors, cfg.Self.MemoryBytes = s.cfg.Scheduler.Processors, s.cfg.Scheduler.MemoryBytes
-	cfg.Self.Policy = s.cfg.Scheduler.Policy()
+	cfg.Self.HomeJobs, cfg.Self.Policy = cluster.HomeJobsOf(s.cfg.Scheduler.HomeFirst()), s.cfg.Scheduler.Policy()
 	if s.w.cfg.Loads.Shared {
 		cfg.Board = &s.w.board
 		if s.w.net.instant {

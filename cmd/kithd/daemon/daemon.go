@@ -168,8 +168,8 @@ func (d *Daemon) engineConfig(incarnation uint64) (meta.Config, error) {
 	}
 	mc.Incarnation, mc.BootID = incarnation, d.exec.BootID()
 	mc.Self = meta.Self{
-		Address: d.advertised(), Processors: sc.Processors, MemoryBytes: sc.MemoryBytes, Policy: sc.Policy(),
-		Speed: d.cfg.Scheduler.Speed, Version: Version(),
+		Address: d.advertised(), Processors: sc.Processors, MemoryBytes: sc.MemoryBytes, HomeJobs: cluster.HomeJobsOf(sc.HomeFirst()),
+		Policy: sc.Policy(), Speed: d.cfg.Scheduler.Speed, Version: Version(),
 	}
 	return mc, nil
 }

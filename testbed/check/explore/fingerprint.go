@@ -16,7 +16,7 @@ import (
 // to the engines later; a field that should be here and is not costs states,
 // but hides none.
 var leftOut = map[string][]string{
-	"meta.Engine":         {"cfg", "out", "scratch", "answers", "counters", "loadSeq", "began"},
+	"meta.Engine":         {"cfg", "policy", "out", "round", "answers", "counters", "loadSeq", "began"},
 	"meta.openJob":        {"decision"},
 	"store.Index":         {"name", "latest"},
 	"store.State":         {"changes", "order", "requests"},

@@ -21,6 +21,60 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// HomeJobs says whether a site starts the jobs submitted to it before the
+// copies of other sites.
+type HomeJobs int32
+
+const (
+	// A site of an older version does not say; it is taken to put its own first.
+	HomeJobs_HOME_JOBS_UNSPECIFIED HomeJobs = 0
+	// Its own jobs and those of others are treated alike.
+	HomeJobs_HOME_JOBS_ALIKE HomeJobs = 1
+	// Its own jobs go first.
+	HomeJobs_HOME_JOBS_FIRST HomeJobs = 2
+)
+
+// Enum value maps for HomeJobs.
+var (
+	HomeJobs_name = map[int32]string{
+		0: "HOME_JOBS_UNSPECIFIED",
+		1: "HOME_JOBS_ALIKE",
+		2: "HOME_JOBS_FIRST",
+	}
+	HomeJobs_value = map[string]int32{
+		"HOME_JOBS_UNSPECIFIED": 0,
+		"HOME_JOBS_ALIKE":       1,
+		"HOME_JOBS_FIRST":       2,
+	}
+)
+
+func (x HomeJobs) Enum() *HomeJobs {
+	p := new(HomeJobs)
+	*p = x
+	return p
+}
+
+func (x HomeJobs) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (HomeJobs) Descriptor() protoreflect.EnumDescriptor {
+	return file_kith_state_v1_digest_proto_enumTypes[0].Descriptor()
+}
+
+func (HomeJobs) Type() protoreflect.EnumType {
+	return &file_kith_state_v1_digest_proto_enumTypes[0]
+}
+
+func (x HomeJobs) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use HomeJobs.Descriptor instead.
+func (HomeJobs) EnumDescriptor() ([]byte, []int) {
+	return file_kith_state_v1_digest_proto_rawDescGZIP(), []int{0}
+}
+
 // A LoadDigest is how loaded a site is, as the site itself says. Of two
 // digests of one site the one with the higher (incarnation, sequence) is newer.
 type LoadDigest struct {
@@ -47,7 +101,7 @@ type LoadDigest struct {
 	LoadWork float64 `protobuf:"fixed64,10,opt,name=load_work,json=loadWork,proto3" json:"load_work,omitempty"`
 	// Load "procs".
 	LoadProcs float64 `protobuf:"fixed64,11,opt,name=load_procs,json=loadProcs,proto3" json:"load_procs,omitempty"`
-	// Its local policy in words; sites with the same words are one policy group.
+	// Its local policy in words, for people; it decides nothing.
 	Policy string `protobuf:"bytes,12,opt,name=policy,proto3" json:"policy,omitempty"`
 	// The speed of one processor; 1 is the reference.
 	Speed float64 `protobuf:"fixed64,13,opt,name=speed,proto3" json:"speed,omitempty"`
@@ -56,7 +110,10 @@ type LoadDigest struct {
 	// When the digest was made, by the site's clock.
 	TimeNs int64 `protobuf:"varint,15,opt,name=time_ns,json=timeNs,proto3" json:"time_ns,omitempty"`
 	// The version of its kithd.
-	Version       string `protobuf:"bytes,16,opt,name=version,proto3" json:"version,omitempty"`
+	Version string `protobuf:"bytes,16,opt,name=version,proto3" json:"version,omitempty"`
+	// Whether jobs submitted at the site go first. Sites that say the same are one
+	// policy group.
+	HomeJobs      HomeJobs `protobuf:"varint,17,opt,name=home_jobs,json=homeJobs,proto3,enum=kith.state.v1.HomeJobs" json:"home_jobs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -203,11 +260,18 @@ func (x *LoadDigest) GetVersion() string {
 	return ""
 }
 
+func (x *LoadDigest) GetHomeJobs() HomeJobs {
+	if x != nil {
+		return x.HomeJobs
+	}
+	return HomeJobs_HOME_JOBS_UNSPECIFIED
+}
+
 var File_kith_state_v1_digest_proto protoreflect.FileDescriptor
 
 const file_kith_state_v1_digest_proto_rawDesc = "" +
 	"\n" +
-	"\x1akith/state/v1/digest.proto\x12\rkith.state.v1\"\xf2\x03\n" +
+	"\x1akith/state/v1/digest.proto\x12\rkith.state.v1\"\xa8\x04\n" +
 	"\n" +
 	"LoadDigest\x12\x17\n" +
 	"\asite_id\x18\x01 \x01(\tR\x06siteId\x12 \n" +
@@ -229,7 +293,12 @@ const file_kith_state_v1_digest_proto_rawDesc = "" +
 	"\x05speed\x18\r \x01(\x01R\x05speed\x12\x1a\n" +
 	"\bdraining\x18\x0e \x01(\bR\bdraining\x12\x17\n" +
 	"\atime_ns\x18\x0f \x01(\x03R\x06timeNs\x12\x18\n" +
-	"\aversion\x18\x10 \x01(\tR\aversionB&Z$kith/proto/gen/kith/state/v1;statev1b\x06proto3"
+	"\aversion\x18\x10 \x01(\tR\aversion\x124\n" +
+	"\thome_jobs\x18\x11 \x01(\x0e2\x17.kith.state.v1.HomeJobsR\bhomeJobs*O\n" +
+	"\bHomeJobs\x12\x19\n" +
+	"\x15HOME_JOBS_UNSPECIFIED\x10\x00\x12\x13\n" +
+	"\x0fHOME_JOBS_ALIKE\x10\x01\x12\x13\n" +
+	"\x0fHOME_JOBS_FIRST\x10\x02B&Z$kith/proto/gen/kith/state/v1;statev1b\x06proto3"
 
 var (
 	file_kith_state_v1_digest_proto_rawDescOnce sync.Once
@@ -243,16 +312,19 @@ func file_kith_state_v1_digest_proto_rawDescGZIP() []byte {
 	return file_kith_state_v1_digest_proto_rawDescData
 }
 
+var file_kith_state_v1_digest_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
 var file_kith_state_v1_digest_proto_msgTypes = make([]protoimpl.MessageInfo, 1)
 var file_kith_state_v1_digest_proto_goTypes = []any{
-	(*LoadDigest)(nil), // 0: kith.state.v1.LoadDigest
+	(HomeJobs)(0),      // 0: kith.state.v1.HomeJobs
+	(*LoadDigest)(nil), // 1: kith.state.v1.LoadDigest
 }
 var file_kith_state_v1_digest_proto_depIdxs = []int32{
-	0, // [0:0] is the sub-list for method output_type
-	0, // [0:0] is the sub-list for method input_type
-	0, // [0:0] is the sub-list for extension type_name
-	0, // [0:0] is the sub-list for extension extendee
-	0, // [0:0] is the sub-list for field type_name
+	0, // 0: kith.state.v1.LoadDigest.home_jobs:type_name -> kith.state.v1.HomeJobs
+	1, // [1:1] is the sub-list for method output_type
+	1, // [1:1] is the sub-list for method input_type
+	1, // [1:1] is the sub-list for extension type_name
+	1, // [1:1] is the sub-list for extension extendee
+	0, // [0:1] is the sub-list for field type_name
 }
 
 func init() { file_kith_state_v1_digest_proto_init() }
@@ -265,13 +337,14 @@ func file_kith_state_v1_digest_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kith_state_v1_digest_proto_rawDesc), len(file_kith_state_v1_digest_proto_rawDesc)),
-			NumEnums:      0,
+			NumEnums:      1,
 			NumMessages:   1,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
 		GoTypes:           file_kith_state_v1_digest_proto_goTypes,
 		DependencyIndexes: file_kith_state_v1_digest_proto_depIdxs,
+		EnumInfos:         file_kith_state_v1_digest_proto_enumTypes,
 		MessageInfos:      file_kith_state_v1_digest_proto_msgTypes,
 	}.Build()
 	File_kith_state_v1_digest_proto = out.File

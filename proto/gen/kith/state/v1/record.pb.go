@@ -863,7 +863,7 @@ func (x *ClaimRecord) GetReason() uint32 {
 // A DecisionRecord is what the latest placement of a job thought of each site.
 type DecisionRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// How sites were ranked: a number of meta.Rank.
+	// How sites were ranked: a number of place.Rank.
 	Rank uint32 `protobuf:"varint,1,opt,name=rank,proto3" json:"rank,omitempty"`
 	// The sites looked at, best first; at most 64.
 	Verdicts      []*DecisionRecord_Verdict `protobuf:"bytes,2,rep,name=verdicts,proto3" json:"verdicts,omitempty"`

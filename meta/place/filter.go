@@ -1,0 +1,70 @@
+package place
+
+import (
+	"slices"
+
+	"kith/internal/job"
+)
+
+// Fits says whether a request fits a site that is empty: NoReason if it does.
+// No memory means no limit.
+func Fits(r *job.Request, processors int32, memoryBytes int64) job.Reason {
+	switch {
+	case r.Processors > processors:
+		return job.TooNarrow
+	case memoryBytes > 0 && r.MemoryBytes > memoryBytes:
+		return job.TooSmall
+	}
+	return job.NoReason
+}
+
+// localOnly refuses all sites but the origin.
+func localOnly(r *Round) {
+	for i := range r.Sites {
+		if c := &r.Sites[i]; c.Eligible && !c.Own {
+			c.Refuse(job.LocalOnly)
+		}
+	}
+}
+
+// fitting refuses other sites that the job does not fit. The origin has its own
+// word on that, [View.Refusal].
+func fitting(r *Round) {
+	for i := range r.Sites {
+		c := &r.Sites[i]
+		if !c.Eligible || c.Own || c.Digest == nil {
+			continue
+		}
+		if why := Fits(r.Job.Request, c.Digest.Processors, c.Digest.MemoryBytes); why != job.NoReason {
+			c.Refuse(why)
+		}
+	}
+}
+
+// ready refuses sites that are out of reach, never told their load, or drain.
+func ready(r *Round) {
+	for i := range r.Sites {
+		c := &r.Sites[i]
+		switch {
+		case !c.Eligible:
+		case !c.Connected:
+			c.Refuse(job.Unreachable)
+		case c.Digest == nil:
+			c.Refuse(job.UnknownLoad)
+		case c.Digest.Draining:
+			c.Refuse(job.Draining)
+		}
+	}
+}
+
+// untried refuses sites that hold a copy of the attempt, or refused one.
+func untried(r *Round) {
+	if len(r.Job.Tried) == 0 {
+		return
+	}
+	for i := range r.Sites {
+		if c := &r.Sites[i]; c.Eligible && slices.Contains(r.Job.Tried, c.Site) {
+			c.Refuse(job.HasCopy)
+		}
+	}
+}
