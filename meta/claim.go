@@ -27,11 +27,14 @@ func (e *Engine) onClaim(now job.Time, from job.SiteID, m Claim) {
 		return
 	}
 	reason, winner := e.claim(now, from, m.Attempt, m.Stamp)
-	v := Verdict{Attempt: m.Attempt, Granted: reason == job.NoReason, Reason: reason, Winner: winner, Sent: m.Sent}
-	if v.Granted {
-		v.Lease = e.grantLease(now, e.open.Get(m.Attempt.Job))
+	if reason != job.NoReason {
+		e.send(from, Verdict{Attempt: m.Attempt, Reason: reason, Winner: winner, Sent: m.Sent})
+		return
 	}
-	e.send(from, v)
+	lease := e.grantLease(now, e.open.Get(m.Attempt.Job))
+	if l := e.links[from]; l != nil && l.up {
+		e.emit(Grant{To: from, Attempt: m.Attempt, Lease: lease, Sent: m.Sent})
+	}
 }
 
 // mostAhead is how far the step count of a claiming host, which follows its

@@ -1,6 +1,8 @@
 package meta
 
 import (
+	"time"
+
 	"kith/cluster"
 	"kith/internal/job"
 )
@@ -26,13 +28,34 @@ type Send struct {
 	Message Message
 }
 
+// Grant answers a claim: the site may start the attempt. What the job runs is not
+// in memory. The driver reads it from its store by the name of the job
+// (store.Backend.Payload) and sends [Grant.Message]; if no stream is up the grant is
+// dropped. An error of the store that is not store.ErrUnknown, which says that the
+// job was purged meanwhile, is the operator's to know. The host then claims again,
+// and is granted again.
+type Grant struct {
+	To      job.SiteID
+	Attempt job.AttemptID
+	// Lease is how long the host may run the attempt from Sent, 0 if without a
+	// bound. Sent is that of the claim.
+	Lease time.Duration
+	Sent  job.Time
+}
+
+// Message returns what is sent to the host with what the job runs.
+func (g Grant) Message(payload []byte) Verdict {
+	return Verdict{Attempt: g.Attempt, Granted: true, Payload: payload, Lease: g.Lease, Sent: g.Sent}
+}
+
 // Launch makes an attempt run: stage its files, start its command. The driver
 // answers with [AttemptStarted] and [AttemptEnded]. Launching a launched
 // attempt again must be harmless.
 type Launch struct {
 	Attempt job.AttemptID
 	Request job.Request
-	// Payload is what to run; nil if this site is the origin and its store has it.
+	// Payload is what to run, as it came with the grant. It is nil at the job's
+	// origin, whose driver reads it from the store by the name of the job.
 	Payload []byte
 	// Lease is when all its processes must be gone, unless [Extend] comes; 0
 	// for no bound. Past that time it must not be started either.
@@ -87,6 +110,7 @@ type Changed struct {
 
 func (Reply) effect()     {}
 func (Send) effect()      {}
+func (Grant) effect()     {}
 func (Launch) effect()    {}
 func (Extend) effect()    {}
 func (Kill) effect()      {}

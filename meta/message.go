@@ -40,8 +40,7 @@ type Verdict struct {
 	// Reason and Winner say why not.
 	Reason job.Reason
 	Winner job.SiteID
-	// Payload is what to run. The engine leaves it empty: the driver fills it
-	// in from its store when it sends a grant.
+	// Payload is what to run, with a grant; see [Grant].
 	Payload []byte
 	// Lease is how long the host may run the attempt from Sent, 0 if without a
 	// bound. Sent is that of the claim.

@@ -293,6 +293,8 @@ func (s *stage) carry(effects []meta.Effect) {
 			if _, load := f.Message.(meta.LoadDigest); !load {
 				s.say("to %s: %s", f.To, describe(f.Message))
 			}
+		case meta.Grant:
+			s.say("to %s: %s", f.To, describe(f.Message(nil)))
 		case meta.Launch:
 			s.say("launch %v payload=%q%s", f.Attempt, f.Payload, s.until(f.Lease))
 		case meta.Extend:

@@ -16,6 +16,8 @@ func EffectWord(f meta.Effect) string {
 	switch f := f.(type) {
 	case meta.Send:
 		return MessageWord(f.Message)
+	case meta.Grant:
+		return MessageWord(meta.Verdict{})
 	case meta.Reply:
 		return "reply"
 	case meta.Launch:

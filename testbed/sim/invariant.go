@@ -55,23 +55,24 @@ func (x *watch) violate(format string, args ...any) {
 	}
 }
 
-// sent watches the verdicts that leave a site.
-func (x *watch) sent(_ *Site, f meta.Send) {
-	if !x.w.cfg.Check {
+// granted watches the grants that leave a site.
+func (x *watch) granted(s *Site, f meta.Grant) {
+	if !x.w.cfg.Check || x.liars[f.Attempt.Job.Origin] {
 		return
 	}
-	v, ok := f.Message.(meta.Verdict)
-	if !ok || !v.Granted || x.liars[v.Attempt.Job.Origin] {
-		return
+	if x.w.cfg.Disk.Keep && s.state.Job(f.Attempt.Job) != nil {
+		if _, err := s.backend.Payload(f.Attempt.Job); err != nil {
+			x.violate("S5: attempt %v is granted to %s, and what it runs is not on disk: %v", f.Attempt, f.To, err)
+		}
 	}
-	holder, again := x.grants[v.Attempt]
+	holder, again := x.grants[f.Attempt]
 	if again && holder != f.To {
-		x.violate("S1: attempt %v was granted to %s and to %s", v.Attempt, holder, f.To)
+		x.violate("S1: attempt %v was granted to %s and to %s", f.Attempt, holder, f.To)
 	}
-	if end, ok := x.ends[v.Attempt.Job]; ok && !again {
-		x.violate("S3: job %v is %v, and attempt %v is granted to %s", v.Attempt.Job, end, v.Attempt, f.To)
+	if end, ok := x.ends[f.Attempt.Job]; ok && !again {
+		x.violate("S3: job %v is %v, and attempt %v is granted to %s", f.Attempt.Job, end, f.Attempt, f.To)
 	}
-	x.grants[v.Attempt] = f.To
+	x.grants[f.Attempt] = f.To
 }
 
 // started watches the processes.

@@ -437,8 +437,10 @@ func (s *Site) carry(f meta.Effect) {
 			s.answered(&f)
 		}
 	case meta.Send:
-		s.w.watch.sent(s, f)
 		s.w.net.send(s, f)
+	case meta.Grant:
+		s.w.watch.granted(s, f)
+		s.w.net.send(s, meta.Send{To: f.To, Message: f.Message(nil)}) // simulated jobs run nothing
 	case meta.Launch:
 		s.stage(f)
 	case meta.Extend:

@@ -113,7 +113,7 @@ func (d *Daemon) assemble() error {
 		return err
 	}
 	incarnation := uint64(time.Now().UnixNano())
-	fx := &effects{backend: d.backend, changes: api.NewChanges(incarnation), streams: &streams{up: make(map[job.SiteID]bool)}}
+	fx := &effects{backend: d.backend, log: d.log, changes: api.NewChanges(incarnation), streams: &streams{up: make(map[job.SiteID]bool)}}
 	fx.ctx, fx.cancel = context.WithCancel(context.Background())
 	d.effects = fx
 	if err := d.openFiles(); err != nil {

@@ -69,7 +69,13 @@ func (s *testSite) open() {
 		s.t.Fatal(err)
 	}
 	s.d, s.cfg.Listen.Address = d, d.Address()
-	conn, err := grpc.NewClient(d.Address(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	s.dial()
+}
+
+// dial connects clients to the daemon.
+func (s *testSite) dial() {
+	s.t.Helper()
+	conn, err := grpc.NewClient(s.d.Address(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -2,6 +2,8 @@ package daemon
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"sync"
 
 	"kith/internal/job"
@@ -19,6 +21,7 @@ type effects struct {
 	runs    *attempts
 	files   *files
 	backend store.Backend
+	log     *slog.Logger
 	changes *api.Changes
 	streams *streams
 	spread  func(meta.Advertise) // nil without gossip
@@ -31,7 +34,9 @@ type effects struct {
 func (f *effects) carry(ef meta.Effect) {
 	switch ef := ef.(type) {
 	case meta.Send:
-		f.send(ef)
+		f.links.Send(ef.To, ef.Message)
+	case meta.Grant:
+		f.grant(ef)
 	case meta.Launch:
 		f.runs.launch(ef)
 	case meta.Kill:
@@ -54,17 +59,18 @@ func (f *effects) carry(ef meta.Effect) {
 	}
 }
 
-// send adds to a grant what is to run: the engine does not keep it in memory.
-func (f *effects) send(s meta.Send) {
-	if v, ok := s.Message.(meta.Verdict); ok && v.Granted {
-		payload, err := f.backend.Payload(v.Attempt.Job)
-		if err != nil {
-			return // the job was purged meanwhile; the host asks again and is told
-		}
-		v.Payload = payload
-		s.Message = v
+// grant sends a grant with what the job runs. Without that nothing is sent: the
+// host claims again when its claim has timed out, and is granted again.
+func (f *effects) grant(g meta.Grant) {
+	payload, err := f.backend.Payload(g.Attempt.Job)
+	switch {
+	case err == nil:
+		f.links.Send(g.To, g.Message(payload))
+	case errors.Is(err, store.ErrUnknown): // purged meanwhile: the next claim is told so
+	default:
+		f.log.Error("grant not sent: what the job runs cannot be read from the store; sent when the host claims again",
+			"attempt_id", g.Attempt.String(), "job_id", g.Attempt.Job.String(), "host", g.To, "error", err.Error())
 	}
-	f.links.Send(s.To, s.Message)
 }
 
 func (f *effects) close() {

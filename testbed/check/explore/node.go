@@ -222,7 +222,7 @@ func (n *node) matters(f meta.Effect) bool {
 		return !load
 	case meta.Reply:
 		return f.Token != 0 && f.Err == nil
-	case meta.Launch, meta.Kill, meta.Adopt, meta.Clear, meta.Fetch:
+	case meta.Grant, meta.Launch, meta.Kill, meta.Adopt, meta.Clear, meta.Fetch:
 		return true
 	}
 	return false
@@ -234,11 +234,9 @@ func (n *node) carry(f meta.Effect) {
 	case meta.Reply:
 		n.out.acked = append(n.out.acked, f.Token)
 	case meta.Send:
-		for i := range n.cfg.Sites {
-			if siteID(i) == f.To {
-				n.out.sends = append(n.out.sends, sending{i, f.Message})
-			}
-		}
+		n.send(f.To, f.Message)
+	case meta.Grant:
+		n.send(f.To, f.Message(nil))
 	case meta.Launch:
 		switch {
 		case n.procs[f.Attempt] != nil:
@@ -263,6 +261,14 @@ func (n *node) carry(f meta.Effect) {
 		delete(n.procs, f.Attempt)
 	case meta.Fetch:
 		n.inbox = append(n.inbox, meta.FilesHome{Attempt: f.Attempt})
+	}
+}
+
+func (n *node) send(to job.SiteID, m meta.Message) {
+	for i := range n.cfg.Sites {
+		if siteID(i) == to {
+			n.out.sends = append(n.out.sends, sending{i, m})
+		}
 	}
 }
 
