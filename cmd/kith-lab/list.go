@@ -9,6 +9,7 @@ import (
 
 	"kith/internal/cli"
 	"kith/testbed/lab"
+	"kith/testbed/lab/experiments"
 )
 
 // listVerb is "kith-lab list".
@@ -18,16 +19,16 @@ func listVerb(p *cli.Program) *cobra.Command {
 		Short: "List the experiments and their claims",
 		Long:  "List the experiments and, for each claim, what the source says and which band\na measurement must lie in.",
 		RunE: func(_ *cobra.Command, args []string) error {
-			selected, err := lab.Select(args)
+			selected, err := lab.Select(experiments.All(), args)
 			if err != nil {
 				return cli.Usagef("list: %v", err)
 			}
 			var list []listedExperiment
 			for _, s := range selected {
-				e := listedExperiment{ID: s.Experiment.ID, Title: s.Experiment.Title, Source: s.Experiment.Source, Seeds: s.Experiment.Seeds, Claims: []lab.Claim{}}
-				for _, claim := range s.Experiment.Claims {
-					if s.Claims == nil || slices.Contains(s.Claims, claim.ID) {
-						e.Claims = append(e.Claims, claim)
+				e := listedExperiment{ID: s.Experiment.ID, Title: s.Experiment.Title, Source: s.Experiment.Source, Seeds: s.Experiment.Seeds, Statements: []lab.Statement{}}
+				for _, claim := range s.Experiment.Statements {
+					if s.Statements == nil || slices.Contains(s.Statements, claim.ID) {
+						e.Statements = append(e.Statements, claim)
 					}
 				}
 				list = append(list, e)
@@ -39,11 +40,11 @@ func listVerb(p *cli.Program) *cobra.Command {
 
 // listedExperiment is an experiment as "kith-lab list" prints it.
 type listedExperiment struct {
-	ID     string      `json:"id"`
-	Title  string      `json:"title"`
-	Source string      `json:"source"`
-	Seeds  int         `json:"seeds"`
-	Claims []lab.Claim `json:"claims"`
+	ID         string          `json:"id"`
+	Title      string          `json:"title"`
+	Source     string          `json:"source"`
+	Seeds      int             `json:"seeds"`
+	Statements []lab.Statement `json:"statements"`
 }
 
 func listText(list []listedExperiment, width int) string {
@@ -54,12 +55,12 @@ func listText(list []listedExperiment, width int) string {
 		}
 		fmt.Fprintf(&b, "%s  %s\n     %s; %s by default\n\n", e.ID, e.Title, e.Source, cli.Plural(int64(e.Seeds), "seed", "seeds"))
 		g := cli.Grid{Columns: []cli.Column{{Title: "CLAIM"}, {Title: "STATEMENT", Elastic: true}, {Title: "SOURCE", Elastic: true}, {Title: "BAND", Elastic: true}, {Title: ""}}}
-		for _, claim := range e.Claims {
+		for _, claim := range e.Statements {
 			enforced := "enforced"
 			if !claim.Enforced {
 				enforced = ""
 			}
-			g.Add(claim.ID, claim.Statement, claim.Source, claim.Band, enforced)
+			g.Add(claim.ID, claim.Text, claim.Source, claim.Band, enforced)
 		}
 		b.WriteString(g.Render(width))
 	}

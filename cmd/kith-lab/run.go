@@ -12,6 +12,7 @@ import (
 	"kith/internal/cli"
 	"kith/internal/job"
 	"kith/testbed/lab"
+	"kith/testbed/lab/experiments"
 	"kith/testbed/workload"
 )
 
@@ -51,7 +52,7 @@ The exit code is 1 if a claim with an enforced band fails.`,
 			if err := opt.check(cmd, args); err != nil {
 				return err
 			}
-			selected, err := lab.Select(args)
+			selected, err := lab.Select(experiments.All(), args)
 			if err != nil {
 				return cli.Usagef("run: %v", err)
 			}
@@ -59,7 +60,7 @@ The exit code is 1 if a claim with an enforced band fails.`,
 		},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			var words []cobra.Completion
-			for _, e := range lab.Experiments() {
+			for _, e := range experiments.All() {
 				words = append(words, cobra.CompletionWithDesc(e.ID, e.Title))
 			}
 			return words, cobra.ShellCompDirectiveNoFileComp
@@ -200,10 +201,10 @@ func carryOut(ctx context.Context, p *cli.Program, opt *runOptions, selected []l
 // command is the command line of one run, with its log by name.
 func (o *runOptions) command(s *lab.Selection, trace string) string {
 	words := []string{"kith-lab run"}
-	if s.Claims == nil {
+	if s.Statements == nil {
 		words = append(words, s.Experiment.ID)
 	}
-	words = append(words, s.Claims...)
+	words = append(words, s.Statements...)
 	if trace != "" {
 		words = append(words, "--trace "+trace)
 	}

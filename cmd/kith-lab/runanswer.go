@@ -61,8 +61,8 @@ func runText(runs []lab.Run, width int) string {
 		fmt.Fprintf(&b, "%s %s\n%s\n\n", r.Experiment.ID, r.Experiment.Title, cli.Clean(r.Report.Workload))
 		g := cli.Grid{Columns: []cli.Column{{Title: "CLAIM"}, {Title: "VERDICT"}, {Title: "SOURCE", Elastic: true}, {Title: "BAND", Elastic: true}, {Title: "MEASURED", Elastic: true}}}
 		for _, f := range r.Report.Findings {
-			verdict := string(f.Verdict)
-			if f.Verdict == lab.Fails && !f.Enforced {
+			verdict := string(f.Result)
+			if f.Result == lab.Fails && !f.Enforced {
 				verdict += " (not enforced)"
 			}
 			g.Add(f.ID, verdict, f.Source, f.Band, f.Measured)
@@ -71,9 +71,9 @@ func runText(runs []lab.Run, width int) string {
 		fmt.Fprintf(&b, "\n%d hold, %d do not, %d only measured.\n", r.Report.Count(lab.Holds), r.Report.Count(lab.Fails), r.Report.Count(lab.Informational))
 		for _, f := range r.Report.Findings {
 			switch {
-			case f.Verdict == lab.Fails && f.Note != "":
+			case f.Result == lab.Fails && f.Note != "":
 				fmt.Fprintf(&b, "%s: %s\n", f.ID, f.Note)
-			case f.Verdict == lab.Holds && f.Differs != "":
+			case f.Result == lab.Holds && f.Differs != "":
 				fmt.Fprintf(&b, "%s, within its band but not as the source has it: %s\n", f.ID, f.Differs)
 			}
 		}

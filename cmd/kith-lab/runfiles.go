@@ -9,6 +9,7 @@ import (
 
 	"kith/internal/cli"
 	"kith/testbed/lab"
+	"kith/testbed/lab/experiments"
 )
 
 // folders are those that files will be written to.
@@ -135,7 +136,7 @@ func readBounded(name string, most int64) ([]byte, error) {
 // run is the way back from what a report holds. A claim that has another band
 // by now must be measured again; its other words are those of today.
 func (x *foundRun) run() (lab.Run, error) {
-	selected, err := lab.Select([]string{x.Experiment})
+	selected, err := lab.Select(experiments.All(), []string{x.Experiment})
 	if err != nil {
 		return lab.Run{}, err
 	}

@@ -28,8 +28,8 @@ type Env struct {
 	// Processors is the size of a site where the source leaves it open; 0 means
 	// the experiment's choice.
 	Processors int32
-	// Claims are the ids of the claims that are wanted; nil means all.
-	Claims []string
+	// Statements are the ids of those that are wanted; nil means all.
+	Statements []string
 	// Workers is how many runs go on at a time; 0 means as many as processors.
 	Workers int
 	// Progress learns how many runs of those known so far are done; nil for
@@ -42,8 +42,9 @@ type Env struct {
 // MaxSeeds bounds Env.Seeds.
 const MaxSeeds = 1000
 
-// settle fills in defaults and checks.
-func (e *Env) settle(seeds int) error {
+// Settle fills in defaults, seeds being the experiment's own number, and checks.
+// [Execute] does it.
+func (e *Env) Settle(seeds int) error {
 	if e.Seeds == 0 {
 		e.Seeds = seeds
 	}
@@ -73,16 +74,16 @@ func (e *Env) SeedList() []uint64 {
 	return list
 }
 
-// jobs returns the number of jobs, own if the user did not choose.
-func (e *Env) jobs(own int) int { return cmp.Or(e.Jobs, own) }
+// JobsOr returns the number of jobs, own if the user did not choose.
+func (e *Env) JobsOr(own int) int { return cmp.Or(e.Jobs, own) }
 
-// processors returns the size of a site, own if the user did not choose.
-func (e *Env) processors(own int32) int32 { return cmp.Or(e.Processors, own) }
+// ProcessorsOr returns the size of a site, own if the user did not choose.
+func (e *Env) ProcessorsOr(own int32) int32 { return cmp.Or(e.Processors, own) }
 
-// Wants reports whether one of the claims is wanted. Experiments leave out runs
+// Wants reports whether one of the statements is wanted. Experiments leave out runs
 // that serve none.
 func (e *Env) Wants(ids ...string) bool {
-	return e.Claims == nil || slices.ContainsFunc(ids, func(id string) bool { return slices.Contains(e.Claims, id) })
+	return e.Statements == nil || slices.ContainsFunc(ids, func(id string) bool { return slices.Contains(e.Statements, id) })
 }
 
 // tally counts runs.

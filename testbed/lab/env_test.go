@@ -19,7 +19,7 @@ func TestMapKeepsOrderAndCounts(t *testing.T) {
 			}
 			last, total = done, all
 		}}
-		if err := env.settle(1); err != nil {
+		if err := env.Settle(1); err != nil {
 			t.Fatal(err)
 		}
 		got, err := Map(t.Context(), env, 50, func(_ context.Context, i int) (int, error) { return i * i, nil })
@@ -81,18 +81,18 @@ func TestSettle(t *testing.T) {
 	for name, env := range map[string]Env{
 		"seeds": {Seeds: MaxSeeds + 1}, "negative seeds": {Seeds: -1}, "jobs": {Jobs: -1}, "workers": {Workers: -1}, "processors": {Processors: -1},
 	} {
-		if err := env.settle(1); !errors.Is(err, ErrEnv) {
+		if err := env.Settle(1); !errors.Is(err, ErrEnv) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	env := Env{FirstSeed: 7}
-	if err := env.settle(3); err != nil || !slices.Equal(env.SeedList(), []uint64{7, 8, 9}) {
+	if err := env.Settle(3); err != nil || !slices.Equal(env.SeedList(), []uint64{7, 8, 9}) {
 		t.Errorf("%v, seeds %v", err, env.SeedList())
 	}
 	if !env.Wants("C1") {
 		t.Error("no claim is wanted though none was chosen")
 	}
-	env.Claims = []string{"C2"}
+	env.Statements = []string{"C2"}
 	if env.Wants("C1", "C3") || !env.Wants("C1", "C2") {
 		t.Error("other claims are wanted than chosen")
 	}

@@ -9,8 +9,8 @@ import (
 	"kith/testbed/report"
 )
 
-// Markdown writes the page docs/reproduction.md: all claims of the runs, those
-// of one experiment together, with the verdicts side by side. images is the
+// Markdown writes the page docs/reproduction.md: all statements of the runs, those
+// of one experiment together, with the results side by side. images is the
 // folder of the plots as seen from the page, which are files of the names that
 // [Run.PlotFile] returns.
 func Markdown(w io.Writer, runs []Run, images string) error {
@@ -50,7 +50,7 @@ type document struct {
 
 func (d *document) printf(format string, args ...any) { fmt.Fprintf(&d.b, format, args...) }
 
-// summary counts verdicts.
+// summary counts results.
 func (d *document) summary(runs []Run) {
 	t := report.Table{Columns: []report.Column{
 		{Title: "experiment"}, {Title: "jobs"}, {Title: "hold", Right: true}, {Title: "do not", Right: true}, {Title: "only measured", Right: true}, {Title: "which do not"},
@@ -70,11 +70,11 @@ func (d *document) failures(runs []Run) {
 	for i := range runs {
 		for k := range runs[i].Report.Findings {
 			f := &runs[i].Report.Findings[k]
-			if f.Verdict != Fails {
+			if f.Result != Fails {
 				continue
 			}
 			any = true
-			d.printf("- **%s**, %s: %s Band: %s. Measured: %s.", f.ID, plain(runs[i].jobs()), plain(f.Statement), plain(f.Band), plain(f.Measured))
+			d.printf("- **%s**, %s: %s Band: %s. Measured: %s.", f.ID, plain(runs[i].jobs()), plain(f.Text), plain(f.Band), plain(f.Measured))
 			for _, text := range []string{f.Differs, f.Note} {
 				if text != "" {
 					d.printf(" %s", plain(text))
@@ -96,7 +96,7 @@ func (d *document) differences(runs []Run) {
 	for i := range runs {
 		for k := range runs[i].Report.Findings {
 			f := &runs[i].Report.Findings[k]
-			if f.Differs == "" || f.Verdict == Fails {
+			if f.Differs == "" || f.Result == Fails {
 				continue
 			}
 			if !any {
@@ -111,7 +111,7 @@ func (d *document) differences(runs []Run) {
 	}
 }
 
-// experiment writes all claims of one experiment.
+// experiment writes all statements of one experiment.
 func (d *document) experiment(runs []Run) {
 	e := &runs[0].Experiment
 	d.printf("## %s: %s\n\nSource: %s.\n\n", e.ID, e.Title, plain(e.Source))
@@ -131,15 +131,15 @@ func (d *document) experiment(runs []Run) {
 		d.printf("%s\n\n", plain(text))
 	}
 	d.printf("### Claims of %s\n\n", e.ID)
-	for _, c := range e.Claims {
-		d.claim(&c, runs)
+	for _, c := range e.Statements {
+		d.statement(&c, runs)
 	}
 	d.printf("\n")
 	d.figures(runs)
 }
 
-// claim writes a claim with what each run found, if any looked.
-func (d *document) claim(c *Claim, runs []Run) {
+// statement writes a statement with what each run found, if any looked.
+func (d *document) statement(c *Statement, runs []Run) {
 	first := true
 	for i := range runs {
 		k := slices.IndexFunc(runs[i].Report.Findings, func(f Finding) bool { return f.ID == c.ID })
@@ -152,11 +152,11 @@ func (d *document) claim(c *Claim, runs []Run) {
 			if !c.Enforced {
 				enforced = " (not enforced)"
 			}
-			d.printf("- **%s** %s The source: %s. Band: %s%s.\n", c.ID, plain(c.Statement), plain(c.Source), plain(c.Band), enforced)
+			d.printf("- **%s** %s The source: %s. Band: %s%s.\n", c.ID, plain(c.Text), plain(c.Source), plain(c.Band), enforced)
 		}
 		f := &runs[i].Report.Findings[k]
-		d.printf("  - %s: **%s** – %s.", plain(runs[i].jobs()), f.Verdict, plain(f.Measured))
-		if f.Note != "" && f.Verdict != Fails { // else it stands above
+		d.printf("  - %s: **%s** – %s.", plain(runs[i].jobs()), f.Result, plain(f.Measured))
+		if f.Note != "" && f.Result != Fails { // else it stands above
 			d.printf(" %s", plain(f.Note))
 		}
 		d.printf("\n")

@@ -1,9 +1,7 @@
 package lab
 
 import (
-	"os"
-	"path/filepath"
-	"regexp"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -13,12 +11,12 @@ import (
 
 // sampleRuns are an experiment with generated jobs and with a log.
 func sampleRuns() []Run {
-	e := Experiment{ID: "x", Title: "A title", Source: "A source", Claims: []Claim{
-		{ID: "X1", Statement: "One holds.", Source: "1 < 2", Band: "a | b", Enforced: true}, {ID: "X2", Statement: "Two fails.", Source: "*", Band: "c"},
+	e := Experiment{ID: "x", Title: "A title", Source: "A source", Statements: []Statement{
+		{ID: "X1", Text: "One holds.", Source: "1 < 2", Band: "a | b", Enforced: true}, {ID: "X2", Text: "Two fails.", Source: "*", Band: "c"},
 	}}
-	r := func(v Verdict) *Report {
+	r := func(v Result) *Report {
 		return &Report{Workload: "some jobs", Remarks: []string{"A remark."}, Findings: []Finding{
-			{Claim: e.Claims[0], Measured: "1.5", Verdict: v, Note: "For a reason.", Differs: "It differs."}, {Claim: e.Claims[1], Measured: "7", Verdict: Fails},
+			{Statement: e.Statements[0], Measured: "1.5", Result: v, Note: "For a reason.", Differs: "It differs."}, {Statement: e.Statements[1], Measured: "7", Result: Fails},
 		}, Plots: []report.Plot{{Name: "x-plot", Title: "A plot", Caption: "To look at.", Series: []report.Series{{Style: report.Line, X: []float64{1}, Y: []float64{2}}}}}}
 	}
 	return []Run{{Experiment: e, Command: "kith-lab run x", Report: r(Holds)}, {Experiment: e, Trace: "My LOG.swf.gz", Report: r(Fails)}}
@@ -59,50 +57,27 @@ func TestPageOfRuns(t *testing.T) {
 	}
 }
 
-// docs/reproduction.md is of these experiments: their claims in these words,
-// a verdict for each with generated jobs, and the plots that it shows. Its
-// numbers are those of the run that wrote it.
-func TestReproductionPage(t *testing.T) {
-	const docs = "../../docs"
-	text, err := os.ReadFile(filepath.Join(docs, "reproduction.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	page := string(text)
-	for _, e := range Experiments() {
-		if !strings.Contains(page, "\n## "+e.ID+": "+e.Title+"\n") {
-			t.Errorf("there is no section on experiment %s %q; run kith-lab run --markdown again", e.ID, e.Title)
-			continue
+// What an earlier run found is shown only if it is about the statement of today.
+func TestRefresh(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(f *Finding)
+		want   error
+	}{
+		{"the same", func(*Finding) {}, nil},
+		{"other words", func(f *Finding) { f.Text = "Old words." }, nil},
+		{"another band", func(f *Finding) { f.Band = "b" }, ErrStale},
+		{"another weight", func(f *Finding) { f.Enforced = false }, ErrStale},
+		{"no result", func(f *Finding) { f.Result = "" }, ErrStale},
+		{"no such statement", func(f *Finding) { f.ID = "X9" }, ErrUnknown},
+	} {
+		r := sampleRuns()[0]
+		c.change(&r.Report.Findings[0])
+		if err := r.Refresh(); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, err, c.want)
 		}
-		for _, c := range e.Claims {
-			d := &document{}
-			d.claim(&c, []Run{{Report: &Report{Findings: []Finding{{Claim: c}}}}})
-			line, _, _ := strings.Cut(d.b.String(), "\n")
-			_, rest, found := strings.Cut(page, "\n"+line+"\n")
-			if !found {
-				t.Errorf("claim %s is not on the page in these words: %s", c.ID, line)
-				continue
-			}
-			if !regexp.MustCompile(`^  - [^\n]*: \*\*(holds|fails|informational)\*\* – [^\n]+\.`).MatchString(rest) {
-				t.Errorf("claim %s has no verdict on the page", c.ID)
-			}
-		}
-	}
-	shown := regexp.MustCompile(`\]\(images/lab/([^)]*)\)`).FindAllStringSubmatch(page, -1)
-	var names []string
-	for _, m := range shown {
-		names = append(names, m[1])
-		if _, err := os.Stat(filepath.Join(docs, "images", "lab", m[1])); err != nil {
-			t.Errorf("the page shows %s, which is not there", m[1])
-		}
-	}
-	files, err := filepath.Glob(filepath.Join(docs, "images", "lab", "*.svg"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no plots: %v", err)
-	}
-	for _, f := range files {
-		if !slices.Contains(names, filepath.Base(f)) {
-			t.Errorf("%s is on no page", f)
+		if c.want == nil && r.Report.Findings[0].Text != "One holds." {
+			t.Errorf("%s: keeps the words %q", c.name, r.Report.Findings[0].Text)
 		}
 	}
 }

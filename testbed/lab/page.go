@@ -19,21 +19,24 @@ type Run struct {
 	Report  *Report
 }
 
-// Refresh gives the findings of an earlier run the words that the claims have
-// now. It returns an error if a claim is gone or has another band or another
-// weight: then the verdict is not about it.
+// Refresh gives the findings of an earlier run the words that the statements have
+// now. It returns an error if a statement is gone or has another band or another
+// weight: then the result is not about it.
 func (r *Run) Refresh() error {
 	for i := range r.Report.Findings {
 		f := &r.Report.Findings[i]
-		k := slices.IndexFunc(r.Experiment.Claims, func(c Claim) bool { return c.ID == f.ID })
+		k := slices.IndexFunc(r.Experiment.Statements, func(c Statement) bool { return c.ID == f.ID })
 		if k < 0 {
-			return fmt.Errorf("experiment %s, claim %s: %w", r.Experiment.ID, f.ID, ErrUnknown)
+			return fmt.Errorf("experiment %s, statement %s: %w", r.Experiment.ID, f.ID, ErrUnknown)
 		}
-		c := r.Experiment.Claims[k]
+		c := r.Experiment.Statements[k]
 		if c.Band != f.Band || c.Enforced != f.Enforced {
-			return fmt.Errorf("experiment %s, claim %s: its band was %q and is %q now: run it again: %w", r.Experiment.ID, f.ID, f.Band, c.Band, ErrStale)
+			return fmt.Errorf("experiment %s, statement %s: its band was %q and is %q now: run it again: %w", r.Experiment.ID, f.ID, f.Band, c.Band, ErrStale)
 		}
-		f.Claim = c
+		if f.Result != Holds && f.Result != Fails && f.Result != Informational {
+			return fmt.Errorf("experiment %s, statement %s: the report has no result for it (%q): run it again: %w", r.Experiment.ID, f.ID, f.Result, ErrStale)
+		}
+		f.Statement = c
 	}
 	return nil
 }
@@ -68,18 +71,18 @@ func slugOf(name string) string {
 // PlotFile returns the name of the file for a plot of the run.
 func (r *Run) PlotFile(p *report.Plot) string { return p.Name + "-" + r.slug() + ".svg" }
 
-// failing are the ids of the findings with the verdict.
-func (r *Run) having(v Verdict) []string {
+// having are the ids of the findings with the result.
+func (r *Run) having(v Result) []string {
 	var list []string
 	for i := range r.Report.Findings {
-		if r.Report.Findings[i].Verdict == v {
+		if r.Report.Findings[i].Result == v {
 			list = append(list, r.Report.Findings[i].ID)
 		}
 	}
 	return list
 }
 
-// Failed returns the ids of the claims with an enforced band that fail, each
+// Failed returns the ids of the statements with an enforced band that fail, each
 // with the jobs it fails with.
 func Failed(runs []Run) []string {
 	var list []string
@@ -97,7 +100,7 @@ func Failed(runs []Run) []string {
 func Page(runs []Run) *report.Page {
 	p := &report.Page{
 		Title: "What holds of the papers",
-		Lead:  []string{"Every claim of the sources, measured with the engines that kithd runs, in virtual time. A claim holds if what was measured lies in the band of its specification; bands are not moved to fit."},
+		Lead:  []string{"Every statement of the sources, measured with the engines that kithd runs, in virtual time. A statement holds if what was measured lies in the band of its specification; bands are not moved to fit."},
 		Foot:  "Made by " + strings.Join(commands(runs), "; ") + ".",
 	}
 	for i := range runs {
@@ -115,7 +118,7 @@ func Page(runs []Run) *report.Page {
 		s := report.Section{
 			Name: slugOf(r.Experiment.ID) + "-" + r.slug(), Title: fmt.Sprintf("%s %s: %s", r.Experiment.ID, r.Experiment.Title, r.jobs()),
 			Texts:  append([]string{"Source: " + r.Experiment.Source + ".", r.Report.Workload + "."}, r.Report.Remarks...),
-			Tables: append([]report.Table{r.claims()}, r.Report.Tables...), Plots: r.Report.Plots,
+			Tables: append([]report.Table{r.statements()}, r.Report.Tables...), Plots: r.Report.Plots,
 		}
 		p.Sections = append(p.Sections, s)
 	}
@@ -131,10 +134,10 @@ func commands(runs []Run) []string {
 	return list
 }
 
-// claims is the table of findings.
-func (r *Run) claims() report.Table {
-	t := report.Table{Name: "claims", Title: "Claims", Columns: []report.Column{
-		{Title: ""}, {Title: "claim"}, {Title: "the source says"}, {Title: "band"}, {Title: "measured"}, {Title: "verdict"},
+// statements is the table of findings.
+func (r *Run) statements() report.Table {
+	t := report.Table{Name: "statements", Title: "Statements", Columns: []report.Column{
+		{Title: ""}, {Title: "statement"}, {Title: "the source says"}, {Title: "band"}, {Title: "measured"}, {Title: "result"},
 	}}
 	for i := range r.Report.Findings {
 		f := &r.Report.Findings[i]
@@ -148,8 +151,8 @@ func (r *Run) claims() report.Table {
 			}
 		}
 		t.AddCells(
-			report.Cell{Text: f.ID}, report.Cell{Text: f.Statement}, report.Cell{Text: f.Source}, report.Cell{Text: band},
-			report.Cell{Text: measured}, report.Cell{Text: string(f.Verdict), Tone: f.Verdict.Tone()})
+			report.Cell{Text: f.ID}, report.Cell{Text: f.Text}, report.Cell{Text: f.Source}, report.Cell{Text: band},
+			report.Cell{Text: measured}, report.Cell{Text: string(f.Result), Tone: f.Result.Tone()})
 	}
 	return t
 }

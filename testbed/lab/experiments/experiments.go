@@ -1,0 +1,18 @@
+// Package experiments is the table of all experiments of the lab.
+package experiments
+
+import (
+	"kith/testbed/lab"
+	"kith/testbed/lab/choice"
+	"kith/testbed/lab/kdistributed"
+	"kith/testbed/lab/localpriority"
+)
+
+// All returns every experiment, in the order in which they are listed and run.
+func All() []lab.Experiment {
+	return []lab.Experiment{
+		kdistributed.Experiment(),
+		localpriority.Experiment(),
+		choice.Experiment(),
+	}
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package kdistributed
+
+const raceEnabled = false

@@ -1,6 +1,0 @@
-//go:build race
-
-package lab
-
-// raceEnabled is set where everything takes ten times as long.
-const raceEnabled = true
