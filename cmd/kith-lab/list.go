@@ -15,9 +15,9 @@ import (
 // listVerb is "kith-lab list".
 func listVerb(p *cli.Program) *cobra.Command {
 	return &cobra.Command{
-		Use:   "list [EXPERIMENT|CLAIM...]",
-		Short: "List the experiments and their claims",
-		Long:  "List the experiments and, for each claim, what the source says and which band\na measurement must lie in.",
+		Use:   "list [EXPERIMENT|STATEMENT...]",
+		Short: "List the experiments and their statements",
+		Long:  "List the experiments and, for each statement, what the source says and which band\na measurement must lie in.",
 		RunE: func(_ *cobra.Command, args []string) error {
 			selected, err := lab.Select(experiments.All(), args)
 			if err != nil {
@@ -26,9 +26,9 @@ func listVerb(p *cli.Program) *cobra.Command {
 			var list []listedExperiment
 			for _, s := range selected {
 				e := listedExperiment{ID: s.Experiment.ID, Title: s.Experiment.Title, Source: s.Experiment.Source, Seeds: s.Experiment.Seeds, Statements: []lab.Statement{}}
-				for _, claim := range s.Experiment.Statements {
-					if s.Statements == nil || slices.Contains(s.Statements, claim.ID) {
-						e.Statements = append(e.Statements, claim)
+				for _, statement := range s.Experiment.Statements {
+					if s.Statements == nil || slices.Contains(s.Statements, statement.ID) {
+						e.Statements = append(e.Statements, statement)
 					}
 				}
 				list = append(list, e)
@@ -54,13 +54,13 @@ func listText(list []listedExperiment, width int) string {
 			b.WriteString("\n")
 		}
 		fmt.Fprintf(&b, "%s  %s\n     %s; %s by default\n\n", e.ID, e.Title, e.Source, cli.Plural(int64(e.Seeds), "seed", "seeds"))
-		g := cli.Grid{Columns: []cli.Column{{Title: "CLAIM"}, {Title: "STATEMENT", Elastic: true}, {Title: "SOURCE", Elastic: true}, {Title: "BAND", Elastic: true}, {Title: ""}}}
-		for _, claim := range e.Statements {
+		g := cli.Grid{Columns: []cli.Column{{Title: "ID"}, {Title: "STATEMENT", Elastic: true}, {Title: "SOURCE", Elastic: true}, {Title: "BAND", Elastic: true}, {Title: ""}}}
+		for _, statement := range e.Statements {
 			enforced := "enforced"
-			if !claim.Enforced {
+			if !statement.Enforced {
 				enforced = ""
 			}
-			g.Add(claim.ID, claim.Text, claim.Source, claim.Band, enforced)
+			g.Add(statement.ID, statement.Text, statement.Source, statement.Band, enforced)
 		}
 		b.WriteString(g.Render(width))
 	}

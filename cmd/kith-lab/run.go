@@ -32,10 +32,10 @@ const madeUp = "generated"
 func runVerb(p *cli.Program) *cobra.Command {
 	var opt runOptions
 	cmd := &cobra.Command{
-		Use:   "run [EXPERIMENT|CLAIM...]",
-		Short: "Carry out experiments and tell which claims hold",
-		Long: `Carry out experiments, all without a name, and tell which claims hold. The name
-of a claim alone runs only what it needs.
+		Use:   "run [EXPERIMENT|STATEMENT...]",
+		Short: "Carry out experiments and tell which statements hold",
+		Long: `Carry out experiments, all without a name, and tell which statements hold. The
+id of a statement alone runs only what it needs.
 
 Jobs are made up from seeds, so that everybody gets the same numbers; --trace
 takes them from a log instead, where the experiment can do that. It may be given
@@ -44,7 +44,7 @@ several times, also as --trace generated: then such an experiment runs with each
 --from takes what an earlier run left in the report.json of its --report folder
 instead of running anything, to put several runs on one page.
 
-The exit code is 1 if a claim with an enforced band fails.`,
+The exit code is 1 if a statement with an enforced band fails.`,
 		Example: `  kith-lab run 001
   kith-lab run C6 C7 --seeds 10
   kith-lab run 001 --trace CTC-SP2-1996-3.1-cln.swf.gz --report lab`,
@@ -139,7 +139,13 @@ func runLab(ctx context.Context, p *cli.Program, opt *runOptions, selected []lab
 		return err
 	}
 	if failed := lab.Failed(runs); len(failed) > 0 {
-		return cli.Refusedf("%s not hold: %s", cli.Plural(int64(len(failed)), "claim does", "claims do"), strings.Join(failed, ", "))
+		text := fmt.Sprintf("%s not hold: %s", cli.Plural(int64(len(failed)), "statement does", "statements do"), strings.Join(failed, ", "))
+		for i := range runs {
+			if caveat := runs[i].Report.Caveat; caveat != "" && runs[i].Report.Failed() {
+				text += "; " + runs[i].Experiment.ID + ": " + caveat
+			}
+		}
+		return cli.Refusedf("%s", strings.TrimSuffix(text, "."))
 	}
 	return nil
 }

@@ -133,7 +133,7 @@ func readBounded(name string, most int64) ([]byte, error) {
 	return b, err
 }
 
-// run is the way back from what a report holds. A claim that has another band
+// run is the way back from what a report holds. A statement that has another band
 // by now must be measured again; its other words are those of today.
 func (x *foundRun) run() (lab.Run, error) {
 	selected, err := lab.Select(experiments.All(), []string{x.Experiment})
@@ -142,7 +142,7 @@ func (x *foundRun) run() (lab.Run, error) {
 	}
 	r := lab.Run{
 		Experiment: selected[0].Experiment, Trace: x.Trace, Command: x.Command,
-		Report: &lab.Report{Workload: x.Workload, Seeds: x.Seeds, Findings: x.Findings, Remarks: x.Remarks, Tables: x.Tables, Plots: x.Plots},
+		Report: &lab.Report{Workload: x.Workload, Seeds: x.Seeds, Findings: x.Findings, Remarks: x.Remarks, Caveat: x.Caveat, Tables: x.Tables, Plots: x.Plots},
 	}
 	if err := r.Refresh(); err != nil {
 		return lab.Run{}, err
