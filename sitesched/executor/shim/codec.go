@@ -1,6 +1,9 @@
 package shim
 
-import "errors"
+import (
+	"encoding/binary"
+	"errors"
+)
 
 // Bounds of a message. A job's command line and environment travel in one
 // message, and the kernel takes no more than 2 MiB of those.
@@ -16,25 +19,12 @@ const (
 // errMalformed is returned for a message that does not decode.
 var errMalformed = errors.New("malformed message")
 
-func appendUint(b []byte, v uint64) []byte {
-	for v >= 0x80 {
-		b = append(b, byte(v)|0x80)
-		v >>= 7
-	}
-	return append(b, byte(v))
-}
-
-// appendInt maps small negative numbers to small positive ones first.
-func appendInt(b []byte, v int64) []byte {
-	return appendUint(b, uint64(v)<<1^uint64(v>>63))
-}
-
 func appendString(b []byte, s string) []byte {
-	return append(appendUint(b, uint64(len(s))), s...)
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
 func appendStrings(b []byte, list []string) []byte {
-	b = appendUint(b, uint64(len(list)))
+	b = binary.AppendUvarint(b, uint64(len(list)))
 	for _, s := range list {
 		b = appendString(b, s)
 	}
@@ -56,24 +46,24 @@ type decoder struct {
 }
 
 func (d *decoder) uint() uint64 {
-	var v uint64
-	for i, c := range d.rest {
-		if i == 9 && c > 1 || i > 9 {
-			break
-		}
-		v |= uint64(c&0x7f) << (7 * i)
-		if c < 0x80 {
-			d.rest = d.rest[i+1:]
-			return v
-		}
-	}
-	d.bad, d.rest = true, nil
-	return 0
+	v, n := binary.Uvarint(d.rest)
+	d.skip(n)
+	return v
 }
 
 func (d *decoder) int() int64 {
-	v := d.uint()
-	return int64(v>>1) ^ -int64(v&1)
+	v, n := binary.Varint(d.rest)
+	d.skip(n)
+	return v
+}
+
+// skip goes past a number of n bytes; n is not positive if there was none.
+func (d *decoder) skip(n int) {
+	if n <= 0 {
+		d.bad, d.rest = true, nil
+		return
+	}
+	d.rest = d.rest[n:]
 }
 
 func (d *decoder) string() string {

@@ -1,6 +1,9 @@
 package shim
 
-import "errors"
+import (
+	"encoding/binary"
+	"errors"
+)
 
 // Version is the version of the messages. A daemon and a shim of different
 // versions do not work together; the daemon then uses itself as the shim.
@@ -138,14 +141,14 @@ func (*Ended) kind() byte   { return kindEnded }
 func (*Refused) kind() byte { return kindRefused }
 
 func (m *Setup) append(b []byte) []byte {
-	b = appendUint(b, m.Version)
+	b = binary.AppendUvarint(b, m.Version)
 	b = appendString(b, m.Directory)
-	b = appendUint(b, uint64(m.Process.PID))
-	b = appendUint(b, m.Process.StartTicks)
+	b = binary.AppendUvarint(b, uint64(m.Process.PID))
+	b = binary.AppendUvarint(b, m.Process.StartTicks)
 	b = appendString(b, m.Process.Boot)
 	b = appendBool(b, m.Namespaces)
 	b = appendString(b, m.CgroupDirectory)
-	return appendInt(b, m.MaxOutputBytes)
+	return binary.AppendVarint(b, m.MaxOutputBytes)
 }
 
 func (m *Setup) decode(d *decoder) {
@@ -160,7 +163,7 @@ func (m *Setup) decode(d *decoder) {
 }
 
 func (m *Ready) append(b []byte) []byte {
-	b = appendUint(b, m.Version)
+	b = binary.AppendUvarint(b, m.Version)
 	b = appendString(b, m.Fault)
 	b = appendString(b, m.NoNewPrivileges)
 	b = appendString(b, m.Subreaper)
@@ -176,18 +179,18 @@ func (m *Ready) decode(d *decoder) {
 }
 
 func (m *Run) append(b []byte) []byte {
-	b = appendUint(b, m.Sequence)
+	b = binary.AppendUvarint(b, m.Sequence)
 	b = appendString(b, m.Folder)
 	b = appendStrings(b, m.Argv)
 	b = appendStrings(b, m.Env)
 	b = appendString(b, m.Directory)
-	b = appendInt(b, m.WalltimeNanos)
-	b = appendInt(b, m.GraceNanos)
-	b = appendInt(b, m.MemoryBytes)
-	b = appendUint(b, uint64(m.Processors))
-	b = appendUint(b, uint64(len(m.CPUs)))
+	b = binary.AppendVarint(b, m.WalltimeNanos)
+	b = binary.AppendVarint(b, m.GraceNanos)
+	b = binary.AppendVarint(b, m.MemoryBytes)
+	b = binary.AppendUvarint(b, uint64(m.Processors))
+	b = binary.AppendUvarint(b, uint64(len(m.CPUs)))
 	for _, cpu := range m.CPUs {
-		b = appendUint(b, uint64(cpu))
+		b = binary.AppendUvarint(b, uint64(cpu))
 	}
 	b = appendBool(b, m.Account != nil)
 	if m.Account != nil {
@@ -215,11 +218,11 @@ func (m *Run) decode(d *decoder) {
 }
 
 func (a *Account) append(b []byte) []byte {
-	b = appendUint(b, uint64(a.UID))
-	b = appendUint(b, uint64(a.GID))
-	b = appendUint(b, uint64(len(a.Groups)))
+	b = binary.AppendUvarint(b, uint64(a.UID))
+	b = binary.AppendUvarint(b, uint64(a.GID))
+	b = binary.AppendUvarint(b, uint64(len(a.Groups)))
 	for _, g := range a.Groups {
-		b = appendUint(b, uint64(g))
+		b = binary.AppendUvarint(b, uint64(g))
 	}
 	return b
 }
@@ -246,17 +249,17 @@ func decodeNumbers[N int | uint32](d *decoder) []N {
 }
 
 func (m *Started) append(b []byte) []byte {
-	return appendInt(appendUint(b, m.Sequence), m.At)
+	return binary.AppendVarint(binary.AppendUvarint(b, m.Sequence), m.At)
 }
 
 func (m *Started) decode(d *decoder) { m.Sequence, m.At = d.uint(), d.int() }
 
-func (m *Stop) append(b []byte) []byte { return appendUint(b, m.Sequence) }
+func (m *Stop) append(b []byte) []byte { return binary.AppendUvarint(b, m.Sequence) }
 
 func (m *Stop) decode(d *decoder) { m.Sequence = d.uint() }
 
 func (m *Ended) append(b []byte) []byte {
-	b = appendUint(b, m.Sequence)
+	b = binary.AppendUvarint(b, m.Sequence)
 	b = m.Exit.append(b)
 	return appendString(b, m.Retire)
 }
@@ -268,7 +271,7 @@ func (m *Ended) decode(d *decoder) {
 }
 
 func (m *Refused) append(b []byte) []byte {
-	b = appendUint(b, m.Sequence)
+	b = binary.AppendUvarint(b, m.Sequence)
 	b = appendBool(b, m.Taken)
 	return appendString(b, m.Reason)
 }

@@ -2,6 +2,7 @@ package shim
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"strconv"
 	"strings"
@@ -83,14 +84,14 @@ const (
 )
 
 func (e *Exit) append(b []byte) []byte {
-	b = appendInt(b, int64(e.Code))
-	b = appendInt(b, int64(e.Signal))
-	b = appendUint(b, uint64(e.Cause))
+	b = binary.AppendVarint(b, int64(e.Code))
+	b = binary.AppendVarint(b, int64(e.Signal))
+	b = binary.AppendUvarint(b, uint64(e.Cause))
 	b = appendString(b, e.Reason)
-	b = appendInt(b, e.Start)
-	b = appendInt(b, e.End)
-	b = appendInt(b, e.CPUNanos)
-	return appendInt(b, e.MaxRSSBytes)
+	b = binary.AppendVarint(b, e.Start)
+	b = binary.AppendVarint(b, e.End)
+	b = binary.AppendVarint(b, e.CPUNanos)
+	return binary.AppendVarint(b, e.MaxRSSBytes)
 }
 
 func (e *Exit) decode(d *decoder) {
