@@ -2,7 +2,6 @@ package transfer
 
 import (
 	"bytes"
-	"container/list"
 	"context"
 	"errors"
 	"slices"
@@ -22,12 +21,10 @@ const denyAfter = time.Second
 // not kept.
 type memberships struct {
 	ask     func(context.Context, job.SiteID, job.AttemptID) (Set, error)
-	most    int
 	keepFor time.Duration
 
 	mu      sync.Mutex
-	entries map[memberKey]*list.Element
-	order   *list.List // of *membership, the latest used first
+	entries *lru[memberKey, *membership]
 }
 
 // A memberKey names an answer.
@@ -47,7 +44,7 @@ type membership struct {
 
 // newMemberships returns a cache of up to most answers of ask.
 func newMemberships(ask func(context.Context, job.SiteID, job.AttemptID) (Set, error), most int, keepFor time.Duration) *memberships {
-	return &memberships{ask: ask, most: most, keepFor: keepFor, entries: make(map[memberKey]*list.Element), order: list.New()}
+	return &memberships{ask: ask, keepFor: keepFor, entries: newLRU[memberKey, *membership](most, nil)}
 }
 
 // has reports whether peer may read a chunk of attempt.
@@ -104,19 +101,14 @@ func (c *memberships) get(ctx context.Context, key memberKey, maxAge time.Durati
 func (c *memberships) find(key memberKey, maxAge time.Duration) (m *membership, mine bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e, ok := c.entries[key]; ok {
-		m := e.Value.(*membership)
+	if m, ok := c.entries.get(key); ok {
 		if time.Since(m.asked) <= maxAge {
-			c.order.MoveToFront(e)
 			return m, false
 		}
-		c.removeLocked(e)
+		c.entries.remove(key)
 	}
 	m = &membership{key: key, asked: time.Now(), known: make(chan struct{})}
-	c.entries[key] = c.order.PushFront(m)
-	for c.order.Len() > c.most {
-		c.removeLocked(c.order.Back())
-	}
+	c.entries.put(key, m)
 	return m, true
 }
 
@@ -135,8 +127,8 @@ func (c *memberships) fill(ctx context.Context, m *membership) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e, ok := c.entries[m.key]; ok && e.Value == any(m) {
-		c.removeLocked(e)
+	if kept, ok := c.entries.get(m.key); ok && kept == m {
+		c.entries.remove(m.key)
 	}
 }
 
@@ -144,15 +136,9 @@ func (c *memberships) fill(ctx context.Context, m *membership) {
 func (c *memberships) forget(attempt job.AttemptID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for key, e := range c.entries {
+	for key := range c.entries.entries {
 		if key.attempt == attempt {
-			c.removeLocked(e)
+			c.entries.remove(key)
 		}
 	}
-}
-
-// removeLocked drops an answer. The caller holds c.mu.
-func (c *memberships) removeLocked(e *list.Element) {
-	c.order.Remove(e)
-	delete(c.entries, e.Value.(*membership).key)
 }

@@ -1,7 +1,6 @@
 package transfer
 
 import (
-	"container/list"
 	"errors"
 	"fmt"
 	"sync"
@@ -15,11 +14,9 @@ import (
 // until it is closed, so the number is small.
 type openChunks struct {
 	store *blobstore.Store
-	most  int
 
 	mu      sync.Mutex
-	entries map[blobstore.Sum]*list.Element
-	order   *list.List // of *openChunk, the latest used first
+	entries *lru[blobstore.Sum, *openChunk]
 }
 
 // An openChunk is a chunk with the number of its readers. It is closed when
@@ -36,7 +33,7 @@ type openChunk struct {
 
 // newOpenChunks returns a cache of up to most chunks of store.
 func newOpenChunks(store *blobstore.Store, most int) *openChunks {
-	return &openChunks{store: store, most: most, entries: make(map[blobstore.Sum]*list.Element), order: list.New()}
+	return &openChunks{store: store, entries: newLRU[blobstore.Sum](most, (*openChunk).leave)}
 }
 
 // read returns a piece of a chunk, and whether the chunk ends with it.
@@ -69,17 +66,12 @@ func (c *openChunks) read(sum blobstore.Sum, offset int64, limit int) (data []by
 func (c *openChunks) acquire(sum blobstore.Sum) *openChunk {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e, ok := c.entries[sum]; ok {
-		c.order.MoveToFront(e)
-		o := e.Value.(*openChunk)
+	if o, ok := c.entries.get(sum); ok {
 		o.readers++
 		return o
 	}
 	o := &openChunk{sum: sum, readers: 1}
-	c.entries[sum] = c.order.PushFront(o)
-	for c.order.Len() > c.most {
-		c.removeLocked(c.order.Back())
-	}
+	c.entries.put(sum, o)
 	return o
 }
 
@@ -95,15 +87,13 @@ func (c *openChunks) release(o *openChunk) {
 func (c *openChunks) drop(o *openChunk) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e, ok := c.entries[o.sum]; ok && e.Value == any(o) {
-		c.removeLocked(e)
+	if kept, ok := c.entries.get(o.sum); ok && kept == o {
+		c.entries.remove(o.sum)
 	}
 }
 
-// removeLocked takes an entry out of the cache. The caller holds c.mu.
-func (c *openChunks) removeLocked(e *list.Element) {
-	o := c.order.Remove(e).(*openChunk)
-	delete(c.entries, o.sum)
+// leave is told that the entry has left the cache, whose mutex is held.
+func (o *openChunk) leave() {
 	o.out = true
 	o.closeIfUnused()
 }
@@ -121,8 +111,8 @@ func (o *openChunk) closeIfUnused() {
 func (c *openChunks) close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for c.order.Len() > 0 {
-		c.removeLocked(c.order.Back())
+	for sum := range c.entries.entries {
+		c.entries.remove(sum)
 	}
 	return nil
 }

@@ -224,8 +224,8 @@ func TestServeMembershipsAreBounded(t *testing.T) {
 			t.Fatal(ok, err)
 		}
 	}
-	if len(m.entries) != 10 || m.order.Len() != 10 {
-		t.Errorf("%d answers are kept, want 10", len(m.entries))
+	if n := m.entries.order.Len(); n != 10 || len(m.entries.entries) != n {
+		t.Errorf("%d answers are kept, want 10", n)
 	}
 }
 
@@ -248,7 +248,7 @@ func TestOpenChunksAreBounded(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if n := s.chunks.order.Len(); n > 3 {
+	if n := s.chunks.entries.order.Len(); n > 3 {
 		t.Errorf("%d chunks are open, want at most 3", n)
 	}
 }
