@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"kith/store/blobstore"
 )
 
@@ -15,11 +17,11 @@ const mismatches = 3
 
 // assemble brings the pieces of one chunk together and stores it.
 func (t *transferral) assemble(ctx context.Context, w wanted) error {
-	pieces := int((w.size + MaxPieceBytes - 1) / MaxPieceBytes)
-	if err := t.memory.take(ctx, pieces); err != nil {
+	pieces := (w.size + MaxPieceBytes - 1) / MaxPieceBytes
+	if err := t.memory.Acquire(ctx, pieces); err != nil {
 		return err
 	}
-	defer t.memory.give(pieces)
+	defer t.memory.Release(pieces)
 	buf := make([]byte, w.size)
 	for try := 1; ; try++ {
 		if err := t.pieces(ctx, w, buf); err != nil {
@@ -40,12 +42,12 @@ func (t *transferral) pieces(ctx context.Context, w wanted, buf []byte) error {
 	if len(buf) <= MaxPieceBytes {
 		return t.piece(ctx, w.sum, 0, buf)
 	}
-	g := newGroup(ctx, len(buf)/MaxPieceBytes+1)
+	g, ctx := errgroup.WithContext(ctx)
 	for begin := 0; begin < len(buf); begin += MaxPieceBytes {
 		part := buf[begin:min(begin+MaxPieceBytes, len(buf))]
-		g.run(func(ctx context.Context) error { return t.piece(ctx, w.sum, int64(begin), part) })
+		g.Go(func() error { return t.piece(ctx, w.sum, int64(begin), part) })
 	}
-	return g.wait()
+	return g.Wait()
 }
 
 // piece fills part with the bytes of a chunk from offset on. It repeats

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
+
 	"kith/store/blobstore"
 )
 
@@ -20,7 +22,9 @@ const putsAtOnce = 4
 // the storing happens in the builder's own.
 type builder struct {
 	batch *blobstore.Batch
-	group *group
+	// group stores files under ctx, which ends when it fails or parent does.
+	group       *errgroup.Group
+	ctx, parent context.Context
 	// inlineLeft and encodedLeft are what the set's limits leave.
 	inlineLeft  int
 	encodedLeft int
@@ -33,9 +37,13 @@ type builder struct {
 
 // newBuilder begins a set. The caller calls finish.
 func newBuilder(ctx context.Context, store *blobstore.Store) *builder {
+	group, inner := errgroup.WithContext(ctx)
+	group.SetLimit(putsAtOnce)
 	return &builder{
 		batch:       store.NewBatch(),
-		group:       newGroup(ctx, putsAtOnce),
+		group:       group,
+		ctx:         inner,
+		parent:      ctx,
 		inlineLeft:  MaxInlineBytes,
 		encodedLeft: MaxEncodedBytes,
 	}
@@ -80,10 +88,14 @@ func (b *builder) add(f File) {
 // leaves the file out.
 func (b *builder) store(f File, r io.ReadCloser, limit int64, check func(readErr error, n int64) error) {
 	b.stored = true
-	started := b.group.run(func(ctx context.Context) error {
+	if b.ctx.Err() != nil {
+		r.Close() //nolint:errcheck // Only read from.
+		return
+	}
+	b.group.Go(func() error {
 		defer r.Close() //nolint:errcheck // Only read from.
 		input := &readerWithError{r: r}
-		o, err := b.batch.PutReader(ctx, io.LimitReader(input, limit), limit)
+		o, err := b.batch.PutReader(b.ctx, io.LimitReader(input, limit), limit)
 		if err != nil && input.err == nil {
 			return err
 		}
@@ -94,14 +106,14 @@ func (b *builder) store(f File, r io.ReadCloser, limit int64, check func(readErr
 		b.add(f)
 		return nil
 	})
-	if !started {
-		r.Close() //nolint:errcheck // Only read from.
-	}
 }
 
 // finish waits for what is being stored, makes it durable and returns the set.
 func (b *builder) finish() (Set, error) {
-	err := b.group.wait()
+	err := b.group.Wait()
+	if err == nil {
+		err = b.parent.Err()
+	}
 	if err == nil && b.stored {
 		err = b.batch.Commit()
 	}

@@ -7,6 +7,9 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
+
 	"kith/internal/job"
 	"kith/store/blobstore"
 )
@@ -78,7 +81,7 @@ type Fetcher struct {
 	store    *blobstore.Store
 	config   FetchConfig
 	requests chan struct{}
-	memory   *budget
+	memory   *semaphore.Weighted
 
 	mu      sync.Mutex
 	flights map[blobstore.Sum]*flight
@@ -97,7 +100,7 @@ func NewFetcher(store *blobstore.Store, config FetchConfig) *Fetcher {
 		store:    store,
 		config:   config,
 		requests: make(chan struct{}, config.Requests),
-		memory:   newBudget(int(config.BufferBytes / MaxPieceBytes)),
+		memory:   semaphore.NewWeighted(config.BufferBytes / MaxPieceBytes),
 		flights:  make(map[blobstore.Sum]*flight),
 	}
 }
@@ -129,13 +132,19 @@ func (f *Fetcher) Fetch(ctx context.Context, attempt job.AttemptID, set Set, sou
 			return fmt.Errorf("fetch files of %s: %w", attempt, err)
 		}
 	}
-	g := newGroup(ctx, f.config.Requests)
+	g, inner := errgroup.WithContext(ctx)
+	g.SetLimit(f.config.Requests)
 	for _, m := range missing {
-		if !g.run(func(ctx context.Context) error { return t.chunk(ctx, m) }) {
+		if inner.Err() != nil {
 			break
 		}
+		g.Go(func() error { return t.chunk(inner, m) })
 	}
-	if err := errors.Join(g.wait(), t.batch.Commit()); err != nil {
+	err := g.Wait()
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err := errors.Join(err, t.batch.Commit()); err != nil {
 		return fmt.Errorf("fetch files of %s: %w", attempt, err)
 	}
 	return nil

@@ -345,24 +345,3 @@ func TestFetchTakesOver(t *testing.T) {
 	})
 	good.check(t, store)
 }
-
-func TestBudget(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBudget(10)
-		if err := b.take(t.Context(), 8); err != nil {
-			t.Fatal(err)
-		}
-		short, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if err := b.take(short, 3); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("taking 3 of 2 returned %v", err)
-		}
-		if err := b.take(t.Context(), 2); err != nil {
-			t.Errorf("taking 2 of 2 returned %v", err)
-		}
-		b.give(10)
-		if err := b.take(t.Context(), 10); err != nil {
-			t.Errorf("taking all returned %v", err)
-		}
-	})
-}

@@ -85,7 +85,7 @@ func (p *Packer) Pack(ctx context.Context, inputs []Input) (Set, error) {
 			fault = inputError(i, &inputs[i], "path", fmt.Errorf("%w: the inputs up to here have %d bytes, at most %d are allowed", ErrTooLarge, total, p.MaxTotalBytes))
 		}
 		if fault != nil {
-			b.group.fail(fault)
+			b.group.Go(func() error { return fault })
 			break
 		}
 	}

@@ -3,7 +3,8 @@ package pool
 
 import (
 	"context"
-	"sync"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Map runs f for each i below n in this order, as many at a time as there are
@@ -11,35 +12,27 @@ import (
 // time, ends all of it; f should return soon when its context ends, and must not
 // depend on what other runs do.
 func Map[T any](ctx context.Context, workers, n int, f func(ctx context.Context, i int) (T, error)) ([]T, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
+	g, inner := errgroup.WithContext(ctx)
+	g.SetLimit(max(workers, 1))
 	results := make([]T, n)
-	next := make(chan int)
-	var running sync.WaitGroup
-	for range min(max(workers, 1), n) {
-		running.Go(func() {
-			for i := range next {
-				r, err := f(ctx, i)
-				if err != nil {
-					cancel(err)
-					return
-				}
-				results[i] = r
+	for i := range n {
+		if inner.Err() != nil {
+			break
+		}
+		g.Go(func() error {
+			if inner.Err() != nil {
+				return nil // another has failed
 			}
+			r, err := f(inner, i)
+			results[i] = r
+			return err
 		})
 	}
-feed:
-	for i := range n {
-		select {
-		case next <- i:
-		case <-ctx.Done():
-			break feed
-		}
-	}
-	close(next)
-	running.Wait()
-	if err := context.Cause(ctx); err != nil {
+	if err := g.Wait(); err != nil {
 		return nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
 	}
 	return results, nil
 }
