@@ -56,9 +56,9 @@ func (c *hostCopy) begunHere() bool { return c.started != 0 || c.rec.Phase == st
 func begunThere(j *store.Job) bool  { return j.Started != 0 || j.Outcome != nil }
 
 // summaryOf is what this host holds of an origin.
-func (e *Engine) summaryOf(origin job.SiteID) summary {
+func (h *host) summaryOf(origin job.SiteID) summary {
 	var s summary
-	for id, c := range e.copies.All {
+	for id, c := range h.copies.All {
 		if id.Job.Origin == origin {
 			s.add(id, c.begunHere())
 		}
@@ -66,27 +66,30 @@ func (e *Engine) summaryOf(origin job.SiteID) summary {
 	return s
 }
 
-func (e *Engine) sendSummary(to job.SiteID, s summary) {
-	e.send(to, CopySummary{Count: s.count, Hash: s.hash})
+func (h *host) sendSummary(to job.SiteID, s summary) {
+	h.peers.send(to, CopySummary{Count: s.count, Hash: s.hash})
 }
 
 // compareCopies tells every connected site what this host holds of it.
-func (e *Engine) compareCopies(now job.Time) {
-	e.nextCheck = now.Add(e.cfg.Timing.AntiEntropy)
-	sums := make(map[job.SiteID]*summary, len(e.linked))
-	for _, l := range e.linked {
+func (h *host) compareCopies(now job.Time) {
+	if now < h.nextCheck {
+		return
+	}
+	h.nextCheck = now.Add(h.cfg.Timing.AntiEntropy)
+	sums := make(map[job.SiteID]*summary, len(h.peers.linked))
+	for _, l := range h.peers.linked {
 		if l.up {
 			sums[l.site] = &summary{}
 		}
 	}
-	for id, c := range e.copies.All {
+	for id, c := range h.copies.All {
 		if s := sums[id.Job.Origin]; s != nil {
 			s.add(id, c.begunHere())
 		}
 	}
-	for _, l := range e.linked {
+	for _, l := range h.peers.linked {
 		if l.up {
-			e.sendSummary(l.site, *sums[l.site])
+			h.sendSummary(l.site, *sums[l.site])
 		}
 	}
 }
@@ -105,9 +108,9 @@ func expected(o *openJob, site job.SiteID) (is, begun bool) {
 }
 
 // onCopySummary compares a host's fingerprint with this origin's own.
-func (e *Engine) onCopySummary(_ job.Time, from job.SiteID, m CopySummary) {
+func (or *origin) onCopySummary(_ job.Time, from job.SiteID, m CopySummary) {
 	var own summary
-	for _, o := range e.jobs {
+	for _, o := range or.jobs {
 		if o.ended {
 			continue
 		}
@@ -116,14 +119,14 @@ func (e *Engine) onCopySummary(_ job.Time, from job.SiteID, m CopySummary) {
 		}
 	}
 	if own.count != m.Count || own.hash != m.Hash {
-		e.counters.DigestsRequested++
-		e.send(from, DigestRequest{})
+		or.counters.DigestsRequested++
+		or.peers.send(from, DigestRequest{})
 	}
 }
 
 // sendDigest lists what this host holds of an origin, in pages.
-func (e *Engine) sendDigest(now job.Time, origin job.SiteID) {
-	list := e.copiesOf(origin)
+func (h *host) sendDigest(now job.Time, origin job.SiteID) {
+	list := h.copiesOf(origin)
 	var after job.ID
 	for {
 		n := min(len(list), digestPage)
@@ -131,7 +134,7 @@ func (e *Engine) sendDigest(now job.Time, origin job.SiteID) {
 		for n < len(list) && n > 0 && list[n].rec.ID.Job == list[n-1].rec.ID.Job {
 			n++
 		}
-		page := CopyDigest{Stamp: e.nextStamp(now), After: after, Entries: make([]DigestEntry, n)}
+		page := CopyDigest{Stamp: h.nextStamp(now), After: after, Entries: make([]DigestEntry, n)}
 		for i, c := range list[:n] {
 			page.Entries[i] = DigestEntry{
 				Attempt: c.rec.ID, Begun: c.rec.Phase != store.CopyQueued, Ended: c.rec.Phase == store.CopyEnded, Started: c.started,
@@ -142,7 +145,7 @@ func (e *Engine) sendDigest(now job.Time, origin job.SiteID) {
 			page.Through = page.Entries[n-1].Attempt.Job
 			after = page.Through
 		}
-		e.send(origin, page)
+		h.peers.send(origin, page)
 		if len(list) == 0 {
 			return
 		}
@@ -150,17 +153,17 @@ func (e *Engine) sendDigest(now job.Time, origin job.SiteID) {
 }
 
 // onCopyDigest mends what differs between a host's list and this origin's facts.
-func (e *Engine) onCopyDigest(now job.Time, from job.SiteID, m CopyDigest) {
+func (or *origin) onCopyDigest(now job.Time, from job.SiteID, m CopyDigest) {
 	listed := make(map[job.AttemptID]struct{}, len(m.Entries))
 	for i := range m.Entries {
 		entry := &m.Entries[i]
-		if entry.Attempt.Job.Origin != e.self {
+		if entry.Attempt.Job.Origin != or.self {
 			continue // a liar
 		}
 		listed[entry.Attempt] = struct{}{}
-		e.mendListed(now, from, entry)
+		or.mendListed(now, from, entry)
 	}
-	for _, o := range slices.Clone(e.jobs) {
+	for _, o := range slices.Clone(or.jobs) {
 		id := o.rec.ID
 		if o.ended || (!m.After.IsZero() && id.Compare(m.After) <= 0) || (!m.Through.IsZero() && id.Compare(m.Through) > 0) {
 			continue
@@ -169,18 +172,18 @@ func (e *Engine) onCopyDigest(now job.Time, from job.SiteID, m CopyDigest) {
 			continue
 		}
 		if _, ok := listed[o.rec.AttemptID()]; !ok {
-			e.mendMissing(now, from, o, m.Stamp)
+			or.mendMissing(now, from, o, m.Stamp)
 		}
 	}
 }
 
 // mendListed deals with a copy that the host has.
-func (e *Engine) mendListed(now job.Time, from job.SiteID, entry *DigestEntry) {
+func (or *origin) mendListed(now job.Time, from job.SiteID, entry *DigestEntry) {
 	a := entry.Attempt
-	o := e.open.Get(a.Job)
+	o := or.open.Get(a.Job)
 	if o != nil && o.rec.Attempt == a.Number {
 		if is, _ := expected(o, from); is {
-			e.mendExpected(now, from, o, entry)
+			or.mendExpected(now, from, o, entry)
 			return
 		}
 	}
@@ -192,38 +195,38 @@ func (e *Engine) mendListed(now job.Time, from job.SiteID, entry *DigestEntry) {
 		if o != nil && o.rec.Outcome == nil && !o.rec.CancelRequested && earlier(o.rec, a.Number, from) {
 			return // it may still win
 		}
-		e.request(now, from, outKey{stop, a})
+		or.peers.request(now, from, outKey{stop, a})
 		return
 	}
-	e.counters.StrayCopies++
-	e.request(now, from, outKey{withdrawal, a})
+	or.counters.StrayCopies++
+	or.peers.request(now, from, outKey{withdrawal, a})
 }
 
-func (e *Engine) mendExpected(now job.Time, from job.SiteID, o *openJob, entry *DigestEntry) {
+func (or *origin) mendExpected(now job.Time, from job.SiteID, o *openJob, entry *DigestEntry) {
 	a := entry.Attempt
 	switch o.rec.State {
 	case job.Queued:
-		e.link(from).settle(outKey{placement, a})
+		or.peers.link(from).settle(outKey{placement, a})
 		if i := slices.Index(o.rec.Sites, from); i >= 0 {
 			o.at[i] = queued
 		}
 	case job.Cancelling:
-		e.request(now, from, outKey{stop, a})
+		or.peers.request(now, from, outKey{stop, a})
 	case job.Claimed:
 		if entry.Started != 0 {
-			e.onStarted(now, from, Started{Attempt: a, At: entry.Started})
+			or.onStarted(now, from, Started{Attempt: a, At: entry.Started})
 		}
 	}
 }
 
 // mendMissing deals with a copy that the host should have and has not.
-func (e *Engine) mendMissing(now job.Time, from job.SiteID, o *openJob, stamp uint64) {
+func (or *origin) mendMissing(now job.Time, from job.SiteID, o *openJob, stamp uint64) {
 	if o.rec.State == job.Queued {
 		o.at[slices.Index(o.rec.Sites, from)] = placing
-		e.request(now, from, outKey{placement, o.rec.AttemptID()})
+		or.peers.request(now, from, outKey{placement, o.rec.AttemptID()})
 		return
 	}
-	if e.isNews(o, stamp) {
-		e.holderLacks(now, o, job.LostByHost)
+	if or.isNews(o, stamp) {
+		or.holderLacks(now, o, job.LostByHost)
 	}
 }

@@ -10,30 +10,30 @@ import (
 )
 
 // onClaim answers a host that wants to start its copy.
-func (e *Engine) onClaim(now job.Time, from job.SiteID, m Claim) {
-	e.counters.ClaimMessagesWire++
-	if m.Attempt.Job.Origin != e.self {
-		e.send(from, Verdict{Attempt: m.Attempt, Reason: job.NotOrigin})
+func (or *origin) onClaim(now job.Time, from job.SiteID, m Claim) {
+	or.counters.ClaimMessagesWire++
+	if m.Attempt.Job.Origin != or.self {
+		or.peers.send(from, Verdict{Attempt: m.Attempt, Reason: job.NotOrigin})
 		return
 	}
-	switch o := e.open.Get(m.Attempt.Job); {
+	switch o := or.open.Get(m.Attempt.Job); {
 	case o == nil:
 	case m.Sent == 0 && leased(&o.rec.Request):
 		// An earlier version, which knows no leases and would not stop at the end of one.
-		e.refuseClaim(now, from, o, m.Attempt, job.NoLease)
+		or.refuseClaim(now, from, o, m.Attempt, job.NoLease)
 		return
 	case m.Stamp > uint64(max(0, now.Add(mostAhead))):
-		e.refuseClaim(now, from, o, m.Attempt, job.ClockAhead)
+		or.refuseClaim(now, from, o, m.Attempt, job.ClockAhead)
 		return
 	}
-	reason, winner := e.claim(now, from, m.Attempt, m.Stamp)
+	reason, winner := or.claim(now, from, m.Attempt, m.Stamp)
 	if reason != job.NoReason {
-		e.send(from, Verdict{Attempt: m.Attempt, Reason: reason, Winner: winner, Sent: m.Sent})
+		or.peers.send(from, Verdict{Attempt: m.Attempt, Reason: reason, Winner: winner, Sent: m.Sent})
 		return
 	}
-	lease := e.grantLease(now, e.open.Get(m.Attempt.Job))
-	if l := e.links[from]; l != nil && l.up {
-		e.emit(Grant{To: from, Attempt: m.Attempt, Lease: lease, Sent: m.Sent})
+	lease := or.grantLease(now, or.open.Get(m.Attempt.Job))
+	if or.peers.reachable(from) {
+		or.emit(Grant{To: from, Attempt: m.Attempt, Lease: lease, Sent: m.Sent})
 	}
 }
 
@@ -44,102 +44,91 @@ const mostAhead = 24 * time.Hour
 
 // refuseClaim refuses the claim of a host that could not hold it well, and has
 // its copy go elsewhere.
-func (e *Engine) refuseClaim(now job.Time, from job.SiteID, o *openJob, a job.AttemptID, reason job.Reason) {
-	e.send(from, Verdict{Attempt: a, Reason: e.deny(now, o.rec, from, a, reason)})
+func (or *origin) refuseClaim(now job.Time, from job.SiteID, o *openJob, a job.AttemptID, reason job.Reason) {
+	or.peers.send(from, Verdict{Attempt: a, Reason: or.deny(now, o.rec, from, a, reason)})
 	if o.rec.State != job.Queued || o.rec.Attempt != a.Number {
 		return
 	}
 	if i := slices.Index(o.rec.Sites, from); i >= 0 {
-		e.copyReturned(now, o, i, store.CopyReturned, reason)
+		or.copyReturned(now, o, i, store.CopyReturned, reason)
 	}
 }
 
 // claim is the semaphore: the first site that asks for an open attempt gets
 // it, gets it again if it asks again, and everybody else is told who won
 // (spec 001 section 2.5). It returns NoReason for a grant.
-func (e *Engine) claim(now job.Time, site job.SiteID, a job.AttemptID, stamp uint64) (job.Reason, job.SiteID) {
-	j := e.st.Job(a.Job)
+func (or *origin) claim(now job.Time, site job.SiteID, a job.AttemptID, stamp uint64) (job.Reason, job.SiteID) {
+	j := or.st.Job(a.Job)
 	if j == nil {
 		return job.UnknownJob, ""
 	}
 	if j.CancelRequested {
-		return e.deny(now, j, site, a, job.UserCancel), ""
+		return or.deny(now, j, site, a, job.UserCancel), ""
 	}
 	first := j.State == job.Queued
-	grant := store.GrantClaim{Attempt: a, Site: site, Stamp: stamp, Generation: e.generationOf(site), Time: now}
-	if leased(&j.Request) && site != e.self {
-		grant.Lease = e.cfg.Timing.Lease
+	grant := store.GrantClaim{Attempt: a, Site: site, Stamp: stamp, Generation: or.peers.generationOf(site), Time: now}
+	if leased(&j.Request) && site != or.self {
+		grant.Lease = or.cfg.Timing.Lease
 	}
-	err := store.Record(e.st, grant)
+	err := store.Record(or.st, grant)
 	switch {
 	case err == nil && first:
-		e.granted(now, e.open.Get(a.Job))
+		or.granted(now, or.open.Get(a.Job))
 		return job.NoReason, ""
 	case err == nil:
 		return job.NoReason, ""
 	case errors.Is(err, store.ErrHeld):
-		return e.deny(now, j, site, a, job.HeldByOther), j.Holder
+		return or.deny(now, j, site, a, job.HeldByOther), j.Holder
 	case errors.Is(err, store.ErrNoCopy):
-		return e.deny(now, j, site, a, job.UnknownCopy), ""
+		return or.deny(now, j, site, a, job.UnknownCopy), ""
 	case errors.Is(err, store.ErrStale) && a.Number > j.Attempt:
-		return e.deny(now, j, site, a, job.UnknownCopy), ""
+		return or.deny(now, j, site, a, job.UnknownCopy), ""
 	case errors.Is(err, store.ErrStale):
-		return e.deny(now, j, site, a, job.StaleAttempt), ""
+		return or.deny(now, j, site, a, job.StaleAttempt), ""
 	case j.State == job.OnHold:
-		return e.deny(now, j, site, a, job.UserHold), ""
+		return or.deny(now, j, site, a, job.UserHold), ""
 	case j.State.Terminal():
-		return e.deny(now, j, site, a, job.Ended), j.Holder
+		return or.deny(now, j, site, a, job.Ended), j.Holder
 	default: // pending: the attempt was closed
-		return e.deny(now, j, site, a, job.Withdrawn), ""
+		return or.deny(now, j, site, a, job.Withdrawn), ""
 	}
-}
-
-// generationOf names the data folder of a site, 0 if it never said.
-func (e *Engine) generationOf(site job.SiteID) uint32 {
-	if site == e.self {
-		return e.st.Site().Generation
-	}
-	if p := e.view.Get(site); p != nil {
-		return p.Generation
-	}
-	return 0
 }
 
 // deny notes a denial. The history of a job that has ended is not touched any more.
-func (e *Engine) deny(now job.Time, j *store.Job, site job.SiteID, a job.AttemptID, reason job.Reason) job.Reason {
-	e.counters.ClaimsDenied++
+func (or *origin) deny(now job.Time, j *store.Job, site job.SiteID, a job.AttemptID, reason job.Reason) job.Reason {
+	or.counters.ClaimsDenied++
 	if !j.State.Terminal() {
-		record(e, store.NoteClaim{Job: j.ID, Event: store.ClaimEvent{
+		record(or.st, store.NoteClaim{Job: j.ID, Event: store.ClaimEvent{
 			Time: now, Attempt: a.Number, Kind: store.ClaimDenied, Site: site, Reason: reason,
 		}})
-		e.changed(j.ID)
+		or.changed(j.ID)
 	}
 	return reason
 }
 
 // granted withdraws the other copies. The paper's count of messages is one
 // claim and K-1 cancels, whether or not they had to cross between sites.
-func (e *Engine) granted(now job.Time, o *openJob) {
-	e.counters.ClaimsGranted++
-	e.counters.ClaimMessagesLogical += int64(len(o.rec.Sites))
-	e.withdraw(now, o, o.rec.Holder)
-	e.changed(o.rec.ID)
+func (or *origin) granted(now job.Time, o *openJob) {
+	or.counters.ClaimsGranted++
+	or.counters.ClaimMessagesLogical += int64(len(o.rec.Sites))
+	or.withdraw(now, o, o.rec.Holder)
+	or.changed(o.rec.ID)
 }
 
 // withdraw asks all sites of the latest attempt but one to drop their copies.
-func (e *Engine) withdraw(now job.Time, o *openJob, but job.SiteID) {
+func (or *origin) withdraw(now job.Time, o *openJob, but job.SiteID) {
 	a := o.rec.AttemptID()
 	for i, site := range o.rec.Sites {
 		switch site {
 		case but:
-		case e.self:
-			e.counters.Withdrawals++
-			e.dropCopies(now, a)
+		case or.self:
+			or.counters.Withdrawals++
+			or.host.dropCopies(now, a)
 		default:
-			e.counters.Withdrawals++
-			e.link(site).settle(outKey{placement, a})
-			if i < len(o.at) && o.at[i] != unsent && e.request(now, site, outKey{withdrawal, a}) {
-				e.counters.ClaimMessagesWire++
+			or.counters.Withdrawals++
+			or.peers.link(site).settle(outKey{placement, a})
+			if i < len(o.at) && o.at[i] != unsent && or.peers.request(now, site, outKey{withdrawal, a}) {
+				or.counters.ClaimMessagesWire++
 			}
 		}
 	}

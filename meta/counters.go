@@ -19,6 +19,3 @@ type Counters struct {
 	// (of jobs of this origin) or arrival (of others).
 	WaitSeconds float64
 }
-
-// Counters returns the counts so far.
-func (e *Engine) Counters() Counters { return e.counters }

@@ -57,6 +57,19 @@
 // protocol adds to the paper: attempts as fencing tokens, durable facts before
 // messages, acknowledgements, anti-entropy (spec 001 section 4).
 //
-// Start reading at engine.go, then origin.go and claim.go, host.go,
-// placement.go and ask.go, antientropy.go.
+// # Where to start
+//
+// A site plays two roles, and reaches others through a third part. Start reading
+// at engine.go, which hands each event to the role that it concerns. Then:
+//
+//	origin.go     the jobs submitted here; placement.go and ask.go, where they go
+//	claim.go      the semaphore; outcome.go, how a job is closed
+//	host.go       the copies that this site was given
+//	hostclaim.go  a host asks for the right to start; run.go, and starts
+//	peers.go      streams to other sites, requests repeated until answered
+//	antientropy.go
+//
+// Origin and host of one site meet as those of two sites would, through two
+// small interfaces instead of messages (ownHost, ownOrigin). Neither of them is
+// known to peers, which makes each message anew from the facts.
 package meta

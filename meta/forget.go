@@ -12,7 +12,7 @@ import (
 // copies there go elsewhere, jobs that it holds run again or are lost, and
 // copies of its own jobs leave the queue. It may be repeated.
 func (e *Engine) forgetSite(now job.Time, ev ForgetSite) {
-	p := e.view.Get(ev.Site)
+	p := e.peers.view.Get(ev.Site)
 	switch {
 	case ev.Site == e.self:
 		e.reply(ev.Token, job.ID{}, 0, fmt.Errorf("site %s is this site: %w", ev.Site, ErrConnected))
@@ -25,18 +25,18 @@ func (e *Engine) forgetSite(now job.Time, ev ForgetSite) {
 		return
 	}
 	r := Reply{Token: ev.Token}
-	for _, o := range slices.Clone(e.jobs) {
+	for _, o := range slices.Clone(e.origin.jobs) {
 		if !o.ended {
-			e.forgetHost(now, o, ev, &r.Forgotten)
+			e.origin.forgetHost(now, o, ev, &r.Forgotten)
 		}
 	}
-	for _, c := range e.copiesOf(ev.Site) {
+	for _, c := range e.host.copiesOf(ev.Site) {
 		switch c.rec.Phase {
 		case store.CopyQueued:
-			e.drop(now, c)
+			e.host.drop(now, c)
 			r.Forgotten.Dropped++
 		case store.CopyEnded:
-			e.forget(c.rec.ID)
+			e.host.forget(c.rec.ID)
 		case store.CopyBegun: // it runs to its end, whose result waits for its origin
 		}
 	}
@@ -51,10 +51,10 @@ type Forgotten struct {
 }
 
 // forgetHost does without the site for one job of this origin.
-func (e *Engine) forgetHost(now job.Time, o *openJob, ev ForgetSite, count *Forgotten) {
+func (or *origin) forgetHost(now job.Time, o *openJob, ev ForgetSite, count *Forgotten) {
 	if o.rec.State == job.Queued {
 		if i := slices.Index(o.rec.Sites, ev.Site); i >= 0 {
-			e.copyReturned(now, o, i, store.CopyReplaced, job.Forgotten)
+			or.copyReturned(now, o, i, store.CopyReplaced, job.Forgotten)
 			count.Replaced++
 		}
 		return
@@ -65,10 +65,10 @@ func (e *Engine) forgetHost(now job.Time, o *openJob, ev ForgetSite, count *Forg
 	count.Revoked++
 	switch {
 	case o.rec.State == job.Returning:
-		e.closeJob(now, o, fmt.Sprintf("site %s, which had its output, was given up", ev.Site))
+		or.closeJob(now, o, fmt.Sprintf("site %s, which had its output, was given up", ev.Site))
 	case ev.Requeue || o.rec.State == job.Cancelling:
-		e.revoke(now, o, job.Forgotten, false)
+		or.revoke(now, o, job.Forgotten, false)
 	default:
-		e.settleOutcome(now, o, job.Outcome{Kind: job.Loss, End: now, Reason: fmt.Sprintf("site %s, which had its claim, was given up", ev.Site)})
+		or.settleOutcome(now, o, job.Outcome{Kind: job.Loss, End: now, Reason: fmt.Sprintf("site %s, which had its claim, was given up", ev.Site)})
 	}
 }

@@ -3,116 +3,119 @@ package meta
 import (
 	"fmt"
 	"slices"
+	"time"
 
+	"kith/cluster"
 	"kith/internal/job"
 	"kith/meta/place"
 	"kith/store"
 )
 
-// openJob is what the origin keeps in mind of a job that has not ended,
-// beside the facts.
-type openJob struct {
-	rec *store.Job
-	// at says for each of rec.Sites how far its copy has come; few is its place
-	// for the usual numbers.
-	at  []copyAt
-	few [8]copyAt
-	// refused are sites that refused or gave back a copy of this attempt.
-	refused []refusal
-	// failures counts the attempts in a row that no site kept a copy of; the
-	// next one waits until retryAt.
-	failures int
-	retryAt  job.Time
-	// changed is the effect that says that the job has changed.
-	changed Effect
-	// query collects what sites say about the start; nil if none is under way.
-	query *startQuery
-	// decision tells why there is no place, while the job is pending.
-	decision *store.Decision
-	// promises are what the sites of the latest attempt promised at decided.
-	// They are kept only where weights learn from them.
-	promises []promise
-	decided  job.Time
-	// lease is when the holder's lease has ended for sure; 0 without one.
-	lease job.Time
+// origin keeps the jobs submitted to this site: it places their copies, holds
+// their claims and closes them.
+type origin struct {
+	*core
+	peers *peers
+	host  ownHost
+	site  outlook
 
-	leaves, homeless, ended bool
-	lent                    bool // it is in Engine.lent
+	open     store.Index[job.ID, openJob] // the jobs that have not ended
+	jobs     []*openJob                   // the same in the order of ids
+	gone     int                          // entries of jobs that have ended
+	leaving  []*openJob                   // copies wait for the end of the instant to leave
+	unplaced []*openJob                   // pending jobs that found no place, see retryPlacements
+	leased   []*openJob                   // jobs whose holders may have a lease
+	queries  []*openJob                   // wait for sites to say when they would start, by deadline
+	closed   fifo[job.ID]                 // ended jobs, oldest first, until purged
+
+	lastChanged job.ID         // the job that this step last said to have changed
+	policy      place.Policy   // what cfg.Placement is made of
+	round       place.Round    // scratch of the placement under way
+	answers     []place.Answer // scratch, too
+	promises    place.Promises // what those of sites were worth
+	query       uint64         // number of the latest start query
+	nextRetry   job.Time       // of placements
+	nextLease   job.Time       // no lease that it gave ends before
 }
 
-// refusal is a site that did not want a copy, and why.
-type refusal struct {
-	site   job.SiteID
-	reason job.Reason
+// ownHost is the host at the origin's own site. Each call stands for a message
+// to another host.
+type ownHost interface {
+	// accept queues a copy (PlaceCopy). The origin has asked Refuse.
+	accept(now job.Time, origin job.SiteID, a job.AttemptID, r *job.Request)
+	// dropCopies drops what has not begun of a job's copies up to a (Withdraw).
+	dropCopies(now job.Time, a job.AttemptID)
+	// stop stops an attempt that has begun (Stop).
+	stop(a job.AttemptID)
+	// forget forgets an attempt whose outcome is recorded (ResultAck).
+	forget(a job.AttemptID)
+	// waitHere says how long a copy that arrived now would wait (StartQuery).
+	waitHere(now job.Time, c job.Copy, predict bool) (time.Duration, bool)
+	// describe says what the site is and how loaded it is (LoadDigest).
+	describe(now job.Time) cluster.Digest
+	// wantPass has the local scheduler make a pass at the end of the instant.
+	wantPass()
 }
 
-// refusedBy returns why a site did not want a copy of this attempt, NoReason if it did.
-func (o *openJob) refusedBy(site job.SiteID) job.Reason {
-	for _, r := range o.refused {
-		if r.site == site {
-			return r.reason
-		}
-	}
-	return job.NoReason
+// outlook is what an origin may ask the local scheduler; only the host changes it.
+type outlook interface {
+	Refuse(r *job.Request) job.Reason
 }
 
-// copyAt is how far a copy has come, as the origin knows.
-type copyAt uint8
-
-const (
-	unsent  copyAt = iota // leaves at the end of this instant
-	placing               // sent, not confirmed
-	queued                // the host has it
-)
+func newOrigin(c *core, p *peers, h ownHost, site outlook) *origin {
+	or := &origin{core: c, peers: p, host: h, site: site, open: store.NewIndex[job.ID, openJob](), policy: c.cfg.Placement.Policy()}
+	or.policy.Verdicts = c.cfg.Limits.Verdicts
+	return or
+}
 
 // submit takes on a new job and looks for a place.
-func (e *Engine) submit(now job.Time, ev Submit) {
-	if j := e.st.JobOfRequest(ev.RequestID); j != nil {
+func (or *origin) submit(now job.Time, ev Submit) {
+	if j := or.st.JobOfRequest(ev.RequestID); j != nil {
 		if j.BodyHash != ev.BodyHash {
-			e.reply(ev.Token, j.ID, j.State, fmt.Errorf("request_id %q, job %v: %w", ev.RequestID, j.ID, ErrRequestReused))
+			or.reply(ev.Token, j.ID, j.State, fmt.Errorf("request_id %q, job %v: %w", ev.RequestID, j.ID, ErrRequestReused))
 			return
 		}
-		e.reply(ev.Token, j.ID, j.State, nil)
+		or.reply(ev.Token, j.ID, j.State, nil)
 		return
 	}
-	if err := e.admit(&ev.Request); err != nil {
-		e.reply(ev.Token, job.ID{}, 0, err)
+	if err := or.admit(&ev.Request); err != nil {
+		or.reply(ev.Token, job.ID{}, 0, err)
 		return
 	}
-	id := e.st.NextID()
-	record(e, store.SubmitJob{
+	id := or.st.NextID()
+	record(or.st, store.SubmitJob{
 		ID: id, Request: ev.Request, RequestID: ev.RequestID, BodyHash: ev.BodyHash, Payload: ev.Payload, Time: now,
 	})
-	e.counters.JobsSubmitted++
-	o := e.addOpen(e.st.Job(id))
+	or.counters.JobsSubmitted++
+	o := or.addOpen(or.st.Job(id))
 	if ev.Hold {
-		record(e, store.HoldJob{Job: id, Time: now})
+		record(or.st, store.HoldJob{Job: id, Time: now})
 	} else {
-		e.place(now, o)
+		or.place(now, o)
 	}
-	e.changed(id)
-	e.reply(ev.Token, id, o.rec.State, nil)
+	or.changed(id)
+	or.reply(ev.Token, id, o.rec.State, nil)
 }
 
 // admit checks a request against what this site and the known others can do.
-func (e *Engine) admit(r *job.Request) error {
+func (or *origin) admit(r *job.Request) error {
 	if err := r.Validate(); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	if e.open.Len() >= e.cfg.Limits.Jobs {
-		return &FullError{Jobs: e.open.Len(), RetryAfter: e.cfg.Timing.Retry}
+	if or.open.Len() >= or.cfg.Limits.Jobs {
+		return &FullError{Jobs: or.open.Len(), RetryAfter: or.cfg.Timing.Retry}
 	}
-	return e.largeEnough(r)
+	return or.largeEnough(r)
 }
 
 // largeEnough returns a [TooLargeError] if no known site could ever run r.
-func (e *Engine) largeEnough(r *job.Request) error {
-	if e.site.Refuse(r) == job.NoReason {
+func (or *origin) largeEnough(r *job.Request) error {
+	if or.site.Refuse(r) == job.NoReason {
 		return nil
 	}
-	best := TooLargeError{Request: *r, Widest: e.self, Processors: e.cfg.Self.Processors, MemoryBytes: e.cfg.Self.MemoryBytes}
-	for _, p := range e.view.Peers() {
-		if !p.Known || e.policy.StaysHome {
+	best := TooLargeError{Request: *r, Widest: or.self, Processors: or.cfg.Self.Processors, MemoryBytes: or.cfg.Self.MemoryBytes}
+	for _, p := range or.peers.view.Peers() {
+		if !p.Known || or.policy.StaysHome {
 			continue
 		}
 		d := &p.Digest
@@ -130,76 +133,94 @@ func (e *Engine) largeEnough(r *job.Request) error {
 	return &best
 }
 
-func (e *Engine) addOpen(j *store.Job) *openJob {
+func (or *origin) addOpen(j *store.Job) *openJob {
 	o := &openJob{rec: j}
-	e.open.Put(j.ID, o)
-	e.jobs = append(e.jobs, o)
+	or.open.Put(j.ID, o)
+	or.jobs = append(or.jobs, o)
 	return o
 }
 
 // removeOpen forgets what was kept in mind of a job that has ended.
-func (e *Engine) removeOpen(o *openJob) {
-	e.open.Delete(o.rec.ID)
+func (or *origin) removeOpen(o *openJob) {
+	or.open.Delete(o.rec.ID)
 	o.ended = true
-	e.dropQuery(o)
-	e.counters.JobsClosed++
-	e.closed.push(o.rec.ID)
-	e.gone++
-	if e.gone > 1024 && e.gone > len(e.jobs)/2 {
-		e.jobs = slices.DeleteFunc(e.jobs, func(o *openJob) bool { return o.ended })
-		e.gone = 0
+	or.dropQuery(o)
+	or.counters.JobsClosed++
+	or.closed.push(o.rec.ID)
+	or.gone++
+	if or.gone > 1024 && or.gone > len(or.jobs)/2 {
+		or.jobs = slices.DeleteFunc(or.jobs, func(o *openJob) bool { return o.ended })
+		or.gone = 0
 	}
+}
+
+// changed says that a job has changed, at most once per step for consecutive
+// changes of one job.
+func (or *origin) changed(id job.ID) {
+	if or.lastChanged == id {
+		return
+	}
+	or.lastChanged = id
+	o := or.open.Get(id)
+	if o == nil {
+		or.emit(Changed{Job: id})
+		return
+	}
+	if o.changed == nil {
+		o.changed = Changed{Job: id} // made once: it is sent at every turn of the job's life
+	}
+	or.emit(o.changed)
 }
 
 // place looks for sites for a pending job, asking them first if the policy
 // wants it and the job has to wait.
-func (e *Engine) place(now job.Time, o *openJob) {
+func (or *origin) place(now job.Time, o *openJob) {
 	if o.rec.State != job.Pending || o.query != nil {
 		return
 	}
-	if e.policy.Question != place.AskNothing && !e.startsHere(now, o) && e.ask(now, o) {
+	if or.policy.Question != place.AskNothing && !or.startsHere(now, o) && or.ask(now, o) {
 		return
 	}
-	e.openAttempt(now, o, e.decide(now, o, nil))
+	or.openAttempt(now, o, or.decide(now, o, nil))
 }
 
 // openAttempt opens the job's next attempt at the chosen sites.
-func (e *Engine) openAttempt(now job.Time, o *openJob, d *store.Decision) {
+func (or *origin) openAttempt(now job.Time, o *openJob, d *store.Decision) {
 	sites := chosen(d)
 	if len(sites) == 0 {
 		o.decision = d
-		e.addHomeless(o)
+		or.addUnplaced(o)
 		return
 	}
 	o.decision, o.refused = nil, nil
 	a := job.AttemptID{Job: o.rec.ID, Number: o.rec.Attempt + 1}
-	record(e, store.OpenAttempt{Attempt: a, Sites: sites, Decision: d, Time: now})
-	o.at = append(o.few[:0], make([]copyAt, len(sites))...)
+	record(or.st, store.OpenAttempt{Attempt: a, Sites: sites, Decision: d, Time: now})
+	o.at = append(o.inline[:0], make([]copyAt, len(sites))...)
 	for i := range sites {
-		e.settleIn(now, o, i)
+		or.settleIn(now, o, i)
 	}
-	e.changed(o.rec.ID)
+	or.changed(o.rec.ID)
 }
 
 // settleIn queues the i-th copy here, or marks it to leave.
-func (e *Engine) settleIn(now job.Time, o *openJob, i int) {
-	if o.rec.Sites[i] == e.self {
-		e.accept(now, e.self, o.rec.AttemptID(), &o.rec.Request)
+func (or *origin) settleIn(now job.Time, o *openJob, i int) {
+	if o.rec.Sites[i] == or.self {
+		or.host.accept(now, or.self, o.rec.AttemptID(), &o.rec.Request)
 		o.at[i] = queued
 		return
 	}
 	o.at[i] = unsent
 	if !o.leaves {
 		o.leaves = true
-		e.leaving = append(e.leaving, o)
+		or.leaving = append(or.leaving, o)
 	}
 }
 
 // sendPlaced sends the copies that were placed in this instant. A job that
 // has meanwhile started at its origin keeps its copies at home.
-func (e *Engine) sendPlaced(now job.Time) {
-	for i, o := range e.leaving {
-		e.leaving[i] = nil
+func (or *origin) sendPlaced(now job.Time) {
+	for i, o := range or.leaving {
+		or.leaving[i] = nil
 		o.leaves = false
 		if o.rec.State != job.Queued {
 			continue
@@ -207,171 +228,68 @@ func (e *Engine) sendPlaced(now job.Time) {
 		for i, site := range o.rec.Sites {
 			if o.at[i] == unsent {
 				o.at[i] = placing
-				e.request(now, site, outKey{placement, o.rec.AttemptID()})
+				or.peers.request(now, site, outKey{placement, o.rec.AttemptID()})
 			}
 		}
 	}
-	e.leaving = e.leaving[:0]
+	or.leaving = or.leaving[:0]
 }
 
-func (e *Engine) addHomeless(o *openJob) {
-	if !o.homeless {
-		o.homeless = true
-		e.homeless = append(e.homeless, o)
+func (or *origin) addUnplaced(o *openJob) {
+	if !o.unplaced {
+		o.unplaced = true
+		or.unplaced = append(or.unplaced, o)
 	}
 }
 
 // retryPlacements looks again for places for jobs that have none.
-func (e *Engine) retryPlacements(now job.Time) {
-	e.nextRetry = now.Add(e.cfg.Timing.Retry)
-	waiting := e.homeless
-	e.homeless = nil
+func (or *origin) retryPlacements(now job.Time) {
+	if now < or.nextRetry {
+		return
+	}
+	or.nextRetry = now.Add(or.cfg.Timing.Retry)
+	waiting := or.unplaced
+	or.unplaced = nil
 	for _, o := range waiting {
-		o.homeless = false
+		o.unplaced = false
 		switch {
 		case o.ended || o.rec.State != job.Pending:
 		case now < o.retryAt:
-			e.addHomeless(o)
+			or.addUnplaced(o)
 		default:
-			e.place(now, o)
+			or.place(now, o)
 		}
 	}
 }
 
-func (e *Engine) onCopyAnswer(now job.Time, from job.SiteID, m CopyAnswer) {
-	e.link(from).settle(outKey{placement, m.Attempt})
-	o := e.open.Get(m.Attempt.Job)
-	if o == nil || o.rec.State != job.Queued || o.rec.Attempt != m.Attempt.Number {
-		return // the withdrawal is on its way
-	}
-	i := slices.Index(o.rec.Sites, from)
-	if i < 0 {
-		return
-	}
-	if !m.Accepted {
-		e.copyReturned(now, o, i, store.CopyReturned, m.Reason)
-		return
-	}
-	o.at[i] = queued
-	o.failures = 0
-}
+// retrySoon has the next tick look for places, as there may be one now.
+func (or *origin) retrySoon(now job.Time) { or.nextRetry = now }
 
-// onGiveBack learns that a host does not hold a copy.
-func (e *Engine) onGiveBack(now job.Time, from job.SiteID, m GiveBack) {
-	l := e.link(from)
-	l.settle(outKey{placement, m.Attempt})
-	l.settle(outKey{withdrawal, m.Attempt})
-	l.settle(outKey{stop, m.Attempt})
-	o := e.open.Get(m.Attempt.Job)
-	if o == nil || o.rec.Attempt != m.Attempt.Number {
+// endedHere learns how an attempt ended at this very site.
+func (or *origin) endedHere(now job.Time, a job.AttemptID, outcome *job.Outcome) {
+	o := or.open.Get(a.Job)
+	if o == nil || o.rec.Attempt != a.Number || o.rec.Holder != or.self {
+		or.host.forget(a)
 		return
 	}
-	if o.rec.State == job.Queued {
-		if i := slices.Index(o.rec.Sites, from); i >= 0 {
-			e.copyReturned(now, o, i, store.CopyReturned, m.Reason)
-		}
-		return
-	}
-	if o.rec.Holder == from && (m.Stamp == 0 || e.isNews(o, m.Stamp)) {
-		e.holderLacks(now, o, m.Reason)
+	if o.rec.Outcome == nil {
+		or.recordOutcome(now, o, *outcome)
 	}
 }
 
-// isNews reports whether what a holder said of the attempt at its step stamp is
-// later than its claim. Steps before and after the loss of a disk cannot be
-// compared; but then the claim is the earlier one.
-func (e *Engine) isNews(o *openJob, stamp uint64) bool {
-	return stamp > o.rec.HolderStamp || o.rec.HolderGeneration != e.generationOf(o.rec.Holder)
-}
-
-// holderLacks deals with a holder that says it does not hold the attempt: it
-// never began, and another attempt may; or it began and lost it. A holder on
-// a new disk cannot know, so the attempt counts as begun.
-func (e *Engine) holderLacks(now job.Time, o *openJob, reason job.Reason) {
-	holder, a := o.rec.Holder, o.rec.AttemptID()
-	switch o.rec.State {
-	case job.Claimed, job.Cancelling:
-		if o.rec.Started != 0 || o.rec.HolderGeneration != e.generationOf(holder) {
-			break
-		}
-		record(e, store.ReturnClaim{Attempt: a, Site: holder, Reason: reason, Time: now})
-		o.at, o.lease = nil, 0
-		if o.rec.State.Terminal() {
-			e.removeOpen(o)
-		} else {
-			e.place(now, o)
-		}
-		e.changed(o.rec.ID)
-		return
-	case job.Running:
-	default:
-		return // the outcome is known already
+// nextWake returns when the origin has to do something next.
+func (or *origin) nextWake() job.Time {
+	wake := or.nextLease
+	if len(or.unplaced) > 0 {
+		wake = min(wake, or.nextRetry)
 	}
-	if leased(&o.rec.Request) {
-		return // what it knows nothing of may still run; the lease's end will tell
+	if len(or.queries) > 0 {
+		wake = min(wake, or.queries[0].query.deadline)
 	}
-	e.recordOutcome(now, o, job.Outcome{
-		Kind: job.Loss, End: now, Reason: fmt.Sprintf("site %s no longer knows the attempt that it had started", holder),
-	})
-}
-
-// copyReturned replaces the i-th copy of an open attempt with one at the next
-// best site, or does without it.
-func (e *Engine) copyReturned(now job.Time, o *openJob, i int, kind store.ClaimEventKind, reason job.Reason) {
-	from := o.rec.Sites[i]
-	o.refused = append(o.refused, refusal{from, reason})
-	to := e.nextSite(now, o)
-	if to == "" && len(o.rec.Sites) == 1 {
-		record(e, store.NoteClaim{Job: o.rec.ID, Event: store.ClaimEvent{
-			Time: now, Attempt: o.rec.Attempt, Kind: kind, Site: from, Reason: reason,
-		}})
-		record(e, store.UnplaceJob{Attempt: o.rec.AttemptID()})
-		o.at = nil
-		o.decision = e.decide(now, o, nil)
-		for i := range o.decision.Verdicts {
-			v := &o.decision.Verdicts[i]
-			if why := o.refusedBy(v.Site); why != job.NoReason {
-				v.Chosen, v.Reason = false, why
-			}
+	if id, ok := or.closed.first(); ok {
+		if j := or.st.Job(id); j != nil {
+			wake = min(wake, j.Closed.Add(or.cfg.Limits.ClosedFor))
 		}
-		// Sites that want nothing of the job are not asked every few seconds.
-		const mostDoublings = 6
-		o.retryAt = now.Add(e.cfg.Timing.Retry << min(o.failures, mostDoublings))
-		o.failures++
-		e.addHomeless(o)
-		e.changed(o.rec.ID)
-		return
 	}
-	record(e, store.MoveCopy{Attempt: o.rec.AttemptID(), From: from, To: to, Kind: kind, Reason: reason, Time: now})
-	o.at = slices.Delete(o.at, i, i+1)
-	if to != "" {
-		o.at = append(o.at, unsent)
-		e.settleIn(now, o, len(o.at)-1)
-	}
-	e.changed(o.rec.ID)
-}
-
-// replaceVanished gives up copies of open attempts at sites that have been
-// out of reach for too long, where another site can take them.
-func (e *Engine) replaceVanished(now job.Time) {
-	for {
-		d, ok := e.vanished.first()
-		if !ok || d.at > now {
-			return
-		}
-		e.vanished.pop()
-		p := e.view.Get(d.site)
-		if p == nil || p.Connected || p.Since > d.since {
-			continue
-		}
-		for _, o := range e.jobs {
-			if o.ended || o.rec.State != job.Queued {
-				continue
-			}
-			if i := slices.Index(o.rec.Sites, d.site); i >= 0 && e.nextSite(now, o) != "" {
-				e.copyReturned(now, o, i, store.CopyReplaced, job.Vanished)
-			}
-		}
-		e.race(now, d.site)
-	}
+	return wake
 }

@@ -13,44 +13,44 @@ import (
 // kept of its decisions. Asking sites for starts is in ask.go.
 
 // decide decides on a pending job.
-func (e *Engine) decide(now job.Time, o *openJob, answers []place.Answer) *store.Decision {
-	e.beginRound(now, o, nil)
-	return e.decideRound(now, o, answers)
+func (or *origin) decide(now job.Time, o *openJob, answers []place.Answer) *store.Decision {
+	or.beginRound(now, o, nil)
+	return or.decideRound(now, o, answers)
 }
 
 // beginRound lists and filters the sites for a job. tried are those that get no
 // copy.
-func (e *Engine) beginRound(now job.Time, o *openJob, tried []job.SiteID) {
+func (or *origin) beginRound(now job.Time, o *openJob, tried []job.SiteID) {
 	r := &o.rec.Request
-	v := place.View{Own: e.describe(now), Refusal: e.site.Refuse(r), Peers: e.view.PeersAt(now), Promises: &e.promises}
+	v := place.View{Own: or.host.describe(now), Refusal: or.site.Refuse(r), Peers: or.peers.view.PeersAt(now), Promises: &or.promises}
 	switch {
 	case v.Refusal != job.NoReason:
 	case v.Own.Draining:
 		v.Refusal = job.Draining
-	case r.Directory != "" && (e.cfg.AllowDirectory == nil || !e.cfg.AllowDirectory(r.Directory)):
+	case r.Directory != "" && (or.cfg.AllowDirectory == nil || !or.cfg.AllowDirectory(r.Directory)):
 		v.Refusal = job.Directory
 	}
-	e.round.Begin(place.Job{Request: r, Tried: tried}, v, now, &e.policy)
+	or.round.Begin(place.Job{Request: r, Tried: tried}, v, now, &or.policy)
 }
 
-// decideRound decides on the job of [Engine.beginRound]. answers are what sites
+// decideRound decides on the job of [origin.beginRound]. answers are what sites
 // said about the start, if they were asked; nil if not.
-func (e *Engine) decideRound(now job.Time, o *openJob, answers []place.Answer) *store.Decision {
-	e.round.View.Answers = answers
-	d := e.round.Decide()
-	e.notePromises(now, o)
+func (or *origin) decideRound(now job.Time, o *openJob, answers []place.Answer) *store.Decision {
+	or.round.View.Answers = answers
+	d := or.round.Decide()
+	or.notePromises(now, o)
 	return d
 }
 
 // nextSite returns the best site that an open attempt has no copy at and that
 // has not refused it, or "".
-func (e *Engine) nextSite(now job.Time, o *openJob) job.SiteID {
+func (or *origin) nextSite(now job.Time, o *openJob) job.SiteID {
 	tried := slices.Clone(o.rec.Sites)
 	for i := range o.refused {
 		tried = append(tried, o.refused[i].site)
 	}
-	e.beginRound(now, o, tried)
-	return e.round.Next()
+	or.beginRound(now, o, tried)
+	return or.round.Next()
 }
 
 // chosen returns the sites that get a copy, in rank order. That the origin
@@ -77,14 +77,14 @@ type promise struct {
 	in   time.Duration
 }
 
-// notePromises keeps what the chosen sites promised, for [Engine.learn].
-func (e *Engine) notePromises(now job.Time, o *openJob) {
-	if !e.cfg.Placement.Adaptive {
+// notePromises keeps what the chosen sites promised, for [origin.learn].
+func (or *origin) notePromises(now job.Time, o *openJob) {
+	if !or.cfg.Placement.Adaptive {
 		return
 	}
 	o.promises, o.decided = nil, now
-	for i := range e.round.Sites {
-		if c := &e.round.Sites[i]; c.Chosen && c.Promised > 0 {
+	for i := range or.round.Sites {
+		if c := &or.round.Sites[i]; c.Chosen && c.Promised > 0 {
 			o.promises = append(o.promises, promise{site: c.Site, in: c.Promised})
 		}
 	}
@@ -92,10 +92,10 @@ func (e *Engine) notePromises(now job.Time, o *openJob) {
 
 // learn compares when a job was completed with what its holder had promised.
 // Jobs that were stopped or lost say nothing.
-func (e *Engine) learn(now job.Time, o *openJob, kind job.OutcomeKind) {
+func (or *origin) learn(now job.Time, o *openJob, kind job.OutcomeKind) {
 	i := slices.IndexFunc(o.promises, func(p promise) bool { return p.site == o.rec.Holder })
 	if i < 0 || kind == job.Cancel || kind == job.Loss {
 		return
 	}
-	e.promises.Learn(o.rec.Holder, o.promises[i].in, now.Sub(o.decided))
+	or.promises.Learn(o.rec.Holder, o.promises[i].in, now.Sub(o.decided))
 }

@@ -2,6 +2,7 @@ package meta
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"kith/internal/job"
@@ -10,50 +11,50 @@ import (
 
 // Restore takes up the facts of an earlier run: queues what was queued, asks
 // the driver about what was begun, and goes on with what was under way. It is
-// called once, before the first Step. peers are the sites that the
+// called once, before the first Step. configured are the sites that the
 // configuration names.
-func (e *Engine) Restore(now job.Time, peers []job.SiteID) []Effect {
+func (e *Engine) Restore(now job.Time, configured []job.SiteID) []Effect {
 	e.out = e.out[:0]
-	e.stamp = uint64(max(0, e.st.Site().Latest.Add(store.Late)))
-	e.began, e.nextRenew, e.nextLease = now, job.Never, job.Never
-	e.nextLoad, e.nextCheck, e.nextRetry = now, now.Add(e.cfg.Timing.AntiEntropy), now
-	for _, p := range peers {
-		if p != e.self {
-			e.view.Expect(now, p)
+	for _, s := range configured {
+		if s != e.self {
+			e.peers.view.Expect(now, s)
 		}
 	}
-	if e.st.Site().Draining {
-		e.site.Drain(now, true)
-	}
-	ended := e.restoreCopies(now)
-	e.restoreJobs(now)
+	ended := e.host.restore(now)
+	e.origin.restore(now)
 	for _, c := range ended {
 		if c.rec.ID.Job.Origin == e.self {
-			e.report(now, c)
+			e.host.report(now, c)
 		}
 	}
-	e.passing = true
+	e.host.wantPass()
 	return e.out
 }
 
-// restoreCopies queues and adopts, and returns the copies that have ended.
-func (e *Engine) restoreCopies(now job.Time) []*hostCopy {
-	records := slices.SortedFunc(e.st.Copies(), func(a, b *store.Copy) int {
+// restore queues and adopts, and returns the copies that have ended.
+func (h *host) restore(now job.Time) []*hostCopy {
+	h.stamp = uint64(max(0, h.st.Site().Latest.Add(store.Late)))
+	h.began, h.nextRenew = now, job.Never
+	h.nextLoad, h.nextCheck = now, now.Add(h.cfg.Timing.AntiEntropy)
+	if h.st.Site().Draining {
+		h.site.Drain(now, true)
+	}
+	records := slices.SortedFunc(h.st.Copies(), func(a, b *store.Copy) int {
 		return cmp.Or(cmp.Compare(a.Arrived, b.Arrived), a.ID.Compare(b.ID))
 	})
 	var ended []*hostCopy
 	for _, rec := range records {
-		c := e.addCopy(rec)
-		e.stamp = max(e.stamp, uint64(max(rec.Arrived, rec.Begun)))
-		queueEntry := job.Copy{ID: rec.ID, Request: e.here(&rec.Request), Arrival: rec.Arrived, Remote: rec.ID.Job.Origin != e.self}
+		c := h.addCopy(rec)
+		h.stamp = max(h.stamp, uint64(max(rec.Arrived, rec.Begun)))
+		queueEntry := job.Copy{ID: rec.ID, Request: h.here(&rec.Request), Arrival: rec.Arrived, Remote: rec.ID.Job.Origin != h.self}
 		switch rec.Phase {
 		case store.CopyQueued:
-			e.site.Enqueue(now, queueEntry)
+			h.site.Enqueue(now, queueEntry)
 		case store.CopyBegun:
 			c.status, c.adopted = launched, true
-			e.site.Adopt(now, queueEntry, rec.Begun)
-			e.keepLease(now, c)
-			e.emit(Adopt{Attempt: rec.ID, Request: queueEntry.Request, BootID: rec.BootID, Leased: queueEntry.Remote && leased(&rec.Request)})
+			h.site.Adopt(now, queueEntry, rec.Begun)
+			h.keepLease(now, c)
+			h.emit(Adopt{Attempt: rec.ID, Request: queueEntry.Request, BootID: rec.BootID, Leased: queueEntry.Remote && leased(&rec.Request)})
 		case store.CopyEnded:
 			ended = append(ended, c)
 		}
@@ -61,59 +62,59 @@ func (e *Engine) restoreCopies(now job.Time) []*hostCopy {
 	return ended
 }
 
-// restoreJobs goes on with jobs submitted here.
-func (e *Engine) restoreJobs(now job.Time) {
+// restore goes on with jobs submitted here.
+func (or *origin) restore(now job.Time) {
+	or.nextLease, or.nextRetry = job.Never, now
 	var closed []*store.Job
-	away := make(map[job.SiteID]bool)
-	for j := range e.st.Jobs(job.ID{}) {
+	away := make(map[job.SiteID]bool) // sites that hold copies
+	for j := range or.st.Jobs(job.ID{}) {
 		if j.State.Terminal() {
 			closed = append(closed, j)
 			continue
 		}
-		o := e.addOpen(j)
 		for _, s := range j.Sites {
-			away[s] = s != e.self
+			away[s] = true
 		}
-		if j.State.Claim() == job.ClaimHeld && j.Outcome == nil {
-			e.grantLease(now, o) // what was granted before has begun before
-		}
-		switch j.State {
-		case job.Pending:
-			e.addHomeless(o)
-		case job.Queued:
-			// Where they are not, comparing copies will show.
-			o.at = slices.Repeat([]copyAt{queued}, len(j.Sites))
-		case job.Returning:
-			e.restoreReturning(now, o)
-		case job.Cancelling:
-			e.stopEarlier(now, j)
-			e.stopHolder(now, o)
-		}
+		or.restoreJob(now, or.addOpen(j))
 	}
 	slices.SortStableFunc(closed, func(a, b *store.Job) int { return cmp.Compare(a.Closed, b.Closed) })
 	for _, j := range closed {
-		e.closed.push(j.ID)
+		or.closed.push(j.ID)
 	}
-	for _, p := range e.view.Peers() {
+	delete(away, or.self)
+	for _, p := range or.peers.view.Peers() {
 		delete(away, p.Site)
-		e.vanished.push(vanishDue{at: now.Add(e.cfg.Timing.Vanish), since: now, site: p.Site})
+		or.peers.watch(now, p.Site)
 	}
-	for _, s := range slices.Sorted(func(yield func(job.SiteID) bool) {
-		for s, is := range away {
-			if is && !yield(s) {
-				return
-			}
-		}
-	}) {
-		e.view.Expect(now, s)
-		e.vanished.push(vanishDue{at: now.Add(e.cfg.Timing.Vanish), since: now, site: s})
+	for _, s := range slices.Sorted(maps.Keys(away)) {
+		or.peers.view.Expect(now, s)
+		or.peers.watch(now, s)
 	}
 }
 
-func (e *Engine) restoreReturning(now job.Time, o *openJob) {
-	if o.rec.Outcome.FilesRemain && o.rec.Holder != e.self {
-		e.emit(Fetch{Attempt: o.rec.AttemptID(), From: o.rec.Holder, Files: o.rec.Outcome.Files})
+func (or *origin) restoreJob(now job.Time, o *openJob) {
+	j := o.rec
+	if j.State.Claim() == job.ClaimHeld && j.Outcome == nil {
+		or.grantLease(now, o) // what was granted before has begun before
+	}
+	switch j.State {
+	case job.Pending:
+		or.addUnplaced(o)
+	case job.Queued:
+		// Where they are not, comparing copies will show.
+		o.at = slices.Repeat([]copyAt{queued}, len(j.Sites))
+	case job.Returning:
+		or.restoreReturning(now, o)
+	case job.Cancelling:
+		or.stopEarlier(now, j)
+		or.stopHolder(now, o)
+	}
+}
+
+func (or *origin) restoreReturning(now job.Time, o *openJob) {
+	if o.rec.Outcome.FilesRemain && o.rec.Holder != or.self {
+		or.emit(Fetch{Attempt: o.rec.AttemptID(), From: o.rec.Holder, Files: o.rec.Outcome.Files})
 		return
 	}
-	e.closeJob(now, o, "")
+	or.closeJob(now, o, "")
 }

@@ -201,11 +201,11 @@ func (s *stage) do(line string) []string {
 	case "show":
 		s.show(a.words[1])
 	case "copies":
-		for _, c := range s.engine.HostedCopies(100) {
+		for _, c := range s.engine.Views().HostedCopies(100) {
 			s.say("%v %s %s", c.Attempt, c.Request.Name, c.State)
 		}
 	case "counters":
-		s.say("%+v", s.engine.Counters())
+		s.say("%+v", s.engine.Views().Counters())
 	default:
 		s.t.Fatalf("unknown command %q", line)
 	}
@@ -522,7 +522,7 @@ func (s *stage) message(a arguments) meta.Message {
 }
 
 func (s *stage) show(text string) {
-	v, err := s.engine.JobView(s.jobID(text))
+	v, err := s.engine.Views().JobView(s.jobID(text))
 	if err != nil {
 		s.say("%v", err)
 		return

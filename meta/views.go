@@ -1,6 +1,7 @@
 package meta
 
 import (
+	"maps"
 	"slices"
 
 	"kith/cluster"
@@ -8,10 +9,19 @@ import (
 	"kith/store"
 )
 
-// What is in this file is for showing: copies of what the engine has in mind,
-// which the caller may keep.
+// Views shows what an engine knows and lets nothing be changed. What it returns
+// is copied, so the caller may keep it. Views belong to the goroutine of their
+// engine, between two steps.
+type Views struct {
+	origin *origin
+	host   *host
+	peers  *peers
+}
 
-// JobView is all that the engine has in mind of a job submitted here.
+// Views returns the views of the engine.
+func (e *Engine) Views() Views { return Views{e.origin, e.host, e.peers} }
+
+// JobView is all that the engine knows of a job submitted here.
 type JobView struct {
 	Record store.Job
 	Copies []CopyView
@@ -38,17 +48,18 @@ const (
 	CopyWithdrawing CopyState = 4
 )
 
-// JobView returns what is known of a job, or the error of [Engine.Find].
-func (e *Engine) JobView(id job.ID) (JobView, error) {
-	j, err := e.Find(id)
+// JobView returns what is known of a job submitted here, or an error that wraps
+// [ErrUnknownJob] or [ErrForeignJob].
+func (v Views) JobView(id job.ID) (JobView, error) {
+	j, err := v.origin.find(id)
 	if err != nil {
 		return JobView{}, err
 	}
-	v := JobView{Record: snapshot(j), Copies: e.copyViews(j)}
-	if o := e.open.Get(id); o != nil {
-		v.Decision = o.decision
+	view := JobView{Record: snapshot(j), Copies: v.copyViews(j)}
+	if o := v.origin.open.Get(id); o != nil {
+		view.Decision = o.decision
 	}
-	return v, nil
+	return view, nil
 }
 
 // snapshot copies a record; its slices are replaced or appended to, never
@@ -63,8 +74,8 @@ func snapshot(j *store.Job) store.Job {
 	return s
 }
 
-func (e *Engine) copyViews(j *store.Job) []CopyView {
-	o := e.open.Get(j.ID)
+func (v Views) copyViews(j *store.Job) []CopyView {
+	o := v.origin.open.Get(j.ID)
 	var views []CopyView
 	switch j.State.Claim() {
 	case job.ClaimOpen:
@@ -80,7 +91,7 @@ func (e *Engine) copyViews(j *store.Job) []CopyView {
 		views = append(views, CopyView{Site: j.Holder, State: CopyClaimed})
 	}
 	key := outKey{withdrawal, j.AttemptID()}
-	for _, l := range e.linked {
+	for _, l := range v.peers.linked {
 		if l.waits(key) {
 			views = append(views, CopyView{Site: l.site, State: CopyWithdrawing})
 		}
@@ -90,8 +101,8 @@ func (e *Engine) copyViews(j *store.Job) []CopyView {
 
 // ListJobs returns up to limit jobs after the given id that keep wants, in the
 // order of ids, and whether there may be more.
-func (e *Engine) ListJobs(after job.ID, limit int, keep func(*store.Job) bool) (list []store.Job, more bool) {
-	for j := range e.st.Jobs(after) {
+func (v Views) ListJobs(after job.ID, limit int, keep func(*store.Job) bool) (list []store.Job, more bool) {
+	for j := range v.origin.st.Jobs(after) {
 		if !keep(j) {
 			continue
 		}
@@ -113,16 +124,10 @@ type HostedCopy struct {
 
 // HostedCopies returns up to limit copies that this site holds for other
 // origins, by origin and job.
-func (e *Engine) HostedCopies(limit int) []HostedCopy {
+func (v Views) HostedCopies(limit int) []HostedCopy {
 	var list []HostedCopy
-	for _, origin := range slices.Sorted(func(yield func(job.SiteID) bool) {
-		for o := range e.remote {
-			if !yield(o) {
-				return
-			}
-		}
-	}) {
-		for _, c := range e.copiesOf(origin) {
+	for _, origin := range slices.Sorted(maps.Keys(v.host.remote)) {
+		for _, c := range v.host.copiesOf(origin) {
 			if len(list) == limit {
 				return list
 			}
@@ -146,20 +151,19 @@ func (c *hostCopy) word() string {
 	return "queued"
 }
 
-// RunsHere returns the copy of an attempt that this site has begun, and
-// whether it has ended.
-func (e *Engine) RunsHere(a job.AttemptID) (origin job.SiteID, ended, ok bool) {
-	c := e.copies.Get(a)
-	if c == nil || c.rec.Phase == store.CopyQueued {
-		return "", false, false
-	}
-	return a.Job.Origin, c.rec.Phase == store.CopyEnded, true
+// HeldBy reports whether a site holds the claim of an attempt of a job submitted here.
+func (v Views) HeldBy(a job.AttemptID, site job.SiteID) bool {
+	j := v.origin.st.Job(a.Job)
+	return j != nil && j.Attempt == a.Number && j.Holder == site
 }
+
+// Counters returns the counts so far.
+func (v Views) Counters() Counters { return v.origin.counters }
 
 // EndedFiles returns the encoded files of an attempt that ended here and whose
 // origin has not acknowledged it.
-func (e *Engine) EndedFiles(a job.AttemptID) ([]byte, bool) {
-	c := e.copies.Get(a)
+func (v Views) EndedFiles(a job.AttemptID) ([]byte, bool) {
+	c := v.host.copies.Get(a)
 	if c == nil || c.rec.Outcome == nil {
 		return nil, false
 	}
@@ -176,27 +180,27 @@ type SiteView struct {
 }
 
 // Sites returns this site and then the others by name.
-func (e *Engine) Sites(now job.Time) []SiteView {
-	own := e.digest(now)
+func (v Views) Sites(now job.Time) []SiteView {
+	own := v.host.digest(now)
 	views := []SiteView{{Digest: own, Self: true, Connected: true, Known: true, SeenAt: now}}
-	for _, p := range e.view.Peers() {
-		v := SiteView{Digest: p.Digest, Connected: p.Connected, Known: p.Known, SeenAt: p.SeenAt}
-		v.Site = p.Site
-		v.Stale = !p.Known || p.Age(now) > e.cfg.Placement.MaxLoadAge
-		views = append(views, v)
+	for _, p := range v.peers.view.Peers() {
+		site := SiteView{Digest: p.Digest, Connected: p.Connected, Known: p.Known, SeenAt: p.SeenAt}
+		site.Site = p.Site
+		site.Stale = !p.Known || p.Age(now) > v.peers.cfg.Placement.MaxLoadAge
+		views = append(views, site)
 	}
 	return views
 }
 
 // Draining reports whether this site drains, and how many attempts still run.
-func (e *Engine) Draining(now job.Time) (bool, int) {
-	return e.st.Site().Draining, int(e.site.Load(now).Running)
+func (v Views) Draining(now job.Time) (bool, int) {
+	return v.origin.st.Site().Draining, int(v.host.site.Load(now).Running)
 }
 
 // FileHolders returns what names files at this site: the jobs whose payload
 // does, those whose outputs do, and the encoded files of outcomes on their way.
-func (e *Engine) FileHolders() (open, closed []job.ID, outcomes [][]byte) {
-	for j := range e.st.Jobs(job.ID{}) {
+func (v Views) FileHolders() (open, closed []job.ID, outcomes [][]byte) {
+	for j := range v.origin.st.Jobs(job.ID{}) {
 		if j.State.Terminal() {
 			closed = append(closed, j.ID)
 		} else {
@@ -206,16 +210,10 @@ func (e *Engine) FileHolders() (open, closed []job.ID, outcomes [][]byte) {
 			outcomes = append(outcomes, j.Outcome.Files)
 		}
 	}
-	for c := range e.st.Copies() {
+	for c := range v.origin.st.Copies() {
 		if c.Outcome != nil && len(c.Outcome.Files) > 0 {
 			outcomes = append(outcomes, c.Outcome.Files)
 		}
 	}
 	return open, closed, outcomes
-}
-
-// Knows reports whether this site holds a copy of an attempt, begun or ended.
-func (e *Engine) Knows(a job.AttemptID) bool {
-	_, _, ok := e.RunsHere(a)
-	return ok
 }

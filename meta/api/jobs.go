@@ -154,7 +154,7 @@ func (s *Server) readPayload(id job.ID) (*kithv1.Payload, error) {
 func (s *Server) view(ctx context.Context, id job.ID) (meta.JobView, error) {
 	var view meta.JobView
 	var err error
-	if e := s.Node.Look(ctx, func(_ job.Time, e *meta.Engine) { view, err = e.JobView(id) }); e != nil {
+	if e := s.Node.Look(ctx, func(_ job.Time, v meta.Views) { view, err = v.JobView(id) }); e != nil {
 		return view, e
 	}
 	return view, err
@@ -205,10 +205,10 @@ func (s *Server) listJobs(ctx context.Context, r *kithv1.ListJobsRequest) (*kith
 		var page []store.Job
 		var more bool
 		var hosted []meta.HostedCopy
-		err := s.Node.Look(ctx, func(_ job.Time, e *meta.Engine) {
-			page, more = e.ListJobs(after, size-len(resp.Jobs), keep)
+		err := s.Node.Look(ctx, func(_ job.Time, v meta.Views) {
+			page, more = v.ListJobs(after, size-len(resp.Jobs), keep)
 			if !more && r.GetIncludeRemote() {
-				hosted = e.HostedCopies(largestPage)
+				hosted = v.HostedCopies(largestPage)
 			}
 		})
 		if err != nil {

@@ -15,9 +15,9 @@ type Node interface {
 	// waits for the reply of that token, which comes when the facts behind it
 	// are durable. It returns [ErrStopping] when the site shuts down first.
 	Ask(ctx context.Context, make func(token uint64) meta.Event) (meta.Reply, error)
-	// Look runs look with the engine between two events, and returns when
+	// Look runs look with views of the engine between two events, and returns when
 	// everything that look saw is durable.
-	Look(ctx context.Context, look func(now job.Time, e *meta.Engine)) error
+	Look(ctx context.Context, look func(now job.Time, v meta.Views)) error
 	// Payload, Outputs and Decision are those of store.Backend.
 	Payload(id job.ID) ([]byte, error)
 	Outputs(id job.ID) ([]byte, error)

@@ -26,7 +26,7 @@ func (n untouched) Ask(context.Context, func(uint64) meta.Event) (meta.Reply, er
 	return meta.Reply{}, ErrStopping
 }
 
-func (n untouched) Look(context.Context, func(job.Time, *meta.Engine)) error {
+func (n untouched) Look(context.Context, func(job.Time, meta.Views)) error {
 	n.t.Error("the engine was looked at")
 	return ErrStopping
 }

@@ -15,9 +15,9 @@ var _ kithv1.SiteServiceServer = (*Server)(nil)
 func (s *Server) GetSite(ctx context.Context, _ *kithv1.GetSiteRequest) (*kithv1.GetSiteResponse, error) {
 	d := s.Node.Describe()
 	resp := &kithv1.GetSiteResponse{Capabilities: d.Capabilities}
-	err := s.Node.Look(ctx, func(now job.Time, e *meta.Engine) {
-		resp.Site = siteMessage(&e.Sites(now)[0], now, "")
-		resp.Counters = countersMessage(e.Counters(), &d)
+	err := s.Node.Look(ctx, func(now job.Time, v meta.Views) {
+		resp.Site = siteMessage(&v.Sites(now)[0], now, "")
+		resp.Counters = countersMessage(v.Counters(), &d)
 	})
 	if err != nil {
 		return nil, s.toStatus(ctx, "GetSite", err)
@@ -29,8 +29,8 @@ func (s *Server) GetSite(ctx context.Context, _ *kithv1.GetSiteRequest) (*kithv1
 func (s *Server) ListSites(ctx context.Context, _ *kithv1.ListSitesRequest) (*kithv1.ListSitesResponse, error) {
 	d := s.Node.Describe()
 	resp := &kithv1.ListSitesResponse{}
-	err := s.Node.Look(ctx, func(now job.Time, e *meta.Engine) {
-		views := e.Sites(now)
+	err := s.Node.Look(ctx, func(now job.Time, v meta.Views) {
+		views := v.Sites(now)
 		for i := range views {
 			resp.Sites = append(resp.Sites, siteMessage(&views[i], now, d.Addresses[views[i].Site]))
 		}
@@ -70,8 +70,8 @@ func (s *Server) drain(ctx context.Context, on bool, reason, requestID string) (
 	if _, err := s.Node.Ask(ctx, func(token uint64) meta.Event { return meta.SetDrain{Token: token, On: on, Reason: reason} }); err != nil {
 		return 0, err
 	}
-	err = s.Node.Look(ctx, func(now job.Time, e *meta.Engine) {
-		_, n := e.Draining(now)
+	err = s.Node.Look(ctx, func(now job.Time, v meta.Views) {
+		_, n := v.Draining(now)
 		running = int64(n)
 	})
 	return running, err

@@ -165,8 +165,8 @@ func (s *Server) watchPresent(wanted map[job.ID]bool, at uint64, g grpc.ServerSt
 	var after job.ID
 	for more := len(wanted) == 0; more; {
 		var page []store.Job
-		err := s.Node.Look(g.Context(), func(_ job.Time, e *meta.Engine) {
-			page, more = e.ListJobs(after, largestPage, func(j *store.Job) bool { return !j.State.Terminal() })
+		err := s.Node.Look(g.Context(), func(_ job.Time, v meta.Views) {
+			page, more = v.ListJobs(after, largestPage, func(j *store.Job) bool { return !j.State.Terminal() })
 		})
 		if err != nil {
 			return err

@@ -276,7 +276,7 @@ func (r *run) result() Result {
 	}
 	res.Messages.ByKind = r.w.MessagesByKind()
 	for _, s := range r.cfg.Sites {
-		c := r.w.Site(s.ID).Engine().Counters()
+		c := r.w.Site(s.ID).Engine().Views().Counters()
 		res.Messages.Logical += c.ClaimMessagesLogical
 		res.Messages.Wire += c.ClaimMessagesWire
 		res.Sites = append(res.Sites, SiteResult{ID: s.ID, Counters: c})

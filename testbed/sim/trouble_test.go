@@ -130,7 +130,7 @@ func TestOneWayCut(t *testing.T) {
 	cfg.Sites[0].Meta.Timing.Load, cfg.Sites[1].Meta.Timing.Load = time.Second, time.Second
 	w := newWorld(t, cfg)
 	seen := func(at, of job.SiteID) time.Duration {
-		for _, v := range w.Site(at).Engine().Sites(w.Now()) {
+		for _, v := range w.Site(at).Engine().Views().Sites(w.Now()) {
 			if v.Site == of {
 				return v.SeenAt.Sub(sim.Start)
 			}
@@ -147,7 +147,7 @@ func TestOneWayCut(t *testing.T) {
 	if got := seen("s0", "s1"); got < time.Minute+9*time.Second || got > time.Minute+31*time.Second {
 		t.Errorf("s0 last heard of s1 at %v: the other way was not cut", got)
 	}
-	for _, v := range w.Site("s0").Engine().Sites(w.Now()) {
+	for _, v := range w.Site("s0").Engine().Views().Sites(w.Now()) {
 		if v.Site == "s1" && v.Connected {
 			t.Error("s0 has not noticed that nothing comes back")
 		}

@@ -198,16 +198,15 @@ func (f *files) serve(ctx context.Context, from job.SiteID, r *kithv1.FileReques
 func (f *files) allowed(ctx context.Context, from job.SiteID, a job.AttemptID) (transfer.Set, error) {
 	var raw []byte
 	var err error
-	e := f.loop.Look(ctx, func(_ job.Time, e *meta.Engine) {
+	e := f.loop.Look(ctx, func(_ job.Time, v meta.Views) {
 		if a.Job.Origin == from {
 			var ok bool
-			if raw, ok = e.EndedFiles(a); !ok {
+			if raw, ok = v.EndedFiles(a); !ok {
 				err = transfer.ErrNotFound
 			}
 			return
 		}
-		j, findErr := e.Find(a.Job)
-		if findErr != nil || j.Attempt != a.Number || j.Holder != from {
+		if !v.HeldBy(a, from) {
 			err = transfer.ErrDenied
 		}
 	})
@@ -265,8 +264,8 @@ func (f *files) liveChunks(ctx context.Context) iter.Seq2[blobstore.Sum, error] 
 	return func(yield func(blobstore.Sum, error) bool) {
 		var encoded [][]byte
 		var open, closed []job.ID
-		err := f.loop.Look(ctx, func(_ job.Time, e *meta.Engine) {
-			open, closed, encoded = e.FileHolders()
+		err := f.loop.Look(ctx, func(_ job.Time, v meta.Views) {
+			open, closed, encoded = v.FileHolders()
 		})
 		if err != nil {
 			yield(blobstore.Sum{}, err)

@@ -9,22 +9,22 @@ import (
 	"kith/meta/api"
 )
 
-// look is somebody who wants to see the engine between two events.
+// look is a read run between two events.
 type look struct {
 	// durable is closed when what was seen is.
 	durable chan struct{}
 
 	mu   sync.Mutex
-	see  func(now job.Time, e *meta.Engine)
+	see  func(now job.Time, v meta.Views)
 	gone bool
 }
 
-// take shows the engine, unless who wanted to see it has gone.
-func (k *look) take(now job.Time, e *meta.Engine) {
+// take runs the read, unless its caller has gone.
+func (k *look) take(now job.Time, v meta.Views) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !k.gone {
-		k.see(now, e)
+		k.see(now, v)
 	}
 }
 
@@ -37,7 +37,7 @@ func (k *look) leave() {
 }
 
 // Look implements api.Node.
-func (l *loop) Look(ctx context.Context, see func(now job.Time, e *meta.Engine)) error {
+func (l *loop) Look(ctx context.Context, see func(now job.Time, v meta.Views)) error {
 	if err := l.trouble.hides(); err != nil {
 		return err
 	}

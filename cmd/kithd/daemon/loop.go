@@ -129,7 +129,7 @@ func (l *loop) take(in input) {
 			l.step(in.event)
 		}
 		if in.look != nil {
-			in.look.take(l.clock.now(), l.engine)
+			in.look.take(l.clock.now(), l.engine.Views())
 			durable := in.look.durable
 			l.barrier.Wait(func() { close(durable) })
 		}

@@ -192,7 +192,7 @@ func TestJammedLoopStops(t *testing.T) {
 	close(l.closing)
 	<-posting
 	l.close()
-	if err := l.Look(t.Context(), func(job.Time, *meta.Engine) {}); err == nil {
+	if err := l.Look(t.Context(), func(job.Time, meta.Views) {}); err == nil {
 		t.Error("a loop that has stopped shows something")
 	}
 }
@@ -202,11 +202,11 @@ func TestJammedLoopStops(t *testing.T) {
 // 52,000 submissions had no answer.
 func TestMoreInputsThanAreTakenAtOnce(t *testing.T) {
 	_, state := emptyStore(t)
-	l := newLoop(nil, commit.New(state, nil, nil), nil, state.Site().Latest, slog.New(slog.DiscardHandler))
+	l := newLoop(&meta.Engine{}, commit.New(state, nil, nil), nil, state.Site().Latest, slog.New(slog.DiscardHandler))
 	const all = 3*takenAtOnce + 1
 	seen := 0
 	for range all {
-		l.in <- input{look: &look{durable: make(chan struct{}), see: func(job.Time, *meta.Engine) { seen++ }}}
+		l.in <- input{look: &look{durable: make(chan struct{}), see: func(job.Time, meta.Views) { seen++ }}}
 	}
 	for len(l.in) > 0 {
 		l.take(<-l.in)

@@ -23,7 +23,7 @@ const outputWait = time.Second
 func (f *files) Read(ctx context.Context, id job.ID, name string, offset int64) ([]byte, bool, error) {
 	var view meta.JobView
 	var err error
-	if e := f.loop.Look(ctx, func(_ job.Time, e *meta.Engine) { view, err = e.JobView(id) }); e != nil {
+	if e := f.loop.Look(ctx, func(_ job.Time, v meta.Views) { view, err = v.JobView(id) }); e != nil {
 		return nil, false, e
 	}
 	if err != nil {

@@ -16,7 +16,10 @@ import (
 // to the engines later; a field that should be here and is not costs states,
 // but hides none.
 var leftOut = map[string][]string{
-	"meta.Engine":         {"cfg", "policy", "out", "round", "answers", "counters", "loadSeq", "began"},
+	"meta.core":           {"cfg", "out", "counters"},
+	"meta.origin":         {"core", "peers", "host", "site", "policy", "round", "answers"},
+	"meta.host":           {"core", "peers", "origin", "loadSeq", "began"},
+	"meta.peers":          {"core"},
 	"meta.openJob":        {"decision"},
 	"store.Index":         {"name", "latest"},
 	"store.State":         {"changes", "order", "requests"},

@@ -52,7 +52,7 @@ func All() []Mutant {
 		},
 		{
 			Name: "start-without-grant", Rule: "a host starts what it may only claim",
-			Changes: []Change{{"meta/host.go", "		c.status, c.granted = claiming, false\n		e.sendClaim(now, c)\n", "		e.begin(now, c, nil)\n"}},
+			Changes: []Change{{"meta/hostclaim.go", "		c.status, c.granted = claiming, false\n		h.sendClaim(now, c)\n", "		h.begin(now, c, nil)\n"}},
 			Caught:  twoSites(), Breaks: "S1",
 		},
 		{
@@ -73,45 +73,45 @@ func All() []Mutant {
 		{
 			Name: "result-acknowledged-before-it-is-recorded", Rule: "a host may forget an outcome that its origin has not recorded",
 			Changes: []Change{{
-				"meta/outcome.go", "	if j.Outcome == nil {\n		e.recordOutcome(now, e.open.Get(j.ID), m.Outcome)\n	}\n}\n",
-				"	e.send(from, ResultAck{Attempt: m.Attempt, Accepted: true})\n	if j.Outcome == nil && j.Started != 0 {\n		e.recordOutcome(now, e.open.Get(j.ID), m.Outcome)\n	}\n}\n",
+				"meta/outcome.go", "	if j.Outcome == nil {\n		or.recordOutcome(now, or.open.Get(j.ID), m.Outcome)\n	}\n}\n",
+				"	or.peers.send(from, ResultAck{Attempt: m.Attempt, Accepted: true})\n	if j.Outcome == nil && j.Started != 0 {\n		or.recordOutcome(now, or.open.Get(j.ID), m.Outcome)\n	}\n}\n",
 			}},
 			Caught: twoSites("-losses", "1"), Breaks: "S2",
 		},
 		{
 			Name: "results-not-repeated", Rule: "a result that a broken stream swallowed is never told again",
-			Changes: []Change{{"meta/link.go", "			e.request(now, site, outKey{result, c.rec.ID})\n", ""}},
+			Changes: []Change{{"meta/host.go", "			h.peers.request(now, site, outKey{result, c.rec.ID})\n", ""}},
 			Caught:  twoSites("-crashes", "1"), Breaks: "L1",
 		},
 		{
 			Name: "claim-never-times-out", Rule: "a claim without an answer keeps its processors for ever",
-			Changes: []Change{{"meta/host.go", "		if c.status != claiming {\n			continue\n		}\n		c.status, c.postponed = waiting, true\n", "		if c.status == claiming {\n			continue\n		}\n		c.status, c.postponed = waiting, true\n"}},
+			Changes: []Change{{"meta/hostclaim.go", "		if c.status != claiming {\n			continue\n		}\n		c.status, c.postponed = waiting, true\n", "		if c.status == claiming {\n			continue\n		}\n		c.status, c.postponed = waiting, true\n"}},
 			Caught:  twoSites("-losses", "1"), Breaks: "L1",
 		},
 		{
 			Name: "withdrawals-lost-for-ever", Rule: "a withdrawal is never sent, and strays are never found",
 			Changes: []Change{
-				{"meta/claim.go", "o.at[i] != unsent && e.request(now, site, outKey{withdrawal, a}) {", "o.at[i] != unsent && false {"},
-				{"meta/antientropy.go", "	e.request(now, from, outKey{withdrawal, a})\n", ""},
+				{"meta/claim.go", "o.at[i] != unsent && or.peers.request(now, site, outKey{withdrawal, a}) {", "o.at[i] != unsent && false {"},
+				{"meta/antientropy.go", "	or.peers.request(now, from, outKey{withdrawal, a})\n", ""},
 			},
 			Caught: search("1000"), Breaks: "L2",
 		},
 		{
 			Name: "begun-copies-dropped", Rule: "a withdrawal drops a copy that has begun",
 			Changes: []Change{
-				{"meta/host.go", "c != nil && c.rec.Phase == store.CopyQueued {\n			e.drop(now, c)\n", "c != nil {\n			e.drop(now, c)\n"},
+				{"meta/host.go", "c != nil && c.rec.Phase == store.CopyQueued {\n			h.drop(now, c)\n", "c != nil {\n			h.drop(now, c)\n"},
 				{"store/applyhost.go", "	if cp.Phase != CopyQueued {\n		return fmt.Errorf(\"copy %v has begun: %w\", c.Attempt, ErrState)\n	}\n	s.forgetCopy(cp)\n", "	s.forgetCopy(cp)\n"},
 			},
 			Caught: search("3000"), Breaks: "L1",
 		},
 		{
 			Name: "any-grant-will-do", Rule: "a grant counts although it does not answer a claim of this copy",
-			Changes: []Change{{"meta/host.go", "	return c.claimed != 0 && (m.Sent == 0 || m.Sent >= c.claimed)\n", "	return true\n"}},
+			Changes: []Change{{"meta/hostclaim.go", "	return c.claimed != 0 && (m.Sent == 0 || m.Sent >= c.claimed)\n", "	return true\n"}},
 			Caught:  twoSites("-duplicates", "2"), Breaks: "S2",
 		},
 		{
 			Name: "old-give-backs-believed", Rule: "a holder that gave the copy back once is taken to have done so again",
-			Changes: []Change{{"meta/origin.go", "	return stamp > o.rec.HolderStamp || o.rec.HolderGeneration != e.generationOf(o.rec.Holder)\n", "	return true\n"}},
+			Changes: []Change{{"meta/placed.go", "	return stamp > o.rec.HolderStamp || o.rec.HolderGeneration != or.peers.generationOf(o.rec.Holder)\n", "	return true\n"}},
 			Caught:  []string{"-scenario", "late-give-back"}, Breaks: "S3",
 		},
 		{
@@ -121,34 +121,34 @@ func All() []Mutant {
 		},
 		{
 			Name: "loss-runs-again-under-wait", Rule: "a job that its host lost is run again although it may still run",
-			Changes: []Change{{"meta/lease.go", "	return o.rec.Request.OnSiteLost != job.Wait && o.rec.Attempt < MaxAttempts\n", "	return o.rec.Attempt < MaxAttempts\n"}},
+			Changes: []Change{{"meta/attempts.go", "	return o.rec.Request.OnSiteLost != job.Wait && o.rec.Attempt < MaxAttempts\n", "	return o.rec.Attempt < MaxAttempts\n"}},
 			Caught:  search("3000"), Breaks: "S2",
 		},
 		{
 			Name: "lease-clock-from-the-wrong-end", Rule: "a host counts its lease from when the answer came",
-			Changes: []Change{{"meta/lease.go", "	until := sent.Add(term)\n", "	until := now.Add(term)\n"}},
+			Changes: []Change{{"meta/hostlease.go", "	until := sent.Add(term)\n", "	until := now.Add(term)\n"}},
 			Caught:  []string{"-scenario", "answers-late-under-a-lease"}, Breaks: "S2",
 		},
 		{
 			Name: "origin-does-not-wait-for-the-lease", Rule: "an origin takes a claim back before the lease has ended",
-			Changes: []Change{{"meta/lease.go", "	o.lease = now.Add(term + drift + e.cfg.Timing.LeaseMargin)\n", "	o.lease = now.Add((term + drift + e.cfg.Timing.LeaseMargin) / 2)\n"}},
+			Changes: []Change{{"meta/lease.go", "	o.lease = now.Add(term + drift + or.cfg.Timing.LeaseMargin)\n", "	o.lease = now.Add((term + drift + or.cfg.Timing.LeaseMargin) / 2)\n"}},
 			Caught:  search("3000"), Breaks: "S2",
 		},
 		{
 			Name: "lease-forgotten-by-a-restart", Rule: "a restarted origin takes leases for ended",
-			Changes: []Change{{"meta/restore.go", "e.grantLease(now, o)", "e.revoke(now, o, job.LeaseExpired, false)"}},
+			Changes: []Change{{"meta/restore.go", "or.grantLease(now, o)", "or.revoke(now, o, job.LeaseExpired, false)"}},
 			Caught:  search("3000"), Breaks: "S2",
 		},
 		{
 			Name: "no-margin-for-clocks", Rule: "an origin waits for the lease's term only, whatever clocks differ by",
-			Changes: []Change{{"meta/lease.go", "	o.lease = now.Add(term + drift + e.cfg.Timing.LeaseMargin)\n", "	o.lease = now.Add(term)\n	_ = drift\n"}},
+			Changes: []Change{{"meta/lease.go", "	o.lease = now.Add(term + drift + or.cfg.Timing.LeaseMargin)\n", "	o.lease = now.Add(term)\n	_ = drift\n"}},
 			Caught:  search(mostSeeds), Breaks: "S2",
 		},
 		{
 			Name: "lease-outlives-its-claim", Rule: "the lease of a holder that gave the claim back is held against the next one",
 			Changes: []Change{
-				{"meta/origin.go", "		o.at, o.lease = nil, 0\n		if o.rec.State.Terminal() {\n			e.removeOpen(o)\n		} else {\n			e.place(now, o)\n", "		o.at = nil\n		if o.rec.State.Terminal() {\n			e.removeOpen(o)\n		} else {\n			e.place(now, o)\n"},
-				{"meta/lease.go", "o.rec.State.Claim() == job.ClaimHeld && o.rec.Holder != e.self && o.rec.Outcome == nil", "o.rec.State.Claim() == job.ClaimHeld && o.rec.Outcome == nil"},
+				{"meta/placed.go", "		o.at, o.lease = nil, 0\n		if o.rec.State.Terminal() {\n			or.removeOpen(o)\n		} else {\n			or.place(now, o)\n", "		o.at = nil\n		if o.rec.State.Terminal() {\n			or.removeOpen(o)\n		} else {\n			or.place(now, o)\n"},
+				{"meta/lease.go", "o.rec.State.Claim() == job.ClaimHeld && o.rec.Holder != or.self && o.rec.Outcome == nil", "o.rec.State.Claim() == job.ClaimHeld && o.rec.Outcome == nil"},
 			},
 			Caught: search(mostSeeds), Breaks: "S2",
 		},

@@ -1,0 +1,55 @@
+package meta
+
+import (
+	"fmt"
+
+	"kith/internal/job"
+	"kith/meta/place"
+	"kith/store"
+)
+
+// core is what the three roles of a site share: its configuration, its facts,
+// and what the step under way has done so far.
+type core struct {
+	cfg      Config
+	self     job.SiteID
+	st       *store.State
+	out      []Effect // of this step
+	counters Counters
+}
+
+// record records a fact that must be possible: the caller checked before. A
+// failure is a bug and stops the site rather than let it go on with a wrong
+// idea of the truth.
+func record[C store.Command](st *store.State, c C) {
+	if err := store.Record(st, c); err != nil {
+		panic(fmt.Sprintf("meta: %T refused: %v", c, err))
+	}
+}
+
+func (c *core) emit(f Effect) { c.out = append(c.out, f) }
+
+// reply answers a client.
+func (c *core) reply(token uint64, id job.ID, state job.State, err error) {
+	c.emit(Reply{Token: token, Job: id, State: state, Err: err})
+}
+
+// here returns a request as it counts at this site: users give walltimes for a
+// processor of speed 1 (spec 004 section 4).
+func (c *core) here(r *job.Request) job.Request {
+	local := *r
+	local.Walltime = place.Scaled(r.Walltime, c.cfg.Self.Speed)
+	return local
+}
+
+// find returns the record of a job submitted here, or an error that wraps
+// [ErrUnknownJob] or [ErrForeignJob].
+func (c *core) find(id job.ID) (*store.Job, error) {
+	if j := c.st.Job(id); j != nil {
+		return j, nil
+	}
+	if id.Origin != c.self {
+		return nil, fmt.Errorf("job %v: %w: ask site %s", id, ErrForeignJob, id.Origin)
+	}
+	return nil, fmt.Errorf("job %v: %w at site %s", id, ErrUnknownJob, c.self)
+}

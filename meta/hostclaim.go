@@ -1,0 +1,148 @@
+package meta
+
+import (
+	"kith/internal/job"
+	"kith/store"
+)
+
+// claimDue is a claim that must be answered by a time.
+type claimDue struct {
+	at      job.Time
+	attempt job.AttemptID
+	stamp   uint64
+}
+
+// propose asks for the right to start a copy whose turn has come.
+func (h *host) propose(now job.Time, id job.AttemptID) {
+	c := h.copies.Get(id)
+	origin := id.Job.Origin
+	switch {
+	case c.granted && h.startsLeased(now, c):
+		h.begin(now, c, c.payload)
+	case origin == h.self:
+		reason, _ := h.origin.claim(now, h.self, id, h.nextStamp(now))
+		if reason == job.NoReason {
+			h.begin(now, c, nil)
+		} else {
+			h.drop(now, c)
+		}
+	case !h.peers.reachable(origin):
+		c.postponed = true
+		h.site.Postpone(now, id, now.Add(h.cfg.Timing.Backoff))
+		h.passing = true
+	default:
+		c.status, c.granted = claiming, false
+		h.sendClaim(now, c)
+	}
+}
+
+func (h *host) sendClaim(now job.Time, c *hostCopy) {
+	c.stamp = h.nextStamp(now)
+	// No two claims are sent at the same time, so that their answers differ.
+	h.claimed = max(now, h.claimed+1)
+	if c.claimed == 0 {
+		c.claimed = h.claimed
+	}
+	h.claims.push(claimDue{at: now.Add(h.cfg.Timing.Claim), attempt: c.rec.ID, stamp: c.stamp})
+	h.peers.send(c.rec.ID.Job.Origin, Claim{Attempt: c.rec.ID, Stamp: c.stamp, Sent: h.claimed})
+}
+
+// nextStamp counts the protocol steps of this site as a host. It grows with
+// the clock, so that it grows across restarts too.
+func (h *host) nextStamp(now job.Time) uint64 {
+	h.stamp = max(h.stamp+1, uint64(max(now, 0)))
+	return h.stamp
+}
+
+// asked reports whether a verdict answers a claim of this copy. One that was
+// under way for long may answer another copy of the same attempt, which ran and
+// was forgotten since. An earlier version of the origin does not say when the
+// claim was sent.
+func (c *hostCopy) asked(m *Verdict) bool {
+	return c.claimed != 0 && (m.Sent == 0 || m.Sent >= c.claimed)
+}
+
+// over reports whether nobody waits for the answer to a claim any more.
+func (h *host) over(d *claimDue) bool {
+	c := h.copies.Get(d.attempt)
+	return c == nil || c.stamp != d.stamp || c.status != claiming
+}
+
+// nextClaimDue returns when the first unanswered claim runs out, and forgets
+// those ahead of it.
+func (h *host) nextClaimDue() job.Time {
+	for {
+		d, ok := h.claims.first()
+		if !ok {
+			return job.Never
+		}
+		if !h.over(&d) {
+			return d.at
+		}
+		h.claims.pop()
+	}
+}
+
+// expireClaims frees the processors of claims that were not answered, so that
+// an origin out of reach cannot pin them.
+func (h *host) expireClaims(now job.Time) {
+	for {
+		d, ok := h.claims.first()
+		if !ok || d.at > now {
+			return
+		}
+		h.claims.pop()
+		c := h.copies.Get(d.attempt)
+		if c == nil || c.stamp != d.stamp {
+			continue
+		}
+		if c.status != claiming {
+			continue
+		}
+		c.status, c.postponed = waiting, true
+		h.site.Postpone(now, d.attempt, now.Add(h.cfg.Timing.Backoff))
+		h.counters.ClaimsTimedOut++
+		h.passing = true
+	}
+}
+
+func (h *host) onVerdict(now job.Time, from job.SiteID, m Verdict) {
+	if m.Attempt.Job.Origin != from {
+		return
+	}
+	c := h.copies.Get(m.Attempt)
+	if c == nil {
+		if m.Granted { // the origin would wait for us for ever
+			h.peers.send(from, GiveBack{Attempt: m.Attempt, Reason: job.UnknownCopy, Stamp: h.nextStamp(now)})
+		}
+		return
+	}
+	switch {
+	case m.Granted && !c.asked(&m): // if we are entitled, our own claim is granted, too
+	case m.Granted && m.Lease <= 0 && leased(&c.rec.Request) && c.rec.Phase == store.CopyQueued:
+		// The job at its origin is not the one that this copy was made of: the
+		// copy could never start, and would claim for ever.
+		h.giveBack(now, c, job.BadRequest)
+	case m.Granted:
+		h.takeLease(now, c, m.Sent, m.Lease)
+		h.onGrant(now, c, m.Payload)
+	case c.rec.Phase == store.CopyQueued:
+		h.drop(now, c)
+	}
+}
+
+func (h *host) onGrant(now job.Time, c *hostCopy, payload []byte) {
+	switch c.status {
+	case claiming:
+		if !h.startsLeased(now, c) {
+			return // the answer was too long on its way; the claim is made again
+		}
+		h.begin(now, c, payload)
+	case waiting:
+		// The claim had been given up. The attempt is ours now, so the copy
+		// goes as soon as the schedule lets it.
+		c.granted, c.payload, c.postponed = true, payload, false
+		h.site.Postpone(now, c.rec.ID, now)
+		h.passing = true
+	}
+}

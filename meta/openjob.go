@@ -1,0 +1,61 @@
+package meta
+
+import (
+	"kith/internal/job"
+	"kith/store"
+)
+
+// openJob is the volatile state of a job that has not ended; the facts are in rec.
+type openJob struct {
+	rec *store.Job
+	// at says for each of rec.Sites how far its copy has come; inline is its
+	// place for the usual numbers, so that it needs no allocation of its own.
+	at     []copyAt
+	inline [8]copyAt
+	// refused are sites that refused or gave back a copy of this attempt.
+	refused []refusal
+	// failures counts the attempts in a row that no site kept a copy of; the
+	// next one waits until retryAt.
+	failures int
+	retryAt  job.Time
+	// changed is the effect that says that the job has changed.
+	changed Effect
+	// query collects what sites say about the start; nil if none is under way.
+	query *startQuery
+	// decision tells why there is no place, while the job is pending.
+	decision *store.Decision
+	// promises are what the sites of the latest attempt promised at decided.
+	// They are kept only where weights learn from them.
+	promises []promise
+	decided  job.Time
+	// lease is when the holder's lease has ended for sure; 0 without one.
+	lease job.Time
+
+	leaves, unplaced, leased bool // it is in the origin's list of that name
+	ended                    bool
+}
+
+// refusal is a site that did not want a copy, and why.
+type refusal struct {
+	site   job.SiteID
+	reason job.Reason
+}
+
+// refusedBy returns why a site did not want a copy of this attempt, NoReason if it did.
+func (o *openJob) refusedBy(site job.SiteID) job.Reason {
+	for _, r := range o.refused {
+		if r.site == site {
+			return r.reason
+		}
+	}
+	return job.NoReason
+}
+
+// copyAt is how far a copy has come, as the origin knows.
+type copyAt uint8
+
+const (
+	unsent  copyAt = iota // leaves at the end of this instant
+	placing               // sent, not confirmed
+	queued                // the host has it
+)

@@ -1,0 +1,287 @@
+package meta
+
+import (
+	"cmp"
+	"slices"
+
+	"kith/cluster"
+	"kith/internal/job"
+)
+
+// peers are the other sites: what is known of them, the streams to them, and
+// the requests that wait for their answers. It knows neither origin nor host:
+// what a request says is made from the facts.
+type peers struct {
+	*core
+	view     cluster.View
+	links    map[job.SiteID]*link
+	linked   []*link // by site
+	busy     []*link // those with requests that may wait for an answer
+	vanished fifo[vanishDue]
+}
+
+func newPeers(c *core) *peers {
+	p := &peers{core: c, links: make(map[job.SiteID]*link)}
+	if c.cfg.Board != nil {
+		p.view.Attach(c.cfg.Board)
+	}
+	return p
+}
+
+// link is a site that a stream was up to since the engine began, with the
+// requests to it that wait for an answer. Requests are kept only while the
+// stream is up: what a broken stream swallowed is found by comparing copies
+// once it is up again (antientropy.go), so a site that is away for a month
+// costs nothing.
+type link struct {
+	site    job.SiteID
+	up      bool
+	waiting map[outKey]struct{}
+	due     fifo[outDue]
+	busy    bool // among peers.busy
+}
+
+// outKey names a request that is repeated until it is answered.
+type outKey struct {
+	kind    outKind
+	attempt job.AttemptID
+}
+
+type outKind uint8
+
+const (
+	placement  outKind = iota // answered by CopyAnswer
+	withdrawal                // by WithdrawAck
+	result                    // by ResultAck
+	stop                      // by Result or GiveBack
+)
+
+type outDue struct {
+	at  job.Time
+	key outKey
+}
+
+// vanishDue says when a site that is out of reach counts as vanished.
+type vanishDue struct {
+	at, since job.Time
+	site      job.SiteID
+}
+
+// link returns the link to a site, nil if there never was one.
+func (p *peers) link(site job.SiteID) *link { return p.links[site] }
+
+// up begins a stream to a site, and reports whether it counts: this site
+// itself does not, nor one that finds no room in the view.
+func (p *peers) up(now job.Time, site job.SiteID, generation uint32) bool {
+	if site == p.self || p.view.Up(now, site, generation) == nil {
+		return false
+	}
+	l := p.links[site]
+	if l == nil {
+		l = &link{site: site}
+		p.links[site] = l
+		i, _ := slices.BinarySearchFunc(p.linked, site, func(l *link, s job.SiteID) int { return cmp.Compare(l.site, s) })
+		p.linked = slices.Insert(p.linked, i, l)
+	}
+	l.up, l.waiting, l.due = true, make(map[outKey]struct{}), fifo[outDue]{}
+	return true
+}
+
+// down ends the stream to a site, and reports whether one was up.
+func (p *peers) down(now job.Time, site job.SiteID) bool {
+	l := p.links[site]
+	if l == nil || !l.up {
+		return false
+	}
+	l.up, l.waiting, l.due = false, nil, fifo[outDue]{}
+	p.view.Down(now, site)
+	p.watch(now, site)
+	return true
+}
+
+// reachable reports whether a stream to a site is up.
+func (p *peers) reachable(site job.SiteID) bool {
+	l := p.links[site]
+	return l != nil && l.up
+}
+
+// watch has a site that is out of reach count as vanished if it stays so.
+func (p *peers) watch(now job.Time, site job.SiteID) {
+	p.vanished.push(vanishDue{at: now.Add(p.cfg.Timing.Vanish), since: now, site: site})
+}
+
+// nextVanished returns the next site that has been out of reach for too long,
+// each time once, and "" if there is none.
+func (p *peers) nextVanished(now job.Time) job.SiteID {
+	for {
+		d, ok := p.vanished.first()
+		if !ok || d.at > now {
+			return ""
+		}
+		p.vanished.pop()
+		if s := p.view.Get(d.site); s != nil && !s.Connected && s.Since <= d.since {
+			return d.site
+		}
+	}
+}
+
+// nextWake returns when a request is to be repeated or a site vanishes.
+func (p *peers) nextWake() job.Time {
+	wake := p.nextResend()
+	if d, ok := p.vanished.first(); ok {
+		wake = min(wake, d.at)
+	}
+	return wake
+}
+
+// send sends m over the stream to a site, if one is up.
+func (p *peers) send(to job.SiteID, m Message) {
+	if l := p.links[to]; l != nil && l.up {
+		p.emit(Send{To: to, Message: m})
+	}
+}
+
+// generationOf names the data folder of a site, 0 if it never said.
+func (p *peers) generationOf(site job.SiteID) uint32 {
+	if site == p.self {
+		return p.st.Site().Generation
+	}
+	if p := p.view.Get(site); p != nil {
+		return p.Generation
+	}
+	return 0
+}
+
+// loadSeen records what another site says of itself, and reports whether there
+// may be a place now where there was none.
+func (p *peers) loadSeen(now job.Time, d cluster.Digest) bool {
+	if d.Site == p.self || d.Processors < 0 {
+		return false
+	}
+	known := p.view.Get(d.Site)
+	first := known == nil || !known.Known
+	wasDraining := !first && known.Digest.Draining
+	return p.view.Merge(now, d) && (first || (wasDraining && !d.Draining))
+}
+
+// settle says that a request was answered.
+func (l *link) settle(key outKey) {
+	if l != nil {
+		delete(l.waiting, key)
+	}
+}
+
+func (l *link) waits(key outKey) bool {
+	if l == nil {
+		return false
+	}
+	_, ok := l.waiting[key]
+	return ok
+}
+
+// nextResend returns when the first unanswered request is to be repeated, and
+// forgets those ahead of it.
+func (l *link) nextResend() job.Time {
+	for l.up {
+		d, ok := l.due.first()
+		if !ok {
+			break
+		}
+		if l.waits(d.key) {
+			return d.at
+		}
+		l.due.pop()
+	}
+	return job.Never
+}
+
+// nextResend returns when the first unanswered request of all links is to be
+// repeated. Most links have none: only the busy ones are looked at.
+func (p *peers) nextResend() job.Time {
+	wake, busy := job.Never, p.busy[:0]
+	for _, l := range p.busy {
+		at := l.nextResend()
+		if l.busy = at != job.Never; l.busy {
+			wake, busy = min(wake, at), append(busy, l)
+		}
+	}
+	clear(p.busy[len(busy):])
+	p.busy = busy
+	return wake
+}
+
+// request sends what key stands for and repeats it until settled. It reports
+// whether anything was sent.
+func (p *peers) request(now job.Time, to job.SiteID, key outKey) bool {
+	l := p.links[to]
+	if l == nil || !l.up {
+		return false
+	}
+	m, ok := p.messageOf(key)
+	if !ok {
+		return false
+	}
+	if _, waits := l.waiting[key]; !waits {
+		l.waiting[key] = struct{}{}
+		l.due.push(outDue{at: now.Add(p.cfg.Timing.Resend), key: key})
+		if !l.busy {
+			l.busy = true
+			p.busy = append(p.busy, l)
+		}
+	}
+	p.emit(Send{To: to, Message: m})
+	return true
+}
+
+// messageOf makes the message of a request anew from the facts, and false if
+// they have moved on and there is nothing to ask any more.
+func (p *peers) messageOf(key outKey) (Message, bool) {
+	switch key.kind {
+	case placement:
+		j := p.st.Job(key.attempt.Job)
+		if j == nil || j.State != job.Queued || j.Attempt != key.attempt.Number {
+			return nil, false
+		}
+		return PlaceCopy{Attempt: key.attempt, Request: j.Request}, true
+	case withdrawal:
+		return Withdraw{Attempt: key.attempt}, true
+	case result:
+		c := p.st.Copy(key.attempt)
+		if c == nil || c.Outcome == nil {
+			return nil, false
+		}
+		return Result{Attempt: key.attempt, Outcome: *c.Outcome}, true
+	case stop:
+		return Stop{Attempt: key.attempt}, true
+	}
+	return nil, false
+}
+
+// resend repeats the requests that were not answered in time.
+func (p *peers) resend(now job.Time) {
+	for _, l := range p.linked {
+		if !l.up {
+			continue
+		}
+		for {
+			d, ok := l.due.first()
+			if !ok || d.at > now {
+				break
+			}
+			l.due.pop()
+			if !l.waits(d.key) {
+				continue
+			}
+			m, ok := p.messageOf(d.key)
+			if !ok {
+				l.settle(d.key)
+				continue
+			}
+			if d.key.kind == withdrawal {
+				p.counters.ClaimMessagesWire++
+			}
+			l.due.push(outDue{at: now.Add(p.cfg.Timing.Resend), key: d.key})
+			p.emit(Send{To: l.site, Message: m})
+		}
+	}
+}

@@ -1,0 +1,170 @@
+package meta
+
+import (
+	"fmt"
+	"slices"
+
+	"kith/internal/job"
+	"kith/store"
+)
+
+func (or *origin) onCopyAnswer(now job.Time, from job.SiteID, m CopyAnswer) {
+	or.peers.link(from).settle(outKey{placement, m.Attempt})
+	o := or.open.Get(m.Attempt.Job)
+	if o == nil || o.rec.State != job.Queued || o.rec.Attempt != m.Attempt.Number {
+		return // the withdrawal is on its way
+	}
+	i := slices.Index(o.rec.Sites, from)
+	if i < 0 {
+		return
+	}
+	if !m.Accepted {
+		or.copyReturned(now, o, i, store.CopyReturned, m.Reason)
+		return
+	}
+	o.at[i] = queued
+	o.failures = 0
+}
+
+// onGiveBack learns that a host does not hold a copy.
+func (or *origin) onGiveBack(now job.Time, from job.SiteID, m GiveBack) {
+	l := or.peers.link(from)
+	l.settle(outKey{placement, m.Attempt})
+	l.settle(outKey{withdrawal, m.Attempt})
+	l.settle(outKey{stop, m.Attempt})
+	o := or.open.Get(m.Attempt.Job)
+	if o == nil || o.rec.Attempt != m.Attempt.Number {
+		return
+	}
+	if o.rec.State == job.Queued {
+		if i := slices.Index(o.rec.Sites, from); i >= 0 {
+			or.copyReturned(now, o, i, store.CopyReturned, m.Reason)
+		}
+		return
+	}
+	if o.rec.Holder == from && (m.Stamp == 0 || or.isNews(o, m.Stamp)) {
+		or.holderLacks(now, o, m.Reason)
+	}
+}
+
+// isNews reports whether what a holder said of the attempt at its step stamp is
+// later than its claim. Steps before and after the loss of a disk cannot be
+// compared; but then the claim is the earlier one.
+func (or *origin) isNews(o *openJob, stamp uint64) bool {
+	return stamp > o.rec.HolderStamp || o.rec.HolderGeneration != or.peers.generationOf(o.rec.Holder)
+}
+
+// holderLacks deals with a holder that says it does not hold the attempt: it
+// never began, and another attempt may; or it began and lost it. A holder on
+// a new disk cannot know, so the attempt counts as begun.
+func (or *origin) holderLacks(now job.Time, o *openJob, reason job.Reason) {
+	holder, a := o.rec.Holder, o.rec.AttemptID()
+	switch o.rec.State {
+	case job.Claimed, job.Cancelling:
+		if o.rec.Started != 0 || o.rec.HolderGeneration != or.peers.generationOf(holder) {
+			break
+		}
+		record(or.st, store.ReturnClaim{Attempt: a, Site: holder, Reason: reason, Time: now})
+		o.at, o.lease = nil, 0
+		if o.rec.State.Terminal() {
+			or.removeOpen(o)
+		} else {
+			or.place(now, o)
+		}
+		or.changed(o.rec.ID)
+		return
+	case job.Running:
+	default:
+		return // the outcome is known already
+	}
+	if leased(&o.rec.Request) {
+		return // what it knows nothing of may still run; the lease's end will tell
+	}
+	or.recordOutcome(now, o, job.Outcome{
+		Kind: job.Loss, End: now, Reason: fmt.Sprintf("site %s no longer knows the attempt that it had started", holder),
+	})
+}
+
+// copyReturned replaces the i-th copy of an open attempt with one at the next
+// best site, or does without it.
+func (or *origin) copyReturned(now job.Time, o *openJob, i int, kind store.ClaimEventKind, reason job.Reason) {
+	from := o.rec.Sites[i]
+	o.refused = append(o.refused, refusal{from, reason})
+	to := or.nextSite(now, o)
+	if to == "" && len(o.rec.Sites) == 1 {
+		record(or.st, store.NoteClaim{Job: o.rec.ID, Event: store.ClaimEvent{
+			Time: now, Attempt: o.rec.Attempt, Kind: kind, Site: from, Reason: reason,
+		}})
+		record(or.st, store.UnplaceJob{Attempt: o.rec.AttemptID()})
+		o.at = nil
+		o.decision = or.decide(now, o, nil)
+		for i := range o.decision.Verdicts {
+			v := &o.decision.Verdicts[i]
+			if why := o.refusedBy(v.Site); why != job.NoReason {
+				v.Chosen, v.Reason = false, why
+			}
+		}
+		// Sites that want nothing of the job are not asked every few seconds.
+		const mostDoublings = 6
+		o.retryAt = now.Add(or.cfg.Timing.Retry << min(o.failures, mostDoublings))
+		o.failures++
+		or.addUnplaced(o)
+		or.changed(o.rec.ID)
+		return
+	}
+	record(or.st, store.MoveCopy{Attempt: o.rec.AttemptID(), From: from, To: to, Kind: kind, Reason: reason, Time: now})
+	o.at = slices.Delete(o.at, i, i+1)
+	if to != "" {
+		o.at = append(o.at, unsent)
+		or.settleIn(now, o, len(o.at)-1)
+	}
+	or.changed(o.rec.ID)
+}
+
+// replaceVanished gives up copies of open attempts at sites that have been
+// out of reach for too long, where another site can take them.
+func (or *origin) replaceVanished(now job.Time) {
+	for {
+		gone := or.peers.nextVanished(now)
+		if gone == "" {
+			return
+		}
+		for _, o := range or.jobs {
+			if o.ended || o.rec.State != job.Queued {
+				continue
+			}
+			if i := slices.Index(o.rec.Sites, gone); i >= 0 && or.nextSite(now, o) != "" {
+				or.copyReturned(now, o, i, store.CopyReplaced, job.Vanished)
+			}
+		}
+		or.race(now, gone)
+	}
+}
+
+// moveOwn lets jobs that queue nowhere but at this site, which drains, queue at
+// another one. Where there is none they keep their place here.
+func (or *origin) moveOwn(now job.Time) {
+	for _, o := range or.jobs {
+		if o.ended || o.rec.State != job.Queued || len(o.rec.Sites) != 1 || o.rec.Sites[0] != or.self || or.nextSite(now, o) == "" {
+			continue
+		}
+		a := o.rec.AttemptID()
+		or.copyReturned(now, o, 0, store.CopyReturned, job.Draining)
+		or.host.dropCopies(now, a)
+	}
+}
+
+// revive asks again what the old stream may have swallowed.
+func (or *origin) revive(now job.Time, site job.SiteID) {
+	for _, o := range or.jobs {
+		switch {
+		case o.ended:
+		case o.rec.State == job.Queued:
+			if i := slices.Index(o.rec.Sites, site); i >= 0 && o.at[i] == placing {
+				or.peers.request(now, site, outKey{placement, o.rec.AttemptID()})
+			}
+		case o.rec.State == job.Cancelling && o.rec.Holder == site:
+			or.peers.request(now, site, outKey{stop, o.rec.AttemptID()})
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package meta
+
+import (
+	"strings"
+
+	"kith/internal/job"
+	"kith/store"
+)
+
+// begin commits to the start of a granted copy and launches it.
+func (h *host) begin(now job.Time, c *hostCopy, payload []byte) {
+	record(h.st, store.BeginAttempt{Attempt: c.rec.ID, BootID: h.cfg.BootID, Time: now})
+	h.counters.AttemptsStarted++
+	since := c.rec.Arrived
+	if c.rec.ID.Job.Origin != h.self {
+		h.counters.AttemptsStartedRemote++
+	} else if j := h.st.Job(c.rec.ID.Job); j != nil {
+		since = j.Submitted
+	}
+	h.counters.WaitSeconds += now.Sub(since).Seconds()
+	h.keepLease(now, c)
+	h.launch(c, payload)
+}
+
+func (h *host) launch(c *hostCopy, payload []byte) {
+	c.status, c.granted, c.payload = launched, false, nil
+	h.emit(Launch{Attempt: c.rec.ID, Request: h.here(&c.rec.Request), Payload: payload, Lease: c.lease.until})
+}
+
+func (h *host) attemptStarted(now job.Time, ev AttemptStarted) {
+	c := h.copies.Get(ev.Attempt)
+	if c == nil || c.rec.Phase != store.CopyBegun || c.started != 0 {
+		return
+	}
+	c.started = ev.At
+	since := now
+	if c.adopted { // by the clock of an earlier life of the daemon, which may have been another
+		since = min(max(ev.At, c.rec.Begun), now)
+	}
+	h.site.Confirm(now, ev.Attempt, since)
+	started := Started(ev)
+	if origin := ev.Attempt.Job.Origin; origin != h.self {
+		h.peers.send(origin, started)
+	} else {
+		h.origin.onStarted(now, h.self, started)
+	}
+}
+
+func (h *host) attemptEnded(now job.Time, ev AttemptEnded) {
+	if c := h.copies.Get(ev.Attempt); c != nil && c.rec.Phase == store.CopyBegun {
+		h.end(now, c, ev.Outcome)
+	}
+}
+
+// end records how an attempt ended here and reports it.
+func (h *host) end(now job.Time, c *hostCopy, outcome job.Outcome) {
+	outcome.Reason = clipReason(outcome.Reason)
+	record(h.st, store.EndAttempt{Attempt: c.rec.ID, Outcome: outcome})
+	c.status = launched // nothing is launched any more
+	h.site.Finish(now, c.rec.ID)
+	h.passing = true
+	h.report(now, c)
+}
+
+// clipReason keeps a text from outside within the bounds of a record.
+func clipReason(s string) string {
+	return strings.ToValidUTF8(s[:min(len(s), job.MaxReasonLength)], "")
+}
+
+// report tells the origin how an attempt ended.
+func (h *host) report(now job.Time, c *hostCopy) {
+	a := c.rec.ID
+	if a.Job.Origin != h.self {
+		h.peers.request(now, a.Job.Origin, outKey{result, a})
+		return
+	}
+	h.origin.endedHere(now, a, c.rec.Outcome)
+}
+
+func (h *host) onResultAck(_ job.Time, from job.SiteID, m ResultAck) {
+	if m.Attempt.Job.Origin != from {
+		return
+	}
+	h.peers.link(from).settle(outKey{result, m.Attempt})
+	h.forget(m.Attempt)
+}
+
+// forget forgets an ended attempt whose outcome the origin has.
+func (h *host) forget(a job.AttemptID) {
+	c := h.copies.Get(a)
+	if c == nil || c.rec.Phase != store.CopyEnded {
+		return
+	}
+	record(h.st, store.ForgetAttempt{Attempt: a})
+	h.removeCopy(c)
+	h.emit(Clear{Attempt: a})
+}
+
+// stop stops an attempt of this site's own job.
+func (h *host) stop(a job.AttemptID) {
+	if c := h.copies.Get(a); c != nil && c.rec.Phase == store.CopyBegun {
+		h.kill(c, false)
+	}
+}
+
+// kill has the driver stop an attempt.
+func (h *host) kill(c *hostCopy, lease bool) {
+	c.killed = true
+	h.emit(Kill{Attempt: c.rec.ID, Lease: lease})
+}
+
+// attemptMissing deals with an attempt that was begun and never started. A local
+// one is launched at once. A remote one goes back to its place in the queue and
+// claims again when its turn comes: its origin may want it no more, or be out of
+// reach for long, and must not pin processors; and its payload comes with the
+// grant.
+func (h *host) attemptMissing(now job.Time, a job.AttemptID) {
+	c := h.copies.Get(a)
+	if c == nil || c.rec.Phase != store.CopyBegun {
+		return
+	}
+	if a.Job.Origin == h.self {
+		if h.origin.cancels(a.Job) {
+			h.end(now, c, job.Outcome{Kind: job.Cancel, End: now, Reason: "cancelled before it was started"})
+			return
+		}
+		h.launch(c, nil)
+		return
+	}
+	if c.killed { // the driver knows it no more: its end would never be told
+		o := job.Outcome{Kind: job.Cancel, End: now, Reason: "cancelled before it was started"}
+		if c.lease.lapsed {
+			o.Kind, o.Reason = job.Loss, "its lease ended before it was started"
+		}
+		h.end(now, c, o)
+		return
+	}
+	record(h.st, store.RequeueCopy{Attempt: a})
+	h.site.Finish(now, a)
+	h.site.Enqueue(now, job.Copy{ID: a, Request: h.here(&c.rec.Request), Arrival: c.rec.Arrived, Remote: true})
+	if !c.adopted { // its inputs could not be had: others first
+		h.site.Postpone(now, a, now.Add(h.cfg.Timing.Backoff))
+		c.postponed = true
+	}
+	c.status, c.returned, c.adopted, c.lease = waiting, true, false, attemptLease{}
+	h.passing = true
+	if h.peers.reachable(a.Job.Origin) && h.st.Site().Draining {
+		h.giveBack(now, c, job.Draining)
+	}
+}
