@@ -3,6 +3,8 @@ package meta
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"kith/cluster"
@@ -149,38 +151,43 @@ func Default() Config {
 	}
 }
 
-// Validate returns all that is wrong, joined, each naming field, value and remedy.
+// Validate returns all that is wrong, joined; see [Config.Check].
 func (c *Config) Validate() error {
 	var errs []error
-	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if err := c.Placement.Validate(); err != nil {
-		errs = append(errs, err)
-	}
-	for name, d := range map[string]time.Duration{
-		"timing claim": c.Timing.Claim, "timing backoff": c.Timing.Backoff, "timing resend": c.Timing.Resend,
-		"timing vanish": c.Timing.Vanish, "timing anti_entropy": c.Timing.AntiEntropy, "timing load": c.Timing.Load,
-		"timing retry": c.Timing.Retry, "timing lease": c.Timing.Lease, "timing lease_margin": c.Timing.LeaseMargin,
-		"limits closed_for": c.Limits.ClosedFor,
-	} {
-		if d <= 0 {
-			bad("%s %v: choose a positive duration", name, d)
-		}
-	}
-	for name, n := range map[string]int{
-		"limits jobs": c.Limits.Jobs, "limits copies_per_origin": c.Limits.CopiesPerOrigin, "limits copies": c.Limits.Copies,
-	} {
-		if n < 1 {
-			bad("%s %d: choose at least 1", name, n)
-		}
-	}
+	c.Check(func(key string, value any, remedy string) {
+		errs = append(errs, fmt.Errorf("%s %v: %s", key, value, remedy))
+	})
+	return errors.Join(errs...)
+}
+
+// Check calls bad for everything that is wrong. key is named as a site's
+// configuration file does, for example timing.claim; remedy says what to give
+// instead of value.
+func (c *Config) Check(bad func(key string, value any, remedy string)) {
+	c.Placement.Check(bad)
+	positive(bad, "timing", map[string]time.Duration{
+		"claim": c.Timing.Claim, "backoff": c.Timing.Backoff, "resend": c.Timing.Resend, "vanish": c.Timing.Vanish,
+		"anti_entropy": c.Timing.AntiEntropy, "load": c.Timing.Load, "retry": c.Timing.Retry,
+		"lease": c.Timing.Lease, "lease_margin": c.Timing.LeaseMargin,
+	})
 	if c.Timing.Lease > maxLease {
-		bad("timing lease %v: choose at most %v", c.Timing.Lease, maxLease)
+		bad("timing.lease", c.Timing.Lease, fmt.Sprintf("give at most %v", maxLease))
 	}
 	if r := c.Timing.ClockRate; !(r >= 0 && r <= 0.5) {
-		bad("timing clock_rate %v: choose a fraction from 0 to 0.5, 0.001 if in doubt", r)
+		bad("timing.clock_rate", r, "give a fraction from 0 to 0.5, 0.001 if in doubt")
 	}
+	positive(bad, "limits", map[string]int{"jobs": c.Limits.Jobs, "copies_per_origin": c.Limits.CopiesPerOrigin, "copies": c.Limits.Copies})
+	positive(bad, "limits", map[string]time.Duration{"closed_for": c.Limits.ClosedFor})
 	if c.Limits.ClosedJobs < 0 {
-		bad("limits closed_jobs %d: choose at least 0", c.Limits.ClosedJobs)
+		bad("limits.closed_jobs", c.Limits.ClosedJobs, "give at least 0")
 	}
-	return errors.Join(errs...)
+}
+
+// positive checks values that must be above zero, by their keys.
+func positive[T int | time.Duration](bad func(key string, value any, remedy string), table string, values map[string]T) {
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		if v := values[key]; v <= 0 {
+			bad(table+"."+key, v, "give a positive value")
+		}
+	}
 }

@@ -25,26 +25,10 @@ func Decode(text string, into, sample any, manual string) error {
 	}
 	var errs []error
 	for _, key := range m.Undecoded() {
-		errs = append(errs, fmt.Errorf("key %s is not known%s", key, suggestion(key.String(), sample, manual)))
+		errs = append(errs, errors.New(Unknown(key.String(), Keys(sample), manual)))
 	}
 	return errors.Join(errs...)
 }
-
-// suggestion finds the known key that an unknown one was probably meant to be.
-func suggestion(key string, sample any, manual string) string {
-	best, distance := "", 3
-	for _, known := range Keys(sample) {
-		if d := editDistance(last(key), last(known)); d < distance {
-			best, distance = known, d
-		}
-	}
-	if best == "" {
-		return "; " + manual + " lists the keys"
-	}
-	return fmt.Sprintf("; did you mean %s?", best)
-}
-
-func last(key string) string { return key[strings.LastIndexByte(key, '.')+1:] }
 
 // Keys returns the keys that a sample shows, sorted; nil if it cannot be written.
 func Keys(sample any) []string {
@@ -65,23 +49,27 @@ func Keys(sample any) []string {
 	return slices.Compact(names)
 }
 
-// editDistance is the least number of letters to insert, delete or replace.
+// editDistance is the least number of letters to insert, delete or replace, or
+// of neighbours to swap.
 func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
+	before, row := make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
 	}
 	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
+		next := make([]int, len(b)+1)
+		next[0] = i + 1
 		for j := range len(b) {
-			cost := diagonal
+			cost := row[j]
 			if a[i] != b[j] {
 				cost++
 			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+			next[j+1] = min(cost, next[j]+1, row[j+1]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				next[j+1] = min(next[j+1], before[j-1]+1)
+			}
 		}
+		before, row = row, next
 	}
 	return row[len(b)]
 }

@@ -33,7 +33,7 @@ func TestDecode(t *testing.T) {
 	}{
 		"good":       {"name = \"a\"\n[limit]\njobs = 3\n[[sites]]\nprocessors = 4\n", nil},
 		"empty":      {"", nil},
-		"misspelt":   {"nmae = \"a\"\n[[sites]]\nprocesors = 4\n", []string{"key nmae is not known; did you mean name?", "key sites.procesors is not known; did you mean sites.processors?"}},
+		"misspelt":   {"nmae = \"a\"\n[[sites]]\nprocesors = 4\n", []string{"key nmae is not known; did you mean \"name\"?", "key sites.procesors is not known; did you mean \"sites.processors\"?"}},
 		"unlike any": {"frobnicate = 1\n", []string{"key frobnicate is not known; the manual lists the keys"}},
 		"no TOML":    {"name = \"a\"\nname\n", []string{"line 2"}},
 		"wrong type": {"[limit]\njobs = \"many\"\n", []string{"line 2", "jobs"}},

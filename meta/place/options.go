@@ -80,36 +80,42 @@ func (o *Options) rank() Rank {
 	return implied
 }
 
-// Validate returns all that is wrong, joined, each naming field, value and remedy.
+// Validate returns all that is wrong, joined; see [Options.Check].
 func (o *Options) Validate() error {
 	var errs []error
-	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	o.Check(func(key string, value any, remedy string) {
+		errs = append(errs, fmt.Errorf("%s %v: %s", key, value, remedy))
+	})
+	return errors.Join(errs...)
+}
+
+// Check calls bad for everything that is wrong. key is named as a site's
+// configuration file does, for example placement.copies; remedy says what to
+// give instead of value.
+func (o *Options) Check(bad func(key string, value any, remedy string)) {
 	if o.Scheme.composition() == nil {
-		bad("placement scheme %q: choose one of %v", o.Scheme, Schemes())
+		bad("placement.scheme", o.Scheme, fmt.Sprintf("give one of %v", Schemes()))
 	}
 	rank := o.rank()
 	if rank > RankCompletion {
-		bad("placement rank %v: choose work, procs, start or completion", rank)
+		bad("placement.rank", rank, "give work, procs, start or completion")
 	}
 	if implied, ok := o.Scheme.ImpliedRank(); ok && rank != implied {
-		bad("placement rank %v: scheme %s ranks by %v", rank, o.Scheme, implied)
+		bad("placement.rank", rank, fmt.Sprintf("scheme %s ranks by %v; leave the rank out", o.Scheme, implied))
 	}
 	if w := o.Weight; w != 0 && !(w >= minWeight && w <= maxWeight) {
-		bad("placement weight %v: choose %v to %v, or 0 for none", w, minWeight, maxWeight)
+		bad("placement.weight", w, fmt.Sprintf("give %v to %v, or 0 for none", minWeight, maxWeight))
 	}
 	if o.Adaptive && rank.question() == AskNothing {
-		bad("placement adaptive with rank %v: only start and completion promise a time to compare with", rank)
+		bad("placement.adaptive", o.Adaptive, fmt.Sprintf("rank %v promises no time to compare with; choose rank start or completion with it", rank))
 	}
 	if o.Copies < 1 || o.Copies > job.MaxCopies {
-		bad("placement copies %d: choose 1 to %d", o.Copies, job.MaxCopies)
+		bad("placement.copies", o.Copies, fmt.Sprintf("give 1 to %d", job.MaxCopies))
 	}
-	for _, x := range []struct {
-		name string
-		d    time.Duration
-	}{{"max_load_age", o.MaxLoadAge}, {"query_timeout", o.QueryTimeout}} {
-		if x.d <= 0 {
-			bad("placement %s %v: choose a positive duration", x.name, x.d)
-		}
+	if o.MaxLoadAge <= 0 {
+		bad("placement.max_load_age", o.MaxLoadAge, "give a positive value")
 	}
-	return errors.Join(errs...)
+	if o.QueryTimeout <= 0 {
+		bad("placement.query_timeout", o.QueryTimeout, "give a positive value")
+	}
 }

@@ -7,8 +7,9 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"kith/cmd/kithd/daemon"
+	"kith/cmd/kithd/config"
 	kithv1 "kith/proto/gen/kith/v1"
+	"kith/sitesched"
 	"kith/testbed/local"
 )
 
@@ -16,14 +17,14 @@ var names = strings.Fields("alpha beta gamma delta epsilon zeta eta theta iota k
 
 // sites returns n sites of different sizes and policies.
 func sites(n int) []local.Site {
-	kinds := []func(*daemon.Config){
-		func(c *daemon.Config) { c.Scheduler.Processors = 4 },
-		func(c *daemon.Config) { c.Scheduler.Processors, c.Scheduler.Backfill = 2, "conservative" },
-		func(c *daemon.Config) {
-			c.Scheduler.Processors, c.Scheduler.Queues, c.Scheduler.Guarantee = 3, "single", "head"
+	kinds := []func(*config.Config){
+		func(c *config.Config) { c.Scheduler.Processors = 4 },
+		func(c *config.Config) { c.Scheduler.Processors, c.Scheduler.Backfill = 2, sitesched.Conservative },
+		func(c *config.Config) {
+			c.Scheduler.Processors, c.Scheduler.Queues, c.Scheduler.Scope = 3, sitesched.Single, sitesched.ScopeHead
 		},
-		func(c *daemon.Config) {
-			c.Scheduler.Processors, c.Scheduler.Backfill, c.Scheduler.Queues = 1, "none", "dual-strict"
+		func(c *config.Config) {
+			c.Scheduler.Processors, c.Scheduler.Backfill, c.Scheduler.Queues = 1, sitesched.NoBackfill, sitesched.DualStrict
 		},
 	}
 	list := make([]local.Site, n)
@@ -33,11 +34,11 @@ func sites(n int) []local.Site {
 			name = names[i]
 		}
 		kind := kinds[i%len(kinds)]
-		list[i] = local.Site{Name: name, Tune: func(c *daemon.Config) {
+		list[i] = local.Site{Name: name, Tune: func(c *config.Config) {
 			kind(c)
 			// Among neighbours on one machine news may travel faster.
-			c.Timing.Load = daemon.Duration(500 * time.Millisecond)
-			c.Executor.Grace = daemon.Duration(time.Second)
+			c.Timing.Load = 500 * time.Millisecond
+			c.Executor.Grace = time.Second
 		}}
 	}
 	return list

@@ -10,6 +10,7 @@ import (
 
 	"kith/internal/job"
 	"kith/internal/strict"
+	"kith/internal/units"
 	"kith/meta"
 	"kith/sitesched"
 	"kith/testbed/replay"
@@ -51,9 +52,9 @@ type PlacementConfig struct {
 	Adaptive bool    `toml:"adaptive"`
 	// LoadAge is how often a site takes down its load for the others: what they
 	// rank by is up to so old, and Latency older. Zero means no older than that.
-	LoadAge Duration `toml:"load_age"`
+	LoadAge units.Duration `toml:"load_age"`
 	// Latency is how long a message takes between any two sites, a load as well.
-	Latency Duration `toml:"latency"`
+	Latency units.Duration `toml:"latency"`
 }
 
 // SiteConfig is a site and its jobs.
@@ -70,7 +71,7 @@ type SiteConfig struct {
 	// Speed divides run times and estimates; nil means 1, that of the log.
 	Speed *float64 `toml:"speed"`
 	// Zone delays all submissions: a site elsewhere has the same day later.
-	Zone Duration `toml:"zone"`
+	Zone units.Duration `toml:"zone"`
 	// Timezone is that of the clock by which the log tells times: a name of the
 	// IANA database, or an offset. It is for logs that do not say it.
 	Timezone string `toml:"timezone"`
@@ -93,22 +94,6 @@ type SiteConfig struct {
 	// PerfectEstimates makes estimates equal to run times.
 	PerfectEstimates bool `toml:"perfect_estimates"`
 }
-
-// Duration is a duration as a configuration writes it: "5s", "1h30m".
-type Duration time.Duration
-
-// UnmarshalText implements encoding.TextUnmarshaler.
-func (d *Duration) UnmarshalText(text []byte) error {
-	v, err := time.ParseDuration(string(text))
-	if err != nil {
-		return fmt.Errorf(`%q is not a duration such as "30s" or "1h30m"`, text)
-	}
-	*d = Duration(v)
-	return nil
-}
-
-// MarshalText implements encoding.TextMarshaler.
-func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
 
 // The words of [Config.Align].
 const (

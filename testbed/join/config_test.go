@@ -40,8 +40,8 @@ func TestBadFederations(t *testing.T) {
 	}{
 		"nothing":             {"", []string{"0 [[sites]]: a federation has 2 to 256"}},
 		"no TOML":             {"[[sites]\n", []string{"line 2: expected"}},
-		"unknown key":         {site("procesors = 4"), []string{"key sites.procesors is not known; did you mean sites.processors?"}},
-		"unknown table":       {"[placment]\nscheme = \"k-dual\"\n" + twoSites, []string{"did you mean placement?"}},
+		"unknown key":         {site("procesors = 4"), []string{"key sites.procesors is not known; did you mean \"sites.processors\"?"}},
+		"unknown table":       {"[placment]\nscheme = \"k-dual\"\n" + twoSites, []string{"did you mean \"placement\"?"}},
 		"one site":            {"[[sites]]\nname = \"a\"\ngenerate = \"ctc\"\n", []string{"1 [[sites]]: a federation has 2"}},
 		"zero processors":     {site("processors = 0"), []string{"sites[0].processors 0: give 1 to"}},
 		"negative processors": {site("processors = -4"), []string{"sites[0].processors -4: give 1 to"}},

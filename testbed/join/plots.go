@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"kith/internal/job"
+	"kith/internal/units"
 	"kith/testbed/metrics"
 	"kith/testbed/report"
 )
 
 const hour = 3600.0
 
-func durationSeconds(d Duration) float64 { return time.Duration(d).Seconds() }
+func durationSeconds(d units.Duration) float64 { return time.Duration(d).Seconds() }
 
 // plottedSites is how many sites plots show; tables have all of them.
 func (a *Answer) plottedSites() int { return min(len(a.Sites), 12) }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"kith/internal/units"
 	"kith/meta"
 	"kith/testbed/workload"
 )
@@ -21,7 +22,7 @@ func TestAgeOfLoads(t *testing.T) {
 		{10 * time.Minute, time.Second, 10 * time.Minute, time.Second, 10 * time.Minute},
 	} {
 		s := &Study{cfg: defaults()}
-		s.cfg.Placement.LoadAge, s.cfg.Placement.Latency = Duration(c.loadAge), Duration(c.latency)
+		s.cfg.Placement.LoadAge, s.cfg.Placement.Latency = units.Duration(c.loadAge), units.Duration(c.latency)
 		got := s.federation(plan{meta.KDual, 2})
 		if got.LoadPeriod != c.period || got.LoadDelay != c.delay || got.Placement.MaxLoadAge != c.most || got.Network.Latency != c.latency {
 			t.Errorf("load_age %v, latency %v: loads every %v, %v on the way, used up to %v; want %+v", c.loadAge, c.latency,

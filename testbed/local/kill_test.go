@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"kith/cmd/kithd/daemon"
+	"kith/cmd/kithd/config"
 	kithv1 "kith/proto/gen/kith/v1"
 	"kith/testbed/local"
 	"kith/testbed/scratch"
@@ -109,12 +109,12 @@ func TestKilledUnderLoad(t *testing.T) {
 		kills, each = 30, 120
 	}
 	dir := t.TempDir()
-	tune := func(c *daemon.Config) {
+	tune := func(c *config.Config) {
 		c.Scheduler.Processors = 4
-		c.Timing.Heartbeat = daemon.Duration(200 * time.Millisecond)
-		c.Timing.Claim = daemon.Duration(500 * time.Millisecond)
-		c.Timing.Backoff = daemon.Duration(200 * time.Millisecond)
-		c.Timing.AntiEntropy = daemon.Duration(time.Second)
+		c.Timing.Heartbeat = 200 * time.Millisecond
+		c.Timing.Claim = 500 * time.Millisecond
+		c.Timing.Backoff = 200 * time.Millisecond
+		c.Timing.AntiEntropy = time.Second
 	}
 	fed, err := local.Start(ctx, local.Config{Dir: dir, Sites: []local.Site{{Name: "alpha", Tune: tune}, {Name: "beta", Tune: tune}}})
 	if err != nil {

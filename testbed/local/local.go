@@ -21,7 +21,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"kith/cmd/kithd/daemon"
+	"kith/cmd/kithd/config"
 	kithv1 "kith/proto/gen/kith/v1"
 )
 
@@ -46,7 +46,7 @@ type Config struct {
 // with if not the federation's; see [Node.Use].
 type Site struct {
 	Name    string
-	Tune    func(*daemon.Config)
+	Tune    func(*config.Config)
 	Program string
 }
 
@@ -59,7 +59,7 @@ type Federation struct {
 // Node is a site that runs, or has run and can be started again.
 type Node struct {
 	Name    string
-	Config  daemon.Config
+	Config  config.Config
 	Address string
 	// Jobs, Sites and Files are clients to it; they survive restarts.
 	Jobs  kithv1.JobServiceClient
@@ -120,12 +120,12 @@ func (f *Federation) Node(name string) *Node {
 // prepare writes a site's configuration. Each site dials the ones before it.
 func (f *Federation) prepare(i int) (*Node, error) {
 	s := f.cfg.Sites[i]
-	c := daemon.DefaultConfig()
+	c := config.Default()
 	c.Site, c.Data = s.Name, filepath.Join(f.cfg.Dir, s.Name)
 	c.Listen.Address = "127.0.0.1:0"
 	c.Executor.Pin = false // several sites share the machine
 	for k, other := range f.cfg.Sites {
-		p := daemon.PeerConfig{Site: other.Name}
+		p := config.Peer{Site: other.Name}
 		if k < i {
 			p.Address = f.nodes[k].Address
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/BurntSushi/toml"
 
+	"kith/cmd/kithd/config"
 	"kith/cmd/kithd/daemon"
 	"kith/sitesched/executor"
 )
@@ -88,11 +89,8 @@ func unknownKeys(text []byte) []string {
 }
 
 // writeConfig writes a configuration without some keys of its tables.
-func writeConfig(path string, c daemon.Config, without []string) error {
-	var text bytes.Buffer
-	if err := toml.NewEncoder(&text).Encode(c); err != nil {
-		return err
-	}
+func writeConfig(path string, c config.Config, without []string) error {
+	text := bytes.NewBuffer(c.TOML())
 	if len(without) > 0 {
 		var all map[string]any
 		if _, err := toml.Decode(text.String(), &all); err != nil {
@@ -107,7 +105,7 @@ func writeConfig(path string, c daemon.Config, without []string) error {
 			}
 		}
 		text.Reset()
-		if err := toml.NewEncoder(&text).Encode(all); err != nil {
+		if err := toml.NewEncoder(text).Encode(all); err != nil {
 			return err
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"kith/cmd/kithd/daemon"
+	"kith/cmd/kithd/config"
 )
 
 // older writes a kithd that only checks its configuration, and says something.
@@ -71,7 +71,7 @@ func TestVersionThatKnowsAll(t *testing.T) {
 	if err := writeConfig(path, n.Config, nil); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := daemon.LoadConfig(path); err != nil || got.Site != "alpha" {
+	if got, err := config.Load(path); err != nil || got.Site != "alpha" {
 		t.Errorf("the configuration is read back as %+v, %v", got, err)
 	}
 	if err := n.Use(""); err != nil || n.program.path != "/bin/false" {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"os/signal"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kith/cmd/kithd/config"
 	"kith/internal/cli"
 )
 
@@ -33,7 +35,7 @@ func command(p *cli.Program) *cobra.Command {
 		Long: "kithd runs one site of a Kith federation until it gets SIGTERM or SIGINT.\n" +
 			"It logs to stderr. Running jobs outlive it: a new kithd takes them up again.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := LoadConfig(path)
+			cfg, err := config.Load(path)
 			if err != nil {
 				return badConfig(err)
 			}
@@ -41,24 +43,18 @@ func command(p *cli.Program) *cobra.Command {
 		},
 	}
 	root.PersistentFlags().StringVar(&path, "config", path, "configuration `FILE`")
-	config := &cobra.Command{Use: "config", Short: "Work with the configuration file"}
-	config.AddCommand(&cobra.Command{
+	file := &cobra.Command{Use: "config", Short: "Work with the configuration file"}
+	file.AddCommand(&cobra.Command{
 		Use: "check [FILE]", Short: "Check a configuration file and say what is wrong", Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				path = args[0]
 			}
-			cfg, err := LoadConfig(path)
-			if err != nil {
-				return badConfig(err)
-			}
-			return p.Print(checkedConfig{File: path, Site: cfg.Site}, func() string {
-				return fmt.Sprintf("%s: site %s, good\n", path, cfg.Site)
-			})
+			return check(p, path)
 		},
 	})
 	version := cli.VersionVerb(p, `"kith sites --output json" has those of running sites.`)
-	return p.Root(root, nil, config, version, cli.CompletionVerb(p), cli.ExitTopic("Exit codes of kithd:\n\n"+cli.ExitTable(exitCodes())))
+	return p.Root(root, nil, file, version, cli.CompletionVerb(p), cli.ExitTopic("Exit codes of kithd:\n\n"+cli.ExitTable(exitCodes())))
 }
 
 // badConfig has a line for each mistake in a configuration.
@@ -69,8 +65,9 @@ func badConfig(err error) *cli.Failure {
 // checkedConfig is a configuration without mistakes as "kithd config check
 // --output json" prints it.
 type checkedConfig struct {
-	File string `json:"file"`
-	Site string `json:"site"`
+	File     string   `json:"file"`
+	Site     string   `json:"site"`
+	Warnings []string `json:"warnings"`
 }
 
 // exitCodes is the table behind "kithd help exit-codes".
@@ -82,29 +79,45 @@ func exitCodes() []cli.ExitCode {
 	}
 }
 
+// check says ok, or all that is wrong with a file. What may only be wrong on
+// this machine is a warning: the file may be for another one.
+func check(p *cli.Program, path string) error {
+	cfg, err := config.Load(path)
+	if err != nil {
+		return badConfig(err)
+	}
+	own, err := net.InterfaceAddrs()
+	if err != nil {
+		return fmt.Errorf("addresses of this machine: %w", err)
+	}
+	good := checkedConfig{File: path, Site: cfg.Site, Warnings: cfg.Doubts(own).Lines()}
+	return p.Print(good, func() string {
+		var b strings.Builder
+		for _, w := range good.Warnings {
+			fmt.Fprintf(&b, "%s: warning: %s\n", path, w)
+		}
+		fmt.Fprintf(&b, "%s: ok\n", path)
+		return b.String()
+	})
+}
+
 // runSite runs the site until a signal comes.
-func runSite(ctx context.Context, cfg Config, stderr io.Writer) error {
+func runSite(ctx context.Context, cfg config.Config, stderr io.Writer) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	log, err := cfg.Log.logger(stderr)
-	if err != nil {
-		return err
-	}
-	d, err := Open(cfg, log)
+	d, err := Open(cfg, logger(cfg.Log, new(slog.LevelVar), stderr))
 	if err != nil {
 		return err
 	}
 	return d.Run(ctx)
 }
 
-func (l LogConfig) logger(w io.Writer) (*slog.Logger, error) {
-	level, err := l.level()
-	if err != nil {
-		return nil, err
-	}
+// logger returns the log that the configuration asks for. Its level is level's.
+func logger(l config.Log, level *slog.LevelVar, w io.Writer) *slog.Logger {
+	level.Set(l.SlogLevel())
 	options := &slog.HandlerOptions{Level: level}
 	if l.Format == "text" {
-		return slog.New(slog.NewTextHandler(w, options)), nil
+		return slog.New(slog.NewTextHandler(w, options))
 	}
-	return slog.New(slog.NewJSONHandler(w, options)), nil
+	return slog.New(slog.NewJSONHandler(w, options))
 }

@@ -82,7 +82,7 @@ func TestMainRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	var stdout, stderr bytes.Buffer
-	if code := Main(t.Context(), []string{"config", "check", path}, &stdout, &stderr); code != 0 || !strings.Contains(stdout.String(), "alpha, good") {
+	if code := Main(t.Context(), []string{"config", "check", path}, &stdout, &stderr); code != 0 || !strings.Contains(stdout.String(), path+": ok\n") {
 		t.Errorf("check: %d, %s%s", code, stdout.String(), stderr.String())
 	}
 	if code := Main(t.Context(), []string{"version"}, &stdout, &stderr); code != 0 || !regexp.MustCompile(`(?m)^kithd .+, revision .+, go1.+, .+/.+$`).MatchString(stdout.String()) {

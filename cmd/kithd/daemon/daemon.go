@@ -19,6 +19,7 @@ import (
 
 	"kith/cluster"
 	"kith/cluster/gossip"
+	"kith/cmd/kithd/config"
 	"kith/internal/job"
 	"kith/meta"
 	"kith/meta/api"
@@ -35,7 +36,7 @@ import (
 
 // Daemon is a running site. Open starts it, Close stops it and leaves its jobs running.
 type Daemon struct {
-	cfg     Config
+	cfg     config.Config
 	log     *slog.Logger
 	backend *boltstore.Store
 	state   *store.State
@@ -55,7 +56,7 @@ type Daemon struct {
 }
 
 // Open starts a site. When it returns the site takes jobs.
-func Open(cfg Config, log *slog.Logger) (*Daemon, error) {
+func Open(cfg config.Config, log *slog.Logger) (*Daemon, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
@@ -108,7 +109,7 @@ func writable(dir string) error {
 
 // assemble makes all parts and connects them; nothing runs yet but idle workers.
 func (d *Daemon) assemble() error {
-	site, err := d.localSite()
+	site, err := sitesched.New(d.cfg.SchedulerConfig())
 	if err != nil {
 		return err
 	}
@@ -122,20 +123,16 @@ func (d *Daemon) assemble() error {
 	if err := d.openExecutor(); err != nil {
 		return err
 	}
-	mc, err := d.engineConfig(incarnation)
-	if err != nil {
-		return err
-	}
-	if d.engine, err = meta.New(mc, d.state, site); err != nil {
+	if d.engine, err = meta.New(d.engineConfig(incarnation), d.state, site); err != nil {
 		return err
 	}
 	barrier := commit.New(d.state, d.backend, d.runs.launched)
 	d.loop = newLoop(d.engine, barrier, fx.carry, d.state.Site().Latest, d.log)
-	d.loop.room = func() error { return checkRoom(d.cfg.Data, 0, int64(d.cfg.Files.KeepFree)) }
+	d.loop.room = func() error { return checkRoom(d.cfg.Data, 0, d.cfg.Files.KeepFreeBytes) }
 	d.files.loop = d.loop
 	d.links = peer.New(peer.Config{
 		Site: d.siteID(), Generation: d.state.Site().Generation, Incarnation: incarnation, Version: Version(),
-		Admit: d.admits, Heartbeat: d.cfg.Timing.Heartbeat.D(), DialOptions: dialOptions(), Logger: d.log,
+		Admit: d.admits, Heartbeat: d.cfg.Timing.Heartbeat, DialOptions: dialOptions(), Logger: d.log,
 	}, handler{d.loop.post, fx.streams}, d.files)
 	d.files.links = d.links
 	fx.links, fx.runs, fx.files = d.links, d.runs, d.files
@@ -149,29 +146,14 @@ func (d *Daemon) assemble() error {
 
 func (d *Daemon) siteID() job.SiteID { return job.SiteID(d.cfg.Site) }
 
-func (d *Daemon) localSite() (*sitesched.Scheduler, error) {
-	sc, err := d.cfg.schedulerConfig()
-	if err != nil {
-		return nil, err
-	}
-	return sitesched.New(sc)
-}
-
-func (d *Daemon) engineConfig(incarnation uint64) (meta.Config, error) {
-	mc, err := d.cfg.metaConfig()
-	if err != nil {
-		return mc, err
-	}
-	sc, err := d.cfg.schedulerConfig()
-	if err != nil {
-		return mc, err
-	}
+func (d *Daemon) engineConfig(incarnation uint64) meta.Config {
+	mc, sc := d.cfg.MetaConfig(), d.cfg.SchedulerConfig()
 	mc.Incarnation, mc.BootID = incarnation, d.exec.BootID()
 	mc.Self = meta.Self{
 		Address: d.advertised(), Processors: sc.Processors, MemoryBytes: sc.MemoryBytes, HomeJobs: cluster.HomeJobsOf(sc.HomeFirst()),
 		Policy: sc.Policy(), Speed: d.cfg.Scheduler.Speed, Version: Version(),
 	}
-	return mc, nil
+	return mc
 }
 
 // advertised is the address that other sites are told.
@@ -187,12 +169,12 @@ func (d *Daemon) advertised() string {
 
 func (d *Daemon) openFiles() error {
 	blobs, err := blobstore.Open(blobstore.Config{
-		Dir: filepath.Join(d.cfg.Data, "blobs"), QuotaBytes: int64(d.cfg.Files.Quota), LowWaterBytes: int64(d.cfg.Files.KeepFree), Log: d.log,
+		Dir: filepath.Join(d.cfg.Data, "blobs"), QuotaBytes: d.cfg.Files.QuotaBytes, LowWaterBytes: d.cfg.Files.KeepFreeBytes, Log: d.log,
 	})
 	if err != nil {
 		return err
 	}
-	maxFile := int64(d.cfg.Files.MaxFile)
+	maxFile := d.cfg.Files.MaxFileBytes
 	d.files = &files{
 		site: d.siteID(), backend: d.backend, blobs: blobs, maxFile: maxFile, log: d.log,
 		packer:  &transfer.Packer{Store: blobs, Roots: d.cfg.Files.InputRoots, MaxFileBytes: maxFile},
@@ -206,18 +188,18 @@ func (d *Daemon) openFiles() error {
 func (d *Daemon) openExecutor() error {
 	runs := &attempts{
 		site: d.siteID(), dir: filepath.Join(d.cfg.Data, "attempts"), backend: d.backend, fetcher: d.files.fetcher, source: d.files.sourceAt,
-		unpacker: &transfer.Unpacker{Store: d.files.blobs, LowWaterBytes: int64(d.cfg.Files.KeepFree)},
-		collect:  &transfer.Collector{Store: d.files.blobs, MaxFileBytes: int64(d.cfg.Files.MaxFile)},
+		unpacker: &transfer.Unpacker{Store: d.files.blobs, LowWaterBytes: d.cfg.Files.KeepFreeBytes},
+		collect:  &transfer.Collector{Store: d.files.blobs, MaxFileBytes: d.cfg.Files.MaxFileBytes},
 		log:      d.log, collecting: make(chan struct{}, 8), runs: make(map[job.AttemptID]*run),
 	}
 	runs.ctx, runs.cancel = context.WithCancel(context.Background())
 	runs.away, d.files.away = d.effects.streams.away, d.effects.streams.away
 	runs.tell = func(ev meta.Event) { d.loop.tell(ev) }
-	runs.lease = func(until job.Time) executor.Lease { return d.loop.clock.lease(until, d.cfg.Executor.Grace.D()) }
+	runs.lease = func(until job.Time) executor.Lease { return d.loop.clock.lease(until, d.cfg.Executor.Grace) }
 	d.runs, d.files.runs = runs, runs
 	x, err := executor.Open(executor.Config{
-		Dir: runs.dir, Processors: int(d.cfg.processors()), Grace: d.cfg.Executor.Grace.D(),
-		MaxOutputBytes: int64(d.cfg.Executor.MaxOutput), NoAffinity: !d.cfg.Executor.Pin, Logger: d.log,
+		Dir: runs.dir, Processors: int(d.cfg.Processors()), Grace: d.cfg.Executor.Grace,
+		MaxOutputBytes: d.cfg.Executor.MaxOutputBytes, NoAffinity: !d.cfg.Executor.Pin, Logger: d.log,
 	}, runs.executed)
 	if err != nil {
 		return fmt.Errorf("executor: %w", err)

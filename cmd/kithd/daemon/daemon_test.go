@@ -23,6 +23,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"kith/cmd/kithd/config"
 	"kith/internal/job"
 	kithv1 "kith/proto/gen/kith/v1"
 	"kith/sitesched/executor"
@@ -40,14 +41,14 @@ func TestMain(m *testing.M) {
 // testSite is a running site with clients to it.
 type testSite struct {
 	t     *testing.T
-	cfg   Config
+	cfg   config.Config
 	d     *Daemon
 	jobs  kithv1.JobServiceClient
 	sites kithv1.SiteServiceClient
 	files kithv1.FileServiceClient
 }
 
-func startSite(t *testing.T, cfg Config) *testSite {
+func startSite(t *testing.T, cfg config.Config) *testSite {
 	t.Helper()
 	s := &testSite{t: t, cfg: cfg}
 	s.open()
@@ -92,16 +93,16 @@ func (s *testSite) restart() {
 }
 
 // federation starts sites that know each other, with 2 processors each.
-func federation(t *testing.T, tune func(*Config), names ...string) []*testSite {
+func federation(t *testing.T, tune func(*config.Config), names ...string) []*testSite {
 	t.Helper()
 	var sites []*testSite
 	for i, name := range names {
 		c := testConfig(t, name)
 		for _, s := range sites {
-			c.Peers = append(c.Peers, PeerConfig{Site: s.cfg.Site, Address: s.d.Address()})
+			c.Peers = append(c.Peers, config.Peer{Site: s.cfg.Site, Address: s.d.Address()})
 		}
 		for _, later := range names[i+1:] {
-			c.Peers = append(c.Peers, PeerConfig{Site: later})
+			c.Peers = append(c.Peers, config.Peer{Site: later})
 		}
 		if tune != nil {
 			tune(&c)

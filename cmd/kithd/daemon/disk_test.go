@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"kith/cmd/kithd/config"
 	kithv1 "kith/proto/gen/kith/v1"
 	"kith/testbed/scratch"
 )
@@ -81,7 +82,7 @@ func TestDiskNearlyFull(t *testing.T) {
 	t.Parallel()
 	disk := scratch.NewDisk(t, 64<<20)
 	c := testConfig(t, "alpha")
-	c.Data, c.Files.KeepFree = filepath.Join(disk.Dir, "alpha"), 8<<20
+	c.Data, c.Files.KeepFreeBytes = filepath.Join(disk.Dir, "alpha"), 8<<20
 	s := startSite(t, c)
 	l := newLedger(t)
 	wait, open := barrier(t)
@@ -132,7 +133,7 @@ func newCrowded(t *testing.T) *crowded {
 	t.Helper()
 	disk := scratch.NewDisk(t, 64<<20)
 	c := testConfig(t, "alpha")
-	c.Data, c.Files.KeepFree = filepath.Join(disk.Dir, "alpha"), 0
+	c.Data, c.Files.KeepFreeBytes = filepath.Join(disk.Dir, "alpha"), 0
 	s := &crowded{testSite: startSite(t, c), ledger: newLedger(t), disk: disk}
 	wait, open := barrier(t)
 	s.open = open
@@ -268,10 +269,10 @@ func TestLeaseOnFullDisk(t *testing.T) {
 			t.Parallel()
 			const lease = 3 * time.Second
 			disk := scratch.NewDisk(t, 64<<20)
-			sites := federation(t, func(c *Config) {
-				c.Timing.Lease, c.Timing.LeaseMargin = Duration(lease), Duration(lease/4)
+			sites := federation(t, func(c *config.Config) {
+				c.Timing.Lease, c.Timing.LeaseMargin = lease, lease/4
 				if c.Site == full {
-					c.Data, c.Files.KeepFree = filepath.Join(disk.Dir, full), 0
+					c.Data, c.Files.KeepFreeBytes = filepath.Join(disk.Dir, full), 0
 				}
 			}, "alpha", "beta")
 			release := sites[0].busy()

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"kith/cmd/kithd/config"
 	"kith/internal/job"
 	kithv1 "kith/proto/gen/kith/v1"
 	"kith/store"
@@ -66,8 +67,8 @@ func TestGrantWhileTheStoreCannotBeRead(t *testing.T) {
 	// The origin is too narrow for the job, so that it runs at the other site.
 	origin, host := testConfig(t, "alpha"), testConfig(t, "beta")
 	origin.Scheduler.Processors = 1
-	origin.Peers = []PeerConfig{{Site: "beta"}}
-	host.Timing.Claim, host.Timing.Backoff = Duration(100*time.Millisecond), Duration(100*time.Millisecond)
+	origin.Peers = []config.Peer{{Site: "beta"}}
+	host.Timing.Claim, host.Timing.Backoff = 100*time.Millisecond, 100*time.Millisecond
 
 	log := &notes{}
 	d := &Daemon{cfg: origin, log: slog.New(slog.NewTextHandler(log, nil)), served: make(chan error, 1)}
@@ -86,7 +87,7 @@ func TestGrantWhileTheStoreCannotBeRead(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	host.Peers = []PeerConfig{{Site: "alpha", Address: d.Address()}}
+	host.Peers = []config.Peer{{Site: "alpha", Address: d.Address()}}
 	startSite(t, host)
 
 	j := shell("echo here")

@@ -6,6 +6,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"kith/cmd/kithd/config"
 	"kith/internal/job"
 	"kith/meta/peer"
 	statev1 "kith/proto/gen/kith/state/v1"
@@ -72,8 +73,8 @@ func (r *rogue) claim(a *statev1.AttemptName) *kithv1.Verdict {
 func TestRoguePeer(t *testing.T) {
 	t.Parallel()
 	c := testConfig(t, "alpha")
-	c.Peers = []PeerConfig{{Site: "beta"}}
-	c.Timing.Heartbeat = Duration(1e10) // it sends none
+	c.Peers = []config.Peer{{Site: "beta"}}
+	c.Timing.Heartbeat = 1e10 // it sends none
 	s := startSite(t, c)
 	l := newLedger(t)
 	wait, open := barrier(t)

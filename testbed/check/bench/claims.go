@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"kith/cluster"
-	"kith/cmd/kithd/daemon"
+	"kith/cmd/kithd/config"
 	"kith/internal/job"
 	"kith/meta"
 	"kith/meta/peer"
@@ -27,10 +27,10 @@ import (
 // Every grant is on the origin's disk before it is answered.
 func (b *bench) claims(ctx context.Context) error {
 	names := []job.SiteID{"hosta", "hostb"}
-	f, stop, err := b.federation(ctx, []local.Site{{Name: "origin", Tune: func(c *daemon.Config) {
+	f, stop, err := b.federation(ctx, []local.Site{{Name: "origin", Tune: func(c *config.Config) {
 		withRoomFor(c, b.opt.Claims)
 		for _, h := range names {
-			c.Peers = append(c.Peers, daemon.PeerConfig{Site: string(h)})
+			c.Peers = append(c.Peers, config.Peer{Site: string(h)})
 		}
 	}}})
 	if err != nil {

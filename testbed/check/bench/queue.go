@@ -12,7 +12,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"kith/cmd/kithd/daemon"
+	"kith/cmd/kithd/config"
 	kithv1 "kith/proto/gen/kith/v1"
 	"kith/testbed/local"
 )
@@ -20,7 +20,7 @@ import (
 // queue fills the queue of a site whose processors are taken, looks at its
 // memory, kills it and looks how long it takes to come back.
 func (b *bench) queue(ctx context.Context) error {
-	f, stop, err := b.federation(ctx, []local.Site{{Name: "alpha", Tune: func(c *daemon.Config) { withRoomFor(c, b.opt.Queued) }}})
+	f, stop, err := b.federation(ctx, []local.Site{{Name: "alpha", Tune: func(c *config.Config) { withRoomFor(c, b.opt.Queued) }}})
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (b *bench) queue(ctx context.Context) error {
 }
 
 // withRoomFor lets a site take n jobs.
-func withRoomFor(c *daemon.Config, n int) {
+func withRoomFor(c *config.Config, n int) {
 	c.Limits.Jobs = max(c.Limits.Jobs, n+1000)
 	c.Limits.Copies = max(c.Limits.Copies, n+1000)
 	c.Limits.CopiesPerOrigin = max(c.Limits.CopiesPerOrigin, n+1000)

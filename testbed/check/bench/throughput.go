@@ -9,7 +9,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"kith/cmd/kithd/daemon"
+	"kith/cmd/kithd/config"
 	kithv1 "kith/proto/gen/kith/v1"
 	"kith/testbed/local"
 )
@@ -22,7 +22,7 @@ const submittersPerSite = 16
 func (b *bench) throughput(ctx context.Context) error {
 	var sites []local.Site
 	for i := range b.opt.Sites {
-		sites = append(sites, local.Site{Name: fmt.Sprintf("site%02d", i), Tune: func(c *daemon.Config) {
+		sites = append(sites, local.Site{Name: fmt.Sprintf("site%02d", i), Tune: func(c *config.Config) {
 			c.Scheduler.Processors = 4
 		}})
 	}

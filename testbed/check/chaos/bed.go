@@ -12,7 +12,8 @@ import (
 	"sync"
 	"time"
 
-	"kith/cmd/kithd/daemon"
+	"kith/cmd/kithd/config"
+	"kith/sitesched"
 	"kith/testbed/check/wan"
 	"kith/testbed/local"
 )
@@ -46,14 +47,14 @@ type site struct {
 }
 
 // kinds of sites, in turn.
-var siteKinds = []func(*daemon.Config){
-	func(c *daemon.Config) { c.Scheduler.Processors = 8 },
-	func(c *daemon.Config) { c.Scheduler.Processors, c.Scheduler.Backfill = 6, "conservative" },
-	func(c *daemon.Config) {
-		c.Scheduler.Processors, c.Scheduler.Queues, c.Scheduler.Guarantee = 8, "single", "head"
+var siteKinds = []func(*config.Config){
+	func(c *config.Config) { c.Scheduler.Processors = 8 },
+	func(c *config.Config) { c.Scheduler.Processors, c.Scheduler.Backfill = 6, sitesched.Conservative },
+	func(c *config.Config) {
+		c.Scheduler.Processors, c.Scheduler.Queues, c.Scheduler.Scope = 8, sitesched.Single, sitesched.ScopeHead
 	},
-	func(c *daemon.Config) {
-		c.Scheduler.Processors, c.Scheduler.Backfill, c.Scheduler.Queues = 4, "none", "dual-strict"
+	func(c *config.Config) {
+		c.Scheduler.Processors, c.Scheduler.Backfill, c.Scheduler.Queues = 4, sitesched.NoBackfill, sitesched.DualStrict
 	},
 }
 
@@ -66,20 +67,19 @@ func siteNames(n int) []string {
 }
 
 // tune gives a site the timings of this test.
-func tune(c *daemon.Config) {
-	d := func(d time.Duration) daemon.Duration { return daemon.Duration(d) }
+func tune(c *config.Config) {
 	t := &c.Timing
-	t.Claim, t.Backoff, t.Resend, t.Retry = d(2*time.Second), d(3*time.Second), d(2*time.Second), d(time.Second)
-	t.Load, t.Heartbeat, t.AntiEntropy, t.Vanish = d(500*time.Millisecond), d(heartbeat), d(antiEntropy), d(vanish)
-	t.Lease, t.LeaseMargin = d(lease), d(leaseMargin)
-	c.Executor.Grace = d(grace)
+	t.Claim, t.Backoff, t.Resend, t.Retry = 2*time.Second, 3*time.Second, 2*time.Second, time.Second
+	t.Load, t.Heartbeat, t.AntiEntropy, t.Vanish = 500*time.Millisecond, heartbeat, antiEntropy, vanish
+	t.Lease, t.LeaseMargin = lease, leaseMargin
+	c.Executor.Grace = grace
 	c.Placement.Copies = 3
-	c.Files.KeepFree = 4 << 20
+	c.Files.KeepFreeBytes = 4 << 20
 }
 
 // openBed starts the network and the sites, which tune configures. One of them
 // gets a small disk of its own if that is possible; none if disk is negative.
-func openBed(ctx context.Context, opt *Options, tune func(*daemon.Config), disk int) (*bed, error) {
+func openBed(ctx context.Context, opt *Options, tune func(*config.Config), disk int) (*bed, error) {
 	b := &bed{opt: opt, logs: newLogs(), stopping: make(chan struct{})}
 	names := siteNames(opt.Sites)
 	cfg, err := b.configure(names, tune)
@@ -103,7 +103,7 @@ func openBed(ctx context.Context, opt *Options, tune func(*daemon.Config), disk 
 
 // configure makes the network and says what sites there are. A link is named
 // by who dials; every second pair of sites dials both ways.
-func (b *bed) configure(names []string, tune func(*daemon.Config)) (local.Config, error) {
+func (b *bed) configure(names []string, tune func(*config.Config)) (local.Config, error) {
 	addresses := make([]string, len(names))
 	for i := range names {
 		var err error
@@ -128,7 +128,7 @@ func (b *bed) configure(names []string, tune func(*daemon.Config)) (local.Config
 	cfg := local.Config{Dir: b.opt.Dir, Log: b.logs.line}
 	for i, name := range names {
 		b.sites = append(b.sites, &site{index: i, acked: make(chan struct{}, 1), children: make(map[process]bool)})
-		cfg.Sites = append(cfg.Sites, local.Site{Name: name, Program: b.opt.UpgradeFrom, Tune: func(c *daemon.Config) {
+		cfg.Sites = append(cfg.Sites, local.Site{Name: name, Program: b.opt.UpgradeFrom, Tune: func(c *config.Config) {
 			siteKinds[i%len(siteKinds)](c)
 			tune(c)
 			c.Listen.Address = addresses[i]

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"kith/cluster"
-	"kith/cmd/kithd/daemon"
+	"kith/cmd/kithd/config"
 	"kith/internal/job"
 	"kith/meta/peer"
 	kithv1 "kith/proto/gen/kith/v1"
@@ -62,10 +62,10 @@ func deafOnce(ctx context.Context, name, address string) {
 func growth(t *testing.T, withPeer bool) float64 {
 	t.Helper()
 	dir := t.TempDir()
-	fed, err := local.Start(t.Context(), local.Config{Dir: dir, Sites: []local.Site{{Name: "alpha", Tune: func(c *daemon.Config) {
+	fed, err := local.Start(t.Context(), local.Config{Dir: dir, Sites: []local.Site{{Name: "alpha", Tune: func(c *config.Config) {
 		c.Scheduler.Processors = 1
-		c.Peers = append(c.Peers, daemon.PeerConfig{Site: "beta"})
-		c.Timing.Heartbeat, c.Timing.Resend = daemon.Duration(300*time.Millisecond), daemon.Duration(200*time.Millisecond)
+		c.Peers = append(c.Peers, config.Peer{Site: "beta"})
+		c.Timing.Heartbeat, c.Timing.Resend = 300*time.Millisecond, 200*time.Millisecond
 	}}}})
 	if err != nil {
 		t.Fatal(err)

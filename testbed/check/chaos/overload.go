@@ -18,7 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"kith/cmd/kithd/daemon"
+	"kith/cmd/kithd/config"
 	kithv1 "kith/proto/gen/kith/v1"
 	"kith/testbed/local"
 )
@@ -108,7 +108,7 @@ func RunOverload(ctx context.Context, opt OverloadOptions) (*Overload, error) {
 	if opt.Observe == nil {
 		opt.Observe = func(string) {}
 	}
-	fed, err := local.Start(ctx, local.Config{Dir: opt.Dir, Sites: []local.Site{{Name: "alpha", Tune: func(c *daemon.Config) {
+	fed, err := local.Start(ctx, local.Config{Dir: opt.Dir, Sites: []local.Site{{Name: "alpha", Tune: func(c *config.Config) {
 		c.Scheduler.Processors, c.Limits.Jobs = floodProcessors, opt.Jobs
 	}}}})
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"kith/cmd/kithd/daemon"
+	"kith/cmd/kithd/config"
 	"kith/internal/job"
 	kithv1 "kith/proto/gen/kith/v1"
 )
@@ -45,11 +45,10 @@ func newStageWith(t *testing.T, lease time.Duration) *stage {
 	if err := os.Mkdir(s.dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	b, err := openBed(t.Context(), opt, func(c *daemon.Config) {
+	b, err := openBed(t.Context(), opt, func(c *config.Config) {
 		tune(c)
-		d := func(d time.Duration) daemon.Duration { return daemon.Duration(d) }
-		c.Timing.Lease, c.Timing.LeaseMargin, c.Timing.Vanish = d(lease), d(shortMargin), d(shortVanish)
-		c.Timing.Heartbeat, c.Timing.AntiEntropy = d(300*time.Millisecond), d(time.Second)
+		c.Timing.Lease, c.Timing.LeaseMargin, c.Timing.Vanish = lease, shortMargin, shortVanish
+		c.Timing.Heartbeat, c.Timing.AntiEntropy = 300*time.Millisecond, time.Second
 	}, -1)
 	if err != nil {
 		t.Fatal(err)

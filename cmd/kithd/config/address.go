@@ -1,0 +1,136 @@
+package config
+
+import (
+	"net"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"kith/internal/job"
+)
+
+// The conditions on texts; each returns what to give instead.
+
+func siteName(v string) string {
+	if v == "" {
+		return "give the site a name"
+	}
+	if _, err := job.ParseSiteID(v); err != nil {
+		return "give 1 to 32 of a-z, 0-9 and -, beginning with a letter, not ending with -"
+	}
+	return ""
+}
+
+func absolute(v string) string {
+	if !filepath.IsAbs(v) {
+		return "give an absolute path"
+	}
+	return ""
+}
+
+func allAbsolute(list []string) string {
+	for _, p := range list {
+		if !filepath.IsAbs(p) {
+			return "give absolute paths, " + strconv.Quote(p) + " is none"
+		}
+	}
+	return ""
+}
+
+func listenAddress(v string) string { return hostPort(v, 0) }
+
+func advertised(v string) string {
+	if v == "" || v == "none" {
+		return ""
+	}
+	if remedy := hostPort(v, 1); remedy != "" {
+		return remedy + `, or "none"`
+	}
+	if host, _, _ := net.SplitHostPort(v); isWildcard(host) {
+		return `give an address that other sites can dial, or "none"`
+	}
+	return ""
+}
+
+func peerAddress(v string) string {
+	if v == "" {
+		return ""
+	}
+	if remedy := hostPort(v, 1); remedy != "" {
+		return remedy + ", or leave it out for a site that only dials out"
+	}
+	return ""
+}
+
+func gossipAddress(v string) string {
+	if v == "" {
+		return ""
+	}
+	return hostPort(v, 0)
+}
+
+func allAddresses(list []string) string {
+	for _, a := range list {
+		if remedy := hostPort(a, 1); remedy != "" {
+			return remedy + " for " + strconv.Quote(a)
+		}
+	}
+	return ""
+}
+
+// hostPort says what to give instead of a text that is not host:port; least is
+// the lowest port.
+func hostPort(v string, least int) string {
+	_, port, err := net.SplitHostPort(v)
+	if err != nil {
+		return "give host:port"
+	}
+	if n, err := strconv.Atoi(port); err != nil || n < least || n > 65535 {
+		return "give host:port with a port of " + strconv.Itoa(least) + " to 65535"
+	}
+	return ""
+}
+
+func isWildcard(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "" || (ip != nil && ip.IsUnspecified())
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || (ip != nil && ip.IsLoopback())
+}
+
+// same reports whether two addresses have the same host and port. Port 0 is
+// any free one.
+func same(a, b string) bool {
+	hostA, hostB, ok := samePort(a, b)
+	return ok && host(hostA) == host(hostB)
+}
+
+// host writes a host so that those that are alike are equal.
+func host(name string) string {
+	if name == "localhost" {
+		return "127.0.0.1"
+	}
+	return strings.ToLower(name)
+}
+
+// samePort returns the hosts of two addresses, and whether their ports are one.
+func samePort(a, b string) (hostA, hostB string, ok bool) {
+	hostA, portA, errA := net.SplitHostPort(a)
+	hostB, portB, errB := net.SplitHostPort(b)
+	return hostA, hostB, errA == nil && errB == nil && portA == portB && portA != "0"
+}
+
+// collide reports whether one machine cannot listen at both addresses.
+func collide(a, b string) bool {
+	hostA, hostB, ok := samePort(a, b)
+	return ok && (host(hostA) == host(hostB) || isWildcard(hostA) || isWildcard(hostB))
+}
+
+// reaches reports whether who dials an address on this machine ends up at listen.
+func reaches(address, listen string) bool {
+	to, at, ok := samePort(address, listen)
+	return ok && (host(to) == host(at) || isWildcard(at) && (isLoopback(to) || isWildcard(to)))
+}

@@ -1,0 +1,137 @@
+package config
+
+import (
+	"log/slog"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"kith/internal/job"
+	"kith/meta"
+	"kith/sitesched"
+)
+
+// Manual is the page that explains the keys.
+const Manual = "docs/operations.md"
+
+// Config is the configuration of a site. [Config.Knobs] says what each field means.
+type Config struct {
+	Site      string
+	Data      string
+	Listen    Listen
+	Scheduler Scheduler
+	Placement meta.Placement
+	Limits    meta.Limits
+	Timing    Timing
+	Executor  Executor
+	Files     Files
+	Peers     []Peer
+	Gossip    Gossip
+	Log       Log
+}
+
+// Listen says where the daemon listens. Insecure allows an address other than
+// loopback although callers are not authenticated in this version.
+type Listen struct {
+	Address, Advertise string
+	Insecure           bool
+}
+
+// Scheduler is the local scheduler. Processors 0 means as many as the machine has.
+type Scheduler struct {
+	sitesched.Config
+	// Speed of one processor; 1 is the reference.
+	Speed float64
+}
+
+// Timing says when the protocol gives up waiting.
+type Timing struct {
+	meta.Timing
+	// Heartbeat is how often something is sent on an idle stream.
+	Heartbeat time.Duration
+}
+
+// Executor says how jobs are run.
+type Executor struct {
+	// Grace is the time between SIGTERM and SIGKILL.
+	Grace time.Duration
+	// Directories are absolute folders in which jobs may ask to run.
+	Directories []string
+	// MaxOutputBytes bounds stdout and stderr of an attempt, each.
+	MaxOutputBytes int64
+	// Pin keeps each job on processors of its own.
+	Pin bool
+}
+
+// Files bounds the files of jobs.
+type Files struct {
+	InputRoots []string
+	// QuotaBytes is the most that inputs and outputs may take; 0 for no bound.
+	QuotaBytes    int64
+	KeepFreeBytes int64
+	MaxFileBytes  int64
+}
+
+// Peer names another site. Address is empty for one that only dials out.
+type Peer struct{ Site, Address string }
+
+// Gossip spreads load and membership beyond the connected sites. An empty
+// Listen turns it off.
+type Gossip struct {
+	Listen string
+	Join   []string
+}
+
+// Log says what is logged, on stderr.
+type Log struct{ Level, Format string }
+
+// SlogLevel returns the level in the library's terms; info for a word that is none.
+func (l Log) SlogLevel() slog.Level {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(l.Level)); err != nil {
+		return slog.LevelInfo
+	}
+	return level
+}
+
+// Default returns the configuration that an empty file stands for.
+func Default() Config {
+	var c Config
+	for _, k := range c.Knobs() {
+		k.put(k.standard)
+	}
+	return c
+}
+
+// Processors returns how many processors the site offers.
+func (c *Config) Processors() int32 {
+	if c.Scheduler.Processors == 0 {
+		return int32(min(runtime.NumCPU(), job.MaxProcessors))
+	}
+	return c.Scheduler.Processors
+}
+
+// SchedulerConfig is the configuration of the local scheduler.
+func (c *Config) SchedulerConfig() sitesched.Config {
+	s := c.Scheduler.Config
+	s.Processors = c.Processors()
+	// A claim that takes longer is given up, so that none moves a guarantee.
+	s.StartMargin = c.Timing.Claim
+	return s
+}
+
+// MetaConfig is the configuration of the engine, without what only the running
+// daemon knows.
+func (c *Config) MetaConfig() meta.Config {
+	return meta.Config{Placement: c.Placement, Limits: c.Limits, Timing: c.Timing.Timing, AllowDirectory: c.allowDirectory}
+}
+
+// allowDirectory reports whether a job may run in an absolute folder.
+func (c *Config) allowDirectory(dir string) bool {
+	for _, root := range c.Executor.Directories {
+		if rel, err := filepath.Rel(root, dir); err == nil && filepath.IsLocal(rel) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,125 @@
+package config
+
+import (
+	"math"
+	"time"
+
+	"kith/internal/job"
+	"kith/meta"
+	"kith/sitesched"
+)
+
+// Knob is a key of the file and the field that it sets.
+type Knob struct {
+	// Key is the dotted name, "timing.claim".
+	Key string
+	// Reloads says that a running kithd takes a new value up.
+	Reloads bool
+	// Says is the sentence for docs/operations.md, in Markdown.
+	Says string
+	field
+}
+
+// fixed is a knob whose new value needs a restart.
+func fixed(key string, f interface{ erased() field }, says string) Knob {
+	return Knob{key, false, says, f.erased()}
+}
+
+// live is a knob whose new value a running kithd takes up.
+func live(key string, f interface{ erased() field }, says string) Knob {
+	return Knob{key, true, says, f.erased()}
+}
+
+// Knobs returns all knobs but those of peers, in the order of the page, over
+// the fields of c. Where a row has no bounds, meta or sitesched checks them.
+func (c *Config) Knobs() []Knob {
+	std := meta.Default()
+	s, p, l, t := &c.Scheduler, &c.Placement, &c.Limits, &c.Timing
+	return []Knob{
+		fixed("site", must(text(&c.Site, ""), siteName), "name of this site among the others: 1 to 32 of `a-z`, `0-9`, `-`, beginning with a letter, not ending with `-`; it never changes"),
+		fixed("data", must(text(&c.Data, "/var/lib/kith"), absolute), "folder for everything the site keeps; absolute"),
+
+		fixed("listen.address", must(text(&c.Listen.Address, "127.0.0.1:7410"), listenAddress), "host:port for clients and peers"),
+		fixed("listen.advertise", must(text(&c.Listen.Advertise, ""), advertised), "host:port under which others reach this site; empty: as `address`, which must then name one address; `\"none\"`: nothing can connect, this site dials out. Told to others with the load"),
+		fixed("listen.insecure_no_authentication", truth(&c.Listen.Insecure, false), "must be true for an address other than loopback"),
+
+		fixed("scheduler.processors", between(whole(&s.Processors, 0), 0, job.MaxProcessors, "give 1 to 16777216, or 0 for as many as the machine has"), "processors the site offers; 0: as many as the machine has. More than that means that jobs share"),
+		fixed("scheduler.memory", between(size(&s.MemoryBytes, 0), 0, sitesched.MaxMemoryBytes, `give a size up to "1048576TiB", or 0 for no limit`), "memory the site offers to all jobs together; 0: not limited. See [memory](#memory)"),
+		fixed("scheduler.backfill", choice(&s.Backfill, sitesched.EASY, sitesched.NoBackfill, sitesched.EASY, sitesched.Conservative, sitesched.ConservativeReplan), "`\"none\"`: first come, first served. `\"easy\"`: a job may overtake if that does not delay the first one. `\"conservative\"`: every job has a guaranteed start. `\"conservative-replan\"`: the same, but plans are made anew whenever a job ends"),
+		fixed("scheduler.queues", choice(&s.Queues, sitesched.DualBackfill, sitesched.Single, sitesched.DualStrict, sitesched.DualBackfill), "`\"single\"`: one queue for local and remote. `\"dual-backfill\"`: remote copies fill what local jobs leave. `\"dual-strict\"`: remote copies only while no local job waits"),
+		fixed("scheduler.guarantee", choice(&s.Scope, sitesched.ScopeAll, sitesched.ScopeHead, sitesched.ScopeAll), "which local jobs a remote start must not delay: `\"head\"` the first of the queue, `\"all\"` every one"),
+		fixed("scheduler.speed", between(fraction(&s.Speed, 1), 1e-6, 1e6, "give a positive number, 1 for the reference"), "speed of a processor against a reference that the sites of a federation agree on. Time limits are meant for the reference: at a site of speed 2 a job gets, and is planned with, half of its limit"),
+
+		live("placement.scheme", choice(&p.Scheme, std.Placement.Scheme, meta.Schemes()...), "`\"k-dual\"`: here and at the K−1 least loaded others. `\"k-distributed\"`: at the K least loaded. `\"distributed\"`: at the least loaded. `\"independent\"`: here only. `\"mct\"`: where it would end first. `\"hierarchical\"`: where it would start first"),
+		live("placement.rank", choice(&p.Rank, std.Placement.Rank, meta.RankWork, meta.RankProcs, meta.RankStart, meta.RankCompletion), "what sites are ranked by, less is better: `\"work\"` seconds to drain the site; `\"procs\"` processors asked for over processors there; `\"start\"` when the job would start and `\"completion\"` when it would end, both asked of each site at submission, under `\"k-dual\"` only of a job that cannot start here at once. Schemes `\"mct\"` and `\"hierarchical\"` have a rank of their own: leave it out there"),
+		live("placement.copies", whole(&p.Copies, std.Placement.Copies), "K where a job does not say: 1 to 64, this site included. More copies shorten waits ever less and cost messages, see [ADR 0013](adr/0013-default-placement.md)"),
+		live("placement.weight", fraction(&p.Weight, std.Placement.Weight), "sites that start their own jobs first (dual queues) and those that do not are two groups. The score of sites of the other group than this one's is multiplied with the weight while those that start their own first have more computing power than the rest: they promise more than they keep. `1.3` is the paper's value; `0.0` for none"),
+		live("placement.adaptive", truth(&p.Adaptive, std.Placement.Adaptive), "multiply the score of each site with how much later than promised it completed jobs of this site lately; for ranks `start` and `completion`"),
+		live("placement.max_load_age", span(&p.MaxLoadAge, std.Placement.MaxLoadAge), "a load older than this does not rank; the site comes behind all others"),
+		live("placement.query_timeout", span(&p.QueryTimeout, std.Placement.QueryTimeout), "how long to wait for the answers that `start` and `completion` need"),
+
+		live("limits.jobs", whole(&l.Jobs, std.Limits.Jobs), "jobs submitted here that have not ended; then submissions get RESOURCE_EXHAUSTED"),
+		live("limits.copies_per_origin", whole(&l.CopiesPerOrigin, std.Limits.CopiesPerOrigin), "copies of one other site waiting or running here; then it is told *full* and goes to the next"),
+		live("limits.copies", whole(&l.Copies, std.Limits.Copies), "copies of all other sites; the check is on all copies held, own ones included, against `copies` + `jobs`"),
+		live("limits.closed_jobs", whole(&l.ClosedJobs, std.Limits.ClosedJobs), "ended jobs that are remembered"),
+		live("limits.closed_for", span(&l.ClosedFor, std.Limits.ClosedFor), "and how long; their outputs go with them"),
+
+		fixed("timing.claim", between(span(&t.Claim, std.Timing.Claim), 1, job.MaxWalltime, "give a positive duration of at most ten years"), "how long processors are kept for a claim without an answer; copies of other sites are planned for so much longer, so that a claim that is granted in time delays no local job"),
+		live("timing.backoff", span(&t.Backoff, std.Timing.Backoff), "how long that copy is then left alone"),
+		live("timing.resend", span(&t.Resend, std.Timing.Resend), "when a request is repeated"),
+		live("timing.vanish", span(&t.Vanish, std.Timing.Vanish), "when copies at a site out of reach are replaced by copies elsewhere"),
+		live("timing.anti_entropy", span(&t.AntiEntropy, std.Timing.AntiEntropy), "how often host and origin compare what they hold"),
+		live("timing.load", span(&t.Load, std.Timing.Load), "how often the site tells its load"),
+		live("timing.retry", span(&t.Retry, std.Timing.Retry), "how often jobs without a place look for one"),
+		live("timing.lease", span(&t.Lease, std.Timing.Lease), "how long another site may run a job under `on_site_lost` `rerun` without hearing of this one; renewed three times as often"),
+		live("timing.lease_margin", span(&t.LeaseMargin, std.Timing.LeaseMargin), "how much longer this site waits before it runs the job again"),
+		live("timing.clock_rate", fraction(&t.ClockRate, std.Timing.ClockRate), "by what fraction the rate of any site's clock may be off; this site waits twice as much of the lease longer"),
+		fixed("timing.heartbeat", between(span(&t.Heartbeat, 5*time.Second), 1, math.MaxInt64, "give a positive duration"), "how often something is sent on an idle stream; after three without a sign of the other site the stream is closed. Keep it alike at all sites"),
+
+		fixed("executor.grace", between(span(&c.Executor.Grace, 5*time.Second), 0, math.MaxInt64, "give a duration that is not negative"), "time between SIGTERM and SIGKILL"),
+		fixed("executor.directories", must(list(&c.Executor.Directories), allAbsolute), "absolute folders in which, and below which, jobs may ask to run"),
+		fixed("executor.max_output", between(size(&c.Executor.MaxOutputBytes, 1<<30), 1, math.MaxInt64, "give a positive size"), "bound of stdout and stderr, each; a job that writes more is killed"),
+		fixed("executor.pin", truth(&c.Executor.Pin, true), "keep each job on processors of its own, where the site offers no more than the machine has. Turn it off where several sites share a machine"),
+
+		fixed("files.input_roots", must(list(&c.Files.InputRoots), allAbsolute), "folders of this machine that jobs submitted here may name inputs from (`source` in the API)"),
+		fixed("files.quota", between(size(&c.Files.QuotaBytes, 0), 0, math.MaxInt64, "give a positive size, or 0 for no bound"), "the most that inputs and outputs may take; 0: no bound of its own"),
+		fixed("files.keep_free", between(size(&c.Files.KeepFreeBytes, 256<<20), 0, math.MaxInt64, "give a size that is not negative"), "left free on the disk"),
+		fixed("files.max_file", between(size(&c.Files.MaxFileBytes, 64<<30), 1, math.MaxInt64, "give a positive size"), "largest single file"),
+
+		fixed("gossip.listen", must(text(&c.Gossip.Listen, ""), gossipAddress), "IP:port, TCP and UDP, for membership and loads beyond the connected sites; empty: off. With it every site may connect, and sites that become known are dialled"),
+		fixed("gossip.join", must(list(&c.Gossip.Join), allAddresses), "members to begin with; all of them are asked again once a minute, so that two halves find each other"),
+
+		live("log.level", choice(&c.Log.Level, "info", "debug", "info", "warn", "error"), "`\"debug\"`, `\"info\"`, `\"warn\"` or `\"error\"`"),
+		fixed("log.format", choice(&c.Log.Format, "json", "json", "text"), "or `\"text\"`; on stderr"),
+	}
+}
+
+// Knobs returns the knobs of a peer.
+func (p *Peer) Knobs() []Knob {
+	return []Knob{
+		live("peers.site", must(text(&p.Site, ""), siteName), "its name"),
+		live("peers.address", must(text(&p.Address, ""), peerAddress), "its host:port; empty: it dials this site. One of the two must have the other's address"),
+	}
+}
+
+// Keys returns the names of all keys in the order of the page.
+func Keys() []string {
+	var keys []string
+	for _, k := range allKnobs() {
+		keys = append(keys, k.Key)
+	}
+	return keys
+}
+
+// allKnobs are the knobs with those of a peer among them, where the page has them.
+func allKnobs() []Knob {
+	var c Config
+	var list []Knob
+	for _, k := range c.Knobs() {
+		if k.Key == "gossip.listen" {
+			list = append(list, new(Peer).Knobs()...)
+		}
+		list = append(list, k)
+	}
+	return list
+}
