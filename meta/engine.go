@@ -72,6 +72,8 @@ func (e *Engine) Step(now job.Time, ev Event) []Effect {
 		e.origin.filesHome(now, ev)
 	case Tick:
 		e.tick(now)
+	case Reconfigure:
+		e.reconfigure(now, ev)
 	case SendCopies:
 		e.origin.sendPlaced(now)
 	case Pass:

@@ -32,6 +32,7 @@ func (l *Links) Dial(site job.SiteID, address string) {
 			return
 		}
 		old.stop()
+		delete(l.dialers, site)
 	}
 	if site == l.cfg.Site || address == "" || l.ctx.Err() != nil {
 		return

@@ -44,7 +44,7 @@ func TestOperationsTable(t *testing.T) {
 
 func keyTable() string {
 	var b strings.Builder
-	b.WriteString("| key | default | meaning |\n|---|---|---|\n")
+	b.WriteString("| key | default | reload | meaning |\n|---|---|---|---|\n")
 	section := ""
 	for _, k := range allKnobs() {
 		if name, _, ok := strings.Cut(k.Key, "."); ok && name != section {
@@ -53,13 +53,17 @@ func keyTable() string {
 			if name == "peers" {
 				head = "[[peers]]"
 			}
-			fmt.Fprintf(&b, "| **`%s`** | | %s |\n", head, sectionSays[name])
+			fmt.Fprintf(&b, "| **`%s`** | | | %s |\n", head, sectionSays[name])
 		}
 		standard := "`" + k.write(k.standard) + "`"
 		if k.Key == "site" || k.Key == "peers.site" {
 			standard = ""
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", k.Key, standard, k.Says)
+		reload := ""
+		if k.Reloads {
+			reload = "yes"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", k.Key, standard, reload, k.Says)
 	}
 	return strings.ReplaceAll(b.String(), "|  |", "| |")
 }

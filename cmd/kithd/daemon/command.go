@@ -33,13 +33,19 @@ func command(p *cli.Program) *cobra.Command {
 		Use:   "kithd",
 		Short: "The daemon of a Kith site: local scheduler and peer meta-scheduler",
 		Long: "kithd runs one site of a Kith federation until it gets SIGTERM or SIGINT.\n" +
+			"At SIGHUP it reads its configuration again. " +
 			"It logs to stderr. Running jobs outlive it: a new kithd takes them up again.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			// From here on SIGHUP does not end kithd; one that comes before the site is
+			// ready is heeded then.
+			hangups := make(chan os.Signal, 1)
+			signal.Notify(hangups, syscall.SIGHUP)
+			defer signal.Stop(hangups)
 			cfg, err := config.Load(path)
 			if err != nil {
 				return badConfig(err)
 			}
-			return runSite(cmd.Context(), cfg, p.Stderr)
+			return runSite(cmd.Context(), cfg, &Reload{Path: path, Signal: hangups, Level: new(slog.LevelVar)}, p.Stderr)
 		},
 	}
 	root.PersistentFlags().StringVar(&path, "config", path, "configuration `FILE`")
@@ -102,14 +108,14 @@ func check(p *cli.Program, path string) error {
 }
 
 // runSite runs the site until a signal comes.
-func runSite(ctx context.Context, cfg config.Config, stderr io.Writer) error {
+func runSite(ctx context.Context, cfg config.Config, r *Reload, stderr io.Writer) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	d, err := Open(cfg, logger(cfg.Log, new(slog.LevelVar), stderr))
+	d, err := Open(cfg, logger(cfg.Log, r.Level, stderr))
 	if err != nil {
 		return err
 	}
-	return d.Run(ctx)
+	return d.Run(ctx, r)
 }
 
 // logger returns the log that the configuration asks for. Its level is level's.

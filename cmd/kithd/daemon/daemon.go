@@ -11,6 +11,8 @@ import (
 	"os/user"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	sd "github.com/coreos/go-systemd/v22/daemon"
@@ -36,7 +38,10 @@ import (
 
 // Daemon is a running site. Open starts it, Close stops it and leaves its jobs running.
 type Daemon struct {
-	cfg     config.Config
+	cfg     config.Config // what it was started with
+	running config.Config // and what it has taken up since, see reload
+	// peers are those of running, for every goroutine.
+	peers   atomic.Pointer[[]config.Peer]
 	log     *slog.Logger
 	backend *boltstore.Store
 	state   *store.State
@@ -60,7 +65,8 @@ func Open(cfg config.Config, log *slog.Logger) (*Daemon, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	d := &Daemon{cfg: cfg, log: log.With("site_id", cfg.Site), served: make(chan error, 1)}
+	d := &Daemon{cfg: cfg, running: cfg, log: log.With("site_id", cfg.Site), served: make(chan error, 1)}
+	d.peers.Store(&d.cfg.Peers)
 	err := d.open()
 	if err == nil {
 		err = d.start()
@@ -214,20 +220,16 @@ func (d *Daemon) admits(site job.SiteID) bool {
 	if d.cfg.Gossip.Listen != "" {
 		return true
 	}
-	for _, p := range d.cfg.Peers {
-		if p.Site == string(site) {
-			return true
-		}
-	}
-	return false
+	return d.isPeer(site)
+}
+
+// isPeer reports whether the configuration names a site.
+func (d *Daemon) isPeer(site job.SiteID) bool {
+	return slices.ContainsFunc(*d.peers.Load(), func(p config.Peer) bool { return p.Site == string(site) })
 }
 
 // start sets everything going.
 func (d *Daemon) start() error {
-	var peers []job.SiteID
-	for _, p := range d.cfg.Peers {
-		peers = append(peers, job.SiteID(p.Site))
-	}
 	known := make(map[job.AttemptID]bool)
 	for c := range d.state.Copies() {
 		known[c.ID] = true
@@ -243,7 +245,7 @@ func (d *Daemon) start() error {
 		d.gossip = g
 		d.effects.spread = func(a meta.Advertise) { g.Advertise(a.Digest) }
 	}
-	first := append([]meta.Effect(nil), d.engine.Restore(d.loop.clock.now(), peers)...)
+	first := append([]meta.Effect(nil), d.engine.Restore(d.loop.clock.now(), sitesOf(d.cfg.Peers))...)
 	go d.loop.run(first)
 	d.effects.wg.Go(func() { d.files.keepSweeping(d.effects.ctx) })
 	go func() { d.served <- d.server.Serve(d.listener) }()
@@ -255,6 +257,7 @@ func (d *Daemon) start() error {
 	for _, c := range d.exec.Capabilities() {
 		d.log.Info("executor capability", "capability", c.Name, "available", c.Available, "detail", c.Detail)
 	}
+	d.warn()
 	// Without systemd there is nobody to notify, and that is no error.
 	if _, err := sd.SdNotify(false, sd.SdNotifyReady); err != nil {
 		d.log.Warn("service manager not notified", "error", err.Error())
@@ -265,11 +268,7 @@ func (d *Daemon) start() error {
 // gossipSeen passes on what gossip brings, and dials sites it makes known.
 func (d *Daemon) gossipSeen(g cluster.Digest) {
 	d.loop.post(meta.LoadSeen{Digest: g})
-	configured := false
-	for _, p := range d.cfg.Peers {
-		configured = configured || p.Site == string(g.Site)
-	}
-	if !configured && g.Address != "" {
+	if !d.isPeer(g.Site) && g.Address != "" {
 		d.links.Dial(g.Site, g.Address)
 	}
 }
@@ -277,14 +276,19 @@ func (d *Daemon) gossipSeen(g cluster.Digest) {
 // Address returns host:port where the daemon listens.
 func (d *Daemon) Address() string { return d.listener.Addr().String() }
 
-// Run waits until ctx is done or the server fails, and closes the daemon.
-func (d *Daemon) Run(ctx context.Context) error {
-	var err error
-	select {
-	case <-ctx.Done():
-	case err = <-d.served:
+// Run waits until ctx is done or the server fails, and closes the daemon. It
+// reads the configuration again when r says so.
+func (d *Daemon) Run(ctx context.Context, r *Reload) error {
+	for {
+		select {
+		case <-r.Signal:
+			d.reload(r)
+		case <-ctx.Done():
+			return d.Close()
+		case err := <-d.served:
+			return errors.Join(err, d.Close())
+		}
 	}
-	return errors.Join(err, d.Close())
 }
 
 // Close stops the site: no new requests, what was decided becomes durable,
@@ -350,14 +354,15 @@ var _ api.Node = node{}
 
 // Describe implements api.Node.
 func (n node) Describe() api.Description {
+	peers := *n.d.peers.Load()
 	desc := api.Description{
 		FileBytesSent: n.d.files.sent.Load(), FileBytesReceived: n.d.files.received.Load(),
-		Addresses: make(map[job.SiteID]string, len(n.d.cfg.Peers)),
+		Addresses: make(map[job.SiteID]string, len(peers)),
 	}
 	for _, c := range n.d.exec.Capabilities() {
 		desc.Capabilities = append(desc.Capabilities, &kithv1.Capability{Name: c.Name, Available: c.Available, Detail: c.Detail})
 	}
-	for _, p := range n.d.cfg.Peers {
+	for _, p := range peers {
 		desc.Addresses[job.SiteID(p.Site)] = p.Address
 	}
 	return desc

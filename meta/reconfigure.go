@@ -1,0 +1,34 @@
+package meta
+
+import "kith/internal/job"
+
+// Reconfigure changes how the site places its jobs, what it takes on and when
+// it gives up waiting. The driver has checked it with [Config.Check]. A shorter
+// time holds for what begins after it.
+type Reconfigure struct {
+	Placement Placement
+	Limits    Limits
+	Timing    Timing
+	// Peers are the sites that the configuration names now. Those that it no
+	// longer names stay known until the next start.
+	Peers []job.SiteID
+}
+
+func (Reconfigure) event() {}
+
+// reconfigure takes a new configuration up.
+func (e *Engine) reconfigure(now job.Time, ev Reconfigure) {
+	ev.Limits.Verdicts = e.cfg.Limits.Verdicts // no knob
+	e.cfg.Placement, e.cfg.Limits, e.cfg.Timing = ev.Placement, ev.Limits, ev.Timing
+	e.origin.policy = e.cfg.Placement.Policy()
+	e.origin.policy.Verdicts = e.cfg.Limits.Verdicts
+	for _, p := range ev.Peers {
+		if p != e.self {
+			e.peers.view.Expect(now, p)
+		}
+	}
+	// What is done every so often is done anew after the new time, if that is sooner.
+	e.host.nextLoad = min(e.host.nextLoad, now.Add(ev.Timing.Load))
+	e.host.nextCheck = min(e.host.nextCheck, now.Add(ev.Timing.AntiEntropy))
+	e.origin.nextRetry = min(e.origin.nextRetry, now.Add(ev.Timing.Retry))
+}
