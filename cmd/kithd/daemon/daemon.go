@@ -65,8 +65,7 @@ func Open(cfg config.Config, log *slog.Logger) (*Daemon, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	d := &Daemon{cfg: cfg, running: cfg, log: log.With("site_id", cfg.Site), served: make(chan error, 1)}
-	d.peers.Store(&d.cfg.Peers)
+	d := &Daemon{cfg: cfg, log: log.With("site_id", cfg.Site), served: make(chan error, 1)}
 	err := d.open()
 	if err == nil {
 		err = d.start()
@@ -80,6 +79,8 @@ func Open(cfg config.Config, log *slog.Logger) (*Daemon, error) {
 
 // open does all that comes before [Daemon.start].
 func (d *Daemon) open() error {
+	d.running = d.cfg
+	d.peers.Store(&d.cfg.Peers)
 	if err := os.MkdirAll(d.cfg.Data, 0o700); err != nil {
 		return fmt.Errorf("data folder %s: %w", d.cfg.Data, err)
 	}
