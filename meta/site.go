@@ -36,6 +36,9 @@ type Site interface {
 	Predict(now job.Time, c job.Copy) (job.Time, bool)
 	// EarliestStart is metric "start" of spec 001 section 2.3; false if it cannot say.
 	EarliestStart(now job.Time, c job.Copy) (job.Time, bool)
+	// Behind reports whether a copy waits behind those that the site guarantees
+	// anything: it has no guarantee until it moves up.
+	Behind(id job.AttemptID) bool
 	// Load is how loaded the site is.
 	Load(now job.Time) job.Load
 	// NextWake is when a Pass could start something without a further event.

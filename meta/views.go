@@ -34,6 +34,9 @@ type JobView struct {
 type CopyView struct {
 	Site  job.SiteID
 	State CopyState
+	// Behind says that it waits at its origin behind the copies that have a
+	// guarantee there.
+	Behind bool
 }
 
 // CopyState says how far a copy has come, as its origin knows. The numbers are
@@ -84,7 +87,7 @@ func (v Views) copyViews(j *store.Job) []CopyView {
 			if o.at[i] == queued {
 				state = CopyQueued
 			}
-			views = append(views, CopyView{Site: site, State: state})
+			views = append(views, CopyView{Site: site, State: state, Behind: site == e.self && e.site.Behind(j.AttemptID())})
 		}
 		return views
 	case job.ClaimHeld:

@@ -119,9 +119,18 @@ func (q *queue) check(t *table) error {
 		}
 		last = slot
 	}
-	if live != q.live || q.gaps != len(q.slot)-live+len(q.late) || max(q.first, q.seen, q.planned) > len(q.slot) {
+	if live != q.live || q.gaps != len(q.slot)-live+len(q.late) || max(q.first, q.seen, q.planned, q.within) > len(q.slot) {
 		return fmt.Errorf("%d copies in %d places, counted %d and %d gaps; first %d, seen %d, planned %d",
 			live, len(q.slot), q.live, q.gaps, q.first, q.seen, q.planned)
+	}
+	inside := 0
+	for _, slot := range q.slot[:q.within] {
+		if slot != gap {
+			inside++
+		}
+	}
+	if inside != q.inside || inside < min(q.depth, live-len(q.late)) {
+		return fmt.Errorf("%d copies in the first %d places are within a depth of %d, counted %d", inside, q.within, q.depth, q.inside)
 	}
 	return nil
 }
@@ -150,12 +159,14 @@ func (s *Scheduler) checkSurface() error {
 	q := &s.local
 	for i, at := range q.plan {
 		switch {
+		case at != job.Never && i >= q.within:
+			return fmt.Errorf("place %d is planned for %d, behind the guarantee depth", i, at)
 		case at != job.Never:
 			want.place(at, q.charge[i], q.wall[i])
 			if at < s.due {
 				return fmt.Errorf("place %d is planned for %d, before %d", i, at, s.due)
 			}
-		case q.charge[i] == unfit || i >= q.seen || s.stale:
+		case q.charge[i] == unfit || i >= q.seen || i >= q.within || s.stale:
 		case s.surface.earliest(s.passed, q.charge[i], q.wall[i], job.Never) != job.Never:
 			// It may have none if those ahead take longer than time lasts.
 			return fmt.Errorf("place %d has no slot", i)

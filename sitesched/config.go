@@ -108,6 +108,11 @@ type Config struct {
 	Backfill Backfill
 	Queues   Queues
 	Scope    Scope
+	// GuaranteeDepth is how many local copies at the head of the local queue the
+	// site plans and protects where it plans all of it: under [ScopeAll] and
+	// under conservative guarantees. What waits behind them has no guarantee
+	// until it moves up. It bounds what a pass costs. Zero means no bound.
+	GuaranteeDepth int32
 	// StartMargin is how much longer than its walltime a remote copy is planned
 	// for until it is confirmed. A copy starts when its claim is granted and its
 	// files are there, which is later than the pass that chose it; if that takes
@@ -151,6 +156,9 @@ func (c Config) Validate() error {
 	if int(c.Scope) >= len(scopeNames) {
 		bad("scope", c.Scope, fmt.Sprint(scopeNames))
 	}
+	if c.GuaranteeDepth < 0 {
+		bad("guarantee_depth", c.GuaranteeDepth, "0 (no bound) or more")
+	}
 	if c.StartMargin < 0 || c.StartMargin > job.MaxWalltime {
 		bad("start_margin", c.StartMargin, "0s to 10 years")
 	}
@@ -162,6 +170,15 @@ func (c Config) Validate() error {
 
 // HomeFirst reports whether local jobs start before remote ones.
 func (c Config) HomeFirst() bool { return c.Queues != Single }
+
+// depth returns how many local copies are planned at most.
+func (c *Config) depth() int {
+	protects := c.Backfill.plans() || c.Queues == DualBackfill && c.Scope == ScopeAll
+	if c.GuaranteeDepth == 0 || !protects {
+		return math.MaxInt
+	}
+	return int(c.GuaranteeDepth)
+}
 
 // Policy names the discipline in words, for people: for example "easy,
 // dual-backfill, scope all". The scope is named only where it matters.

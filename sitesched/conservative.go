@@ -7,7 +7,8 @@ import (
 )
 
 // passPlanned is the pass of the two conservative disciplines over the local
-// queue: every copy has a slot in the surface, and starts when it comes due.
+// queue: every copy within the guarantee depth has a slot in the surface, and
+// starts when it comes due. What waits behind them fits around.
 func (s *Scheduler) passPlanned(now job.Time) {
 	q := &s.local
 	s.surface.trim(now)
@@ -18,8 +19,14 @@ func (s *Scheduler) passPlanned(now job.Time) {
 	} else {
 		s.amend(now)
 	}
-	if s.placeArrivals(now, q) || s.due <= now {
-		s.startDue(now)
+	for again := true; again; {
+		if s.placeArrivals(now, q) || s.due <= now {
+			s.startDue(now)
+		}
+		again = q.planned < q.within // those that started let others move up
+	}
+	if q.within < len(q.slot) {
+		s.fitAround(now, q, max(q.seen, q.within))
 	}
 }
 
@@ -46,9 +53,9 @@ func (s *Scheduler) amend(now job.Time) {
 // starts, and a copy that cannot start has missed its slot.
 func (s *Scheduler) startDue(now job.Time) (slipped bool) {
 	q := &s.local
-	q.scanned += int64(len(q.plan) >> groupBits)
+	q.scanned += int64(q.within >> groupBits)
 	s.due = job.Never
-	for i := q.first; i < len(q.plan); i++ {
+	for i := q.first; i < q.within; i++ {
 		at := q.plan[i]
 		if at > now {
 			s.due = min(s.due, at)
@@ -69,7 +76,7 @@ func (s *Scheduler) startDue(now job.Time) (slipped bool) {
 func (s *Scheduler) comesDue(now job.Time) bool {
 	if s.due <= now {
 		s.due = job.Never
-		for _, at := range s.local.plan {
+		for _, at := range s.local.plan[:s.local.within] {
 			s.due = min(s.due, at)
 		}
 	}
@@ -85,7 +92,7 @@ func (s *Scheduler) repair(now job.Time) {
 	s.surface.build(now, s.free, &s.run)
 	s.surfaceValid, s.compressed = true, false
 	s.due = job.Never
-	for i := q.first; i < len(q.slot); i++ {
+	for i := q.first; i < q.within; i++ {
 		if q.plan[i] == job.Never {
 			continue
 		}
@@ -103,7 +110,7 @@ func (s *Scheduler) repair(now job.Time) {
 func (s *Scheduler) compress(now job.Time) {
 	q := &s.local
 	s.compressed = true
-	for i := q.first; i < len(q.slot); i++ {
+	for i := q.first; i < q.within; i++ {
 		old := q.plan[i]
 		if old == job.Never || old <= now {
 			continue
@@ -126,16 +133,17 @@ func (s *Scheduler) replan(now job.Time) {
 	s.surface.build(now, s.free, &s.run)
 	s.surfaceValid = true
 	s.due = job.Never
-	for i := range q.plan {
+	for i := range q.within {
 		q.plan[i] = job.Never
 	}
 	q.seen = 0
 }
 
-// placeArrivals gives the copies without a slot their earliest hole, in queue
-// order, and reports whether one of them can start now.
+// placeArrivals gives the copies within the guarantee depth that have no slot
+// their earliest hole, in queue order, and reports whether one of them can
+// start now.
 func (s *Scheduler) placeArrivals(now job.Time, q *queue) (due bool) {
-	for i := q.next(q.seen); i >= 0; i = q.next(i + 1) {
+	for i := q.next(min(q.seen, q.planned)); i >= 0 && i < q.within; i = q.next(i + 1) {
 		if q.plan[i] != job.Never {
 			continue
 		}
@@ -145,6 +153,7 @@ func (s *Scheduler) placeArrivals(now job.Time, q *queue) (due bool) {
 		s.due = min(s.due, at)
 		due = due || at <= now
 	}
+	q.planned = q.within
 	return due
 }
 
@@ -166,22 +175,23 @@ func (s *Scheduler) passReplanned(now job.Time, q *queue) {
 	}
 }
 
-// planLocal makes the surface hold the plan of every queued local job, each
-// in its earliest hole in queue order (spec 001 section 2.2). The conservative
-// disciplines always have it; for the others it is a cache, to which arrivals
-// are added.
+// planLocal makes the surface hold the plan of the queued local jobs within the
+// guarantee depth, each in its earliest hole in queue order (spec 001 section
+// 2.2). The conservative disciplines always have it; for the others it is a
+// cache, to which arrivals are added.
 func (s *Scheduler) planLocal(now job.Time) {
 	if s.cfg.Backfill.plans() {
 		return
 	}
+	q := &s.local
 	if !s.surfaceValid {
 		s.surface.build(now, s.free, &s.run)
-		s.local.planned = 0
+		q.planned = 0
 		s.floor = now
 		s.surfaceValid = true
 	}
-	s.floor = s.planQueue(&s.surface, now, s.floor, &s.local, s.local.planned, len(s.local.slot))
-	s.local.planned = len(s.local.slot)
+	s.floor = s.planQueue(&s.surface, now, s.floor, q, q.planned, q.within)
+	q.planned = q.within
 }
 
 // planQueue places the copies of q from place i up to place end in f. It takes

@@ -26,10 +26,11 @@
 //   - P1. Charges never exceed the processors, except for what was adopted.
 //   - P2. A copy that overtakes others moves none of their guarantees. Under
 //     [EASY] the head owns a guarantee (its t*), under [Conservative] every copy
-//     (its slot).
+//     within the guarantee depth (its slot).
 //   - P3. No start of a remote copy moves what the scope protects: t* of the
-//     local head, or the plan of every local job. Only local jobs own guarantees
-//     where there are two queues.
+//     local head, or the plan of the local jobs within the guarantee depth. Only
+//     local jobs own guarantees where there are two queues.
+//     [Config.GuaranteeDepth] copies are within at least; who is stays so.
 //   - P4. A guarantee holds as long as estimates do. If a copy outlives its
 //     estimate, is confirmed later than reserved, or a Pass comes late, slots
 //     move back as far as they must and no further.

@@ -153,13 +153,18 @@ func (s *Scheduler) passBeside(now job.Time) {
 	}
 }
 
-// passAround starts remote copies that fit around the plan of every queued
-// local job (spec 001 section 2.2, scope all, and conservative guarantees).
+// passAround starts remote copies that fit around the plan of the queued local
+// jobs within the guarantee depth (spec 001 section 2.2, scope all, and
+// conservative guarantees).
 func (s *Scheduler) passAround(now job.Time) {
-	q := &s.remote
+	s.fitAround(now, &s.remote, s.remote.seen)
+}
+
+// fitAround starts the copies of q from place i on that fit around what the
+// surface holds.
+func (s *Scheduler) fitAround(now job.Time, q *queue, i int) {
 	free := s.freeNow()
-	i := q.nextFit(q.seen, free, free, 0)
-	if i < 0 {
+	if i = q.nextFit(i, free, free, 0); i < 0 {
 		return
 	}
 	s.planLocal(now)

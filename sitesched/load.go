@@ -115,20 +115,34 @@ func (s *Scheduler) slotBehind(now job.Time, q *queue, end int, charge int32, wa
 	switch kept := s.keepsSurface(now); {
 	case q == &s.local && kept && end == len(q.slot):
 		s.planLocal(now)
-		f, floor = &s.surface, s.floor
+		f, floor = s.planBehind(now)
 	case q == &s.local:
 		f.build(now, s.free, &s.run)
 		floor = s.planQueue(f, now, floor, q, 0, end)
 	case kept:
 		s.planLocal(now)
-		f.copyFrom(&s.surface)
-		floor = s.planQueue(f, now, s.floor, q, 0, end)
+		var plan *profile
+		if plan, floor = s.planBehind(now); plan != f {
+			f.copyFrom(plan)
+		}
+		floor = s.planQueue(f, now, floor, q, 0, end)
 	default:
 		f.build(now, s.free, &s.run)
 		floor = s.planQueue(f, now, floor, &s.local, 0, len(s.local.slot))
 		floor = s.planQueue(f, now, floor, q, 0, end)
 	}
 	return s.slotIn(f, now, floor, q, charge, wall)
+}
+
+// planBehind returns the plan of the whole local queue, and its floor: the
+// surface, or a copy of it to which those behind the guarantee depth are added.
+func (s *Scheduler) planBehind(now job.Time) (*profile, job.Time) {
+	i := s.local.next(s.local.within)
+	if i < 0 {
+		return &s.surface, s.floor
+	}
+	s.scratch.copyFrom(&s.surface)
+	return &s.scratch, s.planQueue(&s.scratch, now, s.floor, &s.local, i, len(s.local.slot))
 }
 
 // keepsSurface reports whether the surface can be asked at now: no planned slot

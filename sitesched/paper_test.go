@@ -95,7 +95,7 @@ func mirror(s *Scheduler) *reference {
 	}
 	for c := range s.Queued {
 		j := of(c.Copy)
-		j.state, j.notBefore = queued, int(c.NotBefore/second)
+		j.state, j.notBefore, j.within = queued, int(c.NotBefore/second), c.Within
 		if c.Guarantee != job.Never {
 			j.slot = int(c.Guarantee / second)
 		}
@@ -120,8 +120,10 @@ func TestRemoteStartsMoveNoGuarantee(t *testing.T) {
 		{Backfill: NoBackfill, Queues: DualBackfill, Scope: ScopeAll},
 		{Backfill: Conservative, Queues: DualBackfill},
 		{Backfill: ConservativeReplan, Queues: DualBackfill},
+		{Backfill: EASY, Queues: DualBackfill, Scope: ScopeAll, GuaranteeDepth: 2},
+		{Backfill: Conservative, Queues: DualBackfill, GuaranteeDepth: 2},
 	} {
-		t.Run(c.Policy(), func(t *testing.T) {
+		t.Run(fmt.Sprint(c.Policy(), ", depth ", c.GuaranteeDepth), func(t *testing.T) {
 			remoteStarts := 0
 			stories(t, cases/6, c, spice{withdrawals: true}, func(g *stage) func(int, []job.AttemptID) error {
 				g.wantsPrior = true
@@ -175,10 +177,10 @@ func withoutRemote(s *Scheduler, now int) *Scheduler {
 }
 
 // protected returns the instants that remote starts must not move: t* of the
-// local head, the current plan of all local jobs, or their recorded slots as
-// far as they are still possible.
+// local head, the current plan of all local jobs within the guarantee depth, or
+// their recorded slots as far as they are still possible.
 func protected(r *reference, now int) []int {
-	q := r.waiting(now, false)
+	q := r.protected(now)
 	if len(q) == 0 {
 		return nil
 	}

@@ -2,6 +2,7 @@ package sitesched
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -491,6 +492,23 @@ func everyDiscipline(t *testing.T, f func(t *testing.T, c Config)) {
 // at every instant, and the invariants hold after every event.
 func TestReference(t *testing.T) {
 	everyDiscipline(t, func(t *testing.T, c Config) { stories(t, 1000, c, everything, nil) })
+}
+
+// TestReferenceWithin is TestReference with a guarantee depth that is soon
+// reached: who waits behind it has no guarantee, who is within keeps it.
+func TestReferenceWithin(t *testing.T) {
+	everyDiscipline(t, func(t *testing.T, c Config) {
+		if c.GuaranteeDepth = 1; c.depth() == math.MaxInt {
+			t.Skip("promises nothing to all")
+		}
+		for _, depth := range []int32{1, 2, 4} {
+			c.GuaranteeDepth = depth
+			with := everything
+			with.crowd = 5
+			stories(t, 250, c, with, nil)
+			stories(t, 100, c, spice{crowd: 8}, nil)
+		}
+	})
 }
 
 // TestReferenceCrowded tells a few stories with queues of a hundred, so

@@ -30,6 +30,11 @@ type queue struct {
 	seen int
 	// planned counts the places whose copies are in the cached plan.
 	planned int
+	// depth is how many copies at the head are within the guarantee depth,
+	// within counts the places up to the last of them, and inside those that are
+	// no gaps. The window only moves on: a copy within stays within, even if one
+	// that came out of order makes them more than depth.
+	depth, within, inside int
 	// late holds copies that arrived out of order and wait to be merged.
 	late []int32
 	// scanned counts groups visited, as a measure of work.
@@ -55,6 +60,19 @@ func (q *queue) add(t *table, slot int32) {
 	}
 	q.extend()
 	q.put(t, len(q.slot)-1, slot)
+	q.advance()
+}
+
+// limited reports whether the guarantee depth bounds the window.
+func (q *queue) limited() bool { return q.depth < math.MaxInt }
+
+// advance moves the window on while it has room.
+func (q *queue) advance() {
+	for ; q.inside < q.depth && q.within < len(q.slot); q.within++ {
+		if q.slot[q.within] != gap {
+			q.inside++
+		}
+	}
 }
 
 // extend adds one place at the end, a gap for now.
@@ -97,7 +115,7 @@ func (q *queue) settle(t *table) {
 		}
 		return 1
 	})
-	from := len(q.slot) - 1
+	from, last := len(q.slot)-1, q.within-1
 	for range k {
 		q.extend()
 	}
@@ -108,11 +126,25 @@ func (q *queue) settle(t *table) {
 			k--
 			continue
 		}
-		q.move(t, from, to)
+		if q.move(t, from, to); from == last {
+			q.within = to + 1
+		}
 		from--
 	}
 	q.late = q.late[:0]
+	q.recount()
 	q.tightenFrom(to + 1)
+}
+
+// recount counts what is within after copies came out of order.
+func (q *queue) recount() {
+	q.inside = 0
+	for _, slot := range q.slot[:q.within] {
+		if slot != gap {
+			q.inside++
+		}
+	}
+	q.advance()
 }
 
 // move carries the place from to the place to.
@@ -129,6 +161,13 @@ func (q *queue) remove(i int) {
 	q.bounds[i>>groupBits].stale, q.blocks[i>>blockBits].stale = true, true
 	q.live--
 	q.gaps++
+	if i < q.within {
+		q.inside--
+		q.advance()
+		for q.limited() && q.within > 0 && q.slot[q.within-1] == gap {
+			q.within--
+		}
+	}
 	for q.first < len(q.slot) && q.slot[q.first] == gap {
 		q.first++
 	}
@@ -150,7 +189,7 @@ func (q *queue) tidy(t *table) {
 	n := len(q.slot)
 	if q.first == n {
 		q.resize(0)
-		q.first, q.seen, q.planned, q.gaps = 0, 0, 0, 0
+		q.first, q.seen, q.planned, q.within, q.gaps = 0, 0, 0, 0, 0
 		return
 	}
 	for q.slot[n-1] == gap {
@@ -180,7 +219,7 @@ func (q *queue) compact(t *table) {
 		to++
 	}
 	q.resize(to)
-	q.first, q.seen, q.planned, q.gaps = 0, seen, planned, 0
+	q.first, q.seen, q.planned, q.within, q.gaps = 0, seen, planned, q.inside, 0
 	q.tightenFrom(0)
 }
 
@@ -189,7 +228,7 @@ func (q *queue) resize(n int) {
 	q.charge, q.wall, q.slot, q.plan = q.charge[:n], q.wall[:n], q.slot[:n], q.plan[:n]
 	q.bounds = q.bounds[:(n+groupSize-1)>>groupBits]
 	q.blocks = q.blocks[:(n+blockSize-1)>>blockBits]
-	q.seen, q.planned = min(q.seen, n), min(q.planned, n)
+	q.seen, q.planned, q.within = min(q.seen, n), min(q.planned, n), min(q.within, n)
 }
 
 // tightenFrom recomputes the bounds of all groups and blocks from place i on.

@@ -30,6 +30,7 @@ type refJob struct {
 	end       int // estimated, once started
 	notBefore int
 	slot      int // planned start, noSlot if none
+	within    bool
 }
 
 const (
@@ -53,6 +54,7 @@ func (r *reference) drop(j *refJob) {
 }
 
 func (r *reference) step(now int, ev Event) (started []job.AttemptID) {
+	defer r.moveWindow()
 	switch ev.Kind {
 	case Enqueue:
 		r.insert(&refJob{
@@ -96,7 +98,7 @@ func (r *reference) step(now int, ev Event) (started []job.AttemptID) {
 		j.state, j.end = running, now+j.wall
 	case ev.Kind == Postpone && j.state != running:
 		r.leave(j)
-		j.state, j.slot, j.notBefore = queued, noSlot, int(ev.At/second)
+		j.state, j.slot, j.notBefore, j.within = queued, noSlot, int(ev.At/second), false
 	}
 	return nil
 }
@@ -109,6 +111,40 @@ func (r *reference) insert(j *refJob) {
 		}
 		return a.id.Compare(b.id)
 	})
+}
+
+// moveWindow says which local copies are within the guarantee depth: what is
+// within stays, and so is all ahead of it, and more until there are enough. It
+// reports whether any came in.
+func (r *reference) moveWindow() (more bool) {
+	var q []*refJob
+	last, count := -1, 0
+	for _, j := range r.jobs {
+		if j.state != queued || j.remote {
+			continue
+		}
+		if q = append(q, j); j.within {
+			last = len(q) - 1
+		}
+	}
+	for i, j := range q {
+		if i <= last || count < r.cfg.depth() {
+			more = more || !j.within
+			j.within = true
+			count++
+		}
+	}
+	return more
+}
+
+// protected returns the eligible local copies that are within.
+func (r *reference) protected(now int) (js []*refJob) {
+	for _, j := range r.waiting(now, false) {
+		if j.within {
+			js = append(js, j)
+		}
+	}
+	return js
 }
 
 // leave notes that j gives up its place in the plan.
@@ -196,12 +232,15 @@ func (r *reference) pass(now int) (started []job.AttemptID) {
 }
 
 func (r *reference) passQueue(now int, remote bool, started *[]job.AttemptID) (shadow, extra int) {
-	if r.cfg.Backfill == Conservative && !remote {
-		r.conservative(now, started)
-		return 0, 0
-	}
 	if r.cfg.Backfill >= Conservative {
-		r.replan(now, remote, started)
+		if r.cfg.Backfill == Conservative && !remote {
+			r.conservative(now, started)
+		} else {
+			r.replan(now, remote, started)
+		}
+		if !remote {
+			r.moveUp(now, started)
+		}
 		return 0, 0
 	}
 	q := r.waiting(now, remote)
@@ -258,29 +297,63 @@ func (r *reference) plan(now int, q []*refJob, f []int, floor int, inOrder bool)
 // copies protects them, and the surface that they leave.
 func (r *reference) localPlan(now int) (slots, f []int) {
 	f = r.surface(now)
-	q := r.waiting(now, false)
+	q := r.protected(now)
 	if r.cfg.Backfill < Conservative {
 		slots, _ = r.plan(now, q, f, 0, r.cfg.Backfill == NoBackfill)
 		return slots, f
 	}
 	for _, j := range q {
-		slots = append(slots, j.slot)
-		add(f, j.slot-now, j.wall, -j.p)
+		if j.slot != noSlot {
+			slots = append(slots, j.slot)
+			add(f, j.slot-now, j.wall, -j.p)
+		}
 	}
 	return slots, f
 }
 
 // around is the remote queue's turn under scope all.
 func (r *reference) around(now int, started *[]job.AttemptID) {
-	for _, j := range r.waiting(now, true) {
+	r.moveWindow()
+	r.fitAround(now, r.waiting(now, true), started)
+}
+
+func (r *reference) fitAround(now int, q []*refJob, started *[]job.AttemptID) {
+	for _, j := range q {
 		if _, f := r.localPlan(now); j.p <= r.free() && fitsAt(f, 0, j.p, j.wall) {
 			r.start(now, j, started)
 		}
 	}
 }
 
+// moveUp gives slots to those that come within because others started, and
+// lets those that stay behind fit around.
+func (r *reference) moveUp(now int, started *[]job.AttemptID) {
+	for r.moveWindow() {
+		_, f := r.localPlan(now)
+		for _, j := range r.protected(now) {
+			if j.slot == noSlot {
+				j.slot = now + earliest(f, 0, j.p, j.wall)
+				add(f, j.slot-now, j.wall, -j.p)
+			}
+			if j.slot == now {
+				r.start(now, j, started)
+			}
+		}
+	}
+	var behind []*refJob
+	for _, j := range r.waiting(now, false) {
+		if !j.within {
+			behind = append(behind, j)
+		}
+	}
+	r.fitAround(now, behind, started)
+}
+
 func (r *reference) replan(now int, remote bool, started *[]job.AttemptID) {
 	q := r.waiting(now, remote)
+	if !remote {
+		q = r.protected(now)
+	}
 	slots, _ := r.plan(now, q, r.surface(now), 0, false)
 	for i, j := range q {
 		if !remote {
@@ -298,7 +371,8 @@ func (r *reference) conservative(now int, started *[]job.AttemptID) {
 			r.start(now, j, started)
 		}
 	}
-	q := r.waiting(now, false)
+	r.moveWindow()
+	q := r.protected(now)
 	// Whoever can keep the slot beside what runs and those ahead keeps it.
 	f := r.surface(now)
 	for _, j := range q {
@@ -338,6 +412,11 @@ func (r *reference) earliestStart(now int, c entry) int {
 	inOrder, floor := r.cfg.Backfill == NoBackfill, 0
 	if slots, left := r.standingPlan(now); slots {
 		f = left
+		for _, j := range r.waiting(now, false) {
+			if !j.within {
+				add(f, earliest(f, 0, j.p, j.wall), j.wall, -j.p)
+			}
+		}
 	} else {
 		_, floor = r.plan(now, r.waiting(now, false), f, 0, inOrder)
 	}
@@ -361,7 +440,7 @@ func (r *reference) standingPlan(now int) (ok bool, f []int) {
 			return false, nil
 		}
 	}
-	for _, j := range r.waiting(now, false) {
+	for _, j := range r.protected(now) {
 		if j.slot == noSlot || j.slot <= now {
 			return false, nil
 		}

@@ -3,6 +3,7 @@ package sitesched
 import (
 	"cmp"
 	"maps"
+	"math"
 	"time"
 
 	"kith/internal/job"
@@ -73,10 +74,12 @@ func New(c Config) (*Scheduler, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	return &Scheduler{
+	s := &Scheduler{
 		cfg: c, index: make(map[job.AttemptID]int32), free: int64(c.Processors),
 		blocked: gap, eligible: job.Never, due: job.Never,
-	}, nil
+	}
+	s.local.depth, s.remote.depth = c.depth(), math.MaxInt
+	return s, nil
 }
 
 // Config returns the configuration given to [New].
@@ -222,6 +225,8 @@ func (s *Scheduler) admit(slot int32) {
 	q.add(&s.table, slot)
 	if r.position >= 0 {
 		s.joinLine(q, int(r.position))
+	} else if q.limited() {
+		s.settle() // what is within must not depend on when somebody looks
 	}
 	// A strict remote queue may have to give way at once.
 	if s.cfg.Queues == DualStrict && !r.copy.remote {
@@ -254,6 +259,8 @@ func (s *Scheduler) dequeue(slot int32) {
 	}
 	s.unplan(q, int(r.position))
 	q.remove(int(r.position))
+	// One that moves up within the guarantee depth wants its slot.
+	s.stale = s.stale || q.limited() && s.cfg.Backfill.plans() && q.planned < q.within
 	q.tidy(&s.table)
 }
 

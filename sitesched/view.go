@@ -10,6 +10,10 @@ type QueuedCopy struct {
 	NotBefore job.Time
 	// Guarantee is what [Scheduler.Guarantee] returns, [job.Never] if it owns none.
 	Guarantee job.Time
+	// Within says that a local copy is within the guarantee depth: no start of a
+	// remote copy delays its place in the plan of all that are, where the site
+	// promises that at all ([ScopeAll], conservative guarantees).
+	Within bool
 }
 
 // RunningCopy is a copy that holds processors, for display.
@@ -34,6 +38,7 @@ func (s *Scheduler) Queued(yield func(QueuedCopy) bool) {
 			}
 			r := &s.table.rows[slot]
 			c := QueuedCopy{Copy: r.copy.copy(), NotBefore: r.notBefore, Guarantee: job.Never}
+			c.Within = q == &s.local && int(r.position) < q.within
 			if at, ok := s.guarantee(slot); ok {
 				c.Guarantee = at
 			}
@@ -58,13 +63,25 @@ func (s *Scheduler) Running(yield func(RunningCopy) bool) {
 // Guarantee returns the instant by which the queued copy id was promised to
 // start at the last pass, if it owns a guarantee (spec 001 sections 2.1 and
 // 2.2): the blocked head of the queue its t*, and under the conservative
-// disciplines every copy its slot. Remote copies in a queue of their own have none.
+// disciplines every copy within the guarantee depth its slot. Remote copies in a queue of their own have none.
 func (s *Scheduler) Guarantee(id job.AttemptID) (job.Time, bool) {
 	slot, ok := s.index[id]
 	if !ok || s.table.rows[slot].state != queued {
 		return 0, false
 	}
 	return s.guarantee(slot)
+}
+
+// Behind reports whether id waits in the local queue behind the guarantee
+// depth, so that the site promises nothing about it yet.
+func (s *Scheduler) Behind(id job.AttemptID) bool {
+	s.settle()
+	slot, ok := s.index[id]
+	if !ok || s.table.rows[slot].state != queued {
+		return false
+	}
+	r := &s.table.rows[slot]
+	return s.queueOf(&r.copy) == &s.local && int(r.position) >= s.local.within
 }
 
 func (s *Scheduler) guarantee(slot int32) (job.Time, bool) {

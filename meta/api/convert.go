@@ -148,6 +148,9 @@ func places(v *meta.JobView) []string {
 		if c.State == meta.CopyPlacing {
 			name += " (not confirmed)"
 		}
+		if c.Behind {
+			name += " (no guaranteed start yet: more jobs wait ahead of it than scheduler.guarantee_depth)"
+		}
 		sites = append(sites, name)
 	}
 	return sites

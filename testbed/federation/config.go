@@ -66,6 +66,8 @@ type Site struct {
 	Backfill   sitesched.Backfill
 	Queues     sitesched.Queues
 	Scope      sitesched.Scope
+	// GuaranteeDepth is that of [sitesched.Config]; zero means no bound.
+	GuaranteeDepth int32
 	// Speed is that of a processor; run times and estimates are divided by it.
 	// Zero means 1.
 	Speed float64
@@ -171,5 +173,5 @@ const (
 )
 
 func (s *Site) scheduler() sitesched.Config {
-	return sitesched.Config{Processors: s.Processors, Backfill: s.Backfill, Queues: s.Queues, Scope: s.Scope}
+	return sitesched.Config{Processors: s.Processors, Backfill: s.Backfill, Queues: s.Queues, Scope: s.Scope, GuaranteeDepth: s.GuaranteeDepth}
 }

@@ -67,19 +67,22 @@ func (g guardedSite) compare(now job.Time, alone *sitesched.Scheduler) {
 	}
 }
 
-// plan says when each waiting local job would start if they were placed in the
-// order of the queue. It takes them out of s, last first.
+// plan says when each waiting local job within the guarantee depth would start
+// if they were placed in the order of the queue: what the site promises, no
+// more. It takes them out of s, last first.
 func plan(now job.Time, s *sitesched.Scheduler) map[job.AttemptID]job.Time {
-	var local []job.Copy
+	var local []sitesched.QueuedCopy
 	for q := range s.Queued {
 		if !q.Copy.Remote && q.NotBefore <= now {
-			local = append(local, q.Copy)
+			local = append(local, q)
 		}
 	}
 	starts := make(map[job.AttemptID]job.Time, len(local))
-	for _, c := range slices.Backward(local) {
-		s.Withdraw(now, c.ID)
-		starts[c.ID], _ = s.EarliestStart(now, c)
+	for _, q := range slices.Backward(local) {
+		s.Withdraw(now, q.Copy.ID)
+		if q.Within {
+			starts[q.Copy.ID], _ = s.EarliestStart(now, q.Copy)
+		}
 	}
 	return starts
 }
