@@ -87,7 +87,7 @@ func (v Views) copyViews(j *store.Job) []CopyView {
 			if o.at[i] == queued {
 				state = CopyQueued
 			}
-			views = append(views, CopyView{Site: site, State: state, Behind: site == e.self && e.site.Behind(j.AttemptID())})
+			views = append(views, CopyView{Site: site, State: state, Behind: site == v.host.self && v.host.site.Behind(j.AttemptID())})
 		}
 		return views
 	case job.ClaimHeld:
