@@ -11,13 +11,13 @@ import (
 
 	"kith/internal/cli"
 	"kith/internal/cli/clitest"
-	"kith/testbed/local"
+	"kith/testbed/local/inprocess"
 	"kith/testbed/scratch"
 )
 
 func TestMain(m *testing.M) {
 	// In the script of chaos this test binary is the sites, too.
-	if handled, code := local.Main(os.Args); handled {
+	if handled, code := inprocess.Main(os.Args); handled {
 		os.Exit(code)
 	}
 	scratch.InMemory()

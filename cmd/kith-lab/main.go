@@ -10,13 +10,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"kith/internal/cli"
-	"kith/testbed/local"
+	"kith/testbed/local/inprocess"
 )
 
 func main() {
 	// The sites of chaos and bench are this very program, and so are the shims
 	// of their jobs.
-	if handled, code := local.Main(os.Args); handled {
+	if handled, code := inprocess.Main(os.Args); handled {
 		os.Exit(code)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -23,6 +23,8 @@ func demoVerb(c *client) *cobra.Command {
 		Long: `Start a small federation of real sites on loopback, submit real jobs at two of
 them, and show what happens. At the end the sites' logs and the jobs' own
 signatures are counted: the exit code is 0 only if every job ran exactly once.
+The sites are kithd and kith-shim from the folder of this program; in a checkout
+of Kith they are built first if they are not there.
 
 With --keep the sites stay until Ctrl-C; ask them with "kith --site ADDR".`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -52,6 +54,7 @@ func (c *client) demo(ctx context.Context, opt demo.Options, keep bool) error {
 		return cli.Refusedf("%v", err)
 	}
 	defer remove()
+	opt.Note = func(text string) { c.Note("%s", text) }
 	show := c.demoStage(opt)
 	opt.Observe = show.see
 	d, err := demo.Start(ctx, opt)

@@ -18,13 +18,13 @@ import (
 
 	"kith/internal/cli/clitest"
 	kithv1 "kith/proto/gen/kith/v1"
-	"kith/testbed/local"
+	"kith/testbed/local/inprocess"
 	"kith/testbed/scratch"
 )
 
 func TestMain(m *testing.M) {
 	// In the script of the demo this test binary is the sites, too.
-	if handled, code := local.Main(os.Args); handled {
+	if handled, code := inprocess.Main(os.Args); handled {
 		os.Exit(code)
 	}
 	scratch.InMemory()

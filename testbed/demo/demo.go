@@ -29,6 +29,8 @@ type Options struct {
 	Dir string
 	// Patience bounds the whole; what has not ended then counts as lost.
 	Patience time.Duration
+	// Note is told what takes time before the sites start; nil for nobody.
+	Note func(text string)
 	// Observe learns of everything that happens, by several goroutines.
 	Observe func(Event)
 }
@@ -101,7 +103,7 @@ func Start(ctx context.Context, opt Options) (*Demo, error) {
 		opt: opt, ledger: filepath.Join(opt.Dir, "ledger"), starts: make(map[string]int),
 		ended: make(map[string]kithv1.JobStatus_State), why: make(map[string]string), all: make(chan struct{}),
 	}
-	fed, err := local.Start(ctx, local.Config{Dir: opt.Dir, Sites: sites(opt.Sites), Log: d.logged})
+	fed, err := local.Start(ctx, local.Config{Dir: opt.Dir, Sites: sites(opt.Sites), Log: d.logged, Note: opt.Note})
 	if err != nil {
 		return nil, err
 	}

@@ -17,11 +17,12 @@ import (
 	"kith/cmd/kithd/config"
 	kithv1 "kith/proto/gen/kith/v1"
 	"kith/testbed/local"
+	"kith/testbed/local/inprocess"
 	"kith/testbed/scratch"
 )
 
 func TestMain(m *testing.M) {
-	if handled, code := local.Main(os.Args); handled {
+	if handled, code := inprocess.Main(os.Args); handled {
 		os.Exit(code)
 	}
 	scratch.InMemory()

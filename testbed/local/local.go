@@ -23,20 +23,24 @@ import (
 
 	"kith/cmd/kithd/config"
 	kithv1 "kith/proto/gen/kith/v1"
+	"kith/testbed/programs"
 )
 
 // Config is a federation on this machine.
 type Config struct {
 	// Dir holds a folder for every site; it must exist.
 	Dir string
-	// Program and Args start a kithd; "--config FILE" is added. Without them
-	// this very program does, which must begin with [Main].
+	// Program and Args start a kithd; "--config FILE" is added. Without them it is
+	// the kithd beside the running program, or one built for the occasion, see
+	// [programs.Find]; a program that begins with inprocess.Main is its own kithd.
 	Program string
 	Args    []string
 	Sites   []Site
 	// Log receives every line that a site logs, with its name; nil for nobody.
 	// It is called by one goroutine a site.
 	Log func(site string, line []byte)
+	// Note is told what takes time before sites can start; nil for nobody.
+	Note func(text string)
 	// StartTimeout is how long a site may take to become ready. Default 30 s.
 	StartTimeout time.Duration
 }
@@ -54,6 +58,7 @@ type Site struct {
 type Federation struct {
 	cfg   Config
 	nodes []*Node
+	found *programs.Set // what was built for it; nil if nothing was looked for
 }
 
 // Node is a site that runs, or has run and can be started again.
@@ -81,13 +86,12 @@ func Start(ctx context.Context, cfg Config) (*Federation, error) {
 	if cfg.StartTimeout <= 0 {
 		cfg.StartTimeout = 30 * time.Second
 	}
+	f := &Federation{cfg: cfg}
 	if cfg.Program == "" {
-		var err error
-		if cfg.Program, cfg.Args, err = self(); err != nil {
+		if err := f.find(ctx); err != nil {
 			return nil, err
 		}
 	}
-	f := &Federation{cfg: cfg}
 	for i := range cfg.Sites {
 		n, err := f.prepare(i)
 		if err != nil {
@@ -382,6 +386,9 @@ func (f *Federation) Close() error {
 		}
 	}
 	wg.Wait()
+	if f.found != nil {
+		errs = append(errs, f.found.Remove())
+	}
 	return errors.Join(errs...)
 }
 

@@ -14,31 +14,32 @@ import (
 	"github.com/BurntSushi/toml"
 
 	"kith/cmd/kithd/config"
-	"kith/cmd/kithd/daemon"
-	"kith/sitesched/executor"
+	"kith/testbed/programs"
 )
 
-// daemonArgument makes a program that begins with [Main] a kithd.
-const daemonArgument = "__kithd"
+// itself are the arguments that make the running program a kithd; nil if it
+// cannot be one.
+var itself []string
 
-// Main makes the calling program able to be the sites of a federation, so that
-// a demo, a benchmark or a test needs nothing but itself. A program calls it
-// first of all, and exits with the code if handled is true: then it was
-// started as a site or as the shim of a site's job, and has been that.
-func Main(args []string) (handled bool, code int) {
-	if isShim, code := executor.ShimMain(args); isShim {
-		return true, code
-	}
-	if len(args) > 1 && args[1] == daemonArgument {
-		return true, daemon.Main(context.Background(), args[2:], os.Stdout, os.Stderr)
-	}
-	return false, 0
-}
+// UseItself has sites run in the very program that calls it, started with these
+// arguments, where a federation names no program. It is for package inprocess,
+// before any federation starts.
+func UseItself(args ...string) { itself = args }
 
-// self is the command that starts a kithd from this very program.
-func self() (program string, args []string, err error) {
-	program, err = os.Executable()
-	return program, []string{daemonArgument}, err
+// find finds the kithd of a federation that names none: the running program
+// itself if it can be one, else kithd with kith-shim beside it.
+func (f *Federation) find(ctx context.Context) error {
+	if itself != nil {
+		path, err := os.Executable()
+		f.cfg.Program, f.cfg.Args = path, itself
+		return err
+	}
+	set, err := programs.Find(ctx, f.cfg.Note, programs.Kithd, programs.Shim)
+	if err != nil {
+		return err
+	}
+	f.found, f.cfg.Program = set, set.Path(programs.Kithd)
+	return nil
 }
 
 // program is how a kithd is started.
@@ -54,7 +55,7 @@ func (p *program) command(args ...string) *exec.Cmd {
 }
 
 // Use makes the site's kithd another program from its next start on, for
-// example an earlier version; without a path it is again this very program.
+// example an earlier version; without a path it is again that of the federation.
 // What an earlier version does not know is left out of its configuration.
 func (n *Node) Use(path string) error {
 	n.mu.Lock()

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"kith/testbed/local"
+	"kith/testbed/local/inprocess"
 	"kith/testbed/workload"
 )
 
@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "replay" {
 		os.Exit(replayed(os.Args))
 	}
-	if handled, code := local.Main(os.Args); handled {
+	if handled, code := inprocess.Main(os.Args); handled {
 		os.Exit(code)
 	}
 	os.Exit(m.Run())

@@ -6,12 +6,12 @@ import (
 	"os"
 	"testing"
 
-	"kith/testbed/local"
+	"kith/testbed/local/inprocess"
 	"kith/testbed/scratch"
 )
 
 func TestMain(m *testing.M) {
-	if handled, code := local.Main(os.Args); handled {
+	if handled, code := inprocess.Main(os.Args); handled {
 		os.Exit(code)
 	}
 	scratch.InMemory()
