@@ -16,8 +16,8 @@ func logsVerb(c *client) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "logs [-f] [--stderr | --file NAME] JOB",
 		Short: "Print what a job writes or wrote",
-		Long: `Print what a job writes or wrote, wherever it runs: its stdout, its stderr, or a
-file that it declared as output. With --output json it prints a line for each
+		Long: `Print what a job has written so far, wherever it runs or ran: its stdout, its
+stderr, or a file that it declared as output. -f goes on until the job ends. With --output json it prints a line for each
 piece, with the bytes in base64.`,
 		Args: oneJob,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -65,6 +65,8 @@ func (c *client) noOutput(ctx context.Context, s *site, id string) error {
 	}
 	st := got.GetJob().GetStatus()
 	switch {
+	case st.GetState() == kithv1.JobStatus_STATE_RETURNING:
+		return cli.Refusedf("job %s has ended and its output is on its way to its origin; \"kith logs -f\" waits for it", id)
 	case began(st):
 		return nil
 	case ended(st.GetState()):

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
@@ -318,6 +319,10 @@ func (s *Server) ReleaseJob(ctx context.Context, r *kithv1.ReleaseJobRequest) (*
 	return &kithv1.ReleaseJobResponse{State: state}, nil
 }
 
+// followWait is how long a reader that follows waits for a job to write
+// something before it looks again where the job is.
+const followWait = time.Second
+
 // GetJobOutput implements kithv1.JobServiceServer.
 func (s *Server) GetJobOutput(r *kithv1.GetJobOutputRequest, g grpc.ServerStreamingServer[kithv1.GetJobOutputResponse]) error {
 	return s.toStatus(g.Context(), "GetJobOutput", s.getOutput(r, g))
@@ -336,8 +341,12 @@ func (s *Server) getOutput(r *kithv1.GetJobOutputRequest, g grpc.ServerStreaming
 	if offset < 0 {
 		return &FieldError{Field: "offset", Reason: fmt.Sprintf("%d: must not be negative", offset)}
 	}
+	wait := time.Duration(0) // who does not follow gets what is there
+	if r.GetFollow() {
+		wait = followWait
+	}
 	for {
-		data, end, err := s.Output.Read(g.Context(), id, name, offset)
+		data, end, err := s.Output.Read(g.Context(), id, name, offset, wait)
 		if err != nil {
 			return err
 		}
@@ -347,7 +356,9 @@ func (s *Server) getOutput(r *kithv1.GetJobOutputRequest, g grpc.ServerStreaming
 			}
 			offset += int64(len(data))
 		}
-		if end || (len(data) == 0 && !r.GetFollow()) {
+		// A piece that is not full ends at the end of the file as it is now; a
+		// job that writes all the time would keep the reader for ever.
+		if end || !r.GetFollow() && len(data) < transfer.MaxPieceBytes {
 			return nil
 		}
 		if err := g.Context().Err(); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -25,11 +26,12 @@ type Files interface {
 
 // Output reads what jobs write, wherever they run.
 type Output interface {
-	// Read returns the next bytes of a file of a job from offset on, and
-	// whether nothing will ever follow. While the job runs it waits for a
-	// moment for something to come; no bytes and not the end means: ask again.
-	// It returns errors wrapping [ErrNoOutput] or [ErrHostAway].
-	Read(ctx context.Context, id job.ID, path string, offset int64) (data []byte, end bool, err error)
+	// Read returns the next bytes of a file of a job from offset on, at most
+	// [transfer.MaxPieceBytes] and fewer only at the end of what there is, and
+	// whether nothing will ever follow. While the job runs it waits up to wait
+	// for something to come; no bytes and not the end means: there is no more
+	// at the moment. It returns errors wrapping [ErrNoOutput] or [ErrHostAway].
+	Read(ctx context.Context, id job.ID, path string, offset int64, wait time.Duration) (data []byte, end bool, err error)
 }
 
 // Config is what a [Server] is made of.

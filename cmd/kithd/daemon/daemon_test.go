@@ -355,6 +355,41 @@ func TestFollowOutputFromAfar(t *testing.T) {
 	}
 }
 
+// Without following, a reader gets what is there, also of a job that goes on
+// writing: it does not wait for a moment of silence (D1).
+func TestOutputWithoutFollowingEnds(t *testing.T) {
+	t.Parallel()
+	sites := federation(t, nil, "alpha", "beta")
+	a, b := sites[0], sites[1]
+	j := shell("while :; do echo tick; echo tock >&2; sleep 0.1; done")
+	j.Walltime = durationpb.New(10 * time.Minute)
+	release := a.busy()
+	remote := a.submit(j)
+	defer release()
+	local := b.submit(proto.CloneOf(j))
+	for _, tc := range []struct {
+		site *testSite
+		id   string
+	}{{a, remote}, {b, local}} {
+		tc.site.waitState(tc.id, kithv1.JobStatus_STATE_RUNNING)
+		tc.site.eventually("it has written something", func() bool {
+			for _, name := range []string{"", "stderr"} {
+				text, err := tc.site.readOutput(tc.id, name, false)
+				if err != nil {
+					t.Fatalf("output %q of %s: %d bytes, %v", name, tc.id, len(text), err)
+				}
+				if text == "" {
+					return false
+				}
+			}
+			return true
+		})
+		if _, err := tc.site.jobs.CancelJob(tc.site.ctx(), &kithv1.CancelJobRequest{JobId: tc.id}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // Restarting the daemon neither kills nor forgets what runs, here and elsewhere.
 func TestRestartWhileJobsRun(t *testing.T) {
 	t.Parallel()

@@ -227,10 +227,10 @@ func (f *files) allowed(ctx context.Context, from job.SiteID, a job.AttemptID) (
 }
 
 // liveAt reads the output of an attempt that runs at another site.
-func (f *files) liveAt(ctx context.Context, site job.SiteID, a job.AttemptID, name string, offset int64) (data []byte, end bool, err error) {
+func (f *files) liveAt(ctx context.Context, site job.SiteID, a job.AttemptID, name string, offset int64, wait time.Duration) (data []byte, end bool, err error) {
 	reply, err := f.links.ReadFile(ctx, site, &kithv1.FileRequest{
 		Attempt: codec.AttemptName(a), Target: &kithv1.FileRequest_Output{Output: name},
-		Offset: offset, Limit: transfer.MaxPieceBytes, Wait: durationpb.New(outputWait),
+		Offset: offset, Limit: transfer.MaxPieceBytes, Wait: durationpb.New(wait),
 	})
 	if err != nil {
 		return nil, false, fmt.Errorf("%w: %w", transfer.ErrUnavailable, err)

@@ -14,13 +14,9 @@ import (
 	"kith/meta/transfer"
 )
 
-// outputWait is how long a reader waits for a job to write something before it
-// is told to ask again.
-const outputWait = time.Second
-
 // Read implements api.Output: it finds the file where it is at the moment, in
 // this site's store, in a folder of a job that runs here, or at the holder.
-func (f *files) Read(ctx context.Context, id job.ID, name string, offset int64) ([]byte, bool, error) {
+func (f *files) Read(ctx context.Context, id job.ID, name string, offset int64, wait time.Duration) ([]byte, bool, error) {
 	var view meta.JobView
 	var err error
 	if e := f.loop.Look(ctx, func(_ job.Time, v meta.Views) { view, err = v.JobView(id) }); e != nil {
@@ -37,7 +33,7 @@ func (f *files) Read(ctx context.Context, id job.ID, name string, offset int64) 
 		if rec.State.Terminal() {
 			return nil, true, nil // it never ran
 		}
-		return f.readLive(ctx, &view, name, offset)
+		return f.readLive(ctx, &view, name, offset, wait)
 	}
 	encoded := rec.Outcome.Files
 	if rec.State.Terminal() {
@@ -45,28 +41,28 @@ func (f *files) Read(ctx context.Context, id job.ID, name string, offset int64) 
 			return nil, false, err
 		}
 	}
-	return f.readHome(ctx, encoded, rec.State, name, offset)
+	return f.readHome(ctx, encoded, rec.State, name, offset, wait)
 }
 
 // readLive reads the output of a job that has not ended.
-func (f *files) readLive(ctx context.Context, view *meta.JobView, name string, offset int64) (data []byte, end bool, err error) {
+func (f *files) readLive(ctx context.Context, view *meta.JobView, name string, offset int64, wait time.Duration) (data []byte, end bool, err error) {
 	a := view.Record.AttemptID()
 	switch view.Record.Holder {
 	case "":
-		pause(ctx, outputWait/4)
+		pause(ctx, wait/4)
 		return nil, false, ctx.Err()
 	case f.site:
 		var out transfer.Output
 		if out, err = f.runs.live(a, name); err == nil {
-			data, end, err = f.tail.Read(ctx, out, offset, 0, outputWait)
+			data, end, err = f.tail.Read(ctx, out, offset, 0, wait)
 		}
 	default:
-		data, end, err = f.liveAt(ctx, view.Record.Holder, a, name, offset)
+		data, end, err = f.liveAt(ctx, view.Record.Holder, a, name, offset, wait)
 	}
 	switch {
 	case errors.Is(err, transfer.ErrNotFound), errors.Is(err, transfer.ErrBusy):
 		// Not started yet, or ended just now and on its way home.
-		pause(ctx, outputWait/10)
+		pause(ctx, wait/10)
 		return nil, false, ctx.Err()
 	case errors.Is(err, transfer.ErrUnavailable):
 		return nil, false, fmt.Errorf("job %v runs at site %s: %w: %w", a.Job, view.Record.Holder, api.ErrHostAway, err)
@@ -74,14 +70,14 @@ func (f *files) readLive(ctx context.Context, view *meta.JobView, name string, o
 		return nil, false, err
 	}
 	if end && len(data) == 0 {
-		pause(ctx, outputWait/20) // the outcome follows in a moment
+		pause(ctx, wait/20) // the outcome follows in a moment
 	}
 	// The end is what the outcome says, not what the live file says.
 	return data, false, nil
 }
 
 // readHome reads the output of a job whose outcome is known.
-func (f *files) readHome(ctx context.Context, encoded []byte, state job.State, name string, offset int64) ([]byte, bool, error) {
+func (f *files) readHome(ctx context.Context, encoded []byte, state job.State, name string, offset int64, wait time.Duration) ([]byte, bool, error) {
 	set, err := transfer.Decode(encoded)
 	if err != nil {
 		return nil, false, err
@@ -97,7 +93,7 @@ func (f *files) readHome(ctx context.Context, encoded []byte, state job.State, n
 		return nil, true, nil
 	}
 	if len(file.Chunks) > 0 && state == job.Returning {
-		pause(ctx, outputWait/4)
+		pause(ctx, wait/4)
 		return nil, false, ctx.Err()
 	}
 	if len(file.Chunks) == 0 {
