@@ -66,6 +66,7 @@
 //	claim.go      the semaphore; outcome.go, how a job is closed
 //	host.go       the copies that this site was given
 //	hostclaim.go  a host asks for the right to start; run.go, and starts
+//	batch.go      a batch system in the place of the local scheduler
 //	peers.go      streams to other sites, requests repeated until answered
 //	antientropy.go
 //

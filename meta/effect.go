@@ -51,6 +51,10 @@ func (g Grant) Message(payload []byte) Verdict {
 // Launch makes an attempt run: stage its files, start its command. The driver
 // answers with [AttemptStarted] and [AttemptEnded]. Launching a launched
 // attempt again must be harmless.
+//
+// At a [Batch] site it runs in what the batch system started for the copy. Where
+// that is gone, without a sign that it took the attempt up, the driver submits
+// again, and starts the attempt when the batch system starts that.
 type Launch struct {
 	Attempt job.AttemptID
 	Request job.Request
@@ -88,6 +92,31 @@ type Adopt struct {
 	Leased bool
 }
 
+// Queue has the batch system of a [Batch] site queue a copy: submit something
+// that, once started, waits for a word and is told by [TurnCame]. The driver
+// finds what it submitted by the name of the attempt: a Queue for what is queued
+// or has been started is harmless, and only tells again when it may start.
+//
+// What cannot be submitted for now the driver tries again. The engine knows of
+// neither, and may withdraw the copy meanwhile.
+type Queue struct {
+	Copy job.Copy
+	// NotBefore is when it may start, as in [Site].Postpone; 0 for at once.
+	NotBefore job.Time
+}
+
+// Dequeue takes back what the batch system holds for a copy that has not begun: it
+// is cancelled if it waits, and leaves without having run anything if it was
+// started. Where there is nothing it is a no-op. It may die with the daemon, see
+// [Restored].
+type Dequeue struct{ Attempt job.AttemptID }
+
+// Restored says that [Queue] and [Adopt] have named all copies that this site
+// holds. What the batch system holds for any other attempt, by a list that the
+// driver gets after this effect, is a stray of an earlier daemon and is removed;
+// so is what it holds twice, but for one of them.
+type Restored struct{}
+
 // Clear removes the private folder of an attempt whose outcome is at the origin.
 type Clear struct{ Attempt job.AttemptID }
 
@@ -117,5 +146,8 @@ func (Kill) effect()      {}
 func (Adopt) effect()     {}
 func (Clear) effect()     {}
 func (Fetch) effect()     {}
+func (Queue) effect()     {}
+func (Dequeue) effect()   {}
+func (Restored) effect()  {}
 func (Advertise) effect() {}
 func (Changed) effect()   {}

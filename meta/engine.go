@@ -68,6 +68,8 @@ func (e *Engine) Step(now job.Time, ev Event) []Effect {
 		e.host.attemptEnded(now, ev)
 	case AttemptMissing:
 		e.host.attemptMissing(now, ev.Attempt)
+	case TurnCame:
+		e.host.turnCame(now, ev.Attempt)
 	case FilesHome:
 		e.origin.filesHome(now, ev)
 	case Tick:

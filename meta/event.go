@@ -89,6 +89,13 @@ type AttemptEnded struct {
 // far, or its inputs cannot be had for now.
 type AttemptMissing struct{ Attempt job.AttemptID }
 
+// TurnCame says that the batch system of a [Batch] site has started what was
+// submitted for a copy, and that it waits for a word: [Launch] or [Dequeue]. The
+// driver says so again, every few seconds, until one comes; the answer to an
+// earlier daemon may have died with it. What is launched already it answers
+// without asking the engine.
+type TurnCame struct{ Attempt job.AttemptID }
+
 // FilesHome says that the output of a job's attempt is at its origin, or, with
 // Error, that some of it never will be.
 type FilesHome struct {
@@ -121,6 +128,7 @@ func (AttemptStarted) event() {}
 func (AttemptEnded) event()   {}
 func (AttemptMissing) event() {}
 func (FilesHome) event()      {}
+func (TurnCame) event()       {}
 func (Tick) event()           {}
 func (SendCopies) event()     {}
 func (Pass) event()           {}

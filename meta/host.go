@@ -14,6 +14,7 @@ type host struct {
 	peers  *peers
 	origin ownOrigin
 	site   Site
+	batch  Batch // the site too, nil if it is Kith's own
 
 	copies  store.Index[job.AttemptID, hostCopy]
 	remote  map[job.SiteID]int // how many of each other origin
@@ -45,8 +46,9 @@ type ownOrigin interface {
 }
 
 func newHost(c *core, p *peers, site Site) *host {
+	batch, _ := site.(Batch)
 	return &host{
-		core: c, peers: p, site: site,
+		core: c, peers: p, site: site, batch: batch,
 		copies: store.NewIndex[job.AttemptID, hostCopy](), remote: make(map[job.SiteID]int),
 	}
 }
@@ -125,7 +127,7 @@ func (h *host) refusal(from job.SiteID, a job.AttemptID, r *job.Request) job.Rea
 func (h *host) accept(now job.Time, origin job.SiteID, a job.AttemptID, r *job.Request) {
 	record(h.st, store.AcceptCopy{Attempt: a, Request: *r, Time: now})
 	c := h.addCopy(h.st.Copy(a))
-	h.site.Enqueue(now, job.Copy{ID: a, Request: h.here(&c.rec.Request), Arrival: now, Remote: origin != h.self})
+	h.enqueue(now, c.rec)
 	h.passing = true
 	h.counters.CopiesQueued++
 }
@@ -169,6 +171,7 @@ func (h *host) copiesOf(origin job.SiteID) []*hostCopy {
 func (h *host) drop(now job.Time, c *hostCopy) {
 	record(h.st, store.DropCopy{Attempt: c.rec.ID})
 	h.site.Withdraw(now, c.rec.ID)
+	h.dequeueOutside(c.rec.ID)
 	h.removeCopy(c)
 	h.passing = true
 	if c.returned {
@@ -223,6 +226,7 @@ func (h *host) giveBack(now job.Time, c *hostCopy, reason job.Reason) {
 func (h *host) drain(now job.Time, on bool) {
 	h.site.Drain(now, on)
 	h.passing = true
+	defer h.drainOutside(on) // what goes back to its origin is dequeued already
 	if !on {
 		return
 	}
@@ -268,8 +272,7 @@ func (h *host) revive(now job.Time, site job.SiteID) {
 			h.peers.request(now, site, outKey{result, c.rec.ID})
 		case c.status == waiting && c.postponed:
 			c.postponed = false
-			h.site.Postpone(now, c.rec.ID, now)
-			h.passing = true
+			h.postpone(now, c, now)
 		}
 	}
 	h.sendSummary(site, h.summaryOf(site))

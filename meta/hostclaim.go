@@ -28,8 +28,7 @@ func (h *host) propose(now job.Time, id job.AttemptID) {
 		}
 	case !h.peers.reachable(origin):
 		c.postponed = true
-		h.site.Postpone(now, id, now.Add(h.cfg.Timing.Backoff))
-		h.passing = true
+		h.postpone(now, c, now.Add(h.cfg.Timing.Backoff))
 	default:
 		c.status, c.granted = claiming, false
 		h.sendClaim(now, c)
@@ -100,9 +99,8 @@ func (h *host) expireClaims(now job.Time) {
 			continue
 		}
 		c.status, c.postponed = waiting, true
-		h.site.Postpone(now, d.attempt, now.Add(h.cfg.Timing.Backoff))
+		h.postpone(now, c, now.Add(h.cfg.Timing.Backoff))
 		h.counters.ClaimsTimedOut++
-		h.passing = true
 	}
 }
 
@@ -142,7 +140,6 @@ func (h *host) onGrant(now job.Time, c *hostCopy, payload []byte) {
 		// The claim had been given up. The attempt is ours now, so the copy
 		// goes as soon as the schedule lets it.
 		c.granted, c.payload, c.postponed = true, payload, false
-		h.site.Postpone(now, c.rec.ID, now)
-		h.passing = true
+		h.postpone(now, c, now)
 	}
 }

@@ -27,6 +27,7 @@ func (e *Engine) Restore(now job.Time, configured []job.SiteID) []Effect {
 			e.host.report(now, c)
 		}
 	}
+	e.host.restoredOutside()
 	e.host.wantPass()
 	return e.out
 }
@@ -39,22 +40,19 @@ func (h *host) restore(now job.Time) []*hostCopy {
 	if h.st.Site().Draining {
 		h.site.Drain(now, true)
 	}
-	records := slices.SortedFunc(h.st.Copies(), func(a, b *store.Copy) int {
-		return cmp.Or(cmp.Compare(a.Arrived, b.Arrived), a.ID.Compare(b.ID))
-	})
 	var ended []*hostCopy
-	for _, rec := range records {
+	for _, rec := range h.records() {
 		c := h.addCopy(rec)
 		h.stamp = max(h.stamp, uint64(max(rec.Arrived, rec.Begun)))
-		queueEntry := job.Copy{ID: rec.ID, Request: h.here(&rec.Request), Arrival: rec.Arrived, Remote: rec.ID.Job.Origin != h.self}
 		switch rec.Phase {
 		case store.CopyQueued:
-			h.site.Enqueue(now, queueEntry)
+			h.enqueue(now, rec)
 		case store.CopyBegun:
 			c.status, c.adopted = launched, true
-			h.site.Adopt(now, queueEntry, rec.Begun)
+			entry := h.entry(rec)
+			h.site.Adopt(now, entry, rec.Begun)
 			h.keepLease(now, c)
-			h.emit(Adopt{Attempt: rec.ID, Request: queueEntry.Request, BootID: rec.BootID, Leased: queueEntry.Remote && leased(&rec.Request)})
+			h.emit(Adopt{Attempt: rec.ID, Request: entry.Request, BootID: rec.BootID, Leased: entry.Remote && leased(&rec.Request)})
 		case store.CopyEnded:
 			ended = append(ended, c)
 		}

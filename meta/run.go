@@ -137,10 +137,13 @@ func (h *host) attemptMissing(now job.Time, a job.AttemptID) {
 	}
 	record(h.st, store.RequeueCopy{Attempt: a})
 	h.site.Finish(now, a)
-	h.site.Enqueue(now, job.Copy{ID: a, Request: h.here(&c.rec.Request), Arrival: c.rec.Arrived, Remote: true})
+	entry := h.entry(c.rec)
+	h.site.Enqueue(now, entry)
 	if !c.adopted { // its inputs could not be had: others first
-		h.site.Postpone(now, a, now.Add(h.cfg.Timing.Backoff))
+		h.postpone(now, c, now.Add(h.cfg.Timing.Backoff))
 		c.postponed = true
+	} else if h.batch != nil {
+		h.queueOutside(entry, 0) // what was started for it may still wait for a word
 	}
 	c.status, c.returned, c.adopted, c.lease = waiting, true, false, attemptLease{}
 	h.passing = true

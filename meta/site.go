@@ -3,8 +3,13 @@ package meta
 import "kith/internal/job"
 
 // Site is the local scheduler as the engine drives it: Kith's own (package
-// sitesched), or a batch system behind an adapter. It belongs to the engine's
-// goroutine and does no I/O.
+// sitesched), or a batch system behind an adapter, see [Batch]. It belongs to the
+// engine's goroutine and does no I/O.
+//
+// What it is told it keeps in memory only. It is told at once, before the fact
+// behind it is durable, so that a copy can be queued, claimed and begun within one
+// instant and one commit; a crash takes both back. What leaves the daemon, to a
+// batch system, are effects, and they wait for their facts.
 //
 // A copy is queued, then reserved (Pass proposed its start and its processors
 // are set aside), then running.

@@ -14,6 +14,7 @@ import (
 	"kith/internal/job"
 	"kith/meta"
 	"kith/sitesched"
+	"kith/sitesched/batch"
 	"kith/store"
 )
 
@@ -31,6 +32,7 @@ var rewrite = flag.Bool("rewrite", false, "write the answers of the transcripts 
 //	load SITE processors=N work=S procs=R free=N [draining] [at=up]
 //	recv SITE MESSAGE ...              a message comes
 //	started|ended|missing|home ATTEMPT [outcome]
+//	turn ATTEMPT                       the batch system has started it ("site batch")
 //	wait D                             time passes, with ticks and passes
 //	restart [lease=D]                  the daemon dies and a new one begins
 //	show JOB | copies | counters       what the engine knows
@@ -102,7 +104,8 @@ type stage struct {
 	cfg    meta.Config
 	sched  sitesched.Config
 	state  *store.State
-	site   *sitesched.Scheduler
+	site   meta.Site
+	batch  bool // behind which there is a batch system
 	engine *meta.Engine
 	token  uint64
 	loads  map[string]uint64
@@ -191,6 +194,8 @@ func (s *stage) do(line string) []string {
 		s.feed(meta.AttemptEnded{Attempt: s.attempt(a.words[1]), Outcome: s.outcome(a)})
 	case "missing":
 		s.feed(meta.AttemptMissing{Attempt: s.attempt(a.words[1])})
+	case "turn":
+		s.feed(meta.TurnCame{Attempt: s.attempt(a.words[1])})
 	case "home":
 		s.feed(meta.FilesHome{Attempt: s.attempt(a.words[1]), Error: a.named["error"]})
 	case "wait":
@@ -239,6 +244,7 @@ func (s *stage) begin(a arguments) {
 		Processors: int32(s.number(a, "processors", 4)), MemoryBytes: int64(s.number(a, "memory", 0)),
 		Backfill: sitesched.EASY, Queues: sitesched.DualBackfill, Scope: sitesched.ScopeAll,
 	}
+	s.batch = a.has("batch")
 	s.cfg.Self = meta.Self{Address: "alpha:1", Processors: s.sched.Processors, MemoryBytes: s.sched.MemoryBytes, Speed: 1}
 	s.state = store.NewState("alpha", 1)
 	s.boot()
@@ -247,8 +253,10 @@ func (s *stage) begin(a arguments) {
 // boot begins a daemon on the facts at hand.
 func (s *stage) boot() {
 	var err error
-	if s.site, err = sitesched.New(s.sched); err != nil {
-		s.t.Fatal(err)
+	if s.site = batch.New(s.sched.Processors); !s.batch {
+		if s.site, err = sitesched.New(s.sched); err != nil {
+			s.t.Fatal(err)
+		}
 	}
 	if s.engine, err = meta.New(s.cfg, s.state, s.site); err != nil {
 		s.t.Fatal(err)
@@ -303,6 +311,12 @@ func (s *stage) carry(effects []meta.Effect) {
 			s.say("kill %v%s", f.Attempt, because(f.Lease))
 		case meta.Adopt:
 			s.say("adopt %v begun under %s%s", f.Attempt, f.BootID, because(f.Leased))
+		case meta.Queue:
+			s.say("queue %v processors=%d walltime=%v%s", f.Copy.ID, f.Copy.Request.Processors, f.Copy.Request.Walltime, s.notBefore(f.NotBefore))
+		case meta.Dequeue:
+			s.say("dequeue %v", f.Attempt)
+		case meta.Restored:
+			s.say("restored")
 		case meta.Fetch:
 			s.say("fetch %v from %s", f.Attempt, f.From)
 		default:
@@ -315,8 +329,10 @@ func (s *stage) carry(effects []meta.Effect) {
 	if err := s.state.Check(); err != nil {
 		s.t.Fatal(err)
 	}
-	if err := s.site.Check(); err != nil {
-		s.t.Fatal(err)
+	if c, ok := s.site.(interface{ Check() error }); ok {
+		if err := c.Check(); err != nil {
+			s.t.Fatal(err)
+		}
 	}
 }
 
@@ -326,6 +342,13 @@ func (s *stage) until(at job.Time) string {
 		return ""
 	}
 	return fmt.Sprintf(" for %v", at.Sub(s.now))
+}
+
+func (s *stage) notBefore(at job.Time) string {
+	if at == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" in %v", at.Sub(s.now))
 }
 
 func because(lease bool) string {

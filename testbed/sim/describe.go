@@ -32,6 +32,12 @@ func EffectWord(f meta.Effect) string {
 		return "clear"
 	case meta.Fetch:
 		return "fetch"
+	case meta.Queue:
+		return "queue"
+	case meta.Dequeue:
+		return "dequeue"
+	case meta.Restored:
+		return "restored"
 	case meta.Advertise:
 		return "advertise"
 	case meta.Changed:

@@ -18,7 +18,7 @@ import (
 var leftOut = map[string][]string{
 	"meta.core":           {"cfg", "out", "counters"},
 	"meta.origin":         {"core", "peers", "host", "site", "policy", "round", "answers"},
-	"meta.host":           {"core", "peers", "origin", "loadSeq", "began"},
+	"meta.host":           {"core", "peers", "origin", "batch", "loadSeq", "began"},
 	"meta.peers":          {"core"},
 	"meta.openJob":        {"decision"},
 	"store.Index":         {"name", "latest"},
