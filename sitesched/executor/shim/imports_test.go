@@ -7,13 +7,21 @@ import (
 	"testing"
 )
 
-// TestImportsLittle keeps a shim small and quick to start.
+// TestImportsLittle keeps a shim small and quick to start: beside the standard
+// library it imports the system calls, and nothing else (ADR 0001).
 func TestImportsLittle(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", "kith/cmd/kith-shim").Output()
 	if err != nil {
 		t.Skipf("go list: %v", err)
 	}
 	deps := strings.Fields(string(out))
+	for _, dep := range deps {
+		first, _, _ := strings.Cut(dep, "/")
+		own := dep == "kith/cmd/kith-shim" || dep == "kith/sitesched/executor/shim" || dep == "golang.org/x/sys/unix"
+		if !own && (first == "kith" || strings.Contains(first, ".")) {
+			t.Errorf("the shim imports %s", dep)
+		}
+	}
 	for _, unwanted := range []string{"fmt", "log", "log/slog", "net", "encoding/json", "kith/internal/job", "google.golang.org/protobuf/proto"} {
 		if slices.Contains(deps, unwanted) {
 			t.Errorf("the shim imports %s", unwanted)
