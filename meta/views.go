@@ -28,6 +28,12 @@ type JobView struct {
 	// Decision is why a pending job has no place; nil if its latest decision
 	// is the stored one.
 	Decision *store.Decision
+	// HostAway is since when there is no stream to the other site that holds the
+	// job's claim; 0 while there is one, and if no other site holds it.
+	HostAway job.Time
+	// WantedCopies is how many sites the job is to queue at: what it asks
+	// for, or the site's default.
+	WantedCopies int32
 }
 
 // CopyView says where a copy of the latest attempt is.
@@ -58,11 +64,37 @@ func (v Views) JobView(id job.ID) (JobView, error) {
 	if err != nil {
 		return JobView{}, err
 	}
-	view := JobView{Record: snapshot(j), Copies: v.copyViews(j)}
+	view := v.brief(j)
+	view.Copies = v.copyViews(j)
 	if o := v.origin.open.Get(id); o != nil {
 		view.Decision = o.decision
 	}
 	return view, nil
+}
+
+// brief is what costs next to nothing to tell of a job.
+func (v Views) brief(j *store.Job) JobView {
+	copies := j.Request.Copies
+	if copies == 0 {
+		copies = v.origin.cfg.Placement.DefaultCopies()
+	}
+	return JobView{Record: snapshot(j), HostAway: v.hostAway(j), WantedCopies: copies}
+}
+
+// hostAway returns since when the holder of a job's claim is out of reach, 0 if it
+// is not.
+func (v Views) hostAway(j *store.Job) job.Time {
+	if j.Holder == "" || j.Holder == v.origin.self || j.State.Terminal() {
+		return 0
+	}
+	switch p := v.peers.view.Get(j.Holder); {
+	case p == nil: // it was never seen by this daemon
+		return v.host.began
+	case p.Connected:
+		return 0
+	default:
+		return p.Since
+	}
 }
 
 // snapshot copies a record; its slices are replaced or appended to, never
@@ -103,8 +135,8 @@ func (v Views) copyViews(j *store.Job) []CopyView {
 }
 
 // ListJobs returns up to limit jobs after the given id that keep wants, in the
-// order of ids, and whether there may be more.
-func (v Views) ListJobs(after job.ID, limit int, keep func(*store.Job) bool) (list []store.Job, more bool) {
+// order of ids, and whether there may be more. Copies and decisions are left out.
+func (v Views) ListJobs(after job.ID, limit int, keep func(*store.Job) bool) (list []JobView, more bool) {
 	for j := range v.origin.st.Jobs(after) {
 		if !keep(j) {
 			continue
@@ -112,7 +144,7 @@ func (v Views) ListJobs(after job.ID, limit int, keep func(*store.Job) bool) (li
 		if len(list) == limit {
 			return list, true
 		}
-		list = append(list, snapshot(j))
+		list = append(list, v.brief(j))
 	}
 	return list, false
 }

@@ -108,7 +108,7 @@ func TestFlagOf(t *testing.T) {
 		name := "job." + string(fields.Get(i).Name())
 		flag := flagOf(name)
 		switch name {
-		case "job.id", "job.status", "job.hold":
+		case "job.id", "job.status", "job.left_out", "job.hold":
 			if flag != "" {
 				t.Errorf("%s: %q", name, flag)
 			}

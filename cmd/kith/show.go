@@ -64,6 +64,9 @@ func (c *client) showText(j *kithv1.Job) string {
 	if began(s) {
 		f.add("Started", c.at(s.GetStartTime()))
 	}
+	if away := s.GetHostUnreachableSince(); away != nil {
+		f.add("Out of reach", s.GetHostSiteId()+" since "+c.at(away))
+	}
 	if s.GetEndTime() != nil {
 		f.add("Ended", c.at(s.GetEndTime()))
 	}
@@ -94,7 +97,7 @@ func (c *client) stateText(j *kithv1.Job) string {
 		text += " at " + s.GetHostSiteId()
 	}
 	if began(s) {
-		text += fmt.Sprintf(", ran %s of %s", cli.Span(c.runTime(s)), spanOf(j.GetWalltime()))
+		text += fmt.Sprintf(", ran %s of %s", c.runText(j), spanOf(j.GetWalltime()))
 	}
 	if s.GetAttempt() > 1 {
 		text += fmt.Sprintf(", attempt %d", s.GetAttempt())

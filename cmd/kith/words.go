@@ -69,6 +69,22 @@ func (c *client) runTime(s *kithv1.JobStatus) time.Duration {
 	return max(0, end.Sub(s.GetStartTime().AsTime()))
 }
 
+// runText is the run time in words. Of a job whose host is out of reach no more is
+// known than that it ran until then, and not longer than it may.
+func (c *client) runText(j *kithv1.Job) string {
+	s := j.GetStatus()
+	ran := c.runTime(s)
+	away := s.GetHostUnreachableSince()
+	if away == nil {
+		return cli.Span(ran)
+	}
+	ran = min(ran, max(0, away.AsTime().Sub(s.GetStartTime().AsTime())))
+	if limit := j.GetWalltime().AsDuration(); limit > 0 {
+		ran = min(ran, limit)
+	}
+	return "at least " + cli.Span(ran)
+}
+
 // howItEnded says how a job that has ended did so; empty for a success.
 func howItEnded(s *kithv1.JobStatus) string {
 	o := s.GetOutcome()

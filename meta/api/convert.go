@@ -34,6 +34,10 @@ var states = map[job.State]kithv1.JobStatus_State{
 
 func stateMessage(s job.State) kithv1.JobStatus_State { return states[s] }
 
+var onSiteLost = map[job.OnSiteLost]kithv1.Job_OnSiteLost{
+	job.Wait: kithv1.Job_ON_SITE_LOST_WAIT, job.Rerun: kithv1.Job_ON_SITE_LOST_RERUN, job.Race: kithv1.Job_ON_SITE_LOST_RACE,
+}
+
 // requestOf takes from a checked job what scheduling reads.
 func requestOf(j *kithv1.Job, user string) job.Request {
 	r := job.Request{
@@ -57,7 +61,7 @@ func briefJob(v *meta.JobView) *kithv1.Job {
 	r := &v.Record.Request
 	return &kithv1.Job{
 		Id: v.Record.ID.String(), Name: r.Name, Processors: r.Processors, MemoryBytes: r.MemoryBytes,
-		Walltime: durationpb.New(r.Walltime), Copies: r.Copies, Status: briefStatus(v),
+		Walltime: durationpb.New(r.Walltime), Copies: v.WantedCopies, OnSiteLost: onSiteLost[r.OnSiteLost], Status: briefStatus(v),
 	}
 }
 
@@ -66,7 +70,7 @@ func fillFromPayload(j *kithv1.Job, p *kithv1.Payload) {
 	from := p.GetJob()
 	j.Command, j.Arguments, j.Environment = from.GetCommand(), from.GetArguments(), from.GetEnvironment()
 	j.WorkingDirectory, j.Tasks, j.Labels = from.GetWorkingDirectory(), from.GetTasks(), from.GetLabels()
-	j.Outputs, j.OnSiteLost = from.GetOutputs(), from.GetOnSiteLost()
+	j.Outputs = from.GetOutputs()
 	j.StdoutPath, j.StderrPath, j.Hold = from.GetStdoutPath(), from.GetStderrPath(), from.GetHold()
 	for _, f := range p.GetInputs().GetFiles() {
 		if f.GetPath() == ScriptPath {
@@ -82,6 +86,7 @@ func briefStatus(v *meta.JobView) *kithv1.JobStatus {
 	s := &kithv1.JobStatus{
 		State: stateMessage(rec.State), Reason: explain(v), OriginSiteId: string(rec.ID.Origin), User: rec.Request.User,
 		SubmitTime: stamp(rec.Submitted), StartTime: stamp(rec.Started), Attempt: int32(rec.Attempt), HostSiteId: string(rec.Holder),
+		HostUnreachableSince: stamp(v.HostAway),
 	}
 	if o := rec.Outcome; o != nil {
 		s.EndTime = stamp(o.End)
@@ -113,6 +118,9 @@ func fillOutputs(m *kithv1.Outcome, files []byte) {
 // explain says in a sentence why a job is where it is.
 func explain(v *meta.JobView) string {
 	rec := &v.Record
+	if v.HostAway != 0 {
+		return hostAway(rec)
+	}
 	switch rec.State {
 	case job.Pending:
 		return "no site can take it now" + blockers(v.Decision)
@@ -131,6 +139,19 @@ func explain(v *meta.JobView) string {
 		return rec.Outcome.Reason
 	}
 	return ""
+}
+
+// hostAway says what is not known of a job whose host is out of reach.
+func hostAway(rec *store.Job) string {
+	switch rec.State {
+	case job.Running:
+		return fmt.Sprintf("site %s cannot be reached; the job may still run there or have ended since", rec.Holder)
+	case job.Cancelling:
+		return fmt.Sprintf("site %s cannot be reached; it has yet to confirm the end", rec.Holder)
+	case job.Returning:
+		return fmt.Sprintf("site %s cannot be reached; it has the output", rec.Holder)
+	}
+	return fmt.Sprintf("site %s cannot be reached; the job may have started there", rec.Holder)
 }
 
 // places names the sites of a queued job's copies; a brief view knows no more

@@ -203,7 +203,7 @@ func (s *Server) listJobs(ctx context.Context, r *kithv1.ListJobsRequest) (*kith
 	resp := &kithv1.ListJobsResponse{}
 	keep := keeper(r)
 	for {
-		var page []store.Job
+		var page []meta.JobView
 		var more bool
 		var hosted []meta.HostedCopy
 		err := s.Node.Look(ctx, func(_ job.Time, v meta.Views) {
@@ -216,11 +216,11 @@ func (s *Server) listJobs(ctx context.Context, r *kithv1.ListJobsRequest) (*kith
 			return nil, err
 		}
 		for i := range page {
-			after = page[i].ID
-			if ok, err := s.hasLabels(page[i].ID, r.GetLabels()); err != nil {
+			after = page[i].Record.ID
+			if ok, err := s.hasLabels(page[i].Record.ID, r.GetLabels()); err != nil {
 				return nil, err
 			} else if ok {
-				resp.Jobs = append(resp.Jobs, briefJob(&meta.JobView{Record: page[i]}))
+				resp.Jobs = append(resp.Jobs, briefJob(&page[i]))
 			}
 		}
 		for i := range hosted {

@@ -41,6 +41,9 @@ func checkJob(j *kithv1.Job) fieldErrors {
 	if j.GetStatus() != nil {
 		f.add("job.status", "is set by Kith; leave it empty")
 	}
+	if len(j.GetLeftOut()) > 0 {
+		f.add("job.left_out", "is set by Kith; leave it empty")
+	}
 	checkCommand(&f, j)
 	checkSize(&f, j)
 	checkEnvironment(&f, j.GetEnvironment())

@@ -58,6 +58,7 @@ func TestCheckJob(t *testing.T) {
 		"good script":         {goodScript(), func(*kithv1.Job) {}, "", nil},
 		"arguments alone":     {goodJob(), func(j *kithv1.Job) { j.Arguments = []string{"x"} }, "job.arguments", []string{"script", "job.command"}},
 		"zero byte":           {goodJob(), func(j *kithv1.Job) { j.Command = []string{"a", "b\x00"} }, "job.command[1]", []string{"zero byte"}},
+		"left out":            {goodJob(), func(j *kithv1.Job) { j.LeftOut = []string{"script"} }, "job.left_out", []string{"set by Kith"}},
 		"long command":        {goodJob(), func(j *kithv1.Job) { j.Command = append(j.Command, long("x", maxCommandBytes)) }, "job.command", []string{"131083", "131072"}},
 		"longest command":     {goodJob(), func(j *kithv1.Job) { j.Command = []string{long("x", maxCommandBytes-1)} }, "", nil},
 		"longest script":      {goodScript(), func(j *kithv1.Job) { j.Script += long("#", MaxScriptBytes-len(j.Script)) }, "", nil},

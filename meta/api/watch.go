@@ -164,7 +164,7 @@ func (s *Server) watchPresent(wanted map[job.ID]bool, at uint64, g grpc.ServerSt
 	}
 	var after job.ID
 	for more := len(wanted) == 0; more; {
-		var page []store.Job
+		var page []meta.JobView
 		err := s.Node.Look(g.Context(), func(_ job.Time, v meta.Views) {
 			page, more = v.ListJobs(after, largestPage, func(j *store.Job) bool { return !j.State.Terminal() })
 		})
@@ -172,8 +172,8 @@ func (s *Server) watchPresent(wanted map[job.ID]bool, at uint64, g grpc.ServerSt
 			return err
 		}
 		for i := range page {
-			after = page[i].ID
-			m := &kithv1.WatchJobsResponse{Job: briefJob(&meta.JobView{Record: page[i]}), Cursor: s.Changes.cursor(at)}
+			after = page[i].Record.ID
+			m := &kithv1.WatchJobsResponse{Job: briefJob(&page[i]), Cursor: s.Changes.cursor(at)}
 			if err := g.Send(m); err != nil {
 				return err
 			}

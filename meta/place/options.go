@@ -71,6 +71,14 @@ func (o *Options) Policy() Policy {
 	return p
 }
 
+// DefaultCopies returns how many sites a job gets copies at that does not say.
+func (o *Options) DefaultCopies() int32 {
+	if o.Scheme.composition().single {
+		return 1
+	}
+	return o.Copies
+}
+
 // rank returns what sites are ranked by.
 func (o *Options) rank() Rank {
 	if o.Rank != RankUnset {

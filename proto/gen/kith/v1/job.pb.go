@@ -350,7 +350,8 @@ type Job struct {
 	// The job is stopped when it is used up.
 	Walltime *durationpb.Duration `protobuf:"bytes,11,opt,name=walltime,proto3" json:"walltime,omitempty"`
 	// Sites the job queues at, the origin included; the first that can start it
-	// runs it. Zero means the site's default; at most 64.
+	// runs it. At most 64. Zero in a submission means the site's default; answers
+	// say what that is now.
 	Copies int32 `protobuf:"varint,12,opt,name=copies,proto3" json:"copies,omitempty"`
 	// Files that the job finds in its private folder when it starts. At most 1000.
 	Inputs []*InputFile `protobuf:"bytes,13,rep,name=inputs,proto3" json:"inputs,omitempty"`
@@ -370,7 +371,11 @@ type Job struct {
 	// Accepted, but not started before ReleaseJob.
 	Hold bool `protobuf:"varint,19,opt,name=hold,proto3" json:"hold,omitempty"`
 	// What became of the job. Set by the origin.
-	Status        *JobStatus `protobuf:"bytes,20,opt,name=status,proto3" json:"status,omitempty"`
+	Status *JobStatus `protobuf:"bytes,20,opt,name=status,proto3" json:"status,omitempty"`
+	// The fields of the job and its status that this answer leaves out, although
+	// they may be set, for example "script" and "status.decisions". GetJob has
+	// them. Set by the origin.
+	LeftOut       []string `protobuf:"bytes,21,rep,name=left_out,json=leftOut,proto3" json:"left_out,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -541,6 +546,13 @@ func (x *Job) GetHold() bool {
 func (x *Job) GetStatus() *JobStatus {
 	if x != nil {
 		return x.Status
+	}
+	return nil
+}
+
+func (x *Job) GetLeftOut() []string {
+	if x != nil {
+		return x.LeftOut
 	}
 	return nil
 }
@@ -747,9 +759,13 @@ type JobStatus struct {
 	// What happened to the claim, oldest first; the last 32 events.
 	ClaimEvents []*ClaimEvent `protobuf:"bytes,14,rep,name=claim_events,json=claimEvents,proto3" json:"claim_events,omitempty"`
 	// Grows with every change of the job at this site.
-	Version       int64 `protobuf:"varint,15,opt,name=version,proto3" json:"version,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Version int64 `protobuf:"varint,15,opt,name=version,proto3" json:"version,omitempty"`
+	// Since when the origin has no stream to host_site_id while the job is there.
+	// Unset while it has one. Until the site is back, the origin knows of no change:
+	// the job ran until about then, and may have ended since.
+	HostUnreachableSince *timestamppb.Timestamp `protobuf:"bytes,20,opt,name=host_unreachable_since,json=hostUnreachableSince,proto3" json:"host_unreachable_since,omitempty"`
+	unknownFields        protoimpl.UnknownFields
+	sizeCache            protoimpl.SizeCache
 }
 
 func (x *JobStatus) Reset() {
@@ -885,6 +901,13 @@ func (x *JobStatus) GetVersion() int64 {
 		return x.Version
 	}
 	return 0
+}
+
+func (x *JobStatus) GetHostUnreachableSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.HostUnreachableSince
+	}
+	return nil
 }
 
 // An Outcome is how an attempt ended.
@@ -1276,7 +1299,7 @@ var File_kith_v1_job_proto protoreflect.FileDescriptor
 
 const file_kith_v1_job_proto_rawDesc = "" +
 	"\n" +
-	"\x11kith/v1/job.proto\x12\akith.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc6\a\n" +
+	"\x11kith/v1/job.proto\x12\akith.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe1\a\n" +
 	"\x03Job\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
@@ -1303,7 +1326,8 @@ const file_kith_v1_job_proto_rawDesc = "" +
 	"\vstderr_path\x18\x12 \x01(\tR\n" +
 	"stderrPath\x12\x12\n" +
 	"\x04hold\x18\x13 \x01(\bR\x04hold\x12*\n" +
-	"\x06status\x18\x14 \x01(\v2\x12.kith.v1.JobStatusR\x06status\x1a>\n" +
+	"\x06status\x18\x14 \x01(\v2\x12.kith.v1.JobStatusR\x06status\x12\x19\n" +
+	"\bleft_out\x18\x15 \x03(\tR\aleftOut\x1a>\n" +
 	"\x10EnvironmentEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a9\n" +
@@ -1327,7 +1351,7 @@ const file_kith_v1_job_proto_rawDesc = "" +
 	"\acontent\" \n" +
 	"\n" +
 	"OutputFile\x12\x12\n" +
-	"\x04path\x18\x01 \x01(\tR\x04path\"\xf2\x06\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\"\xc4\a\n" +
 	"\tJobStatus\x12.\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x18.kith.v1.JobStatus.StateR\x05state\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12$\n" +
@@ -1347,7 +1371,8 @@ const file_kith_v1_job_proto_rawDesc = "" +
 	"\x04rank\x18\f \x01(\tR\x04rank\x12+\n" +
 	"\x06copies\x18\r \x03(\v2\x13.kith.v1.CopyStatusR\x06copies\x126\n" +
 	"\fclaim_events\x18\x0e \x03(\v2\x13.kith.v1.ClaimEventR\vclaimEvents\x12\x18\n" +
-	"\aversion\x18\x0f \x01(\x03R\aversion\"\x83\x02\n" +
+	"\aversion\x18\x0f \x01(\x03R\aversion\x12P\n" +
+	"\x16host_unreachable_since\x18\x14 \x01(\v2\x1a.google.protobuf.TimestampR\x14hostUnreachableSince\"\x83\x02\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rSTATE_PENDING\x10\x01\x12\x0e\n" +
@@ -1463,17 +1488,18 @@ var file_kith_v1_job_proto_depIdxs = []int32{
 	10, // 12: kith.v1.JobStatus.decisions:type_name -> kith.v1.SiteDecision
 	11, // 13: kith.v1.JobStatus.copies:type_name -> kith.v1.CopyStatus
 	12, // 14: kith.v1.JobStatus.claim_events:type_name -> kith.v1.ClaimEvent
-	15, // 15: kith.v1.Outcome.cpu_time:type_name -> google.protobuf.Duration
-	9,  // 16: kith.v1.Outcome.outputs:type_name -> kith.v1.OutputInfo
-	15, // 17: kith.v1.SiteDecision.load_age:type_name -> google.protobuf.Duration
-	2,  // 18: kith.v1.CopyStatus.state:type_name -> kith.v1.CopyStatus.State
-	16, // 19: kith.v1.ClaimEvent.time:type_name -> google.protobuf.Timestamp
-	3,  // 20: kith.v1.ClaimEvent.kind:type_name -> kith.v1.ClaimEvent.Kind
-	21, // [21:21] is the sub-list for method output_type
-	21, // [21:21] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	16, // 15: kith.v1.JobStatus.host_unreachable_since:type_name -> google.protobuf.Timestamp
+	15, // 16: kith.v1.Outcome.cpu_time:type_name -> google.protobuf.Duration
+	9,  // 17: kith.v1.Outcome.outputs:type_name -> kith.v1.OutputInfo
+	15, // 18: kith.v1.SiteDecision.load_age:type_name -> google.protobuf.Duration
+	2,  // 19: kith.v1.CopyStatus.state:type_name -> kith.v1.CopyStatus.State
+	16, // 20: kith.v1.ClaimEvent.time:type_name -> google.protobuf.Timestamp
+	3,  // 21: kith.v1.ClaimEvent.kind:type_name -> kith.v1.ClaimEvent.Kind
+	22, // [22:22] is the sub-list for method output_type
+	22, // [22:22] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_kith_v1_job_proto_init() }

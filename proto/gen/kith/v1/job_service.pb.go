@@ -311,7 +311,8 @@ func (x *ListJobsRequest) GetLabels() map[string]string {
 // ListJobsResponse is a page of jobs, oldest first.
 type ListJobsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Jobs submitted here, without script, files, decisions and claim events.
+	// Jobs submitted here, without script, environment, inputs, copies, decisions
+	// and claim events: left_out of each names them.
 	Jobs []*Job `protobuf:"bytes,1,rep,name=jobs,proto3" json:"jobs,omitempty"`
 	// Copies that this site holds for other origins, if asked for, on the last page.
 	RemoteCopies []*HostedCopy `protobuf:"bytes,2,rep,name=remote_copies,json=remoteCopies,proto3" json:"remote_copies,omitempty"`
@@ -475,7 +476,8 @@ func (x *HostedCopy) GetState() string {
 // WatchJobsRequest selects jobs to watch.
 type WatchJobsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Only these jobs. Empty: all jobs submitted at this site. At most 1000.
+	// Only these jobs, also ended ones. Empty: all jobs submitted at this site that
+	// have not ended, and those that will be submitted. At most 1000.
 	JobIds []string `protobuf:"bytes,1,rep,name=job_ids,json=jobIds,proto3" json:"job_ids,omitempty"`
 	// The cursor of the last response seen, to continue behind it.
 	Cursor        string `protobuf:"bytes,2,opt,name=cursor,proto3" json:"cursor,omitempty"`
@@ -530,7 +532,8 @@ func (x *WatchJobsRequest) GetCursor() string {
 // WatchJobsResponse is a change.
 type WatchJobsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The job as it is now, without script and files.
+	// The job as it is now, without what its left_out names. Unset in the response
+	// behind the present states.
 	Job *Job `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
 	// Stands for everything up to this change.
 	Cursor        string `protobuf:"bytes,2,opt,name=cursor,proto3" json:"cursor,omitempty"`

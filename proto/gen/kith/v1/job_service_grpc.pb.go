@@ -51,7 +51,10 @@ type JobServiceClient interface {
 	// for others, in pages.
 	ListJobs(ctx context.Context, in *ListJobsRequest, opts ...grpc.CallOption) (*ListJobsResponse, error)
 	// WatchJobs returns jobs whenever they change, beginning with their present
-	// state. OUT_OF_RANGE: the cursor is too old, begin again without one.
+	// state. Behind that comes a response without a job: its cursor stands for all
+	// that was sent. A watch of named jobs ends when all of them have ended; a watch
+	// of all jobs goes on until the caller ends it. OUT_OF_RANGE: the cursor is too
+	// old, begin again without one.
 	WatchJobs(ctx context.Context, in *WatchJobsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchJobsResponse], error)
 	// CancelJob ends a job at the user's wish. A job that runs is stopped; it is
 	// CANCELLED when its host has confirmed. NOT_FOUND, FAILED_PRECONDITION: it
@@ -195,7 +198,10 @@ type JobServiceServer interface {
 	// for others, in pages.
 	ListJobs(context.Context, *ListJobsRequest) (*ListJobsResponse, error)
 	// WatchJobs returns jobs whenever they change, beginning with their present
-	// state. OUT_OF_RANGE: the cursor is too old, begin again without one.
+	// state. Behind that comes a response without a job: its cursor stands for all
+	// that was sent. A watch of named jobs ends when all of them have ended; a watch
+	// of all jobs goes on until the caller ends it. OUT_OF_RANGE: the cursor is too
+	// old, begin again without one.
 	WatchJobs(*WatchJobsRequest, grpc.ServerStreamingServer[WatchJobsResponse]) error
 	// CancelJob ends a job at the user's wish. A job that runs is stopped; it is
 	// CANCELLED when its host has confirmed. NOT_FOUND, FAILED_PRECONDITION: it

@@ -91,7 +91,7 @@ type Site struct {
 	Address string `protobuf:"bytes,3,opt,name=address,proto3" json:"address,omitempty"`
 	// Processors it has.
 	Processors int32 `protobuf:"varint,4,opt,name=processors,proto3" json:"processors,omitempty"`
-	// Memory it has in bytes; 0 if it does not limit it.
+	// Memory it has in bytes; 0 if it does not say.
 	MemoryBytes int64 `protobuf:"varint,5,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`
 	// Free processors.
 	FreeProcessors int32 `protobuf:"varint,6,opt,name=free_processors,json=freeProcessors,proto3" json:"free_processors,omitempty"`
@@ -114,7 +114,17 @@ type Site struct {
 	// The load is too old to rank by.
 	LoadStale bool `protobuf:"varint,15,opt,name=load_stale,json=loadStale,proto3" json:"load_stale,omitempty"`
 	// The version of its kithd.
-	Version       string `protobuf:"bytes,16,opt,name=version,proto3" json:"version,omitempty"`
+	Version string `protobuf:"bytes,16,opt,name=version,proto3" json:"version,omitempty"`
+	// Speed of one of its processors against the reference of the federation, 1.
+	Speed float64 `protobuf:"fixed64,20,opt,name=speed,proto3" json:"speed,omitempty"`
+	// Why the answering site has no stream to it, for people. Empty while there is
+	// one, and while nothing is known.
+	ConnectionError string `protobuf:"bytes,21,opt,name=connection_error,json=connectionError,proto3" json:"connection_error,omitempty"`
+	// Since when that has been so.
+	ConnectionErrorSince *timestamppb.Timestamp `protobuf:"bytes,22,opt,name=connection_error_since,json=connectionErrorSince,proto3" json:"connection_error_since,omitempty"`
+	// Says that two daemons connect under this site's name, and from where. Empty if
+	// none was seen lately.
+	NameConflict  string `protobuf:"bytes,23,opt,name=name_conflict,json=nameConflict,proto3" json:"name_conflict,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -257,6 +267,34 @@ func (x *Site) GetLoadStale() bool {
 func (x *Site) GetVersion() string {
 	if x != nil {
 		return x.Version
+	}
+	return ""
+}
+
+func (x *Site) GetSpeed() float64 {
+	if x != nil {
+		return x.Speed
+	}
+	return 0
+}
+
+func (x *Site) GetConnectionError() string {
+	if x != nil {
+		return x.ConnectionError
+	}
+	return ""
+}
+
+func (x *Site) GetConnectionErrorSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ConnectionErrorSince
+	}
+	return nil
+}
+
+func (x *Site) GetNameConflict() string {
+	if x != nil {
+		return x.NameConflict
 	}
 	return ""
 }
@@ -501,7 +539,7 @@ var File_kith_v1_site_proto protoreflect.FileDescriptor
 
 const file_kith_v1_site_proto_rawDesc = "" +
 	"\n" +
-	"\x12kith/v1/site.proto\x12\akith.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe7\x05\n" +
+	"\x12kith/v1/site.proto\x12\akith.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x9f\a\n" +
 	"\x04Site\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12>\n" +
 	"\freachability\x18\x02 \x01(\x0e2\x1a.kith.v1.Site.ReachabilityR\freachability\x12\x18\n" +
@@ -522,7 +560,11 @@ const file_kith_v1_site_proto_rawDesc = "" +
 	"\bload_age\x18\x0e \x01(\v2\x19.google.protobuf.DurationR\aloadAge\x12\x1d\n" +
 	"\n" +
 	"load_stale\x18\x0f \x01(\bR\tloadStale\x12\x18\n" +
-	"\aversion\x18\x10 \x01(\tR\aversion\"}\n" +
+	"\aversion\x18\x10 \x01(\tR\aversion\x12\x14\n" +
+	"\x05speed\x18\x14 \x01(\x01R\x05speed\x12)\n" +
+	"\x10connection_error\x18\x15 \x01(\tR\x0fconnectionError\x12P\n" +
+	"\x16connection_error_since\x18\x16 \x01(\v2\x1a.google.protobuf.TimestampR\x14connectionErrorSince\x12#\n" +
+	"\rname_conflict\x18\x17 \x01(\tR\fnameConflict\"}\n" +
 	"\fReachability\x12\x1c\n" +
 	"\x18REACHABILITY_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11REACHABILITY_SELF\x10\x01\x12\x1a\n" +
@@ -578,11 +620,12 @@ var file_kith_v1_site_proto_depIdxs = []int32{
 	0, // 0: kith.v1.Site.reachability:type_name -> kith.v1.Site.Reachability
 	4, // 1: kith.v1.Site.load_time:type_name -> google.protobuf.Timestamp
 	5, // 2: kith.v1.Site.load_age:type_name -> google.protobuf.Duration
-	3, // [3:3] is the sub-list for method output_type
-	3, // [3:3] is the sub-list for method input_type
-	3, // [3:3] is the sub-list for extension type_name
-	3, // [3:3] is the sub-list for extension extendee
-	0, // [0:3] is the sub-list for field type_name
+	4, // 3: kith.v1.Site.connection_error_since:type_name -> google.protobuf.Timestamp
+	4, // [4:4] is the sub-list for method output_type
+	4, // [4:4] is the sub-list for method input_type
+	4, // [4:4] is the sub-list for extension type_name
+	4, // [4:4] is the sub-list for extension extendee
+	0, // [0:4] is the sub-list for field type_name
 }
 
 func init() { file_kith_v1_site_proto_init() }
