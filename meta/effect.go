@@ -81,6 +81,14 @@ type Kill struct {
 	Lease bool
 }
 
+// Unstarted is the outcome of an attempt that was stopped before it was started.
+func (k Kill) Unstarted(now job.Time) job.Outcome {
+	if k.Lease {
+		return job.Outcome{Kind: job.Loss, End: now, Reason: "its lease ended before it was started"}
+	}
+	return job.Outcome{Kind: job.Cancel, End: now, Reason: "cancelled before it was started"}
+}
+
 // Adopt asks about an attempt that was begun before a restart. The driver
 // answers with [AttemptStarted] and [AttemptEnded], or with [AttemptMissing].
 type Adopt struct {

@@ -121,18 +121,14 @@ func (h *host) attemptMissing(now job.Time, a job.AttemptID) {
 	}
 	if a.Job.Origin == h.self {
 		if h.origin.cancels(a.Job) {
-			h.end(now, c, job.Outcome{Kind: job.Cancel, End: now, Reason: "cancelled before it was started"})
+			h.end(now, c, Kill{Attempt: a}.Unstarted(now))
 			return
 		}
 		h.launch(c, nil)
 		return
 	}
 	if c.killed { // the driver knows it no more: its end would never be told
-		o := job.Outcome{Kind: job.Cancel, End: now, Reason: "cancelled before it was started"}
-		if c.lease.lapsed {
-			o.Kind, o.Reason = job.Loss, "its lease ended before it was started"
-		}
-		h.end(now, c, o)
+		h.end(now, c, Kill{Attempt: a, Lease: c.lease.lapsed}.Unstarted(now))
 		return
 	}
 	record(h.st, store.RequeueCopy{Attempt: a})

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"kith/sitesched/work"
 )
 
 // nobody is a user that owns nothing.
@@ -44,31 +46,30 @@ func TestAccounts(t *testing.T) {
 	for _, isolation := range isolations(t) {
 		t.Run(string(isolation), func(t *testing.T) {
 			b := openBench(t, Config{Isolation: isolation, Dir: filepath.Join(openToAll(t), "attempts")})
-			work, err := b.Prepare(number(1))
-			if err != nil {
+			if err := b.Prepare(number(1)); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(filepath.Join(work, "input"), []byte("staged\n"), 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(b.WorkPath(number(1)), "input"), []byte("staged\n"), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			spec := shell(1, `id -u; id -g; id -G; cat input; echo x > output; echo y > $TMPDIR/z; echo again >> /dev/stdout
 				cat ../record || echo private; echo $USER`)
-			spec.Account = &Account{UID: nobody, GID: nobody, Groups: []uint32{nobody, 12345}, Name: "nobody"}
+			spec.Account = &work.Account{UID: nobody, GID: nobody, Groups: []uint32{nobody, 12345}, Name: "nobody"}
 			e := b.run(spec)
 			if isolation == UserNamespace {
-				if !e.NotStarted || !strings.Contains(e.Reason, "only root") {
+				if e.Start != 0 || !strings.Contains(e.Reason, "only root") {
 					t.Errorf("in a user namespace: %+v", e)
 				}
 				return
 			}
 			want := "65534\n65534\n65534 12345\nstaged\nagain\nprivate\nnobody\n"
-			if got := readFile(b.StdoutPath(number(1))); got != want || e.Code != 0 {
+			if got := readFile(b.StdoutPath(number(1))); got != want || e.ExitCode != 0 {
 				t.Errorf("%+v, stdout %q, stderr %q", e, got, readFile(b.StderrPath(number(1))))
 			}
 			// The next attempt must not get the folder of another user.
 			b.Forget(number(1))
-			eventually(t, "the folder is gone", func() bool { return !exists(filepath.Dir(work)) })
-			if e := b.run(shell(2, "stat -c %u . .. ../tmp")); e.Code != 0 {
+			eventually(t, "the folder is gone", func() bool { return !exists(filepath.Dir(b.WorkPath(number(1)))) })
+			if e := b.run(shell(2, "stat -c %u . .. ../tmp")); e.ExitCode != 0 {
 				t.Errorf("%+v", e)
 			}
 			if got := readFile(b.StdoutPath(number(2))); got != "0\n0\n0\n" {

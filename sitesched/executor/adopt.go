@@ -60,7 +60,7 @@ func (x *Executor) settle(a *attempt) {
 	e := x.examine(a.folder, rebooted)
 	switch e.finding {
 	case foundEnd:
-		x.finish(a, x.exitOf(a, e.record.Exit), nil)
+		x.finish(a, x.outcomeOf(a, e.record.Exit), nil)
 	case foundShim:
 		x.watch(a, e)
 	case foundLock:
@@ -199,15 +199,15 @@ func (x *Executor) bury(a *attempt, e evidence, rebooted bool) {
 	start := job.Time(e.record.Start.At)
 	if reason, asked := x.stopAsked(a); asked && !rebooted {
 		// It was to end, and it has: nothing of it lives without its shim.
-		x.finish(a, Exit{
-			Stopped: true, StopReason: reason, Signal: int(unix.SIGKILL), Reason: "stopped: " + string(reason) + "; " + e.reason,
+		x.finish(a, job.Outcome{
+			Kind: reason.Kind(), Signal: int32(unix.SIGKILL), Reason: "stopped: " + string(reason) + "; " + e.reason,
 			Start: start, End: job.Instant(time.Now()),
 		}, nil)
 		return
 	}
 	x.log.Warn("attempt lost", "attempt_id", a.id.String(), "reason", e.reason, "pid", e.record.Start.Shim.PID)
-	x.finish(a, Exit{
-		Lost: true, Reason: "lost: " + e.reason, Start: start, End: job.Instant(time.Now()),
+	x.finish(a, job.Outcome{
+		Kind: job.Loss, Reason: "lost: " + e.reason, Start: start, End: job.Instant(time.Now()),
 	}, nil)
 }
 

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"syscall"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"kith/internal/job"
 	"kith/sitesched/executor/shim"
+	"kith/sitesched/work"
 )
 
 // reopen closes b and opens another executor on the same folder.
@@ -26,7 +28,7 @@ func TestAdoptRunning(t *testing.T) {
 	inEachIsolation(t, func(t *testing.T, c Config) {
 		c.Grace = 200 * time.Millisecond
 		b := openBench(t, c)
-		specs := []Spec{
+		specs := []work.Spec{
 			shell(1, "touch ready; while [ ! -e go ]; do sleep 0.01; done; exit 3"),
 			shell(2, stubborn),
 			shell(3, "touch ready; sleep 60"),
@@ -48,14 +50,14 @@ func TestAdoptRunning(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(b.WorkPath(number(1)), "go"), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		b2.Stop(number(2), StopLease)
-		if e := b2.wait(number(1)); e.Code != 3 || e.Kind() != job.Failure || e.Start == 0 || e.CPUTime == 0 {
+		b2.Stop(number(2), work.StopLease)
+		if e := b2.wait(number(1)); e.ExitCode != 3 || e.Kind != job.Failure || e.Start == 0 || e.CPUTime == 0 {
 			t.Errorf("left alone: %+v", e)
 		}
-		if e := b2.wait(number(2)); !e.Stopped || e.StopReason != StopLease || e.Signal != 9 {
+		if e := b2.wait(number(2)); e.Kind != job.Loss || !strings.Contains(e.Reason, string(work.StopLease)) || e.Signal != 9 {
 			t.Errorf("stopped: %+v", e)
 		}
-		if e := b2.wait(number(3)); !e.TimedOut {
+		if e := b2.wait(number(3)); e.Kind != job.Timeout {
 			t.Errorf("out of time: %+v", e)
 		}
 		for n := 1; n <= 3; n++ {
@@ -76,12 +78,12 @@ func TestAdoptEnded(t *testing.T) {
 		eventually(t, "and so does its shim", func() bool { return livingShims(b.config.ShimPath) == 0 })
 		b2 := b.reopen()
 		b2.Adopt(shell(1, "exit 1"), b.BootID())
-		if e := b2.wait(number(1)); e.Code != 9 || e.Kind() != job.Failure {
+		if e := b2.wait(number(1)); e.ExitCode != 9 || e.Kind != job.Failure {
 			t.Errorf("%+v", e)
 		}
 		// Whoever forgets to adopt and starts again gets the same.
 		b3 := b2.reopen()
-		if e := b3.run(shell(1, "exit 1")); e.Code != 9 {
+		if e := b3.run(shell(1, "exit 1")); e.ExitCode != 9 {
 			t.Errorf("started again: %+v", e)
 		}
 		b3.Forget(number(1))
@@ -96,12 +98,12 @@ func livingShims(path string) int { return len(shimProcesses(path)) }
 func TestAdoptNeverStarted(t *testing.T) {
 	beside(t)
 	b := openBench(t, Config{})
-	if _, err := b.Prepare(number(2)); err != nil {
+	if err := b.Prepare(number(2)); err != nil {
 		t.Fatal(err)
 	}
 	for n := 1; n <= 2; n++ {
 		b.Adopt(shell(n, "echo once >> ../../ledger; exit 2"), b.BootID())
-		if e := b.wait(number(n)); e.Code != 2 || b.starts(number(n)) != 1 {
+		if e := b.wait(number(n)); e.ExitCode != 2 || b.starts(number(n)) != 1 {
 			t.Errorf("%+v", e)
 		}
 	}
@@ -109,11 +111,11 @@ func TestAdoptNeverStarted(t *testing.T) {
 		t.Errorf("ledger %q", got)
 	}
 	// It was to be stopped when the daemon died.
-	b.Stop(number(3), StopCancel)
+	b.Stop(number(3), work.StopCancel)
 	eventually(t, "the stop is noted", func() bool { _, ok := b.folders.stopReason(folderName(number(3))); return ok })
 	b2 := b.reopen()
 	b2.Adopt(shell(3, "exit 1"), b.BootID())
-	if e := b2.wait(number(3)); !e.NotStarted || !e.Stopped || e.StopReason != StopCancel {
+	if e := b2.wait(number(3)); e.Start != 0 || e.Kind != job.Cancel || e.Reason != "not started: cancelled" {
 		t.Errorf("%+v", e)
 	}
 }
@@ -123,11 +125,11 @@ func TestAdoptAfterStop(t *testing.T) {
 	b := openBench(t, Config{Grace: 100 * time.Millisecond})
 	b.Start(shell(1, stubborn))
 	b.untilFile(number(1), "ready")
-	b.Stop(number(1), StopLease)
+	b.Stop(number(1), work.StopLease)
 	eventually(t, "the job ends", func() bool { return len(jobProcesses(b.config.Dir)) == 0 })
 	b2 := b.reopen()
 	b2.Adopt(shell(1, stubborn), b.BootID())
-	if e := b2.wait(number(1)); !e.Stopped || e.StopReason != StopLease {
+	if e := b2.wait(number(1)); e.Kind != job.Loss || !strings.Contains(e.Reason, string(work.StopLease)) {
 		t.Errorf("%+v", e)
 	}
 }
@@ -142,11 +144,11 @@ func TestAdoptAfterReboot(t *testing.T) {
 	for n := 1; n <= 3; n++ {
 		b2.Adopt(shell(n, "echo must not run"), "another boot")
 	}
-	if e := b2.wait(number(1)); e != ended {
+	if e := b2.wait(number(1)); !reflect.DeepEqual(e, ended) {
 		t.Errorf("ended before the reboot: %+v, want %+v", e, ended)
 	}
 	for n := 2; n <= 3; n++ {
-		if e := b2.wait(number(n)); !e.Lost || e.Reason != "lost: the machine was restarted" {
+		if e := b2.wait(number(n)); !lost(e) || e.Reason != "lost: the machine was restarted" {
 			t.Errorf("job %d: %+v", n, e)
 		}
 	}
@@ -178,7 +180,7 @@ func TestAdoptWithoutItsShim(t *testing.T) {
 		b2.untilStarted(survivor)
 		signalProcess(t, shims[1], syscall.SIGKILL)
 		for n := 1; n <= 2; n++ {
-			if e := b2.wait(number(n)); !e.Lost || !strings.Contains(e.Reason, "shim was killed") {
+			if e := b2.wait(number(n)); !lost(e) || !strings.Contains(e.Reason, "shim was killed") {
 				t.Errorf("%+v", e)
 			}
 		}
@@ -215,7 +217,7 @@ func TestAdoptBadRecords(t *testing.T) {
 		b := openBench(t, Config{})
 		b.run(shell(1, "exit 3"))
 		foreign := readFile(filepath.Join(b.config.Dir, folderName(number(1)), shim.RecordName))
-		if _, err := b.Prepare(number(2)); err != nil {
+		if err := b.Prepare(number(2)); err != nil {
 			t.Fatal(err)
 		}
 		adoptRecord(b, number(2), foreign, "another attempt")
@@ -231,7 +233,7 @@ func adoptRecord(b *bench, id job.AttemptID, record, reason string) {
 	spec := shell(1, "echo must not run")
 	spec.Attempt = id
 	b.Adopt(spec, b.BootID())
-	if e := b.wait(id); !e.Lost || !strings.Contains(e.Reason, reason) {
+	if e := b.wait(id); !lost(e) || !strings.Contains(e.Reason, reason) {
 		b.t.Errorf("%+v, want %q", e, reason)
 	}
 }
@@ -241,7 +243,7 @@ func adoptRecord(b *bench, id job.AttemptID, record, reason string) {
 func TestHeldRecord(t *testing.T) {
 	beside(t)
 	b := openBench(t, Config{})
-	if _, err := b.Prepare(number(1)); err != nil {
+	if err := b.Prepare(number(1)); err != nil {
 		t.Fatal(err)
 	}
 	file, err := os.Create(filepath.Join(b.config.Dir, folderName(number(1)), shim.RecordName))
@@ -259,7 +261,7 @@ func TestHeldRecord(t *testing.T) {
 	if err := file.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if e := b.wait(number(1)); e.Code != 8 {
+	if e := b.wait(number(1)); e.ExitCode != 8 {
 		t.Errorf("%+v", e)
 	}
 }
@@ -277,7 +279,7 @@ func TestLateShim(t *testing.T) {
 	late := 0
 	for n := range rounds {
 		id := number(n + 1)
-		if _, err := b.Prepare(id); err != nil {
+		if err := b.Prepare(id); err != nil {
 			t.Fatal(err)
 		}
 		spec := shell(n+1, "echo $KITH_JOB_ID >> ../../ledger; exit 5")
@@ -298,7 +300,7 @@ func TestLateShim(t *testing.T) {
 			b.Adopt(spec, b.BootID())
 		}
 		<-done
-		if e := b.wait(id); e.Code != 5 {
+		if e := b.wait(id); e.ExitCode != 5 {
 			t.Fatalf("round %d: %+v", n, e)
 		}
 		record, err := shim.ParseRecord([]byte(readFile(filepath.Join(b.config.Dir, folderName(id), shim.RecordName))))

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"kith/internal/job"
+	"kith/sitesched/work"
 )
 
 // plainForks forks, executes and collects /bin/true n times, with two callers:
@@ -51,10 +52,10 @@ func benchmarkTrueJobs(b *testing.B, forget bool) {
 	var x *Executor
 	x, err := Open(Config{
 		Dir: b.TempDir(), Processors: slots, ShimPath: shimBinary(b), Logger: slog.New(slog.DiscardHandler),
-	}, func(ev Event) {
-		if done, ok := ev.(Finished); ok {
-			if done.Exit.Kind() != job.Success {
-				b.Errorf("%+v", done.Exit)
+	}, func(ev work.Event) {
+		if done, ok := ev.(work.Finished); ok {
+			if done.Outcome.Kind != job.Success {
+				b.Errorf("%+v", done.Outcome)
 			}
 			if forget {
 				x.Forget(done.Attempt)
@@ -74,7 +75,7 @@ func benchmarkTrueJobs(b *testing.B, forget bool) {
 		for range jobs {
 			<-free
 			n++
-			x.Start(Spec{Attempt: number(n), Argv: []string{"/bin/true"}, Processors: 1, Walltime: time.Minute})
+			x.Start(work.Spec{Attempt: number(n), Argv: []string{"/bin/true"}, Processors: 1, Walltime: time.Minute})
 		}
 		for range slots {
 			<-free
@@ -152,11 +153,11 @@ func childrenOf(pid int) []int {
 func BenchmarkStartLatency(b *testing.B) {
 	begun := make(chan time.Time, 1)
 	over := make(chan struct{}, 1)
-	x, err := Open(Config{Dir: b.TempDir(), Processors: 4, ShimPath: shimBinary(b)}, func(ev Event) {
+	x, err := Open(Config{Dir: b.TempDir(), Processors: 4, ShimPath: shimBinary(b)}, func(ev work.Event) {
 		switch ev.(type) {
-		case Started:
+		case work.Started:
 			begun <- time.Now()
-		case Finished:
+		case work.Finished:
 			over <- struct{}{}
 		}
 	})
@@ -169,7 +170,7 @@ func BenchmarkStartLatency(b *testing.B) {
 	for b.Loop() {
 		n++
 		begin := time.Now()
-		x.Start(Spec{Attempt: number(n), Argv: []string{"/bin/true"}, Processors: 1})
+		x.Start(work.Spec{Attempt: number(n), Argv: []string{"/bin/true"}, Processors: 1})
 		sum += (<-begun).Sub(begin)
 		<-over
 		x.Forget(number(n))

@@ -9,16 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"kith/sitesched/executor/shim"
+	"kith/sitesched/work"
 )
-
-// Capability is one layer of isolation or control, and whether it is there.
-type Capability struct {
-	// Name is one of the Cap constants.
-	Name      string
-	Available bool
-	// Detail says how it works here, or why it does not.
-	Detail string
-}
 
 // Names of capabilities.
 const (
@@ -37,8 +29,8 @@ const (
 )
 
 // Capabilities returns what [Open] found out about this machine.
-func (x *Executor) Capabilities() []Capability {
-	return append([]Capability(nil), x.capabilities...)
+func (x *Executor) Capabilities() []work.Capability {
+	return append([]work.Capability(nil), x.capabilities...)
 }
 
 // shimArgument makes a binary act as the shim; see [ShimMain].
@@ -48,11 +40,17 @@ const shimArgument = "__kith-shim"
 // binary that opens an Executor calls it before anything else and exits with
 // exitCode if isShim.
 func ShimMain(args []string) (isShim bool, exitCode int) {
-	if len(args) < 2 || args[1] != shimArgument {
+	if !calledAsShim(args) {
 		return false, 0
 	}
 	return true, shim.Main()
 }
+
+func calledAsShim(args []string) bool { return len(args) >= 2 && args[1] == shimArgument }
+
+// errNoShimMain keeps a program that forgot [ShimMain] from starting itself
+// again and again, each time in the place of a shim.
+var errNoShimMain = errors.New("this process was started as a shim: its main, or TestMain, must call executor.ShimMain first")
 
 // program is a binary that can be a shim.
 type program struct {
@@ -114,7 +112,7 @@ func trimLog(path string) {
 func (x *Executor) describe(ready shim.Ready, refused map[Isolation]string, groups *cgroups) {
 	l := &x.launcher
 	add := func(name string, available bool, detail string) {
-		x.capabilities = append(x.capabilities, Capability{Name: name, Available: available, Detail: detail})
+		x.capabilities = append(x.capabilities, work.Capability{Name: name, Available: available, Detail: detail})
 	}
 	if len(l.argv) > 1 {
 		add(CapShim, true, "this program itself, as no kith-shim works beside it")
@@ -144,11 +142,11 @@ func (x *Executor) describe(ready shim.Ready, refused map[Isolation]string, grou
 }
 
 // layers describes the ways to isolate when used is the one that is used.
-func (used Isolation) layers(refused map[Isolation]string) []Capability {
-	list := []Capability{
-		{CapPIDNamespace, used == PIDNamespace, "the kernel ends all processes of a job with its shim; /proc shows the job alone"},
-		{CapUserNamespace, used == UserNamespace, "a PID namespace without root; other users' files show as nobody's"},
-		{CapSubreaper, used == Subreaper, "the shim adopts and kills what the job leaves behind; a killed shim takes the first process along"},
+func (used Isolation) layers(refused map[Isolation]string) []work.Capability {
+	list := []work.Capability{
+		{Name: CapPIDNamespace, Available: used == PIDNamespace, Detail: "the kernel ends all processes of a job with its shim; /proc shows the job alone"},
+		{Name: CapUserNamespace, Available: used == UserNamespace, Detail: "a PID namespace without root; other users' files show as nobody's"},
+		{Name: CapSubreaper, Available: used == Subreaper, Detail: "the shim adopts and kills what the job leaves behind; a killed shim takes the first process along"},
 	}
 	for i := range list {
 		if !list[i].Available {

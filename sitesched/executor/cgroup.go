@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"kith/sitesched/work"
 )
 
 // Names of the cgroups that the daemon makes below its own. A cgroup either has
@@ -56,14 +58,14 @@ func findCgroups(c Config) cgroups {
 	return g
 }
 
-func (g *cgroups) capability() Capability {
+func (g *cgroups) capability() work.Capability {
 	switch {
 	case g.dir == "":
-		return Capability{Name: CapCgroup, Detail: g.reason}
+		return work.Capability{Name: CapCgroup, Detail: g.reason}
 	case len(g.controllers) == 0:
-		return Capability{CapCgroup, true, g.dir + " has no controllers; it only keeps the processes of a job together"}
+		return work.Capability{Name: CapCgroup, Available: true, Detail: g.dir + " has no controllers; it only keeps the processes of a job together"}
 	default:
-		return Capability{CapCgroup, true, g.dir + " limits " + strings.Join(g.controllers, ", ")}
+		return work.Capability{Name: CapCgroup, Available: true, Detail: g.dir + " limits " + strings.Join(g.controllers, ", ")}
 	}
 }
 

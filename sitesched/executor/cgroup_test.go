@@ -69,7 +69,7 @@ func TestCgroups(t *testing.T) {
 			spec := shell(1, daemonise+"grep ^0:: /proc/self/cgroup")
 			spec.MemoryBytes = 1 << 30
 			e := b.run(spec)
-			if got := readFile(b.StdoutPath(number(1))); e.Code != 0 || !strings.HasSuffix(got, "/"+folderName(number(1))+"\n") {
+			if got := readFile(b.StdoutPath(number(1))); e.ExitCode != 0 || !strings.HasSuffix(got, "/"+folderName(number(1))+"\n") {
 				t.Errorf("%+v, in cgroup %q", e, got)
 			}
 			if exists(filepath.Join(parent, folderName(number(1)))) {
@@ -80,7 +80,7 @@ func TestCgroups(t *testing.T) {
 			for _, pid := range shimProcesses(b.config.ShimPath) {
 				signalProcess(t, pid, syscall.SIGKILL)
 			}
-			if e := b.wait(number(2)); !e.Lost {
+			if e := b.wait(number(2)); !lost(e) {
 				t.Errorf("%+v", e)
 			}
 			if exists(filepath.Join(parent, folderName(number(2)))) {

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +10,8 @@ import (
 	"time"
 
 	"kith/internal/job"
+	"kith/sitesched/executor/shim"
+	"kith/sitesched/work"
 )
 
 func TestConfigRefuses(t *testing.T) {
@@ -25,7 +28,7 @@ func TestConfigRefuses(t *testing.T) {
 		"not a shim":        {Config{Dir: dir, ShimPath: "/bin/true"}, "protocol"},
 		"below a file":      {Config{Dir: "/dev/null/x"}, "/dev/null"},
 	} {
-		x, err := Open(c.config, func(Event) {})
+		x, err := Open(c.config, func(work.Event) {})
 		if err == nil {
 			x.Close()
 			t.Errorf("%s: opened", name)
@@ -34,7 +37,7 @@ func TestConfigRefuses(t *testing.T) {
 		}
 	}
 	// A refused executor keeps no lock on the folder.
-	x, err := Open(Config{Dir: dir, ShimPath: shimBinary(t)}, func(Event) {})
+	x, err := Open(Config{Dir: dir, ShimPath: shimBinary(t)}, func(work.Event) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,10 +45,21 @@ func TestConfigRefuses(t *testing.T) {
 	x.Close()
 }
 
+// A program that opens an executor where it should be a shim would start itself
+// without end: a test without a TestMain once did.
+func TestShimOpensNoExecutor(t *testing.T) {
+	args := os.Args
+	defer func() { os.Args = args }()
+	os.Args = []string{"kith-shim", shimArgument}
+	if x, err := Open(Config{Dir: t.TempDir()}, func(work.Event) {}); !errors.Is(err, errNoShimMain) {
+		t.Errorf("opened: %v, %v", x, err)
+	}
+}
+
 func TestCapabilities(t *testing.T) {
 	for _, isolation := range isolations(t) {
 		b := openBench(t, Config{Isolation: isolation, Processors: 1, NoAffinity: true})
-		have := map[string]Capability{}
+		have := map[string]work.Capability{}
 		for _, c := range b.Capabilities() {
 			if c.Detail == "" {
 				t.Errorf("%s: no detail of %s", isolation, c.Name)
@@ -68,23 +82,28 @@ func TestCapabilities(t *testing.T) {
 }
 
 func TestKinds(t *testing.T) {
+	b := openBench(t, Config{})
 	for _, c := range []struct {
-		exit Exit
+		exit shim.Exit
+		stop work.StopReason
 		want job.OutcomeKind
 	}{
-		{Exit{}, job.Success},
-		{Exit{Code: 1}, job.Failure},
-		{Exit{Signal: 9}, job.Failure},
-		{Exit{NotStarted: true}, job.Failure},
-		{Exit{OutOfMemory: true, Signal: 9}, job.Failure},
-		{Exit{TimedOut: true}, job.Timeout},
-		{Exit{Stopped: true, NotStarted: true}, job.Cancel},
-		{Exit{Stopped: true, TimedOut: true}, job.Cancel},
-		{Exit{Stopped: true, StopReason: StopLease}, job.Loss},
-		{Exit{Lost: true}, job.Loss},
+		{shim.Exit{}, "", job.Success},
+		{shim.Exit{Code: 1}, "", job.Failure},
+		{shim.Exit{Signal: 9}, "", job.Failure},
+		{shim.Exit{Cause: shim.CauseNotStarted}, "", job.Failure},
+		{shim.Exit{Cause: shim.CauseMemory}, "", job.Failure},
+		{shim.Exit{Cause: shim.CauseMemory, Signal: 9}, "", job.Failure},
+		{shim.Exit{Cause: shim.CauseWalltime}, "", job.Timeout},
+		{shim.Exit{Cause: shim.CauseStop}, work.StopCancel, job.Cancel},
+		{shim.Exit{Cause: shim.CauseStop}, work.StopSite, job.Cancel},
+		{shim.Exit{Cause: shim.CauseStop}, work.StopLease, job.Loss},
+		{shim.Exit{Cause: shim.CauseStop, Code: 3}, "", job.Failure},
+		{shim.Exit{Cause: shim.CauseLease, Signal: 15}, "", job.Loss},
 	} {
-		if got := c.exit.Kind(); got != c.want {
-			t.Errorf("%+v is kind %d, want %d", c.exit, got, c.want)
+		a := &attempt{stopping: c.stop != "", stop: c.stop, folder: "none"}
+		if got := b.outcomeOf(a, &c.exit); got.Kind != c.want {
+			t.Errorf("%+v is %+v, want kind %d", c.exit, got, c.want)
 		}
 	}
 }
@@ -101,7 +120,7 @@ func TestIdleShims(t *testing.T) {
 	if got := len(shimProcesses(b.config.ShimPath)); got != 6 {
 		t.Errorf("%d shims for 6 jobs", got)
 	}
-	if e := b.run(shell(7, "touch "+filepath.Join(b.config.Dir, "go"))); e.Code != 0 {
+	if e := b.run(shell(7, "touch "+filepath.Join(b.config.Dir, "go"))); e.ExitCode != 0 {
 		t.Errorf("%+v", e)
 	}
 	for n := 1; n <= 6; n++ {
@@ -111,7 +130,7 @@ func TestIdleShims(t *testing.T) {
 	eventually(t, "one idle shim", func() bool { return len(shimProcesses(b.config.ShimPath)) <= 1 })
 	time.Sleep(2 * b.config.IdleTime)
 	last := shimProcesses(b.config.ShimPath)
-	if e := b.run(shell(8, "exit 3")); e.Code != 3 {
+	if e := b.run(shell(8, "exit 3")); e.ExitCode != 3 {
 		t.Errorf("%+v", e)
 	}
 	if mountTable(t) != mounts {
@@ -165,7 +184,7 @@ func TestIdleShimsDie(t *testing.T) {
 	for _, pid := range idle {
 		signalProcess(t, pid, syscall.SIGKILL)
 	}
-	if e := b.run(shell(99, "exit 3")); e.Code != 3 {
+	if e := b.run(shell(99, "exit 3")); e.ExitCode != 3 {
 		t.Errorf("%+v", e)
 	}
 }

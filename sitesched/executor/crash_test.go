@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"kith/internal/job"
+	"kith/sitesched/work"
 )
 
 // crashVariable makes the test binary the daemon of [TestKilledDaemon]; its
@@ -29,7 +30,7 @@ const (
 
 // crashSpec is job n of the daemon: it writes itself into the ledger and takes
 // a while, so that the daemon dies at every stage of it.
-func crashSpec(dir string, n int) Spec {
+func crashSpec(dir string, n int) work.Spec {
 	spec := shell(n, fmt.Sprintf("echo $KITH_JOB_ID >> %s/ledger; sleep 0.0%d; exit %d", dir, n%8, n%3))
 	return spec
 }
@@ -50,11 +51,11 @@ func crashDaemon(dir string) error {
 	x, err := Open(Config{
 		Dir: filepath.Join(dir, "attempts"), Processors: crashWidth, ShimPath: os.Getenv(crashVariable + "_SHIM"),
 		Isolation: Isolation(os.Getenv(crashVariable + "_ISOLATION")),
-	}, func(ev Event) {
-		if done, ok := ev.(Finished); ok {
-			e := done.Exit
+	}, func(ev work.Event) {
+		if done, ok := ev.(work.Finished); ok {
+			e := done.Outcome
 			finished.add(fmt.Sprintf("%d code=%d signal=%d lost=%v notstarted=%v %s",
-				done.Attempt.Job.Seq, e.Code, e.Signal, e.Lost, e.NotStarted, e.Reason))
+				done.Attempt.Job.Seq, e.ExitCode, e.Signal, lost(e), e.Start == 0, e.Reason))
 			free <- struct{}{}
 		}
 	})
@@ -215,7 +216,7 @@ func runDaemon(t *testing.T, dir string, isolation Isolation, opened func(*os.Pr
 func TestCloseKeepsJobs(t *testing.T) {
 	beside(t)
 	b := openBench(t, Config{Processors: 4})
-	var specs []Spec
+	var specs []work.Spec
 	for n := 1; n <= 12; n++ {
 		specs = append(specs, shell(n, "echo $KITH_JOB_ID >> ../../ledger; sleep 0.05; exit 2"))
 	}
@@ -237,7 +238,7 @@ func TestCloseKeepsJobs(t *testing.T) {
 		b.Adopt(spec, b.BootID())
 	}
 	for _, spec := range specs {
-		if e := b.exit1(spec.Attempt); e.Code != 2 {
+		if e := b.exit1(spec.Attempt); e.ExitCode != 2 {
 			t.Errorf("%v: %+v", spec.Attempt, e)
 		}
 	}
@@ -245,7 +246,7 @@ func TestCloseKeepsJobs(t *testing.T) {
 }
 
 // exit1 waits for an end that an earlier executor may have reported too.
-func (b *bench) exit1(id job.AttemptID) Exit {
+func (b *bench) exit1(id job.AttemptID) job.Outcome {
 	b.t.Helper()
 	b.until("end of "+id.String(), func() bool { return len(b.finished[id]) > 0 })
 	b.mu.Lock()

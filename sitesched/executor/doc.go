@@ -3,7 +3,7 @@
 // the kernel.
 //
 // Its methods return at once; what happens is told to the function given to
-// [Open] as a [Started] and a [Finished]. A job is started and watched by a
+// [Open] as a [work.Started] and a [work.Finished]. A job is started and watched by a
 // small process of its own, the shim (package shim), which outlives the daemon
 // and leaves the end of the job on disk:
 //
@@ -33,7 +33,7 @@
 // names the attempt again. The binary calls [ShimMain] first thing in main.
 // Other parts of the process must not wait for children that they did not start.
 //
-// An attempt's folder, private to the daemon's user or to [Spec].Account:
+// An attempt's folder, private to the daemon's user or to [work.Spec].Account:
 //
 //	<Dir>/<attempt>/work     working folder and HOME; staged files go here
 //	                tmp      TMPDIR

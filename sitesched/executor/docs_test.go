@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"kith/sitesched/work"
 )
 
 func page(t *testing.T, name string) string {
@@ -19,7 +21,7 @@ func page(t *testing.T, name string) string {
 func TestPageNamesEveryVariable(t *testing.T) {
 	cli := page(t, "cli.md")
 	var e environment
-	for _, v := range append(e.base(&Spec{}, "/"), e.facts(&Spec{}, "/")...) {
+	for _, v := range append(e.base(&work.Spec{}, "/"), e.facts(&work.Spec{}, "/")...) {
 		if !strings.Contains(cli, "`"+v.name+"`") {
 			t.Errorf("docs/cli.md does not name %s", v.name)
 		}

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"kith/sitesched/work"
 )
 
 // environment builds what a job finds in its environment: a clean base, over
@@ -40,7 +42,7 @@ type variable struct{ name, value string }
 func (v variable) String() string { return v.name + "=" + v.value }
 
 // build returns the environment of an attempt in a stable order.
-func (e *environment) build(s *Spec, folder string) []string {
+func (e *environment) build(s *work.Spec, folder string) []string {
 	facts := e.facts(s, folder)
 	env := make([]string, 0, len(facts)+len(s.Env)+8)
 	for _, v := range e.base(s, folder) {
@@ -70,7 +72,7 @@ func isFact(facts []variable, name string) bool {
 	return slices.ContainsFunc(facts, func(v variable) bool { return v.name == name })
 }
 
-func (e *environment) base(s *Spec, folder string) []variable {
+func (e *environment) base(s *work.Spec, folder string) []variable {
 	name := e.user
 	if s.Account != nil {
 		name = s.Account.Name
@@ -95,7 +97,7 @@ const workVariable = "KITH_WORK_DIR"
 
 // facts lists what a script written for Slurm looks at, and the same as KITH_*.
 // What the job does not have is empty and left out.
-func (e *environment) facts(s *Spec, folder string) []variable {
+func (e *environment) facts(s *work.Spec, folder string) []variable {
 	id := s.Attempt.Job.String()
 	slurmID := s.SlurmJobID
 	if slurmID == "" {

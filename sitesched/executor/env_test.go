@@ -7,11 +7,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"kith/sitesched/work"
 )
 
 func TestEnvironment(t *testing.T) {
 	e := environment{host: "node1", user: "kith", lang: "C.UTF-8"}
-	spec := Spec{
+	spec := work.Spec{
 		Attempt: number(17), Processors: 8, Tasks: 2, MemoryBytes: 3<<30 + 5, Walltime: 90 * time.Second,
 		Name: "my job", User: "mira", OriginSite: "uni-a", HostSite: "uni-b", SubmitDirectory: "/home/mira/run",
 		Env: map[string]string{
@@ -43,9 +45,9 @@ func TestEnvironment(t *testing.T) {
 	checkEnvironment(t, "full", e.build(&spec, "/d"), want)
 
 	// What the job does not have cannot be forged, and what it need not say has a default.
-	plain := Spec{
+	plain := work.Spec{
 		Attempt: number(17), Name: "x", User: "mira", OriginSite: "uni-a", HostSite: "uni-b", SlurmJobID: "99",
-		Account: &Account{UID: 1001}, Env: map[string]string{"SLURM_MEM_PER_NODE": "1", "KITH_WALLTIME_SECONDS": "1"},
+		Account: &work.Account{UID: 1001}, Env: map[string]string{"SLURM_MEM_PER_NODE": "1", "KITH_WALLTIME_SECONDS": "1"},
 	}
 	want = maps.Clone(base)
 	maps.Copy(want, facts)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 	"kith/internal/job"
 	"kith/sitesched/executor/shim"
+	"kith/sitesched/work"
 )
 
 // Executor runs attempts as processes of this machine. Its methods may be
@@ -19,13 +21,13 @@ import (
 // Prepare, Folders and Close.
 type Executor struct {
 	config       Config
-	sink         func(Event)
+	sink         func(work.Event)
 	log          *slog.Logger
 	boot         string
 	env          environment
 	folders      *folders
 	launcher     launcher
-	capabilities []Capability
+	capabilities []work.Capability
 	gate         int // most attempts that start at the same time
 	stopPatience time.Duration
 	accounts     bool // jobs can run as other users
@@ -63,12 +65,12 @@ const (
 type attempt struct {
 	id     job.AttemptID
 	folder string
-	spec   Spec
+	spec   work.Spec
 	boot   string // when it was begun; empty for this boot
 	phase  phase
 
 	stopping bool
-	stop     StopReason
+	stop     work.StopReason
 	started  bool // Started was reported
 	gated    bool // counts in Executor.starting
 	tries    int
@@ -91,7 +93,10 @@ type attempt struct {
 // Open starts one shim to find out what this machine allows; see
 // [Executor.Capabilities]. It does not look for attempts of an earlier daemon:
 // that is what [Executor.Adopt] is for.
-func Open(c Config, sink func(Event)) (*Executor, error) {
+func Open(c Config, sink func(work.Event)) (*Executor, error) {
+	if calledAsShim(os.Args) {
+		return nil, errNoShimMain
+	}
 	c, err := c.withDefaults()
 	if err != nil {
 		return nil, err
@@ -138,29 +143,17 @@ func Open(c Config, sink func(Event)) (*Executor, error) {
 // keeps it with the fact that an attempt was begun and hands it to Adopt.
 func (x *Executor) BootID() string { return x.boot }
 
-// Prepare makes the attempt's folder and returns the work folder in it, into
-// which the caller may put files before Start. It may be repeated. It waits for
-// the disk.
-func (x *Executor) Prepare(id job.AttemptID) (string, error) {
-	if err := x.folders.prepare(folderName(id)); err != nil {
-		return "", err
+// Files says where an attempt's files are: its folder in Config.Dir holds them all.
+func (x *Executor) Files(id job.AttemptID) work.Files {
+	folder := x.folders.path(folderName(id)) + "/"
+	return work.Files{
+		Work: folder + workName, Stdout: folder + shim.StdoutName, Stderr: folder + shim.StderrName, Mark: folder + markName,
 	}
-	return x.WorkPath(id), nil
 }
 
-// WorkPath returns the attempt's private work folder.
-func (x *Executor) WorkPath(id job.AttemptID) string { return x.pathOf(id, workName) }
-
-// StdoutPath returns the file of the job's standard output. It grows while the
-// job runs and may be read at any time; it is missing before the start.
-func (x *Executor) StdoutPath(id job.AttemptID) string { return x.pathOf(id, shim.StdoutName) }
-
-// StderrPath is the same for standard error.
-func (x *Executor) StderrPath(id job.AttemptID) string { return x.pathOf(id, shim.StderrName) }
-
-func (x *Executor) pathOf(id job.AttemptID, name string) string {
-	return filepath.Join(x.config.Dir, folderName(id), name)
-}
+// Prepare makes the attempt's folders, so that the caller may put files into
+// them before Start. It may be repeated. It waits for the disk.
+func (x *Executor) Prepare(id job.AttemptID) error { return x.folders.prepare(folderName(id)) }
 
 // Folders returns the attempts that have a folder, so that the caller can
 // forget those that nobody knows any more. It waits for the disk.
@@ -169,7 +162,7 @@ func (x *Executor) Folders() ([]job.AttemptID, error) { return x.folders.list() 
 // Start runs an attempt whose beginning the caller has committed. It does
 // nothing if the attempt was started or adopted before, whether or not it has
 // finished.
-func (x *Executor) Start(s Spec) {
+func (x *Executor) Start(s work.Spec) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	a := x.attempts[s.Attempt]
@@ -196,7 +189,7 @@ func (x *Executor) Start(s Spec) {
 // restarted since, it is started now, once: a shim that was told by the earlier
 // daemon and one that is told now cannot both start it. Otherwise its end is
 // reported, when it comes or at once.
-func (x *Executor) Adopt(s Spec, boot string) {
+func (x *Executor) Adopt(s work.Spec, boot string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	a := x.attempts[s.Attempt]
@@ -207,7 +200,7 @@ func (x *Executor) Adopt(s Spec, boot string) {
 		a = x.addAttempt(s.Attempt)
 	}
 	a.spec, a.boot, a.phase = s, boot, adopting
-	a.spec.Lease = Lease{}
+	a.spec.Lease = work.Lease{}
 	x.errands.post(func() {
 		if s.Leased {
 			x.recallLease(a)

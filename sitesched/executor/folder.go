@@ -15,14 +15,16 @@ import (
 
 	"kith/internal/job"
 	"kith/sitesched/executor/shim"
+	"kith/sitesched/work"
 )
 
 // What an attempt's folder holds, beside the streams and the record, whose
 // names the shim knows.
 const (
-	workName = "work" // the job's working folder and HOME
-	tmpName  = "tmp"  // its TMPDIR
-	stopName = "stop" // says that, and why, the attempt is to be stopped
+	workName = "work"    // the job's working folder and HOME
+	tmpName  = "tmp"     // its TMPDIR
+	stopName = "stop"    // says that, and why, the attempt is to be stopped
+	markName = "payload" // the caller's mark
 )
 
 // Names in the directory that no attempt can have: they begin with a dot.
@@ -58,8 +60,9 @@ func folderName(id job.AttemptID) string {
 	return string(strconv.AppendUint(b, uint64(id.Number), 10))
 }
 
-// parseFolderName is the inverse of folderName.
-func parseFolderName(name string) (job.AttemptID, bool) {
+// ParseFolder returns the attempt whose folder in [Config].Dir has a name, and
+// false for a name of another kind.
+func ParseFolder(name string) (job.AttemptID, bool) {
 	i := strings.LastIndexByte(name, '-')
 	if i < 0 {
 		return job.AttemptID{}, false
@@ -189,7 +192,7 @@ func (f *folders) keep(s spare) {
 }
 
 // give hands the work and tmp folders to another user.
-func (f *folders) give(name string, a *Account) error {
+func (f *folders) give(name string, a *work.Account) error {
 	path := f.path(name)
 	if err := os.Chmod(path, 0o711); err != nil {
 		return fmt.Errorf("open the folder to the job's user: %w", err)
@@ -293,7 +296,7 @@ func (f *folders) list() ([]job.AttemptID, error) {
 	}
 	var ids []job.AttemptID
 	for _, entry := range entries {
-		if id, ok := parseFolderName(entry.Name()); ok && entry.IsDir() {
+		if id, ok := ParseFolder(entry.Name()); ok && entry.IsDir() {
 			ids = append(ids, id)
 		}
 	}

@@ -19,12 +19,12 @@ func TestFolderNames(t *testing.T) {
 		{Job: job.ID{Origin: "a-b", Generation: 1 << 31, Seq: 1 << 63}, Number: 1<<32 - 1},
 	} {
 		name := folderName(id)
-		if got, ok := parseFolderName(name); !ok || got != id {
+		if got, ok := ParseFolder(name); !ok || got != id {
 			t.Errorf("%q is read as %v, %v", name, got, ok)
 		}
 	}
 	for _, name := range []string{"", spareName, trashName, logName, "a", "a.1.1", "a.1.1-", "a.1.1-0", "a.1.1-01", "a.1.1-x", "-1"} {
-		if id, ok := parseFolderName(name); ok {
+		if id, ok := ParseFolder(name); ok {
 			t.Errorf("%q is read as %v", name, id)
 		}
 	}

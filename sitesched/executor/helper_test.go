@@ -9,12 +9,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"kith/internal/job"
+	"kith/sitesched/work"
 )
 
 // ownProgram stands for the test binary itself as the shim.
@@ -28,7 +30,7 @@ type bench struct {
 	mu       sync.Mutex
 	changed  chan struct{}
 	started  map[job.AttemptID]int
-	finished map[job.AttemptID][]Exit
+	finished map[job.AttemptID][]job.Outcome
 }
 
 // patience is how long a test waits for anything.
@@ -52,7 +54,7 @@ func openBench(t testing.TB, c Config) *bench {
 	}
 	b := &bench{
 		t: t, changed: make(chan struct{}),
-		started: map[job.AttemptID]int{}, finished: map[job.AttemptID][]Exit{},
+		started: map[job.AttemptID]int{}, finished: map[job.AttemptID][]job.Outcome{},
 	}
 	x, err := Open(c, b.note)
 	if err != nil {
@@ -118,14 +120,14 @@ func eventually(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-func (b *bench) note(ev Event) {
+func (b *bench) note(ev work.Event) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch ev := ev.(type) {
-	case Started:
+	case work.Started:
 		b.started[ev.Attempt]++
-	case Finished:
-		b.finished[ev.Attempt] = append(b.finished[ev.Attempt], ev.Exit)
+	case work.Finished:
+		b.finished[ev.Attempt] = append(b.finished[ev.Attempt], ev.Outcome)
 	}
 	close(b.changed)
 	b.changed = make(chan struct{})
@@ -163,14 +165,14 @@ func (b *bench) untilStarted(id job.AttemptID) {
 }
 
 // wait returns the only exit of the attempt.
-func (b *bench) wait(id job.AttemptID) Exit {
+func (b *bench) wait(id job.AttemptID) job.Outcome {
 	b.t.Helper()
 	b.until("end of "+id.String(), func() bool { return len(b.finished[id]) > 0 })
 	return b.exit(id)
 }
 
 // exit returns the only exit of the attempt.
-func (b *bench) exit(id job.AttemptID) Exit {
+func (b *bench) exit(id job.AttemptID) job.Outcome {
 	b.t.Helper()
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -180,7 +182,7 @@ func (b *bench) exit(id job.AttemptID) Exit {
 	return b.finished[id][0]
 }
 
-func (b *bench) run(s Spec) Exit {
+func (b *bench) run(s work.Spec) job.Outcome {
 	b.t.Helper()
 	b.Start(s)
 	return b.wait(s.Attempt)
@@ -192,8 +194,8 @@ func number(n int) job.AttemptID {
 }
 
 // shell makes a job of a shell script.
-func shell(n int, script string) Spec {
-	return Spec{
+func shell(n int, script string) work.Spec {
+	return work.Spec{
 		Attempt: number(n), Argv: []string{"/bin/sh", "-c", script}, Processors: 1,
 		Walltime: time.Minute, Name: "test", User: "mira", OriginSite: "uni-a", HostSite: "uni-b",
 	}
@@ -276,7 +278,7 @@ var findIsolations = sync.OnceValues(func() (working []Isolation, missing error)
 		return nil, err
 	}
 	for _, isolation := range []Isolation{PIDNamespace, UserNamespace, Subreaper} {
-		x, err := Open(Config{Dir: dir, ShimPath: path, Isolation: isolation}, func(Event) {})
+		x, err := Open(Config{Dir: dir, ShimPath: path, Isolation: isolation}, func(work.Event) {})
 		if err != nil {
 			missing = errors.Join(missing, err)
 			continue
@@ -329,3 +331,12 @@ func signalProcess(t testing.TB, pid int, sig syscall.Signal) {
 		t.Errorf("signal %v to %d: %v", sig, pid, err)
 	}
 }
+
+// lost reports whether an outcome says that it is not known how far the job came.
+func lost(o job.Outcome) bool {
+	return o.Kind == job.Loss && strings.HasPrefix(o.Reason, "lost: ")
+}
+
+func (b *bench) WorkPath(id job.AttemptID) string   { return b.Files(id).Work }
+func (b *bench) StdoutPath(id job.AttemptID) string { return b.Files(id).Stdout }
+func (b *bench) StderrPath(id job.AttemptID) string { return b.Files(id).Stderr }

@@ -10,17 +10,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"kith/internal/clock"
 	"kith/internal/job"
 	"kith/sitesched/executor/shim"
+	"kith/sitesched/work"
 )
-
-// Lease is until when an attempt may run, by the machine's clock since boot.
-// Its shim stops it in time, whether or not the daemon lives; see [SinceBoot].
-type Lease = shim.Lease
-
-// SinceBoot reads the clock of leases: the time since the machine was started,
-// times of sleep included.
-func SinceBoot() time.Duration { return shim.SinceBoot() }
 
 // How long the executor leaves it to a shim to end its job; a shim that does
 // not, because somebody has stopped it, is killed.
@@ -39,7 +33,7 @@ const never = time.Duration(math.MaxInt64)
 
 // Extend prolongs the lease of an attempt that runs under one. A lease never
 // becomes shorter.
-func (x *Executor) Extend(id job.AttemptID, l Lease) {
+func (x *Executor) Extend(id job.AttemptID, l work.Lease) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	a := x.attempts[id]
@@ -64,9 +58,9 @@ func (x *Executor) Extend(id job.AttemptID, l Lease) {
 // shim of. It waits for the disk.
 func (x *Executor) recallLease(a *attempt) {
 	l := x.folders.readLease(a.folder)
-	if l == (Lease{}) {
-		now := SinceBoot() // without the file it has ended, as the shim sees it too
-		l = Lease{Stop: now, Gone: now}
+	if l == (work.Lease{}) {
+		now := clock.SinceBoot() // without the file it has ended, as the shim sees it too
+		l = work.Lease{Stop: now, Gone: now}
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -78,11 +72,11 @@ func (x *Executor) recallLease(a *attempt) {
 // writeLease writes the lease of an attempt into the file that its start made,
 // which needs no room on the disk. Whoever reads it meanwhile or after a crash
 // finds this lease or the one before.
-func (f *folders) writeLease(name string, l Lease) error {
+func (f *folders) writeLease(name string, l work.Lease) error {
 	path := filepath.Join(f.path(name), shim.LeaseName)
 	file, err := os.OpenFile(path, os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if errors.Is(err, os.ErrNotExist) {
-		return replaceFile(path, l.File())
+		return replaceFile(path, shim.Lease(l).File())
 	}
 	if err != nil {
 		return err
@@ -93,11 +87,11 @@ func (f *folders) writeLease(name string, l Lease) error {
 	case err != nil:
 		return err
 	case shim.IsOldLease(b):
-		return replaceFile(path, l.OldText())
+		return replaceFile(path, shim.Lease(l).OldText())
 	case len(b) != shim.LeaseSize:
-		return replaceFile(path, l.File())
+		return replaceFile(path, shim.Lease(l).File())
 	}
-	_, err = file.WriteAt(l.Slot(), shim.LeaseOffset(b))
+	_, err = file.WriteAt(shim.Lease(l).Slot(), shim.LeaseOffset(b))
 	return err
 }
 
@@ -110,17 +104,17 @@ func replaceFile(path string, content []byte) error {
 }
 
 // readLease returns the lease of an attempt, one that has ended if there is none.
-func (f *folders) readLease(name string) Lease {
+func (f *folders) readLease(name string) work.Lease {
 	b, err := readSmall(filepath.Join(f.path(name), shim.LeaseName), shim.LeaseSize+1)
 	if err != nil {
-		return Lease{}
+		return work.Lease{}
 	}
-	return shim.ParseLease(b)
+	return work.Lease(shim.ParseLease(b))
 }
 
 // guardLease gives an attempt a lease, and from now on sees to it that the
 // attempt ends with it. x.mu is held.
-func (x *Executor) guardLease(a *attempt, l Lease) {
+func (x *Executor) guardLease(a *attempt, l work.Lease) {
 	a.spec.Lease, a.guarded = l, true
 	x.watcher.alarmAt(a.mustEnd())
 }
@@ -146,7 +140,7 @@ func (x *Executor) enforce() {
 	if x.closed {
 		return
 	}
-	now, next := SinceBoot(), never
+	now, next := clock.SinceBoot(), never
 	for _, a := range x.attempts {
 		at := a.mustEnd()
 		if a.phase == ended || at == never {

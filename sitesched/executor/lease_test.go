@@ -10,15 +10,17 @@ import (
 	"testing"
 	"time"
 
+	"kith/internal/clock"
 	"kith/internal/job"
 	"kith/sitesched/executor/shim"
+	"kith/sitesched/work"
 	"kith/testbed/scratch"
 )
 
 // leaseFor returns a lease that ends so long from now, with a tenth of it for SIGTERM.
-func leaseFor(d time.Duration) Lease {
-	now := SinceBoot()
-	return Lease{Stop: now + d - d/10, Gone: now + d}
+func leaseFor(d time.Duration) work.Lease {
+	now := clock.SinceBoot()
+	return work.Lease{Stop: now + d - d/10, Gone: now + d}
 }
 
 func TestLeaseEnds(t *testing.T) {
@@ -34,7 +36,7 @@ func TestLeaseEnds(t *testing.T) {
 			// Which signal ends it, and whether it got so far as to start at all,
 			// is a matter of how busy the machine is.
 			e := b.wait(number(n + 1))
-			if e.Kind() != job.Loss || e.StopReason != StopLease || !strings.Contains(e.Reason, "lease") {
+			if e.Kind != job.Loss || !strings.Contains(e.Reason, "lease") {
 				t.Errorf("job %d: %+v", n+1, e)
 			}
 		}
@@ -55,7 +57,7 @@ func TestLeaseProlonged(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(b.WorkPath(number(1)), "enough"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if e := b.wait(number(1)); e.Kind() != job.Success {
+	if e := b.wait(number(1)); e.Kind != job.Success {
 		t.Errorf("%+v, want success after 3.2 s under leases of 2 s", e)
 	}
 }
@@ -65,13 +67,13 @@ func TestLeaseProlonged(t *testing.T) {
 func TestLeaseOverBeforeStart(t *testing.T) {
 	b := openBench(t, Config{})
 	late, adopted := shell(1, "touch ran"), shell(2, "touch ran")
-	late.Leased, late.Lease = true, Lease{Stop: 1, Gone: 2}
+	late.Leased, late.Lease = true, work.Lease{Stop: 1, Gone: 2}
 	adopted.Leased = true
 	b.Start(late)
 	b.Adopt(adopted, b.BootID())
 	for n := 1; n <= 2; n++ {
 		e := b.wait(number(n))
-		if e.Kind() != job.Loss || !e.NotStarted || e.StopReason != StopLease {
+		if e.Kind != job.Loss || e.Start != 0 || !strings.Contains(e.Reason, "lease") {
 			t.Errorf("job %d: %+v", n, e)
 		}
 		if exists(filepath.Join(b.WorkPath(number(n)), "ran")) {
@@ -99,13 +101,13 @@ func TestLeaseOutlivesDaemon(t *testing.T) {
 		second.Adopt(spec, second.BootID())
 	}
 	second.Extend(number(2), leaseFor(time.Minute))
-	if e := second.wait(number(1)); e.Kind() != job.Loss {
+	if e := second.wait(number(1)); e.Kind != job.Loss {
 		t.Errorf("the job without a lease: %+v", e)
 	}
 	if err := os.WriteFile(filepath.Join(second.WorkPath(number(2)), "enough"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if e := second.wait(number(2)); e.Kind() != job.Success {
+	if e := second.wait(number(2)); e.Kind != job.Success {
 		t.Errorf("the job with a lease: %+v", e)
 	}
 }
@@ -120,7 +122,7 @@ func TestLeaseEndsUnderFrozenShim(t *testing.T) {
 		b.Start(spec)
 		b.untilFile(number(1), "ready")
 		b.freeze(number(1))
-		if e := b.wait(number(1)); e.Kind() != job.Loss {
+		if e := b.wait(number(1)); e.Kind != job.Loss {
 			t.Errorf("%+v", e)
 		}
 	})
@@ -147,11 +149,11 @@ func TestLeaseEndsUnderFrozenShimOfEarlierDaemon(t *testing.T) {
 		b.untilFile(number(1), "ready")
 		b.freeze(number(1))
 		b2 := b.reopen()
-		b2.Adopt(Spec{Attempt: number(1), Leased: true}, b.BootID())
-		if e := b2.wait(number(1)); e.Kind() != job.Loss {
+		b2.Adopt(work.Spec{Attempt: number(1), Leased: true}, b.BootID())
+		if e := b2.wait(number(1)); e.Kind != job.Loss {
 			t.Errorf("%+v", e)
 		}
-		if late := SinceBoot() - spec.Lease.Gone; late > 10*time.Second {
+		if late := clock.SinceBoot() - spec.Lease.Gone; late > 10*time.Second {
 			t.Errorf("it ended %v after its lease", late)
 		}
 		if left := jobProcesses(b.config.Dir); len(left) > 0 {
@@ -180,26 +182,26 @@ func TestLeaseBoundsGrace(t *testing.T) {
 		for n := 1; n <= 3; n++ {
 			b.untilFile(number(n), "ready")
 		}
-		b.Stop(number(1), StopCancel)
-		b.Stop(number(3), StopCancel)
+		b.Stop(number(1), work.StopCancel)
+		b.Stop(number(3), work.StopCancel)
 		b.Extend(number(3), leaseFor(15*time.Second))
 		for n := 1; n <= 3; n++ {
 			b.untilFile(number(n), "told")
 		}
 		b.Close()
-		time.Sleep(gone + 2*time.Second - SinceBoot())
+		time.Sleep(gone + 2*time.Second - clock.SinceBoot())
 		b2 := b.reopen()
 		for n := 1; n <= 3; n++ {
-			b2.Adopt(Spec{Attempt: number(n), Leased: true}, b.BootID())
+			b2.Adopt(work.Spec{Attempt: number(n), Leased: true}, b.BootID())
 		}
 		for n := 1; n <= 2; n++ {
 			e := b2.wait(number(n))
-			if e.Signal != 9 || e.End > job.Instant(time.Now()).Add(gone+time.Second-SinceBoot()) {
+			if e.Signal != 9 || e.End > job.Instant(time.Now()).Add(gone+time.Second-clock.SinceBoot()) {
 				t.Errorf("job %d: %+v", n, e)
 			}
 		}
 		b2.untilStarted(number(3)) // it still runs
-		if e := b2.wait(number(3)); e.Kind() != job.Cancel || e.Signal != 9 {
+		if e := b2.wait(number(3)); e.Kind != job.Cancel || e.Signal != 9 {
 			t.Errorf("%+v", e)
 		}
 	})
@@ -223,7 +225,7 @@ func TestLeaseOnFullDisk(t *testing.T) {
 	if err := os.WriteFile(enough, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if e := b.wait(number(1)); e.Kind() != job.Success {
+	if e := b.wait(number(1)); e.Kind != job.Success {
 		t.Errorf("%+v, want success after 4.8 s under leases of 3 s", e)
 	}
 }
@@ -236,16 +238,16 @@ func TestLeaseFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(f.path("a"), shim.LeaseName)
-	write := func(l Lease) []byte {
+	write := func(l work.Lease) []byte {
 		t.Helper()
 		if err := f.writeLease("a", l); err != nil {
 			t.Fatal(err)
 		}
 		return []byte(readFile(path))
 	}
-	before := write(Lease{Stop: 1, Gone: 2})
+	before := write(work.Lease{Stop: 1, Gone: 2})
 	for n := time.Duration(2); n < 8; n++ {
-		l := Lease{Stop: n, Gone: 10 * n}
+		l := work.Lease{Stop: n, Gone: 10 * n}
 		was := f.readLease("a")
 		now := write(l)
 		if got := f.readLease("a"); got != l || len(now) != shim.LeaseSize {
@@ -253,29 +255,29 @@ func TestLeaseFile(t *testing.T) {
 		}
 		for cut := range now {
 			torn := append(append([]byte(nil), now[:cut]...), before[cut:]...)
-			if got := shim.ParseLease(torn); got != was && got != l {
+			if got := work.Lease(shim.ParseLease(torn)); got != was && got != l {
 				t.Fatalf("torn at %d: %+v, want %+v or %+v", cut, got, was, l)
 			}
 		}
 		before = now
 	}
-	if err := os.WriteFile(path, Lease{Stop: 3, Gone: 4}.OldText(), 0o600); err != nil {
+	if err := os.WriteFile(path, shim.Lease{Stop: 3, Gone: 4}.OldText(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := write(Lease{Stop: 5, Gone: 6}); string(got) != "5 6\n" || f.readLease("a") != (Lease{Stop: 5, Gone: 6}) {
+	if got := write(work.Lease{Stop: 5, Gone: 6}); string(got) != "5 6\n" || f.readLease("a") != (work.Lease{Stop: 5, Gone: 6}) {
 		t.Errorf("for a shim of an earlier version: %q", got)
 	}
 }
 
 func TestParseLease(t *testing.T) {
-	want := Lease{Stop: 5, Gone: math.MaxInt64}
-	for _, file := range [][]byte{want.File(), want.OldText()} {
-		if got := shim.ParseLease(file); got != want {
+	want := work.Lease{Stop: 5, Gone: math.MaxInt64}
+	for _, file := range [][]byte{shim.Lease(want).File(), shim.Lease(want).OldText()} {
+		if got := work.Lease(shim.ParseLease(file)); got != want {
 			t.Errorf("%q: got %+v", file, got)
 		}
 	}
-	for _, text := range []string{"", "5", "5 4\n", "-1 4\n", "a b", "5 6 7", "5 99999999999999999999\n", string(want.Slot())} {
-		if got := shim.ParseLease([]byte(text)); got != (Lease{}) {
+	for _, text := range []string{"", "5", "5 4\n", "-1 4\n", "a b", "5 6 7", "5 99999999999999999999\n", string(shim.Lease(want).Slot())} {
+		if got := work.Lease(shim.ParseLease([]byte(text))); got != (work.Lease{}) {
 			t.Errorf("%q: %+v, want a lease that has ended", text, got)
 		}
 	}
@@ -293,7 +295,7 @@ func TestLeaseEndsBeforeFrozenShimStarts(t *testing.T) {
 		spec := shell(1, "touch ran")
 		spec.Leased, spec.Lease = true, leaseFor(time.Second)
 		b.Start(spec)
-		if e := b.wait(number(1)); e.Kind() != job.Loss || exists(filepath.Join(b.WorkPath(number(1)), "ran")) {
+		if e := b.wait(number(1)); e.Kind != job.Loss || exists(filepath.Join(b.WorkPath(number(1)), "ran")) {
 			t.Errorf("%+v", e)
 		}
 	})

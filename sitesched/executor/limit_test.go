@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"kith/internal/job"
+	"kith/sitesched/work"
 	"kith/testbed/scratch"
 )
 
@@ -36,7 +37,7 @@ func TestMemoryLimit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		greedy := Spec{
+		greedy := work.Spec{
 			Attempt: number(1), Argv: []string{self}, Env: map[string]string{eatVariable: "100000000"},
 			Processors: 1, MemoryBytes: 60 << 20,
 		}
@@ -44,12 +45,12 @@ func TestMemoryLimit(t *testing.T) {
 		together := shell(2, self+" & "+self+" & "+self+" & wait")
 		together.Env = map[string]string{eatVariable: "40000000"}
 		together.MemoryBytes = 90 << 20
-		for _, spec := range []Spec{greedy, together} {
+		for _, spec := range []work.Spec{greedy, together} {
 			b.Start(spec)
 		}
-		for _, spec := range []Spec{greedy, together} {
+		for _, spec := range []work.Spec{greedy, together} {
 			e := b.wait(spec.Attempt)
-			if !e.OutOfMemory || e.Signal != 9 || e.Kind() != job.Failure || !strings.HasPrefix(e.Reason, "out of memory: ") {
+			if e.Signal != 9 || e.Kind != job.Failure || !strings.HasPrefix(e.Reason, "out of memory: ") {
 				t.Errorf("%+v", e)
 			}
 		}
@@ -59,8 +60,8 @@ func TestMemoryLimit(t *testing.T) {
 		b.Start(modest)
 		b.untilFile(number(3), "eaten")
 		time.Sleep(300 * time.Millisecond)
-		b.Stop(number(3), StopCancel)
-		if e := b.wait(number(3)); e.OutOfMemory || !e.Stopped || e.MaxRSSBytes < 5_000_000 {
+		b.Stop(number(3), work.StopCancel)
+		if e := b.wait(number(3)); e.Kind != job.Cancel || e.MaxRSSBytes < 5_000_000 {
 			t.Errorf("within its limit: %+v", e)
 		}
 	})
@@ -77,11 +78,11 @@ func TestOutputBound(t *testing.T) {
 	}
 	// Over before anybody looks: the result counts, the file is cut.
 	quick := shell(2, "head -c 200000 /dev/zero")
-	if e := b.run(quick); e.Kind() != job.Success || !strings.Contains(e.Reason, "was cut") {
+	if e := b.run(quick); e.Kind != job.Success || !strings.Contains(e.Reason, "was cut") {
 		t.Errorf("quick: %+v", e)
 	}
 	exact := shell(3, "head -c 100000 /dev/zero; head -c 100000 /dev/zero >&2; head -c 200000 /dev/zero > file")
-	if e := b.run(exact); e.Kind() != job.Success || e.Reason != "" {
+	if e := b.run(exact); e.Kind != job.Success || e.Reason != "" {
 		t.Errorf("exact: %+v", e)
 	}
 	for _, path := range []string{b.StderrPath(number(1)), b.StdoutPath(number(2)), b.StdoutPath(number(3)), b.StderrPath(number(3))} {
@@ -97,13 +98,13 @@ func TestDiskFull(t *testing.T) {
 	b.Start(shell(1, "touch ready; while [ ! -e go ]; do sleep 0.01; done; exit 3"))
 	b.untilFile(number(1), "ready")
 	full := b.run(shell(2, "head -c 10000000 /dev/zero > big"))
-	if full.Kind() != job.Failure || !strings.Contains(full.Reason, "is full") {
+	if full.Kind != job.Failure || !strings.Contains(full.Reason, "is full") {
 		t.Errorf("filling the disk: %+v", full)
 	}
-	if e := b.run(shell(3, "echo must not run")); !e.NotStarted || !strings.Contains(e.Reason, "no space left on device") {
+	if e := b.run(shell(3, "echo must not run")); e.Start != 0 || !strings.Contains(e.Reason, "no space left on device") {
 		t.Errorf("starting on a full disk: %+v", e)
 	}
-	b.Stop(number(4), StopCancel)
+	b.Stop(number(4), work.StopCancel)
 	if err := os.Remove(filepath.Join(b.WorkPath(number(1)), "ready")); err != nil {
 		t.Fatal(err)
 	}
@@ -113,13 +114,13 @@ func TestDiskFull(t *testing.T) {
 	if err := os.Truncate(filepath.Join(b.WorkPath(number(2)), "big"), 1<<19); err != nil {
 		t.Fatal(err)
 	}
-	b.Stop(number(1), StopCancel)
-	if e := b.wait(number(1)); !e.Stopped {
+	b.Stop(number(1), work.StopCancel)
+	if e := b.wait(number(1)); e.Kind != job.Cancel {
 		t.Errorf("running meanwhile: %+v", e)
 	}
 	b.Forget(number(2))
 	eventually(t, "room again", func() bool { return !exists(b.WorkPath(number(2))) })
-	if e := b.run(shell(5, "echo fine")); e.Kind() != job.Success {
+	if e := b.run(shell(5, "echo fine")); e.Kind != job.Success {
 		t.Errorf("afterwards: %+v", e)
 	}
 }
@@ -136,7 +137,7 @@ func TestEndIsWrittenOnFullDisk(t *testing.T) {
 	}
 	b2 := b.reopen()
 	b2.Adopt(shell(1, "exit 1"), b.BootID())
-	if e := b2.wait(number(1)); e.Code != 3 || !strings.Contains(e.Reason, "is full") {
+	if e := b2.wait(number(1)); e.ExitCode != 3 || !strings.Contains(e.Reason, "is full") {
 		t.Errorf("%+v", e)
 	}
 }
@@ -223,10 +224,10 @@ func TestTaintedShimIsReplaced(t *testing.T) {
 	}
 	b := openBench(t, Config{Processors: 1, Isolation: PIDNamespace})
 	before := shimProcesses(b.config.ShimPath)
-	if e := b.run(shell(1, "mkdir m && mount -t tmpfs none m && touch m/left")); e.Code != 0 {
+	if e := b.run(shell(1, "mkdir m && mount -t tmpfs none m && touch m/left")); e.ExitCode != 0 {
 		t.Skipf("cannot mount in a job: %+v %s", e, readFile(b.StderrPath(number(1))))
 	}
-	if e := b.run(shell(2, "ls ../../*/work/m/left")); e.Code == 0 {
+	if e := b.run(shell(2, "ls ../../*/work/m/left")); e.ExitCode == 0 {
 		t.Errorf("the next job sees the mount of the last: %+v", e)
 	}
 	after := shimProcesses(b.config.ShimPath)
@@ -236,10 +237,10 @@ func TestTaintedShimIsReplaced(t *testing.T) {
 	if _, err := os.Stat("/usr/bin/ipcmk"); err != nil {
 		t.Skip("no ipcmk here")
 	}
-	if e := b.run(shell(3, "ipcmk -M 4096 && ipcs -m | grep -c 0x")); e.Code != 0 {
+	if e := b.run(shell(3, "ipcmk -M 4096 && ipcs -m | grep -c 0x")); e.ExitCode != 0 {
 		t.Fatalf("%+v", e)
 	}
-	if e := b.run(shell(4, "ipcs -m | grep 0x")); e.Code == 0 {
+	if e := b.run(shell(4, "ipcs -m | grep 0x")); e.ExitCode == 0 {
 		t.Error("the next job sees the shared memory of the last")
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"kith/internal/job"
 	"kith/sitesched/executor/shim"
+	"kith/sitesched/work"
 )
 
 // startGate is how many attempts may be between "told to a shim" and "program
@@ -131,21 +132,21 @@ func (x *Executor) begun(a *attempt, at int64, now phase) {
 	a.started = true
 	x.mu.Unlock()
 	if first {
-		x.sink(Started{Attempt: a.id, At: job.Time(at)})
+		x.sink(work.Started{Attempt: a.id, At: job.Time(at)})
 	}
 }
 
 // finish reports the end of an attempt, once. A worker that is free again
 // comes back to the pool with it, before the caller hears of the end; finish
 // reports whether it did.
-func (x *Executor) finish(a *attempt, e Exit, free *worker) (kept bool) {
+func (x *Executor) finish(a *attempt, o job.Outcome, free *worker) (kept bool) {
 	x.mu.Lock()
 	report := a.phase != ended && !x.closed
 	kept = x.takeBack(free)
 	if report {
 		a.phase = ended
 		a.worker = nil
-		a.spec = Spec{}
+		a.spec = work.Spec{}
 		x.processors.release(a.cpus)
 		a.cpus = nil
 		x.ungate(a)
@@ -153,8 +154,8 @@ func (x *Executor) finish(a *attempt, e Exit, free *worker) (kept bool) {
 	x.dispatch()
 	x.mu.Unlock()
 	if report {
-		e.Reason = shim.ClipReason(e.Reason)
-		x.sink(Finished{Attempt: a.id, Exit: e})
+		o.Reason = shim.ClipReason(o.Reason)
+		x.sink(work.Finished{Attempt: a.id, Outcome: o})
 	}
 	return kept
 }

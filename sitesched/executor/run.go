@@ -10,19 +10,20 @@ import (
 
 	"kith/internal/job"
 	"kith/sitesched/executor/shim"
+	"kith/sitesched/work"
 )
 
 // prepareRun makes the attempt's folder and the message that starts it, or
 // says why it ends here.
-func (x *Executor) prepareRun(a *attempt) (*shim.Run, *Exit) {
+func (x *Executor) prepareRun(a *attempt) (*shim.Run, *job.Outcome) {
 	x.mu.Lock()
 	spec, cpus := a.spec, a.cpus
 	x.mu.Unlock()
-	fail := func(err error) (*shim.Run, *Exit) {
-		e := notStarted(err.Error())
-		return nil, &e
+	fail := func(err error) (*shim.Run, *job.Outcome) {
+		o := notStarted(err.Error())
+		return nil, &o
 	}
-	if err := spec.validate(); err != nil {
+	if err := validate(&spec); err != nil {
 		return fail(err)
 	}
 	if spec.Account != nil && !x.accounts {
@@ -37,7 +38,7 @@ func (x *Executor) prepareRun(a *attempt) (*shim.Run, *Exit) {
 		}
 	}
 	folder := x.folders.path(a.folder)
-	if spec.Leased && spec.Lease != (Lease{}) {
+	if spec.Leased && spec.Lease != (work.Lease{}) {
 		if err := x.folders.writeLease(a.folder, spec.Lease); err != nil {
 			return fail(err)
 		}
@@ -60,7 +61,7 @@ func (x *Executor) prepareRun(a *attempt) (*shim.Run, *Exit) {
 // errAccounts is why a job cannot run as another user.
 var errAccounts = errors.New("only root outside a user namespace can run jobs as other users")
 
-func workingDirectory(s *Spec, folder string) string {
+func workingDirectory(s *work.Spec, folder string) string {
 	switch {
 	case s.Directory == "":
 		return folder + "/" + workName
@@ -71,53 +72,53 @@ func workingDirectory(s *Spec, folder string) string {
 	}
 }
 
-func shimAccount(a *Account) *shim.Account {
+func shimAccount(a *work.Account) *shim.Account {
 	if a == nil {
 		return nil
 	}
 	return &shim.Account{UID: a.UID, GID: a.GID, Groups: a.Groups}
 }
 
-// exitOf translates what a shim wrote or said.
-func (x *Executor) exitOf(a *attempt, s *shim.Exit) Exit {
-	e := Exit{
-		Code: s.Code, Signal: s.Signal, Reason: s.Reason,
+// outcomeOf translates what a shim wrote or said.
+func (x *Executor) outcomeOf(a *attempt, s *shim.Exit) job.Outcome {
+	o := job.Outcome{
+		Kind: job.Failure, ExitCode: int32(s.Code), Signal: int32(s.Signal), Reason: s.Reason,
 		Start: job.Time(s.Start), End: job.Time(s.End),
 		CPUTime: time.Duration(s.CPUNanos), MaxRSSBytes: s.MaxRSSBytes,
 	}
+	if s.Code == 0 && s.Signal == 0 {
+		o.Kind = job.Success
+	}
 	switch s.Cause {
 	case shim.CauseWalltime:
-		e.TimedOut = true
-	case shim.CauseMemory:
-		e.OutOfMemory = true
-	case shim.CauseNotStarted:
-		e.NotStarted = true
+		o.Kind = job.Timeout
+	case shim.CauseMemory, shim.CauseNotStarted:
+		o.Kind = job.Failure
 	case shim.CauseStop:
-		x.explainStop(a, &e)
+		x.explainStop(a, &o)
 	case shim.CauseLease:
-		e.Stopped, e.StopReason, e.NotStarted = true, StopLease, s.Start == 0
+		o.Kind = job.Loss
 	}
-	if e.Reason == "" && e.Signal != 0 {
-		e.Reason = "ended by signal " + strconv.Itoa(e.Signal) + " (" + unix.SignalName(unix.Signal(e.Signal)) + ")"
+	if o.Reason == "" && o.Signal != 0 {
+		o.Reason = "ended by signal " + strconv.Itoa(s.Signal) + " (" + unix.SignalName(unix.Signal(s.Signal)) + ")"
 	}
-	return e
+	return o
 }
 
 // explainStop tells a stop that this executor, or one before it, was asked for
-// from a signal that somebody else sent to the shim.
-func (x *Executor) explainStop(a *attempt, e *Exit) {
+// from a signal that another process sent to the shim.
+func (x *Executor) explainStop(a *attempt, o *job.Outcome) {
 	reason, stopping := x.stopAsked(a)
 	if !stopping {
-		e.Reason = "somebody else sent SIGTERM to the shim; " + e.Reason
+		o.Reason = "somebody else sent SIGTERM to the shim; " + o.Reason
 		return
 	}
-	e.Stopped, e.StopReason = true, reason
-	e.Reason = "stopped: " + string(reason)
+	o.Kind, o.Reason = reason.Kind(), "stopped: "+string(reason)
 }
 
 // stopAsked returns why this executor, or one before it, was asked to stop the
 // attempt, if it was.
-func (x *Executor) stopAsked(a *attempt) (reason StopReason, asked bool) {
+func (x *Executor) stopAsked(a *attempt) (reason work.StopReason, asked bool) {
 	x.mu.Lock()
 	reason, asked = a.stop, a.stopping
 	x.mu.Unlock()
@@ -127,8 +128,8 @@ func (x *Executor) stopAsked(a *attempt) (reason StopReason, asked bool) {
 	return reason, asked
 }
 
-func notStarted(reason string) Exit {
-	return Exit{NotStarted: true, Reason: "not started: " + reason, End: job.Instant(time.Now())}
+func notStarted(reason string) job.Outcome {
+	return job.Outcome{Kind: job.Failure, Reason: "not started: " + reason, End: job.Instant(time.Now())}
 }
 
 func describe(status unix.WaitStatus) string {

@@ -8,10 +8,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"kith/internal/clock"
 	"kith/internal/job"
+	"kith/sitesched/work"
 )
 
-// maxStopReason bounds a [StopReason], in bytes.
+// maxStopReason bounds a [work.StopReason], in bytes.
 const maxStopReason = 128
 
 // Stop ends an attempt: SIGTERM to its processes, SIGKILL to what is left after
@@ -20,7 +22,7 @@ const maxStopReason = 128
 // An attempt that was not started yet is not started any more; if nobody said
 // Start or Adopt yet, the stop is kept until somebody does. Only the first
 // reason counts.
-func (x *Executor) Stop(id job.AttemptID, reason StopReason) {
+func (x *Executor) Stop(id job.AttemptID, reason work.StopReason) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.closed {
@@ -61,7 +63,7 @@ func (x *Executor) carryOutStop(a *attempt) {
 		}
 	}
 	if a.stopBy == 0 && (a.phase == starting || a.phase == running || a.phase == watched) {
-		a.stopBy = SinceBoot() + max(0, x.config.Grace) + x.stopPatience
+		a.stopBy = clock.SinceBoot() + max(0, x.config.Grace) + x.stopPatience
 		x.watcher.alarmAt(a.stopBy)
 	}
 	x.mu.Unlock()
@@ -77,20 +79,20 @@ func (x *Executor) carryOutStop(a *attempt) {
 
 // markSent says that the shim is about to be told, or why the attempt must not
 // start any more.
-func (x *Executor) markSent(a *attempt, sequence uint64) *Exit {
+func (x *Executor) markSent(a *attempt, sequence uint64) *job.Outcome {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	var e Exit
+	var o job.Outcome
 	switch {
 	case x.closed:
-		e = notStarted("the executor is closed")
+		o = notStarted("the executor is closed")
 	case a.stopping:
-		e = stoppedBefore(a.stop)
+		o = stoppedBefore(a.stop)
 	default:
 		a.sequence = sequence
 		return nil
 	}
-	return &e
+	return &o
 }
 
 // stopAfterSend passes on a stop that came while the shim was being told: sent
@@ -106,14 +108,14 @@ func (x *Executor) stopAfterSend(a *attempt, w *worker) {
 	}
 }
 
-func stoppedBefore(reason StopReason) Exit {
-	e := notStarted(string(reason))
-	e.Stopped, e.StopReason = true, reason
-	return e
+func stoppedBefore(reason work.StopReason) job.Outcome {
+	o := notStarted(string(reason))
+	o.Kind = reason.Kind()
+	return o
 }
 
 // writeStop notes in the attempt's folder that it is to be stopped.
-func (f *folders) writeStop(name string, reason StopReason) error {
+func (f *folders) writeStop(name string, reason work.StopReason) error {
 	if err := f.prepare(name); err != nil {
 		return err
 	}
@@ -130,7 +132,7 @@ func (f *folders) writeStop(name string, reason StopReason) error {
 }
 
 // stopReason returns the reason noted in the attempt's folder, if any.
-func (f *folders) stopReason(name string) (StopReason, bool) {
+func (f *folders) stopReason(name string) (work.StopReason, bool) {
 	b, err := readSmall(filepath.Join(f.path(name), stopName), maxStopReason+1)
 	if err != nil {
 		return "", false
@@ -138,5 +140,5 @@ func (f *folders) stopReason(name string) (StopReason, bool) {
 	for len(b) > 0 && b[len(b)-1] == '\n' {
 		b = b[:len(b)-1]
 	}
-	return StopReason(b), true
+	return work.StopReason(b), true
 }

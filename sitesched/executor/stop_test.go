@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"kith/internal/job"
+	"kith/sitesched/work"
 )
 
 // stubborn runs until it is killed, and says when it is ready for that.
@@ -32,9 +33,9 @@ func TestWalltime(t *testing.T) {
 		polite.Walltime, rude.Walltime = 200*time.Millisecond, 200*time.Millisecond
 		b.Start(polite)
 		b.Start(rude)
-		for spec, signal := range map[int]int{1: 15, 2: 9} {
+		for spec, signal := range map[int]int32{1: 15, 2: 9} {
 			e := b.wait(number(spec))
-			if !e.TimedOut || e.Signal != signal || e.Stopped || e.Kind() != job.Timeout || !strings.Contains(e.Reason, "walltime of 200ms") {
+			if e.Kind != job.Timeout || e.Signal != signal || !strings.Contains(e.Reason, "walltime of 200ms") {
 				t.Errorf("job %d: %+v", spec, e)
 			}
 			if ran := e.End.Sub(e.Start); ran < 200*time.Millisecond || ran > 20*time.Second {
@@ -51,17 +52,17 @@ func TestStopRunning(t *testing.T) {
 		for n, script := range []string{stubborn, "touch ready; sleep 60", `trap "exit 7" TERM; touch ready; while :; do sleep 0.01; done`} {
 			b.Start(shell(n+1, script))
 		}
-		for n, want := range []Exit{{Signal: 9}, {Signal: 15}, {Code: 7}} {
+		for n, want := range []job.Outcome{{Signal: 9}, {Signal: 15}, {ExitCode: 7}} {
 			id := number(n + 1)
 			b.untilFile(id, "ready")
-			b.Stop(id, StopCancel)
+			b.Stop(id, work.StopCancel)
 			b.Stop(id, "a second reason does not count")
 			e := b.wait(id)
-			if !e.Stopped || e.StopReason != StopCancel || e.Signal != want.Signal || e.Code != want.Code ||
-				e.Kind() != job.Cancel || e.Reason != "stopped: cancelled" {
+			if e.Signal != want.Signal || e.ExitCode != want.ExitCode ||
+				e.Kind != job.Cancel || e.Reason != "stopped: cancelled" {
 				t.Errorf("%v: %+v", id, e)
 			}
-			b.Stop(id, StopCancel)
+			b.Stop(id, work.StopCancel)
 		}
 	})
 }
@@ -74,9 +75,9 @@ func TestGraceIsForAll(t *testing.T) {
 		b := openBench(t, c)
 		b.Start(shell(1, `sh -c 'trap "sleep 0.3; echo saved; exit" TERM; touch ready; while :; do sleep 0.01; done' & wait`))
 		b.untilFile(number(1), "ready")
-		b.Stop(number(1), StopCancel)
+		b.Stop(number(1), work.StopCancel)
 		e := b.wait(number(1))
-		if out := readFile(b.StdoutPath(number(1))); out != "saved\n" || !e.Stopped {
+		if out := readFile(b.StdoutPath(number(1))); out != "saved\n" || e.Kind != job.Cancel {
 			t.Errorf("stdout %q, %+v", out, e)
 		}
 	})
@@ -87,8 +88,8 @@ func TestNoGrace(t *testing.T) {
 	b := openBench(t, Config{Grace: -1})
 	b.Start(shell(1, `trap "echo saved; exit" TERM; touch ready; while :; do sleep 0.01; done`))
 	b.untilFile(number(1), "ready")
-	b.Stop(number(1), StopSite)
-	if e := b.wait(number(1)); !e.Stopped || e.Signal != 9 || e.StopReason != StopSite {
+	b.Stop(number(1), work.StopSite)
+	if e := b.wait(number(1)); e.Kind != job.Cancel || e.Signal != 9 || e.Reason != "stopped: "+string(work.StopSite) {
 		t.Errorf("%+v", e)
 	}
 }
@@ -96,13 +97,13 @@ func TestNoGrace(t *testing.T) {
 func TestStopBeforeStart(t *testing.T) {
 	beside(t)
 	b := openBench(t, Config{})
-	b.Stop(number(1), StopSite)
+	b.Stop(number(1), work.StopSite)
 	b.Start(shell(1, "echo must not run"))
 	e := b.wait(number(1))
-	if !e.NotStarted || !e.Stopped || e.StopReason != StopSite || e.Start != 0 || e.Kind() != job.Cancel {
+	if e.Kind != job.Cancel || e.Start != 0 || e.Reason != "not started: "+string(work.StopSite) {
 		t.Errorf("%+v", e)
 	}
-	b.Stop(number(2), StopCancel)
+	b.Stop(number(2), work.StopCancel)
 	folder := filepath.Dir(b.WorkPath(number(2)))
 	eventually(t, "the stop is noted", func() bool { return exists(filepath.Join(folder, stopName)) })
 	b.Forget(number(2))
@@ -118,15 +119,15 @@ func TestStopQueued(t *testing.T) {
 		b.Start(shell(n, "touch ready; sleep 60"))
 	}
 	b.untilFile(number(1), "ready")
-	b.Stop(number(last), StopCancel)
-	if e := b.wait(number(last)); !e.NotStarted || !e.Stopped {
+	b.Stop(number(last), work.StopCancel)
+	if e := b.wait(number(last)); e.Start != 0 || e.Kind != job.Cancel {
 		t.Errorf("%+v", e)
 	}
 	for n := 1; n < last; n++ {
-		b.Stop(number(n), StopCancel)
+		b.Stop(number(n), work.StopCancel)
 	}
 	for n := 1; n < last; n++ {
-		if e := b.wait(number(n)); !e.Stopped {
+		if e := b.wait(number(n)); e.Kind != job.Cancel {
 			t.Errorf("job %d: %+v", n, e)
 		}
 	}
@@ -148,17 +149,17 @@ func TestStopWhileStarting(t *testing.T) {
 		b.Start(shell(2*n+1, "sleep 60"))
 		b.Start(shell(2*n+2, "exit 6"))
 		time.Sleep(time.Duration(random.IntN(4000)) * time.Microsecond)
-		b.Stop(target, StopCancel)
+		b.Stop(target, work.StopCancel)
 		e := b.wait(target)
-		if !e.Stopped {
+		if e.Kind != job.Cancel {
 			t.Fatalf("round %d: %+v", n, e)
 		}
-		if e.NotStarted {
+		if e.Start == 0 {
 			before++
 		} else {
 			stopped++
 		}
-		if e := b.wait(neighbour); e.Code != 6 || e.Stopped {
+		if e := b.wait(neighbour); e.ExitCode != 6 || e.Kind == job.Cancel {
 			t.Fatalf("round %d: the neighbour was hit: %+v", n, e)
 		}
 	}
@@ -174,7 +175,7 @@ func TestSignalFromOutsideIsNoCancel(t *testing.T) {
 			signalProcess(t, pid, 15)
 		}
 		e := b.wait(number(1))
-		if e.Stopped || e.Kind() != job.Failure || !strings.Contains(e.Reason, "somebody else") {
+		if e.Kind != job.Failure || !strings.Contains(e.Reason, "somebody else") {
 			t.Errorf("%+v", e)
 		}
 	})
@@ -191,15 +192,15 @@ func TestStopFrozenShim(t *testing.T) {
 			b.untilFile(number(n), "ready")
 			b.freeze(number(n))
 		}
-		b.Stop(number(1), StopCancel)
-		if e := b.wait(number(1)); !e.Stopped || e.Code != 7 {
+		b.Stop(number(1), work.StopCancel)
+		if e := b.wait(number(1)); e.Kind != job.Cancel || e.ExitCode != 7 {
 			t.Errorf("%+v", e)
 		}
 		b2 := b.reopen()
-		b2.Adopt(Spec{Attempt: number(2)}, b.BootID())
+		b2.Adopt(work.Spec{Attempt: number(2)}, b.BootID())
 		b2.untilStarted(number(2))
-		b2.Stop(number(2), StopCancel)
-		if e := b2.wait(number(2)); !e.Stopped || e.Code != 7 {
+		b2.Stop(number(2), work.StopCancel)
+		if e := b2.wait(number(2)); e.Kind != job.Cancel || e.ExitCode != 7 {
 			t.Errorf("%+v", e)
 		}
 	})
@@ -230,13 +231,13 @@ func TestStopShimThatDoesNotReact(t *testing.T) {
 		b2.Executor.mu.Lock()
 		b2.stopPatience = 500 * time.Millisecond
 		b2.Executor.mu.Unlock()
-		b2.Adopt(Spec{Attempt: number(1)}, b.BootID())
+		b2.Adopt(work.Spec{Attempt: number(1)}, b.BootID())
 		b2.untilStarted(number(1))
-		b2.Stop(number(1), StopCancel)
+		b2.Stop(number(1), work.StopCancel)
 		e := b2.wait(number(1))
 		close(over)
 		freezing.Wait()
-		if !e.Stopped || e.Kind() != job.Cancel || e.Signal != 9 {
+		if e.Kind != job.Cancel || e.Signal != 9 {
 			t.Errorf("%+v", e)
 		}
 		if left := jobProcesses(b.config.Dir); len(left) > 0 {
@@ -266,7 +267,7 @@ func TestOrphansAreReaped(t *testing.T) {
 		b.Start(shell(1, `for i in 1 2 3 4 5 6 7 8; do (sleep 0.05 &) ; done; touch ready; sleep 60`))
 		b.untilFile(number(1), "ready")
 		eventually(t, "no zombies", func() bool { return len(zombies(shimProcesses(b.config.ShimPath))) == 0 })
-		b.Stop(number(1), StopCancel)
+		b.Stop(number(1), work.StopCancel)
 		b.wait(number(1))
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"kith/internal/job"
+	"kith/sitesched/work"
 )
 
 // daemonise leaves processes behind in every way a script can: in the
@@ -27,7 +28,7 @@ func TestNothingSurvivesTheEnd(t *testing.T) {
 		if left := jobProcesses(b.config.Dir); len(left) > 0 {
 			t.Errorf("processes %v live after the end was reported", left)
 		}
-		if e.Code != 3 || e.Signal != 0 || e.Reason != "" {
+		if e.ExitCode != 3 || e.Signal != 0 || e.Reason != "" {
 			t.Errorf("%+v", e)
 		}
 	})
@@ -39,12 +40,12 @@ func TestNothingSurvivesAStop(t *testing.T) {
 		b := openBench(t, c)
 		b.Start(shell(1, daemonise+"sleep 60"))
 		b.untilFile(number(1), "ready")
-		b.Stop(number(1), StopCancel)
+		b.Stop(number(1), work.StopCancel)
 		e := b.wait(number(1))
 		if left := jobProcesses(b.config.Dir); len(left) > 0 {
 			t.Errorf("processes %v live after the end was reported", left)
 		}
-		if !e.Stopped {
+		if e.Kind != job.Cancel {
 			t.Errorf("%+v", e)
 		}
 	})
@@ -65,7 +66,7 @@ END
 			touch ready; sleep 60`))
 		b.untilFile(number(1), "ready")
 		time.Sleep(100 * time.Millisecond)
-		b.Stop(number(1), StopCancel)
+		b.Stop(number(1), work.StopCancel)
 		b.wait(number(1))
 		if left := jobProcesses(b.config.Dir); len(left) > 0 {
 			t.Errorf("processes %v live after the end was reported", left)
@@ -90,15 +91,15 @@ func TestKilledShimTakesTheJobAlong(t *testing.T) {
 		if left := jobProcesses(b.config.Dir); len(left) > 0 {
 			t.Errorf("processes %v live after the loss was reported", left)
 		}
-		if !e.Lost || e.Kind() != job.Loss || !strings.Contains(e.Reason, "shim was killed") || e.Start == 0 {
+		if !lost(e) || !strings.Contains(e.Reason, "shim was killed") || e.Start == 0 {
 			t.Errorf("%+v", e)
 		}
 		// A shim that dies with nothing to do is replaced.
-		if e := b.run(shell(2, "exit 2")); e.Code != 2 {
+		if e := b.run(shell(2, "exit 2")); e.ExitCode != 2 {
 			t.Errorf("%+v", e)
 		}
 		kill()
-		if e := b.run(shell(3, "exit 3")); e.Code != 3 {
+		if e := b.run(shell(3, "exit 3")); e.ExitCode != 3 {
 			t.Errorf("%+v", e)
 		}
 	})
@@ -126,16 +127,16 @@ func TestShimsThatCannotLive(t *testing.T) {
 	ended := 0
 	for n := range 5 {
 		e := b.run(shell(n+1, "exit 4"))
-		if e.Code == 4 && !e.Lost && !e.NotStarted {
+		if e.ExitCode == 4 && !lost(e) && e.Start != 0 {
 			ended++
-		} else if !e.Lost && !e.NotStarted || e.Reason == "" {
+		} else if !lost(e) && e.Start != 0 || e.Reason == "" {
 			t.Errorf("%+v", e)
 		}
 	}
 	close(stop)
 	<-done
 	t.Logf("%d of 5 ran all the same", ended)
-	if e := b.run(shell(99, "exit 4")); e.Code != 4 {
+	if e := b.run(shell(99, "exit 4")); e.ExitCode != 4 {
 		t.Errorf("afterwards: %+v", e)
 	}
 }

@@ -93,8 +93,8 @@ func (w *worker) carry(a *attempt) bool {
 	}
 	w.sequence++
 	run.Sequence = w.sequence
-	if exit := w.x.markSent(a, w.sequence); exit != nil {
-		return w.settleDown(a, *exit)
+	if outcome := w.x.markSent(a, w.sequence); outcome != nil {
+		return w.settleDown(a, *outcome)
 	}
 	err := w.process.send(run)
 	if err == nil {
@@ -113,8 +113,8 @@ func (w *worker) carry(a *attempt) bool {
 }
 
 // settleDown reports the end of an attempt and keeps the worker if it is needed.
-func (w *worker) settleDown(a *attempt, e Exit) bool {
-	if w.x.finish(a, e, w) {
+func (w *worker) settleDown(a *attempt, o job.Outcome) bool {
+	if w.x.finish(a, o, w) {
 		return true
 	}
 	w.retire()
@@ -191,12 +191,12 @@ func (w *worker) deadline(d time.Duration) {
 
 // end reports what the shim said.
 func (w *worker) end(a *attempt, m *shim.Ended) bool {
-	exit := w.x.exitOf(a, &m.Exit)
+	outcome := w.x.outcomeOf(a, &m.Exit)
 	if m.Retire == "" {
-		return w.settleDown(a, exit)
+		return w.settleDown(a, outcome)
 	}
 	w.x.log.Debug("shim retired", "pid", w.process.pid, "attempt_id", a.id.String(), "reason", m.Retire)
-	w.x.finish(a, exit, nil)
+	w.x.finish(a, outcome, nil)
 	w.retire()
 	return false
 }

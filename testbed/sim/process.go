@@ -42,7 +42,7 @@ func (s *Site) launch(f meta.Launch) {
 		return
 	}
 	if f.Lease != 0 && f.Lease <= s.now() {
-		s.unstarted(a, job.Loss, "its lease ended before it was started")
+		s.unstarted(meta.Kill{Attempt: a, Lease: true})
 		return
 	}
 	p := &process{
@@ -159,10 +159,10 @@ func (p *process) lose() {
 }
 
 // unstarted ends an attempt that was never launched: it must not start any more.
-func (s *Site) unstarted(a job.AttemptID, kind job.OutcomeKind, reason string) {
-	p := &process{s: s, attempt: a, boot: s.bootID(), outcome: &job.Outcome{Kind: kind, End: s.now(), Reason: reason}}
-	s.procs[a] = p
-	s.soon(meta.AttemptEnded{Attempt: a, Outcome: *p.outcome})
+func (s *Site) unstarted(f meta.Kill) {
+	outcome := f.Unstarted(s.now())
+	s.procs[f.Attempt] = &process{s: s, attempt: f.Attempt, boot: s.bootID(), outcome: &outcome}
+	s.soon(meta.AttemptEnded{Attempt: f.Attempt, Outcome: outcome})
 }
 
 func (s *Site) kill(f meta.Kill) {
@@ -173,7 +173,7 @@ func (s *Site) kill(f meta.Kill) {
 	p := s.procs[f.Attempt]
 	if p == nil {
 		delete(s.staged, f.Attempt)
-		s.unstarted(f.Attempt, kind, reason+" before it was started")
+		s.unstarted(f)
 		return
 	}
 	s.w.agenda.add(s.w.now, completion, s.w.order(f.Attempt.Job), call(func() { p.end(kind, reason) }))

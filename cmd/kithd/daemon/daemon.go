@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -29,10 +30,8 @@ import (
 	"kith/meta/peer"
 	"kith/meta/transfer"
 	kithv1 "kith/proto/gen/kith/v1"
-	"kith/sitesched"
-	"kith/sitesched/executor"
+	"kith/sitesched/runner"
 	"kith/store"
-	"kith/store/blobstore"
 	"kith/store/boltstore"
 )
 
@@ -42,17 +41,22 @@ type Daemon struct {
 	running config.Config // and what it has taken up since, see reload
 	// peers are those of running, for every goroutine.
 	peers   atomic.Pointer[[]config.Peer]
+	host    Host
 	log     *slog.Logger
 	backend *boltstore.Store
 	state   *store.State
 	engine  *meta.Engine
 	loop    *loop
-	runs    *attempts
-	files   *files
+	runs    *runner.Runner
+	files   *runner.Files
 	effects *effects
 	links   *peer.Links
 	gossip  *gossip.Gossip
-	exec    *executor.Executor
+
+	// background ends with cancel; wg waits for it.
+	background context.Context
+	cancel     context.CancelFunc
+	wg         sync.WaitGroup
 
 	listener net.Listener
 	server   *grpc.Server
@@ -62,10 +66,15 @@ type Daemon struct {
 
 // Open starts a site. When it returns the site takes jobs.
 func Open(cfg config.Config, log *slog.Logger) (*Daemon, error) {
+	return OpenOn(cfg, log, ownHost(cfg, log))
+}
+
+// OpenOn starts a site that schedules and runs work in a way of its own.
+func OpenOn(cfg config.Config, log *slog.Logger, host Host) (*Daemon, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	d := &Daemon{cfg: cfg, log: log.With("site_id", cfg.Site), served: make(chan error, 1)}
+	d := newDaemon(cfg, log, host)
 	err := d.open()
 	if err == nil {
 		err = d.start()
@@ -75,6 +84,12 @@ func Open(cfg config.Config, log *slog.Logger) (*Daemon, error) {
 		return nil, err
 	}
 	return d, nil
+}
+
+func newDaemon(cfg config.Config, log *slog.Logger, host Host) *Daemon {
+	d := &Daemon{cfg: cfg, host: host, log: log.With("site_id", cfg.Site), served: make(chan error, 1)}
+	d.background, d.cancel = context.WithCancel(context.Background())
+	return d
 }
 
 // open does all that comes before [Daemon.start].
@@ -116,36 +131,43 @@ func writable(dir string) error {
 
 // assemble makes all parts and connects them; nothing runs yet but idle workers.
 func (d *Daemon) assemble() error {
-	site, err := sitesched.New(d.cfg.SchedulerConfig())
+	site, err := d.host.Site()
 	if err != nil {
 		return err
 	}
 	incarnation := uint64(time.Now().UnixNano())
-	fx := &effects{backend: d.backend, log: d.log, changes: api.NewChanges(incarnation), streams: &streams{up: make(map[job.SiteID]bool)}}
-	fx.ctx, fx.cancel = context.WithCancel(context.Background())
-	d.effects = fx
-	if err := d.openFiles(); err != nil {
+	streams := &streams{up: make(map[job.SiteID]bool)}
+	room := func() error { return runner.CheckRoom(d.cfg.Data, 0, d.cfg.Files.KeepFreeBytes) }
+	in := newInbox(d.state.Site().Latest, room, d.log)
+	if err := d.openFiles(in); err != nil {
 		return err
 	}
-	if err := d.openExecutor(); err != nil {
+	d.links = peer.New(peer.Config{
+		Site: d.siteID(), Generation: d.state.Site().Generation, Incarnation: incarnation, Version: Version(),
+		Admit: d.admits, Heartbeat: d.cfg.Timing.Heartbeat, DialOptions: dialOptions(), Logger: d.log,
+	}, handler{in.post, streams}, d.files)
+	d.runs, err = runner.New(runner.Config{
+		Files: d.files, System: d.host.System, Peers: d.links, Away: streams.away, Tell: in.tell, Post: in.post,
+		SinceBoot: in.clock.sinceBoot,
+		Grace:     d.cfg.Executor.Grace, Fetch: transfer.FetchConfig{Patience: fetchPatience}, Log: d.log,
+	})
+	if err != nil {
 		return err
 	}
 	if d.engine, err = meta.New(d.engineConfig(incarnation), d.state, site); err != nil {
 		return err
 	}
-	barrier := commit.New(d.state, d.backend, d.runs.launched)
-	d.loop = newLoop(d.engine, barrier, fx.carry, d.state.Site().Latest, d.log)
-	d.loop.room = func() error { return checkRoom(d.cfg.Data, 0, d.cfg.Files.KeepFreeBytes) }
-	d.files.loop = d.loop
-	d.links = peer.New(peer.Config{
-		Site: d.siteID(), Generation: d.state.Site().Generation, Incarnation: incarnation, Version: Version(),
-		Admit: d.admits, Heartbeat: d.cfg.Timing.Heartbeat, DialOptions: dialOptions(), Logger: d.log,
-	}, handler{d.loop.post, fx.streams}, d.files)
-	d.files.links = d.links
-	fx.links, fx.runs, fx.files = d.links, d.runs, d.files
-
+	spread, err := d.startGossip(in)
+	if err != nil {
+		return err
+	}
+	d.effects = &effects{
+		links: d.links, runs: d.runs, backend: d.backend, log: d.log, changes: api.NewChanges(incarnation), streams: streams, spread: spread,
+	}
+	barrier := commit.New(d.state, d.backend, d.runs.Launched)
+	d.loop = newLoop(in, d.engine, barrier, d.effects.carry)
 	users := api.New(api.Config{
-		Node: node{d.loop, d.backend, d}, Files: d.files, Output: d.files, Changes: fx.changes, User: userName(), Logger: d.log,
+		Node: node{d.loop, d.backend, d}, Files: d.files, Output: d.runs, Changes: d.effects.changes, User: userName(), Logger: d.log,
 	})
 	d.server, d.health = newServer(users, d.links, d.log)
 	return nil
@@ -155,7 +177,7 @@ func (d *Daemon) siteID() job.SiteID { return job.SiteID(d.cfg.Site) }
 
 func (d *Daemon) engineConfig(incarnation uint64) meta.Config {
 	mc, sc := d.cfg.MetaConfig(), d.cfg.SchedulerConfig()
-	mc.Incarnation, mc.BootID = incarnation, d.exec.BootID()
+	mc.Incarnation, mc.BootID = incarnation, d.runs.BootID()
 	mc.Self = meta.Self{
 		Address: d.advertised(), Processors: sc.Processors, MemoryBytes: sc.MemoryBytes, HomeJobs: cluster.HomeJobsOf(sc.HomeFirst()),
 		Policy: sc.Policy(), Speed: d.cfg.Scheduler.Speed, Version: Version(),
@@ -174,54 +196,22 @@ func (d *Daemon) advertised() string {
 	return d.cfg.Listen.Advertise
 }
 
-func (d *Daemon) openFiles() error {
-	blobs, err := blobstore.Open(blobstore.Config{
-		Dir: filepath.Join(d.cfg.Data, "blobs"), QuotaBytes: d.cfg.Files.QuotaBytes, LowWaterBytes: d.cfg.Files.KeepFreeBytes, Log: d.log,
-	})
-	if err != nil {
-		return err
-	}
-	maxFile := d.cfg.Files.MaxFileBytes
-	d.files = &files{
-		site: d.siteID(), backend: d.backend, blobs: blobs, maxFile: maxFile, log: d.log,
-		packer:  &transfer.Packer{Store: blobs, Roots: d.cfg.Files.InputRoots, MaxFileBytes: maxFile},
-		fetcher: transfer.NewFetcher(blobs, transfer.FetchConfig{Patience: fetchPatience}),
-		tail:    transfer.NewTail(transfer.TailConfig{}),
-	}
-	d.files.server = transfer.NewServer(blobs, transfer.ServeConfig{Allowed: d.files.allowed})
-	return nil
-}
+// fetchPatience is how long files may fail to come until their fetch gives up.
+const fetchPatience = 20 * time.Second
 
-func (d *Daemon) openExecutor() error {
-	runs := &attempts{
-		site: d.siteID(), dir: filepath.Join(d.cfg.Data, "attempts"), backend: d.backend, fetcher: d.files.fetcher, source: d.files.sourceAt,
-		unpacker: &transfer.Unpacker{Store: d.files.blobs, LowWaterBytes: d.cfg.Files.KeepFreeBytes},
-		collect:  &transfer.Collector{Store: d.files.blobs, MaxFileBytes: d.cfg.Files.MaxFileBytes},
-		log:      d.log, collecting: make(chan struct{}, 8), runs: make(map[job.AttemptID]*run),
-	}
-	runs.ctx, runs.cancel = context.WithCancel(context.Background())
-	runs.away, d.files.away = d.effects.streams.away, d.effects.streams.away
-	runs.tell = func(ev meta.Event) { d.loop.tell(ev) }
-	runs.lease = func(until job.Time) executor.Lease { return d.loop.clock.lease(until, d.cfg.Executor.Grace) }
-	d.runs, d.files.runs = runs, runs
-	x, err := executor.Open(executor.Config{
-		Dir: runs.dir, Processors: int(d.cfg.Processors()), Grace: d.cfg.Executor.Grace,
-		MaxOutputBytes: d.cfg.Executor.MaxOutputBytes, NoAffinity: !d.cfg.Executor.Pin, Logger: d.log,
-	}, runs.executed)
-	if err != nil {
-		return fmt.Errorf("executor: %w", err)
-	}
-	d.exec, runs.exec, runs.folders = x, x, x.Folders
-	return nil
+func (d *Daemon) openFiles(in *inbox) (err error) {
+	d.files, err = runner.OpenFiles(runner.FilesConfig{
+		Site: d.siteID(), Dir: d.cfg.Data, Backend: d.backend, InputRoots: d.cfg.Files.InputRoots,
+		QuotaBytes: d.cfg.Files.QuotaBytes, KeepFreeBytes: d.cfg.Files.KeepFreeBytes, MaxFileBytes: d.cfg.Files.MaxFileBytes,
+		Look: in.Look, Log: d.log,
+	})
+	return err
 }
 
 // admits says whether a site may connect: configured peers, and with gossip
 // whoever is a member.
 func (d *Daemon) admits(site job.SiteID) bool {
-	if d.cfg.Gossip.Listen != "" {
-		return true
-	}
-	return d.isPeer(site)
+	return d.cfg.Gossip.Listen != "" || d.isPeer(site)
 }
 
 // isPeer reports whether the configuration names a site.
@@ -235,27 +225,17 @@ func (d *Daemon) start() error {
 	for c := range d.state.Copies() {
 		known[c.ID] = true
 	}
-	d.runs.removeStrays(func(a job.AttemptID) bool { return known[a] })
-	if d.cfg.Gossip.Listen != "" {
-		g, err := gossip.Start(gossip.Config{
-			Site: d.siteID(), Listen: d.cfg.Gossip.Listen, Join: d.cfg.Gossip.Join, Seen: d.gossipSeen, Logger: d.log,
-		})
-		if err != nil {
-			return err
-		}
-		d.gossip = g
-		d.effects.spread = func(a meta.Advertise) { g.Advertise(a.Digest) }
-	}
+	d.runs.RemoveStrays(func(a job.AttemptID) bool { return known[a] })
 	first := append([]meta.Effect(nil), d.engine.Restore(d.loop.clock.now(), sitesOf(d.cfg.Peers))...)
 	go d.loop.run(first)
-	d.effects.wg.Go(func() { d.files.keepSweeping(d.effects.ctx) })
+	d.wg.Go(func() { d.files.KeepSweeping(d.background) })
 	go func() { d.served <- d.server.Serve(d.listener) }()
 	for _, p := range d.cfg.Peers {
 		d.links.Dial(job.SiteID(p.Site), p.Address)
 	}
 	d.log.Info("site ready", "address", d.Address(), "generation", d.state.Site().Generation, "version", Version(),
 		"jobs", d.state.JobCount(), "copies", d.state.CopyCount())
-	for _, c := range d.exec.Capabilities() {
+	for _, c := range d.runs.Capabilities() {
 		d.log.Info("executor capability", "capability", c.Name, "available", c.Available, "detail", c.Detail)
 	}
 	d.warn()
@@ -266,12 +246,26 @@ func (d *Daemon) start() error {
 	return nil
 }
 
-// gossipSeen passes on what gossip brings, and dials sites it makes known.
-func (d *Daemon) gossipSeen(g cluster.Digest) {
-	d.loop.post(meta.LoadSeen{Digest: g})
-	if !d.isPeer(g.Site) && g.Address != "" {
-		d.links.Dial(g.Site, g.Address)
+// startGossip joins those who gossip, if this site does, and returns what
+// spreads its load there. What gossip brings goes to the engine; the sites that it
+// makes known are dialled.
+func (d *Daemon) startGossip(in *inbox) (spread func(meta.Advertise), err error) {
+	if d.cfg.Gossip.Listen == "" {
+		return nil, nil
 	}
+	d.gossip, err = gossip.Start(gossip.Config{
+		Site: d.siteID(), Listen: d.cfg.Gossip.Listen, Join: d.cfg.Gossip.Join, Logger: d.log,
+		Seen: func(g cluster.Digest) {
+			in.post(meta.LoadSeen{Digest: g})
+			if !d.isPeer(g.Site) && g.Address != "" {
+				d.links.Dial(g.Site, g.Address)
+			}
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return func(a meta.Advertise) { d.gossip.Advertise(a.Digest) }, nil
 }
 
 // Address returns host:port where the daemon listens.
@@ -319,25 +313,32 @@ func (d *Daemon) Close() error {
 		d.server.Stop()
 		<-stopped
 	}
-	d.runs.close()
-	d.effects.close()
-	d.exec.Close()
+	d.cancel()
+	d.runs.Close()
+	d.wg.Wait()
 	d.loop.close()
-	err := errors.Join(d.files.server.Close(), d.files.blobs.Close(), d.backend.Close())
+	err := errors.Join(d.files.Close(), d.backend.Close())
 	d.log.Info("site stopped")
 	return err
 }
 
 // abandon releases what open had come to.
 func (d *Daemon) abandon() {
-	if d.exec != nil {
-		d.exec.Close()
+	d.cancel()
+	if d.gossip != nil {
+		d.gossip.Close() //nolint:errcheck // why the site was not opened is told
+	}
+	if d.links != nil {
+		d.links.Close()
+	}
+	if d.runs != nil {
+		d.runs.Close()
 	}
 	if d.listener != nil {
 		d.listener.Close()
 	}
-	if d.files != nil && d.files.blobs != nil {
-		d.files.blobs.Close() //nolint:errcheck // why it was not opened is told
+	if d.files != nil {
+		d.files.Close() //nolint:errcheck // why it was not opened is told
 	}
 	if d.backend != nil {
 		d.backend.Close() //nolint:errcheck // why it was not opened is told
@@ -356,11 +357,11 @@ var _ api.Node = node{}
 // Describe implements api.Node.
 func (n node) Describe() api.Description {
 	peers := *n.d.peers.Load()
+	sent, received := n.d.files.Moved()
 	desc := api.Description{
-		FileBytesSent: n.d.files.sent.Load(), FileBytesReceived: n.d.files.received.Load(),
-		Addresses: make(map[job.SiteID]string, len(peers)),
+		FileBytesSent: sent, FileBytesReceived: received, Addresses: make(map[job.SiteID]string, len(peers)),
 	}
-	for _, c := range n.d.exec.Capabilities() {
+	for _, c := range n.d.runs.Capabilities() {
 		desc.Capabilities = append(desc.Capabilities, &kithv1.Capability{Name: c.Name, Available: c.Available, Detail: c.Detail})
 	}
 	for _, p := range peers {

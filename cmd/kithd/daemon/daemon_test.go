@@ -11,7 +11,10 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,6 +30,7 @@ import (
 	"kith/internal/job"
 	kithv1 "kith/proto/gen/kith/v1"
 	"kith/sitesched/executor"
+	"kith/sitesched/work"
 	"kith/testbed/scratch"
 )
 
@@ -46,11 +50,41 @@ type testSite struct {
 	jobs  kithv1.JobServiceClient
 	sites kithv1.SiteServiceClient
 	files kithv1.FileServiceClient
+	// host is how it schedules and runs work; nil for Kith's own way.
+	host func(config.Config, *slog.Logger) Host
+
+	mu  sync.Mutex
+	log []byte
+}
+
+// Write takes the log.
+func (s *testSite) Write(line []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.log = append(s.log, line...)
+	return s.t.Output().Write(line)
+}
+
+// logged reports whether a line of the log holds all the texts.
+func (s *testSite) logged(texts ...string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for line := range strings.Lines(string(s.log)) {
+		if !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(line, text) }) {
+			return true
+		}
+	}
+	return false
 }
 
 func startSite(t *testing.T, cfg config.Config) *testSite {
 	t.Helper()
-	s := &testSite{t: t, cfg: cfg}
+	return startSiteOn(t, cfg, nil)
+}
+
+func startSiteOn(t *testing.T, cfg config.Config, host func(config.Config, *slog.Logger) Host) *testSite {
+	t.Helper()
+	s := &testSite{t: t, cfg: cfg, host: host}
 	s.open()
 	t.Cleanup(func() {
 		if s.d != nil {
@@ -65,7 +99,12 @@ func startSite(t *testing.T, cfg config.Config) *testSite {
 // open starts the daemon; its address stays the same over restarts.
 func (s *testSite) open() {
 	s.t.Helper()
-	d, err := Open(s.cfg, slog.New(slog.NewTextHandler(s.t.Output(), nil)))
+	host := ownHost
+	if s.host != nil {
+		host = s.host
+	}
+	log := slog.New(slog.NewTextHandler(s, nil))
+	d, err := OpenOn(s.cfg, log, host(s.cfg, log))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -95,6 +134,13 @@ func (s *testSite) restart() {
 // federation starts sites that know each other, with 2 processors each.
 func federation(t *testing.T, tune func(*config.Config), names ...string) []*testSite {
 	t.Helper()
+	return federationOn(t, tune, nil, names...)
+}
+
+// federationOn starts sites of which those in hosts have a way of their own to
+// schedule and run work.
+func federationOn(t *testing.T, tune func(*config.Config), hosts map[string]func(config.Config, *slog.Logger) Host, names ...string) []*testSite {
+	t.Helper()
 	var sites []*testSite
 	for i, name := range names {
 		c := testConfig(t, name)
@@ -107,7 +153,7 @@ func federation(t *testing.T, tune func(*config.Config), names ...string) []*tes
 		if tune != nil {
 			tune(&c)
 		}
-		sites = append(sites, startSite(t, c))
+		sites = append(sites, startSiteOn(t, c, hosts[name]))
 	}
 	for _, s := range sites {
 		s.eventually("all sites connected", func() bool {
@@ -449,21 +495,14 @@ func TestStraysAreRemovedFirst(t *testing.T) {
 	if err := os.Mkdir(stray, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	d := &Daemon{cfg: s.cfg, log: slog.New(slog.NewTextHandler(t.Output(), nil)), served: make(chan error, 1)}
-	if err := d.open(); err != nil {
-		t.Fatal(err)
+	host := ownHost(s.cfg, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	system := host.System
+	host.System = func(report func(work.Event)) (work.System, error) {
+		x, err := system(report)
+		return &listing{System: x, t: t}, err
 	}
-	list := d.runs.folders
-	d.runs.folders = func() ([]job.AttemptID, error) {
-		time.Sleep(300 * time.Millisecond) // for whatever is under way
-		d.runs.mu.Lock()
-		defer d.runs.mu.Unlock()
-		if len(d.runs.runs) > 0 {
-			t.Errorf("%d attempts are under way", len(d.runs.runs))
-		}
-		return list()
-	}
-	if err := d.start(); err != nil {
+	d, err := OpenOn(s.cfg, slog.New(slog.NewTextHandler(t.Output(), nil)), host)
+	if err != nil {
 		t.Fatal(err)
 	}
 	s.d = d
@@ -473,6 +512,28 @@ func TestStraysAreRemovedFirst(t *testing.T) {
 		_, err := os.Stat(stray)
 		return errors.Is(err, os.ErrNotExist)
 	})
+}
+
+// listing lists folders slowly, and nothing may begin before it has.
+type listing struct {
+	work.System
+	t      *testing.T
+	listed atomic.Bool
+}
+
+// Folders implements work.System.
+func (l *listing) Folders() ([]job.AttemptID, error) {
+	time.Sleep(300 * time.Millisecond) // for whatever is under way
+	l.listed.Store(true)
+	return l.System.Folders()
+}
+
+// Adopt implements work.System.
+func (l *listing) Adopt(s work.Spec, boot string) {
+	if !l.listed.Load() {
+		l.t.Errorf("attempt %v is under way", s.Attempt)
+	}
+	l.System.Adopt(s, boot)
 }
 
 func TestCancelHoldRelease(t *testing.T) {

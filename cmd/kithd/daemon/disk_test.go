@@ -319,7 +319,7 @@ func TestStartOnFullDisk(t *testing.T) {
 		}
 	}
 	unwanted := s.submit(s.signed("true"))
-	s.disk.Fill(startBytes / 2)
+	s.disk.Fill(1 << 19) // half of what the start of an attempt takes
 	s.open()
 	s.eventually("the first of the queue waits for room", s.waitsForRoom(unwanted))
 	if j := s.get(unwanted); j.GetStatus().GetState() != kithv1.JobStatus_STATE_CLAIMED {
@@ -339,17 +339,9 @@ func TestStartOnFullDisk(t *testing.T) {
 	s.allDone()
 }
 
-// waitsForRoom reports whether an attempt of the job is between its launch and
-// its start.
+// waitsForRoom reports whether an attempt of the job was launched and waits.
 func (s *crowded) waitsForRoom(id string) func() bool {
 	return func() bool {
-		s.d.runs.mu.Lock()
-		defer s.d.runs.mu.Unlock()
-		for a, r := range s.d.runs.runs {
-			if a.Job.String() == id && r.stopStaging != nil && !r.begun {
-				return true
-			}
-		}
-		return false
+		return s.logged("attempt waits for room on the disk", "attempt_id="+id+"#")
 	}
 }

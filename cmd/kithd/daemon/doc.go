@@ -12,6 +12,6 @@
 // the batch that holds the facts they depend on. Package meta/commit sees to it.
 //
 // loop.go is the loop and the pipeline, effects.go carries effects out,
-// attempts.go stages, starts and collects, files.go moves files between sites,
-// output.go reads what jobs write, daemon.go puts it together.
+// host.go says how a site schedules and runs work, daemon.go puts it together.
+// What is done for an attempt is package runner.
 package daemon

@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"sync"
@@ -10,6 +9,7 @@ import (
 	"kith/meta"
 	"kith/meta/api"
 	"kith/meta/peer"
+	"kith/sitesched/runner"
 	"kith/store"
 )
 
@@ -18,17 +18,12 @@ import (
 // need not wait for the disk: renewals of leases.
 type effects struct {
 	links   *peer.Links
-	runs    *attempts
-	files   *files
+	runs    *runner.Runner
 	backend store.Backend
 	log     *slog.Logger
 	changes *api.Changes
 	streams *streams
 	spread  func(meta.Advertise) // nil without gossip
-
-	ctx    context.Context
-	cancel context.CancelFunc
-	wg     sync.WaitGroup
 }
 
 func (f *effects) carry(ef meta.Effect) {
@@ -38,18 +33,17 @@ func (f *effects) carry(ef meta.Effect) {
 	case meta.Grant:
 		f.grant(ef)
 	case meta.Launch:
-		f.runs.launch(ef)
+		f.runs.Launch(ef)
 	case meta.Kill:
-		f.runs.kill(ef)
+		f.runs.Kill(ef)
 	case meta.Extend:
-		f.runs.extend(ef)
+		f.runs.Extend(ef)
 	case meta.Adopt:
-		f.runs.adopt(ef)
+		f.runs.Adopt(ef)
 	case meta.Clear:
-		f.runs.clear(ef.Attempt)
-		f.files.server.Forget(ef.Attempt)
+		f.runs.Clear(ef.Attempt)
 	case meta.Fetch:
-		f.wg.Go(func() { f.files.fetchHome(f.ctx, ef) })
+		f.runs.Fetch(ef)
 	case meta.Changed:
 		f.changes.Add(ef.Job)
 	case meta.Advertise:
@@ -71,11 +65,6 @@ func (f *effects) grant(g meta.Grant) {
 		f.log.Error("grant not sent: what the job runs cannot be read from the store; sent when the host claims again",
 			"attempt_id", g.Attempt.String(), "job_id", g.Attempt.Job.String(), "host", g.To, "error", err.Error())
 	}
-}
-
-func (f *effects) close() {
-	f.cancel()
-	f.wg.Wait()
 }
 
 // streams knows to which sites a stream is up.

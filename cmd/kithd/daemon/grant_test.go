@@ -71,7 +71,8 @@ func TestGrantWhileTheStoreCannotBeRead(t *testing.T) {
 	host.Timing.Claim, host.Timing.Backoff = 100*time.Millisecond, 100*time.Millisecond
 
 	log := &notes{}
-	d := &Daemon{cfg: origin, log: slog.New(slog.NewTextHandler(log, nil)), served: make(chan error, 1)}
+	logger := slog.New(slog.NewTextHandler(log, nil))
+	d := newDaemon(origin, logger, ownHost(origin, logger))
 	if err := d.open(); err != nil {
 		t.Fatal(err)
 	}

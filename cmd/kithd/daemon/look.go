@@ -37,7 +37,7 @@ func (k *look) leave() {
 }
 
 // Look implements api.Node.
-func (l *loop) Look(ctx context.Context, see func(now job.Time, v meta.Views)) error {
+func (l *inbox) Look(ctx context.Context, see func(now job.Time, v meta.Views)) error {
 	if err := l.trouble.hides(); err != nil {
 		return err
 	}

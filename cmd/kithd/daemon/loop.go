@@ -1,15 +1,11 @@
 package daemon
 
 import (
-	"context"
-	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"kith/internal/job"
 	"kith/meta"
-	"kith/meta/api"
 	"kith/meta/commit"
 )
 
@@ -23,12 +19,6 @@ const (
 	mostGathered = 1 << 16
 )
 
-// input is one thing for the loop: an event, or a look at the engine.
-type input struct {
-	event meta.Event
-	look  *look
-}
-
 // released is what may happen now that the facts behind it are durable.
 type released struct {
 	effects []meta.Effect
@@ -37,50 +27,23 @@ type released struct {
 
 // loop owns the engine and the facts.
 type loop struct {
+	*inbox
 	engine  *meta.Engine
 	barrier *commit.Barrier
-	clock   clock
-	log     *slog.Logger
 
-	in        chan input
 	committed chan struct{} // the committer is free again
 	toCommit  chan commit.Ready
 	toCarry   chan released
 	// carry carries out an effect. The dispatcher calls it, and the loop itself for
 	// what need not wait for the disk, for which it must not wait for anything.
 	carry func(meta.Effect)
-
-	// own are events of this site's own attempts. Those who bring them must not
-	// wait, see [loop.tell].
-	own struct {
-		mu     sync.Mutex
-		events []meta.Event
-		wake   chan struct{}
-	}
-
-	trouble *trouble
-	// room returns an error if there is no room for another job.
-	room func() error
-
-	tokens  atomic.Uint64
-	mu      sync.Mutex
-	waiters map[uint64]chan meta.Reply
-
-	closing chan struct{} // whoever waits for room in the queue gives up
-	stop    chan struct{}
-	done    chan struct{}
 }
 
-func newLoop(engine *meta.Engine, barrier *commit.Barrier, carry func(meta.Effect), latest job.Time, log *slog.Logger) *loop {
-	l := &loop{
-		engine: engine, barrier: barrier, carry: carry, log: log, clock: newClock(latest), trouble: newTrouble(log),
-		in: make(chan input, waitingInputs), committed: make(chan struct{}, 1),
+func newLoop(in *inbox, engine *meta.Engine, barrier *commit.Barrier, carry func(meta.Effect)) *loop {
+	return &loop{
+		inbox: in, engine: engine, barrier: barrier, carry: carry, committed: make(chan struct{}, 1),
 		toCommit: make(chan commit.Ready, 1), toCarry: make(chan released, 1),
-		waiters: make(map[uint64]chan meta.Reply),
-		closing: make(chan struct{}), stop: make(chan struct{}), done: make(chan struct{}),
 	}
-	l.own.wake = make(chan struct{}, 1)
-	return l
 }
 
 // run runs until close; first are the effects of restoring.
@@ -250,97 +213,6 @@ func (l *loop) release(f meta.Effect) {
 		return
 	}
 	l.carry(f)
-}
-
-func (l *loop) answer(r meta.Reply) {
-	l.mu.Lock()
-	waiter := l.waiters[r.Token]
-	delete(l.waiters, r.Token)
-	l.mu.Unlock()
-	if waiter != nil {
-		waiter <- r // has room for one
-	}
-}
-
-// tell gives the loop an event of one of this site's own attempts, and never
-// waits: whoever carries out effects may bring one, and the loop waits for him
-// when it has gathered as many as it may. There are at most a few of them per
-// attempt under way.
-func (l *loop) tell(ev meta.Event) {
-	l.own.mu.Lock()
-	l.own.events = append(l.own.events, ev)
-	l.own.mu.Unlock()
-	select {
-	case l.own.wake <- struct{}{}:
-	default:
-	}
-}
-
-// post gives the loop an event; it waits while the loop is behind, and drops
-// the event if the daemon stops meanwhile.
-func (l *loop) post(ev meta.Event) {
-	select {
-	case l.in <- input{event: ev}:
-		return
-	default:
-	}
-	select {
-	case l.in <- input{event: ev}:
-	case <-l.closing:
-	}
-}
-
-// Ask implements api.Node.
-func (l *loop) Ask(ctx context.Context, make_ func(token uint64) meta.Event) (meta.Reply, error) {
-	token := l.tokens.Add(1)
-	ev := make_(token)
-	if err := l.refuses(ev); err != nil {
-		return meta.Reply{}, err
-	}
-	answer := make(chan meta.Reply, 1)
-	l.mu.Lock()
-	l.waiters[token] = answer
-	l.mu.Unlock()
-	forget := func() {
-		l.mu.Lock()
-		delete(l.waiters, token)
-		l.mu.Unlock()
-	}
-	select {
-	case l.in <- input{event: ev}:
-	case <-ctx.Done():
-		forget()
-		return meta.Reply{}, ctx.Err()
-	case <-l.stop:
-		forget()
-		return meta.Reply{}, api.ErrStopping
-	}
-	select {
-	case r := <-answer:
-		return r, r.Err
-	case <-ctx.Done():
-		forget()
-		return meta.Reply{}, ctx.Err()
-	case <-l.done:
-		select {
-		case r := <-answer:
-			return r, r.Err
-		default:
-			return meta.Reply{}, api.ErrStopping
-		}
-	}
-}
-
-// refuses says why nothing can be done for a client at present, or for a new
-// job: the last room on the disk is for the facts about jobs taken before.
-func (l *loop) refuses(ev meta.Event) error {
-	if err := l.trouble.refuses(); err != nil {
-		return err
-	}
-	if _, ok := ev.(meta.Submit); ok && l.room != nil {
-		return l.room()
-	}
-	return nil
 }
 
 // close stops the loop; what was decided so far becomes durable and leaves.

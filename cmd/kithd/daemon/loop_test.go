@@ -64,7 +64,7 @@ func jammedLoop(t *testing.T, carry func(meta.Effect)) (*loop, *jammed) {
 		t.Fatal(err)
 	}
 	b := &jammed{Backend: plain}
-	l := newLoop(engine, commit.New(state, b, nil), carry, state.Site().Latest, slog.New(slog.DiscardHandler))
+	l := newLoop(newInbox(state.Site().Latest, nil, slog.New(slog.DiscardHandler)), engine, commit.New(state, b, nil), carry)
 	go l.run(nil)
 	l.tell(meta.SetDrain{On: true}) // a fact
 	for err := error(nil); err == nil; time.Sleep(time.Millisecond) {
@@ -73,21 +73,17 @@ func jammedLoop(t *testing.T, carry func(meta.Effect)) (*loop, *jammed) {
 	return l, b
 }
 
-// failing carries effects out by launches of attempts that cannot be run, whose
-// ends it tells the loop at once.
+// failing carries each effect out by telling the loop at once of the end of an
+// attempt, as the runner does with a launch that cannot be run.
 type failing struct {
-	runs    *attempts
+	tell    func(meta.Event)
 	carried atomic.Int64
-}
-
-func newFailing() *failing {
-	return &failing{runs: &attempts{site: "alpha", runs: make(map[job.AttemptID]*run), log: slog.New(slog.DiscardHandler)}}
 }
 
 func (f *failing) carry(meta.Effect) {
 	n := f.carried.Add(1)
 	a := job.AttemptID{Job: job.ID{Origin: "beta", Generation: 1, Seq: uint64(n)}, Number: 1}
-	f.runs.launch(meta.Launch{Attempt: a, Payload: []byte("not a payload")})
+	f.tell(meta.AttemptEnded{Attempt: a, Outcome: job.Outcome{Kind: job.Failure}})
 }
 
 // flood posts events until the loop takes no more, and goes on in the
@@ -130,9 +126,9 @@ func awaitDone(t *testing.T, done chan struct{}) {
 // done when the disk works again.
 func TestLoopIsBounded(t *testing.T) {
 	t.Parallel()
-	f := newFailing()
+	f := new(failing)
 	l, b := jammedLoop(t, f.carry)
-	f.runs.tell = l.tell
+	f.tell = l.tell
 	const events = mostGathered + waitingInputs + 2*takenAtOnce
 	done := flood(t, l, events)
 	b.free.Store(true)
@@ -152,13 +148,13 @@ func TestLoopIsBounded(t *testing.T) {
 // it has gathered as many effects as it may, and waits for those before them.
 func TestCarryingWaitsForNobody(t *testing.T) {
 	t.Parallel()
-	f := newFailing()
+	f := new(failing)
 	open := make(chan struct{})
 	l, b := jammedLoop(t, func(ef meta.Effect) {
 		<-open
 		f.carry(ef)
 	})
-	f.runs.tell = l.tell
+	f.tell = l.tell
 	b.free.Store(true)
 	done := flood(t, l, 3*mostGathered)
 	close(open)
@@ -202,7 +198,7 @@ func TestJammedLoopStops(t *testing.T) {
 // 52,000 submissions had no answer.
 func TestMoreInputsThanAreTakenAtOnce(t *testing.T) {
 	_, state := emptyStore(t)
-	l := newLoop(&meta.Engine{}, commit.New(state, nil, nil), nil, state.Site().Latest, slog.New(slog.DiscardHandler))
+	l := newLoop(newInbox(state.Site().Latest, nil, slog.New(slog.DiscardHandler)), &meta.Engine{}, commit.New(state, nil, nil), nil)
 	const all = 3*takenAtOnce + 1
 	seen := 0
 	for range all {

@@ -1,13 +1,12 @@
 package daemon
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
-	"syscall"
 
 	"kith/meta/api"
+	"kith/sitesched/runner"
 	"kith/store/blobstore"
 )
 
@@ -64,7 +63,7 @@ func (t *trouble) refuses() error {
 	switch {
 	case err == nil:
 		return nil
-	case isFull(err):
+	case runner.IsFull(err):
 		return fmt.Errorf("%w; this site takes nothing on until it can write again: free space on this disk: %w", blobstore.ErrDiskFull, err)
 	}
 	return fmt.Errorf("%w: %w", api.ErrNotDurable, err)
@@ -76,18 +75,4 @@ func (t *trouble) hides() error {
 		return fmt.Errorf("%w: %w", api.ErrNotDurable, err)
 	}
 	return nil
-}
-
-// checkRoom returns an error if less than keep bytes would stay free on the
-// disk of dir after need more. Whatever else is wrong, writing itself will tell.
-func checkRoom(dir string, need, keep int64) error {
-	if err := blobstore.CheckFree(dir, need, keep); isFull(err) {
-		return err
-	}
-	return nil
-}
-
-// isFull reports whether a disk or a quota of the system has no room left.
-func isFull(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }

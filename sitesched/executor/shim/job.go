@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"kith/internal/clock"
 )
 
 // StdoutName and StderrName are the job's streams in the attempt's folder.
@@ -47,7 +49,7 @@ type running struct {
 	over  bool // the first process is over
 
 	// leaseLook is when the lease ends, or what is left of the grace time with
-	// it, unless it is prolonged. By the clock of leases, see [SinceBoot].
+	// it, unless it is prolonged. By the clock of leases, see package clock.
 	leaseLook time.Duration
 
 	// All by the poller's clock.
@@ -138,7 +140,7 @@ const errTaken = shimError("another shim has started this attempt")
 
 // launch executes the program and begins to watch it.
 func (s *shim) launch(j *running) {
-	if m := j.run; m.Leased && SinceBoot() >= s.readLease(m.Folder).Stop {
+	if m := j.run; m.Leased && clock.SinceBoot() >= s.readLease(m.Folder).Stop {
 		j.exit.Cause, j.exit.Reason = CauseLease, leaseEnded
 		s.unstarted()
 		return

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"kith/internal/clock"
 )
 
 // LeaseName is the file in an attempt's folder that says how long the attempt
@@ -37,15 +39,6 @@ const (
 type Lease struct {
 	// Stop is when the job gets SIGTERM, Gone when all of it must be gone.
 	Stop, Gone time.Duration
-}
-
-// SinceBoot reads the clock of leases.
-func SinceBoot() time.Duration {
-	var t unix.Timespec
-	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &t) != nil {
-		return 1<<63 - 1 // every lease has ended
-	}
-	return time.Duration(t.Nano())
 }
 
 // Slot returns the lease as it stands in the file.
@@ -156,7 +149,7 @@ func (s *shim) checkLease() {
 		return
 	}
 	l := s.readLease(j.run.Folder)
-	if SinceBoot() < l.Stop {
+	if clock.SinceBoot() < l.Stop {
 		j.leaseLook = l.Stop
 		return
 	}
@@ -169,9 +162,9 @@ func (s *shim) checkLease() {
 // outlive that.
 func (s *shim) leaseGone() bool {
 	j := s.job
-	if !j.run.Leased || SinceBoot() < j.leaseLook {
+	if !j.run.Leased || clock.SinceBoot() < j.leaseLook {
 		return false
 	}
 	j.leaseLook = s.readLease(j.run.Folder).Gone
-	return SinceBoot() >= j.leaseLook
+	return clock.SinceBoot() >= j.leaseLook
 }

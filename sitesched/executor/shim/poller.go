@@ -115,7 +115,7 @@ func (p *poller) wakeAt(t time.Duration) {
 	}
 }
 
-// alarmAt is wakeAt by the clock of leases, see [SinceBoot].
+// alarmAt is wakeAt by the clock of leases, see package clock.
 func (p *poller) alarmAt(t time.Duration) {
 	t = max(t, 1)
 	if p.alarmed != 0 && p.alarmed <= t {

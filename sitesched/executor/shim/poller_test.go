@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"testing"
 	"time"
+
+	"kith/internal/clock"
 )
 
 // clockOf returns by which clock a timer counts.
@@ -38,7 +40,7 @@ func TestTimers(t *testing.T) {
 		t.Errorf("the alarm counts by clock %s, want %s", got, boottime)
 	}
 	p.wakeAt(time.Hour)
-	at := SinceBoot() + 50*time.Millisecond
+	at := clock.SinceBoot() + 50*time.Millisecond
 	p.alarmAt(at)
 	p.alarmAt(at + time.Hour) // the earlier one stays
 	for p.alarmed != 0 {
@@ -47,7 +49,7 @@ func TestTimers(t *testing.T) {
 		}
 		p.clearTimers()
 	}
-	if now := SinceBoot(); now < at || p.armed == 0 {
+	if now := clock.SinceBoot(); now < at || p.armed == 0 {
 		t.Errorf("the alarm came %v early, or cleared the timer", at-now)
 	}
 	p.alarmAt(0) // a time that has passed

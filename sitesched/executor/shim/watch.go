@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"kith/internal/clock"
 )
 
 // How often a shim looks at what no event tells of.
@@ -39,7 +41,7 @@ func (s *shim) advance() {
 			s.kill()
 		case now >= j.deadline:
 			s.stop(CauseWalltime, "the walltime of "+time.Duration(j.run.WalltimeNanos).String()+" is used up")
-		case j.run.Leased && SinceBoot() >= j.leaseLook:
+		case j.run.Leased && clock.SinceBoot() >= j.leaseLook:
 			s.checkLease()
 		case now >= j.nextCheck:
 			s.check(now)

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
 	"kith/internal/job"
+	"kith/sitesched/executor"
 	"kith/testbed/check/wan"
 	"kith/testbed/local"
 )
@@ -197,16 +197,11 @@ func (in *injector) unguarded() map[job.ID]bool {
 	defer in.mu.Unlock()
 	found := make(map[job.ID]bool)
 	for folder, spells := range in.frozen {
-		// The name of a folder has a hyphen where that of an attempt has a hash.
-		i := strings.LastIndexByte(folder, '-')
-		if i < 0 {
-			continue
-		}
-		id, err := job.ParseID(folder[:i])
+		id, ok := executor.ParseFolder(folder)
 		for _, f := range spells {
 			for _, d := range in.idle[f.site] {
-				if err == nil && d.meets(f.from, f.to) {
-					found[id] = true
+				if ok && d.meets(f.from, f.to) {
+					found[id.Job] = true
 				}
 			}
 		}

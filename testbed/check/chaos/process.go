@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"kith/cmd/kithd/daemon"
 	"kith/sitesched/executor/shim"
 )
 
@@ -130,7 +131,7 @@ type running struct {
 // runningAt reads from the attempts' records what runs at a site, whether or
 // not its daemon lives.
 func runningAt(data string) []running {
-	records, err := filepath.Glob(filepath.Join(data, "attempts", "*", shim.RecordName))
+	records, err := filepath.Glob(filepath.Join(data, daemon.AttemptsFolder, "*", shim.RecordName))
 	if err != nil {
 		return nil
 	}

@@ -253,7 +253,7 @@ func (n *node) carry(f meta.Effect) {
 			p.killed = true
 		} else {
 			delete(n.staged, f.Attempt)
-			n.unstarted(f.Attempt)
+			n.unstarted(f)
 		}
 	case meta.Adopt:
 		n.adopt(f)
@@ -291,10 +291,10 @@ func (n *node) staging() []job.AttemptID {
 	return slices.SortedFunc(maps.Keys(n.staged), job.AttemptID.Compare)
 }
 
-func (n *node) unstarted(a job.AttemptID) {
-	p := &process{outcome: &job.Outcome{Kind: job.Cancel, End: n.now, Reason: "cancelled before it was started"}}
-	n.procs[a] = p
-	n.inbox = append(n.inbox, meta.AttemptEnded{Attempt: a, Outcome: *p.outcome})
+func (n *node) unstarted(f meta.Kill) {
+	outcome := f.Unstarted(n.now)
+	n.procs[f.Attempt] = &process{outcome: &outcome}
+	n.inbox = append(n.inbox, meta.AttemptEnded{Attempt: f.Attempt, Outcome: outcome})
 }
 
 func (n *node) adopt(f meta.Adopt) {

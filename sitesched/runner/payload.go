@@ -1,4 +1,4 @@
-package daemon
+package runner
 
 import (
 	"bufio"
@@ -15,7 +15,7 @@ import (
 	"kith/meta/api"
 	"kith/meta/transfer"
 	kithv1 "kith/proto/gen/kith/v1"
-	"kith/sitesched/executor"
+	"kith/sitesched/work"
 )
 
 // errPayload is returned when what a grant brought cannot be run.
@@ -53,15 +53,15 @@ func (p *payload) outputs() []string {
 	return list
 }
 
-// spec is what the executor runs. work is the private folder.
-func (p *payload) spec(a job.AttemptID, r *job.Request, host job.SiteID, work string) (executor.Spec, error) {
-	s := executor.Spec{
+// spec is what the system runs. folder is the private folder.
+func (p *payload) spec(a job.AttemptID, r *job.Request, host job.SiteID, folder string) (work.Spec, error) {
+	s := work.Spec{
 		Attempt: a, Argv: p.job.GetCommand(), Env: p.job.GetEnvironment(), Directory: p.job.GetWorkingDirectory(),
 		Processors: int(r.Processors), Tasks: int(p.job.GetTasks()), MemoryBytes: r.MemoryBytes, Walltime: r.Walltime,
 		Name: r.Name, User: r.User, OriginSite: a.Job.Origin, HostSite: host, SubmitDirectory: r.Directory,
 	}
 	if _, ok := p.inputs.Find(api.ScriptPath); ok {
-		script := filepath.Join(work, filepath.FromSlash(api.ScriptPath))
+		script := filepath.Join(folder, filepath.FromSlash(api.ScriptPath))
 		interpreter, err := shebang(script)
 		if err != nil {
 			return s, err

@@ -1,4 +1,4 @@
-package daemon
+package runner
 
 import (
 	"context"
@@ -19,13 +19,14 @@ import (
 	"kith/meta/transfer"
 	kithv1 "kith/proto/gen/kith/v1"
 	"kith/sitesched/executor"
+	"kith/sitesched/work"
 	"kith/store/blobstore"
 )
 
 // staging is what runs attempts at beta, without the rest of the site. Their
 // inputs come from alpha, which sends an error as long as there is one.
 type staging struct {
-	*attempts
+	*Runner
 	t       *testing.T
 	events  chan meta.Event
 	payload []byte
@@ -41,53 +42,62 @@ const testPatience = 100 * time.Millisecond
 
 func newStaging(t *testing.T) *staging {
 	t.Helper()
-	blobs, err := blobstore.Open(blobstore.Config{Dir: filepath.Join(t.TempDir(), "blobs")})
-	if err != nil {
-		t.Fatal(err)
-	}
 	s := &staging{t: t, events: make(chan meta.Event, 16), chunk: make([]byte, 5000)}
 	set := transfer.Set{Files: []transfer.File{{Path: "in", Size: 5000, Chunks: []blobstore.Sum{blobstore.SumOf(s.chunk)}}}}
+	var err error
 	s.payload, err = proto.Marshal(&kithv1.Payload{
 		Job: &kithv1.Job{Command: []string{"/bin/sh", "-c", "test $(wc -c <in) = 5000"}}, Inputs: set.Proto(),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.attempts = &attempts{
-		site: "beta", dir: filepath.Join(t.TempDir(), "attempts"), log: slog.New(slog.DiscardHandler), runs: make(map[job.AttemptID]*run),
-		fetcher:  transfer.NewFetcher(blobs, transfer.FetchConfig{Patience: testPatience, FirstWait: testPatience / 10}),
-		unpacker: &transfer.Unpacker{Store: blobs}, collect: &transfer.Collector{Store: blobs}, collecting: make(chan struct{}, 1),
-		source: func(job.SiteID) transfer.Source { return s },
-		tell:   func(ev meta.Event) { s.events <- ev },
-		away: func(job.SiteID) bool {
+	log := slog.New(slog.DiscardHandler)
+	files, err := OpenFiles(FilesConfig{Site: "beta", Dir: t.TempDir(), MaxFileBytes: 1 << 20, Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Runner, err = New(Config{
+		Files: files, Peers: s, Log: log, Tell: func(ev meta.Event) { s.events <- ev },
+		Fetch: transfer.FetchConfig{Patience: testPatience, FirstWait: testPatience / 10},
+		System: func(report func(work.Event)) (work.System, error) {
+			return executor.Open(executor.Config{Dir: filepath.Join(t.TempDir(), "attempts")}, report)
+		},
+		Away: func(job.SiteID) bool {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			return s.gone
 		},
-	}
-	s.ctx, s.cancel = context.WithCancel(t.Context())
-	if s.exec, err = executor.Open(executor.Config{Dir: s.dir}, s.executed); err != nil {
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		s.close()
-		s.exec.Close()
-		if err := blobs.Close(); err != nil {
+		s.Close()
+		if err := files.Close(); err != nil {
 			t.Error(err)
 		}
 	})
 	return s
 }
 
-// ReadChunk implements transfer.Source.
-func (s *staging) ReadChunk(_ context.Context, _ job.AttemptID, _ blobstore.Sum, offset int64, limit int) ([]byte, error) {
+// ReadFile implements Peers.
+func (s *staging) ReadFile(_ context.Context, _ job.SiteID, r *kithv1.FileRequest) (*kithv1.FileReply, error) {
 	s.asked.Add(1)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	offset := r.GetOffset()
+	for _, answer := range replyErrors {
+		if errors.Is(s.err, answer) {
+			return errorReply(s.err), nil
+		}
+	}
+	if errors.Is(s.err, transfer.ErrBadReply) {
+		return &kithv1.FileReply{Data: make([]byte, r.GetLimit()+1)}, nil
+	}
 	if s.err != nil {
 		return nil, s.err
 	}
-	return s.chunk[offset:min(offset+int64(limit), int64(len(s.chunk)))], nil
+	return &kithv1.FileReply{Data: s.chunk[offset:min(offset+int64(r.GetLimit()), int64(len(s.chunk)))]}, nil
 }
 
 func (s *staging) fails(err error) {
@@ -159,10 +169,10 @@ func TestStagingWaits(t *testing.T) {
 			s.cut(c.gone)
 			a := job.AttemptID{Job: job.ID{Origin: "alpha", Generation: 1, Seq: 7}, Number: 1}
 			launch := meta.Launch{Attempt: a, Request: job.Request{Processors: 1, Walltime: time.Second}, Payload: s.payload}
-			s.launch(launch)
+			s.Launch(launch)
 			if c.kill != nil {
 				c.kill.Attempt = a
-				s.kill(*c.kill)
+				s.Kill(*c.kill)
 			}
 			switch c.does {
 			case waits:
@@ -179,7 +189,7 @@ func TestStagingWaits(t *testing.T) {
 				}
 				s.fails(nil)
 				s.cut(false)
-				s.launch(launch)
+				s.Launch(launch)
 			}
 			if got := s.outcome(); got.Kind != c.want {
 				t.Errorf("%+v after %d requests, want %v", got, s.asked.Load(), c.want)

@@ -1,4 +1,4 @@
-package daemon
+package runner
 
 import (
 	"context"
@@ -16,10 +16,10 @@ import (
 
 // Read implements api.Output: it finds the file where it is at the moment, in
 // this site's store, in a folder of a job that runs here, or at the holder.
-func (f *files) Read(ctx context.Context, id job.ID, name string, offset int64, wait time.Duration) ([]byte, bool, error) {
+func (s *Runner) Read(ctx context.Context, id job.ID, name string, offset int64, wait time.Duration) ([]byte, bool, error) {
 	var view meta.JobView
 	var err error
-	if e := f.loop.Look(ctx, func(_ job.Time, v meta.Views) { view, err = v.JobView(id) }); e != nil {
+	if e := s.files.cfg.Look(ctx, func(_ job.Time, v meta.Views) { view, err = v.JobView(id) }); e != nil {
 		return nil, false, e
 	}
 	if err != nil {
@@ -33,31 +33,31 @@ func (f *files) Read(ctx context.Context, id job.ID, name string, offset int64, 
 		if rec.State.Terminal() {
 			return nil, true, nil // it never ran
 		}
-		return f.readLive(ctx, &view, name, offset, wait)
+		return s.readLive(ctx, &view, name, offset, wait)
 	}
 	encoded := rec.Outcome.Files
 	if rec.State.Terminal() {
-		if encoded, err = f.backend.Outputs(id); err != nil {
+		if encoded, err = s.files.cfg.Backend.Outputs(id); err != nil {
 			return nil, false, err
 		}
 	}
-	return f.readHome(ctx, encoded, rec.State, name, offset, wait)
+	return s.readHome(ctx, encoded, rec.State, name, offset, wait)
 }
 
 // readLive reads the output of a job that has not ended.
-func (f *files) readLive(ctx context.Context, view *meta.JobView, name string, offset int64, wait time.Duration) (data []byte, end bool, err error) {
+func (s *Runner) readLive(ctx context.Context, view *meta.JobView, name string, offset int64, wait time.Duration) (data []byte, end bool, err error) {
 	a := view.Record.AttemptID()
 	switch view.Record.Holder {
 	case "":
 		pause(ctx, wait/4)
 		return nil, false, ctx.Err()
-	case f.site:
+	case s.site:
 		var out transfer.Output
-		if out, err = f.runs.live(a, name); err == nil {
-			data, end, err = f.tail.Read(ctx, out, offset, 0, wait)
+		if out, err = s.live(a, name); err == nil {
+			data, end, err = s.files.tail.Read(ctx, out, offset, 0, wait)
 		}
 	default:
-		data, end, err = f.liveAt(ctx, view.Record.Holder, a, name, offset, wait)
+		data, end, err = s.liveAt(ctx, view.Record.Holder, a, name, offset, wait)
 	}
 	switch {
 	case errors.Is(err, transfer.ErrNotFound), errors.Is(err, transfer.ErrBusy):
@@ -77,7 +77,7 @@ func (f *files) readLive(ctx context.Context, view *meta.JobView, name string, o
 }
 
 // readHome reads the output of a job whose outcome is known.
-func (f *files) readHome(ctx context.Context, encoded []byte, state job.State, name string, offset int64, wait time.Duration) ([]byte, bool, error) {
+func (s *Runner) readHome(ctx context.Context, encoded []byte, state job.State, name string, offset int64, wait time.Duration) ([]byte, bool, error) {
 	set, err := transfer.Decode(encoded)
 	if err != nil {
 		return nil, false, err
@@ -100,7 +100,7 @@ func (f *files) readHome(ctx context.Context, encoded []byte, state job.State, n
 		data := file.Inline[offset:]
 		return data, true, nil
 	}
-	r := transfer.OpenFile(f.blobs, file)
+	r := transfer.OpenFile(s.files.blobs, file)
 	defer r.Close() //nolint:errcheck // it was only read
 	data := make([]byte, min(transfer.MaxPieceBytes, file.Size-offset))
 	n, err := r.ReadAt(data, offset)

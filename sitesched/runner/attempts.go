@@ -1,0 +1,231 @@
+package runner
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"kith/internal/job"
+	"kith/meta"
+	"kith/sitesched/work"
+)
+
+func (s *Runner) add(a job.AttemptID, r job.Request, lease job.Time) (*run, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if old := s.byID[a]; old != nil && !old.over {
+		return old, false
+	}
+	r0 := &run{attempt: a, request: r, files: s.system.Files(a), lease: lease, ended: make(chan struct{})}
+	s.byID[a] = r0
+	return r0, true
+}
+
+// Launch carries out a [meta.Launch].
+func (s *Runner) Launch(f meta.Launch) {
+	r, fresh := s.add(f.Attempt, f.Request, f.Lease)
+	if !fresh {
+		return
+	}
+	raw := f.Payload
+	if raw == nil && f.Attempt.Job.Origin == s.site {
+		var err error
+		if raw, err = s.files.cfg.Backend.Payload(f.Attempt.Job); err != nil {
+			s.fail(r, err)
+			return
+		}
+	}
+	p, err := parsePayload(raw)
+	if err != nil {
+		s.fail(r, err)
+		return
+	}
+	r.payload = p
+	if !s.needsStaging(r) && s.room() == nil {
+		s.start(r)
+		return
+	}
+	ctx, stop := context.WithCancel(s.ctx)
+	s.mu.Lock()
+	r.stopStaging = stop
+	s.mu.Unlock()
+	s.wg.Go(func() {
+		defer stop()
+		s.stageAndStart(ctx, r)
+	})
+}
+
+// start hands a staged attempt to the system.
+func (s *Runner) start(r *run) {
+	spec, err := r.payload.spec(r.attempt, &r.request, s.site, r.files.Work)
+	if err != nil {
+		s.fail(r, err)
+		return
+	}
+	s.mu.Lock()
+	killed := r.killed
+	if killed == nil {
+		r.begun = true
+		if r.lease != 0 {
+			spec.Leased, spec.Lease = true, s.lease(r.lease)
+		}
+		s.system.Start(spec) // before Extend finds that it has begun
+	}
+	s.mu.Unlock()
+	if killed != nil {
+		s.over(r, killed.Unstarted(job.Instant(time.Now())))
+	}
+}
+
+// Launched reports whether an attempt was launched or adopted here, so that its
+// beginning is durable, and has not ended.
+func (s *Runner) Launched(a job.AttemptID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.byID[a]
+	return r != nil && !r.over
+}
+
+// Extend carries out a [meta.Extend]. Any goroutine may call it, as often as it
+// likes: a lease never becomes shorter.
+func (s *Runner) Extend(f meta.Extend) {
+	s.mu.Lock()
+	r := s.byID[f.Attempt]
+	begun := r != nil && r.begun
+	if r != nil {
+		r.lease = max(r.lease, f.Until)
+	}
+	s.mu.Unlock()
+	if begun {
+		s.system.Extend(f.Attempt, s.lease(f.Until))
+	}
+}
+
+// Adopt carries out a [meta.Adopt]: it finds out whether the attempt got as
+// far as the executor before the restart.
+func (s *Runner) Adopt(f meta.Adopt) {
+	r, fresh := s.add(f.Attempt, f.Request, 0)
+	if !fresh {
+		return
+	}
+	p, ready := s.recover(r)
+	if !ready && f.BootID == s.system.BootID() {
+		s.mu.Lock()
+		delete(s.byID, f.Attempt)
+		s.mu.Unlock()
+		s.cfg.Tell(meta.AttemptMissing{Attempt: f.Attempt})
+		return
+	}
+	var spec work.Spec
+	if p != nil {
+		r.payload = p
+		var err error
+		if spec, err = p.spec(f.Attempt, &f.Request, s.site, r.files.Work); err != nil {
+			s.log.Warn("payload of an adopted attempt", "attempt_id", f.Attempt.String(), "error", err.Error())
+		}
+	}
+	spec.Attempt, spec.Leased = f.Attempt, f.Leased
+	s.mu.Lock()
+	r.begun = true
+	s.system.Adopt(spec, f.BootID)
+	s.mu.Unlock()
+}
+
+// recover finds the payload of an attempt that an earlier daemon began, and
+// says whether that daemon had come so far as to start it.
+func (s *Runner) recover(r *run) (p *payload, ready bool) {
+	if raw, err := os.ReadFile(r.files.Mark); err == nil {
+		p, err := parsePayload(raw)
+		return p, err == nil
+	}
+	if r.attempt.Job.Origin != s.site {
+		return nil, false
+	}
+	raw, err := s.files.cfg.Backend.Payload(r.attempt.Job)
+	if err != nil {
+		return nil, false
+	}
+	p, err = parsePayload(raw)
+	if err != nil {
+		return nil, false
+	}
+	return p, len(p.inputs.Files) == 0
+}
+
+// Kill carries out a [meta.Kill].
+func (s *Runner) Kill(f meta.Kill) {
+	s.mu.Lock()
+	r := s.byID[f.Attempt]
+	begun := true
+	if r != nil {
+		r.killed = &f
+		begun = r.begun
+		if r.stopStaging != nil {
+			r.stopStaging()
+		}
+	}
+	s.mu.Unlock()
+	if !begun {
+		return
+	}
+	reason := work.StopCancel
+	if f.Lease {
+		reason = work.StopLease
+	}
+	s.system.Stop(f.Attempt, reason)
+}
+
+// Clear carries out a [meta.Clear].
+func (s *Runner) Clear(a job.AttemptID) {
+	s.mu.Lock()
+	delete(s.byID, a)
+	s.mu.Unlock()
+	s.system.Forget(a)
+	s.files.server.Forget(a)
+}
+
+// fail ends an attempt that could not be started.
+func (s *Runner) fail(r *run, err error) {
+	s.log.Warn("attempt not started", "attempt_id", r.attempt.String(), "error", err.Error())
+	s.over(r, job.Outcome{Kind: job.Failure, ExitCode: 127, End: job.Instant(time.Now()), Reason: "not started: " + err.Error()})
+}
+
+// over reports the end of an attempt.
+func (s *Runner) over(r *run, outcome job.Outcome) {
+	s.mu.Lock()
+	r.over = true
+	s.mu.Unlock()
+	close(r.ended)
+	s.cfg.Tell(meta.AttemptEnded{Attempt: r.attempt, Outcome: outcome})
+}
+
+// report takes what the system says. It is called by the system's goroutines.
+func (s *Runner) report(ev work.Event) {
+	switch ev := ev.(type) {
+	case work.Started:
+		s.log.Info("attempt started", "attempt_id", ev.Attempt.String(), "job_id", ev.Attempt.Job.String())
+		s.cfg.Tell(meta.AttemptStarted{Attempt: ev.Attempt, At: ev.At})
+	case work.Finished:
+		s.log.Info("attempt ended", "attempt_id", ev.Attempt.String(), "job_id", ev.Attempt.Job.String(),
+			"exit_code", ev.Outcome.ExitCode, "signal", ev.Outcome.Signal, "reason", ev.Outcome.Reason)
+		if r := s.get(ev.Attempt); r != nil {
+			s.finished(r, ev.Outcome)
+		}
+	}
+}
+
+// RemoveStrays clears folders of attempts that are not known any more: the
+// daemon died between forgetting and clearing. It is called before anything is
+// launched: the folder of an attempt that begins meanwhile would be a stray.
+func (s *Runner) RemoveStrays(known func(job.AttemptID) bool) {
+	folders, err := s.system.Folders()
+	if err != nil {
+		s.log.Warn("attempt folders cannot be listed", "error", err.Error())
+		return
+	}
+	for _, a := range folders {
+		if !known(a) {
+			s.system.Forget(a)
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"kith/internal/job"
+	"kith/meta"
+	"kith/meta/transfer"
+	kithv1 "kith/proto/gen/kith/v1"
+	"kith/store/blobstore"
+	"kith/store/codec"
+)
+
+// Fetch carries out a [meta.Fetch].
+func (s *Runner) Fetch(ef meta.Fetch) {
+	s.wg.Go(func() { s.fetchHome(s.ctx, ef) })
+}
+
+// fetchHome brings an attempt's output to this site. A holder that is out of reach is asked
+// again for as long as it takes: the job waits for its output.
+func (s *Runner) fetchHome(ctx context.Context, ev meta.Fetch) {
+	set, err := transfer.Decode(ev.Files)
+	for err == nil {
+		if s.cfg.Away(ev.From) { // so that it keeps no buffers from others
+			if !pause(ctx, time.Second) {
+				return
+			}
+			continue
+		}
+		err = s.fetcher.Fetch(ctx, ev.Attempt, set, s.sourceAt(ev.From), nil)
+		if err == nil {
+			s.cfg.Post(meta.FilesHome{Attempt: ev.Attempt})
+			return
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		s.log.Warn("output not brought home", "attempt_id", ev.Attempt.String(), "peer_id", string(ev.From), "error", err.Error())
+		if !final(err) {
+			err = nil
+			if !pause(ctx, 5*time.Second) {
+				return
+			}
+		}
+	}
+	s.cfg.Post(meta.FilesHome{Attempt: ev.Attempt, Error: fmt.Sprintf("output at site %s is lost: %v", ev.From, err)})
+}
+
+// final reports whether asking again is of no use.
+func final(err error) bool {
+	return errors.Is(err, transfer.ErrNotFound) || errors.Is(err, transfer.ErrDenied) || errors.Is(err, transfer.ErrBadReply) ||
+		errors.Is(err, transfer.ErrBadSet)
+}
+
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// sourceAt reads chunks from a site over its stream.
+func (s *Runner) sourceAt(site job.SiteID) transfer.Source { return remoteSource{s, site} }
+
+type remoteSource struct {
+	runner *Runner
+	site   job.SiteID
+}
+
+// ReadChunk implements transfer.Source.
+func (s remoteSource) ReadChunk(ctx context.Context, a job.AttemptID, sum blobstore.Sum, offset int64, limit int) ([]byte, error) {
+	reply, err := s.runner.cfg.Peers.ReadFile(ctx, s.site, &kithv1.FileRequest{
+		Attempt: codec.AttemptName(a), Target: &kithv1.FileRequest_Chunk{Chunk: sum[:]}, Offset: offset, Limit: int32(limit),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", transfer.ErrUnavailable, err)
+	}
+	if err := replyError(reply); err != nil {
+		return nil, err
+	}
+	s.runner.files.received.Add(int64(len(reply.GetData())))
+	return reply.GetData(), nil
+}
+
+// replyErrors is the table of what goes wrong with file requests.
+var replyErrors = map[kithv1.FileReply_Error]error{
+	kithv1.FileReply_ERROR_NOT_FOUND: transfer.ErrNotFound,
+	kithv1.FileReply_ERROR_DENIED:    transfer.ErrDenied,
+	kithv1.FileReply_ERROR_BUSY:      transfer.ErrBusy,
+	kithv1.FileReply_ERROR_IO:        transfer.ErrUnavailable,
+}
+
+func replyError(r *kithv1.FileReply) error {
+	if r.GetError() == kithv1.FileReply_ERROR_UNSPECIFIED {
+		return nil
+	}
+	sentinel := replyErrors[r.GetError()]
+	if sentinel == nil {
+		sentinel = transfer.ErrUnavailable
+	}
+	return fmt.Errorf("peer answers %v %q: %w", r.GetError(), r.GetDetail(), sentinel)
+}
+
+func errorReply(err error) *kithv1.FileReply {
+	for code, sentinel := range replyErrors {
+		if errors.Is(err, sentinel) && code != kithv1.FileReply_ERROR_IO {
+			return &kithv1.FileReply{Error: code}
+		}
+	}
+	return &kithv1.FileReply{Error: kithv1.FileReply_ERROR_IO, Detail: "reading failed; the site's log tells more"}
+}
+
+// liveAt reads the output of an attempt that runs at another site.
+func (s *Runner) liveAt(ctx context.Context, site job.SiteID, a job.AttemptID, name string, offset int64, wait time.Duration) (data []byte, end bool, err error) {
+	reply, err := s.cfg.Peers.ReadFile(ctx, site, &kithv1.FileRequest{
+		Attempt: codec.AttemptName(a), Target: &kithv1.FileRequest_Output{Output: name},
+		Offset: offset, Limit: transfer.MaxPieceBytes, Wait: durationpb.New(wait),
+	})
+	if err != nil {
+		return nil, false, fmt.Errorf("%w: %w", transfer.ErrUnavailable, err)
+	}
+	if err := replyError(reply); err != nil {
+		return nil, false, err
+	}
+	return reply.GetData(), reply.GetEnd(), nil
+}

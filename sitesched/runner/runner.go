@@ -1,0 +1,156 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"kith/internal/clock"
+	"kith/internal/job"
+	"kith/meta"
+	"kith/meta/api"
+	"kith/meta/transfer"
+	kithv1 "kith/proto/gen/kith/v1"
+	"kith/sitesched/work"
+)
+
+// Config is what a [Runner] is made of.
+type Config struct {
+	// Files are what this site keeps; they serve the output of what runs.
+	Files *Files
+	// System makes what runs attempts; it reports to the function it is given.
+	System func(report func(work.Event)) (work.System, error)
+	// Peers reads files of other sites. Away reports whether a site is out of reach.
+	Peers Peers
+	Away  func(job.SiteID) bool
+	// Tell gives the engine an event and never waits: much of what is done here
+	// is done while effects are carried out, for which the engine may wait. Post
+	// may wait for the engine.
+	Tell, Post func(meta.Event)
+	// SinceBoot turns an instant of the engine into the clock of leases, see
+	// package clock.
+	SinceBoot func(job.Time) time.Duration
+	// Grace is how long a job has between being asked to end and its end.
+	Grace time.Duration
+	// Fetch says how patiently files are fetched.
+	Fetch transfer.FetchConfig
+	Log   *slog.Logger
+}
+
+// Peers reads files at other sites, over the streams to them.
+type Peers interface {
+	ReadFile(ctx context.Context, site job.SiteID, r *kithv1.FileRequest) (*kithv1.FileReply, error)
+}
+
+// collectedAtOnce bounds how many attempts are collected at a time.
+const collectedAtOnce = 8
+
+// Runner stages, starts and collects what runs at this site. Its methods that
+// take an effect may be called by one goroutine after another, in the order of
+// the effects; [Runner.Extend] and [Runner.Launched] by any, at any time.
+type Runner struct {
+	cfg        Config
+	site       job.SiteID
+	files      *Files
+	system     work.System
+	fetcher    *transfer.Fetcher
+	unpacker   *transfer.Unpacker
+	collector  *transfer.Collector
+	log        *slog.Logger
+	collecting chan struct{}
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	*runs
+}
+
+var _ api.Output = (*Runner)(nil)
+
+// New makes a runner and its system.
+func New(cfg Config) (*Runner, error) {
+	f := cfg.Files
+	r := &Runner{
+		cfg: cfg, site: f.cfg.Site, files: f, log: cfg.Log, runs: f.runs,
+		fetcher:    transfer.NewFetcher(f.blobs, cfg.Fetch),
+		unpacker:   &transfer.Unpacker{Store: f.blobs, LowWaterBytes: f.cfg.KeepFreeBytes},
+		collector:  &transfer.Collector{Store: f.blobs, MaxFileBytes: f.cfg.MaxFileBytes},
+		collecting: make(chan struct{}, collectedAtOnce),
+	}
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	var err error
+	if r.system, err = cfg.System(r.report); err != nil {
+		r.cancel()
+		return nil, err
+	}
+	return r, nil
+}
+
+// Close stops staging, collecting and fetching; jobs run on.
+func (s *Runner) Close() {
+	s.cancel()
+	s.wg.Wait()
+	s.system.Close()
+}
+
+// BootID is [work.System.BootID].
+func (s *Runner) BootID() string { return s.system.BootID() }
+
+// Capabilities says what can be done to jobs here.
+func (s *Runner) Capabilities() []work.Capability { return s.system.Capabilities() }
+
+// runs are the attempts that are known here.
+type runs struct {
+	mu   sync.Mutex
+	byID map[job.AttemptID]*run
+}
+
+// run is an attempt from its launch until its folder is cleared.
+type run struct {
+	attempt job.AttemptID
+	request job.Request
+	files   work.Files
+	payload *payload
+	// ended is closed when nothing is written to its output any more.
+	ended chan struct{}
+
+	// Guarded by runs.mu.
+	stopStaging context.CancelFunc // while it is being staged
+	killed      *meta.Kill
+	lease       job.Time // what runs under a lease may run until then
+	begun       bool     // handed to the system
+	over        bool
+}
+
+func (s *runs) get(a job.AttemptID) *run {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.byID[a]
+}
+
+// live returns the output file of an attempt that runs here.
+func (s *runs) live(a job.AttemptID, name string) (transfer.Output, error) {
+	r := s.get(a)
+	if r == nil {
+		return transfer.Output{}, fmt.Errorf("attempt %v: %w", a, transfer.ErrNotFound)
+	}
+	switch name {
+	case transfer.Stdout:
+		return transfer.Output{Path: r.files.Stdout, Ended: r.ended}, nil
+	case transfer.Stderr:
+		return transfer.Output{Path: r.files.Stderr, Ended: r.ended}, nil
+	}
+	return transfer.Output{}, fmt.Errorf("output %q of attempt %v, while it runs: %w", name, a, transfer.ErrNotFound)
+}
+
+// lease turns the end of a lease into what a system knows it by. The job gets
+// the grace time before that end, or a sixth of what is left if that is less.
+func (s *Runner) lease(gone job.Time) work.Lease {
+	l := work.Lease{Gone: max(0, s.cfg.SinceBoot(gone))}
+	left := max(0, l.Gone-clock.SinceBoot())
+	l.Stop = l.Gone - min(s.cfg.Grace, left/6)
+	return l
+}

@@ -1,0 +1,178 @@
+// Package work holds the words between what a site does for an attempt (package
+// runner) and what runs it: [System]. Package executor is the System of a
+// machine of the site's own; a batch system that Kith does not own can be one too.
+//
+// The order of calls for one attempt, of which most jobs need only the first line:
+//
+//	Start ─► Started ─► Finished ─► Forget
+//	Prepare before Start, if files are put into its folder
+//	Extend and Stop at any time; Adopt in place of Start, after a restart
+//
+// The caller commits that an attempt begins, with [System.BootID], before Start.
+package work
+
+import (
+	"time"
+
+	"kith/internal/job"
+)
+
+// System runs attempts. Its methods may be called by any goroutine. Only
+// Prepare, Folders and Close wait for disks or processes; what happens comes as
+// a [Started] and a [Finished] to a function that the System was given when it
+// was made.
+//
+// Of all Starts and Adopts of an attempt, by this daemon and by those before
+// it, one executes the program. An attempt that was started or adopted finishes
+// once, and then none of its processes lives. The end of the daemon ends no
+// attempt.
+type System interface {
+	// BootID returns a text that changes when all that ran is known to be gone,
+	// for a machine when it is restarted. The caller keeps it with the fact that
+	// an attempt was begun, and hands it to Adopt.
+	BootID() string
+	// Capabilities says what this system can do to jobs, for operators.
+	Capabilities() []Capability
+	// Files says where an attempt's files are. They need not exist yet.
+	Files(id job.AttemptID) Files
+	// Prepare makes the folders of an attempt, so that the caller may put files
+	// into them before Start. It may be repeated.
+	Prepare(id job.AttemptID) error
+	// Folders lists the attempts that have folders, so that the caller can forget
+	// those that are over.
+	Folders() ([]job.AttemptID, error)
+	// Start runs an attempt whose beginning has been committed. It does nothing if
+	// the attempt was started or adopted before.
+	Start(s Spec)
+	// Adopt takes over an attempt that an earlier daemon has, or may have,
+	// started; boot is what BootID returned when it was begun. One that was not
+	// started is started now. Spec.Lease does not count: what the earlier daemon
+	// said stays in force.
+	Adopt(s Spec, boot string)
+	// Extend prolongs the lease of an attempt that runs under one. A lease never
+	// becomes shorter.
+	Extend(id job.AttemptID, l Lease)
+	// Stop ends an attempt; its end comes as Finished. One that was not started
+	// yet is not started any more. Only the first reason counts.
+	Stop(id job.AttemptID, reason StopReason)
+	// Forget removes the folders of an attempt that has finished, in the
+	// background. The attempt is never named again.
+	Forget(id job.AttemptID)
+	// Close ends the System and leaves attempts running. No event comes after it
+	// has returned.
+	Close()
+}
+
+// Files are the absolute paths of an attempt's files.
+type Files struct {
+	// Work is the attempt's private working folder, where its inputs go and its
+	// outputs are.
+	Work string
+	// Stdout and Stderr grow while the attempt runs and may be read at any time.
+	Stdout, Stderr string
+	// Mark is a file of the caller's own, outside Work, which the attempt cannot
+	// reach by chance. It goes with the folders.
+	Mark string
+}
+
+// Spec is what an attempt runs, and how. A System keeps no reference to the
+// slices and maps after the attempt has started.
+type Spec struct {
+	Attempt job.AttemptID
+	// Argv is the command. A program without a slash is searched in the PATH of
+	// the job's environment.
+	Argv []string
+	// Env are the job's own variables; a System adds some.
+	Env map[string]string
+	// Directory is the working directory: absolute, or relative to the private
+	// work folder, which is the default.
+	Directory string
+	// Processors is the width of the job; at least 1. Tasks is how many processes
+	// the user announced (Slurm's --ntasks); zero means 1.
+	Processors, Tasks int
+	// MemoryBytes limits the whole job; zero means no limit.
+	MemoryBytes int64
+	// Walltime is how long the job may run; zero means for ever.
+	Walltime time.Duration
+	// Name and User are what the job sees of itself; they choose nothing.
+	Name, User string
+	// OriginSite and HostSite are where the job comes from and where it runs.
+	OriginSite, HostSite job.SiteID
+	// SubmitDirectory is where the user submitted it; it may not exist here.
+	SubmitDirectory string
+	// SlurmJobID is SLURM_JOB_ID. Default: the job's id as text.
+	SlurmJobID string
+	// Account is the local user to run as; nil for the daemon's own.
+	Account *Account
+	// Leased says that the attempt runs under a lease: only until Lease, or what
+	// [System.Extend] says later.
+	Leased bool
+	Lease  Lease
+}
+
+// Account is a local user.
+type Account struct {
+	UID, GID uint32
+	Groups   []uint32
+	// Name is what the job finds in USER and LOGNAME.
+	Name string
+}
+
+// Lease is until when an attempt may run, by the clock of package clock. It is
+// enforced whether or not the daemon lives.
+type Lease struct {
+	// Stop is when the job is asked to end, Gone when all of it must be gone.
+	Stop, Gone time.Duration
+}
+
+// StopReason says why an attempt is stopped; at most 128 bytes. A System keeps
+// it for the daemon that sees the end.
+type StopReason string
+
+// The usual reasons.
+const (
+	StopCancel StopReason = "cancelled"           // the user asked for it
+	StopLease  StopReason = "the lease ended"     // the origin runs the job elsewhere; it ends as a loss
+	StopSite   StopReason = "stopped by the site" // its operator asked for it
+)
+
+// Kind is the outcome of an attempt that was stopped for this reason.
+func (r StopReason) Kind() job.OutcomeKind {
+	if r == StopLease {
+		return job.Loss
+	}
+	return job.Cancel
+}
+
+// An Event tells what became of an attempt: [Started] or [Finished].
+type Event interface{ event() }
+
+// Started says that the attempt's program was executed. It comes at most once
+// per [System.Start] or [System.Adopt], before Finished; not at all if the
+// program never ran or ended before Adopt.
+type Started struct {
+	Attempt job.AttemptID
+	// At is by this machine's clock.
+	At job.Time
+}
+
+// Finished says that the attempt is over and all its processes are gone. It
+// comes exactly once per [System.Start] or [System.Adopt].
+type Finished struct {
+	Attempt job.AttemptID
+	// Outcome has no files. Its reason explains every end that is not the
+	// program's own; its start is zero if the program never ran. It is a
+	// [job.Loss] if it is not known how far the job came, or if its lease ended.
+	Outcome job.Outcome
+}
+
+func (Started) event()  {}
+func (Finished) event() {}
+
+// Capability is one thing that a System can do to jobs, and whether it is there.
+type Capability struct {
+	Name      string
+	Available bool
+	// Detail says how it works here, or why it does not.
+	Detail string
+}
