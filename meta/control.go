@@ -38,7 +38,7 @@ func (or *origin) cancel(now job.Time, ev Cancel) {
 	if o.rec.State == job.Queued {
 		or.withdraw(now, o, "")
 	}
-	record(or.st, store.CancelJob{Job: ev.Job, Time: now})
+	record(or.st, store.CancelJob{Job: ev.Job, Actor: ev.Actor, Reason: ev.Reason, Time: now})
 	or.stopEarlier(now, o.rec)
 	if o.rec.State.Terminal() {
 		or.removeOpen(o)
@@ -71,7 +71,7 @@ func (or *origin) hold(now job.Time, ev Hold) {
 			or.withdraw(now, o, "")
 		}
 		or.dropQuery(o)
-		record(or.st, store.HoldJob{Job: ev.Job, Time: now})
+		record(or.st, store.HoldJob{Job: ev.Job, Actor: ev.Actor, Time: now})
 		or.changed(ev.Job)
 	default:
 		or.reply(ev.Token, ev.Job, 0, fmt.Errorf("job %v is %v at site %s: %w", ev.Job, o.rec.State, o.rec.Holder, ErrJobStarted))
@@ -89,7 +89,7 @@ func (or *origin) release(now job.Time, ev Release) {
 		or.reply(ev.Token, ev.Job, 0, fmt.Errorf("job %v is %v: %w", ev.Job, o.rec.State, ErrNotHeld))
 		return
 	}
-	record(or.st, store.ReleaseJob{Job: ev.Job})
+	record(or.st, store.ReleaseJob{Job: ev.Job, Actor: ev.Actor, Time: now})
 	or.place(now, o)
 	or.changed(ev.Job)
 	or.reply(ev.Token, ev.Job, o.rec.State, nil)

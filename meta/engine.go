@@ -167,7 +167,7 @@ func (e *Engine) loadSeen(now job.Time, d cluster.Digest) {
 
 // setDrain stops or resumes taking copies and starting.
 func (e *Engine) setDrain(now job.Time, ev SetDrain) {
-	record(e.st, store.SetDrain{Draining: ev.On, Reason: ev.Reason})
+	record(e.st, store.SetDrain{Draining: ev.On, Reason: ev.Reason, Actor: ev.Actor, Time: now})
 	e.host.drain(now, ev.On)
 	e.host.advertise(now)
 	if ev.On {

@@ -2,15 +2,18 @@ package meta
 
 import (
 	"kith/cluster"
+	"kith/internal/identity"
 	"kith/internal/job"
 )
 
 // Event is something that happened at a site. The set is closed.
 type Event interface{ event() }
 
-// Submit is a new job from a client. Token comes back in [Reply].
+// Submit is a new job from a client. Token comes back in [Reply]. Actor, here and
+// in the events that follow, is who asks; it is recorded with what is done.
 type Submit struct {
 	Token     uint64
+	Actor     identity.Actor
 	Request   job.Request
 	RequestID string
 	// BodyHash tells a repeated submission from another one under the same id.
@@ -20,22 +23,26 @@ type Submit struct {
 	Hold bool
 }
 
-// Cancel, Hold and Release are a client's wishes about a job.
+// Cancel ends a job. Reason is why, in the user's words; it may be empty.
 type Cancel struct {
-	Token uint64
-	Job   job.ID
+	Token  uint64
+	Job    job.ID
+	Actor  identity.Actor
+	Reason string
 }
 
 // Hold keeps a job that has not started from starting.
 type Hold struct {
 	Token uint64
 	Job   job.ID
+	Actor identity.Actor
 }
 
 // Release ends a hold.
 type Release struct {
 	Token uint64
 	Job   job.ID
+	Actor identity.Actor
 }
 
 // SetDrain begins or ends a drain of this site.
@@ -43,6 +50,7 @@ type SetDrain struct {
 	Token  uint64
 	On     bool
 	Reason string
+	Actor  identity.Actor
 }
 
 // ForgetSite gives a site up that will never return. Requeue runs the jobs
@@ -51,6 +59,7 @@ type ForgetSite struct {
 	Token   uint64
 	Site    job.SiteID
 	Requeue bool
+	Actor   identity.Actor
 }
 
 // Receive is a message from another site.

@@ -54,6 +54,7 @@ type Forgotten struct {
 func (or *origin) forgetHost(now job.Time, o *openJob, ev ForgetSite, count *Forgotten) {
 	if o.rec.State == job.Queued {
 		if i := slices.Index(o.rec.Sites, ev.Site); i >= 0 {
+			record(or.st, store.NoteForgotten{Job: o.rec.ID, Site: ev.Site, Actor: ev.Actor, Time: now})
 			or.copyReturned(now, o, i, store.CopyReplaced, job.Forgotten)
 			count.Replaced++
 		}
@@ -63,6 +64,7 @@ func (or *origin) forgetHost(now job.Time, o *openJob, ev ForgetSite, count *For
 		return
 	}
 	count.Revoked++
+	record(or.st, store.NoteForgotten{Job: o.rec.ID, Site: ev.Site, Actor: ev.Actor, Time: now})
 	switch {
 	case o.rec.State == job.Returning:
 		or.closeJob(now, o, fmt.Sprintf("site %s, which had its output, was given up", ev.Site))

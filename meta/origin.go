@@ -84,12 +84,12 @@ func (or *origin) submit(now job.Time, ev Submit) {
 	}
 	id := or.st.NextID()
 	record(or.st, store.SubmitJob{
-		ID: id, Request: ev.Request, RequestID: ev.RequestID, BodyHash: ev.BodyHash, Payload: ev.Payload, Time: now,
+		ID: id, Request: ev.Request, RequestID: ev.RequestID, BodyHash: ev.BodyHash, Payload: ev.Payload, Actor: ev.Actor, Time: now,
 	})
 	or.counters.JobsSubmitted++
 	o := or.addOpen(or.st.Job(id))
 	if ev.Hold {
-		record(or.st, store.HoldJob{Job: id, Time: now})
+		record(or.st, store.HoldJob{Job: id, Actor: ev.Actor, Time: now})
 	} else {
 		or.place(now, o)
 	}

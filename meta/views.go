@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"kith/cluster"
+	"kith/internal/identity"
 	"kith/internal/job"
 	"kith/store"
 )
@@ -212,12 +213,24 @@ type SiteView struct {
 	SeenAt                 job.Time
 	// Stale says that the load is too old to rank by.
 	Stale bool
+	// Drain is set for this site only: others do not tell theirs.
+	Drain Drain
+}
+
+// Drain says who began or ended a drain last, when and why. All of it is empty
+// if that was before such things were recorded.
+type Drain struct {
+	Actor   identity.Actor
+	Reason  string
+	Changed job.Time
 }
 
 // Sites returns this site and then the others by name.
 func (v Views) Sites(now job.Time) []SiteView {
 	own := v.host.digest(now)
-	views := []SiteView{{Digest: own, Self: true, Connected: true, Known: true, SeenAt: now}}
+	s := v.host.st.Site()
+	drain := Drain{Actor: s.DrainActor, Reason: s.DrainReason, Changed: s.DrainChanged}
+	views := []SiteView{{Digest: own, Self: true, Connected: true, Known: true, SeenAt: now, Drain: drain}}
 	for _, p := range v.peers.view.Peers() {
 		site := SiteView{Digest: p.Digest, Connected: p.Connected, Known: p.Known, SeenAt: p.SeenAt}
 		site.Site = p.Site

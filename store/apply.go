@@ -18,6 +18,7 @@ func (s *State) insert(j *Job) {
 }
 
 func (s *State) touchJob(j *Job) {
+	j.Version++
 	if !j.dirty {
 		j.dirty = true
 		s.changes.Jobs = append(s.changes.Jobs, j)
@@ -65,6 +66,15 @@ func (j *Job) note(e ClaimEvent) {
 	j.Events = append(j.Events, e)
 }
 
+// act adds what a person did.
+func (j *Job) act(a Act) {
+	old := j.Acts
+	if len(old) >= MaxActs {
+		old = old[1:]
+	}
+	j.Acts = append(slices.Clone(old), a)
+}
+
 // latest returns the job of an attempt if that is its latest.
 func (s *State) latest(a job.AttemptID) (*Job, error) {
 	j := s.jobs.Get(a.Job)
@@ -108,7 +118,7 @@ func (c SubmitJob) apply(s *State) error {
 	}
 	j := newJob()
 	j.ID, j.Request, j.RequestID, j.BodyHash = c.ID, c.Request, c.RequestID, c.BodyHash
-	j.State, j.Submitted = job.Pending, c.Time
+	j.State, j.Submitted, j.Submitter = job.Pending, c.Time, c.Actor
 	s.insert(j)
 	s.site.NextSeq++
 	s.changes.Site = true
@@ -352,6 +362,9 @@ func (c CancelJob) apply(s *State) error {
 	if err := s.move(j, job.RequestCancel); err != nil {
 		return err
 	}
+	if !j.CancelRequested {
+		j.act(Act{Time: c.Time, Kind: ActCancel, Actor: c.Actor, Reason: c.Reason})
+	}
 	j.CancelRequested = true
 	if j.State.Terminal() {
 		j.Closed = c.Time
@@ -368,6 +381,7 @@ func (c HoldJob) apply(s *State) error {
 	if err := s.move(j, job.Hold); err != nil {
 		return err
 	}
+	j.act(Act{Time: c.Time, Kind: ActHold, Actor: c.Actor})
 	j.Sites = nil
 	return nil
 }
@@ -377,7 +391,21 @@ func (c ReleaseJob) apply(s *State) error {
 	if err != nil {
 		return err
 	}
-	return s.move(j, job.Release)
+	if err := s.move(j, job.Release); err != nil {
+		return err
+	}
+	j.act(Act{Time: c.Time, Kind: ActRelease, Actor: c.Actor})
+	return nil
+}
+
+func (c NoteForgotten) apply(s *State) error {
+	j, err := s.known(c.Job)
+	if err != nil {
+		return err
+	}
+	j.act(Act{Time: c.Time, Kind: ActForget, Actor: c.Actor, Site: c.Site})
+	s.touchJob(j)
+	return nil
 }
 
 func (c PurgeJob) apply(s *State) error {
@@ -413,7 +441,7 @@ func (c SetDrain) apply(s *State) error {
 	if s.site.Draining == c.Draining && s.site.DrainReason == c.Reason {
 		return nil
 	}
-	s.site.Draining, s.site.DrainReason = c.Draining, c.Reason
+	s.site.Draining, s.site.DrainReason, s.site.DrainActor, s.site.DrainChanged = c.Draining, c.Reason, c.Actor, c.Time
 	s.changes.Site = true
 	return nil
 }

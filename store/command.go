@@ -3,6 +3,7 @@ package store
 import (
 	"time"
 
+	"kith/internal/identity"
 	"kith/internal/job"
 )
 
@@ -24,6 +25,7 @@ type SubmitJob struct {
 	BodyHash  [32]byte
 	// Payload is what to run; it is written but not kept in memory.
 	Payload []byte
+	Actor   identity.Actor // who submitted it
 	Time    job.Time
 }
 
@@ -126,21 +128,36 @@ type CloseJob struct {
 }
 
 // CancelJob records that the user wants the job ended: at once if nobody
-// holds the claim.
+// holds the claim. Reason is why, in the user's words, and may be empty. A
+// repetition keeps the first actor and reason.
 type CancelJob struct {
-	Job  job.ID
-	Time job.Time
+	Job    job.ID
+	Actor  identity.Actor
+	Reason string
+	Time   job.Time
 }
 
 // HoldJob keeps a job from starting. An open attempt is closed for good.
 type HoldJob struct {
-	Job  job.ID
-	Time job.Time
+	Job   job.ID
+	Actor identity.Actor
+	Time  job.Time
 }
 
 // ReleaseJob ends a hold.
 type ReleaseJob struct {
-	Job job.ID
+	Job   job.ID
+	Actor identity.Actor
+	Time  job.Time
+}
+
+// NoteForgotten records that an operator gave up Site, where the job had a copy
+// or its claim. It changes nothing else: what becomes of the job is recorded next.
+type NoteForgotten struct {
+	Job   job.ID
+	Site  job.SiteID
+	Actor identity.Actor
+	Time  job.Time
 }
 
 // UnplaceJob records that an open attempt has no copy left. The job is pending again.
@@ -157,6 +174,8 @@ type PurgeJob struct {
 type SetDrain struct {
 	Draining bool
 	Reason   string
+	Actor    identity.Actor
+	Time     job.Time
 }
 
 // NoteTime records the time by the site's clock. It never goes back.

@@ -1,8 +1,10 @@
 package store
 
 import (
+	"slices"
 	"time"
 
+	"kith/internal/identity"
 	"kith/internal/job"
 )
 
@@ -16,6 +18,10 @@ type Site struct {
 	// Draining: take no copies and start nothing. DrainReason is for people.
 	Draining    bool
 	DrainReason string
+	// DrainActor began or ended the drain last, at DrainChanged, 0 if that
+	// was before such things were recorded.
+	DrainActor   identity.Actor
+	DrainChanged job.Time
 	// Latest is a time that the site's clock has shown, and [Late] behind the
 	// latest one that came with a fact at most. A clock that is set back while the
 	// daemon is down must not make it repeat itself.
@@ -34,7 +40,12 @@ type Job struct {
 	// repetition from another job under the same name.
 	RequestID string
 	BodyHash  [32]byte
+	// Submitter is who submitted it; Request.User is whose job it is.
+	Submitter identity.Actor
 	State     job.State
+	// Version counts the changes of the record. That of a record from before it was
+	// counted begins at 0.
+	Version uint32
 	// Attempt is the number of the latest attempt, 0 before the first.
 	Attempt uint32
 	// Sites hold, or are to hold, a copy of the attempt, in the order of placement.
@@ -61,9 +72,49 @@ type Job struct {
 	Outcome *job.Outcome
 	// Events is what happened to the claim, oldest first, the last MaxClaimEvents.
 	Events []ClaimEvent
+	// Acts is what people did to the job after its submission, oldest first, the
+	// last MaxActs. It is replaced, never changed in place.
+	Acts []Act
 
 	dirty bool
 }
+
+// LastAct returns the latest act of a kind, and whether there is one.
+func (j *Job) LastAct(kind ActKind) (Act, bool) {
+	for _, a := range slices.Backward(j.Acts) {
+		if a.Kind == kind {
+			return a, true
+		}
+	}
+	return Act{}, false
+}
+
+// Act is something that a person did to a job.
+type Act struct {
+	Time  job.Time
+	Kind  ActKind
+	Actor identity.Actor
+	// Reason is why, in the words of the actor; it may be empty.
+	Reason string
+	// Site is the one that was given up, for [ActForget] only.
+	Site job.SiteID
+}
+
+// MaxActs bounds [Job.Acts].
+const MaxActs = 16
+
+// ActKind says what a person did to a job. The numbers are those of
+// kith.v1.JobAct.Kind, stored, and frozen.
+type ActKind uint8
+
+// What a person can do to a job.
+const (
+	ActSubmit  ActKind = 1 // kept as Job.Submitter and Job.Submitted
+	ActCancel  ActKind = 2
+	ActHold    ActKind = 3
+	ActRelease ActKind = 4
+	ActForget  ActKind = 5 // gave up a site that had a copy of it, or its claim
+)
 
 // AttemptID names the latest attempt.
 func (j *Job) AttemptID() job.AttemptID { return job.AttemptID{Job: j.ID, Number: j.Attempt} }

@@ -70,6 +70,7 @@ func (c *client) showText(j *kithv1.Job) string {
 	if s.GetEndTime() != nil {
 		f.add("Ended", c.at(s.GetEndTime()))
 	}
+	f.each("Acts", c.actLines(s))
 	f.add("Asks for", asksFor(j))
 	c.addProgram(&f, j)
 	f.each("Labels", pairLines(j.GetLabels()))
@@ -87,6 +88,22 @@ func (c *client) showText(j *kithv1.Job) string {
 		f.add(first(i, "Copies"), copied.GetSiteId()+": "+copyWord(copied.GetState()))
 	}
 	return f.String()
+}
+
+// actLines says what people did to a job, an act a line.
+func (c *client) actLines(s *kithv1.JobStatus) []string {
+	var lines []string
+	for _, a := range s.GetActs() {
+		text := fmt.Sprintf("%s %s by %s", c.at(a.GetTime()), actWord(a.GetKind()), a.GetActor())
+		if a.GetSiteId() != "" {
+			text = fmt.Sprintf("%s %s %s by %s", c.at(a.GetTime()), actWord(a.GetKind()), a.GetSiteId(), a.GetActor())
+		}
+		if a.GetReason() != "" {
+			text += ": " + a.GetReason()
+		}
+		lines = append(lines, text)
+	}
+	return lines
 }
 
 // stateText says where a job is in its life.

@@ -58,7 +58,14 @@ func (c *client) sitesText(list *kithv1.ListSitesResponse) string {
 func siteNote(s *kithv1.Site) string {
 	var notes []string
 	if s.GetDraining() {
-		notes = append(notes, "draining")
+		note := "draining"
+		if s.GetDrainActor() != "" {
+			note += " by " + s.GetDrainActor()
+		}
+		if s.GetDrainReason() != "" {
+			note += ": " + s.GetDrainReason()
+		}
+		notes = append(notes, note)
 	}
 	switch {
 	case s.GetLoadTime() == nil:

@@ -67,6 +67,12 @@ func (c *client) whyText(j *kithv1.Job) string {
 		}
 		b.WriteString(copies.Render(c.Width))
 	}
+	if lines := c.actLines(s); len(lines) > 0 {
+		b.WriteString("\nWhat people did:\n")
+		for _, line := range lines {
+			b.WriteString(cli.Clean(line) + "\n")
+		}
+	}
 	if len(s.GetClaimEvents()) > 0 {
 		b.WriteString("\nThe claim:\n")
 		events := cli.Grid{Columns: []cli.Column{

@@ -89,6 +89,9 @@ func (c *client) runText(j *kithv1.Job) string {
 func howItEnded(s *kithv1.JobStatus) string {
 	o := s.GetOutcome()
 	why := orDefault(o.GetReason(), s.GetReason())
+	if s.GetState() == kithv1.JobStatus_STATE_CANCELLED {
+		why = orDefault(s.GetReason(), why) // it says who cancelled and why
+	}
 	how := ""
 	switch {
 	case o.GetSignal() > 0:
@@ -132,4 +135,21 @@ func sentenceOf(word string) string {
 			return word
 		}
 	}
+}
+
+// actWord says what a person did to a job.
+func actWord(k kithv1.JobAct_Kind) string {
+	switch k {
+	case kithv1.JobAct_KIND_SUBMIT:
+		return "submitted"
+	case kithv1.JobAct_KIND_CANCEL:
+		return "cancelled"
+	case kithv1.JobAct_KIND_HOLD:
+		return "held"
+	case kithv1.JobAct_KIND_RELEASE:
+		return "released"
+	case kithv1.JobAct_KIND_FORGET:
+		return "gave up site"
+	}
+	return "unknown"
 }

@@ -17,14 +17,15 @@ import (
 // pure are the packages that do no I/O, start no goroutine and read neither a
 // clock nor global randomness, with what they may import beside the harmless.
 var pure = map[string][]string{
-	"internal/job":    nil,
-	"sitesched":       {"kith/internal/job"},
-	"sitesched/batch": {"kith/internal/job"},
-	"cluster":         {"kith/internal/job"},
-	"store":           {"kith/internal/job"},
-	"meta":            {"kith/internal/job", "kith/cluster", "kith/store", "kith/meta/place"},
-	"meta/place":      {"kith/internal/job", "kith/cluster", "kith/store"},
-	"meta/commit":     {"kith/internal/job", "kith/meta", "kith/store"},
+	"internal/job":      nil,
+	"internal/identity": {"context", "unicode/utf8"},
+	"sitesched":         {"kith/internal/job"},
+	"sitesched/batch":   {"kith/internal/job"},
+	"cluster":           {"kith/internal/job"},
+	"store":             {"kith/internal/job", "kith/internal/identity"},
+	"meta":              {"kith/internal/job", "kith/internal/identity", "kith/cluster", "kith/store", "kith/meta/place"},
+	"meta/place":        {"kith/internal/job", "kith/cluster", "kith/store"},
+	"meta/commit":       {"kith/internal/job", "kith/meta", "kith/store"},
 	// The simulator hands its story to whoever wants to write it down.
 	"testbed/sim": {
 		"kith/internal/job", "kith/cluster", "kith/store", "kith/store/memstore", "kith/meta", "kith/meta/commit", "kith/sitesched", "kith/testbed/workload",

@@ -84,7 +84,7 @@ func fillFromPayload(j *kithv1.Job, p *kithv1.Payload) {
 func briefStatus(v *meta.JobView) *kithv1.JobStatus {
 	rec := &v.Record
 	s := &kithv1.JobStatus{
-		State: stateMessage(rec.State), Reason: explain(v), OriginSiteId: string(rec.ID.Origin), User: rec.Request.User,
+		State: stateMessage(rec.State), Reason: explain(v), OriginSiteId: string(rec.ID.Origin), User: rec.Request.User, Version: int64(rec.Version),
 		SubmitTime: stamp(rec.Submitted), StartTime: stamp(rec.Started), Attempt: int32(rec.Attempt), HostSiteId: string(rec.Holder),
 		HostUnreachableSince: stamp(v.HostAway),
 	}
@@ -125,13 +125,15 @@ func explain(v *meta.JobView) string {
 	case job.Pending:
 		return "no site can take it now" + blockers(v.Decision)
 	case job.OnHold:
-		return "held by the user"
+		return "held" + byWhom(rec, store.ActHold)
 	case job.Queued:
 		return "waits at " + strings.Join(places(v), ", ")
 	case job.Claimed:
 		return fmt.Sprintf("site %s prepares the start", rec.Holder)
 	case job.Cancelling:
-		return fmt.Sprintf("site %s has yet to confirm the end", rec.Holder)
+		return fmt.Sprintf("cancelled%s; site %s has yet to confirm the end", byWhom(rec, store.ActCancel), rec.Holder)
+	case job.Cancelled:
+		return "cancelled" + byWhom(rec, store.ActCancel)
 	case job.Returning:
 		return fmt.Sprintf("output is on its way from site %s", rec.Holder)
 	}
@@ -152,6 +154,18 @@ func hostAway(rec *store.Job) string {
 		return fmt.Sprintf("site %s cannot be reached; it has the output", rec.Holder)
 	}
 	return fmt.Sprintf("site %s cannot be reached; the job may have started there", rec.Holder)
+}
+
+// byWhom says who did something to a job, and why if that is known.
+func byWhom(rec *store.Job, kind store.ActKind) string {
+	a, ok := rec.LastAct(kind)
+	switch {
+	case !ok || a.Actor == "":
+		return " by the user"
+	case a.Reason == "":
+		return " by " + a.Actor.String()
+	}
+	return fmt.Sprintf(" by %s: %s", a.Actor, a.Reason)
 }
 
 // places names the sites of a queued job's copies; a brief view knows no more
@@ -192,7 +206,7 @@ func blockers(d *store.Decision) string {
 	return " (" + strings.Join(parts, ", ") + ")"
 }
 
-// fullStatus adds decisions, copies and claim events.
+// fullStatus adds decisions, copies, claim events and acts.
 func fullStatus(s *kithv1.JobStatus, v *meta.JobView, d *store.Decision) {
 	if v.Decision != nil {
 		d = v.Decision
@@ -209,6 +223,14 @@ func fullStatus(s *kithv1.JobStatus, v *meta.JobView, d *store.Decision) {
 	for _, e := range v.Record.Events {
 		s.ClaimEvents = append(s.ClaimEvents, &kithv1.ClaimEvent{
 			Time: stamp(e.Time), Attempt: int32(e.Attempt), Kind: kithv1.ClaimEvent_Kind(e.Kind), SiteId: string(e.Site), Detail: e.Reason.String(),
+		})
+	}
+	s.Acts = append(s.Acts, &kithv1.JobAct{
+		Time: stamp(v.Record.Submitted), Kind: kithv1.JobAct_KIND_SUBMIT, Actor: v.Record.Submitter.String(),
+	})
+	for _, a := range v.Record.Acts {
+		s.Acts = append(s.Acts, &kithv1.JobAct{
+			Time: stamp(a.Time), Kind: kithv1.JobAct_Kind(a.Kind), Actor: a.Actor.String(), Reason: a.Reason, SiteId: string(a.Site),
 		})
 	}
 }
@@ -241,6 +263,12 @@ func siteMessage(v *meta.SiteView, now job.Time, address string) *kithv1.Site {
 	if v.Known {
 		m.LoadTime = stamp(v.Time)
 		m.LoadAge = durationpb.New(max(0, now.Sub(v.SeenAt)).Round(time.Millisecond))
+	}
+	if v.Draining || v.Drain.Changed != 0 {
+		m.DrainReason, m.DrainChangedTime = v.Drain.Reason, stamp(v.Drain.Changed)
+		if v.Self {
+			m.DrainActor = v.Drain.Actor.String()
+		}
 	}
 	if address != "" {
 		m.Address = address

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
+	"kith/internal/identity"
 	"kith/internal/job"
 	"kith/meta"
 	"kith/meta/transfer"
@@ -34,6 +35,7 @@ func (s *Server) SubmitJob(ctx context.Context, r *kithv1.SubmitJobRequest) (*ki
 	if err != nil {
 		return nil, s.toStatus(ctx, "SubmitJob", err)
 	}
+	s.told(ctx, "job submitted", "job_id", reply.Job.String())
 	return &kithv1.SubmitJobResponse{JobId: reply.Job.String()}, nil
 }
 
@@ -59,8 +61,13 @@ func (s *Server) submission(ctx context.Context, r *kithv1.SubmitJobRequest) (me
 	if err != nil {
 		return meta.Submit{}, err
 	}
+	caller := identity.From(ctx)
+	user := s.User
+	if caller.Proof != identity.NoProof {
+		user = string(caller.Actor)
+	}
 	return meta.Submit{
-		Request: requestOf(j, s.User), RequestID: r.GetRequestId(), BodyHash: sha256.Sum256(body), Payload: payload, Hold: j.GetHold(),
+		Actor: caller.Actor, Request: requestOf(j, user), RequestID: r.GetRequestId(), BodyHash: sha256.Sum256(body), Payload: payload, Hold: j.GetHold(),
 	}, nil
 }
 
@@ -291,31 +298,43 @@ func (s *Server) wish(ctx context.Context, method, text, requestID string, make 
 
 // CancelJob implements kithv1.JobServiceServer.
 func (s *Server) CancelJob(ctx context.Context, r *kithv1.CancelJobRequest) (*kithv1.CancelJobResponse, error) {
+	if err := checkReason(r.GetReason()); err != nil {
+		return nil, s.toStatus(ctx, "CancelJob", err)
+	}
 	state, err := s.wish(ctx, "CancelJob", r.GetJobId(), r.GetRequestId(),
-		func(token uint64, id job.ID) meta.Event { return meta.Cancel{Token: token, Job: id} })
+		func(token uint64, id job.ID) meta.Event {
+			return meta.Cancel{Token: token, Job: id, Actor: identity.From(ctx).Actor, Reason: r.GetReason()}
+		})
 	if err != nil {
 		return nil, err
 	}
+	s.told(ctx, "job cancelled", "job_id", r.GetJobId(), "reason", r.GetReason(), "state", state.String())
 	return &kithv1.CancelJobResponse{State: state}, nil
 }
 
 // HoldJob implements kithv1.JobServiceServer.
 func (s *Server) HoldJob(ctx context.Context, r *kithv1.HoldJobRequest) (*kithv1.HoldJobResponse, error) {
 	state, err := s.wish(ctx, "HoldJob", r.GetJobId(), r.GetRequestId(),
-		func(token uint64, id job.ID) meta.Event { return meta.Hold{Token: token, Job: id} })
+		func(token uint64, id job.ID) meta.Event {
+			return meta.Hold{Token: token, Job: id, Actor: identity.From(ctx).Actor}
+		})
 	if err != nil {
 		return nil, err
 	}
+	s.told(ctx, "job held", "job_id", r.GetJobId())
 	return &kithv1.HoldJobResponse{State: state}, nil
 }
 
 // ReleaseJob implements kithv1.JobServiceServer.
 func (s *Server) ReleaseJob(ctx context.Context, r *kithv1.ReleaseJobRequest) (*kithv1.ReleaseJobResponse, error) {
 	state, err := s.wish(ctx, "ReleaseJob", r.GetJobId(), r.GetRequestId(),
-		func(token uint64, id job.ID) meta.Event { return meta.Release{Token: token, Job: id} })
+		func(token uint64, id job.ID) meta.Event {
+			return meta.Release{Token: token, Job: id, Actor: identity.From(ctx).Actor}
+		})
 	if err != nil {
 		return nil, err
 	}
+	s.told(ctx, "job released", "job_id", r.GetJobId())
 	return &kithv1.ReleaseJobResponse{State: state}, nil
 }
 

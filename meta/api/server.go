@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"kith/internal/identity"
 	"kith/internal/job"
 	"kith/meta/transfer"
 	kithv1 "kith/proto/gen/kith/v1"
@@ -40,8 +41,8 @@ type Config struct {
 	Files   Files
 	Output  Output
 	Changes *Changes
-	// User is recorded as the submitter of every job: nobody is
-	// authenticated in this version.
+	// User is recorded as the user of a job whose submitter did not prove who they
+	// are, see [identity.Caller].
 	User   string
 	Logger *slog.Logger
 }
@@ -60,6 +61,12 @@ type Server struct {
 // New returns a server.
 func New(cfg Config) *Server {
 	return &Server{Config: cfg, log: cfg.Logger, uploads: make(chan struct{}, 16)}
+}
+
+// told logs what a caller had the site do, with who the caller is.
+func (s *Server) told(ctx context.Context, what string, args ...any) {
+	c := identity.From(ctx)
+	s.log.Info(what, append([]any{"actor", c.Actor.String(), "from", c.Address}, args...)...)
 }
 
 // protoUnknown returns the number of the first unknown field.

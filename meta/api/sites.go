@@ -2,8 +2,8 @@ package api
 
 import (
 	"context"
-	"fmt"
 
+	"kith/internal/identity"
 	"kith/internal/job"
 	"kith/meta"
 	kithv1 "kith/proto/gen/kith/v1"
@@ -61,14 +61,21 @@ func (s *Server) ResumeSite(ctx context.Context, r *kithv1.ResumeSiteRequest) (*
 func (s *Server) drain(ctx context.Context, on bool, reason, requestID string) (running int64, err error) {
 	var f fieldErrors
 	checkRequestID(&f, requestID)
-	if len(reason) > maxShortText {
-		f.add("reason", fmt.Sprintf("has %d bytes, at most %d", len(reason), maxShortText))
-	}
 	if len(f) > 0 {
 		return 0, f
 	}
-	if _, err := s.Node.Ask(ctx, func(token uint64) meta.Event { return meta.SetDrain{Token: token, On: on, Reason: reason} }); err != nil {
+	if err := checkReason(reason); err != nil {
 		return 0, err
+	}
+	if _, err := s.Node.Ask(ctx, func(token uint64) meta.Event {
+		return meta.SetDrain{Token: token, On: on, Reason: reason, Actor: identity.From(ctx).Actor}
+	}); err != nil {
+		return 0, err
+	}
+	if on {
+		s.told(ctx, "site drains", "reason", reason)
+	} else {
+		s.told(ctx, "site resumed")
 	}
 	err = s.Node.Look(ctx, func(now job.Time, v meta.Views) {
 		_, n := v.Draining(now)
@@ -84,11 +91,13 @@ func (s *Server) ForgetSite(ctx context.Context, r *kithv1.ForgetSiteRequest) (*
 		return nil, s.toStatus(ctx, "ForgetSite", &FieldError{Field: "site_id", Reason: err.Error(), Err: err})
 	}
 	reply, err := s.Node.Ask(ctx, func(token uint64) meta.Event {
-		return meta.ForgetSite{Token: token, Site: site, Requeue: r.GetRequeue()}
+		return meta.ForgetSite{Token: token, Site: site, Requeue: r.GetRequeue(), Actor: identity.From(ctx).Actor}
 	})
 	if err != nil {
 		return nil, s.toStatus(ctx, "ForgetSite", err)
 	}
 	f := reply.Forgotten
+	s.told(ctx, "site forgotten", "site", site, "requeue", r.GetRequeue(),
+		"jobs_revoked", f.Revoked, "copies_replaced", f.Replaced, "copies_dropped", f.Dropped)
 	return &kithv1.ForgetSiteResponse{JobsRevoked: int64(f.Revoked), CopiesReplaced: int64(f.Replaced), CopiesDropped: int64(f.Dropped)}, nil
 }

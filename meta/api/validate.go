@@ -220,6 +220,14 @@ func checkRequestID(f *fieldErrors, id string) {
 	}
 }
 
+// checkReason bounds a text that says why somebody asks for something.
+func checkReason(reason string) error {
+	if len(reason) > maxShortText {
+		return &FieldError{Field: "reason", Reason: fmt.Sprintf("has %d bytes, at most %d", len(reason), maxShortText)}
+	}
+	return nil
+}
+
 // knownRequest refuses a request with fields that this version does not know.
 func knownRequest(m proto.Message) error {
 	var f fieldErrors

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"kith/internal/identity"
 	"kith/internal/job"
 	statev1 "kith/proto/gen/kith/state/v1"
 	"kith/store"
@@ -129,7 +130,7 @@ func (r *Reader) Site(value []byte, want job.SiteID) error {
 	r.state = store.NewState(id, m.GetGeneration())
 	r.state.RestoreSite(store.Site{
 		ID: id, Generation: m.GetGeneration(), NextSeq: m.GetNextSeq(), Draining: m.GetDraining(), DrainReason: m.GetDrainReason(),
-		Latest: job.Time(m.GetLatestNs()),
+		DrainActor: identity.Actor(m.GetDrainActor()), DrainChanged: job.Time(m.GetDrainChangedNs()), Latest: job.Time(m.GetLatestNs()),
 	})
 	return nil
 }

@@ -25,6 +25,33 @@ func TestDigestRoundTrip(t *testing.T) {
 	}
 }
 
+// A record that was written before actors were recorded is read, and says that
+// they are unknown.
+func TestRecordsWithoutActors(t *testing.T) {
+	id := job.ID{Origin: "alpha", Generation: 3, Seq: 1}
+	old := &statev1.JobRecord{
+		Id: JobName(id), Request: RequestMessage(&job.Request{Processors: 1, Walltime: 1}), State: uint32(job.Cancelled), CancelRequested: true,
+	}
+	var r Reader
+	if err := r.Site(seal(&statev1.SiteRecord{SiteId: "alpha", Generation: 3, NextSeq: 2, Draining: true, DrainReason: "disk"}), "alpha"); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Job(seal(old)); err != nil {
+		t.Fatal(err)
+	}
+	s, err := r.State()
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, site := s.Job(id), s.Site()
+	if j.Submitter.String() != "unknown" || len(j.Acts) != 0 || j.Version != 0 {
+		t.Errorf("the job says %q, acts %v, version %d", j.Submitter, j.Acts, j.Version)
+	}
+	if site.DrainActor.String() != "unknown" || site.DrainChanged != 0 || site.DrainReason != "disk" {
+		t.Errorf("the site says %+v", site)
+	}
+}
+
 func TestKeysOrderAsIDsDo(t *testing.T) {
 	ids := []job.AttemptID{
 		{Job: job.ID{Origin: "a", Generation: 1, Seq: 1}, Number: 1}, {Job: job.ID{Origin: "a", Generation: 1, Seq: 1}, Number: 2},

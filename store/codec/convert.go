@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"kith/cluster"
+	"kith/internal/identity"
 	"kith/internal/job"
 	statev1 "kith/proto/gen/kith/state/v1"
 	"kith/store"
@@ -132,6 +133,7 @@ func jobMessage(j *store.Job) *statev1.JobRecord {
 		State: uint32(j.State), Attempt: j.Attempt, Holder: string(j.Holder), HolderStamp: j.HolderStamp, HolderGeneration: j.HolderGeneration,
 		CancelRequested: j.CancelRequested, SubmitTimeNs: int64(j.Submitted), StartTimeNs: int64(j.Started),
 		CloseTimeNs: int64(j.Closed), Outcome: OutcomeMessage(j.Outcome), LeaseNs: int64(j.Lease),
+		Submitter: string(j.Submitter), Version: j.Version,
 		Sites: make([]string, len(j.Sites)), ClaimEvents: make([]*statev1.ClaimRecord, len(j.Events)),
 	}
 	for i, s := range j.Sites {
@@ -144,6 +146,11 @@ func jobMessage(j *store.Job) *statev1.JobRecord {
 		m.ClaimEvents[i] = &statev1.ClaimRecord{
 			TimeNs: int64(e.Time), Attempt: e.Attempt, Kind: uint32(e.Kind), Site: string(e.Site), Reason: uint32(e.Reason),
 		}
+	}
+	for _, a := range j.Acts {
+		m.Acts = append(m.Acts, &statev1.ActRecord{
+			TimeNs: int64(a.Time), Kind: uint32(a.Kind), Actor: string(a.Actor), Reason: a.Reason, Site: string(a.Site),
+		})
 	}
 	return m
 }
@@ -159,7 +166,7 @@ func (n *names) job(m *statev1.JobRecord) (store.Job, error) {
 		State: job.State(min(m.GetState(), 255)), Attempt: m.GetAttempt(), Holder: n.site(m.GetHolder()),
 		HolderStamp: m.GetHolderStamp(), HolderGeneration: m.GetHolderGeneration(), CancelRequested: m.GetCancelRequested(), Submitted: job.Time(m.GetSubmitTimeNs()),
 		Started: job.Time(m.GetStartTimeNs()), Closed: job.Time(m.GetCloseTimeNs()), Outcome: Outcome(m.GetOutcome()),
-		Lease: time.Duration(m.GetLeaseNs()),
+		Lease: time.Duration(m.GetLeaseNs()), Submitter: identity.Actor(n.text(m.GetSubmitter())), Version: m.GetVersion(),
 	}
 	copy(j.BodyHash[:], m.GetBodyHash())
 	for _, s := range m.GetSites() {
@@ -172,6 +179,12 @@ func (n *names) job(m *statev1.JobRecord) (store.Job, error) {
 		j.Events = append(j.Events, store.ClaimEvent{
 			Time: job.Time(e.GetTimeNs()), Attempt: e.GetAttempt(), Kind: store.ClaimEventKind(min(e.GetKind(), 255)),
 			Site: n.site(e.GetSite()), Reason: job.Reason(min(e.GetReason(), 255)),
+		})
+	}
+	for _, a := range m.GetActs() {
+		j.Acts = append(j.Acts, store.Act{
+			Time: job.Time(a.GetTimeNs()), Kind: store.ActKind(min(a.GetKind(), 255)), Actor: identity.Actor(n.text(a.GetActor())),
+			Reason: a.GetReason(), Site: n.site(a.GetSite()),
 		})
 	}
 	return j, nil
@@ -199,7 +212,7 @@ func (n *names) copy(m *statev1.CopyRecord) (store.Copy, error) {
 func siteMessage(s store.Site) *statev1.SiteRecord {
 	return &statev1.SiteRecord{
 		SiteId: string(s.ID), Generation: s.Generation, NextSeq: s.NextSeq, Draining: s.Draining, DrainReason: s.DrainReason,
-		LatestNs: int64(s.Latest),
+		DrainActor: string(s.DrainActor), DrainChangedNs: int64(s.DrainChanged), LatestNs: int64(s.Latest),
 	}
 }
 

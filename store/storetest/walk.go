@@ -67,7 +67,7 @@ func submit(rng *rand.Rand, s *store.State, now job.Time) store.Command {
 		id.Seq += rng.Uint64N(3) // sometimes not the next
 	}
 	cmd := store.SubmitJob{
-		ID: id, Time: now,
+		ID: id, Actor: "ada", Time: now,
 		Request: job.Request{Name: fmt.Sprint("job-", rng.IntN(5)), User: "ada", Processors: 1 + rng.Int32N(8), Walltime: time.Hour},
 		Payload: fmt.Appendf(nil, "payload of %v", id),
 	}
@@ -118,11 +118,12 @@ func atOrigin(rng *rand.Rand, s *store.State, j *store.Job, now job.Time) store.
 		return cmd
 	case 11:
 		return [...]store.Command{
-			store.CancelJob{Job: j.ID, Time: now}, store.HoldJob{Job: j.ID, Time: now}, store.ReleaseJob{Job: j.ID},
-		}[rng.IntN(3)]
+			store.CancelJob{Job: j.ID, Actor: "bob", Reason: "walk", Time: now}, store.HoldJob{Job: j.ID, Actor: "ada", Time: now},
+			store.ReleaseJob{Job: j.ID, Time: now}, store.NoteForgotten{Job: j.ID, Site: site, Actor: "eve", Time: now},
+		}[rng.IntN(4)]
 	case 12:
 		return [...]store.Command{
-			store.UnplaceJob{Attempt: a}, store.SetDrain{Draining: rng.IntN(2) == 0, Reason: "walk"},
+			store.UnplaceJob{Attempt: a}, store.SetDrain{Draining: rng.IntN(2) == 0, Reason: "walk", Actor: "eve", Time: now},
 			store.NoteClaim{Job: j.ID, Event: store.ClaimEvent{Time: now, Attempt: a.Number, Kind: store.ClaimDenied, Site: site}},
 		}[rng.IntN(3)]
 	default:

@@ -50,7 +50,9 @@ func newServer(users *api.Server, links *peer.Links, log *slog.Logger) (*grpc.Se
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 20 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 		grpc.MaxConcurrentStreams(maxStreams),
-		grpc.ChainUnaryInterceptor(recoverUnary(log), newGates().unary), grpc.StreamInterceptor(recoverStream(log)),
+		grpc.Creds(newLocalCredentials()),
+		grpc.ChainUnaryInterceptor(recoverUnary(log), identifyUnary, newGates().unary),
+		grpc.ChainStreamInterceptor(recoverStream(log), identifyStream),
 	)
 	kithv1.RegisterJobServiceServer(g, users)
 	kithv1.RegisterSiteServiceServer(g, users)

@@ -173,6 +173,71 @@ func (JobStatus_State) EnumDescriptor() ([]byte, []int) {
 	return file_kith_v1_job_proto_rawDescGZIP(), []int{3, 0}
 }
 
+// What a person can do to a job.
+type JobAct_Kind int32
+
+const (
+	// Not set.
+	JobAct_KIND_UNSPECIFIED JobAct_Kind = 0
+	// Submitted it.
+	JobAct_KIND_SUBMIT JobAct_Kind = 1
+	// Cancelled it.
+	JobAct_KIND_CANCEL JobAct_Kind = 2
+	// Held it.
+	JobAct_KIND_HOLD JobAct_Kind = 3
+	// Released it.
+	JobAct_KIND_RELEASE JobAct_Kind = 4
+	// Gave up a site that had a copy of it, or its claim.
+	JobAct_KIND_FORGET JobAct_Kind = 5
+)
+
+// Enum value maps for JobAct_Kind.
+var (
+	JobAct_Kind_name = map[int32]string{
+		0: "KIND_UNSPECIFIED",
+		1: "KIND_SUBMIT",
+		2: "KIND_CANCEL",
+		3: "KIND_HOLD",
+		4: "KIND_RELEASE",
+		5: "KIND_FORGET",
+	}
+	JobAct_Kind_value = map[string]int32{
+		"KIND_UNSPECIFIED": 0,
+		"KIND_SUBMIT":      1,
+		"KIND_CANCEL":      2,
+		"KIND_HOLD":        3,
+		"KIND_RELEASE":     4,
+		"KIND_FORGET":      5,
+	}
+)
+
+func (x JobAct_Kind) Enum() *JobAct_Kind {
+	p := new(JobAct_Kind)
+	*p = x
+	return p
+}
+
+func (x JobAct_Kind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (JobAct_Kind) Descriptor() protoreflect.EnumDescriptor {
+	return file_kith_v1_job_proto_enumTypes[2].Descriptor()
+}
+
+func (JobAct_Kind) Type() protoreflect.EnumType {
+	return &file_kith_v1_job_proto_enumTypes[2]
+}
+
+func (x JobAct_Kind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use JobAct_Kind.Descriptor instead.
+func (JobAct_Kind) EnumDescriptor() ([]byte, []int) {
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{4, 0}
+}
+
 // Where a copy is on its way.
 type CopyStatus_State int32
 
@@ -218,11 +283,11 @@ func (x CopyStatus_State) String() string {
 }
 
 func (CopyStatus_State) Descriptor() protoreflect.EnumDescriptor {
-	return file_kith_v1_job_proto_enumTypes[2].Descriptor()
+	return file_kith_v1_job_proto_enumTypes[3].Descriptor()
 }
 
 func (CopyStatus_State) Type() protoreflect.EnumType {
-	return &file_kith_v1_job_proto_enumTypes[2]
+	return &file_kith_v1_job_proto_enumTypes[3]
 }
 
 func (x CopyStatus_State) Number() protoreflect.EnumNumber {
@@ -231,7 +296,7 @@ func (x CopyStatus_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use CopyStatus_State.Descriptor instead.
 func (CopyStatus_State) EnumDescriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{7, 0}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{8, 0}
 }
 
 // What can happen to a claim.
@@ -300,11 +365,11 @@ func (x ClaimEvent_Kind) String() string {
 }
 
 func (ClaimEvent_Kind) Descriptor() protoreflect.EnumDescriptor {
-	return file_kith_v1_job_proto_enumTypes[3].Descriptor()
+	return file_kith_v1_job_proto_enumTypes[4].Descriptor()
 }
 
 func (ClaimEvent_Kind) Type() protoreflect.EnumType {
-	return &file_kith_v1_job_proto_enumTypes[3]
+	return &file_kith_v1_job_proto_enumTypes[4]
 }
 
 func (x ClaimEvent_Kind) Number() protoreflect.EnumNumber {
@@ -313,7 +378,7 @@ func (x ClaimEvent_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ClaimEvent_Kind.Descriptor instead.
 func (ClaimEvent_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{8, 0}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{9, 0}
 }
 
 // A Job is a command or a script that needs processors for some time, and what
@@ -758,14 +823,19 @@ type JobStatus struct {
 	Copies []*CopyStatus `protobuf:"bytes,13,rep,name=copies,proto3" json:"copies,omitempty"`
 	// What happened to the claim, oldest first; the last 32 events.
 	ClaimEvents []*ClaimEvent `protobuf:"bytes,14,rep,name=claim_events,json=claimEvents,proto3" json:"claim_events,omitempty"`
-	// Grows with every change of the job at this site.
+	// Grows with every change of the job's record at this site, also across
+	// restarts. 0 only of a job that has not changed since its site was updated from a
+	// version of kithd that did not count.
 	Version int64 `protobuf:"varint,15,opt,name=version,proto3" json:"version,omitempty"`
 	// Since when the origin has no stream to host_site_id while the job is there.
 	// Unset while it has one. Until the site is back, the origin knows of no change:
 	// the job ran until about then, and may have ended since.
 	HostUnreachableSince *timestamppb.Timestamp `protobuf:"bytes,20,opt,name=host_unreachable_since,json=hostUnreachableSince,proto3" json:"host_unreachable_since,omitempty"`
-	unknownFields        protoimpl.UnknownFields
-	sizeCache            protoimpl.SizeCache
+	// What people did to the job, oldest first: its submission and the last 16 acts
+	// after it.
+	Acts          []*JobAct `protobuf:"bytes,16,rep,name=acts,proto3" json:"acts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *JobStatus) Reset() {
@@ -910,6 +980,96 @@ func (x *JobStatus) GetHostUnreachableSince() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *JobStatus) GetActs() []*JobAct {
+	if x != nil {
+		return x.Acts
+	}
+	return nil
+}
+
+// A JobAct is something that a person did to a job.
+type JobAct struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// When, by the origin's clock.
+	Time *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
+	// What.
+	Kind JobAct_Kind `protobuf:"varint,2,opt,name=kind,proto3,enum=kith.v1.JobAct_Kind" json:"kind,omitempty"`
+	// Who, as the origin knows: "anonymous" if it does not, "unknown" if the act is
+	// older than such records.
+	Actor string `protobuf:"bytes,3,opt,name=actor,proto3" json:"actor,omitempty"`
+	// Why, in the words of the actor; may be empty.
+	Reason string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	// The site that was given up, with KIND_FORGET.
+	SiteId        string `protobuf:"bytes,5,opt,name=site_id,json=siteId,proto3" json:"site_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JobAct) Reset() {
+	*x = JobAct{}
+	mi := &file_kith_v1_job_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JobAct) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JobAct) ProtoMessage() {}
+
+func (x *JobAct) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_job_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JobAct.ProtoReflect.Descriptor instead.
+func (*JobAct) Descriptor() ([]byte, []int) {
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *JobAct) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
+func (x *JobAct) GetKind() JobAct_Kind {
+	if x != nil {
+		return x.Kind
+	}
+	return JobAct_KIND_UNSPECIFIED
+}
+
+func (x *JobAct) GetActor() string {
+	if x != nil {
+		return x.Actor
+	}
+	return ""
+}
+
+func (x *JobAct) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *JobAct) GetSiteId() string {
+	if x != nil {
+		return x.SiteId
+	}
+	return ""
+}
+
 // An Outcome is how an attempt ended.
 type Outcome struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -931,7 +1091,7 @@ type Outcome struct {
 
 func (x *Outcome) Reset() {
 	*x = Outcome{}
-	mi := &file_kith_v1_job_proto_msgTypes[4]
+	mi := &file_kith_v1_job_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -943,7 +1103,7 @@ func (x *Outcome) String() string {
 func (*Outcome) ProtoMessage() {}
 
 func (x *Outcome) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_job_proto_msgTypes[4]
+	mi := &file_kith_v1_job_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -956,7 +1116,7 @@ func (x *Outcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outcome.ProtoReflect.Descriptor instead.
 func (*Outcome) Descriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{4}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Outcome) GetExitCode() int32 {
@@ -1014,7 +1174,7 @@ type OutputInfo struct {
 
 func (x *OutputInfo) Reset() {
 	*x = OutputInfo{}
-	mi := &file_kith_v1_job_proto_msgTypes[5]
+	mi := &file_kith_v1_job_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1026,7 +1186,7 @@ func (x *OutputInfo) String() string {
 func (*OutputInfo) ProtoMessage() {}
 
 func (x *OutputInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_job_proto_msgTypes[5]
+	mi := &file_kith_v1_job_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1039,7 +1199,7 @@ func (x *OutputInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputInfo.ProtoReflect.Descriptor instead.
 func (*OutputInfo) Descriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{5}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *OutputInfo) GetPath() string {
@@ -1081,7 +1241,7 @@ type SiteDecision struct {
 
 func (x *SiteDecision) Reset() {
 	*x = SiteDecision{}
-	mi := &file_kith_v1_job_proto_msgTypes[6]
+	mi := &file_kith_v1_job_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1093,7 +1253,7 @@ func (x *SiteDecision) String() string {
 func (*SiteDecision) ProtoMessage() {}
 
 func (x *SiteDecision) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_job_proto_msgTypes[6]
+	mi := &file_kith_v1_job_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1106,7 +1266,7 @@ func (x *SiteDecision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SiteDecision.ProtoReflect.Descriptor instead.
 func (*SiteDecision) Descriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{6}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *SiteDecision) GetSiteId() string {
@@ -1171,7 +1331,7 @@ type CopyStatus struct {
 
 func (x *CopyStatus) Reset() {
 	*x = CopyStatus{}
-	mi := &file_kith_v1_job_proto_msgTypes[7]
+	mi := &file_kith_v1_job_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1183,7 +1343,7 @@ func (x *CopyStatus) String() string {
 func (*CopyStatus) ProtoMessage() {}
 
 func (x *CopyStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_job_proto_msgTypes[7]
+	mi := &file_kith_v1_job_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1196,7 +1356,7 @@ func (x *CopyStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CopyStatus.ProtoReflect.Descriptor instead.
 func (*CopyStatus) Descriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{7}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *CopyStatus) GetSiteId() string {
@@ -1232,7 +1392,7 @@ type ClaimEvent struct {
 
 func (x *ClaimEvent) Reset() {
 	*x = ClaimEvent{}
-	mi := &file_kith_v1_job_proto_msgTypes[8]
+	mi := &file_kith_v1_job_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1244,7 +1404,7 @@ func (x *ClaimEvent) String() string {
 func (*ClaimEvent) ProtoMessage() {}
 
 func (x *ClaimEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_job_proto_msgTypes[8]
+	mi := &file_kith_v1_job_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1257,7 +1417,7 @@ func (x *ClaimEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimEvent.ProtoReflect.Descriptor instead.
 func (*ClaimEvent) Descriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{8}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ClaimEvent) GetTime() *timestamppb.Timestamp {
@@ -1351,7 +1511,7 @@ const file_kith_v1_job_proto_rawDesc = "" +
 	"\acontent\" \n" +
 	"\n" +
 	"OutputFile\x12\x12\n" +
-	"\x04path\x18\x01 \x01(\tR\x04path\"\xc4\a\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\"\xe9\a\n" +
 	"\tJobStatus\x12.\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x18.kith.v1.JobStatus.StateR\x05state\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12$\n" +
@@ -1372,7 +1532,8 @@ const file_kith_v1_job_proto_rawDesc = "" +
 	"\x06copies\x18\r \x03(\v2\x13.kith.v1.CopyStatusR\x06copies\x126\n" +
 	"\fclaim_events\x18\x0e \x03(\v2\x13.kith.v1.ClaimEventR\vclaimEvents\x12\x18\n" +
 	"\aversion\x18\x0f \x01(\x03R\aversion\x12P\n" +
-	"\x16host_unreachable_since\x18\x14 \x01(\v2\x1a.google.protobuf.TimestampR\x14hostUnreachableSince\"\x83\x02\n" +
+	"\x16host_unreachable_since\x18\x14 \x01(\v2\x1a.google.protobuf.TimestampR\x14hostUnreachableSince\x12#\n" +
+	"\x04acts\x18\x10 \x03(\v2\x0f.kith.v1.JobActR\x04acts\"\x83\x02\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rSTATE_PENDING\x10\x01\x12\x0e\n" +
@@ -1389,7 +1550,20 @@ const file_kith_v1_job_proto_rawDesc = "" +
 	"\x12\x13\n" +
 	"\x0fSTATE_CANCELLED\x10\v\x12\x0e\n" +
 	"\n" +
-	"STATE_LOST\x10\f\"\xdf\x01\n" +
+	"STATE_LOST\x10\f\"\x9b\x02\n" +
+	"\x06JobAct\x12.\n" +
+	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12(\n" +
+	"\x04kind\x18\x02 \x01(\x0e2\x14.kith.v1.JobAct.KindR\x04kind\x12\x14\n" +
+	"\x05actor\x18\x03 \x01(\tR\x05actor\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\x12\x17\n" +
+	"\asite_id\x18\x05 \x01(\tR\x06siteId\"p\n" +
+	"\x04Kind\x12\x14\n" +
+	"\x10KIND_UNSPECIFIED\x10\x00\x12\x0f\n" +
+	"\vKIND_SUBMIT\x10\x01\x12\x0f\n" +
+	"\vKIND_CANCEL\x10\x02\x12\r\n" +
+	"\tKIND_HOLD\x10\x03\x12\x10\n" +
+	"\fKIND_RELEASE\x10\x04\x12\x0f\n" +
+	"\vKIND_FORGET\x10\x05\"\xdf\x01\n" +
 	"\aOutcome\x12\x1b\n" +
 	"\texit_code\x18\x01 \x01(\x05R\bexitCode\x12\x16\n" +
 	"\x06signal\x18\x02 \x01(\x05R\x06signal\x12\x16\n" +
@@ -1451,55 +1625,60 @@ func file_kith_v1_job_proto_rawDescGZIP() []byte {
 	return file_kith_v1_job_proto_rawDescData
 }
 
-var file_kith_v1_job_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_kith_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_kith_v1_job_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
+var file_kith_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_kith_v1_job_proto_goTypes = []any{
 	(Job_OnSiteLost)(0),           // 0: kith.v1.Job.OnSiteLost
 	(JobStatus_State)(0),          // 1: kith.v1.JobStatus.State
-	(CopyStatus_State)(0),         // 2: kith.v1.CopyStatus.State
-	(ClaimEvent_Kind)(0),          // 3: kith.v1.ClaimEvent.Kind
-	(*Job)(nil),                   // 4: kith.v1.Job
-	(*InputFile)(nil),             // 5: kith.v1.InputFile
-	(*OutputFile)(nil),            // 6: kith.v1.OutputFile
-	(*JobStatus)(nil),             // 7: kith.v1.JobStatus
-	(*Outcome)(nil),               // 8: kith.v1.Outcome
-	(*OutputInfo)(nil),            // 9: kith.v1.OutputInfo
-	(*SiteDecision)(nil),          // 10: kith.v1.SiteDecision
-	(*CopyStatus)(nil),            // 11: kith.v1.CopyStatus
-	(*ClaimEvent)(nil),            // 12: kith.v1.ClaimEvent
-	nil,                           // 13: kith.v1.Job.EnvironmentEntry
-	nil,                           // 14: kith.v1.Job.LabelsEntry
-	(*durationpb.Duration)(nil),   // 15: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 16: google.protobuf.Timestamp
+	(JobAct_Kind)(0),              // 2: kith.v1.JobAct.Kind
+	(CopyStatus_State)(0),         // 3: kith.v1.CopyStatus.State
+	(ClaimEvent_Kind)(0),          // 4: kith.v1.ClaimEvent.Kind
+	(*Job)(nil),                   // 5: kith.v1.Job
+	(*InputFile)(nil),             // 6: kith.v1.InputFile
+	(*OutputFile)(nil),            // 7: kith.v1.OutputFile
+	(*JobStatus)(nil),             // 8: kith.v1.JobStatus
+	(*JobAct)(nil),                // 9: kith.v1.JobAct
+	(*Outcome)(nil),               // 10: kith.v1.Outcome
+	(*OutputInfo)(nil),            // 11: kith.v1.OutputInfo
+	(*SiteDecision)(nil),          // 12: kith.v1.SiteDecision
+	(*CopyStatus)(nil),            // 13: kith.v1.CopyStatus
+	(*ClaimEvent)(nil),            // 14: kith.v1.ClaimEvent
+	nil,                           // 15: kith.v1.Job.EnvironmentEntry
+	nil,                           // 16: kith.v1.Job.LabelsEntry
+	(*durationpb.Duration)(nil),   // 17: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 18: google.protobuf.Timestamp
 }
 var file_kith_v1_job_proto_depIdxs = []int32{
-	13, // 0: kith.v1.Job.environment:type_name -> kith.v1.Job.EnvironmentEntry
-	15, // 1: kith.v1.Job.walltime:type_name -> google.protobuf.Duration
-	5,  // 2: kith.v1.Job.inputs:type_name -> kith.v1.InputFile
-	6,  // 3: kith.v1.Job.outputs:type_name -> kith.v1.OutputFile
-	14, // 4: kith.v1.Job.labels:type_name -> kith.v1.Job.LabelsEntry
+	15, // 0: kith.v1.Job.environment:type_name -> kith.v1.Job.EnvironmentEntry
+	17, // 1: kith.v1.Job.walltime:type_name -> google.protobuf.Duration
+	6,  // 2: kith.v1.Job.inputs:type_name -> kith.v1.InputFile
+	7,  // 3: kith.v1.Job.outputs:type_name -> kith.v1.OutputFile
+	16, // 4: kith.v1.Job.labels:type_name -> kith.v1.Job.LabelsEntry
 	0,  // 5: kith.v1.Job.on_site_lost:type_name -> kith.v1.Job.OnSiteLost
-	7,  // 6: kith.v1.Job.status:type_name -> kith.v1.JobStatus
+	8,  // 6: kith.v1.Job.status:type_name -> kith.v1.JobStatus
 	1,  // 7: kith.v1.JobStatus.state:type_name -> kith.v1.JobStatus.State
-	16, // 8: kith.v1.JobStatus.submit_time:type_name -> google.protobuf.Timestamp
-	16, // 9: kith.v1.JobStatus.start_time:type_name -> google.protobuf.Timestamp
-	16, // 10: kith.v1.JobStatus.end_time:type_name -> google.protobuf.Timestamp
-	8,  // 11: kith.v1.JobStatus.outcome:type_name -> kith.v1.Outcome
-	10, // 12: kith.v1.JobStatus.decisions:type_name -> kith.v1.SiteDecision
-	11, // 13: kith.v1.JobStatus.copies:type_name -> kith.v1.CopyStatus
-	12, // 14: kith.v1.JobStatus.claim_events:type_name -> kith.v1.ClaimEvent
-	16, // 15: kith.v1.JobStatus.host_unreachable_since:type_name -> google.protobuf.Timestamp
-	15, // 16: kith.v1.Outcome.cpu_time:type_name -> google.protobuf.Duration
-	9,  // 17: kith.v1.Outcome.outputs:type_name -> kith.v1.OutputInfo
-	15, // 18: kith.v1.SiteDecision.load_age:type_name -> google.protobuf.Duration
-	2,  // 19: kith.v1.CopyStatus.state:type_name -> kith.v1.CopyStatus.State
-	16, // 20: kith.v1.ClaimEvent.time:type_name -> google.protobuf.Timestamp
-	3,  // 21: kith.v1.ClaimEvent.kind:type_name -> kith.v1.ClaimEvent.Kind
-	22, // [22:22] is the sub-list for method output_type
-	22, // [22:22] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	18, // 8: kith.v1.JobStatus.submit_time:type_name -> google.protobuf.Timestamp
+	18, // 9: kith.v1.JobStatus.start_time:type_name -> google.protobuf.Timestamp
+	18, // 10: kith.v1.JobStatus.end_time:type_name -> google.protobuf.Timestamp
+	10, // 11: kith.v1.JobStatus.outcome:type_name -> kith.v1.Outcome
+	12, // 12: kith.v1.JobStatus.decisions:type_name -> kith.v1.SiteDecision
+	13, // 13: kith.v1.JobStatus.copies:type_name -> kith.v1.CopyStatus
+	14, // 14: kith.v1.JobStatus.claim_events:type_name -> kith.v1.ClaimEvent
+	18, // 15: kith.v1.JobStatus.host_unreachable_since:type_name -> google.protobuf.Timestamp
+	9,  // 16: kith.v1.JobStatus.acts:type_name -> kith.v1.JobAct
+	18, // 17: kith.v1.JobAct.time:type_name -> google.protobuf.Timestamp
+	2,  // 18: kith.v1.JobAct.kind:type_name -> kith.v1.JobAct.Kind
+	17, // 19: kith.v1.Outcome.cpu_time:type_name -> google.protobuf.Duration
+	11, // 20: kith.v1.Outcome.outputs:type_name -> kith.v1.OutputInfo
+	17, // 21: kith.v1.SiteDecision.load_age:type_name -> google.protobuf.Duration
+	3,  // 22: kith.v1.CopyStatus.state:type_name -> kith.v1.CopyStatus.State
+	18, // 23: kith.v1.ClaimEvent.time:type_name -> google.protobuf.Timestamp
+	4,  // 24: kith.v1.ClaimEvent.kind:type_name -> kith.v1.ClaimEvent.Kind
+	25, // [25:25] is the sub-list for method output_type
+	25, // [25:25] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_kith_v1_job_proto_init() }
@@ -1517,8 +1696,8 @@ func file_kith_v1_job_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kith_v1_job_proto_rawDesc), len(file_kith_v1_job_proto_rawDesc)),
-			NumEnums:      4,
-			NumMessages:   11,
+			NumEnums:      5,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -311,8 +311,8 @@ func (x *ListJobsRequest) GetLabels() map[string]string {
 // ListJobsResponse is a page of jobs, oldest first.
 type ListJobsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Jobs submitted here, without script, environment, inputs, copies, decisions
-	// and claim events: left_out of each names them.
+	// Jobs submitted here, without script, environment, inputs, copies, decisions,
+	// claim events and acts: left_out of each names them.
 	Jobs []*Job `protobuf:"bytes,1,rep,name=jobs,proto3" json:"jobs,omitempty"`
 	// Copies that this site holds for other origins, if asked for, on the last page.
 	RemoteCopies []*HostedCopy `protobuf:"bytes,2,rep,name=remote_copies,json=remoteCopies,proto3" json:"remote_copies,omitempty"`
@@ -592,7 +592,10 @@ type CancelJobRequest struct {
 	JobId string `protobuf:"bytes,1,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
 	// The caller's own name of this request, at most 64 bytes. Cancelling is
 	// safe to repeat with or without one.
-	RequestId     string `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	RequestId string `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// Why, for people; at most 256 bytes. It is recorded with who asked. That of the
+	// first request counts.
+	Reason        string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -637,6 +640,13 @@ func (x *CancelJobRequest) GetJobId() string {
 func (x *CancelJobRequest) GetRequestId() string {
 	if x != nil {
 		return x.RequestId
+	}
+	return ""
+}
+
+func (x *CancelJobRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
 	}
 	return ""
 }
@@ -1064,11 +1074,12 @@ const file_kith_v1_job_service_proto_rawDesc = "" +
 	"\x06cursor\x18\x02 \x01(\tR\x06cursor\"K\n" +
 	"\x11WatchJobsResponse\x12\x1e\n" +
 	"\x03job\x18\x01 \x01(\v2\f.kith.v1.JobR\x03job\x12\x16\n" +
-	"\x06cursor\x18\x02 \x01(\tR\x06cursor\"H\n" +
+	"\x06cursor\x18\x02 \x01(\tR\x06cursor\"`\n" +
 	"\x10CancelJobRequest\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x02 \x01(\tR\trequestId\"C\n" +
+	"request_id\x18\x02 \x01(\tR\trequestId\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\"C\n" +
 	"\x11CancelJobResponse\x12.\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x18.kith.v1.JobStatus.StateR\x05state\"F\n" +
 	"\x0eHoldJobRequest\x12\x15\n" +

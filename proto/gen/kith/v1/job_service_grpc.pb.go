@@ -56,9 +56,9 @@ type JobServiceClient interface {
 	// of all jobs goes on until the caller ends it. OUT_OF_RANGE: the cursor is too
 	// old, begin again without one.
 	WatchJobs(ctx context.Context, in *WatchJobsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchJobsResponse], error)
-	// CancelJob ends a job at the user's wish. A job that runs is stopped; it is
-	// CANCELLED when its host has confirmed. NOT_FOUND, FAILED_PRECONDITION: it
-	// has ended already, or another site is its origin.
+	// CancelJob ends a job. A job that runs is stopped; it is CANCELLED when its
+	// host has confirmed. Cancelling a CANCELLED job again succeeds. NOT_FOUND,
+	// FAILED_PRECONDITION: it has ended otherwise, or another site is its origin.
 	CancelJob(ctx context.Context, in *CancelJobRequest, opts ...grpc.CallOption) (*CancelJobResponse, error)
 	// HoldJob keeps a job that has not started from starting. NOT_FOUND,
 	// FAILED_PRECONDITION: it has started or ended.
@@ -203,9 +203,9 @@ type JobServiceServer interface {
 	// of all jobs goes on until the caller ends it. OUT_OF_RANGE: the cursor is too
 	// old, begin again without one.
 	WatchJobs(*WatchJobsRequest, grpc.ServerStreamingServer[WatchJobsResponse]) error
-	// CancelJob ends a job at the user's wish. A job that runs is stopped; it is
-	// CANCELLED when its host has confirmed. NOT_FOUND, FAILED_PRECONDITION: it
-	// has ended already, or another site is its origin.
+	// CancelJob ends a job. A job that runs is stopped; it is CANCELLED when its
+	// host has confirmed. Cancelling a CANCELLED job again succeeds. NOT_FOUND,
+	// FAILED_PRECONDITION: it has ended otherwise, or another site is its origin.
 	CancelJob(context.Context, *CancelJobRequest) (*CancelJobResponse, error)
 	// HoldJob keeps a job that has not started from starting. NOT_FOUND,
 	// FAILED_PRECONDITION: it has started or ended.

@@ -124,9 +124,17 @@ type Site struct {
 	ConnectionErrorSince *timestamppb.Timestamp `protobuf:"bytes,22,opt,name=connection_error_since,json=connectionErrorSince,proto3" json:"connection_error_since,omitempty"`
 	// Says that two daemons connect under this site's name, and from where. Empty if
 	// none was seen lately.
-	NameConflict  string `protobuf:"bytes,23,opt,name=name_conflict,json=nameConflict,proto3" json:"name_conflict,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	NameConflict string `protobuf:"bytes,23,opt,name=name_conflict,json=nameConflict,proto3" json:"name_conflict,omitempty"`
+	// Why it drains, in the words of its operator. Known of the answering site only,
+	// as the next two are.
+	DrainReason string `protobuf:"bytes,17,opt,name=drain_reason,json=drainReason,proto3" json:"drain_reason,omitempty"`
+	// Who began or ended a drain last: "anonymous" if the site does not know, empty if
+	// no drain was recorded.
+	DrainActor string `protobuf:"bytes,18,opt,name=drain_actor,json=drainActor,proto3" json:"drain_actor,omitempty"`
+	// When.
+	DrainChangedTime *timestamppb.Timestamp `protobuf:"bytes,19,opt,name=drain_changed_time,json=drainChangedTime,proto3" json:"drain_changed_time,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *Site) Reset() {
@@ -297,6 +305,27 @@ func (x *Site) GetNameConflict() string {
 		return x.NameConflict
 	}
 	return ""
+}
+
+func (x *Site) GetDrainReason() string {
+	if x != nil {
+		return x.DrainReason
+	}
+	return ""
+}
+
+func (x *Site) GetDrainActor() string {
+	if x != nil {
+		return x.DrainActor
+	}
+	return ""
+}
+
+func (x *Site) GetDrainChangedTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.DrainChangedTime
+	}
+	return nil
 }
 
 // SiteCounters count what a site did since its kithd started.
@@ -539,7 +568,7 @@ var File_kith_v1_site_proto protoreflect.FileDescriptor
 
 const file_kith_v1_site_proto_rawDesc = "" +
 	"\n" +
-	"\x12kith/v1/site.proto\x12\akith.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x9f\a\n" +
+	"\x12kith/v1/site.proto\x12\akith.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xad\b\n" +
 	"\x04Site\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12>\n" +
 	"\freachability\x18\x02 \x01(\x0e2\x1a.kith.v1.Site.ReachabilityR\freachability\x12\x18\n" +
@@ -564,7 +593,11 @@ const file_kith_v1_site_proto_rawDesc = "" +
 	"\x05speed\x18\x14 \x01(\x01R\x05speed\x12)\n" +
 	"\x10connection_error\x18\x15 \x01(\tR\x0fconnectionError\x12P\n" +
 	"\x16connection_error_since\x18\x16 \x01(\v2\x1a.google.protobuf.TimestampR\x14connectionErrorSince\x12#\n" +
-	"\rname_conflict\x18\x17 \x01(\tR\fnameConflict\"}\n" +
+	"\rname_conflict\x18\x17 \x01(\tR\fnameConflict\x12!\n" +
+	"\fdrain_reason\x18\x11 \x01(\tR\vdrainReason\x12\x1f\n" +
+	"\vdrain_actor\x18\x12 \x01(\tR\n" +
+	"drainActor\x12H\n" +
+	"\x12drain_changed_time\x18\x13 \x01(\v2\x1a.google.protobuf.TimestampR\x10drainChangedTime\"}\n" +
 	"\fReachability\x12\x1c\n" +
 	"\x18REACHABILITY_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11REACHABILITY_SELF\x10\x01\x12\x1a\n" +
@@ -621,11 +654,12 @@ var file_kith_v1_site_proto_depIdxs = []int32{
 	4, // 1: kith.v1.Site.load_time:type_name -> google.protobuf.Timestamp
 	5, // 2: kith.v1.Site.load_age:type_name -> google.protobuf.Duration
 	4, // 3: kith.v1.Site.connection_error_since:type_name -> google.protobuf.Timestamp
-	4, // [4:4] is the sub-list for method output_type
-	4, // [4:4] is the sub-list for method input_type
-	4, // [4:4] is the sub-list for extension type_name
-	4, // [4:4] is the sub-list for extension extendee
-	0, // [0:4] is the sub-list for field type_name
+	4, // 4: kith.v1.Site.drain_changed_time:type_name -> google.protobuf.Timestamp
+	5, // [5:5] is the sub-list for method output_type
+	5, // [5:5] is the sub-list for method input_type
+	5, // [5:5] is the sub-list for extension type_name
+	5, // [5:5] is the sub-list for extension extendee
+	0, // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_kith_v1_site_proto_init() }

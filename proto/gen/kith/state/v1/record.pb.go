@@ -447,9 +447,13 @@ type SiteRecord struct {
 	// Why, for people.
 	DrainReason string `protobuf:"bytes,5,opt,name=drain_reason,json=drainReason,proto3" json:"drain_reason,omitempty"`
 	// The time by its clock, to within a minute.
-	LatestNs      int64 `protobuf:"varint,6,opt,name=latest_ns,json=latestNs,proto3" json:"latest_ns,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	LatestNs int64 `protobuf:"varint,6,opt,name=latest_ns,json=latestNs,proto3" json:"latest_ns,omitempty"`
+	// Who began or ended a drain last.
+	DrainActor string `protobuf:"bytes,7,opt,name=drain_actor,json=drainActor,proto3" json:"drain_actor,omitempty"`
+	// When.
+	DrainChangedNs int64 `protobuf:"varint,8,opt,name=drain_changed_ns,json=drainChangedNs,proto3" json:"drain_changed_ns,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *SiteRecord) Reset() {
@@ -524,6 +528,20 @@ func (x *SiteRecord) GetLatestNs() int64 {
 	return 0
 }
 
+func (x *SiteRecord) GetDrainActor() string {
+	if x != nil {
+		return x.DrainActor
+	}
+	return ""
+}
+
+func (x *SiteRecord) GetDrainChangedNs() int64 {
+	if x != nil {
+		return x.DrainChangedNs
+	}
+	return 0
+}
+
 // A JobRecord is a job at its origin.
 type JobRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -562,7 +580,13 @@ type JobRecord struct {
 	// Attempts whose claim was taken back although they may still run.
 	Earlier []*HoldingRecord `protobuf:"bytes,17,rep,name=earlier,proto3" json:"earlier,omitempty"`
 	// The term of the holder's lease, in nanoseconds; 0 without one.
-	LeaseNs       int64 `protobuf:"varint,18,opt,name=lease_ns,json=leaseNs,proto3" json:"lease_ns,omitempty"`
+	LeaseNs int64 `protobuf:"varint,18,opt,name=lease_ns,json=leaseNs,proto3" json:"lease_ns,omitempty"`
+	// Who submitted it.
+	Submitter string `protobuf:"bytes,19,opt,name=submitter,proto3" json:"submitter,omitempty"`
+	// What people did to it since, the last 16 acts.
+	Acts []*ActRecord `protobuf:"bytes,20,rep,name=acts,proto3" json:"acts,omitempty"`
+	// Counts the changes of the record.
+	Version       uint32 `protobuf:"varint,21,opt,name=version,proto3" json:"version,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -723,6 +747,109 @@ func (x *JobRecord) GetLeaseNs() int64 {
 	return 0
 }
 
+func (x *JobRecord) GetSubmitter() string {
+	if x != nil {
+		return x.Submitter
+	}
+	return ""
+}
+
+func (x *JobRecord) GetActs() []*ActRecord {
+	if x != nil {
+		return x.Acts
+	}
+	return nil
+}
+
+func (x *JobRecord) GetVersion() uint32 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+// An ActRecord is something that a person did to a job.
+type ActRecord struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// When.
+	TimeNs int64 `protobuf:"varint,1,opt,name=time_ns,json=timeNs,proto3" json:"time_ns,omitempty"`
+	// What: a number of kith.v1.JobAct.Kind.
+	Kind uint32 `protobuf:"varint,2,opt,name=kind,proto3" json:"kind,omitempty"`
+	// Who.
+	Actor string `protobuf:"bytes,3,opt,name=actor,proto3" json:"actor,omitempty"`
+	// Why, in the words of the actor.
+	Reason string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	// The site that was given up.
+	Site          string `protobuf:"bytes,5,opt,name=site,proto3" json:"site,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ActRecord) Reset() {
+	*x = ActRecord{}
+	mi := &file_kith_state_v1_record_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ActRecord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ActRecord) ProtoMessage() {}
+
+func (x *ActRecord) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_state_v1_record_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ActRecord.ProtoReflect.Descriptor instead.
+func (*ActRecord) Descriptor() ([]byte, []int) {
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *ActRecord) GetTimeNs() int64 {
+	if x != nil {
+		return x.TimeNs
+	}
+	return 0
+}
+
+func (x *ActRecord) GetKind() uint32 {
+	if x != nil {
+		return x.Kind
+	}
+	return 0
+}
+
+func (x *ActRecord) GetActor() string {
+	if x != nil {
+		return x.Actor
+	}
+	return ""
+}
+
+func (x *ActRecord) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *ActRecord) GetSite() string {
+	if x != nil {
+		return x.Site
+	}
+	return ""
+}
+
 // HoldingRecord is an attempt and the site that has or had its claim.
 type HoldingRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -736,7 +863,7 @@ type HoldingRecord struct {
 
 func (x *HoldingRecord) Reset() {
 	*x = HoldingRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[6]
+	mi := &file_kith_state_v1_record_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -748,7 +875,7 @@ func (x *HoldingRecord) String() string {
 func (*HoldingRecord) ProtoMessage() {}
 
 func (x *HoldingRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[6]
+	mi := &file_kith_state_v1_record_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -761,7 +888,7 @@ func (x *HoldingRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldingRecord.ProtoReflect.Descriptor instead.
 func (*HoldingRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{6}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *HoldingRecord) GetAttempt() uint32 {
@@ -797,7 +924,7 @@ type ClaimRecord struct {
 
 func (x *ClaimRecord) Reset() {
 	*x = ClaimRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[7]
+	mi := &file_kith_state_v1_record_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -809,7 +936,7 @@ func (x *ClaimRecord) String() string {
 func (*ClaimRecord) ProtoMessage() {}
 
 func (x *ClaimRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[7]
+	mi := &file_kith_state_v1_record_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -822,7 +949,7 @@ func (x *ClaimRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimRecord.ProtoReflect.Descriptor instead.
 func (*ClaimRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{7}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ClaimRecord) GetTimeNs() int64 {
@@ -873,7 +1000,7 @@ type DecisionRecord struct {
 
 func (x *DecisionRecord) Reset() {
 	*x = DecisionRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[8]
+	mi := &file_kith_state_v1_record_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -885,7 +1012,7 @@ func (x *DecisionRecord) String() string {
 func (*DecisionRecord) ProtoMessage() {}
 
 func (x *DecisionRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[8]
+	mi := &file_kith_state_v1_record_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -898,7 +1025,7 @@ func (x *DecisionRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionRecord.ProtoReflect.Descriptor instead.
 func (*DecisionRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{8}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *DecisionRecord) GetRank() uint32 {
@@ -938,7 +1065,7 @@ type CopyRecord struct {
 
 func (x *CopyRecord) Reset() {
 	*x = CopyRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[9]
+	mi := &file_kith_state_v1_record_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -950,7 +1077,7 @@ func (x *CopyRecord) String() string {
 func (*CopyRecord) ProtoMessage() {}
 
 func (x *CopyRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[9]
+	mi := &file_kith_state_v1_record_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -963,7 +1090,7 @@ func (x *CopyRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CopyRecord.ProtoReflect.Descriptor instead.
 func (*CopyRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{9}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *CopyRecord) GetAttempt() *AttemptName {
@@ -1036,7 +1163,7 @@ type DecisionRecord_Verdict struct {
 
 func (x *DecisionRecord_Verdict) Reset() {
 	*x = DecisionRecord_Verdict{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[10]
+	mi := &file_kith_state_v1_record_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1048,7 +1175,7 @@ func (x *DecisionRecord_Verdict) String() string {
 func (*DecisionRecord_Verdict) ProtoMessage() {}
 
 func (x *DecisionRecord_Verdict) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[10]
+	mi := &file_kith_state_v1_record_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1061,7 +1188,7 @@ func (x *DecisionRecord_Verdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionRecord_Verdict.ProtoReflect.Descriptor instead.
 func (*DecisionRecord_Verdict) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{8, 0}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{9, 0}
 }
 
 func (x *DecisionRecord_Verdict) GetSite() string {
@@ -1144,7 +1271,7 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\rmax_rss_bytes\x18\b \x01(\x03R\vmaxRssBytes\x12\x14\n" +
 	"\x05files\x18\t \x01(\fR\x05files\x12!\n" +
 	"\ffiles_remain\x18\n" +
-	" \x01(\bR\vfilesRemain\"\xbc\x01\n" +
+	" \x01(\bR\vfilesRemain\"\x87\x02\n" +
 	"\n" +
 	"SiteRecord\x12\x17\n" +
 	"\asite_id\x18\x01 \x01(\tR\x06siteId\x12\x1e\n" +
@@ -1154,7 +1281,10 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\bnext_seq\x18\x03 \x01(\x04R\anextSeq\x12\x1a\n" +
 	"\bdraining\x18\x04 \x01(\bR\bdraining\x12!\n" +
 	"\fdrain_reason\x18\x05 \x01(\tR\vdrainReason\x12\x1b\n" +
-	"\tlatest_ns\x18\x06 \x01(\x03R\blatestNs\"\xb2\x05\n" +
+	"\tlatest_ns\x18\x06 \x01(\x03R\blatestNs\x12\x1f\n" +
+	"\vdrain_actor\x18\a \x01(\tR\n" +
+	"drainActor\x12(\n" +
+	"\x10drain_changed_ns\x18\b \x01(\x03R\x0edrainChangedNs\"\x98\x06\n" +
 	"\tJobRecord\x12&\n" +
 	"\x02id\x18\x01 \x01(\v2\x16.kith.state.v1.JobNameR\x02id\x120\n" +
 	"\arequest\x18\x02 \x01(\v2\x16.kith.state.v1.RequestR\arequest\x12\x1d\n" +
@@ -1175,7 +1305,16 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\fclaim_events\x18\x0f \x03(\v2\x1a.kith.state.v1.ClaimRecordR\vclaimEvents\x12+\n" +
 	"\x11holder_generation\x18\x10 \x01(\rR\x10holderGeneration\x126\n" +
 	"\aearlier\x18\x11 \x03(\v2\x1c.kith.state.v1.HoldingRecordR\aearlier\x12\x19\n" +
-	"\blease_ns\x18\x12 \x01(\x03R\aleaseNs\"=\n" +
+	"\blease_ns\x18\x12 \x01(\x03R\aleaseNs\x12\x1c\n" +
+	"\tsubmitter\x18\x13 \x01(\tR\tsubmitter\x12,\n" +
+	"\x04acts\x18\x14 \x03(\v2\x18.kith.state.v1.ActRecordR\x04acts\x12\x18\n" +
+	"\aversion\x18\x15 \x01(\rR\aversion\"z\n" +
+	"\tActRecord\x12\x17\n" +
+	"\atime_ns\x18\x01 \x01(\x03R\x06timeNs\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\rR\x04kind\x12\x14\n" +
+	"\x05actor\x18\x03 \x01(\tR\x05actor\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\x12\x12\n" +
+	"\x04site\x18\x05 \x01(\tR\x04site\"=\n" +
 	"\rHoldingRecord\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\rR\aattempt\x12\x12\n" +
 	"\x04site\x18\x02 \x01(\tR\x04site\"\x80\x01\n" +
@@ -1223,7 +1362,7 @@ func file_kith_state_v1_record_proto_rawDescGZIP() []byte {
 }
 
 var file_kith_state_v1_record_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_kith_state_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_kith_state_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_kith_state_v1_record_proto_goTypes = []any{
 	(CopyPhase)(0),                 // 0: kith.state.v1.CopyPhase
 	(*JobName)(nil),                // 1: kith.state.v1.JobName
@@ -1232,29 +1371,31 @@ var file_kith_state_v1_record_proto_goTypes = []any{
 	(*StoredOutcome)(nil),          // 4: kith.state.v1.StoredOutcome
 	(*SiteRecord)(nil),             // 5: kith.state.v1.SiteRecord
 	(*JobRecord)(nil),              // 6: kith.state.v1.JobRecord
-	(*HoldingRecord)(nil),          // 7: kith.state.v1.HoldingRecord
-	(*ClaimRecord)(nil),            // 8: kith.state.v1.ClaimRecord
-	(*DecisionRecord)(nil),         // 9: kith.state.v1.DecisionRecord
-	(*CopyRecord)(nil),             // 10: kith.state.v1.CopyRecord
-	(*DecisionRecord_Verdict)(nil), // 11: kith.state.v1.DecisionRecord.Verdict
+	(*ActRecord)(nil),              // 7: kith.state.v1.ActRecord
+	(*HoldingRecord)(nil),          // 8: kith.state.v1.HoldingRecord
+	(*ClaimRecord)(nil),            // 9: kith.state.v1.ClaimRecord
+	(*DecisionRecord)(nil),         // 10: kith.state.v1.DecisionRecord
+	(*CopyRecord)(nil),             // 11: kith.state.v1.CopyRecord
+	(*DecisionRecord_Verdict)(nil), // 12: kith.state.v1.DecisionRecord.Verdict
 }
 var file_kith_state_v1_record_proto_depIdxs = []int32{
 	1,  // 0: kith.state.v1.AttemptName.job:type_name -> kith.state.v1.JobName
 	1,  // 1: kith.state.v1.JobRecord.id:type_name -> kith.state.v1.JobName
 	3,  // 2: kith.state.v1.JobRecord.request:type_name -> kith.state.v1.Request
 	4,  // 3: kith.state.v1.JobRecord.outcome:type_name -> kith.state.v1.StoredOutcome
-	8,  // 4: kith.state.v1.JobRecord.claim_events:type_name -> kith.state.v1.ClaimRecord
-	7,  // 5: kith.state.v1.JobRecord.earlier:type_name -> kith.state.v1.HoldingRecord
-	11, // 6: kith.state.v1.DecisionRecord.verdicts:type_name -> kith.state.v1.DecisionRecord.Verdict
-	2,  // 7: kith.state.v1.CopyRecord.attempt:type_name -> kith.state.v1.AttemptName
-	3,  // 8: kith.state.v1.CopyRecord.request:type_name -> kith.state.v1.Request
-	0,  // 9: kith.state.v1.CopyRecord.phase:type_name -> kith.state.v1.CopyPhase
-	4,  // 10: kith.state.v1.CopyRecord.outcome:type_name -> kith.state.v1.StoredOutcome
-	11, // [11:11] is the sub-list for method output_type
-	11, // [11:11] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	9,  // 4: kith.state.v1.JobRecord.claim_events:type_name -> kith.state.v1.ClaimRecord
+	8,  // 5: kith.state.v1.JobRecord.earlier:type_name -> kith.state.v1.HoldingRecord
+	7,  // 6: kith.state.v1.JobRecord.acts:type_name -> kith.state.v1.ActRecord
+	12, // 7: kith.state.v1.DecisionRecord.verdicts:type_name -> kith.state.v1.DecisionRecord.Verdict
+	2,  // 8: kith.state.v1.CopyRecord.attempt:type_name -> kith.state.v1.AttemptName
+	3,  // 9: kith.state.v1.CopyRecord.request:type_name -> kith.state.v1.Request
+	0,  // 10: kith.state.v1.CopyRecord.phase:type_name -> kith.state.v1.CopyPhase
+	4,  // 11: kith.state.v1.CopyRecord.outcome:type_name -> kith.state.v1.StoredOutcome
+	12, // [12:12] is the sub-list for method output_type
+	12, // [12:12] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_kith_state_v1_record_proto_init() }
@@ -1268,7 +1409,7 @@ func file_kith_state_v1_record_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kith_state_v1_record_proto_rawDesc), len(file_kith_state_v1_record_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   11,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
