@@ -32,6 +32,7 @@ func benchVerb(p *cli.Program) *cobra.Command {
 			}{
 				{"starts", opt.Starts, 10_000}, {"jobs", opt.Jobs, 100_000}, {"sites", opt.Sites, 50}, {"copies", opt.Copies, 50},
 				{"claims", opt.Claims, 150_000}, {"in-flight", opt.InFlight, 1000}, {"queued", opt.Queued, 1_000_000},
+				{"clients", opt.Clients, 10_000},
 			} {
 				if v.value < 1 || v.value > v.max {
 					return cli.Usagef("--%s %d: choose 1 to %d", v.flag, v.value, v.max)
@@ -49,6 +50,8 @@ func benchVerb(p *cli.Program) *cobra.Command {
 	flags.SortFlags = false
 	flags.StringVar(&opt.Dir, "dir", "", "keep the sites' data in a new folder below `D`, whose disk is measured (default: where temporary files go)")
 	flags.IntVar(&opt.Starts, "starts", opt.Starts, "start: `N` jobs one after another")
+	flags.IntVar(&opt.Clients, "clients", opt.Clients, "client: `N` processes of each kind")
+	flags.StringVar(&opt.Earlier, "earlier", "", "client: measure the kith in `FILE` as well, in turn with this version's")
 	flags.IntVar(&opt.Jobs, "jobs", opt.Jobs, "throughput: `N` jobs")
 	flags.IntVar(&opt.Sites, "sites", opt.Sites, "throughput: `N` sites")
 	flags.IntVar(&opt.Copies, "copies", opt.Copies, "throughput: each job queues at `K` sites")

@@ -10,17 +10,35 @@ import (
 	"kith/internal/cli"
 )
 
-// A verb makes one command of the command line.
-type verb func(*client) *cobra.Command
+// A verb is one command of the command line: its name and what makes it.
+type verb struct {
+	name string
+	make func(*client) *cobra.Command
+}
 
 // verbs is the command line. To add a verb, add its function here.
 func verbs() []verb {
 	return []verb{
-		submitVerb, queueVerb, showVerb, whyVerb, logsVerb, fetchVerb,
-		cancelVerb, holdVerb, releaseVerb, waitVerb,
-		sitesVerb, siteVerb, drainVerb, resumeVerb,
-		demoVerb, replayVerb, versionVerb, completionVerb, exitCodesTopic,
+		{"submit", submitVerb}, {"queue", queueVerb}, {"show", showVerb}, {"why", whyVerb}, {"logs", logsVerb}, {"fetch", fetchVerb},
+		{"cancel", cancelVerb}, {"hold", holdVerb}, {"release", releaseVerb}, {"wait", waitVerb},
+		{"sites", sitesVerb}, {"site", siteVerb}, {"drain", drainVerb}, {"resume", resumeVerb},
+		{"demo", demoVerb}, {"replay", replayVerb}, {"version", versionVerb}, {"completion", completionVerb}, {"exit-codes", exitCodesTopic},
 	}
+}
+
+// needed returns the verbs that a command line needs: the one that it begins
+// with, else all, for help, for completion and to say what is similar. To make
+// them all takes longer than most of them run.
+func needed(args []string) []verb {
+	all := verbs()
+	if len(args) > 0 {
+		for i := range all {
+			if all[i].name == args[0] {
+				return all[i : i+1]
+			}
+		}
+	}
+	return all
 }
 
 // Defaults of the global flags.
@@ -39,6 +57,9 @@ type client struct {
 	// limited says that the user gave a timeout: it then also bounds verbs
 	// that follow something for as long as it takes.
 	limited bool
+	// exits says that the process ends with this run: what the kernel cleans up
+	// faster is left to it.
+	exits bool
 	// dialled is how the latest try to connect went.
 	dialled dialLog
 }
@@ -49,12 +70,15 @@ func newClient(stdin io.Reader, stdout, stderr io.Writer) *client {
 
 // run carries out one command line and returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	c := newClient(stdin, stdout, stderr)
-	return c.Run(ctx, c.root(), args)
+	return newClient(stdin, stdout, stderr).run(ctx, args)
 }
 
-// root makes the command with all verbs below it.
-func (c *client) root() *cobra.Command {
+func (c *client) run(ctx context.Context, args []string) int {
+	return c.Run(ctx, c.root(needed(args)), args)
+}
+
+// root makes the command with the given verbs below it.
+func (c *client) root(list []verb) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kith",
 		Short: "Run jobs at the first of several sites that can start them",
@@ -69,8 +93,8 @@ Commands ask the site at --site. Exit codes are those of "kith help exit-codes".
 	flags.Lookup("site").DefValue = ""
 	flags.DurationVar(&c.timeout, "timeout", defaultTimeout, "how long to wait for the site's answer, as `D`: 10s, 5m")
 	var commands []*cobra.Command
-	for _, v := range verbs() {
-		commands = append(commands, v(c))
+	for _, v := range list {
+		commands = append(commands, v.make(c))
 	}
 	return c.Root(root, c.around, commands...)
 }

@@ -63,7 +63,9 @@ func (c *client) dial(ctx context.Context, request func(context.Context, *site) 
 	if err != nil {
 		return cli.Usagef("--site %s: %v", c.address, err)
 	}
-	defer conn.Close() // Nothing is left to be sent.
+	if !c.exits {
+		defer conn.Close() // Nothing is left to be sent.
+	}
 	return request(ctx, &site{
 		jobs: kithv1.NewJobServiceClient(conn), sites: kithv1.NewSiteServiceClient(conn), files: kithv1.NewFileServiceClient(conn),
 	})

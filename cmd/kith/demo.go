@@ -49,6 +49,7 @@ With --keep the sites stay until Ctrl-C; ask them with "kith --site ADDR".`,
 
 // demo runs the demonstration.
 func (c *client) demo(ctx context.Context, opt demo.Options, keep bool) error {
+	allProcessors()
 	remove, err := cli.OwnFolder(&opt.Dir, "kith-demo-")
 	if err != nil {
 		return cli.Refusedf("%v", err)

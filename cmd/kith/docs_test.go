@@ -23,7 +23,7 @@ func TestPageNamesEveryVerbAndFlag(t *testing.T) {
 	page := cliPage(t)
 	_, submit, _ := strings.Cut(page, "\n### submit\n")
 	submit, _, _ = strings.Cut(submit, "\n#")
-	root := newClient(nil, nil, nil).root()
+	root := newClient(nil, nil, nil).root(verbs())
 	clitest.CheckPage(t, page, "| all |", root, map[string]string{"kith submit": submit})
 }
 

@@ -237,10 +237,32 @@ func TestFullDisk(t *testing.T) {
 func TestHelpOfVerbs(t *testing.T) {
 	t.Parallel()
 	for _, v := range verbs() {
-		name := v(newClient(nil, nil, nil)).Name()
-		code, stdout, stderr := kith(t.Context(), "help", name)
+		code, stdout, stderr := kith(t.Context(), "help", v.name)
 		if code != cli.ExitOK || stderr != "" || len(stdout) < 20 {
-			t.Errorf("%s: %d %q %q", name, code, stdout, stderr)
+			t.Errorf("%s: %d %q %q", v.name, code, stdout, stderr)
+		}
+	}
+}
+
+// A verb that is made alone is the same as among all others: the table has its
+// name, and it explains itself alike. Without a verb at the front all are made.
+func TestVerbMadeAlone(t *testing.T) {
+	t.Parallel()
+	for _, v := range verbs() {
+		if name := v.make(newClient(nil, nil, nil)).Name(); name != v.name {
+			t.Errorf("the verb %q is %q in the table", name, v.name)
+		}
+		if list := needed([]string{v.name, "--help"}); len(list) != 1 || list[0].name != v.name {
+			t.Errorf("%s: %d verbs are made for it", v.name, len(list))
+		}
+		_, alone, _ := kith(t.Context(), v.name, "--help")
+		if _, among, _ := kith(t.Context(), "--output", "table", v.name, "--help"); alone != among {
+			t.Errorf("%s --help is %q, among all verbs %q", v.name, alone, among)
+		}
+	}
+	for _, args := range [][]string{nil, {"--site", "a:1", "queue"}, {"help", "queue"}, {"__complete", ""}, {"quue"}} {
+		if got := len(needed(args)); got != len(verbs()) {
+			t.Errorf("%q: %d verbs are made", args, got)
 		}
 	}
 }

@@ -29,6 +29,7 @@ type outputFile struct {
 
 // receive hands the pieces of a file to sink, from f.offset on.
 func (c *client) receive(ctx context.Context, s *site, f *outputFile, sink func(*kithv1.GetJobOutputResponse) error) error {
+	allProcessors()
 	ctx, heard, stop := c.deadline(ctx)
 	defer stop()
 	if f.follow {

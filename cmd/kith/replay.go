@@ -76,6 +76,7 @@ tells who wins and who loses. docs/examples/federation.toml is such a file.`,
 
 // replaySite replays one workload at one site.
 func (c *client) replaySite(ctx context.Context, opt *replayOptions) error {
+	allProcessors()
 	w, err := opt.jobs.workload(opt.processors.Value)
 	if err != nil {
 		return err

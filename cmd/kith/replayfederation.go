@@ -93,6 +93,7 @@ func parseCopies(text string) ([]int32, error) {
 
 // replayFederation compares being alone with being joined.
 func (c *client) replayFederation(ctx context.Context, o *federationOptions) error {
+	allProcessors()
 	study, err := o.open()
 	if err != nil {
 		return err

@@ -49,6 +49,7 @@ func (c *client) send(ctx context.Context, s *site, in *inputFiles) ([]*kithv1.I
 // upload brings one file to the site. It takes as long as it takes while it
 // goes on.
 func (c *client) upload(ctx context.Context, s *site, f *inputFile) (string, error) {
+	allProcessors()
 	ctx, heard, stop := c.deadline(ctx)
 	defer stop()
 	file, err := f.open()

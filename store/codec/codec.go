@@ -193,7 +193,11 @@ func Decision(value []byte) (*store.Decision, error) {
 	return decision(&m), nil
 }
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+// checksum is the CRC-32C of data. Its table is made with the first use, not
+// before main: many programs link this package and use none of it.
+func checksum(data []byte) uint32 {
+	return crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli))
+}
 
 // seal returns the checksum of m's bytes and the bytes.
 func seal(m proto.Message) []byte {
@@ -204,14 +208,14 @@ func seal(m proto.Message) []byte {
 		// comes from outside is checked where it comes in.
 		panic(fmt.Sprintf("codec: %T cannot be written: %v", m, err))
 	}
-	binary.BigEndian.PutUint32(b, crc32.Checksum(b[4:], castagnoli))
+	binary.BigEndian.PutUint32(b, checksum(b[4:]))
 	return b
 }
 
 func sealBytes(data []byte) []byte {
 	b := make([]byte, 4, 4+len(data))
 	b = append(b, data...)
-	binary.BigEndian.PutUint32(b, crc32.Checksum(data, castagnoli))
+	binary.BigEndian.PutUint32(b, checksum(data))
 	return b
 }
 
@@ -227,7 +231,7 @@ func open(value []byte, m proto.Message) error {
 }
 
 func openBytes(value []byte) ([]byte, error) {
-	if len(value) < 4 || binary.BigEndian.Uint32(value) != crc32.Checksum(value[4:], castagnoli) {
+	if len(value) < 4 || binary.BigEndian.Uint32(value) != checksum(value[4:]) {
 		return nil, fmt.Errorf("checksum does not match: %w", store.ErrCorrupt)
 	}
 	return value[4:], nil

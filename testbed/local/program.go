@@ -78,12 +78,10 @@ func (n *Node) Use(path string) error {
 	return nil
 }
 
-var unknownKey = regexp.MustCompile(`key (\S+) is not known`)
-
 // unknownKeys reads which keys a kithd does not know from what it says.
 func unknownKeys(text []byte) []string {
 	var keys []string
-	for _, m := range unknownKey.FindAllSubmatch(text, -1) {
+	for _, m := range regexp.MustCompile(`key (\S+) is not known`).FindAllSubmatch(text, -1) {
 		keys = append(keys, string(m[1]))
 	}
 	return keys

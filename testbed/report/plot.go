@@ -6,6 +6,7 @@ import (
 	"math"
 	"regexp"
 	"slices"
+	"sync"
 )
 
 // Plot is one figure: either series of points or groups of bars.
@@ -108,14 +109,14 @@ const (
 // ErrPlot is wrapped by the error of a plot that cannot be drawn.
 var ErrPlot = errors.New("cannot be drawn")
 
-var nameForm = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+var nameForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`) })
 
 // Validate returns what is wrong with p, wrapping [ErrPlot].
 func (p *Plot) Validate() error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("plot %q: %s: %w", p.Name, fmt.Sprintf(format, args...), ErrPlot)
 	}
-	if !nameForm.MatchString(p.Name) {
+	if !nameForm().MatchString(p.Name) {
 		return bad("the name must be lower case letters, digits and single hyphens")
 	}
 	if (p.Bars == nil) == (len(p.Series) == 0) {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"strconv"
+	"sync"
 	"time"
 )
 
@@ -80,7 +81,7 @@ func (m CTCLike) Generate(rng *rand.Rand) (*Workload, error) {
 	for i := 1; i < len(at); i++ {
 		at[i] = at[i-1] + rng.ExpFloat64()
 	}
-	if err := ctcWeek.submitWithin(w, at, w.Work()/(float64(m.Processors)*m.Load)); err != nil {
+	if err := ctcWeek().submitWithin(w, at, w.Work()/(float64(m.Processors)*m.Load)); err != nil {
 		return nil, err
 	}
 	return w, nil
@@ -154,7 +155,7 @@ func zipf(rng *rand.Rand, n int) int {
 
 // ctcWeek is a sine with its peak in the early afternoon, as in the log, and
 // quieter weekends.
-var ctcWeek = func() *cycle {
+var ctcWeek = sync.OnceValue(func() *cycle {
 	rates := make([]float64, 7*24)
 	for h := range rates {
 		rates[h] = 1 + 0.8*math.Cos(2*math.Pi*(float64(h%24)+0.5-14.5)/24)
@@ -163,4 +164,4 @@ var ctcWeek = func() *cycle {
 		}
 	}
 	return newCycle(time.Hour, rates)
-}()
+})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"sync"
 	"time"
 )
 
@@ -109,9 +110,9 @@ func (m Lublin) Generate(rng *rand.Rand) (*Workload, error) {
 		}
 	}
 	if m.Load == 0 {
-		err = lublinDay.submit(w, at)
+		err = lublinDay().submit(w, at)
 	} else {
-		err = lublinDay.submitWithin(w, at, w.Work()/(float64(m.Processors)*m.Load))
+		err = lublinDay().submitWithin(w, at, w.Work()/(float64(m.Processors)*m.Load))
 	}
 	if err != nil {
 		return nil, err
@@ -163,7 +164,7 @@ func belowLimit(limit float64, draw func() float64) float64 {
 }
 
 // lublinDay is the daily cycle of the model.
-var lublinDay = func() *cycle {
+var lublinDay = sync.OnceValue(func() *cycle {
 	rates := make([]float64, lublinBuckets)
 	for i := lublinDayStart; i < lublinDayStart+lublinBuckets; i++ {
 		// Simpson's rule over the bucket: the density is smooth there.
@@ -179,7 +180,7 @@ var lublinDay = func() *cycle {
 		rates[(i-1)%lublinBuckets] = sum
 	}
 	return newCycle(24*time.Hour/lublinBuckets, rates)
-}()
+})
 
 // gammaDensity returns the density of the gamma distribution with shape a and
 // scale b at x > 0.

@@ -1,5 +1,5 @@
 // Package bench measures whole paths through real sites on this machine: from
-// a client's call to a running process, jobs per second through a federation,
+// a client's call to a running process, what a process of kith costs, jobs per second through a federation,
 // claims per second at one origin, and what a long queue costs; and the same
 // engines in virtual time. Every figure
 // comes with the machine's own limits, measured in the same run.
@@ -32,9 +32,15 @@ type Options struct {
 	// Queued is how many jobs wait at a site whose memory is looked at, and the
 	// longest queue in the simulator.
 	Queued int
+	// Clients is how often a client's process is measured. Kith is the program
+	// that is measured, Earlier another one for comparison. Without Kith it is the
+	// one beside the running program, or built from source, see package programs;
+	// without Earlier nothing is compared.
+	Clients       int
+	Kith, Earlier string
 	// Trace is a log for the simulator; without it jobs are generated. Large
 	// adds a federation of 200 sites and the experiments of the papers, which
-	// takes minutes. For both this program must be kith.
+	// takes minutes, for which this program must be kith-lab.
 	Trace string
 	Large bool
 	// Observe learns what is being measured; nil for nobody.
@@ -43,7 +49,7 @@ type Options struct {
 
 // DefaultOptions are those of the figures in docs/performance.md.
 func DefaultOptions() Options {
-	return Options{Starts: 101, Jobs: 2000, Sites: 3, Copies: 2, Claims: 50_000, InFlight: 64, Queued: 100_000}
+	return Options{Starts: 101, Jobs: 2000, Sites: 3, Copies: 2, Claims: 50_000, InFlight: 64, Queued: 100_000, Clients: 200}
 }
 
 // Report is what was measured.
@@ -98,6 +104,7 @@ type Measure struct {
 func Measures() []Measure {
 	return []Measure{
 		{"start", "time from a submission to its running process, on an idle site", (*bench).start},
+		{"client", "a kith process, from fork to exit", (*bench).client},
 		{"throughput", "jobs per second through a federation", (*bench).throughput},
 		{"claims", "claims granted durably per second by one origin", (*bench).claims},
 		{"queue", "memory and restart of a site with a long queue", (*bench).queue},

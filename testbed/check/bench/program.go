@@ -11,15 +11,21 @@ import (
 	"strings"
 	"time"
 
+	"kith/testbed/programs"
 	"kith/testbed/workload"
 )
 
 // wholeReplay runs "kith replay" of the log as a user does: a program of its own
 // that reads the log, packed or not, and writes the schedule.
 func (b *bench) wholeReplay(ctx context.Context, w *workload.Workload) error {
+	kith, remove, err := b.kith(ctx)
+	if err != nil {
+		return err
+	}
+	defer remove() //nolint:errcheck // a temporary folder
 	memory := 0.0
 	took, err := b.fastest(5, func() error {
-		_, peak, err := child(ctx, nil, "replay", "--trace", b.opt.Trace, "--processors", fmt.Sprint(w.Processors), "--policy", "easy",
+		_, peak, err := child(ctx, kith, nil, "replay", "--trace", b.opt.Trace, "--processors", fmt.Sprint(w.Processors), "--policy", "easy",
 			"--schedule", filepath.Join(b.opt.Dir, "schedule.csv"))
 		memory = max(memory, peak)
 		return err
@@ -34,13 +40,17 @@ func (b *bench) wholeReplay(ctx context.Context, w *workload.Workload) error {
 
 // labs runs the experiments of the two papers with all their seeds.
 func (b *bench) labs(ctx context.Context) error {
+	lab, err := os.Executable()
+	if err != nil {
+		return err
+	}
 	const claimFails = 1 // its exit code then; what it found is not measured here
 	for _, x := range []struct {
 		id     string
 		target float64
 	}{{"001", 120}, {"004", 60}} {
 		b.observe("sim: kith-lab run " + x.id)
-		took, _, err := child(ctx, []int{claimFails}, "lab", "run", x.id)
+		took, _, err := child(ctx, lab, []int{claimFails}, "run", x.id)
 		if err != nil {
 			return err
 		}
@@ -49,14 +59,22 @@ func (b *bench) labs(ctx context.Context) error {
 	return nil
 }
 
-// child runs this very program with other arguments, and returns how long that
+// kith returns the kith that is measured, and what removes it if it was built.
+func (b *bench) kith(ctx context.Context) (path string, remove func() error, err error) {
+	if b.opt.Kith != "" {
+		return b.opt.Kith, func() error { return nil }, nil
+	}
+	set, err := programs.Find(ctx, b.opt.Observe, programs.Kith)
+	if err != nil {
+		return "", nil, err
+	}
+	return set.Path(programs.Kith), set.Remove, nil
+}
+
+// child runs a program, and returns how long that
 // took and the most memory that it had, in MiB. Exit codes other than 0 are
 // errors but for those in fine.
-func child(ctx context.Context, fine []int, args ...string) (took time.Duration, memory float64, err error) {
-	path, err := os.Executable()
-	if err != nil {
-		return 0, 0, err
-	}
+func child(ctx context.Context, path string, fine []int, args ...string) (took time.Duration, memory float64, err error) {
 	var stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Stderr = &stderr
@@ -90,7 +108,7 @@ func child(ctx context.Context, fine []int, args ...string) (took time.Duration,
 		}
 	}
 	if err != nil {
-		return took, memory, fmt.Errorf("kith %s: %w: %s", strings.Join(args, " "), err, bytes.TrimSpace(stderr.Bytes()))
+		return took, memory, fmt.Errorf("%s %s: %w: %s", filepath.Base(path), strings.Join(args, " "), err, bytes.TrimSpace(stderr.Bytes()))
 	}
 	return took, memory, nil
 }
