@@ -2,7 +2,6 @@ package runner
 
 import (
 	"context"
-	"os"
 	"time"
 
 	"kith/internal/job"
@@ -27,14 +26,52 @@ func (s *Runner) Launch(f meta.Launch) {
 	if !fresh {
 		return
 	}
-	raw := f.Payload
-	if raw == nil && f.Attempt.Job.Origin == s.site {
-		var err error
-		if raw, err = s.files.cfg.Backend.Payload(f.Attempt.Job); err != nil {
-			s.fail(r, err)
-			return
-		}
+	if f.Payload != nil || f.Attempt.Job.Origin != s.site {
+		s.prepare(r, f.Payload)
+		return
 	}
+	var raw []byte
+	hold := func() (context.Context, context.CancelFunc) { return s.stoppable(r) }
+	s.whenRead(r, hold, func() (err error) {
+		raw, err = s.files.cfg.Backend.Payload(f.Attempt.Job)
+		return err
+	}, func(err error) {
+		killed := s.stopped(r)
+		switch {
+		case s.ctx.Err() != nil: // the next daemon launches it
+		case killed != nil:
+			s.over(r, killed.Unstarted(job.Instant(time.Now())))
+		case err != nil:
+			s.fail(r, err)
+		default:
+			s.prepare(r, raw)
+		}
+	})
+}
+
+// stoppable returns a context that ends when the attempt is stopped.
+func (s *Runner) stoppable(r *run) (context.Context, context.CancelFunc) {
+	ctx, stop := context.WithCancel(s.ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.stopStaging = stop
+	if r.killed != nil {
+		stop()
+	}
+	return ctx, stop
+}
+
+// stopped returns why an attempt was stopped that has not been started yet, nil if
+// it was not.
+func (s *Runner) stopped(r *run) *meta.Kill {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.stopStaging = nil
+	return r.killed
+}
+
+// prepare stages an attempt, if there is anything to stage, and starts it.
+func (s *Runner) prepare(r *run, raw []byte) {
 	p, err := parsePayload(raw)
 	if err != nil {
 		s.fail(r, err)
@@ -45,10 +82,7 @@ func (s *Runner) Launch(f meta.Launch) {
 		s.start(r)
 		return
 	}
-	ctx, stop := context.WithCancel(s.ctx)
-	s.mu.Lock()
-	r.stopStaging = stop
-	s.mu.Unlock()
+	ctx, stop := s.stoppable(r)
 	s.wg.Go(func() {
 		defer stop()
 		s.stageAndStart(ctx, r)
@@ -108,8 +142,21 @@ func (s *Runner) Adopt(f meta.Adopt) {
 	if !fresh {
 		return
 	}
-	p, ready := s.recover(r)
-	if !ready && f.BootID == s.system.BootID() {
+	var left found
+	hold := func() (context.Context, context.CancelFunc) { return context.WithCancel(s.ctx) }
+	s.whenRead(r, hold, func() (err error) {
+		left, err = s.find(r)
+		return err
+	}, func(err error) {
+		if err == nil { // else the daemon stops: the next one adopts it
+			s.adopt(r, f, left)
+		}
+	})
+}
+
+// adopt goes on with what was found of an attempt.
+func (s *Runner) adopt(r *run, f meta.Adopt, left found) {
+	if !left.ready && f.BootID == s.system.BootID() {
 		s.mu.Lock()
 		delete(s.byID, f.Attempt)
 		s.mu.Unlock()
@@ -117,7 +164,7 @@ func (s *Runner) Adopt(f meta.Adopt) {
 		return
 	}
 	var spec work.Spec
-	if p != nil {
+	if p := left.payload; p != nil {
 		r.payload = p
 		var err error
 		if spec, err = p.spec(f.Attempt, &f.Request, s.site, r.files.Work); err != nil {
@@ -128,28 +175,15 @@ func (s *Runner) Adopt(f meta.Adopt) {
 	s.mu.Lock()
 	r.begun = true
 	s.system.Adopt(spec, f.BootID)
+	killed, lease := r.killed, r.lease
 	s.mu.Unlock()
-}
-
-// recover finds the payload of an attempt that an earlier daemon began, and
-// says whether that daemon had come so far as to start it.
-func (s *Runner) recover(r *run) (p *payload, ready bool) {
-	if raw, err := os.ReadFile(r.files.Mark); err == nil {
-		p, err := parsePayload(raw)
-		return p, err == nil
+	// What came while the store could not be read.
+	if lease != 0 {
+		s.system.Extend(f.Attempt, s.lease(lease))
 	}
-	if r.attempt.Job.Origin != s.site {
-		return nil, false
+	if killed != nil {
+		s.stop(*killed)
 	}
-	raw, err := s.files.cfg.Backend.Payload(r.attempt.Job)
-	if err != nil {
-		return nil, false
-	}
-	p, err = parsePayload(raw)
-	if err != nil {
-		return nil, false
-	}
-	return p, len(p.inputs.Files) == 0
 }
 
 // Kill carries out a [meta.Kill].
@@ -165,9 +199,12 @@ func (s *Runner) Kill(f meta.Kill) {
 		}
 	}
 	s.mu.Unlock()
-	if !begun {
-		return
+	if begun {
+		s.stop(f)
 	}
+}
+
+func (s *Runner) stop(f meta.Kill) {
 	reason := work.StopCancel
 	if f.Lease {
 		reason = work.StopLease

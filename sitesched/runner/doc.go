@@ -7,7 +7,8 @@
 //	meta.Launch ─► stage ─► work.System.Start ─► Started ─► meta.AttemptStarted
 //	                                        └─► Finished ─► collect ─► meta.AttemptEnded
 //
-// runner.go has the parts, attempts.go the effects, staging.go and collect.go
+// runner.go has the parts, attempts.go the effects, held.go waits for a store that
+// cannot be read, staging.go and collect.go
 // the way in and out, payload.go what is run. [Files] are the files that this
 // site keeps and serves to others; remote.go reads those of other sites, and
 // output.go finds the output of a job wherever it is.
