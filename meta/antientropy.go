@@ -58,9 +58,9 @@ func begunThere(j *store.Job) bool  { return j.Started != 0 || j.Outcome != nil 
 // summaryOf is what this host holds of an origin.
 func (h *host) summaryOf(origin job.SiteID) summary {
 	var s summary
-	for id, c := range h.copies.All {
-		if id.Job.Origin == origin {
-			s.add(id, c.begunHere())
+	for c := range h.copies.All {
+		if c.rec.ID.Job.Origin == origin {
+			s.add(c.rec.ID, c.begunHere())
 		}
 	}
 	return s
@@ -82,9 +82,9 @@ func (h *host) compareCopies(now job.Time) {
 			sums[l.site] = &summary{}
 		}
 	}
-	for id, c := range h.copies.All {
-		if s := sums[id.Job.Origin]; s != nil {
-			s.add(id, c.begunHere())
+	for c := range h.copies.All {
+		if s := sums[c.rec.ID.Job.Origin]; s != nil {
+			s.add(c.rec.ID, c.begunHere())
 		}
 	}
 	for _, l := range h.peers.linked {

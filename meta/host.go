@@ -49,7 +49,7 @@ func newHost(c *core, p *peers, site Site) *host {
 	batch, _ := site.(Batch)
 	return &host{
 		core: c, peers: p, site: site, batch: batch,
-		copies: store.NewIndex[job.AttemptID, hostCopy](), remote: make(map[job.SiteID]int),
+		copies: store.NewIndex(func(c *hostCopy) job.AttemptID { return c.rec.ID }), remote: make(map[job.SiteID]int),
 	}
 }
 
@@ -57,22 +57,22 @@ func newHost(c *core, p *peers, site Site) *host {
 type hostCopy struct {
 	rec    *store.Copy
 	status hostStatus
-	// stamp tells this claim from an earlier one of the same copy.
-	stamp uint64
-	// claimed is when this daemon first claimed for this copy, 0 for not yet.
-	claimed job.Time
-	// granted says that a grant came after the claim had been given up; the
-	// copy starts without a further claim when its turn comes. payload came with it.
-	granted bool
-	payload []byte
-	lease   attemptLease
 	// postponed says that the copy waits for its origin to be in reach.
 	postponed bool
 	// adopted says that it was begun before a restart, returned that it was
 	// begun once and is back in the queue.
 	adopted, returned bool
 	// killed says that the driver was told to stop it.
-	killed  bool
+	killed bool
+	// granted says that a grant came after the claim had been given up; the
+	// copy starts without a further claim when its turn comes. payload came with it.
+	granted bool
+	payload []byte
+	// stamp tells this claim from an earlier one of the same copy.
+	stamp uint64
+	// claimed is when this daemon first claimed for this copy, 0 for not yet.
+	claimed job.Time
+	lease   attemptLease
 	started job.Time
 }
 
@@ -134,7 +134,7 @@ func (h *host) accept(now job.Time, origin job.SiteID, a job.AttemptID, r *job.R
 
 func (h *host) addCopy(rec *store.Copy) *hostCopy {
 	c := &hostCopy{rec: rec}
-	h.copies.Put(rec.ID, c)
+	h.copies.Put(c)
 	if origin := rec.ID.Job.Origin; origin != h.self {
 		h.remote[origin]++
 		h.foreign++
@@ -158,8 +158,8 @@ func (h *host) copiesOf(origin job.SiteID) []*hostCopy {
 		return nil
 	}
 	list := make([]*hostCopy, 0, h.remote[origin])
-	for id, c := range h.copies.All {
-		if id.Job.Origin == origin {
+	for c := range h.copies.All {
+		if c.rec.ID.Job.Origin == origin {
 			list = append(list, c)
 		}
 	}

@@ -117,7 +117,7 @@ func (h *host) onVerdict(now job.Time, from job.SiteID, m Verdict) {
 	}
 	switch {
 	case m.Granted && !c.asked(&m): // if we are entitled, our own claim is granted, too
-	case m.Granted && m.Lease <= 0 && leased(&c.rec.Request) && c.rec.Phase == store.CopyQueued:
+	case m.Granted && m.Lease <= 0 && leased(c.rec.Request) && c.rec.Phase == store.CopyQueued:
 		// The job at its origin is not the one that this copy was made of: the
 		// copy could never start, and would claim for ever.
 		h.giveBack(now, c, job.BadRequest)

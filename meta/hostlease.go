@@ -23,7 +23,7 @@ type attemptLease struct {
 // startsLeased reports whether a granted copy may begin now. If its lease has
 // meanwhile come near its end, it must claim again.
 func (h *host) startsLeased(now job.Time, c *hostCopy) bool {
-	if !leased(&c.rec.Request) || c.rec.ID.Job.Origin == h.self {
+	if !leased(c.rec.Request) || c.rec.ID.Job.Origin == h.self {
 		return true
 	}
 	return c.lease.until > now && c.lease.until.Sub(now) > c.lease.every
@@ -49,7 +49,7 @@ func (h *host) takeLease(now job.Time, c *hostCopy, sent job.Time, term time.Dur
 
 // keepLease makes renewals go on for as long as the attempt is under way.
 func (h *host) keepLease(now job.Time, c *hostCopy) {
-	if !leased(&c.rec.Request) || c.rec.ID.Job.Origin == h.self {
+	if !leased(c.rec.Request) || c.rec.ID.Job.Origin == h.self {
 		return
 	}
 	h.leases = append(h.leases, c)
@@ -99,7 +99,7 @@ func (h *host) renewSoon(now job.Time, origin job.SiteID) {
 
 func (h *host) onRenewed(now job.Time, from job.SiteID, m Renewed) {
 	c := h.copies.Get(m.Attempt)
-	if m.Attempt.Job.Origin != from || c == nil || c.rec.Phase != store.CopyBegun || !leased(&c.rec.Request) || c.lease.lapsed {
+	if m.Attempt.Job.Origin != from || c == nil || c.rec.Phase != store.CopyBegun || !leased(c.rec.Request) || c.lease.lapsed {
 		return
 	}
 	if m.Lease <= 0 {

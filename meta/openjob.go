@@ -16,23 +16,21 @@ type openJob struct {
 	refused []refusal
 	// failures counts the attempts in a row that no site kept a copy of; the
 	// next one waits until retryAt.
-	failures int
-	retryAt  job.Time
+	failures uint8
+	// The origin's lists of those names have it.
+	leaves, unplaced, leased bool
+	ended                    bool
+	retryAt                  job.Time
 	// changed is the effect that says that the job has changed.
 	changed Effect
 	// query collects what sites say about the start; nil if none is under way.
 	query *startQuery
 	// decision tells why there is no place, while the job is pending.
 	decision *store.Decision
-	// promises are what the sites of the latest attempt promised at decided.
-	// They are kept only where weights learn from them.
-	promises []promise
-	decided  job.Time
+	// promises are kept only where weights learn from them.
+	promises *promises
 	// lease is when the holder's lease has ended for sure; 0 without one.
 	lease job.Time
-
-	leaves, unplaced, leased bool // it is in the origin's list of that name
-	ended                    bool
 }
 
 // refusal is a site that did not want a copy, and why.

@@ -63,7 +63,7 @@ type outlook interface {
 }
 
 func newOrigin(c *core, p *peers, h ownHost, site outlook) *origin {
-	or := &origin{core: c, peers: p, host: h, site: site, open: store.NewIndex[job.ID, openJob](), policy: c.cfg.Placement.Policy()}
+	or := &origin{core: c, peers: p, host: h, site: site, open: store.NewIndex(func(o *openJob) job.ID { return o.rec.ID }), policy: c.cfg.Placement.Policy()}
 	or.policy.Verdicts = c.cfg.Limits.Verdicts
 	return or
 }
@@ -135,7 +135,7 @@ func (or *origin) largeEnough(r *job.Request) error {
 
 func (or *origin) addOpen(j *store.Job) *openJob {
 	o := &openJob{rec: j}
-	or.open.Put(j.ID, o)
+	or.open.Put(o)
 	or.jobs = append(or.jobs, o)
 	return o
 }

@@ -77,15 +77,21 @@ type promise struct {
 	in   time.Duration
 }
 
+// promises are what the sites of an attempt promised at decided.
+type promises struct {
+	decided job.Time
+	of      []promise
+}
+
 // notePromises keeps what the chosen sites promised, for [origin.learn].
 func (or *origin) notePromises(now job.Time, o *openJob) {
 	if !or.cfg.Placement.Adaptive {
 		return
 	}
-	o.promises, o.decided = nil, now
+	o.promises = &promises{decided: now}
 	for i := range or.round.Sites {
 		if c := &or.round.Sites[i]; c.Chosen && c.Promised > 0 {
-			o.promises = append(o.promises, promise{site: c.Site, in: c.Promised})
+			o.promises.of = append(o.promises.of, promise{site: c.Site, in: c.Promised})
 		}
 	}
 }
@@ -93,9 +99,12 @@ func (or *origin) notePromises(now job.Time, o *openJob) {
 // learn compares when a job was completed with what its holder had promised.
 // Jobs that were stopped or lost say nothing.
 func (or *origin) learn(now job.Time, o *openJob, kind job.OutcomeKind) {
-	i := slices.IndexFunc(o.promises, func(p promise) bool { return p.site == o.rec.Holder })
+	if o.promises == nil {
+		return
+	}
+	i := slices.IndexFunc(o.promises.of, func(p promise) bool { return p.site == o.rec.Holder })
 	if i < 0 || kind == job.Cancel || kind == job.Loss {
 		return
 	}
-	or.promises.Learn(o.rec.Holder, o.promises[i].in, now.Sub(o.decided))
+	or.promises.Learn(o.rec.Holder, o.promises.of[i].in, now.Sub(o.promises.decided))
 }

@@ -52,7 +52,7 @@ func (h *host) restore(now job.Time) []*hostCopy {
 			entry := h.entry(rec)
 			h.site.Adopt(now, entry, rec.Begun)
 			h.keepLease(now, c)
-			h.emit(Adopt{Attempt: rec.ID, Request: entry.Request, BootID: rec.BootID, Leased: entry.Remote && leased(&rec.Request)})
+			h.emit(Adopt{Attempt: rec.ID, Request: entry.Request, BootID: rec.BootID, Leased: entry.Remote && leased(rec.Request)})
 		case store.CopyEnded:
 			ended = append(ended, c)
 		}

@@ -24,7 +24,7 @@ func (h *host) begin(now job.Time, c *hostCopy, payload []byte) {
 
 func (h *host) launch(c *hostCopy, payload []byte) {
 	c.status, c.granted, c.payload = launched, false, nil
-	h.emit(Launch{Attempt: c.rec.ID, Request: h.here(&c.rec.Request), Payload: payload, Lease: c.lease.until})
+	h.emit(Launch{Attempt: c.rec.ID, Request: h.here(c.rec.Request), Payload: payload, Lease: c.lease.until})
 }
 
 func (h *host) attemptStarted(now job.Time, ev AttemptStarted) {

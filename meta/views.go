@@ -167,7 +167,7 @@ func (v Views) HostedCopies(limit int) []HostedCopy {
 			if len(list) == limit {
 				return list
 			}
-			list = append(list, HostedCopy{Attempt: c.rec.ID, Request: c.rec.Request, State: c.word()})
+			list = append(list, HostedCopy{Attempt: c.rec.ID, Request: *c.rec.Request, State: c.word()})
 		}
 	}
 	return list

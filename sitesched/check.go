@@ -27,17 +27,17 @@ func (s *Scheduler) checkTable() error {
 			continue
 		}
 		used++
-		if at, ok := s.index[r.copy.id]; !ok || int(at) != slot {
+		if at, ok := s.lookup(&r.copy.id); !ok || int(at) != slot {
 			return fmt.Errorf("%v lies in slot %d, the index says %d, %v", r.copy.id, slot, at, ok)
 		}
 		if r.charge < 1 || r.charge > s.cfg.Processors {
 			return fmt.Errorf("%v is charged %d processors of %d", r.copy.id, r.charge, s.cfg.Processors)
 		}
 	}
-	if used != len(s.index) || used != s.local.live+s.remote.live+len(s.run.items()) ||
+	if used != s.index.Len() || used != s.local.live+s.remote.live+len(s.run.items()) ||
 		used+len(s.table.vacant) != len(s.table.rows) {
 		return fmt.Errorf("%d copies, but %d indexed, %d+%d queued, %d running, %d of %d rows vacant", used,
-			len(s.index), s.local.live, s.remote.live, len(s.run.items()), len(s.table.vacant), len(s.table.rows))
+			s.index.Len(), s.local.live, s.remote.live, len(s.run.items()), len(s.table.vacant), len(s.table.rows))
 	}
 	return nil
 }

@@ -34,7 +34,10 @@ type Event struct {
 }
 
 // known returns what the scheduler keeps of a copy.
-func (s *Scheduler) known(id job.AttemptID) entry { return s.table.rows[s.index[id]].copy }
+func (s *Scheduler) known(id job.AttemptID) entry {
+	slot, _ := s.lookup(&id)
+	return s.table.rows[slot].copy
+}
 
 // Step makes the call that ev stands for; a Pass returns what should start.
 func (s *Scheduler) Step(now job.Time, ev Event) []job.AttemptID {

@@ -2,10 +2,10 @@ package sitesched
 
 import (
 	"cmp"
-	"maps"
 	"math"
 	"time"
 
+	"kith/internal/hashed"
 	"kith/internal/job"
 )
 
@@ -21,7 +21,7 @@ import (
 // use scratch space of the Scheduler, too.
 type Scheduler struct {
 	cfg   Config
-	index map[job.AttemptID]int32 // slots of all known copies; nil in a simulation
+	index hashed.Table[job.AttemptID, int32] // slots of all known copies; none in a simulation
 	table table
 	// recent is the slot that was looked for last.
 	recent int32
@@ -75,7 +75,7 @@ func New(c Config) (*Scheduler, error) {
 		return nil, err
 	}
 	s := &Scheduler{
-		cfg: c, index: make(map[job.AttemptID]int32), free: int64(c.Processors),
+		cfg: c, index: hashed.New[job.AttemptID, int32](), free: int64(c.Processors),
 		blocked: gap, eligible: job.Never, due: job.Never,
 	}
 	s.local.depth, s.remote.depth = c.depth(), math.MaxInt
@@ -112,12 +112,15 @@ func (s *Scheduler) find(id *job.AttemptID) (int32, bool) {
 	if r := s.table.rows; int(s.recent) < len(r) && r[s.recent].state != vacant && r[s.recent].copy.id == *id {
 		return s.recent, true
 	}
-	slot, ok := s.index[*id]
+	slot, ok := s.lookup(id)
 	if ok {
 		s.recent = slot
 	}
 	return slot, ok
 }
+
+// lookup is find without that.
+func (s *Scheduler) lookup(id *job.AttemptID) (int32, bool) { return s.index.Get(*id, s.table.name) }
 
 // Enqueue adds c to its queue. A known id is ignored, and so is a copy that
 // can never run here: ask [Scheduler.Has] and [Scheduler.Refuse] first.
@@ -132,7 +135,8 @@ func (s *Scheduler) Enqueue(now job.Time, c job.Copy) {
 		return
 	}
 	slot := s.table.add(&e, charge)
-	s.index[c.ID], s.recent = slot, slot
+	s.index.Put(slot, s.table.name)
+	s.recent = slot
 	s.admit(slot)
 }
 
@@ -316,7 +320,7 @@ func (s *Scheduler) vacate(now job.Time, slot int32) {
 }
 
 func (s *Scheduler) forget(slot int32) {
-	delete(s.index, s.table.rows[slot].copy.id)
+	s.index.Delete(s.table.rows[slot].copy.id, s.table.name)
 	s.table.release(slot)
 }
 
@@ -370,7 +374,7 @@ func (s *Scheduler) postpone(now job.Time, slot int32, at job.Time) {
 }
 
 func (s *Scheduler) adopt(now job.Time, c *entry, since job.Time) {
-	if slot, ok := s.index[c.id]; ok {
+	if slot, ok := s.lookup(&c.id); ok {
 		switch s.table.rows[slot].state {
 		case running:
 			return
@@ -386,7 +390,7 @@ func (s *Scheduler) adopt(now job.Time, c *entry, since job.Time) {
 	r := &s.table.rows[slot]
 	r.adopted, r.unconfirmed = true, true
 	r.wall = s.planned(c) // it may have begun and not yet started
-	s.index[c.id] = slot
+	s.index.Put(slot, s.table.name)
 	s.occupy(since, slot, running)
 	s.stale, s.surfaceValid = true, false
 	s.breakLines()
@@ -407,7 +411,7 @@ func (s *Scheduler) start(now job.Time, q *queue, i int) {
 
 // Clone returns an independent copy of s.
 func (s *Scheduler) Clone() *Scheduler {
-	c := &Scheduler{index: maps.Clone(s.index)}
+	c := &Scheduler{index: s.index.Clone()}
 	c.copyFrom(s)
 	return c
 }

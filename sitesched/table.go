@@ -64,6 +64,9 @@ func (t *table) add(c *entry, charge int32) int32 {
 	return slot
 }
 
+// name returns what the copy at slot is called.
+func (t *table) name(slot int32) job.AttemptID { return t.rows[slot].copy.id }
+
 func (t *table) release(slot int32) {
 	t.rows[slot] = row{}
 	t.vacant = append(t.vacant, slot)

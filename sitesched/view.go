@@ -65,7 +65,7 @@ func (s *Scheduler) Running(yield func(RunningCopy) bool) {
 // 2.2): the blocked head of the queue its t*, and under the conservative
 // disciplines every copy within the guarantee depth its slot. Remote copies in a queue of their own have none.
 func (s *Scheduler) Guarantee(id job.AttemptID) (job.Time, bool) {
-	slot, ok := s.index[id]
+	slot, ok := s.lookup(&id)
 	if !ok || s.table.rows[slot].state != queued {
 		return 0, false
 	}
@@ -76,7 +76,7 @@ func (s *Scheduler) Guarantee(id job.AttemptID) (job.Time, bool) {
 // depth, so that the site promises nothing about it yet.
 func (s *Scheduler) Behind(id job.AttemptID) bool {
 	s.settle()
-	slot, ok := s.index[id]
+	slot, ok := s.lookup(&id)
 	if !ok || s.table.rows[slot].state != queued {
 		return false
 	}

@@ -29,7 +29,7 @@ var ErrStarted = errors.New("already started")
 //
 // Copies past their estimate are taken to end a second from now.
 func (s *Scheduler) WhatIf(now job.Time, c job.Copy) (Prediction, error) {
-	slot, known := s.index[c.ID]
+	slot, known := s.lookup(&c.ID)
 	if known && s.table.rows[slot].state != queued {
 		return Prediction{}, ErrStarted
 	}
@@ -133,6 +133,7 @@ func (s *Scheduler) estimate(now job.Time, c *entry, known bool) job.Time {
 		return s.earliestStart(now, c)
 	}
 	s.gather(now)
-	r := &s.table.rows[s.index[c.id]]
+	slot, _ := s.lookup(&c.id)
+	r := &s.table.rows[slot]
 	return s.slotBehind(max(now, r.notBefore), s.queueOf(&r.copy), int(r.position), r.charge, r.wall)
 }

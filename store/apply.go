@@ -10,10 +10,10 @@ import (
 
 // insert indexes a new job record.
 func (s *State) insert(j *Job) {
-	s.jobs.Put(j.ID, j)
+	s.jobs.Put(j)
 	s.order = append(s.order, j)
 	if j.RequestID != "" {
-		s.requests[j.RequestID] = j.ID
+		s.requests.Put(j)
 	}
 }
 
@@ -48,11 +48,12 @@ func (s *State) move(j *Job, ev job.Event) error {
 // opened, granted, closed.
 const usualEvents = 3
 
-// newJob returns an empty record with room for the usual events.
+// newJob returns an empty record with room for the first event. A job may wait
+// for long with no more than that.
 func newJob() *Job {
 	b := new(struct {
 		Job
-		events [usualEvents]ClaimEvent
+		events [1]ClaimEvent
 	})
 	b.Events = b.events[:0]
 	return &b.Job
@@ -62,6 +63,9 @@ func (j *Job) note(e ClaimEvent) {
 	if len(j.Events) >= MaxClaimEvents {
 		// The beginning and the latest events tell most; the middle goes.
 		j.Events = slices.Delete(j.Events, 1, 2)
+	}
+	if len(j.Events) == 1 && cap(j.Events) == 1 {
+		j.Events = append(make([]ClaimEvent, 0, usualEvents), j.Events...)
 	}
 	j.Events = append(j.Events, e)
 }
@@ -107,18 +111,35 @@ func (s *State) known(id job.ID) (*Job, error) {
 	return j, nil
 }
 
+// shareWords spares the memory of words that the job before has, too: thousands
+// may come from one user, and each call brings words of its own.
+func (j *Job) shareWords(before *Job) {
+	if j.Submitter == before.Submitter {
+		j.Submitter = before.Submitter
+	}
+	if j.Request.User == before.Request.User {
+		j.Request.User = before.Request.User
+	}
+	if j.Request.Directory == before.Request.Directory {
+		j.Request.Directory = before.Request.Directory
+	}
+}
+
 func (c SubmitJob) apply(s *State) error {
 	if c.ID != s.NextID() {
 		return fmt.Errorf("job %v, the next is %v: %w", c.ID, s.NextID(), ErrStale)
 	}
 	if c.RequestID != "" {
-		if _, taken := s.requests[c.RequestID]; taken {
+		if s.requests.Get(c.RequestID) != nil {
 			return fmt.Errorf("request %q: %w", c.RequestID, ErrExists)
 		}
 	}
 	j := newJob()
 	j.ID, j.Request, j.RequestID, j.BodyHash = c.ID, c.Request, c.RequestID, c.BodyHash
 	j.State, j.Submitted, j.Submitter = job.Pending, c.Time, c.Actor
+	if n := len(s.order); n > 0 {
+		j.shareWords(s.order[n-1])
+	}
 	s.insert(j)
 	s.site.NextSeq++
 	s.changes.Site = true
@@ -418,7 +439,7 @@ func (c PurgeJob) apply(s *State) error {
 	}
 	s.jobs.Delete(j.ID)
 	if j.RequestID != "" {
-		delete(s.requests, j.RequestID)
+		s.requests.Delete(j.RequestID)
 	}
 	s.changes.ForgottenJobs = append(s.changes.ForgottenJobs, j.ID)
 	s.purged++

@@ -14,6 +14,24 @@ func (s *State) copyOf(a job.AttemptID) (*Copy, error) {
 	return c, nil
 }
 
+// insertCopy adds a copy of a request, which it does not keep.
+func (s *State) insertCopy(c Copy, r *job.Request) *Copy {
+	if c.ID.Job.Origin == s.site.ID {
+		if j := s.jobs.Get(c.ID.Job); j != nil && j.Request == *r {
+			c.Request = &j.Request
+			s.copies.Put(&c)
+			return &c
+		}
+	}
+	b := &struct {
+		Copy
+		request job.Request
+	}{c, *r}
+	b.Request = &b.request
+	s.copies.Put(&b.Copy)
+	return &b.Copy
+}
+
 func (c AcceptCopy) apply(s *State) error {
 	if c.Attempt.Number == 0 {
 		return fmt.Errorf("copy %v: %w", c.Attempt, ErrStale)
@@ -21,8 +39,7 @@ func (c AcceptCopy) apply(s *State) error {
 	if s.copies.Get(c.Attempt) != nil {
 		return fmt.Errorf("copy %v: %w", c.Attempt, ErrExists)
 	}
-	cp := &Copy{ID: c.Attempt, Request: c.Request, Phase: CopyQueued, Arrived: c.Time}
-	s.copies.Put(c.Attempt, cp)
+	cp := s.insertCopy(Copy{ID: c.Attempt, Phase: CopyQueued, Arrived: c.Time}, &c.Request)
 	s.touchCopy(cp)
 	return nil
 }

@@ -1,17 +1,22 @@
 package store
 
-// Index finds records by their names. It remembers the one it was asked for
-// last, because events come as bursts of questions about one job and hashing a
-// name costs more than all the rest. The zero Index is not ready: see [NewIndex].
+import "kith/internal/hashed"
+
+// Index finds records by their names, which the records hold themselves. It
+// remembers the record it was asked for last, because events come as bursts of
+// questions about one job and hashing a name costs more than all the rest. The
+// zero Index is not ready: see [NewIndex].
 type Index[K comparable, V any] struct {
-	byName map[K]*V
+	nameOf func(*V) K
+	table  hashed.Table[K, *V]
 	name   K
 	latest *V // nil if there is none
 }
 
-// NewIndex returns an empty index.
-func NewIndex[K comparable, V any]() Index[K, V] {
-	return Index[K, V]{byName: make(map[K]*V)}
+// NewIndex returns an empty index of records with the given names. The name of
+// a record must not change while it is in the index.
+func NewIndex[K comparable, V any](nameOf func(*V) K) Index[K, V] {
+	return Index[K, V]{nameOf: nameOf, table: hashed.New[K, *V]()}
 }
 
 // Get returns the record of a name, nil if there is none.
@@ -19,36 +24,30 @@ func (x *Index[K, V]) Get(name K) *V {
 	if x.latest != nil && x.name == name {
 		return x.latest
 	}
-	v := x.byName[name]
-	if v != nil {
+	v, ok := x.table.Get(name, x.nameOf)
+	if ok {
 		x.name, x.latest = name, v
 	}
 	return v
 }
 
-// Put sets the record of a name.
-func (x *Index[K, V]) Put(name K, v *V) {
-	x.byName[name] = v
-	x.name, x.latest = name, v
+// Put adds a record, in place of the one of the same name if there is one.
+func (x *Index[K, V]) Put(v *V) {
+	x.table.Put(v, x.nameOf)
+	x.name, x.latest = x.nameOf(v), v
 }
 
 // Delete forgets a name.
 func (x *Index[K, V]) Delete(name K) {
-	delete(x.byName, name)
+	x.table.Delete(name, x.nameOf)
 	if x.latest != nil && x.name == name {
 		x.latest = nil
 	}
 }
 
 // Len returns how many names there are.
-func (x *Index[K, V]) Len() int { return len(x.byName) }
+func (x *Index[K, V]) Len() int { return x.table.Len() }
 
-// All yields every name and record, in no order: callers that decide by order
-// must sort.
-func (x *Index[K, V]) All(yield func(K, *V) bool) {
-	for name, v := range x.byName {
-		if !yield(name, v) {
-			return
-		}
-	}
-}
+// All yields every record, in no order: callers that decide by order must sort.
+// The index must not be changed meanwhile.
+func (x *Index[K, V]) All(yield func(*V) bool) { x.table.All(yield) }

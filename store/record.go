@@ -43,19 +43,23 @@ type Job struct {
 	// Submitter is who submitted it; Request.User is whose job it is.
 	Submitter identity.Actor
 	State     job.State
+	dirty     bool
+	// CancelRequested: the user wants the job ended.
+	CancelRequested bool
 	// Version counts the changes of the record. That of a record from before it was
 	// counted begins at 0.
 	Version uint32
 	// Attempt is the number of the latest attempt, 0 before the first.
 	Attempt uint32
+	// HolderGeneration names the data folder of the holder when it claimed: a
+	// holder that lost its disk cannot say that it never began.
+	HolderGeneration uint32
 	// Sites hold, or are to hold, a copy of the attempt, in the order of placement.
 	Sites []job.SiteID
 	// Holder has the claim of the attempt. HolderStamp is its count of its own
-	// protocol steps when it claimed, HolderGeneration names its data folder
-	// then: a holder that lost its disk cannot say that it never began.
-	Holder           job.SiteID
-	HolderStamp      uint64
-	HolderGeneration uint32
+	// protocol steps when it claimed.
+	Holder      job.SiteID
+	HolderStamp uint64
 	// Lease is the term of the leases that the holder is given, 0 if it has none
 	// (see [job.Rerun]). It stays that of the grant, whatever the configuration
 	// says after a restart: the holder may count on it.
@@ -63,8 +67,6 @@ type Job struct {
 	// Earlier are the attempts whose claim was taken back although they may
 	// still run, the latest [MaxEarlier]; only jobs under [job.Race] have any.
 	Earlier []Holding
-	// CancelRequested: the user wants the job ended.
-	CancelRequested bool
 	// Submitted and Closed are by the origin's clock, Started by the holder's.
 	Submitted, Started, Closed job.Time
 	// Outcome is nil before the attempt has ended. Its Files are kept until the
@@ -75,8 +77,6 @@ type Job struct {
 	// Acts is what people did to the job after its submission, oldest first, the
 	// last MaxActs. It is replaced, never changed in place.
 	Acts []Act
-
-	dirty bool
 }
 
 // LastAct returns the latest act of a kind, and whether there is one.
@@ -184,17 +184,17 @@ type Verdict struct {
 // Copy is the record of a copy or attempt at its host. Only [State.Apply]
 // changes it.
 type Copy struct {
-	ID      job.AttemptID
-	Request job.Request
+	ID job.AttemptID
+	// Request is never nil. A copy of a job submitted here shares that of the job.
+	Request *job.Request
 	Phase   Phase
+	dirty   bool
 	// Arrived is when the host accepted it, Begun when it committed to start it.
 	Arrived, Begun job.Time
 	// BootID names the boot of the machine under which the attempt was begun.
 	BootID string
 	// Outcome is nil before the attempt has ended.
 	Outcome *job.Outcome
-
-	dirty bool
 }
 
 // Phase says where a copy is at its host. The numbers are stored and sent; they are frozen.

@@ -13,7 +13,7 @@ type State struct {
 	order    []*Job // by id, ended and purged ones included until compacted
 	purged   int    // entries of order that are purged
 	copies   Index[job.AttemptID, Copy]
-	requests map[string]job.ID
+	requests Index[string, Job] // those that have a request id
 
 	changes Changes
 }
@@ -58,9 +58,9 @@ func (c *Changes) Empty() bool {
 func NewState(site job.SiteID, generation uint32) *State {
 	s := &State{
 		site:     Site{ID: site, Generation: generation, NextSeq: 1},
-		jobs:     NewIndex[job.ID, Job](),
-		copies:   NewIndex[job.AttemptID, Copy](),
-		requests: make(map[string]job.ID),
+		jobs:     NewIndex(func(j *Job) job.ID { return j.ID }),
+		copies:   NewIndex(func(c *Copy) job.AttemptID { return c.ID }),
+		requests: NewIndex(func(j *Job) string { return j.RequestID }),
 	}
 	s.changes.Site = true
 	return s
@@ -96,11 +96,10 @@ func (s *State) CopyCount() int { return s.copies.Len() }
 
 // JobOfRequest returns the job that was submitted under a request id.
 func (s *State) JobOfRequest(requestID string) *Job {
-	id, ok := s.requests[requestID]
-	if !ok || requestID == "" {
+	if requestID == "" {
 		return nil
 	}
-	return s.jobs.Get(id)
+	return s.requests.Get(requestID)
 }
 
 // Jobs yields the jobs after the given id (the zero id: all) in the order of
@@ -137,7 +136,7 @@ func (s *State) position(id job.ID) int {
 // order must sort.
 func (s *State) Copies() func(yield func(*Copy) bool) {
 	return func(yield func(*Copy) bool) {
-		for _, c := range s.copies.All {
+		for c := range s.copies.All {
 			if !yield(c) {
 				return
 			}
@@ -203,12 +202,12 @@ func (s *State) RestoreJob(j Job) error {
 	return nil
 }
 
-// RestoreCopy adds a copy.
+// RestoreCopy adds a copy. Copies come after the jobs.
 func (s *State) RestoreCopy(c Copy) error {
 	if s.copies.Get(c.ID) != nil {
 		return fmt.Errorf("copy %v twice: %w", c.ID, ErrCorrupt)
 	}
-	s.copies.Put(c.ID, &c)
+	s.insertCopy(c, c.Request)
 	return nil
 }
 
@@ -223,7 +222,7 @@ func (s *State) Check() error {
 			return fmt.Errorf("job %v: %w: %w", j.ID, err, ErrCorrupt)
 		}
 	}
-	for _, c := range s.copies.All {
+	for c := range s.copies.All {
 		if c.Phase < CopyQueued || c.Phase > CopyEnded || c.ID.Number == 0 || (c.Phase == CopyEnded) != (c.Outcome != nil) {
 			return fmt.Errorf("copy %v in phase %d: %w", c.ID, c.Phase, ErrCorrupt)
 		}

@@ -192,7 +192,7 @@ func (n *names) job(m *statev1.JobRecord) (store.Job, error) {
 
 func copyMessage(c *store.Copy) *statev1.CopyRecord {
 	return &statev1.CopyRecord{
-		Attempt: AttemptName(c.ID), Request: RequestMessage(&c.Request), Phase: statev1.CopyPhase(c.Phase),
+		Attempt: AttemptName(c.ID), Request: RequestMessage(c.Request), Phase: statev1.CopyPhase(c.Phase),
 		ArrivalTimeNs: int64(c.Arrived), BeginTimeNs: int64(c.Begun), BootId: c.BootID, Outcome: OutcomeMessage(c.Outcome),
 	}
 }
@@ -203,8 +203,9 @@ func (n *names) copy(m *statev1.CopyRecord) (store.Copy, error) {
 		return store.Copy{}, err
 	}
 	id.Job.Origin = n.site(string(id.Job.Origin))
+	r := n.request(m.GetRequest())
 	return store.Copy{
-		ID: id, Request: n.request(m.GetRequest()), Phase: store.Phase(m.GetPhase()), Arrived: job.Time(m.GetArrivalTimeNs()),
+		ID: id, Request: &r, Phase: store.Phase(m.GetPhase()), Arrived: job.Time(m.GetArrivalTimeNs()),
 		Begun: job.Time(m.GetBeginTimeNs()), BootID: m.GetBootId(), Outcome: Outcome(m.GetOutcome()),
 	}, nil
 }

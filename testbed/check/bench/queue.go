@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"kith/cmd/kithd/config"
@@ -93,9 +95,14 @@ func fill(ctx context.Context, n *local.Node, jobs int, copies int32) error {
 	for i := range submitters {
 		wg.Go(func() {
 			for k := range todo {
-				_, errs[i] = n.Jobs.SubmitJob(ctx, &kithv1.SubmitJobRequest{RequestId: fmt.Sprintf("fill-%d", k), Job: &kithv1.Job{
+				r := &kithv1.SubmitJobRequest{RequestId: fmt.Sprintf("fill-%d", k), Job: &kithv1.Job{
 					Name: fmt.Sprintf("job-%d", k), Command: []string{"/bin/true"}, Processors: 1, Walltime: durationpb.New(time.Hour), Copies: copies,
-				}})
+				}}
+				_, errs[i] = n.Jobs.SubmitJob(ctx, r)
+				for status.Code(errs[i]) == codes.ResourceExhausted && ctx.Err() == nil { // a busy machine lets in fewer at a time
+					time.Sleep(20 * time.Millisecond)
+					_, errs[i] = n.Jobs.SubmitJob(ctx, r)
+				}
 				if errs[i] != nil {
 					return
 				}
