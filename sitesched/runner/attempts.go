@@ -239,6 +239,9 @@ func (s *Runner) over(r *run, outcome job.Outcome) {
 // report takes what the system says. It is called by the system's goroutines.
 func (s *Runner) report(ev work.Event) {
 	switch ev := ev.(type) {
+	case work.Turn:
+		// It comes again and again: it waits for the engine rather than heap up.
+		s.cfg.Post(meta.TurnCame{Attempt: ev.Attempt})
 	case work.Started:
 		s.log.Info("attempt started", "attempt_id", ev.Attempt.String(), "job_id", ev.Attempt.Job.String())
 		s.cfg.Tell(meta.AttemptStarted{Attempt: ev.Attempt, At: ev.At})

@@ -55,6 +55,7 @@ type Runner struct {
 	site       job.SiteID
 	files      *Files
 	system     work.System
+	batch      work.Batch // the system too, nil if it has no queue of its own
 	fetcher    *transfer.Fetcher
 	unpacker   *transfer.Unpacker
 	collector  *transfer.Collector
@@ -86,6 +87,7 @@ func New(cfg Config) (*Runner, error) {
 		r.cancel()
 		return nil, err
 	}
+	r.batch, _ = r.system.(work.Batch)
 	return r, nil
 }
 

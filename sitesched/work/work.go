@@ -1,6 +1,6 @@
 // Package work holds the words between what a site does for an attempt (package
 // runner) and what runs it: [System]. Package executor is the System of a
-// machine of the site's own; a batch system that Kith does not own can be one too.
+// machine of the site's own; a batch system that Kith does not own is a [Batch].
 //
 // The order of calls for one attempt, of which most jobs need only the first line:
 //
@@ -61,6 +61,31 @@ type System interface {
 	// Close ends the System and leaves attempts running. No event comes after it
 	// has returned.
 	Close()
+}
+
+// Batch is a System with a queue of its own: a batch system that decides itself
+// when something starts. It goes with a scheduler that is a meta.Batch, which says
+// what these calls mean in the life of a copy:
+//
+//	Queue ─► Turn, again and again ─► Start ─► Started ─► ...
+//	                               └► Dequeue
+//
+// None of the three waits for the batch system. What cannot be told to it for now
+// the System tries again. They leave after the facts behind them are durable.
+type Batch interface {
+	System
+	// Queue submits something that stands for a copy, and that reports [Turn] when
+	// the batch system starts it. It must not start before notBefore, 0 for at
+	// once. For what is queued or was started already only that time is new.
+	Queue(c job.Copy, notBefore job.Time)
+	// Dequeue takes back what stands for a copy that has not begun: it is cancelled
+	// if it waits, and leaves if it was started. It is a no-op if there is nothing,
+	// and for an attempt that was started or adopted.
+	Dequeue(id job.AttemptID)
+	// Restored says that Queue and Adopt have named all that there is. What the
+	// batch system holds beyond that is a stray of an earlier daemon and is removed,
+	// and so is what it holds twice for one copy, but for one of them.
+	Restored()
 }
 
 // Files are the absolute paths of an attempt's files.
@@ -144,8 +169,15 @@ func (r StopReason) Kind() job.OutcomeKind {
 	return job.Cancel
 }
 
-// An Event tells what became of an attempt: [Started] or [Finished].
+// An Event tells what became of an attempt: [Started] or [Finished], or of a
+// copy in the queue of a [Batch]: [Turn].
 type Event interface{ event() }
+
+// Turn says that a [Batch] has started what stands for a copy. Nothing of the job
+// may run yet. It is reported again until Start or Dequeue follows, as an answer
+// may have died with an earlier daemon. Reporting it may wait for the engine: whoever
+// does holds no lock that a method of the System takes.
+type Turn struct{ Attempt job.AttemptID }
 
 // Started says that the attempt's program was executed. It comes at most once
 // per [System.Start] or [System.Adopt], before Finished; not at all if the
@@ -166,6 +198,7 @@ type Finished struct {
 	Outcome job.Outcome
 }
 
+func (Turn) event()     {}
 func (Started) event()  {}
 func (Finished) event() {}
 

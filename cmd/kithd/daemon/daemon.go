@@ -154,6 +154,9 @@ func (d *Daemon) assemble() error {
 	if err != nil {
 		return err
 	}
+	if err := checkHost(site, d.runs); err != nil {
+		return err
+	}
 	if d.engine, err = meta.New(d.engineConfig(incarnation), d.state, site); err != nil {
 		return err
 	}

@@ -46,6 +46,12 @@ func (f *effects) carry(ef meta.Effect) {
 		f.runs.Fetch(ef)
 	case meta.Changed:
 		f.changes.Add(ef.Job)
+	case meta.Queue:
+		f.runs.Queue(ef)
+	case meta.Dequeue:
+		f.runs.Dequeue(ef)
+	case meta.Restored:
+		f.runs.Restored()
 	case meta.Advertise:
 		if f.spread != nil {
 			f.spread(ef)

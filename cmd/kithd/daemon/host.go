@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -9,18 +10,32 @@ import (
 	"kith/meta"
 	"kith/sitesched"
 	"kith/sitesched/executor"
+	"kith/sitesched/runner"
 	"kith/sitesched/work"
 )
 
 // AttemptsFolder is the folder in the data folder that holds those of attempts.
 const AttemptsFolder = "attempts"
 
-// Host is how a site schedules and runs work.
+// Host is how a site schedules and runs work. For a batch system that Kith does not
+// own the scheduler is a [meta.Batch] (sitesched/batch serves any) and the system a
+// [work.Batch]; one without the other is refused.
 type Host struct {
 	// Site makes the scheduler.
 	Site func() (meta.Site, error)
 	// System makes what runs attempts; it tells report what becomes of them.
 	System func(report func(work.Event)) (work.System, error)
+}
+
+// checkHost refuses a plan without the queue that it is a plan of, and the reverse.
+func checkHost(site meta.Site, runs *runner.Runner) error {
+	switch _, plans := site.(meta.Batch); {
+	case plans && !runs.Queues():
+		return errors.New("host: its scheduler (meta.Batch) plans what a batch system queues, and its system has no queue; give it a system that is a work.Batch")
+	case !plans && runs.Queues():
+		return errors.New("host: its system (work.Batch) has a queue, of which its scheduler would hear nothing; give it a scheduler that is a meta.Batch")
+	}
+	return nil
 }
 
 // ownHost is a site of Kith's own: its scheduler, and processes of this machine.
