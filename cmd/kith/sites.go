@@ -67,7 +67,12 @@ func siteNote(s *kithv1.Site) string {
 		}
 		notes = append(notes, note)
 	}
+	if s.GetNameConflict() != "" {
+		notes = append(notes, s.GetNameConflict())
+	}
 	switch {
+	case s.GetConnectionError() != "":
+		notes = append(notes, s.GetConnectionError())
 	case s.GetLoadTime() == nil:
 		notes = append(notes, "has not reported its load")
 	case s.GetLoadStale():

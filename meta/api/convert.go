@@ -253,12 +253,13 @@ func hostedMessage(c *meta.HostedCopy) *kithv1.HostedCopy {
 	}
 }
 
-func siteMessage(v *meta.SiteView, now job.Time, address string) *kithv1.Site {
+func siteMessage(v *meta.SiteView, now job.Time, address string, t Trouble) *kithv1.Site {
 	m := &kithv1.Site{
 		Id: string(v.Site), Reachability: kithv1.Site_REACHABILITY_UNREACHABLE, Address: v.Address,
 		Processors: v.Processors, MemoryBytes: v.MemoryBytes, FreeProcessors: v.Load.Free,
 		QueuedCopies: int64(v.Load.Queued), RunningAttempts: int64(v.Load.Running), LoadWorkSeconds: v.Load.Work,
 		LoadProcessorsRatio: v.Load.Procs, Policy: v.Policy, Draining: v.Draining, LoadStale: v.Stale, Version: v.Version,
+		Speed: v.Speed, NameConflict: t.Clash,
 	}
 	if v.Known {
 		m.LoadTime = stamp(v.Time)
@@ -274,6 +275,8 @@ func siteMessage(v *meta.SiteView, now job.Time, address string) *kithv1.Site {
 		m.Address = address
 	}
 	switch {
+	case !v.Self && !v.Connected:
+		m.ConnectionError, m.ConnectionErrorSince = t.Why, stamp(t.Since)
 	case v.Self:
 		m.Reachability = kithv1.Site_REACHABILITY_SELF
 	case v.Connected:

@@ -32,4 +32,14 @@ type Description struct {
 	// FileBytesSent and FileBytesReceived are to and from other sites.
 	FileBytesSent, FileBytesReceived int64
 	Addresses                        map[job.SiteID]string
+	// Trouble is what stands between this site and others.
+	Trouble map[job.SiteID]Trouble
+}
+
+// Trouble says, for people, why there is no stream to a site and since when, and
+// whether two daemons use its name.
+type Trouble struct {
+	Why   string
+	Since job.Time
+	Clash string
 }

@@ -16,7 +16,8 @@ func (s *Server) GetSite(ctx context.Context, _ *kithv1.GetSiteRequest) (*kithv1
 	d := s.Node.Describe()
 	resp := &kithv1.GetSiteResponse{Capabilities: d.Capabilities}
 	err := s.Node.Look(ctx, func(now job.Time, v meta.Views) {
-		resp.Site = siteMessage(&v.Sites(now)[0], now, "")
+		own := v.Sites(now)[0]
+		resp.Site = siteMessage(&own, now, "", d.Trouble[own.Site])
 		resp.Counters = countersMessage(v.Counters(), &d)
 	})
 	if err != nil {
@@ -32,7 +33,7 @@ func (s *Server) ListSites(ctx context.Context, _ *kithv1.ListSitesRequest) (*ki
 	err := s.Node.Look(ctx, func(now job.Time, v meta.Views) {
 		views := v.Sites(now)
 		for i := range views {
-			resp.Sites = append(resp.Sites, siteMessage(&views[i], now, d.Addresses[views[i].Site]))
+			resp.Sites = append(resp.Sites, siteMessage(&views[i], now, d.Addresses[views[i].Site], d.Trouble[views[i].Site]))
 		}
 	})
 	if err != nil {

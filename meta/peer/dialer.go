@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -65,7 +67,7 @@ func (l *Links) keepDialling(ctx context.Context, d *dialer) {
 			}
 		}
 		began := time.Now()
-		err := l.dial(ctx, d)
+		up, err := l.dial(ctx, d)
 		if ctx.Err() != nil {
 			return
 		}
@@ -73,6 +75,7 @@ func (l *Links) keepDialling(ctx context.Context, d *dialer) {
 			pause = first // it had been up
 		}
 		if err != nil && !errors.Is(err, ErrDuplicate) && status.Code(err) != codes.AlreadyExists {
+			l.note(d, up, err)
 			l.log.Debug("dialling peer failed", "peer_id", string(d.site), "address", d.address, "error", err.Error(), "retry_in", pause.String())
 		}
 		// Jitter keeps many sites from dialling one that comes back all at once.
@@ -94,38 +97,52 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// dial brings up one stream and carries it to its end.
-func (l *Links) dial(ctx context.Context, d *dialer) error {
+// note keeps in mind why there is no stream. One that was up has ended: only what
+// the other side says of a clash is news.
+func (l *Links) note(d *dialer, up bool, err error) {
+	st, _ := status.FromError(err)
+	switch {
+	case strings.Contains(st.Message(), ErrClash.Error()):
+		_, text, _ := strings.Cut(st.Message(), ErrClash.Error()+": ")
+		l.troubles.toldOfClash(l.cfg.Site, d.site, text)
+	case !up:
+		l.troubles.failed(d, err)
+	}
+}
+
+// dial brings up one stream and carries it to its end. up says whether it came as
+// far as the greeting of the right site.
+func (l *Links) dial(ctx context.Context, d *dialer) (up bool, err error) {
 	conn, err := grpc.NewClient("passthrough:///"+d.address, l.cfg.DialOptions...)
 	if err != nil {
-		return fmt.Errorf("dial %s at %s: %w", d.site, d.address, err)
+		return false, fmt.Errorf("dial %s at %s: %w", d.site, d.address, err)
 	}
 	defer conn.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	g, err := kithv1.NewPeerServiceClient(conn).Connect(ctx)
 	if err != nil {
-		return fmt.Errorf("dial %s at %s: %w", d.site, d.address, err)
+		return false, fmt.Errorf("dial %s at %s: %w", d.site, d.address, err)
 	}
 	w := clientWire{g}
-	if err := w.send(&kithv1.Frame{Messages: []*kithv1.PeerMessage{l.hello(d.site)}}); err != nil {
-		return fmt.Errorf("dial %s at %s: %w", d.site, d.address, err)
+	err = w.send(&kithv1.Frame{Messages: []*kithv1.PeerMessage{l.hello(d.site)}})
+	if err != nil && !errors.Is(err, io.EOF) { // with EOF, receiving says why
+		return false, fmt.Errorf("dial %s at %s: %w", d.site, d.address, err)
 	}
 	answer := time.AfterFunc(3*l.cfg.Heartbeat, cancel)
 	first, err := w.recv()
 	answer.Stop()
 	if err != nil {
-		return fmt.Errorf("dial %s at %s: %w", d.site, d.address, err)
+		return false, fmt.Errorf("dial %s at %s: %w", d.site, d.address, err)
 	}
 	hello, err := l.greet(first)
 	if err == nil && hello.GetSiteId() != string(d.site) {
 		err = fmt.Errorf("it is %s: %w", hello.GetSiteId(), ErrOtherSite)
 	}
 	if err != nil {
-		l.log.Warn("peer refused", "peer_id", string(d.site), "address", d.address, "error", err.Error())
-		return fmt.Errorf("dial %s at %s: %w", d.site, d.address, err)
+		return false, fmt.Errorf("dial %s at %s: %w", d.site, d.address, err)
 	}
-	return l.run(ctx, w, hello, true)
+	return true, l.run(ctx, w, hello, true, d.address)
 }
 
 type clientWire struct {

@@ -66,6 +66,8 @@ type Links struct {
 	mu      sync.Mutex
 	streams map[job.SiteID]*session
 	dialers map[job.SiteID]*dialer
+
+	troubles troubles
 }
 
 // session is a registered stream.
@@ -97,6 +99,7 @@ func New(cfg Config, handler Handler, files FileServer) *Links {
 	return &Links{
 		cfg: cfg, handler: handler, files: files, log: cfg.Logger, ctx: ctx, cancel: cancel,
 		streams: make(map[job.SiteID]*session), dialers: make(map[job.SiteID]*dialer),
+		troubles: troubles{log: cfg.Logger, failing: make(map[job.SiteID]*failure)},
 	}
 }
 
@@ -164,7 +167,10 @@ func (l *Links) greet(f *kithv1.Frame) (*kithv1.Hello, error) {
 // When both sites dial, the stream that the site of the lower name dialled wins;
 // a second stream of the same direction, or of a restarted peer, means that
 // the first is dead.
-func (l *Links) register(s *session) error {
+//
+// clash is the error that tells two daemons under one name of each other, nil if
+// there is one.
+func (l *Links) register(s *session, clash error) error {
 	for {
 		l.mu.Lock()
 		old := l.streams[s.site]
@@ -179,7 +185,10 @@ func (l *Links) register(s *session) error {
 		if !restarted && s.dialled != old.dialled && !wins {
 			return fmt.Errorf("site %s: %w", s.site, ErrDuplicate)
 		}
-		old.cancel(ErrReplaced)
+		if clash == nil || s.hello.GetIncarnation() == old.hello.GetIncarnation() {
+			clash = ErrReplaced
+		}
+		old.cancel(clash)
 		select {
 		case <-old.done:
 		case <-s.ctx.Done():
@@ -188,17 +197,19 @@ func (l *Links) register(s *session) error {
 	}
 }
 
-// run carries a stream from hello to end.
-func (l *Links) run(ctx context.Context, w wire, hello *kithv1.Hello, dialled bool) error {
+// run carries a stream with the daemon at address from hello to end.
+func (l *Links) run(ctx context.Context, w wire, hello *kithv1.Hello, dialled bool, address string) error {
 	s := &session{
 		stream: newStream(ctx, w, hello, dialled, 3*l.cfg.Heartbeat), done: make(chan struct{}),
 		pending: make(map[uint64]chan *kithv1.FileReply), serving: make(chan struct{}, servedAtOnce),
 	}
 	defer s.cancel(nil)
-	if err := l.register(s); err != nil {
+	if err := l.register(s, l.troubles.met(hello, address)); err != nil {
 		return err
 	}
-	l.log.Info("peer connected", "peer_id", string(s.site), "dialled", dialled, "version", hello.GetVersion(), "generation", hello.GetGeneration())
+	l.troubles.connected(s.site)
+	l.log.Info("peer connected", "peer_id", string(s.site), "dialled", dialled, "address", address,
+		"version", hello.GetVersion(), "generation", generation(hello.GetGeneration()))
 	l.handler.PeerUp(s.site, hello.GetGeneration())
 
 	ended := make(chan error, 2)

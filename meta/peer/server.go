@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
 	"kith/internal/job"
@@ -27,6 +28,10 @@ func (l *Links) Connect(g grpc.BidiStreamingServer[kithv1.ConnectRequest, kithv1
 	defer cancel()
 	defer context.AfterFunc(l.ctx, cancel)()
 
+	address := ""
+	if p, ok := peer.FromContext(g.Context()); ok {
+		address = p.Addr.String()
+	}
 	w := serverWire{g}
 	first, err := w.recv()
 	if err != nil {
@@ -34,13 +39,13 @@ func (l *Links) Connect(g grpc.BidiStreamingServer[kithv1.ConnectRequest, kithv1
 	}
 	hello, err := l.greet(first)
 	if err != nil {
-		l.log.Warn("peer refused", "error", err.Error())
+		l.troubles.refused(first, address, err)
 		return toStatus(err)
 	}
 	if err := w.send(&kithv1.Frame{Messages: []*kithv1.PeerMessage{l.hello(job.SiteID(hello.GetSiteId()))}}); err != nil {
 		return err
 	}
-	return toStatus(l.run(ctx, w, hello, false))
+	return toStatus(l.run(ctx, w, hello, false, address))
 }
 
 type serverWire struct {
@@ -62,6 +67,7 @@ func toStatus(err error) error {
 		ErrNotAdmitted: codes.PermissionDenied, ErrOtherSite: codes.FailedPrecondition, ErrProtocol: codes.FailedPrecondition,
 		ErrDuplicate: codes.AlreadyExists, ErrMessage: codes.InvalidArgument, job.ErrBadSiteID: codes.InvalidArgument,
 		ErrSlow: codes.ResourceExhausted, ErrSilent: codes.DeadlineExceeded, ErrReplaced: codes.Aborted,
+		ErrClash: codes.FailedPrecondition,
 	} {
 		if errors.Is(err, sentinel) {
 			return status.Error(code, err.Error())

@@ -362,7 +362,15 @@ func (n node) Describe() api.Description {
 	peers := *n.d.peers.Load()
 	sent, received := n.d.files.Moved()
 	desc := api.Description{
-		FileBytesSent: sent, FileBytesReceived: received, Addresses: make(map[job.SiteID]string, len(peers)),
+		FileBytesSent: sent, FileBytesReceived: received,
+		Addresses: make(map[job.SiteID]string, len(peers)), Trouble: make(map[job.SiteID]api.Trouble),
+	}
+	for site, t := range n.d.links.Trouble() {
+		trouble := api.Trouble{Why: t.Why, Clash: t.Clash}
+		if t.Why != "" {
+			trouble.Since = job.Instant(t.Since)
+		}
+		desc.Trouble[site] = trouble
 	}
 	for _, c := range n.d.runs.Capabilities() {
 		desc.Capabilities = append(desc.Capabilities, &kithv1.Capability{Name: c.Name, Available: c.Available, Detail: c.Detail})
