@@ -104,6 +104,12 @@ type Config struct {
 	// Self is what the site says of itself in its load digests: Site,
 	// Processors, MemoryBytes, HomeJobs, Policy, Speed, Address, Version.
 	Self Self
+	// ReferenceTimes says that walltimes are meant for a processor of speed 1, so that
+	// a site divides them by its speed, both to plan with and as the limit. That is the
+	// papers' model (spec 004 section 4), for simulations. A daemon leaves it unset: a
+	// user's limit is time on the clock, and where a site is faster the job ends before
+	// it (ADR 0025).
+	ReferenceTimes bool
 	// Board is where the loads of other sites are read; nil for digests that
 	// arrive as messages and events.
 	Board cluster.Board

@@ -34,10 +34,12 @@ func (c *core) reply(token uint64, id job.ID, state job.State, err error) {
 	c.emit(Reply{Token: token, Job: id, State: state, Err: err})
 }
 
-// here returns a request as it counts at this site: users give walltimes for a
-// processor of speed 1 (spec 004 section 4).
+// here returns a request as it counts at this site, see [Config.ReferenceTimes].
 func (c *core) here(r *job.Request) job.Request {
 	local := *r
+	if !c.cfg.ReferenceTimes {
+		return local
+	}
 	local.Walltime = place.Scaled(r.Walltime, c.cfg.Self.Speed)
 	return local
 }

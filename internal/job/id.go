@@ -62,6 +62,10 @@ func (id ID) Append(b []byte) []byte {
 	return strconv.AppendUint(b, id.Seq, 10)
 }
 
+// GenerationText writes a generation as it stands in the ids of its jobs, so that
+// a log can be searched for both.
+func GenerationText(generation uint32) string { return strconv.FormatUint(uint64(generation), 36) }
+
 // IsZero reports whether id names no job.
 func (id ID) IsZero() bool { return id == ID{} }
 

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"kith/internal/job"
@@ -98,13 +97,10 @@ func clashText(site job.SiteID, a, b daemon) string {
 	}
 	folders := "with copies of one data folder"
 	if a.generation != b.generation {
-		folders = fmt.Sprintf("with the data folders of generations %s and %s", generation(a.generation), generation(b.generation))
+		folders = fmt.Sprintf("with the data folders of generations %s and %s", job.GenerationText(a.generation), job.GenerationText(b.generation))
 	}
 	return fmt.Sprintf("two daemons connect as site %s, from %s and %s, %s: stop one of them, its jobs may run twice", site, a.address, b.address, folders)
 }
-
-// generation writes a generation as it stands in job ids.
-func generation(n uint32) string { return strconv.FormatUint(uint64(n), 36) }
 
 // met notes which daemon a stream is with. While two take turns it returns the
 // error that tells them, else nil.

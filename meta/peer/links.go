@@ -209,7 +209,7 @@ func (l *Links) run(ctx context.Context, w wire, hello *kithv1.Hello, dialled bo
 	}
 	l.troubles.connected(s.site)
 	l.log.Info("peer connected", "peer_id", string(s.site), "dialled", dialled, "address", address,
-		"version", hello.GetVersion(), "generation", generation(hello.GetGeneration()))
+		"version", hello.GetVersion(), "generation", job.GenerationText(hello.GetGeneration()))
 	l.handler.PeerUp(s.site, hello.GetGeneration())
 
 	ended := make(chan error, 2)

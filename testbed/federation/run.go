@@ -141,7 +141,7 @@ func (r *run) world() sim.Config {
 		c.Sites = append(c.Sites, sim.SiteConfig{
 			ID: s.ID, Scheduler: s.scheduler(),
 			Meta: meta.Config{
-				Placement: cfg.Placement, Timing: timing, Self: meta.Self{Speed: s.Speed},
+				Placement: cfg.Placement, Timing: timing, Self: meta.Self{Speed: s.Speed}, ReferenceTimes: true,
 				// What is asked is what the federation would do, not where it would refuse.
 				// An ended job is forgotten at once: all there is to know has been recorded.
 				Limits: meta.Limits{Jobs: math.MaxInt32, CopiesPerOrigin: math.MaxInt32, Copies: math.MaxInt32, ClosedFor: never, Verdicts: 1},

@@ -111,10 +111,19 @@ func (c *Config) Processors() int32 {
 	return c.Scheduler.Processors
 }
 
+// MemoryBytes returns how much memory the site offers to all jobs together; 0 if
+// it is not configured and the machine does not say.
+func (c *Config) MemoryBytes() int64 {
+	if c.Scheduler.MemoryBytes == 0 {
+		return min(machineMemory(), sitesched.MaxMemoryBytes)
+	}
+	return c.Scheduler.MemoryBytes
+}
+
 // SchedulerConfig is the configuration of the local scheduler.
 func (c *Config) SchedulerConfig() sitesched.Config {
 	s := c.Scheduler.Config
-	s.Processors = c.Processors()
+	s.Processors, s.MemoryBytes = c.Processors(), c.MemoryBytes()
 	// A claim that takes longer is given up, so that none moves a guarantee.
 	s.StartMargin = c.Timing.Claim
 	return s

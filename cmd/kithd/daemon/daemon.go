@@ -236,7 +236,7 @@ func (d *Daemon) start() error {
 	for _, p := range d.cfg.Peers {
 		d.links.Dial(job.SiteID(p.Site), p.Address)
 	}
-	d.log.Info("site ready", "address", d.Address(), "generation", d.state.Site().Generation, "version", Version(),
+	d.log.Info("site ready", "address", d.Address(), "generation", job.GenerationText(d.state.Site().Generation), "version", Version(),
 		"jobs", d.state.JobCount(), "copies", d.state.CopyCount())
 	for _, c := range d.runs.Capabilities() {
 		d.log.Info("executor capability", "capability", c.Name, "available", c.Available, "detail", c.Detail)
