@@ -2,6 +2,7 @@ package api
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -63,6 +64,29 @@ func briefJob(v *meta.JobView) *kithv1.Job {
 		Id: v.Record.ID.String(), Name: r.Name, Processors: r.Processors, MemoryBytes: r.MemoryBytes,
 		Walltime: durationpb.New(r.Walltime), Copies: v.WantedCopies, OnSiteLost: onSiteLost[r.OnSiteLost], Status: briefStatus(v),
 	}
+}
+
+// What lists and watches leave out. ListJobs says neither what is large nor what
+// takes more than a job's record and payload; WatchJobs reads no payload.
+var (
+	leftOutOfList = []string{
+		"script", "arguments", "environment", "inputs", "status.outcome.outputs", "status.decisions", "status.rank", "status.copies",
+		"status.claim_events", "status.acts",
+	}
+	leftOutOfWatch = []string{
+		"command", "script", "arguments", "environment", "working_directory", "tasks", "inputs", "outputs", "labels", "stdout_path", "stderr_path",
+		"hold", "status.outcome.outputs", "status.decisions", "status.rank",
+	}
+	leftOutOfPresent = append(slices.Clone(leftOutOfWatch), "status.copies", "status.claim_events", "status.acts")
+)
+
+// listedJob is a job as ListJobs shows it.
+func listedJob(v *meta.JobView, p *kithv1.Payload) *kithv1.Job {
+	j := briefJob(v)
+	fillFromPayload(j, p)
+	j.Script, j.Arguments, j.Environment, j.Inputs = "", nil, nil, nil
+	j.LeftOut = leftOutOfList
+	return j
 }
 
 // fillFromPayload adds what was submitted, without the contents of files.

@@ -224,10 +224,15 @@ func (s *Server) listJobs(ctx context.Context, r *kithv1.ListJobsRequest) (*kith
 		}
 		for i := range page {
 			after = page[i].Record.ID
-			if ok, err := s.hasLabels(page[i].Record.ID, r.GetLabels()); err != nil {
+			p, err := s.readPayload(after)
+			if errors.Is(err, store.ErrUnknown) {
+				continue // purged meanwhile
+			}
+			if err != nil {
 				return nil, err
-			} else if ok {
-				resp.Jobs = append(resp.Jobs, briefJob(&page[i]))
+			}
+			if hasLabels(p.GetJob(), r.GetLabels()) {
+				resp.Jobs = append(resp.Jobs, listedJob(&page[i], p))
 			}
 		}
 		for i := range hosted {
@@ -259,23 +264,13 @@ func keeper(r *kithv1.ListJobsRequest) func(*store.Job) bool {
 	}
 }
 
-func (s *Server) hasLabels(id job.ID, labels map[string]string) (bool, error) {
-	if len(labels) == 0 {
-		return true, nil
-	}
-	p, err := s.readPayload(id)
-	if errors.Is(err, store.ErrUnknown) {
-		return false, nil // purged meanwhile
-	}
-	if err != nil {
-		return false, err
-	}
+func hasLabels(j *kithv1.Job, labels map[string]string) bool {
 	for k, v := range labels {
-		if got, ok := p.GetJob().GetLabels()[k]; !ok || got != v {
-			return false, nil
+		if got, ok := j.GetLabels()[k]; !ok || got != v {
+			return false
 		}
 	}
-	return true, nil
+	return true
 }
 
 // wish carries out one of the three wishes about a job.

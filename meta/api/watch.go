@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -111,12 +112,26 @@ func (s *Server) watch(r *kithv1.WatchJobsRequest, g grpc.ServerStreamingServer[
 	} else if err := s.watchPresent(wanted, at, g); err != nil {
 		return err
 	}
+	named := len(wanted) > 0
+	// A watch of named jobs ends with them. Whether all have ended is looked at
+	// first, and after each end; a change that came meanwhile is sent before.
+	look, ending := named, false
 	for {
 		changes, next, wake, err := s.Changes.after(at)
 		if err != nil {
 			return err
 		}
 		if wake != nil {
+			if ending {
+				return nil
+			}
+			if look {
+				if ending, err = s.allEnded(g.Context(), wanted); err != nil {
+					return err
+				}
+				look = false
+				continue
+			}
 			select {
 			case <-wake:
 				continue
@@ -126,14 +141,29 @@ func (s *Server) watch(r *kithv1.WatchJobsRequest, g grpc.ServerStreamingServer[
 		}
 		at = next
 		for _, ch := range changes {
-			if len(wanted) > 0 && !wanted[ch.job] {
+			if named && !wanted[ch.job] {
 				continue
 			}
-			if err := s.watchSend(ch.job, ch.next, g); err != nil {
+			ended, err := s.watchSend(ch.job, ch.next, g)
+			if err != nil {
 				return err
 			}
+			look = look || (named && ended)
 		}
 	}
+}
+
+// allEnded reports whether no change of any of the jobs will come.
+func (s *Server) allEnded(ctx context.Context, wanted map[job.ID]bool) (all bool, err error) {
+	err = s.Node.Look(ctx, func(_ job.Time, v meta.Views) {
+		for id := range wanted {
+			if view, err := v.JobView(id); err == nil && !view.Record.State.Terminal() {
+				return
+			}
+		}
+		all = true
+	})
+	return all, err
 }
 
 func wantedJobs(r *kithv1.WatchJobsRequest) (map[job.ID]bool, error) {
@@ -151,14 +181,14 @@ func wantedJobs(r *kithv1.WatchJobsRequest) (map[job.ID]bool, error) {
 	return wanted, nil
 }
 
-// watchPresent sends the jobs as they are now: the wanted ones, or all that
-// have not ended.
+// watchPresent sends the jobs as they are now, the wanted ones or all that have
+// not ended, and a cursor that stands for them all.
 func (s *Server) watchPresent(wanted map[job.ID]bool, at uint64, g grpc.ServerStreamingServer[kithv1.WatchJobsResponse]) error {
 	for id := range wanted {
 		if _, err := s.view(g.Context(), id); err != nil {
 			return err
 		}
-		if err := s.watchSend(id, at, g); err != nil {
+		if _, err := s.watchSend(id, at, g); err != nil {
 			return err
 		}
 	}
@@ -173,24 +203,27 @@ func (s *Server) watchPresent(wanted map[job.ID]bool, at uint64, g grpc.ServerSt
 		}
 		for i := range page {
 			after = page[i].Record.ID
-			m := &kithv1.WatchJobsResponse{Job: briefJob(&page[i]), Cursor: s.Changes.cursor(at)}
-			if err := g.Send(m); err != nil {
+			j := briefJob(&page[i])
+			j.LeftOut = leftOutOfPresent
+			if err := g.Send(&kithv1.WatchJobsResponse{Job: j, Cursor: s.Changes.cursor(at)}); err != nil {
 				return err
 			}
 		}
 	}
-	return nil
+	return g.Send(&kithv1.WatchJobsResponse{Cursor: s.Changes.cursor(at)})
 }
 
-func (s *Server) watchSend(id job.ID, at uint64, g grpc.ServerStreamingServer[kithv1.WatchJobsResponse]) error {
+// watchSend sends a job as it is now, and reports whether it has ended.
+func (s *Server) watchSend(id job.ID, at uint64, g grpc.ServerStreamingServer[kithv1.WatchJobsResponse]) (ended bool, err error) {
 	view, err := s.view(g.Context(), id)
 	if errors.Is(err, meta.ErrUnknownJob) {
-		return nil // purged
+		return true, nil // purged
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	j := briefJob(&view)
 	fullStatus(j.Status, &view, nil)
-	return g.Send(&kithv1.WatchJobsResponse{Job: j, Cursor: s.Changes.cursor(at)})
+	j.LeftOut = leftOutOfWatch
+	return view.Record.State.Terminal(), g.Send(&kithv1.WatchJobsResponse{Job: j, Cursor: s.Changes.cursor(at)})
 }

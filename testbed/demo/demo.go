@@ -196,7 +196,7 @@ func (d *Demo) watch(ctx context.Context, n *local.Node) {
 		stream, err := n.Jobs.WatchJobs(ctx, &kithv1.WatchJobsRequest{})
 		for err == nil {
 			var r *kithv1.WatchJobsResponse
-			if r, err = stream.Recv(); err == nil {
+			if r, err = stream.Recv(); err == nil && r.GetJob() != nil {
 				d.see(r.GetJob())
 			}
 		}

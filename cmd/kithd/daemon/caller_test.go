@@ -158,7 +158,7 @@ func TestVersionGrows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if next := r.GetJob().GetStatus().GetState(); next != state {
+		if next := r.GetJob().GetStatus().GetState(); r.GetJob() != nil && next != state {
 			state = next
 			grows(state.String(), r.GetJob().GetStatus().GetVersion())
 		}
