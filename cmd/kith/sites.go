@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -20,7 +21,9 @@ func sitesVerb(c *client) *cobra.Command {
 
 REACH is how this site can reach the other: self, connected or unreachable. LOAD
 is the time that the site needs to drain the work it has. AGE is how old this
-knowledge is.`,
+knowledge is. MEMORY is what the site offers to all jobs together; SPEED is that
+of a processor against the federation's reference, 1: a time limit is the same
+time at all sites.`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.ask(cmd.Context(), func(ctx context.Context, s *site) error {
@@ -37,21 +40,44 @@ knowledge is.`,
 // sitesText is the list for people.
 func (c *client) sitesText(list *kithv1.ListSitesResponse) string {
 	g := cli.Grid{Columns: []cli.Column{
-		{Title: "SITE"}, {Title: "REACH"}, {Title: "CPUS", Right: true}, {Title: "FREE", Right: true}, {Title: "QUEUED", Right: true},
+		{Title: "SITE"}, {Title: "REACH"}, {Title: "CPUS", Right: true}, {Title: "MEMORY", Right: true},
+		{Title: "SPEED", Right: true}, {Title: "FREE", Right: true}, {Title: "QUEUED", Right: true},
 		{Title: "RUNNING", Right: true}, {Title: "LOAD", Right: true}, {Title: "POLICY", Elastic: true}, {Title: "AGE", Right: true},
-		{Title: "NOTE", Elastic: true},
+		{Title: "VERSION", Elastic: true}, {Title: "NOTE", Elastic: true},
 	}}
 	for _, s := range list.GetSites() {
 		reach := strings.ToLower(strings.TrimPrefix(s.GetReachability().String(), "REACHABILITY_"))
 		if s.GetLoadTime() == nil {
-			g.Add(s.GetId(), reach, cli.Nothing, cli.Nothing, cli.Nothing, cli.Nothing, cli.Nothing, cli.Nothing, cli.Nothing, siteNote(s))
+			row := append([]string{s.GetId(), reach}, slices.Repeat([]string{cli.Nothing}, len(g.Columns)-3)...)
+			g.Add(append(row, siteNote(s))...)
 			continue
 		}
-		g.Add(s.GetId(), reach, fmt.Sprint(s.GetProcessors()), fmt.Sprint(s.GetFreeProcessors()), fmt.Sprint(s.GetQueuedCopies()),
+		g.Add(s.GetId(), reach, fmt.Sprint(s.GetProcessors()), shortBytes(s.GetMemoryBytes()), speedText(s.GetSpeed()),
+			fmt.Sprint(s.GetFreeProcessors()), fmt.Sprint(s.GetQueuedCopies()),
 			fmt.Sprint(s.GetRunningAttempts()), cli.Seconds(s.GetLoadWorkSeconds()), orDefault(s.GetPolicy(), cli.Nothing),
-			spanOf(s.GetLoadAge()), siteNote(s))
+			spanOf(s.GetLoadAge()), orDefault(s.GetVersion(), cli.Nothing), siteNote(s))
 	}
 	return g.Render(c.Width)
+}
+
+// shortBytes writes memory in a few characters, rounded down.
+func shortBytes(n int64) string {
+	if n <= 0 {
+		return cli.Nothing
+	}
+	unit := 0
+	for ; n >= 10*1024 && unit < 4; unit++ {
+		n /= 1024
+	}
+	return fmt.Sprint(n) + []string{"B", "K", "M", "G", "T"}[unit]
+}
+
+// speedText is a speed; 0 is that of a site whose kithd does not say.
+func speedText(v float64) string {
+	if v <= 0 {
+		return cli.Nothing
+	}
+	return fmt.Sprintf("%.4g", v)
 }
 
 // siteNote says what is unusual about a site.
