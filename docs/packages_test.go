@@ -30,7 +30,7 @@ var floors = []floor{
 	{"adapters", "decisions and facts meet the wire, the disk and processes", []string{"meta/api", "meta/peer", "meta/transfer", "cluster/gossip", "sitesched/executor", "sitesched/runner"}},
 	{"the daemon", "wiring: kithd and the parent of its jobs", []string{"cmd/kithd", "cmd/kith-shim"}},
 	{"simulation", "the simulator and what people run on it", []string{"testbed"}},
-	{"real federations", "sites as processes on one machine", []string{"testbed/local", "testbed/programs", "testbed/demo", "testbed/e2e", "testbed/scratch"}},
+	{"real federations", "sites as processes on one machine", []string{"testbed/local", "testbed/programs", "testbed/demo", "testbed/e2e"}},
 	{"laboratory", "the papers' experiments", []string{"testbed/lab"}},
 	{"checks", "what searches for faults and measures", []string{"testbed/check"}},
 	{"command lines", "what people start, and the tests of the documents", []string{"cmd/kith", "cmd/kith-lab", "docs"}},

@@ -11,8 +11,8 @@ import (
 
 	"kith/internal/cli"
 	"kith/internal/cli/clitest"
+	"kith/internal/scratch"
 	"kith/testbed/local/inprocess"
-	"kith/testbed/scratch"
 )
 
 func TestMain(m *testing.M) {

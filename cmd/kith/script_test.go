@@ -17,9 +17,9 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"kith/internal/cli/clitest"
+	"kith/internal/scratch"
 	kithv1 "kith/proto/gen/kith/v1"
 	"kith/testbed/local/inprocess"
-	"kith/testbed/scratch"
 )
 
 func TestMain(m *testing.M) {

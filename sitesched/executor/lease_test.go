@@ -12,9 +12,9 @@ import (
 
 	"kith/internal/clock"
 	"kith/internal/job"
+	"kith/internal/scratch"
 	"kith/sitesched/executor/shim"
 	"kith/sitesched/work"
-	"kith/testbed/scratch"
 )
 
 // leaseFor returns a lease that ends so long from now, with a tenth of it for SIGTERM.

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"kith/internal/job"
+	"kith/internal/scratch"
 	"kith/sitesched/work"
-	"kith/testbed/scratch"
 )
 
 // eatVariable makes the test binary a program that uses memory.

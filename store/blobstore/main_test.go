@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"kith/testbed/scratch"
+	"kith/internal/scratch"
 )
 
 func TestMain(m *testing.M) {

@@ -15,10 +15,10 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"kith/cmd/kithd/config"
+	"kith/internal/scratch"
 	kithv1 "kith/proto/gen/kith/v1"
 	"kith/testbed/local"
 	"kith/testbed/local/inprocess"
-	"kith/testbed/scratch"
 )
 
 func TestMain(m *testing.M) {

@@ -28,10 +28,10 @@ import (
 
 	"kith/cmd/kithd/config"
 	"kith/internal/job"
+	"kith/internal/scratch"
 	kithv1 "kith/proto/gen/kith/v1"
 	"kith/sitesched/executor"
 	"kith/sitesched/work"
-	"kith/testbed/scratch"
 )
 
 func TestMain(m *testing.M) {

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"kith/cmd/kithd/config"
+	"kith/internal/scratch"
 	kithv1 "kith/proto/gen/kith/v1"
-	"kith/testbed/scratch"
 )
 
 // ledger is a file outside of the site's disk in which jobs sign.

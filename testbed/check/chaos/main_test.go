@@ -6,8 +6,8 @@ import (
 	"os"
 	"testing"
 
+	"kith/internal/scratch"
 	"kith/testbed/local/inprocess"
-	"kith/testbed/scratch"
 )
 
 func TestMain(m *testing.M) {
