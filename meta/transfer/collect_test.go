@@ -63,6 +63,51 @@ func TestCollect(t *testing.T) {
 	}
 }
 
+// A declared output that is a folder brings every file beneath it (D5).
+func TestCollectFolders(t *testing.T) {
+	store := openStore(t, blobstore.Config{})
+	l, dir := leave(t, "out/", "deep", "out/a", "linked")
+	write(t, dir, "out/a", []byte("a"))
+	write(t, dir, "out/sub/b", random(1, 9000))
+	write(t, dir, "out/.hidden", []byte("h"))
+	write(t, dir, "deep/er/still/c", []byte("c"))
+	write(t, dir, "other/d", []byte("d"))
+	symlink(t, "other", dir, "linked")
+	folder(t, dir, "out/nothing")
+	got, err := (&Collector{Store: store}).Collect(background(), l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "files", setContents(t, store, got.Set), map[string]string{
+		"out/a": "a", "out/sub/b": string(random(1, 9000)), "out/.hidden": "h", "deep/er/still/c": "c", "linked/d": "d",
+	})
+	same(t, "notes", got.Notes, []string(nil))
+	if _, err := got.Set.Encode(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A folder of more files than a set may have comes as far as it fits, and deep
+// ones end where paths do.
+func TestCollectLargeFolders(t *testing.T) {
+	store := openStore(t, blobstore.Config{})
+	l, dir := leave(t, "deep", "many")
+	for i := range MaxFiles + 50 {
+		write(t, dir, fmt.Sprintf("many/%04d", i), nil)
+	}
+	write(t, dir, "deep/"+strings.Repeat("d/", 70)+"x", nil)
+	got, err := (&Collector{Store: store}).Collect(background(), l)
+	if err != nil || len(got.Set.Files) != MaxFiles {
+		t.Fatalf("%d files, %v", len(got.Set.Files), err)
+	}
+	notes := strings.Join(got.Notes, "\n")
+	for _, want := range []string{"too many", "elements"} {
+		if !strings.Contains(notes, want) {
+			t.Errorf("nothing about %q in %s", want, notes)
+		}
+	}
+}
+
 func TestCollectNothing(t *testing.T) {
 	store := openStore(t, blobstore.Config{})
 	for name, prepare := range map[string]func(l *Leaving){
@@ -106,7 +151,11 @@ func TestCollectHostile(t *testing.T) {
 		"link to a pipe":    {"x", func(t *testing.T, dir string) { mkfifo(t, dir, "p"); symlink(t, "p", dir, "x") }, "a pipe"},
 		"pattern of pipes":  {"x*", func(t *testing.T, dir string) { mkfifo(t, dir, "x1") }, "a pipe"},
 		"socket":            {"x", func(t *testing.T, dir string) { listen(t, dir, "x") }, "a socket"},
-		"folder":            {"x", func(t *testing.T, dir string) { write(t, dir, "x/y", nil) }, "a folder"},
+		"folder":            {"x", func(t *testing.T, dir string) { mkfifo(t, folder(t, dir, "x/d"), "q") }, "a pipe"},
+		"empty folder":      {"x", func(t *testing.T, dir string) { folder(t, dir, "x") }, "a folder without files"},
+		"link in a folder":  {"x", func(t *testing.T, dir string) { folder(t, dir, "x"); symlink(t, secret, dir, "x/l") }, "leads out"},
+		"folder in itself":  {"x", func(t *testing.T, dir string) { folder(t, dir, "x"); symlink(t, "..", dir, "x/up") }, "a folder"},
+		"link to a folder":  {"x", func(t *testing.T, dir string) { symlink(t, outside, dir, "x") }, "leads out"},
 		"pattern in a file": {"x/*", func(t *testing.T, dir string) { write(t, dir, "x", nil) }, "not a directory"},
 		"pattern in a pipe": {"x/*", func(t *testing.T, dir string) { mkfifo(t, dir, "x") }, "not a directory"},
 		"missing":           {"x", func(*testing.T, string) {}, "not found"},

@@ -19,19 +19,20 @@ import (
 const maxComparisons = 500_000
 
 // expand returns the paths that the declared outputs stand for, each once: a
-// plain path as it is, patterns replaced by the files that match them, in
-// order. What matches nothing is noted.
+// plain path as it is, a folder replaced by the files beneath it, patterns by
+// the files that match them, in order. What stands for nothing is noted.
 func expand(ctx context.Context, root *os.Root, outputs []string, notes *notes) []string {
 	e := &expansion{root: root, notes: notes, seen: make(map[string]struct{}), comparisons: maxComparisons}
 	folders := make(map[string][]string) // The patterns of each folder, read once for all of them.
 	for _, output := range outputs {
+		output = strings.TrimRight(output, "/")
 		if err := CheckPattern(output); err != nil {
 			notes.add(output, "not a path inside the private folder")
 			continue
 		}
 		dir, last := path.Split(output)
 		if !strings.ContainsAny(last, `*?[\`) {
-			e.add(output)
+			e.plain(ctx, output)
 			continue
 		}
 		dir = path.Clean(dir)
@@ -57,6 +58,7 @@ type expansion struct {
 	paths       []string
 	seen        map[string]struct{}
 	comparisons int
+	full        bool // there are as many paths as a set may have, and that was noted
 }
 
 // add adds a path unless it is there or cannot be in a set of outputs.
@@ -72,9 +74,73 @@ func (e *expansion) add(p string) {
 	}
 	if len(e.paths) >= MaxFiles {
 		e.notes.add(p, "too many outputs")
+		e.full = true
 		return
 	}
 	e.paths = append(e.paths, p)
+}
+
+// plain adds a path, or the files beneath it if it is a folder.
+func (e *expansion) plain(ctx context.Context, p string) {
+	// What Stat cannot say is found out again, and told, by who opens the file.
+	if info, err := e.root.Stat(filepath.FromSlash(p)); err != nil || !info.IsDir() {
+		e.add(p)
+		return
+	}
+	if !e.tree(ctx, p) {
+		e.notes.add(p, "a folder without files")
+	}
+}
+
+// tree adds the files beneath a folder. It follows no links to other folders,
+// and reports whether it found something to add or to say.
+func (e *expansion) tree(ctx context.Context, dir string) (found bool) {
+	if e.full || e.comparisons < 0 {
+		return true // which was noted
+	}
+	f, err := e.root.OpenFile(filepath.FromSlash(dir), openFlags|syscall.O_DIRECTORY, 0)
+	if err != nil {
+		e.notes.add(dir, reason(err))
+		return true
+	}
+	entries := e.list(ctx, f, dir)
+	f.Close() //nolint:errcheck // Only read from.
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	for _, entry := range entries {
+		p := path.Join(dir, entry.Name())
+		switch fault := pathFault(p); {
+		case fault != "":
+			e.notes.add(p, "its path "+fault)
+			found = true
+		case entry.IsDir():
+			found = e.tree(ctx, p) || found
+		default:
+			e.add(p)
+			found = true
+		}
+	}
+	return found
+}
+
+// list returns what is in a folder, and no more than a set could have.
+func (e *expansion) list(ctx context.Context, f *os.File, dir string) []fs.DirEntry {
+	var all []fs.DirEntry
+	for ctx.Err() == nil {
+		entries, err := f.ReadDir(256)
+		all = append(all, entries...)
+		e.comparisons -= len(entries)
+		switch {
+		case errors.Is(err, io.EOF):
+			return all
+		case err != nil:
+			e.notes.add(dir, reason(err))
+			return all
+		case e.comparisons < 0 || len(all) > 2*MaxFiles:
+			e.notes.add(dir, "too many files to look through")
+			return all
+		}
+	}
+	return all
 }
 
 // folder adds the files of a folder that match one of patterns.

@@ -55,6 +55,16 @@ func write(t testing.TB, dir, name string, data []byte) string {
 	return path
 }
 
+// folder makes a folder in dir.
+func folder(t testing.TB, dir, name string) string {
+	t.Helper()
+	path := filepath.Join(dir, filepath.FromSlash(name))
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // symlink makes a link in dir.
 func symlink(t testing.TB, target, dir, name string) string {
 	t.Helper()
