@@ -162,6 +162,8 @@ func flagOf(field string) string {
 		return "--input"
 	case "job.outputs":
 		return "--output-file"
+	case "job.require_outputs":
+		return "--require-outputs"
 	case "job.labels", "labels":
 		return "--label"
 	case "job.on_site_lost":

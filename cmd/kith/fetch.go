@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -36,6 +37,9 @@ func fetchVerb(c *client) *cobra.Command {
 current one): its stdout and stderr under the names that the submission gave
 them, with the job's id for %j, and its declared outputs under their paths.
 
+Declared outputs that did not come back are named on stderr; "kith submit
+--require-outputs" makes a failure of them.
+
 Nothing is written outside DIR. Files that are there already are not touched
 unless --force is given; if anything goes wrong, no file is written.`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -50,28 +54,28 @@ unless --force is given; if anything goes wrong, no file is written.`,
 				dir = args[1]
 			}
 			return c.dial(cmd.Context(), func(ctx context.Context, s *site) error {
-				files, err := c.plan(ctx, s, args[0])
+				got, err := c.getJob(ctx, s, args[0])
+				if err != nil {
+					return err
+				}
+				j := got.GetJob()
+				files, err := planFiles(j)
 				if err == nil {
 					err = c.fetch(ctx, s, args[0], dir, force, files)
 				}
 				if err != nil {
 					return err
 				}
-				return c.Print(map[string]any{"files": files}, func() string { return fetchText(args[0], dir, files) })
+				if text := missingText(j); text != "" {
+					c.Note("%s", text)
+				}
+				missing := append([]string{}, j.GetStatus().GetOutcome().GetMissingOutputs()...)
+				return c.Print(map[string]any{"files": files, "missing": missing}, func() string { return fetchText(args[0], dir, files) })
 			})
 		},
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "overwrite files that are there already")
 	return cmd
-}
-
-// plan asks what there is to fetch, and where it goes.
-func (c *client) plan(ctx context.Context, s *site, id string) ([]*fetched, error) {
-	got, err := c.getJob(ctx, s, id)
-	if err != nil {
-		return nil, err
-	}
-	return planFiles(got.GetJob())
 }
 
 // planFiles lists the files of a job. A job that ran has a stdout and a stderr,
@@ -217,6 +221,23 @@ func place(root *os.Root, f *fetched, force bool) error {
 		f.temporary = ""
 	}
 	return err
+}
+
+// missingText says which declared outputs of a job did not come back; "" if all did.
+func missingText(j *kithv1.Job) string {
+	missing := j.GetStatus().GetOutcome().GetMissingOutputs()
+	if len(missing) == 0 {
+		return ""
+	}
+	names := make([]string, len(missing))
+	for i, m := range missing {
+		names[i] = strconv.Quote(m)
+	}
+	text := fmt.Sprintf("job %s is %s and did not bring back %s", j.GetId(), stateWord(j.GetStatus().GetState()), strings.Join(names, ", "))
+	if why := howItEnded(j.GetStatus()); why != "" {
+		text += " (" + why + ")"
+	}
+	return text
 }
 
 func fetchText(id, dir string, files []*fetched) string {

@@ -40,6 +40,7 @@ func supportedOptions() []option {
 		{long: "label", arg: takesArgument, flag: "label"},
 		{long: "output-file", arg: takesArgument, flag: "output-file"},
 		{long: "on-site-lost", arg: takesArgument, flag: "on-site-lost"},
+		{long: "require-outputs", flag: "require-outputs"},
 		{long: "stdout", arg: takesArgument, flag: "stdout"},
 		{long: "stderr", arg: takesArgument, flag: "stderr"},
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"path"
 	"path/filepath"
 	"strings"
 	"time"
@@ -32,6 +33,7 @@ type submission struct {
 	labels         pairs
 	outputs        []string
 	onSiteLost     cli.Parsed[kithv1.Job_OnSiteLost]
+	require        bool
 	parsable, wait bool
 
 	// Only on the command line.
@@ -81,7 +83,8 @@ func (o *submission) register(flags *pflag.FlagSet) {
 	flags.Var(&o.copies, "copies", "sites to queue at; the first that can start the job runs it (default the site's)")
 	flags.Var(&o.labels, "label", "mark the job, to find it again; repeatable")
 	flags.StringArrayVar(&o.inputs, "input", nil, "take a file or folder along, as `LOCAL[:PATH]`; repeatable")
-	flags.StringArrayVar(&o.outputs, "output-file", nil, "bring back `PATH`, or what matches it; repeatable")
+	flags.StringArrayVar(&o.outputs, "output-file", nil, "bring back `PATH`, what is beneath it, or what matches it; repeatable")
+	flags.BoolVar(&o.require, "require-outputs", false, "the job is FAILED if an --output-file does not come back")
 	flags.Var(&o.onSiteLost, "on-site-lost", "when the site of the running job cannot be reached")
 	flags.StringVar(&o.wrap, "wrap", "", "run `TEXT` with /bin/sh")
 	flags.BoolVar(&o.parsable, "parsable", false, "print the job's id and nothing else")
@@ -191,13 +194,39 @@ func (o *submission) job(p *program, environ []string) (*kithv1.Job, error) {
 	if orDefault(j.StdoutPath, stdoutName) == orDefault(j.StderrPath, stderrName) {
 		return nil, cli.Usagef("--stdout and --stderr are both %s: Kith keeps them apart; leave one out, or put 2>&1 into the script", orDefault(j.StdoutPath, stdoutName))
 	}
-	for _, name := range o.outputs {
-		j.Outputs = append(j.Outputs, &kithv1.OutputFile{Path: name})
+	if j.Outputs, err = declaredOutputs(o.outputs); err != nil {
+		return nil, err
 	}
+	j.RequireOutputs = o.require
 	if _, err := proto.Marshal(j); err != nil {
 		return nil, cli.Usagef("an option's value is not UTF-8 text")
 	}
 	return j, nil
+}
+
+// declaredOutputs checks what is to come back. A site would run the job first
+// and find a wrong one afterwards.
+func declaredOutputs(names []string) ([]*kithv1.OutputFile, error) {
+	var outputs []*kithv1.OutputFile
+	var problems []string
+	for _, name := range names {
+		clean := path.Clean(name)
+		dir, last := path.Split(clean)
+		_, err := path.Match(last, "")
+		switch {
+		case !filepath.IsLocal(name) || clean == ".":
+			problems = append(problems, fmt.Sprintf("--output-file %s: must be a path inside the job's private folder", name))
+		case strings.ContainsAny(dir, "*?["):
+			problems = append(problems, fmt.Sprintf("--output-file %s: only the last element may be a pattern; for all files beneath a folder name the folder", name))
+		case err != nil:
+			problems = append(problems, fmt.Sprintf("--output-file %s: %q is not a pattern: write * ? or [a-z], and \\ before one that stands for itself", name, last))
+		}
+		outputs = append(outputs, &kithv1.OutputFile{Path: clean})
+	}
+	if len(problems) > 0 {
+		return nil, &cli.Failure{Code: cli.ExitUsage, Problems: problems}
+	}
+	return outputs, nil
 }
 
 // nameFrom makes a job's name of a file's.

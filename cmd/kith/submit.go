@@ -181,7 +181,7 @@ func (c *client) printEnd(ctx context.Context, s *site, id string) error {
 }
 
 // printOutput prints the stdout of a job to ours, its stderr to ours, and how
-// it ended if that was not well.
+// it ended if that was not well or something did not come back.
 func (c *client) printOutput(ctx context.Context, s *site, j *kithv1.Job) error {
 	for _, out := range j.GetStatus().GetOutcome().GetOutputs() {
 		f := &outputFile{job: j.GetId(), name: out.GetPath()}
@@ -197,9 +197,10 @@ func (c *client) printOutput(ctx context.Context, s *site, j *kithv1.Job) error 
 			return err
 		}
 	}
-	if st := j.GetStatus(); st.GetState() != kithv1.JobStatus_STATE_COMPLETED {
+	st := j.GetStatus()
+	if why := howItEnded(st); why != "" || st.GetState() != kithv1.JobStatus_STATE_COMPLETED {
 		text := fmt.Sprintf("job %s is %s", j.GetId(), stateWord(st.GetState()))
-		if why := howItEnded(st); why != "" {
+		if why != "" {
 			text += ": " + why
 		}
 		c.Note("%s", text)

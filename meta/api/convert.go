@@ -96,6 +96,7 @@ func fillFromPayload(j *kithv1.Job, p *kithv1.Payload) {
 	j.WorkingDirectory, j.Tasks, j.Labels = from.GetWorkingDirectory(), from.GetTasks(), from.GetLabels()
 	j.Outputs = from.GetOutputs()
 	j.StdoutPath, j.StderrPath, j.Hold = from.GetStdoutPath(), from.GetStderrPath(), from.GetHold()
+	j.RequireOutputs = from.GetRequireOutputs()
 	for _, f := range p.GetInputs().GetFiles() {
 		if f.GetPath() == ScriptPath {
 			j.Script = string(f.GetInline())
@@ -127,8 +128,8 @@ func outcomeMessage(o *job.Outcome) *kithv1.Outcome {
 	}
 }
 
-// fillOutputs lists the files that came back.
-func fillOutputs(m *kithv1.Outcome, files []byte) {
+// fillOutputs lists the files that came back, and what was declared and did not.
+func fillOutputs(m *kithv1.Outcome, declared []*kithv1.OutputFile, files []byte) {
 	set, err := transfer.Decode(files)
 	if err != nil {
 		m.Reason = strings.TrimPrefix(m.Reason+"; its output cannot be read", "; ")
@@ -137,6 +138,11 @@ func fillOutputs(m *kithv1.Outcome, files []byte) {
 	for _, f := range set.Files {
 		m.Outputs = append(m.Outputs, &kithv1.OutputInfo{Path: f.Path, SizeBytes: f.Size})
 	}
+	paths := make([]string, 0, len(declared))
+	for _, o := range declared {
+		paths = append(paths, o.GetPath())
+	}
+	m.MissingOutputs = transfer.Missing(paths, set)
 }
 
 // explain says in a sentence why a job is where it is.

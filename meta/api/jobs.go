@@ -141,7 +141,11 @@ func (s *Server) getJob(ctx context.Context, r *kithv1.GetJobRequest) (*kithv1.J
 		if err != nil {
 			return nil, err
 		}
-		fillOutputs(j.GetStatus().GetOutcome(), files)
+		declared := j.GetOutputs()
+		if !view.Record.State.Terminal() {
+			declared = nil // they are on their way
+		}
+		fillOutputs(j.GetStatus().GetOutcome(), declared, files)
 	}
 	return j, nil
 }

@@ -46,6 +46,8 @@ type Collection struct {
 	// Notes say, for people, what was declared and is not in the set, or not
 	// all of it, and why. At most [MaxNotes].
 	Notes []string
+	// Incomplete says that some of the notes are about declared outputs.
+	Incomplete bool
 }
 
 // MaxNotes is the most notes of a collection.
@@ -63,6 +65,7 @@ func (c *Collector) Collect(ctx context.Context, l Leaving) (Collection, error) 
 	}
 	k.stream(Stdout, l.Stdout)
 	k.stream(Stderr, l.Stderr)
+	streams := k.notes.count()
 	if len(l.Outputs) > 0 {
 		k.outputs(ctx, l)
 	}
@@ -70,7 +73,7 @@ func (c *Collector) Collect(ctx context.Context, l Leaving) (Collection, error) 
 	if err != nil {
 		return Collection{}, fmt.Errorf("collect output: %w", err)
 	}
-	return Collection{Set: set, Notes: k.notes.texts()}, nil
+	return Collection{Set: set, Notes: k.notes.texts(), Incomplete: k.notes.count() > streams}, nil
 }
 
 // A collecting is one Collect under way.

@@ -108,6 +108,18 @@ func TestCollectLargeFolders(t *testing.T) {
 	}
 }
 
+func TestMissing(t *testing.T) {
+	set := Set{}
+	for _, p := range []string{"a", "out/b.csv", "out/sub/c", "stdout"} {
+		set.Files = append(set.Files, File{Path: p})
+	}
+	declared := []string{
+		"a", "*", "out", "out/", "out/*.csv", "out/sub/c", "out/sub", // there
+		"b", "a/b", "ou", "out/*.txt", "out/s", "out/su*", "x/*", "o*/b.csv",
+	}
+	same(t, "missing", Missing(declared, set), declared[7:])
+}
+
 func TestCollectNothing(t *testing.T) {
 	store := openStore(t, blobstore.Config{})
 	for name, prepare := range map[string]func(l *Leaving){

@@ -51,6 +51,31 @@ func expand(ctx context.Context, root *os.Root, outputs []string, notes *notes) 
 	return e.paths
 }
 
+// Missing returns the declared outputs of which a set has nothing: no file of
+// that path, none beneath it, and none that matches.
+func Missing(outputs []string, set Set) []string {
+	var missing []string
+	for _, output := range outputs {
+		dir, last := path.Split(strings.TrimRight(output, "/"))
+		found := slices.ContainsFunc(set.Files, func(f File) bool {
+			rest, inside := strings.CutPrefix(f.Path, dir)
+			if !inside {
+				return false
+			}
+			first, _, deeper := strings.Cut(rest, "/")
+			if first == last {
+				return true
+			}
+			ok, err := path.Match(last, first)
+			return ok && err == nil && !deeper
+		})
+		if !found {
+			missing = append(missing, output)
+		}
+	}
+	return missing
+}
+
 // An expansion gathers paths.
 type expansion struct {
 	root        *os.Root

@@ -24,6 +24,13 @@ func (n *notes) add(path, text string) {
 	n.list = append(n.list, fmt.Sprintf("%q: %s", clip(path), text))
 }
 
+// count returns how many notes were added.
+func (n *notes) count() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.list) + n.dropped
+}
+
 // texts returns the notes.
 func (n *notes) texts() []string {
 	n.mu.Lock()

@@ -28,7 +28,7 @@ func (s *Runner) finished(r *run, outcome job.Outcome) {
 		case <-s.ctx.Done():
 			return // collected by the next daemon
 		}
-		s.collectInto(&outcome, leaving, r.attempt)
+		s.collectInto(&outcome, leaving, r.attempt, r.payload != nil && r.payload.job.GetRequireOutputs())
 		if s.ctx.Err() == nil {
 			s.over(r, outcome)
 		}
@@ -43,13 +43,13 @@ func isEmpty(path string) bool {
 
 // collectInto adds the attempt's files to its outcome. A disk that is full
 // gets some time; then the job ends without its output, and says so.
-func (s *Runner) collectInto(outcome *job.Outcome, leaving transfer.Leaving, a job.AttemptID) {
+func (s *Runner) collectInto(outcome *job.Outcome, leaving transfer.Leaving, a job.AttemptID, require bool) {
 	const tries, pause = 5, 2 * time.Second
 	var err error
 	for range tries {
 		var c transfer.Collection
 		if c, err = s.collector.Collect(s.ctx, leaving); err == nil {
-			s.attach(outcome, c, a)
+			s.attach(outcome, c, a, require)
 			return
 		}
 		s.log.Warn("output not collected", "attempt_id", a.String(), "error", err.Error())
@@ -60,9 +60,14 @@ func (s *Runner) collectInto(outcome *job.Outcome, leaving transfer.Leaving, a j
 		}
 	}
 	outcome.Reason = addNote(outcome.Reason, "its output is lost: "+err.Error())
+	if require && len(leaving.Outputs) > 0 && outcome.Kind == job.Success {
+		outcome.Kind = job.Failure
+	}
 }
 
-func (s *Runner) attach(outcome *job.Outcome, c transfer.Collection, a job.AttemptID) {
+// attach adds what was collected to an outcome. With require a success that
+// lacks declared outputs is a failure.
+func (s *Runner) attach(outcome *job.Outcome, c transfer.Collection, a job.AttemptID, require bool) {
 	files, err := c.Set.Encode()
 	if err != nil {
 		outcome.Reason = addNote(outcome.Reason, "its output is lost: "+err.Error())
@@ -74,6 +79,9 @@ func (s *Runner) attach(outcome *job.Outcome, c transfer.Collection, a job.Attem
 	outcome.FilesRemain = a.Job.Origin != s.site && hasChunks(c.Set)
 	if len(c.Notes) > 0 {
 		outcome.Reason = addNote(outcome.Reason, "output "+strings.Join(c.Notes, "; "))
+	}
+	if c.Incomplete && outcome.Kind == job.Success && require {
+		outcome.Kind = job.Failure
 	}
 }
 

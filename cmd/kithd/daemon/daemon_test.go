@@ -401,6 +401,37 @@ func TestFollowOutputFromAfar(t *testing.T) {
 	}
 }
 
+// A declared output that does not come back is told, and is a failure for a job
+// that requires its outputs; folders come back (D5).
+func TestDeclaredOutputs(t *testing.T) {
+	t.Parallel()
+	s := startSite(t, testConfig(t, "alpha"))
+	j := shell("mkdir -p out/deep; echo 1 >out/deep/f; echo 2 >out/g")
+	j.Outputs = []*kithv1.OutputFile{{Path: "out/"}, {Path: "o*/deep/f"}, {Path: "none"}}
+	lenient := s.submit(proto.CloneOf(j))
+	j.RequireOutputs = true
+	strict := s.submit(proto.CloneOf(j))
+	j.Outputs = j.Outputs[:1]
+	good := s.submit(j)
+	for id, want := range map[string]kithv1.JobStatus_State{lenient: completed, strict: failed, good: completed} {
+		st := s.waitState(id, completed, failed).GetStatus()
+		missing, reason := st.GetOutcome().GetMissingOutputs(), st.GetOutcome().GetReason()
+		if st.GetState() != want || st.GetOutcome().GetExitCode() != 0 {
+			t.Errorf("%s: %v, want %v", id, st, want)
+		}
+		if id == good {
+			if len(missing) > 0 || reason != "" {
+				t.Errorf("%s: %q is missing, %q", id, missing, reason)
+			}
+		} else if fmt.Sprint(missing) != "[o*/deep/f none]" || !strings.Contains(reason, `"none": not found`) {
+			t.Errorf("%s: %q is missing, %q", id, missing, reason)
+		}
+		if text := s.output(id, "out/deep/f") + s.output(id, "out/g"); text != "1\n2\n" {
+			t.Errorf("%s: %q came back", id, text)
+		}
+	}
+}
+
 // Without following, a reader gets what is there, also of a job that goes on
 // writing: it does not wait for a moment of silence (D1).
 func TestOutputWithoutFollowingEnds(t *testing.T) {

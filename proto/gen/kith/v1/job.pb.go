@@ -382,8 +382,8 @@ func (ClaimEvent_Kind) EnumDescriptor() ([]byte, []int) {
 }
 
 // A Job is a command or a script that needs processors for some time, and what
-// became of it. A submitter fills in fields 2 to 19; the rest is set by Kith
-// and refused in a submission.
+// became of it. A submitter fills in fields 2 to 19 and 22; the rest is set by
+// Kith and refused in a submission.
 type Job struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The job's name across all sites, SITE.GENERATION.NUMBER. Set by the origin.
@@ -440,9 +440,12 @@ type Job struct {
 	// The fields of the job and its status that this answer leaves out, although
 	// they may be set, for example "script" and "status.decisions". GetJob has
 	// them. Set by the origin.
-	LeftOut       []string `protobuf:"bytes,21,rep,name=left_out,json=leftOut,proto3" json:"left_out,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	LeftOut []string `protobuf:"bytes,21,rep,name=left_out,json=leftOut,proto3" json:"left_out,omitempty"`
+	// Whether the job is FAILED if a declared output does not come back, also when
+	// its command returned 0.
+	RequireOutputs bool `protobuf:"varint,22,opt,name=require_outputs,json=requireOutputs,proto3" json:"require_outputs,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Job) Reset() {
@@ -622,6 +625,13 @@ func (x *Job) GetLeftOut() []string {
 	return nil
 }
 
+func (x *Job) GetRequireOutputs() bool {
+	if x != nil {
+		return x.RequireOutputs
+	}
+	return false
+}
+
 // An InputFile is a file that the job finds in its private folder.
 type InputFile struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -749,7 +759,8 @@ func (*InputFile_UploadId) isInputFile_Content() {}
 type OutputFile struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// A path relative to the private folder, or a pattern of path.Match in its
-	// last element. It must not leave the folder.
+	// last element. It must not leave the folder. The path of a folder stands for
+	// every file beneath it; a pattern stands for files only.
 	Path          string `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1084,9 +1095,12 @@ type Outcome struct {
 	// The largest resident set of any one process, in bytes.
 	MaxRssBytes int64 `protobuf:"varint,5,opt,name=max_rss_bytes,json=maxRssBytes,proto3" json:"max_rss_bytes,omitempty"`
 	// Output that came back.
-	Outputs       []*OutputInfo `protobuf:"bytes,6,rep,name=outputs,proto3" json:"outputs,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Outputs []*OutputInfo `protobuf:"bytes,6,rep,name=outputs,proto3" json:"outputs,omitempty"`
+	// Declared outputs of which nothing came back, as they were declared. reason says
+	// why. Only GetJob knows them.
+	MissingOutputs []string `protobuf:"bytes,7,rep,name=missing_outputs,json=missingOutputs,proto3" json:"missing_outputs,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Outcome) Reset() {
@@ -1157,6 +1171,13 @@ func (x *Outcome) GetMaxRssBytes() int64 {
 func (x *Outcome) GetOutputs() []*OutputInfo {
 	if x != nil {
 		return x.Outputs
+	}
+	return nil
+}
+
+func (x *Outcome) GetMissingOutputs() []string {
+	if x != nil {
+		return x.MissingOutputs
 	}
 	return nil
 }
@@ -1459,7 +1480,7 @@ var File_kith_v1_job_proto protoreflect.FileDescriptor
 
 const file_kith_v1_job_proto_rawDesc = "" +
 	"\n" +
-	"\x11kith/v1/job.proto\x12\akith.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe1\a\n" +
+	"\x11kith/v1/job.proto\x12\akith.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x8a\b\n" +
 	"\x03Job\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
@@ -1487,7 +1508,8 @@ const file_kith_v1_job_proto_rawDesc = "" +
 	"stderrPath\x12\x12\n" +
 	"\x04hold\x18\x13 \x01(\bR\x04hold\x12*\n" +
 	"\x06status\x18\x14 \x01(\v2\x12.kith.v1.JobStatusR\x06status\x12\x19\n" +
-	"\bleft_out\x18\x15 \x03(\tR\aleftOut\x1a>\n" +
+	"\bleft_out\x18\x15 \x03(\tR\aleftOut\x12'\n" +
+	"\x0frequire_outputs\x18\x16 \x01(\bR\x0erequireOutputs\x1a>\n" +
 	"\x10EnvironmentEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a9\n" +
@@ -1563,14 +1585,15 @@ const file_kith_v1_job_proto_rawDesc = "" +
 	"\vKIND_CANCEL\x10\x02\x12\r\n" +
 	"\tKIND_HOLD\x10\x03\x12\x10\n" +
 	"\fKIND_RELEASE\x10\x04\x12\x0f\n" +
-	"\vKIND_FORGET\x10\x05\"\xdf\x01\n" +
+	"\vKIND_FORGET\x10\x05\"\x88\x02\n" +
 	"\aOutcome\x12\x1b\n" +
 	"\texit_code\x18\x01 \x01(\x05R\bexitCode\x12\x16\n" +
 	"\x06signal\x18\x02 \x01(\x05R\x06signal\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\x124\n" +
 	"\bcpu_time\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\acpuTime\x12\"\n" +
 	"\rmax_rss_bytes\x18\x05 \x01(\x03R\vmaxRssBytes\x12-\n" +
-	"\aoutputs\x18\x06 \x03(\v2\x13.kith.v1.OutputInfoR\aoutputs\"?\n" +
+	"\aoutputs\x18\x06 \x03(\v2\x13.kith.v1.OutputInfoR\aoutputs\x12'\n" +
+	"\x0fmissing_outputs\x18\a \x03(\tR\x0emissingOutputs\"?\n" +
 	"\n" +
 	"OutputInfo\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x1d\n" +
