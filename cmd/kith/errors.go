@@ -63,6 +63,10 @@ func (c *client) explainStatus(st *status.Status) *cli.Failure {
 			return c.unreachable(st)
 		}
 	case codes.Unimplemented:
+		if strings.Contains(st.Message(), "unexpected HTTP status code") { // it speaks HTTP/2, but not gRPC
+			return &cli.Failure{Code: exitUnreachable, Problems: []string{
+				fmt.Sprintf("what answers at %s is another program; is it a kithd? --site or KITH_SITE chooses another", c.address)}}
+		}
 		return cli.Refusedf("site %s does not know this request: its kithd is older than this kith; update one of them", c.address)
 	}
 	if fields := violations(st); len(fields) > 0 {

@@ -266,3 +266,18 @@ func TestVerbMadeAlone(t *testing.T) {
 		}
 	}
 }
+
+// What speaks HTTP/2 and no gRPC is no old kithd (D15).
+func TestExplainAnotherServer(t *testing.T) {
+	c := still(0)
+	c.address = "127.0.0.1:80"
+	err := c.explain(status.Error(codes.Unimplemented, "unexpected HTTP status code received from server: 404 (Not Found)"))
+	f, ok := errors.AsType[*cli.Failure](err)
+	if !ok || f.Code != exitUnreachable || !strings.Contains(f.Problems[0], "is it a kithd?") {
+		t.Errorf("%v", err)
+	}
+	err = c.explain(status.Error(codes.Unimplemented, "unknown method Fly"))
+	if f, ok := errors.AsType[*cli.Failure](err); !ok || f.Code != cli.ExitRefused {
+		t.Errorf("%v", err)
+	}
+}

@@ -42,6 +42,7 @@ Declared outputs that did not come back are named on stderr; "kith submit
 
 Nothing is written outside DIR. Files that are there already are not touched
 unless --force is given; if anything goes wrong, no file is written.`,
+		ValidArgsFunction: c.completeJobs(false),
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 2 {
 				return cli.Usagef("%s: argument %q is one too many", cmd.Name(), args[2])

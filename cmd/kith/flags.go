@@ -64,6 +64,15 @@ func parseCount(text string) (int32, error) {
 	return int32(n), nil
 }
 
+// parseSpread reads at how many sites a job queues.
+func parseSpread(text string) (int32, error) {
+	n, err := strconv.ParseInt(text, 10, 32)
+	if err != nil || n < 1 || n > job.MaxCopies {
+		return 0, fmt.Errorf("write a number from 1 to %d, or leave it out for the site's default", job.MaxCopies)
+	}
+	return int32(n), nil
+}
+
 // oneJob accepts exactly one job.
 func oneJob(cmd *cobra.Command, args []string) error {
 	if len(args) > 1 {

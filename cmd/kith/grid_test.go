@@ -57,10 +57,10 @@ func load[M proto.Message](t *testing.T, name string, m M) M {
 func TestTables(t *testing.T) {
 	t.Parallel()
 	list := load(t, "jobs.json", &kithv1.ListJobsResponse{})
-	golden(t, "queue.txt", still(0).queueText(list, true))
-	golden(t, "queue-80.txt", still(80).queueText(list, true))
-	golden(t, "queue-20.txt", still(20).queueText(list, false))
-	golden(t, "queue-none.txt", still(80).queueText(&kithv1.ListJobsResponse{}, true))
+	golden(t, "queue.txt", still(0).queueText(list, true, liveColumns))
+	golden(t, "queue-80.txt", still(80).queueText(list, true, liveColumns))
+	golden(t, "queue-20.txt", still(20).queueText(list, false, liveColumns))
+	golden(t, "queue-none.txt", still(80).queueText(&kithv1.ListJobsResponse{}, true, liveColumns))
 	for _, rank := range []string{"procs", "start", "none"} {
 		j := load(t, "why.json", &kithv1.Job{})
 		j.Status.Rank = rank
@@ -77,7 +77,7 @@ func TestTableWidth(t *testing.T) {
 	t.Parallel()
 	list := load(t, "jobs.json", &kithv1.ListJobsResponse{})
 	for width := 90; width <= 200; width++ {
-		for line := range strings.Lines(still(width).queueText(list, true)) {
+		for line := range strings.Lines(still(width).queueText(list, true, liveColumns)) {
 			if w := cli.TextWidth(strings.TrimRight(line, "\n")); w > width {
 				t.Fatalf("width %d: %d columns in %q", width, w, line)
 			}

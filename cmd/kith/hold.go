@@ -15,5 +15,5 @@ func holdVerb(c *client) *cobra.Command {
 		func(ctx context.Context, s *site, jobID, requestID string) (kithv1.JobStatus_State, error) {
 			r, err := s.jobs.HoldJob(ctx, &kithv1.HoldJobRequest{JobId: jobID, RequestId: requestID})
 			return r.GetState(), err
-		})
+		}, waitingStates)
 }

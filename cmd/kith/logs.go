@@ -19,7 +19,8 @@ func logsVerb(c *client) *cobra.Command {
 		Long: `Print what a job has written so far, wherever it runs or ran: its stdout, its
 stderr, or a file that it declared as output. -f goes on until the job ends. With --output json it prints a line for each
 piece, with the bytes in base64.`,
-		Args: oneJob,
+		ValidArgsFunction: c.completeJobs(false),
+		Args:              oneJob,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f := &outputFile{job: args[0], name: stdoutName, follow: follow}
 			switch {

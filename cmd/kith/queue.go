@@ -16,6 +16,9 @@ import (
 func queueVerb(c *client) *cobra.Command {
 	var all, remote bool
 	var labels pairs
+	var filter jobFilter
+	since, until := c.timeFlag(), c.timeFlag()
+	format := cli.Parsed[[]string]{Kind: "COLUMN[,COLUMN...]", Parse: parseColumns}
 	states := cli.Parsed[[]kithv1.JobStatus_State]{Kind: "STATE[,STATE...]", Parse: parseStates}
 	cmd := &cobra.Command{
 		Use:   "queue [flags]",
@@ -23,6 +26,7 @@ func queueVerb(c *client) *cobra.Command {
 		Args:  cli.NoArgs,
 		Example: `  kith queue
   kith queue --all --label project=alps
+  kith queue --all --user ada --since 24h --format id,name,submit,end,exit
   kith queue --state running,queued --output json`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if all && len(states.Value) > 0 {
@@ -31,12 +35,21 @@ func queueVerb(c *client) *cobra.Command {
 			request := &kithv1.ListJobsRequest{
 				PageSize: 1000, AllStates: all, States: states.Value, IncludeRemote: remote, Labels: labels.values,
 			}
+			columns := format.Value
+			switch {
+			case len(columns) > 0:
+			case all:
+				columns = endedColumns
+			default:
+				columns = liveColumns
+			}
 			return c.ask(cmd.Context(), func(ctx context.Context, s *site) error {
 				list, err := listJobs(ctx, s, request)
 				if err != nil {
 					return err
 				}
-				return c.printMessage(list, func() string { return c.queueText(list, remote) })
+				list.Jobs = between(filter.keep(list.Jobs), since.Value, until.Value)
+				return c.printMessage(list, func() string { return c.queueText(list, remote, columns) })
 			})
 		},
 	}
@@ -46,7 +59,12 @@ func queueVerb(c *client) *cobra.Command {
 	flags.BoolVar(&remote, "remote", false, "also the copies that this site holds for other sites")
 	flags.VarP(&states, "state", "t", "only jobs in one of these states")
 	flags.Var(&labels, "label", "only jobs with this label; repeatable")
+	filter.register(flags)
+	flags.Var(&since, "since", "only jobs submitted since then: 2026-11-22, 2026-11-22T15:04, or 24h for a day ago")
+	flags.Var(&until, "until", "only jobs submitted until then")
+	flags.Var(&format, "format", "the columns of the table: "+strings.Join(columnWords(), ", "))
 	cli.Complete(cmd, "state", stateNames()...)
+	cli.Complete(cmd, "format", columnWords()...)
 	return cmd
 }
 
@@ -71,17 +89,8 @@ func listJobs(ctx context.Context, s *site, request *kithv1.ListJobsRequest) (*k
 }
 
 // queueText is the list for people.
-func (c *client) queueText(list *kithv1.ListJobsResponse, remote bool) string {
-	jobs := cli.Grid{Columns: []cli.Column{
-		{Title: "ID"}, {Title: "NAME", Elastic: true}, {Title: "USER", Elastic: true}, {Title: "STATE"}, {Title: "TIME", Right: true},
-		{Title: "LIMIT", Right: true}, {Title: "CPUS", Right: true}, {Title: "SITE/REASON", Elastic: true},
-	}}
-	for _, j := range list.GetJobs() {
-		s := j.GetStatus()
-		jobs.Add(j.GetId(), j.GetName(), s.GetUser(), stateWord(s.GetState()), cli.Span(c.runTime(s)),
-			spanOf(j.GetWalltime()), fmt.Sprint(j.GetProcessors()), whereOrWhy(s))
-	}
-	text := jobs.Render(c.Width)
+func (c *client) queueText(list *kithv1.ListJobsResponse, remote bool, columns []string) string {
+	text := c.jobGrid(list.GetJobs(), columns).Render(c.Width)
 	if !remote {
 		return text
 	}

@@ -15,5 +15,5 @@ func releaseVerb(c *client) *cobra.Command {
 		func(ctx context.Context, s *site, jobID, requestID string) (kithv1.JobStatus_State, error) {
 			r, err := s.jobs.ReleaseJob(ctx, &kithv1.ReleaseJobRequest{JobId: jobID, RequestId: requestID})
 			return r.GetState(), err
-		})
+		}, []kithv1.JobStatus_State{kithv1.JobStatus_STATE_HELD})
 }

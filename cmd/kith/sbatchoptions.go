@@ -5,7 +5,7 @@ const (
 	oneMachine  = "remove it; a job runs at one site on one machine"
 	noChoice    = "remove it; Kith chooses among all sites that have room, whichever starts the job first"
 	noDevices   = "remove it, or submit at a site's own Slurm; Kith hands out processors and memory only"
-	noAccounts  = "remove it; the site that runs the job knows you by the account that its operator gave you"
+	noAccounts  = "remove it; Kith has no accounts: a site runs all jobs under one account of its own"
 	noMail      = `remove it; "kith wait" or "kith submit --wait" tells when the job has ended`
 	noPriority  = "remove it; each site serves its queue by its own policy"
 	noPlace     = "remove it; the site places the job's processes on its processors itself"

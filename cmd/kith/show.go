@@ -16,9 +16,10 @@ import (
 // showVerb is "kith show".
 func showVerb(c *client) *cobra.Command {
 	return &cobra.Command{
-		Use:   "show JOB",
-		Short: "Tell all that is known of a job",
-		Args:  oneJob,
+		Use:               "show JOB",
+		Short:             "Tell all that is known of a job",
+		ValidArgsFunction: c.completeJobs(false),
+		Args:              oneJob,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.dial(cmd.Context(), func(ctx context.Context, s *site) error {
 				got, err := c.getJob(ctx, s, args[0])

@@ -30,7 +30,8 @@ the lost site's own jobs leave the queue here.
 A site that is connected cannot be forgotten. If it does come back one day, its
 results for these jobs are not accepted and what it still runs of them is
 stopped; between --requeue and that day such a job may have run twice.`,
-		Args: cobra.ExactArgs(1),
+		ValidArgsFunction: c.completeSites,
+		Args:              cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.ask(cmd.Context(), func(ctx context.Context, s *site) error {
 				r, err := s.sites.ForgetSite(ctx, &kithv1.ForgetSiteRequest{SiteId: args[0], Requeue: requeue})

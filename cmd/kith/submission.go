@@ -52,7 +52,7 @@ func newSubmission() *submission {
 		memory:     cli.Parsed[int64]{Kind: "SIZE[K|M|G|T]", Parse: parseMemory},
 		perCPU:     cli.Parsed[int64]{Kind: "SIZE[K|M|G|T]", Parse: parseMemory},
 		export:     cli.Parsed[exports]{Text: "NONE", Kind: "LIST", Parse: parseExport},
-		copies:     cli.Parsed[int32]{Kind: "K", Parse: parseCount},
+		copies:     cli.Parsed[int32]{Kind: "K", Parse: parseSpread},
 		onSiteLost: cli.Parsed[kithv1.Job_OnSiteLost]{Text: "wait", Kind: "wait|rerun|race", Parse: parseOnSiteLost},
 	}
 }

@@ -22,6 +22,7 @@ for jobs that did not end by themselves.
 Once the site has answered, kith wait outlasts its absence. It waits for as long
 as it takes, unless --timeout is given. With --output json it prints a line for
 each change of each job.`,
+		ValidArgsFunction: c.completeJobs(true, liveStates...),
 		Args: func(cmd *cobra.Command, args []string) error {
 			const most = 1000
 			if len(args) > most {

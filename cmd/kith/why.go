@@ -23,7 +23,8 @@ its claim.
 A lower score is better. It is the time that a site needs to drain its work, the
 time until the job would start or end there, or the processors asked for over
 those there, as the origin is configured; the weight is already in it.`,
-		Args: oneJob,
+		ValidArgsFunction: c.completeJobs(false),
+		Args:              oneJob,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.dial(cmd.Context(), func(ctx context.Context, s *site) error {
 				got, err := c.getJob(ctx, s, args[0])

@@ -18,26 +18,30 @@ type wish func(ctx context.Context, s *site, jobID, requestID string) (kithv1.Jo
 
 // wishVerb makes the command for a wish about one or more jobs. Each is asked
 // for on its own: what is wrong with one does not keep the others from it.
-func (c *client) wishVerb(name, short, long string, w wish) *cobra.Command {
+func (c *client) wishVerb(name, short, long string, w wish, states []kithv1.JobStatus_State) *cobra.Command {
 	return &cobra.Command{
-		Use:   name + " JOB...",
-		Short: short,
-		Long:  long,
-		Args:  someJobs,
+		Use:               name + " JOB...",
+		Short:             short,
+		Long:              long,
+		Args:              someJobs,
+		ValidArgsFunction: c.completeJobs(true, states...),
 		RunE: func(cmd *cobra.Command, jobs []string) error {
-			return c.dial(cmd.Context(), func(ctx context.Context, s *site) error {
-				var failed []error
-				for _, id := range jobs {
-					err := c.fulfil(ctx, s, id, w)
-					failed = append(failed, err)
-					if f, ok := errors.AsType[*cli.Failure](err); ok && f.Code == exitUnreachable || ctx.Err() != nil {
-						break // the others would fare no better
-					}
-				}
-				return joinFailures(failed)
-			})
+			return c.dial(cmd.Context(), func(ctx context.Context, s *site) error { return c.fulfilAll(ctx, s, jobs, w) })
 		},
 	}
+}
+
+// fulfilAll carries out a wish about each of several jobs.
+func (c *client) fulfilAll(ctx context.Context, s *site, jobs []string, w wish) error {
+	var failed []error
+	for _, id := range jobs {
+		err := c.fulfil(ctx, s, id, w)
+		failed = append(failed, err)
+		if f, ok := errors.AsType[*cli.Failure](err); ok && f.Code == exitUnreachable || ctx.Err() != nil {
+			break // the others would fare no better
+		}
+	}
+	return joinFailures(failed)
 }
 
 // fulfil carries out a wish about one job and prints what came of it.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -40,9 +41,57 @@ func FlagFailure(cmd *cobra.Command, err error) error {
 		if f, ok := errors.AsType[*Failure](err); ok {
 			return f
 		}
+		if bad.GetFlag().Value.Type() == "duration" {
+			return Usagef("--%s %s: write a number with a unit, for example 30s, 5m or 1h30m", bad.GetFlag().Name, bad.GetValue())
+		}
 		return Usagef("--%s %s: %v", bad.GetFlag().Name, bad.GetValue(), bad.Unwrap())
 	}
+	if missing, ok := errors.AsType[*pflag.NotExistError](err); ok && missing.GetSpecifiedShortnames() == "" {
+		if similar := similarFlag(cmd.Flags(), missing.GetSpecifiedName()); similar != "" {
+			return Usagef("%v; did you mean --%s?", err, similar)
+		}
+	}
 	return Usagef("%v; %q lists the flags", err, cmd.CommandPath()+" --help")
+}
+
+// similarFlag returns the flag that a mistyped name most likely stands for: one
+// that it begins or ends, or that is at most two letters away; "" if there is none.
+func similarFlag(flags *pflag.FlagSet, name string) string {
+	best, least := "", 3
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Hidden {
+			return
+		}
+		away := distance(name, f.Name)
+		if len(name) > 3 && strings.Contains(strings.ReplaceAll(f.Name, "-", ""), strings.ReplaceAll(name, "-", "")) {
+			away = min(away, 1)
+		}
+		if away < least && away < len(name) {
+			best, least = f.Name, away
+		}
+	})
+	return best
+}
+
+// distance is how many letters have to be added, left out or replaced to make
+// b of a.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost = 1 + min(diagonal, row[j], row[j+1])
+			}
+			diagonal, row[j+1] = row[j+1], cost
+		}
+	}
+	return row[len(b)]
 }
 
 // NoArgs accepts no arguments.
