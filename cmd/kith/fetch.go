@@ -27,6 +27,13 @@ type fetched struct {
 	temporary string
 }
 
+// The names that stdout and stderr get without --stdout and --stderr: those of
+// several jobs fit into one folder.
+const (
+	defaultStdout = "kith-%j.out"
+	defaultStderr = "kith-%j.err"
+)
+
 // fetchVerb is "kith fetch".
 func fetchVerb(c *client) *cobra.Command {
 	var force bool
@@ -35,7 +42,8 @@ func fetchVerb(c *client) *cobra.Command {
 		Short: "Write the output of a job that has ended into a folder",
 		Long: `Write what came back of a job that has ended into the folder DIR (default: the
 current one): its stdout and stderr under the names that the submission gave
-them, with the job's id for %j, and its declared outputs under their paths.
+them, with the job's id for %j, else kith-JOB.out and kith-JOB.err; and its
+declared outputs under their paths.
 
 Declared outputs that did not come back are named on stderr; "kith submit
 --require-outputs" makes a failure of them.
@@ -88,8 +96,8 @@ func planFiles(j *kithv1.Job) ([]*fetched, error) {
 			id, stateWord(st.GetState()))
 	}
 	local := map[string]string{
-		stdoutName: localName(j.GetStdoutPath(), stdoutName, id),
-		stderrName: localName(j.GetStderrPath(), stderrName, id),
+		stdoutName: localName(j.GetStdoutPath(), defaultStdout, id),
+		stderrName: localName(j.GetStderrPath(), defaultStderr, id),
 	}
 	files := []*fetched{}
 	listed := map[string]bool{}

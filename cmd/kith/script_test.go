@@ -3,7 +3,9 @@ package main
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -211,6 +213,11 @@ func (f *fakeSite) setState(args []string) error {
 		st.EndTime = timestamppb.New(time.Date(2026, 11, 21, 9, 43, 33, 0, time.UTC))
 		if st.Outcome == nil {
 			st.Outcome = &kithv1.Outcome{}
+			for _, key := range slices.Sorted(maps.Keys(f.outputs)) {
+				if name, ok := strings.CutPrefix(key, args[0]+"/"); ok {
+					st.Outcome.Outputs = append(st.Outcome.Outputs, &kithv1.OutputInfo{Path: name, SizeBytes: int64(len(f.outputs[key]))})
+				}
+			}
 		}
 	}
 	for _, arg := range args[2:] {

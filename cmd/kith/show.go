@@ -82,8 +82,8 @@ func (c *client) showText(j *kithv1.Job) string {
 		outputs = append(outputs, o.GetPath())
 	}
 	f.each("Outputs", outputs)
-	f.add("Stdout", orDefault(j.GetStdoutPath(), "stdout"))
-	f.add("Stderr", orDefault(j.GetStderrPath(), "stderr"))
+	f.add("Stdout", orDefault(j.GetStdoutPath(), defaultStdout))
+	f.add("Stderr", orDefault(j.GetStderrPath(), defaultStderr))
 	c.addOutcome(&f, s)
 	for i, copied := range s.GetCopies() {
 		f.add(first(i, "Copies"), copied.GetSiteId()+": "+copyWord(copied.GetState()))
