@@ -180,7 +180,7 @@ func (s *testSite) ctx() context.Context {
 
 func (s *testSite) eventually(what string, ok func() bool) {
 	s.t.Helper()
-	for stop := time.Now().Add(30 * time.Second); time.Now().Before(stop); time.Sleep(5 * time.Millisecond) {
+	for stop := time.Now().Add(time.Minute); time.Now().Before(stop); time.Sleep(5 * time.Millisecond) {
 		if ok() {
 			return
 		}

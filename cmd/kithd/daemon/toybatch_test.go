@@ -18,29 +18,53 @@ import (
 	"kith/sitesched/work"
 )
 
-// toyLoop is a batch system: it runs what stands in the file "queue" of its
-// folder, each entry once. It belongs to no daemon and outlives them.
-const toyLoop = `cd "$1" && touch queue && while [ ! -e quit ]; do
-	while read -r name; do
-		mkdir "$name/taken" 2>/dev/null || continue
-		( cd "$name/work"
-		  setsid --wait sh -c 'echo $$ > ../pid.new; date +%s%N > ../began; mv ../pid.new ../pid; exec sh ../script' >../stdout 2>../stderr
-		  echo $? > ../end.new; mv ../end.new ../end ) &
+// toyLoop is a batch system: it starts toyWrapper for each entry of the file
+// "queue" of its folder, once, in order, unless there is a file "pause". It belongs
+// to no daemon and outlives them.
+const toyLoop = `cd "$1" && while [ ! -e quit ]; do
+	while read -r entry; do
+		[ ! -e pause ] && mkdir "entries/$entry/taken" 2>/dev/null || continue
+		( sh wrapper "$entry"; : > "entries/$entry/left" ) </dev/null &
 	done < queue
 	sleep 0.05
-done`
+done; wait`
+
+// toyWrapper is what the batch system starts for a copy. It calls, waits for a
+// word, and goes on as the one that runs the attempt, or leaves. Of several that
+// stand for one attempt one takes it.
+const toyWrapper = `entry=entries/$1; attempt=${1%.*}
+echo $$ > "$entry/pid"; : > "$entry/called"
+while [ ! -e "$attempt/script" ]; do
+	[ ! -e "$entry/leave" ] && [ ! -e quit ] || exit 0
+	sleep 0.02
+done
+mkdir "$attempt/taken" || exit 0
+cd "$attempt/work"
+setsid --wait sh -c 'echo $$ > ../pid.new; date +%s%N > ../began; mv ../pid.new ../pid; exec sh ../script' >../stdout 2>../stderr
+echo $? > ../end.new; mv ../end.new ../end`
 
 // startToy starts a batch system in a folder; it ends with the test.
 func startToy(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
+	toyWrite(t, filepath.Join(dir, "queue"), "")
+	toyWrite(t, filepath.Join(dir, "wrapper"), toyWrapper)
+	if err := os.Mkdir(filepath.Join(dir, "entries"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	loop := exec.Command("/bin/sh", "-c", toyLoop, "toy", dir)
 	if err := loop.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := os.WriteFile(filepath.Join(dir, "quit"), nil, 0o600); err != nil {
-			t.Error(err)
+		toyWrite(t, filepath.Join(dir, "quit"), "")
+		pids, _ := filepath.Glob(filepath.Join(dir, "*", "pid"))
+		for _, path := range pids { // a test that failed leaves jobs behind
+			if _, err := os.Stat(filepath.Join(filepath.Dir(path), "end")); err != nil {
+				if pid, ok := toyNumber(path); ok {
+					_ = syscall.Kill(-int(pid), syscall.SIGKILL)
+				}
+			}
 		}
 		if err := loop.Wait(); err != nil {
 			t.Error(err)
@@ -49,8 +73,9 @@ func startToy(t *testing.T) string {
 	return dir
 }
 
-// toy is a [work.System] over such a batch system, of which it knows nothing but
-// its files. It enforces neither limits nor leases.
+// toy is a [work.Batch] over such a batch system, of which it knows nothing but its
+// files. What it is told it keeps in mind, and its one goroutine brings the files
+// to agree. It enforces neither limits nor leases.
 type toy struct {
 	t      testing.TB
 	dir    string
@@ -58,8 +83,11 @@ type toy struct {
 	done   chan struct{}
 	wg     sync.WaitGroup
 
-	mu    sync.Mutex
-	known map[job.AttemptID]*toyJob
+	mu       sync.Mutex
+	known    map[job.AttemptID]*toyJob  // started or adopted
+	queued   map[job.AttemptID]job.Time // with the time before which they must not start
+	dequeued map[job.AttemptID]bool     // what was started for them leaves
+	restored bool
 }
 
 type toyJob struct {
@@ -68,13 +96,24 @@ type toyJob struct {
 }
 
 func openToy(t testing.TB, dir string, report func(work.Event)) *toy {
-	y := &toy{t: t, dir: dir, report: report, done: make(chan struct{}), known: make(map[job.AttemptID]*toyJob)}
+	y := &toy{
+		t: t, dir: dir, report: report, done: make(chan struct{}), known: make(map[job.AttemptID]*toyJob),
+		queued: make(map[job.AttemptID]job.Time), dequeued: make(map[job.AttemptID]bool),
+	}
 	y.wg.Go(y.watch)
 	return y
 }
 
+var _ work.Batch = (*toy)(nil)
+
+func toyName(id job.AttemptID) string { return strings.ReplaceAll(id.String(), "#", "_") }
+
+func toyID(name string) (job.AttemptID, error) {
+	return job.ParseAttemptID(strings.ReplaceAll(name, "_", "#"))
+}
+
 func (y *toy) path(id job.AttemptID, name string) string {
-	return filepath.Join(y.dir, strings.ReplaceAll(id.String(), "#", "_"), name)
+	return filepath.Join(y.dir, toyName(id), name)
 }
 
 func (y *toy) BootID() string { return "toy" }
@@ -92,20 +131,41 @@ func (y *toy) Prepare(id job.AttemptID) error { return os.MkdirAll(y.path(id, "w
 func (y *toy) Folders() (list []job.AttemptID, err error) {
 	entries, err := os.ReadDir(y.dir)
 	for _, e := range entries {
-		if id, err := job.ParseAttemptID(strings.ReplaceAll(e.Name(), "_", "#")); err == nil {
+		if id, err := toyID(e.Name()); err == nil {
 			list = append(list, id)
 		}
 	}
 	return list, err
 }
 
+func (y *toy) Queue(c job.Copy, notBefore job.Time) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	y.queued[c.ID] = notBefore
+}
+
+func (y *toy) Dequeue(id job.AttemptID) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	delete(y.queued, id)
+	if y.known[id] == nil {
+		y.dequeued[id] = true
+	}
+}
+
+func (y *toy) Restored() {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	y.restored = true
+}
+
 func (y *toy) Start(s work.Spec) { y.Adopt(s, y.BootID()) }
 
-// Adopt puts the attempt into the queue, where it may stand already: the batch
-// system runs it once.
+// Adopt writes what the attempt runs, in one step, for what calls for it.
 func (y *toy) Adopt(s work.Spec, _ string) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
+	delete(y.queued, s.Attempt)
 	if y.known[s.Attempt] != nil {
 		return
 	}
@@ -118,32 +178,11 @@ func (y *toy) Adopt(s work.Spec, _ string) {
 	for _, arg := range s.Argv {
 		script += " " + toyQuote(arg)
 	}
-	if err := y.submit(s.Attempt, script+"\n"); err != nil {
+	if err := y.Prepare(s.Attempt); err != nil {
 		y.t.Errorf("toy: %v", err)
 	}
+	toyWrite(y.t, y.path(s.Attempt, "script"), script+"\n")
 }
-
-// submit writes the script in one step and puts its name into the queue.
-func (y *toy) submit(id job.AttemptID, script string) error {
-	if err := y.Prepare(id); err != nil {
-		return err
-	}
-	path := y.path(id, "script")
-	if err := os.WriteFile(path+".new", []byte(script), 0o600); err != nil {
-		return err
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		return err
-	}
-	queue, err := os.OpenFile(filepath.Join(y.dir, "queue"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, line := fmt.Fprintln(queue, filepath.Base(filepath.Dir(path)))
-	return errors.Join(line, queue.Close())
-}
-
-func toyQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 func (y *toy) Extend(job.AttemptID, work.Lease) {}
 
@@ -169,7 +208,7 @@ func (y *toy) Close() {
 	y.wg.Wait()
 }
 
-// watch looks what has become of the attempts, again and again.
+// watch looks what has become of queue and attempts, again and again.
 func (y *toy) watch() {
 	for {
 		select {
@@ -178,7 +217,7 @@ func (y *toy) watch() {
 		case <-time.After(20 * time.Millisecond):
 		}
 		y.mu.Lock()
-		var events []work.Event
+		events := y.tend()
 		for id, k := range y.known {
 			events = append(events, y.look(id, k)...)
 		}
@@ -191,9 +230,9 @@ func (y *toy) watch() {
 
 // look returns what is new about an attempt. y.mu is held.
 func (y *toy) look(id job.AttemptID, k *toyJob) (events []work.Event) {
-	began, _ := y.number(id, "began")
-	pid, running := y.number(id, "pid")
-	code, ended := y.number(id, "end")
+	began, _ := toyNumber(y.path(id, "began"))
+	pid, running := toyNumber(y.path(id, "pid"))
+	code, ended := toyNumber(y.path(id, "end"))
 	if running && !k.started {
 		k.started = true
 		events = append(events, work.Started{Attempt: id, At: job.Time(began)})
@@ -217,11 +256,36 @@ func (y *toy) look(id job.AttemptID, k *toyJob) (events []work.Event) {
 	return append(events, work.Finished{Attempt: id, Outcome: o})
 }
 
-func (y *toy) number(id job.AttemptID, name string) (int64, bool) {
-	text, err := os.ReadFile(y.path(id, name))
+func toyQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+// toyWrite writes a file in one step.
+func toyWrite(t testing.TB, path, text string) {
+	err := os.WriteFile(path+".new", []byte(text), 0o600)
+	if err := errors.Join(err, os.Rename(path+".new", path)); err != nil {
+		t.Errorf("toy: %v", err)
+	}
+}
+
+func toyNumber(path string) (int64, bool) {
+	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, false
 	}
 	n, bad := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
 	return n, err == nil && bad == nil
+}
+
+func toyThere(path ...string) bool {
+	_, err := os.Stat(filepath.Join(path...))
+	return err == nil
+}
+
+// toyQueue returns the entries of a toy's queue: what waits, and what was started
+// and is not over.
+func toyQueue(dir string) []string {
+	text, err := os.ReadFile(filepath.Join(dir, "queue"))
+	if err != nil {
+		panic(fmt.Sprintf("toy: %v", err))
+	}
+	return strings.Fields(string(text))
 }
