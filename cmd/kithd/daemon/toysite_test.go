@@ -218,6 +218,9 @@ func (x *toyTest) compete() (first, second string) {
 	}
 	x.gone(first, second)
 	x.dead(pid)
+	if began, err := filepath.Glob(filepath.Join(x.dir, second+"_*")); err != nil || len(began) > 0 {
+		x.t.Errorf("what was denied has begun at beta: %v, %v", began, err)
+	}
 	return first, second
 }
 
