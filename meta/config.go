@@ -60,9 +60,9 @@ type Limits struct {
 	// Default 100,000 and 7 days.
 	ClosedJobs int
 	ClosedFor  time.Duration
-	// Verdicts is how many sites a decision tells of, for people who ask why.
-	// Those chosen are told in any case. Zero means [store.MaxVerdicts], the most.
-	Verdicts int
+	// DecisionSites is how many sites a decision tells of, for people who ask why.
+	// Those chosen are told in any case. Zero means [store.MaxDecisionSites], the most.
+	DecisionSites int
 }
 
 // Timing is when the protocol gives up waiting.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"kith/internal/job"
-	"kith/meta/place"
 	"kith/store"
 )
 
@@ -40,7 +39,7 @@ func (c *core) here(r *job.Request) job.Request {
 	if !c.cfg.ReferenceTimes {
 		return local
 	}
-	local.Walltime = place.Scaled(r.Walltime, c.cfg.Self.Speed)
+	local.Walltime = job.Scaled(r.Walltime, c.cfg.Self.Speed)
 	return local
 }
 

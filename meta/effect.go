@@ -9,7 +9,12 @@ import (
 
 // Effect is what the driver must do, after the changes made so far are
 // durable: package meta/commit holds it until then. The set is closed.
-type Effect interface{ effect() }
+type Effect interface {
+	effect()
+	// Word names the kind for people and logs: "launch", "reply"; what is sent by
+	// the word of the message.
+	Word() string
+}
 
 // Reply answers a client's request. On an error, which wraps a sentinel of
 // this package, nothing has changed.
@@ -159,3 +164,18 @@ func (Dequeue) effect()   {}
 func (Restored) effect()  {}
 func (Advertise) effect() {}
 func (Changed) effect()   {}
+
+func (Reply) Word() string     { return "reply" }
+func (s Send) Word() string    { return s.Message.Word() }
+func (Grant) Word() string     { return Verdict{}.Word() }
+func (Launch) Word() string    { return "launch" }
+func (Extend) Word() string    { return "extend" }
+func (Kill) Word() string      { return "kill" }
+func (Adopt) Word() string     { return "adopt" }
+func (Clear) Word() string     { return "clear" }
+func (Fetch) Word() string     { return "fetch" }
+func (Queue) Word() string     { return "queue" }
+func (Dequeue) Word() string   { return "dequeue" }
+func (Restored) Word() string  { return "restored" }
+func (Advertise) Word() string { return "advertise" }
+func (Changed) Word() string   { return "changed" }

@@ -3,6 +3,7 @@ package meta
 import (
 	"slices"
 
+	"kith/internal/fifo"
 	"kith/internal/job"
 	"kith/store"
 )
@@ -17,12 +18,12 @@ type host struct {
 	batch  Batch // the site too, nil if it is Kith's own
 
 	copies  store.Index[job.AttemptID, hostCopy]
-	remote  map[job.SiteID]int // how many of each other origin
-	foreign int                // sum of remote
-	claims  fifo[claimDue]     // claims without an answer, by deadline
-	claimed job.Time           // when the latest claim was sent
-	leases  []*hostCopy        // attempts under way that run under a lease
-	passing bool               // the local scheduler wants a pass
+	remote  map[job.SiteID]int   // how many of each other origin
+	foreign int                  // sum of remote
+	claims  fifo.Queue[claimDue] // claims without an answer, by deadline
+	claimed job.Time             // when the latest claim was sent
+	leases  []*hostCopy          // attempts under way that run under a lease
+	passing bool                 // the local scheduler wants a pass
 
 	stamp     uint64   // protocol steps, see nextStamp
 	loadSeq   uint64   // load digests made

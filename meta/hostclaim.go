@@ -42,7 +42,7 @@ func (h *host) sendClaim(now job.Time, c *hostCopy) {
 	if c.claimed == 0 {
 		c.claimed = h.claimed
 	}
-	h.claims.push(claimDue{at: now.Add(h.cfg.Timing.Claim), attempt: c.rec.ID, stamp: c.stamp})
+	h.claims.Push(claimDue{at: now.Add(h.cfg.Timing.Claim), attempt: c.rec.ID, stamp: c.stamp})
 	h.peers.send(c.rec.ID.Job.Origin, Claim{Attempt: c.rec.ID, Stamp: c.stamp, Sent: h.claimed})
 }
 
@@ -71,14 +71,14 @@ func (h *host) over(d *claimDue) bool {
 // those ahead of it.
 func (h *host) nextClaimDue() job.Time {
 	for {
-		d, ok := h.claims.first()
+		d, ok := h.claims.First()
 		if !ok {
 			return job.Never
 		}
 		if !h.over(&d) {
 			return d.at
 		}
-		h.claims.pop()
+		h.claims.Pop()
 	}
 }
 
@@ -86,18 +86,15 @@ func (h *host) nextClaimDue() job.Time {
 // an origin out of reach cannot pin them.
 func (h *host) expireClaims(now job.Time) {
 	for {
-		d, ok := h.claims.first()
+		d, ok := h.claims.First()
 		if !ok || d.at > now {
 			return
 		}
-		h.claims.pop()
+		h.claims.Pop()
+		if h.over(&d) {
+			continue
+		}
 		c := h.copies.Get(d.attempt)
-		if c == nil || c.stamp != d.stamp {
-			continue
-		}
-		if c.status != claiming {
-			continue
-		}
 		c.status, c.postponed = waiting, true
 		h.postpone(now, c, now.Add(h.cfg.Timing.Backoff))
 		h.counters.ClaimsTimedOut++

@@ -9,7 +9,11 @@ import (
 
 // Message is what one site tells another; docs/protocol.md shows who sends
 // what when. The set is closed: all kinds are in this file.
-type Message interface{ message() }
+type Message interface {
+	message()
+	// Word names the kind for people and logs: "place-copy", "verdict".
+	Word() string
+}
 
 // PlaceCopy asks a host to queue a copy. Origin to host.
 type PlaceCopy struct {
@@ -166,3 +170,23 @@ func (CopyDigest) message()    {}
 func (LoadDigest) message()    {}
 func (StartQuery) message()    {}
 func (StartAnswer) message()   {}
+
+func (PlaceCopy) Word() string     { return "place-copy" }
+func (CopyAnswer) Word() string    { return "copy-answer" }
+func (Claim) Word() string         { return "claim" }
+func (Verdict) Word() string       { return "verdict" }
+func (Renew) Word() string         { return "renew" }
+func (Renewed) Word() string       { return "renewed" }
+func (Withdraw) Word() string      { return "withdraw" }
+func (WithdrawAck) Word() string   { return "withdraw-ack" }
+func (Started) Word() string       { return "started" }
+func (Result) Word() string        { return "result" }
+func (ResultAck) Word() string     { return "result-ack" }
+func (Stop) Word() string          { return "stop" }
+func (GiveBack) Word() string      { return "give-back" }
+func (CopySummary) Word() string   { return "copy-summary" }
+func (DigestRequest) Word() string { return "digest-request" }
+func (CopyDigest) Word() string    { return "copy-digest" }
+func (LoadDigest) Word() string    { return "load-digest" }
+func (StartQuery) Word() string    { return "start-query" }
+func (StartAnswer) Word() string   { return "start-answer" }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"kith/cluster"
+	"kith/internal/fifo"
 	"kith/internal/job"
 	"kith/meta/place"
 	"kith/store"
@@ -26,7 +27,7 @@ type origin struct {
 	unplaced []*openJob                   // pending jobs that found no place, see retryPlacements
 	leased   []*openJob                   // jobs whose holders may have a lease
 	queries  []*openJob                   // wait for sites to say when they would start, by deadline
-	closed   fifo[job.ID]                 // ended jobs, oldest first, until purged
+	closed   fifo.Queue[job.ID]           // ended jobs, oldest first, until purged
 
 	lastChanged job.ID         // the job that this step last said to have changed
 	policy      place.Policy   // what cfg.Placement is made of
@@ -64,7 +65,7 @@ type outlook interface {
 
 func newOrigin(c *core, p *peers, h ownHost, site outlook) *origin {
 	or := &origin{core: c, peers: p, host: h, site: site, open: store.NewIndex(func(o *openJob) job.ID { return o.rec.ID }), policy: c.cfg.Placement.Policy()}
-	or.policy.Verdicts = c.cfg.Limits.Verdicts
+	or.policy.Kept = c.cfg.Limits.DecisionSites
 	return or
 }
 
@@ -146,7 +147,7 @@ func (or *origin) removeOpen(o *openJob) {
 	o.ended = true
 	or.dropQuery(o)
 	or.counters.JobsClosed++
-	or.closed.push(o.rec.ID)
+	or.closed.Push(o.rec.ID)
 	or.gone++
 	if or.gone > 1024 && or.gone > len(or.jobs)/2 {
 		or.jobs = slices.DeleteFunc(or.jobs, func(o *openJob) bool { return o.ended })
@@ -286,7 +287,7 @@ func (or *origin) nextWake() job.Time {
 	if len(or.queries) > 0 {
 		wake = min(wake, or.queries[0].query.deadline)
 	}
-	if id, ok := or.closed.first(); ok {
+	if id, ok := or.closed.First(); ok {
 		if j := or.st.Job(id); j != nil {
 			wake = min(wake, j.Closed.Add(or.cfg.Limits.ClosedFor))
 		}

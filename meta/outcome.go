@@ -105,23 +105,23 @@ func (or *origin) closeJob(now job.Time, o *openJob, filesError string) {
 }
 
 // tooManyClosed reports whether more ended jobs are remembered than allowed.
-func (or *origin) tooManyClosed() bool { return or.closed.len() > or.cfg.Limits.ClosedJobs }
+func (or *origin) tooManyClosed() bool { return or.closed.Len() > or.cfg.Limits.ClosedJobs }
 
 // purge forgets ended jobs beyond the bounds.
 func (or *origin) purge(now job.Time) {
 	for {
-		id, ok := or.closed.first()
+		id, ok := or.closed.First()
 		if !ok {
 			return
 		}
 		j := or.st.Job(id)
 		if j != nil {
-			if or.closed.len() <= or.cfg.Limits.ClosedJobs && j.Closed.Add(or.cfg.Limits.ClosedFor) > now {
+			if or.closed.Len() <= or.cfg.Limits.ClosedJobs && j.Closed.Add(or.cfg.Limits.ClosedFor) > now {
 				return
 			}
 			record(or.st, store.PurgeJob{Job: id})
 			or.emit(Changed{Job: id, Purged: true})
 		}
-		or.closed.pop()
+		or.closed.Pop()
 	}
 }

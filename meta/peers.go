@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"kith/cluster"
+	"kith/internal/fifo"
 	"kith/internal/job"
 )
 
@@ -17,7 +18,7 @@ type peers struct {
 	links    map[job.SiteID]*link
 	linked   []*link // by site
 	busy     []*link // those with requests that may wait for an answer
-	vanished fifo[vanishDue]
+	vanished fifo.Queue[vanishDue]
 }
 
 func newPeers(c *core) *peers {
@@ -37,7 +38,7 @@ type link struct {
 	site    job.SiteID
 	up      bool
 	waiting map[outKey]struct{}
-	due     fifo[outDue]
+	due     fifo.Queue[outDue]
 	busy    bool // among peers.busy
 }
 
@@ -83,7 +84,7 @@ func (p *peers) up(now job.Time, site job.SiteID, generation uint32) bool {
 		i, _ := slices.BinarySearchFunc(p.linked, site, func(l *link, s job.SiteID) int { return cmp.Compare(l.site, s) })
 		p.linked = slices.Insert(p.linked, i, l)
 	}
-	l.up, l.waiting, l.due = true, make(map[outKey]struct{}), fifo[outDue]{}
+	l.up, l.waiting, l.due = true, make(map[outKey]struct{}), fifo.Queue[outDue]{}
 	return true
 }
 
@@ -93,7 +94,7 @@ func (p *peers) down(now job.Time, site job.SiteID) bool {
 	if l == nil || !l.up {
 		return false
 	}
-	l.up, l.waiting, l.due = false, nil, fifo[outDue]{}
+	l.up, l.waiting, l.due = false, nil, fifo.Queue[outDue]{}
 	p.view.Down(now, site)
 	p.watch(now, site)
 	return true
@@ -107,18 +108,18 @@ func (p *peers) reachable(site job.SiteID) bool {
 
 // watch has a site that is out of reach count as vanished if it stays so.
 func (p *peers) watch(now job.Time, site job.SiteID) {
-	p.vanished.push(vanishDue{at: now.Add(p.cfg.Timing.Vanish), since: now, site: site})
+	p.vanished.Push(vanishDue{at: now.Add(p.cfg.Timing.Vanish), since: now, site: site})
 }
 
 // nextVanished returns the next site that has been out of reach for too long,
 // each time once, and "" if there is none.
 func (p *peers) nextVanished(now job.Time) job.SiteID {
 	for {
-		d, ok := p.vanished.first()
+		d, ok := p.vanished.First()
 		if !ok || d.at > now {
 			return ""
 		}
-		p.vanished.pop()
+		p.vanished.Pop()
 		if s := p.view.Get(d.site); s != nil && !s.Connected && s.Since <= d.since {
 			return d.site
 		}
@@ -128,7 +129,7 @@ func (p *peers) nextVanished(now job.Time) job.SiteID {
 // nextWake returns when a request is to be repeated or a site vanishes.
 func (p *peers) nextWake() job.Time {
 	wake := p.nextResend()
-	if d, ok := p.vanished.first(); ok {
+	if d, ok := p.vanished.First(); ok {
 		wake = min(wake, d.at)
 	}
 	return wake
@@ -183,14 +184,14 @@ func (l *link) waits(key outKey) bool {
 // forgets those ahead of it.
 func (l *link) nextResend() job.Time {
 	for l.up {
-		d, ok := l.due.first()
+		d, ok := l.due.First()
 		if !ok {
 			break
 		}
 		if l.waits(d.key) {
 			return d.at
 		}
-		l.due.pop()
+		l.due.Pop()
 	}
 	return job.Never
 }
@@ -223,7 +224,7 @@ func (p *peers) request(now job.Time, to job.SiteID, key outKey) bool {
 	}
 	if _, waits := l.waiting[key]; !waits {
 		l.waiting[key] = struct{}{}
-		l.due.push(outDue{at: now.Add(p.cfg.Timing.Resend), key: key})
+		l.due.Push(outDue{at: now.Add(p.cfg.Timing.Resend), key: key})
 		if !l.busy {
 			l.busy = true
 			p.busy = append(p.busy, l)
@@ -264,11 +265,11 @@ func (p *peers) resend(now job.Time) {
 			continue
 		}
 		for {
-			d, ok := l.due.first()
+			d, ok := l.due.First()
 			if !ok || d.at > now {
 				break
 			}
-			l.due.pop()
+			l.due.Pop()
 			if !l.waits(d.key) {
 				continue
 			}
@@ -280,7 +281,7 @@ func (p *peers) resend(now job.Time) {
 			if d.key.kind == withdrawal {
 				p.counters.ClaimMessagesWire++
 			}
-			l.due.push(outDue{at: now.Add(p.cfg.Timing.Resend), key: d.key})
+			l.due.Push(outDue{at: now.Add(p.cfg.Timing.Resend), key: d.key})
 			p.emit(Send{To: l.site, Message: m})
 		}
 	}

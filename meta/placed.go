@@ -98,8 +98,8 @@ func (or *origin) copyReturned(now job.Time, o *openJob, i int, kind store.Claim
 		record(or.st, store.UnplaceJob{Attempt: o.rec.AttemptID()})
 		o.at = nil
 		o.decision = or.decide(now, o, nil)
-		for i := range o.decision.Verdicts {
-			v := &o.decision.Verdicts[i]
+		for i := range o.decision.Sites {
+			v := &o.decision.Sites[i]
 			if why := o.refusedBy(v.Site); why != job.NoReason {
 				v.Chosen, v.Reason = false, why
 			}

@@ -58,7 +58,7 @@ func (or *origin) nextSite(now job.Time, o *openJob) job.SiteID {
 // is not in this order: copies leave behind the origin's own pass.
 func chosen(d *store.Decision) []job.SiteID {
 	n := 0
-	for n < len(d.Verdicts) && d.Verdicts[n].Chosen {
+	for n < len(d.Sites) && d.Sites[n].Chosen {
 		n++
 	}
 	if n == 0 {
@@ -66,7 +66,7 @@ func chosen(d *store.Decision) []job.SiteID {
 	}
 	sites := make([]job.SiteID, n)
 	for i := range sites {
-		sites[i] = d.Verdicts[i].Site
+		sites[i] = d.Sites[i].Site
 	}
 	return sites
 }

@@ -18,10 +18,10 @@ func (Reconfigure) event() {}
 
 // reconfigure takes a new configuration up.
 func (e *Engine) reconfigure(now job.Time, ev Reconfigure) {
-	ev.Limits.Verdicts = e.cfg.Limits.Verdicts // no knob
+	ev.Limits.DecisionSites = e.cfg.Limits.DecisionSites // no knob
 	e.cfg.Placement, e.cfg.Limits, e.cfg.Timing = ev.Placement, ev.Limits, ev.Timing
 	e.origin.policy = e.cfg.Placement.Policy()
-	e.origin.policy.Verdicts = e.cfg.Limits.Verdicts
+	e.origin.policy.Kept = e.cfg.Limits.DecisionSites
 	for _, p := range ev.Peers {
 		if p != e.self {
 			e.peers.view.Expect(now, p)

@@ -77,7 +77,7 @@ func (or *origin) restore(now job.Time) {
 	}
 	slices.SortStableFunc(closed, func(a, b *store.Job) int { return cmp.Compare(a.Closed, b.Closed) })
 	for _, j := range closed {
-		or.closed.push(j.ID)
+		or.closed.Push(j.ID)
 	}
 	delete(away, or.self)
 	for _, p := range or.peers.view.Peers() {

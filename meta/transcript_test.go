@@ -563,7 +563,7 @@ func (s *stage) show(text string) {
 	}
 	if v.Decision != nil {
 		s.say("ranked by %v", meta.Rank(v.Decision.Rank))
-		for _, d := range v.Decision.Verdicts {
+		for _, d := range v.Decision.Sites {
 			s.say("verdict %s chosen=%v score=%g %s", d.Site, d.Chosen, d.Score, d.Reason)
 		}
 	}

@@ -161,15 +161,15 @@ const (
 type Decision struct {
 	// Rank says what sites were ranked by: a number of place.Rank.
 	Rank uint8
-	// Verdicts are best first; at most MaxVerdicts.
-	Verdicts []Verdict
+	// Sites are best first; at most MaxDecisionSites.
+	Sites []SiteDecision
 }
 
-// MaxVerdicts bounds [Decision.Verdicts].
-const MaxVerdicts = 64
+// MaxDecisionSites bounds [Decision.Sites].
+const MaxDecisionSites = 64
 
-// Verdict is what a placement thought of one site. A refusal is data.
-type Verdict struct {
+// SiteDecision is what a placement thought of one site. A refusal is data.
+type SiteDecision struct {
 	Site   job.SiteID
 	Chosen bool
 	// Reason says why not; with a chosen site, what was wrong nevertheless.

@@ -55,13 +55,13 @@ const (
 	Race OnSiteLost = 2
 )
 
-// Errors of [Request.Validate], one a field, so that callers can name it.
+// What [Request.Validate] finds wrong, one a field.
 var (
-	ErrProcessors = errors.New("processors must be at least 1 and at most 16777216")
-	ErrWalltime   = errors.New("walltime must be positive and at most 10 years")
-	ErrCopies     = errors.New("copies must be between 0 (the site's default) and 64")
-	ErrMemory     = errors.New("memory_bytes must be between 0 (no limit of its own) and 2^50")
-	ErrName       = errors.New("name must be at most 256 bytes")
+	errProcessors = errors.New("processors must be at least 1 and at most 16777216")
+	errWalltime   = errors.New("walltime must be positive and at most 10 years")
+	errCopies     = errors.New("copies must be between 0 (the site's default) and 64")
+	errMemory     = errors.New("memory_bytes must be between 0 (no limit of its own) and 2^50")
+	errName       = errors.New("name must be at most 256 bytes")
 )
 
 // Validate returns all that is wrong with r by itself, joined, or nil. It
@@ -69,19 +69,19 @@ var (
 func (r *Request) Validate() error {
 	var errs []error
 	if r.Processors < 1 || r.Processors > MaxProcessors {
-		errs = append(errs, fmt.Errorf("processors %d: %w", r.Processors, ErrProcessors))
+		errs = append(errs, fmt.Errorf("processors %d: %w", r.Processors, errProcessors))
 	}
 	if r.Walltime <= 0 || r.Walltime > MaxWalltime {
-		errs = append(errs, fmt.Errorf("walltime %v: %w", r.Walltime, ErrWalltime))
+		errs = append(errs, fmt.Errorf("walltime %v: %w", r.Walltime, errWalltime))
 	}
 	if r.Copies < 0 || r.Copies > MaxCopies {
-		errs = append(errs, fmt.Errorf("copies %d: %w", r.Copies, ErrCopies))
+		errs = append(errs, fmt.Errorf("copies %d: %w", r.Copies, errCopies))
 	}
 	if r.MemoryBytes < 0 || r.MemoryBytes > MaxMemoryBytes {
-		errs = append(errs, fmt.Errorf("memory_bytes %d: %w", r.MemoryBytes, ErrMemory))
+		errs = append(errs, fmt.Errorf("memory_bytes %d: %w", r.MemoryBytes, errMemory))
 	}
 	if len(r.Name) > MaxNameLength {
-		errs = append(errs, fmt.Errorf("name of %d bytes: %w", len(r.Name), ErrName))
+		errs = append(errs, fmt.Errorf("name of %d bytes: %w", len(r.Name), errName))
 	}
 	return errors.Join(errs...)
 }

@@ -135,16 +135,16 @@ func TestRequestValidate(t *testing.T) {
 		break_ func(*Request)
 		want   error
 	}{
-		"no processors":       {func(r *Request) { r.Processors = 0 }, ErrProcessors},
-		"negative processors": {func(r *Request) { r.Processors = -3 }, ErrProcessors},
-		"absurd processors":   {func(r *Request) { r.Processors = MaxProcessors + 1 }, ErrProcessors},
-		"no walltime":         {func(r *Request) { r.Walltime = 0 }, ErrWalltime},
-		"negative walltime":   {func(r *Request) { r.Walltime = -time.Second }, ErrWalltime},
-		"absurd walltime":     {func(r *Request) { r.Walltime = MaxWalltime + 1 }, ErrWalltime},
-		"negative copies":     {func(r *Request) { r.Copies = -1 }, ErrCopies},
-		"absurd copies":       {func(r *Request) { r.Copies = MaxCopies + 1 }, ErrCopies},
-		"negative memory":     {func(r *Request) { r.MemoryBytes = -1 }, ErrMemory},
-		"long name":           {func(r *Request) { r.Name = strings.Repeat("n", MaxNameLength+1) }, ErrName},
+		"no processors":       {func(r *Request) { r.Processors = 0 }, errProcessors},
+		"negative processors": {func(r *Request) { r.Processors = -3 }, errProcessors},
+		"absurd processors":   {func(r *Request) { r.Processors = MaxProcessors + 1 }, errProcessors},
+		"no walltime":         {func(r *Request) { r.Walltime = 0 }, errWalltime},
+		"negative walltime":   {func(r *Request) { r.Walltime = -time.Second }, errWalltime},
+		"absurd walltime":     {func(r *Request) { r.Walltime = MaxWalltime + 1 }, errWalltime},
+		"negative copies":     {func(r *Request) { r.Copies = -1 }, errCopies},
+		"absurd copies":       {func(r *Request) { r.Copies = MaxCopies + 1 }, errCopies},
+		"negative memory":     {func(r *Request) { r.MemoryBytes = -1 }, errMemory},
+		"long name":           {func(r *Request) { r.Name = strings.Repeat("n", MaxNameLength+1) }, errName},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := good
@@ -157,7 +157,7 @@ func TestRequestValidate(t *testing.T) {
 	var all Request
 	all.Processors, all.Walltime, all.Copies = -1, -1, -1
 	err := all.Validate()
-	for _, want := range []error{ErrProcessors, ErrWalltime, ErrCopies} {
+	for _, want := range []error{errProcessors, errWalltime, errCopies} {
 		if !errors.Is(err, want) {
 			t.Errorf("Validate() = %v does not name %v", err, want)
 		}

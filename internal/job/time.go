@@ -34,3 +34,13 @@ func (t Time) Sub(u Time) time.Duration { return time.Duration(t - u) }
 
 // Before reports whether t is earlier than u.
 func (t Time) Before(u Time) bool { return t < u }
+
+// Scaled returns how long a processor of a speed takes for what one of speed 1
+// does in d: at least a nanosecond, at most [MaxWalltime]. A speed that is not
+// positive counts as 1.
+func Scaled(d time.Duration, speed float64) time.Duration {
+	if speed == 1 || !(speed > 0) {
+		return d
+	}
+	return time.Duration(min(max(1, float64(d)/speed), float64(MaxWalltime)))
+}

@@ -18,6 +18,7 @@ import (
 // clock nor global randomness, with what they may import beside the harmless.
 var pure = map[string][]string{
 	"internal/job":      nil,
+	"internal/fifo":     nil,
 	"internal/identity": {"context", "unicode/utf8"},
 	// Its tables have random seeds, as Go's maps do: what they yield is in no order.
 	"internal/hashed": {"hash/maphash"},
@@ -25,12 +26,12 @@ var pure = map[string][]string{
 	"sitesched/batch": {"kith/internal/job"},
 	"cluster":         {"kith/internal/job"},
 	"store":           {"kith/internal/job", "kith/internal/identity", "kith/internal/hashed"},
-	"meta":            {"kith/internal/job", "kith/internal/identity", "kith/cluster", "kith/store", "kith/meta/place"},
+	"meta":            {"kith/internal/fifo", "kith/internal/job", "kith/internal/identity", "kith/cluster", "kith/store", "kith/meta/place"},
 	"meta/place":      {"kith/internal/job", "kith/cluster", "kith/store"},
 	"meta/commit":     {"kith/internal/job", "kith/meta", "kith/store"},
-	// The simulator hands its story to whoever wants to write it down.
+	// The simulator writes what happened to a writer of its caller, and hashes it.
 	"testbed/sim": {
-		"kith/internal/job", "kith/cluster", "kith/store", "kith/store/memstore", "kith/meta", "kith/meta/commit", "kith/sitesched", "kith/testbed/workload",
+		"kith/internal/fifo", "kith/internal/job", "kith/cluster", "kith/store", "kith/store/memstore", "kith/meta", "kith/meta/commit", "kith/sitesched",
 		"crypto/sha256", "encoding/binary", "encoding/hex", "hash", "io",
 	},
 }

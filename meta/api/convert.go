@@ -222,16 +222,16 @@ func places(v *meta.JobView) []string {
 }
 
 func blockers(d *store.Decision) string {
-	if d == nil || len(d.Verdicts) == 0 {
+	if d == nil || len(d.Sites) == 0 {
 		return ""
 	}
 	parts := make([]string, 0, 4)
-	for _, verdict := range d.Verdicts {
+	for _, site := range d.Sites {
 		if len(parts) == 4 {
 			parts = append(parts, "…")
 			break
 		}
-		parts = append(parts, fmt.Sprintf("%s: %s", verdict.Site, verdict.Reason))
+		parts = append(parts, fmt.Sprintf("%s: %s", site.Site, site.Reason))
 	}
 	return " (" + strings.Join(parts, ", ") + ")"
 }
@@ -243,8 +243,8 @@ func fullStatus(s *kithv1.JobStatus, v *meta.JobView, d *store.Decision) {
 	}
 	if d != nil {
 		s.Rank = meta.Rank(d.Rank).String()
-		for i := range d.Verdicts {
-			s.Decisions = append(s.Decisions, decisionMessage(&d.Verdicts[i]))
+		for i := range d.Sites {
+			s.Decisions = append(s.Decisions, decisionMessage(&d.Sites[i]))
 		}
 	}
 	for _, c := range v.Copies {
@@ -265,7 +265,7 @@ func fullStatus(s *kithv1.JobStatus, v *meta.JobView, d *store.Decision) {
 	}
 }
 
-func decisionMessage(v *store.Verdict) *kithv1.SiteDecision {
+func decisionMessage(v *store.SiteDecision) *kithv1.SiteDecision {
 	m := &kithv1.SiteDecision{
 		SiteId: string(v.Site), Chosen: v.Chosen, Reason: v.Reason.String(), Score: v.Score, Weight: v.Weight,
 		LoadAge: durationpb.New(v.Age),

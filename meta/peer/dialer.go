@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"kith/internal/job"
+	"kith/internal/pause"
 	kithv1 "kith/proto/gen/kith/v1"
 )
 
@@ -53,15 +54,15 @@ func (l *Links) Dial(site job.SiteID, address string) {
 // do not end up with two streams.
 func (l *Links) keepDialling(ctx context.Context, d *dialer) {
 	const first = 100 * time.Millisecond
-	pause := first
-	if l.cfg.Site > d.site && !sleep(ctx, 5*first) {
+	wait := first
+	if l.cfg.Site > d.site && !pause.For(ctx, 5*first) {
 		return
 	}
 	for {
 		if s := l.session(d.site); s != nil {
 			select {
 			case <-s.done:
-				pause = first
+				wait = first
 			case <-ctx.Done():
 				return
 			}
@@ -72,28 +73,17 @@ func (l *Links) keepDialling(ctx context.Context, d *dialer) {
 			return
 		}
 		if time.Since(began) > 10*time.Second {
-			pause = first // it had been up
+			wait = first // it had been up
 		}
 		if err != nil && !errors.Is(err, ErrDuplicate) && status.Code(err) != codes.AlreadyExists {
 			l.note(d, up, err)
-			l.log.Debug("dialling peer failed", "peer_id", string(d.site), "address", d.address, "error", err.Error(), "retry_in", pause.String())
+			l.log.Debug("dialling peer failed", "peer_id", string(d.site), "address", d.address, "error", err.Error(), "retry_in", wait.String())
 		}
 		// Jitter keeps many sites from dialling one that comes back all at once.
-		if !sleep(ctx, pause/2+rand.N(pause)) {
+		if !pause.For(ctx, wait/2+rand.N(wait)) {
 			return
 		}
-		pause = min(2*pause, l.cfg.Redial)
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
+		wait = min(2*wait, l.cfg.Redial)
 	}
 }
 

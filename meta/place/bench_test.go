@@ -8,7 +8,7 @@ import (
 	"kith/internal/job"
 )
 
-// A decision among 20 and 200 sites that keeps five verdicts.
+// A decision among 20 and 200 sites that keeps five sites.
 func BenchmarkDecide(b *testing.B) {
 	for _, n := range []int{20, 200} {
 		for _, c := range []struct {
@@ -22,12 +22,12 @@ func BenchmarkDecide(b *testing.B) {
 		} {
 			b.Run(fmt.Sprintf("%s/%d", c.name, n), func(b *testing.B) {
 				p, v, r := policyOf(c.o), manySites(n), Round{}
-				p.Verdicts = 5
+				p.Kept = 5
 				j := Job{Request: &job.Request{Processors: 16, Walltime: time.Hour}}
 				b.ReportAllocs()
 				for b.Loop() {
 					r.Begin(j, v, 1, &p)
-					if d := r.Decide(); !d.Verdicts[0].Chosen {
+					if d := r.Decide(); !d.Sites[0].Chosen {
 						b.Fatal("no site was chosen")
 					}
 				}

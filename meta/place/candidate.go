@@ -13,8 +13,8 @@ import (
 
 // Candidate is a site on its way through the stages.
 type Candidate struct {
-	// Verdict is what the decision will tell of it.
-	store.Verdict
+	// SiteDecision is what the decision will tell of it.
+	store.SiteDecision
 	// Own says that it is the job's origin.
 	Own bool
 	// Connected says that a stream to it is up.

@@ -27,7 +27,7 @@ func ownAndBest(copies func(r *Round) int) Choose {
 
 // mark ranks the sites and chooses the first k that are not chosen yet.
 func (r *Round) mark(k int) {
-	r.RankFirst(max(k, r.Policy.verdicts()) + 1) // the origin may be among them
+	r.RankFirst(max(k, r.Policy.kept()) + 1) // the origin may be among them
 	for i := range r.Sites {
 		c := &r.Sites[i]
 		switch {

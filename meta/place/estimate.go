@@ -49,7 +49,7 @@ func byAnswer(rank Rank, loads bool) Estimate {
 				continue
 			}
 			c.Age = 0
-			c.Promised = a.Wait + Scaled(r.Job.Request.Walltime, c.Speed())
+			c.Promised = a.Wait + job.Scaled(r.Job.Request.Walltime, c.Speed())
 			c.Score = a.Wait.Seconds()
 			if rank == RankCompletion {
 				c.Score = c.Promised.Seconds()
@@ -75,13 +75,4 @@ func (r *Round) answerOf(site job.SiteID, next *int) *Answer {
 		}
 	}
 	return nil
-}
-
-// Scaled returns how long a processor of a speed takes for what the reference
-// does in d.
-func Scaled(d time.Duration, speed float64) time.Duration {
-	if speed == 1 || !(speed > 0) {
-		return d
-	}
-	return time.Duration(min(max(1, float64(d)/speed), float64(job.MaxWalltime)))
 }

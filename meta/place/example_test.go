@@ -33,7 +33,7 @@ func Example_stage() {
 		})
 	}
 	decision := place.Decide(place.Job{Request: &job.Request{Processors: 4}}, view, 0, &policy)
-	for _, v := range decision.Verdicts {
+	for _, v := range decision.Sites {
 		fmt.Printf("%s chosen=%v reason=%q\n", v.Site, v.Chosen, v.Reason.String())
 	}
 	// Output:

@@ -102,11 +102,11 @@ func (r *Round) list() {
 	r.Sites = slices.Grow(r.Sites[:0], len(r.View.Peers)+1)
 	own := &r.View.Own
 	r.Sites = append(r.Sites, Candidate{
-		Verdict: store.Verdict{Site: own.Site, Weight: 1, Reason: r.View.Refusal},
-		Own:     true, Connected: true, Eligible: r.View.Refusal == job.NoReason, Digest: own,
+		SiteDecision: store.SiteDecision{Site: own.Site, Weight: 1, Reason: r.View.Refusal},
+		Own:          true, Connected: true, Eligible: r.View.Refusal == job.NoReason, Digest: own,
 	})
 	for _, p := range r.View.Peers {
-		c := Candidate{Verdict: store.Verdict{Site: p.Site, Weight: 1}, Connected: p.Connected, Eligible: true}
+		c := Candidate{SiteDecision: store.SiteDecision{Site: p.Site, Weight: 1}, Connected: p.Connected, Eligible: true}
 		if p.Known {
 			c.Age, c.Digest = p.Age(r.Now), &p.Digest
 		}
@@ -151,29 +151,29 @@ func (r *Round) decision(rank Rank) *store.Decision {
 			n++
 		}
 	}
-	n = min(len(r.Sites), max(n, r.Policy.verdicts()), store.MaxVerdicts)
+	n = min(len(r.Sites), max(n, r.Policy.kept()), store.MaxDecisionSites)
 	d := newDecision(n)
 	d.Rank = uint8(rank)
 	for _, want := range []bool{true, false} {
 		for i := range r.Sites {
-			if r.Sites[i].Chosen == want && len(d.Verdicts) < n {
-				d.Verdicts = append(d.Verdicts, r.Sites[i].Verdict)
+			if r.Sites[i].Chosen == want && len(d.Sites) < n {
+				d.Sites = append(d.Sites, r.Sites[i].SiteDecision)
 			}
 		}
 	}
 	return d
 }
 
-// newDecision returns a decision with room for n verdicts, few of them in one
+// newDecision returns a decision with room for n sites, few of them in one
 // piece with it.
 func newDecision(n int) *store.Decision {
 	if n > 1 {
-		return &store.Decision{Verdicts: make([]store.Verdict, 0, n)}
+		return &store.Decision{Sites: make([]store.SiteDecision, 0, n)}
 	}
 	b := new(struct {
 		store.Decision
-		verdict [1]store.Verdict
+		site [1]store.SiteDecision
 	})
-	b.Verdicts = b.verdict[:0]
+	b.Sites = b.site[:0]
 	return &b.Decision
 }

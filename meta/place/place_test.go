@@ -16,7 +16,7 @@ import (
 
 // chosenOf returns the sites that a decision chose, in order.
 func chosenOf(d *store.Decision) (sites []job.SiteID) {
-	for _, v := range d.Verdicts {
+	for _, v := range d.Sites {
 		if v.Chosen {
 			sites = append(sites, v.Site)
 		}
@@ -33,28 +33,28 @@ func TestShortDecisionsChooseTheSameSites(t *testing.T) {
 		own := rng.IntN(len(list))
 		for i := range list {
 			list[i] = Candidate{
-				Verdict: store.Verdict{Site: job.SiteID(fmt.Sprintf("s%03d", i)), Weight: 1, Score: float64(rng.IntN(20))},
-				Own:     i == own, Eligible: rng.IntN(4) > 0, Blind: rng.IntN(10) == 0, Tie: float64(rng.IntN(2)),
+				SiteDecision: store.SiteDecision{Site: job.SiteID(fmt.Sprintf("s%03d", i)), Weight: 1, Score: float64(rng.IntN(20))},
+				Own:          i == own, Eligible: rng.IntN(4) > 0, Blind: rng.IntN(10) == 0, Tie: float64(rng.IntN(2)),
 			}
 		}
 		k, keepsOwn := 1+rng.IntN(5), rng.IntN(2) == 0
-		decide := func(verdicts int) []job.SiteID {
+		decide := func(kept int) []job.SiteID {
 			choose := best
 			if keepsOwn {
 				choose = ownAndBest
 			}
-			p := Policy{Choose: choose(func(*Round) int { return k }), Verdicts: verdicts}
+			p := Policy{Choose: choose(func(*Round) int { return k }), Kept: kept}
 			r := Round{Policy: &p, Sites: slices.Clone(list)}
 			d := r.Decide()
-			if n := max(verdicts, k); len(d.Verdicts) > n {
-				t.Fatalf("round %d: %d verdicts, at most %d were wanted", round, len(d.Verdicts), n)
+			if n := max(kept, k); len(d.Sites) > n {
+				t.Fatalf("round %d: %d sites, at most %d were wanted", round, len(d.Sites), n)
 			}
 			return chosenOf(d)
 		}
-		want := decide(store.MaxVerdicts)
-		for _, verdicts := range []int{1, 2, 7} {
-			if got := decide(verdicts); !slices.Equal(got, want) {
-				t.Fatalf("round %d, K=%d, keeps own %v, %d verdicts: chose %v, want %v", round, k, keepsOwn, verdicts, got, want)
+		want := decide(store.MaxDecisionSites)
+		for _, kept := range []int{1, 2, 7} {
+			if got := decide(kept); !slices.Equal(got, want) {
+				t.Fatalf("round %d, K=%d, keeps own %v, %d sites: chose %v, want %v", round, k, keepsOwn, kept, got, want)
 			}
 		}
 	}
@@ -90,7 +90,7 @@ func TestDecideAllocates(t *testing.T) {
 			r.Decide()
 		})
 		if n > 2 {
-			t.Errorf("%s: %v allocations a decision, want 2: it and its verdicts", s, n)
+			t.Errorf("%s: %v allocations a decision, want 2: it and its list of sites", s, n)
 		}
 	}
 }

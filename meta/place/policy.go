@@ -23,10 +23,10 @@ type Policy struct {
 	// StaysHome says that no other site ever gets a copy. A job that is too
 	// large for its origin is refused when it is submitted.
 	StaysHome bool
-	// Verdicts is how many sites a decision tells of, at most
-	// [store.MaxVerdicts]. Zero means the most. The chosen ones are told in any
+	// Kept is how many sites a decision tells of, at most
+	// [store.MaxDecisionSites]. Zero means the most. The chosen ones are told in any
 	// case.
-	Verdicts int
+	Kept int
 }
 
 // The stages.
@@ -62,9 +62,9 @@ const (
 	AskPredict                 // the start that the site's scheduler predicts
 )
 
-func (p *Policy) verdicts() int {
-	if p.Verdicts <= 0 {
-		return store.MaxVerdicts
+func (p *Policy) kept() int {
+	if p.Kept <= 0 {
+		return store.MaxDecisionSites
 	}
-	return min(p.Verdicts, store.MaxVerdicts)
+	return min(p.Kept, store.MaxDecisionSites)
 }

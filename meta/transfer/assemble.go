@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"kith/internal/pause"
 	"kith/store/blobstore"
 )
 
@@ -73,8 +74,8 @@ func (t *transferral) piece(ctx context.Context, sum blobstore.Sum, offset int64
 		} else if row := time.Since(failing); row+wait > t.config.Patience {
 			return fmt.Errorf("%w after %v: %w", ErrGaveUp, row.Round(time.Millisecond), err)
 		}
-		if err := pause(ctx, wait); err != nil {
-			return err
+		if !pause.For(ctx, wait) {
+			return ctx.Err()
 		}
 		wait = min(2*wait, t.config.LongestWait)
 	}
@@ -99,16 +100,4 @@ func (t *transferral) request(ctx context.Context, sum blobstore.Sum, offset int
 		return 0, fmt.Errorf("asked for 1 to %d bytes at %d, got %d: %w", len(part), offset, len(data), ErrBadReply)
 	}
 	return copy(part, data), nil
-}
-
-// pause waits for d or until ctx is done.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"kith/internal/job"
+	"kith/internal/pause"
 	"kith/store/blobstore"
 )
 
@@ -60,8 +61,8 @@ func (s *fakeSource) ReadChunk(ctx context.Context, a job.AttemptID, sum blobsto
 		s.mu.Unlock()
 	}()
 	if s.delay > 0 {
-		if err := pause(ctx, s.delay); err != nil {
-			return nil, err
+		if !pause.For(ctx, s.delay) {
+			return nil, ctx.Err()
 		}
 	}
 	if a != attempt || limit < 1 || limit > MaxPieceBytes {

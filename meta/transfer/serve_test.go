@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"kith/internal/job"
+	"kith/internal/pause"
 	"kith/store/blobstore"
 )
 
@@ -190,7 +191,8 @@ func TestServeMembershipIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemberships(func(ctx context.Context, _ job.SiteID, _ job.AttemptID) (Set, error) {
 			asked++
-			return Set{Files: []File{{Size: 1, Chunks: []blobstore.Sum{sum(1)}}}}, pause(ctx, time.Second)
+			pause.For(ctx, time.Second)
+			return Set{Files: []File{{Size: 1, Chunks: []blobstore.Sum{sum(1)}}}}, ctx.Err()
 		}, 10, time.Minute)
 		impatient, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"kith/internal/job"
+	"kith/internal/pause"
 	"kith/meta"
 	"kith/meta/transfer"
 	kithv1 "kith/proto/gen/kith/v1"
@@ -172,7 +173,7 @@ const (
 
 // KeepSweeping removes what no job needs any more, now and then, until ctx is done.
 func (f *Files) KeepSweeping(ctx context.Context) {
-	for pause(ctx, sweepEvery) {
+	for pause.For(ctx, sweepEvery) {
 		report, err := f.blobs.Sweep(ctx, f.liveChunks(ctx), sweepGrace)
 		if err != nil {
 			f.cfg.Log.Warn("sweep of files failed", "error", err.Error())

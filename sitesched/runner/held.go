@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"kith/internal/pause"
 	"kith/store"
 )
 
@@ -37,7 +38,7 @@ func (s *Runner) whenRead(r *run, hold func() (context.Context, context.CancelFu
 	ctx, stop := hold()
 	s.wg.Go(func() {
 		defer stop()
-		for mayPass(err) && pause(ctx, readPause) {
+		for mayPass(err) && pause.For(ctx, readPause) {
 			err = read()
 		}
 		if !mayPass(err) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"kith/internal/job"
+	"kith/internal/pause"
 	"kith/meta"
 	"kith/meta/api"
 	"kith/meta/transfer"
@@ -49,7 +50,7 @@ func (s *Runner) readLive(ctx context.Context, view *meta.JobView, name string, 
 	a := view.Record.AttemptID()
 	switch view.Record.Holder {
 	case "":
-		pause(ctx, wait/4)
+		pause.For(ctx, wait/4)
 		return nil, false, ctx.Err()
 	case s.site:
 		var out transfer.Output
@@ -62,7 +63,7 @@ func (s *Runner) readLive(ctx context.Context, view *meta.JobView, name string, 
 	switch {
 	case errors.Is(err, transfer.ErrNotFound), errors.Is(err, transfer.ErrBusy):
 		// Not started yet, or ended just now and on its way home.
-		pause(ctx, wait/10)
+		pause.For(ctx, wait/10)
 		return nil, false, ctx.Err()
 	case errors.Is(err, transfer.ErrUnavailable):
 		return nil, false, fmt.Errorf("job %v runs at site %s: %w: %w", a.Job, view.Record.Holder, api.ErrHostAway, err)
@@ -70,7 +71,7 @@ func (s *Runner) readLive(ctx context.Context, view *meta.JobView, name string, 
 		return nil, false, err
 	}
 	if end && len(data) == 0 {
-		pause(ctx, wait/20) // the outcome follows in a moment
+		pause.For(ctx, wait/20) // the outcome follows in a moment
 	}
 	// The end is what the outcome says, not what the live file says.
 	return data, false, nil
@@ -93,7 +94,7 @@ func (s *Runner) readHome(ctx context.Context, encoded []byte, state job.State, 
 		return nil, true, nil
 	}
 	if len(file.Chunks) > 0 && state == job.Returning {
-		pause(ctx, wait/4)
+		pause.For(ctx, wait/4)
 		return nil, false, ctx.Err()
 	}
 	if len(file.Chunks) == 0 {

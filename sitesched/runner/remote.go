@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"kith/internal/job"
+	"kith/internal/pause"
 	"kith/meta"
 	"kith/meta/transfer"
 	kithv1 "kith/proto/gen/kith/v1"
@@ -27,7 +28,7 @@ func (s *Runner) fetchHome(ctx context.Context, ev meta.Fetch) {
 	set, err := transfer.Decode(ev.Files)
 	for err == nil {
 		if s.cfg.Away(ev.From) { // so that it keeps no buffers from others
-			if !pause(ctx, time.Second) {
+			if !pause.For(ctx, time.Second) {
 				return
 			}
 			continue
@@ -43,7 +44,7 @@ func (s *Runner) fetchHome(ctx context.Context, ev meta.Fetch) {
 		s.log.Warn("output not brought home", "attempt_id", ev.Attempt.String(), "peer_id", string(ev.From), "error", err.Error())
 		if !final(err) {
 			err = nil
-			if !pause(ctx, 5*time.Second) {
+			if !pause.For(ctx, 5*time.Second) {
 				return
 			}
 		}
@@ -55,17 +56,6 @@ func (s *Runner) fetchHome(ctx context.Context, ev meta.Fetch) {
 func final(err error) bool {
 	return errors.Is(err, transfer.ErrNotFound) || errors.Is(err, transfer.ErrDenied) || errors.Is(err, transfer.ErrBadReply) ||
 		errors.Is(err, transfer.ErrBadSet)
-}
-
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // sourceAt reads chunks from a site over its stream.

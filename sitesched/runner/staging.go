@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"kith/internal/job"
+	"kith/internal/pause"
 	"kith/meta"
 	"kith/meta/transfer"
 	"kith/store/blobstore"
@@ -55,7 +56,7 @@ func (s *Runner) stagePatiently(ctx context.Context, r *run) error {
 		if !told {
 			s.log.Warn("attempt waits for room on the disk", "attempt_id", r.attempt.String(), "error", err.Error())
 		}
-		if !pause(ctx, stagePause) {
+		if !pause.For(ctx, stagePause) {
 			return ctx.Err()
 		}
 	}

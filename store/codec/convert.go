@@ -218,8 +218,8 @@ func siteMessage(s store.Site) *statev1.SiteRecord {
 }
 
 func decisionMessage(d *store.Decision) *statev1.DecisionRecord {
-	m := &statev1.DecisionRecord{Rank: uint32(d.Rank), Verdicts: make([]*statev1.DecisionRecord_Verdict, len(d.Verdicts))}
-	for i, v := range d.Verdicts {
+	m := &statev1.DecisionRecord{Rank: uint32(d.Rank), Verdicts: make([]*statev1.DecisionRecord_Verdict, len(d.Sites))}
+	for i, v := range d.Sites {
 		m.Verdicts[i] = &statev1.DecisionRecord_Verdict{
 			Site: string(v.Site), Chosen: v.Chosen, Reason: uint32(v.Reason), Score: v.Score, Weight: v.Weight, AgeNs: int64(v.Age),
 		}
@@ -228,9 +228,9 @@ func decisionMessage(d *store.Decision) *statev1.DecisionRecord {
 }
 
 func decision(m *statev1.DecisionRecord) *store.Decision {
-	d := &store.Decision{Rank: uint8(min(m.GetRank(), 255)), Verdicts: make([]store.Verdict, len(m.GetVerdicts()))}
+	d := &store.Decision{Rank: uint8(min(m.GetRank(), 255)), Sites: make([]store.SiteDecision, len(m.GetVerdicts()))}
 	for i, v := range m.GetVerdicts() {
-		d.Verdicts[i] = store.Verdict{
+		d.Sites[i] = store.SiteDecision{
 			Site: job.SiteID(v.GetSite()), Chosen: v.GetChosen(), Reason: job.Reason(min(v.GetReason(), 255)),
 			Score: v.GetScore(), Weight: v.GetWeight(), Age: time.Duration(v.GetAgeNs()),
 		}

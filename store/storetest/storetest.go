@@ -141,7 +141,7 @@ func testSideRecords(t *testing.T, open Opener) {
 	apply(t, s, store.SubmitJob{ID: id, Request: job.Request{Processors: 1, Walltime: 1}, Payload: []byte("run me")})
 	apply(t, s, store.OpenAttempt{
 		Attempt: job.AttemptID{Job: id, Number: 1}, Sites: []job.SiteID{"alpha"},
-		Decision: &store.Decision{Rank: 3, Verdicts: []store.Verdict{{Site: "alpha", Chosen: true, Reason: job.StaleLoad, Score: 1.5, Weight: 1, Age: 7}}},
+		Decision: &store.Decision{Rank: 3, Sites: []store.SiteDecision{{Site: "alpha", Chosen: true, Reason: job.StaleLoad, Score: 1.5, Weight: 1, Age: 7}}},
 	})
 	commit(t, b, s)
 	closed(t, b)
@@ -151,7 +151,7 @@ func testSideRecords(t *testing.T, open Opener) {
 		t.Errorf("payload %q, %v", p, err)
 	}
 	d, err := b.Decision(id)
-	if err != nil || d == nil || d.Rank != 3 || len(d.Verdicts) != 1 || d.Verdicts[0] != (store.Verdict{Site: "alpha", Chosen: true, Reason: job.StaleLoad, Score: 1.5, Weight: 1, Age: 7}) {
+	if err != nil || d == nil || d.Rank != 3 || len(d.Sites) != 1 || d.Sites[0] != (store.SiteDecision{Site: "alpha", Chosen: true, Reason: job.StaleLoad, Score: 1.5, Weight: 1, Age: 7}) {
 		t.Errorf("decision %+v, %v", d, err)
 	}
 	if out, err := b.Outputs(id); out != nil || err != nil {

@@ -93,7 +93,7 @@ func atOrigin(rng *rand.Rand, s *store.State, j *store.Job, now job.Time) store.
 		sites := Sites()[:rng.IntN(4)]
 		d := &store.Decision{Rank: 1}
 		for _, s := range sites {
-			d.Verdicts = append(d.Verdicts, store.Verdict{Site: s, Chosen: true, Score: rng.Float64(), Weight: 1})
+			d.Sites = append(d.Sites, store.SiteDecision{Site: s, Chosen: true, Score: rng.Float64(), Weight: 1})
 		}
 		return store.OpenAttempt{Attempt: job.AttemptID{Job: j.ID, Number: a.Number + 1}, Sites: sites, Decision: d, Time: now}
 	case 3, 4:

@@ -144,7 +144,7 @@ func (r *run) world() sim.Config {
 				Placement: cfg.Placement, Timing: timing, Self: meta.Self{Speed: s.Speed}, ReferenceTimes: true,
 				// What is asked is what the federation would do, not where it would refuse.
 				// An ended job is forgotten at once: all there is to know has been recorded.
-				Limits: meta.Limits{Jobs: math.MaxInt32, CopiesPerOrigin: math.MaxInt32, Copies: math.MaxInt32, ClosedFor: never, Verdicts: 1},
+				Limits: meta.Limits{Jobs: math.MaxInt32, CopiesPerOrigin: math.MaxInt32, Copies: math.MaxInt32, ClosedFor: never, DecisionSites: 1},
 			},
 		})
 	}
@@ -246,7 +246,7 @@ func (r *run) ended(host job.SiteID, a job.AttemptID, tag int, outcome *job.Outc
 	x.Run = outcome.End.Sub(outcome.Start)
 	if host != a.Job.Origin {
 		x.Run -= r.w.Transfer(a.Job)
-		x.Reference = sim.Scaled(min(j.Run, j.Estimate), r.cfg.Sites[i].Speed)
+		x.Reference = job.Scaled(min(j.Run, j.Estimate), r.cfg.Sites[i].Speed)
 	}
 	r.done++
 }

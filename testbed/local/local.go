@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -110,16 +109,6 @@ func Start(ctx context.Context, cfg Config) (*Federation, error) {
 
 // Nodes returns the sites in the order of the configuration.
 func (f *Federation) Nodes() []*Node { return f.nodes }
-
-// Node returns a site by name; nil if there is none.
-func (f *Federation) Node(name string) *Node {
-	for _, n := range f.nodes {
-		if n.Name == name {
-			return n
-		}
-	}
-	return nil
-}
 
 // prepare writes a site's configuration. Each site dials the ones before it.
 func (f *Federation) prepare(i int) (*Node, error) {
@@ -390,13 +379,4 @@ func (f *Federation) Close() error {
 		errs = append(errs, f.found.Remove())
 	}
 	return errors.Join(errs...)
-}
-
-// FreePort returns a port on loopback that nobody uses at the moment.
-func FreePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	return l.Addr().(*net.TCPAddr).Port, l.Close()
 }

@@ -154,7 +154,7 @@ func (s *Site) submit(sub *Submission) {
 	s.rush(originTurn)
 	s.tokens++
 	p.token = s.tokens
-	s.submissions.push(p)
+	s.submissions.Push(p)
 	s.feed(meta.Submit{Token: p.token, Request: sub.Request, RequestID: sub.RequestID})
 }
 
@@ -170,11 +170,11 @@ type submitted struct {
 // questions; a daemon that died gives none.
 func (s *Site) answered(r *meta.Reply) bool {
 	for {
-		p, ok := s.submissions.first()
+		p, ok := s.submissions.First()
 		if !ok || p.token > r.Token {
 			return false
 		}
-		s.submissions.pop()
+		s.submissions.Pop()
 		if p.token < r.Token {
 			continue
 		}

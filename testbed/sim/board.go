@@ -159,7 +159,7 @@ func (b *board) StartAt(now job.Time, site, from job.SiteID, q *meta.StartQuery)
 		return meta.StartAnswer{}, false
 	}
 	n.carried += 2
-	n.kinds[startQueryKind]++
-	n.kinds[startAnswerKind]++
+	n.kinds[meta.StartQuery{}.Word()]++
+	n.kinds[meta.StartAnswer{}.Word()]++
 	return s.engine.AnswerStart(now, from, q), true
 }

@@ -7,48 +7,9 @@ import (
 	"kith/meta"
 )
 
-// MessageWord names the kind of a message: "place-copy", "verdict", ….
-func MessageWord(m meta.Message) string { return messageWords[kindOf(m)] }
-
-// EffectWord names an effect: "launch", "reply", …; a message to be sent by
-// its own name.
-func EffectWord(f meta.Effect) string {
-	switch f := f.(type) {
-	case meta.Send:
-		return MessageWord(f.Message)
-	case meta.Grant:
-		return MessageWord(meta.Verdict{})
-	case meta.Reply:
-		return "reply"
-	case meta.Launch:
-		return "launch"
-	case meta.Extend:
-		return "extend"
-	case meta.Kill:
-		return "kill"
-	case meta.Adopt:
-		return "adopt"
-	case meta.Clear:
-		return "clear"
-	case meta.Fetch:
-		return "fetch"
-	case meta.Queue:
-		return "queue"
-	case meta.Dequeue:
-		return "dequeue"
-	case meta.Restored:
-		return "restored"
-	case meta.Advertise:
-		return "advertise"
-	case meta.Changed:
-		return "changed"
-	}
-	return "other"
-}
-
 // Describe tells people what a message says.
 func Describe(m meta.Message) string {
-	word := MessageWord(m)
+	word := m.Word()
 	switch m := m.(type) {
 	case meta.PlaceCopy:
 		return fmt.Sprintf("%s %v, %d processors for %v", word, m.Attempt, m.Request.Processors, m.Request.Walltime)

@@ -117,32 +117,3 @@ func (a *agenda) take() action {
 	a.heap[i] = h
 	return what
 }
-
-// backlog is what happens at once, in the order in which it was brought about,
-// before anything else on the agenda.
-type backlog[T any] struct {
-	items []T
-	head  int
-}
-
-func (b *backlog[T]) push(v T) { b.items = append(b.items, v) }
-
-func (b *backlog[T]) first() (v T, ok bool) {
-	if b.head == len(b.items) {
-		return v, false
-	}
-	return b.items[b.head], true
-}
-
-func (b *backlog[T]) pop() (v T, ok bool) {
-	if b.head == len(b.items) {
-		return v, false
-	}
-	v = b.items[b.head]
-	var none T
-	b.items[b.head] = none
-	if b.head++; b.head == len(b.items) {
-		b.items, b.head = b.items[:0], 0
-	}
-	return v, true
-}

@@ -128,7 +128,7 @@ func (l *eventLog) heal(a, b job.SiteID) {
 }
 
 func (l *eventLog) arrived(from, to *Site, m meta.Message) {
-	if !l.on || !l.begin(messageWords[kindOf(m)], from.cfg.ID) {
+	if !l.on || !l.begin(m.Word(), from.cfg.ID) {
 		return
 	}
 	l.word(string(to.cfg.ID))

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -19,7 +20,7 @@ type network struct {
 	instant bool
 	// carried and dropped count messages, kinds those that were sent.
 	carried, dropped int64
-	kinds            [messageKinds]int64
+	kinds            map[string]int64
 }
 
 // pair is two sites and the stream between them. Index 0 is the site of the
@@ -40,6 +41,7 @@ type pair struct {
 }
 
 func (n *network) init(w *World) {
+	n.kinds = make(map[string]int64)
 	n.w, n.cfg = w, w.cfg.Network
 	if n.cfg.Detect <= 0 {
 		n.cfg.Detect = 15 * time.Second
@@ -163,7 +165,7 @@ func (n *network) send(from *Site, f meta.Send) {
 		tap(from.cfg.ID, f.To, f.Message)
 	}
 	n.carried++
-	n.kinds[kindOf(f.Message)]++
+	n.kinds[f.Message.Word()]++
 	if !p.up || p.cut[i] {
 		n.dropped++
 		return
@@ -187,7 +189,7 @@ func (n *network) dispatch(p *pair, i int, m meta.Message) {
 	d := delivery{to: p.ends[1-i], pair: p, from: i, epoch: p.epoch, message: m}
 	c := p.way[i]
 	if c.instant() && p.last[1-i] <= n.w.now {
-		n.w.backlog.push(d)
+		n.w.backlog.Push(d)
 		return
 	}
 	at := n.w.now.Add(c.delay(n.w.rng))
@@ -288,70 +290,5 @@ func (w *World) Messages() (sent, lost int64) { return w.net.carried, w.net.drop
 
 // MessagesByKind returns how many messages of each kind were sent.
 func (w *World) MessagesByKind() map[string]int64 {
-	kinds := make(map[string]int64)
-	for k, n := range w.net.kinds {
-		if n > 0 {
-			kinds[messageWords[k]] = n
-		}
-	}
-	return kinds
-}
-
-// messageKind tells messages apart.
-type messageKind uint8
-
-const (
-	messageKinds    = 20
-	startQueryKind  = 16
-	startAnswerKind = 17
-)
-
-var messageWords = [messageKinds]string{
-	"other", "place-copy", "copy-answer", "claim", "verdict", "withdraw", "withdraw-ack", "started", "result",
-	"result-ack", "stop", "give-back", "copy-summary", "digest-request", "copy-digest", "load-digest", "start-query", "start-answer",
-	"renew", "renewed",
-}
-
-func kindOf(m meta.Message) messageKind {
-	switch m.(type) {
-	case meta.PlaceCopy:
-		return 1
-	case meta.CopyAnswer:
-		return 2
-	case meta.Claim:
-		return 3
-	case meta.Verdict:
-		return 4
-	case meta.Withdraw:
-		return 5
-	case meta.WithdrawAck:
-		return 6
-	case meta.Started:
-		return 7
-	case meta.Result:
-		return 8
-	case meta.ResultAck:
-		return 9
-	case meta.Stop:
-		return 10
-	case meta.GiveBack:
-		return 11
-	case meta.CopySummary:
-		return 12
-	case meta.DigestRequest:
-		return 13
-	case meta.CopyDigest:
-		return 14
-	case meta.LoadDigest:
-		return 15
-	case meta.StartQuery:
-		return startQueryKind
-	case meta.StartAnswer:
-		return startAnswerKind
-	case meta.Renew:
-		return 18
-	case meta.Renewed:
-		return 19
-	}
-	return 0
+	return maps.Clone(w.net.kinds)
 }

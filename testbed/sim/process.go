@@ -54,7 +54,7 @@ func (s *Site) launch(f meta.Launch) {
 	s.w.log.started(s, a)
 	s.w.watch.started(p)
 	e := s.w.entry(a.Job)
-	run := Scaled(e.run, s.cfg.Meta.Self.Speed)
+	run := job.Scaled(e.run, s.cfg.Meta.Self.Speed)
 	if run > r.Walltime {
 		run, p.kind, p.reason = r.Walltime, job.Timeout, "stopped at its walltime"
 	}
@@ -67,15 +67,6 @@ func (s *Site) launch(f meta.Launch) {
 	end := s.w.now.Add(max(run, time.Nanosecond))
 	s.w.agenda.add(end, completion, s.w.order(a.Job), p)
 	s.soon(meta.AttemptStarted{Attempt: a, At: p.started})
-}
-
-// Scaled is how long a processor of a speed takes for what the reference does in d;
-// zero is the speed of the reference.
-func Scaled(d time.Duration, speed float64) time.Duration {
-	if speed == 0 || speed == 1 {
-		return d
-	}
-	return time.Duration(max(1, float64(d)/speed))
 }
 
 // order is the key of a job's events within an instant.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"kith/cluster"
+	"kith/internal/fifo"
 	"kith/internal/job"
 	"kith/meta"
 	"kith/meta/commit"
@@ -60,7 +61,7 @@ type Site struct {
 	tokens  uint64
 	waiters map[uint64]func(meta.Reply)
 	// submissions wait for their answers.
-	submissions backlog[submitted]
+	submissions fifo.Queue[submitted]
 }
 
 // ID returns the site's name.
@@ -272,7 +273,7 @@ func (s *Site) feed(ev meta.Event) {
 // soon gives this life of the daemon an event behind what is being carried
 // out: effects of one batch leave before what they bring about.
 func (s *Site) soon(ev meta.Event) {
-	s.w.backlog.push(delivery{to: s, life: s.life, event: ev})
+	s.w.backlog.Push(delivery{to: s, life: s.life, event: ev})
 }
 
 func (s *Site) pass() {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"kith/internal/fifo"
 	"kith/internal/job"
 	"kith/meta"
 	"kith/sitesched"
@@ -89,7 +90,7 @@ type World struct {
 
 	// backlog is what happens at once, touched are the sites that want a pass
 	// at the end of this instant. guests counts sites that copies came to.
-	backlog backlog[delivery]
+	backlog fifo.Queue[delivery]
 	touched []*Site
 	guests  uint64
 	steps   int64
@@ -156,7 +157,7 @@ func (w *World) Rand() *rand.Rand { return w.rng }
 
 // Idle reports whether nothing more can happen, but for what is happening now.
 func (w *World) Idle() bool {
-	_, waiting := w.backlog.first()
+	_, waiting := w.backlog.First()
 	return len(w.agenda.heap) == 0 && len(w.touched) == 0 && !waiting
 }
 
@@ -223,7 +224,7 @@ func (w *World) instant() {
 // drain lets happen what was brought about at once.
 func (w *World) drain() {
 	for {
-		d, ok := w.backlog.pop()
+		d, ok := w.backlog.Pop()
 		if !ok {
 			return
 		}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"kith/internal/pause"
 	kithv1 "kith/proto/gen/kith/v1"
 )
 
@@ -158,7 +159,7 @@ func (b *bed) settle(ctx context.Context) (took time.Duration, left []string) {
 		if err == nil && s.see(connected, v.disagreements()) {
 			return time.Since(healed), nil
 		}
-		if time.Since(healed) > settleBound || !pause(ctx, lookPause) {
+		if time.Since(healed) > settleBound || !pause.For(ctx, lookPause) {
 			break
 		}
 	}

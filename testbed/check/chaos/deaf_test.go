@@ -14,6 +14,7 @@ import (
 	"kith/cluster"
 	"kith/cmd/kithd/config"
 	"kith/internal/job"
+	"kith/internal/pause"
 	"kith/meta/peer"
 	kithv1 "kith/proto/gen/kith/v1"
 	"kith/store/codec"
@@ -51,7 +52,7 @@ func deafOnce(ctx context.Context, name, address string) {
 		err = send(&kithv1.PeerMessage{Message: &kithv1.PeerMessage_LoadDigest{LoadDigest: codec.DigestMessage(&cluster.Digest{
 			Site: job.SiteID(name), Incarnation: 1, Sequence: n, Processors: 1 << 16, Speed: 1, Policy: "deaf", Time: job.Instant(time.Now()),
 		})}})
-		if !pause(ctx, 100*time.Millisecond) {
+		if !pause.For(ctx, 100*time.Millisecond) {
 			return
 		}
 	}
@@ -109,7 +110,7 @@ func growth(t *testing.T, withPeer bool) float64 {
 	}
 	most := 0.0
 	for range 50 { // 25 times as long as it takes until a request is repeated
-		pause(ctx, 100*time.Millisecond)
+		pause.For(ctx, 100*time.Millisecond)
 		most = max(most, resident(n.PID()))
 	}
 	return most - before

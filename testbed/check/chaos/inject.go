@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"kith/internal/job"
+	"kith/internal/pause"
 	"kith/sitesched/executor"
 	"kith/testbed/check/wan"
 	"kith/testbed/local"
@@ -67,24 +68,12 @@ func (in *injector) round(ctx context.Context, faults []Fault) {
 	began := time.Now()
 	var wg sync.WaitGroup
 	for _, f := range faults {
-		if !pause(ctx, time.Until(began.Add(f.At))) {
+		if !pause.For(ctx, time.Until(began.Add(f.At))) {
 			break
 		}
 		wg.Go(func() { in.inject(ctx, f) })
 	}
 	wg.Wait()
-}
-
-// pause waits, and reports false when ctx is done first.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // inject carries out one fault from beginning to end.
@@ -158,7 +147,7 @@ func afterAcknowledgement(ctx context.Context, s *site, moment time.Duration) {
 	}
 	select {
 	case <-s.acked:
-		pause(ctx, moment)
+		pause.For(ctx, moment)
 	case <-time.After(2 * time.Second):
 	case <-ctx.Done():
 	}
@@ -175,7 +164,7 @@ func (in *injector) restart(ctx context.Context, f *Fault, sites []*site, end fu
 	}
 	from := time.Now()
 	each(func(s *site) { end(s.Node) })
-	pause(ctx, f.For)
+	pause.For(ctx, f.For)
 	each(func(s *site) {
 		in.up(context.WithoutCancel(ctx), s)
 		in.idled(s, from)
@@ -214,7 +203,7 @@ func (in *injector) freezeDaemon(ctx context.Context, f *Fault, s *site) string 
 	if err := s.Signal(sigstop); err != nil {
 		return err.Error()
 	}
-	pause(ctx, f.For)
+	pause.For(ctx, f.For)
 	if err := s.Signal(sigcont); err != nil && !errors.Is(err, os.ErrProcessDone) { // it may have been killed meanwhile
 		return err.Error()
 	}
@@ -249,7 +238,7 @@ func (in *injector) meetShim(ctx context.Context, f *Fault, s *site) (target, mi
 		return target, "it had ended"
 	}
 	from := time.Now()
-	pause(ctx, f.For)
+	pause.For(ctx, f.For)
 	r.shim.signal(sigcont)
 	in.mu.Lock()
 	in.frozen[r.attempt] = append(in.frozen[r.attempt], spell{window{from, time.Now()}, s.Name})
@@ -265,7 +254,7 @@ func (in *injector) fillDisk(ctx context.Context, f *Fault, s *site) string {
 	from := time.Now()
 	err := s.disk.fill()
 	if err == nil && f.killsToo() {
-		pause(ctx, f.For/2)
+		pause.For(ctx, f.For/2)
 		down := time.Now()
 		s.Kill()
 		starting := make(chan struct{})
@@ -273,12 +262,12 @@ func (in *injector) fillDisk(ctx context.Context, f *Fault, s *site) string {
 			defer close(starting)
 			in.up(context.WithoutCancel(ctx), s)
 		}()
-		pause(ctx, f.For/2)
+		pause.For(ctx, f.For/2)
 		err = s.disk.free()
 		<-starting
 		in.idled(s, down)
 	} else if err == nil {
-		pause(ctx, f.For)
+		pause.For(ctx, f.For)
 	}
 	if e := s.disk.free(); e != nil {
 		err = e
@@ -300,7 +289,7 @@ func (in *injector) cut(ctx context.Context, f *Fault, scope wan.Scope, mode wan
 	if err := in.net.Cut(scope, mode); err != nil {
 		return target, err.Error()
 	}
-	pause(ctx, f.For)
+	pause.For(ctx, f.For)
 	return target, in.heal(scope)
 }
 
@@ -321,7 +310,7 @@ func (in *injector) flap(ctx context.Context, f *Fault, scope wan.Scope) (target
 			break
 		}
 		quiet := time.Duration(20+rng.IntN(1500)) * time.Millisecond
-		pause(ctx, quiet)
+		pause.For(ctx, quiet)
 		left -= d + quiet
 	}
 	return scope.String(), missed
@@ -339,7 +328,7 @@ func (in *injector) slow(ctx context.Context, f *Fault, scope wan.Scope) (target
 		}
 	}
 	set(delay, delay/2, int64(5_000+rng.IntN(100_000)))
-	pause(ctx, f.For)
+	pause.For(ctx, f.For)
 	set(time.Millisecond, 0, 0)
 	return fmt.Sprintf("%s by %v", scope, delay), missed
 }

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"kith/cmd/kithd/config"
+	"kith/internal/pause"
 	kithv1 "kith/proto/gen/kith/v1"
 	"kith/testbed/local"
 )
@@ -271,7 +272,7 @@ func (f *flood) users(ctx context.Context, wg *sync.WaitGroup, began time.Time) 
 			}
 		})
 	}
-	pause(ctx, f.opt.Length)
+	pause.For(ctx, f.opt.Length)
 }
 
 // one is a submission of the flood.
@@ -339,7 +340,7 @@ func (f *flood) recover(ctx context.Context, idle time.Duration) error {
 			return fmt.Errorf("%v after the overload the site does not accept a job as an idle one does, within %v: the last took %v: %w",
 				recoveryBound, 10*idle, took, errors.Join(err, errNotIdle))
 		}
-		if !pause(ctx, 10*time.Millisecond) {
+		if !pause.For(ctx, 10*time.Millisecond) {
 			return ctx.Err()
 		}
 	}
@@ -364,7 +365,7 @@ func (f *flood) drain(ctx context.Context) error {
 		case time.Since(moved) > drainBound:
 			return fmt.Errorf("of %d jobs that are open none has ended for %v: %w", least, drainBound, errStands)
 		}
-		if !pause(ctx, 20*time.Millisecond) {
+		if !pause.For(ctx, 20*time.Millisecond) {
 			return ctx.Err()
 		}
 	}
@@ -400,7 +401,7 @@ func (f *flood) count(ctx context.Context) error {
 
 // watchMemory notes the largest resident memory.
 func (f *flood) watchMemory(ctx context.Context) {
-	for pause(ctx, 20*time.Millisecond) {
+	for pause.For(ctx, 20*time.Millisecond) {
 		f.report.PeakMemory = max(f.report.PeakMemory, resident(f.node.PID()))
 	}
 }

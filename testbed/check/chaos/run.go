@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"kith/internal/pause"
 	kithv1 "kith/proto/gen/kith/v1"
 )
 
@@ -174,7 +175,7 @@ func (c *campaign) rounds(ctx context.Context) {
 		}
 		over := time.Now().Add(length)
 		c.in.round(ctx, faults)
-		pause(ctx, time.Until(over))
+		pause.For(ctx, time.Until(over))
 		c.in.healEverything(ctx)
 		if ctx.Err() != nil {
 			break
@@ -196,7 +197,7 @@ func (c *campaign) drain(ctx context.Context) {
 		for _, u := range c.users {
 			waiting += u.unsettled()
 		}
-		if waiting == 0 || !pause(ctx, lookPause) {
+		if waiting == 0 || !pause.For(ctx, lookPause) {
 			return
 		}
 	}

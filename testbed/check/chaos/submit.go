@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"kith/internal/pause"
 	kithv1 "kith/proto/gen/kith/v1"
 )
 
@@ -55,7 +56,7 @@ func newUser(s *site, m *maker, l *logs, older bool) *user {
 func (u *user) submit(working, all context.Context, perSecond float64) {
 	for {
 		gap := time.Duration(min(u.maker.rng.ExpFloat64(), 5) / perSecond * float64(time.Second))
-		if !pause(working, gap) {
+		if !pause.For(working, gap) {
 			return
 		}
 		select {
@@ -89,7 +90,7 @@ func (u *user) see(ctx context.Context, j *submitted) {
 	default:
 	}
 	if j.again {
-		pause(ctx, time.Duration(rand.N(3000))*time.Millisecond)
+		pause.For(ctx, time.Duration(rand.N(3000))*time.Millisecond)
 		if twice, err := u.ask(ctx, j.task); err == nil && twice != id {
 			u.logs.problem("job %s: repeated, its submission is job %s, before it was %s", j.request, twice, id)
 			u.mu.Lock()
@@ -97,7 +98,7 @@ func (u *user) see(ctx context.Context, j *submitted) {
 			u.mu.Unlock()
 		}
 	}
-	if j.cancel > 0 && pause(ctx, j.cancel) {
+	if j.cancel > 0 && pause.For(ctx, j.cancel) {
 		u.cancel(ctx, id)
 	}
 }
@@ -130,7 +131,7 @@ func retry(ctx context.Context, call func(context.Context) error) error {
 		cancel()
 		switch status.Code(err) {
 		case codes.Unavailable, codes.DeadlineExceeded, codes.ResourceExhausted, codes.Canceled, codes.Aborted:
-			if !pause(ctx, retryPause) {
+			if !pause.For(ctx, retryPause) {
 				return ctx.Err()
 			}
 		default:
@@ -141,7 +142,7 @@ func retry(ctx context.Context, call func(context.Context) error) error {
 
 // follow notes how jobs end until ctx is done.
 func (u *user) follow(ctx context.Context) {
-	for pause(ctx, pollPause) {
+	for pause.For(ctx, pollPause) {
 		waiting := u.waiting()
 		if len(waiting) == 0 {
 			continue

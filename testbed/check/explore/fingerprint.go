@@ -108,7 +108,7 @@ func (f *fingerprint) value(v reflect.Value) {
 
 func (f *fingerprint) structure(v reflect.Value) {
 	name := v.Type().Name()
-	if strings.HasPrefix(name, "fifo[") {
+	if strings.HasPrefix(name, "Queue[") {
 		// What has been taken out no longer counts.
 		items, head := v.FieldByName("items"), int(v.FieldByName("head").Int())
 		f.number(uint64(items.Len() - head))

@@ -37,7 +37,7 @@ func (x *run) before(w *sim.World, s *sim.Site, f meta.Effect) bool {
 		return false
 	}
 	life := s.Engine()
-	word := sim.EffectWord(f)
+	word := f.Word()
 	for _, effect := range []string{"any", word} {
 		p := Point{Site: s.ID(), Effect: effect}
 		x.counts[p]++

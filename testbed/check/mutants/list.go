@@ -85,7 +85,7 @@ func All() []Mutant {
 		},
 		{
 			Name: "claim-never-times-out", Rule: "a claim without an answer keeps its processors for ever",
-			Changes: []Change{{"meta/hostclaim.go", "		if c.status != claiming {\n			continue\n		}\n		c.status, c.postponed = waiting, true\n", "		if c.status == claiming {\n			continue\n		}\n		c.status, c.postponed = waiting, true\n"}},
+			Changes: []Change{{"meta/hostclaim.go", "		if h.over(&d) {\n			continue\n		}\n		c := h.copies.Get(d.attempt)\n", "		if h.over(&d) || d.at <= now {\n			continue\n		}\n		c := h.copies.Get(d.attempt)\n"}},
 			Caught:  twoSites("-losses", "1"), Breaks: "L1",
 		},
 		{

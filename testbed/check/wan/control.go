@@ -13,6 +13,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"kith/internal/pause"
 )
 
 const (
@@ -116,7 +118,7 @@ func (c *control) accept() {
 		conn, err := c.listener.Accept()
 		if err != nil {
 			<-c.slots
-			if errors.Is(err, net.ErrClosed) || !sleep(c.ctx, acceptPause) {
+			if errors.Is(err, net.ErrClosed) || !pause.For(c.ctx, acceptPause) {
 				return
 			}
 			continue

@@ -9,6 +9,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"kith/internal/pause"
 )
 
 const (
@@ -104,7 +106,7 @@ func (l *link) accept() {
 				return
 			}
 			l.log.Warn("connection not accepted", "error", err)
-			if !sleep(l.ctx, acceptPause) {
+			if !pause.For(l.ctx, acceptPause) {
 				return
 			}
 			continue
@@ -238,17 +240,5 @@ func (l *link) stats() LinkStats {
 		Out: l.out.stats(), Back: l.back.stats(), Resetting: l.resetting,
 		Open: len(l.open), Waiting: len(l.waiting), Accepted: l.counts.accepted,
 		Refused: l.counts.refused, Abandoned: l.counts.abandoned, Reset: l.counts.reset,
-	}
-}
-
-// sleep waits for d; false when ctx is done first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
 	}
 }

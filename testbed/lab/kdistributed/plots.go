@@ -155,14 +155,6 @@ func (a *answers) plotSweep(user, perfect, equal []trial) report.Plot {
 	return p
 }
 
-func CountTicks(n int) []report.Tick {
-	var ticks []report.Tick
-	for i := 1; i <= n; i++ {
-		ticks = append(ticks, report.Tick{At: float64(i), Label: fmt.Sprint(i)})
-	}
-	return ticks
-}
-
 // plotAges shows what stale loads cost.
 func (a *answers) plotAges() report.Plot {
 	p := report.Plot{
