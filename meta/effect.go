@@ -81,7 +81,7 @@ type Extend struct {
 // attempt that has not been started yet must not start any more.
 type Kill struct {
 	Attempt job.AttemptID
-	// Lease says why: not because the user wishes it, but because the lease has
+	// Lease says why: not because the user cancelled, but because the lease has
 	// ended. The end then counts as [job.Loss].
 	Lease bool
 }

@@ -16,7 +16,7 @@ var (
 	ErrTooLarge = errors.New("no known site is large enough")
 	// ErrConnected is returned when a site is to be forgotten that is in reach.
 	ErrConnected = errors.New("site is connected")
-	// ErrUnknownSite is returned when nobody here has heard of a site.
+	// ErrUnknownSite is returned for a site that this one has never heard of.
 	ErrUnknownSite = errors.New("no such site is known here")
 	// ErrRequestReused is returned when a request id was used for another job.
 	ErrRequestReused = errors.New("request_id was used for another job")

@@ -61,7 +61,7 @@ func (c *hostCopy) asked(m *Verdict) bool {
 	return c.claimed != 0 && (m.Sent == 0 || m.Sent >= c.claimed)
 }
 
-// over reports whether nobody waits for the answer to a claim any more.
+// over reports whether a claim no longer waits for its answer.
 func (h *host) over(d *claimDue) bool {
 	c := h.copies.Get(d.attempt)
 	return c == nil || c.stamp != d.stamp || c.status != claiming

@@ -19,7 +19,7 @@ func (or *origin) onStarted(now job.Time, from job.SiteID, m Started) {
 }
 
 // onResult learns how an attempt ended. It is acknowledged when its output is
-// home too, or when nobody wants it.
+// home too, or when it is not wanted.
 func (or *origin) onResult(now job.Time, from job.SiteID, m Result) {
 	if m.Attempt.Job.Origin != or.self {
 		return

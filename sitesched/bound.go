@@ -81,21 +81,21 @@ func (b *bound) covers(charge int32, wall time.Duration) bool {
 	return b.charge <= charge && b.wall[classOf(charge)] <= wholeSeconds(wall)
 }
 
-// wish is what a scan looks for: copies that need at most free processors and
+// demand is what a scan looks for: copies that need at most free processors and
 // besides either at most extra processors or at most window time.
-type wish struct {
+type demand struct {
 	free, extra int32
 	window      time.Duration
 	class       int   // of free
 	seconds     int32 // of window
 }
 
-func newWish(free, extra int32, window time.Duration) wish {
-	return wish{free, min(free, extra), window, classOf(free), wholeSeconds(window)}
+func newDemand(free, extra int32, window time.Duration) demand {
+	return demand{free, min(free, extra), window, classOf(free), wholeSeconds(window)}
 }
 
 // at reports whether there may be such a copy where b holds.
-func (w *wish) at(b *bound) bool { return b.charge <= w.extra || b.wall[w.class] <= w.seconds }
+func (w *demand) at(b *bound) bool { return b.charge <= w.extra || b.wall[w.class] <= w.seconds }
 
 // admitted reports whether a copy that v admits may be where b holds.
 func (b *bound) admitted(now job.Time, v *window) bool {

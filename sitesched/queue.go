@@ -307,7 +307,7 @@ func (q *queue) next(from int) int {
 // free processors and besides either at most extra processors or at most
 // window time, or -1.
 func (q *queue) nextFit(from int, free, extra int32, window time.Duration) int {
-	w := newWish(free, extra, window)
+	w := newDemand(free, extra, window)
 	for from = max(from, q.first); from < len(q.charge); {
 		if from&(blockSize-1) == 0 {
 			if from = q.skip(from, w.at); from >= len(q.charge) {

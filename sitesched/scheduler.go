@@ -63,7 +63,7 @@ type Scheduler struct {
 
 	admission window
 	scratch   profile
-	shade     *Scheduler // the copy that WhatIf plays with
+	trial     *Scheduler // the copy that WhatIf plays with
 	quiet     bool       // notes no starts
 	passSteps int64      // what passes of a simulation cost
 	starts    []job.AttemptID
@@ -230,7 +230,7 @@ func (s *Scheduler) admit(slot int32) {
 	if r.position >= 0 {
 		s.joinLine(q, int(r.position))
 	} else if q.limited() {
-		s.settle() // what is within must not depend on when somebody looks
+		s.settle() // what is within must not depend on when it is looked at
 	}
 	// A strict remote queue may have to give way at once.
 	if s.cfg.Queues == DualStrict && !r.copy.remote {
@@ -420,7 +420,7 @@ func (s *Scheduler) Clone() *Scheduler {
 func (s *Scheduler) copyFrom(o *Scheduler) {
 	old := *s
 	*s = *o
-	s.index, s.shade, s.starts, s.scratch, s.admission = old.index, old.shade, old.starts[:0], old.scratch, old.admission
+	s.index, s.trial, s.starts, s.scratch, s.admission = old.index, old.trial, old.starts[:0], old.scratch, old.admission
 	s.table, s.local, s.remote, s.run, s.surface = old.table, old.local, old.remote, old.run, old.surface
 	s.lines = old.lines
 	s.breakLines()

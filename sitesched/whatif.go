@@ -59,10 +59,10 @@ func (s *Scheduler) Predict(now job.Time, c job.Copy) (job.Time, bool) {
 // simulate plays a copy of s forward until c starts. It is at slot if it is
 // known here, else it arrives now.
 func (s *Scheduler) simulate(now job.Time, c *entry, slot int32, known bool) Prediction {
-	if s.shade == nil {
-		s.shade = &Scheduler{}
+	if s.trial == nil {
+		s.trial = &Scheduler{}
 	}
-	t := s.shade
+	t := s.trial
 	t.copyFrom(s)
 	t.quiet = true
 	t.foresee(now)

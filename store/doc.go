@@ -18,7 +18,7 @@
 // commits that elsewhere, while the next changes gather. What depends on a
 // fact (a reply, a grant, a start) may leave only when the batch that holds
 // the fact is committed. So the state in memory runs ahead of the disk, but
-// nobody outside ever sees it do so.
+// no client or peer ever sees it do so.
 //
 // # What is here and what is not
 //

@@ -13,7 +13,7 @@ func OwnFolder(dir *string, prefix string) (remove func(), err error) {
 	if *dir == "" {
 		*dir, err = os.MkdirTemp("", prefix)
 		made := *dir
-		return func() { os.RemoveAll(made) }, err //nolint:errcheck // what is left in a temporary folder harms nobody
+		return func() { os.RemoveAll(made) }, err //nolint:errcheck // what is left in a temporary folder does no harm
 	}
 	if *dir, err = filepath.Abs(*dir); err != nil {
 		return nil, err

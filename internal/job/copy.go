@@ -16,7 +16,7 @@ type Load struct {
 	Work float64
 	// Procs is metric "procs": processors asked for over processors there.
 	Procs float64
-	// Free is the number of processors that nobody uses or has reserved.
+	// Free is the number of processors that are neither in use nor reserved.
 	Free int32
 	// Queued and Running count copies and attempts.
 	Queued, Running int32

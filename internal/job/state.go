@@ -25,7 +25,7 @@ import "fmt"
 //	  ▼
 //	Completed · Failed · TimedOut · Cancelled · Lost       Closed
 //
-// A job that nobody runs is cancelled at once. The state of the claim (design:
+// A job that does not run is cancelled at once. The state of the claim (design:
 // Open, Held, Closed) is a function of this state, see [State.Claim].
 type State uint8
 

@@ -21,7 +21,7 @@
 //
 //   - T1. Nothing outside the allowed folders is packed, and nothing outside
 //     a private folder is read or written, whatever links, pipes and devices
-//     lie there and whoever changes them meanwhile.
+//     lie there and what changes them meanwhile.
 //   - T2. A peer reads chunks of attempts it shares with this site, and no others.
 //   - T3. Bytes are checked against their names when they arrive, when they
 //     are read for a job, and when they are read for a peer.

@@ -98,7 +98,7 @@ func (o *openChunk) leave() {
 	o.closeIfUnused()
 }
 
-// closeIfUnused closes a chunk that nobody can find and nobody reads. The
+// closeIfUnused closes a chunk that cannot be found any more and is not being read. The
 // caller holds the cache's mutex.
 func (o *openChunk) closeIfUnused() {
 	if o.out && o.readers == 0 && o.chunk != nil {

@@ -43,7 +43,7 @@ type File struct {
 	// Size is the length in bytes.
 	Size int64
 	// Inline is the content if it travels inside the set. It is shared, not
-	// copied: nobody changes it.
+	// copied: it is never changed.
 	Inline []byte
 	// Chunks are the pieces of ChunkBytes otherwise; the last may be shorter.
 	Chunks []blobstore.Sum

@@ -21,8 +21,8 @@ const (
 	foundNothing finding = iota // no shim has taken it, none is about to
 	foundEnd                    // its end is written down
 	foundShim                   // its shim lives
-	foundLock                   // somebody unknown holds the record; look again
-	foundDeath                  // it was taken, and nobody holds it any more
+	foundLock                   // an unknown process holds the record; look again
+	foundDeath                  // it was taken, and is not held any more
 )
 
 // evidence is a finding and what belongs to it.
@@ -33,7 +33,7 @@ type evidence struct {
 	reason  string
 }
 
-// settleLater lets somebody look what became of an attempt whose shim was lost
+// settleLater has a goroutine look what became of an attempt whose shim was lost
 // or that another shim has. A worker that is free comes back to the pool; the
 // result says whether it did.
 func (x *Executor) settleLater(a *attempt, free *worker) bool {
@@ -66,10 +66,10 @@ func (x *Executor) settle(a *attempt) {
 	case foundLock:
 		x.watcher.recheck(a)
 	case foundDeath:
-		x.bury(a, e, rebooted)
+		x.reportLost(a, e, rebooted)
 	case foundNothing:
 		if rebooted {
-			x.bury(a, e, rebooted)
+			x.reportLost(a, e, rebooted)
 		} else {
 			x.startUnstarted(a)
 		}
@@ -93,7 +93,7 @@ func (x *Executor) examine(name string, rebooted bool) evidence {
 	if rebooted {
 		return evidence{finding: foundDeath, record: record}
 	}
-	// Whoever may still be at work holds the lock. It is let go with the file.
+	// A process that may still be at work holds the lock. It is let go with the file.
 	if unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
 		return x.conclude(file, name)
 	}
@@ -104,7 +104,7 @@ func (x *Executor) examine(name string, rebooted bool) evidence {
 	return evidence{finding: foundLock, record: record}
 }
 
-// conclude reads the record once more, now that nobody can be writing it.
+// conclude reads the record once more, now that it cannot be written any more.
 func (x *Executor) conclude(file *os.File, name string) evidence {
 	record, err := readRecord(file, name)
 	switch {
@@ -188,8 +188,8 @@ func (x *Executor) startUnstarted(a *attempt) {
 	}
 }
 
-// bury reports an attempt of which nobody knows how far it came.
-func (x *Executor) bury(a *attempt, e evidence, rebooted bool) {
+// reportLost reports an attempt whose progress is unknown.
+func (x *Executor) reportLost(a *attempt, e evidence, rebooted bool) {
 	if !rebooted {
 		x.sweep(a.folder)
 	}
@@ -212,7 +212,7 @@ func (x *Executor) bury(a *attempt, e evidence, rebooted bool) {
 }
 
 // openQuietly opens a file in a folder that a job can write to: whatever the
-// job put in its place, opening follows no link and waits for nobody.
+// job put in its place, opening follows no link and does not wait.
 func openQuietly(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 }

@@ -52,7 +52,7 @@ type phase uint8
 
 const (
 	announced phase = iota // stopped before anybody said start
-	adopting               // somebody looks for what became of it
+	adopting               // a goroutine looks for what became of it
 	queued                 // waits for a shim
 	starting               // a shim has been told
 	running                // one of our shims runs it

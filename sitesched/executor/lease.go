@@ -17,7 +17,7 @@ import (
 )
 
 // How long the executor leaves it to a shim to end its job; a shim that does
-// not, because somebody has stopped it, is killed.
+// not, because it was stopped by a signal, is killed.
 const (
 	// guardMargin counts from the end of a lease.
 	guardMargin = 250 * time.Millisecond

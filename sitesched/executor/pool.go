@@ -98,8 +98,8 @@ func (x *Executor) withdraw(w *worker) bool {
 	return true
 }
 
-// dropped says that a worker and its shim are gone. If nobody is left for the
-// next attempt, somebody gets ready for it.
+// dropped says that a worker and its shim are gone. If no spare is left for
+// the next attempt, one is started.
 func (x *Executor) dropped() {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -69,7 +69,7 @@ func (f *folders) recycle(name string) bool {
 	return true
 }
 
-// ownFolder reports whether nobody was given rights on the folder itself.
+// ownFolder reports whether no one was given rights on the folder itself.
 func ownFolder(path string) bool {
 	var st unix.Stat_t
 	if unix.Lstat(path, &st) != nil || st.Mode != unix.S_IFDIR|0o700 || st.Nlink > 4 {
@@ -185,7 +185,7 @@ func blankRecord(path string) error {
 
 var errNotRecord = errors.New("not a record")
 
-// names lists a folder. One that cannot be listed has a name that nobody expects.
+// names lists a folder. One that cannot be listed has an unexpected name.
 func names(dir string) []string {
 	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -19,8 +19,8 @@ const maxStopReason = 128
 // Stop ends an attempt: SIGTERM to its processes, SIGKILL to what is left after
 // the grace time. A shim that was stopped by a signal is made to go on; one that
 // does not end the attempt even so is killed. The end is reported as Finished.
-// An attempt that was not started yet is not started any more; if nobody said
-// Start or Adopt yet, the stop is kept until somebody does. Only the first
+// An attempt that was not started yet is not started any more; if
+// Start or Adopt was not called yet, the stop is kept until it is. Only the first
 // reason counts.
 func (x *Executor) Stop(id job.AttemptID, reason work.StopReason) {
 	x.mu.Lock()

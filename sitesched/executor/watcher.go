@@ -23,7 +23,7 @@ type watcher struct {
 	rings  time.Duration    // when the alarm does, 0 if it does not
 }
 
-// recheckPause is how often a record that somebody holds is looked at.
+// recheckPause is how often a held record is looked at.
 const recheckPause = 200 * time.Millisecond
 
 func openWatcher(x *Executor) (*watcher, error) {

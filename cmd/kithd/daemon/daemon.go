@@ -242,7 +242,7 @@ func (d *Daemon) start() error {
 		d.log.Info("executor capability", "capability", c.Name, "available", c.Available, "detail", c.Detail)
 	}
 	d.warn()
-	// Without systemd there is nobody to notify, and that is no error.
+	// Without systemd there is nothing to notify, and that is no error.
 	if _, err := sd.SdNotify(false, sd.SdNotifyReady); err != nil {
 		d.log.Warn("service manager not notified", "error", err.Error())
 	}

@@ -63,7 +63,7 @@ func (g *gate) leave(began, now time.Time) {
 	took := now.Sub(began)
 	switch {
 	case took <= g.late:
-		if !g.met.Before(began) { // a bound that nobody meets teaches nothing
+		if !g.met.Before(began) { // a bound that was not reached teaches nothing
 			g.bound = min(mostCalls, g.bound+1/g.bound)
 		}
 		if took < g.late/4 {

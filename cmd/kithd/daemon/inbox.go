@@ -39,7 +39,7 @@ type inbox struct {
 	mu      sync.Mutex
 	waiters map[uint64]chan meta.Reply
 
-	closing chan struct{} // whoever waits for room in the queue gives up
+	closing chan struct{} // senders that wait for room in the queue give up
 	stop    chan struct{}
 	done    chan struct{}
 }

@@ -97,7 +97,7 @@ func (l *loop) take(in input) {
 			l.barrier.Wait(func() { close(durable) })
 		}
 		if n == takenAtOnce {
-			return // what has been received must be taken: nobody else will
+			return // what has been received must be taken here
 		}
 		select {
 		case in = <-l.in:
@@ -159,7 +159,7 @@ func (l *loop) finish() {
 }
 
 // commit makes batches durable, one after another. A disk that fails keeps
-// the batch and everything behind it waiting; nobody was told of it.
+// the batch and everything behind it waiting; no effect of it has left.
 func (l *loop) commit() {
 	defer close(l.toCarry)
 	givenUp := false // the daemon stops, and a batch was given up with all behind it

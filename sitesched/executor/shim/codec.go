@@ -99,7 +99,7 @@ func (d *decoder) bool() bool {
 	return v == 1
 }
 
-// err reports a mistake, or bytes that nobody read.
+// err reports a mistake, or bytes that were not read.
 func (d *decoder) err() error {
 	if d.bad || len(d.rest) > 0 {
 		return errMalformed

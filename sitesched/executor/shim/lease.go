@@ -35,7 +35,7 @@ const (
 )
 
 // Lease is until when an attempt may run, by the machine's clock since boot
-// (CLOCK_BOOTTIME): that goes on while the machine sleeps, and nobody sets it.
+// (CLOCK_BOOTTIME): that goes on while the machine sleeps, and cannot be set.
 type Lease struct {
 	// Stop is when the job gets SIGTERM, Gone when all of it must be gone.
 	Stop, Gone time.Duration

@@ -224,7 +224,7 @@ func sealSlot(b []byte, at int) []byte {
 }
 
 // checksum is FNV-1a: enough against torn and foreign bytes, which is all
-// that can happen to a file that nobody attacks.
+// that can happen to a file that is not attacked.
 func checksum(b []byte) uint64 {
 	h := uint64(14695981039346656037)
 	for _, c := range b {

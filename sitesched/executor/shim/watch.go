@@ -224,7 +224,7 @@ func (s *shim) excess(cause Cause, reason string) {
 	s.kill()
 }
 
-// judgeOutput cuts the streams to their bound once nobody writes any more.
+// judgeOutput cuts the streams to their bound once nothing writes to them any more.
 func (s *shim) judgeOutput(j *running) {
 	most := s.setup.MaxOutputBytes
 	if j.outputSize() <= most {

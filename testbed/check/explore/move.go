@@ -14,7 +14,7 @@ type moveKind uint8
 const (
 	atSite    moveKind = iota // a step at a site
 	deliver                   // the next message of a stream, taken by a site
-	haunt                     // a doubled message, taken by a site
+	replay                    // a doubled message, taken by a site
 	mending                   // a site notices that a stream broke, or that there is a new one
 	lose                      // the next message of a stream is lost
 	duplicate                 // … will arrive once more
@@ -121,7 +121,7 @@ func (w *world) streamMoves(s *state, i int, list []move) []move {
 	for k, g := range s.ghosts {
 		if int(g.to) == i && s.attached[i]&(1<<g.from) != 0 {
 			list = append(list, move{
-				kind: haunt, site: int8(i), from: int8(g.from), ghost: int8(k),
+				kind: replay, site: int8(i), from: int8(g.from), ghost: int8(k),
 				step: step{kind: receive, peer: int(g.from), msg: g.msg, message: w.sites.byNumber[g.msg], cut: whole},
 			})
 		}
@@ -194,7 +194,7 @@ func (w *world) apply(s *state, m *move) string {
 		return ""
 	case deliver:
 		s.streams[j][i].old = s.streams[j][i].old[1:]
-	case haunt:
+	case replay:
 		s.ghosts = slices.Delete(s.ghosts, int(m.ghost), int(m.ghost)+1)
 	case mending:
 		x := &s.streams[j][i]
@@ -375,7 +375,7 @@ func (w *world) describe(s *state, m *move) string {
 		return fmt.Sprintf("%s and %s: the stream breaks", i, j)
 	}
 	text := m.step.describe(int(m.site), nil)
-	if m.kind == haunt {
+	if m.kind == replay {
 		text += " (once more)"
 	}
 	t := w.sites.take(w.local(s, int(m.site)), m.step)
