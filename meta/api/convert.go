@@ -70,12 +70,12 @@ func briefJob(v *meta.JobView) *kithv1.Job {
 // takes more than a job's record and payload; WatchJobs reads no payload.
 var (
 	leftOutOfList = []string{
-		"script", "arguments", "environment", "inputs", "status.outcome.outputs", "status.decisions", "status.rank", "status.copies",
-		"status.claim_events", "status.acts",
+		"script", "arguments", "environment", "inputs", "status.outcome.outputs", "status.outcome.missing_outputs", "status.decisions",
+		"status.rank", "status.copies", "status.claim_events", "status.acts",
 	}
 	leftOutOfWatch = []string{
 		"command", "script", "arguments", "environment", "working_directory", "tasks", "inputs", "outputs", "labels", "stdout_path", "stderr_path",
-		"hold", "status.outcome.outputs", "status.decisions", "status.rank",
+		"hold", "require_outputs", "status.outcome.outputs", "status.outcome.missing_outputs", "status.decisions", "status.rank",
 	}
 	leftOutOfPresent = append(slices.Clone(leftOutOfWatch), "status.copies", "status.claim_events", "status.acts")
 )
