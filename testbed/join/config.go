@@ -68,6 +68,9 @@ type SiteConfig struct {
 	Queues string `toml:"queues"`
 	// Guarantee is head or all.
 	Guarantee string `toml:"guarantee"`
+	// GuaranteeDepth is how many waiting local jobs the guarantee reaches; nil
+	// means 1000, that of the daemon, and 0 all of them.
+	GuaranteeDepth *int32 `toml:"guarantee_depth"`
 	// Speed divides run times and estimates; nil means 1, that of the log.
 	Speed *float64 `toml:"speed"`
 	// Zone delays all submissions: a site elsewhere has the same day later.
@@ -136,6 +139,9 @@ func (s *SiteConfig) siteDefaults() {
 	fill(&s.Queues, sitesched.DualBackfill.String())
 	fill(&s.Guarantee, sitesched.ScopeAll.String())
 	fill(&s.Overrun, workload.Kill.String())
+	if s.GuaranteeDepth == nil {
+		s.GuaranteeDepth = new(int32(1000))
+	}
 	if s.Speed == nil {
 		s.Speed = new(1.0)
 	}
@@ -174,7 +180,7 @@ func Load(path string) (Config, error) {
 func Parse(text string) (Config, error) {
 	c := defaults()
 	sample := defaults()
-	sample.Sites = []SiteConfig{{Processors: new(int32), Speed: new(float64), ScaleRuntime: new(float64)}}
+	sample.Sites = []SiteConfig{{Processors: new(int32), GuaranteeDepth: new(int32), Speed: new(float64), ScaleRuntime: new(float64)}}
 	sample.Placement.Copies = []int32{1}
 	if err := strict.Decode(text, &c, sample, "docs/examples/federation.toml"); err != nil {
 		return Config{}, collected(split(err))
@@ -245,6 +251,9 @@ func (s *SiteConfig) check(bad func(field, format string, args ...any)) {
 	}
 	if _, err := sitesched.ParseScope(s.Guarantee); err != nil {
 		bad("guarantee", "%.40q: choose head or all", s.Guarantee)
+	}
+	if d := *s.GuaranteeDepth; d < 0 {
+		bad("guarantee_depth", "%d: give a number of jobs, or 0 for all of them", d)
 	}
 	if v := *s.Speed; !(v >= 0.001 && v <= 1e6) {
 		bad("speed", "%v: give 0.001 to 1e6; 1 is the speed that the log is from", v)

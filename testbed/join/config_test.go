@@ -54,6 +54,7 @@ func TestBadFederations(t *testing.T) {
 		"unknown policy":      {site(`policy = "fifo"`), []string{`sites[0].policy "fifo": choose fcfs, easy`}},
 		"unknown queues":      {site(`queues = "two"`), []string{`sites[0].queues "two": choose single`}},
 		"unknown guarantee":   {site(`guarantee = "some"`), []string{`sites[0].guarantee "some": choose head or all`}},
+		"negative depth":      {site("guarantee_depth = -1"), []string{"sites[0].guarantee_depth -1: give a number"}},
 		"no speed":            {site("speed = 0.0"), []string{"sites[0].speed 0: give 0.001"}},
 		"speed no number":     {site("speed = nan"), []string{"sites[0].speed NaN"}},
 		"far zone":            {site(`zone = "30h"`), []string{"sites[0].zone 30h0m0s: give -24h to 24h"}},

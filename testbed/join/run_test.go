@@ -62,7 +62,7 @@ func TestCalendarOfWallClocks(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.jobs = append(s.jobs, &workload.Workload{Start: time.Date(2026, 3, 1, 8, 0, 0, 0, loc), Jobs: []workload.Job{{ID: 1}}})
-		s.sites = append(s.sites, (&SiteConfig{Name: "x", Speed: new(1.0)}).site(1))
+		s.sites = append(s.sites, (&SiteConfig{Name: "x", Speed: new(1.0), GuaranteeDepth: new(int32(1000))}).site(1))
 	}
 	if err := s.align(); err != nil {
 		t.Fatal(err)

@@ -73,7 +73,7 @@ func (s *SiteConfig) site(processors int32) federation.Site {
 	queues, _ := sitesched.ParseQueues(s.Queues)
 	scope, _ := sitesched.ParseScope(s.Guarantee)
 	return federation.Site{
-		ID: job.SiteID(s.Name), Processors: processors, Backfill: backfill, Queues: queues, Scope: scope, Speed: *s.Speed,
+		ID: job.SiteID(s.Name), Processors: processors, Backfill: backfill, Queues: queues, Scope: scope, GuaranteeDepth: *s.GuaranteeDepth, Speed: *s.Speed,
 	}
 }
 

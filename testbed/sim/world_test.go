@@ -41,6 +41,32 @@ func request(processors int32, walltime time.Duration) job.Request {
 // drained reports whether all acknowledged jobs have ended and no copy is left.
 func drained(w *sim.World) bool { return w.CheckEnded() == nil }
 
+// No start of a remote copy moves a guarantee where guarantees reach only a few
+// jobs deep either (ADR 0019). The queues are long, so that most wait behind.
+func TestGuaranteesWithADepth(t *testing.T) {
+	for _, depth := range []int32{1, 2} {
+		cfg := federation(uint64(depth), 4, 8, 2)
+		for i := range cfg.Sites {
+			cfg.Sites[i].Scheduler.GuaranteeDepth = depth
+		}
+		w := newWorld(t, cfg)
+		const n = 120
+		for i := range n {
+			run := time.Duration(1+w.Rand().IntN(600)) * time.Second
+			w.Submit(sim.Start.Add(time.Duration(i)*time.Second), job.SiteID(fmt.Sprint("s", w.Rand().IntN(3))), sim.Submission{
+				Request: request(1+w.Rand().Int32N(2), 2*run), RunTime: run,
+			})
+		}
+		end := sim.Start.Add(72 * time.Hour)
+		if err := w.RunWhile(end, func() bool { return len(w.Acknowledged()) < n || !drained(w) }); err != nil {
+			t.Errorf("depth %d: %v", depth, err)
+		}
+		if err := w.CheckEnded(); err != nil {
+			t.Errorf("depth %d: %v", depth, err)
+		}
+	}
+}
+
 func TestJobsRunAndEnd(t *testing.T) {
 	for _, scheme := range meta.Schemes() {
 		t.Run(string(scheme), func(t *testing.T) {
