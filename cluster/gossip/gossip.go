@@ -17,9 +17,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"kith/cluster"
+	"kith/cluster/wire"
 	"kith/internal/job"
-	statev1 "kith/proto/gen/kith/state/v1"
-	"kith/store/codec"
+	kithv1 "kith/proto/gen/kith/v1"
 )
 
 // maxDigestBytes is the longest encoded digest that is taken or sent.
@@ -155,7 +155,7 @@ func (g *Gossip) Advertise(d cluster.Digest) {
 }
 
 func (g *Gossip) spread(d *cluster.Digest) {
-	data, err := proto.Marshal(codec.DigestMessage(d))
+	data, err := proto.Marshal(wire.DigestMessage(d))
 	if err != nil || len(data) > maxDigestBytes {
 		g.cfg.Logger.Warn("digest not sent", "site_id", string(d.Site), "bytes", len(data))
 		return
@@ -235,11 +235,11 @@ func decode(b []byte) (cluster.Digest, error) {
 	if len(b) > maxDigestBytes {
 		return cluster.Digest{}, fmt.Errorf("digest of %d bytes, at most %d", len(b), maxDigestBytes)
 	}
-	var m statev1.LoadDigest
+	var m kithv1.LoadDigest
 	if err := proto.Unmarshal(b, &m); err != nil {
 		return cluster.Digest{}, err
 	}
-	return codec.Digest(&m)
+	return wire.Digest(&m)
 }
 
 // LocalState implements memberlist.Delegate: all digests, each behind its length.
@@ -249,7 +249,7 @@ func (g *Gossip) LocalState(bool) []byte {
 	var b []byte
 	for _, site := range slices.Sorted(maps.Keys(g.digests)) {
 		d := g.digests[site]
-		data, err := proto.Marshal(codec.DigestMessage(&d))
+		data, err := proto.Marshal(wire.DigestMessage(&d))
 		if err == nil {
 			b = append(binary.AppendUvarint(b, uint64(len(data))), data...)
 		}

@@ -146,3 +146,43 @@ func TestImpuritiesAreFound(t *testing.T) {
 		}
 	}
 }
+
+// strangers may not import one another: what is on the wire and what is on the
+// disk change on their own.
+var strangers = map[string][]string{
+	"proto/gen/kith/v1":       {"kith/"},
+	"proto/gen/kith/state/v1": {"kith/"},
+	"cluster/wire":            {"kith/store", "kith/proto/gen/kith/state"},
+	"cluster/gossip":          {"kith/store", "kith/proto/gen/kith/state"},
+	"meta/peer":               {"kith/store/codec", "kith/proto/gen/kith/state"},
+	"meta/api":                {"kith/store/codec", "kith/proto/gen/kith/state"},
+	"store/codec":             {"kith/cluster", "kith/proto/gen/kith/v1"},
+}
+
+// The messages between sites and those on disk import none of each other, and
+// each has one package that converts it.
+func TestWireAndDiskAreApart(t *testing.T) {
+	for dir, foreign := range strangers {
+		files, err := filepath.Glob(filepath.Join("..", "..", dir, "*.go"))
+		if err != nil || len(files) == 0 {
+			t.Errorf("%s: no files, %v", dir, err)
+		}
+		for _, path := range files {
+			if strings.HasSuffix(path, "_test.go") {
+				continue
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, spec := range file.Imports {
+				imported := strings.Trim(spec.Path.Value, `"`)
+				for _, prefix := range foreign {
+					if strings.HasPrefix(imported, prefix) {
+						t.Errorf("%s/%s imports %s", dir, filepath.Base(path), imported)
+					}
+				}
+			}
+		}
+	}
+}

@@ -7,11 +7,10 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"kith/cluster/wire"
 	"kith/internal/job"
 	"kith/meta"
-	statev1 "kith/proto/gen/kith/state/v1"
 	kithv1 "kith/proto/gen/kith/v1"
-	"kith/store/codec"
 )
 
 // Bounds on what a peer may send in one message; beyond it the message is refused.
@@ -28,50 +27,50 @@ func toProto(m meta.Message) *kithv1.PeerMessage {
 	switch m := m.(type) {
 	case meta.PlaceCopy:
 		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_PlaceCopy{PlaceCopy: &kithv1.PlaceCopy{
-			Attempt: codec.AttemptName(m.Attempt), Request: codec.RequestMessage(&m.Request),
+			Attempt: wire.AttemptName(m.Attempt), Request: wire.RequestMessage(&m.Request),
 		}}}
 	case meta.CopyAnswer:
 		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_CopyAnswer{CopyAnswer: &kithv1.CopyAnswer{
-			Attempt: codec.AttemptName(m.Attempt), Accepted: m.Accepted, Reason: uint32(m.Reason),
+			Attempt: wire.AttemptName(m.Attempt), Accepted: m.Accepted, Reason: uint32(m.Reason),
 		}}}
 	case meta.Claim:
 		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_Claim{Claim: &kithv1.Claim{
-			Attempt: codec.AttemptName(m.Attempt), Stamp: m.Stamp, SentTimeNs: int64(m.Sent),
+			Attempt: wire.AttemptName(m.Attempt), Stamp: m.Stamp, SentTimeNs: int64(m.Sent),
 		}}}
 	case meta.Verdict:
 		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_Verdict{Verdict: &kithv1.Verdict{
-			Attempt: codec.AttemptName(m.Attempt), Granted: m.Granted, Reason: uint32(m.Reason),
+			Attempt: wire.AttemptName(m.Attempt), Granted: m.Granted, Reason: uint32(m.Reason),
 			WinnerSiteId: string(m.Winner), Payload: m.Payload, Lease: leaseToProto(m.Lease), SentTimeNs: int64(m.Sent),
 		}}}
 	case meta.Renew:
 		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_Renew{Renew: &kithv1.Renew{
-			Attempt: codec.AttemptName(m.Attempt), SentTimeNs: int64(m.Sent),
+			Attempt: wire.AttemptName(m.Attempt), SentTimeNs: int64(m.Sent),
 		}}}
 	case meta.Renewed:
 		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_Renewed{Renewed: &kithv1.Renewed{
-			Attempt: codec.AttemptName(m.Attempt), SentTimeNs: int64(m.Sent), Lease: leaseToProto(m.Lease),
+			Attempt: wire.AttemptName(m.Attempt), SentTimeNs: int64(m.Sent), Lease: leaseToProto(m.Lease),
 		}}}
 	case meta.Withdraw:
-		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_Withdraw{Withdraw: &kithv1.Withdraw{Attempt: codec.AttemptName(m.Attempt)}}}
+		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_Withdraw{Withdraw: &kithv1.Withdraw{Attempt: wire.AttemptName(m.Attempt)}}}
 	case meta.WithdrawAck:
-		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_WithdrawAck{WithdrawAck: &kithv1.WithdrawAck{Attempt: codec.AttemptName(m.Attempt)}}}
+		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_WithdrawAck{WithdrawAck: &kithv1.WithdrawAck{Attempt: wire.AttemptName(m.Attempt)}}}
 	case meta.Started:
 		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_Started{Started: &kithv1.Started{
-			Attempt: codec.AttemptName(m.Attempt), StartTimeNs: int64(m.At),
+			Attempt: wire.AttemptName(m.Attempt), StartTimeNs: int64(m.At),
 		}}}
 	case meta.Result:
 		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_Result{Result: &kithv1.Result{
-			Attempt: codec.AttemptName(m.Attempt), Outcome: codec.OutcomeMessage(&m.Outcome),
+			Attempt: wire.AttemptName(m.Attempt), Outcome: wire.OutcomeMessage(&m.Outcome),
 		}}}
 	case meta.ResultAck:
 		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_ResultAck{ResultAck: &kithv1.ResultAck{
-			Attempt: codec.AttemptName(m.Attempt), Accepted: m.Accepted,
+			Attempt: wire.AttemptName(m.Attempt), Accepted: m.Accepted,
 		}}}
 	case meta.Stop:
-		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_Stop{Stop: &kithv1.Stop{Attempt: codec.AttemptName(m.Attempt)}}}
+		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_Stop{Stop: &kithv1.Stop{Attempt: wire.AttemptName(m.Attempt)}}}
 	case meta.GiveBack:
 		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_GiveBack{GiveBack: &kithv1.GiveBack{
-			Attempt: codec.AttemptName(m.Attempt), Reason: uint32(m.Reason), Stamp: m.Stamp,
+			Attempt: wire.AttemptName(m.Attempt), Reason: uint32(m.Reason), Stamp: m.Stamp,
 		}}}
 	case meta.CopySummary:
 		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_CopySummary{CopySummary: &kithv1.CopySummary{Count: m.Count, Hash: m.Hash}}}
@@ -80,10 +79,10 @@ func toProto(m meta.Message) *kithv1.PeerMessage {
 	case meta.CopyDigest:
 		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_CopyDigest{CopyDigest: digestToProto(&m)}}
 	case meta.LoadDigest:
-		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_LoadDigest{LoadDigest: codec.DigestMessage(&m.Digest)}}
+		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_LoadDigest{LoadDigest: wire.DigestMessage(&m.Digest)}}
 	case meta.StartQuery:
 		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_StartQuery{StartQuery: &kithv1.StartQuery{
-			Query: m.Query, Request: codec.RequestMessage(&m.Request), Predict: m.Predict,
+			Query: m.Query, Request: wire.RequestMessage(&m.Request), Predict: m.Predict,
 		}}}
 	case meta.StartAnswer:
 		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_StartAnswer{StartAnswer: &kithv1.StartAnswer{
@@ -104,20 +103,20 @@ func leaseToProto(d time.Duration) *durationpb.Duration {
 func digestToProto(m *meta.CopyDigest) *kithv1.CopyDigest {
 	d := &kithv1.CopyDigest{Stamp: m.Stamp, Entries: make([]*kithv1.DigestEntry, len(m.Entries))}
 	if !m.After.IsZero() {
-		d.After = codec.JobName(m.After)
+		d.After = wire.JobName(m.After)
 	}
 	if !m.Through.IsZero() {
-		d.Through = codec.JobName(m.Through)
+		d.Through = wire.JobName(m.Through)
 	}
 	for i, e := range m.Entries {
-		phase := statev1.CopyPhase_COPY_PHASE_QUEUED
+		phase := kithv1.CopyPhase_COPY_PHASE_QUEUED
 		switch {
 		case e.Ended:
-			phase = statev1.CopyPhase_COPY_PHASE_ENDED
+			phase = kithv1.CopyPhase_COPY_PHASE_ENDED
 		case e.Begun:
-			phase = statev1.CopyPhase_COPY_PHASE_BEGUN
+			phase = kithv1.CopyPhase_COPY_PHASE_BEGUN
 		}
-		d.Entries[i] = &kithv1.DigestEntry{Attempt: codec.AttemptName(e.Attempt), Phase: phase, StartTimeNs: int64(e.Started)}
+		d.Entries[i] = &kithv1.DigestEntry{Attempt: wire.AttemptName(e.Attempt), Phase: phase, StartTimeNs: int64(e.Started)}
 	}
 	return d
 }
@@ -125,19 +124,19 @@ func digestToProto(m *meta.CopyDigest) *kithv1.CopyDigest {
 // reader collects the first error of a conversion.
 type reader struct{ err error }
 
-func (r *reader) attempt(m *statev1.AttemptName) job.AttemptID {
-	a, err := codec.AttemptID(m)
+func (r *reader) attempt(m *kithv1.AttemptName) job.AttemptID {
+	a, err := wire.AttemptID(m)
 	if err != nil && r.err == nil {
 		r.err = err
 	}
 	return a
 }
 
-func (r *reader) jobID(m *statev1.JobName) job.ID {
+func (r *reader) jobID(m *kithv1.JobName) job.ID {
 	if m == nil {
 		return job.ID{}
 	}
-	id, err := codec.JobID(m)
+	id, err := wire.JobID(m)
 	if err != nil && r.err == nil {
 		r.err = err
 	}
@@ -169,7 +168,7 @@ func fromProto(p *kithv1.PeerMessage) (meta.Message, error) {
 func (r *reader) message(p *kithv1.PeerMessage) meta.Message {
 	switch m := p.GetMessage().(type) {
 	case *kithv1.PeerMessage_PlaceCopy:
-		return meta.PlaceCopy{Attempt: r.attempt(m.PlaceCopy.GetAttempt()), Request: codec.Request(m.PlaceCopy.GetRequest())}
+		return meta.PlaceCopy{Attempt: r.attempt(m.PlaceCopy.GetAttempt()), Request: wire.Request(m.PlaceCopy.GetRequest())}
 	case *kithv1.PeerMessage_CopyAnswer:
 		a := m.CopyAnswer
 		return meta.CopyAnswer{Attempt: r.attempt(a.GetAttempt()), Accepted: a.GetAccepted(), Reason: reason(a.GetReason())}
@@ -211,14 +210,14 @@ func (r *reader) message(p *kithv1.PeerMessage) meta.Message {
 	case *kithv1.PeerMessage_CopyDigest:
 		return r.digest(m.CopyDigest)
 	case *kithv1.PeerMessage_LoadDigest:
-		d, err := codec.Digest(m.LoadDigest)
+		d, err := wire.Digest(m.LoadDigest)
 		if err != nil {
 			r.err = err
 		}
 		return meta.LoadDigest{Digest: d}
 	case *kithv1.PeerMessage_StartQuery:
 		q := m.StartQuery
-		return meta.StartQuery{Query: q.GetQuery(), Request: codec.Request(q.GetRequest()), Predict: q.GetPredict()}
+		return meta.StartQuery{Query: q.GetQuery(), Request: wire.Request(q.GetRequest()), Predict: q.GetPredict()}
 	case *kithv1.PeerMessage_StartAnswer:
 		a := m.StartAnswer
 		return meta.StartAnswer{Query: a.GetQuery(), Wait: max(0, durationOf(a.GetWait())), Reason: reason(a.GetReason())}
@@ -234,7 +233,7 @@ func durationOf(d *durationpb.Duration) time.Duration {
 }
 
 func (r *reader) result(m *kithv1.Result) meta.Message {
-	outcome := codec.Outcome(m.GetOutcome())
+	outcome := wire.Outcome(m.GetOutcome())
 	if outcome == nil {
 		r.err = errors.New("no outcome of a known kind")
 		return nil
@@ -257,8 +256,8 @@ func (r *reader) digest(m *kithv1.CopyDigest) meta.Message {
 		phase := e.GetPhase()
 		d.Entries[i] = meta.DigestEntry{
 			Attempt: r.attempt(e.GetAttempt()), Started: job.Time(e.GetStartTimeNs()),
-			Begun: phase == statev1.CopyPhase_COPY_PHASE_BEGUN || phase == statev1.CopyPhase_COPY_PHASE_ENDED,
-			Ended: phase == statev1.CopyPhase_COPY_PHASE_ENDED,
+			Begun: phase == kithv1.CopyPhase_COPY_PHASE_BEGUN || phase == kithv1.CopyPhase_COPY_PHASE_ENDED,
+			Ended: phase == kithv1.CopyPhase_COPY_PHASE_ENDED,
 		}
 	}
 	return d

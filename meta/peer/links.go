@@ -198,7 +198,7 @@ func (l *Links) register(s *session, clash error) error {
 }
 
 // run carries a stream with the daemon at address from hello to end.
-func (l *Links) run(ctx context.Context, w wire, hello *kithv1.Hello, dialled bool, address string) error {
+func (l *Links) run(ctx context.Context, w duplex, hello *kithv1.Hello, dialled bool, address string) error {
 	s := &session{
 		stream: newStream(ctx, w, hello, dialled, 3*l.cfg.Heartbeat), done: make(chan struct{}),
 		pending: make(map[uint64]chan *kithv1.FileReply), serving: make(chan struct{}, servedAtOnce),

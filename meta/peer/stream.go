@@ -32,8 +32,8 @@ var ErrSilent = errors.New("nothing was heard of the peer for three heartbeats")
 // ErrReplaced is the cause of closing a stream because a newer one took its place.
 var ErrReplaced = errors.New("replaced by another stream to the same peer")
 
-// wire is either end of the gRPC stream.
-type wire interface {
+// duplex is either end of the gRPC stream.
+type duplex interface {
 	send(*kithv1.Frame) error
 	recv() (*kithv1.Frame, error)
 }
@@ -43,7 +43,7 @@ type stream struct {
 	site    job.SiteID
 	dialled bool // by us
 	hello   *kithv1.Hello
-	wire    wire
+	wire    duplex
 	cancel  context.CancelCauseFunc
 	ctx     context.Context
 
@@ -60,7 +60,7 @@ type stream struct {
 	heard chan struct{} // pulsed by every frame
 }
 
-func newStream(ctx context.Context, w wire, hello *kithv1.Hello, dialled bool, patience time.Duration) *stream {
+func newStream(ctx context.Context, w duplex, hello *kithv1.Hello, dialled bool, patience time.Duration) *stream {
 	ctx, cancel := context.WithCancelCause(ctx)
 	return &stream{
 		site: job.SiteID(hello.GetSiteId()), dialled: dialled, hello: hello, wire: w, ctx: ctx, cancel: cancel,

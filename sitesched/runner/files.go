@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"kith/cluster/wire"
 	"kith/internal/job"
 	"kith/internal/pause"
 	"kith/meta"
@@ -18,7 +19,6 @@ import (
 	kithv1 "kith/proto/gen/kith/v1"
 	"kith/store"
 	"kith/store/blobstore"
-	"kith/store/codec"
 )
 
 // FilesConfig is what [Files] are made of.
@@ -100,7 +100,7 @@ func (f *Files) ServeFile(ctx context.Context, from job.SiteID, r *kithv1.FileRe
 }
 
 func (f *Files) serve(ctx context.Context, from job.SiteID, r *kithv1.FileRequest) (*kithv1.FileReply, error) {
-	a, err := codec.AttemptID(r.GetAttempt())
+	a, err := wire.AttemptID(r.GetAttempt())
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", transfer.ErrNotFound, err)
 	}

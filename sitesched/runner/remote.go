@@ -8,13 +8,13 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"kith/cluster/wire"
 	"kith/internal/job"
 	"kith/internal/pause"
 	"kith/meta"
 	"kith/meta/transfer"
 	kithv1 "kith/proto/gen/kith/v1"
 	"kith/store/blobstore"
-	"kith/store/codec"
 )
 
 // Fetch carries out a [meta.Fetch].
@@ -69,7 +69,7 @@ type remoteSource struct {
 // ReadChunk implements transfer.Source.
 func (s remoteSource) ReadChunk(ctx context.Context, a job.AttemptID, sum blobstore.Sum, offset int64, limit int) ([]byte, error) {
 	reply, err := s.runner.cfg.Peers.ReadFile(ctx, s.site, &kithv1.FileRequest{
-		Attempt: codec.AttemptName(a), Target: &kithv1.FileRequest_Chunk{Chunk: sum[:]}, Offset: offset, Limit: int32(limit),
+		Attempt: wire.AttemptName(a), Target: &kithv1.FileRequest_Chunk{Chunk: sum[:]}, Offset: offset, Limit: int32(limit),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", transfer.ErrUnavailable, err)
@@ -112,7 +112,7 @@ func errorReply(err error) *kithv1.FileReply {
 // liveAt reads the output of an attempt that runs at another site.
 func (s *Runner) liveAt(ctx context.Context, site job.SiteID, a job.AttemptID, name string, offset int64, wait time.Duration) (data []byte, end bool, err error) {
 	reply, err := s.cfg.Peers.ReadFile(ctx, site, &kithv1.FileRequest{
-		Attempt: codec.AttemptName(a), Target: &kithv1.FileRequest_Output{Output: name},
+		Attempt: wire.AttemptName(a), Target: &kithv1.FileRequest_Output{Output: name},
 		Offset: offset, Limit: transfer.MaxPieceBytes, Wait: durationpb.New(wait),
 	})
 	if err != nil {

@@ -4,33 +4,17 @@ import (
 	"bytes"
 	"testing"
 
-	"kith/cluster"
 	"kith/internal/job"
 	statev1 "kith/proto/gen/kith/state/v1"
 	"kith/store"
 )
-
-func TestDigestRoundTrip(t *testing.T) {
-	d := cluster.Digest{
-		Site: "beta", Incarnation: 5, Sequence: 6, Address: "h:1", Processors: 7, MemoryBytes: 8,
-		Load: job.Load{Work: 1.5, Procs: 2.5, Free: 3, Queued: 4, Running: 5}, Policy: "easy", Speed: 1.25,
-		Draining: true, Time: 99, Version: "v", HomeJobs: cluster.HomeJobsFirst,
-	}
-	got, err := Digest(DigestMessage(&d))
-	if err != nil || got != d {
-		t.Errorf("got %+v, %v; want %+v", got, err, d)
-	}
-	if _, err := Digest(&statev1.LoadDigest{SiteId: "No Site"}); err == nil {
-		t.Error("a digest of no site was accepted")
-	}
-}
 
 // A record that was written before actors were recorded is read, and says that
 // they are unknown.
 func TestRecordsWithoutActors(t *testing.T) {
 	id := job.ID{Origin: "alpha", Generation: 3, Seq: 1}
 	old := &statev1.JobRecord{
-		Id: JobName(id), Request: RequestMessage(&job.Request{Processors: 1, Walltime: 1}), State: uint32(job.Cancelled), CancelRequested: true,
+		Id: jobName(id), Request: requestMessage(&job.Request{Processors: 1, Walltime: 1}), State: uint32(job.Cancelled), CancelRequested: true,
 	}
 	var r Reader
 	if err := r.Site(seal(&statev1.SiteRecord{SiteId: "alpha", Generation: 3, NextSeq: 2, Draining: true, DrainReason: "disk"}), "alpha"); err != nil {

@@ -1,23 +1,21 @@
 package codec
 
 import (
-	"math"
 	"time"
 
-	"kith/cluster"
 	"kith/internal/identity"
 	"kith/internal/job"
 	statev1 "kith/proto/gen/kith/state/v1"
 	"kith/store"
 )
 
-// JobName converts an id for disk and wire.
-func JobName(id job.ID) *statev1.JobName {
+// jobName converts an id.
+func jobName(id job.ID) *statev1.JobName {
 	return &statev1.JobName{Origin: string(id.Origin), Generation: id.Generation, Seq: id.Seq}
 }
 
-// JobID converts back. A name that is no job's gives an error wrapping [job.ErrBadID].
-func JobID(m *statev1.JobName) (job.ID, error) {
+// jobID converts back. A name that is no job's gives an error wrapping [job.ErrBadID].
+func jobID(m *statev1.JobName) (job.ID, error) {
 	site, err := job.ParseSiteID(m.GetOrigin())
 	if err != nil {
 		return job.ID{}, err
@@ -25,14 +23,14 @@ func JobID(m *statev1.JobName) (job.ID, error) {
 	return job.ID{Origin: site, Generation: m.GetGeneration(), Seq: m.GetSeq()}, nil
 }
 
-// AttemptName converts an attempt for disk and wire.
-func AttemptName(a job.AttemptID) *statev1.AttemptName {
-	return &statev1.AttemptName{Job: JobName(a.Job), Number: a.Number}
+// attemptName converts an attempt.
+func attemptName(a job.AttemptID) *statev1.AttemptName {
+	return &statev1.AttemptName{Job: jobName(a.Job), Number: a.Number}
 }
 
-// AttemptID converts back.
-func AttemptID(m *statev1.AttemptName) (job.AttemptID, error) {
-	id, err := JobID(m.GetJob())
+// attemptID converts back.
+func attemptID(m *statev1.AttemptName) (job.AttemptID, error) {
+	id, err := jobID(m.GetJob())
 	if err != nil {
 		return job.AttemptID{}, err
 	}
@@ -42,16 +40,16 @@ func AttemptID(m *statev1.AttemptName) (job.AttemptID, error) {
 	return job.AttemptID{Job: id, Number: m.GetNumber()}, nil
 }
 
-// RequestMessage converts a request for disk and wire.
-func RequestMessage(r *job.Request) *statev1.Request {
+// requestMessage converts a request.
+func requestMessage(r *job.Request) *statev1.Request {
 	return &statev1.Request{
 		Name: r.Name, User: r.User, Processors: r.Processors, Copies: r.Copies, MemoryBytes: r.MemoryBytes,
 		WalltimeNs: int64(r.Walltime), Directory: r.Directory, OnSiteLost: uint32(r.OnSiteLost),
 	}
 }
 
-// Request converts back. It checks nothing: see [job.Request.Validate].
-func Request(m *statev1.Request) job.Request {
+// request converts back. It checks nothing: see [job.Request.Validate].
+func request(m *statev1.Request) job.Request {
 	return job.Request{
 		Name: m.GetName(), User: m.GetUser(), Processors: m.GetProcessors(), Copies: m.GetCopies(),
 		MemoryBytes: m.GetMemoryBytes(), Walltime: time.Duration(m.GetWalltimeNs()), Directory: m.GetDirectory(),
@@ -59,8 +57,8 @@ func Request(m *statev1.Request) job.Request {
 	}
 }
 
-// OutcomeMessage converts an outcome for disk and wire; nil stays nil.
-func OutcomeMessage(o *job.Outcome) *statev1.StoredOutcome {
+// outcomeMessage converts an outcome; nil stays nil.
+func outcomeMessage(o *job.Outcome) *statev1.StoredOutcome {
 	if o == nil {
 		return nil
 	}
@@ -71,8 +69,8 @@ func OutcomeMessage(o *job.Outcome) *statev1.StoredOutcome {
 	}
 }
 
-// Outcome converts back; nil stays nil, and so becomes one of an unknown kind.
-func Outcome(m *statev1.StoredOutcome) *job.Outcome {
+// outcome converts back; nil stays nil, and so becomes one of an unknown kind.
+func outcome(m *statev1.StoredOutcome) *job.Outcome {
 	kind := job.OutcomeKind(min(m.GetKind(), 255))
 	if m == nil || kind < job.Success || kind > job.Loss {
 		return nil
@@ -84,55 +82,12 @@ func Outcome(m *statev1.StoredOutcome) *job.Outcome {
 	}
 }
 
-// DigestMessage converts a load digest for the wire.
-func DigestMessage(d *cluster.Digest) *statev1.LoadDigest {
-	return &statev1.LoadDigest{
-		SiteId: string(d.Site), Incarnation: d.Incarnation, Sequence: d.Sequence, Address: d.Address,
-		Processors: d.Processors, MemoryBytes: d.MemoryBytes, FreeProcessors: d.Load.Free,
-		QueuedCopies: uint32(max(0, d.Load.Queued)), RunningAttempts: uint32(max(0, d.Load.Running)),
-		LoadWork: d.Load.Work, LoadProcs: d.Load.Procs, Policy: d.Policy, Speed: d.Speed, Draining: d.Draining,
-		TimeNs: int64(d.Time), Version: d.Version, HomeJobs: statev1.HomeJobs(d.HomeJobs),
-	}
-}
-
-// Digest converts back. The error wraps [job.ErrBadSiteID].
-func Digest(m *statev1.LoadDigest) (cluster.Digest, error) {
-	site, err := job.ParseSiteID(m.GetSiteId())
-	if err != nil {
-		return cluster.Digest{}, err
-	}
-	return cluster.Digest{
-		Site: site, Incarnation: m.GetIncarnation(), Sequence: m.GetSequence(), Address: m.GetAddress(),
-		Processors: m.GetProcessors(), MemoryBytes: m.GetMemoryBytes(),
-		Load: job.Load{
-			Work: m.GetLoadWork(), Procs: m.GetLoadProcs(), Free: m.GetFreeProcessors(),
-			Queued: count(m.GetQueuedCopies()), Running: count(m.GetRunningAttempts()),
-		},
-		Policy: m.GetPolicy(), Speed: m.GetSpeed(), Draining: m.GetDraining(),
-		Time: job.Time(m.GetTimeNs()), Version: m.GetVersion(), HomeJobs: homeJobs(m.GetHomeJobs()),
-	}, nil
-}
-
-// homeJobs converts what a site says of its own jobs. What a later version may
-// say is as good as nothing.
-func homeJobs(h statev1.HomeJobs) cluster.HomeJobs {
-	switch h {
-	case statev1.HomeJobs_HOME_JOBS_ALIKE:
-		return cluster.HomeJobsAlike
-	case statev1.HomeJobs_HOME_JOBS_FIRST:
-		return cluster.HomeJobsFirst
-	}
-	return cluster.HomeJobsUnknown
-}
-
-func count(n uint32) int32 { return int32(min(n, math.MaxInt32)) }
-
 func jobMessage(j *store.Job) *statev1.JobRecord {
 	m := &statev1.JobRecord{
-		Id: JobName(j.ID), Request: RequestMessage(&j.Request), RequestId: j.RequestID, BodyHash: j.BodyHash[:],
+		Id: jobName(j.ID), Request: requestMessage(&j.Request), RequestId: j.RequestID, BodyHash: j.BodyHash[:],
 		State: uint32(j.State), Attempt: j.Attempt, Holder: string(j.Holder), HolderStamp: j.HolderStamp, HolderGeneration: j.HolderGeneration,
 		CancelRequested: j.CancelRequested, SubmitTimeNs: int64(j.Submitted), StartTimeNs: int64(j.Started),
-		CloseTimeNs: int64(j.Closed), Outcome: OutcomeMessage(j.Outcome), LeaseNs: int64(j.Lease),
+		CloseTimeNs: int64(j.Closed), Outcome: outcomeMessage(j.Outcome), LeaseNs: int64(j.Lease),
 		Submitter: string(j.Submitter), Version: j.Version,
 		Sites: make([]string, len(j.Sites)), ClaimEvents: make([]*statev1.ClaimRecord, len(j.Events)),
 	}
@@ -156,7 +111,7 @@ func jobMessage(j *store.Job) *statev1.JobRecord {
 }
 
 func (n *names) job(m *statev1.JobRecord) (store.Job, error) {
-	id, err := JobID(m.GetId())
+	id, err := jobID(m.GetId())
 	if err != nil {
 		return store.Job{}, err
 	}
@@ -165,7 +120,7 @@ func (n *names) job(m *statev1.JobRecord) (store.Job, error) {
 		ID: id, Request: n.request(m.GetRequest()), RequestID: m.GetRequestId(),
 		State: job.State(min(m.GetState(), 255)), Attempt: m.GetAttempt(), Holder: n.site(m.GetHolder()),
 		HolderStamp: m.GetHolderStamp(), HolderGeneration: m.GetHolderGeneration(), CancelRequested: m.GetCancelRequested(), Submitted: job.Time(m.GetSubmitTimeNs()),
-		Started: job.Time(m.GetStartTimeNs()), Closed: job.Time(m.GetCloseTimeNs()), Outcome: Outcome(m.GetOutcome()),
+		Started: job.Time(m.GetStartTimeNs()), Closed: job.Time(m.GetCloseTimeNs()), Outcome: outcome(m.GetOutcome()),
 		Lease: time.Duration(m.GetLeaseNs()), Submitter: identity.Actor(n.text(m.GetSubmitter())), Version: m.GetVersion(),
 	}
 	copy(j.BodyHash[:], m.GetBodyHash())
@@ -192,13 +147,13 @@ func (n *names) job(m *statev1.JobRecord) (store.Job, error) {
 
 func copyMessage(c *store.Copy) *statev1.CopyRecord {
 	return &statev1.CopyRecord{
-		Attempt: AttemptName(c.ID), Request: RequestMessage(c.Request), Phase: statev1.CopyPhase(c.Phase),
-		ArrivalTimeNs: int64(c.Arrived), BeginTimeNs: int64(c.Begun), BootId: c.BootID, Outcome: OutcomeMessage(c.Outcome),
+		Attempt: attemptName(c.ID), Request: requestMessage(c.Request), Phase: statev1.CopyPhase(c.Phase),
+		ArrivalTimeNs: int64(c.Arrived), BeginTimeNs: int64(c.Begun), BootId: c.BootID, Outcome: outcomeMessage(c.Outcome),
 	}
 }
 
 func (n *names) copy(m *statev1.CopyRecord) (store.Copy, error) {
-	id, err := AttemptID(m.GetAttempt())
+	id, err := attemptID(m.GetAttempt())
 	if err != nil {
 		return store.Copy{}, err
 	}
@@ -206,7 +161,7 @@ func (n *names) copy(m *statev1.CopyRecord) (store.Copy, error) {
 	r := n.request(m.GetRequest())
 	return store.Copy{
 		ID: id, Request: &r, Phase: store.Phase(m.GetPhase()), Arrived: job.Time(m.GetArrivalTimeNs()),
-		Begun: job.Time(m.GetBeginTimeNs()), BootID: m.GetBootId(), Outcome: Outcome(m.GetOutcome()),
+		Begun: job.Time(m.GetBeginTimeNs()), BootID: m.GetBootId(), Outcome: outcome(m.GetOutcome()),
 	}, nil
 }
 
@@ -261,7 +216,7 @@ func (n *names) text(s string) string {
 func (n *names) site(s string) job.SiteID { return job.SiteID(n.text(s)) }
 
 func (n *names) request(m *statev1.Request) job.Request {
-	r := Request(m)
+	r := request(m)
 	r.Name, r.User, r.Directory = n.text(r.Name), n.text(r.User), n.text(r.Directory)
 	return r
 }

@@ -5,5 +5,5 @@
 // bbolt does not check what it reads; this does, so that a damaged record is
 // an error at opening and not a wrong decision later.
 //
-// All back ends share it, and the peer protocol uses its conversions.
+// All back ends share it. What goes to other sites is converted by cluster/wire.
 package codec

@@ -6,12 +6,11 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"kith/cluster/wire"
 	"kith/cmd/kithd/config"
 	"kith/internal/job"
 	"kith/meta/peer"
-	statev1 "kith/proto/gen/kith/state/v1"
 	kithv1 "kith/proto/gen/kith/v1"
-	"kith/store/codec"
 )
 
 // rogue is a peer that says whatever a test wants.
@@ -62,7 +61,7 @@ func (r *rogue) hear(wanted func(*kithv1.PeerMessage) bool) *kithv1.PeerMessage 
 }
 
 // claim claims an attempt and returns the answer.
-func (r *rogue) claim(a *statev1.AttemptName) *kithv1.Verdict {
+func (r *rogue) claim(a *kithv1.AttemptName) *kithv1.Verdict {
 	r.t.Helper()
 	r.say(&kithv1.PeerMessage{Message: &kithv1.PeerMessage_Claim{Claim: &kithv1.Claim{Attempt: a, Stamp: 1}}})
 	return r.hear(func(m *kithv1.PeerMessage) bool { return m.GetVerdict() != nil }).GetVerdict()
@@ -83,17 +82,17 @@ func TestRoguePeer(t *testing.T) {
 	runs.Inputs = []*kithv1.InputFile{{Path: "secret", Content: &kithv1.InputFile_Data{Data: make([]byte, 200_000)}}}
 	runsID, waitsID := s.submit(runs), s.submit(waits)
 	s.waitState(runsID, kithv1.JobStatus_STATE_RUNNING)
-	attempt := func(id string, number uint32) *statev1.AttemptName {
+	attempt := func(id string, number uint32) *kithv1.AttemptName {
 		parsed, err := job.ParseID(id)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return codec.AttemptName(job.AttemptID{Job: parsed, Number: number})
+		return wire.AttemptName(job.AttemptID{Job: parsed, Number: number})
 	}
 
 	r := s.dialAs("beta")
 	for name, c := range map[string]struct {
-		attempt *statev1.AttemptName
+		attempt *kithv1.AttemptName
 		want    job.Reason
 	}{
 		"a job that runs here":    {attempt(runsID, 1), job.HeldByOther},
@@ -110,7 +109,7 @@ func TestRoguePeer(t *testing.T) {
 	}
 	unknown := &kithv1.PeerMessage{}
 	unknown.ProtoReflect().SetUnknown([]byte{0xfa, 0x3f, 0x01, 'x'})
-	noName := &kithv1.PeerMessage{Message: &kithv1.PeerMessage_Claim{Claim: &kithv1.Claim{Attempt: &statev1.AttemptName{}}}}
+	noName := &kithv1.PeerMessage{Message: &kithv1.PeerMessage_Claim{Claim: &kithv1.Claim{Attempt: &kithv1.AttemptName{}}}}
 	noOutcome := &kithv1.PeerMessage{Message: &kithv1.PeerMessage_Result{Result: &kithv1.Result{Attempt: attempt(runsID, 1)}}}
 	hello := &kithv1.PeerMessage{Message: &kithv1.PeerMessage_Hello{Hello: &kithv1.Hello{SiteId: "alpha"}}}
 	r.say()

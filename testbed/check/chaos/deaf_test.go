@@ -12,12 +12,12 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"kith/cluster"
+	"kith/cluster/wire"
 	"kith/cmd/kithd/config"
 	"kith/internal/job"
 	"kith/internal/pause"
 	"kith/meta/peer"
 	kithv1 "kith/proto/gen/kith/v1"
-	"kith/store/codec"
 	"kith/testbed/local"
 )
 
@@ -49,7 +49,7 @@ func deafOnce(ctx context.Context, name, address string) {
 		SiteId: name, Generation: 1, Incarnation: uint64(time.Now().UnixNano()), Protocol: peer.Protocol,
 	}}})
 	for n := uint64(1); err == nil; n++ {
-		err = send(&kithv1.PeerMessage{Message: &kithv1.PeerMessage_LoadDigest{LoadDigest: codec.DigestMessage(&cluster.Digest{
+		err = send(&kithv1.PeerMessage{Message: &kithv1.PeerMessage_LoadDigest{LoadDigest: wire.DigestMessage(&cluster.Digest{
 			Site: job.SiteID(name), Incarnation: 1, Sequence: n, Processors: 1 << 16, Speed: 1, Policy: "deaf", Time: job.Instant(time.Now()),
 		})}})
 		if !pause.For(ctx, 100*time.Millisecond) {

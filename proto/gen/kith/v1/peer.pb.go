@@ -10,7 +10,6 @@ import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
-	v1 "kith/proto/gen/kith/state/v1"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -337,7 +336,7 @@ func (x *PeerMessage) GetCopyDigest() *CopyDigest {
 	return nil
 }
 
-func (x *PeerMessage) GetLoadDigest() *v1.LoadDigest {
+func (x *PeerMessage) GetLoadDigest() *LoadDigest {
 	if x != nil {
 		if x, ok := x.Message.(*PeerMessage_LoadDigest); ok {
 			return x.LoadDigest
@@ -481,7 +480,7 @@ type PeerMessage_CopyDigest struct {
 
 type PeerMessage_LoadDigest struct {
 	// Either: how loaded the sender is.
-	LoadDigest *v1.LoadDigest `protobuf:"bytes,16,opt,name=load_digest,json=loadDigest,proto3,oneof"`
+	LoadDigest *LoadDigest `protobuf:"bytes,16,opt,name=load_digest,json=loadDigest,proto3,oneof"`
 }
 
 type PeerMessage_StartQuery struct {
@@ -653,9 +652,9 @@ func (x *Hello) GetPeerSiteId() string {
 type PlaceCopy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The attempt the copy belongs to.
-	Attempt *v1.AttemptName `protobuf:"bytes,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Attempt *AttemptName `protobuf:"bytes,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	// What it asks for.
-	Request       *v1.Request `protobuf:"bytes,2,opt,name=request,proto3" json:"request,omitempty"`
+	Request       *CopyRequest `protobuf:"bytes,2,opt,name=request,proto3" json:"request,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -690,14 +689,14 @@ func (*PlaceCopy) Descriptor() ([]byte, []int) {
 	return file_kith_v1_peer_proto_rawDescGZIP(), []int{3}
 }
 
-func (x *PlaceCopy) GetAttempt() *v1.AttemptName {
+func (x *PlaceCopy) GetAttempt() *AttemptName {
 	if x != nil {
 		return x.Attempt
 	}
 	return nil
 }
 
-func (x *PlaceCopy) GetRequest() *v1.Request {
+func (x *PlaceCopy) GetRequest() *CopyRequest {
 	if x != nil {
 		return x.Request
 	}
@@ -708,7 +707,7 @@ func (x *PlaceCopy) GetRequest() *v1.Request {
 type CopyAnswer struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The attempt.
-	Attempt *v1.AttemptName `protobuf:"bytes,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Attempt *AttemptName `protobuf:"bytes,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	// Whether the host queued it.
 	Accepted bool `protobuf:"varint,2,opt,name=accepted,proto3" json:"accepted,omitempty"`
 	// Why not: a number of the Reason table in docs/protocol.md.
@@ -747,7 +746,7 @@ func (*CopyAnswer) Descriptor() ([]byte, []int) {
 	return file_kith_v1_peer_proto_rawDescGZIP(), []int{4}
 }
 
-func (x *CopyAnswer) GetAttempt() *v1.AttemptName {
+func (x *CopyAnswer) GetAttempt() *AttemptName {
 	if x != nil {
 		return x.Attempt
 	}
@@ -772,7 +771,7 @@ func (x *CopyAnswer) GetReason() uint32 {
 type Claim struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The attempt.
-	Attempt *v1.AttemptName `protobuf:"bytes,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Attempt *AttemptName `protobuf:"bytes,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	// The host's count of its own protocol steps, see CopySummary.
 	Stamp uint64 `protobuf:"varint,2,opt,name=stamp,proto3" json:"stamp,omitempty"`
 	// When the host sent this, by its own clock; it comes back with the answer.
@@ -811,7 +810,7 @@ func (*Claim) Descriptor() ([]byte, []int) {
 	return file_kith_v1_peer_proto_rawDescGZIP(), []int{5}
 }
 
-func (x *Claim) GetAttempt() *v1.AttemptName {
+func (x *Claim) GetAttempt() *AttemptName {
 	if x != nil {
 		return x.Attempt
 	}
@@ -836,7 +835,7 @@ func (x *Claim) GetSentTimeNs() int64 {
 type Verdict struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The attempt.
-	Attempt *v1.AttemptName `protobuf:"bytes,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Attempt *AttemptName `protobuf:"bytes,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	// Whether the host may start it.
 	Granted bool `protobuf:"varint,2,opt,name=granted,proto3" json:"granted,omitempty"`
 	// Why not: a number of the Reason table in docs/protocol.md.
@@ -884,7 +883,7 @@ func (*Verdict) Descriptor() ([]byte, []int) {
 	return file_kith_v1_peer_proto_rawDescGZIP(), []int{6}
 }
 
-func (x *Verdict) GetAttempt() *v1.AttemptName {
+func (x *Verdict) GetAttempt() *AttemptName {
 	if x != nil {
 		return x.Attempt
 	}
@@ -937,7 +936,7 @@ func (x *Verdict) GetSentTimeNs() int64 {
 type Renew struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The attempt.
-	Attempt *v1.AttemptName `protobuf:"bytes,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Attempt *AttemptName `protobuf:"bytes,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	// When the host sent this, by its own clock; it comes back with the answer.
 	SentTimeNs    int64 `protobuf:"varint,2,opt,name=sent_time_ns,json=sentTimeNs,proto3" json:"sent_time_ns,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -974,7 +973,7 @@ func (*Renew) Descriptor() ([]byte, []int) {
 	return file_kith_v1_peer_proto_rawDescGZIP(), []int{7}
 }
 
-func (x *Renew) GetAttempt() *v1.AttemptName {
+func (x *Renew) GetAttempt() *AttemptName {
 	if x != nil {
 		return x.Attempt
 	}
@@ -992,7 +991,7 @@ func (x *Renew) GetSentTimeNs() int64 {
 type Renewed struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The attempt.
-	Attempt *v1.AttemptName `protobuf:"bytes,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Attempt *AttemptName `protobuf:"bytes,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	// The sent_time_ns of the request.
 	SentTimeNs int64 `protobuf:"varint,2,opt,name=sent_time_ns,json=sentTimeNs,proto3" json:"sent_time_ns,omitempty"`
 	// How long the host may go on from then; zero: the attempt is over, stop it.
@@ -1031,7 +1030,7 @@ func (*Renewed) Descriptor() ([]byte, []int) {
 	return file_kith_v1_peer_proto_rawDescGZIP(), []int{8}
 }
 
-func (x *Renewed) GetAttempt() *v1.AttemptName {
+func (x *Renewed) GetAttempt() *AttemptName {
 	if x != nil {
 		return x.Attempt
 	}
@@ -1056,7 +1055,7 @@ func (x *Renewed) GetLease() *durationpb.Duration {
 type Withdraw struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The latest attempt to drop.
-	Attempt       *v1.AttemptName `protobuf:"bytes,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Attempt       *AttemptName `protobuf:"bytes,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1091,7 +1090,7 @@ func (*Withdraw) Descriptor() ([]byte, []int) {
 	return file_kith_v1_peer_proto_rawDescGZIP(), []int{9}
 }
 
-func (x *Withdraw) GetAttempt() *v1.AttemptName {
+func (x *Withdraw) GetAttempt() *AttemptName {
 	if x != nil {
 		return x.Attempt
 	}
@@ -1102,7 +1101,7 @@ func (x *Withdraw) GetAttempt() *v1.AttemptName {
 type WithdrawAck struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The attempt named in Withdraw.
-	Attempt       *v1.AttemptName `protobuf:"bytes,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Attempt       *AttemptName `protobuf:"bytes,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1137,7 +1136,7 @@ func (*WithdrawAck) Descriptor() ([]byte, []int) {
 	return file_kith_v1_peer_proto_rawDescGZIP(), []int{10}
 }
 
-func (x *WithdrawAck) GetAttempt() *v1.AttemptName {
+func (x *WithdrawAck) GetAttempt() *AttemptName {
 	if x != nil {
 		return x.Attempt
 	}
@@ -1148,7 +1147,7 @@ func (x *WithdrawAck) GetAttempt() *v1.AttemptName {
 type Started struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The attempt.
-	Attempt *v1.AttemptName `protobuf:"bytes,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Attempt *AttemptName `protobuf:"bytes,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	// When it started, in nanoseconds since 1970 by the host's clock.
 	StartTimeNs   int64 `protobuf:"varint,2,opt,name=start_time_ns,json=startTimeNs,proto3" json:"start_time_ns,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1185,7 +1184,7 @@ func (*Started) Descriptor() ([]byte, []int) {
 	return file_kith_v1_peer_proto_rawDescGZIP(), []int{11}
 }
 
-func (x *Started) GetAttempt() *v1.AttemptName {
+func (x *Started) GetAttempt() *AttemptName {
 	if x != nil {
 		return x.Attempt
 	}
@@ -1203,9 +1202,9 @@ func (x *Started) GetStartTimeNs() int64 {
 type Result struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The attempt.
-	Attempt *v1.AttemptName `protobuf:"bytes,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Attempt *AttemptName `protobuf:"bytes,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	// How.
-	Outcome       *v1.StoredOutcome `protobuf:"bytes,2,opt,name=outcome,proto3" json:"outcome,omitempty"`
+	Outcome       *AttemptOutcome `protobuf:"bytes,2,opt,name=outcome,proto3" json:"outcome,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1240,14 +1239,14 @@ func (*Result) Descriptor() ([]byte, []int) {
 	return file_kith_v1_peer_proto_rawDescGZIP(), []int{12}
 }
 
-func (x *Result) GetAttempt() *v1.AttemptName {
+func (x *Result) GetAttempt() *AttemptName {
 	if x != nil {
 		return x.Attempt
 	}
 	return nil
 }
 
-func (x *Result) GetOutcome() *v1.StoredOutcome {
+func (x *Result) GetOutcome() *AttemptOutcome {
 	if x != nil {
 		return x.Outcome
 	}
@@ -1258,7 +1257,7 @@ func (x *Result) GetOutcome() *v1.StoredOutcome {
 type ResultAck struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The attempt.
-	Attempt *v1.AttemptName `protobuf:"bytes,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Attempt *AttemptName `protobuf:"bytes,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	// False if another outcome was recorded before, and this one is superseded.
 	Accepted      bool `protobuf:"varint,2,opt,name=accepted,proto3" json:"accepted,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1295,7 +1294,7 @@ func (*ResultAck) Descriptor() ([]byte, []int) {
 	return file_kith_v1_peer_proto_rawDescGZIP(), []int{13}
 }
 
-func (x *ResultAck) GetAttempt() *v1.AttemptName {
+func (x *ResultAck) GetAttempt() *AttemptName {
 	if x != nil {
 		return x.Attempt
 	}
@@ -1313,7 +1312,7 @@ func (x *ResultAck) GetAccepted() bool {
 type Stop struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The attempt.
-	Attempt       *v1.AttemptName `protobuf:"bytes,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Attempt       *AttemptName `protobuf:"bytes,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1348,7 +1347,7 @@ func (*Stop) Descriptor() ([]byte, []int) {
 	return file_kith_v1_peer_proto_rawDescGZIP(), []int{14}
 }
 
-func (x *Stop) GetAttempt() *v1.AttemptName {
+func (x *Stop) GetAttempt() *AttemptName {
 	if x != nil {
 		return x.Attempt
 	}
@@ -1359,7 +1358,7 @@ func (x *Stop) GetAttempt() *v1.AttemptName {
 type GiveBack struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The attempt.
-	Attempt *v1.AttemptName `protobuf:"bytes,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Attempt *AttemptName `protobuf:"bytes,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	// Why: a number of the Reason table in docs/protocol.md.
 	Reason uint32 `protobuf:"varint,2,opt,name=reason,proto3" json:"reason,omitempty"`
 	// The host's count of its own protocol steps when it said so. What is older
@@ -1399,7 +1398,7 @@ func (*GiveBack) Descriptor() ([]byte, []int) {
 	return file_kith_v1_peer_proto_rawDescGZIP(), []int{15}
 }
 
-func (x *GiveBack) GetAttempt() *v1.AttemptName {
+func (x *GiveBack) GetAttempt() *AttemptName {
 	if x != nil {
 		return x.Attempt
 	}
@@ -1520,9 +1519,9 @@ type CopyDigest struct {
 	// missing from the page was not there at that moment.
 	Stamp uint64 `protobuf:"varint,1,opt,name=stamp,proto3" json:"stamp,omitempty"`
 	// The page covers jobs after this one; unset on the first page.
-	After *v1.JobName `protobuf:"bytes,2,opt,name=after,proto3" json:"after,omitempty"`
+	After *JobName `protobuf:"bytes,2,opt,name=after,proto3" json:"after,omitempty"`
 	// The page covers jobs up to this one; unset on the last page.
-	Through *v1.JobName `protobuf:"bytes,3,opt,name=through,proto3" json:"through,omitempty"`
+	Through *JobName `protobuf:"bytes,3,opt,name=through,proto3" json:"through,omitempty"`
 	// The copies, at most 4096.
 	Entries       []*DigestEntry `protobuf:"bytes,4,rep,name=entries,proto3" json:"entries,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1566,14 +1565,14 @@ func (x *CopyDigest) GetStamp() uint64 {
 	return 0
 }
 
-func (x *CopyDigest) GetAfter() *v1.JobName {
+func (x *CopyDigest) GetAfter() *JobName {
 	if x != nil {
 		return x.After
 	}
 	return nil
 }
 
-func (x *CopyDigest) GetThrough() *v1.JobName {
+func (x *CopyDigest) GetThrough() *JobName {
 	if x != nil {
 		return x.Through
 	}
@@ -1591,9 +1590,9 @@ func (x *CopyDigest) GetEntries() []*DigestEntry {
 type DigestEntry struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The attempt.
-	Attempt *v1.AttemptName `protobuf:"bytes,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Attempt *AttemptName `protobuf:"bytes,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	// Where it is.
-	Phase v1.CopyPhase `protobuf:"varint,2,opt,name=phase,proto3,enum=kith.state.v1.CopyPhase" json:"phase,omitempty"`
+	Phase CopyPhase `protobuf:"varint,2,opt,name=phase,proto3,enum=kith.v1.CopyPhase" json:"phase,omitempty"`
 	// When it started, in nanoseconds since 1970 by the host's clock; zero if it did not.
 	StartTimeNs   int64 `protobuf:"varint,3,opt,name=start_time_ns,json=startTimeNs,proto3" json:"start_time_ns,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1630,18 +1629,18 @@ func (*DigestEntry) Descriptor() ([]byte, []int) {
 	return file_kith_v1_peer_proto_rawDescGZIP(), []int{19}
 }
 
-func (x *DigestEntry) GetAttempt() *v1.AttemptName {
+func (x *DigestEntry) GetAttempt() *AttemptName {
 	if x != nil {
 		return x.Attempt
 	}
 	return nil
 }
 
-func (x *DigestEntry) GetPhase() v1.CopyPhase {
+func (x *DigestEntry) GetPhase() CopyPhase {
 	if x != nil {
 		return x.Phase
 	}
-	return v1.CopyPhase(0)
+	return CopyPhase_COPY_PHASE_UNSPECIFIED
 }
 
 func (x *DigestEntry) GetStartTimeNs() int64 {
@@ -1657,7 +1656,7 @@ type StartQuery struct {
 	// Repeated in the answer.
 	Query uint64 `protobuf:"varint,1,opt,name=query,proto3" json:"query,omitempty"`
 	// The copy.
-	Request *v1.Request `protobuf:"bytes,2,opt,name=request,proto3" json:"request,omitempty"`
+	Request *CopyRequest `protobuf:"bytes,2,opt,name=request,proto3" json:"request,omitempty"`
 	// Ask for a prediction by the site's own scheduler instead of the earliest
 	// hole in its plan.
 	Predict       bool `protobuf:"varint,3,opt,name=predict,proto3" json:"predict,omitempty"`
@@ -1702,7 +1701,7 @@ func (x *StartQuery) GetQuery() uint64 {
 	return 0
 }
 
-func (x *StartQuery) GetRequest() *v1.Request {
+func (x *StartQuery) GetRequest() *CopyRequest {
 	if x != nil {
 		return x.Request
 	}
@@ -1787,7 +1786,7 @@ type FileRequest struct {
 	Request uint64 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
 	// The attempt whose files they are. The asked site checks that the asking
 	// site is the origin or the holder of the claim.
-	Attempt *v1.AttemptName `protobuf:"bytes,2,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Attempt *AttemptName `protobuf:"bytes,2,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	// What to read.
 	//
 	// Types that are valid to be assigned to Target:
@@ -1842,7 +1841,7 @@ func (x *FileRequest) GetRequest() uint64 {
 	return 0
 }
 
-func (x *FileRequest) GetAttempt() *v1.AttemptName {
+func (x *FileRequest) GetAttempt() *AttemptName {
 	if x != nil {
 		return x.Attempt
 	}
@@ -1999,9 +1998,9 @@ var File_kith_v1_peer_proto protoreflect.FileDescriptor
 
 const file_kith_v1_peer_proto_rawDesc = "" +
 	"\n" +
-	"\x12kith/v1/peer.proto\x12\akith.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1akith/state/v1/digest.proto\x1a\x1akith/state/v1/record.proto\"9\n" +
+	"\x12kith/v1/peer.proto\x12\akith.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x16kith/v1/exchange.proto\"9\n" +
 	"\x05Frame\x120\n" +
-	"\bmessages\x18\x01 \x03(\v2\x14.kith.v1.PeerMessageR\bmessages\"\xff\b\n" +
+	"\bmessages\x18\x01 \x03(\v2\x14.kith.v1.PeerMessageR\bmessages\"\xf9\b\n" +
 	"\vPeerMessage\x12&\n" +
 	"\x05hello\x18\x01 \x01(\v2\x0e.kith.v1.HelloH\x00R\x05hello\x123\n" +
 	"\n" +
@@ -2022,8 +2021,8 @@ const file_kith_v1_peer_proto_rawDesc = "" +
 	"\fcopy_summary\x18\r \x01(\v2\x14.kith.v1.CopySummaryH\x00R\vcopySummary\x12?\n" +
 	"\x0edigest_request\x18\x0e \x01(\v2\x16.kith.v1.DigestRequestH\x00R\rdigestRequest\x126\n" +
 	"\vcopy_digest\x18\x0f \x01(\v2\x13.kith.v1.CopyDigestH\x00R\n" +
-	"copyDigest\x12<\n" +
-	"\vload_digest\x18\x10 \x01(\v2\x19.kith.state.v1.LoadDigestH\x00R\n" +
+	"copyDigest\x126\n" +
+	"\vload_digest\x18\x10 \x01(\v2\x13.kith.v1.LoadDigestH\x00R\n" +
 	"loadDigest\x126\n" +
 	"\vstart_query\x18\x11 \x01(\v2\x13.kith.v1.StartQueryH\x00R\n" +
 	"startQuery\x129\n" +
@@ -2043,83 +2042,83 @@ const file_kith_v1_peer_proto_rawDesc = "" +
 	"\aversion\x18\x04 \x01(\tR\aversion\x12\x1a\n" +
 	"\bprotocol\x18\x05 \x01(\rR\bprotocol\x12 \n" +
 	"\fpeer_site_id\x18\x06 \x01(\tR\n" +
-	"peerSiteId\"s\n" +
-	"\tPlaceCopy\x124\n" +
-	"\aattempt\x18\x01 \x01(\v2\x1a.kith.state.v1.AttemptNameR\aattempt\x120\n" +
-	"\arequest\x18\x02 \x01(\v2\x16.kith.state.v1.RequestR\arequest\"v\n" +
+	"peerSiteId\"k\n" +
+	"\tPlaceCopy\x12.\n" +
+	"\aattempt\x18\x01 \x01(\v2\x14.kith.v1.AttemptNameR\aattempt\x12.\n" +
+	"\arequest\x18\x02 \x01(\v2\x14.kith.v1.CopyRequestR\arequest\"p\n" +
 	"\n" +
-	"CopyAnswer\x124\n" +
-	"\aattempt\x18\x01 \x01(\v2\x1a.kith.state.v1.AttemptNameR\aattempt\x12\x1a\n" +
+	"CopyAnswer\x12.\n" +
+	"\aattempt\x18\x01 \x01(\v2\x14.kith.v1.AttemptNameR\aattempt\x12\x1a\n" +
 	"\baccepted\x18\x02 \x01(\bR\baccepted\x12\x16\n" +
-	"\x06reason\x18\x03 \x01(\rR\x06reason\"u\n" +
-	"\x05Claim\x124\n" +
-	"\aattempt\x18\x01 \x01(\v2\x1a.kith.state.v1.AttemptNameR\aattempt\x12\x14\n" +
+	"\x06reason\x18\x03 \x01(\rR\x06reason\"o\n" +
+	"\x05Claim\x12.\n" +
+	"\aattempt\x18\x01 \x01(\v2\x14.kith.v1.AttemptNameR\aattempt\x12\x14\n" +
 	"\x05stamp\x18\x02 \x01(\x04R\x05stamp\x12 \n" +
 	"\fsent_time_ns\x18\x03 \x01(\x03R\n" +
-	"sentTimeNs\"\x84\x02\n" +
-	"\aVerdict\x124\n" +
-	"\aattempt\x18\x01 \x01(\v2\x1a.kith.state.v1.AttemptNameR\aattempt\x12\x18\n" +
+	"sentTimeNs\"\xfe\x01\n" +
+	"\aVerdict\x12.\n" +
+	"\aattempt\x18\x01 \x01(\v2\x14.kith.v1.AttemptNameR\aattempt\x12\x18\n" +
 	"\agranted\x18\x02 \x01(\bR\agranted\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\rR\x06reason\x12$\n" +
 	"\x0ewinner_site_id\x18\x04 \x01(\tR\fwinnerSiteId\x12\x18\n" +
 	"\apayload\x18\x05 \x01(\fR\apayload\x12/\n" +
 	"\x05lease\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x05lease\x12 \n" +
 	"\fsent_time_ns\x18\a \x01(\x03R\n" +
-	"sentTimeNs\"_\n" +
-	"\x05Renew\x124\n" +
-	"\aattempt\x18\x01 \x01(\v2\x1a.kith.state.v1.AttemptNameR\aattempt\x12 \n" +
+	"sentTimeNs\"Y\n" +
+	"\x05Renew\x12.\n" +
+	"\aattempt\x18\x01 \x01(\v2\x14.kith.v1.AttemptNameR\aattempt\x12 \n" +
 	"\fsent_time_ns\x18\x02 \x01(\x03R\n" +
-	"sentTimeNs\"\x92\x01\n" +
-	"\aRenewed\x124\n" +
-	"\aattempt\x18\x01 \x01(\v2\x1a.kith.state.v1.AttemptNameR\aattempt\x12 \n" +
+	"sentTimeNs\"\x8c\x01\n" +
+	"\aRenewed\x12.\n" +
+	"\aattempt\x18\x01 \x01(\v2\x14.kith.v1.AttemptNameR\aattempt\x12 \n" +
 	"\fsent_time_ns\x18\x02 \x01(\x03R\n" +
 	"sentTimeNs\x12/\n" +
-	"\x05lease\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x05lease\"@\n" +
-	"\bWithdraw\x124\n" +
-	"\aattempt\x18\x01 \x01(\v2\x1a.kith.state.v1.AttemptNameR\aattempt\"C\n" +
-	"\vWithdrawAck\x124\n" +
-	"\aattempt\x18\x01 \x01(\v2\x1a.kith.state.v1.AttemptNameR\aattempt\"c\n" +
-	"\aStarted\x124\n" +
-	"\aattempt\x18\x01 \x01(\v2\x1a.kith.state.v1.AttemptNameR\aattempt\x12\"\n" +
-	"\rstart_time_ns\x18\x02 \x01(\x03R\vstartTimeNs\"v\n" +
-	"\x06Result\x124\n" +
-	"\aattempt\x18\x01 \x01(\v2\x1a.kith.state.v1.AttemptNameR\aattempt\x126\n" +
-	"\aoutcome\x18\x02 \x01(\v2\x1c.kith.state.v1.StoredOutcomeR\aoutcome\"]\n" +
-	"\tResultAck\x124\n" +
-	"\aattempt\x18\x01 \x01(\v2\x1a.kith.state.v1.AttemptNameR\aattempt\x12\x1a\n" +
-	"\baccepted\x18\x02 \x01(\bR\baccepted\"<\n" +
-	"\x04Stop\x124\n" +
-	"\aattempt\x18\x01 \x01(\v2\x1a.kith.state.v1.AttemptNameR\aattempt\"n\n" +
-	"\bGiveBack\x124\n" +
-	"\aattempt\x18\x01 \x01(\v2\x1a.kith.state.v1.AttemptNameR\aattempt\x12\x16\n" +
+	"\x05lease\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x05lease\":\n" +
+	"\bWithdraw\x12.\n" +
+	"\aattempt\x18\x01 \x01(\v2\x14.kith.v1.AttemptNameR\aattempt\"=\n" +
+	"\vWithdrawAck\x12.\n" +
+	"\aattempt\x18\x01 \x01(\v2\x14.kith.v1.AttemptNameR\aattempt\"]\n" +
+	"\aStarted\x12.\n" +
+	"\aattempt\x18\x01 \x01(\v2\x14.kith.v1.AttemptNameR\aattempt\x12\"\n" +
+	"\rstart_time_ns\x18\x02 \x01(\x03R\vstartTimeNs\"k\n" +
+	"\x06Result\x12.\n" +
+	"\aattempt\x18\x01 \x01(\v2\x14.kith.v1.AttemptNameR\aattempt\x121\n" +
+	"\aoutcome\x18\x02 \x01(\v2\x17.kith.v1.AttemptOutcomeR\aoutcome\"W\n" +
+	"\tResultAck\x12.\n" +
+	"\aattempt\x18\x01 \x01(\v2\x14.kith.v1.AttemptNameR\aattempt\x12\x1a\n" +
+	"\baccepted\x18\x02 \x01(\bR\baccepted\"6\n" +
+	"\x04Stop\x12.\n" +
+	"\aattempt\x18\x01 \x01(\v2\x14.kith.v1.AttemptNameR\aattempt\"h\n" +
+	"\bGiveBack\x12.\n" +
+	"\aattempt\x18\x01 \x01(\v2\x14.kith.v1.AttemptNameR\aattempt\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\rR\x06reason\x12\x14\n" +
 	"\x05stamp\x18\x03 \x01(\x04R\x05stamp\"7\n" +
 	"\vCopySummary\x12\x14\n" +
 	"\x05count\x18\x01 \x01(\x04R\x05count\x12\x12\n" +
 	"\x04hash\x18\x02 \x01(\x04R\x04hash\"\x0f\n" +
-	"\rDigestRequest\"\xb2\x01\n" +
+	"\rDigestRequest\"\xa6\x01\n" +
 	"\n" +
 	"CopyDigest\x12\x14\n" +
-	"\x05stamp\x18\x01 \x01(\x04R\x05stamp\x12,\n" +
-	"\x05after\x18\x02 \x01(\v2\x16.kith.state.v1.JobNameR\x05after\x120\n" +
-	"\athrough\x18\x03 \x01(\v2\x16.kith.state.v1.JobNameR\athrough\x12.\n" +
-	"\aentries\x18\x04 \x03(\v2\x14.kith.v1.DigestEntryR\aentries\"\x97\x01\n" +
-	"\vDigestEntry\x124\n" +
-	"\aattempt\x18\x01 \x01(\v2\x1a.kith.state.v1.AttemptNameR\aattempt\x12.\n" +
-	"\x05phase\x18\x02 \x01(\x0e2\x18.kith.state.v1.CopyPhaseR\x05phase\x12\"\n" +
-	"\rstart_time_ns\x18\x03 \x01(\x03R\vstartTimeNs\"n\n" +
+	"\x05stamp\x18\x01 \x01(\x04R\x05stamp\x12&\n" +
+	"\x05after\x18\x02 \x01(\v2\x10.kith.v1.JobNameR\x05after\x12*\n" +
+	"\athrough\x18\x03 \x01(\v2\x10.kith.v1.JobNameR\athrough\x12.\n" +
+	"\aentries\x18\x04 \x03(\v2\x14.kith.v1.DigestEntryR\aentries\"\x8b\x01\n" +
+	"\vDigestEntry\x12.\n" +
+	"\aattempt\x18\x01 \x01(\v2\x14.kith.v1.AttemptNameR\aattempt\x12(\n" +
+	"\x05phase\x18\x02 \x01(\x0e2\x12.kith.v1.CopyPhaseR\x05phase\x12\"\n" +
+	"\rstart_time_ns\x18\x03 \x01(\x03R\vstartTimeNs\"l\n" +
 	"\n" +
 	"StartQuery\x12\x14\n" +
-	"\x05query\x18\x01 \x01(\x04R\x05query\x120\n" +
-	"\arequest\x18\x02 \x01(\v2\x16.kith.state.v1.RequestR\arequest\x12\x18\n" +
+	"\x05query\x18\x01 \x01(\x04R\x05query\x12.\n" +
+	"\arequest\x18\x02 \x01(\v2\x14.kith.v1.CopyRequestR\arequest\x12\x18\n" +
 	"\apredict\x18\x03 \x01(\bR\apredict\"j\n" +
 	"\vStartAnswer\x12\x14\n" +
 	"\x05query\x18\x01 \x01(\x04R\x05query\x12-\n" +
 	"\x04wait\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x04wait\x12\x16\n" +
-	"\x06reason\x18\x03 \x01(\rR\x06reason\"\xf6\x01\n" +
+	"\x06reason\x18\x03 \x01(\rR\x06reason\"\xf0\x01\n" +
 	"\vFileRequest\x12\x18\n" +
-	"\arequest\x18\x01 \x01(\x04R\arequest\x124\n" +
-	"\aattempt\x18\x02 \x01(\v2\x1a.kith.state.v1.AttemptNameR\aattempt\x12\x16\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\x12.\n" +
+	"\aattempt\x18\x02 \x01(\v2\x14.kith.v1.AttemptNameR\aattempt\x12\x16\n" +
 	"\x05chunk\x18\x03 \x01(\fH\x00R\x05chunk\x12\x18\n" +
 	"\x06output\x18\x04 \x01(\tH\x00R\x06output\x12\x16\n" +
 	"\x06offset\x18\x05 \x01(\x03R\x06offset\x12\x14\n" +
@@ -2180,13 +2179,13 @@ var file_kith_v1_peer_proto_goTypes = []any{
 	(*StartAnswer)(nil),         // 22: kith.v1.StartAnswer
 	(*FileRequest)(nil),         // 23: kith.v1.FileRequest
 	(*FileReply)(nil),           // 24: kith.v1.FileReply
-	(*v1.LoadDigest)(nil),       // 25: kith.state.v1.LoadDigest
-	(*v1.AttemptName)(nil),      // 26: kith.state.v1.AttemptName
-	(*v1.Request)(nil),          // 27: kith.state.v1.Request
+	(*LoadDigest)(nil),          // 25: kith.v1.LoadDigest
+	(*AttemptName)(nil),         // 26: kith.v1.AttemptName
+	(*CopyRequest)(nil),         // 27: kith.v1.CopyRequest
 	(*durationpb.Duration)(nil), // 28: google.protobuf.Duration
-	(*v1.StoredOutcome)(nil),    // 29: kith.state.v1.StoredOutcome
-	(*v1.JobName)(nil),          // 30: kith.state.v1.JobName
-	(v1.CopyPhase)(0),           // 31: kith.state.v1.CopyPhase
+	(*AttemptOutcome)(nil),      // 29: kith.v1.AttemptOutcome
+	(*JobName)(nil),             // 30: kith.v1.JobName
+	(CopyPhase)(0),              // 31: kith.v1.CopyPhase
 }
 var file_kith_v1_peer_proto_depIdxs = []int32{
 	2,  // 0: kith.v1.Frame.messages:type_name -> kith.v1.PeerMessage
@@ -2205,38 +2204,38 @@ var file_kith_v1_peer_proto_depIdxs = []int32{
 	17, // 13: kith.v1.PeerMessage.copy_summary:type_name -> kith.v1.CopySummary
 	18, // 14: kith.v1.PeerMessage.digest_request:type_name -> kith.v1.DigestRequest
 	19, // 15: kith.v1.PeerMessage.copy_digest:type_name -> kith.v1.CopyDigest
-	25, // 16: kith.v1.PeerMessage.load_digest:type_name -> kith.state.v1.LoadDigest
+	25, // 16: kith.v1.PeerMessage.load_digest:type_name -> kith.v1.LoadDigest
 	21, // 17: kith.v1.PeerMessage.start_query:type_name -> kith.v1.StartQuery
 	22, // 18: kith.v1.PeerMessage.start_answer:type_name -> kith.v1.StartAnswer
 	8,  // 19: kith.v1.PeerMessage.renew:type_name -> kith.v1.Renew
 	9,  // 20: kith.v1.PeerMessage.renewed:type_name -> kith.v1.Renewed
 	23, // 21: kith.v1.PeerMessage.file_request:type_name -> kith.v1.FileRequest
 	24, // 22: kith.v1.PeerMessage.file_reply:type_name -> kith.v1.FileReply
-	26, // 23: kith.v1.PlaceCopy.attempt:type_name -> kith.state.v1.AttemptName
-	27, // 24: kith.v1.PlaceCopy.request:type_name -> kith.state.v1.Request
-	26, // 25: kith.v1.CopyAnswer.attempt:type_name -> kith.state.v1.AttemptName
-	26, // 26: kith.v1.Claim.attempt:type_name -> kith.state.v1.AttemptName
-	26, // 27: kith.v1.Verdict.attempt:type_name -> kith.state.v1.AttemptName
+	26, // 23: kith.v1.PlaceCopy.attempt:type_name -> kith.v1.AttemptName
+	27, // 24: kith.v1.PlaceCopy.request:type_name -> kith.v1.CopyRequest
+	26, // 25: kith.v1.CopyAnswer.attempt:type_name -> kith.v1.AttemptName
+	26, // 26: kith.v1.Claim.attempt:type_name -> kith.v1.AttemptName
+	26, // 27: kith.v1.Verdict.attempt:type_name -> kith.v1.AttemptName
 	28, // 28: kith.v1.Verdict.lease:type_name -> google.protobuf.Duration
-	26, // 29: kith.v1.Renew.attempt:type_name -> kith.state.v1.AttemptName
-	26, // 30: kith.v1.Renewed.attempt:type_name -> kith.state.v1.AttemptName
+	26, // 29: kith.v1.Renew.attempt:type_name -> kith.v1.AttemptName
+	26, // 30: kith.v1.Renewed.attempt:type_name -> kith.v1.AttemptName
 	28, // 31: kith.v1.Renewed.lease:type_name -> google.protobuf.Duration
-	26, // 32: kith.v1.Withdraw.attempt:type_name -> kith.state.v1.AttemptName
-	26, // 33: kith.v1.WithdrawAck.attempt:type_name -> kith.state.v1.AttemptName
-	26, // 34: kith.v1.Started.attempt:type_name -> kith.state.v1.AttemptName
-	26, // 35: kith.v1.Result.attempt:type_name -> kith.state.v1.AttemptName
-	29, // 36: kith.v1.Result.outcome:type_name -> kith.state.v1.StoredOutcome
-	26, // 37: kith.v1.ResultAck.attempt:type_name -> kith.state.v1.AttemptName
-	26, // 38: kith.v1.Stop.attempt:type_name -> kith.state.v1.AttemptName
-	26, // 39: kith.v1.GiveBack.attempt:type_name -> kith.state.v1.AttemptName
-	30, // 40: kith.v1.CopyDigest.after:type_name -> kith.state.v1.JobName
-	30, // 41: kith.v1.CopyDigest.through:type_name -> kith.state.v1.JobName
+	26, // 32: kith.v1.Withdraw.attempt:type_name -> kith.v1.AttemptName
+	26, // 33: kith.v1.WithdrawAck.attempt:type_name -> kith.v1.AttemptName
+	26, // 34: kith.v1.Started.attempt:type_name -> kith.v1.AttemptName
+	26, // 35: kith.v1.Result.attempt:type_name -> kith.v1.AttemptName
+	29, // 36: kith.v1.Result.outcome:type_name -> kith.v1.AttemptOutcome
+	26, // 37: kith.v1.ResultAck.attempt:type_name -> kith.v1.AttemptName
+	26, // 38: kith.v1.Stop.attempt:type_name -> kith.v1.AttemptName
+	26, // 39: kith.v1.GiveBack.attempt:type_name -> kith.v1.AttemptName
+	30, // 40: kith.v1.CopyDigest.after:type_name -> kith.v1.JobName
+	30, // 41: kith.v1.CopyDigest.through:type_name -> kith.v1.JobName
 	20, // 42: kith.v1.CopyDigest.entries:type_name -> kith.v1.DigestEntry
-	26, // 43: kith.v1.DigestEntry.attempt:type_name -> kith.state.v1.AttemptName
-	31, // 44: kith.v1.DigestEntry.phase:type_name -> kith.state.v1.CopyPhase
-	27, // 45: kith.v1.StartQuery.request:type_name -> kith.state.v1.Request
+	26, // 43: kith.v1.DigestEntry.attempt:type_name -> kith.v1.AttemptName
+	31, // 44: kith.v1.DigestEntry.phase:type_name -> kith.v1.CopyPhase
+	27, // 45: kith.v1.StartQuery.request:type_name -> kith.v1.CopyRequest
 	28, // 46: kith.v1.StartAnswer.wait:type_name -> google.protobuf.Duration
-	26, // 47: kith.v1.FileRequest.attempt:type_name -> kith.state.v1.AttemptName
+	26, // 47: kith.v1.FileRequest.attempt:type_name -> kith.v1.AttemptName
 	28, // 48: kith.v1.FileRequest.wait:type_name -> google.protobuf.Duration
 	0,  // 49: kith.v1.FileReply.error:type_name -> kith.v1.FileReply.Error
 	50, // [50:50] is the sub-list for method output_type
@@ -2251,6 +2250,7 @@ func file_kith_v1_peer_proto_init() {
 	if File_kith_v1_peer_proto != nil {
 		return
 	}
+	file_kith_v1_exchange_proto_init()
 	file_kith_v1_peer_proto_msgTypes[1].OneofWrappers = []any{
 		(*PeerMessage_Hello)(nil),
 		(*PeerMessage_PlaceCopy)(nil),

@@ -1,0 +1,133 @@
+// Package wire converts what sites tell each other to the messages of kith.v1
+// and back: names of jobs and attempts, what a copy asks for, how an attempt
+// ended, how loaded a site is. The streams between sites (meta/peer), the pieces of
+// files and gossip all use it.
+//
+// What a site keeps on disk has messages of its own in kith.state.v1, converted by
+// store/codec: the one can change without the other.
+package wire
+
+import (
+	"math"
+	"time"
+
+	"kith/cluster"
+	"kith/internal/job"
+	kithv1 "kith/proto/gen/kith/v1"
+)
+
+// JobName converts an id.
+func JobName(id job.ID) *kithv1.JobName {
+	return &kithv1.JobName{Origin: string(id.Origin), Generation: id.Generation, Seq: id.Seq}
+}
+
+// JobID converts back. A name that is no job's gives an error wrapping [job.ErrBadID].
+func JobID(m *kithv1.JobName) (job.ID, error) {
+	site, err := job.ParseSiteID(m.GetOrigin())
+	if err != nil {
+		return job.ID{}, err
+	}
+	return job.ID{Origin: site, Generation: m.GetGeneration(), Seq: m.GetSeq()}, nil
+}
+
+// AttemptName converts an attempt.
+func AttemptName(a job.AttemptID) *kithv1.AttemptName {
+	return &kithv1.AttemptName{Job: JobName(a.Job), Number: a.Number}
+}
+
+// AttemptID converts back.
+func AttemptID(m *kithv1.AttemptName) (job.AttemptID, error) {
+	id, err := JobID(m.GetJob())
+	if err != nil {
+		return job.AttemptID{}, err
+	}
+	if m.GetNumber() == 0 {
+		return job.AttemptID{}, job.ErrBadID
+	}
+	return job.AttemptID{Job: id, Number: m.GetNumber()}, nil
+}
+
+// RequestMessage converts a request.
+func RequestMessage(r *job.Request) *kithv1.CopyRequest {
+	return &kithv1.CopyRequest{
+		Name: r.Name, User: r.User, Processors: r.Processors, Copies: r.Copies, MemoryBytes: r.MemoryBytes,
+		WalltimeNs: int64(r.Walltime), Directory: r.Directory, OnSiteLost: uint32(r.OnSiteLost),
+	}
+}
+
+// Request converts back. It checks nothing: see [job.Request.Validate].
+func Request(m *kithv1.CopyRequest) job.Request {
+	return job.Request{
+		Name: m.GetName(), User: m.GetUser(), Processors: m.GetProcessors(), Copies: m.GetCopies(),
+		MemoryBytes: m.GetMemoryBytes(), Walltime: time.Duration(m.GetWalltimeNs()), Directory: m.GetDirectory(),
+		OnSiteLost: job.OnSiteLost(min(m.GetOnSiteLost(), 255)),
+	}
+}
+
+// OutcomeMessage converts an outcome; nil stays nil.
+func OutcomeMessage(o *job.Outcome) *kithv1.AttemptOutcome {
+	if o == nil {
+		return nil
+	}
+	return &kithv1.AttemptOutcome{
+		Kind: uint32(o.Kind), ExitCode: o.ExitCode, Signal: o.Signal, Reason: o.Reason,
+		StartTimeNs: int64(o.Start), EndTimeNs: int64(o.End), CpuTimeNs: int64(o.CPUTime),
+		MaxRssBytes: o.MaxRSSBytes, Files: o.Files, FilesRemain: o.FilesRemain,
+	}
+}
+
+// Outcome converts back; nil stays nil, and so becomes one of an unknown kind.
+func Outcome(m *kithv1.AttemptOutcome) *job.Outcome {
+	kind := job.OutcomeKind(min(m.GetKind(), 255))
+	if m == nil || kind < job.Success || kind > job.Loss {
+		return nil
+	}
+	return &job.Outcome{
+		Kind: kind, ExitCode: m.GetExitCode(), Signal: m.GetSignal(), Reason: m.GetReason(),
+		Start: job.Time(m.GetStartTimeNs()), End: job.Time(m.GetEndTimeNs()), CPUTime: time.Duration(m.GetCpuTimeNs()),
+		MaxRSSBytes: m.GetMaxRssBytes(), Files: m.GetFiles(), FilesRemain: m.GetFilesRemain(),
+	}
+}
+
+// DigestMessage converts a load digest.
+func DigestMessage(d *cluster.Digest) *kithv1.LoadDigest {
+	return &kithv1.LoadDigest{
+		SiteId: string(d.Site), Incarnation: d.Incarnation, Sequence: d.Sequence, Address: d.Address,
+		Processors: d.Processors, MemoryBytes: d.MemoryBytes, FreeProcessors: d.Load.Free,
+		QueuedCopies: uint32(max(0, d.Load.Queued)), RunningAttempts: uint32(max(0, d.Load.Running)),
+		LoadWork: d.Load.Work, LoadProcs: d.Load.Procs, Policy: d.Policy, Speed: d.Speed, Draining: d.Draining,
+		TimeNs: int64(d.Time), Version: d.Version, HomeJobs: kithv1.HomeJobs(d.HomeJobs),
+	}
+}
+
+// Digest converts back. The error wraps [job.ErrBadSiteID].
+func Digest(m *kithv1.LoadDigest) (cluster.Digest, error) {
+	site, err := job.ParseSiteID(m.GetSiteId())
+	if err != nil {
+		return cluster.Digest{}, err
+	}
+	return cluster.Digest{
+		Site: site, Incarnation: m.GetIncarnation(), Sequence: m.GetSequence(), Address: m.GetAddress(),
+		Processors: m.GetProcessors(), MemoryBytes: m.GetMemoryBytes(),
+		Load: job.Load{
+			Work: m.GetLoadWork(), Procs: m.GetLoadProcs(), Free: m.GetFreeProcessors(),
+			Queued: count(m.GetQueuedCopies()), Running: count(m.GetRunningAttempts()),
+		},
+		Policy: m.GetPolicy(), Speed: m.GetSpeed(), Draining: m.GetDraining(),
+		Time: job.Time(m.GetTimeNs()), Version: m.GetVersion(), HomeJobs: homeJobs(m.GetHomeJobs()),
+	}, nil
+}
+
+// homeJobs converts what a site says of its own jobs. What a later version may
+// say is as good as nothing.
+func homeJobs(h kithv1.HomeJobs) cluster.HomeJobs {
+	switch h {
+	case kithv1.HomeJobs_HOME_JOBS_ALIKE:
+		return cluster.HomeJobsAlike
+	case kithv1.HomeJobs_HOME_JOBS_FIRST:
+		return cluster.HomeJobsFirst
+	}
+	return cluster.HomeJobsUnknown
+}
+
+func count(n uint32) int32 { return int32(min(n, math.MaxInt32)) }
