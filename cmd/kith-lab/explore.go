@@ -66,7 +66,7 @@ shortest way to a violation; the exit code is then 1.`,
 }
 
 func runExplore(ctx context.Context, p *cli.Program, cfg explore.Config) error {
-	if p.Progress("explore", 1) != nil { // somebody looks on
+	if p.Progress("explore", 1) != nil { // a person looks on
 		cfg.Progress = func(states, depth int) {
 			if depth%5 == 0 {
 				p.Note("depth %d: %d states", depth, states)
@@ -77,6 +77,8 @@ func runExplore(ctx context.Context, p *cli.Program, cfg explore.Config) error {
 	switch {
 	case errors.Is(err, context.Canceled):
 		return cli.ExitWith(cli.ExitInterrupted)
+	case errors.Is(err, explore.ErrTooLarge):
+		return cli.Refusedf("explore: %s than --max-states %d allows; raise it, or make the world smaller", strings.TrimSuffix(err.Error(), " than allowed"), cfg.MaxStates)
 	case err != nil:
 		return cli.Refusedf("explore: %v", err)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"path"
 	"path/filepath"
@@ -144,7 +145,9 @@ func (o *submission) follow(flags *pflag.FlagSet, p *program) error {
 		case d.option.flag == "output-file":
 			outputs = append(outputs, d.value)
 		case !given[d.option.flag]:
-			err = flags.Lookup(d.option.flag).Value.Set(d.value)
+			if err = flags.Lookup(d.option.flag).Value.Set(d.value); err == nil && (d.option.flag == "stdout" || d.option.flag == "stderr") {
+				_, err = fillName(d.value, "")
+			}
 		}
 		if err != nil {
 			problems = append(problems, fmt.Sprintf("line %d: %v %s: %v", d.line, d, d.value, err))
@@ -242,23 +245,33 @@ func nameFrom(file string) string {
 // outputName checks a name for stdout or stderr and fills in the job's name
 // for %x; %j stays for "kith fetch".
 func outputName(flag, text, jobName string) (string, error) {
+	name, err := fillName(text, jobName)
+	if err != nil {
+		return "", cli.Usagef("%s %s: %v", flag, text, err)
+	}
+	return name, nil
+}
+
+// fillName is outputName without the flag in its errors. Without a job's name it
+// finds what is wrong with the text whatever the name is.
+func fillName(text, jobName string) (string, error) {
 	var name strings.Builder
 	for i := 0; i < len(text); i++ {
 		switch rest := text[i:]; {
 		case strings.HasPrefix(rest, "%x"):
-			name.WriteString(jobName)
+			name.WriteString(orDefault(jobName, "x"))
 			i++
 		case strings.HasPrefix(rest, "%j"):
 			name.WriteString("%j")
 			i++
 		case text[i] == '%':
-			return "", cli.Usagef("%s %s: only %%j for the job's id and %%x for its name are available", flag, text)
+			return "", errors.New("only %j for the job's id and %x for its name are available")
 		default:
 			name.WriteByte(text[i])
 		}
 	}
 	if text != "" && (!filepath.IsLocal(name.String()) || strings.HasSuffix(text, "/")) {
-		return "", cli.Usagef("%s %s: must be a relative name of a file; \"kith fetch\" writes it into the folder of your choice", flag, text)
+		return "", errors.New("must be a relative name of a file; \"kith fetch\" writes it into the folder of your choice")
 	}
 	return name.String(), nil
 }

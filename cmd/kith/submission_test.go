@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"maps"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/proto"
 
+	"kith/internal/cli"
 	kithv1 "kith/proto/gen/kith/v1"
 )
 
@@ -96,8 +98,8 @@ func TestRefusedValues(t *testing.T) {
 		"#SBATCH --export=A,NONE":                 "job.sh line 2: --export A,NONE: NONE stands alone",
 		"#SBATCH --export=,":                      "write ALL, NONE or VAR",
 		"#SBATCH --on-site-lost=cry":              "job.sh line 2: --on-site-lost cry: choose wait, rerun or race",
-		"#SBATCH -o /tmp/x":                       "--stdout (-o) /tmp/x: must be a relative name",
-		"#SBATCH -e ../x":                         "--stderr (-e) ../x: must be a relative name",
+		"#SBATCH -o /tmp/x":                       "job.sh line 2: --output (-o) /tmp/x: must be a relative name",
+		"#SBATCH -e ../x":                         "job.sh line 2: --error (-e) ../x: must be a relative name",
 		"#SBATCH -o dir/":                         "must be a relative name",
 		"#SBATCH -o %A.out":                       "only %j for the job's id and %x for its name are available",
 		"#SBATCH -o %%j":                          "only %j",
@@ -118,6 +120,30 @@ func TestRefusedValues(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", lines, err, want)
 		}
+	}
+}
+
+// TestRefusedNamesOfOutputComeWithTheOthers checks that a name for stdout or
+// stderr in a script is refused with its line, together with all other mistakes.
+func TestRefusedNamesOfOutputComeWithTheOthers(t *testing.T) {
+	t.Parallel()
+	_, err := build(t, "#SBATCH -o /scratch/%j.out\n#SBATCH -t never\n#SBATCH -e %u.err\n#SBATCH -p long")
+	f, ok := errors.AsType[*cli.Failure](err)
+	if !ok {
+		t.Fatalf("%v", err)
+	}
+	all := strings.Join(f.Problems, "\n")
+	for _, want := range []string{"job.sh line 2: --output (-o) /scratch/%j.out: must be", "job.sh line 3: --time (-t) never", "job.sh line 4: --error (-e) %u.err: only %j", "job.sh line 5: option --partition"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("%q does not say %q", all, want)
+		}
+	}
+	// One that the command line overrules does not count.
+	if _, err := build(t, "#SBATCH -o /scratch/x", "-o", "x"); err != nil {
+		t.Error(err)
+	}
+	if _, err := build(t, "", "-o", "/scratch/x"); err == nil || !strings.Contains(err.Error(), "--stdout (-o) /scratch/x: must be") {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -49,7 +49,7 @@ type Verb func(*Program) *cobra.Command
 type Around func(cmd *cobra.Command, verb func() error) error
 
 // Root makes root the top of a command line with the given commands: it gets
-// the flag --output and the command help, and every command the manners of the
+// the flags --output and --version and the command help, and every command the manners of the
 // package. Without around, verbs run as they are. A root that does nothing of
 // its own reports a missing command.
 func (p *Program) Root(root *cobra.Command, around Around, commands ...*cobra.Command) *cobra.Command {
@@ -62,6 +62,7 @@ func (p *Program) Root(root *cobra.Command, around Around, commands ...*cobra.Co
 	root.PersistentFlags().SortFlags = false
 	root.PersistentFlags().Var(&p.format, "output", "print tables for people or JSON for programs")
 	Complete(root, "output", string(Table), string(JSON))
+	version := root.Flags().Bool("version", false, "tell the version of this program")
 	root.SetHelpCommand(wrap(helpVerb(), around))
 	for _, c := range commands {
 		root.AddCommand(wrap(c, around))
@@ -70,6 +71,13 @@ func (p *Program) Root(root *cobra.Command, around Around, commands ...*cobra.Co
 		root.RunE = missingCommand
 	} else {
 		root.RunE = guarded(root.RunE, around)
+	}
+	own := root.RunE
+	root.RunE = func(cmd *cobra.Command, args []string) error {
+		if *version {
+			return p.printVersion()
+		}
+		return own(cmd, args)
 	}
 	return root
 }

@@ -24,13 +24,16 @@ func VersionVerb(p *Program, more string) *cobra.Command {
 		Short: "Tell the version of this program",
 		Long:  strings.TrimSpace("Tell the version of this program. " + more),
 		Args:  NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			b := thisBuild()
-			return p.Print(b, func() string {
-				return fmt.Sprintf("%s %s, revision %s, %s, %s\n", p.Name, b.Version, b.Revision, b.Go, b.Platform)
-			})
-		},
+		RunE:  func(*cobra.Command, []string) error { return p.printVersion() },
 	}
+}
+
+// printVersion is what the command version and the flag --version do.
+func (p *Program) printVersion() error {
+	b := thisBuild()
+	return p.Print(b, func() string {
+		return fmt.Sprintf("%s %s, revision %s, %s, %s\n", p.Name, b.Version, b.Revision, b.Go, b.Platform)
+	})
 }
 
 // thisBuild reads what the compiler noted.

@@ -18,7 +18,8 @@ func Markdown(w io.Writer, runs []Run, images string) error {
 	d.printf("# What holds of the papers\n\n")
 	d.printf("This page is written by `kith-lab run --markdown`; do not edit it. Every claim of the sources is measured with the engines that\n" +
 		"`kithd` runs, in virtual time. A claim holds if what was measured lies in the band of its specification. Bands are not moved to fit:\n" +
-		"what does not hold is listed first, with what we think is the reason.\n\n")
+		"what does not hold is listed first, with what we think is the reason. Logs of jobs are those of the\n" +
+		"[Parallel Workloads Archive](https://www.cs.huji.ac.il/labs/parallel/workload/), under its file names.\n\n")
 	d.summary(runs)
 	d.failures(runs)
 	for _, group := range byExperiment(runs) {

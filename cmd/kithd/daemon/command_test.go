@@ -85,8 +85,11 @@ func TestMainRuns(t *testing.T) {
 	if code := Main(t.Context(), []string{"config", "check", path}, &stdout, &stderr); code != 0 || !strings.Contains(stdout.String(), path+": ok\n") {
 		t.Errorf("check: %d, %s%s", code, stdout.String(), stderr.String())
 	}
-	if code := Main(t.Context(), []string{"version"}, &stdout, &stderr); code != 0 || !regexp.MustCompile(`(?m)^kithd .+, revision .+, go1.+, .+/.+$`).MatchString(stdout.String()) {
-		t.Errorf("version: %d, %s", code, stdout.String())
+	for _, word := range []string{"version", "--version"} {
+		stdout.Reset()
+		if code := Main(t.Context(), []string{word}, &stdout, &stderr); code != 0 || !regexp.MustCompile(`(?m)^kithd .+, revision .+, go1.+, .+/.+$`).MatchString(stdout.String()) {
+			t.Errorf("%s: %d, %s%s", word, code, stdout.String(), stderr.String())
+		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
