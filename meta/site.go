@@ -1,6 +1,10 @@
 package meta
 
-import "kith/internal/job"
+import (
+	"iter"
+
+	"kith/internal/job"
+)
 
 // Site is the local scheduler as the engine drives it: Kith's own (package
 // sitesched), or a batch system behind an adapter, see [Batch]. It belongs to the
@@ -41,6 +45,11 @@ type Site interface {
 	Predict(now job.Time, c job.Copy) (job.Time, bool)
 	// EarliestStart is metric "start" of spec 001 section 2.3; false if it cannot say.
 	EarliestStart(now job.Time, c job.Copy) (job.Time, bool)
+	// Starts yields queued copies, the first ones of the local queue and at most
+	// that many, each with when it would start by the limits of those ahead of it.
+	// Those of which the site knows no time are left out. The site must not change
+	// meanwhile.
+	Starts(now job.Time, most int) iter.Seq2[job.AttemptID, job.Time]
 	// Behind reports whether a copy waits behind those that the site guarantees
 	// anything: it has no guarantee until it moves up.
 	Behind(id job.AttemptID) bool

@@ -150,6 +150,13 @@ func (v Views) ListJobs(after job.ID, limit int, keep func(*store.Job) bool) (li
 	return list, false
 }
 
+// Starts returns when the copies at the head of this site's queue would start, at
+// most that many, see [Site]. A job has a time there while its latest attempt waits
+// at this site.
+func (v Views) Starts(now job.Time, most int) map[job.AttemptID]job.Time {
+	return maps.Collect(v.host.site.Starts(now, most))
+}
+
 // HostedCopy is a copy that this site holds for another origin.
 type HostedCopy struct {
 	Attempt job.AttemptID

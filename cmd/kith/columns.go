@@ -25,6 +25,7 @@ func queueColumns() []queueColumn {
 		{"user", cli.Column{Title: "USER", Elastic: true}, func(_ *client, j *kithv1.Job) string { return j.GetStatus().GetUser() }},
 		{"state", cli.Column{Title: "STATE"}, func(_ *client, j *kithv1.Job) string { return stateWord(j.GetStatus().GetState()) }},
 		{"submit", cli.Column{Title: "SUBMITTED"}, func(c *client, j *kithv1.Job) string { return c.at(j.GetStatus().GetSubmitTime()) }},
+		{"estimate", cli.Column{Title: "EST. START"}, func(c *client, j *kithv1.Job) string { return c.at(j.GetStatus().GetEstimatedStartTime()) }},
 		{"start", cli.Column{Title: "STARTED"}, func(c *client, j *kithv1.Job) string { return c.at(j.GetStatus().GetStartTime()) }},
 		{"end", cli.Column{Title: "ENDED"}, func(c *client, j *kithv1.Job) string { return c.at(j.GetStatus().GetEndTime()) }},
 		{"exit", cli.Column{Title: "EXIT", Right: true}, func(_ *client, j *kithv1.Job) string { return exitText(j.GetStatus()) }},
@@ -35,8 +36,9 @@ func queueColumns() []queueColumn {
 	}
 }
 
-// The columns without --format: of jobs that have not ended, and of all.
+// The columns without --format: of jobs that have not ended, with --start, and of all.
 var (
+	startColumns = []string{"id", "name", "user", "state", "estimate", "limit", "cpus", "site"}
 	liveColumns  = []string{"id", "name", "user", "state", "time", "limit", "cpus", "site"}
 	endedColumns = []string{"id", "name", "user", "state", "submit", "end", "exit", "time", "limit", "cpus", "site"}
 )

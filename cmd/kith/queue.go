@@ -14,7 +14,7 @@ import (
 
 // queueVerb is "kith queue".
 func queueVerb(c *client) *cobra.Command {
-	var all, remote bool
+	var all, remote, start bool
 	var labels pairs
 	var filter jobFilter
 	since, until := c.timeFlag(), c.timeFlag()
@@ -27,10 +27,14 @@ func queueVerb(c *client) *cobra.Command {
 		Example: `  kith queue
   kith queue --all --label project=alps
   kith queue --all --user ada --since 24h --format id,name,submit,end,exit
+  kith queue --start
   kith queue --state running,queued --output json`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if all && len(states.Value) > 0 {
 				return cli.Usagef("--all and --state: choose one of them")
+			}
+			if start && len(format.Value) > 0 {
+				return cli.Usagef("--start and --format: choose one of them; --format has the column estimate")
 			}
 			request := &kithv1.ListJobsRequest{
 				PageSize: 1000, AllStates: all, States: states.Value, IncludeRemote: remote, Labels: labels.values,
@@ -38,6 +42,8 @@ func queueVerb(c *client) *cobra.Command {
 			columns := format.Value
 			switch {
 			case len(columns) > 0:
+			case start:
+				columns = startColumns
 			case all:
 				columns = endedColumns
 			default:
@@ -57,6 +63,7 @@ func queueVerb(c *client) *cobra.Command {
 	flags.SortFlags = false
 	flags.BoolVarP(&all, "all", "a", false, "also jobs that have ended")
 	flags.BoolVar(&remote, "remote", false, "also the copies that this site holds for other sites")
+	flags.BoolVar(&start, "start", false, "when each job that waits here would start, by the limits of those ahead")
 	flags.VarP(&states, "state", "t", "only jobs in one of these states")
 	flags.Var(&labels, "label", "only jobs with this label; repeatable")
 	filter.register(flags)

@@ -62,6 +62,9 @@ func (c *client) showText(j *kithv1.Job) string {
 		f.add("Why", s.GetReason())
 	}
 	f.add("Submitted", c.at(s.GetSubmitTime())+" at "+s.GetOriginSiteId())
+	if s.GetEstimatedStartTime() != nil {
+		f.add("Est. start", c.at(s.GetEstimatedStartTime())+", by the limits of the jobs ahead")
+	}
 	if began(s) {
 		f.add("Started", c.at(s.GetStartTime()))
 	}

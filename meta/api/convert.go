@@ -76,13 +76,15 @@ var (
 	leftOutOfWatch = []string{
 		"command", "script", "arguments", "environment", "working_directory", "tasks", "inputs", "outputs", "labels", "stdout_path", "stderr_path",
 		"hold", "require_outputs", "status.outcome.outputs", "status.outcome.missing_outputs", "status.decisions", "status.rank",
+		"status.estimated_start_time",
 	}
 	leftOutOfPresent = append(slices.Clone(leftOutOfWatch), "status.copies", "status.claim_events", "status.acts")
 )
 
 // listedJob is a job as ListJobs shows it.
-func listedJob(v *meta.JobView, p *kithv1.Payload) *kithv1.Job {
+func listedJob(v *meta.JobView, p *kithv1.Payload, starts map[job.AttemptID]job.Time) *kithv1.Job {
 	j := briefJob(v)
+	j.Status.EstimatedStartTime = stamp(starts[v.Record.AttemptID()])
 	fillFromPayload(j, p)
 	j.Script, j.Arguments, j.Environment, j.Inputs = "", nil, nil, nil
 	j.LeftOut = leftOutOfList

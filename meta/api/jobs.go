@@ -1,11 +1,13 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc"
@@ -121,8 +123,15 @@ func (s *Server) getJob(ctx context.Context, r *kithv1.GetJobRequest) (*kithv1.J
 	if err != nil {
 		return nil, err
 	}
-	view, err := s.view(ctx, id)
-	if err != nil {
+	var view meta.JobView
+	var starts map[job.AttemptID]job.Time
+	var missing error
+	err = s.Node.Look(ctx, func(now job.Time, v meta.Views) {
+		if view, missing = v.JobView(id); missing == nil && waits(view) {
+			starts = v.Starts(now, mostStarts)
+		}
+	})
+	if err = cmp.Or(err, missing); err != nil {
 		return nil, err
 	}
 	d, err := s.Node.Decision(id)
@@ -131,6 +140,7 @@ func (s *Server) getJob(ctx context.Context, r *kithv1.GetJobRequest) (*kithv1.J
 	}
 	j := briefJob(&view)
 	fullStatus(j.Status, &view, d)
+	j.Status.EstimatedStartTime = stamp(starts[view.Record.AttemptID()])
 	p, err := s.readPayload(id)
 	if err != nil {
 		return nil, err
@@ -186,6 +196,10 @@ const (
 	largestPage = 1000
 )
 
+// mostStarts is how many copies at the head of the queue get an estimated start: it
+// bounds what a list costs the site, however many jobs wait.
+const mostStarts = 100
+
 // ListJobs implements kithv1.JobServiceServer.
 func (s *Server) ListJobs(ctx context.Context, r *kithv1.ListJobsRequest) (*kithv1.ListJobsResponse, error) {
 	resp, err := s.listJobs(ctx, r)
@@ -213,12 +227,16 @@ func (s *Server) listJobs(ctx context.Context, r *kithv1.ListJobsRequest) (*kith
 	}
 	resp := &kithv1.ListJobsResponse{}
 	keep := keeper(r)
+	var starts map[job.AttemptID]job.Time
 	for {
 		var page []meta.JobView
 		var more bool
 		var hosted []meta.HostedCopy
-		err := s.Node.Look(ctx, func(_ job.Time, v meta.Views) {
+		err := s.Node.Look(ctx, func(now job.Time, v meta.Views) {
 			page, more = v.ListJobs(after, size-len(resp.Jobs), keep)
+			if starts == nil && slices.ContainsFunc(page, waits) {
+				starts = v.Starts(now, mostStarts) // once, however many looks the page takes
+			}
 			if !more && r.GetIncludeRemote() {
 				hosted = v.HostedCopies(largestPage)
 			}
@@ -236,7 +254,7 @@ func (s *Server) listJobs(ctx context.Context, r *kithv1.ListJobsRequest) (*kith
 				return nil, err
 			}
 			if hasLabels(p.GetJob(), r.GetLabels()) {
-				resp.Jobs = append(resp.Jobs, listedJob(&page[i], p))
+				resp.Jobs = append(resp.Jobs, listedJob(&page[i], p, starts))
 			}
 		}
 		for i := range hosted {
@@ -251,6 +269,9 @@ func (s *Server) listJobs(ctx context.Context, r *kithv1.ListJobsRequest) (*kith
 		}
 	}
 }
+
+// waits reports whether copies of a job are queued.
+func waits(v meta.JobView) bool { return v.Record.State == job.Queued }
 
 func keeper(r *kithv1.ListJobsRequest) func(*store.Job) bool {
 	wanted := make(map[kithv1.JobStatus_State]bool)

@@ -30,7 +30,7 @@ type memorySite struct {
 }
 
 // serve returns a server of a site with two processors.
-func serve(t *testing.T) (*Server, *memorySite) {
+func serve(t testing.TB) (*Server, *memorySite) {
 	t.Helper()
 	s := testServer()
 	m := &memorySite{now: job.Instant(time.Unix(1_800_000_000, 0)), changes: NewChanges(7)}

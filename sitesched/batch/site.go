@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"iter"
 	"slices"
 	"time"
 
@@ -192,6 +193,11 @@ func (s *Site) EarliestStart(now job.Time, c job.Copy) (job.Time, bool) {
 
 // Behind reports nothing: no depth bounds guarantees of which there are none.
 func (s *Site) Behind(job.AttemptID) bool { return false }
+
+// Starts yields nothing: when the batch system starts what is a matter of its own.
+func (s *Site) Starts(job.Time, int) iter.Seq2[job.AttemptID, job.Time] {
+	return func(func(job.AttemptID, job.Time) bool) {}
+}
 
 // Load is how loaded the site is with what it was given. What others have given
 // to the same batch system is not in it.

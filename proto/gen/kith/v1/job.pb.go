@@ -844,9 +844,16 @@ type JobStatus struct {
 	HostUnreachableSince *timestamppb.Timestamp `protobuf:"bytes,20,opt,name=host_unreachable_since,json=hostUnreachableSince,proto3" json:"host_unreachable_since,omitempty"`
 	// What people did to the job, oldest first: its submission and the last 16 acts
 	// after it.
-	Acts          []*JobAct `protobuf:"bytes,16,rep,name=acts,proto3" json:"acts,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Acts []*JobAct `protobuf:"bytes,16,rep,name=acts,proto3" json:"acts,omitempty"`
+	// When the copy that waits at the origin would start if all jobs ahead of it there
+	// used their limits. They may end sooner, and another copy may start elsewhere
+	// first. What was promised to the job is kept to; without a promise, a job that
+	// overtakes may move the time back. Unset if the origin has no queued copy or no
+	// time for it yet: it is beyond the first 100 of the queue or beyond the guarantee
+	// depth, or the site drains.
+	EstimatedStartTime *timestamppb.Timestamp `protobuf:"bytes,21,opt,name=estimated_start_time,json=estimatedStartTime,proto3" json:"estimated_start_time,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *JobStatus) Reset() {
@@ -994,6 +1001,13 @@ func (x *JobStatus) GetHostUnreachableSince() *timestamppb.Timestamp {
 func (x *JobStatus) GetActs() []*JobAct {
 	if x != nil {
 		return x.Acts
+	}
+	return nil
+}
+
+func (x *JobStatus) GetEstimatedStartTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EstimatedStartTime
 	}
 	return nil
 }
@@ -1533,7 +1547,7 @@ const file_kith_v1_job_proto_rawDesc = "" +
 	"\acontent\" \n" +
 	"\n" +
 	"OutputFile\x12\x12\n" +
-	"\x04path\x18\x01 \x01(\tR\x04path\"\xe9\a\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\"\xb7\b\n" +
 	"\tJobStatus\x12.\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x18.kith.v1.JobStatus.StateR\x05state\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12$\n" +
@@ -1555,7 +1569,8 @@ const file_kith_v1_job_proto_rawDesc = "" +
 	"\fclaim_events\x18\x0e \x03(\v2\x13.kith.v1.ClaimEventR\vclaimEvents\x12\x18\n" +
 	"\aversion\x18\x0f \x01(\x03R\aversion\x12P\n" +
 	"\x16host_unreachable_since\x18\x14 \x01(\v2\x1a.google.protobuf.TimestampR\x14hostUnreachableSince\x12#\n" +
-	"\x04acts\x18\x10 \x03(\v2\x0f.kith.v1.JobActR\x04acts\"\x83\x02\n" +
+	"\x04acts\x18\x10 \x03(\v2\x0f.kith.v1.JobActR\x04acts\x12L\n" +
+	"\x14estimated_start_time\x18\x15 \x01(\v2\x1a.google.protobuf.TimestampR\x12estimatedStartTime\"\x83\x02\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rSTATE_PENDING\x10\x01\x12\x0e\n" +
@@ -1689,19 +1704,20 @@ var file_kith_v1_job_proto_depIdxs = []int32{
 	14, // 14: kith.v1.JobStatus.claim_events:type_name -> kith.v1.ClaimEvent
 	18, // 15: kith.v1.JobStatus.host_unreachable_since:type_name -> google.protobuf.Timestamp
 	9,  // 16: kith.v1.JobStatus.acts:type_name -> kith.v1.JobAct
-	18, // 17: kith.v1.JobAct.time:type_name -> google.protobuf.Timestamp
-	2,  // 18: kith.v1.JobAct.kind:type_name -> kith.v1.JobAct.Kind
-	17, // 19: kith.v1.Outcome.cpu_time:type_name -> google.protobuf.Duration
-	11, // 20: kith.v1.Outcome.outputs:type_name -> kith.v1.OutputInfo
-	17, // 21: kith.v1.SiteDecision.load_age:type_name -> google.protobuf.Duration
-	3,  // 22: kith.v1.CopyStatus.state:type_name -> kith.v1.CopyStatus.State
-	18, // 23: kith.v1.ClaimEvent.time:type_name -> google.protobuf.Timestamp
-	4,  // 24: kith.v1.ClaimEvent.kind:type_name -> kith.v1.ClaimEvent.Kind
-	25, // [25:25] is the sub-list for method output_type
-	25, // [25:25] is the sub-list for method input_type
-	25, // [25:25] is the sub-list for extension type_name
-	25, // [25:25] is the sub-list for extension extendee
-	0,  // [0:25] is the sub-list for field type_name
+	18, // 17: kith.v1.JobStatus.estimated_start_time:type_name -> google.protobuf.Timestamp
+	18, // 18: kith.v1.JobAct.time:type_name -> google.protobuf.Timestamp
+	2,  // 19: kith.v1.JobAct.kind:type_name -> kith.v1.JobAct.Kind
+	17, // 20: kith.v1.Outcome.cpu_time:type_name -> google.protobuf.Duration
+	11, // 21: kith.v1.Outcome.outputs:type_name -> kith.v1.OutputInfo
+	17, // 22: kith.v1.SiteDecision.load_age:type_name -> google.protobuf.Duration
+	3,  // 23: kith.v1.CopyStatus.state:type_name -> kith.v1.CopyStatus.State
+	18, // 24: kith.v1.ClaimEvent.time:type_name -> google.protobuf.Timestamp
+	4,  // 25: kith.v1.ClaimEvent.kind:type_name -> kith.v1.ClaimEvent.Kind
+	26, // [26:26] is the sub-list for method output_type
+	26, // [26:26] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_kith_v1_job_proto_init() }
