@@ -184,12 +184,7 @@ func TestVersionGrows(t *testing.T) {
 func TestPeerCredentialNamesTheCaller(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, testConfig(t, "alpha"))
-	dir, err := os.MkdirTemp("", "kith-") // the path of a socket must be short
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	path := filepath.Join(dir, "s")
+	path := filepath.Join(t.TempDir(), "s")
 	l, err := net.Listen("unix", path)
 	if err != nil {
 		t.Fatal(err)
