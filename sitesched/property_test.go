@@ -181,10 +181,7 @@ func (g *stage) player(id job.AttemptID) int {
 
 // feed gives one event to both schedulers and compares what they start.
 func (g *stage) feed(now int, ev Event) ([]job.AttemptID, error) {
-	var got []job.AttemptID
-	for _, e := range g.s.Step(job.Time(now)*second, ev) {
-		got = append(got, e)
-	}
+	got := append([]job.AttemptID(nil), g.s.Step(job.Time(now)*second, ev)...)
 	want := g.ref.step(now, ev)
 	if g.logging {
 		g.log = append(g.log, fmt.Sprintf("%d %v %v%v -> %v", now, ev.Kind, ev.ID.Job.Seq, ev.Copy.id.Job.Seq, got))

@@ -60,7 +60,7 @@ func TestSiteThatCannotJoinLearnsWhy(t *testing.T) {
 		t.Fatal(err)
 	}
 	dead := nobody.Addr().String()
-	nobody.Close() //nolint:errcheck // only its address is wanted
+	nobody.Close() // only its address is wanted
 	h2 := httptest.NewUnstartedServer(http.NotFoundHandler())
 	h2.Config.Protocols = new(http.Protocols)
 	h2.Config.Protocols.SetUnencryptedHTTP2(true)
@@ -109,7 +109,7 @@ func TestSiteThatCannotJoinLearnsWhy(t *testing.T) {
 	if err != nil {
 		t.Skip("somebody else took the port:", err)
 	}
-	l.Close() //nolint:errcheck // only to see that it is free
+	l.Close() // only to see that it is free
 	b.links.Dial("strict", dead)
 	eventually(t, "it knows why", func() bool { return b.links.Trouble()["strict"].Why != "" })
 	b.links.Dial("strict", strict.address)

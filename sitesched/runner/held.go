@@ -69,15 +69,13 @@ func (s *Runner) find(r *run) (found, error) {
 	if r.attempt.Job.Origin != s.site {
 		return found{}, nil
 	}
-	if raw, err = s.files.cfg.Backend.Payload(r.attempt.Job); mayPass(err) {
+	switch raw, err := s.files.cfg.Backend.Payload(r.attempt.Job); {
+	case mayPass(err):
 		return found{}, err
+	case err == nil:
+		if p, err := parsePayload(raw); err == nil {
+			return found{p, len(p.inputs.Files) == 0}, nil
+		}
 	}
-	if err != nil { // it has no payload, and never was started
-		return found{}, nil
-	}
-	p, err := parsePayload(raw)
-	if err != nil {
-		return found{}, nil
-	}
-	return found{p, len(p.inputs.Files) == 0}, nil
+	return found{}, nil // it has no payload, and never was started
 }

@@ -20,12 +20,12 @@ func Map[T any](ctx context.Context, workers, n int, f func(ctx context.Context,
 			break
 		}
 		g.Go(func() error {
-			if inner.Err() != nil {
-				return nil // another has failed
+			if inner.Err() == nil { // else another has failed
+				r, err := f(inner, i)
+				results[i] = r
+				return err
 			}
-			r, err := f(inner, i)
-			results[i] = r
-			return err
+			return nil
 		})
 	}
 	if err := g.Wait(); err != nil {

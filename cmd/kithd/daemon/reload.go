@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"errors"
 	"log/slog"
 	"os"
 	"slices"
@@ -28,11 +29,15 @@ func (d *Daemon) reload(r *Reload) {
 		d.takeUp(next, r)
 		return
 	}
-	what := []string{err.Error()}
-	if mistakes, ok := err.(config.Mistakes); ok {
-		what = mistakes.Lines()
+	d.log.Warn("configuration not reloaded", "path", r.Path, "mistakes", mistakesOf(err))
+}
+
+// mistakesOf returns the mistakes of a configuration, or err as the only one.
+func mistakesOf(err error) []string {
+	if mistakes, ok := errors.AsType[config.Mistakes](err); ok {
+		return mistakes.Lines()
 	}
-	d.log.Warn("configuration not reloaded", "path", r.Path, "mistakes", what)
+	return []string{err.Error()}
 }
 
 // takeUp makes next the running configuration as far as that goes without a
@@ -41,7 +46,7 @@ func (d *Daemon) takeUp(next config.Config, r *Reload) {
 	running := config.Reloaded(&d.running, &next)
 	// The mixture of old and new may be wrong although both are right.
 	if err := running.Validate(); err != nil {
-		d.log.Warn("configuration not reloaded", "path", r.Path, "mistakes", err.(config.Mistakes).Lines())
+		d.log.Warn("configuration not reloaded", "path", r.Path, "mistakes", mistakesOf(err))
 		return
 	}
 	taken, left := config.Changes(&d.running, &running), config.Changes(&running, &next)

@@ -66,7 +66,7 @@ func startReloading(t *testing.T, c config.Config, before func(r *reloading)) *r
 	}
 	d := r.d
 	d.log = slog.New(slog.NewJSONHandler(r.lines, &slog.HandlerOptions{Level: r.level}))
-	r.testSite.d = nil // Run closes it
+	r.d = nil // Run closes it
 	r.write(r.cfg)
 	if before != nil {
 		before(r)
