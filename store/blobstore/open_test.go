@@ -5,7 +5,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 func TestOpenRebuilds(t *testing.T) {
@@ -123,5 +125,30 @@ func TestOpenAfterACrashAtTheBeginning(t *testing.T) {
 		}
 		s := open(t, Config{Dir: dir})
 		checkContent(t, s, mustPut(t, s, []byte("x")), []byte("x"))
+	}
+}
+
+// TestLockOfAForkedChild: a child that the last owner forked holds the lock until
+// it executes its program. Here a second descriptor stands for the child.
+func TestLockOfAForkedChild(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(Config{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	child, err := syscall.Dup(int(s.lock.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(50*time.Millisecond, func() { _ = syscall.Close(child) })
+	again, err := Open(Config{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Close(); err != nil {
+		t.Error(err)
 	}
 }

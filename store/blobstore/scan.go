@@ -9,6 +9,7 @@ import (
 	"os"
 	"strconv"
 	"syscall"
+	"time"
 )
 
 // formatVersion is the layout that this code writes.
@@ -94,6 +95,10 @@ func (s *Store) makeLayout() error {
 	return errors.Join(s.syncDir(chunksDir), s.syncDir("."))
 }
 
+// lockPatience is how long the lock may still be held by a process that is about
+// to go: a child that the last owner forked holds it until it executes a program.
+const lockPatience = time.Second
+
 // takeLock keeps other processes out. The kernel drops the lock with the process.
 func (s *Store) takeLock() error {
 	f, err := s.root.OpenFile(lockFile, os.O_RDWR|os.O_CREATE, 0o600)
@@ -101,11 +106,16 @@ func (s *Store) takeLock() error {
 		return err
 	}
 	s.lock = f
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return ErrLocked
+	for waited := time.Duration(0); ; waited += 10 * time.Millisecond {
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			return err
+		}
+		if waited >= lockPatience {
+			return ErrLocked
+		}
+		time.Sleep(10 * time.Millisecond)
 	}
-	return err
 }
 
 // clearTemp removes what a crash left half-written.
