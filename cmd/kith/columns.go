@@ -43,6 +43,10 @@ var (
 	endedColumns = []string{"id", "name", "user", "state", "submit", "end", "exit", "time", "limit", "cpus", "site"}
 )
 
+// longestName is how much of a job's name the tables show that a user did not
+// choose the columns of: one long name does not widen all lines.
+const longestName = 60
+
 // parseColumns reads names of columns.
 func parseColumns(text string) ([]string, error) {
 	words := strings.Split(text, ",")

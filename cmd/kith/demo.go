@@ -89,9 +89,9 @@ func (c *client) demo(ctx context.Context, opt demo.Options, keep bool) error {
 // demoSummary is what people see at the end.
 func demoSummary(r *demo.Result, width int) string {
 	g := cli.Grid{Columns: []cli.Column{
-		{Title: "SITE"}, {Title: "ADDRESS"}, {Title: "CPUS", Right: true}, {Title: "POLICY", Elastic: true}, {Title: "RAN", Right: true},
-		{Title: "FOR OTHERS", Right: true}, {Title: "COPIES", Right: true}, {Title: "GRANTED", Right: true}, {Title: "DENIED", Right: true},
-		{Title: "WITHDRAWN", Right: true}, {Title: "MEAN WAIT", Right: true},
+		{Title: "SITE"}, {Title: "ADDRESS"}, {Title: "CPUS", Right: true}, {Title: "POLICY", Elastic: true, Spare: 5}, {Title: "RAN", Right: true},
+		{Title: "FOR OTHERS", Right: true}, {Title: "COPIES", Right: true, Spare: 4}, {Title: "GRANTED", Right: true, Spare: 3},
+		{Title: "DENIED", Right: true, Spare: 2}, {Title: "WITHDRAWN", Right: true, Spare: 1}, {Title: "MEAN WAIT", Right: true},
 	}}
 	for _, s := range r.Sites {
 		g.Add(s.Site, s.Address, fmt.Sprint(s.Processors), s.Policy, fmt.Sprint(s.JobsRun), fmt.Sprint(s.JobsRunForOther), fmt.Sprint(s.CopiesQueued),

@@ -10,9 +10,11 @@ import (
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"kith/internal/cli"
 	kithv1 "kith/proto/gen/kith/v1"
+	"kith/testbed/demo"
 )
 
 // golden compares with testdata/golden/NAME, or writes it with -update.
@@ -57,10 +59,10 @@ func load[M proto.Message](t *testing.T, name string, m M) M {
 func TestTables(t *testing.T) {
 	t.Parallel()
 	list := load(t, "jobs.json", &kithv1.ListJobsResponse{})
-	golden(t, "queue.txt", still(0).queueText(list, true, liveColumns))
-	golden(t, "queue-80.txt", still(80).queueText(list, true, liveColumns))
-	golden(t, "queue-20.txt", still(20).queueText(list, false, liveColumns))
-	golden(t, "queue-none.txt", still(80).queueText(&kithv1.ListJobsResponse{}, true, liveColumns))
+	golden(t, "queue.txt", still(0).queueText(list, true, liveColumns, false))
+	golden(t, "queue-80.txt", still(80).queueText(list, true, liveColumns, false))
+	golden(t, "queue-20.txt", still(20).queueText(list, false, liveColumns, false))
+	golden(t, "queue-none.txt", still(80).queueText(&kithv1.ListJobsResponse{}, true, liveColumns, false))
 	for _, rank := range []string{"procs", "start", "none"} {
 		j := load(t, "why.json", &kithv1.Job{})
 		j.Status.Rank = rank
@@ -77,11 +79,59 @@ func TestTableWidth(t *testing.T) {
 	t.Parallel()
 	list := load(t, "jobs.json", &kithv1.ListJobsResponse{})
 	for width := 90; width <= 200; width++ {
-		for line := range strings.Lines(still(width).queueText(list, true, liveColumns)) {
+		for line := range strings.Lines(still(width).queueText(list, true, liveColumns, false)) {
 			if w := cli.TextWidth(strings.TrimRight(line, "\n")); w > width {
 				t.Fatalf("width %d: %d columns in %q", width, w, line)
 			}
 		}
+	}
+}
+
+// TestNarrowTables checks that the tables of sites and of the demo fit narrow
+// terminals, show what matters most there, and all of it in a pipe (D23).
+func TestNarrowTables(t *testing.T) {
+	t.Parallel()
+	sites := &kithv1.ListSitesResponse{}
+	result := &demo.Result{}
+	for _, name := range []string{"alpha", "bravo", "delta"} {
+		sites.Sites = append(sites.Sites, &kithv1.Site{
+			Id: name, Reachability: kithv1.Site_REACHABILITY_UNREACHABLE, Processors: 1024, MemoryBytes: 1 << 38, Speed: 1.25, Version: "v1.22.333",
+			FreeProcessors: 1000, Policy: "easy, dual-backfill, scope all", LoadTime: timestamppb.Now(), LoadWorkSeconds: 90000,
+			ConnectionError: "nothing listens at this address",
+		})
+		result.Sites = append(result.Sites, demo.SiteResult{Site: name, Address: "127.0.0.1:40000", Processors: 64, Policy: "easy, dual-backfill", MeanWaitSeconds: 12})
+	}
+	for width := 70; width <= 200; width++ {
+		s := still(width).sitesText(sites)
+		table, _, _ := strings.Cut(strings.TrimPrefix(demoSummary(result, width), "\n"), "\n\n")
+		for line := range strings.Lines(s + table) {
+			if w := cli.TextWidth(strings.TrimRight(line, "\n")); w > width {
+				t.Fatalf("width %d: %d columns in %q", width, w, line)
+			}
+		}
+		if !strings.Contains(s, "NOTE") || !strings.Contains(s, "LOAD") || !strings.Contains(table, "RAN") {
+			t.Fatalf("width %d: %s%s", width, s, table)
+		}
+	}
+	if s := still(0).sitesText(sites); !strings.Contains(s, "v1.22.333") || !strings.Contains(s, "MEMORY") {
+		t.Error(s)
+	}
+}
+
+// TestLongNameDoesNotWidenTheQueue checks that a pipe gets a name cut, unless
+// the user chose the columns (D23).
+func TestLongNameDoesNotWidenTheQueue(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("n", 200)
+	list := &kithv1.ListJobsResponse{Jobs: []*kithv1.Job{{Id: "uni-a.1.1", Name: long}, {Id: "uni-a.1.2", Name: "b"}}}
+	list.RemoteCopies = []*kithv1.HostedCopy{{JobId: "uni-b.1.1", Name: long}}
+	for line := range strings.Lines(still(0).queueText(list, true, liveColumns, false)) {
+		if cli.TextWidth(line) > 140 {
+			t.Errorf("%q", line)
+		}
+	}
+	if s := still(0).queueText(list, false, []string{"id", "name"}, true); !strings.Contains(s, long) {
+		t.Error(s)
 	}
 }
 

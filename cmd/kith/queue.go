@@ -55,7 +55,7 @@ func queueVerb(c *client) *cobra.Command {
 					return err
 				}
 				list.Jobs = between(filter.keep(list.Jobs), since.Value, until.Value)
-				return c.printMessage(list, func() string { return c.queueText(list, remote, columns) })
+				return c.printMessage(list, func() string { return c.queueText(list, remote, columns, len(format.Value) > 0) })
 			})
 		},
 	}
@@ -95,14 +95,18 @@ func listJobs(ctx context.Context, s *site, request *kithv1.ListJobsRequest) (*k
 	}
 }
 
-// queueText is the list for people.
-func (c *client) queueText(list *kithv1.ListJobsResponse, remote bool, columns []string) string {
-	text := c.jobGrid(list.GetJobs(), columns).Render(c.Width)
+// queueText is the list for people. Where they chose the columns, names are whole.
+func (c *client) queueText(list *kithv1.ListJobsResponse, remote bool, columns []string, chosen bool) string {
+	g := c.jobGrid(list.GetJobs(), columns)
+	if i := slices.Index(columns, "name"); i >= 0 && !chosen {
+		g.Columns[i].Most = longestName
+	}
+	text := g.Render(c.Width)
 	if !remote {
 		return text
 	}
 	copies := cli.Grid{Columns: []cli.Column{
-		{Title: "ID"}, {Title: "ATTEMPT", Right: true}, {Title: "NAME", Elastic: true}, {Title: "USER", Elastic: true}, {Title: "STATE"},
+		{Title: "ID"}, {Title: "ATTEMPT", Right: true}, {Title: "NAME", Elastic: true, Most: longestName}, {Title: "USER", Elastic: true}, {Title: "STATE"},
 		{Title: "LIMIT", Right: true}, {Title: "CPUS", Right: true},
 	}}
 	for _, h := range list.GetRemoteCopies() {

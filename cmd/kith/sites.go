@@ -23,7 +23,10 @@ REACH is how this site can reach the other: self, connected or unreachable. LOAD
 is the time that the site needs to drain the work it has. AGE is how old this
 knowledge is. MEMORY is what the site offers to all jobs together; SPEED is that
 of a processor against the federation's reference, 1: a time limit is the same
-time at all sites.`,
+time at all sites.
+
+A terminal too narrow for all columns shows fewer of them; into a pipe or a file
+all are written.`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.ask(cmd.Context(), func(ctx context.Context, s *site) error {
@@ -40,10 +43,10 @@ time at all sites.`,
 // sitesText is the list for people.
 func (c *client) sitesText(list *kithv1.ListSitesResponse) string {
 	g := cli.Grid{Columns: []cli.Column{
-		{Title: "SITE"}, {Title: "REACH"}, {Title: "CPUS", Right: true}, {Title: "MEMORY", Right: true},
-		{Title: "SPEED", Right: true}, {Title: "FREE", Right: true}, {Title: "QUEUED", Right: true},
-		{Title: "RUNNING", Right: true}, {Title: "LOAD", Right: true}, {Title: "POLICY", Elastic: true}, {Title: "AGE", Right: true},
-		{Title: "VERSION", Elastic: true}, {Title: "NOTE", Elastic: true},
+		{Title: "SITE"}, {Title: "REACH"}, {Title: "CPUS", Right: true}, {Title: "MEMORY", Right: true, Spare: 3},
+		{Title: "SPEED", Right: true, Spare: 2}, {Title: "FREE", Right: true}, {Title: "QUEUED", Right: true},
+		{Title: "RUNNING", Right: true, Spare: 6}, {Title: "LOAD", Right: true}, {Title: "POLICY", Elastic: true, Spare: 5}, {Title: "AGE", Right: true, Spare: 4},
+		{Title: "VERSION", Elastic: true, Spare: 1}, {Title: "NOTE", Elastic: true},
 	}}
 	for _, s := range list.GetSites() {
 		reach := strings.ToLower(strings.TrimPrefix(s.GetReachability().String(), "REACHABILITY_"))

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -14,6 +15,12 @@ type Column struct {
 	Right bool
 	// Elastic says that the column may be cut where the terminal is too narrow.
 	Elastic bool
+	// Most is how wide the column is at most, also where any width will do; 0
+	// means as wide as its cells.
+	Most int
+	// Spare, if not 0, says that the column may be left out where the terminal is
+	// still too narrow with all elastic columns cut; the lowest number goes first.
+	Spare int
 }
 
 // A Grid is a table for people. Its cells are made clean.
@@ -31,9 +38,14 @@ func (g *Grid) Add(cells ...string) {
 }
 
 // Render returns the table in lines of at most width columns as far as its
-// elastic columns permit; 0 means any width.
+// elastic and spare columns permit; 0 means any width.
 func (g *Grid) Render(width int) string {
-	widths := g.fit(width)
+	shown := Grid{Columns: g.Columns, rows: slices.Clone(g.rows)}
+	g = &shown // the table itself keeps what is left out here
+	widths, total := g.fit(width)
+	for width > 0 && total > width && g.leaveOut() {
+		widths, total = g.fit(width)
+	}
 	var b strings.Builder
 	titles := make([]string, len(g.Columns))
 	for i, c := range g.Columns {
@@ -56,14 +68,36 @@ const (
 	unprinted = '?' // stands for a character that is not printed
 )
 
-// fit returns how wide each column is.
-func (g *Grid) fit(width int) []int {
-	widths := make([]int, len(g.Columns))
-	total := gap * (len(g.Columns) - 1)
+// leaveOut takes the column away that is spared first, and reports whether there
+// was one.
+func (g *Grid) leaveOut() bool {
+	first := -1
+	for i, c := range g.Columns {
+		if c.Spare > 0 && (first < 0 || c.Spare < g.Columns[first].Spare) {
+			first = i
+		}
+	}
+	if first < 0 {
+		return false
+	}
+	g.Columns = slices.Delete(slices.Clone(g.Columns), first, first+1)
+	for i, row := range g.rows {
+		g.rows[i] = slices.Delete(slices.Clone(row), first, first+1)
+	}
+	return true
+}
+
+// fit returns how wide each column is, and all together.
+func (g *Grid) fit(width int) (widths []int, total int) {
+	widths = make([]int, len(g.Columns))
+	total = gap * (len(g.Columns) - 1)
 	for i, c := range g.Columns {
 		widths[i] = TextWidth(c.Title)
 		for _, row := range g.rows {
 			widths[i] = max(widths[i], TextWidth(row[i]))
+		}
+		if c.Most > 0 {
+			widths[i] = min(widths[i], max(c.Most, TextWidth(c.Title)))
 		}
 		total += widths[i]
 	}
@@ -80,7 +114,7 @@ func (g *Grid) fit(width int) []int {
 		widths[widest]--
 		total--
 	}
-	return widths
+	return widths, total
 }
 
 func (g *Grid) line(b *strings.Builder, widths []int, cells []string) {
