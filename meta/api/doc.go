@@ -6,6 +6,7 @@
 // decides nothing: every rule about jobs is in the engine. What it needs of
 // the site is in [Node] and [Output].
 //
-// Every error carries google.rpc.ErrorInfo with a reason that programs can
+// The interceptors Unary and Stream make statuses of what methods return: a gRPC
+// server that has the services needs both. Every error carries google.rpc.ErrorInfo with a reason that programs can
 // rely on; errors.go is the one table of them.
 package api

@@ -3,9 +3,11 @@ package api
 import (
 	"context"
 	"errors"
+	"path"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/protoadapt"
@@ -104,6 +106,25 @@ func (f fieldErrors) Error() string {
 		texts[i] = e
 	}
 	return errors.Join(texts...).Error()
+}
+
+// Unary turns the errors of this server's methods into what goes over the wire: it
+// is to be the innermost interceptor. Other services of a gRPC server are left alone.
+func (s *Server) Unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	resp, err := next(ctx, req)
+	if info.Server != any(s) || err == nil {
+		return resp, err
+	}
+	return nil, s.toStatus(ctx, path.Base(info.FullMethod), err)
+}
+
+// Stream is [Server.Unary] for streams.
+func (s *Server) Stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+	err := next(srv, stream)
+	if srv != any(s) {
+		return err
+	}
+	return s.toStatus(stream.Context(), path.Base(info.FullMethod), err)
 }
 
 // toStatus turns any error into what goes over the wire. What is not in the

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -28,8 +29,12 @@ type wire struct {
 	fields []string // "field: description"
 }
 
+// onWire reads an error of a method, which its interceptor would turn into a status.
 func onWire(t *testing.T, err error) wire {
 	t.Helper()
+	if _, ok := status.FromError(err); !ok {
+		err = testServer().toStatus(t.Context(), "Test", err)
+	}
 	st, ok := status.FromError(err)
 	if !ok {
 		t.Fatalf("%v is not a status", err)
@@ -141,5 +146,31 @@ func TestOtherErrors(t *testing.T) {
 	one := onWire(t, s.toStatus(t.Context(), "Test", fmt.Errorf("job: %w", two[0])))
 	if one.reason != "INVALID_ARGUMENT" || len(one.fields) != 1 {
 		t.Errorf("%+v", one)
+	}
+}
+
+// The interceptors turn the errors of this server's methods into statuses, and leave
+// those of other services alone.
+func TestInterceptors(t *testing.T) {
+	s, other := testServer(), errors.New("of another service")
+	unary := func(server any, err error) error {
+		_, err = s.Unary(t.Context(), nil, &grpc.UnaryServerInfo{Server: server, FullMethod: "/kith.v1.JobService/GetJob"},
+			func(context.Context, any) (any, error) { return "answer", err })
+		return err
+	}
+	stream := func(server any, err error) error {
+		return s.Stream(server, watcher{ctx: t.Context()}, &grpc.StreamServerInfo{FullMethod: "/kith.v1.JobService/WatchJobs"},
+			func(any, grpc.ServerStream) error { return err })
+	}
+	for name, call := range map[string]func(any, error) error{"unary": unary, "stream": stream} {
+		if err := call(s, nil); err != nil {
+			t.Errorf("%s: %v from nothing", name, err)
+		}
+		if st, ok := status.FromError(call(s, fmt.Errorf("watch: %w", ErrCursor))); !ok || st.Code() != codes.OutOfRange {
+			t.Errorf("%s: %v", name, st)
+		}
+		if err := call("another server", other); !errors.Is(err, other) {
+			t.Errorf("%s: an error of another service became %v", name, err)
+		}
 	}
 }

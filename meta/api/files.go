@@ -17,12 +17,12 @@ func (s *Server) UploadFile(g grpc.ClientStreamingServer[kithv1.UploadFileReques
 	select {
 	case s.uploads <- struct{}{}:
 	default:
-		return s.toStatus(g.Context(), "UploadFile", fmt.Errorf("%d uploads: %w", cap(s.uploads), ErrBusy))
+		return fmt.Errorf("%d uploads: %w", cap(s.uploads), ErrBusy)
 	}
 	defer func() { <-s.uploads }()
 	id, err := s.Files.Upload(g.Context(), &uploadReader{g: g})
 	if err != nil {
-		return s.toStatus(g.Context(), "UploadFile", err)
+		return err
 	}
 	return g.SendAndClose(&kithv1.UploadFileResponse{UploadId: id.String(), SizeBytes: id.Size})
 }

@@ -28,14 +28,14 @@ var _ kithv1.JobServiceServer = (*Server)(nil)
 func (s *Server) SubmitJob(ctx context.Context, r *kithv1.SubmitJobRequest) (*kithv1.SubmitJobResponse, error) {
 	ev, err := s.submission(ctx, r)
 	if err != nil {
-		return nil, s.toStatus(ctx, "SubmitJob", err)
+		return nil, err
 	}
 	reply, err := s.Node.Ask(ctx, func(token uint64) meta.Event {
 		ev.Token = token
 		return ev
 	})
 	if err != nil {
-		return nil, s.toStatus(ctx, "SubmitJob", err)
+		return nil, err
 	}
 	s.told(ctx, "job submitted", "job_id", reply.Job.String())
 	return &kithv1.SubmitJobResponse{JobId: reply.Job.String()}, nil
@@ -113,7 +113,7 @@ func (s *Server) payload(ctx context.Context, j *kithv1.Job) ([]byte, error) {
 func (s *Server) GetJob(ctx context.Context, r *kithv1.GetJobRequest) (*kithv1.GetJobResponse, error) {
 	j, err := s.getJob(ctx, r)
 	if err != nil {
-		return nil, s.toStatus(ctx, "GetJob", err)
+		return nil, err
 	}
 	return &kithv1.GetJobResponse{Job: j}, nil
 }
@@ -202,14 +202,6 @@ const mostStarts = 100
 
 // ListJobs implements kithv1.JobServiceServer.
 func (s *Server) ListJobs(ctx context.Context, r *kithv1.ListJobsRequest) (*kithv1.ListJobsResponse, error) {
-	resp, err := s.listJobs(ctx, r)
-	if err != nil {
-		return nil, s.toStatus(ctx, "ListJobs", err)
-	}
-	return resp, nil
-}
-
-func (s *Server) listJobs(ctx context.Context, r *kithv1.ListJobsRequest) (*kithv1.ListJobsResponse, error) {
 	size := int(r.GetPageSize())
 	if size == 0 {
 		size = defaultPage
@@ -299,7 +291,7 @@ func hasLabels(j *kithv1.Job, labels map[string]string) bool {
 }
 
 // wish carries out one of the three wishes about a job.
-func (s *Server) wish(ctx context.Context, method, text, requestID string, make func(token uint64, id job.ID) meta.Event) (kithv1.JobStatus_State, error) {
+func (s *Server) wish(ctx context.Context, text, requestID string, make func(token uint64, id job.ID) meta.Event) (kithv1.JobStatus_State, error) {
 	var f fieldErrors
 	checkRequestID(&f, requestID)
 	id, err := jobID(text)
@@ -307,11 +299,11 @@ func (s *Server) wish(ctx context.Context, method, text, requestID string, make 
 		err = f
 	}
 	if err != nil {
-		return 0, s.toStatus(ctx, method, err)
+		return 0, err
 	}
 	reply, err := s.Node.Ask(ctx, func(token uint64) meta.Event { return make(token, id) })
 	if err != nil {
-		return 0, s.toStatus(ctx, method, err)
+		return 0, err
 	}
 	return stateMessage(reply.State), nil
 }
@@ -319,9 +311,9 @@ func (s *Server) wish(ctx context.Context, method, text, requestID string, make 
 // CancelJob implements kithv1.JobServiceServer.
 func (s *Server) CancelJob(ctx context.Context, r *kithv1.CancelJobRequest) (*kithv1.CancelJobResponse, error) {
 	if err := checkReason(r.GetReason()); err != nil {
-		return nil, s.toStatus(ctx, "CancelJob", err)
+		return nil, err
 	}
-	state, err := s.wish(ctx, "CancelJob", r.GetJobId(), r.GetRequestId(),
+	state, err := s.wish(ctx, r.GetJobId(), r.GetRequestId(),
 		func(token uint64, id job.ID) meta.Event {
 			return meta.Cancel{Token: token, Job: id, Actor: identity.From(ctx).Actor, Reason: r.GetReason()}
 		})
@@ -334,7 +326,7 @@ func (s *Server) CancelJob(ctx context.Context, r *kithv1.CancelJobRequest) (*ki
 
 // HoldJob implements kithv1.JobServiceServer.
 func (s *Server) HoldJob(ctx context.Context, r *kithv1.HoldJobRequest) (*kithv1.HoldJobResponse, error) {
-	state, err := s.wish(ctx, "HoldJob", r.GetJobId(), r.GetRequestId(),
+	state, err := s.wish(ctx, r.GetJobId(), r.GetRequestId(),
 		func(token uint64, id job.ID) meta.Event {
 			return meta.Hold{Token: token, Job: id, Actor: identity.From(ctx).Actor}
 		})
@@ -347,7 +339,7 @@ func (s *Server) HoldJob(ctx context.Context, r *kithv1.HoldJobRequest) (*kithv1
 
 // ReleaseJob implements kithv1.JobServiceServer.
 func (s *Server) ReleaseJob(ctx context.Context, r *kithv1.ReleaseJobRequest) (*kithv1.ReleaseJobResponse, error) {
-	state, err := s.wish(ctx, "ReleaseJob", r.GetJobId(), r.GetRequestId(),
+	state, err := s.wish(ctx, r.GetJobId(), r.GetRequestId(),
 		func(token uint64, id job.ID) meta.Event {
 			return meta.Release{Token: token, Job: id, Actor: identity.From(ctx).Actor}
 		})
@@ -364,10 +356,6 @@ const followWait = time.Second
 
 // GetJobOutput implements kithv1.JobServiceServer.
 func (s *Server) GetJobOutput(r *kithv1.GetJobOutputRequest, g grpc.ServerStreamingServer[kithv1.GetJobOutputResponse]) error {
-	return s.toStatus(g.Context(), "GetJobOutput", s.getOutput(r, g))
-}
-
-func (s *Server) getOutput(r *kithv1.GetJobOutputRequest, g grpc.ServerStreamingServer[kithv1.GetJobOutputResponse]) error {
 	id, err := jobID(r.GetJobId())
 	if err != nil {
 		return err

@@ -21,7 +21,7 @@ func (s *Server) GetSite(ctx context.Context, _ *kithv1.GetSiteRequest) (*kithv1
 		resp.Counters = countersMessage(v.Counters(), &d)
 	})
 	if err != nil {
-		return nil, s.toStatus(ctx, "GetSite", err)
+		return nil, err
 	}
 	return resp, nil
 }
@@ -37,7 +37,7 @@ func (s *Server) ListSites(ctx context.Context, _ *kithv1.ListSitesRequest) (*ki
 		}
 	})
 	if err != nil {
-		return nil, s.toStatus(ctx, "ListSites", err)
+		return nil, err
 	}
 	return resp, nil
 }
@@ -46,7 +46,7 @@ func (s *Server) ListSites(ctx context.Context, _ *kithv1.ListSitesRequest) (*ki
 func (s *Server) DrainSite(ctx context.Context, r *kithv1.DrainSiteRequest) (*kithv1.DrainSiteResponse, error) {
 	running, err := s.drain(ctx, true, r.GetReason(), r.GetRequestId())
 	if err != nil {
-		return nil, s.toStatus(ctx, "DrainSite", err)
+		return nil, err
 	}
 	return &kithv1.DrainSiteResponse{RunningAttempts: running}, nil
 }
@@ -54,7 +54,7 @@ func (s *Server) DrainSite(ctx context.Context, r *kithv1.DrainSiteRequest) (*ki
 // ResumeSite implements kithv1.SiteServiceServer.
 func (s *Server) ResumeSite(ctx context.Context, r *kithv1.ResumeSiteRequest) (*kithv1.ResumeSiteResponse, error) {
 	if _, err := s.drain(ctx, false, "", r.GetRequestId()); err != nil {
-		return nil, s.toStatus(ctx, "ResumeSite", err)
+		return nil, err
 	}
 	return &kithv1.ResumeSiteResponse{}, nil
 }
@@ -89,13 +89,13 @@ func (s *Server) drain(ctx context.Context, on bool, reason, requestID string) (
 func (s *Server) ForgetSite(ctx context.Context, r *kithv1.ForgetSiteRequest) (*kithv1.ForgetSiteResponse, error) {
 	site, err := job.ParseSiteID(r.GetSiteId())
 	if err != nil {
-		return nil, s.toStatus(ctx, "ForgetSite", &FieldError{Field: "site_id", Reason: err.Error(), Err: err})
+		return nil, &FieldError{Field: "site_id", Reason: err.Error(), Err: err}
 	}
 	reply, err := s.Node.Ask(ctx, func(token uint64) meta.Event {
 		return meta.ForgetSite{Token: token, Site: site, Requeue: r.GetRequeue(), Actor: identity.From(ctx).Actor}
 	})
 	if err != nil {
-		return nil, s.toStatus(ctx, "ForgetSite", err)
+		return nil, err
 	}
 	f := reply.Forgotten
 	s.told(ctx, "site forgotten", "site", site, "requeue", r.GetRequeue(),

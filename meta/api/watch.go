@@ -96,10 +96,6 @@ func (c *Changes) parse(cursor string) (uint64, error) {
 
 // WatchJobs implements kithv1.JobServiceServer.
 func (s *Server) WatchJobs(r *kithv1.WatchJobsRequest, g grpc.ServerStreamingServer[kithv1.WatchJobsResponse]) error {
-	return s.toStatus(g.Context(), "WatchJobs", s.watch(r, g))
-}
-
-func (s *Server) watch(r *kithv1.WatchJobsRequest, g grpc.ServerStreamingServer[kithv1.WatchJobsResponse]) error {
 	wanted, err := wantedJobs(r)
 	if err != nil {
 		return err

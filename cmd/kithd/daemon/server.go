@@ -51,8 +51,8 @@ func newServer(users *api.Server, links *peer.Links, log *slog.Logger) (*grpc.Se
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.Creds(newLocalCredentials()),
-		grpc.ChainUnaryInterceptor(recoverUnary(log), identifyUnary, newGates().unary),
-		grpc.ChainStreamInterceptor(recoverStream(log), identifyStream),
+		grpc.ChainUnaryInterceptor(recoverUnary(log), identifyUnary, newGates().unary, users.Unary),
+		grpc.ChainStreamInterceptor(recoverStream(log), identifyStream, users.Stream),
 	)
 	kithv1.RegisterJobServiceServer(g, users)
 	kithv1.RegisterSiteServiceServer(g, users)
