@@ -68,7 +68,7 @@ func runBench(ctx context.Context, p *cli.Program, opt bench.Options, names []st
 	if err != nil {
 		return cli.Refusedf("--dir %s: %v", opt.Dir, err)
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // what is left in a temporary folder harms nobody
+	defer os.RemoveAll(dir) //nolint:errcheck // what is left in a temporary folder does no harm
 	defer cli.CollectLess()()
 	opt.Dir = dir
 	opt.Observe = func(what string) { p.Note("measuring %s", what) }

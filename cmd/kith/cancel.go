@@ -20,7 +20,7 @@ func cancelVerb(c *client) *cobra.Command {
 		r, err := s.jobs.CancelJob(ctx, &kithv1.CancelJobRequest{JobId: jobID, RequestId: requestID, Reason: reason})
 		return r.GetState(), err
 	}
-	cmd := c.wishVerb("cancel", "End jobs", `End jobs: those named, or with --user, --name, --state and --label every job of
+	cmd := c.actionVerb("cancel", "End jobs", `End jobs: those named, or with --user, --name, --state and --label every job of
 this site that has not ended and fits all of them, without asking again; "kith
 queue" with the same flags lists them.
 
@@ -69,7 +69,7 @@ and the reason. With --output json it prints a line for each job.`, w, liveState
 			if len(ids) == 0 {
 				c.Note("no job that has not ended fits; nothing is cancelled")
 			}
-			return c.fulfilAll(ctx, s, ids, w)
+			return c.actAll(ctx, s, ids, w)
 		})
 	}
 	return cmd

@@ -104,7 +104,7 @@ func (f *fakeSite) listen() (listener net.Listener, err error) {
 			return listener, nil
 		}
 		if f.addr != "" {
-			time.Sleep(20 * time.Millisecond) // somebody else has it for a moment
+			time.Sleep(20 * time.Millisecond) // another has it for a moment
 		}
 	}
 	return nil, err
@@ -328,8 +328,8 @@ func (f *fakeSite) WatchJobs(r *kithv1.WatchJobsRequest, g grpc.ServerStreamingS
 	}
 }
 
-// wish moves a job to another state if it is in one of from.
-func (f *fakeSite) wish(id string, to kithv1.JobStatus_State, code string, from ...kithv1.JobStatus_State) (state kithv1.JobStatus_State, err error) {
+// moveIn moves a job to another state if it is in one of from.
+func (f *fakeSite) moveIn(id string, to kithv1.JobStatus_State, code string, from ...kithv1.JobStatus_State) (state kithv1.JobStatus_State, err error) {
 	f.change(func() {
 		var j *kithv1.Job
 		if j, err = f.find(id); err != nil {
@@ -348,18 +348,18 @@ func (f *fakeSite) wish(id string, to kithv1.JobStatus_State, code string, from 
 }
 
 func (f *fakeSite) CancelJob(_ context.Context, r *kithv1.CancelJobRequest) (*kithv1.CancelJobResponse, error) {
-	state, err := f.wish(r.GetJobId(), kithv1.JobStatus_STATE_CANCELLED, "JOB_ENDED",
+	state, err := f.moveIn(r.GetJobId(), kithv1.JobStatus_STATE_CANCELLED, "JOB_ENDED",
 		kithv1.JobStatus_STATE_PENDING, kithv1.JobStatus_STATE_HELD, kithv1.JobStatus_STATE_QUEUED)
 	return &kithv1.CancelJobResponse{State: state}, err
 }
 
 func (f *fakeSite) HoldJob(_ context.Context, r *kithv1.HoldJobRequest) (*kithv1.HoldJobResponse, error) {
-	state, err := f.wish(r.GetJobId(), kithv1.JobStatus_STATE_HELD, "JOB_STARTED", kithv1.JobStatus_STATE_PENDING, kithv1.JobStatus_STATE_QUEUED)
+	state, err := f.moveIn(r.GetJobId(), kithv1.JobStatus_STATE_HELD, "JOB_STARTED", kithv1.JobStatus_STATE_PENDING, kithv1.JobStatus_STATE_QUEUED)
 	return &kithv1.HoldJobResponse{State: state}, err
 }
 
 func (f *fakeSite) ReleaseJob(_ context.Context, r *kithv1.ReleaseJobRequest) (*kithv1.ReleaseJobResponse, error) {
-	state, err := f.wish(r.GetJobId(), kithv1.JobStatus_STATE_PENDING, "JOB_NOT_HELD", kithv1.JobStatus_STATE_HELD)
+	state, err := f.moveIn(r.GetJobId(), kithv1.JobStatus_STATE_PENDING, "JOB_NOT_HELD", kithv1.JobStatus_STATE_HELD)
 	return &kithv1.ReleaseJobResponse{State: state}, err
 }
 

@@ -10,7 +10,7 @@ import (
 
 // holdVerb is "kith hold".
 func holdVerb(c *client) *cobra.Command {
-	return c.wishVerb("hold", "Keep jobs from starting", `Keep jobs that have not started from starting. "kith release" lets them go. With
+	return c.actionVerb("hold", "Keep jobs from starting", `Keep jobs that have not started from starting. "kith release" lets them go. With
 --output json it prints a line for each job.`,
 		func(ctx context.Context, s *site, jobID, requestID string) (kithv1.JobStatus_State, error) {
 			r, err := s.jobs.HoldJob(ctx, &kithv1.HoldJobRequest{JobId: jobID, RequestId: requestID})

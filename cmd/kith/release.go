@@ -10,7 +10,7 @@ import (
 
 // releaseVerb is "kith release".
 func releaseVerb(c *client) *cobra.Command {
-	return c.wishVerb("release", "Let held jobs start", `Let jobs start that "kith hold" or "kith submit --hold" keeps from it. With
+	return c.actionVerb("release", "Let held jobs start", `Let jobs start that "kith hold" or "kith submit --hold" keeps from it. With
 --output json it prints a line for each job.`,
 		func(ctx context.Context, s *site, jobID, requestID string) (kithv1.JobStatus_State, error) {
 			r, err := s.jobs.ReleaseJob(ctx, &kithv1.ReleaseJobRequest{JobId: jobID, RequestId: requestID})

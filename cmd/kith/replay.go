@@ -85,7 +85,7 @@ func (c *client) replaySite(ctx context.Context, opt *replayOptions) error {
 	if err != nil {
 		return err
 	}
-	defer out.Close() //nolint:errcheck // What is left of a file that is not there harms nobody.
+	defer out.Close() //nolint:errcheck // What is left of a file that is not there does no harm.
 	bar := c.Progress("replay", len(w.Jobs))
 	began := c.Now()
 	s, err := replay.Run(ctx, w, sitesched.Config{Processors: w.Processors, Backfill: opt.policy.Value}, bar.Set)

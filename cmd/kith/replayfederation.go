@@ -102,7 +102,7 @@ func (c *client) replayFederation(ctx context.Context, o *federationOptions) err
 	if err != nil {
 		return err
 	}
-	defer out.Close() //nolint:errcheck // What is left of a file that is not there harms nobody.
+	defer out.Close() //nolint:errcheck // What is left of a file that is not there does no harm.
 	defer cli.CollectLess()()
 	bar := c.Progress("replay", study.Runs()*study.Jobs())
 	began := c.Now()

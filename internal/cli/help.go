@@ -8,12 +8,20 @@ import (
 )
 
 // helpVerb is the command help. It is cobra's, except that a word which does not
-// exist is an error.
-func helpVerb() *cobra.Command {
+// exist is an error, and that it can write manual pages.
+func helpVerb(p *Program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
 		Short: "Explain this program or one of its commands",
+		Long: "Explain this program or one of its commands. \"" + p.Name + " help man DIR\" writes a\n" +
+			"manual page for each of them into the folder DIR.",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 && args[0] == "man" {
+				if len(args) != 2 {
+					return Usagef("help man: into which folder? Write %s help man DIR", p.Name)
+				}
+				return p.writeMan(cmd.Root(), args[1])
+			}
 			found, rest, err := cmd.Root().Find(args)
 			if err != nil || len(rest) > 0 {
 				return Usagef("there is no help on %q; %q lists the commands", strings.Join(args, " "), cmd.Root().Name()+" help")

@@ -63,7 +63,7 @@ func (p *Program) Root(root *cobra.Command, around Around, commands ...*cobra.Co
 	root.PersistentFlags().Var(&p.format, "output", "print tables for people or JSON for programs")
 	Complete(root, "output", string(Table), string(JSON))
 	version := root.Flags().Bool("version", false, "tell the version of this program")
-	root.SetHelpCommand(wrap(helpVerb(), around))
+	root.SetHelpCommand(wrap(helpVerb(p), around))
 	for _, c := range commands {
 		root.AddCommand(wrap(c, around))
 	}

@@ -12,13 +12,13 @@ import (
 	kithv1 "kith/proto/gen/kith/v1"
 )
 
-// A wish asks a site to do something with a job and returns the job's state
+// An action asks a site to do something with a job and returns the job's state
 // after it.
-type wish func(ctx context.Context, s *site, jobID, requestID string) (kithv1.JobStatus_State, error)
+type action func(ctx context.Context, s *site, jobID, requestID string) (kithv1.JobStatus_State, error)
 
-// wishVerb makes the command for a wish about one or more jobs. Each is asked
+// actionVerb makes the command for an action on one or more jobs. Each is asked
 // for on its own: what is wrong with one does not keep the others from it.
-func (c *client) wishVerb(name, short, long string, w wish, states []kithv1.JobStatus_State) *cobra.Command {
+func (c *client) actionVerb(name, short, long string, do action, states []kithv1.JobStatus_State) *cobra.Command {
 	return &cobra.Command{
 		Use:               name + " JOB...",
 		Short:             short,
@@ -26,16 +26,16 @@ func (c *client) wishVerb(name, short, long string, w wish, states []kithv1.JobS
 		Args:              someJobs,
 		ValidArgsFunction: c.completeJobs(true, states...),
 		RunE: func(cmd *cobra.Command, jobs []string) error {
-			return c.dial(cmd.Context(), func(ctx context.Context, s *site) error { return c.fulfilAll(ctx, s, jobs, w) })
+			return c.dial(cmd.Context(), func(ctx context.Context, s *site) error { return c.actAll(ctx, s, jobs, do) })
 		},
 	}
 }
 
-// fulfilAll carries out a wish about each of several jobs.
-func (c *client) fulfilAll(ctx context.Context, s *site, jobs []string, w wish) error {
+// actAll carries out an action on each of several jobs.
+func (c *client) actAll(ctx context.Context, s *site, jobs []string, do action) error {
 	var failed []error
 	for _, id := range jobs {
-		err := c.fulfil(ctx, s, id, w)
+		err := c.act(ctx, s, id, do)
 		failed = append(failed, err)
 		if f, ok := errors.AsType[*cli.Failure](err); ok && f.Code == exitUnreachable || ctx.Err() != nil {
 			break // the others would fare no better
@@ -44,11 +44,11 @@ func (c *client) fulfilAll(ctx context.Context, s *site, jobs []string, w wish) 
 	return joinFailures(failed)
 }
 
-// fulfil carries out a wish about one job and prints what came of it.
-func (c *client) fulfil(ctx context.Context, s *site, id string, w wish) error {
+// act carries out an action on one job and prints what came of it.
+func (c *client) act(ctx context.Context, s *site, id string, do action) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	state, err := w(ctx, s, id, newUUID())
+	state, err := do(ctx, s, id, newUUID())
 	if err != nil {
 		f, _ := errors.AsType[*cli.Failure](c.explain(err))
 		for i, problem := range f.Problems {
