@@ -48,3 +48,13 @@ func TestStartsByLimits(t *testing.T) {
 		})
 	}
 }
+
+// BenchmarkStarts asks a busy site for the first hundred starts.
+func BenchmarkStarts(b *testing.B) {
+	c := newCrowd(b, Config{Backfill: EASY}, 1000, 10_000, 0)
+	b.ReportAllocs()
+	for b.Loop() {
+		for range c.s.Starts(c.now, 100) {
+		}
+	}
+}
