@@ -73,7 +73,9 @@ func TestLeaseOverBeforeStart(t *testing.T) {
 	b.Adopt(adopted, b.BootID())
 	for n := 1; n <= 2; n++ {
 		e := b.wait(number(n))
-		if e.Kind != job.Loss || e.Start != 0 || !strings.Contains(e.Reason, "lease") {
+		// On a busy machine the guard may kill the shim before it has said why.
+		said, killed := e.Start == 0 && strings.Contains(e.Reason, "lease"), e.Reason == "lost: its shim was killed"
+		if e.Kind != job.Loss || !said && !killed {
 			t.Errorf("job %d: %+v", n, e)
 		}
 		if exists(filepath.Join(b.WorkPath(number(n)), "ran")) {
