@@ -13,6 +13,7 @@ import (
 
 	"kith/internal/job"
 	"kith/meta"
+	"kith/store"
 )
 
 // small are worlds that are looked at in no time.
@@ -229,4 +230,24 @@ func TestBounds(t *testing.T) {
 
 func testAttempt(number uint32) job.AttemptID {
 	return job.AttemptID{Job: job.ID{Origin: "s0", Generation: 1, Seq: 2}, Number: number}
+}
+
+// TestFingerprintOfATable: what a table holds counts, not how it came in.
+func TestFingerprintOfATable(t *testing.T) {
+	of := func(names ...int) string {
+		x := store.NewIndex(func(n *int) int { return *n })
+		for _, n := range names {
+			x.Put(&n)
+		}
+		x.Delete(names[0])
+		var f fingerprint
+		f.value(reflect.ValueOf(&x))
+		return string(f.b)
+	}
+	if of(9, 1, 2, 3) != of(8, 3, 1, 2) {
+		t.Error("the same records, put in another order, look different")
+	}
+	if of(9, 1, 2, 3) == of(9, 1, 2, 4) {
+		t.Error("other records look the same")
+	}
 }

@@ -117,8 +117,31 @@ func (f *fingerprint) structure(v reflect.Value) {
 		}
 		return
 	}
+	if strings.HasPrefix(name, "Table[") {
+		f.set(v)
+		return
+	}
 	for _, i := range planOf(v.Type()).fields {
 		f.value(v.Field(i))
+	}
+}
+
+// set writes what a hash table refers to, in the order of what it looks like:
+// where a reference lies depends on the seed of the table and on what came before.
+func (f *fingerprint) set(v reflect.Value) {
+	hashes, refs := v.FieldByName("hashes"), v.FieldByName("refs")
+	var entries []string
+	for i := range hashes.Len() {
+		if hashes.Index(i).Uint() != 0 {
+			var k fingerprint
+			k.value(refs.Index(i))
+			entries = append(entries, string(k.b))
+		}
+	}
+	slices.Sort(entries)
+	f.number(uint64(len(entries)))
+	for _, e := range entries {
+		f.text(e)
 	}
 }
 
