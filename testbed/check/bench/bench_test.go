@@ -134,7 +134,7 @@ func TestMeasures(t *testing.T) {
 		Clients: 3, Kith: self(t), Earlier: self(t),
 		Starts: 3, Jobs: 30, Sites: 3, Copies: 2, Claims: 200, InFlight: 64, Queued: 300,
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // with the race detector, beside other packages
 	defer cancel()
 	r, err := Run(ctx, opt, nil)
 	if err != nil {
