@@ -406,6 +406,7 @@ func (s *Scheduler) start(now job.Time, q *queue, i int) {
 	s.occupy(now, slot, reserved)
 	if !s.quiet {
 		s.starts = append(s.starts, r.copy.id)
+		s.recent = slot // it is asked for and confirmed next
 	}
 }
 

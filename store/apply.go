@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"kith/internal/hashed"
 	"kith/internal/job"
 )
 
@@ -130,7 +131,7 @@ func (c SubmitJob) apply(s *State) error {
 		return fmt.Errorf("job %v, the next is %v: %w", c.ID, s.NextID(), ErrStale)
 	}
 	if c.RequestID != "" {
-		if s.requests.Get(c.RequestID) != nil {
+		if s.requests.Get(hashed.Text(c.RequestID)) != nil {
 			return fmt.Errorf("request %q: %w", c.RequestID, ErrExists)
 		}
 	}
@@ -439,7 +440,7 @@ func (c PurgeJob) apply(s *State) error {
 	}
 	s.jobs.Delete(j.ID)
 	if j.RequestID != "" {
-		s.requests.Delete(j.RequestID)
+		s.requests.Delete(hashed.Text(j.RequestID))
 	}
 	s.changes.ForgottenJobs = append(s.changes.ForgottenJobs, j.ID)
 	s.purged++

@@ -6,7 +6,7 @@ import "kith/internal/hashed"
 // remembers the record it was asked for last, because events come as bursts of
 // questions about one job and hashing a name costs more than all the rest. The
 // zero Index is not ready: see [NewIndex].
-type Index[K comparable, V any] struct {
+type Index[K hashed.Name, V any] struct {
 	nameOf func(*V) K
 	table  hashed.Table[K, *V]
 	name   K
@@ -15,7 +15,7 @@ type Index[K comparable, V any] struct {
 
 // NewIndex returns an empty index of records with the given names. The name of
 // a record must not change while it is in the index.
-func NewIndex[K comparable, V any](nameOf func(*V) K) Index[K, V] {
+func NewIndex[K hashed.Name, V any](nameOf func(*V) K) Index[K, V] {
 	return Index[K, V]{nameOf: nameOf, table: hashed.New[K, *V]()}
 }
 

@@ -3,6 +3,7 @@ package store
 import (
 	"fmt"
 
+	"kith/internal/hashed"
 	"kith/internal/job"
 )
 
@@ -13,7 +14,7 @@ type State struct {
 	order    []*Job // by id, ended and purged ones included until compacted
 	purged   int    // entries of order that are purged
 	copies   Index[job.AttemptID, Copy]
-	requests Index[string, Job] // those that have a request id
+	requests Index[hashed.Text, Job] // those that have a request id
 
 	changes Changes
 }
@@ -60,7 +61,7 @@ func NewState(site job.SiteID, generation uint32) *State {
 		site:     Site{ID: site, Generation: generation, NextSeq: 1},
 		jobs:     NewIndex(func(j *Job) job.ID { return j.ID }),
 		copies:   NewIndex(func(c *Copy) job.AttemptID { return c.ID }),
-		requests: NewIndex(func(j *Job) string { return j.RequestID }),
+		requests: NewIndex(func(j *Job) hashed.Text { return hashed.Text(j.RequestID) }),
 	}
 	s.changes.Site = true
 	return s
@@ -99,7 +100,7 @@ func (s *State) JobOfRequest(requestID string) *Job {
 	if requestID == "" {
 		return nil
 	}
-	return s.requests.Get(requestID)
+	return s.requests.Get(hashed.Text(requestID))
 }
 
 // Jobs yields the jobs after the given id (the zero id: all) in the order of

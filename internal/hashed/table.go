@@ -7,15 +7,31 @@ package hashed
 
 import (
 	"hash/maphash"
+	"math/bits"
 	"slices"
 )
+
+// Name is what a thing is called. HashParts returns all that tells it from other
+// names. A name says its parts, instead of being hashed as a struct, because names
+// are looked up several times for each event and the general hash takes three
+// times as long.
+type Name interface {
+	comparable
+	HashParts() (text string, a, b uint64)
+}
+
+// Text is a name without a type of its own.
+type Text string
+
+// HashParts returns the text.
+func (t Text) HashParts() (text string, a, b uint64) { return string(t), 0, 0 }
 
 // Table is a set of references to things that have names of type K. A reference
 // costs its own size and 4 bytes, and a quarter to a half of the places are
 // vacant. Every method that needs the names of things is given the function that
 // tells them; the name of a thing must not change while it is in the table.
 // The zero Table is not ready: see [New]. It is not safe for concurrent use.
-type Table[K comparable, R any] struct {
+type Table[K Name, R any] struct {
 	seed maphash.Seed
 	// hashes and refs are an open hash table, a power of two long: a reference
 	// lies at the place of its hash or behind it, with no vacant place between.
@@ -29,7 +45,7 @@ type Table[K comparable, R any] struct {
 const leastPlaces = 8
 
 // New returns an empty table.
-func New[K comparable, R any]() Table[K, R] { return Table[K, R]{seed: maphash.MakeSeed()} }
+func New[K Name, R any]() Table[K, R] { return Table[K, R]{seed: maphash.MakeSeed()} }
 
 // Len returns how many references there are.
 func (t *Table[K, R]) Len() int { return t.n }
@@ -103,7 +119,14 @@ func (t *Table[K, R]) All(yield func(R) bool) {
 	}
 }
 
-func (t *Table[K, R]) hash(name K) uint32 { return max(1, uint32(maphash.Comparable(t.seed, name))) }
+// hash mixes the numbers of a name with a secret that its text and the seed make:
+// whoever chooses names cannot tell which of them lie at one place.
+func (t *Table[K, R]) hash(name K) uint32 {
+	text, a, b := name.HashParts()
+	secret := maphash.String(t.seed, text)
+	high, low := bits.Mul64(secret^a, bits.RotateLeft64(secret, 32)^b)
+	return max(1, uint32(high^low))
+}
 
 // find returns where the reference of a name lies, or else the vacant place that
 // it would get. There must be a table.

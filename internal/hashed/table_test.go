@@ -9,17 +9,24 @@ import (
 )
 
 // thing has a name of few values, so that names come and go in long runs.
-type thing struct{ name, number int }
+type thing struct {
+	name   name
+	number int
+}
 
-func nameOf(t *thing) int { return t.name }
+type name int
+
+func (n name) HashParts() (text string, a, b uint64) { return "", uint64(n), 0 }
+
+func nameOf(t *thing) name { return t.name }
 
 // A table does what a map does, whatever is added and deleted in which order.
 func TestTableIsAMap(t *testing.T) {
 	rng := rand.New(rand.NewPCG(0, 0))
 	for _, names := range []int{1, 7, 20, 500, 5000} {
-		x, want := hashed.New[int, *thing](), make(map[int]*thing)
+		x, want := hashed.New[name, *thing](), make(map[name]*thing)
 		for step := range 50_000 {
-			name := rng.IntN(names)
+			name := name(rng.IntN(names))
 			switch rng.IntN(5) {
 			case 0, 1:
 				v := &thing{name, step}

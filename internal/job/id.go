@@ -44,6 +44,11 @@ type ID struct {
 	Generation uint32
 }
 
+// HashParts returns what hash tables need to know of id.
+func (id ID) HashParts() (text string, x, y uint64) {
+	return string(id.Origin), id.Seq, uint64(id.Generation)
+}
+
 // ErrBadID is returned when a text is not a job id.
 var ErrBadID = errors.New("a job id reads SITE.GENERATION.NUMBER, for example uni-a.k3f9.17")
 
@@ -126,6 +131,11 @@ func (a AttemptID) String() string {
 	b := make([]byte, 0, len(a.Job.Origin)+30)
 	b = append(a.Job.Append(b), '#')
 	return string(strconv.AppendUint(b, uint64(a.Number), 10))
+}
+
+// HashParts returns what hash tables need to know of a.
+func (a AttemptID) HashParts() (text string, x, y uint64) {
+	return string(a.Job.Origin), a.Job.Seq, uint64(a.Job.Generation)<<32 | uint64(a.Number)
 }
 
 // Compare orders attempts by job id, then by number.

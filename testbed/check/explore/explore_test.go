@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"kith/internal/hashed"
 	"kith/internal/job"
 	"kith/meta"
 	"kith/store"
@@ -234,8 +235,8 @@ func testAttempt(number uint32) job.AttemptID {
 
 // TestFingerprintOfATable: what a table holds counts, not how it came in.
 func TestFingerprintOfATable(t *testing.T) {
-	of := func(names ...int) string {
-		x := store.NewIndex(func(n *int) int { return *n })
+	of := func(names ...hashed.Text) string {
+		x := store.NewIndex(func(n *hashed.Text) hashed.Text { return *n })
 		for _, n := range names {
 			x.Put(&n)
 		}
@@ -244,10 +245,10 @@ func TestFingerprintOfATable(t *testing.T) {
 		f.value(reflect.ValueOf(&x))
 		return string(f.b)
 	}
-	if of(9, 1, 2, 3) != of(8, 3, 1, 2) {
+	if of("9", "1", "2", "3") != of("8", "3", "1", "2") {
 		t.Error("the same records, put in another order, look different")
 	}
-	if of(9, 1, 2, 3) == of(9, 1, 2, 4) {
+	if of("9", "1", "2", "3") == of("9", "1", "2", "4") {
 		t.Error("other records look the same")
 	}
 }
