@@ -101,7 +101,7 @@ func expected(o *openJob, site job.SiteID) (is, begun bool) {
 	case job.ClaimOpen:
 		i := slices.Index(o.rec.Sites, site)
 		return i >= 0 && o.at[i] != unsent, false
-	case job.ClaimHeld:
+	case job.ClaimTaken:
 		return o.rec.Holder == site, begunThere(o.rec)
 	}
 	return false, false

@@ -77,7 +77,7 @@ func (or *origin) claim(now job.Time, site job.SiteID, a job.AttemptID, stamp ui
 		return job.NoReason, ""
 	case err == nil:
 		return job.NoReason, ""
-	case errors.Is(err, store.ErrHeld):
+	case errors.Is(err, store.ErrTaken):
 		return or.deny(now, j, site, a, job.HeldByOther), j.Holder
 	case errors.Is(err, store.ErrNoCopy):
 		return or.deny(now, j, site, a, job.UnknownCopy), ""

@@ -25,7 +25,7 @@
 // For every attempt of a job the origin keeps one semaphore, the claim:
 //
 //	        place copies            first claim: grant         outcome recorded
-//	(none) ───────────────► Open ───────────────────► Held ───────────────────► Closed
+//	(none) ───────────────► Open ───────────────────► Taken ──────────────────► Closed
 //	   ▲                     │                         │
 //	   │   hold, no copy left│     gave back unstarted │
 //	   └─────────────────────┴─────────────────────────┘   then attempt + 1

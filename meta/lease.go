@@ -70,7 +70,7 @@ func (or *origin) expireLeases(now job.Time) {
 	}
 	next := job.Never
 	or.leased = slices.DeleteFunc(or.leased, func(o *openJob) bool {
-		held := !o.ended && o.lease != 0 && o.rec.State.Claim() == job.ClaimHeld && o.rec.Holder != or.self && o.rec.Outcome == nil
+		held := !o.ended && o.lease != 0 && o.rec.State.Claim() == job.ClaimTaken && o.rec.Holder != or.self && o.rec.Outcome == nil
 		if held && o.lease > now {
 			next = min(next, o.lease)
 			return false

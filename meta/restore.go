@@ -92,7 +92,7 @@ func (or *origin) restore(now job.Time) {
 
 func (or *origin) restoreJob(now job.Time, o *openJob) {
 	j := o.rec
-	if j.State.Claim() == job.ClaimHeld && j.Outcome == nil {
+	if j.State.Claim() == job.ClaimTaken && j.Outcome == nil {
 		or.grantLease(now, o) // what was granted before has begun before
 	}
 	switch j.State {

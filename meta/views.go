@@ -123,7 +123,7 @@ func (v Views) copyViews(j *store.Job) []CopyView {
 			views = append(views, CopyView{Site: site, State: state, Behind: site == v.host.self && v.host.site.Behind(j.AttemptID())})
 		}
 		return views
-	case job.ClaimHeld:
+	case job.ClaimTaken:
 		views = append(views, CopyView{Site: j.Holder, State: CopyClaimed})
 	}
 	key := outKey{withdrawal, j.AttemptID()}

@@ -216,10 +216,10 @@ func (c GrantClaim) apply(s *State) error {
 		return err
 	}
 	switch {
-	case j.State.Claim() == job.ClaimHeld && j.Holder == c.Site && j.HolderGeneration == c.Generation:
+	case j.State.Claim() == job.ClaimTaken && j.Holder == c.Site && j.HolderGeneration == c.Generation:
 		return nil // the same answer to a repeated claim
-	case j.State.Claim() == job.ClaimHeld:
-		return fmt.Errorf("attempt %v is with %s: %w", c.Attempt, j.Holder, ErrHeld)
+	case j.State.Claim() == job.ClaimTaken:
+		return fmt.Errorf("attempt %v is with %s: %w", c.Attempt, j.Holder, ErrTaken)
 	case j.State == job.Queued && !slices.Contains(j.Sites, c.Site):
 		return fmt.Errorf("site %s, attempt %v: %w", c.Site, c.Attempt, ErrNoCopy)
 	}

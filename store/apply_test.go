@@ -55,7 +55,7 @@ func TestGrantIsASemaphore(t *testing.T) {
 	if j := s.Job(a.Job); j.State != job.Claimed || j.Holder != "beta" || j.HolderStamp != 5 {
 		t.Fatalf("granted: %+v", j)
 	}
-	refused(t, s, store.GrantClaim{Attempt: a, Site: "alpha"}, store.ErrHeld)
+	refused(t, s, store.GrantClaim{Attempt: a, Site: "alpha"}, store.ErrTaken)
 	before := codec.Dump(s)
 	must(t, s, store.GrantClaim{Attempt: a, Site: "beta", Stamp: 6, Time: 99}) // the same answer, and no trace
 	if !bytes.Equal(codec.Dump(s), before) {

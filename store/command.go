@@ -50,7 +50,7 @@ type MoveCopy struct {
 
 // GrantClaim gives the claim to Site. The same grant again succeeds and
 // changes nothing. It fails with [ErrStale] for another attempt than the
-// latest, [ErrHeld] if another site has the claim, or this one had it on a disk
+// latest, [ErrTaken] if another site has the claim, or this one had it on a disk
 // that it has lost since and may have started, [ErrNoCopy] if Site is not
 // among the attempt's sites, and [ErrState] if the attempt is not open.
 type GrantClaim struct {

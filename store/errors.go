@@ -11,8 +11,8 @@ var (
 	// ErrStale is returned when the command is about another attempt than the
 	// latest, or another site than the holder.
 	ErrStale = errors.New("superseded by a later attempt or another site")
-	// ErrHeld is returned when another site has the claim.
-	ErrHeld = errors.New("claim is held by another site")
+	// ErrTaken is returned when another site has the claim.
+	ErrTaken = errors.New("claim is taken by another site")
 	// ErrNoCopy is returned when the claiming site holds no copy.
 	ErrNoCopy = errors.New("site holds no copy of the attempt")
 	// ErrState is returned when the job or copy is not in a state in which

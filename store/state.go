@@ -232,7 +232,7 @@ func (s *State) Check() error {
 }
 
 func (s *State) checkJob(j *Job) error {
-	held := j.State.Claim() == job.ClaimHeld
+	held := j.State.Claim() == job.ClaimTaken
 	switch {
 	case j.ID.Origin != s.site.ID:
 		return fmt.Errorf("its origin is not %s", s.site.ID)

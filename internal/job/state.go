@@ -14,19 +14,19 @@ import "fmt"
 //	Queued ──────┘                                         Open
 //	  │ granted        ┌─ gave back, revoked ─► Pending
 //	  ▼                │
-//	Claimed ───────────┤                                   Held
+//	Claimed ───────────┤                                   Taken
 //	  │ began          │ cancel      (Running, too, is Pending again when revoked)
 //	  ▼                ▼
-//	Running ─cancel─► Cancelling                           Held
+//	Running ─cancel─► Cancelling                           Taken
 //	  │ finished       │ finished
 //	  ▼                ▼
-//	Returning  (outcome known, output on its way home)     Held
+//	Returning  (outcome known, output on its way home)     Taken
 //	  │
 //	  ▼
 //	Completed · Failed · TimedOut · Cancelled · Lost       Closed
 //
 // A job that does not run is cancelled at once. The state of the claim (design:
-// Open, Held, Closed) is a function of this state, see [State.Claim].
+// Open, Taken, Closed) is a function of this state, see [State.Claim].
 type State uint8
 
 // The states of a job. The numbers are stored; they are frozen.
@@ -110,7 +110,7 @@ type ClaimState uint8
 const (
 	ClaimNone   ClaimState = iota // no attempt is open
 	ClaimOpen                     // the first site that asks gets it
-	ClaimHeld                     // one site has it
+	ClaimTaken                    // one site has it
 	ClaimClosed                   // the job has ended
 )
 
@@ -120,7 +120,7 @@ func (s State) Claim() ClaimState {
 	case Queued:
 		return ClaimOpen
 	case Claimed, Running, Cancelling, Returning:
-		return ClaimHeld
+		return ClaimTaken
 	case Completed, Failed, TimedOut, Cancelled, Lost:
 		return ClaimClosed
 	default:

@@ -106,7 +106,7 @@ func TestLifeCycleEnds(t *testing.T) {
 func TestClaimFollowsState(t *testing.T) {
 	want := map[State]ClaimState{
 		Pending: ClaimNone, OnHold: ClaimNone, Queued: ClaimOpen,
-		Claimed: ClaimHeld, Running: ClaimHeld, Cancelling: ClaimHeld, Returning: ClaimHeld,
+		Claimed: ClaimTaken, Running: ClaimTaken, Cancelling: ClaimTaken, Returning: ClaimTaken,
 		Completed: ClaimClosed, Failed: ClaimClosed, TimedOut: ClaimClosed, Cancelled: ClaimClosed, Lost: ClaimClosed,
 	}
 	for s := Pending; s <= Lost; s++ {

@@ -24,7 +24,7 @@ func holds(j *store.Job, a job.AttemptID, site job.SiteID) bool {
 	switch j.State.Claim() {
 	case job.ClaimOpen:
 		return slices.Contains(j.Sites, site)
-	case job.ClaimHeld:
+	case job.ClaimTaken:
 		return j.Holder == site
 	}
 	return false

@@ -422,7 +422,7 @@ func (x *run) disagreements() []holding {
 		}
 		for j := range s.State().Jobs(job.ID{}) {
 			// A liar keeps what it has claimed for as long as it likes.
-			if j.State.Claim() == job.ClaimHeld && j.Outcome == nil && !x.w.Distrusted(j.Holder) {
+			if j.State.Claim() == job.ClaimTaken && j.Outcome == nil && !x.w.Distrusted(j.Holder) {
 				host := x.w.Site(j.Holder)
 				// What a site held that has lost its folder may run on there
 				// until the end of its lease.

@@ -17,7 +17,7 @@ func All() []Mutant {
 			Caught:  twoSites("-crashes", "1"), Also: [][]string{search("100"), {"-scenario", "origin-killed-before-its-disk-is-done"}}, Breaks: "S5",
 		},
 		{
-			Name: "grant-forgotten-by-a-restart", Rule: "a restarted origin grants a held claim to somebody else",
+			Name: "grant-forgotten-by-a-restart", Rule: "a restarted origin grants a taken claim to somebody else",
 			Changes: []Change{{
 				"store/codec/codec.go", "	return r.state.RestoreJob(j)\n",
 				"	if j.State == job.Claimed {\n		j.State, j.Holder = job.Queued, \"\"\n	}\n	return r.state.RestoreJob(j)\n",
@@ -56,8 +56,8 @@ func All() []Mutant {
 			Caught:  twoSites(), Breaks: "S1",
 		},
 		{
-			Name: "second-grant", Rule: "a held claim is granted to whoever asks",
-			Changes: []Change{{"store/apply.go", "	case j.State.Claim() == job.ClaimHeld:\n		return fmt.Errorf(\"attempt %v is with %s: %w\", c.Attempt, j.Holder, ErrHeld)\n", "	case j.State.Claim() == job.ClaimHeld:\n		return nil\n"}},
+			Name: "second-grant", Rule: "a taken claim is granted to whoever asks",
+			Changes: []Change{{"store/apply.go", "	case j.State.Claim() == job.ClaimTaken:\n		return fmt.Errorf(\"attempt %v is with %s: %w\", c.Attempt, j.Holder, ErrTaken)\n", "	case j.State.Claim() == job.ClaimTaken:\n		return nil\n"}},
 			Caught:  twoSites(), Breaks: "S1",
 		},
 		{
@@ -67,7 +67,7 @@ func All() []Mutant {
 		},
 		{
 			Name: "results-not-fenced", Rule: "the result of any attempt is taken for that of the latest",
-			Changes: []Change{{"meta/outcome.go", "	if j.Attempt != m.Attempt.Number || j.Holder != from {\n", "	if j.State.Claim() != job.ClaimHeld && !j.State.Terminal() {\n"}},
+			Changes: []Change{{"meta/outcome.go", "	if j.Attempt != m.Attempt.Number || j.Holder != from {\n", "	if j.State.Claim() != job.ClaimTaken && !j.State.Terminal() {\n"}},
 			Caught:  search("3000"), Breaks: "S2",
 		},
 		{
@@ -148,7 +148,7 @@ func All() []Mutant {
 			Name: "lease-outlives-its-claim", Rule: "the lease of a holder that gave the claim back is held against the next one",
 			Changes: []Change{
 				{"meta/placed.go", "		o.at, o.lease = nil, 0\n		if o.rec.State.Terminal() {\n			or.removeOpen(o)\n		} else {\n			or.place(now, o)\n", "		o.at = nil\n		if o.rec.State.Terminal() {\n			or.removeOpen(o)\n		} else {\n			or.place(now, o)\n"},
-				{"meta/lease.go", "o.rec.State.Claim() == job.ClaimHeld && o.rec.Holder != or.self && o.rec.Outcome == nil", "o.rec.State.Claim() == job.ClaimHeld && o.rec.Outcome == nil"},
+				{"meta/lease.go", "o.rec.State.Claim() == job.ClaimTaken && o.rec.Holder != or.self && o.rec.Outcome == nil", "o.rec.State.Claim() == job.ClaimTaken && o.rec.Outcome == nil"},
 			},
 			Caught: search(mostSeeds), Breaks: "S2",
 		},
