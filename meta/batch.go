@@ -47,9 +47,9 @@ func (h *host) enqueue(now job.Time, rec *store.Copy) {
 }
 
 // queueOutside has a batch system queue a copy. While the site drains it holds
-// nothing that waits.
+// nothing that waits, and nothing of an origin that is set aside.
 func (h *host) queueOutside(entry job.Copy, notBefore job.Time) {
-	if !h.st.Site().Draining {
+	if !h.st.Site().Draining && !h.waitsAside(entry.ID) {
 		h.emit(Queue{Copy: entry, NotBefore: notBefore})
 	}
 }
@@ -67,10 +67,13 @@ func (h *host) dequeueOutside(a job.AttemptID) {
 func (h *host) postpone(now job.Time, c *hostCopy, until job.Time) {
 	h.site.Postpone(now, c.rec.ID, until)
 	h.passing = true
+	if h.aside[c.rec.ID.Job.Origin] == c.rec.ID {
+		h.aside[c.rec.ID.Job.Origin] = job.AttemptID{} // its claim was not answered
+	}
 	if h.batch == nil {
 		return
 	}
-	if until <= now {
+	if until <= now && !h.waitsAside(c.rec.ID) {
 		h.queueOutside(h.entry(c.rec), 0)
 		return
 	}
@@ -87,7 +90,7 @@ func (h *host) turnCame(now job.Time, a job.AttemptID) {
 	}
 	c := h.copies.Get(a)
 	switch {
-	case c == nil || c.rec.Phase == store.CopyEnded, c.status == waiting && h.st.Site().Draining:
+	case c == nil || c.rec.Phase == store.CopyEnded, c.status == waiting && (h.st.Site().Draining || h.waitsAside(a)):
 		h.dequeueOutside(a)
 	case c.status == waiting:
 		h.batch.Turn(now, a)

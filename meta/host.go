@@ -18,12 +18,13 @@ type host struct {
 	batch  Batch // the site too, nil if it is Kith's own
 
 	copies  store.Index[job.AttemptID, hostCopy]
-	remote  map[job.SiteID]int   // how many of each other origin
-	foreign int                  // sum of remote
-	claims  fifo.Queue[claimDue] // claims without an answer, by deadline
-	claimed job.Time             // when the latest claim was sent
-	leases  []*hostCopy          // attempts under way that run under a lease
-	passing bool                 // the local scheduler wants a pass
+	remote  map[job.SiteID]int           // how many of each other origin
+	foreign int                          // sum of remote
+	aside   map[job.SiteID]job.AttemptID // origins set aside, and which copy is tried
+	claims  fifo.Queue[claimDue]         // claims without an answer, by deadline
+	claimed job.Time                     // when the latest claim was sent
+	leases  []*hostCopy                  // attempts under way that run under a lease
+	passing bool                         // the local scheduler wants a pass
 
 	stamp     uint64   // protocol steps, see nextStamp
 	loadSeq   uint64   // load digests made
@@ -51,6 +52,7 @@ func newHost(c *core, p *peers, site Site) *host {
 	return &host{
 		core: c, peers: p, site: site, batch: batch,
 		copies: store.NewIndex(func(c *hostCopy) job.AttemptID { return c.rec.ID }), remote: make(map[job.SiteID]int),
+		aside: make(map[job.SiteID]job.AttemptID),
 	}
 }
 

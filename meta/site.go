@@ -32,6 +32,16 @@ type Site interface {
 	// Postpone puts a reserved copy back into its place in the queue, not to
 	// be proposed again before until. For a queued copy it sets until anew.
 	Postpone(now job.Time, id job.AttemptID, until job.Time)
+	// SetAside takes the waiting copies of an origin, and those that will come,
+	// out of the queue until BringBack: they are not proposed, cost a pass nothing
+	// and are no load. What is reserved or runs stays. A reserved copy that is
+	// postponed is set aside, too. To say it twice does nothing.
+	SetAside(now job.Time, origin job.SiteID)
+	// BringBack puts the copies of an origin back into their places.
+	BringBack(now job.Time, origin job.SiteID)
+	// Probe puts one copy back that was set aside with its origin, until it is
+	// postponed. No-op for any other.
+	Probe(now job.Time, id job.AttemptID)
 	// Finish frees the processors of a reserved or running copy that ended.
 	Finish(now job.Time, id job.AttemptID)
 	// Adopt takes up a copy that was begun before a restart and runs, or will at

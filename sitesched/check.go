@@ -20,13 +20,19 @@ func (s *Scheduler) Check() error {
 
 // checkTable compares the index with the rows.
 func (s *Scheduler) checkTable() error {
-	used := 0
+	used, away := 0, 0
 	for slot := range s.table.rows {
 		r := &s.table.rows[slot]
 		if r.state == vacant {
 			continue
 		}
 		used++
+		if r.state == aside {
+			away++
+		}
+		if s.isAside(r) != (r.state == aside) && !r.state.holds() || r.state == aside && r.hidden {
+			return fmt.Errorf("%v is in state %d, its origin set aside: %v", r.copy.id, r.state, s.aside[r.copy.id.Job.Origin])
+		}
 		if at, ok := s.lookup(&r.copy.id); !ok || int(at) != slot {
 			return fmt.Errorf("%v lies in slot %d, the index says %d, %v", r.copy.id, slot, at, ok)
 		}
@@ -34,10 +40,10 @@ func (s *Scheduler) checkTable() error {
 			return fmt.Errorf("%v is charged %d processors of %d", r.copy.id, r.charge, s.cfg.Processors)
 		}
 	}
-	if used != s.index.Len() || used != s.local.live+s.remote.live+len(s.run.items()) ||
+	if used != s.index.Len() || used != s.local.live+s.remote.live+len(s.run.items())+s.away || away != s.away ||
 		used+len(s.table.vacant) != len(s.table.rows) {
-		return fmt.Errorf("%d copies, but %d indexed, %d+%d queued, %d running, %d of %d rows vacant", used,
-			s.index.Len(), s.local.live, s.remote.live, len(s.run.items()), len(s.table.vacant), len(s.table.rows))
+		return fmt.Errorf("%d copies, but %d indexed, %d+%d queued, %d running, %d aside of %d, %d of %d rows vacant", used, s.index.Len(),
+			s.local.live, s.remote.live, len(s.run.items()), s.away, away, len(s.table.vacant), len(s.table.rows))
 	}
 	return nil
 }

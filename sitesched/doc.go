@@ -19,6 +19,9 @@
 //	            ▼  ▼
 //	         gone  back to its place in the queue, not eligible for a while
 //
+// The waiting copies of one origin can be set aside, all at once ([Scheduler.SetAside]):
+// they leave their queues until they are brought back.
+//
 // With one queue ([Single]) local and remote copies stand in LQ together.
 //
 // # What a site promises

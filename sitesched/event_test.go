@@ -15,18 +15,22 @@ const (
 	Drain
 	Resume
 	Pass
+	Aside
+	Back
+	Try
 
 	eventKinds
 )
 
-var eventNames = []string{"enqueue", "withdraw", "confirm", "postpone", "finish", "adopt", "drain", "resume", "pass"}
+var eventNames = []string{"enqueue", "withdraw", "confirm", "postpone", "finish", "adopt", "drain", "resume", "pass", "aside", "back", "try"}
 
 func (k EventKind) String() string { return word(eventNames, k) }
 
 // Event is a call of a method. Which fields matter depends on Kind.
 type Event struct {
 	Kind EventKind
-	ID   job.AttemptID
+	// ID is for all that concern one copy; Aside and Back read its origin.
+	ID job.AttemptID
 	// Copy is for Enqueue and Adopt.
 	Copy entry
 	// At is for Postpone (not eligible before), Confirm and Adopt (running since).
@@ -56,6 +60,12 @@ func (s *Scheduler) Step(now job.Time, ev Event) []job.AttemptID {
 		s.Adopt(now, ev.Copy.copy(), ev.At)
 	case Drain, Resume:
 		s.Drain(now, ev.Kind == Drain)
+	case Aside:
+		s.SetAside(now, ev.ID.Job.Origin)
+	case Back:
+		s.BringBack(now, ev.ID.Job.Origin)
+	case Try:
+		s.Probe(now, ev.ID)
 	case Pass:
 		return s.Pass(now)
 	}

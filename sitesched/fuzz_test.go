@@ -10,8 +10,12 @@ import (
 // FuzzStep feeds random events, sensible or not, and demands that the
 // invariants hold after each and that every question is answered.
 func FuzzStep(f *testing.F) {
-	f.Add([]byte{0, 0, 1, 2, 3, 9, 0, 0, 2, 0, 9, 0})
-	f.Add([]byte{0x39, 3, 200, 17, 4, 33, 6, 91, 6, 250, 5, 0, 9, 1, 2, 0, 4, 7, 9, 9, 9, 200, 5, 1, 9, 3})
+	f.Add([]byte{0, 0, 1, 2, 3, 8, 0, 0, 2, 0, 8, 0})
+	f.Add([]byte{0x39, 3, 200, 17, 4, 33, 6, 91, 6, 250, 5, 0, 8, 1, 2, 0, 4, 7, 8, 8, 8, 200, 5, 1, 8, 3})
+	f.Add([]byte{
+		0x30, 0, 0, 1, 2, 9, 0, 3, 1, 9, 0, 5, 2, 3, 8, 0, 0, 0, 9, 1, 0, 0, 0, 7, 1, 2, 8, 0, 0, 0, 11, 3, 0, 0, 8, 0, 0, 0,
+		3, 3, 9, 0, 10, 1, 0, 0, 8, 0, 0, 0,
+	})
 	f.Add([]byte("the quick brown fox jumps over the lazy dog, again and again and again, until it is tired"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if len(data) < 2 || len(data) > 800 {

@@ -13,110 +13,6 @@ import (
 	"kith/internal/job"
 )
 
-// player is one job of a random story: when it comes, what becomes of its
-// claims, how long it really runs. A story is replayed against the scheduler
-// and the reference side by side, so whatever happens depends on the starts alone.
-type player struct {
-	copy     entry
-	comes    int
-	run      int
-	withdraw int // -1: never
-	adopt    int // runs since then already, -1: it is queued
-	answers  []answer
-}
-
-// answer is what becomes of a claim.
-type answer struct {
-	kind  EventKind // Confirm, Withdraw or Postpone
-	after int       // seconds after the start
-	until int       // Postpone: seconds from then on
-}
-
-type story struct {
-	cfg     Config
-	players []player
-	// tardy makes wake-ups come late by this many seconds.
-	tardy int
-	// drains are the seconds at which draining begins and ends in turn.
-	drains []int
-}
-
-func (y story) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%d processors, %d bytes, %s; tardy %d, drains %v\n",
-		y.cfg.Processors, y.cfg.MemoryBytes, y.cfg.Policy(), y.tardy, y.drains)
-	for _, p := range y.players {
-		c := p.copy
-		fmt.Fprintf(&b, "  at %d %v: procs %d mem %d wall %v arrival %d remote %v; run %d withdraw %d adopt %d answers %v\n",
-			p.comes, c.id, c.processors, c.memoryBytes, c.walltime, c.arrival/second, c.remote, p.run, p.withdraw, p.adopt, p.answers)
-	}
-	return b.String()
-}
-
-// spice says which complications a story may have.
-type spice struct {
-	overdue, claims, withdrawals, disorder, adoption, tardiness, drains, memory bool
-	// crowd is how many jobs more than usual come all at once.
-	crowd int
-}
-
-var everything = spice{
-	overdue: true, claims: true, withdrawals: true, disorder: true, adoption: true, tardiness: true, drains: true, memory: true,
-}
-
-func randomStory(rng *rand.Rand, cfg Config, with spice) story {
-	y := story{cfg: cfg}
-	y.cfg.Processors = 1 + rng.Int32N(10)
-	if with.memory && rng.IntN(3) == 0 {
-		y.cfg.MemoryBytes = 1 + rng.Int64N(40)
-	}
-	if with.tardiness && rng.IntN(4) == 0 {
-		y.tardy = 1 + rng.IntN(4)
-	}
-	if with.drains && rng.IntN(5) == 0 {
-		y.drains = []int{rng.IntN(30), 30 + rng.IntN(30)}
-	}
-	span := 1 + rng.IntN(40)
-	for i := range 2 + rng.IntN(13) + with.crowd {
-		p := player{comes: rng.IntN(span), withdraw: -1, adopt: -1}
-		p.copy = entry{
-			id: attempt(job.SiteID("abc"[rng.IntN(3):][:1]), i), processors: 1 + rng.Int32N(y.cfg.Processors),
-			walltime: time.Duration(1+rng.IntN(20)) * time.Second, remote: rng.IntN(2) == 0,
-		}
-		if rng.IntN(3) > 0 { // most jobs are narrow
-			p.copy.processors = 1 + rng.Int32N((y.cfg.Processors+2)/3)
-		}
-		if y.cfg.MemoryBytes > 0 && rng.IntN(2) == 0 {
-			p.copy.memoryBytes = rng.Int64N(y.cfg.MemoryBytes + 1)
-		}
-		arrival := p.comes
-		if with.disorder && rng.IntN(4) == 0 {
-			arrival -= rng.IntN(10)
-		}
-		p.copy.arrival = job.Time(arrival) * second
-		wall := int(p.copy.walltime / time.Second)
-		p.run = wall
-		switch k := rng.IntN(10); {
-		case k < 5:
-			p.run = 1 + rng.IntN(wall)
-		case k == 9 && with.overdue:
-			p.run += 1 + rng.IntN(6)
-		}
-		if with.withdrawals && rng.IntN(5) == 0 {
-			p.withdraw = p.comes + rng.IntN(30)
-		}
-		if with.adoption && rng.IntN(12) == 0 {
-			p.adopt = p.comes - rng.IntN(20)
-		}
-		for with.claims && len(p.answers) < 3 && rng.IntN(3) == 0 {
-			kind := []EventKind{Confirm, Withdraw, Postpone, Postpone}[rng.IntN(4)]
-			p.answers = append(p.answers, answer{kind, rng.IntN(4), rng.IntN(12)})
-		}
-		y.players = append(y.players, p)
-	}
-	return y
-}
-
 // act is one event of a running story.
 type act struct {
 	at    int
@@ -147,7 +43,7 @@ func newStage(y story) (*stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &stage{story: y, s: s, ref: &reference{cfg: y.cfg}, claims: make([]int, len(y.players))}
+	g := &stage{story: y, s: s, ref: &reference{cfg: y.cfg, aside: make(map[job.SiteID]bool)}, claims: make([]int, len(y.players))}
 	for n, p := range y.players {
 		if p.adopt >= 0 {
 			g.plan(act{p.comes, 3, n, Event{Kind: Adopt, Copy: p.copy, At: job.Time(p.adopt) * second}})
@@ -161,6 +57,12 @@ func newStage(y story) (*stage, error) {
 	}
 	for i, at := range y.drains {
 		g.plan(act{at, 4, 0, Event{Kind: []EventKind{Drain, Resume}[i%2]}})
+	}
+	for _, a := range y.absences {
+		of := job.AttemptID{Job: job.ID{Origin: a.origin}}
+		g.plan(act{a.from, 4, 0, Event{Kind: Aside, ID: of}})
+		g.plan(act{(a.from + a.to) / 2, 5, 0, Event{Kind: Try, ID: a.probe}})
+		g.plan(act{a.to, 6, 0, Event{Kind: Back, ID: of}})
 	}
 	return g, nil
 }
@@ -428,7 +330,8 @@ func shrink(y story, wrong func(story) bool) story {
 			}
 		}
 		for _, simpler := range []func(*story){
-			func(z *story) { z.tardy = 0 }, func(z *story) { z.drains = nil }, func(z *story) { z.cfg.MemoryBytes = 0 },
+			func(z *story) { z.tardy = 0 }, func(z *story) { z.drains = nil }, func(z *story) { z.absences = nil },
+			func(z *story) { z.absences = z.absences[:min(1, len(z.absences))] }, func(z *story) { z.cfg.MemoryBytes = 0 },
 		} {
 			z := y
 			simpler(&z)

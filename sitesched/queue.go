@@ -52,15 +52,21 @@ const (
 
 // add appends the copy at slot if it belongs at the end, else keeps it for [queue.settle].
 func (q *queue) add(t *table, slot int32) {
-	q.live++
 	if n := len(q.slot); len(q.late) > 0 || n > 0 && t.before(slot, q.slot[n-1]) {
-		t.rows[slot].position = -1
-		q.late = append(q.late, slot)
+		q.addLate(t, slot)
 		return
 	}
+	q.live++
 	q.extend()
 	q.put(t, len(q.slot)-1, slot)
 	q.advance()
+}
+
+// addLate keeps the copy at slot for [queue.settle].
+func (q *queue) addLate(t *table, slot int32) {
+	q.live++
+	t.rows[slot].position = -1
+	q.late = append(q.late, slot)
 }
 
 // limited reports whether the guarantee depth bounds the window.

@@ -18,6 +18,7 @@ type reference struct {
 	// ended says that something that had a place in the plan has left it since
 	// the last pass.
 	ended bool
+	aside map[job.SiteID]bool
 }
 
 type refJob struct {
@@ -31,6 +32,7 @@ type refJob struct {
 	notBefore int
 	slot      int // planned start, noSlot if none
 	within    bool
+	probe     bool // tried although its origin is set aside
 }
 
 const (
@@ -79,6 +81,21 @@ func (r *reference) step(now int, ev Event) (started []job.AttemptID) {
 	case Drain, Resume:
 		r.draining = ev.Kind == Drain
 		return nil
+	case Aside:
+		for _, j := range r.jobs {
+			if j.id.Job.Origin == ev.ID.Job.Origin && j.state == queued && !r.aside[j.id.Job.Origin] {
+				r.leave(j)
+				j.slot, j.within = noSlot, false
+			}
+		}
+		r.aside[ev.ID.Job.Origin] = true
+		return nil
+	case Back:
+		delete(r.aside, ev.ID.Job.Origin)
+		for _, j := range r.jobs {
+			j.probe = j.probe && j.id.Job.Origin != ev.ID.Job.Origin
+		}
+		return nil
 	case Pass:
 		if !r.draining {
 			started = r.pass(now)
@@ -91,6 +108,8 @@ func (r *reference) step(now int, ev Event) (started []job.AttemptID) {
 		return nil
 	}
 	switch {
+	case ev.Kind == Try && r.away(j):
+		j.probe = true
 	case ev.Kind == Withdraw && j.state != running, ev.Kind == Finish && j.state != queued:
 		r.leave(j)
 		r.drop(j)
@@ -98,9 +117,15 @@ func (r *reference) step(now int, ev Event) (started []job.AttemptID) {
 		j.state, j.end = running, now+j.wall
 	case ev.Kind == Postpone && j.state != running:
 		r.leave(j)
+		j.probe = j.probe && j.state == queued
 		j.state, j.slot, j.notBefore, j.within = queued, noSlot, int(ev.At/second), false
 	}
 	return nil
+}
+
+// away reports whether j is set aside with its origin.
+func (r *reference) away(j *refJob) bool {
+	return j.state == queued && !j.probe && r.aside[j.id.Job.Origin]
 }
 
 func (r *reference) insert(j *refJob) {
@@ -120,7 +145,7 @@ func (r *reference) moveWindow() (more bool) {
 	var q []*refJob
 	last, count := -1, 0
 	for _, j := range r.jobs {
-		if j.state != queued || j.remote {
+		if j.state != queued || j.remote || r.away(j) {
 			continue
 		}
 		if q = append(q, j); j.within {
@@ -157,7 +182,7 @@ func (r *reference) leave(j *refJob) {
 // waiting returns the eligible copies of one queue.
 func (r *reference) waiting(now int, remote bool) (js []*refJob) {
 	for _, j := range r.jobs {
-		if j.state == queued && j.remote == remote && j.notBefore <= now {
+		if j.state == queued && j.remote == remote && j.notBefore <= now && !r.away(j) {
 			js = append(js, j)
 		}
 	}
@@ -452,6 +477,9 @@ func (r *reference) standingPlan(now int) (ok bool, f []int) {
 // load is the metrics work (in processor-seconds) and procs (in processors).
 func (r *reference) load(now int) (work, procs int) {
 	for _, j := range r.jobs {
+		if r.away(j) {
+			continue
+		}
 		procs += j.p
 		if j.state == queued {
 			work += j.p * j.wall

@@ -2,6 +2,7 @@ package sitesched
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"time"
 
@@ -42,6 +43,9 @@ type Scheduler struct {
 	// eligible is no later than the end of the first postponement to end.
 	eligible job.Time
 	hidden   int // postponed copies
+
+	aside map[job.SiteID]bool // origins whose copies are set aside
+	away  int                 // copies set aside
 
 	// blocked is the slot of the head that waits for processors, gap if none
 	// does; shadow and extra are its t* and what is left of x.
@@ -154,6 +158,9 @@ func (s *Scheduler) Withdraw(now job.Time, id job.AttemptID) {
 	case reserved:
 		s.vacate(now, slot)
 		s.forget(slot)
+	case aside:
+		s.away--
+		s.forget(slot)
 	}
 }
 
@@ -192,7 +199,7 @@ func (s *Scheduler) Postpone(now job.Time, id job.AttemptID, until job.Time) {
 // Finish says that an attempt, running or reserved, has ended.
 func (s *Scheduler) Finish(now job.Time, id job.AttemptID) {
 	s.clock = now
-	if slot, ok := s.find(&id); ok && s.table.rows[slot].state != queued {
+	if slot, ok := s.find(&id); ok && s.table.rows[slot].state.holds() {
 		s.vacate(now, slot)
 		s.forget(slot)
 	}
@@ -220,22 +227,32 @@ func (s *Scheduler) queueOf(c *entry) *queue {
 	return &s.local
 }
 
-// admit puts the copy at slot into its queue.
+// admit puts the copy at slot into its queue, or aside with its origin.
 func (s *Scheduler) admit(slot int32) {
 	r := &s.table.rows[slot]
-	r.state, r.wall = queued, s.planned(&r.copy)
-	s.sums.queue(r, 1)
-	q := s.queueOf(&r.copy)
+	if s.isAside(r) {
+		s.putAside(r)
+		return
+	}
+	q := s.enter(slot)
 	q.add(&s.table, slot)
 	if r.position >= 0 {
 		s.joinLine(q, int(r.position))
 	} else if q.limited() {
 		s.settle() // what is within must not depend on when it is looked at
 	}
+}
+
+// enter notes that the copy at slot comes into a queue, which it returns.
+func (s *Scheduler) enter(slot int32) *queue {
+	r := &s.table.rows[slot]
+	r.state, r.wall = queued, s.planned(&r.copy)
+	s.sums.queue(r, 1)
 	// A strict remote queue may have to give way at once.
 	if s.cfg.Queues == DualStrict && !r.copy.remote {
 		s.stale = true
 	}
+	return s.queueOf(&r.copy)
 }
 
 // planned returns how long a copy that waits here is planned for.
@@ -359,16 +376,18 @@ func (s *Scheduler) confirm(since job.Time, slot int32) {
 
 func (s *Scheduler) postpone(now job.Time, slot int32, at job.Time) {
 	r := &s.table.rows[slot]
-	if r.state == reserved {
+	r.notBefore = at
+	switch r.state {
+	case reserved:
 		s.vacate(now, slot)
-	} else {
+		r.probe = false // its claim was not answered
+	case aside:
+		return
+	default:
 		s.dequeue(slot)
 	}
-	r.notBefore = at
-	if at > now {
-		r.hidden = true
-		s.hidden++
-		s.eligible = min(s.eligible, at)
+	if at > now && !s.isAside(r) {
+		s.hide(r)
 	}
 	s.admit(slot)
 }
@@ -380,6 +399,8 @@ func (s *Scheduler) adopt(now job.Time, c *entry, since job.Time) {
 			return
 		case queued:
 			s.dequeue(slot)
+		case aside:
+			s.away--
 		default:
 			s.vacate(now, slot)
 		}
@@ -414,6 +435,7 @@ func (s *Scheduler) start(now job.Time, q *queue, i int) {
 func (s *Scheduler) Clone() *Scheduler {
 	c := &Scheduler{index: s.index.Clone()}
 	c.copyFrom(s)
+	c.aside = maps.Clone(s.aside)
 	return c
 }
 

@@ -14,7 +14,11 @@ const (
 	queued                // waits in its queue
 	reserved              // a Pass started it, the claim is under way
 	running               // confirmed or adopted
+	aside                 // set aside with its origin: in no queue
 )
+
+// holds reports whether a copy has processors.
+func (s state) holds() bool { return s == reserved || s == running }
 
 // row is all the scheduler knows of one copy. Queues and the running set
 // refer to it by its number, its slot, and keep beside it only what their
@@ -29,6 +33,8 @@ type row struct {
 	unconfirmed bool
 	// hidden is set while the copy is postponed.
 	hidden bool
+	// probe is set while the copy is tried although its origin is set aside.
+	probe bool
 	// position is the index in the queue's arrays, -1 while the copy has yet
 	// to be merged into them.
 	position int32

@@ -25,18 +25,18 @@ var ErrStarted = errors.New("already started")
 // steps; s itself is not changed. Where nothing overtakes, the answer is read
 // off a plan that is kept along the way, and costs next to nothing. If c.ID is queued here, the answer is for
 // that copy; else c arrives now, whatever its Arrival says. The error wraps
-// [ErrTooWide] or [ErrStarted].
+// [ErrTooWide] or [ErrStarted]. A copy that is set aside has no start.
 //
 // Copies past their estimate are taken to end a second from now.
 func (s *Scheduler) WhatIf(now job.Time, c job.Copy) (Prediction, error) {
 	slot, known := s.lookup(&c.ID)
-	if known && s.table.rows[slot].state != queued {
+	if known && s.table.rows[slot].state.holds() {
 		return Prediction{}, ErrStarted
 	}
 	if err := s.cfg.Fits(&c.Request); err != nil && !known {
 		return Prediction{}, err
 	}
-	if s.draining {
+	if s.draining || known && s.table.rows[slot].state == aside {
 		return Prediction{Start: job.Never, Exact: true}, nil
 	}
 	e := entryOf(&c)
@@ -68,6 +68,7 @@ func (s *Scheduler) simulate(now job.Time, c *entry, slot int32, known bool) Pre
 	t.foresee(now)
 	if !known {
 		slot = t.table.add(c, s.chargeOf(c))
+		t.table.rows[slot].probe = true // the question is not about its origin
 		t.admit(slot)
 	}
 	if start, ok := t.play(now, slot); ok {

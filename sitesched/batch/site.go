@@ -17,11 +17,12 @@ type Site struct {
 	turns    []job.AttemptID
 	proposed []job.AttemptID // scratch
 	draining bool
+	aside    map[job.SiteID]bool // origins whose copies are set aside
 
 	// What is queued, and queued or running, for [Site.Load].
 	waiting  int64 // processor-seconds
 	charge   int64 // processors
-	queued   int32
+	queued   int32 // copies set aside are not among them
 	reserved int32 // processors of copies that are reserved or run
 }
 
@@ -40,11 +41,15 @@ const (
 	queued phase = iota
 	reserved
 	running
+	aside // with its origin
 )
+
+// holds reports whether a copy has processors.
+func (p phase) holds() bool { return p == reserved || p == running }
 
 // New returns a site without copies. The batch system has that many processors.
 func New(processors int32) *Site {
-	return &Site{processors: processors, copies: make(map[job.AttemptID]*entry)}
+	return &Site{processors: processors, copies: make(map[job.AttemptID]*entry), aside: make(map[job.SiteID]bool)}
 }
 
 // work is what a copy keeps busy, in processor-seconds.
@@ -60,6 +65,9 @@ func (s *Site) move(e *entry, to phase) {
 }
 
 func (s *Site) count(e *entry, sign int32) {
+	if e.phase == aside {
+		return
+	}
 	s.charge += int64(sign) * int64(e.copy.Request.Processors)
 	if e.phase == queued {
 		s.queued += sign
@@ -72,6 +80,9 @@ func (s *Site) count(e *entry, sign int32) {
 func (s *Site) add(c job.Copy, p phase, since job.Time) {
 	if s.copies[c.ID] != nil {
 		return
+	}
+	if p == queued && s.aside[c.ID.Job.Origin] {
+		p = aside
 	}
 	e := &entry{copy: c, phase: p, since: since}
 	s.copies[c.ID] = e
@@ -138,7 +149,7 @@ func (s *Site) Pass(now job.Time) []job.AttemptID {
 
 // Confirm says that a reserved or adopted copy runs since a time.
 func (s *Site) Confirm(_ job.Time, id job.AttemptID, since job.Time) {
-	if e := s.copies[id]; e != nil && e.phase != queued {
+	if e := s.copies[id]; e != nil && e.phase.holds() {
 		s.move(e, running)
 		e.since = since
 	}
@@ -151,15 +162,53 @@ func (s *Site) Postpone(_ job.Time, id job.AttemptID, until job.Time) {
 	if e == nil || e.phase == running {
 		return
 	}
-	if e.phase == reserved {
+	e.until = until
+	if e.phase != reserved {
+		return
+	}
+	if s.move(e, queued); s.aside[id.Job.Origin] {
+		s.move(e, aside)
+	}
+}
+
+// SetAside takes all queued copies of an origin, and those that will come, out
+// of what waits for its turn, until BringBack.
+func (s *Site) SetAside(_ job.Time, origin job.SiteID) {
+	if s.aside[origin] {
+		return
+	}
+	s.aside[origin] = true
+	for _, e := range s.copies {
+		if e.phase == queued && e.copy.ID.Job.Origin == origin {
+			s.move(e, aside)
+		}
+	}
+	s.turns = slices.DeleteFunc(s.turns, func(id job.AttemptID) bool { return id.Job.Origin == origin })
+}
+
+// BringBack has the copies of an origin that were set aside wait for their turn.
+func (s *Site) BringBack(_ job.Time, origin job.SiteID) {
+	if !s.aside[origin] {
+		return
+	}
+	delete(s.aside, origin)
+	for _, e := range s.copies {
+		if e.phase == aside && e.copy.ID.Job.Origin == origin {
+			s.move(e, queued)
+		}
+	}
+}
+
+// Probe has one copy that was set aside wait for its turn all the same.
+func (s *Site) Probe(_ job.Time, id job.AttemptID) {
+	if e := s.copies[id]; e != nil && e.phase == aside {
 		s.move(e, queued)
 	}
-	e.until = until
 }
 
 // Finish forgets a reserved or running copy that ended.
 func (s *Site) Finish(_ job.Time, id job.AttemptID) {
-	if e := s.copies[id]; e != nil && e.phase != queued {
+	if e := s.copies[id]; e != nil && e.phase.holds() {
 		s.remove(id)
 	}
 }
@@ -202,10 +251,11 @@ func (s *Site) Starts(job.Time, int) iter.Seq2[job.AttemptID, job.Time] {
 // Load is how loaded the site is with what it was given. What others have given
 // to the same batch system is not in it.
 func (s *Site) Load(now job.Time) job.Load {
-	l := job.Load{Queued: s.queued, Running: int32(len(s.copies)) - s.queued, Free: max(0, s.processors-s.reserved)}
+	l := job.Load{Queued: s.queued, Free: max(0, s.processors-s.reserved)}
 	work := s.waiting
 	for _, e := range s.copies {
-		if e.phase != queued {
+		if e.phase.holds() {
+			l.Running++
 			work += max(0, e.work()-int64(e.copy.Request.Processors)*int64(now.Sub(e.since)/time.Second))
 		}
 	}

@@ -98,3 +98,35 @@ func TestLoad(t *testing.T) {
 		t.Errorf("empty: %+v", l)
 	}
 }
+
+// Copies of an origin that was set aside have no turn and are no load, but for
+// the one that is tried.
+func TestSetAside(t *testing.T) {
+	s := batch.New(4)
+	for n := uint64(1); n <= 2; n++ {
+		s.Enqueue(0, request(n, 2))
+	}
+	s.Turn(0, attempt(1))
+	s.SetAside(0, "alpha")
+	s.Enqueue(0, request(3, 2))
+	s.Turn(0, attempt(2))
+	if got := s.Pass(0); len(got) > 0 || s.Load(0) != (job.Load{Free: 4}) {
+		t.Errorf("proposes %v with its origin set aside, load %+v", got, s.Load(0))
+	}
+	s.Probe(0, attempt(2))
+	s.Turn(0, attempt(2))
+	if got := s.Pass(0); !slices.Equal(got, []job.AttemptID{attempt(2)}) {
+		t.Errorf("proposes %v, expected the one that is tried", got)
+	}
+	s.Postpone(0, attempt(2), 0)
+	if s.Load(0) != (job.Load{Free: 4}) {
+		t.Errorf("load %+v after the try", s.Load(0))
+	}
+	s.BringBack(0, "alpha")
+	for n := uint64(3); n > 0; n-- {
+		s.Turn(0, attempt(n))
+	}
+	if got := s.Pass(0); len(got) != 3 {
+		t.Errorf("proposes %v of three that came back", got)
+	}
+}
