@@ -239,6 +239,12 @@ func (f *fakeSite) find(id string) (*kithv1.Job, error) {
 }
 
 func (f *fakeSite) SubmitJob(_ context.Context, r *kithv1.SubmitJobRequest) (*kithv1.SubmitJobResponse, error) {
+	if r.GetValidateOnly() {
+		return &kithv1.SubmitJobResponse{Preview: &kithv1.JobStatus{
+			Rank: "work", EstimatedStartTime: timestamppb.New(time.Date(2026, 11, 21, 9, 42, 3, 0, time.UTC)),
+			Decisions: []*kithv1.SiteDecision{{SiteId: "uni-a", Chosen: true, Weight: 1}, {SiteId: "uni-b", Reason: "draining", Detail: "it is draining"}},
+		}}, nil
+	}
 	id := ""
 	f.change(func() {
 		if id = f.byID[r.GetRequestId()]; id != "" {

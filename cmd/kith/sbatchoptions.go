@@ -132,7 +132,7 @@ func unsupportedOptions() []option {
 		{long: "spread-job", remedy: oneMachine},
 		{long: "stepmgr", remedy: oneMachine},
 		{long: "switches", arg: takesArgument, remedy: oneMachine},
-		{long: "test-only", remedy: `submit with --hold, look at it with "kith show", and cancel or release it`},
+		{long: "test-only", remedy: commandOnly + ": a script that has it could never be submitted"},
 		{long: "thread-spec", arg: takesArgument, remedy: noPlace},
 		{long: "threads-per-core", arg: takesArgument, remedy: noPlace},
 		{long: "time-min", arg: takesArgument, remedy: "use --time with the longest run time"},

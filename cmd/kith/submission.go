@@ -36,6 +36,7 @@ type submission struct {
 	onSiteLost     cli.Parsed[kithv1.Job_OnSiteLost]
 	require        bool
 	parsable, wait bool
+	testOnly       bool
 
 	// Only on the command line.
 	wrap      string
@@ -90,6 +91,7 @@ func (o *submission) register(flags *pflag.FlagSet) {
 	flags.StringVar(&o.wrap, "wrap", "", "run `TEXT` with /bin/sh")
 	flags.BoolVar(&o.parsable, "parsable", false, "print the job's id and nothing else")
 	flags.BoolVarP(&o.wait, "wait", "W", false, "wait for the end, print the job's output, and exit with its code")
+	flags.BoolVar(&o.testOnly, "test-only", false, "check the job, tell where it would go and when it would start at this site, and submit nothing")
 	flags.StringVar(&o.requestID, "request-id", "", "`ID` of this submission: repeating it submits nothing twice (default a random one)")
 	for _, opt := range unsupportedOptions() {
 		refuse(flags, opt)

@@ -43,6 +43,9 @@ func submitVerb(c *client) *cobra.Command {
 			if err := inputs.collect(o.inputs); err != nil {
 				return err
 			}
+			if o.testOnly {
+				return c.dial(cmd.Context(), func(ctx context.Context, s *site) error { return c.preview(ctx, s, j) })
+			}
 			return c.dial(cmd.Context(), func(ctx context.Context, s *site) error {
 				if j.Inputs, err = c.send(ctx, s, inputs); err != nil {
 					return err

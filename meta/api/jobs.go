@@ -26,6 +26,9 @@ var _ kithv1.JobServiceServer = (*Server)(nil)
 
 // SubmitJob implements kithv1.JobServiceServer.
 func (s *Server) SubmitJob(ctx context.Context, r *kithv1.SubmitJobRequest) (*kithv1.SubmitJobResponse, error) {
+	if r.GetValidateOnly() {
+		return s.preview(ctx, r)
+	}
 	ev, err := s.submission(ctx, r)
 	if err != nil {
 		return nil, err
@@ -64,12 +67,8 @@ func (s *Server) submission(ctx context.Context, r *kithv1.SubmitJobRequest) (me
 		return meta.Submit{}, err
 	}
 	caller := identity.From(ctx)
-	user := s.User
-	if caller.Proof != identity.NoProof {
-		user = string(caller.Actor)
-	}
 	return meta.Submit{
-		Actor: caller.Actor, Request: requestOf(j, user), RequestID: r.GetRequestId(), BodyHash: sha256.Sum256(body), Payload: payload, Hold: j.GetHold(),
+		Actor: caller.Actor, Request: requestOf(j, s.userOf(caller)), RequestID: r.GetRequestId(), BodyHash: sha256.Sum256(body), Payload: payload, Hold: j.GetHold(),
 	}, nil
 }
 

@@ -30,7 +30,10 @@ type SubmitJobRequest struct {
 	// answer. Empty: every call is a new job.
 	RequestId string `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// The job.
-	Job           *Job `protobuf:"bytes,2,opt,name=job,proto3" json:"job,omitempty"`
+	Job *Job `protobuf:"bytes,2,opt,name=job,proto3" json:"job,omitempty"`
+	// Check the job and say where it would go, and submit nothing. Its inputs are
+	// not read: uploads that it names need not be there.
+	ValidateOnly  bool `protobuf:"varint,3,opt,name=validate_only,json=validateOnly,proto3" json:"validate_only,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -79,11 +82,22 @@ func (x *SubmitJobRequest) GetJob() *Job {
 	return nil
 }
 
+func (x *SubmitJobRequest) GetValidateOnly() bool {
+	if x != nil {
+		return x.ValidateOnly
+	}
+	return false
+}
+
 // SubmitJobResponse is the accepted job.
 type SubmitJobResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The job's name across all sites.
-	JobId         string `protobuf:"bytes,1,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
+	// The job's name across all sites. Empty after validate_only.
+	JobId string `protobuf:"bytes,1,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
+	// After validate_only: what this site would decide now. Of the status there are
+	// decisions, rank, reason if no site can take the job now, and
+	// estimated_start_time if it would queue at this site.
+	Preview       *JobStatus `protobuf:"bytes,2,opt,name=preview,proto3" json:"preview,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -123,6 +137,13 @@ func (x *SubmitJobResponse) GetJobId() string {
 		return x.JobId
 	}
 	return ""
+}
+
+func (x *SubmitJobResponse) GetPreview() *JobStatus {
+	if x != nil {
+		return x.Preview
+	}
+	return nil
 }
 
 // GetJobRequest names a job.
@@ -1031,13 +1052,15 @@ var File_kith_v1_job_service_proto protoreflect.FileDescriptor
 
 const file_kith_v1_job_service_proto_rawDesc = "" +
 	"\n" +
-	"\x19kith/v1/job_service.proto\x12\akith.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x11kith/v1/job.proto\"Q\n" +
+	"\x19kith/v1/job_service.proto\x12\akith.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x11kith/v1/job.proto\"v\n" +
 	"\x10SubmitJobRequest\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12\x1e\n" +
-	"\x03job\x18\x02 \x01(\v2\f.kith.v1.JobR\x03job\"*\n" +
+	"\x03job\x18\x02 \x01(\v2\f.kith.v1.JobR\x03job\x12#\n" +
+	"\rvalidate_only\x18\x03 \x01(\bR\fvalidateOnly\"X\n" +
 	"\x11SubmitJobResponse\x12\x15\n" +
-	"\x06job_id\x18\x01 \x01(\tR\x05jobId\"&\n" +
+	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12,\n" +
+	"\apreview\x18\x02 \x01(\v2\x12.kith.v1.JobStatusR\apreview\"&\n" +
 	"\rGetJobRequest\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\"0\n" +
 	"\x0eGetJobResponse\x12\x1e\n" +
@@ -1147,42 +1170,44 @@ var file_kith_v1_job_service_proto_goTypes = []any{
 	(*GetJobOutputResponse)(nil), // 16: kith.v1.GetJobOutputResponse
 	nil,                          // 17: kith.v1.ListJobsRequest.LabelsEntry
 	(*Job)(nil),                  // 18: kith.v1.Job
-	(JobStatus_State)(0),         // 19: kith.v1.JobStatus.State
-	(*durationpb.Duration)(nil),  // 20: google.protobuf.Duration
+	(*JobStatus)(nil),            // 19: kith.v1.JobStatus
+	(JobStatus_State)(0),         // 20: kith.v1.JobStatus.State
+	(*durationpb.Duration)(nil),  // 21: google.protobuf.Duration
 }
 var file_kith_v1_job_service_proto_depIdxs = []int32{
 	18, // 0: kith.v1.SubmitJobRequest.job:type_name -> kith.v1.Job
-	18, // 1: kith.v1.GetJobResponse.job:type_name -> kith.v1.Job
-	19, // 2: kith.v1.ListJobsRequest.states:type_name -> kith.v1.JobStatus.State
-	17, // 3: kith.v1.ListJobsRequest.labels:type_name -> kith.v1.ListJobsRequest.LabelsEntry
-	18, // 4: kith.v1.ListJobsResponse.jobs:type_name -> kith.v1.Job
-	6,  // 5: kith.v1.ListJobsResponse.remote_copies:type_name -> kith.v1.HostedCopy
-	20, // 6: kith.v1.HostedCopy.walltime:type_name -> google.protobuf.Duration
-	18, // 7: kith.v1.WatchJobsResponse.job:type_name -> kith.v1.Job
-	19, // 8: kith.v1.CancelJobResponse.state:type_name -> kith.v1.JobStatus.State
-	19, // 9: kith.v1.HoldJobResponse.state:type_name -> kith.v1.JobStatus.State
-	19, // 10: kith.v1.ReleaseJobResponse.state:type_name -> kith.v1.JobStatus.State
-	0,  // 11: kith.v1.JobService.SubmitJob:input_type -> kith.v1.SubmitJobRequest
-	2,  // 12: kith.v1.JobService.GetJob:input_type -> kith.v1.GetJobRequest
-	4,  // 13: kith.v1.JobService.ListJobs:input_type -> kith.v1.ListJobsRequest
-	7,  // 14: kith.v1.JobService.WatchJobs:input_type -> kith.v1.WatchJobsRequest
-	9,  // 15: kith.v1.JobService.CancelJob:input_type -> kith.v1.CancelJobRequest
-	11, // 16: kith.v1.JobService.HoldJob:input_type -> kith.v1.HoldJobRequest
-	13, // 17: kith.v1.JobService.ReleaseJob:input_type -> kith.v1.ReleaseJobRequest
-	15, // 18: kith.v1.JobService.GetJobOutput:input_type -> kith.v1.GetJobOutputRequest
-	1,  // 19: kith.v1.JobService.SubmitJob:output_type -> kith.v1.SubmitJobResponse
-	3,  // 20: kith.v1.JobService.GetJob:output_type -> kith.v1.GetJobResponse
-	5,  // 21: kith.v1.JobService.ListJobs:output_type -> kith.v1.ListJobsResponse
-	8,  // 22: kith.v1.JobService.WatchJobs:output_type -> kith.v1.WatchJobsResponse
-	10, // 23: kith.v1.JobService.CancelJob:output_type -> kith.v1.CancelJobResponse
-	12, // 24: kith.v1.JobService.HoldJob:output_type -> kith.v1.HoldJobResponse
-	14, // 25: kith.v1.JobService.ReleaseJob:output_type -> kith.v1.ReleaseJobResponse
-	16, // 26: kith.v1.JobService.GetJobOutput:output_type -> kith.v1.GetJobOutputResponse
-	19, // [19:27] is the sub-list for method output_type
-	11, // [11:19] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	19, // 1: kith.v1.SubmitJobResponse.preview:type_name -> kith.v1.JobStatus
+	18, // 2: kith.v1.GetJobResponse.job:type_name -> kith.v1.Job
+	20, // 3: kith.v1.ListJobsRequest.states:type_name -> kith.v1.JobStatus.State
+	17, // 4: kith.v1.ListJobsRequest.labels:type_name -> kith.v1.ListJobsRequest.LabelsEntry
+	18, // 5: kith.v1.ListJobsResponse.jobs:type_name -> kith.v1.Job
+	6,  // 6: kith.v1.ListJobsResponse.remote_copies:type_name -> kith.v1.HostedCopy
+	21, // 7: kith.v1.HostedCopy.walltime:type_name -> google.protobuf.Duration
+	18, // 8: kith.v1.WatchJobsResponse.job:type_name -> kith.v1.Job
+	20, // 9: kith.v1.CancelJobResponse.state:type_name -> kith.v1.JobStatus.State
+	20, // 10: kith.v1.HoldJobResponse.state:type_name -> kith.v1.JobStatus.State
+	20, // 11: kith.v1.ReleaseJobResponse.state:type_name -> kith.v1.JobStatus.State
+	0,  // 12: kith.v1.JobService.SubmitJob:input_type -> kith.v1.SubmitJobRequest
+	2,  // 13: kith.v1.JobService.GetJob:input_type -> kith.v1.GetJobRequest
+	4,  // 14: kith.v1.JobService.ListJobs:input_type -> kith.v1.ListJobsRequest
+	7,  // 15: kith.v1.JobService.WatchJobs:input_type -> kith.v1.WatchJobsRequest
+	9,  // 16: kith.v1.JobService.CancelJob:input_type -> kith.v1.CancelJobRequest
+	11, // 17: kith.v1.JobService.HoldJob:input_type -> kith.v1.HoldJobRequest
+	13, // 18: kith.v1.JobService.ReleaseJob:input_type -> kith.v1.ReleaseJobRequest
+	15, // 19: kith.v1.JobService.GetJobOutput:input_type -> kith.v1.GetJobOutputRequest
+	1,  // 20: kith.v1.JobService.SubmitJob:output_type -> kith.v1.SubmitJobResponse
+	3,  // 21: kith.v1.JobService.GetJob:output_type -> kith.v1.GetJobResponse
+	5,  // 22: kith.v1.JobService.ListJobs:output_type -> kith.v1.ListJobsResponse
+	8,  // 23: kith.v1.JobService.WatchJobs:output_type -> kith.v1.WatchJobsResponse
+	10, // 24: kith.v1.JobService.CancelJob:output_type -> kith.v1.CancelJobResponse
+	12, // 25: kith.v1.JobService.HoldJob:output_type -> kith.v1.HoldJobResponse
+	14, // 26: kith.v1.JobService.ReleaseJob:output_type -> kith.v1.ReleaseJobResponse
+	16, // 27: kith.v1.JobService.GetJobOutput:output_type -> kith.v1.GetJobOutputResponse
+	20, // [20:28] is the sub-list for method output_type
+	12, // [12:20] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_kith_v1_job_service_proto_init() }

@@ -1,0 +1,46 @@
+package api
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	kithv1 "kith/proto/gen/kith/v1"
+)
+
+// What a job would meet is told, and nothing is left behind.
+func TestValidateOnly(t *testing.T) {
+	s, m := serve(t)
+	const limit = time.Minute
+	submit(t, s, wide(limit))
+	preview := func(j *kithv1.Job) (*kithv1.JobStatus, error) {
+		r, err := s.SubmitJob(t.Context(), &kithv1.SubmitJobRequest{Job: j, ValidateOnly: true})
+		if r.GetJobId() != "" {
+			t.Errorf("it has the id %s", r.GetJobId())
+		}
+		return r.GetPreview(), err
+	}
+	p, err := preview(&kithv1.Job{Command: []string{"/bin/true"}, Processors: 1, Walltime: durationpb.New(limit)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := p.GetEstimatedStartTime().AsTime().Sub(m.now.Wall()); got != limit {
+		t.Errorf("it would start in %v, want %v, when the job ahead has ended", got, limit)
+	}
+	if !slices.ContainsFunc(p.GetDecisions(), func(d *kithv1.SiteDecision) bool { return d.GetChosen() }) {
+		t.Errorf("no site is chosen among %v", p.GetDecisions())
+	}
+	p, err = preview(&kithv1.Job{Command: []string{"/bin/true"}, Processors: 1000, Walltime: durationpb.New(limit)})
+	if err != nil || p.GetReason() == "" || p.GetEstimatedStartTime() != nil {
+		t.Errorf("a job that is too wide: %v, %v; want a reason and no start", p, err)
+	}
+	if _, err := preview(&kithv1.Job{}); err == nil {
+		t.Error("a job without a command would be accepted")
+	}
+	list, err := s.ListJobs(t.Context(), &kithv1.ListJobsRequest{})
+	if err != nil || len(list.GetJobs()) != 1 {
+		t.Errorf("%d jobs are there, %v; want the one that was submitted", len(list.GetJobs()), err)
+	}
+}
