@@ -1,0 +1,138 @@
+package meta_test
+
+import (
+	"fmt"
+	"strings"
+
+	"kith/internal/job"
+	"kith/meta"
+)
+
+// The words that transcripts have for messages.
+
+func describe(m meta.Message) string {
+	switch m := m.(type) {
+	case meta.PlaceCopy:
+		return fmt.Sprintf("place %v processors=%d walltime=%v", m.Attempt, m.Request.Processors, m.Request.Walltime)
+	case meta.Claim:
+		return fmt.Sprintf("claim %v", m.Attempt)
+	case meta.Verdict:
+		if m.Granted && m.Lease != 0 {
+			return fmt.Sprintf("grant %v for %v", m.Attempt, m.Lease)
+		}
+		if m.Granted {
+			return fmt.Sprintf("grant %v", m.Attempt)
+		}
+		return fmt.Sprintf("deny %v %v %s", m.Attempt, m.Reason, m.Winner)
+	case meta.Renew:
+		return fmt.Sprintf("renew %v", m.Attempt)
+	case meta.Renewed:
+		return fmt.Sprintf("renewed %v for %v", m.Attempt, m.Lease)
+	case meta.CopyAnswer:
+		if m.Accepted {
+			return fmt.Sprintf("accepted %v", m.Attempt)
+		}
+		return fmt.Sprintf("refused %v %v", m.Attempt, m.Reason)
+	case meta.CopySummary:
+		return fmt.Sprintf("summary of %d", m.Count)
+	case meta.CopyDigest:
+		text := "digest"
+		for _, e := range m.Entries {
+			text += fmt.Sprintf(" %v begun=%v ended=%v started=%v", e.Attempt, e.Begun, e.Ended, e.Started != 0)
+		}
+		return text
+	case meta.GiveBack:
+		return fmt.Sprintf("giveback {attempt:%v reason:%v}", m.Attempt, m.Reason)
+	case meta.StartQuery:
+		return fmt.Sprintf("start-query %d processors=%d walltime=%v predict=%v", m.Query, m.Request.Processors, m.Request.Walltime, m.Predict)
+	case meta.Started:
+		return fmt.Sprintf("started %v", m.Attempt)
+	case meta.Result:
+		return fmt.Sprintf("result %v kind=%d exit=%d %s", m.Attempt, m.Outcome.Kind, m.Outcome.ExitCode, m.Outcome.Reason)
+	}
+	return strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%T %+v", m, m), "meta."))
+}
+
+func (s *stage) outcome(a arguments) job.Outcome {
+	o := job.Outcome{Kind: job.Success, Start: s.now, End: s.now, ExitCode: int32(s.number(a, "exit", 0))}
+	switch {
+	case a.has("cancelled"):
+		o.Kind, o.Reason = job.Cancel, "cancelled"
+	case a.has("lost"):
+		o.Kind, o.Reason = job.Loss, "lost"
+	case o.ExitCode != 0:
+		o.Kind, o.Reason = job.Failure, "it failed"
+	}
+	if f, ok := a.named["files"]; ok {
+		o.Files, o.FilesRemain = []byte(f), true
+	}
+	return o
+}
+
+func (s *stage) message(a arguments) meta.Message {
+	var id job.AttemptID
+	if len(a.words) > 3 && a.words[2] != "digest" {
+		id = s.attempt(a.words[3])
+	}
+	reason := job.Reason(s.number(a, "reason", 0))
+	switch a.words[2] {
+	case "place":
+		return meta.PlaceCopy{Attempt: id, Request: s.request(a)}
+	case "accepted":
+		return meta.CopyAnswer{Attempt: id, Accepted: true}
+	case "refused":
+		return meta.CopyAnswer{Attempt: id, Reason: reason}
+	case "claim":
+		c := meta.Claim{Attempt: id, Stamp: uint64(s.number(a, "stamp", float64(s.now))), Sent: s.now}
+		if a.has("older") { // as versions before leases claim
+			c.Sent = 0
+		}
+		return c
+	case "renew":
+		return meta.Renew{Attempt: id}
+	case "renewed":
+		return meta.Renewed{Attempt: id, Sent: s.now.Add(-s.duration(a.named["ago"], 0)), Lease: s.duration(a.named["lease"], 0)}
+	case "grant":
+		return meta.Verdict{
+			Attempt: id, Granted: true, Payload: []byte("from " + a.words[1]),
+			Sent: s.now.Add(-s.duration(a.named["ago"], 0)), Lease: s.duration(a.named["lease"], 0),
+		}
+	case "deny":
+		return meta.Verdict{Attempt: id, Reason: reason}
+	case "withdraw":
+		return meta.Withdraw{Attempt: id}
+	case "withdrawn":
+		return meta.WithdrawAck{Attempt: id}
+	case "started":
+		return meta.Started{Attempt: id, At: s.now}
+	case "result":
+		return meta.Result{Attempt: id, Outcome: s.outcome(a)}
+	case "result-ack":
+		return meta.ResultAck{Attempt: id, Accepted: true}
+	case "stop":
+		return meta.Stop{Attempt: id}
+	case "give-back":
+		return meta.GiveBack{Attempt: id, Reason: reason, Stamp: uint64(s.number(a, "stamp", float64(s.now)+1))}
+	case "summary":
+		return meta.CopySummary{Count: uint64(s.number(a, "count", 0)), Hash: uint64(s.number(a, "hash", 0))}
+	case "digest-request":
+		return meta.DigestRequest{}
+	case "digest":
+		d := meta.CopyDigest{Stamp: uint64(s.number(a, "stamp", float64(s.now)+1))}
+		for _, w := range a.words[3:] {
+			name, phase, _ := strings.Cut(w, ":")
+			e := meta.DigestEntry{Attempt: s.attempt(name), Begun: phase != "", Ended: phase == "ended"}
+			if phase == "running" {
+				e.Started = s.now
+			}
+			d.Entries = append(d.Entries, e)
+		}
+		return d
+	case "start-query":
+		return meta.StartQuery{Query: 7, Request: s.request(a)}
+	case "start-answer":
+		return meta.StartAnswer{Query: uint64(s.number(a, "query", 1)), Wait: s.duration(a.named["wait"], 0), Reason: reason}
+	}
+	s.t.Fatalf("unknown message %q", a.words[2])
+	return nil
+}
