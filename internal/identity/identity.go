@@ -19,7 +19,7 @@ import (
 // The empty one is that of records from before actors were kept.
 type Actor string
 
-// Anonymous is an actor of whom a site knows nothing.
+// Anonymous is an actor that a site knows nothing about.
 const Anonymous Actor = "anonymous"
 
 // MaxLength bounds an [Actor], in bytes.

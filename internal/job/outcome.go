@@ -37,8 +37,8 @@ const (
 	Success   OutcomeKind = 1 // the command returned 0
 	Failure   OutcomeKind = 2 // the command returned another code, died of a signal, or could not be started
 	Timeout   OutcomeKind = 3 // stopped at its walltime
-	Cancel    OutcomeKind = 4 // stopped, or never started, at the user's wish
-	Loss      OutcomeKind = 5 // the host lost it: nobody knows how far it came
+	Cancel    OutcomeKind = 4 // stopped, or never started, because the user cancelled it
+	Loss      OutcomeKind = 5 // the host lost it: how far it came is not known
 )
 
 // Event returns the life-cycle event with which a job of this outcome closes.

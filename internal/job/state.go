@@ -41,7 +41,7 @@ const (
 	Completed  State = 8  // ended with exit code 0
 	Failed     State = 9  // ended otherwise
 	TimedOut   State = 10 // stopped at its walltime
-	Cancelled  State = 11 // ended at the user's wish
+	Cancelled  State = 11 // ended because the user cancelled it
 	Lost       State = 12 // the host lost it
 
 	stateCount = 13

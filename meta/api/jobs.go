@@ -289,8 +289,8 @@ func hasLabels(j *kithv1.Job, labels map[string]string) bool {
 	return true
 }
 
-// wish carries out one of the three wishes about a job.
-func (s *Server) wish(ctx context.Context, text, requestID string, make func(token uint64, id job.ID) meta.Event) (kithv1.JobStatus_State, error) {
+// act carries out one of the three acts on a job.
+func (s *Server) act(ctx context.Context, text, requestID string, make func(token uint64, id job.ID) meta.Event) (kithv1.JobStatus_State, error) {
 	var f fieldErrors
 	checkRequestID(&f, requestID)
 	id, err := jobID(text)
@@ -312,7 +312,7 @@ func (s *Server) CancelJob(ctx context.Context, r *kithv1.CancelJobRequest) (*ki
 	if err := checkReason(r.GetReason()); err != nil {
 		return nil, err
 	}
-	state, err := s.wish(ctx, r.GetJobId(), r.GetRequestId(),
+	state, err := s.act(ctx, r.GetJobId(), r.GetRequestId(),
 		func(token uint64, id job.ID) meta.Event {
 			return meta.Cancel{Token: token, Job: id, Actor: identity.From(ctx).Actor, Reason: r.GetReason()}
 		})
@@ -325,7 +325,7 @@ func (s *Server) CancelJob(ctx context.Context, r *kithv1.CancelJobRequest) (*ki
 
 // HoldJob implements kithv1.JobServiceServer.
 func (s *Server) HoldJob(ctx context.Context, r *kithv1.HoldJobRequest) (*kithv1.HoldJobResponse, error) {
-	state, err := s.wish(ctx, r.GetJobId(), r.GetRequestId(),
+	state, err := s.act(ctx, r.GetJobId(), r.GetRequestId(),
 		func(token uint64, id job.ID) meta.Event {
 			return meta.Hold{Token: token, Job: id, Actor: identity.From(ctx).Actor}
 		})
@@ -338,7 +338,7 @@ func (s *Server) HoldJob(ctx context.Context, r *kithv1.HoldJobRequest) (*kithv1
 
 // ReleaseJob implements kithv1.JobServiceServer.
 func (s *Server) ReleaseJob(ctx context.Context, r *kithv1.ReleaseJobRequest) (*kithv1.ReleaseJobResponse, error) {
-	state, err := s.wish(ctx, r.GetJobId(), r.GetRequestId(),
+	state, err := s.act(ctx, r.GetJobId(), r.GetRequestId(),
 		func(token uint64, id job.ID) meta.Event {
 			return meta.Release{Token: token, Job: id, Actor: identity.From(ctx).Actor}
 		})

@@ -220,7 +220,7 @@ func checkRequestID(f *fieldErrors, id string) {
 	}
 }
 
-// checkReason bounds a text that says why somebody asks for something.
+// checkReason bounds a text that says why a person asks for something.
 func checkReason(reason string) error {
 	if len(reason) > maxShortText {
 		return &FieldError{Field: "reason", Reason: fmt.Sprintf("has %d bytes, at most %d", len(reason), maxShortText)}

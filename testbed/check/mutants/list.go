@@ -17,7 +17,7 @@ func All() []Mutant {
 			Caught:  twoSites("-crashes", "1"), Also: [][]string{search("100"), {"-scenario", "origin-killed-before-its-disk-is-done"}}, Breaks: "S5",
 		},
 		{
-			Name: "grant-forgotten-by-a-restart", Rule: "a restarted origin grants a taken claim to somebody else",
+			Name: "grant-forgotten-by-a-restart", Rule: "a restarted origin grants a taken claim to another site",
 			Changes: []Change{{
 				"store/codec/codec.go", "	return r.state.RestoreJob(j)\n",
 				"	if j.State == job.Claimed {\n		j.State, j.Holder = job.Queued, \"\"\n	}\n	return r.state.RestoreJob(j)\n",

@@ -106,9 +106,9 @@ const (
 	JobStatus_STATE_FAILED JobStatus_State = 9
 	// Stopped at its walltime.
 	JobStatus_STATE_TIMEOUT JobStatus_State = 10
-	// Ended at the user's wish.
+	// Ended because the user cancelled it.
 	JobStatus_STATE_CANCELLED JobStatus_State = 11
-	// The host lost it: nobody knows how far it came.
+	// The host lost it: how far it came is not known.
 	JobStatus_STATE_LOST JobStatus_State = 12
 )
 
