@@ -25,6 +25,9 @@ type Digest struct {
 	Speed float64
 	// Draining says that it takes no copies.
 	Draining bool
+	// NotStarting says that it starts nothing for a while, as it could not. What is
+	// queued there waits.
+	NotStarting bool
 	// Time is when the digest was made, by the site's own clock.
 	Time job.Time
 	// Version is that of its daemon, for people.

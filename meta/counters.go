@@ -12,6 +12,8 @@ type Counters struct {
 	// those that crossed between sites as seen by the origin, repeats included.
 	ClaimMessagesLogical, ClaimMessagesWire int64
 	Withdrawals                             int64
+	// StartsFailed are attempts that could not be started here, see [StartFailed].
+	StartsFailed int64
 	// StrayCopies were found by comparing copies; DigestsRequested counts
 	// comparisons that differed.
 	StrayCopies, DigestsRequested int64

@@ -150,32 +150,41 @@ type Changed struct {
 	Purged bool
 }
 
-func (Reply) effect()     {}
-func (Send) effect()      {}
-func (Grant) effect()     {}
-func (Launch) effect()    {}
-func (Extend) effect()    {}
-func (Kill) effect()      {}
-func (Adopt) effect()     {}
-func (Clear) effect()     {}
-func (Fetch) effect()     {}
-func (Queue) effect()     {}
-func (Dequeue) effect()   {}
-func (Restored) effect()  {}
-func (Advertise) effect() {}
-func (Changed) effect()   {}
+// StartsPaused says, for the operator, that this site starts nothing until then
+// because a start failed for a reason of its own; Until 0 that starts succeed again.
+type StartsPaused struct {
+	Until  job.Time
+	Reason string
+}
 
-func (Reply) Word() string     { return "reply" }
-func (s Send) Word() string    { return s.Message.Word() }
-func (Grant) Word() string     { return Verdict{}.Word() }
-func (Launch) Word() string    { return "launch" }
-func (Extend) Word() string    { return "extend" }
-func (Kill) Word() string      { return "kill" }
-func (Adopt) Word() string     { return "adopt" }
-func (Clear) Word() string     { return "clear" }
-func (Fetch) Word() string     { return "fetch" }
-func (Queue) Word() string     { return "queue" }
-func (Dequeue) Word() string   { return "dequeue" }
-func (Restored) Word() string  { return "restored" }
-func (Advertise) Word() string { return "advertise" }
-func (Changed) Word() string   { return "changed" }
+func (Reply) effect()        {}
+func (Send) effect()         {}
+func (Grant) effect()        {}
+func (Launch) effect()       {}
+func (Extend) effect()       {}
+func (Kill) effect()         {}
+func (Adopt) effect()        {}
+func (Clear) effect()        {}
+func (Fetch) effect()        {}
+func (Queue) effect()        {}
+func (Dequeue) effect()      {}
+func (Restored) effect()     {}
+func (Advertise) effect()    {}
+func (Changed) effect()      {}
+func (StartsPaused) effect() {}
+
+func (Reply) Word() string        { return "reply" }
+func (s Send) Word() string       { return s.Message.Word() }
+func (Grant) Word() string        { return Verdict{}.Word() }
+func (Launch) Word() string       { return "launch" }
+func (Extend) Word() string       { return "extend" }
+func (Kill) Word() string         { return "kill" }
+func (Adopt) Word() string        { return "adopt" }
+func (Clear) Word() string        { return "clear" }
+func (Fetch) Word() string        { return "fetch" }
+func (Queue) Word() string        { return "queue" }
+func (Dequeue) Word() string      { return "dequeue" }
+func (Restored) Word() string     { return "restored" }
+func (Advertise) Word() string    { return "advertise" }
+func (Changed) Word() string      { return "changed" }
+func (StartsPaused) Word() string { return "starts-paused" }

@@ -68,6 +68,8 @@ func (e *Engine) Step(now job.Time, ev Event) []Effect {
 		e.host.attemptEnded(now, ev)
 	case AttemptMissing:
 		e.host.attemptMissing(now, ev.Attempt)
+	case StartFailed:
+		e.startFailed(now, ev)
 	case TurnCame:
 		e.host.turnCame(now, ev.Attempt)
 	case FilesHome:
@@ -171,9 +173,18 @@ func (e *Engine) setDrain(now job.Time, ev SetDrain) {
 	e.host.drain(now, ev.On)
 	e.host.advertise(now)
 	if ev.On {
-		e.origin.moveOwn(now)
+		e.origin.moveOwn(now, job.Draining)
 	}
 	e.reply(ev.Token, job.ID{}, 0, nil)
+}
+
+// startFailed returns an attempt to its origin. If the host will not start for long,
+// this site's own jobs that wait nowhere else go elsewhere, too.
+func (e *Engine) startFailed(now job.Time, ev StartFailed) {
+	e.host.startFailed(now, ev)
+	if e.host.starting.away() {
+		e.origin.moveOwn(now, job.CannotStart)
+	}
 }
 
 // NeedsPass reports whether a [Pass] now could do anything.
@@ -194,6 +205,7 @@ func (e *Engine) pass(now job.Time) {
 // tick does what has become due.
 func (e *Engine) tick(now job.Time) {
 	e.host.expireClaims(now)
+	e.host.resumeStarts(now)
 	e.origin.expireQueries(now)
 	e.peers.resend(now)
 	e.origin.replaceVanished(now)

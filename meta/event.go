@@ -98,6 +98,16 @@ type AttemptEnded struct {
 // far, or its inputs cannot be had for now.
 type AttemptMissing struct{ Attempt job.AttemptID }
 
+// StartFailed says that an attempt that was begun was not started, for a reason that
+// lies with this host and not with the job: it is out of processes, descriptors or
+// memory, or lacks the shim. Nothing of the attempt runs or ever will. It goes back
+// to its origin, and the host pauses.
+type StartFailed struct {
+	Attempt job.AttemptID
+	// Reason is for people.
+	Reason string
+}
+
 // TurnCame says that the batch system of a [Batch] site has started what was
 // submitted for a copy, and that it waits for a word: [Launch] or [Dequeue]. The
 // driver says so again, every few seconds, until one comes; the answer to an
@@ -136,6 +146,7 @@ func (LoadSeen) event()       {}
 func (AttemptStarted) event() {}
 func (AttemptEnded) event()   {}
 func (AttemptMissing) event() {}
+func (StartFailed) event()    {}
 func (FilesHome) event()      {}
 func (TurnCame) event()       {}
 func (Tick) event()           {}

@@ -17,14 +17,15 @@ type host struct {
 	site   Site
 	batch  Batch // the site too, nil if it is Kith's own
 
-	copies  store.Index[job.AttemptID, hostCopy]
-	remote  map[job.SiteID]int           // how many of each other origin
-	foreign int                          // sum of remote
-	aside   map[job.SiteID]job.AttemptID // origins set aside, and which copy is tried
-	claims  fifo.Queue[claimDue]         // claims without an answer, by deadline
-	claimed job.Time                     // when the latest claim was sent
-	leases  []*hostCopy                  // attempts under way that run under a lease
-	passing bool                         // the local scheduler wants a pass
+	copies   store.Index[job.AttemptID, hostCopy]
+	remote   map[job.SiteID]int           // how many of each other origin
+	foreign  int                          // sum of remote
+	aside    map[job.SiteID]job.AttemptID // origins set aside, and which copy is tried
+	claims   fifo.Queue[claimDue]         // claims without an answer, by deadline
+	claimed  job.Time                     // when the latest claim was sent
+	leases   []*hostCopy                  // attempts under way that run under a lease
+	passing  bool                         // the local scheduler wants a pass
+	starting starting                     // whether starts succeed
 
 	stamp     uint64   // protocol steps, see nextStamp
 	loadSeq   uint64   // load digests made
@@ -43,6 +44,8 @@ type ownOrigin interface {
 	onStarted(now job.Time, from job.SiteID, m Started)
 	// endedHere says how an attempt ended (Result).
 	endedHere(now job.Time, a job.AttemptID, outcome *job.Outcome)
+	// givenBack says that an attempt never started here and is not held any more (GiveBack).
+	givenBack(now job.Time, a job.AttemptID, reason job.Reason)
 	// cancels reports whether the user has cancelled a job that has not ended.
 	cancels(id job.ID) bool
 }
@@ -116,6 +119,8 @@ func (h *host) refusal(from job.SiteID, a job.AttemptID, r *job.Request) job.Rea
 		return job.BadRequest
 	case h.st.Site().Draining:
 		return job.Draining
+	case h.starting.away():
+		return job.CannotStart
 	case r.Directory != "" && (h.cfg.AllowDirectory == nil || !h.cfg.AllowDirectory(r.Directory)):
 		return job.Directory
 	case h.remote[from] >= h.cfg.Limits.CopiesPerOrigin:
@@ -227,18 +232,11 @@ func (h *host) giveBack(now job.Time, c *hostCopy, reason job.Reason) {
 // drain stops or resumes starting. What other origins have queued here goes
 // back to them.
 func (h *host) drain(now job.Time, on bool) {
-	h.site.Drain(now, on)
+	h.site.Drain(now, on || h.starting.held)
 	h.passing = true
 	defer h.drainOutside(on) // what goes back to its origin is dequeued already
-	if !on {
-		return
-	}
-	for _, l := range h.peers.linked {
-		for _, c := range h.copiesOf(l.site) {
-			if c.rec.Phase == store.CopyQueued && !c.granted && l.up {
-				h.giveBack(now, c, job.Draining)
-			}
-		}
+	if on {
+		h.returnCopies(now, job.Draining)
 	}
 }
 
@@ -249,15 +247,18 @@ func (h *host) wantPass() { h.passing = true }
 func (h *host) pass(now job.Time) {
 	for h.passing {
 		h.passing = false
+		h.holdStarts(now)
 		for _, id := range h.site.Pass(now) {
-			h.propose(now, id)
+			if h.mayStart(now, id) {
+				h.propose(now, id)
+			}
 		}
 	}
 }
 
 // nextWake returns when the host has to do something next.
 func (h *host) nextWake(now job.Time) job.Time {
-	return min(h.nextLoad, h.nextCheck, h.nextRenew, h.nextClaimDue(), h.site.NextWake(now))
+	return min(h.starting.nextStart(), h.nextLoad, h.nextCheck, h.nextRenew, h.nextClaimDue(), h.site.NextWake(now))
 }
 
 // revive tells the origin what this host holds of it, repeats results

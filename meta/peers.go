@@ -162,7 +162,8 @@ func (p *peers) loadSeen(now job.Time, d cluster.Digest) bool {
 	known := p.view.Get(d.Site)
 	first := known == nil || !known.Known
 	wasDraining := !first && known.Digest.Draining
-	return p.view.Merge(now, d) && (first || (wasDraining && !d.Draining))
+	wasPaused := !first && known.Digest.NotStarting
+	return p.view.Merge(now, d) && (first || (wasDraining && !d.Draining) || (wasPaused && !d.NotStarting))
 }
 
 // settle says that a request was answered.

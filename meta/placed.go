@@ -47,6 +47,13 @@ func (or *origin) onGiveBack(now job.Time, from job.SiteID, m GiveBack) {
 	}
 }
 
+// givenBack learns that this very site could not start an attempt.
+func (or *origin) givenBack(now job.Time, a job.AttemptID, reason job.Reason) {
+	if o := or.open.Get(a.Job); o != nil && o.rec.Attempt == a.Number && o.rec.Holder == or.self {
+		or.holderLacks(now, o, reason)
+	}
+}
+
 // isNews reports whether what a holder said of the attempt at its step stamp is
 // later than its claim. Steps before and after the loss of a disk cannot be
 // compared; but then the claim is the earlier one.
@@ -141,15 +148,15 @@ func (or *origin) replaceVanished(now job.Time) {
 	}
 }
 
-// moveOwn lets jobs that queue nowhere but at this site, which drains, queue at
-// another one. Where there is none they keep their place here.
-func (or *origin) moveOwn(now job.Time) {
+// moveOwn lets jobs that queue nowhere but at this site, which starts nothing for
+// long, queue at another one. Where there is none they keep their place here.
+func (or *origin) moveOwn(now job.Time, reason job.Reason) {
 	for _, o := range or.jobs {
 		if o.ended || o.rec.State != job.Queued || len(o.rec.Sites) != 1 || o.rec.Sites[0] != or.self || or.nextSite(now, o) == "" {
 			continue
 		}
 		a := o.rec.AttemptID()
-		or.copyReturned(now, o, 0, store.CopyReturned, job.Draining)
+		or.copyReturned(now, o, 0, store.CopyReturned, reason)
 		or.host.dropCopies(now, a)
 	}
 }

@@ -33,6 +33,7 @@ func (h *host) attemptStarted(now job.Time, ev AttemptStarted) {
 		return
 	}
 	c.started = ev.At
+	h.startSucceeded(now, c)
 	since := now
 	if c.adopted { // by the clock of an earlier life of the daemon, which may have been another
 		since = min(max(ev.At, c.rec.Begun), now)
@@ -48,6 +49,9 @@ func (h *host) attemptStarted(now job.Time, ev AttemptStarted) {
 
 func (h *host) attemptEnded(now job.Time, ev AttemptEnded) {
 	if c := h.copies.Get(ev.Attempt); c != nil && c.rec.Phase == store.CopyBegun {
+		if ev.Outcome.Start != 0 {
+			h.startSucceeded(now, c)
+		}
 		h.end(now, c, ev.Outcome)
 	}
 }

@@ -29,9 +29,10 @@ var rewrite = flag.Bool("rewrite", false, "write the answers of the transcripts 
 //	cancel|hold|release JOB            a client wishes
 //	drain|resume                       the operator wishes
 //	up SITE [generation=N] | down SITE a stream comes or goes
-//	load SITE processors=N work=S procs=R free=N [draining] [at=up]
+//	load SITE processors=N work=S procs=R free=N [draining] [notstarting] [at=up]
 //	recv SITE MESSAGE ...              a message comes
 //	started|ended|missing|home ATTEMPT [outcome]
+//	startfails ATTEMPT                 the host could not start it
 //	turn ATTEMPT                       the batch system has started it ("site batch")
 //	wait D                             time passes, with ticks and passes
 //	restart [lease=D]                  the daemon dies and a new one begins
@@ -194,6 +195,8 @@ func (s *stage) do(line string) []string {
 		s.feed(meta.AttemptEnded{Attempt: s.attempt(a.words[1]), Outcome: s.outcome(a)})
 	case "missing":
 		s.feed(meta.AttemptMissing{Attempt: s.attempt(a.words[1])})
+	case "startfails":
+		s.feed(meta.StartFailed{Attempt: s.attempt(a.words[1]), Reason: "no more processes"})
 	case "turn":
 		s.feed(meta.TurnCame{Attempt: s.attempt(a.words[1])})
 	case "home":
@@ -315,6 +318,12 @@ func (s *stage) carry(effects []meta.Effect) {
 			s.say("queue %v processors=%d walltime=%v%s", f.Copy.ID, f.Copy.Request.Processors, f.Copy.Request.Walltime, s.notBefore(f.NotBefore))
 		case meta.Dequeue:
 			s.say("dequeue %v", f.Attempt)
+		case meta.StartsPaused:
+			if f.Until == 0 {
+				s.say("starts again")
+			} else {
+				s.say("starts nothing for %v: %s", f.Until.Sub(s.now), f.Reason)
+			}
 		case meta.Restored:
 			s.say("restored")
 		case meta.Fetch:
@@ -391,7 +400,7 @@ func (s *stage) load(a arguments) {
 	s.loads[name]++
 	s.feed(meta.LoadSeen{Digest: cluster.Digest{
 		Site: job.SiteID(name), Incarnation: 1, Sequence: s.loads[name], Processors: int32(s.number(a, "processors", 4)),
-		MemoryBytes: int64(s.number(a, "memory", 0)), Draining: a.has("draining"), Speed: s.number(a, "speed", 1),
+		MemoryBytes: int64(s.number(a, "memory", 0)), Draining: a.has("draining"), NotStarting: a.has("notstarting"), Speed: s.number(a, "speed", 1),
 		Load: job.Load{Work: s.number(a, "work", 0), Procs: s.number(a, "procs", 0), Free: int32(s.number(a, "free", 4))},
 	}})
 }

@@ -220,6 +220,9 @@ type SiteView struct {
 	SeenAt                 job.Time
 	// Stale says that the load is too old to rank by.
 	Stale bool
+	// StartTrouble says why this site does not start jobs as usual, for people. Of
+	// others it is not known.
+	StartTrouble string
 	// Drain is set for this site only: others do not tell theirs.
 	Drain Drain
 }
@@ -237,7 +240,7 @@ func (v Views) Sites(now job.Time) []SiteView {
 	own := v.host.digest(now)
 	s := v.host.st.Site()
 	drain := Drain{Actor: s.DrainActor, Reason: s.DrainReason, Changed: s.DrainChanged}
-	views := []SiteView{{Digest: own, Self: true, Connected: true, Known: true, SeenAt: now, Drain: drain}}
+	views := []SiteView{{Digest: own, Self: true, Connected: true, Known: true, SeenAt: now, Drain: drain, StartTrouble: v.host.starting.trouble(now)}}
 	for _, p := range v.peers.view.Peers() {
 		site := SiteView{Digest: p.Digest, Connected: p.Connected, Known: p.Known, SeenAt: p.SeenAt}
 		site.Site = p.Site

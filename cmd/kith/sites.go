@@ -96,6 +96,12 @@ func siteNote(s *kithv1.Site) string {
 		}
 		notes = append(notes, note)
 	}
+	switch {
+	case s.GetStartTrouble() != "":
+		notes = append(notes, s.GetStartTrouble())
+	case s.GetNotStarting():
+		notes = append(notes, "starts no jobs for now")
+	}
 	if s.GetNameConflict() != "" {
 		notes = append(notes, s.GetNameConflict())
 	}

@@ -42,8 +42,9 @@ const (
 	AttemptLost   Reason = 30 // the host lost the attempt, and the job may be run again
 	NoLease       Reason = 31 // the host's version knows no leases
 	ClockAhead    Reason = 32 // the host's clock is far ahead of the origin's
+	CannotStart   Reason = 33 // the host could not start it, for a reason of its own
 
-	reasonCount = 33
+	reasonCount = 34
 )
 
 var reasonWords = [reasonCount]string{
@@ -51,7 +52,7 @@ var reasonWords = [reasonCount]string{
 	"local-only", "directory", "no-answer", "unknown-job", "unknown-copy", "stale-attempt", "held-by-other",
 	"withdrawn", "user-hold", "user-cancel", "ended", "not-origin", "vanished", "has-copy", "disk-low", "lost-by-host",
 	"bad-request", "too-many-copies", "would-not-start", "lease-expired", "forgotten", "attempt-lost",
-	"no-lease", "clock-ahead",
+	"no-lease", "clock-ahead", "cannot-start",
 }
 
 var reasonSentences = [reasonCount]string{
@@ -88,6 +89,7 @@ var reasonSentences = [reasonCount]string{
 	"it lost the attempt, and the job may be run again",
 	"its version of Kith knows no leases",
 	"its clock is more than a day ahead",
+	"it cannot start jobs for now, for a reason of its own",
 }
 
 // String returns the reason's word, empty for [NoReason].

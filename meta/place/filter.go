@@ -41,7 +41,8 @@ func fitting(r *Round) {
 	}
 }
 
-// ready refuses sites that are out of reach, never told their load, or drain.
+// ready refuses sites that are out of reach, never told their load, drain, or cannot
+// start anything for now. The origin queues at home even so: the job waits there.
 func ready(r *Round) {
 	for i := range r.Sites {
 		c := &r.Sites[i]
@@ -53,6 +54,8 @@ func ready(r *Round) {
 			c.Refuse(job.UnknownLoad)
 		case c.Digest.Draining:
 			c.Refuse(job.Draining)
+		case c.Digest.NotStarting && !c.Own:
+			c.Refuse(job.CannotStart)
 		}
 	}
 }

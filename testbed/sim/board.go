@@ -121,6 +121,7 @@ func (b *board) read(p *cluster.Peer, d *digestAt) {
 		return
 	default:
 		p.Digest.Sequence, p.Digest.Load, p.Digest.Draining, p.Digest.Time = d.digest.Sequence, d.digest.Load, d.digest.Draining, d.digest.Time
+		p.Digest.NotStarting = d.digest.NotStarting
 	}
 	p.Known, p.SeenAt = true, d.at.Add(b.cfg.Delay)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"time"
 
 	"kith/internal/job"
 	"kith/meta"
@@ -52,11 +53,23 @@ func (f *effects) carry(ef meta.Effect) {
 		f.runs.Dequeue(ef)
 	case meta.Restored:
 		f.runs.Restored()
+	case meta.StartsPaused:
+		f.tellOfPause(ef)
 	case meta.Advertise:
 		if f.spread != nil {
 			f.spread(ef)
 		}
 	}
+}
+
+// tellOfPause tells the operator that this site cannot start jobs, or can again.
+func (f *effects) tellOfPause(p meta.StartsPaused) {
+	if p.Until == 0 {
+		f.log.Info("jobs can be started again")
+		return
+	}
+	f.log.Warn("jobs cannot be started here; they go back to their origins, and starting pauses",
+		"reason", p.Reason, "until", p.Until.Wall().Format(time.RFC3339))
 }
 
 // grant sends a grant with what the job runs. Without that nothing is sent: the

@@ -525,7 +525,9 @@ type LoadDigest struct {
 	Version string `protobuf:"bytes,16,opt,name=version,proto3" json:"version,omitempty"`
 	// Whether jobs submitted at the site go first. Sites that say the same are one
 	// policy group.
-	HomeJobs      HomeJobs `protobuf:"varint,17,opt,name=home_jobs,json=homeJobs,proto3,enum=kith.v1.HomeJobs" json:"home_jobs,omitempty"`
+	HomeJobs HomeJobs `protobuf:"varint,17,opt,name=home_jobs,json=homeJobs,proto3,enum=kith.v1.HomeJobs" json:"home_jobs,omitempty"`
+	// It starts nothing for a while, because it could not. What is queued there waits.
+	NotStarting   bool `protobuf:"varint,18,opt,name=not_starting,json=notStarting,proto3" json:"not_starting,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -679,6 +681,13 @@ func (x *LoadDigest) GetHomeJobs() HomeJobs {
 	return HomeJobs_HOME_JOBS_UNSPECIFIED
 }
 
+func (x *LoadDigest) GetNotStarting() bool {
+	if x != nil {
+		return x.NotStarting
+	}
+	return false
+}
+
 var File_kith_v1_exchange_proto protoreflect.FileDescriptor
 
 const file_kith_v1_exchange_proto_rawDesc = "" +
@@ -717,7 +726,7 @@ const file_kith_v1_exchange_proto_rawDesc = "" +
 	"\rmax_rss_bytes\x18\b \x01(\x03R\vmaxRssBytes\x12\x14\n" +
 	"\x05files\x18\t \x01(\fR\x05files\x12!\n" +
 	"\ffiles_remain\x18\n" +
-	" \x01(\bR\vfilesRemain\"\xa2\x04\n" +
+	" \x01(\bR\vfilesRemain\"\xc5\x04\n" +
 	"\n" +
 	"LoadDigest\x12\x17\n" +
 	"\asite_id\x18\x01 \x01(\tR\x06siteId\x12 \n" +
@@ -740,7 +749,8 @@ const file_kith_v1_exchange_proto_rawDesc = "" +
 	"\bdraining\x18\x0e \x01(\bR\bdraining\x12\x17\n" +
 	"\atime_ns\x18\x0f \x01(\x03R\x06timeNs\x12\x18\n" +
 	"\aversion\x18\x10 \x01(\tR\aversion\x12.\n" +
-	"\thome_jobs\x18\x11 \x01(\x0e2\x11.kith.v1.HomeJobsR\bhomeJobs*j\n" +
+	"\thome_jobs\x18\x11 \x01(\x0e2\x11.kith.v1.HomeJobsR\bhomeJobs\x12!\n" +
+	"\fnot_starting\x18\x12 \x01(\bR\vnotStarting*j\n" +
 	"\tCopyPhase\x12\x1a\n" +
 	"\x16COPY_PHASE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11COPY_PHASE_QUEUED\x10\x01\x12\x14\n" +

@@ -133,8 +133,12 @@ type Site struct {
 	DrainActor string `protobuf:"bytes,18,opt,name=drain_actor,json=drainActor,proto3" json:"drain_actor,omitempty"`
 	// When.
 	DrainChangedTime *timestamppb.Timestamp `protobuf:"bytes,19,opt,name=drain_changed_time,json=drainChangedTime,proto3" json:"drain_changed_time,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// It starts nothing for a while, because it could not.
+	NotStarting bool `protobuf:"varint,24,opt,name=not_starting,json=notStarting,proto3" json:"not_starting,omitempty"`
+	// Why it does not start jobs as usual, for people. Known of the answering site only.
+	StartTrouble  string `protobuf:"bytes,25,opt,name=start_trouble,json=startTrouble,proto3" json:"start_trouble,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Site) Reset() {
@@ -326,6 +330,20 @@ func (x *Site) GetDrainChangedTime() *timestamppb.Timestamp {
 		return x.DrainChangedTime
 	}
 	return nil
+}
+
+func (x *Site) GetNotStarting() bool {
+	if x != nil {
+		return x.NotStarting
+	}
+	return false
+}
+
+func (x *Site) GetStartTrouble() string {
+	if x != nil {
+		return x.StartTrouble
+	}
+	return ""
 }
 
 // SiteCounters count what a site did since its kithd started.
@@ -568,7 +586,7 @@ var File_kith_v1_site_proto protoreflect.FileDescriptor
 
 const file_kith_v1_site_proto_rawDesc = "" +
 	"\n" +
-	"\x12kith/v1/site.proto\x12\akith.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xad\b\n" +
+	"\x12kith/v1/site.proto\x12\akith.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xf5\b\n" +
 	"\x04Site\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12>\n" +
 	"\freachability\x18\x02 \x01(\x0e2\x1a.kith.v1.Site.ReachabilityR\freachability\x12\x18\n" +
@@ -597,7 +615,9 @@ const file_kith_v1_site_proto_rawDesc = "" +
 	"\fdrain_reason\x18\x11 \x01(\tR\vdrainReason\x12\x1f\n" +
 	"\vdrain_actor\x18\x12 \x01(\tR\n" +
 	"drainActor\x12H\n" +
-	"\x12drain_changed_time\x18\x13 \x01(\v2\x1a.google.protobuf.TimestampR\x10drainChangedTime\"}\n" +
+	"\x12drain_changed_time\x18\x13 \x01(\v2\x1a.google.protobuf.TimestampR\x10drainChangedTime\x12!\n" +
+	"\fnot_starting\x18\x18 \x01(\bR\vnotStarting\x12#\n" +
+	"\rstart_trouble\x18\x19 \x01(\tR\fstartTrouble\"}\n" +
 	"\fReachability\x12\x1c\n" +
 	"\x18REACHABILITY_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11REACHABILITY_SELF\x10\x01\x12\x1a\n" +

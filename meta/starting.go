@@ -1,0 +1,162 @@
+package meta
+
+import (
+	"fmt"
+	"time"
+
+	"kith/internal/job"
+	"kith/store"
+)
+
+// A host that cannot start anything must not fail what it is given: it would take
+// one job after the other, as it looks idle, and none would run. So a start that
+// fails for a reason of the host ([StartFailed]) is no outcome. The attempt goes
+// back to its origin, which looks for another place, and the host stops starting
+// for a while. After that one start is tried at a time; the first that succeeds ends
+// the trouble, each that fails makes the next pause twice as long.
+
+const (
+	// firstPause and longestPause are how long a host starts nothing after a start
+	// that failed: for the first in a row, and at most.
+	firstPause   = time.Second
+	longestPause = 5 * time.Minute
+	// awayPause is from which pause on copies that wait here go elsewhere, and no
+	// further ones are taken. What passes sooner is not worth the moves.
+	awayPause = 15 * time.Second
+)
+
+// starting is what a host knows of its own ability to start. The zero value starts.
+// It is not kept across a restart of the daemon, which may have been the remedy.
+type starting struct {
+	pause   time.Duration // the latest; 0 if starts succeed
+	until   job.Time      // when it ends
+	pausing bool          // it has not ended
+	reason  string
+	probe   job.AttemptID // the latest start after the pause
+	held    bool          // the local scheduler was told to start nothing
+}
+
+// away reports whether copies are better off elsewhere.
+func (s *starting) away() bool { return s.pausing && s.pause >= awayPause }
+
+// startFailed takes an attempt back that could not be started and returns it to its
+// origin. One that was to be stopped has got what it wanted.
+func (h *host) startFailed(now job.Time, ev StartFailed) {
+	c := h.copies.Get(ev.Attempt)
+	if c == nil || c.rec.Phase != store.CopyBegun || c.started != 0 {
+		return
+	}
+	h.pauseStarts(now, ev.Reason)
+	if c.killed {
+		h.end(now, c, Kill{Attempt: ev.Attempt, Lease: c.lease.lapsed}.Unstarted(now))
+		return
+	}
+	record(h.st, store.RequeueCopy{Attempt: ev.Attempt})
+	h.site.Finish(now, ev.Attempt)
+	c.status, c.returned = waiting, true
+	if ev.Attempt.Job.Origin != h.self {
+		h.giveBack(now, c, job.CannotStart)
+		return
+	}
+	h.drop(now, c)
+	h.origin.givenBack(now, ev.Attempt, job.CannotStart)
+}
+
+// pauseStarts begins a pause, unless there is one: starts that fail during it were
+// under way with the one that began it.
+func (h *host) pauseStarts(now job.Time, reason string) {
+	s := &h.starting
+	h.counters.StartsFailed++
+	if s.pausing {
+		return
+	}
+	s.pause = min(max(firstPause, 2*s.pause), longestPause)
+	s.until, s.pausing, s.reason = now.Add(s.pause), true, clipReason(reason)
+	h.emit(StartsPaused{Until: s.until, Reason: s.reason})
+	h.advertise(now) // ahead of what goes back, so that it does not return
+	h.passing = true
+	if s.away() {
+		h.returnCopies(now, job.CannotStart)
+	}
+}
+
+// returnCopies gives back what waits here for origins in reach.
+func (h *host) returnCopies(now job.Time, reason job.Reason) {
+	for _, l := range h.peers.linked {
+		for _, c := range h.copiesOf(l.site) {
+			if c.rec.Phase == store.CopyQueued && !c.granted && l.up {
+				h.giveBack(now, c, reason)
+			}
+		}
+	}
+}
+
+// resumeStarts ends a pause whose time has come.
+func (h *host) resumeStarts(now job.Time) {
+	s := &h.starting
+	if !s.pausing || now < s.until {
+		return
+	}
+	s.pausing = false
+	h.passing = true
+	h.advertise(now)
+}
+
+// startSucceeded notes that an attempt which began after the pause has run.
+func (h *host) startSucceeded(now job.Time, c *hostCopy) {
+	if s := &h.starting; s.pause == 0 || s.pausing || c.adopted || c.rec.Begun < s.until {
+		return
+	}
+	h.starting = starting{held: h.starting.held}
+	h.emit(StartsPaused{})
+	h.passing = true
+}
+
+// probing reports whether the start that shows whether starts succeed is under way.
+func (h *host) probing() bool {
+	c := h.copies.Get(h.starting.probe)
+	return c != nil && (c.status == claiming || c.rec.Phase == store.CopyBegun && c.started == 0)
+}
+
+// holdStarts tells the local scheduler whether to start anything, before it is asked.
+func (h *host) holdStarts(now job.Time) {
+	s := &h.starting
+	if hold := s.pausing || s.pause > 0 && h.probing(); hold != s.held {
+		s.held = hold
+		h.site.Drain(now, hold || h.st.Site().Draining)
+	}
+}
+
+// mayStart reports whether a copy whose turn has come may start: while starts have
+// failed, one at a time. Another waits in its place.
+func (h *host) mayStart(now job.Time, id job.AttemptID) bool {
+	s := &h.starting
+	switch {
+	case s.pause == 0:
+		return true
+	case s.pausing || h.probing():
+		h.postpone(now, h.copies.Get(id), now)
+		return false
+	}
+	s.probe = id
+	return true
+}
+
+// nextStart returns when a pause ends.
+func (s *starting) nextStart() job.Time {
+	if s.pausing {
+		return s.until
+	}
+	return job.Never
+}
+
+// trouble says for people why this site does not start jobs as usual, "" if it does.
+func (s *starting) trouble(now job.Time) string {
+	switch {
+	case s.pause == 0:
+		return ""
+	case s.pausing:
+		return fmt.Sprintf("starts no jobs, tries again in %v: %s", max(0, s.until.Sub(now)).Round(time.Second), s.reason)
+	}
+	return "starts one job at a time until one succeeds: " + s.reason
+}
