@@ -209,7 +209,8 @@ func (s *stage) do(line string) []string {
 	case "show":
 		s.show(a.words[1])
 	case "copies":
-		for _, c := range s.engine.Views().HostedCopies(100) {
+		copies, _ := s.engine.Views().HostedCopies(job.AttemptID{}, 100)
+		for _, c := range copies {
 			s.say("%v %s %s", c.Attempt, c.Request.Name, c.State)
 		}
 	case "counters":

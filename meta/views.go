@@ -66,6 +66,7 @@ func (v Views) JobView(id job.ID) (JobView, error) {
 		return JobView{}, err
 	}
 	view := v.brief(j)
+	view.Record.Events = slices.Clone(j.Events)
 	view.Copies = v.copyViews(j)
 	if o := v.origin.open.Get(id); o != nil {
 		view.Decision = o.decision
@@ -73,7 +74,8 @@ func (v Views) JobView(id job.ID) (JobView, error) {
 	return view, nil
 }
 
-// brief is what costs next to nothing to tell of a job.
+// brief is what costs next to nothing to tell of a job: all but its claim events,
+// copies and decision.
 func (v Views) brief(j *store.Job) JobView {
 	copies := j.Request.Copies
 	if copies == 0 {
@@ -98,11 +100,11 @@ func (v Views) hostAway(j *store.Job) job.Time {
 	}
 }
 
-// snapshot copies a record; its slices are replaced or appended to, never
-// changed in place, except the events.
+// snapshot copies a record without its events; its other slices are replaced or
+// appended to, never changed in place.
 func snapshot(j *store.Job) store.Job {
 	s := *j
-	s.Events = slices.Clone(j.Events)
+	s.Events = nil
 	if j.Outcome != nil {
 		outcome := *j.Outcome
 		s.Outcome = &outcome
@@ -135,49 +137,11 @@ func (v Views) copyViews(j *store.Job) []CopyView {
 	return views
 }
 
-// ListJobs returns up to limit jobs after the given id that keep wants, in the
-// order of ids, and whether there may be more. Copies and decisions are left out.
-func (v Views) ListJobs(after job.ID, limit int, keep func(*store.Job) bool) (list []JobView, more bool) {
-	for j := range v.origin.st.Jobs(after) {
-		if !keep(j) {
-			continue
-		}
-		if len(list) == limit {
-			return list, true
-		}
-		list = append(list, v.brief(j))
-	}
-	return list, false
-}
-
 // Starts returns when the copies at the head of this site's queue would start, at
 // most that many, see [Site]. A job has a time there while its latest attempt waits
 // at this site.
 func (v Views) Starts(now job.Time, most int) map[job.AttemptID]job.Time {
 	return maps.Collect(v.host.site.Starts(now, most))
-}
-
-// HostedCopy is a copy that this site holds for another origin.
-type HostedCopy struct {
-	Attempt job.AttemptID
-	Request job.Request
-	// State is "queued", "claiming", "staging", "running" or "ended".
-	State string
-}
-
-// HostedCopies returns up to limit copies that this site holds for other
-// origins, by origin and job.
-func (v Views) HostedCopies(limit int) []HostedCopy {
-	var list []HostedCopy
-	for _, origin := range slices.Sorted(maps.Keys(v.host.remote)) {
-		for _, c := range v.host.copiesOf(origin) {
-			if len(list) == limit {
-				return list
-			}
-			list = append(list, HostedCopy{Attempt: c.rec.ID, Request: *c.rec.Request, State: c.word()})
-		}
-	}
-	return list
 }
 
 func (c *hostCopy) word() string {

@@ -13,6 +13,9 @@ import (
 func (s *State) insert(j *Job) {
 	s.jobs.Put(j)
 	s.order = append(s.order, j)
+	if !j.State.Terminal() {
+		s.open = append(s.open, j)
+	}
 	if j.RequestID != "" {
 		s.requests.Put(j)
 	}
@@ -41,8 +44,22 @@ func (s *State) move(j *Job, ev job.Event) error {
 		return fmt.Errorf("job %v is %v, cannot %v: %w", j.ID, j.State, ev, ErrState)
 	}
 	j.State = to
+	if to.Terminal() {
+		s.close()
+	}
 	s.touchJob(j)
 	return nil
+}
+
+// close counts an ended job. When the list of open ones is half ended ones they leave
+// it, so that closing a job costs next to nothing and looking through the list what is
+// open.
+func (s *State) close() {
+	s.ended++
+	if s.ended > 256 && s.ended > len(s.open)/2 {
+		s.open = slices.DeleteFunc(s.open, func(j *Job) bool { return j.State.Terminal() })
+		s.ended = 0
+	}
 }
 
 // usualEvents is how many events the claim of a job has that nothing befalls:

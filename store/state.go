@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"slices"
 
 	"kith/internal/hashed"
 	"kith/internal/job"
@@ -13,6 +14,8 @@ type State struct {
 	jobs     Index[job.ID, Job]
 	order    []*Job // by id, ended and purged ones included until compacted
 	purged   int    // entries of order that are purged
+	open     []*Job // by id, ended ones included until compacted
+	ended    int    // entries of open that have ended
 	copies   Index[job.AttemptID, Copy]
 	requests Index[hashed.Text, Job] // those that have a request id
 
@@ -107,11 +110,7 @@ func (s *State) JobOfRequest(requestID string) *Job {
 // ids. The state must not be changed meanwhile.
 func (s *State) Jobs(after job.ID) func(yield func(*Job) bool) {
 	return func(yield func(*Job) bool) {
-		first := 0
-		if !after.IsZero() {
-			first = s.position(after)
-		}
-		for _, j := range s.order[first:] {
+		for _, j := range s.order[position(s.order, after):] {
 			if s.jobs.Get(j.ID) == j && j.ID != after && !yield(j) {
 				return
 			}
@@ -119,18 +118,26 @@ func (s *State) Jobs(after job.ID) func(yield func(*Job) bool) {
 	}
 }
 
-// position returns the index in order of the first job not before id.
-func (s *State) position(id job.ID) int {
-	lo, hi := 0, len(s.order)
-	for lo < hi {
-		mid := (lo + hi) / 2
-		if s.order[mid].ID.Compare(id) < 0 {
-			lo = mid + 1
-		} else {
-			hi = mid
+// OpenJobs yields the jobs after the given id (the zero id: all) that have not
+// ended, in the order of ids. It costs what they are, however many have ended. The
+// state must not be changed meanwhile.
+func (s *State) OpenJobs(after job.ID) func(yield func(*Job) bool) {
+	return func(yield func(*Job) bool) {
+		for _, j := range s.open[position(s.open, after):] {
+			if !j.State.Terminal() && j.ID != after && !yield(j) {
+				return
+			}
 		}
 	}
-	return lo
+}
+
+// position returns the index in a list of the first job not before id, 0 for the zero id.
+func position(list []*Job, id job.ID) int {
+	if id.IsZero() {
+		return 0
+	}
+	at, _ := slices.BinarySearchFunc(list, id, func(j *Job, id job.ID) int { return j.ID.Compare(id) })
+	return at
 }
 
 // Copies yields the copies held here, in no order: callers that decide by

@@ -55,6 +55,7 @@ and the reason. With --output json it prints a line for each job.`, w, liveState
 			return byName(cmd, args)
 		}
 		request := &kithv1.ListJobsRequest{PageSize: 1000, States: states.Value, Labels: labels.values}
+		filter.ask(request)
 		return c.dial(cmd.Context(), func(ctx context.Context, s *site) error {
 			limited, cancel := context.WithTimeout(ctx, c.timeout)
 			defer cancel()

@@ -12,7 +12,8 @@ import (
 	kithv1 "kith/proto/gen/kith/v1"
 )
 
-// jobFilter selects jobs of a list by what the site does not select by.
+// jobFilter selects jobs of a list. The site is asked to, and what it sends is
+// looked through again: a site of an older version selects by labels and states only.
 type jobFilter struct {
 	users, names string
 }
@@ -21,6 +22,19 @@ type jobFilter struct {
 func (f *jobFilter) register(flags *pflag.FlagSet) {
 	flags.StringVarP(&f.users, "user", "u", "", "only jobs of these users, as `USER[,USER...]`")
 	flags.StringVarP(&f.names, "name", "n", "", "only jobs of these names, as `NAME[,NAME...]`")
+}
+
+// ask puts the selection into a request.
+func (f *jobFilter) ask(r *kithv1.ListJobsRequest) {
+	r.Users, r.Names = words(f.users), words(f.names)
+}
+
+// words takes a list with commas apart; an empty list has none.
+func words(list string) []string {
+	if list == "" {
+		return nil
+	}
+	return strings.Split(list, ",")
 }
 
 // keep returns the jobs that are selected.
@@ -32,7 +46,7 @@ func (f *jobFilter) keep(jobs []*kithv1.Job) []*kithv1.Job {
 
 // oneOf reports whether a list has a word; an empty list has all.
 func oneOf(list, word string) bool {
-	return list == "" || slices.Contains(strings.Split(list, ","), word)
+	return list == "" || slices.Contains(words(list), word)
 }
 
 // timeFlag is a flag for an instant.

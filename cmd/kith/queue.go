@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"kith/internal/cli"
 	kithv1 "kith/proto/gen/kith/v1"
@@ -38,6 +39,13 @@ func queueVerb(c *client) *cobra.Command {
 			}
 			request := &kithv1.ListJobsRequest{
 				PageSize: 1000, AllStates: all, States: states.Value, IncludeRemote: remote, Labels: labels.values,
+			}
+			filter.ask(request)
+			if !since.Value.IsZero() {
+				request.SubmittedSince = timestamppb.New(since.Value)
+			}
+			if !until.Value.IsZero() {
+				request.SubmittedUntil = timestamppb.New(until.Value)
 			}
 			columns := format.Value
 			switch {

@@ -111,7 +111,7 @@ func fillFromPayload(j *kithv1.Job, p *kithv1.Payload) {
 func briefStatus(v *meta.JobView) *kithv1.JobStatus {
 	rec := &v.Record
 	s := &kithv1.JobStatus{
-		State: stateMessage(rec.State), Reason: explain(v), OriginSiteId: string(rec.ID.Origin), User: rec.Request.User, Version: int64(rec.Version),
+		State: stateMessage(rec.State), Reason: explain(v), OriginSiteId: string(rec.ID.Origin), User: clip(rec.Request.User), Version: int64(rec.Version),
 		SubmitTime: stamp(rec.Submitted), StartTime: stamp(rec.Started), Attempt: int32(rec.Attempt), HostSiteId: string(rec.Holder),
 		HostUnreachableSince: stamp(v.HostAway),
 	}
@@ -278,9 +278,17 @@ func decisionMessage(v *store.SiteDecision) *kithv1.SiteDecision {
 	return m
 }
 
+// clip cuts a text that a version without bounds may have taken in.
+func clip(text string) string {
+	if len(text) <= maxShortText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxShortText], "") + "…"
+}
+
 func hostedMessage(c *meta.HostedCopy) *kithv1.HostedCopy {
 	return &kithv1.HostedCopy{
-		JobId: c.Attempt.Job.String(), Attempt: int32(c.Attempt.Number), Name: c.Request.Name, User: c.Request.User,
+		JobId: c.Attempt.Job.String(), Attempt: int32(c.Attempt.Number), Name: clip(c.Request.Name), User: clip(c.Request.User),
 		Processors: c.Request.Processors, Walltime: durationpb.New(c.Request.Walltime), State: c.State,
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"slices"
 	"time"
 
 	"google.golang.org/grpc"
@@ -18,7 +17,6 @@ import (
 	"kith/meta"
 	"kith/meta/transfer"
 	kithv1 "kith/proto/gen/kith/v1"
-	"kith/store"
 	"kith/store/blobstore"
 )
 
@@ -187,106 +185,6 @@ func jobID(text string) (job.ID, error) {
 		return id, &FieldError{Field: "job_id", Reason: err.Error(), Err: err}
 	}
 	return id, nil
-}
-
-// Pages of ListJobs.
-const (
-	defaultPage = 100
-	largestPage = 1000
-)
-
-// mostStarts is how many copies at the head of the queue get an estimated start: it
-// bounds what a list costs the site, however many jobs wait.
-const mostStarts = 100
-
-// ListJobs implements kithv1.JobServiceServer.
-func (s *Server) ListJobs(ctx context.Context, r *kithv1.ListJobsRequest) (*kithv1.ListJobsResponse, error) {
-	size := int(r.GetPageSize())
-	if size == 0 {
-		size = defaultPage
-	}
-	if size < 0 || size > largestPage {
-		return nil, &FieldError{Field: "page_size", Reason: fmt.Sprintf("%d: must be 0 to %d", size, largestPage)}
-	}
-	var after job.ID
-	if r.GetPageToken() != "" {
-		id, err := job.ParseID(r.GetPageToken())
-		if err != nil {
-			return nil, &FieldError{Field: "page_token", Reason: "is not one that ListJobs returned", Err: err}
-		}
-		after = id
-	}
-	resp := &kithv1.ListJobsResponse{}
-	keep := keeper(r)
-	var starts map[job.AttemptID]job.Time
-	for {
-		var page []meta.JobView
-		var more bool
-		var hosted []meta.HostedCopy
-		err := s.Node.Look(ctx, func(now job.Time, v meta.Views) {
-			page, more = v.ListJobs(after, size-len(resp.Jobs), keep)
-			if starts == nil && slices.ContainsFunc(page, waits) {
-				starts = v.Starts(now, mostStarts) // once, however many looks the page takes
-			}
-			if !more && r.GetIncludeRemote() {
-				hosted = v.HostedCopies(largestPage)
-			}
-		})
-		if err != nil {
-			return nil, err
-		}
-		for i := range page {
-			after = page[i].Record.ID
-			p, err := s.readPayload(after)
-			if errors.Is(err, store.ErrUnknown) {
-				continue // purged meanwhile
-			}
-			if err != nil {
-				return nil, err
-			}
-			if hasLabels(p.GetJob(), r.GetLabels()) {
-				resp.Jobs = append(resp.Jobs, listedJob(&page[i], p, starts))
-			}
-		}
-		for i := range hosted {
-			resp.RemoteCopies = append(resp.RemoteCopies, hostedMessage(&hosted[i]))
-		}
-		if !more {
-			return resp, nil
-		}
-		if len(resp.Jobs) == size {
-			resp.NextPageToken = after.String()
-			return resp, nil
-		}
-	}
-}
-
-// waits reports whether copies of a job are queued.
-func waits(v meta.JobView) bool { return v.Record.State == job.Queued }
-
-func keeper(r *kithv1.ListJobsRequest) func(*store.Job) bool {
-	wanted := make(map[kithv1.JobStatus_State]bool)
-	for _, st := range r.GetStates() {
-		wanted[st] = true
-	}
-	return func(j *store.Job) bool {
-		switch {
-		case r.GetAllStates():
-			return true
-		case len(wanted) > 0:
-			return wanted[stateMessage(j.State)]
-		}
-		return !j.State.Terminal()
-	}
-}
-
-func hasLabels(j *kithv1.Job, labels map[string]string) bool {
-	for k, v := range labels {
-		if got, ok := j.GetLabels()[k]; !ok || got != v {
-			return false
-		}
-	}
-	return true
 }
 
 // act carries out one of the three acts on a job.

@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
-	"sync"
 
 	"google.golang.org/grpc"
 
@@ -16,135 +13,53 @@ import (
 	"kith/store"
 )
 
-// keptChanges is how many changes a watcher may fall behind.
-const keptChanges = 1 << 16
-
-// Changes remembers which jobs changed last, in a ring of fixed size, so that
-// any number of watchers costs nothing but their own reading.
-type Changes struct {
-	incarnation uint64
-
-	mu   sync.Mutex
-	ring []job.ID
-	next uint64 // number of the next change, from 1
-	wake chan struct{}
-}
-
-// NewChanges returns an empty ring. Cursors of another incarnation are too old.
-func NewChanges(incarnation uint64) *Changes {
-	return &Changes{incarnation: incarnation, next: 1, wake: make(chan struct{})}
-}
-
-// Add records that a job has changed.
-func (c *Changes) Add(id job.ID) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.ring) < keptChanges {
-		c.ring = append(c.ring, id)
-	} else {
-		c.ring[(c.next-1)%keptChanges] = id
-	}
-	c.next++
-	close(c.wake)
-	c.wake = make(chan struct{})
-}
-
-// change is a job that changed, and the position behind the change.
-type change struct {
-	job  job.ID
-	next uint64
-}
-
-// after returns the jobs that changed behind position at, each once, and the
-// position behind them all, or a channel to wait on if there are none. It
-// returns [ErrCursor] if they are not all remembered.
-func (c *Changes) after(at uint64) (changes []change, next uint64, wake <-chan struct{}, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if at >= c.next {
-		return nil, c.next, c.wake, nil
-	}
-	if c.next-at > keptChanges {
-		return nil, 0, nil, ErrCursor
-	}
-	seen := make(map[job.ID]bool)
-	for n := at; n < c.next && len(changes) < largestPage; n++ {
-		id := c.ring[(n-1)%keptChanges]
-		at = n + 1
-		if !seen[id] {
-			seen[id] = true
-			changes = append(changes, change{job: id, next: at})
-		}
-	}
-	return changes, at, nil, nil
-}
-
-func (c *Changes) cursor(next uint64) string { return fmt.Sprintf("%d-%d", c.incarnation, next) }
-
-func (c *Changes) parse(cursor string) (uint64, error) {
-	incarnation, n, ok := strings.Cut(cursor, "-")
-	i, err1 := strconv.ParseUint(incarnation, 10, 64)
-	next, err2 := strconv.ParseUint(n, 10, 64)
-	if !ok || err1 != nil || err2 != nil || next == 0 {
-		return 0, &FieldError{Field: "cursor", Reason: "is not one that WatchJobs returned"}
-	}
-	if i != c.incarnation {
-		return 0, fmt.Errorf("site was restarted since: %w", ErrCursor)
-	}
-	return next, nil
-}
-
 // WatchJobs implements kithv1.JobServiceServer.
 func (s *Server) WatchJobs(r *kithv1.WatchJobsRequest, g grpc.ServerStreamingServer[kithv1.WatchJobsResponse]) error {
 	wanted, err := wantedJobs(r)
 	if err != nil {
 		return err
 	}
-	_, at, _, _ := s.Changes.after(^uint64(0) >> 1)
-	if r.GetCursor() != "" {
-		if at, err = s.Changes.parse(r.GetCursor()); err != nil {
+	w, at, err := s.Changes.follow(wanted, r.GetCursor())
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	if r.GetCursor() == "" {
+		if err := s.watchPresent(wanted, at, g); err != nil {
 			return err
 		}
-	} else if err := s.watchPresent(wanted, at, g); err != nil {
-		return err
 	}
 	named := len(wanted) > 0
 	// A watch of named jobs ends with them. Whether all have ended is looked at
 	// first, and after each end; a change that came meanwhile is sent before.
 	look, ending := named, false
 	for {
-		changes, next, wake, err := s.Changes.after(at)
+		changes, err := w.next()
 		if err != nil {
 			return err
 		}
-		if wake != nil {
-			if ending {
-				return nil
-			}
-			if look {
-				if ending, err = s.allEnded(g.Context(), wanted); err != nil {
-					return err
-				}
-				look = false
-				continue
-			}
-			select {
-			case <-wake:
-				continue
-			case <-g.Context().Done():
-				return g.Context().Err()
-			}
-		}
-		at = next
 		for _, ch := range changes {
-			if named && !wanted[ch.job] {
-				continue
-			}
 			ended, err := s.watchSend(ch.job, ch.next, g)
 			if err != nil {
 				return err
 			}
 			look = look || (named && ended)
+		}
+		switch {
+		case len(changes) > 0:
+		case ending:
+			return nil
+		case look:
+			if ending, err = s.allEnded(g.Context(), wanted); err != nil {
+				return err
+			}
+			look = false
+		default:
+			select {
+			case <-w.wake:
+			case <-g.Context().Done():
+				return g.Context().Err()
+			}
 		}
 	}
 }
@@ -188,18 +103,18 @@ func (s *Server) watchPresent(wanted map[job.ID]bool, at uint64, g grpc.ServerSt
 			return err
 		}
 	}
-	var after job.ID
-	for more := len(wanted) == 0; more; {
-		var page []meta.JobView
+	list := meta.JobList{More: len(wanted) == 0}
+	for list.More {
 		err := s.Node.Look(g.Context(), func(_ job.Time, v meta.Views) {
-			page, more = v.ListJobs(after, largestPage, func(j *store.Job) bool { return !j.State.Terminal() })
+			list = v.ListJobs(meta.JobQuery{
+				After: list.Through, Limit: lookedAtOnce, Look: lookedAtOnce, Keep: func(*store.Job) bool { return true },
+			})
 		})
 		if err != nil {
 			return err
 		}
-		for i := range page {
-			after = page[i].Record.ID
-			j := briefJob(&page[i])
+		for i := range list.Jobs {
+			j := briefJob(&list.Jobs[i])
 			j.LeftOut = leftOutOfPresent
 			if err := g.Send(&kithv1.WatchJobsResponse{Job: j, Cursor: s.Changes.cursor(at)}); err != nil {
 				return err

@@ -10,6 +10,7 @@ import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
+	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -251,10 +252,18 @@ type ListJobsRequest struct {
 	AllStates bool `protobuf:"varint,4,opt,name=all_states,json=allStates,proto3" json:"all_states,omitempty"`
 	// Also the copies that this site holds for other origins.
 	IncludeRemote bool `protobuf:"varint,5,opt,name=include_remote,json=includeRemote,proto3" json:"include_remote,omitempty"`
-	// Only jobs that carry all of these labels.
-	Labels        map[string]string `protobuf:"bytes,6,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// Only jobs that carry all of these labels. At most 64.
+	Labels map[string]string `protobuf:"bytes,6,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Only jobs of these users. Empty: of all. At most 100.
+	Users []string `protobuf:"bytes,7,rep,name=users,proto3" json:"users,omitempty"`
+	// Only jobs of these names. Empty: of all. At most 100.
+	Names []string `protobuf:"bytes,8,rep,name=names,proto3" json:"names,omitempty"`
+	// Only jobs submitted then or later.
+	SubmittedSince *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=submitted_since,json=submittedSince,proto3" json:"submitted_since,omitempty"`
+	// Only jobs submitted then or before.
+	SubmittedUntil *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=submitted_until,json=submittedUntil,proto3" json:"submitted_until,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *ListJobsRequest) Reset() {
@@ -329,13 +338,44 @@ func (x *ListJobsRequest) GetLabels() map[string]string {
 	return nil
 }
 
-// ListJobsResponse is a page of jobs, oldest first.
+func (x *ListJobsRequest) GetUsers() []string {
+	if x != nil {
+		return x.Users
+	}
+	return nil
+}
+
+func (x *ListJobsRequest) GetNames() []string {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
+func (x *ListJobsRequest) GetSubmittedSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.SubmittedSince
+	}
+	return nil
+}
+
+func (x *ListJobsRequest) GetSubmittedUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.SubmittedUntil
+	}
+	return nil
+}
+
+// ListJobsResponse is a page of jobs, oldest first. A page is at most 1 MiB and looks
+// at a bounded number of jobs: it may have fewer jobs than asked for, or none, and be
+// followed by another.
 type ListJobsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Jobs submitted here, without script, environment, inputs, copies, decisions,
 	// claim events and acts: left_out of each names them.
 	Jobs []*Job `protobuf:"bytes,1,rep,name=jobs,proto3" json:"jobs,omitempty"`
-	// Copies that this site holds for other origins, if asked for, on the last page.
+	// Copies that this site holds for other origins, if asked for, on the pages behind
+	// the last job.
 	RemoteCopies []*HostedCopy `protobuf:"bytes,2,rep,name=remote_copies,json=remoteCopies,proto3" json:"remote_copies,omitempty"`
 	// Given when there are more.
 	NextPageToken string `protobuf:"bytes,3,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
@@ -1052,7 +1092,7 @@ var File_kith_v1_job_service_proto protoreflect.FileDescriptor
 
 const file_kith_v1_job_service_proto_rawDesc = "" +
 	"\n" +
-	"\x19kith/v1/job_service.proto\x12\akith.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x11kith/v1/job.proto\"v\n" +
+	"\x19kith/v1/job_service.proto\x12\akith.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x11kith/v1/job.proto\"v\n" +
 	"\x10SubmitJobRequest\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12\x1e\n" +
@@ -1064,7 +1104,7 @@ const file_kith_v1_job_service_proto_rawDesc = "" +
 	"\rGetJobRequest\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\"0\n" +
 	"\x0eGetJobResponse\x12\x1e\n" +
-	"\x03job\x18\x01 \x01(\v2\f.kith.v1.JobR\x03job\"\xbe\x02\n" +
+	"\x03job\x18\x01 \x01(\v2\f.kith.v1.JobR\x03job\"\xf4\x03\n" +
 	"\x0fListJobsRequest\x12\x1b\n" +
 	"\tpage_size\x18\x01 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
@@ -1073,7 +1113,12 @@ const file_kith_v1_job_service_proto_rawDesc = "" +
 	"\n" +
 	"all_states\x18\x04 \x01(\bR\tallStates\x12%\n" +
 	"\x0einclude_remote\x18\x05 \x01(\bR\rincludeRemote\x12<\n" +
-	"\x06labels\x18\x06 \x03(\v2$.kith.v1.ListJobsRequest.LabelsEntryR\x06labels\x1a9\n" +
+	"\x06labels\x18\x06 \x03(\v2$.kith.v1.ListJobsRequest.LabelsEntryR\x06labels\x12\x14\n" +
+	"\x05users\x18\a \x03(\tR\x05users\x12\x14\n" +
+	"\x05names\x18\b \x03(\tR\x05names\x12C\n" +
+	"\x0fsubmitted_since\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\x0esubmittedSince\x12C\n" +
+	"\x0fsubmitted_until\x18\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampR\x0esubmittedUntil\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x96\x01\n" +
@@ -1151,28 +1196,29 @@ func file_kith_v1_job_service_proto_rawDescGZIP() []byte {
 
 var file_kith_v1_job_service_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_kith_v1_job_service_proto_goTypes = []any{
-	(*SubmitJobRequest)(nil),     // 0: kith.v1.SubmitJobRequest
-	(*SubmitJobResponse)(nil),    // 1: kith.v1.SubmitJobResponse
-	(*GetJobRequest)(nil),        // 2: kith.v1.GetJobRequest
-	(*GetJobResponse)(nil),       // 3: kith.v1.GetJobResponse
-	(*ListJobsRequest)(nil),      // 4: kith.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),     // 5: kith.v1.ListJobsResponse
-	(*HostedCopy)(nil),           // 6: kith.v1.HostedCopy
-	(*WatchJobsRequest)(nil),     // 7: kith.v1.WatchJobsRequest
-	(*WatchJobsResponse)(nil),    // 8: kith.v1.WatchJobsResponse
-	(*CancelJobRequest)(nil),     // 9: kith.v1.CancelJobRequest
-	(*CancelJobResponse)(nil),    // 10: kith.v1.CancelJobResponse
-	(*HoldJobRequest)(nil),       // 11: kith.v1.HoldJobRequest
-	(*HoldJobResponse)(nil),      // 12: kith.v1.HoldJobResponse
-	(*ReleaseJobRequest)(nil),    // 13: kith.v1.ReleaseJobRequest
-	(*ReleaseJobResponse)(nil),   // 14: kith.v1.ReleaseJobResponse
-	(*GetJobOutputRequest)(nil),  // 15: kith.v1.GetJobOutputRequest
-	(*GetJobOutputResponse)(nil), // 16: kith.v1.GetJobOutputResponse
-	nil,                          // 17: kith.v1.ListJobsRequest.LabelsEntry
-	(*Job)(nil),                  // 18: kith.v1.Job
-	(*JobStatus)(nil),            // 19: kith.v1.JobStatus
-	(JobStatus_State)(0),         // 20: kith.v1.JobStatus.State
-	(*durationpb.Duration)(nil),  // 21: google.protobuf.Duration
+	(*SubmitJobRequest)(nil),      // 0: kith.v1.SubmitJobRequest
+	(*SubmitJobResponse)(nil),     // 1: kith.v1.SubmitJobResponse
+	(*GetJobRequest)(nil),         // 2: kith.v1.GetJobRequest
+	(*GetJobResponse)(nil),        // 3: kith.v1.GetJobResponse
+	(*ListJobsRequest)(nil),       // 4: kith.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),      // 5: kith.v1.ListJobsResponse
+	(*HostedCopy)(nil),            // 6: kith.v1.HostedCopy
+	(*WatchJobsRequest)(nil),      // 7: kith.v1.WatchJobsRequest
+	(*WatchJobsResponse)(nil),     // 8: kith.v1.WatchJobsResponse
+	(*CancelJobRequest)(nil),      // 9: kith.v1.CancelJobRequest
+	(*CancelJobResponse)(nil),     // 10: kith.v1.CancelJobResponse
+	(*HoldJobRequest)(nil),        // 11: kith.v1.HoldJobRequest
+	(*HoldJobResponse)(nil),       // 12: kith.v1.HoldJobResponse
+	(*ReleaseJobRequest)(nil),     // 13: kith.v1.ReleaseJobRequest
+	(*ReleaseJobResponse)(nil),    // 14: kith.v1.ReleaseJobResponse
+	(*GetJobOutputRequest)(nil),   // 15: kith.v1.GetJobOutputRequest
+	(*GetJobOutputResponse)(nil),  // 16: kith.v1.GetJobOutputResponse
+	nil,                           // 17: kith.v1.ListJobsRequest.LabelsEntry
+	(*Job)(nil),                   // 18: kith.v1.Job
+	(*JobStatus)(nil),             // 19: kith.v1.JobStatus
+	(JobStatus_State)(0),          // 20: kith.v1.JobStatus.State
+	(*timestamppb.Timestamp)(nil), // 21: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 22: google.protobuf.Duration
 }
 var file_kith_v1_job_service_proto_depIdxs = []int32{
 	18, // 0: kith.v1.SubmitJobRequest.job:type_name -> kith.v1.Job
@@ -1180,34 +1226,36 @@ var file_kith_v1_job_service_proto_depIdxs = []int32{
 	18, // 2: kith.v1.GetJobResponse.job:type_name -> kith.v1.Job
 	20, // 3: kith.v1.ListJobsRequest.states:type_name -> kith.v1.JobStatus.State
 	17, // 4: kith.v1.ListJobsRequest.labels:type_name -> kith.v1.ListJobsRequest.LabelsEntry
-	18, // 5: kith.v1.ListJobsResponse.jobs:type_name -> kith.v1.Job
-	6,  // 6: kith.v1.ListJobsResponse.remote_copies:type_name -> kith.v1.HostedCopy
-	21, // 7: kith.v1.HostedCopy.walltime:type_name -> google.protobuf.Duration
-	18, // 8: kith.v1.WatchJobsResponse.job:type_name -> kith.v1.Job
-	20, // 9: kith.v1.CancelJobResponse.state:type_name -> kith.v1.JobStatus.State
-	20, // 10: kith.v1.HoldJobResponse.state:type_name -> kith.v1.JobStatus.State
-	20, // 11: kith.v1.ReleaseJobResponse.state:type_name -> kith.v1.JobStatus.State
-	0,  // 12: kith.v1.JobService.SubmitJob:input_type -> kith.v1.SubmitJobRequest
-	2,  // 13: kith.v1.JobService.GetJob:input_type -> kith.v1.GetJobRequest
-	4,  // 14: kith.v1.JobService.ListJobs:input_type -> kith.v1.ListJobsRequest
-	7,  // 15: kith.v1.JobService.WatchJobs:input_type -> kith.v1.WatchJobsRequest
-	9,  // 16: kith.v1.JobService.CancelJob:input_type -> kith.v1.CancelJobRequest
-	11, // 17: kith.v1.JobService.HoldJob:input_type -> kith.v1.HoldJobRequest
-	13, // 18: kith.v1.JobService.ReleaseJob:input_type -> kith.v1.ReleaseJobRequest
-	15, // 19: kith.v1.JobService.GetJobOutput:input_type -> kith.v1.GetJobOutputRequest
-	1,  // 20: kith.v1.JobService.SubmitJob:output_type -> kith.v1.SubmitJobResponse
-	3,  // 21: kith.v1.JobService.GetJob:output_type -> kith.v1.GetJobResponse
-	5,  // 22: kith.v1.JobService.ListJobs:output_type -> kith.v1.ListJobsResponse
-	8,  // 23: kith.v1.JobService.WatchJobs:output_type -> kith.v1.WatchJobsResponse
-	10, // 24: kith.v1.JobService.CancelJob:output_type -> kith.v1.CancelJobResponse
-	12, // 25: kith.v1.JobService.HoldJob:output_type -> kith.v1.HoldJobResponse
-	14, // 26: kith.v1.JobService.ReleaseJob:output_type -> kith.v1.ReleaseJobResponse
-	16, // 27: kith.v1.JobService.GetJobOutput:output_type -> kith.v1.GetJobOutputResponse
-	20, // [20:28] is the sub-list for method output_type
-	12, // [12:20] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	21, // 5: kith.v1.ListJobsRequest.submitted_since:type_name -> google.protobuf.Timestamp
+	21, // 6: kith.v1.ListJobsRequest.submitted_until:type_name -> google.protobuf.Timestamp
+	18, // 7: kith.v1.ListJobsResponse.jobs:type_name -> kith.v1.Job
+	6,  // 8: kith.v1.ListJobsResponse.remote_copies:type_name -> kith.v1.HostedCopy
+	22, // 9: kith.v1.HostedCopy.walltime:type_name -> google.protobuf.Duration
+	18, // 10: kith.v1.WatchJobsResponse.job:type_name -> kith.v1.Job
+	20, // 11: kith.v1.CancelJobResponse.state:type_name -> kith.v1.JobStatus.State
+	20, // 12: kith.v1.HoldJobResponse.state:type_name -> kith.v1.JobStatus.State
+	20, // 13: kith.v1.ReleaseJobResponse.state:type_name -> kith.v1.JobStatus.State
+	0,  // 14: kith.v1.JobService.SubmitJob:input_type -> kith.v1.SubmitJobRequest
+	2,  // 15: kith.v1.JobService.GetJob:input_type -> kith.v1.GetJobRequest
+	4,  // 16: kith.v1.JobService.ListJobs:input_type -> kith.v1.ListJobsRequest
+	7,  // 17: kith.v1.JobService.WatchJobs:input_type -> kith.v1.WatchJobsRequest
+	9,  // 18: kith.v1.JobService.CancelJob:input_type -> kith.v1.CancelJobRequest
+	11, // 19: kith.v1.JobService.HoldJob:input_type -> kith.v1.HoldJobRequest
+	13, // 20: kith.v1.JobService.ReleaseJob:input_type -> kith.v1.ReleaseJobRequest
+	15, // 21: kith.v1.JobService.GetJobOutput:input_type -> kith.v1.GetJobOutputRequest
+	1,  // 22: kith.v1.JobService.SubmitJob:output_type -> kith.v1.SubmitJobResponse
+	3,  // 23: kith.v1.JobService.GetJob:output_type -> kith.v1.GetJobResponse
+	5,  // 24: kith.v1.JobService.ListJobs:output_type -> kith.v1.ListJobsResponse
+	8,  // 25: kith.v1.JobService.WatchJobs:output_type -> kith.v1.WatchJobsResponse
+	10, // 26: kith.v1.JobService.CancelJob:output_type -> kith.v1.CancelJobResponse
+	12, // 27: kith.v1.JobService.HoldJob:output_type -> kith.v1.HoldJobResponse
+	14, // 28: kith.v1.JobService.ReleaseJob:output_type -> kith.v1.ReleaseJobResponse
+	16, // 29: kith.v1.JobService.GetJobOutput:output_type -> kith.v1.GetJobOutputResponse
+	22, // [22:30] is the sub-list for method output_type
+	14, // [14:22] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_kith_v1_job_service_proto_init() }
