@@ -47,9 +47,9 @@ func (h *host) enqueue(now job.Time, rec *store.Copy) {
 }
 
 // queueOutside has a batch system queue a copy. While the site drains it holds
-// nothing that waits, and nothing of an origin that is set aside.
+// nothing that waits.
 func (h *host) queueOutside(entry job.Copy, notBefore job.Time) {
-	if !h.st.Site().Draining && !h.waitsAside(entry.ID) {
+	if !h.st.Site().Draining {
 		h.emit(Queue{Copy: entry, NotBefore: notBefore})
 	}
 }
@@ -73,7 +73,7 @@ func (h *host) postpone(now job.Time, c *hostCopy, until job.Time) {
 	if h.batch == nil {
 		return
 	}
-	if until <= now && !h.waitsAside(c.rec.ID) {
+	if until <= now {
 		h.queueOutside(h.entry(c.rec), 0)
 		return
 	}

@@ -157,6 +157,7 @@ func (e *Engine) peerUp(now job.Time, ev PeerUp) {
 
 func (e *Engine) peerDown(now job.Time, site job.SiteID) {
 	if e.peers.down(now, site) {
+		e.host.originDown(now, site)
 		e.origin.queriesDown(now, site)
 	}
 }
@@ -206,6 +207,7 @@ func (e *Engine) pass(now job.Time) {
 func (e *Engine) tick(now job.Time) {
 	e.host.expireClaims(now)
 	e.host.resumeStarts(now)
+	e.host.probeSilent(now)
 	e.origin.expireQueries(now)
 	e.peers.resend(now)
 	e.origin.replaceVanished(now)

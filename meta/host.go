@@ -21,7 +21,9 @@ type host struct {
 	remote   map[job.SiteID]int           // how many of each other origin
 	foreign  int                          // sum of remote
 	aside    map[job.SiteID]job.AttemptID // origins set aside, and which copy is tried
+	silent   map[job.SiteID]*silence      // origins that do not answer, or are out of reach
 	claims   fifo.Queue[claimDue]         // claims without an answer, by deadline
+	late     []*hostCopy                  // whose grant came after its claim had run out, in this instant
 	claimed  job.Time                     // when the latest claim was sent
 	leases   []*hostCopy                  // attempts under way that run under a lease
 	passing  bool                         // the local scheduler wants a pass
@@ -32,6 +34,7 @@ type host struct {
 	nextLoad  job.Time // of which one is due
 	nextCheck job.Time // anti-entropy
 	nextRenew job.Time // of leases
+	nextProbe job.Time // of origins that do not answer
 	began     job.Time // of this daemon
 }
 
@@ -55,7 +58,7 @@ func newHost(c *core, p *peers, site Site) *host {
 	return &host{
 		core: c, peers: p, site: site, batch: batch,
 		copies: store.NewIndex(func(c *hostCopy) job.AttemptID { return c.rec.ID }), remote: make(map[job.SiteID]int),
-		aside: make(map[job.SiteID]job.AttemptID),
+		aside: make(map[job.SiteID]job.AttemptID), silent: make(map[job.SiteID]*silence), nextProbe: job.Never,
 	}
 }
 
@@ -63,15 +66,16 @@ func newHost(c *core, p *peers, site Site) *host {
 type hostCopy struct {
 	rec    *store.Copy
 	status hostStatus
-	// postponed says that the copy waits for its origin to be in reach.
+	// postponed says that its inputs could not be had, and that it waits for a
+	// while, or for its origin to be in reach.
 	postponed bool
 	// adopted says that it was begun before a restart, returned that it was
 	// begun once and is back in the queue.
 	adopted, returned bool
 	// killed says that the driver was told to stop it.
 	killed bool
-	// granted says that a grant came after the claim had been given up; the
-	// copy starts without a further claim when its turn comes. payload came with it.
+	// granted says that a grant came after the claim had run out: the copy starts
+	// in this instant without a further claim, or goes back. payload came with it.
 	granted bool
 	payload []byte
 	// stamp tells this claim from an earlier one of the same copy.
@@ -152,6 +156,7 @@ func (h *host) addCopy(rec *store.Copy) *hostCopy {
 
 func (h *host) removeCopy(c *hostCopy) {
 	h.copies.Delete(c.rec.ID)
+	h.probeGone(c.rec.ID)
 	if origin := c.rec.ID.Job.Origin; origin != h.self {
 		h.foreign--
 		if h.remote[origin]--; h.remote[origin] == 0 {
@@ -253,22 +258,24 @@ func (h *host) pass(now job.Time) {
 				h.propose(now, id)
 			}
 		}
+		h.returnLate(now)
 	}
 }
 
 // nextWake returns when the host has to do something next.
 func (h *host) nextWake(now job.Time) job.Time {
-	return min(h.starting.nextStart(), h.nextLoad, h.nextCheck, h.nextRenew, h.nextClaimDue(), h.site.NextWake(now))
+	return min(h.starting.nextStart(), h.nextLoad, h.nextCheck, h.nextRenew, h.nextClaimDue(), h.nextProbe, h.site.NextWake(now))
 }
 
 // revive tells the origin what this host holds of it, repeats results
 // and claims, and lets copies claim that had to wait because the origin was away.
 func (h *host) revive(now job.Time, site job.SiteID) {
 	h.renewSoon(now, site)
+	h.heard(now, site)
 	draining := h.st.Site().Draining
 	for _, c := range h.copiesOf(site) {
 		switch {
-		case draining && c.rec.Phase == store.CopyQueued && !c.granted:
+		case draining && c.rec.Phase == store.CopyQueued:
 			h.giveBack(now, c, job.Draining)
 		case c.status == claiming:
 			h.peers.send(site, Claim{Attempt: c.rec.ID, Stamp: c.stamp, Sent: max(now, c.claimed)})

@@ -8,7 +8,8 @@ import (
 // setAside stops proposing the copies of an origin that wait here, and those
 // that will come, until bringBack. They cost nothing meanwhile and are not in the
 // load. Claims under way stay as they are; a copy whose claim is postponed is set
-// aside with the others. It is forgotten by a restart.
+// aside with the others. It is forgotten by a restart. What a batch system holds
+// keeps its place there; what it starts meanwhile leaves.
 func (h *host) setAside(now job.Time, origin job.SiteID) {
 	if h.isAside(origin) {
 		return
@@ -16,7 +17,6 @@ func (h *host) setAside(now job.Time, origin job.SiteID) {
 	h.aside[origin] = job.AttemptID{}
 	h.site.SetAside(now, origin)
 	h.passing = true // what they kept others from
-	h.eachWaiting(origin, func(c *hostCopy) { h.dequeueOutside(c.rec.ID) })
 }
 
 // bringBack puts the copies of an origin that was set aside back into their places.
@@ -24,14 +24,11 @@ func (h *host) bringBack(now job.Time, origin job.SiteID) {
 	if !h.isAside(origin) {
 		return
 	}
-	probe := h.aside[origin]
 	delete(h.aside, origin)
 	h.site.BringBack(now, origin)
 	h.passing = true
 	h.eachWaiting(origin, func(c *hostCopy) {
-		if c.rec.ID != probe {
-			h.queueOutside(h.entry(c.rec), 0)
-		}
+		h.queueOutside(h.entry(c.rec), 0)
 	})
 }
 

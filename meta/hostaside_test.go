@@ -9,9 +9,10 @@ import (
 	"kith/store"
 )
 
-// A batch system holds nothing of an origin that is set aside but the copy that
-// is tried, and all of it again when the origin is back.
-func TestSetAsideEmptiesABatchSystem(t *testing.T) {
+// What a batch system holds of an origin that is set aside keeps its place there;
+// what it starts meanwhile leaves, but for the copy that is tried, and queues again
+// when the origin is back.
+func TestSetAsideInABatchSystem(t *testing.T) {
 	cfg := Default()
 	cfg.Self = Self{Processors: 4, Speed: 1}
 	e, err := New(cfg, store.NewState("beta", 1), batch.New(4))
@@ -49,16 +50,17 @@ func TestSetAsideEmptiesABatchSystem(t *testing.T) {
 	follow(place(2))
 	check("before", 2)
 	e.host.setAside(1, "alpha")
-	check("set aside", 0)
+	check("set aside", 2)
 	follow(place(3))
-	check("with one more", 0)
+	check("with one more", 3)
 	e.host.probe(1, e.host.copies.Get(attempt(3)))
-	check("with a probe", 1)
+	check("with a probe", 3)
 	follow(e.Step(1, TurnCame{Attempt: attempt(3)}))
 	e.host.site.Pass(1)
 	e.host.postpone(1, e.host.copies.Get(attempt(3)), 5)
-	check("after the probe", 0)
+	check("after the probe", 3)
 	follow(e.Step(1, TurnCame{Attempt: attempt(2)}))
+	check("with one started", 2)
 	e.host.bringBack(1, "alpha")
 	check("back", 3)
 }

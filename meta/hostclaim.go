@@ -27,8 +27,8 @@ func (h *host) propose(now job.Time, id job.AttemptID) {
 			h.drop(now, c)
 		}
 	case !h.peers.reachable(origin):
-		c.postponed = true
-		h.postpone(now, c, now.Add(h.cfg.Timing.Backoff))
+		h.outOfReach(now, origin)
+		h.putBack(now, c)
 	default:
 		c.status, c.granted = claiming, false
 		h.sendClaim(now, c)
@@ -95,8 +95,9 @@ func (h *host) expireClaims(now job.Time) {
 			continue
 		}
 		c := h.copies.Get(d.attempt)
-		c.status, c.postponed = waiting, true
-		h.postpone(now, c, now.Add(h.cfg.Timing.Backoff))
+		c.status = waiting
+		h.unanswered(now, c)
+		h.putBack(now, c)
 		h.counters.ClaimsTimedOut++
 	}
 }
@@ -106,6 +107,7 @@ func (h *host) onVerdict(now job.Time, from job.SiteID, m Verdict) {
 		return
 	}
 	c := h.copies.Get(m.Attempt)
+	h.answered(now, from, c)
 	if c == nil {
 		if m.Granted { // the origin would wait for us for ever
 			h.peers.send(from, GiveBack{Attempt: m.Attempt, Reason: job.UnknownCopy, Stamp: h.nextStamp(now)})
@@ -113,6 +115,10 @@ func (h *host) onVerdict(now job.Time, from job.SiteID, m Verdict) {
 		return
 	}
 	switch {
+	case m.Granted && m.Sent == 0 && c.claimed == 0 && c.rec.Phase == store.CopyQueued:
+		// The origin reminds us of a claim that this daemon knows nothing of. The
+		// copy waits here, perhaps for long; elsewhere it may start sooner.
+		h.giveBack(now, c, job.LateGrant)
 	case m.Granted && !c.asked(&m): // if we are entitled, our own claim is granted, too
 	case m.Granted && m.Lease <= 0 && leased(c.rec.Request) && c.rec.Phase == store.CopyQueued:
 		// The job at its origin is not the one that this copy was made of: the
@@ -134,9 +140,27 @@ func (h *host) onGrant(now job.Time, c *hostCopy, payload []byte) {
 		}
 		h.begin(now, c, payload)
 	case waiting:
-		// The claim had been given up. The attempt is ours now, so the copy
-		// goes as soon as the schedule lets it.
+		// The claim had run out. The attempt is ours now: it starts at once or, as
+		// other sites might start it sooner, goes back.
+		if h.batch != nil { // what it had started for the claim has left
+			h.giveBack(now, c, job.LateGrant)
+			return
+		}
 		c.granted, c.payload, c.postponed = true, payload, false
+		h.late = append(h.late, c)
 		h.postpone(now, c, now)
+		h.site.Probe(now, c.rec.ID) // its origin may be set aside
 	}
+}
+
+// returnLate gives the copies back whose grant came late and that could not
+// start in this instant.
+func (h *host) returnLate(now job.Time) {
+	for i, c := range h.late {
+		h.late[i] = nil
+		if c.granted && c.status == waiting && h.copies.Get(c.rec.ID) == c {
+			h.giveBack(now, c, job.LateGrant)
+		}
+	}
+	h.late = h.late[:0]
 }

@@ -43,6 +43,9 @@ func (h *host) restore(now job.Time) []*hostCopy {
 	var ended []*hostCopy
 	for _, rec := range h.records() {
 		c := h.addCopy(rec)
+		if origin := rec.ID.Job.Origin; origin != h.self && !h.isAside(origin) {
+			h.outOfReach(now, origin)
+		}
 		h.stamp = max(h.stamp, uint64(max(rec.Arrived, rec.Begun)))
 		switch rec.Phase {
 		case store.CopyQueued:

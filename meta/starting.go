@@ -84,7 +84,7 @@ func (h *host) pauseStarts(now job.Time, reason string) {
 func (h *host) returnCopies(now job.Time, reason job.Reason) {
 	for _, l := range h.peers.linked {
 		for _, c := range h.copiesOf(l.site) {
-			if c.rec.Phase == store.CopyQueued && !c.granted && l.up {
+			if c.rec.Phase == store.CopyQueued && l.up {
 				h.giveBack(now, c, reason)
 			}
 		}

@@ -93,10 +93,14 @@ func (s *stage) message(a arguments) meta.Message {
 	case "renewed":
 		return meta.Renewed{Attempt: id, Sent: s.now.Add(-s.duration(a.named["ago"], 0)), Lease: s.duration(a.named["lease"], 0)}
 	case "grant":
-		return meta.Verdict{
+		v := meta.Verdict{
 			Attempt: id, Granted: true, Payload: []byte("from " + a.words[1]),
 			Sent: s.now.Add(-s.duration(a.named["ago"], 0)), Lease: s.duration(a.named["lease"], 0),
 		}
+		if a.has("reminder") { // answers no claim
+			v.Sent = 0
+		}
+		return v
 	case "deny":
 		return meta.Verdict{Attempt: id, Reason: reason}
 	case "withdraw":

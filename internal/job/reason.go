@@ -43,8 +43,9 @@ const (
 	NoLease       Reason = 31 // the host's version knows no leases
 	ClockAhead    Reason = 32 // the host's clock is far ahead of the origin's
 	CannotStart   Reason = 33 // the host could not start it, for a reason of its own
+	LateGrant     Reason = 34 // the grant came after the claim had run out, and the host was busy
 
-	reasonCount = 34
+	reasonCount = 35
 )
 
 var reasonWords = [reasonCount]string{
@@ -52,7 +53,7 @@ var reasonWords = [reasonCount]string{
 	"local-only", "directory", "no-answer", "unknown-job", "unknown-copy", "stale-attempt", "held-by-other",
 	"withdrawn", "user-hold", "user-cancel", "ended", "not-origin", "vanished", "has-copy", "disk-low", "lost-by-host",
 	"bad-request", "too-many-copies", "would-not-start", "lease-expired", "forgotten", "attempt-lost",
-	"no-lease", "clock-ahead", "cannot-start",
+	"no-lease", "clock-ahead", "cannot-start", "late-grant",
 }
 
 var reasonSentences = [reasonCount]string{
@@ -90,6 +91,7 @@ var reasonSentences = [reasonCount]string{
 	"its version of Kith knows no leases",
 	"its clock is more than a day ahead",
 	"it cannot start jobs for now, for a reason of its own",
+	"it was busy by the time it heard that it may start",
 }
 
 // String returns the reason's word, empty for [NoReason].

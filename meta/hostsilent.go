@@ -1,0 +1,151 @@
+package meta
+
+import (
+	"maps"
+	"slices"
+
+	"kith/internal/job"
+	"kith/store"
+)
+
+// silence is what a host keeps in mind of an origin whose copies are set aside
+// (hostaside.go), because it is out of reach or left a claim without an answer.
+// One copy at a time claims then, to see whether the origin answers: an origin
+// whose disk hangs, or which is slow, costs its hosts next to nothing.
+type silence struct {
+	// missed is how many rounds of claims in a row were not answered in time.
+	missed uint8
+	// probe is the copy that may claim meanwhile, zero if none; probed is when
+	// the latest was chosen, or when the first claim ran out.
+	probe  job.AttemptID
+	probed job.Time
+	// retry is when the next copy may claim, [job.Never] while one does and while
+	// the origin is out of reach.
+	retry job.Time
+}
+
+// mostMissed bounds the pause between two such claims: timing.backoff, doubled
+// up to six times.
+const mostMissed = 7
+
+// outOfReach sets the copies of an origin aside until a stream to it is up.
+func (h *host) outOfReach(now job.Time, origin job.SiteID) {
+	s := h.silent[origin]
+	if s == nil {
+		s = h.silence(now, origin)
+	}
+	s.probe, s.retry = job.AttemptID{}, job.Never
+}
+
+// originDown sets the copies aside of an origin whose stream has ended.
+func (h *host) originDown(now job.Time, origin job.SiteID) {
+	if h.remote[origin] > 0 {
+		h.outOfReach(now, origin)
+	}
+}
+
+func (h *host) silence(now job.Time, origin job.SiteID) *silence {
+	s := &silence{probed: now, retry: job.Never}
+	h.silent[origin] = s
+	h.setAside(now, origin)
+	return s
+}
+
+// unanswered takes up that the claim of a copy has run out. What was claimed at
+// the same time runs out with it and counts once.
+func (h *host) unanswered(now job.Time, c *hostCopy) {
+	origin := c.rec.ID.Job.Origin
+	s := h.silent[origin]
+	switch {
+	case s == nil:
+		s = h.silence(now, origin)
+	case s.probe != c.rec.ID:
+		return
+	}
+	s.probe, s.missed = job.AttemptID{}, min(s.missed+1, mostMissed)
+	h.probeAt(s, now.Add(h.cfg.Timing.Backoff<<(s.missed-1)))
+}
+
+// answered takes up a verdict about c, nil if there is no such copy any more. In
+// time, it brings all copies of the origin back. Late, it says that the origin is
+// there and slow: the next claim need not wait for long, but a while if the last
+// one was late, too.
+func (h *host) answered(now job.Time, origin job.SiteID, c *hostCopy) {
+	s := h.silent[origin]
+	switch {
+	case s == nil:
+	case c != nil && c.status == claiming:
+		h.heard(now, origin)
+	case !s.probe.Job.IsZero():
+	case s.missed > 1:
+		h.probeAt(s, min(s.retry, max(now, s.probed.Add(h.cfg.Timing.Backoff))))
+	default:
+		h.probeAt(s, now)
+	}
+}
+
+// heard brings back the copies of an origin that is there again.
+func (h *host) heard(now job.Time, origin job.SiteID) {
+	delete(h.silent, origin)
+	h.bringBack(now, origin)
+}
+
+func (h *host) probeAt(s *silence, at job.Time) {
+	s.retry = at
+	h.nextProbe = min(h.nextProbe, at)
+}
+
+// probeSilent lets a copy claim of each origin whose pause is over.
+func (h *host) probeSilent(now job.Time) {
+	if now < h.nextProbe {
+		return
+	}
+	h.nextProbe = job.Never
+	for _, origin := range slices.Sorted(maps.Keys(h.silent)) {
+		s := h.silent[origin]
+		if s.retry > now {
+			h.nextProbe = min(h.nextProbe, s.retry)
+			continue
+		}
+		c := h.narrowest(origin)
+		if c == nil {
+			h.heard(now, origin) // nothing waits for its answer
+			continue
+		}
+		s.probe, s.probed, s.retry = c.rec.ID, now, job.Never
+		h.probe(now, c)
+	}
+}
+
+// putBack puts a copy whose claim came to nothing back, aside with the others of
+// its origin. What a batch system started for it leaves, and is
+// queued there anew.
+func (h *host) putBack(now job.Time, c *hostCopy) {
+	if h.batch != nil {
+		h.postpone(now, c, now.Add(h.cfg.Timing.Backoff))
+		h.site.Postpone(now, c.rec.ID, now) // the plan lets it go as soon as its origin is back
+		return
+	}
+	h.postpone(now, c, now)
+}
+
+// narrowest returns the waiting copy of an origin that would hold the fewest
+// processors, nil if none waits.
+func (h *host) narrowest(origin job.SiteID) *hostCopy {
+	var best *hostCopy
+	for _, c := range h.copiesOf(origin) {
+		if c.status == waiting && c.rec.Phase == store.CopyQueued && !c.postponed &&
+			(best == nil || c.rec.Request.Processors < best.rec.Request.Processors) {
+			best = c
+		}
+	}
+	return best
+}
+
+// probeGone has another copy claim in place of one that has left.
+func (h *host) probeGone(a job.AttemptID) {
+	if s := h.silent[a.Job.Origin]; s != nil && s.probe == a {
+		s.probe = job.AttemptID{}
+		h.probeAt(s, s.probed.Add(h.cfg.Timing.Backoff))
+	}
+}
