@@ -12,6 +12,7 @@ import (
 
 	"kith/internal/job"
 	"kith/sitesched/executor/shim"
+	"kith/sitesched/work"
 )
 
 // finding is what the disk and the process table tell of an attempt.
@@ -60,6 +61,10 @@ func (x *Executor) settle(a *attempt) {
 	e := x.examine(a.folder, rebooted)
 	switch e.finding {
 	case foundEnd:
+		if e.record.Exit.Cause == shim.CauseNotStarted {
+			x.report(a, work.StartFailed{Attempt: a.id, Reason: e.record.Exit.Reason}, nil)
+			return
+		}
 		x.finish(a, x.outcomeOf(a, e.record.Exit), nil)
 	case foundShim:
 		x.watch(a, e)

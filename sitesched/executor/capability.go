@@ -78,7 +78,6 @@ func shimPrograms(c Config) []program {
 // down what works and what does not.
 func (x *Executor) probe() (*process, error) {
 	l := &x.launcher
-	trimLog(l.log)
 	groups := findCgroups(x.config)
 	l.cgroup = groups.dir
 	refused := map[Isolation]string{}

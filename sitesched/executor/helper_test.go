@@ -31,6 +31,7 @@ type bench struct {
 	changed  chan struct{}
 	started  map[job.AttemptID]int
 	finished map[job.AttemptID][]job.Outcome
+	unable   map[job.AttemptID][]string
 }
 
 // patience is how long a test waits for anything.
@@ -54,7 +55,7 @@ func openBench(t testing.TB, c Config) *bench {
 	}
 	b := &bench{
 		t: t, changed: make(chan struct{}),
-		started: map[job.AttemptID]int{}, finished: map[job.AttemptID][]job.Outcome{},
+		started: map[job.AttemptID]int{}, finished: map[job.AttemptID][]job.Outcome{}, unable: map[job.AttemptID][]string{},
 	}
 	x, err := Open(c, b.note)
 	if err != nil {
@@ -128,6 +129,8 @@ func (b *bench) note(ev work.Event) {
 		b.started[ev.Attempt]++
 	case work.Finished:
 		b.finished[ev.Attempt] = append(b.finished[ev.Attempt], ev.Outcome)
+	case work.StartFailed:
+		b.unable[ev.Attempt] = append(b.unable[ev.Attempt], ev.Reason)
 	}
 	close(b.changed)
 	b.changed = make(chan struct{})

@@ -101,8 +101,9 @@ func TestDiskFull(t *testing.T) {
 	if full.Kind != job.Failure || !strings.Contains(full.Reason, "is full") {
 		t.Errorf("filling the disk: %+v", full)
 	}
-	if e := b.run(shell(3, "echo must not run")); e.Start != 0 || !strings.Contains(e.Reason, "no space left on device") {
-		t.Errorf("starting on a full disk: %+v", e)
+	b.Start(shell(3, "echo must not run"))
+	if why := b.untilUnable(shell(3, "")); !strings.Contains(why, "no space left on device") {
+		t.Errorf("starting on a full disk: %s", why)
 	}
 	b.Stop(number(4), work.StopCancel)
 	if err := os.Remove(filepath.Join(b.WorkPath(number(1)), "ready")); err != nil {

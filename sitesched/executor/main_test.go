@@ -22,6 +22,9 @@ func TestMain(m *testing.M) {
 		eat(bytes)
 		os.Exit(0)
 	}
+	if what := os.Getenv(poisonVariable); what != "" {
+		os.Exit(poison(what))
+	}
 	if dir := os.Getenv(crashVariable); dir != "" {
 		if err := crashDaemon(dir); err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -140,6 +140,13 @@ func (x *Executor) begun(a *attempt, at int64, now phase) {
 // comes back to the pool with it, before the caller hears of the end; finish
 // reports whether it did.
 func (x *Executor) finish(a *attempt, o job.Outcome, free *worker) (kept bool) {
+	o.Reason = shim.ClipReason(o.Reason)
+	return x.report(a, work.Finished{Attempt: a.id, Outcome: o}, free)
+}
+
+// report ends an attempt and reports ev, the last event about it, once. See finish
+// for the worker.
+func (x *Executor) report(a *attempt, ev work.Event, free *worker) (kept bool) {
 	x.mu.Lock()
 	report := a.phase != ended && !x.closed
 	kept = x.takeBack(free)
@@ -154,8 +161,7 @@ func (x *Executor) finish(a *attempt, o job.Outcome, free *worker) (kept bool) {
 	x.dispatch()
 	x.mu.Unlock()
 	if report {
-		o.Reason = shim.ClipReason(o.Reason)
-		x.sink(work.Finished{Attempt: a.id, Outcome: o})
+		x.sink(ev)
 	}
 	return kept
 }

@@ -23,9 +23,9 @@ func startTestShim(t *testing.T, b *bench) *process {
 
 func (b *bench) message(n int, script string) *shim.Run {
 	b.t.Helper()
-	run, exit := b.prepareRun(&attempt{id: number(n), folder: folderName(number(n)), spec: shell(n, script)})
-	if exit != nil {
-		b.t.Fatal(exit)
+	run, exit, err := b.prepareRun(&attempt{id: number(n), folder: folderName(number(n)), spec: shell(n, script)})
+	if exit != nil || err != nil {
+		b.t.Fatal(exit, err)
 	}
 	run.Sequence = uint64(n)
 	return run

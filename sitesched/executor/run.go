@@ -14,14 +14,15 @@ import (
 )
 
 // prepareRun makes the attempt's folder and the message that starts it, or
-// says why it ends here.
-func (x *Executor) prepareRun(a *attempt) (*shim.Run, *job.Outcome) {
+// says why it ends here: an outcome if that lies with the job, an error if with this
+// host.
+func (x *Executor) prepareRun(a *attempt) (*shim.Run, *job.Outcome, error) {
 	x.mu.Lock()
 	spec, cpus := a.spec, a.cpus
 	x.mu.Unlock()
-	fail := func(err error) (*shim.Run, *job.Outcome) {
+	fail := func(err error) (*shim.Run, *job.Outcome, error) {
 		o := notStarted(err.Error())
-		return nil, &o
+		return nil, &o, nil
 	}
 	if err := validate(&spec); err != nil {
 		return fail(err)
@@ -30,17 +31,17 @@ func (x *Executor) prepareRun(a *attempt) (*shim.Run, *job.Outcome) {
 		return fail(errAccounts)
 	}
 	if err := x.folders.prepare(a.folder); err != nil {
-		return fail(err)
+		return nil, nil, err
 	}
 	if spec.Account != nil {
 		if err := x.folders.give(a.folder, spec.Account); err != nil {
-			return fail(err)
+			return nil, nil, err
 		}
 	}
 	folder := x.folders.path(a.folder)
 	if spec.Leased && spec.Lease != (work.Lease{}) {
 		if err := x.folders.writeLease(a.folder, spec.Lease); err != nil {
-			return fail(err)
+			return nil, nil, err
 		}
 	}
 	return &shim.Run{
@@ -55,7 +56,7 @@ func (x *Executor) prepareRun(a *attempt) (*shim.Run, *job.Outcome) {
 		CPUs:          cpus,
 		Account:       shimAccount(spec.Account),
 		Leased:        spec.Leased,
-	}, nil
+	}, nil, nil
 }
 
 // errAccounts is why a job cannot run as another user.

@@ -7,6 +7,7 @@ import (
 
 	"kith/internal/job"
 	"kith/sitesched/executor/shim"
+	"kith/sitesched/work"
 )
 
 // worker owns one shim and gives it one attempt after the other.
@@ -42,9 +43,12 @@ func (w *worker) warmUp() {
 	if w.process != nil || len(w.next) > 0 {
 		return
 	}
-	if p, err := w.startShim(); err == nil {
-		w.adopt(p)
+	p, err := w.startShim()
+	if err != nil {
+		w.x.log.Warn("no shim in advance", "error", err)
+		return
 	}
+	w.adopt(p)
 }
 
 func (w *worker) serveOne(idle *time.Timer) bool {
@@ -78,15 +82,18 @@ func (w *worker) retire() {
 
 // carry brings one attempt to its end, and reports whether the worker can take another.
 func (w *worker) carry(a *attempt) bool {
-	run, exit := w.x.prepareRun(a)
-	if exit != nil {
+	run, exit, trouble := w.x.prepareRun(a)
+	switch {
+	case trouble != nil:
+		return w.giveUp(a, trouble.Error())
+	case exit != nil:
 		return w.settleDown(a, *exit)
 	}
 	fresh := w.process == nil
 	if fresh {
 		p, err := w.startShim()
 		if err != nil {
-			w.x.finish(a, notStarted("no shim: "+err.Error()), nil)
+			w.x.unable(a, "no shim: "+err.Error(), nil)
 			return false
 		}
 		w.adopt(p)
@@ -121,6 +128,16 @@ func (w *worker) settleDown(a *attempt, o job.Outcome) bool {
 	return false
 }
 
+// giveUp reports that an attempt cannot be started here, and keeps the worker if it
+// is needed.
+func (w *worker) giveUp(a *attempt, reason string) bool {
+	if w.x.unable(a, reason, w) {
+		return true
+	}
+	w.retire()
+	return false
+}
+
 // startShim retries for a while: the machine may be out of processes for a moment.
 func (w *worker) startShim() (*process, error) {
 	var errs error
@@ -132,7 +149,7 @@ func (w *worker) startShim() (*process, error) {
 		errs = err
 		time.Sleep(pause)
 	}
-	w.x.log.Error("shim not started", "error", errs)
+	w.x.log.Debug("shim not started", "error", errs)
 	return nil, errs
 }
 
@@ -191,6 +208,11 @@ func (w *worker) deadline(d time.Duration) {
 
 // end reports what the shim said.
 func (w *worker) end(a *attempt, m *shim.Ended) bool {
+	if m.Exit.Cause == shim.CauseNotStarted {
+		w.x.report(a, work.StartFailed{Attempt: a.id, Reason: m.Exit.Reason}, nil)
+		w.retire() // what it lacks the next one may have
+		return false
+	}
 	outcome := w.x.outcomeOf(a, &m.Exit)
 	if m.Retire == "" {
 		return w.settleDown(a, outcome)
@@ -204,7 +226,7 @@ func (w *worker) end(a *attempt, m *shim.Ended) bool {
 // refused deals with an attempt that the shim did not start.
 func (w *worker) refused(a *attempt, m *shim.Refused) bool {
 	if !m.Taken {
-		return w.settleDown(a, notStarted(m.Reason))
+		return w.giveUp(a, m.Reason)
 	}
 	// Another shim has it, which was told by an earlier daemon.
 	kept := w.x.settleLater(a, w)

@@ -221,10 +221,24 @@ func (s *Runner) Clear(a job.AttemptID) {
 	s.files.server.Forget(a)
 }
 
-// fail ends an attempt that could not be started.
+// fail ends an attempt that could not be started. What lies with this host is no end.
 func (s *Runner) fail(r *run, err error) {
+	if work.IsHostTrouble(err) {
+		s.unable(r, err.Error())
+		return
+	}
 	s.log.Warn("attempt not started", "attempt_id", r.attempt.String(), "error", err.Error())
 	s.over(r, job.Outcome{Kind: job.Failure, ExitCode: 127, End: job.Instant(time.Now()), Reason: "not started: " + err.Error()})
+}
+
+// unable says that this host could not start an attempt, which goes back to its origin.
+func (s *Runner) unable(r *run, reason string) {
+	s.log.Info("attempt not started here; it goes back to its origin", "attempt_id", r.attempt.String(), "reason", reason)
+	s.mu.Lock()
+	r.over = true
+	s.mu.Unlock()
+	close(r.ended)
+	s.cfg.Tell(meta.StartFailed{Attempt: r.attempt, Reason: reason})
 }
 
 // over reports the end of an attempt.
@@ -245,6 +259,10 @@ func (s *Runner) report(ev work.Event) {
 	case work.Started:
 		s.log.Info("attempt started", "attempt_id", ev.Attempt.String(), "job_id", ev.Attempt.Job.String())
 		s.cfg.Tell(meta.AttemptStarted{Attempt: ev.Attempt, At: ev.At})
+	case work.StartFailed:
+		if r := s.get(ev.Attempt); r != nil {
+			s.unable(r, ev.Reason)
+		}
 	case work.Finished:
 		s.log.Info("attempt ended", "attempt_id", ev.Attempt.String(), "job_id", ev.Attempt.Job.String(),
 			"exit_code", ev.Outcome.ExitCode, "signal", ev.Outcome.Signal, "reason", ev.Outcome.Reason)

@@ -5,6 +5,7 @@
 // The order of calls for one attempt, of which most jobs need only the first line:
 //
 //	Start ─► Started ─► Finished ─► Forget
+//	Start ─► StartFailed ─► Forget, if this host cannot start it
 //	Prepare before Start, if files are put into its folder
 //	Extend and Stop at any time; Adopt in place of Start, after a restart
 //
@@ -189,7 +190,7 @@ type Started struct {
 }
 
 // Finished says that the attempt is over and all its processes are gone. It
-// comes exactly once per [System.Start] or [System.Adopt].
+// comes exactly once per [System.Start] or [System.Adopt], or [StartFailed] does.
 type Finished struct {
 	Attempt job.AttemptID
 	// Outcome has no files. Its reason explains every end that is not the
@@ -198,9 +199,18 @@ type Finished struct {
 	Outcome job.Outcome
 }
 
-func (Turn) event()     {}
-func (Started) event()  {}
-func (Finished) event() {}
+func (Turn) event()        {}
+func (Started) event()     {}
+func (Finished) event()    {}
+func (StartFailed) event() {}
+
+// StartFailed says that nothing of the attempt was started, nor ever will be, for a
+// reason that lies with this host and not with the job. It comes in place of
+// Finished.
+type StartFailed struct {
+	Attempt job.AttemptID
+	Reason  string
+}
 
 // Capability is one thing that a System can do to jobs, and whether it is there.
 type Capability struct {

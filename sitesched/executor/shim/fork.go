@@ -55,6 +55,9 @@ func (s *shim) fork(j *running) error {
 	_ = renouncePrivileges() // reported when the shim was set up
 	if len(m.CPUs) > 0 {
 		pin(m.CPUs)
+	} else {
+		// Not where an earlier job ran, or sent this thread.
+		_ = unix.SchedSetaffinity(0, &s.cpus)
 	}
 	pid, err := forkPatiently(func() (int, error) { return syscall.ForkExec(path, m.Argv, &attr) })
 	j.pid = pid
@@ -91,13 +94,18 @@ func noRoom(err error) bool {
 	return errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.ENOMEM)
 }
 
+// noFile reports whether there is no descriptor to be had, or none on the machine.
+func noFile(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+}
+
 // explainFork tells a program that cannot be executed from a process that
 // cannot be made. The error alone does not say which of the steps failed.
 func (j *running) explainFork(path string, err error) error {
 	var st syscall.Stat_t
 	var errno syscall.Errno
 	switch dirErr := syscall.Stat(j.run.Directory, &st); {
-	case noRoom(err):
+	case noRoom(err), noFile(err):
 		return j.cannotFork(err)
 	case dirErr == nil && st.Mode&syscall.S_IFMT != syscall.S_IFDIR:
 		dirErr = syscall.ENOTDIR

@@ -37,6 +37,8 @@ func (s *shim) prepare(m *Setup) Ready {
 	if err := s.openFiles(); err != nil {
 		ready.Fault = err.Error()
 	}
+	s.before = readConditions()
+	_ = unix.SchedGetaffinity(0, &s.cpus)
 	return ready
 }
 
@@ -111,10 +113,13 @@ func explain(err error) string {
 	return err.Error()
 }
 
-// taint says why the next job must not run in this shim's namespaces: the last
-// one left something there. A shim with fresh ones takes its place.
+// taint says why the next job must not run in this shim: the last one changed what
+// it inherits, or left something in the namespaces. A fresh shim takes its place.
 func (s *shim) taint() string {
+	changed := s.before.changed()
 	switch {
+	case changed != "":
+		return changed
 	case s.mounts < 0:
 		return ""
 	case mountsChanged(s.mounts):

@@ -51,6 +51,9 @@ type shim struct {
 	null   int // stdin of every job
 	mounts int // the mount table, -1 without a namespace
 
+	before conditions  // before the first job
+	cpus   unix.CPUSet // where it may run itself
+
 	job    *running
 	retire bool
 }
@@ -85,12 +88,13 @@ func closeInherited() {
 	}
 }
 
-// watchSignals makes SIGTERM an event. The other signals are caught and dropped:
-// a signal that is caught here has its default action in the job, an ignored
-// one would be ignored there too.
+// watchSignals makes SIGTERM an event. The other signals that could end or stop the
+// process are caught and dropped: a job can send them to its shim, and what ends the
+// shim makes the job one that was lost. A signal that is caught here has its default
+// action in the job, an ignored one would be ignored there too.
 func (s *shim) watchSignals() {
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	signal.Notify(signals, caught()...)
 	one := [8]byte{1}
 	go func() {
 		for sig := range signals {
@@ -99,6 +103,22 @@ func (s *shim) watchSignals() {
 			}
 		}
 	}()
+}
+
+// caught are all signals that would do something to this process, but for the two that
+// cannot be caught. The runtime dies of QUIT, ABRT, SEGV and others that are sent, and
+// does not when somebody listens for them; of those that it causes itself it dies still.
+func caught() []os.Signal {
+	harmless := map[syscall.Signal]bool{
+		syscall.SIGCHLD: true, syscall.SIGURG: true, syscall.SIGCONT: true, syscall.SIGWINCH: true,
+	}
+	var list []os.Signal
+	for sig := syscall.SIGHUP; sig <= syscall.SIGSYS; sig++ {
+		if sig != syscall.SIGKILL && sig != syscall.SIGSTOP && !harmless[sig] {
+			list = append(list, sig)
+		}
+	}
+	return list
 }
 
 // step waits for something to happen, handles it, and reports whether the
