@@ -26,6 +26,8 @@ type Peer struct {
 	// Generation names the peer's data folder, as it said when it last
 	// connected; zero if it never did.
 	Generation uint32
+	// Sent is kept by the origin of the copies, in this very view.
+	Sent Sent
 }
 
 // Age returns how old the digest is at now, by this site's clock.
@@ -58,6 +60,7 @@ func (v *View) Merge(now job.Time, d Digest) bool {
 		return false
 	}
 	p.Known, p.Digest, p.SeenAt = true, d, now
+	p.Sent.told()
 	return true
 }
 

@@ -117,20 +117,26 @@ func (or *origin) granted(now job.Time, o *openJob) {
 
 // withdraw asks all sites of the latest attempt but one to drop their copies.
 func (or *origin) withdraw(now job.Time, o *openJob, but job.SiteID) {
-	a := o.rec.AttemptID()
 	for i, site := range o.rec.Sites {
-		switch site {
-		case but:
-		case or.self:
-			or.counters.Withdrawals++
-			or.host.dropCopies(now, a)
-		default:
-			or.counters.Withdrawals++
-			or.peers.link(site).settle(outKey{placement, a})
-			if i < len(o.at) && o.at[i] != unsent && or.peers.request(now, site, outKey{withdrawal, a}) {
-				or.counters.ClaimMessagesWire++
-			}
+		if site != but {
+			or.withdrawFrom(now, o, site, i < len(o.at) && o.at[i] != unsent)
 		}
 	}
 	o.at = nil
+}
+
+// withdrawFrom asks one site to drop its copy of the latest attempt. sent says
+// that the copy has left for it.
+func (or *origin) withdrawFrom(now job.Time, o *openJob, site job.SiteID, sent bool) {
+	a := o.rec.AttemptID()
+	or.counters.Withdrawals++
+	if site == or.self {
+		or.host.dropCopies(now, a)
+		return
+	}
+	or.noteWithdrawn(o, site)
+	or.peers.link(site).settle(outKey{placement, a})
+	if sent && or.peers.request(now, site, outKey{withdrawal, a}) {
+		or.counters.ClaimMessagesWire++
+	}
 }

@@ -149,6 +149,7 @@ func (e *Engine) peerUp(now job.Time, ev PeerUp) {
 	if !e.peers.up(now, ev.Site, ev.Generation) {
 		return
 	}
+	e.origin.metAnew(ev.Site)
 	e.peers.send(ev.Site, LoadDigest{Digest: e.host.digest(now)})
 	e.origin.revive(now, ev.Site)
 	e.host.revive(now, ev.Site)
@@ -164,8 +165,10 @@ func (e *Engine) peerDown(now job.Time, site job.SiteID) {
 
 func (e *Engine) loadSeen(now job.Time, d cluster.Digest) {
 	if e.peers.loadSeen(now, d) {
+		e.origin.metAnew(d.Site)
 		e.origin.retrySoon(now)
 	}
+	e.origin.idleSeen(now, d.Site)
 }
 
 // setDrain stops or resumes taking copies and starting.
@@ -175,6 +178,8 @@ func (e *Engine) setDrain(now job.Time, ev SetDrain) {
 	e.host.advertise(now)
 	if ev.On {
 		e.origin.moveOwn(now, job.Draining)
+	} else {
+		e.origin.conserveSoon(now)
 	}
 	e.reply(ev.Token, job.ID{}, 0, nil)
 }
@@ -197,6 +202,7 @@ func (e *Engine) NeedsPass() bool {
 // starts at its origin at once never leaves it.
 func (e *Engine) pass(now job.Time) {
 	e.host.pass(now)
+	e.host.noteDry(now)
 	e.origin.sendPlaced(now)
 	if e.origin.tooManyClosed() {
 		e.origin.purge(now)
@@ -214,6 +220,7 @@ func (e *Engine) tick(now job.Time) {
 	e.origin.expireLeases(now)
 	e.host.renewLeases(now)
 	e.origin.retryPlacements(now)
+	e.origin.conserveWork(now)
 	if now >= e.host.nextLoad {
 		e.host.advertise(now)
 	}

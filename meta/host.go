@@ -28,6 +28,7 @@ type host struct {
 	leases   []*hostCopy                  // attempts under way that run under a lease
 	passing  bool                         // the local scheduler wants a pass
 	starting starting                     // whether starts succeed
+	dry      dryness                      // when the others are told that it has nothing to do
 
 	stamp     uint64   // protocol steps, see nextStamp
 	loadSeq   uint64   // load digests made

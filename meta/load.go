@@ -18,7 +18,9 @@ func (h *host) describe(now job.Time) cluster.Digest {
 // digest is what other sites are told of this one now.
 func (h *host) digest(now job.Time) cluster.Digest {
 	h.loadSeq++
-	return h.describe(now)
+	d := h.describe(now)
+	h.dry.told(now, &d)
+	return d
 }
 
 // advertise tells everybody how loaded this site is.

@@ -1,6 +1,8 @@
 package meta
 
 import (
+	"slices"
+
 	"kith/internal/job"
 	"kith/store"
 )
@@ -12,15 +14,18 @@ type openJob struct {
 	// place for the usual numbers, so that it needs no allocation of its own.
 	at     []copyAt
 	inline [8]copyAt
-	// refused are sites that refused or gave back a copy of this attempt.
+	// refused are sites that refused or gave back a copy of this attempt, or that
+	// it was taken from.
 	refused []refusal
+	// moves counts the copies of this attempt that were moved to idle sites.
+	moves uint8
 	// failures counts the attempts in a row that no site kept a copy of; the
 	// next one waits until retryAt.
 	failures uint8
 	// The origin's lists of those names have it.
-	leaves, unplaced, leased bool
-	ended                    bool
-	retryAt                  job.Time
+	leaves, unplaced, leased, short bool
+	ended                           bool
+	retryAt                         job.Time
 	// changed is the effect that says that the job has changed.
 	changed Effect
 	// query collects what sites say about the start; nil if none is under way.
@@ -33,10 +38,28 @@ type openJob struct {
 	lease job.Time
 }
 
-// refusal is a site that did not want a copy, and why.
+// refusal is a site that did not want a copy, and why. It is not asked again
+// before until.
 type refusal struct {
 	site   job.SiteID
 	reason job.Reason
+	until  job.Time
+}
+
+// refusesAt reports whether a site must not be asked for this attempt at now.
+func (o *openJob) refusesAt(now job.Time, site job.SiteID) bool {
+	for i := range o.refused {
+		if r := &o.refused[i]; r.site == site && now < r.until {
+			return true
+		}
+	}
+	return false
+}
+
+// refuse notes that a site does not want a copy of this attempt before until.
+func (o *openJob) refuse(r refusal) {
+	o.refused = slices.DeleteFunc(o.refused, func(old refusal) bool { return old.site == r.site })
+	o.refused = append(o.refused, r)
 }
 
 // refusedBy returns why a site did not want a copy of this attempt, NoReason if it did.

@@ -28,6 +28,7 @@ type origin struct {
 	leased   []*openJob                   // jobs whose holders may have a lease
 	queries  []*openJob                   // wait for sites to say when they would start, by deadline
 	closed   fifo.Queue[job.ID]           // ended jobs, oldest first, until purged
+	conserve conserve                     // of work, see conserve.go
 
 	lastChanged job.ID         // the job that this step last said to have changed
 	policy      place.Policy   // what cfg.Placement is made of
@@ -66,6 +67,7 @@ type outlook interface {
 func newOrigin(c *core, p *peers, h ownHost, site outlook) *origin {
 	or := &origin{core: c, peers: p, host: h, site: site, open: store.NewIndex(func(o *openJob) job.ID { return o.rec.ID }), policy: c.cfg.Placement.Policy()}
 	or.policy.Kept = c.cfg.Limits.DecisionSites
+	or.conserve.next = job.Never
 	return or
 }
 
@@ -193,13 +195,14 @@ func (or *origin) openAttempt(now job.Time, o *openJob, d *store.Decision) {
 		or.addUnplaced(o)
 		return
 	}
-	o.decision, o.refused = nil, nil
+	o.decision, o.refused, o.moves = nil, nil, 0
 	a := job.AttemptID{Job: o.rec.ID, Number: o.rec.Attempt + 1}
 	record(or.st, store.OpenAttempt{Attempt: a, Sites: sites, Decision: d, Time: now})
 	o.at = append(o.inline[:0], make([]copyAt, len(sites))...)
 	for i := range sites {
 		or.settleIn(now, o, i)
 	}
+	or.addIfShort(now, o)
 	or.changed(o.rec.ID)
 }
 
@@ -211,6 +214,7 @@ func (or *origin) settleIn(now job.Time, o *openJob, i int) {
 		return
 	}
 	o.at[i] = unsent
+	or.noteSent(now, o, o.rec.Sites[i])
 	if !o.leaves {
 		o.leaves = true
 		or.leaving = append(or.leaving, o)
@@ -264,7 +268,10 @@ func (or *origin) retryPlacements(now job.Time) {
 }
 
 // retrySoon has the next tick look for places, as there may be one now.
-func (or *origin) retrySoon(now job.Time) { or.nextRetry = now }
+func (or *origin) retrySoon(now job.Time) {
+	or.nextRetry = now
+	or.conserveSoon(now)
+}
 
 // endedHere learns how an attempt ended at this very site.
 func (or *origin) endedHere(now job.Time, a job.AttemptID, outcome *job.Outcome) {
@@ -280,7 +287,7 @@ func (or *origin) endedHere(now job.Time, a job.AttemptID, outcome *job.Outcome)
 
 // nextWake returns when the origin has to do something next.
 func (or *origin) nextWake() job.Time {
-	wake := or.nextLease
+	wake := min(or.nextLease, or.conserve.next)
 	if len(or.unplaced) > 0 {
 		wake = min(wake, or.nextRetry)
 	}

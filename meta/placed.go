@@ -10,6 +10,11 @@ import (
 
 func (or *origin) onCopyAnswer(now job.Time, from job.SiteID, m CopyAnswer) {
 	or.peers.link(from).settle(outKey{placement, m.Attempt})
+	if m.Accepted {
+		or.noteAccepted(from)
+	} else {
+		or.noteRefused(now, from, m.Reason)
+	}
 	o := or.open.Get(m.Attempt.Job)
 	if o == nil || o.rec.State != job.Queued || o.rec.Attempt != m.Attempt.Number {
 		return // the withdrawal is on its way
@@ -32,6 +37,7 @@ func (or *origin) onGiveBack(now job.Time, from job.SiteID, m GiveBack) {
 	l.settle(outKey{placement, m.Attempt})
 	l.settle(outKey{withdrawal, m.Attempt})
 	l.settle(outKey{stop, m.Attempt})
+	or.noteRefused(now, from, m.Reason)
 	o := or.open.Get(m.Attempt.Job)
 	if o == nil || o.rec.Attempt != m.Attempt.Number {
 		return
@@ -96,7 +102,8 @@ func (or *origin) holderLacks(now job.Time, o *openJob, reason job.Reason) {
 // best site, or does without it.
 func (or *origin) copyReturned(now job.Time, o *openJob, i int, kind store.ClaimEventKind, reason job.Reason) {
 	from := o.rec.Sites[i]
-	o.refused = append(o.refused, refusal{from, reason})
+	or.noteWithdrawn(o, from)
+	o.refuse(refusal{from, reason, or.refusedUntil(now, reason)})
 	to := or.nextSite(now, o)
 	if to == "" && len(o.rec.Sites) == 1 {
 		record(or.st, store.NoteClaim{Job: o.rec.ID, Event: store.ClaimEvent{
@@ -124,6 +131,8 @@ func (or *origin) copyReturned(now job.Time, o *openJob, i int, kind store.Claim
 	if to != "" {
 		o.at = append(o.at, unsent)
 		or.settleIn(now, o, len(o.at)-1)
+	} else {
+		or.addShort(now, o)
 	}
 	or.changed(o.rec.ID)
 }
@@ -140,8 +149,12 @@ func (or *origin) replaceVanished(now job.Time) {
 			if o.ended || o.rec.State != job.Queued {
 				continue
 			}
-			if i := slices.Index(o.rec.Sites, gone); i >= 0 && or.nextSite(now, o) != "" {
+			switch i := slices.Index(o.rec.Sites, gone); {
+			case i < 0:
+			case or.nextSite(now, o) != "":
 				or.copyReturned(now, o, i, store.CopyReplaced, job.Vanished)
+			default:
+				or.addShort(now, o)
 			}
 		}
 		or.race(now, gone)

@@ -30,7 +30,7 @@ func (or *origin) beginRound(now job.Time, o *openJob, tried []job.SiteID) {
 	case r.Directory != "" && (or.cfg.AllowDirectory == nil || !or.cfg.AllowDirectory(r.Directory)):
 		v.Refusal = job.Directory
 	}
-	or.round.Begin(place.Job{Request: r, Tried: tried}, v, now, &or.policy)
+	or.round.Begin(place.Job{Request: r, Tried: tried, Seed: seedOf(o.rec.ID)}, v, now, &or.policy)
 }
 
 // decideRound decides on the job of [origin.beginRound]. answers are what sites
@@ -47,7 +47,9 @@ func (or *origin) decideRound(now job.Time, o *openJob, answers []place.Answer) 
 func (or *origin) nextSite(now job.Time, o *openJob) job.SiteID {
 	tried := slices.Clone(o.rec.Sites)
 	for i := range o.refused {
-		tried = append(tried, o.refused[i].site)
+		if r := &o.refused[i]; now < r.until || or.withdrawing(o, r.site) {
+			tried = append(tried, r.site)
+		}
 	}
 	or.beginRound(now, o, tried)
 	return or.round.Next()

@@ -22,6 +22,7 @@ func (e *Engine) reconfigure(now job.Time, ev Reconfigure) {
 	e.cfg.Placement, e.cfg.Limits, e.cfg.Timing = ev.Placement, ev.Limits, ev.Timing
 	e.origin.policy = e.cfg.Placement.Policy()
 	e.origin.policy.Kept = e.cfg.Limits.DecisionSites
+	e.origin.reconsider(now)
 	for _, p := range ev.Peers {
 		if p != e.self {
 			e.peers.view.Expect(now, p)

@@ -104,6 +104,7 @@ func (or *origin) restoreJob(now job.Time, o *openJob) {
 	case job.Queued:
 		// Where they are not, comparing copies will show.
 		o.at = slices.Repeat([]copyAt{queued}, len(j.Sites))
+		or.addIfShort(now, o)
 	case job.Returning:
 		or.restoreReturning(now, o)
 	case job.Cancelling:

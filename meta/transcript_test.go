@@ -237,6 +237,7 @@ func (s *stage) begin(a arguments) {
 	if v, ok := a.named["rank"]; ok {
 		s.cfg.Placement.Rank, _ = meta.ParseRank(v)
 	}
+	s.cfg.Placement.Conserve = a.has("conserve")
 	s.cfg.Placement.Copies = int32(s.number(a, "copies", 2))
 	s.cfg.Limits.CopiesPerOrigin = int(s.number(a, "copies-per-origin", 1000))
 	s.cfg.Limits.Jobs = int(s.number(a, "jobs", 1000))

@@ -113,6 +113,13 @@ func TestMoveCopy(t *testing.T) {
 	}
 }
 
+func TestAddCopy(t *testing.T) {
+	s, a := opened(t)
+	refused(t, s, store.AddCopy{Attempt: a, Site: "beta"}, store.ErrExists)
+	must(t, s, store.AddCopy{Attempt: a, Site: "gamma"}, store.GrantClaim{Attempt: a, Site: "gamma"})
+	refused(t, s, store.AddCopy{Attempt: a, Site: "delta"}, store.ErrState)
+}
+
 func TestRequestIDs(t *testing.T) {
 	s, a := opened(t)
 	if j := s.JobOfRequest("r1"); j == nil || j.ID != a.Job {

@@ -48,6 +48,12 @@ type MoveCopy struct {
 	Time     job.Time
 }
 
+// AddCopy records that Site, which has no copy of an open attempt, is to get one.
+type AddCopy struct {
+	Attempt job.AttemptID
+	Site    job.SiteID
+}
+
 // GrantClaim gives the claim to Site. The same grant again succeeds and
 // changes nothing. It fails with [ErrStale] for another attempt than the
 // latest, [ErrTaken] if another site has the claim, or this one had it on a disk

@@ -28,6 +28,9 @@ type Candidate struct {
 	// Promised is when the job would be completed there, from now on; zero if
 	// the estimate does not say.
 	Promised time.Duration
+	// Sent is what the origin knows of it from its own dealings; nil for the origin.
+	// It is only read.
+	Sent *cluster.Sent
 	// Tie decides between equal scores, before the origin does; less is better.
 	Tie float64
 }
@@ -45,8 +48,9 @@ func (c *Candidate) Speed() float64 {
 }
 
 // compare ranks: eligible sites before refused ones, sites with a score before
-// blind ones, then by score, then by Tie, then the origin, then by name.
-func compare(a, b *Candidate) int {
+// blind ones, then by score, then by Tie, then the origin, then by a draw if the
+// policy has one, then by name.
+func (r *Round) compare(a, b *Candidate) int {
 	switch {
 	case a.Eligible != b.Eligible:
 		return first(a.Eligible)
@@ -61,6 +65,11 @@ func compare(a, b *Candidate) int {
 	}
 	if a.Own != b.Own {
 		return first(a.Own)
+	}
+	if r.Policy.Draws {
+		if c := cmp.Compare(r.draw(a.Site), r.draw(b.Site)); c != 0 {
+			return c
+		}
 	}
 	return cmp.Compare(a.Site, b.Site)
 }
@@ -77,13 +86,13 @@ func first(a bool) int {
 func (r *Round) RankFirst(n int) {
 	list := r.Sites
 	if n >= len(list)/8 {
-		slices.SortFunc(list, func(a, b Candidate) int { return compare(&a, &b) })
+		slices.SortFunc(list, func(a, b Candidate) int { return r.compare(&a, &b) })
 		return
 	}
 	for i := range n {
 		best := i
 		for k := i + 1; k < len(list); k++ {
-			if compare(&list[k], &list[best]) < 0 {
+			if r.compare(&list[k], &list[best]) < 0 {
 				best = k
 			}
 		}

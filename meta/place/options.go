@@ -27,6 +27,11 @@ type Options struct {
 	// Copies is K where a job does not choose: 1 to job.MaxCopies. Default 3, for
 	// which docs/adr/0013-default-placement.md has the reasons.
 	Copies int32
+	// Conserve keeps work where processors are (ADR 0026): loads count what the origin
+	// has sent since they were told, draws decide between equal scores, full sites
+	// are left alone for a while, and queued copies are added and moved later on.
+	// The schemes of the papers are those without it.
+	Conserve bool
 	// MaxLoadAge is how old a load digest may be to rank by; what is older
 	// ranks behind everything else. Default 60 s.
 	MaxLoadAge time.Duration
@@ -37,7 +42,7 @@ type Options struct {
 
 // Default returns the options of an operator who chose none.
 func Default() Options {
-	return Options{Scheme: KDual, Rank: RankWork, Copies: 3, MaxLoadAge: time.Minute, QueryTimeout: 500 * time.Millisecond}
+	return Options{Scheme: KDual, Rank: RankWork, Copies: 3, Conserve: true, MaxLoadAge: time.Minute, QueryTimeout: 500 * time.Millisecond}
 }
 
 // Policy puts the stages together. The options must be valid.
@@ -53,6 +58,13 @@ func (o *Options) Policy() Policy {
 	default:
 		// Where no site was asked, loads have to do.
 		p.Estimates = []Estimate{byAnswer(rank, c.loads), byLoad(RankWork, o.MaxLoadAge)}
+	}
+	if o.Conserve {
+		p.Draws = true
+		p.Filters = append(p.Filters, notFull)
+		for i := range p.Estimates {
+			p.Estimates[i] = counting(p.Estimates[i])
+		}
 	}
 	if o.Weight != 0 && o.Weight != 1 {
 		p.Weights = append(p.Weights, groups(o.Weight))
@@ -77,6 +89,14 @@ func (o *Options) DefaultCopies() int32 {
 		return 1
 	}
 	return o.Copies
+}
+
+// CopiesOf returns how many sites a job gets copies at.
+func (o *Options) CopiesOf(r *job.Request) int {
+	if r.Copies > 0 && !o.Scheme.composition().single {
+		return int(r.Copies)
+	}
+	return int(o.DefaultCopies())
 }
 
 // rank returns what sites are ranked by.

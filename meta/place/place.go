@@ -16,6 +16,8 @@ type Job struct {
 	// Tried are sites that hold a copy of the attempt already, or refused one.
 	// They get none.
 	Tried []job.SiteID
+	// Seed is that of the draw between equal scores, see [Policy.Draws].
+	Seed uint64
 }
 
 // View is what the origin of a job knows of all sites at one time.
@@ -110,6 +112,7 @@ func (r *Round) list() {
 		if p.Known {
 			c.Age, c.Digest = p.Age(r.Now), &p.Digest
 		}
+		c.Sent = &p.Sent
 		r.Sites = append(r.Sites, c)
 	}
 }

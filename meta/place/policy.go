@@ -15,6 +15,9 @@ type Policy struct {
 	// Choose ranks the sites and marks those that get a copy.
 	Choose Choose
 
+	// Draws says that a draw seeded by the job decides between equal scores,
+	// after the origin; else the name does.
+	Draws bool
 	// Question is what the origin asks the sites before it decides.
 	Question Question
 	// KeepsOwn says that the origin gets a copy of each job that it can take,

@@ -23,6 +23,9 @@ func TestPredictionsComeTrue(t *testing.T) {
 	for seed := range uint64(states) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		cfg := federation(seed, 4, 4, 6, 6)
+		for i := range cfg.Sites {
+			cfg.Sites[i].Meta.Placement.Conserve = false // predictions know of no moves
+		}
 
 		for i, q := range []sitesched.Queues{sitesched.Single, sitesched.DualStrict, sitesched.DualBackfill, sitesched.Single} {
 			s := &cfg.Sites[i].Scheduler

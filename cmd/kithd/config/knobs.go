@@ -56,6 +56,7 @@ func (c *Config) Knobs() []Knob {
 		live("placement.copies", whole(&p.Copies, std.Placement.Copies), "K where a job does not say: 1 to 64, this site included. More copies shorten waits ever less and cost messages, see [ADR 0013](adr/0013-default-placement.md)"),
 		live("placement.weight", fraction(&p.Weight, std.Placement.Weight), "sites that start their own jobs first (dual queues) and those that do not are two groups. The score of sites of the other group than this one's is multiplied with the weight while those that start their own first have more computing power than the rest: they promise more than they keep. `1.3` is the paper's value; `0.0` for none"),
 		live("placement.adaptive", truth(&p.Adaptive, std.Placement.Adaptive), "multiply the score of each site with how much later than promised it completed jobs of this site lately; for ranks `start` and `completion`"),
+		live("placement.conserve", truth(&p.Conserve, std.Placement.Conserve), "keep work where processors are: a queued job gets back the copies that it lost, an idle site gets copies of jobs that wait elsewhere, beyond K if need be, and loads count what this site has sent since they were told. `false` is the papers' placement, see [ADR 0026](adr/0026-conserve-work.md)"),
 		live("placement.max_load_age", span(&p.MaxLoadAge, std.Placement.MaxLoadAge), "a load older than this does not rank; the site comes behind all others"),
 		live("placement.query_timeout", span(&p.QueryTimeout, std.Placement.QueryTimeout), "how long to wait for the answers that `start` and `completion` need"),
 

@@ -105,6 +105,7 @@ func (c *Config) request(k int) job.Request {
 func (c *Config) engine(b *board) meta.Config {
 	m := meta.Default()
 	m.Placement.Scheme, m.Placement.Copies, m.Placement.MaxLoadAge = meta.KDual, int32(c.Copies), 1000*time.Hour
+	m.Placement.Conserve = false // rounds would multiply the orders of events
 	t := &m.Timing
 	t.Claim, t.Resend, t.Retry, t.Backoff, t.Vanish, t.AntiEntropy = second, second, second, 2*second, 3*second, 4*second
 	t.Load = 100_000 * time.Hour

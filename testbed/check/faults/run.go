@@ -149,6 +149,7 @@ func (x *run) config(trace func(string)) sim.Config {
 		site := &x.s.Sites[i]
 		m := meta.Default()
 		m.Placement.Scheme, m.Placement.Rank, m.Placement.MaxLoadAge = x.s.Scheme, x.s.Rank, maxLoadAge
+		m.Placement.Conserve = false
 		m.Timing.Load, m.Timing.ClockRate = loadPeriod, float64(MaxDrift)/1e6
 		cfg.Sites = append(cfg.Sites, sim.SiteConfig{
 			ID: site.Name, Meta: m, Drift: site.Drift,

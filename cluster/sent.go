@@ -1,0 +1,73 @@
+package cluster
+
+import (
+	"time"
+
+	"kith/internal/job"
+)
+
+// Sent is what a site knows of another one from its own dealings with it: what
+// it has sent there since the other's latest digest, which cannot tell of it yet,
+// and how much more the other is ready to take. The zero Sent knows nothing.
+type Sent struct {
+	// Work is the work of the copies sent less that of those withdrawn since the
+	// latest digest, in processor-seconds of their time limits; Procs are their
+	// processors. Both may be negative.
+	Work, Procs float64
+	// FullUntil is when the site, which said that it takes no more copies of this
+	// one, is asked again.
+	FullUntil job.Time
+	// credit is how many copies more it is offered before it has answered; it
+	// counts only while limited.
+	credit  int
+	limited bool
+}
+
+// Count counts a copy that was sent (sign 1) or withdrawn (sign -1).
+func (s *Sent) Count(r *job.Request, sign float64) {
+	s.Procs += sign * float64(r.Processors)
+	s.Work += sign * float64(r.Processors) * r.Walltime.Seconds()
+}
+
+// told forgets what a digest tells of.
+func (s *Sent) told() { s.Work, s.Procs = 0, 0 }
+
+// Full reports whether the site is offered no copies at now.
+func (s *Sent) Full(now job.Time) bool { return now < s.FullUntil }
+
+// Credits of a site that has said that it is full: it is offered one copy after
+// the pause, and for each that it takes four more, until it counts as a site
+// like any other.
+const (
+	firstCredit  = 1
+	creditGrowth = 4
+	fullCredit   = 256
+)
+
+// Refused records that the site has said that it is full. It is asked again
+// after the pause.
+func (s *Sent) Refused(now job.Time, pause time.Duration) {
+	s.limited, s.credit, s.FullUntil = true, firstCredit, now.Add(pause)
+}
+
+// Offered records that a copy is sent to it. A site that took its last credit
+// counts as full until it has answered, or for the pause.
+func (s *Sent) Offered(now job.Time, pause time.Duration) {
+	if !s.limited {
+		return
+	}
+	if s.credit--; s.credit <= 0 {
+		s.credit, s.FullUntil = firstCredit, now.Add(pause)
+	}
+}
+
+// Accepted records that the site has taken a copy.
+func (s *Sent) Accepted() {
+	if !s.limited {
+		return
+	}
+	s.FullUntil = 0
+	if s.credit += creditGrowth; s.credit > fullCredit {
+		s.limited = false
+	}
+}

@@ -1,0 +1,237 @@
+package meta
+
+import (
+	"slices"
+	"time"
+
+	"kith/cluster"
+	"kith/internal/job"
+	"kith/store"
+)
+
+// Conservation of work (ADR 0026): no site stands idle for long while a job
+// that fits it waits at another one. Now and then the origin makes a round. It
+// adds copies to jobs that have fewer than K, and gives queued copies to sites
+// that are idle, new ones or those of the site that will need them last. What is
+// claimed is not touched. All of it is off without [place.Options.Conserve].
+
+// Bounds of one round. Looks are a few comparisons, tries are decisions.
+const (
+	mostLooks = 32_768
+	mostTries = 512
+	// mostTargets bounds the idle sites of one round.
+	mostTargets = 64
+)
+
+const (
+	// roundPause is the least time between two rounds, moreAfter that before the
+	// next one where a round could not do all.
+	roundPause = 250 * time.Millisecond
+	moreAfter  = time.Second
+	// feedFades is after how long a site that was fed counts as any other, feedMost
+	// the most it is given at a time, in multiples of its free processors.
+	feedFades = 10 * time.Second
+	feedFirst = 2
+	feedMost  = 256
+	// mostMoveDoublings bounds the pause of a copy that was moved: Timing.Retry,
+	// twice as long each time.
+	mostMoveDoublings = 6
+)
+
+// conserve is what an origin keeps in mind from round to round.
+type conserve struct {
+	short  []*openJob          // queued jobs that may have fewer than K copies
+	fed    map[job.SiteID]feed // idle sites that were given copies lately
+	cursor int                 // place in origin.jobs where the next round looks on
+	next   job.Time            // when a round is due, job.Never for none
+	last   job.Time            // when the latest was
+
+	targets []target // of the round under way
+}
+
+// conserving reports whether the origin conserves work at all.
+func (or *origin) conserving() bool { return or.cfg.Placement.Conserve && !or.policy.StaysHome }
+
+// copiesOf returns how many copies a queued job should have.
+func (or *origin) copiesOf(o *openJob) int { return or.cfg.Placement.CopiesOf(&o.rec.Request) }
+
+// conserveSoon has a round made as soon as one may be.
+func (or *origin) conserveSoon(now job.Time) {
+	if or.conserving() {
+		or.conserveAt(max(now, or.conserve.last.Add(roundPause)))
+	}
+}
+
+func (or *origin) conserveAt(at job.Time) { or.conserve.next = min(or.conserve.next, at) }
+
+// addShort notes a queued job that may have fewer than K live copies.
+func (or *origin) addShort(now job.Time, o *openJob) {
+	if o.short || !or.conserving() {
+		return
+	}
+	o.short = true
+	or.conserve.short = append(or.conserve.short, o)
+	or.conserveAt(now.Add(or.cfg.Timing.Retry))
+}
+
+// addIfShort notes a queued job that has fewer than K copies.
+func (or *origin) addIfShort(now job.Time, o *openJob) {
+	if len(o.rec.Sites) < or.copiesOf(o) {
+		or.addShort(now, o)
+	}
+}
+
+// reconsider looks at all jobs after the configuration has changed.
+func (or *origin) reconsider(now job.Time) {
+	if !or.conserving() {
+		return
+	}
+	for _, o := range or.jobs {
+		if !o.ended && o.rec.State == job.Queued {
+			or.addIfShort(now, o)
+		}
+	}
+	or.conserveSoon(now)
+}
+
+// idleSeen learns from a digest that a site may have processors for a job.
+func (or *origin) idleSeen(now job.Time, site job.SiteID) {
+	if or.open.Len() == 0 || !or.conserving() {
+		return
+	}
+	if p := or.peers.view.Get(site); p != nil && p.Known && p.Digest.Load.Free > 0 {
+		or.conserveSoon(now)
+	}
+}
+
+// conserveWork makes a round if one is due.
+func (or *origin) conserveWork(now job.Time) {
+	c := &or.conserve
+	if now < c.next {
+		return
+	}
+	c.next, c.last = job.Never, now
+	if !or.conserving() {
+		for _, o := range c.short {
+			o.short = false
+		}
+		c.short = nil
+		return
+	}
+	or.topUp(now)
+	or.feedIdle(now)
+}
+
+// topUp adds copies to jobs that have fewer than K.
+func (or *origin) topUp(now job.Time) {
+	c := &or.conserve
+	if len(c.short) == 0 {
+		return
+	}
+	able := or.ableSites(now)
+	batch := c.short[:min(len(c.short), mostLooks)]
+	c.short = c.short[len(batch):]
+	tries := 0
+	for i, o := range batch {
+		batch[i] = nil
+		lacks := or.lacks(now, o)
+		if lacks && tries < mostTries && or.couldGain(now, o, able) {
+			tries++
+			or.gain(now, o)
+			lacks = or.lacks(now, o)
+		}
+		if o.short = lacks; lacks {
+			c.short = append(c.short, o)
+		}
+	}
+	switch {
+	case len(c.short) == 0:
+	case tries > 0:
+		or.conserveAt(now.Add(moreAfter))
+	default:
+		or.conserveAt(now.Add(or.cfg.Timing.Retry))
+	}
+}
+
+// ableSites are those that could take copies, as far as their state says.
+func (or *origin) ableSites(now job.Time) []job.SiteID {
+	var able []job.SiteID
+	if !or.st.Site().Draining {
+		able = append(able, or.self)
+	}
+	for _, p := range or.peers.view.PeersAt(now) {
+		if takes(now, p) {
+			able = append(able, p.Site)
+		}
+	}
+	return able
+}
+
+// takes reports whether a site takes copies, as far as its state says.
+func takes(now job.Time, p *cluster.Peer) bool {
+	return p.Connected && p.Known && !p.Digest.Draining && !p.Digest.NotStarting && !p.Sent.Full(now)
+}
+
+// lacks reports whether a queued job has fewer than K live copies.
+func (or *origin) lacks(now job.Time, o *openJob) bool {
+	return !o.ended && o.rec.State == job.Queued && (len(o.rec.Sites) < or.copiesOf(o) || or.deadCopy(now, o) >= 0)
+}
+
+// deadCopy returns which copy is at a site that has been out of reach for too
+// long, -1 if none is.
+func (or *origin) deadCopy(now job.Time, o *openJob) int {
+	return slices.IndexFunc(o.rec.Sites, func(s job.SiteID) bool {
+		p := or.peers.view.Get(s)
+		return p != nil && !p.Connected && now.Sub(p.Since) >= or.cfg.Timing.Vanish
+	})
+}
+
+// couldGain reports whether one of the sites could get a copy of a job.
+func (or *origin) couldGain(now job.Time, o *openJob, able []job.SiteID) bool {
+	return slices.ContainsFunc(able, func(s job.SiteID) bool { return or.mayAsk(now, o, s) })
+}
+
+// mayAsk reports whether a site has no copy of the attempt, refuses none, and
+// has no withdrawal of one on its way, which could meet the new copy.
+func (or *origin) mayAsk(now job.Time, o *openJob, site job.SiteID) bool {
+	return !slices.Contains(o.rec.Sites, site) && !o.refusesAt(now, site) && !or.withdrawing(o, site)
+}
+
+func (or *origin) withdrawing(o *openJob, site job.SiteID) bool {
+	return or.peers.link(site).waits(outKey{withdrawal, o.rec.AttemptID()})
+}
+
+// gain gives a job the copies that it lacks, as far as there are sites.
+func (or *origin) gain(now job.Time, o *openJob) {
+	for len(o.rec.Sites) < or.copiesOf(o) {
+		to := or.nextSite(now, o)
+		if to == "" {
+			return
+		}
+		or.addCopy(now, o, to)
+	}
+	if i := or.deadCopy(now, o); i >= 0 && or.nextSite(now, o) != "" {
+		or.copyReturned(now, o, i, store.CopyReplaced, job.Vanished)
+	}
+}
+
+// addCopy places a further copy of an open attempt.
+func (or *origin) addCopy(now job.Time, o *openJob, to job.SiteID) {
+	record(or.st, store.AddCopy{Attempt: o.rec.AttemptID(), Site: to})
+	o.at = append(o.at, unsent)
+	or.settleIn(now, o, len(o.at)-1)
+	or.changed(o.rec.ID)
+}
+
+// moveCopy takes the i-th copy of an open attempt to another site. A claim of
+// the old one that is on its way will be denied.
+func (or *origin) moveCopy(now job.Time, o *openJob, i int, to job.SiteID) {
+	from, a, left := o.rec.Sites[i], o.rec.AttemptID(), o.at[i] != unsent
+	record(or.st, store.MoveCopy{Attempt: a, From: from, To: to, Kind: store.CopyReplaced, Reason: job.Outranked, Time: now})
+	o.at = append(slices.Delete(o.at, i, i+1), unsent)
+	o.refuse(refusal{from, job.Withdrawn, now.Add(or.cfg.Timing.Retry << min(o.moves, mostMoveDoublings))})
+	o.moves = min(o.moves+1, mostMoveDoublings)
+	or.withdrawFrom(now, o, from, left)
+	or.settleIn(now, o, len(o.at)-1)
+	or.changed(o.rec.ID)
+}

@@ -1,0 +1,95 @@
+package meta
+
+import (
+	"kith/cluster"
+	"kith/internal/job"
+)
+
+// What an origin knows of other sites from its own dealings with them
+// ([cluster.Sent]). It is kept only where work is conserved: the papers' schemes go
+// by what sites say.
+
+// dealings returns what is known of another site, nil if nothing is kept.
+func (or *origin) dealings(site job.SiteID) *cluster.Sent {
+	if !or.conserving() {
+		return nil
+	}
+	if p := or.peers.view.Get(site); p != nil {
+		return &p.Sent
+	}
+	return nil
+}
+
+// noteSent counts a copy that is to leave for a site.
+func (or *origin) noteSent(now job.Time, o *openJob, site job.SiteID) {
+	if s := or.dealings(site); s != nil {
+		s.Count(&o.rec.Request, 1)
+		s.Offered(now, or.cfg.Timing.Retry)
+	}
+}
+
+// noteWithdrawn counts a copy that a site is to drop, or did not keep.
+func (or *origin) noteWithdrawn(o *openJob, site job.SiteID) {
+	if s := or.dealings(site); s != nil {
+		s.Count(&o.rec.Request, -1)
+	}
+}
+
+// noteAccepted learns that a site takes copies.
+func (or *origin) noteAccepted(from job.SiteID) {
+	if s := or.dealings(from); s != nil {
+		s.Accepted()
+	}
+}
+
+// noteRefused learns why a site refused or gave back a copy.
+func (or *origin) noteRefused(now job.Time, from job.SiteID, why job.Reason) {
+	if s := or.dealings(from); s != nil && ofState(why) {
+		s.Refused(now, or.cfg.Timing.Retry)
+	}
+}
+
+// metAnew forgets that a site was full: it has come back, from a drain or a
+// broken stream.
+func (or *origin) metAnew(site job.SiteID) {
+	if s := or.dealings(site); s != nil {
+		*s = cluster.Sent{}
+	}
+}
+
+// ofState reports whether a site refuses every copy for such a reason, until its
+// state changes.
+func ofState(why job.Reason) bool {
+	switch why {
+	case job.Full, job.TooManyCopies, job.Draining, job.DiskLow, job.CannotStart:
+		return true
+	}
+	return false
+}
+
+// refusedUntil returns how long a site that refused or gave back a copy, or
+// lost it, gets none of the same attempt. What it said of the job itself holds
+// for good. What it said of itself is kept once for all jobs.
+func (or *origin) refusedUntil(now job.Time, why job.Reason) job.Time {
+	switch why {
+	case job.TooNarrow, job.TooSmall, job.Directory, job.BadRequest, job.NotOrigin, job.NoLease, job.ClockAhead, job.Forgotten:
+		return job.Never
+	}
+	switch {
+	case !or.conserving():
+		return job.Never
+	case ofState(why):
+		return now
+	}
+	return now.Add(or.cfg.Timing.Retry)
+}
+
+// seedOf returns the seed of a job's draws.
+func seedOf(id job.ID) uint64 {
+	const offset, prime = 14695981039346656037, 1099511628211
+	h := uint64(offset)
+	for i := range len(id.Origin) {
+		h = (h ^ uint64(id.Origin[i])) * prime
+	}
+	return ((h^uint64(id.Generation))*prime ^ id.Seq) * prime
+}

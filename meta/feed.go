@@ -1,0 +1,200 @@
+package meta
+
+import (
+	"math"
+	"slices"
+
+	"kith/cluster"
+	"kith/internal/job"
+	"kith/meta/place"
+)
+
+// Feeding idle sites: the second half of a round (conserve.go).
+
+// target is an idle site in a round.
+type target struct {
+	site job.SiteID
+	load *cluster.Digest
+	free int32 // processors that a copy could start on
+	room int32 // processors that copies are given for
+	many int32 // how many times the free ones that is
+	// work is the seconds to drain the site, with what was sent there since it said so.
+	work float64
+}
+
+// feed is how much a site was given when it was idle.
+type feed struct {
+	at   job.Time
+	many int32
+}
+
+// feedIdle gives queued copies to sites that have processors for them.
+func (or *origin) feedIdle(now job.Time) {
+	c := &or.conserve
+	own := or.host.describe(now)
+	or.listTargets(now, &own)
+	all := len(or.jobs) <= mostLooks
+	tries := 0
+	for range min(len(or.jobs), mostLooks) {
+		if len(c.targets) == 0 || tries >= mostTries {
+			break
+		}
+		if c.cursor >= len(or.jobs) {
+			c.cursor = 0
+		}
+		o := or.jobs[c.cursor]
+		c.cursor++
+		if !o.ended && o.rec.State == job.Queued && !or.inFlight(o) {
+			tries += or.feedWith(now, o, &own)
+		}
+	}
+	if all {
+		c.cursor = 0
+	} else if len(c.targets) > 0 {
+		or.conserveAt(now.Add(roundPause))
+	}
+	clear(c.targets)
+}
+
+// listTargets lists the idle sites.
+func (or *origin) listTargets(now job.Time, own *cluster.Digest) {
+	c := &or.conserve
+	c.targets = c.targets[:0]
+	if isDry(own) {
+		or.addTarget(now, own, own.Load.Free, own.Load.Work)
+	}
+	for _, p := range or.peers.view.PeersAt(now) {
+		if len(c.targets) >= mostTargets {
+			return
+		}
+		if takes(now, p) && p.Age(now) <= or.cfg.Placement.MaxLoadAge {
+			or.addTarget(now, &p.Digest, p.Digest.Load.Free-int32(min(max(0, p.Sent.Procs), math.MaxInt32)), workAt(p))
+		}
+	}
+}
+
+// addTarget lists a site with free processors. One that runs dry again and
+// again is given twice as much each time: its jobs are short.
+func (or *origin) addTarget(now job.Time, d *cluster.Digest, free int32, work float64) {
+	if free <= 0 || free > d.Processors {
+		return
+	}
+	many := int32(1)
+	if isDry(d) {
+		many = feedFirst
+		if f := or.conserve.fed[d.Site]; f.many > 0 && now.Sub(f.at) < feedFades {
+			many = min(2*f.many, feedMost)
+		}
+	}
+	room := int32(min(int64(free)*int64(many), math.MaxInt32))
+	or.conserve.targets = append(or.conserve.targets, target{site: d.Site, load: d, free: free, room: room, many: many, work: work})
+}
+
+// inFlight reports whether a copy of a job is on its way to a site in reach.
+func (or *origin) inFlight(o *openJob) bool {
+	for i, at := range o.at {
+		if at != queued && (at == unsent || or.peers.reachable(o.rec.Sites[i])) {
+			return true
+		}
+	}
+	return false
+}
+
+// feedWith gives a copy of a job to the first idle site that can take one, and
+// returns how many decisions that took.
+func (or *origin) feedWith(now job.Time, o *openJob, own *cluster.Digest) int {
+	c, r, tries := &or.conserve, &o.rec.Request, 0
+	for i := range c.targets {
+		t := &c.targets[i]
+		if r.Processors > t.room || place.Fits(r, t.load.Processors, t.load.MemoryBytes) != job.NoReason || !or.mayAsk(now, o, t.site) {
+			continue
+		}
+		from, ok := or.source(o, t, own)
+		if !ok {
+			continue
+		}
+		tries++
+		if !or.eligible(now, o, t.site) {
+			continue
+		}
+		or.give(now, o, t, from)
+		return tries
+	}
+	return tries
+}
+
+// source returns which copy of a job a site would get, -1 for a new one, and
+// false if it should get none. Where the copy could not start at once, it must
+// be better off than it is.
+func (or *origin) source(o *openJob, t *target, own *cluster.Digest) (int, bool) {
+	r, n := &o.rec.Request, len(o.rec.Sites)
+	if n < or.copiesOf(o) {
+		return -1, true
+	}
+	longest, most := 0, -1.0
+	for i, s := range o.rec.Sites {
+		work := own.Load.Work
+		switch {
+		case s == or.self && or.policy.KeepsOwn && n > 1:
+			continue // a job keeps its place at its origin
+		case s == or.self:
+		case !or.peers.reachable(s):
+			return i, true
+		default:
+			work = workAt(or.peers.view.Get(s))
+		}
+		if work > most {
+			longest, most = i, work
+		}
+	}
+	if most < 0 || r.Processors > t.free && most <= t.workWith(r) {
+		return 0, false
+	}
+	if n == 1 && or.policy.KeepsOwn && o.rec.Sites[0] == or.self {
+		longest = -1
+	}
+	return longest, true
+}
+
+// workAt returns the seconds to drain a site, with what was sent there since it said so.
+func workAt(p *cluster.Peer) float64 {
+	return max(0, p.Digest.Load.Work+p.Sent.Work/float64(max(1, p.Digest.Processors)))
+}
+
+// workWith returns the seconds to drain the site with one more copy.
+func (t *target) workWith(r *job.Request) float64 {
+	return t.work + float64(r.Processors)*r.Walltime.Seconds()/float64(max(1, t.load.Processors))
+}
+
+// eligible reports whether no filter of the policy keeps a job from a site.
+func (or *origin) eligible(now job.Time, o *openJob, site job.SiteID) bool {
+	or.beginRound(now, o, nil)
+	for i := range or.round.Sites {
+		if s := &or.round.Sites[i]; s.Site == site {
+			return s.Eligible
+		}
+	}
+	return false
+}
+
+// give gives a site the i-th copy of a job, or a new one if i is -1.
+func (or *origin) give(now job.Time, o *openJob, t *target, i int) {
+	c, r := &or.conserve, &o.rec.Request
+	if i < 0 {
+		or.addCopy(now, o, t.site)
+	} else {
+		or.moveCopy(now, o, i, t.site)
+	}
+	t.work = t.workWith(r)
+	t.free = max(0, t.free-r.Processors)
+	t.room -= r.Processors
+	if t.many >= feedFirst {
+		if c.fed == nil {
+			c.fed = make(map[job.SiteID]feed)
+		}
+		c.fed[t.site] = feed{at: now, many: t.many}
+	}
+	if t.room <= 0 {
+		c.targets = slices.DeleteFunc(c.targets, func(t target) bool { return t.room <= 0 })
+	}
+}
