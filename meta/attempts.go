@@ -71,7 +71,7 @@ func (or *origin) stopEarlier(now job.Time, j *store.Job) {
 		if h.Site != or.self {
 			or.peers.request(now, h.Site, outKey{stop, a})
 		} else {
-			or.host.stop(a)
+			or.host.stop(a, j.CancelRequested)
 		}
 	}
 }

@@ -49,14 +49,14 @@ func (or *origin) cancel(now job.Time, ev Cancel) {
 	or.reply(ev.Token, ev.Job, o.rec.State, nil)
 }
 
-// stopHolder has the holder of the claim stop its attempt.
+// stopHolder has the holder of the claim stop its attempt, as the user asked.
 func (or *origin) stopHolder(now job.Time, o *openJob) {
 	a := o.rec.AttemptID()
 	if o.rec.Holder != or.self {
 		or.peers.request(now, o.rec.Holder, outKey{stop, a})
 		return
 	}
-	or.host.stop(a)
+	or.host.stop(a, true)
 }
 
 func (or *origin) hold(now job.Time, ev Hold) {

@@ -84,6 +84,9 @@ type Kill struct {
 	// Lease says why: not because the user cancelled, but because the lease has
 	// ended. The end then counts as [job.Loss].
 	Lease bool
+	// Early says that it rests on no fact of this site, or on none whose loss in a
+	// crash would make it wrong: it need not wait for the disk. See ADR 0030.
+	Early bool
 }
 
 // Unstarted is the outcome of an attempt that was stopped before it was started.

@@ -223,7 +223,7 @@ func (h *host) onStop(now job.Time, from job.SiteID, m Stop) {
 	case c.rec.Phase == store.CopyQueued:
 		h.giveBack(now, c, job.UserCancel)
 	case c.rec.Phase == store.CopyBegun:
-		h.kill(c, false)
+		h.kill(c, Kill{Early: true}) // its origin has said so
 	default:
 		h.peers.request(now, from, outKey{result, m.Attempt})
 	}

@@ -85,7 +85,7 @@ func (h *host) renewLeases(now job.Time) {
 // lapse stops an attempt that has no lease. Its shim does the same by itself.
 func (h *host) lapse(now job.Time, c *hostCopy) {
 	c.lease.lapsed = true
-	h.kill(c, true)
+	h.kill(c, Kill{Lease: true, Early: true})
 }
 
 // renewSoon has the leases of an origin renewed as soon as a stream is up.

@@ -48,7 +48,7 @@ type ownHost interface {
 	// dropCopies drops what has not begun of a job's copies up to a (Withdraw).
 	dropCopies(now job.Time, a job.AttemptID)
 	// stop stops an attempt that has begun (Stop).
-	stop(a job.AttemptID)
+	stop(a job.AttemptID, early bool)
 	// forget forgets an attempt whose outcome is recorded (ResultAck).
 	forget(a job.AttemptID)
 	// waitHere says how long a copy that arrived now would wait (StartQuery).

@@ -100,17 +100,21 @@ func (h *host) forget(a job.AttemptID) {
 	h.emit(Clear{Attempt: a})
 }
 
-// stop stops an attempt of this site's own job.
-func (h *host) stop(a job.AttemptID) {
+// stop stops an attempt of this site's own job. early says that it may be done
+// before the facts that speak for it are durable: the user wants the job ended. An
+// attempt that is stopped because another one has ended waits for that outcome to
+// be durable: a crash could take it back, and its own end would count.
+func (h *host) stop(a job.AttemptID, early bool) {
 	if c := h.copies.Get(a); c != nil && c.rec.Phase == store.CopyBegun {
-		h.kill(c, false)
+		h.kill(c, Kill{Early: early})
 	}
 }
 
-// kill has the driver stop an attempt.
-func (h *host) kill(c *hostCopy, lease bool) {
+// kill has the driver stop an attempt, in the way of k.
+func (h *host) kill(c *hostCopy, k Kill) {
 	c.killed = true
-	h.emit(Kill{Attempt: c.rec.ID, Lease: lease})
+	k.Attempt = c.rec.ID
+	h.emit(k)
 }
 
 // attemptMissing deals with an attempt that was begun and never started. A local

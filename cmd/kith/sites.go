@@ -102,6 +102,9 @@ func siteNote(s *kithv1.Site) string {
 	case s.GetNotStarting():
 		notes = append(notes, "starts no jobs for now")
 	}
+	if s.GetDiskTrouble() != "" {
+		notes = append(notes, s.GetDiskTrouble())
+	}
 	if s.GetNameConflict() != "" {
 		notes = append(notes, s.GetNameConflict())
 	}

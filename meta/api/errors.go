@@ -29,7 +29,7 @@ var (
 	ErrStopping = errors.New("site is shutting down")
 	// ErrNotDurable is returned while the site cannot write down what happens:
 	// it neither does nor shows what could be gone after a crash.
-	ErrNotDurable = errors.New("site cannot write to its data folder, and shows and does nothing until it can")
+	ErrNotDurable = errors.New("site cannot write to its data folder, and until it can it does nothing, and shows only what sites and lists say: look at its disk")
 	// ErrNoOutput is returned when a job has no such output.
 	ErrNoOutput = errors.New("job has no such output")
 	// ErrHostAway is returned when output is at a site that cannot be reached.

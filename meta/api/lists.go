@@ -105,7 +105,7 @@ func (p *page) full() bool {
 // addJobs adds what a look at the site brings.
 func (p *page) addJobs(ctx context.Context) error {
 	var list meta.JobList
-	err := p.s.Node.Look(ctx, func(now job.Time, v meta.Views) {
+	err := p.s.Node.Glance(ctx, func(now job.Time, v meta.Views) {
 		list = v.ListJobs(meta.JobQuery{
 			After: p.after, Limit: p.size - len(p.resp.Jobs), Look: lookedAtOnce, Ended: p.ended, Keep: p.keep,
 		})
@@ -162,7 +162,7 @@ func (p *page) addCopies(ctx context.Context) error {
 	}
 	var copies []meta.HostedCopy
 	var more bool
-	err := p.s.Node.Look(ctx, func(_ job.Time, v meta.Views) {
+	err := p.s.Node.Glance(ctx, func(_ job.Time, v meta.Views) {
 		copies, more = v.HostedCopies(p.behind, p.size-len(p.resp.Jobs))
 	})
 	if err != nil {

@@ -52,7 +52,7 @@ type looks struct {
 	n int
 }
 
-func (l *looks) Look(ctx context.Context, look func(job.Time, meta.Views)) error {
+func (l *looks) Glance(ctx context.Context, look func(job.Time, meta.Views)) error {
 	l.n++
 	return l.memorySite.Look(ctx, look)
 }

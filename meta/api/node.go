@@ -18,6 +18,9 @@ type Node interface {
 	// Look runs look with views of the engine between two events, and returns when
 	// everything that look saw is durable.
 	Look(ctx context.Context, look func(now job.Time, v meta.Views)) error
+	// Glance is Look, but while nothing can be written it returns at once, with
+	// what a crash could take back: for lists that an operator needs just then.
+	Glance(ctx context.Context, look func(now job.Time, v meta.Views)) error
 	// Payload, Outputs and Decision are those of store.Backend.
 	Payload(id job.ID) ([]byte, error)
 	Outputs(id job.ID) ([]byte, error)
@@ -32,6 +35,8 @@ type Description struct {
 	// FileBytesSent and FileBytesReceived are to and from other sites.
 	FileBytesSent, FileBytesReceived int64
 	Addresses                        map[job.SiteID]string
+	// DiskTrouble says what is wrong with the disk, empty if nothing is.
+	DiskTrouble string
 	// Trouble is what stands between this site and others.
 	Trouble map[job.SiteID]Trouble
 }

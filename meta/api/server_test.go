@@ -31,6 +31,10 @@ func (n untouched) Look(context.Context, func(job.Time, meta.Views)) error {
 	return ErrStopping
 }
 
+func (n untouched) Glance(ctx context.Context, look func(job.Time, meta.Views)) error {
+	return n.Look(ctx, look)
+}
+
 func (n untouched) Payload(job.ID) ([]byte, error) { return nil, store.ErrUnknown }
 
 // watcher is a stream on which nothing may be sent.

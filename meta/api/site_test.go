@@ -91,6 +91,10 @@ func (m *memorySite) Look(_ context.Context, look func(job.Time, meta.Views)) er
 	return nil
 }
 
+func (m *memorySite) Glance(ctx context.Context, look func(job.Time, meta.Views)) error {
+	return m.Look(ctx, look)
+}
+
 func (m *memorySite) Describe() Description { return Description{} }
 
 // end ends whatever runs.

@@ -15,9 +15,10 @@ var _ kithv1.SiteServiceServer = (*Server)(nil)
 func (s *Server) GetSite(ctx context.Context, _ *kithv1.GetSiteRequest) (*kithv1.GetSiteResponse, error) {
 	d := s.Node.Describe()
 	resp := &kithv1.GetSiteResponse{Capabilities: d.Capabilities}
-	err := s.Node.Look(ctx, func(now job.Time, v meta.Views) {
+	err := s.Node.Glance(ctx, func(now job.Time, v meta.Views) {
 		own := v.Sites(now)[0]
 		resp.Site = siteMessage(&own, now, "", d.Trouble[own.Site])
+		resp.Site.DiskTrouble = d.DiskTrouble
 		resp.Counters = countersMessage(v.Counters(), &d)
 	})
 	if err != nil {
@@ -30,10 +31,13 @@ func (s *Server) GetSite(ctx context.Context, _ *kithv1.GetSiteRequest) (*kithv1
 func (s *Server) ListSites(ctx context.Context, _ *kithv1.ListSitesRequest) (*kithv1.ListSitesResponse, error) {
 	d := s.Node.Describe()
 	resp := &kithv1.ListSitesResponse{}
-	err := s.Node.Look(ctx, func(now job.Time, v meta.Views) {
+	err := s.Node.Glance(ctx, func(now job.Time, v meta.Views) {
 		views := v.Sites(now)
 		for i := range views {
 			resp.Sites = append(resp.Sites, siteMessage(&views[i], now, d.Addresses[views[i].Site], d.Trouble[views[i].Site]))
+			if views[i].Self {
+				resp.Sites[i].DiskTrouble = d.DiskTrouble
+			}
 		}
 	})
 	if err != nil {

@@ -133,6 +133,23 @@ func TestRenewalsLeaveEarly(t *testing.T) {
 	}
 }
 
+// What the origin, the user or a lease ends, ends although nothing can be written.
+// What ends because another attempt has ended waits for that outcome: a crash could
+// take it back, and the end of this one would count.
+func TestKillsLeaveEarly(t *testing.T) {
+	b, _ := newBarrier(&disk{})
+	launched, other := job.AttemptID{Number: 1}, job.AttemptID{Number: 2}
+	asked, lapsed := meta.Kill{Attempt: launched, Early: true}, meta.Kill{Attempt: launched, Early: true, Lease: true}
+	waits, outraced := meta.Kill{Attempt: other, Early: true}, meta.Kill{Attempt: launched}
+	now := b.Add([]meta.Effect{reply(1), asked, lapsed, waits, outraced})
+	if want := []meta.Effect{asked, lapsed}; !reflect.DeepEqual(now, want) {
+		t.Errorf("at once: %v, expected %v", now, want)
+	}
+	if want := []meta.Effect{reply(1), waits, outraced}; !reflect.DeepEqual(b.Held(), want) {
+		t.Errorf("held: %v, expected %v", b.Held(), want)
+	}
+}
+
 // A site without a disk has nothing to wait for, and keeps the order of all effects.
 func TestWithoutADisk(t *testing.T) {
 	facts := store.NewState("alpha", 1)

@@ -13,9 +13,10 @@ const (
 )
 
 // leaves says when an effect may be carried out. All wait for the facts of their
-// step, except for renewals of leases, which say nothing that a crash could take
-// back. A disk that takes nothing for the length of a lease would otherwise end
-// every job that runs under one.
+// step, except for renewals of leases and some kills, which say nothing that a
+// crash could take back. A disk that takes nothing for the length of a lease would
+// otherwise end every job that runs under one, and a job that fills the disk could
+// not be ended.
 //
 //   - A host asks for a renewal of what it has launched, so that the beginning
 //     is on its disk. That it still runs it is no fact. Whose beginning waits
@@ -27,10 +28,18 @@ const (
 //     thing, and waits.
 //   - A longer lease goes to the job at once, and again in its turn: the launch
 //     that it belongs to may still wait.
+//   - An attempt is killed at once if the engine says that no fact of the site
+//     speaks for it ([meta.Kill].Early): its origin asked, its lease ended, its user
+//     cancelled. What was not launched has nothing to kill: its kill waits its turn
+//     behind the launch.
 func (b *Barrier) leaves(f meta.Effect) leave {
 	switch f := f.(type) {
 	case meta.Extend:
 		return atOnceAndAfter
+	case meta.Kill:
+		if f.Early && b.launched != nil && b.launched(f.Attempt) {
+			return atOnce
+		}
 	case meta.Send:
 		switch m := f.Message.(type) {
 		case meta.Renew:

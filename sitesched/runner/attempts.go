@@ -186,7 +186,8 @@ func (s *Runner) adopt(r *run, f meta.Adopt, left found) {
 	}
 }
 
-// Kill carries out a [meta.Kill].
+// Kill carries out a [meta.Kill]. Any goroutine may call it for an attempt that
+// was launched or adopted, see [Runner.Launched].
 func (s *Runner) Kill(f meta.Kill) {
 	s.mu.Lock()
 	r := s.byID[f.Attempt]

@@ -13,6 +13,7 @@ import (
 // finished collects what the attempt left and reports its end.
 func (s *Runner) finished(r *run, outcome job.Outcome) {
 	explain(&outcome)
+	s.ends(r)
 	leaving := transfer.Leaving{Dir: r.files.Work, Stdout: r.files.Stdout, Stderr: r.files.Stderr}
 	if r.payload != nil {
 		leaving.Outputs = r.payload.outputs()

@@ -49,7 +49,7 @@ const collectedAtOnce = 8
 
 // Runner stages, starts and collects what runs at this site. Its methods that
 // take an effect may be called by one goroutine after another, in the order of
-// the effects; [Runner.Extend] and [Runner.Launched] by any, at any time.
+// the effects; [Runner.Extend], [Runner.Kill] and [Runner.Launched] by any, at any time.
 type Runner struct {
 	cfg        Config
 	site       job.SiteID
@@ -125,6 +125,10 @@ type run struct {
 	lease       job.Time // what runs under a lease may run until then
 	begun       bool     // handed to the system
 	over        bool
+	// finished says that the system is done with it, uncollected what of its folder
+	// is still wanted then, emptied that nothing is left there, see MakeRoom.
+	finished, emptied bool
+	uncollected       []string
 }
 
 func (s *runs) get(a job.AttemptID) *run {

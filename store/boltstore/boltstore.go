@@ -11,6 +11,7 @@ import (
 
 	"kith/internal/job"
 	"kith/store"
+	"kith/store/boltstore/reserve"
 	"kith/store/codec"
 )
 
@@ -21,6 +22,9 @@ const FileName = "kith.db"
 type Store struct {
 	db   *bolt.DB
 	site job.SiteID
+	// reserve is given up when the disk is full; nil for none. gave is told then.
+	reserve *reserve.File
+	gave    func(full error)
 }
 
 var _ store.Backend = (*Store)(nil)
@@ -175,7 +179,13 @@ type batch struct {
 func (b *batch) Empty() bool { return len(b.writes) == 0 }
 
 func (b *batch) Commit() error {
-	err := b.store.db.Update(func(tx *bolt.Tx) error { return putAll(tx, b.writes) })
+	update := func() error {
+		return fullAsSuch(b.store.db.Update(func(tx *bolt.Tx) error { return putAll(tx, b.writes) }))
+	}
+	err := update()
+	if isFull(err) && b.store.giveUp(err) {
+		err = update()
+	}
 	if err != nil {
 		return fmt.Errorf("data file %s: commit of %d records: %w", b.store.db.Path(), len(b.writes), err)
 	}

@@ -70,6 +70,8 @@ type Files struct {
 	QuotaBytes    int64
 	KeepFreeBytes int64
 	MaxFileBytes  int64
+	// ReserveBytes are kept to be given up when the disk is full; 0 for none.
+	ReserveBytes int64
 }
 
 // Peer names another site. Address is empty for one that only dials out.

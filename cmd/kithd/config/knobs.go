@@ -86,6 +86,7 @@ func (c *Config) Knobs() []Knob {
 		fixed("files.input_roots", must(list(&c.Files.InputRoots), allAbsolute), "folders of this machine that jobs submitted here may name inputs from (`source` in the API)"),
 		fixed("files.quota", between(size(&c.Files.QuotaBytes, 0), 0, math.MaxInt64, "give a positive size, or 0 for no bound"), "the most that inputs and outputs may take; 0: no bound of its own"),
 		fixed("files.keep_free", between(size(&c.Files.KeepFreeBytes, 256<<20), 0, math.MaxInt64, "give a size that is not negative"), "left free on the disk"),
+		fixed("files.reserve", between(size(&c.Files.ReserveBytes, 32<<20), 0, 1<<40, "give a size from 0 to 1 TiB"), "kept in the data folder and given up when the disk is full, so that the ends of jobs can be written down; taken again when twice as much is free; 0: none"),
 		fixed("files.max_file", between(size(&c.Files.MaxFileBytes, 64<<30), 1, math.MaxInt64, "give a positive size"), "largest single file"),
 
 		fixed("gossip.listen", must(text(&c.Gossip.Listen, ""), gossipAddress), "IP:port, TCP and UDP, for membership and loads beyond the connected sites; empty: off. With it every site may connect, and sites that become known are dialled"),

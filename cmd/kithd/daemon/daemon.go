@@ -48,6 +48,7 @@ type Daemon struct {
 	engine  *meta.Engine
 	loop    *loop
 	runs    *runner.Runner
+	room    *room
 	files   *runner.Files
 	effects *effects
 	links   *peer.Links
@@ -139,6 +140,9 @@ func (d *Daemon) assemble() error {
 	streams := &streams{up: make(map[job.SiteID]bool)}
 	room := func() error { return runner.CheckRoom(d.cfg.Data, 0, d.cfg.Files.KeepFreeBytes) }
 	in := newInbox(d.state.Site().Latest, room, d.log)
+	if d.room, err = openRoom(d.cfg.Data, d.cfg.Files.ReserveBytes, d.backend, in.trouble, d.log); err != nil {
+		return err
+	}
 	if err := d.openFiles(in); err != nil {
 		return err
 	}
@@ -230,14 +234,19 @@ func (d *Daemon) start() error {
 	}
 	d.runs.RemoveStrays(func(a job.AttemptID) bool { return known[a] })
 	first := append([]meta.Effect(nil), d.engine.Restore(d.loop.clock.now(), sitesOf(d.cfg.Peers))...)
+	// The facts are the loop's from here on.
+	ready := []any{
+		"address", d.Address(), "generation", job.GenerationText(d.state.Site().Generation), "version", Version(),
+		"jobs", d.state.JobCount(), "copies", d.state.CopyCount(),
+	}
 	go d.loop.run(first)
 	d.wg.Go(func() { d.files.KeepSweeping(d.background) })
+	d.wg.Go(func() { d.room.keep(d.background, d.runs) })
 	go func() { d.served <- d.server.Serve(d.listener) }()
 	for _, p := range d.cfg.Peers {
 		d.links.Dial(job.SiteID(p.Site), p.Address)
 	}
-	d.log.Info("site ready", "address", d.Address(), "generation", job.GenerationText(d.state.Site().Generation), "version", Version(),
-		"jobs", d.state.JobCount(), "copies", d.state.CopyCount())
+	d.log.Info("site ready", ready...)
 	for _, c := range d.runs.Capabilities() {
 		d.log.Info("executor capability", "capability", c.Name, "available", c.Available, "detail", c.Detail)
 	}
@@ -364,6 +373,7 @@ func (n node) Describe() api.Description {
 	desc := api.Description{
 		FileBytesSent: sent, FileBytesReceived: received,
 		Addresses: make(map[job.SiteID]string, len(peers)), Trouble: make(map[job.SiteID]api.Trouble),
+		DiskTrouble: n.trouble.tells(),
 	}
 	for site, t := range n.d.links.Trouble() {
 		trouble := api.Trouble{Why: t.Why, Clash: t.Clash}

@@ -133,7 +133,7 @@ func newCrowded(t *testing.T) *crowded {
 	t.Helper()
 	disk := scratch.NewDisk(t, 64<<20)
 	c := testConfig(t, "alpha")
-	c.Data, c.Files.KeepFreeBytes = filepath.Join(disk.Dir, "alpha"), 0
+	c.Data, c.Files.KeepFreeBytes, c.Files.ReserveBytes = filepath.Join(disk.Dir, "alpha"), 0, 0
 	s := &crowded{testSite: startSite(t, c), ledger: newLedger(t), disk: disk}
 	wait, open := barrier(t)
 	s.open = open
@@ -204,15 +204,20 @@ func (s *crowded) jam() (answer chan string) {
 func TestDiskFull(t *testing.T) {
 	t.Parallel()
 	s := newCrowded(t)
+	unwanted := s.submit(shell("true"))
 	answer := s.jam()
 	_, err := s.jobs.SubmitJob(s.ctx(), &kithv1.SubmitJobRequest{Job: shell("true")})
-	s.expectRefusal(err, codes.ResourceExhausted, "DISK_FULL", "takes nothing on", "free space on this disk")
-	_, err = s.jobs.CancelJob(s.ctx(), &kithv1.CancelJobRequest{JobId: s.ids[1]})
-	s.expectRefusal(err, codes.ResourceExhausted, "DISK_FULL")
+	s.expectRefusal(err, codes.ResourceExhausted, "DISK_FULL", "takes nothing on", "free space on the disk")
+	_, err = s.jobs.CancelJob(s.ctx(), &kithv1.CancelJobRequest{JobId: unwanted})
+	s.expectRefusal(err, codes.ResourceExhausted, "DISK_FULL", "cancel again", "free space on the disk")
 	_, err = s.jobs.GetJob(s.ctx(), &kithv1.GetJobRequest{JobId: s.ids[1]})
 	s.expectRefusal(err, codes.Unavailable, "NOT_DURABLE", "until it can")
-	_, err = s.jobs.ListJobs(s.ctx(), &kithv1.ListJobsRequest{})
-	s.expectRefusal(err, codes.Unavailable, "NOT_DURABLE")
+	if list, err := s.jobs.ListJobs(s.ctx(), &kithv1.ListJobsRequest{}); err != nil || len(list.GetJobs()) < len(s.ids) {
+		t.Errorf("%d jobs are listed, %v", len(list.GetJobs()), err)
+	}
+	if site, err := s.sites.GetSite(s.ctx(), &kithv1.GetSiteRequest{}); err != nil || !strings.Contains(site.GetSite().GetDiskTrouble(), "disk full") {
+		t.Errorf("the site says %q, %v", site.GetSite().GetDiskTrouble(), err)
+	}
 	s.open() // the running job ends meanwhile, and nobody can write that down
 	time.Sleep(1500 * time.Millisecond)
 	select {
@@ -227,6 +232,7 @@ func TestDiskFull(t *testing.T) {
 	}
 	s.ids = append(s.ids, id)
 	s.allDone()
+	s.waitState(unwanted, kithv1.JobStatus_STATE_CANCELLED)
 	s.restart()
 	s.allDone()
 }
@@ -272,7 +278,7 @@ func TestLeaseOnFullDisk(t *testing.T) {
 			sites := federation(t, func(c *config.Config) {
 				c.Timing.Lease, c.Timing.LeaseMargin = lease, lease/4
 				if c.Site == full {
-					c.Data, c.Files.KeepFreeBytes = filepath.Join(disk.Dir, full), 0
+					c.Data, c.Files.KeepFreeBytes, c.Files.ReserveBytes = filepath.Join(disk.Dir, full), 0, 0
 				}
 			}, "alpha", "beta")
 			release := sites[0].busy()

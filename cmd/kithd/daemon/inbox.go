@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"kith/internal/job"
 	"kith/meta"
@@ -119,30 +120,67 @@ func (l *inbox) Ask(ctx context.Context, make_ func(token uint64) meta.Event) (m
 		forget()
 		return meta.Reply{}, api.ErrStopping
 	}
-	select {
-	case r := <-answer:
-		return r, r.Err
-	case <-ctx.Done():
-		forget()
-		return meta.Reply{}, ctx.Err()
-	case <-l.done:
+	troubled := l.cancelTroubled(ev)
+	var patience <-chan time.Time
+	for {
 		select {
 		case r := <-answer:
 			return r, r.Err
-		default:
-			return meta.Reply{}, api.ErrStopping
+		case <-troubled:
+			// The reserve, or what the job held, may be free in a moment.
+			troubled, patience = nil, time.After(cancelPatience)
+		case <-patience:
+			if err := l.trouble.refusesCancel(); err != nil && len(answer) == 0 {
+				forget()
+				return meta.Reply{}, err
+			}
+			troubled, patience = l.cancelTroubled(ev), nil
+		case <-ctx.Done():
+			forget()
+			return meta.Reply{}, ctx.Err()
+		case <-l.done:
+			select {
+			case r := <-answer:
+				return r, r.Err
+			default:
+				return meta.Reply{}, api.ErrStopping
+			}
 		}
 	}
 }
 
+// cancelPatience is how long a client that cancels a job waits for a disk that
+// takes nothing, before it is told so.
+const cancelPatience = 5 * time.Second
+
+// cancelTroubled returns what is closed while nothing can be written, for an event
+// that is taken up even so; nil for any other.
+func (l *inbox) cancelTroubled(ev meta.Event) <-chan struct{} {
+	if _, ok := ev.(meta.Cancel); !ok {
+		return nil
+	}
+	begins, _ := l.trouble.now()
+	return begins
+}
+
 // refuses says why nothing can be done for a client at present, or for a new
-// job: the last room on the disk is for the facts about jobs taken before.
+// job: the last room on the disk is for the facts about jobs taken before. To
+// cancel a job is never refused: it may be the one that fills the disk, and is
+// stopped before that is durable.
 func (l *inbox) refuses(ev meta.Event) error {
+	if _, ok := ev.(meta.Cancel); ok {
+		return nil
+	}
 	if err := l.trouble.refuses(); err != nil {
 		return err
 	}
-	if _, ok := ev.(meta.Submit); ok && l.room != nil {
-		return l.room()
+	if _, ok := ev.(meta.Submit); ok {
+		if err := l.trouble.refusesNew(); err != nil {
+			return err
+		}
+		if l.room != nil {
+			return l.room()
+		}
 	}
 	return nil
 }

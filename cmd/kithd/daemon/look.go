@@ -11,12 +11,16 @@ import (
 
 // look is a read run between two events.
 type look struct {
-	// durable is closed when what was seen is.
-	durable chan struct{}
+	// durable is closed when what was seen is, seen when it was seen.
+	durable, seen chan struct{}
 
 	mu   sync.Mutex
 	see  func(now job.Time, v meta.Views)
 	gone bool
+}
+
+func newLook(see func(now job.Time, v meta.Views)) *look {
+	return &look{durable: make(chan struct{}), seen: make(chan struct{}), see: see}
 }
 
 // take runs the read, unless its caller has gone.
@@ -25,6 +29,21 @@ func (k *look) take(now job.Time, v meta.Views) {
 	defer k.mu.Unlock()
 	if !k.gone {
 		k.see(now, v)
+	}
+	close(k.seen)
+}
+
+// wait waits until the read has run.
+func (k *look) wait(ctx context.Context, done <-chan struct{}) error {
+	select {
+	case <-k.seen:
+		return nil
+	case <-ctx.Done():
+		k.leave()
+		return ctx.Err()
+	case <-done:
+		k.leave()
+		return api.ErrStopping
 	}
 }
 
@@ -41,7 +60,18 @@ func (l *inbox) Look(ctx context.Context, see func(now job.Time, v meta.Views)) 
 	if err := l.trouble.hides(); err != nil {
 		return err
 	}
-	k := &look{durable: make(chan struct{}), see: see}
+	return l.look(ctx, see, l.trouble.hides)
+}
+
+// Glance implements api.Node.
+func (l *inbox) Glance(ctx context.Context, see func(now job.Time, v meta.Views)) error {
+	return l.look(ctx, see, nil)
+}
+
+// look has the loop run a read. While facts cannot be written it returns what hides
+// returns; without hides it then returns what is not durable.
+func (l *inbox) look(ctx context.Context, see func(now job.Time, v meta.Views), hides func() error) error {
+	k := newLook(see)
 	select {
 	case l.in <- input{look: k}:
 	case <-ctx.Done():
@@ -55,7 +85,10 @@ func (l *inbox) Look(ctx context.Context, see func(now job.Time, v meta.Views)) 
 		case <-k.durable:
 			return nil
 		case <-troubled:
-			if err := l.trouble.hides(); err != nil {
+			if hides == nil {
+				return k.wait(ctx, l.done)
+			}
+			if err := hides(); err != nil {
 				k.leave()
 				return err
 			}

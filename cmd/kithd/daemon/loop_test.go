@@ -202,7 +202,7 @@ func TestMoreInputsThanAreTakenAtOnce(t *testing.T) {
 	const all = 3*takenAtOnce + 1
 	seen := 0
 	for range all {
-		l.in <- input{look: &look{durable: make(chan struct{}), see: func(job.Time, meta.Views) { seen++ }}}
+		l.in <- input{look: newLook(func(job.Time, meta.Views) { seen++ })}
 	}
 	for len(l.in) > 0 {
 		l.take(<-l.in)

@@ -133,6 +133,9 @@ type Site struct {
 	DrainActor string `protobuf:"bytes,18,opt,name=drain_actor,json=drainActor,proto3" json:"drain_actor,omitempty"`
 	// When.
 	DrainChangedTime *timestamppb.Timestamp `protobuf:"bytes,19,opt,name=drain_changed_time,json=drainChangedTime,proto3" json:"drain_changed_time,omitempty"`
+	// Says what is wrong with the disk of its data folder, and what to do. Known of
+	// the answering site only.
+	DiskTrouble string `protobuf:"bytes,26,opt,name=disk_trouble,json=diskTrouble,proto3" json:"disk_trouble,omitempty"`
 	// It starts nothing for a while, because it could not.
 	NotStarting bool `protobuf:"varint,24,opt,name=not_starting,json=notStarting,proto3" json:"not_starting,omitempty"`
 	// Why it does not start jobs as usual, for people. Known of the answering site only.
@@ -330,6 +333,13 @@ func (x *Site) GetDrainChangedTime() *timestamppb.Timestamp {
 		return x.DrainChangedTime
 	}
 	return nil
+}
+
+func (x *Site) GetDiskTrouble() string {
+	if x != nil {
+		return x.DiskTrouble
+	}
+	return ""
 }
 
 func (x *Site) GetNotStarting() bool {
@@ -586,7 +596,7 @@ var File_kith_v1_site_proto protoreflect.FileDescriptor
 
 const file_kith_v1_site_proto_rawDesc = "" +
 	"\n" +
-	"\x12kith/v1/site.proto\x12\akith.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xf5\b\n" +
+	"\x12kith/v1/site.proto\x12\akith.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x98\t\n" +
 	"\x04Site\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12>\n" +
 	"\freachability\x18\x02 \x01(\x0e2\x1a.kith.v1.Site.ReachabilityR\freachability\x12\x18\n" +
@@ -616,6 +626,7 @@ const file_kith_v1_site_proto_rawDesc = "" +
 	"\vdrain_actor\x18\x12 \x01(\tR\n" +
 	"drainActor\x12H\n" +
 	"\x12drain_changed_time\x18\x13 \x01(\v2\x1a.google.protobuf.TimestampR\x10drainChangedTime\x12!\n" +
+	"\fdisk_trouble\x18\x1a \x01(\tR\vdiskTrouble\x12!\n" +
 	"\fnot_starting\x18\x18 \x01(\bR\vnotStarting\x12#\n" +
 	"\rstart_trouble\x18\x19 \x01(\tR\fstartTrouble\"}\n" +
 	"\fReachability\x12\x1c\n" +
