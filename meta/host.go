@@ -100,7 +100,7 @@ func (h *host) onPlaceCopy(now job.Time, from job.SiteID, m PlaceCopy) {
 	if h.copies.Get(m.Attempt) == nil || m.Attempt.Job.Origin != from {
 		if answer.Reason = h.refusal(from, m.Attempt, &m.Request); answer.Reason == job.NoReason {
 			h.dropCopies(now, previous(m.Attempt)) // a newer attempt says that older ones are over
-			h.accept(now, from, m.Attempt, &m.Request)
+			h.take(now, store.AcceptCopy{Attempt: m.Attempt, Request: m.Request, OriginTooSmall: m.OriginTooSmall, Time: now})
 		} else {
 			h.counters.CopiesRefused++
 		}
@@ -136,10 +136,15 @@ func (h *host) refusal(from job.SiteID, a job.AttemptID, r *job.Request) job.Rea
 	return h.site.Refuse(r)
 }
 
-// accept commits a copy and queues it.
-func (h *host) accept(now job.Time, origin job.SiteID, a job.AttemptID, r *job.Request) {
-	record(h.st, store.AcceptCopy{Attempt: a, Request: *r, Time: now})
-	c := h.addCopy(h.st.Copy(a))
+// accept takes a copy of a job of this very site.
+func (h *host) accept(now job.Time, a job.AttemptID, r *job.Request) {
+	h.take(now, store.AcceptCopy{Attempt: a, Request: *r, Time: now})
+}
+
+// take commits a copy and queues it.
+func (h *host) take(now job.Time, cmd store.AcceptCopy) {
+	record(h.st, cmd)
+	c := h.addCopy(h.st.Copy(cmd.Attempt))
 	h.enqueue(now, c.rec)
 	h.passing = true
 	h.counters.CopiesQueued++

@@ -19,6 +19,8 @@ type Message interface {
 type PlaceCopy struct {
 	Attempt job.AttemptID
 	Request job.Request
+	// OriginTooSmall says that the origin can never run it.
+	OriginTooSmall bool
 }
 
 // CopyAnswer says that the copy is on the host's disk, or why not. Host to origin.

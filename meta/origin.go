@@ -44,7 +44,7 @@ type origin struct {
 // to another host.
 type ownHost interface {
 	// accept queues a copy (PlaceCopy). The origin has asked Refuse.
-	accept(now job.Time, origin job.SiteID, a job.AttemptID, r *job.Request)
+	accept(now job.Time, a job.AttemptID, r *job.Request)
 	// dropCopies drops what has not begun of a job's copies up to a (Withdraw).
 	dropCopies(now job.Time, a job.AttemptID)
 	// stop stops an attempt that has begun (Stop).
@@ -209,7 +209,7 @@ func (or *origin) openAttempt(now job.Time, o *openJob, d *store.Decision) {
 // settleIn queues the i-th copy here, or marks it to leave.
 func (or *origin) settleIn(now job.Time, o *openJob, i int) {
 	if o.rec.Sites[i] == or.self {
-		or.host.accept(now, or.self, o.rec.AttemptID(), &o.rec.Request)
+		or.host.accept(now, o.rec.AttemptID(), &o.rec.Request)
 		o.at[i] = queued
 		return
 	}

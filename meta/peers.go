@@ -7,6 +7,7 @@ import (
 	"kith/cluster"
 	"kith/internal/fifo"
 	"kith/internal/job"
+	"kith/meta/place"
 )
 
 // peers are the other sites: what is known of them, the streams to them, and
@@ -244,7 +245,8 @@ func (p *peers) messageOf(key outKey) (Message, bool) {
 		if j == nil || j.State != job.Queued || j.Attempt != key.attempt.Number {
 			return nil, false
 		}
-		return PlaceCopy{Attempt: key.attempt, Request: j.Request}, true
+		small := place.Fits(&j.Request, p.cfg.Self.Processors, p.cfg.Self.MemoryBytes) != job.NoReason
+		return PlaceCopy{Attempt: key.attempt, Request: j.Request, OriginTooSmall: small}, true
 	case withdrawal:
 		return Withdraw{Attempt: key.attempt}, true
 	case result:

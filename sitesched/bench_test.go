@@ -53,7 +53,7 @@ func (c *crowd) job(remote bool) job.Copy {
 	return e.copy()
 }
 
-func newCrowd(b *testing.B, cfg Config, running, local, remote int) *crowd {
+func newCrowd(b testing.TB, cfg Config, running, local, remote int) *crowd {
 	b.Helper()
 	// The site is as wide as the running copies are together.
 	c := &crowd{rng: rand.New(rand.NewPCG(1, 2))}
@@ -117,13 +117,15 @@ func BenchmarkPass(b *testing.B) {
 		{Config{Backfill: EASY}, 1000, 10000, 0},
 		{Config{Backfill: EASY, Queues: DualBackfill, Scope: ScopeHead}, 1000, 2000, 8000},
 		{Config{Backfill: EASY, Queues: DualBackfill, Scope: ScopeAll}, 1000, 2000, 8000},
+		{Config{Backfill: EASY, Queues: DualBackfill, Scope: ScopeHead, Patience: time.Hour}, 1000, 2000, 10000},
+		{Config{Backfill: EASY, Queues: DualBackfill, Scope: ScopeAll, Patience: time.Hour}, 1000, 2000, 10000},
 		{Config{Backfill: NoBackfill, Queues: DualBackfill, Scope: ScopeAll}, 1000, 2000, 8000},
 		{Config{Backfill: Conservative}, 1000, 2000, 0},
 		{Config{Backfill: Conservative}, 1000, 10000, 0},
 		{Config{Backfill: Conservative, Queues: DualBackfill}, 1000, 2000, 8000},
 		{Config{Backfill: ConservativeReplan}, 1000, 10000, 0},
 	} {
-		b.Run(fmt.Sprintf("%s/%d+%d", m.cfg.Policy(), m.local, m.remote), func(b *testing.B) {
+		b.Run(fmt.Sprintf("%s, patience %v/%d+%d", m.cfg.Policy(), m.cfg.Patience, m.local, m.remote), func(b *testing.B) {
 			c := newCrowd(b, m.cfg, m.running, m.local, m.remote)
 			started, running, free, n := 0, 0, int64(0), 0
 			b.ReportAllocs()

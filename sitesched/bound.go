@@ -17,6 +17,7 @@ import (
 type bound struct {
 	charge int32
 	stale  bool // something was removed: the bound may be lower than need be
+	elder  bool // there may be a copy whose origin can never run it
 	// wall is in seconds, rounded down; forever where there is no copy.
 	wall [classes]int32
 }
@@ -71,6 +72,7 @@ func (b *bound) cover(charges []int32, walls []time.Duration) {
 // include makes b cover all that o covers.
 func (b *bound) include(o *bound) {
 	b.charge = min(b.charge, o.charge)
+	b.elder = b.elder || o.elder
 	for c := range b.wall {
 		b.wall[c] = min(b.wall[c], o.wall[c])
 	}

@@ -94,11 +94,17 @@ func (s *Scheduler) checkQueues() error {
 	if s.blocked != gap && s.table.rows[s.blocked].state != queued {
 		return fmt.Errorf("the blocked head in slot %d does not wait", s.blocked)
 	}
+	if s.elder != gap && (s.table.rows[s.elder].state != queued || !s.table.rows[s.elder].copy.remote) {
+		return fmt.Errorf("the elder in slot %d does not wait", s.elder)
+	}
 	return nil
 }
 
 func (q *queue) check(t *table) error {
-	live, last := len(q.late), int32(gap)
+	live, last, flagged := len(q.late), int32(gap), 0
+	for _, slot := range q.late {
+		flagged += btoi(t.rows[slot].copy.elder)
+	}
 	for i, slot := range q.slot {
 		if slot == gap {
 			if q.charge[i] != unfit || q.plan[i] != job.Never {
@@ -108,6 +114,7 @@ func (q *queue) check(t *table) error {
 		}
 		live++
 		r := &t.rows[slot]
+		flagged += btoi(r.copy.elder)
 		charge := r.charge
 		if r.hidden {
 			charge = unfit
@@ -116,7 +123,7 @@ func (q *queue) check(t *table) error {
 			return fmt.Errorf("%v at place %d: %+v, charge %d, walltime %v", r.copy.id, i, r, q.charge[i], q.wall[i])
 		}
 		for _, b := range []*bound{&q.bounds[i>>groupBits], &q.blocks[i>>blockBits]} {
-			if charge != unfit && !b.covers(charge, q.wall[i]) {
+			if charge != unfit && (!b.covers(charge, q.wall[i]) || r.copy.elder && !b.elder) {
 				return fmt.Errorf("%v at place %d is below the bound %+v", r.copy.id, i, b)
 			}
 		}
@@ -124,6 +131,9 @@ func (q *queue) check(t *table) error {
 			return fmt.Errorf("%v waits behind %v", r.copy.id, t.rows[last].copy.id)
 		}
 		last = slot
+	}
+	if flagged != q.flagged {
+		return fmt.Errorf("%d copies are elders at once, counted %d", flagged, q.flagged)
 	}
 	if live != q.live || q.gaps != len(q.slot)-live+len(q.late) || max(q.first, q.seen, q.planned, q.within) > len(q.slot) {
 		return fmt.Errorf("%d copies in %d places, counted %d and %d gaps; first %d, seen %d, planned %d",
@@ -203,4 +213,11 @@ func (f *profile) value(t job.Time) (free int32, until job.Time) {
 		until = c.at[j+1]
 	}
 	return c.free[j] + f.spans[k].shift, until
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }

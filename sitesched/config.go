@@ -119,6 +119,10 @@ type Config struct {
 	// no longer than the margin, the copy moves no guarantee. Zero is right where
 	// claims take no time, at most [job.MaxWalltime].
 	StartMargin time.Duration
+	// Patience is how long a remote copy waits under [DualBackfill] before younger
+	// remote copies may no longer delay it. Zero is for ever, as in the papers; at
+	// most [job.MaxWalltime].
+	Patience time.Duration
 	// WhatIfSteps bounds the work of one [Scheduler.WhatIf]; a step takes 10
 	// to 20 ns. Zero means [DefaultWhatIfSteps].
 	WhatIfSteps int64
@@ -161,6 +165,9 @@ func (c Config) Validate() error {
 	}
 	if c.StartMargin < 0 || c.StartMargin > job.MaxWalltime {
 		bad("start_margin", c.StartMargin, "0s to 10 years")
+	}
+	if c.Patience < 0 || c.Patience > job.MaxWalltime {
+		bad("patience", c.Patience, "0s (for ever) to 10 years")
 	}
 	if c.WhatIfSteps < 0 {
 		bad("what_if_steps", c.WhatIfSteps, "0 (the default) or more")

@@ -34,6 +34,8 @@
 //     local head, or the plan of the local jobs within the guarantee depth. Only
 //     local jobs own guarantees where there are two queues.
 //     [Config.GuaranteeDepth] copies are within at least; who is stays so.
+//     A remote copy that has waited for [Config.Patience] is not delayed by
+//     remote copies that came later, from when it is the first of its kind.
 //   - P4. A guarantee holds as long as estimates do. If a copy outlives its
 //     estimate, is confirmed later than reserved, or a Pass comes late, slots
 //     move back as far as they must and no further.

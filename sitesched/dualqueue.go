@@ -21,12 +21,15 @@ func (s *Scheduler) pass(now job.Time) {
 		// What is overdue is expected a second from now, wherever now is.
 		s.disturb()
 	}
-	if !s.stale && s.local.seen == len(s.local.slot) && s.remote.seen == len(s.remote.slot) && now < s.due {
+	if !s.stale && s.local.seen == len(s.local.slot) && s.remote.seen == len(s.remote.slot) && now < s.due && now < s.ages {
 		return
 	}
 	if s.stale {
 		s.blocked = gap
 		s.local.seen, s.remote.seen = 0, 0
+	}
+	if s.elder != gap && (s.local.seen < len(s.local.slot) || now >= s.due) {
+		s.remote.seen = 0 // local jobs may move its reservation back, and make room for others
 	}
 	waiting := s.local.live
 	s.passLocal(now)
@@ -35,7 +38,7 @@ func (s *Scheduler) pass(now job.Time) {
 		// stood in the way of a remote copy may be gone.
 		s.remote.seen = 0
 	}
-	if s.remote.live > 0 {
+	if s.ages = job.Never; s.remote.live > 0 {
 		s.passRemote(now)
 	}
 	s.local.tidy(&s.table)
@@ -116,6 +119,7 @@ func (s *Scheduler) passRemote(now job.Time) {
 	switch {
 	case s.cfg.Queues == DualStrict:
 		s.passStrict(now)
+	case s.cfg.Patience > 0 && s.passElders(now):
 	case s.cfg.Backfill.plans() || s.cfg.Scope == ScopeAll && s.blocked != gap:
 		s.passAround(now)
 	default:

@@ -15,6 +15,8 @@ type entry struct {
 	processors int32
 	// remote says that the copy was placed here by another site.
 	remote bool
+	// elder says that its origin can never run it.
+	elder bool
 	// memoryBytes is the memory of the whole job; zero means no limit of its own.
 	memoryBytes int64
 	// walltime is the user's estimate and limit. Zero or less counts as one
@@ -27,7 +29,7 @@ type entry struct {
 
 func entryOf(c *job.Copy) entry {
 	return entry{
-		id: c.ID, processors: c.Request.Processors, remote: c.Remote, memoryBytes: c.Request.MemoryBytes,
+		id: c.ID, processors: c.Request.Processors, remote: c.Remote, elder: c.Elder, memoryBytes: c.Request.MemoryBytes,
 		walltime: c.Request.Walltime, arrival: c.Arrival,
 	}
 }
@@ -35,7 +37,7 @@ func entryOf(c *job.Copy) entry {
 // copy returns e as others know it, without the words of the request.
 func (e *entry) copy() job.Copy {
 	return job.Copy{
-		ID: e.id, Arrival: e.arrival, Remote: e.remote,
+		ID: e.id, Arrival: e.arrival, Remote: e.remote, Elder: e.elder,
 		Request: job.Request{Processors: e.processors, MemoryBytes: e.memoryBytes, Walltime: e.walltime},
 	}
 }

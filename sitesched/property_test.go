@@ -319,6 +319,7 @@ func shrink(y story, wrong func(story) bool) story {
 				func(p *player) { p.adopt = -1 },
 				func(p *player) { p.run = int(p.copy.walltime / time.Second) },
 				func(p *player) { p.copy.memoryBytes = 0 },
+				func(p *player) { p.copy.elder = false },
 				func(p *player) { p.copy.arrival = job.Time(p.comes) * second },
 			} {
 				z := y

@@ -18,12 +18,15 @@ type queue struct {
 	wall   []time.Duration // the estimates
 	slot   []int32         // rows of the table, gap where a copy was removed
 	plan   []job.Time      // conservative slots, or places in a lineup; Never where there is none
+	elder  []bool          // of copies whose origins can never run them
 	bounds []bound         // one for each group
 	blocks []bound         // one for each block of groups
 
 	first int // all places before it are gaps
 	live  int // copies, postponed ones and those in late included
 	gaps  int // places that are gaps
+	// flagged counts the copies whose origins can never run them.
+	flagged int
 
 	// seen counts the places that the last pass has examined. They need no
 	// second look as long as only arrivals follow.
@@ -93,6 +96,7 @@ func (q *queue) extend() {
 	q.wall = append(q.wall, 0)
 	q.slot = append(q.slot, gap)
 	q.plan = append(q.plan, job.Never)
+	q.elder = append(q.elder, false)
 }
 
 // put fills place i, whatever it held.
@@ -100,11 +104,14 @@ func (q *queue) put(t *table, i int, slot int32) {
 	r := &t.rows[slot]
 	r.position = int32(i) // places are far fewer than 2^31
 	q.slot[i], q.wall[i], q.plan[i] = slot, r.wall, job.Never
-	q.charge[i] = unfit
-	if !r.hidden {
-		q.charge[i] = r.charge
-		q.bounds[i>>groupBits].add(r.charge, q.wall[i])
-		q.blocks[i>>blockBits].add(r.charge, q.wall[i])
+	q.charge[i], q.elder[i] = unfit, r.copy.elder
+	if r.hidden {
+		return
+	}
+	q.charge[i] = r.charge
+	for _, b := range []*bound{&q.bounds[i>>groupBits], &q.blocks[i>>blockBits]} {
+		b.add(r.charge, q.wall[i])
+		b.elder = b.elder || r.copy.elder
 	}
 }
 
@@ -156,6 +163,7 @@ func (q *queue) recount() {
 // move carries the place from to the place to.
 func (q *queue) move(t *table, from, to int) {
 	q.charge[to], q.wall[to], q.slot[to], q.plan[to] = q.charge[from], q.wall[from], q.slot[from], q.plan[from]
+	q.elder[to] = q.elder[from]
 	if q.slot[to] != gap {
 		t.rows[q.slot[to]].position = int32(to) // places are far fewer than 2^31
 	}
@@ -163,7 +171,7 @@ func (q *queue) move(t *table, from, to int) {
 
 // remove makes place i a gap. Before anything is added, tidy must follow.
 func (q *queue) remove(i int) {
-	q.slot[i], q.charge[i], q.plan[i] = gap, unfit, job.Never
+	q.slot[i], q.charge[i], q.plan[i], q.elder[i] = gap, unfit, job.Never, false
 	q.bounds[i>>groupBits].stale, q.blocks[i>>blockBits].stale = true, true
 	q.live--
 	q.gaps++
@@ -231,7 +239,7 @@ func (q *queue) compact(t *table) {
 
 // resize cuts the arrays to n places.
 func (q *queue) resize(n int) {
-	q.charge, q.wall, q.slot, q.plan = q.charge[:n], q.wall[:n], q.slot[:n], q.plan[:n]
+	q.charge, q.wall, q.slot, q.plan, q.elder = q.charge[:n], q.wall[:n], q.slot[:n], q.plan[:n], q.elder[:n]
 	q.bounds = q.bounds[:(n+groupSize-1)>>groupBits]
 	q.blocks = q.blocks[:(n+blockSize-1)>>blockBits]
 	q.seen, q.planned, q.within = min(q.seen, n), min(q.planned, n), min(q.within, n)
@@ -257,7 +265,11 @@ func (q *queue) retighten(g int) {
 // tighten recomputes the bound of group g.
 func (q *queue) tighten(g int) {
 	end := min((g+1)<<groupBits, len(q.charge))
-	q.bounds[g].cover(q.charge[g<<groupBits:end], q.wall[g<<groupBits:end])
+	b := &q.bounds[g]
+	b.cover(q.charge[g<<groupBits:end], q.wall[g<<groupBits:end])
+	for i := g << groupBits; i < end && q.flagged > 0 && !b.elder; i++ {
+		b.elder = q.elder[i] && q.charge[i] != unfit
+	}
 }
 
 // tightenBlock recomputes the bound of block k, and of its groups as far as
@@ -363,6 +375,35 @@ func (q *queue) nextWithin(from int, now job.Time, w *window) int {
 	return -1
 }
 
+// nextElder returns the first place at or after from with an eligible copy whose
+// origin can never run it, or -1.
+func (q *queue) nextElder(from int) int {
+	if q.flagged == 0 {
+		return -1
+	}
+	may := func(b *bound) bool { return b.elder }
+	for from = max(from, q.first); from < len(q.charge); {
+		if from&(blockSize-1) == 0 {
+			if from = q.skip(from, may); from >= len(q.charge) {
+				return -1
+			}
+		}
+		g := from >> groupBits
+		end := min((g+1)<<groupBits, len(q.charge))
+		q.scanned++
+		if q.bounds[g].elder {
+			for i := from; i < end; i++ {
+				if q.elder[i] && q.charge[i] != unfit {
+					return i
+				}
+			}
+			q.retighten(g)
+		}
+		from = end
+	}
+	return -1
+}
+
 func (q *queue) copyFrom(o *queue) {
 	p := *q
 	*q = *o
@@ -370,6 +411,7 @@ func (q *queue) copyFrom(o *queue) {
 	q.wall = append(p.wall[:0], o.wall...)
 	q.slot = append(p.slot[:0], o.slot...)
 	q.plan = append(p.plan[:0], o.plan...)
+	q.elder = append(p.elder[:0], o.elder...)
 	q.bounds = append(p.bounds[:0], o.bounds...)
 	q.blocks = append(p.blocks[:0], o.blocks...)
 	q.late = append(p.late[:0], o.late...)

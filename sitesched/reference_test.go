@@ -33,6 +33,7 @@ type refJob struct {
 	slot      int // planned start, noSlot if none
 	within    bool
 	probe     bool // tried although its origin is set aside
+	elder     bool // its origin can never run it
 }
 
 const (
@@ -61,7 +62,7 @@ func (r *reference) step(now int, ev Event) (started []job.AttemptID) {
 	case Enqueue:
 		r.insert(&refJob{
 			id: ev.Copy.id, p: int(r.cfg.charge(ev.Copy.processors, ev.Copy.memoryBytes)), wall: int(ev.Copy.walltime / 1e9), state: queued,
-			arrival: int(ev.Copy.arrival / second), remote: ev.Copy.remote && r.cfg.Queues != Single, slot: noSlot,
+			arrival: int(ev.Copy.arrival / second), remote: ev.Copy.remote && r.cfg.Queues != Single, slot: noSlot, elder: ev.Copy.elder,
 		})
 		return nil
 	case Adopt:
@@ -247,6 +248,10 @@ func (r *reference) pass(now int) (started []job.AttemptID) {
 			r.passQueue(now, true, &started)
 		}
 	case DualBackfill:
+		if r.cfg.Patience > 0 {
+			r.besideElders(now, &started)
+			break
+		}
 		if r.cfg.Backfill >= Conservative || r.cfg.Scope == ScopeAll {
 			r.around(now, &started)
 		} else {

@@ -53,6 +53,11 @@ type Scheduler struct {
 	shadow  job.Time
 	extra   int32
 
+	// elder is the slot of the remote copy with the reservation, gap if none has
+	// one; ages is when another one may get it by waiting.
+	elder int32
+	ages  job.Time
+
 	// surface holds the running copies and the planned local ones: the
 	// standing plan of the conservative disciplines, a cache for the others.
 	surface profile
@@ -80,7 +85,7 @@ func New(c Config) (*Scheduler, error) {
 	}
 	s := &Scheduler{
 		cfg: c, index: hashed.New[job.AttemptID, int32](), free: int64(c.Processors),
-		blocked: gap, eligible: job.Never, due: job.Never,
+		blocked: gap, elder: gap, ages: job.Never, eligible: job.Never, due: job.Never,
 	}
 	s.local.depth, s.remote.depth = c.depth(), math.MaxInt
 	return s, nil
@@ -252,7 +257,11 @@ func (s *Scheduler) enter(slot int32) *queue {
 	if s.cfg.Queues == DualStrict && !r.copy.remote {
 		s.stale = true
 	}
-	return s.queueOf(&r.copy)
+	q := s.queueOf(&r.copy)
+	if r.copy.elder {
+		q.flagged++
+	}
+	return q
 }
 
 // planned returns how long a copy that waits here is planned for.
@@ -274,6 +283,9 @@ func (s *Scheduler) dequeue(slot int32) {
 	}
 	s.breakLines()
 	q := s.queueOf(&r.copy)
+	if r.copy.elder {
+		q.flagged--
+	}
 	if r.position < 0 {
 		q.removeLate(slot)
 		return
@@ -293,6 +305,9 @@ func (s *Scheduler) unplan(q *queue, i int) {
 	}
 	switch {
 	case q == &s.remote:
+		if q.slot[i] == s.elder {
+			s.elder, s.stale = gap, true
+		}
 		// A strict remote queue is planned in order, so that what waited behind may move up.
 		s.stale = s.stale || s.cfg.Queues == DualStrict && s.cfg.Backfill.plans()
 	case !s.cfg.Backfill.plans():
@@ -424,6 +439,9 @@ func (s *Scheduler) start(now job.Time, q *queue, i int) {
 	s.sums.queue(r, -1)
 	s.leaveLine(now, q, i)
 	q.remove(i)
+	if r.copy.elder {
+		q.flagged--
+	}
 	s.occupy(now, slot, reserved)
 	if !s.quiet {
 		s.starts = append(s.starts, r.copy.id)

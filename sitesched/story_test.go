@@ -48,19 +48,19 @@ type absence struct {
 
 func (y story) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d processors, %d bytes, %s; tardy %d, drains %v, absences %v\n",
-		y.cfg.Processors, y.cfg.MemoryBytes, y.cfg.Policy(), y.tardy, y.drains, y.absences)
+	fmt.Fprintf(&b, "%d processors, %d bytes, %s, patience %v; tardy %d, drains %v, absences %v\n",
+		y.cfg.Processors, y.cfg.MemoryBytes, y.cfg.Policy(), y.cfg.Patience, y.tardy, y.drains, y.absences)
 	for _, p := range y.players {
 		c := p.copy
-		fmt.Fprintf(&b, "  at %d %v: procs %d mem %d wall %v arrival %d remote %v; run %d withdraw %d adopt %d answers %v\n",
-			p.comes, c.id, c.processors, c.memoryBytes, c.walltime, c.arrival/second, c.remote, p.run, p.withdraw, p.adopt, p.answers)
+		fmt.Fprintf(&b, "  at %d %v: procs %d mem %d wall %v arrival %d remote %v elder %v; run %d withdraw %d adopt %d answers %v\n",
+			p.comes, c.id, c.processors, c.memoryBytes, c.walltime, c.arrival/second, c.remote, c.elder, p.run, p.withdraw, p.adopt, p.answers)
 	}
 	return b.String()
 }
 
 // spice says which complications a story may have.
 type spice struct {
-	overdue, claims, withdrawals, disorder, adoption, tardiness, drains, memory, absences bool
+	overdue, claims, withdrawals, disorder, adoption, tardiness, drains, memory, absences, elders bool
 	// crowd is how many jobs more than usual come all at once.
 	crowd int
 }
@@ -118,6 +118,7 @@ func randomStory(rng *rand.Rand, cfg Config, with spice) story {
 			kind := []EventKind{Confirm, Withdraw, Postpone, Postpone}[rng.IntN(4)]
 			p.answers = append(p.answers, answer{kind, rng.IntN(4), rng.IntN(12)})
 		}
+		p.copy.elder = with.elders && p.copy.remote && rng.IntN(4) == 0
 		y.players = append(y.players, p)
 	}
 	for with.absences && len(y.absences) < 3 && rng.IntN(2) == 0 {

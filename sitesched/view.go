@@ -114,7 +114,7 @@ func (s *Scheduler) NextWake(now job.Time) job.Time {
 	if s.comesDue(now) {
 		return now
 	}
-	wake := s.due
+	wake := min(s.due, s.ages)
 	if s.hidden > 0 {
 		wake = min(wake, s.eligible)
 	}

@@ -104,7 +104,7 @@ func (s *Scheduler) play(now job.Time, slot int32) (start job.Time, ok bool) {
 		if s.table.rows[slot].state != queued {
 			return now, true
 		}
-		next := min(s.due, s.eligible)
+		next := min(s.due, s.eligible, s.ages)
 		if items := s.run.items(); len(items) > 0 {
 			next = min(next, items[0].end)
 		}

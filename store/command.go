@@ -197,6 +197,8 @@ type AcceptCopy struct {
 	Attempt job.AttemptID
 	Request job.Request
 	Time    job.Time
+	// OriginTooSmall is kept with the copy, see [Copy].
+	OriginTooSmall bool
 }
 
 // DropCopy forgets a copy that has not begun.

@@ -189,6 +189,8 @@ type Copy struct {
 	Request *job.Request
 	Phase   Phase
 	dirty   bool
+	// OriginTooSmall says that its origin can never run it.
+	OriginTooSmall bool
 	// Arrived is when the host accepted it, Begun when it committed to start it.
 	Arrived, Begun job.Time
 	// BootID names the boot of the machine under which the attempt was begun.

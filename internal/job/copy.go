@@ -8,6 +8,9 @@ type Copy struct {
 	Arrival Time
 	// Remote says that another site is the origin.
 	Remote bool
+	// Elder says that its origin can never run it: it is too wide there, or needs
+	// more memory. At other sites it does not wait to be an elder.
+	Elder bool
 }
 
 // Load is how loaded a site is (spec 001 section 2.3).

@@ -27,7 +27,7 @@ func toProto(m meta.Message) *kithv1.PeerMessage {
 	switch m := m.(type) {
 	case meta.PlaceCopy:
 		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_PlaceCopy{PlaceCopy: &kithv1.PlaceCopy{
-			Attempt: wire.AttemptName(m.Attempt), Request: wire.RequestMessage(&m.Request),
+			Attempt: wire.AttemptName(m.Attempt), Request: wire.RequestMessage(&m.Request), OriginTooSmall: m.OriginTooSmall,
 		}}}
 	case meta.CopyAnswer:
 		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_CopyAnswer{CopyAnswer: &kithv1.CopyAnswer{
@@ -168,7 +168,8 @@ func fromProto(p *kithv1.PeerMessage) (meta.Message, error) {
 func (r *reader) message(p *kithv1.PeerMessage) meta.Message {
 	switch m := p.GetMessage().(type) {
 	case *kithv1.PeerMessage_PlaceCopy:
-		return meta.PlaceCopy{Attempt: r.attempt(m.PlaceCopy.GetAttempt()), Request: wire.Request(m.PlaceCopy.GetRequest())}
+		p := m.PlaceCopy
+		return meta.PlaceCopy{Attempt: r.attempt(p.GetAttempt()), Request: wire.Request(p.GetRequest()), OriginTooSmall: p.GetOriginTooSmall()}
 	case *kithv1.PeerMessage_CopyAnswer:
 		a := m.CopyAnswer
 		return meta.CopyAnswer{Attempt: r.attempt(a.GetAttempt()), Accepted: a.GetAccepted(), Reason: reason(a.GetReason())}

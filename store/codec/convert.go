@@ -149,6 +149,7 @@ func copyMessage(c *store.Copy) *statev1.CopyRecord {
 	return &statev1.CopyRecord{
 		Attempt: attemptName(c.ID), Request: requestMessage(c.Request), Phase: statev1.CopyPhase(c.Phase),
 		ArrivalTimeNs: int64(c.Arrived), BeginTimeNs: int64(c.Begun), BootId: c.BootID, Outcome: outcomeMessage(c.Outcome),
+		OriginTooSmall: c.OriginTooSmall,
 	}
 }
 
@@ -162,6 +163,7 @@ func (n *names) copy(m *statev1.CopyRecord) (store.Copy, error) {
 	return store.Copy{
 		ID: id, Request: &r, Phase: store.Phase(m.GetPhase()), Arrived: job.Time(m.GetArrivalTimeNs()),
 		Begun: job.Time(m.GetBeginTimeNs()), BootID: m.GetBootId(), Outcome: outcome(m.GetOutcome()),
+		OriginTooSmall: m.GetOriginTooSmall(),
 	}, nil
 }
 

@@ -49,6 +49,7 @@ func (c *Config) Knobs() []Knob {
 		fixed("scheduler.queues", choice(&s.Queues, sitesched.DualBackfill, sitesched.Single, sitesched.DualStrict, sitesched.DualBackfill), "`\"single\"`: one queue for local and remote. `\"dual-backfill\"`: remote copies fill what local jobs leave. `\"dual-strict\"`: remote copies only while no local job waits"),
 		fixed("scheduler.guarantee", choice(&s.Scope, sitesched.ScopeAll, sitesched.ScopeHead, sitesched.ScopeAll), "which local jobs a remote start must not delay: `\"head\"` the first of the queue, `\"all\"` every one within `guarantee_depth`"),
 		fixed("scheduler.guarantee_depth", between(whole(&s.GuaranteeDepth, 1000), 0, math.MaxInt32, "give a number of jobs, or 0 for all of them"), "how many waiting jobs at the head of the local queue have the guarantee of `\"all\"`, or a slot under `\"conservative\"`; `0`: all of them, which makes a pass slow where tens of thousands wait. A job behind them gets its guarantee when it moves up, and keeps it; `kith why` says that it waits there"),
+		fixed("scheduler.patience", span(&s.Patience, 10*time.Minute), "where local and remote have queues of their own (`\"dual-backfill\"`): how long a copy of another site waits before copies of other sites that came later may no longer delay it; one whose own site can never run it does not wait so long. It never delays a local job. `\"0s\"`: for ever, so that narrow copies may keep a wide one waiting without end. See [Copies that wait long](#copies-that-wait-long)"),
 		fixed("scheduler.speed", between(fraction(&s.Speed, 1), 1e-6, 1e6, "give a positive number, 1 for the reference"), "speed of a processor against a reference that the sites of a federation agree on. Sites are compared by it, `kith sites` shows it. A time limit is time on the clock whatever the speed is: a job with a limit of 10 s may run for 10 s at a site of speed 2, too"),
 
 		live("placement.scheme", choice(&p.Scheme, std.Placement.Scheme, meta.Schemes()...), "`\"k-dual\"`: here and at the K−1 least loaded others. `\"k-distributed\"`: at the K least loaded. `\"distributed\"`: at the least loaded. `\"independent\"`: here only. `\"mct\"`: where it would end first. `\"hierarchical\"`: where it would start first"),
@@ -62,7 +63,7 @@ func (c *Config) Knobs() []Knob {
 
 		live("limits.jobs", whole(&l.Jobs, std.Limits.Jobs), "jobs submitted here that have not ended; then submissions get RESOURCE_EXHAUSTED"),
 		live("limits.copies_per_origin", whole(&l.CopiesPerOrigin, std.Limits.CopiesPerOrigin), "copies of one other site waiting or running here; then it is told *full* and goes to the next"),
-		live("limits.copies", whole(&l.Copies, std.Limits.Copies), "copies of all other sites; the check is on all copies held, own ones included, against `copies` + `jobs`"),
+		live("limits.copies", whole(&l.Copies, std.Limits.Copies), "copies of all other sites together, waiting or running here; then they are told *too many copies* and go to the next. Copies of jobs that were submitted here do not count: `jobs` bounds them"),
 		live("limits.closed_jobs", whole(&l.ClosedJobs, std.Limits.ClosedJobs), "ended jobs that are remembered"),
 		live("limits.closed_for", span(&l.ClosedFor, std.Limits.ClosedFor), "and how long; their outputs go with them"),
 

@@ -654,9 +654,12 @@ type PlaceCopy struct {
 	// The attempt the copy belongs to.
 	Attempt *AttemptName `protobuf:"bytes,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	// What it asks for.
-	Request       *CopyRequest `protobuf:"bytes,2,opt,name=request,proto3" json:"request,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Request *CopyRequest `protobuf:"bytes,2,opt,name=request,proto3" json:"request,omitempty"`
+	// The origin can never run it: it is too wide there, or needs more memory. So
+	// it waits at other sites only, which should not let it starve.
+	OriginTooSmall bool `protobuf:"varint,3,opt,name=origin_too_small,json=originTooSmall,proto3" json:"origin_too_small,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *PlaceCopy) Reset() {
@@ -701,6 +704,13 @@ func (x *PlaceCopy) GetRequest() *CopyRequest {
 		return x.Request
 	}
 	return nil
+}
+
+func (x *PlaceCopy) GetOriginTooSmall() bool {
+	if x != nil {
+		return x.OriginTooSmall
+	}
+	return false
 }
 
 // CopyAnswer is the host's answer to PlaceCopy.
@@ -2042,10 +2052,11 @@ const file_kith_v1_peer_proto_rawDesc = "" +
 	"\aversion\x18\x04 \x01(\tR\aversion\x12\x1a\n" +
 	"\bprotocol\x18\x05 \x01(\rR\bprotocol\x12 \n" +
 	"\fpeer_site_id\x18\x06 \x01(\tR\n" +
-	"peerSiteId\"k\n" +
+	"peerSiteId\"\x95\x01\n" +
 	"\tPlaceCopy\x12.\n" +
 	"\aattempt\x18\x01 \x01(\v2\x14.kith.v1.AttemptNameR\aattempt\x12.\n" +
-	"\arequest\x18\x02 \x01(\v2\x14.kith.v1.CopyRequestR\arequest\"p\n" +
+	"\arequest\x18\x02 \x01(\v2\x14.kith.v1.CopyRequestR\arequest\x12(\n" +
+	"\x10origin_too_small\x18\x03 \x01(\bR\x0eoriginTooSmall\"p\n" +
 	"\n" +
 	"CopyAnswer\x12.\n" +
 	"\aattempt\x18\x01 \x01(\v2\x14.kith.v1.AttemptNameR\aattempt\x12\x1a\n" +

@@ -1058,9 +1058,11 @@ type CopyRecord struct {
 	// Names the boot of the machine the attempt was begun under.
 	BootId string `protobuf:"bytes,6,opt,name=boot_id,json=bootId,proto3" json:"boot_id,omitempty"`
 	// How it ended.
-	Outcome       *StoredOutcome `protobuf:"bytes,7,opt,name=outcome,proto3" json:"outcome,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Outcome *StoredOutcome `protobuf:"bytes,7,opt,name=outcome,proto3" json:"outcome,omitempty"`
+	// Its origin can never run it.
+	OriginTooSmall bool `protobuf:"varint,8,opt,name=origin_too_small,json=originTooSmall,proto3" json:"origin_too_small,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *CopyRecord) Reset() {
@@ -1140,6 +1142,13 @@ func (x *CopyRecord) GetOutcome() *StoredOutcome {
 		return x.Outcome
 	}
 	return nil
+}
+
+func (x *CopyRecord) GetOriginTooSmall() bool {
+	if x != nil {
+		return x.OriginTooSmall
+	}
+	return false
 }
 
 // What placement thought of one site.
@@ -1333,7 +1342,7 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\x06reason\x18\x03 \x01(\rR\x06reason\x12\x14\n" +
 	"\x05score\x18\x04 \x01(\x01R\x05score\x12\x16\n" +
 	"\x06weight\x18\x05 \x01(\x01R\x06weight\x12\x15\n" +
-	"\x06age_ns\x18\x06 \x01(\x03R\x05ageNs\"\xc1\x02\n" +
+	"\x06age_ns\x18\x06 \x01(\x03R\x05ageNs\"\xeb\x02\n" +
 	"\n" +
 	"CopyRecord\x124\n" +
 	"\aattempt\x18\x01 \x01(\v2\x1a.kith.state.v1.AttemptNameR\aattempt\x120\n" +
@@ -1342,7 +1351,8 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\x0farrival_time_ns\x18\x04 \x01(\x03R\rarrivalTimeNs\x12\"\n" +
 	"\rbegin_time_ns\x18\x05 \x01(\x03R\vbeginTimeNs\x12\x17\n" +
 	"\aboot_id\x18\x06 \x01(\tR\x06bootId\x126\n" +
-	"\aoutcome\x18\a \x01(\v2\x1c.kith.state.v1.StoredOutcomeR\aoutcome*j\n" +
+	"\aoutcome\x18\a \x01(\v2\x1c.kith.state.v1.StoredOutcomeR\aoutcome\x12(\n" +
+	"\x10origin_too_small\x18\b \x01(\bR\x0eoriginTooSmall*j\n" +
 	"\tCopyPhase\x12\x1a\n" +
 	"\x16COPY_PHASE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11COPY_PHASE_QUEUED\x10\x01\x12\x14\n" +
