@@ -97,6 +97,11 @@ func (k Kill) Unstarted(now job.Time) job.Outcome {
 	return job.Outcome{Kind: job.Cancel, End: now, Reason: "cancelled before it was started"}
 }
 
+// Unstage takes back, because this site drains, an attempt of another origin that was
+// launched and has not been started. The driver answers with [AttemptMissing]; if it
+// starts the attempt first it answers as to [Launch].
+type Unstage struct{ Attempt job.AttemptID }
+
 // Adopt asks about an attempt that was begun before a restart. The driver
 // answers with [AttemptStarted] and [AttemptEnded], or with [AttemptMissing].
 type Adopt struct {
@@ -166,6 +171,7 @@ func (Grant) effect()        {}
 func (Launch) effect()       {}
 func (Extend) effect()       {}
 func (Kill) effect()         {}
+func (Unstage) effect()      {}
 func (Adopt) effect()        {}
 func (Clear) effect()        {}
 func (Fetch) effect()        {}
@@ -182,6 +188,7 @@ func (Grant) Word() string        { return Verdict{}.Word() }
 func (Launch) Word() string       { return "launch" }
 func (Extend) Word() string       { return "extend" }
 func (Kill) Word() string         { return "kill" }
+func (Unstage) Word() string      { return "unstage" }
 func (Adopt) Word() string        { return "adopt" }
 func (Clear) Word() string        { return "clear" }
 func (Fetch) Word() string        { return "fetch" }

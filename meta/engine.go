@@ -67,9 +67,13 @@ func (e *Engine) Step(now job.Time, ev Event) []Effect {
 	case AttemptEnded:
 		e.host.attemptEnded(now, ev)
 	case AttemptMissing:
-		e.host.attemptMissing(now, ev.Attempt)
+		e.host.attemptMissing(now, ev)
 	case StartFailed:
 		e.startFailed(now, ev)
+	case AttemptOver:
+		e.host.attemptOver(now, ev.Attempt)
+	case FilesHere:
+		e.host.filesHere(now, ev.Attempt)
 	case TurnCame:
 		e.host.turnCame(now, ev.Attempt)
 	case FilesHome:

@@ -93,10 +93,23 @@ type AttemptEnded struct {
 	Outcome job.Outcome
 }
 
+// AttemptOver says that all processes of an attempt are gone while its output is still
+// being collected: its processors are free. AttemptEnded follows. It may come twice.
+type AttemptOver struct{ Attempt job.AttemptID }
+
 // AttemptMissing says that an attempt that was begun was not started and now
 // never will be unless it is launched again: before a restart it had not come so
-// far, or its inputs cannot be had for now.
-type AttemptMissing struct{ Attempt job.AttemptID }
+// far, its inputs cannot be had for now, or a drain took it back ([Unstage]).
+type AttemptMissing struct {
+	Attempt job.AttemptID
+	// Bringing says that its inputs take longer than processors may be held for them.
+	// The driver goes on to bring them, and says so with FilesHere.
+	Bringing bool
+}
+
+// FilesHere says that the inputs of an attempt that was Bringing are here, or that it is
+// of no use to wait for them: it may have its turn again.
+type FilesHere struct{ Attempt job.AttemptID }
 
 // StartFailed says that an attempt that was begun was not started, for a reason that
 // lies with this host and not with the job: it is out of processes, descriptors or
@@ -145,8 +158,10 @@ func (PeerDown) event()       {}
 func (LoadSeen) event()       {}
 func (AttemptStarted) event() {}
 func (AttemptEnded) event()   {}
+func (AttemptOver) event()    {}
 func (AttemptMissing) event() {}
 func (StartFailed) event()    {}
+func (FilesHere) event()      {}
 func (FilesHome) event()      {}
 func (TurnCame) event()       {}
 func (Tick) event()           {}

@@ -73,6 +73,8 @@ type hostCopy struct {
 	// adopted says that it was begun before a restart, returned that it was
 	// begun once and is back in the queue.
 	adopted, returned bool
+	// bringing says that the driver brings its inputs while it waits in the queue.
+	bringing bool
 	// killed says that the driver was told to stop it.
 	killed bool
 	// granted says that a grant came after the claim had run out: the copy starts
@@ -248,6 +250,7 @@ func (h *host) drain(now job.Time, on bool) {
 	defer h.drainOutside(on) // what goes back to its origin is dequeued already
 	if on {
 		h.returnCopies(now, job.Draining)
+		h.unstageAll()
 	}
 }
 
@@ -283,6 +286,8 @@ func (h *host) revive(now job.Time, site job.SiteID) {
 		switch {
 		case draining && c.rec.Phase == store.CopyQueued:
 			h.giveBack(now, c, job.Draining)
+		case draining && c.rec.Phase == store.CopyBegun && c.started == 0:
+			h.unstage(c)
 		case c.status == claiming:
 			h.peers.send(site, Claim{Attempt: c.rec.ID, Stamp: c.stamp, Sent: max(now, c.claimed)})
 		case c.rec.Outcome != nil:

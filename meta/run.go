@@ -23,7 +23,7 @@ func (h *host) begin(now job.Time, c *hostCopy, payload []byte) {
 }
 
 func (h *host) launch(c *hostCopy, payload []byte) {
-	c.status, c.granted, c.payload = launched, false, nil
+	c.status, c.granted, c.payload, c.bringing = launched, false, nil, false
 	h.emit(Launch{Attempt: c.rec.ID, Request: h.here(c.rec.Request), Payload: payload, Lease: c.lease.until})
 }
 
@@ -44,6 +44,15 @@ func (h *host) attemptStarted(now job.Time, ev AttemptStarted) {
 		h.peers.send(origin, started)
 	} else {
 		h.origin.onStarted(now, h.self, started)
+	}
+}
+
+// attemptOver frees the processors of an attempt whose processes are gone. After a
+// restart it holds them again until the driver has said so once more.
+func (h *host) attemptOver(now job.Time, a job.AttemptID) {
+	if c := h.copies.Get(a); c != nil && c.rec.Phase == store.CopyBegun {
+		h.site.Finish(now, a)
+		h.passing = true
 	}
 }
 
@@ -115,43 +124,4 @@ func (h *host) kill(c *hostCopy, k Kill) {
 	c.killed = true
 	k.Attempt = c.rec.ID
 	h.emit(k)
-}
-
-// attemptMissing deals with an attempt that was begun and never started. A local
-// one is launched at once. A remote one goes back to its place in the queue and
-// claims again when its turn comes: its origin may want it no more, or be out of
-// reach for long, and must not pin processors; and its payload comes with the
-// grant.
-func (h *host) attemptMissing(now job.Time, a job.AttemptID) {
-	c := h.copies.Get(a)
-	if c == nil || c.rec.Phase != store.CopyBegun {
-		return
-	}
-	if a.Job.Origin == h.self {
-		if h.origin.cancels(a.Job) {
-			h.end(now, c, Kill{Attempt: a}.Unstarted(now))
-			return
-		}
-		h.launch(c, nil)
-		return
-	}
-	if c.killed { // the driver knows it no more: its end would never be told
-		h.end(now, c, Kill{Attempt: a, Lease: c.lease.lapsed}.Unstarted(now))
-		return
-	}
-	record(h.st, store.RequeueCopy{Attempt: a})
-	h.site.Finish(now, a)
-	entry := h.entry(c.rec)
-	h.site.Enqueue(now, entry)
-	if !c.adopted { // its inputs could not be had: others first
-		h.postpone(now, c, now.Add(h.cfg.Timing.Backoff))
-		c.postponed = true
-	} else if h.batch != nil {
-		h.queueOutside(entry, 0) // what was started for it may still wait for a word
-	}
-	c.status, c.returned, c.adopted, c.lease = waiting, true, false, attemptLease{}
-	h.passing = true
-	if h.peers.reachable(a.Job.Origin) && h.st.Site().Draining {
-		h.giveBack(now, c, job.Draining)
-	}
 }

@@ -194,9 +194,13 @@ func (s *stage) do(line string) []string {
 	case "ended":
 		s.feed(meta.AttemptEnded{Attempt: s.attempt(a.words[1]), Outcome: s.outcome(a)})
 	case "missing":
-		s.feed(meta.AttemptMissing{Attempt: s.attempt(a.words[1])})
+		s.feed(meta.AttemptMissing{Attempt: s.attempt(a.words[1]), Bringing: a.named["bringing"] != ""})
 	case "startfails":
 		s.feed(meta.StartFailed{Attempt: s.attempt(a.words[1]), Reason: "no more processes"})
+	case "over":
+		s.feed(meta.AttemptOver{Attempt: s.attempt(a.words[1])})
+	case "here":
+		s.feed(meta.FilesHere{Attempt: s.attempt(a.words[1])})
 	case "turn":
 		s.feed(meta.TurnCame{Attempt: s.attempt(a.words[1])})
 	case "home":
@@ -314,6 +318,8 @@ func (s *stage) carry(effects []meta.Effect) {
 			s.say("extend %v%s", f.Attempt, s.until(f.Until))
 		case meta.Kill:
 			s.say("kill %v%s", f.Attempt, because(f.Lease))
+		case meta.Unstage:
+			s.say("unstage %v", f.Attempt)
 		case meta.Adopt:
 			s.say("adopt %v begun under %s%s", f.Attempt, f.BootID, because(f.Leased))
 		case meta.Queue:

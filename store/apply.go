@@ -334,6 +334,7 @@ func (c CloseJob) apply(s *State) error {
 	j.Closed = c.Time
 	j.Outcome.FilesRemain = c.FilesError != ""
 	if c.FilesError != "" {
+		j.Outcome.FilesLost = true
 		j.Outcome.Reason = joinReason(j.Outcome.Reason, c.FilesError)
 	}
 	if len(j.Outcome.Files) > 0 {

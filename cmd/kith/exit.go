@@ -13,6 +13,7 @@ import (
 const (
 	exitUnreachable = 3
 	exitBusy        = 4
+	exitOutputLost  = 123
 	exitTimeLimit   = 124
 	exitNoResult    = 125
 	exitSignal      = 128
@@ -31,6 +32,7 @@ func exitCodes() (own, ofJobs []cli.ExitCode) {
 	}
 	ofJobs = []cli.ExitCode{
 		{Code: "0 to 255", Meaning: "the job's own exit code; with several jobs, the highest of all codes"},
+		{Code: fmt.Sprint(exitOutputLost), Meaning: "the job succeeded, and some of its output could not be kept or brought home"},
 		{Code: fmt.Sprint(exitTimeLimit), Meaning: "the job was stopped at its time limit"},
 		{Code: fmt.Sprint(exitNoResult), Meaning: "the job was cancelled or lost"},
 		{Code: fmt.Sprintf("%d + N", exitSignal), Meaning: "signal N ended the job"},
@@ -43,6 +45,9 @@ func jobExitCode(s *kithv1.JobStatus) int {
 	outcome := s.GetOutcome()
 	switch s.GetState() {
 	case kithv1.JobStatus_STATE_COMPLETED:
+		if outcome.GetOutputLost() {
+			return exitOutputLost
+		}
 		return cli.ExitOK
 	case kithv1.JobStatus_STATE_TIMEOUT:
 		return exitTimeLimit

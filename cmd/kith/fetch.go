@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"kith/internal/cli"
+	"kith/internal/declared"
 	kithv1 "kith/proto/gen/kith/v1"
 )
 
@@ -75,8 +76,10 @@ unless --force is given; if anything goes wrong, no file is written.`,
 				if err != nil {
 					return err
 				}
-				if text := missingText(j); text != "" {
-					c.Note("%s", text)
+				for _, text := range []string{missingText(j), strangerText(j)} {
+					if text != "" {
+						c.Note("%s", text)
+					}
 				}
 				missing := append([]string{}, j.GetStatus().GetOutcome().GetMissingOutputs()...)
 				return c.Print(map[string]any{"files": files, "missing": missing}, func() string { return fetchText(args[0], dir, files) })
@@ -102,6 +105,9 @@ func planFiles(j *kithv1.Job) ([]*fetched, error) {
 	files := []*fetched{}
 	listed := map[string]bool{}
 	for _, o := range st.GetOutcome().GetOutputs() {
+		if stranger(j, o.GetPath()) && filepath.IsLocal(o.GetPath()) {
+			continue
+		}
 		f := &fetched{Path: o.GetPath(), File: orDefault(local[o.GetPath()], o.GetPath()), SizeBytes: o.GetSizeBytes()}
 		listed[f.Path] = true
 		files = append(files, f)
@@ -123,6 +129,33 @@ func planFiles(j *kithv1.Job) ([]*fetched, error) {
 		taken[f.File] = f.Path
 	}
 	return files, nil
+}
+
+// stranger reports whether a file is none that the job asked for: whatever a site says,
+// it is not written here.
+func stranger(j *kithv1.Job, path string) bool {
+	if path == stdoutName || path == stderrName {
+		return false
+	}
+	var outputs []string
+	for _, o := range j.GetOutputs() {
+		outputs = append(outputs, o.GetPath())
+	}
+	return !declared.Has(outputs, path)
+}
+
+// strangerText says which files a site has of a job that were not declared; "" if none.
+func strangerText(j *kithv1.Job) string {
+	var names []string
+	for _, o := range j.GetStatus().GetOutcome().GetOutputs() {
+		if stranger(j, o.GetPath()) {
+			names = append(names, strconv.Quote(o.GetPath()))
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("not written, because job %s did not declare it: %s", j.GetId(), strings.Join(names, ", "))
 }
 
 // localName is the name that stdout or stderr gets here.

@@ -23,6 +23,9 @@ type Outcome struct {
 	Files []byte
 	// FilesRemain says that some bytes of Files still have to be fetched from the host.
 	FilesRemain bool
+	// FilesLost says that some of its output could not be kept or brought home; Reason
+	// says why.
+	FilesLost bool
 }
 
 // MaxReasonLength bounds [Outcome.Reason], in bytes.

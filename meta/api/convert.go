@@ -127,6 +127,7 @@ func briefStatus(v *meta.JobView) *kithv1.JobStatus {
 func outcomeMessage(o *job.Outcome) *kithv1.Outcome {
 	return &kithv1.Outcome{
 		ExitCode: o.ExitCode, Signal: o.Signal, Reason: o.Reason, CpuTime: durationpb.New(o.CPUTime), MaxRssBytes: o.MaxRSSBytes,
+		OutputLost: o.FilesLost,
 	}
 }
 

@@ -51,7 +51,7 @@ func BenchmarkPackTooMany(b *testing.B) {
 		inputs[i] = Input{Path: fmt.Sprintf("f%d", i), Source: "/proc/self/exe"}
 	}
 	for b.Loop() {
-		if _, err := p.Pack(background(), inputs); !errors.Is(err, ErrTooMany) {
+		if _, _, err := p.Pack(background(), inputs); !errors.Is(err, ErrTooMany) {
 			b.Fatal(err)
 		}
 	}
@@ -70,7 +70,7 @@ func BenchmarkThousandTiny(b *testing.B) {
 	for b.Loop() {
 		store := openStore(b, blobstore.Config{}) // Anew: a chunk that is there costs nothing.
 		begin := time.Now()
-		set, err := (&Packer{Store: store, Roots: []string{root}}).Pack(background(), inputs)
+		set, _, err := (&Packer{Store: store, Roots: []string{root}}).Pack(background(), inputs)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -112,7 +112,7 @@ func BenchmarkOneGiB(b *testing.B) {
 		clock(&spent.read, func() error { return copyFile(path, filepath.Join(root, "copy")) })
 		var set Set
 		pack := func() (err error) {
-			set, err = (&Packer{Store: store, Roots: []string{root}}).Pack(background(), []Input{{Path: "big", Source: path}})
+			set, _, err = (&Packer{Store: store, Roots: []string{root}}).Pack(background(), []Input{{Path: "big", Source: path}})
 			return err
 		}
 		clock(&spent.pack, pack)

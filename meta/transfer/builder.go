@@ -35,7 +35,7 @@ type builder struct {
 	files []File
 }
 
-// newBuilder begins a set. The caller calls finish.
+// newBuilder begins a set. The caller calls finish, and closes the batch or keeps its hold.
 func newBuilder(ctx context.Context, store *blobstore.Store) *builder {
 	group, inner := errgroup.WithContext(ctx)
 	group.SetLimit(putsAtOnce)

@@ -46,6 +46,9 @@ type Collection struct {
 	// Notes say, for people, what was declared and is not in the set, or not
 	// all of it, and why. At most [MaxNotes].
 	Notes []string
+	// Hold keeps the chunks of the set from sweeps. The caller closes it when a record
+	// names them, or nothing is to.
+	Hold *blobstore.Hold
 	// Incomplete says that some of the notes are about declared outputs.
 	Incomplete bool
 }
@@ -71,9 +74,35 @@ func (c *Collector) Collect(ctx context.Context, l Leaving) (Collection, error) 
 	}
 	set, err := k.builder.finish()
 	if err != nil {
+		k.builder.batch.Close()
 		return Collection{}, fmt.Errorf("collect output: %w", err)
 	}
-	return Collection{Set: set, Notes: k.notes.texts(), Incomplete: k.notes.count() > streams}, nil
+	return Collection{Set: set, Notes: k.notes.texts(), Hold: k.builder.batch.Keep(), Incomplete: k.notes.count() > streams}, nil
+}
+
+// Bytes returns what an attempt left, about, without reading it: what Collect would take
+// at most.
+func (c *Collector) Bytes(ctx context.Context, l Leaving) int64 {
+	var n int64
+	for _, path := range []string{l.Stdout, l.Stderr} {
+		if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() {
+			n += info.Size()
+		}
+	}
+	if len(l.Outputs) == 0 {
+		return n
+	}
+	root, err := os.OpenRoot(l.Dir)
+	if err != nil {
+		return n
+	}
+	defer root.Close() //nolint:errcheck // Only read from.
+	for _, path := range expand(ctx, root, l.Outputs, &notes{}) {
+		if info, err := root.Stat(filepath.FromSlash(path)); err == nil && info.Mode().IsRegular() {
+			n += info.Size()
+		}
+	}
+	return n
 }
 
 // A collecting is one Collect under way.

@@ -115,6 +115,9 @@ type Progress struct {
 // returns nil all chunks of set are there and durable. progress, if not nil,
 // is called after each chunk, by one goroutine at a time.
 //
+// No sweep takes a chunk of set while the fetch is under way; the caller holds them
+// before, if it needs them afterwards.
+//
 // What is complete stays in the store when a fetch fails or is cancelled, so
 // that the next one goes on from there; within one fetch, pieces of a chunk
 // are kept while a lost connection comes back. Errors: [ErrNotFound],
@@ -126,6 +129,7 @@ func (f *Fetcher) Fetch(ctx context.Context, attempt job.AttemptID, set Set, sou
 		return fmt.Errorf("fetch files of %s: %w", attempt, err)
 	}
 	t := &transferral{Fetcher: f, attempt: attempt, source: source, batch: f.store.NewBatch(), report: progress}
+	defer t.batch.Close()
 	missing := t.plan(set)
 	if len(missing) > 0 {
 		if err := f.store.Room(t.progress.Total); err != nil {
@@ -174,7 +178,7 @@ func (t *transferral) plan(set Set) []wanted {
 	for sum, size := range set.Chunks() {
 		sizes[sum] = size
 	}
-	sums := t.batch.Missing(set.sums())
+	sums := t.batch.Missing(set.Sums())
 	missing := make([]wanted, len(sums))
 	for i, sum := range sums {
 		missing[i] = wanted{sum, sizes[sum]}

@@ -251,7 +251,7 @@ func TestFetchGoesOn(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Fatalf("Fetch returned %v, want Canceled", err)
 	}
-	missing := store.Missing(set.sums())
+	missing := store.Missing(set.Sums())
 	if len(missing) > 5 || len(missing) == 0 {
 		t.Fatalf("%d chunks are missing, want 1 to 5", len(missing))
 	}

@@ -118,7 +118,7 @@ func setContents(t testing.TB, store *blobstore.Store, set Set) map[string]strin
 // mustPack packs inputs or fails the test.
 func mustPack(t testing.TB, store *blobstore.Store, inputs ...Input) Set {
 	t.Helper()
-	set, err := (&Packer{Store: store}).Pack(background(), inputs)
+	set, _, err := (&Packer{Store: store}).Pack(background(), inputs)
 	if err != nil {
 		t.Fatal(err)
 	}

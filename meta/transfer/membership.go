@@ -116,7 +116,7 @@ func (c *memberships) find(key memberKey, maxAge time.Duration) (m *membership, 
 func (c *memberships) fill(ctx context.Context, m *membership) {
 	set, err := c.ask(ctx, m.key.peer, m.key.attempt)
 	if err == nil {
-		m.sums = set.sums()
+		m.sums = set.Sums()
 		slices.SortFunc(m.sums, compareSums)
 		m.sums = slices.Clip(slices.Compact(m.sums))
 	}

@@ -64,18 +64,18 @@ type Packer struct {
 }
 
 // Pack reads all inputs and returns them as a set whose chunks are durable in
-// the store. The caller records the set within the grace period of the
-// store's sweep. It reads nothing before it has checked every path. Errors
+// the store. No sweep takes them until the caller has closed hold, which it does when
+// a record names them; hold is nil after an error. It reads nothing before it has checked every path. Errors
 // about an input are an [InputError] that wraps [ErrBadPath], [ErrBadSource],
 // [ErrNotFound], [ErrOutsideRoot], [ErrNotRegular], [ErrChanged],
 // [ErrTooLarge] or [ErrBadUploadID]; others are [ErrTooMany], those of the
 // store, and ctx's.
-func (p *Packer) Pack(ctx context.Context, inputs []Input) (Set, error) {
+func (p *Packer) Pack(ctx context.Context, inputs []Input) (_ Set, hold *blobstore.Hold, err error) {
 	if len(inputs) > MaxFiles {
-		return Set{}, fmt.Errorf("%d inputs, at most %d are allowed: %w", len(inputs), MaxFiles, ErrTooMany)
+		return Set{}, nil, fmt.Errorf("%d inputs, at most %d are allowed: %w", len(inputs), MaxFiles, ErrTooMany)
 	}
 	if err := checkInputs(inputs); err != nil {
-		return Set{}, err
+		return Set{}, nil, err
 	}
 	b := newBuilder(ctx, p.Store)
 	total := int64(0)
@@ -91,9 +91,10 @@ func (p *Packer) Pack(ctx context.Context, inputs []Input) (Set, error) {
 	}
 	set, err := b.finish()
 	if err != nil {
-		return Set{}, fmt.Errorf("pack inputs: %w", err)
+		b.batch.Close()
+		return Set{}, nil, fmt.Errorf("pack inputs: %w", err)
 	}
-	return set, nil
+	return set, b.batch.Keep(), nil
 }
 
 // byPath returns the indices of inputs in the order of their paths, so that
@@ -172,7 +173,7 @@ func (p *Packer) addUpload(b *builder, i int, in *Input) (int64, error) {
 	if err != nil {
 		return 0, inputError(i, in, "upload_id", err)
 	}
-	f, err := OpenUpload(p.Store, id)
+	f, err := openUpload(p.Store, b.batch, id)
 	if err != nil {
 		return 0, inputError(i, in, "upload_id", err)
 	}

@@ -18,11 +18,11 @@ import (
 func TestPackAndUnpack(t *testing.T) {
 	store, root := openStore(t, blobstore.Config{}), t.TempDir()
 	big := random(1, ChunkBytes+100)
-	upload, err := Upload(background(), store, bytes.NewReader(random(2, 3000)), 0)
+	upload, _, err := Upload(background(), store, bytes.NewReader(random(2, 3000)), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, err := (&Packer{Store: store, Roots: []string{root}}).Pack(background(), []Input{
+	set, _, err := (&Packer{Store: store, Roots: []string{root}}).Pack(background(), []Input{
 		{Path: "z/empty"},
 		{Path: ".kith/script", Data: []byte("#!/bin/sh\n"), Executable: true},
 		{Path: "in/big", Source: write(t, root, "sub/big", big)},
@@ -135,7 +135,7 @@ func TestPackRefuses(t *testing.T) {
 		"ten thousand":      {make([]Input, 10000), ErrTooMany, "10000 inputs, at most 1000"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := p.Pack(background(), c.inputs)
+			_, _, err := p.Pack(background(), c.inputs)
 			if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("Pack returned %v, want %v with %q", err, c.want, c.says)
 			}
@@ -152,13 +152,13 @@ func TestPackFollowsLinksInside(t *testing.T) {
 	symlink(t, "runs/7", root, "latest")
 	symlink(t, "../runs/7/out", root, "links/out")
 	p := &Packer{Store: store, Roots: []string{"/nowhere", filepath.Join(root, "links"), root}}
-	set, err := p.Pack(background(), []Input{{Path: "a", Source: filepath.Join(root, "latest/out")}})
+	set, _, err := p.Pack(background(), []Input{{Path: "a", Source: filepath.Join(root, "latest/out")}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	same(t, "files", setContents(t, store, set), map[string]string{"a": "seven"})
 	// The innermost root decides: its link leads out of it.
-	if _, err := p.Pack(background(), []Input{{Path: "a", Source: filepath.Join(root, "links/out")}}); !errors.Is(err, ErrOutsideRoot) {
+	if _, _, err := p.Pack(background(), []Input{{Path: "a", Source: filepath.Join(root, "links/out")}}); !errors.Is(err, ErrOutsideRoot) {
 		t.Errorf("Pack returned %v, want ErrOutsideRoot", err)
 	}
 }
@@ -185,10 +185,10 @@ func TestPackStops(t *testing.T) {
 	cancelled, cancel := context.WithCancel(background())
 	cancel()
 	inputs := []Input{{Path: "a", Data: random(1, 5000)}, {Path: "b", Data: random(2, 5000)}, {Path: "c", Data: random(3, 5000)}}
-	if _, err := (&Packer{Store: full}).Pack(background(), inputs); !errors.Is(err, blobstore.ErrQuota) {
+	if _, _, err := (&Packer{Store: full}).Pack(background(), inputs); !errors.Is(err, blobstore.ErrQuota) {
 		t.Errorf("Pack into a full store returned %v, want ErrQuota", err)
 	}
-	if _, err := (&Packer{Store: full}).Pack(cancelled, inputs); !errors.Is(err, context.Canceled) {
+	if _, _, err := (&Packer{Store: full}).Pack(cancelled, inputs); !errors.Is(err, context.Canceled) {
 		t.Errorf("a cancelled Pack returned %v, want Canceled", err)
 	}
 }

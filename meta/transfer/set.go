@@ -96,8 +96,8 @@ func (s Set) Chunks() iter.Seq2[blobstore.Sum, int64] {
 	}
 }
 
-// sums returns the chunks of the set in order, some more than once.
-func (s Set) sums() []blobstore.Sum {
+// Sums returns the chunks of the set in order, some more than once.
+func (s Set) Sums() []blobstore.Sum {
 	var sums []blobstore.Sum
 	for sum := range s.Chunks() {
 		sums = append(sums, sum)

@@ -9,6 +9,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"time"
 
 	"kith/store/blobstore"
 )
@@ -54,33 +55,80 @@ const maxUploadChunks = MaxEncodedBytes * 7 / 8 / 34
 // MaxUploadBytes is the largest file that a set can describe: about 105 GiB.
 const MaxUploadBytes = maxUploadChunks * ChunkBytes
 
+// HeldFor is how long an upload waits for the job that is to name it, from its last
+// byte on.
+const HeldFor = time.Hour
+
 // Upload stores what r has, up to limit bytes (0: [MaxUploadBytes]), and
-// returns the id to name it by. When it returns nil the file is durable; it
-// stays for the grace period of the store's sweep, and longer if a job names
-// it. Errors: [ErrTooLarge], those of r and of the store, ctx's.
-func Upload(ctx context.Context, store *blobstore.Store, r io.Reader, limit int64) (UploadID, error) {
+// returns the id to name it by. When it returns nil the file is durable; it stays
+// until the caller closes hold, after HeldFor, and longer if a job names it. Errors: [ErrTooLarge], those of r and of the store, ctx's.
+func Upload(ctx context.Context, store *blobstore.Store, r io.Reader, limit int64) (_ UploadID, hold *blobstore.Hold, err error) {
 	if limit <= 0 || limit > MaxUploadBytes {
 		limit = MaxUploadBytes
 	}
 	batch := store.NewBatch()
+	defer func() {
+		if err != nil {
+			batch.Close()
+		}
+	}()
 	o, err := batch.PutReader(ctx, r, limit)
 	if errors.Is(err, blobstore.ErrTooLong) {
 		err = fmt.Errorf("upload: %w: at most %d bytes", ErrTooLarge, limit)
 	}
 	if err != nil {
-		return UploadID{}, err
+		return UploadID{}, nil, err
 	}
 	manifest, err := batch.Put(encodeManifest(o))
 	if err != nil {
-		return UploadID{}, fmt.Errorf("manifest of upload: %w", err)
+		return UploadID{}, nil, fmt.Errorf("manifest of upload: %w", err)
 	}
-	return UploadID{Size: o.Size, Manifest: manifest}, batch.Commit()
+	if err := batch.Commit(); err != nil {
+		return UploadID{}, nil, err
+	}
+	return UploadID{Size: o.Size, Manifest: manifest}, batch.Keep(), nil
+}
+
+// A Waiting is an upload that waits for its job.
+type Waiting struct {
+	Manifest blobstore.Sum
+	// Hold keeps its chunks. The caller closes it, Left from now at the latest.
+	Hold *blobstore.Hold
+	Left time.Duration
+}
+
+// WaitingUploads finds, after a restart, the uploads that wait for their jobs: those
+// whose manifest was put or last used less than HeldFor ago, and some contents that
+// only look so.
+func WaitingUploads(store *blobstore.Store) []Waiting {
+	var waiting []Waiting
+	for sum, info := range store.All() {
+		rest := info.Size - int64(len(manifestMagic)) - 8
+		if rest < 0 || rest%int64(len(sum)) != 0 || info.Age >= HeldFor {
+			continue
+		}
+		b, err := store.Get(sum)
+		if err != nil {
+			continue // it is damaged, and gone
+		}
+		if o, err := decodeManifest(b); err == nil {
+			waiting = append(waiting, Waiting{sum, store.Hold(append(o.Chunks, sum)...), HeldFor - max(0, info.Age)})
+		}
+	}
+	return waiting
 }
 
 // OpenUpload returns the file that id stands for, without a path, and keeps
 // its chunks for another grace period. It returns [ErrNotFound] if the upload
 // is not there or not whole any more.
 func OpenUpload(store *blobstore.Store, id UploadID) (File, error) {
+	b := store.NewBatch()
+	defer b.Close()
+	return openUpload(store, b, id)
+}
+
+// openUpload is [OpenUpload]; the chunks become part of a batch.
+func openUpload(store *blobstore.Store, batch *blobstore.Batch, id UploadID) (File, error) {
 	missing := func(err error) (File, error) {
 		return File{}, fmt.Errorf("upload %s: %w: it has expired or was not made at this site; upload it again: %w", id, ErrNotFound, err)
 	}
@@ -95,7 +143,7 @@ func OpenUpload(store *blobstore.Store, id UploadID) (File, error) {
 	if err != nil || o.Size != id.Size {
 		return File{}, fmt.Errorf("upload %s: %w", id, ErrBadUploadID)
 	}
-	if lost := store.Missing(append(o.Chunks, id.Manifest)); len(lost) > 0 {
+	if lost := batch.Missing(append(o.Chunks, id.Manifest)); len(lost) > 0 {
 		return missing(fmt.Errorf("%d of %d chunks: %w", len(lost), len(o.Chunks), blobstore.ErrNotFound))
 	}
 	return File{Size: o.Size, Chunks: o.Chunks}, nil

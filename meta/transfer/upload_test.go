@@ -16,11 +16,11 @@ func TestUpload(t *testing.T) {
 	for name, size := range map[string]int{"empty": 0, "small": 100, "one chunk": ChunkBytes, "more": ChunkBytes + 5000} {
 		t.Run(name, func(t *testing.T) {
 			data := random(1, size)
-			id, err := Upload(background(), store, bytes.NewReader(data), 0)
+			id, _, err := Upload(background(), store, bytes.NewReader(data), 0)
 			if err != nil {
 				t.Fatal(err)
 			}
-			again, err := Upload(background(), store, bytes.NewReader(data), int64(size))
+			again, _, err := Upload(background(), store, bytes.NewReader(data), int64(size))
 			if size > 0 && (err != nil || again != id) {
 				t.Errorf("the same content is %v and %v, %v", id, again, err)
 			}
@@ -39,7 +39,7 @@ func TestUpload(t *testing.T) {
 
 func TestUploadTooLarge(t *testing.T) {
 	store := openStore(t, blobstore.Config{})
-	_, err := Upload(background(), store, strings.NewReader("hello"), 4)
+	_, _, err := Upload(background(), store, strings.NewReader("hello"), 4)
 	if !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), "at most 4 bytes") {
 		t.Errorf("Upload returned %v, want ErrTooLarge", err)
 	}
@@ -48,7 +48,7 @@ func TestUploadTooLarge(t *testing.T) {
 func TestOpenUploadMissing(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "blobs")
 	store := openStore(t, blobstore.Config{Dir: dir})
-	id, err := Upload(background(), store, bytes.NewReader(random(2, 10000)), 0)
+	id, _, err := Upload(background(), store, bytes.NewReader(random(2, 10000)), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

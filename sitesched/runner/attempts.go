@@ -172,6 +172,11 @@ func (s *Runner) adopt(r *run, f meta.Adopt, left found) {
 		}
 	}
 	spec.Attempt, spec.Leased = f.Attempt, f.Leased
+	if p := left.payload; p != nil && p.raw != nil {
+		if err := s.reserveFolder(r, p.inputs, true); err != nil {
+			s.log.Warn("room of an adopted attempt", "attempt_id", f.Attempt.String(), "error", err.Error())
+		}
+	}
 	s.mu.Lock()
 	r.begun = true
 	s.system.Adopt(spec, f.BootID)
@@ -216,10 +221,22 @@ func (s *Runner) stop(f meta.Kill) {
 // Clear carries out a [meta.Clear].
 func (s *Runner) Clear(a job.AttemptID) {
 	s.mu.Lock()
+	r := s.byID[a]
 	delete(s.byID, a)
+	if r != nil {
+		s.keepBack(r)
+	}
 	s.mu.Unlock()
+	s.letGo(a)
 	s.system.Forget(a)
 	s.files.server.Forget(a)
+	if r != nil && r.kept != nil {
+		r.kept.Close()
+		if a.Job.Origin != s.site { // which has them, or does not want them
+			s.files.drop(r.output)
+		}
+	}
+	s.files.changed()
 }
 
 // fail ends an attempt that could not be started. What lies with this host is no end.

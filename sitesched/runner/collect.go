@@ -1,16 +1,21 @@
 package runner
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
 	"time"
 
 	"kith/internal/job"
+	"kith/internal/pause"
+	"kith/meta"
 	"kith/meta/transfer"
+	"kith/store/blobstore"
 )
 
-// finished collects what the attempt left and reports its end.
+// finished collects what the attempt left and reports its end. Its processors are
+// free at once.
 func (s *Runner) finished(r *run, outcome job.Outcome) {
 	explain(&outcome)
 	s.ends(r)
@@ -22,15 +27,15 @@ func (s *Runner) finished(r *run, outcome job.Outcome) {
 		s.over(r, outcome)
 		return
 	}
+	s.cfg.Tell(meta.AttemptOver{Attempt: r.attempt})
 	s.wg.Go(func() {
-		select {
-		case s.collecting <- struct{}{}:
-			defer func() { <-s.collecting }()
-		case <-s.ctx.Done():
-			return // collected by the next daemon
+		// What it left is known to the byte before anything is read of it.
+		way := s.large
+		if s.collector.Bytes(s.ctx, leaving) <= smallOutput {
+			way = s.small
 		}
-		s.collectInto(&outcome, leaving, r.attempt, r.payload != nil && r.payload.job.GetRequireOutputs())
-		if s.ctx.Err() == nil {
+		s.collectInto(&outcome, leaving, r, way)
+		if s.ctx.Err() == nil { // else collected by the next daemon
 			s.over(r, outcome)
 		}
 	})
@@ -42,24 +47,41 @@ func isEmpty(path string) bool {
 	return err != nil || (info.Mode().IsRegular() && info.Size() == 0)
 }
 
-// collectInto adds the attempt's files to its outcome. A disk that is full
-// gets some time; then the job ends without its output, and says so.
-func (s *Runner) collectInto(outcome *job.Outcome, leaving transfer.Leaving, a job.AttemptID, require bool) {
-	const tries, pause = 5, 2 * time.Second
+// collectInto adds the attempt's files to its outcome. A disk or a quota that is full
+// has all the time it takes: the folder is kept, its processors are free, and a place
+// among those that collect is held for one try at a time. Any other trouble gets some
+// time; then the job ends without its output, and says so.
+func (s *Runner) collectInto(outcome *job.Outcome, leaving transfer.Leaving, r *run, way *lane) {
+	const tries, wait, longest = 5, 2 * time.Second, time.Minute
+	ctx, stop := s.stoppable(r) // a cancelled job does not wait for room
+	defer stop()
+	quota := s.files.cfg.QuotaBytes
+	tooMuch := quota > 0 && s.collector.Bytes(s.ctx, leaving) > quota
+	require := r.payload != nil && r.payload.job.GetRequireOutputs()
 	var err error
-	for range tries {
-		var c transfer.Collection
-		if c, err = s.collector.Collect(s.ctx, leaving); err == nil {
-			s.attach(outcome, c, a, require)
+	for failed, again := 0, wait; failed < tries; again = min(2*again, longest) {
+		if !way.enter(s.ctx, r.attempt.Job.Origin) {
 			return
 		}
-		s.log.Warn("output not collected", "attempt_id", a.String(), "error", err.Error())
-		select {
-		case <-time.After(pause):
-		case <-s.ctx.Done():
+		var c transfer.Collection
+		c, err = s.collector.Collect(s.ctx, leaving)
+		way.leave()
+		if err == nil {
+			s.attach(outcome, c, r, require)
 			return
+		}
+		s.log.Warn("output not collected; tried again", "attempt_id", r.attempt.String(), "error", err.Error())
+		if tooMuch || !IsFull(err) && !errors.Is(err, blobstore.ErrQuota) {
+			failed, again = failed+1, wait
+		}
+		if !pause.For(ctx, again) {
+			if s.ctx.Err() != nil {
+				return
+			}
+			break
 		}
 	}
+	outcome.FilesLost = true
 	outcome.Reason = addNote(outcome.Reason, "its output is lost: "+err.Error())
 	if require && len(leaving.Outputs) > 0 && outcome.Kind == job.Success {
 		outcome.Kind = job.Failure
@@ -68,9 +90,14 @@ func (s *Runner) collectInto(outcome *job.Outcome, leaving transfer.Leaving, a j
 
 // attach adds what was collected to an outcome. With require a success that
 // lacks declared outputs is a failure.
-func (s *Runner) attach(outcome *job.Outcome, c transfer.Collection, a job.AttemptID, require bool) {
+func (s *Runner) attach(outcome *job.Outcome, c transfer.Collection, r *run, require bool) {
+	a := r.attempt
+	s.mu.Lock()
+	r.output, r.kept = c.Set, c.Hold // until it is cleared
+	s.mu.Unlock()
 	files, err := c.Set.Encode()
 	if err != nil {
+		outcome.FilesLost = true
 		outcome.Reason = addNote(outcome.Reason, "its output is lost: "+err.Error())
 		return
 	}

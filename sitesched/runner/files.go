@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"log/slog"
 	"path/filepath"
 	"sync/atomic"
@@ -13,11 +12,9 @@ import (
 
 	"kith/cluster/wire"
 	"kith/internal/job"
-	"kith/internal/pause"
 	"kith/meta"
 	"kith/meta/transfer"
 	kithv1 "kith/proto/gen/kith/v1"
-	"kith/store"
 	"kith/store/blobstore"
 )
 
@@ -51,41 +48,66 @@ type Files struct {
 	tail   *transfer.Tail
 	runs   *runs
 
+	garbage garbage
+	uploads uploads
+
 	sent, received atomic.Int64
 }
 
 // OpenFiles opens the files that are kept in a folder.
 func OpenFiles(cfg FilesConfig) (*Files, error) {
-	blobs, err := blobstore.Open(blobstore.Config{
-		Dir: filepath.Join(cfg.Dir, "blobs"), QuotaBytes: cfg.QuotaBytes, LowWaterBytes: cfg.KeepFreeBytes, Log: cfg.Log,
+	f := &Files{
+		cfg: cfg, tail: transfer.NewTail(transfer.TailConfig{}), runs: newRuns(), garbage: newGarbage(),
+	}
+	var err error
+	f.blobs, err = blobstore.Open(blobstore.Config{
+		Dir: filepath.Join(cfg.Dir, "blobs"), QuotaBytes: cfg.QuotaBytes, LowWaterBytes: cfg.KeepFreeBytes, Log: cfg.Log, Reclaim: f.reclaim,
 	})
 	if err != nil {
 		return nil, err
 	}
-	f := &Files{
-		cfg: cfg, blobs: blobs,
-		packer: &transfer.Packer{Store: blobs, Roots: cfg.InputRoots, MaxFileBytes: cfg.MaxFileBytes},
-		tail:   transfer.NewTail(transfer.TailConfig{}),
-		runs:   &runs{byID: make(map[job.AttemptID]*run)},
+	for _, w := range transfer.WaitingUploads(f.blobs) {
+		f.uploads.add(w.Manifest, w.Hold, w.Left)
 	}
-	f.server = transfer.NewServer(blobs, transfer.ServeConfig{Allowed: f.allowed})
+	// What a job's folder could never hold is refused when it is submitted.
+	f.packer = &transfer.Packer{Store: f.blobs, Roots: cfg.InputRoots, MaxFileBytes: cfg.MaxFileBytes, MaxTotalBytes: cfg.QuotaBytes}
+	f.server = transfer.NewServer(f.blobs, transfer.ServeConfig{Allowed: f.allowed})
 	return f, nil
 }
 
-// Close ends serving.
-func (f *Files) Close() error { return errors.Join(f.server.Close(), f.blobs.Close()) }
+// Close ends serving and sweeping.
+func (f *Files) Close() error {
+	f.garbage.stop()
+	return errors.Join(f.server.Close(), f.blobs.Close())
+}
 
 // Moved returns how many bytes of files went to other sites and came from them.
 func (f *Files) Moved() (sent, received int64) { return f.sent.Load(), f.received.Load() }
 
 // Pack implements api.Files.
 func (f *Files) Pack(ctx context.Context, inputs []transfer.Input) (transfer.Set, error) {
-	return f.packer.Pack(ctx, inputs)
+	set, hold, err := f.packer.Pack(ctx, inputs)
+	if err != nil {
+		return transfer.Set{}, err
+	}
+	// The context of a call ends with it: by then the job is recorded or refused, or,
+	// if its client has gone away, will be in a moment.
+	context.AfterFunc(ctx, func() {
+		hold.CloseAfter(recordedWithin)
+		for i := range inputs {
+			f.uploads.used(inputs[i].UploadID)
+		}
+	})
+	return set, nil
 }
 
 // Upload implements api.Files.
 func (f *Files) Upload(ctx context.Context, r io.Reader) (transfer.UploadID, error) {
-	return transfer.Upload(ctx, f.blobs, r, f.cfg.MaxFileBytes)
+	id, hold, err := transfer.Upload(ctx, f.blobs, r, f.cfg.MaxFileBytes)
+	if err == nil {
+		f.uploads.add(id.Manifest, hold, transfer.HeldFor)
+	}
+	return id, err
 }
 
 // ServeFile implements peer.FileServer.
@@ -163,84 +185,4 @@ func (f *Files) allowed(ctx context.Context, from job.SiteID, a job.AttemptID) (
 		return transfer.Set{}, err
 	}
 	return p.inputs, nil
-}
-
-// Sweeping of chunks that no job names any more.
-const (
-	sweepEvery = time.Hour
-	sweepGrace = time.Hour
-)
-
-// KeepSweeping removes what no job needs any more, now and then, until ctx is done.
-func (f *Files) KeepSweeping(ctx context.Context) {
-	for pause.For(ctx, sweepEvery) {
-		report, err := f.blobs.Sweep(ctx, f.liveChunks(ctx), sweepGrace)
-		if err != nil {
-			f.cfg.Log.Warn("sweep of files failed", "error", err.Error())
-			continue
-		}
-		f.cfg.Log.Info("files swept", "kept", report.Kept, "removed", report.Removed, "freed_bytes", report.FreedBytes)
-	}
-}
-
-// liveChunks yields every chunk that a job or attempt of this site names.
-func (f *Files) liveChunks(ctx context.Context) iter.Seq2[blobstore.Sum, error] {
-	return func(yield func(blobstore.Sum, error) bool) {
-		var encoded [][]byte
-		var open, closed []job.ID
-		err := f.cfg.Look(ctx, func(_ job.Time, v meta.Views) {
-			open, closed, encoded = v.FileHolders()
-		})
-		if err != nil {
-			yield(blobstore.Sum{}, err)
-			return
-		}
-		for _, raw := range encoded {
-			set, err := transfer.Decode(raw)
-			if err == nil && !yieldSet(set, yield) {
-				return
-			}
-		}
-		inputs := func(raw []byte) (transfer.Set, error) {
-			p, err := parsePayload(raw)
-			if err != nil {
-				return transfer.Set{}, err
-			}
-			return p.inputs, nil
-		}
-		if yieldStored(open, f.cfg.Backend.Payload, inputs, yield) {
-			yieldStored(closed, f.cfg.Backend.Outputs, transfer.Decode, yield)
-		}
-	}
-}
-
-// yieldStored yields the chunks that side records of jobs name.
-func yieldStored(ids []job.ID, read func(job.ID) ([]byte, error), parse func([]byte) (transfer.Set, error),
-	yield func(blobstore.Sum, error) bool,
-) bool {
-	for _, id := range ids {
-		raw, err := read(id)
-		if errors.Is(err, store.ErrUnknown) {
-			continue // purged meanwhile
-		}
-		if err != nil {
-			return yield(blobstore.Sum{}, err)
-		}
-		set, err := parse(raw)
-		if err == nil && !yieldSet(set, yield) {
-			return false
-		}
-	}
-	return true
-}
-
-func yieldSet(set transfer.Set, yield func(blobstore.Sum, error) bool) bool {
-	for i := range set.Files {
-		for _, sum := range set.Files[i].Chunks {
-			if !yield(sum, nil) {
-				return false
-			}
-		}
-	}
-	return true
 }

@@ -26,6 +26,9 @@ func (s *Runner) Fetch(ef meta.Fetch) {
 // again for as long as it takes: the job waits for its output.
 func (s *Runner) fetchHome(ctx context.Context, ev meta.Fetch) {
 	set, err := transfer.Decode(ev.Files)
+	if err == nil {
+		err = s.everFits(set)
+	}
 	for err == nil {
 		if s.cfg.Away(ev.From) { // so that it keeps no buffers from others
 			if !pause.For(ctx, time.Second) {
@@ -50,6 +53,27 @@ func (s *Runner) fetchHome(ctx context.Context, ev meta.Fetch) {
 		}
 	}
 	s.cfg.Post(meta.FilesHome{Attempt: ev.Attempt, Error: fmt.Sprintf("output at site %s is lost: %v", ev.From, err)})
+}
+
+// everFits returns an error if a set is larger than all files together may be here.
+func (s *Runner) everFits(set transfer.Set) error {
+	if quota := s.files.cfg.QuotaBytes; quota > 0 && chunkBytes(set) > quota {
+		return fmt.Errorf("%w: %s, and all files together may have %s here", transfer.ErrTooLarge,
+			blobstore.FormatBytes(chunkBytes(set)), blobstore.FormatBytes(quota))
+	}
+	return nil
+}
+
+// chunkBytes is what the chunks of a set have together, each counted once.
+func chunkBytes(set transfer.Set) (n int64) {
+	seen := make(map[blobstore.Sum]struct{})
+	for sum, size := range set.Chunks() {
+		if _, again := seen[sum]; !again {
+			seen[sum] = struct{}{}
+			n += size
+		}
+	}
+	return n
 }
 
 // final reports whether asking again is of no use.

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -14,6 +15,7 @@ import (
 	"kith/meta/transfer"
 	kithv1 "kith/proto/gen/kith/v1"
 	"kith/sitesched/work"
+	"kith/store/blobstore"
 )
 
 // Config is what a [Runner] is made of.
@@ -34,6 +36,9 @@ type Config struct {
 	SinceBoot func(job.Time) time.Duration
 	// Grace is how long a job has between being asked to end and its end.
 	Grace time.Duration
+	// Staging is how long processors are held while inputs are brought from another
+	// site; then others have them until the inputs are here. Zero means a minute.
+	Staging time.Duration
 	// Fetch says how patiently files are fetched.
 	Fetch transfer.FetchConfig
 	Log   *slog.Logger
@@ -44,23 +49,30 @@ type Peers interface {
 	ReadFile(ctx context.Context, site job.SiteID, r *kithv1.FileRequest) (*kithv1.FileReply, error)
 }
 
-// collectedAtOnce bounds how many attempts are collected at a time.
-const collectedAtOnce = 8
+// How many attempts are collected at a time: those that left up to smallOutput bytes,
+// and the others. Each kind has places of its own, so that a word does not wait behind
+// eight disks.
+const (
+	smallAtOnce = 8
+	largeAtOnce = 4
+	smallOutput = 4 << 20
+)
 
 // Runner stages, starts and collects what runs at this site. Its methods that
 // take an effect may be called by one goroutine after another, in the order of
 // the effects; [Runner.Extend], [Runner.Kill] and [Runner.Launched] by any, at any time.
 type Runner struct {
-	cfg        Config
-	site       job.SiteID
-	files      *Files
-	system     work.System
-	batch      work.Batch // the system too, nil if it has no queue of its own
-	fetcher    *transfer.Fetcher
-	unpacker   *transfer.Unpacker
-	collector  *transfer.Collector
-	log        *slog.Logger
-	collecting chan struct{}
+	cfg       Config
+	site      job.SiteID
+	files     *Files
+	system    work.System
+	batch     work.Batch // the system too, nil if it has no queue of its own
+	fetcher   *transfer.Fetcher
+	unpacker  *transfer.Unpacker
+	collector *transfer.Collector
+	log       *slog.Logger
+	small     *lane
+	large     *lane
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -76,11 +88,13 @@ func New(cfg Config) (*Runner, error) {
 	f := cfg.Files
 	r := &Runner{
 		cfg: cfg, site: f.cfg.Site, files: f, log: cfg.Log, runs: f.runs,
-		fetcher:    transfer.NewFetcher(f.blobs, cfg.Fetch),
-		unpacker:   &transfer.Unpacker{Store: f.blobs, LowWaterBytes: f.cfg.KeepFreeBytes},
-		collector:  &transfer.Collector{Store: f.blobs, MaxFileBytes: f.cfg.MaxFileBytes},
-		collecting: make(chan struct{}, collectedAtOnce),
+		fetcher:   transfer.NewFetcher(f.blobs, cfg.Fetch),
+		unpacker:  &transfer.Unpacker{Store: f.blobs, LowWaterBytes: f.cfg.KeepFreeBytes},
+		collector: &transfer.Collector{Store: f.blobs, MaxFileBytes: f.cfg.MaxFileBytes},
+		small:     newLane(smallAtOnce),
+		large:     newLane(largeAtOnce),
 	}
+	r.cfg.Staging = cmp.Or(r.cfg.Staging, defaultStaging)
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	var err error
 	if r.system, err = cfg.System(r.report); err != nil {
@@ -106,8 +120,9 @@ func (s *Runner) Capabilities() []work.Capability { return s.system.Capabilities
 
 // runs are the attempts that are known here.
 type runs struct {
-	mu   sync.Mutex
-	byID map[job.AttemptID]*run
+	mu     sync.Mutex
+	byID   map[job.AttemptID]*run
+	brings map[job.AttemptID]*bring
 }
 
 // run is an attempt from its launch until its folder is cleared.
@@ -121,14 +136,22 @@ type run struct {
 
 	// Guarded by runs.mu.
 	stopStaging context.CancelFunc // while it is being staged
+	unstaged    bool               // a drain took it back while it was
 	killed      *meta.Kill
-	lease       job.Time // what runs under a lease may run until then
-	begun       bool     // handed to the system
+	folder      func()          // gives the room of its folder back; nil if it has none
+	output      transfer.Set    // what was collected
+	kept        *blobstore.Hold // of that; nil if there is none
+	lease       job.Time        // what runs under a lease may run until then
+	begun       bool            // handed to the system
 	over        bool
 	// finished says that the system is done with it, uncollected what of its folder
 	// is still wanted then, emptied that nothing is left there, see MakeRoom.
 	finished, emptied bool
 	uncollected       []string
+}
+
+func newRuns() *runs {
+	return &runs{byID: make(map[job.AttemptID]*run), brings: make(map[job.AttemptID]*bring)}
 }
 
 func (s *runs) get(a job.AttemptID) *run {

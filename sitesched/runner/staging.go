@@ -33,7 +33,8 @@ var errAway = errors.New("no stream is up to the site that has its inputs")
 // comesLater reports whether an attempt's inputs cannot be had for now and may be
 // had another time.
 func comesLater(err error) bool {
-	return errors.Is(err, errAway) || errors.Is(err, transfer.ErrGaveUp) && !IsFull(err) && !final(err)
+	return errors.Is(err, errAway) || errors.Is(err, errBringing) || errors.Is(err, blobstore.ErrQuota) ||
+		errors.Is(err, transfer.ErrGaveUp) && !IsFull(err) && !final(err)
 }
 
 // room returns an error if the disk has no room for one more attempt.
@@ -71,8 +72,10 @@ func (s *Runner) stageAndStart(ctx context.Context, r *run) {
 	s.mu.Lock()
 	r.stopStaging = nil
 	killed := r.killed
-	later := killed == nil && comesLater(err)
+	later := killed == nil && (r.unstaged || comesLater(err))
+	bringing := errors.Is(err, errBringing)
 	if later {
+		s.keepBack(r)
 		delete(s.byID, r.attempt)
 	}
 	s.mu.Unlock()
@@ -82,8 +85,11 @@ func (s *Runner) stageAndStart(ctx context.Context, r *run) {
 	case later:
 		// Nothing has been started, so that no cut, however long, may end the job: its
 		// copy waits in the queue for its origin, and others have the processors.
-		s.log.Warn("attempt waits for its inputs", "attempt_id", r.attempt.String(), "error", err.Error())
-		s.cfg.Tell(meta.AttemptMissing{Attempt: r.attempt})
+		s.log.Warn("attempt waits for its inputs", "attempt_id", r.attempt.String(), "error", fmt.Sprint(err))
+		s.cfg.Tell(meta.AttemptMissing{Attempt: r.attempt, Bringing: bringing})
+		if bringing {
+			s.tellWhenHere(r.attempt)
+		}
 	case err != nil:
 		s.fail(r, err)
 	default:
@@ -91,23 +97,69 @@ func (s *Runner) stageAndStart(ctx context.Context, r *run) {
 	}
 }
 
+// Unstage carries out a [meta.Unstage].
+func (s *Runner) Unstage(a job.AttemptID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := s.byID[a]; r != nil && r.stopStaging != nil && !r.begun && r.killed == nil {
+		r.unstaged = true
+		r.stopStaging()
+	}
+}
+
 func (s *Runner) stage(ctx context.Context, r *run) error {
-	origin := r.attempt.Job.Origin
-	if origin != s.site && hasChunks(r.payload.inputs) {
-		if s.cfg.Away(origin) {
-			return fmt.Errorf("site %s: %w", origin, errAway)
+	origin, inputs := r.attempt.Job.Origin, r.payload.inputs
+	if origin != s.site && hasChunks(inputs) {
+		if err := s.bringIn(ctx, r.attempt, inputs); err != nil {
+			return err
 		}
-		if err := s.fetcher.Fetch(ctx, r.attempt, r.payload.inputs, s.sourceAt(origin), nil); err != nil {
-			return fmt.Errorf("inputs could not be brought from site %s: %w", origin, err)
-		}
+	}
+	if err := s.reserveFolder(r, inputs, false); err != nil {
+		return err
 	}
 	if err := s.system.Prepare(r.attempt); err != nil {
 		return fmt.Errorf("private folder: %w", err)
 	}
-	if err := s.unpacker.Unpack(ctx, r.payload.inputs, r.files.Work); err != nil {
+	if err := s.unpacker.Unpack(ctx, inputs, r.files.Work); err != nil {
 		return fmt.Errorf("inputs: %w", err)
 	}
+	s.letGo(r.attempt) // what it needs lies in its folder
 	return markStaged(r.files.Mark, r.payload.raw)
+}
+
+// reserveFolder takes what a set writes into an attempt's folder out of the quota of
+// the files, before the first byte is written, until the attempt is cleared. One chunk
+// may be named a thousand times, so that what was fetched says nothing about that. With
+// force it lies there already.
+func (s *Runner) reserveFolder(r *run, set transfer.Set, force bool) error {
+	if len(set.Files) == 0 {
+		return nil
+	}
+	chunks := chunkBytes(set)
+	if quota := s.files.cfg.QuotaBytes; !force && quota > 0 && set.Bytes()+chunks > quota {
+		return fmt.Errorf("inputs: %w: %s of them and %s in the attempt's folder, and all files together may have %s here",
+			transfer.ErrTooLarge, blobstore.FormatBytes(chunks), blobstore.FormatBytes(set.Bytes()), blobstore.FormatBytes(quota))
+	}
+	release, err := s.files.blobs.Reserve(set.Bytes(), force)
+	if err != nil {
+		return fmt.Errorf("inputs: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.folder != nil {
+		r.folder()
+	}
+	r.folder = release
+	return nil
+}
+
+// keepBack gives the room of an attempt that does not start for now back. The caller
+// holds the mutex of the runs.
+func (s *Runner) keepBack(r *run) {
+	if r.folder != nil {
+		r.folder()
+		r.folder = nil
+	}
 }
 
 // markStaged writes an attempt's mark: its files are staged, and from here on

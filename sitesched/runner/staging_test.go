@@ -43,14 +43,8 @@ const testPatience = 100 * time.Millisecond
 func newStaging(t *testing.T) *staging {
 	t.Helper()
 	s := &staging{t: t, events: make(chan meta.Event, 16), chunk: make([]byte, 5000)}
-	set := transfer.Set{Files: []transfer.File{{Path: "in", Size: 5000, Chunks: []blobstore.Sum{blobstore.SumOf(s.chunk)}}}}
-	var err error
-	s.payload, err = proto.Marshal(&kithv1.Payload{
-		Job: &kithv1.Job{Command: []string{"/bin/sh", "-c", "test $(wc -c <in) = 5000"}}, Inputs: set.Proto(),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s.payload = payloadOf(t, transfer.Set{Files: []transfer.File{{Path: "in", Size: 5000, Chunks: []blobstore.Sum{blobstore.SumOf(s.chunk)}}}},
+		"test $(wc -c <in) = 5000")
 	log := slog.New(slog.DiscardHandler)
 	files, err := OpenFiles(FilesConfig{Site: "beta", Dir: t.TempDir(), MaxFileBytes: 1 << 20, Log: log})
 	if err != nil {
@@ -78,6 +72,16 @@ func newStaging(t *testing.T) *staging {
 		}
 	})
 	return s
+}
+
+// payloadOf runs a script with inputs.
+func payloadOf(t *testing.T, inputs transfer.Set, script string) []byte {
+	t.Helper()
+	raw, err := proto.Marshal(&kithv1.Payload{Job: &kithv1.Job{Command: []string{"/bin/sh", "-c", script}}, Inputs: inputs.Proto()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
 }
 
 // ReadFile implements Peers.
@@ -208,7 +212,7 @@ func TestComesLater(t *testing.T) {
 		{fmt.Errorf("%w: %w", transfer.ErrGaveUp, errors.New("broken pipe")), true},
 		{fmt.Errorf("%w: %w", transfer.ErrGaveUp, transfer.ErrBadReply), false},
 		{transfer.ErrDenied, false},
-		{blobstore.ErrQuota, false},
+		{blobstore.ErrQuota, true},
 		{errors.New("permission denied"), false},
 	} {
 		if got := comesLater(c.err); got != c.want {

@@ -3,6 +3,7 @@ package blobstore
 import (
 	"errors"
 	"sync"
+	"time"
 )
 
 // A Batch gathers puts that become durable together: each chunk's bytes are
@@ -10,20 +11,33 @@ import (
 // spares one fsync of a folder for every chunk.
 //
 // Until Commit has returned nil a crash may lose chunks of the batch; they
-// can be read at once. A batch needs no closing, and dropping it loses
-// nothing but the promise. Its methods may be called from any goroutine.
+// can be read at once. No sweep takes a chunk of the batch until it is closed, or
+// what [Batch.Keep] returned. Its methods may be called from any goroutine.
 type Batch struct {
 	store   *Store
+	hold    *Hold
 	mu      sync.Mutex
 	touched [shardCount]bool
 }
 
-// NewBatch begins a batch.
-func (s *Store) NewBatch() *Batch { return &Batch{store: s} }
+// NewBatch begins a batch. The caller closes it.
+func (s *Store) NewBatch() *Batch { return &Batch{store: s, hold: s.Hold()} }
+
+// Close lets sweeps take what no record names. It does not commit.
+func (b *Batch) Close() { b.hold.Close() }
+
+// CloseAfter is Close after d: by then the caller has made a record, or whoever it
+// gave the names to.
+func (b *Batch) CloseAfter(d time.Duration) { b.hold.CloseAfter(d) }
+
+// Keep returns the hold of the batch's chunks, which the caller closes instead of
+// the batch.
+func (b *Batch) Keep() *Hold { return b.hold }
 
 // Missing is [Store.Missing]; those the store has become part of the batch,
 // because another batch may have put them and not committed them yet.
 func (b *Batch) Missing(sums []Sum) []Sum {
+	b.hold.Add(sums...)
 	missing := b.store.Missing(sums)
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -12,12 +12,14 @@
 //     it is put.
 //   - B4. The quota and the low-water mark hold at every moment, under
 //     concurrent puts too.
-//   - B5. A sweep never takes a chunk that was put, or found by
-//     [Store.Missing], within the grace period before the sweep began.
+//   - B5. A sweep never takes a chunk that a [Hold] has, nor one that was put,
+//     found by [Store.Missing] or let go within the grace period before the sweep.
+//   - B6. What nobody needs refuses nothing: before a put meets the quota or the
+//     low-water mark, [Config].Reclaim sweeps.
 //
 // The caller owes two things: one process a folder (a lock enforces it), and a
-// durable record that names a chunk within the grace period after its put,
-// because [Store.Sweep] takes what no record names.
+// hold of each chunk until a durable record names it, because [Store.Sweep] takes
+// what neither has. A [Batch] holds what is put through it.
 //
 // A folder looks like this; nothing else belongs into it:
 //

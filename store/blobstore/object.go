@@ -27,6 +27,7 @@ const writersPerObject = 2
 // stay for a sweep. A Read of r that blocks is not interrupted by ctx.
 func (s *Store) PutReader(ctx context.Context, r io.Reader, limit int64) (Object, error) {
 	b := s.NewBatch()
+	defer b.Close()
 	o, err := b.PutReader(ctx, r, limit)
 	if err != nil {
 		return Object{}, err

@@ -11,6 +11,7 @@ import (
 // [ErrChunkSize], [ErrQuota], [ErrDiskFull], [ErrClosed], or one of the file system.
 func (s *Store) Put(data []byte) (Sum, error) {
 	b := s.NewBatch()
+	defer b.Close()
 	sum, err := b.Put(data)
 	if err != nil {
 		return Sum{}, err
@@ -22,6 +23,7 @@ func (s *Store) Put(data []byte) (Sum, error) {
 // returns [ErrMismatch] and stores nothing if data does not have the sum want.
 func (s *Store) PutSum(want Sum, data []byte) error {
 	b := s.NewBatch()
+	defer b.Close()
 	if err := b.PutSum(want, data); err != nil {
 		return err
 	}
@@ -53,6 +55,7 @@ func (b *Batch) put(sum Sum, data []byte) error {
 	if s.closed.Load() {
 		return fmt.Errorf("put chunk %s: %w", sum.Short(), ErrClosed)
 	}
+	b.hold.Add(sum)
 	if s.renew(sum) {
 		b.note(sum)
 		return nil

@@ -13,7 +13,9 @@ type Usage struct {
 	Chunks int
 	// Bytes is their size, each rounded up to 4 KiB.
 	Bytes int64
-	// QuotaBytes is the most Bytes may become; zero means no limit.
+	// FolderBytes is what was taken with [Store.Reserve].
+	FolderBytes int64
+	// QuotaBytes is the most both together may become; zero means no limit.
 	QuotaBytes int64
 	// FreeBytes is what the disk has left for the store's account.
 	FreeBytes int64
@@ -28,6 +30,7 @@ type ledger struct {
 	chunks   int
 	used     int64
 	reserved int64
+	folders  int64 // what lies outside the store on its account, see Store.Reserve
 }
 
 // charge is what a chunk of size bytes counts.
@@ -40,7 +43,7 @@ func charge(size int64) int64 {
 func (l *ledger) reserve(need, quota int64) (before int64, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	before = l.used + l.reserved
+	before = l.used + l.reserved + l.folders
 	if quota > 0 && before+need > quota {
 		return before, false
 	}
@@ -79,6 +82,30 @@ func (l *ledger) pending() int64 {
 	return l.reserved
 }
 
+// Reserve takes size bytes for a folder beside the store out of the quota, until
+// release is called. With force it takes them even if the quota is used up: they have
+// been written already. Errors: [ErrQuota], [ErrDiskFull].
+func (s *Store) Reserve(size int64, force bool) (release func(), err error) {
+	if !force {
+		if err := s.reserve(size); err != nil {
+			return nil, err
+		}
+		s.ledger.release(charge(size))
+	}
+	s.ledger.addFolder(charge(size))
+	return sync.OnceFunc(func() {
+		s.ledger.addFolder(-charge(size))
+		s.released.Add(1)
+	}), nil
+}
+
+// addFolder counts what lies outside the store.
+func (l *ledger) addFolder(bytes int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.folders += bytes
+}
+
 // Usage returns how much the store takes now.
 func (s *Store) Usage() Usage {
 	u := Usage{QuotaBytes: s.config.QuotaBytes, LowWaterBytes: s.config.LowWaterBytes}
@@ -87,7 +114,7 @@ func (s *Store) Usage() Usage {
 	}
 	s.ledger.mu.Lock()
 	defer s.ledger.mu.Unlock()
-	u.Chunks, u.Bytes = s.ledger.chunks, s.ledger.used
+	u.Chunks, u.Bytes, u.FolderBytes = s.ledger.chunks, s.ledger.used, s.ledger.folders
 	return u
 }
 
@@ -104,7 +131,20 @@ func (s *Store) Room(n int64) error {
 
 // reserve takes the charge of size bytes out of the quota and checks the disk.
 // The caller gives it back with ledger.release or turns it into a chunk.
+//
+// When there is no room it has the store's owner sweep what nobody needs, so that
+// garbage refuses nothing.
 func (s *Store) reserve(size int64) error {
+	const tries = 3 // others may take what was freed
+	err := s.tryReserve(size)
+	for try := 0; err != nil && try < tries && s.config.Reclaim != nil && s.config.Reclaim(); try++ {
+		err = s.tryReserve(size)
+	}
+	return err
+}
+
+// tryReserve is reserve without a sweep.
+func (s *Store) tryReserve(size int64) error {
 	need := charge(size)
 	used, ok := s.ledger.reserve(need, s.config.QuotaBytes)
 	if !ok {

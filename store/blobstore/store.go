@@ -3,7 +3,9 @@ package blobstore
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
+	"maps"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -34,6 +36,10 @@ type Store struct {
 	buffers sync.Pool // *[]byte of MaxChunkBytes
 	sweep   sync.Mutex
 	closed  atomic.Bool
+
+	released  atomic.Uint64 // holds that were closed
+	lingering sync.Mutex    // guards lingers
+	lingers   []linger
 }
 
 // A shard is one folder of chunks with its part of the index.
@@ -42,6 +48,8 @@ type shard struct {
 	// index one step.
 	mu     sync.Mutex
 	chunks map[Sum]entry
+	// held counts the holds of each chunk, there or not.
+	held map[Sum]int
 	// named counts renames into the folder.
 	named uint64
 
@@ -165,14 +173,7 @@ func (s *Store) renew(sum Sum) bool {
 		s.dropLocked(sh, sum)
 		return false
 	}
-	now := s.config.Now()
-	if now.Sub(e.touched) > touchEvery {
-		if err := s.root.Chtimes(sum.path(), now, now); err != nil {
-			s.log.Warn("time of chunk not renewed", "chunk", sum.Short(), "error", err)
-		}
-	}
-	e.touched = now
-	sh.chunks[sum] = e
+	sh.chunks[sum] = s.touch(sum, e, s.config.Now())
 	return true
 }
 
@@ -186,4 +187,30 @@ func (s *Store) dropLocked(sh *shard, sum Sum) {
 	}
 	delete(sh.chunks, sum)
 	s.ledger.remove(e.size)
+}
+
+// Info is what is known of a chunk without reading it.
+type Info struct {
+	// Size is its length in bytes.
+	Size int64
+	// Age is how long ago it was last put, found by [Store.Missing] or let go by a hold.
+	Age time.Duration
+}
+
+// All yields the chunks that are there, in no order. It may be slow: other calls go on
+// meanwhile, and what they change may be seen or not.
+func (s *Store) All() iter.Seq2[Sum, Info] {
+	return func(yield func(Sum, Info) bool) {
+		for i := range s.shards {
+			sh := &s.shards[i]
+			sh.mu.Lock()
+			chunks := maps.Clone(sh.chunks)
+			sh.mu.Unlock()
+			for sum, e := range chunks {
+				if !yield(sum, Info{Size: e.size, Age: s.config.Now().Sub(e.touched)}) {
+					return
+				}
+			}
+		}
+	}
 }

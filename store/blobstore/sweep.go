@@ -19,8 +19,8 @@ type SweepReport struct {
 	FreedBytes int64
 }
 
-// Sweep removes chunks that are not live and were last put, or found by
-// [Store.Missing], more than grace before the call.
+// Sweep removes chunks that are not live, that no [Hold] has, and that were last
+// put, found by [Store.Missing] or let go by a hold more than grace before the call.
 //
 // live yields every chunk that a durable record names at the time of the
 // call; an error from it ends the sweep before anything is removed, because a
@@ -28,8 +28,22 @@ type SweepReport struct {
 // reads go on meanwhile. A put that is followed by its record within grace is
 // safe (B5): the chunk is either young or live. One sweep runs at a time.
 func (s *Store) Sweep(ctx context.Context, live iter.Seq2[Sum, error], grace time.Duration) (SweepReport, error) {
+	return s.sweepSome(ctx, live, grace, nil)
+}
+
+// SweepOnly is [Store.Sweep] without grace of the given chunks alone.
+func (s *Store) SweepOnly(ctx context.Context, live iter.Seq2[Sum, error], sums map[Sum]struct{}) (SweepReport, error) {
+	if sums == nil {
+		return SweepReport{}, nil
+	}
+	return s.sweepSome(ctx, live, 0, sums)
+}
+
+// sweepSome sweeps the chunks of only, all of them if it is nil.
+func (s *Store) sweepSome(ctx context.Context, live iter.Seq2[Sum, error], grace time.Duration, only map[Sum]struct{}) (SweepReport, error) {
 	s.sweep.Lock()
 	defer s.sweep.Unlock()
+	s.closeDue(s.config.Now())
 	before := s.config.Now().Add(-max(grace, 0)) // Read before the records are.
 	marked := make(map[Sum]struct{})
 	for sum, err := range live {
@@ -46,18 +60,22 @@ func (s *Store) Sweep(ctx context.Context, live iter.Seq2[Sum, error], grace tim
 		if err := ctx.Err(); err != nil {
 			return report, fmt.Errorf("sweep file store: %w", err)
 		}
-		s.sweepShard(&s.shards[i], marked, before, &report)
+		s.sweepShard(&s.shards[i], marked, only, before, &report)
 	}
 	return report, nil
 }
 
 // sweepShard sweeps one folder. The lock is taken anew for each removal, so
 // that puts do not wait for a long sweep.
-func (s *Store) sweepShard(sh *shard, marked map[Sum]struct{}, before time.Time, report *SweepReport) {
+func (s *Store) sweepShard(sh *shard, marked, only map[Sum]struct{}, before time.Time, report *SweepReport) {
 	sh.mu.Lock()
 	var dead []Sum
 	for sum, e := range sh.chunks {
-		if _, live := marked[sum]; live || !e.touched.Before(before) {
+		_, live := marked[sum]
+		if _, wanted := only[sum]; only != nil && !wanted {
+			live = true
+		}
+		if live || sh.held[sum] > 0 || !e.touched.Before(before) {
 			report.Kept++
 			continue
 		}
@@ -79,7 +97,7 @@ func (s *Store) removeOld(sh *shard, sum Sum, before time.Time) (freed int64, ok
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	e, found := sh.chunks[sum]
-	if !found || !e.touched.Before(before) {
+	if !found || sh.held[sum] > 0 || !e.touched.Before(before) {
 		return 0, false
 	}
 	if err := s.root.Remove(sum.path()); err != nil && !errors.Is(err, os.ErrNotExist) {

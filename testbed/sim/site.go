@@ -448,6 +448,11 @@ func (s *Site) carry(f meta.Effect) {
 		s.extend(f)
 	case meta.Kill:
 		s.kill(f)
+	case meta.Unstage:
+		if s.staged[f.Attempt] != nil {
+			delete(s.staged, f.Attempt)
+			s.soon(meta.AttemptMissing{Attempt: f.Attempt})
+		}
 	case meta.Adopt:
 		s.adopt(f)
 	case meta.Clear:

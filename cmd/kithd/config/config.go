@@ -47,6 +47,8 @@ type Scheduler struct {
 // Timing says when the protocol gives up waiting.
 type Timing struct {
 	meta.Timing
+	// Staging is how long processors are held while inputs are brought.
+	Staging time.Duration
 	// Heartbeat is how often something is sent on an idle stream.
 	Heartbeat time.Duration
 }

@@ -149,11 +149,11 @@ func (d *Daemon) assemble() error {
 	d.links = peer.New(peer.Config{
 		Site: d.siteID(), Generation: d.state.Site().Generation, Incarnation: incarnation, Version: Version(),
 		Admit: d.admits, Heartbeat: d.cfg.Timing.Heartbeat, DialOptions: dialOptions(), Logger: d.log,
-	}, handler{in.post, streams}, d.files)
+	}, handler{in.post, streams, d.files, d.log}, d.files)
 	d.runs, err = runner.New(runner.Config{
 		Files: d.files, System: d.host.System, Peers: d.links, Away: streams.away, Tell: in.tell, Post: in.post,
 		SinceBoot: in.clock.sinceBoot,
-		Grace:     d.cfg.Executor.Grace, Fetch: transfer.FetchConfig{Patience: fetchPatience}, Log: d.log,
+		Grace:     d.cfg.Executor.Grace, Staging: d.cfg.Timing.Staging, Fetch: transfer.FetchConfig{Patience: fetchPatience}, Log: d.log,
 	})
 	if err != nil {
 		return err

@@ -37,6 +37,8 @@ func (f *effects) carry(ef meta.Effect) {
 		f.runs.Launch(ef)
 	case meta.Kill:
 		f.runs.Kill(ef)
+	case meta.Unstage:
+		f.runs.Unstage(ef.Attempt)
 	case meta.Extend:
 		f.runs.Extend(ef)
 	case meta.Adopt:
@@ -47,6 +49,7 @@ func (f *effects) carry(ef meta.Effect) {
 		f.runs.Fetch(ef)
 	case meta.Changed:
 		f.changes.Add(ef.Job)
+		f.runs.FilesChanged()
 	case meta.Queue:
 		f.runs.Queue(ef)
 	case meta.Dequeue:
@@ -112,6 +115,8 @@ func (s *streams) away(site job.SiteID) bool {
 type handler struct {
 	post    func(meta.Event)
 	streams *streams
+	files   *runner.Files
+	log     *slog.Logger
 }
 
 // PeerUp implements peer.Handler.
@@ -129,6 +134,14 @@ func (h handler) PeerDown(site job.SiteID) {
 // PeerMessages implements peer.Handler.
 func (h handler) PeerMessages(site job.SiteID, messages []meta.Message) {
 	for _, m := range messages {
+		if r, ok := m.(meta.Result); ok && r.Attempt.Job.Origin != site {
+			var err error
+			if m, err = h.files.CheckResult(r); err != nil {
+				h.log.Error("result not taken: its job cannot be read from the store; the host repeats it",
+					"attempt_id", r.Attempt.String(), "peer_id", string(site), "error", err.Error())
+				continue
+			}
+		}
 		h.post(meta.Receive{From: site, Message: m})
 	}
 }

@@ -222,7 +222,7 @@ func (n *node) matters(f meta.Effect) bool {
 		return !load
 	case meta.Reply:
 		return f.Token != 0 && f.Err == nil
-	case meta.Grant, meta.Launch, meta.Kill, meta.Adopt, meta.Clear, meta.Fetch:
+	case meta.Grant, meta.Launch, meta.Kill, meta.Unstage, meta.Adopt, meta.Clear, meta.Fetch:
 		return true
 	}
 	return false
@@ -254,6 +254,11 @@ func (n *node) carry(f meta.Effect) {
 		} else {
 			delete(n.staged, f.Attempt)
 			n.unstarted(f)
+		}
+	case meta.Unstage:
+		if n.staged[f.Attempt] {
+			delete(n.staged, f.Attempt)
+			n.inbox = append(n.inbox, meta.AttemptMissing{Attempt: f.Attempt})
 		}
 	case meta.Adopt:
 		n.adopt(f)

@@ -1113,8 +1113,11 @@ type Outcome struct {
 	// Declared outputs of which nothing came back, as they were declared. reason says
 	// why. Only GetJob knows them.
 	MissingOutputs []string `protobuf:"bytes,7,rep,name=missing_outputs,json=missingOutputs,proto3" json:"missing_outputs,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Some output could not be kept at the host or brought home; reason says why. "kith
+	// wait" exits with 123 then, unless the job itself gave another code.
+	OutputLost    bool `protobuf:"varint,8,opt,name=output_lost,json=outputLost,proto3" json:"output_lost,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Outcome) Reset() {
@@ -1194,6 +1197,13 @@ func (x *Outcome) GetMissingOutputs() []string {
 		return x.MissingOutputs
 	}
 	return nil
+}
+
+func (x *Outcome) GetOutputLost() bool {
+	if x != nil {
+		return x.OutputLost
+	}
+	return false
 }
 
 // An OutputInfo names one file that came back.
@@ -1600,7 +1610,7 @@ const file_kith_v1_job_proto_rawDesc = "" +
 	"\vKIND_CANCEL\x10\x02\x12\r\n" +
 	"\tKIND_HOLD\x10\x03\x12\x10\n" +
 	"\fKIND_RELEASE\x10\x04\x12\x0f\n" +
-	"\vKIND_FORGET\x10\x05\"\x88\x02\n" +
+	"\vKIND_FORGET\x10\x05\"\xa9\x02\n" +
 	"\aOutcome\x12\x1b\n" +
 	"\texit_code\x18\x01 \x01(\x05R\bexitCode\x12\x16\n" +
 	"\x06signal\x18\x02 \x01(\x05R\x06signal\x12\x16\n" +
@@ -1608,7 +1618,9 @@ const file_kith_v1_job_proto_rawDesc = "" +
 	"\bcpu_time\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\acpuTime\x12\"\n" +
 	"\rmax_rss_bytes\x18\x05 \x01(\x03R\vmaxRssBytes\x12-\n" +
 	"\aoutputs\x18\x06 \x03(\v2\x13.kith.v1.OutputInfoR\aoutputs\x12'\n" +
-	"\x0fmissing_outputs\x18\a \x03(\tR\x0emissingOutputs\"?\n" +
+	"\x0fmissing_outputs\x18\a \x03(\tR\x0emissingOutputs\x12\x1f\n" +
+	"\voutput_lost\x18\b \x01(\bR\n" +
+	"outputLost\"?\n" +
 	"\n" +
 	"OutputInfo\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x1d\n" +

@@ -328,7 +328,9 @@ type StoredOutcome struct {
 	// A serialized kith.v1.FileSet.
 	Files []byte `protobuf:"bytes,9,opt,name=files,proto3" json:"files,omitempty"`
 	// Some bytes of files have to be fetched from the host.
-	FilesRemain   bool `protobuf:"varint,10,opt,name=files_remain,json=filesRemain,proto3" json:"files_remain,omitempty"`
+	FilesRemain bool `protobuf:"varint,10,opt,name=files_remain,json=filesRemain,proto3" json:"files_remain,omitempty"`
+	// Some of its output could not be kept or brought home; reason says why.
+	FilesLost     bool `protobuf:"varint,11,opt,name=files_lost,json=filesLost,proto3" json:"files_lost,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -429,6 +431,13 @@ func (x *StoredOutcome) GetFiles() []byte {
 func (x *StoredOutcome) GetFilesRemain() bool {
 	if x != nil {
 		return x.FilesRemain
+	}
+	return false
+}
+
+func (x *StoredOutcome) GetFilesLost() bool {
+	if x != nil {
+		return x.FilesLost
 	}
 	return false
 }
@@ -1268,7 +1277,7 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"walltimeNs\x12\x1c\n" +
 	"\tdirectory\x18\a \x01(\tR\tdirectory\x12 \n" +
 	"\fon_site_lost\x18\b \x01(\rR\n" +
-	"onSiteLost\"\xb1\x02\n" +
+	"onSiteLost\"\xd0\x02\n" +
 	"\rStoredOutcome\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\rR\x04kind\x12\x1b\n" +
 	"\texit_code\x18\x02 \x01(\x05R\bexitCode\x12\x16\n" +
@@ -1280,7 +1289,9 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\rmax_rss_bytes\x18\b \x01(\x03R\vmaxRssBytes\x12\x14\n" +
 	"\x05files\x18\t \x01(\fR\x05files\x12!\n" +
 	"\ffiles_remain\x18\n" +
-	" \x01(\bR\vfilesRemain\"\x87\x02\n" +
+	" \x01(\bR\vfilesRemain\x12\x1d\n" +
+	"\n" +
+	"files_lost\x18\v \x01(\bR\tfilesLost\"\x87\x02\n" +
 	"\n" +
 	"SiteRecord\x12\x17\n" +
 	"\asite_id\x18\x01 \x01(\tR\x06siteId\x12\x1e\n" +

@@ -1,0 +1,110 @@
+package runner
+
+import (
+	"log/slog"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"kith/internal/job"
+	"kith/meta"
+	"kith/meta/transfer"
+	kithv1 "kith/proto/gen/kith/v1"
+	"kith/store"
+	"kith/store/blobstore"
+)
+
+// payloads is a store with one payload, or an error.
+type payloads struct {
+	raw []byte
+	err error
+}
+
+func (p payloads) Payload(job.ID) ([]byte, error) { return p.raw, p.err }
+func (p payloads) Outputs(job.ID) ([]byte, error) { return nil, store.ErrUnknown }
+
+// What a host says about the end of an attempt is taken as far as it can be true.
+func TestCheckResult(t *testing.T) {
+	t.Parallel()
+	raw, err := proto.Marshal(&kithv1.Payload{Job: &kithv1.Job{Outputs: []*kithv1.OutputFile{{Path: "out/"}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	backend := &payloads{raw: raw}
+	f, err := OpenFiles(FilesConfig{Site: "alpha", Dir: t.TempDir(), MaxFileBytes: 1 << 20, Backend: backend, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	file := func(path string, size int64) transfer.File {
+		if size < 10 {
+			return transfer.File{Path: path, Size: size, Inline: make([]byte, size)}
+		}
+		return transfer.File{Path: path, Size: size, Chunks: []blobstore.Sum{blobstore.SumOf([]byte(path))}}
+	}
+	now := job.Instant(time.Now())
+	good := job.Outcome{Kind: job.Success, Start: now.Add(-time.Second), End: now, FilesRemain: true}
+	for name, c := range map[string]struct {
+		change func(o *job.Outcome)
+		files  []transfer.File
+		kept   string
+		says   string
+		remain bool
+		lost   bool
+	}{
+		"as it should be": {files: []transfer.File{file("out/x", 100), file("stderr", 1), file("stdout", 1)}, kept: "out/x stderr stdout", remain: true},
+		"not declared":    {files: []transfer.File{file(".bashrc", 100), file("outer", 1), file("stdout", 1)}, kept: "stdout", says: `not declared: ".bashrc", "outer"`},
+		"too large":       {files: []transfer.File{file("out/x", 2<<20), file("stdout", 1)}, kept: "stdout", says: "larger than", lost: true},
+		"nothing is left": {files: []transfer.File{file("a", 1), file("b", 1), file("c", 1)}, says: `"a", "b" and 1 more`},
+		"no list":         {change: func(o *job.Outcome) { o.Files = []byte("nonsense") }, says: "is not valid", lost: true},
+		"figures": {change: func(o *job.Outcome) {
+			*o = job.Outcome{Kind: job.Failure, ExitCode: -7, Signal: 3000, CPUTime: -1, MaxRSSBytes: 1 << 60, Start: now.Add(1e18), End: now.Add(2e18)}
+		}, says: "out of bounds"},
+		"a long reason": {change: func(o *job.Outcome) { o.Reason = strings.Repeat("€", 1000) }, files: []transfer.File{file("stdout", 100)}, kept: "stdout", remain: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := good
+			if c.files != nil {
+				if o.Files, err = (transfer.Set{Files: c.files}).Encode(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if c.change != nil {
+				c.change(&o)
+			}
+			m, err := f.CheckResult(meta.Result{Attempt: own(1), Outcome: o})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := m.Outcome
+			set, err := transfer.Decode(got.Files)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var names []string
+			for _, f := range set.Files {
+				names = append(names, f.Path)
+			}
+			if text := strings.Join(names, " "); text != c.kept || got.FilesLost != c.lost || c.files != nil && got.FilesRemain != c.remain {
+				t.Errorf("kept %q, remain %v, lost %v", text, got.FilesRemain, got.FilesLost)
+			}
+			if !strings.Contains(got.Reason, c.says) || len(got.Reason) > job.MaxReasonLength || c.says == "" && got.Reason != clip(o.Reason, job.MaxReasonLength) {
+				t.Errorf("it says %q", got.Reason)
+			}
+			if got.ExitCode < 0 || got.ExitCode > 255 || got.Signal > 127 || got.CPUTime < 0 || got.End < got.Start || got.End > now.Add(25*time.Hour) {
+				t.Errorf("figures %+v", got)
+			}
+		})
+	}
+	backend.err = syscall.EIO
+	o := good
+	if o.Files, err = (transfer.Set{Files: []transfer.File{file("a", 1)}}).Encode(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.CheckResult(meta.Result{Attempt: own(1), Outcome: o}); err == nil {
+		t.Error("a result is taken although its job cannot be read")
+	}
+}

@@ -1,0 +1,67 @@
+package runner
+
+import (
+	"sync"
+	"time"
+
+	"kith/meta/transfer"
+	"kith/store/blobstore"
+)
+
+// recordedWithin is how long after the end of a submission's call its job is
+// recorded at the latest.
+const recordedWithin = 10 * time.Second
+
+// uploads are the files that wait for their jobs. Each is held for
+// [transfer.HeldFor], or until a submission has used it: what a job names is kept by
+// its record, and what a job named is the first to go when the store is full.
+type uploads struct {
+	mu   sync.Mutex
+	held map[blobstore.Sum][]upload // by manifest; the same file may come twice
+}
+
+type upload struct {
+	hold *blobstore.Hold
+	end  time.Time
+}
+
+// add takes up an upload that is held for at most left.
+func (u *uploads) add(manifest blobstore.Sum, hold *blobstore.Hold, left time.Duration) {
+	hold.CloseAfter(left)
+	now := time.Now()
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.held == nil {
+		u.held = make(map[blobstore.Sum][]upload)
+	}
+	for sum, list := range u.held { // what has come to its end
+		if !list[len(list)-1].end.After(now) {
+			delete(u.held, sum)
+		}
+	}
+	u.held[manifest] = append(u.held[manifest], upload{hold, now.Add(left)})
+}
+
+// used says that a submission named an upload.
+func (u *uploads) used(id string) {
+	if id == "" {
+		return
+	}
+	name, err := transfer.ParseUploadID(id)
+	if err != nil {
+		return
+	}
+	u.mu.Lock()
+	list := u.held[name.Manifest]
+	var first upload
+	if len(list) > 0 {
+		first = list[0]
+		if u.held[name.Manifest] = list[1:]; len(list) == 1 {
+			delete(u.held, name.Manifest)
+		}
+	}
+	u.mu.Unlock()
+	if first.hold != nil {
+		first.hold.CloseAfter(recordedWithin)
+	}
+}
