@@ -44,6 +44,12 @@ func checkJob(j *kithv1.Job) fieldErrors {
 	if len(j.GetLeftOut()) > 0 {
 		f.add("job.left_out", "is set by Kith; leave it empty")
 	}
+	return append(f, checkContents(j)...)
+}
+
+// checkContents returns what is wrong with what a job is and needs.
+func checkContents(j *kithv1.Job) fieldErrors {
+	var f fieldErrors
 	checkCommand(&f, j)
 	checkSize(&f, j)
 	checkEnvironment(&f, j.GetEnvironment())

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -73,9 +72,13 @@ func (x *Executor) settle(a *attempt) {
 	case foundDeath:
 		x.reportLost(a, e, rebooted)
 	case foundNothing:
-		if rebooted {
+		switch {
+		case rebooted:
 			x.reportLost(a, e, rebooted)
-		} else {
+		case len(x.marked(a.folder)) > 0: // whatever its files say
+			e.reason = "it runs, and its record or its folder was removed"
+			x.reportLost(a, e, rebooted)
+		default:
 			x.startUnstarted(a)
 		}
 	}
@@ -83,11 +86,14 @@ func (x *Executor) settle(a *attempt) {
 
 // examine looks at an attempt's record, and for the process that wrote it.
 func (x *Executor) examine(name string, rebooted bool) evidence {
-	file, err := openQuietly(filepath.Join(x.folders.path(name), shim.RecordName))
-	if err != nil {
-		if errors.Is(err, os.ErrNotExist) {
-			return evidence{finding: foundNothing, reason: "it has no record"}
-		}
+	file, err := x.folders.openRecord(name)
+	switch {
+	case err == nil:
+	case errors.Is(err, os.ErrNotExist):
+		return evidence{finding: foundNothing, reason: "it has no folder"}
+	case work.IsHostTrouble(err):
+		return evidence{finding: foundLock, reason: err.Error()} // it passes; look again
+	default:
 		return evidence{finding: foundDeath, reason: err.Error()}
 	}
 	defer func() { _ = file.Close() }()
@@ -113,8 +119,10 @@ func (x *Executor) examine(name string, rebooted bool) evidence {
 func (x *Executor) conclude(file *os.File, name string) evidence {
 	record, err := readRecord(file, name)
 	switch {
+	case errors.Is(err, errEmptied):
+		return evidence{finding: foundDeath, reason: err.Error()}
 	case errors.Is(err, shim.ErrNoRecord):
-		return evidence{finding: foundNothing, reason: "its record is empty"}
+		return evidence{finding: foundNothing, reason: "its record is blank"}
 	case err == nil && record.Exit != nil:
 		return evidence{finding: foundEnd, record: record}
 	}
@@ -131,12 +139,19 @@ func (x *Executor) conclude(file *os.File, name string) evidence {
 	}
 }
 
+// errEmptied is what is known of an attempt whose record has nothing in it: it comes
+// into its place with a blank one in it.
+var errEmptied = errors.New("its record was emptied")
+
 var errForeignRecord = errors.New("the record belongs to another attempt")
 
 func readRecord(file *os.File, name string) (shim.Record, error) {
 	b, err := io.ReadAll(io.NewSectionReader(file, 0, shim.RecordSize+1))
 	if err != nil {
 		return shim.Record{}, fmt.Errorf("read the record: %w", err)
+	}
+	if len(b) == 0 {
+		return shim.Record{}, errEmptied
 	}
 	record, err := shim.ParseRecord(b)
 	if !errors.Is(err, shim.ErrNoRecord) && !errors.Is(err, shim.ErrBadStart) && record.Start.Attempt != name {
@@ -214,20 +229,4 @@ func (x *Executor) reportLost(a *attempt, e evidence, rebooted bool) {
 	x.finish(a, job.Outcome{
 		Kind: job.Loss, Reason: "lost: " + e.reason, Start: start, End: job.Instant(time.Now()),
 	}, nil)
-}
-
-// openQuietly opens a file in a folder that a job can write to: whatever the
-// job put in its place, opening follows no link and does not wait.
-func openQuietly(path string) (*os.File, error) {
-	return os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-}
-
-// readSmall reads a file of which at most n bytes matter.
-func readSmall(path string, n int64) ([]byte, error) {
-	file, err := openQuietly(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }()
-	return io.ReadAll(io.LimitReader(file, n))
 }

@@ -246,7 +246,7 @@ func TestHeldRecord(t *testing.T) {
 	if err := b.Prepare(number(1)); err != nil {
 		t.Fatal(err)
 	}
-	file, err := os.Create(filepath.Join(b.config.Dir, folderName(number(1)), shim.RecordName))
+	file, err := os.OpenFile(filepath.Join(b.config.Dir, folderName(number(1)), shim.RecordName), os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"kith/internal/job"
-	"kith/sitesched/executor/shim"
 	"kith/sitesched/work"
 )
 
@@ -85,7 +84,7 @@ func openFolders(dir string) (*folders, error) {
 	if f.lock, err = lockFolder(dir); err != nil {
 		return nil, err
 	}
-	if err := f.makeDotted(); err != nil {
+	if err := errors.Join(f.makeDotted(), f.giveRecords()); err != nil {
 		return nil, errors.Join(err, f.lock.Close())
 	}
 	return f, nil
@@ -122,7 +121,10 @@ func lockFolder(dir string) (*os.File, error) {
 // makeDotted makes the dotted folders.
 func (f *folders) makeDotted() error {
 	// What an earlier daemon left there has no owner. New names must not meet it.
-	for _, name := range []string{spareName, trashName} {
+	if err := removeTree(f.path(freshName)); err != nil {
+		return err
+	}
+	for _, name := range []string{spareName, trashName, freshName} {
 		if err := os.MkdirAll(f.path(name), 0o700); err != nil {
 			return err
 		}
@@ -155,10 +157,8 @@ func (f *folders) prepare(name string) error {
 	if f.reuse(name, path) {
 		return nil
 	}
-	for _, dir := range []string{path, path + "/" + workName, path + "/" + tmpName} {
-		if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-			return fmt.Errorf("make the folder of the attempt: %w", err)
-		}
+	if err := f.makeFresh(path); err != nil {
+		return fmt.Errorf("make the folder of the attempt: %w", err)
 	}
 	return nil
 }
@@ -305,7 +305,7 @@ func (f *folders) list() ([]job.AttemptID, error) {
 
 // busy reports whether a shim still holds the attempt's record.
 func (f *folders) busy(name string) bool {
-	record, err := openQuietly(filepath.Join(f.dir, name, shim.RecordName))
+	record, err := f.openRecord(name)
 	if err != nil {
 		return false
 	}

@@ -5,13 +5,13 @@ import (
 	"io"
 	"math"
 	"os"
-	"path/filepath"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"kith/internal/clock"
 	"kith/internal/job"
+	"kith/internal/jobfile"
 	"kith/sitesched/executor/shim"
 	"kith/sitesched/work"
 )
@@ -73,10 +73,9 @@ func (x *Executor) recallLease(a *attempt) {
 // which needs no room on the disk. Whoever reads it meanwhile or after a crash
 // finds this lease or the one before.
 func (f *folders) writeLease(name string, l work.Lease) error {
-	path := filepath.Join(f.path(name), shim.LeaseName)
-	file, err := os.OpenFile(path, os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	file, err := jobfile.Open(f.dir, name+"/"+shim.LeaseName, unix.O_RDWR)
 	if errors.Is(err, os.ErrNotExist) {
-		return replaceFile(path, shim.Lease(l).File())
+		return f.replace(name, shim.Lease(l).File())
 	}
 	if err != nil {
 		return err
@@ -87,25 +86,22 @@ func (f *folders) writeLease(name string, l work.Lease) error {
 	case err != nil:
 		return err
 	case shim.IsOldLease(b):
-		return replaceFile(path, shim.Lease(l).OldText())
+		return f.replace(name, shim.Lease(l).OldText())
 	case len(b) != shim.LeaseSize:
-		return replaceFile(path, shim.Lease(l).File())
+		return f.replace(name, shim.Lease(l).File())
 	}
 	_, err = file.WriteAt(shim.Lease(l).Slot(), shim.LeaseOffset(b))
 	return err
 }
 
-// replaceFile makes or replaces a file in one step.
-func replaceFile(path string, content []byte) error {
-	if err := os.WriteFile(path+".new", content, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
+// replace makes or replaces the lease in one step.
+func (f *folders) replace(name string, lease []byte) error {
+	return jobfile.Replace(f.dir, name+"/"+shim.LeaseName, lease)
 }
 
 // readLease returns the lease of an attempt, one that has ended if there is none.
 func (f *folders) readLease(name string) work.Lease {
-	b, err := readSmall(filepath.Join(f.path(name), shim.LeaseName), shim.LeaseSize+1)
+	b, err := jobfile.Read(f.dir, name+"/"+shim.LeaseName, shim.LeaseSize)
 	if err != nil {
 		return work.Lease{}
 	}

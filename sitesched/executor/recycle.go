@@ -166,9 +166,6 @@ func plainAttributes(path string) bool {
 // blankRecord makes the record say that no shim has taken the attempt.
 func blankRecord(path string) error {
 	fd, err := unix.Open(path+"/"+shim.RecordName, unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
-	if errors.Is(err, unix.ENOENT) {
-		return nil
-	}
 	if err != nil {
 		return err
 	}

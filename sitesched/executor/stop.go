@@ -10,6 +10,7 @@ import (
 
 	"kith/internal/clock"
 	"kith/internal/job"
+	"kith/internal/jobfile"
 	"kith/sitesched/work"
 )
 
@@ -133,7 +134,7 @@ func (f *folders) writeStop(name string, reason work.StopReason) error {
 
 // stopReason returns the reason noted in the attempt's folder, if any.
 func (f *folders) stopReason(name string) (work.StopReason, bool) {
-	b, err := readSmall(filepath.Join(f.path(name), stopName), maxStopReason+1)
+	b, err := jobfile.Read(f.dir, name+"/"+stopName, maxStopReason+1)
 	if err != nil {
 		return "", false
 	}

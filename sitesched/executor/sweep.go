@@ -14,7 +14,8 @@ import (
 const sweepPatience = 5 * time.Second
 
 // sweep kills what a lost attempt may have left behind: a shim that died without
-// a PID namespace took only the job's first process along. The others are
+// a PID namespace took only the job's first process along, and one whose record was
+// removed runs on unknown. The others are
 // recognised by their environment, which names the attempt's work folder; one
 // that cleared its environment escapes.
 func (x *Executor) sweep(name string) {
@@ -23,27 +24,37 @@ func (x *Executor) sweep(name string) {
 			x.log.Error("cannot clear the cgroup of a lost attempt", "folder", name, "error", err)
 		}
 	}
-	if x.launcher.isolation != Subreaper {
-		return
-	}
-	mark := []byte(workVariable + "=" + filepath.Join(x.folders.path(name), workName) + "\x00")
 	for deadline := time.Now().Add(sweepPatience); ; time.Sleep(10 * time.Millisecond) {
-		found := 0
-		for _, pid := range processes() {
-			env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
-			if err == nil && bytes.Contains(append([]byte{0}, env...), append([]byte{0}, mark...)) {
-				found++
-				killMarked(pid, mark)
-			}
+		found := x.marked(name)
+		for _, pid := range found {
+			killMarked(pid, x.mark(name))
 		}
-		if found == 0 {
+		if len(found) == 0 {
 			return
 		}
 		if time.Now().After(deadline) {
-			x.log.Error("processes of a lost attempt do not end", "folder", name, "count", found)
+			x.log.Error("processes of a lost attempt do not end", "folder", name, "count", len(found))
 			return
 		}
 	}
+}
+
+// mark is the variable by which the processes of an attempt are known.
+func (x *Executor) mark(name string) []byte {
+	return []byte(workVariable + "=" + filepath.Join(x.folders.path(name), workName) + "\x00")
+}
+
+// marked lists the processes of an attempt.
+func (x *Executor) marked(name string) []int {
+	mark := append([]byte{0}, x.mark(name)...)
+	var list []int
+	for _, pid := range processes() {
+		env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+		if err == nil && bytes.Contains(append([]byte{0}, env...), mark) {
+			list = append(list, pid)
+		}
+	}
+	return list
 }
 
 // killMarked kills pid if it still is the process that carries the mark.

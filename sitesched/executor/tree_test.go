@@ -126,7 +126,12 @@ func TestShimsThatCannotLive(t *testing.T) {
 	}()
 	ended := 0
 	for n := range 5 {
-		e := b.run(shell(n+1, "exit 4"))
+		b.Start(shell(n+1, "exit 4"))
+		b.until("end or failed start", func() bool { return len(b.finished[number(n+1)])+len(b.unable[number(n+1)]) > 0 })
+		if b.isUnable(number(n + 1)) {
+			continue // no shim lived long enough to be told
+		}
+		e := b.exit(number(n + 1))
 		if e.ExitCode == 4 && !lost(e) && e.Start != 0 {
 			ended++
 		} else if !lost(e) && e.Start != 0 || e.Reason == "" {

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"kith/internal/job"
 	"kith/sitesched/work"
 )
 
@@ -22,6 +23,12 @@ func (b *bench) untilUnable(s work.Spec) string {
 		b.t.Fatalf("%v: %d failed starts, %d starts, ends %v", id, n, b.started[id], b.finished[id])
 	}
 	return b.unable[id][0]
+}
+
+func (b *bench) isUnable(id job.AttemptID) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.unable[id]) > 0
 }
 
 // A shim that is moved away for a moment, by an upgrade by hand, is no job's fault.

@@ -91,7 +91,7 @@ func (s *Runner) prepare(r *run, raw []byte) {
 
 // start hands a staged attempt to the system.
 func (s *Runner) start(r *run) {
-	spec, err := r.payload.spec(r.attempt, &r.request, s.site, r.files.Work)
+	spec, err := r.payload.spec(r.attempt, &r.request, s.site, r.files.Work, s.files.blobs)
 	if err != nil {
 		s.fail(r, err)
 		return
@@ -167,7 +167,7 @@ func (s *Runner) adopt(r *run, f meta.Adopt, left found) {
 	if p := left.payload; p != nil {
 		r.payload = p
 		var err error
-		if spec, err = p.spec(f.Attempt, &f.Request, s.site, r.files.Work); err != nil {
+		if spec, err = p.spec(f.Attempt, &f.Request, s.site, r.files.Work, s.files.blobs); err != nil {
 			s.log.Warn("payload of an adopted attempt", "attempt_id", f.Attempt.String(), "error", err.Error())
 		}
 	}

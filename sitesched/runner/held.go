@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"os"
+	"path/filepath"
 	"time"
 
+	"kith/internal/job"
+	"kith/internal/jobfile"
 	"kith/internal/pause"
 	"kith/store"
 )
@@ -21,7 +23,12 @@ const readPause = time.Second
 // mayPass reports whether a read failed for a reason that is not in what was to be
 // read: an answer may come another time.
 func mayPass(err error) bool {
-	return err != nil && !errors.Is(err, store.ErrUnknown) && !errors.Is(err, fs.ErrNotExist)
+	for _, final := range []error{store.ErrUnknown, fs.ErrNotExist, jobfile.ErrNotFile, jobfile.ErrTooLarge, errPayload} {
+		if errors.Is(err, final) {
+			return false
+		}
+	}
+	return err != nil
 }
 
 // whenRead calls then as soon as read returns an answer: at once, if it does so the
@@ -58,24 +65,45 @@ type found struct {
 // find looks for what an earlier daemon left of an attempt. An error says that it
 // is not known.
 func (s *Runner) find(r *run) (found, error) {
-	raw, err := os.ReadFile(r.files.Mark)
+	raw, err := s.readMark(r.files.Mark)
 	if err == nil {
-		p, err := parsePayload(raw)
-		return found{p, err == nil}, nil
+		p, parseErr := parsePayload(raw)
+		if parseErr == nil {
+			return found{p, true}, nil
+		}
+		err = parseErr
 	}
 	if mayPass(err) {
 		return found{}, err
 	}
+	begun := s.begun(r.attempt) // if it is so, its job has taken the mark away
 	if r.attempt.Job.Origin != s.site {
-		return found{}, nil
+		return found{ready: begun}, nil
 	}
 	switch raw, err := s.files.cfg.Backend.Payload(r.attempt.Job); {
 	case mayPass(err):
 		return found{}, err
 	case err == nil:
 		if p, err := parsePayload(raw); err == nil {
-			return found{p, len(p.inputs.Files) == 0}, nil
+			return found{p, begun || len(p.inputs.Files) == 0}, nil
 		}
 	}
-	return found{}, nil // it has no payload, and never was started
+	return found{ready: begun}, nil // it has no payload
+}
+
+// begun reports whether the system has signs of an attempt beside the mark.
+func (s *Runner) begun(a job.AttemptID) bool {
+	x, ok := s.system.(interface{ Begun(job.AttemptID) bool })
+	return ok && x.Begun(a)
+}
+
+func readMark(path string) ([]byte, error) { return jobfile.Read(markName(path)) }
+
+// maxMark is the most that a mark can have: a payload fits a message.
+const maxMark = 16 << 20
+
+// markName names a mark as package jobfile wants it.
+func markName(path string) (root, name string, most int64) {
+	folder := filepath.Dir(path)
+	return filepath.Dir(folder), filepath.Base(folder) + "/" + filepath.Base(path), maxMark
 }

@@ -1,11 +1,9 @@
 package runner
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -16,6 +14,7 @@ import (
 	"kith/meta/transfer"
 	kithv1 "kith/proto/gen/kith/v1"
 	"kith/sitesched/work"
+	"kith/store/blobstore"
 )
 
 // errPayload is returned when what a grant brought cannot be run.
@@ -24,6 +23,7 @@ var errPayload = errors.New("payload of the attempt cannot be read")
 // payload is what an attempt runs, taken apart.
 type payload struct {
 	raw    []byte
+	parsed *kithv1.Payload
 	job    *kithv1.Job
 	inputs transfer.Set
 }
@@ -33,7 +33,7 @@ func parsePayload(raw []byte) (*payload, error) {
 	if err := proto.Unmarshal(raw, &m); err != nil {
 		return nil, fmt.Errorf("%w: %w", errPayload, err)
 	}
-	p := &payload{raw: raw, job: m.GetJob()}
+	p := &payload{raw: raw, parsed: &m, job: m.GetJob()}
 	if m.GetInputs() != nil {
 		set, err := transfer.FromProto(m.GetInputs())
 		if err != nil {
@@ -53,16 +53,21 @@ func (p *payload) outputs() []string {
 	return list
 }
 
-// spec is what the system runs. folder is the private folder.
-func (p *payload) spec(a job.AttemptID, r *job.Request, host job.SiteID, folder string) (work.Spec, error) {
+// spec is what the system runs, if it is what this site has accepted. It comes from
+// the payload alone: what is in the private folder a job may have replaced. folder is
+// that folder, blobs has the contents of large scripts.
+func (p *payload) spec(a job.AttemptID, r *job.Request, host job.SiteID, folder string, blobs *blobstore.Store) (work.Spec, error) {
+	if err := api.CheckPayload(p.parsed, r); err != nil {
+		return work.Spec{}, fmt.Errorf("%w: %w", errPayload, err)
+	}
 	s := work.Spec{
 		Attempt: a, Argv: p.job.GetCommand(), Env: p.job.GetEnvironment(), Directory: p.job.GetWorkingDirectory(),
 		Processors: int(r.Processors), Tasks: int(p.job.GetTasks()), MemoryBytes: r.MemoryBytes, Walltime: r.Walltime,
 		Name: r.Name, User: r.User, OriginSite: a.Job.Origin, HostSite: host, SubmitDirectory: r.Directory,
 	}
-	if _, ok := p.inputs.Find(api.ScriptPath); ok {
+	if file, ok := p.inputs.Find(api.ScriptPath); ok {
 		script := filepath.Join(folder, filepath.FromSlash(api.ScriptPath))
-		interpreter, err := shebang(script)
+		interpreter, err := shebang(transfer.OpenFile(blobs, file))
 		if err != nil {
 			return s, err
 		}
@@ -74,20 +79,17 @@ func (p *payload) spec(a job.AttemptID, r *job.Request, host job.SiteID, folder 
 	return s, nil
 }
 
-// shebang returns the interpreter of a staged script and its one argument, as
+// shebang returns the interpreter of a script and its one argument, as
 // the kernel reads them. Kith calls the interpreter itself: the private folder
 // may lie on a file system that allows no execution, and the kernel refuses to
 // execute a script that any process still has open for writing.
-func shebang(path string) ([]string, error) {
-	f, err := os.Open(path)
-	if err != nil {
+func shebang(script *transfer.Reader) ([]string, error) {
+	defer script.Close() //nolint:errcheck // it was only read
+	head := make([]byte, min(4096, script.Size()))
+	if _, err := script.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("script: %w", err)
 	}
-	defer f.Close() //nolint:errcheck // it was only read
-	line, err := bufio.NewReaderSize(io.LimitReader(f, 4096), 4096).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("script: %w", err)
-	}
+	line, _, _ := strings.Cut(string(head), "\n")
 	line, ok := strings.CutPrefix(line, "#!")
 	line = strings.TrimSpace(line)
 	if !ok || line == "" {

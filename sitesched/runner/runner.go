@@ -73,6 +73,7 @@ type Runner struct {
 	log       *slog.Logger
 	small     *lane
 	large     *lane
+	readMark  func(path string) ([]byte, error)
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -93,6 +94,7 @@ func New(cfg Config) (*Runner, error) {
 		collector: &transfer.Collector{Store: f.blobs, MaxFileBytes: f.cfg.MaxFileBytes},
 		small:     newLane(smallAtOnce),
 		large:     newLane(largeAtOnce),
+		readMark:  readMark,
 	}
 	r.cfg.Staging = cmp.Or(r.cfg.Staging, defaultStaging)
 	r.ctx, r.cancel = context.WithCancel(context.Background())

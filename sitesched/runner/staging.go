@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"syscall"
 	"time"
 
 	"kith/internal/job"
+	"kith/internal/jobfile"
 	"kith/internal/pause"
 	"kith/meta"
 	"kith/meta/transfer"
@@ -170,10 +170,11 @@ func (s *Runner) keepBack(r *run) {
 // may lose it, but then the machine's boot id has changed, too, and nothing of
 // an earlier boot is ever started.
 func markStaged(path string, payload []byte) error {
-	if err := os.WriteFile(path+".new", payload, 0o600); err != nil {
+	root, name, _ := markName(path)
+	if err := jobfile.Replace(root, name, payload); err != nil {
 		return fmt.Errorf("mark of staged files: %w", err)
 	}
-	return os.Rename(path+".new", path)
+	return nil
 }
 
 // CheckRoom returns an error if less than keep bytes would stay free on the

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"kith/internal/job"
 	"kith/meta"
@@ -77,7 +78,9 @@ func newStaging(t *testing.T) *staging {
 // payloadOf runs a script with inputs.
 func payloadOf(t *testing.T, inputs transfer.Set, script string) []byte {
 	t.Helper()
-	raw, err := proto.Marshal(&kithv1.Payload{Job: &kithv1.Job{Command: []string{"/bin/sh", "-c", script}}, Inputs: inputs.Proto()})
+	raw, err := proto.Marshal(&kithv1.Payload{
+		Job: &kithv1.Job{Command: []string{"/bin/sh", "-c", script}, Processors: 1, Walltime: durationpb.New(time.Minute)}, Inputs: inputs.Proto(),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

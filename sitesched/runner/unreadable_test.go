@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"kith/internal/job"
 	"kith/meta"
@@ -28,6 +29,7 @@ type house struct {
 	t       *testing.T
 	dir     string
 	script  string // of what the jobs submitted here run
+	raw     []byte // their payload, if it is not made of that
 	events  chan meta.Event
 	runner  *Runner
 	close   func()
@@ -105,11 +107,20 @@ func (h *house) Payload(id job.ID) ([]byte, error) {
 }
 
 func (h *house) payload() ([]byte, error) {
-	return proto.Marshal(&kithv1.Payload{Job: &kithv1.Job{Command: []string{"/bin/sh", "-c", h.script}}})
+	if h.raw != nil {
+		return h.raw, nil
+	}
+	return proto.Marshal(&kithv1.Payload{Job: &kithv1.Job{Command: []string{"/bin/sh", "-c", h.script}, Processors: 1, Walltime: durationpb.New(time.Minute)}})
 }
 
 // Outputs implements the rest of it.
 func (h *house) Outputs(job.ID) ([]byte, error) { return nil, nil }
+
+func (h *house) isBad() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.bad
+}
 
 func (h *house) breaks(bad bool) {
 	h.mu.Lock()
@@ -277,18 +288,22 @@ func TestAdoptWhileTheMarkCannotBeRead(t *testing.T) {
 	if err := h.runner.system.Prepare(a); err != nil {
 		t.Fatal(err)
 	}
-	mark := h.runner.system.Files(a).Mark
-	if err := os.Symlink(mark, mark); err != nil { // no file can be read there
-		t.Fatal(err)
-	}
-	h.runner.Adopt(meta.Adopt{Attempt: a, Request: request, BootID: h.runner.BootID()})
-	h.silent(syscall.ELOOP.Error())
 	raw, err := h.payload()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := markStaged(mark, raw); err != nil {
+	if err := markStaged(h.runner.system.Files(a).Mark, raw); err != nil {
 		t.Fatal(err)
 	}
+	h.runner.readMark = func(path string) ([]byte, error) {
+		if h.isBad() {
+			return nil, &os.PathError{Op: "read", Path: path, Err: syscall.EIO}
+		}
+		return readMark(path)
+	}
+	h.breaks(true)
+	h.runner.Adopt(meta.Adopt{Attempt: a, Request: request, BootID: h.runner.BootID()})
+	h.silent(syscall.EIO.Error())
+	h.breaks(false)
 	h.ends(job.Success)
 }

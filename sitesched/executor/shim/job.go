@@ -96,8 +96,11 @@ func (s *shim) take(j *running) (taken bool, err error) {
 			return -1
 		}
 		var fd int
-		if fd, errno = openat(s.dir, folder+name, flags|unix.O_CREAT|unix.O_NOFOLLOW, 0o600); errno != 0 {
+		// Another job may have put something there that opening would wait for.
+		if fd, errno = openat(s.dir, folder+name, flags|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600); errno != 0 {
 			err = &os.PathError{Op: "create", Path: name, Err: errno}
+		} else if !isRegular(fd) {
+			err = &os.PathError{Op: "open", Path: name, Err: errNotFile}
 		}
 		return fd
 	}
@@ -135,6 +138,8 @@ func (s *shim) take(j *running) (taken bool, err error) {
 	}
 	return false, nil
 }
+
+const errNotFile = shimError("it is not a regular file")
 
 const errTaken = shimError("another shim has started this attempt")
 

@@ -45,6 +45,19 @@ func fileSize(fd int) (int64, syscall.Errno) {
 	return st.Size, errno
 }
 
+// isRegular reports whether fd is a regular file, and makes reading and writing it
+// wait as usual.
+func isRegular(fd int) bool {
+	var st syscall.Stat_t
+	_, _, errno := syscall.RawSyscall(syscall.SYS_FSTAT, uintptr(fd), uintptr(unsafe.Pointer(&st)), 0)
+	if errno != 0 || st.Mode&syscall.S_IFMT != syscall.S_IFREG {
+		return false
+	}
+	flags, _, _ := syscall.RawSyscall(syscall.SYS_FCNTL, uintptr(fd), syscall.F_GETFL, 0)
+	_, _, errno = syscall.RawSyscall(syscall.SYS_FCNTL, uintptr(fd), syscall.F_SETFL, flags&^syscall.O_NONBLOCK)
+	return errno == 0
+}
+
 // readAt reads what one call gives.
 func readAt(fd int, b []byte, offset int64) (int, syscall.Errno) {
 	for {
