@@ -235,7 +235,7 @@ func chaosTable(r *chaos.Result, width int) string {
 		text += fmt.Sprintf("Jobs that overlapped as they may, with a frozen shim and no daemon at work: %d.\n", r.Unguarded)
 	}
 	if j.Refused > 0 {
-		text += fmt.Sprintf("Refused by the earlier version: %d.\n", j.Refused)
+		text += fmt.Sprintf("Refused, by an earlier version or as wider than all sites were: %d.\n", j.Refused)
 	}
 	for _, s := range r.Skipped {
 		text += fmt.Sprintf("Skipped: %s: %s.\n", s.Kind, s.Reason)

@@ -42,6 +42,10 @@ func (f *Federation) find(ctx context.Context) error {
 	return nil
 }
 
+// CanBeItself reports whether the running program is the kithd of federations that
+// name none.
+func CanBeItself() bool { return itself != nil }
+
 // program is how a kithd is started.
 type program struct {
 	path string

@@ -38,17 +38,26 @@ func (s *Set) Remove() error {
 	return os.RemoveAll(s.dir)
 }
 
+// Beside returns the named programs if all are beside the running program.
+func Beside(names ...string) (*Set, bool) {
+	self, err := os.Executable()
+	if err != nil || !allIn(filepath.Dir(self), names) {
+		return nil, false
+	}
+	return &Set{dir: filepath.Dir(self)}, true
+}
+
 // Find returns the named programs. They are those beside the running program
 // if all are there. Else they are built from the source that the working
 // folder is in, which takes Go and some seconds; note, if not nil, is told
 // before. The error says what to do where neither works.
 func Find(ctx context.Context, note func(string), names ...string) (*Set, error) {
+	if set, ok := Beside(names...); ok {
+		return set, nil
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
-	}
-	if dir := filepath.Dir(self); allIn(dir, names) {
-		return &Set{dir: dir}, nil
 	}
 	return build(ctx, filepath.Dir(self), note, names)
 }

@@ -28,6 +28,9 @@ type bed struct {
 	locks locks
 	// noDisk says why no site has a disk of its own.
 	noDisk string
+	// shimBeside is the kithd that lies beside the program of the shims, both copies of
+	// this run's own; empty where the sites run in the program that started them.
+	shimBeside string
 	// stopping tells those who watch over the sites that they end for good.
 	stopping chan struct{}
 	watch    sync.WaitGroup
@@ -91,6 +94,10 @@ func openBed(ctx context.Context, opt *Options, tune func(*config.Config), disk 
 			b.noDisk = err.Error()
 		}
 	}
+	if cfg.Program, err = b.ownPrograms(ctx); err != nil {
+		return nil, errors.Join(err, b.close())
+	}
+	b.shimBeside = cfg.Program
 	if b.fed, err = local.Start(ctx, cfg); err != nil {
 		return nil, errors.Join(err, b.close())
 	}
@@ -280,6 +287,7 @@ func daemonLock(i int) string { return fmt.Sprintf("daemon %02d", i) }
 func frozenLock(i int) string { return fmt.Sprintf("frozen daemon %02d", i) }
 func shimLock(i int) string   { return fmt.Sprintf("frozen shim %02d", i) }
 func guardLock(i int) string  { return fmt.Sprintf("guard %02d", i) }
+func drainLock(i int) string  { return fmt.Sprintf("drain %02d", i) }
 func diskLock(i int) string   { return fmt.Sprintf("disk %02d", i) }
 
 func linkLock(i, k int) string { return fmt.Sprintf("link %02d %02d", min(i, k), max(i, k)) }

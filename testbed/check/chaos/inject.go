@@ -121,6 +121,21 @@ func (in *injector) carryOut(ctx context.Context, f *Fault) (target, missed stri
 		return in.meetShim(ctx, f, s)
 	case FullDisk:
 		return s.Name, in.fillDisk(ctx, f, s)
+	case DrainSite:
+		return s.Name, in.drainSite(ctx, f, s)
+	case HoldJobs:
+		return in.holdJobs(ctx, f, s)
+	case Reconfigure:
+		return in.reconfigure(ctx, f, s)
+	case FewFiles:
+		return s.Name, in.takeFiles(ctx, f, s)
+	case HideShim:
+		if in.shimBeside == "" {
+			return "all sites", "their shims are the program that started them"
+		}
+		return in.hideShim(ctx, f)
+	case HogDisk:
+		return s.Name, in.hog(ctx, f, s)
 	case CutLink:
 		return in.cut(ctx, f, wan.Between(s.Name, other.Name), wan.Blackhole)
 	case ResetLink:

@@ -26,22 +26,29 @@ const (
 	CutAll        Kind = "cut-all"        // between all sites
 	SlowLink      Kind = "slow-link"      // delay, jitter and few bytes a second
 	FullDisk      Kind = "full-disk"      // of a site's data
+	DrainSite     Kind = "drain"          // by its operator, and resumed
+	HoldJobs      Kind = "hold"           // some that wait, and released
+	Reconfigure   Kind = "reconfigure"    // restarted with fewer processors, another K and low limits, and later as before
+	FewFiles      Kind = "few-files"      // next to no descriptors for the daemon
+	HideShim      Kind = "hide-shim"      // the program of the shims is missing, at all sites that share it
+	HogDisk       Kind = "hog-disk"       // a job fills the disk, and is cancelled
 	Upgrade       Kind = "upgrade"        // stopped in order and started as this version
 )
 
 // deck holds every kind as often as it comes up in relation to the others, but
-// for upgrades, which come once a site. Cards are drawn until none is left, so
+// for upgrades, which come once a site, and FewFiles, which must be asked for. Cards are drawn until none is left, so
 // that a short run, too, has a bit of everything.
 var deck = []Kind{
 	KillDaemon, KillDaemon, KillDaemon, FreezeDaemon, FreezeDaemon, RestartDaemon, KillAll, KillShim, KillShim, FreezeShim,
 	CutLink, CutLink, ResetLink, CutOneWay, CutOneWay, FlapLink, CutSite, CutSite, CutAll, SlowLink, FullDisk,
+	DrainSite, HoldJobs, Reconfigure, HideShim, HogDisk,
 }
 
 // Kinds returns all kinds in the order of their declaration.
 func Kinds() []Kind {
 	return []Kind{
 		KillDaemon, FreezeDaemon, RestartDaemon, KillAll, KillShim, FreezeShim, CutLink, ResetLink, CutOneWay, FlapLink,
-		CutSite, CutAll, SlowLink, FullDisk, Upgrade,
+		CutSite, CutAll, SlowLink, FullDisk, DrainSite, HoldJobs, Reconfigure, FewFiles, HideShim, HogDisk, Upgrade,
 	}
 }
 
@@ -67,14 +74,21 @@ type planner struct {
 
 func newPlanner(opt *Options, disk int) *planner {
 	p := &planner{rng: rand.New(rand.NewPCG(opt.Seed, 1)), sites: opt.Sites, disk: disk}
-	for _, k := range deck {
+	cards := deck
+	if slices.Contains(opt.Kinds, string(FewFiles)) {
+		cards = append(slices.Clone(deck), FewFiles)
+	}
+	for _, k := range cards {
 		wanted := len(opt.Kinds) == 0 || slices.Contains(opt.Kinds, string(k))
-		if wanted && (k != FullDisk || disk >= 0) {
+		if wanted && (!k.fillsDisk() || disk >= 0) {
 			p.kinds = append(p.kinds, k)
 		}
 	}
 	return p
 }
+
+// draws reports whether a kind may come up.
+func (p *planner) draws(k Kind) bool { return slices.Contains(p.kinds, k) }
 
 // How faults follow each other in a round.
 const (
@@ -108,7 +122,7 @@ func (p *planner) round(length time.Duration) []Fault {
 func (p *planner) aim(f *Fault, free map[string]time.Duration) bool {
 	const tries = 12
 	for range tries {
-		if f.Site = p.rng.IntN(p.sites); f.Kind == FullDisk {
+		if f.Site = p.rng.IntN(p.sites); f.Kind.fillsDisk() {
 			f.Site = p.disk
 		}
 		f.Other = (f.Site + 1 + p.rng.IntN(p.sites-1)) % p.sites
@@ -158,6 +172,15 @@ func (f *Fault) needs(sites int) []string {
 	case KillShim: // whatever else happens
 	case FreezeShim:
 		names = append(names, shimLock(f.Site), guardLock(f.Site))
+	case DrainSite:
+		names = append(names, drainLock(f.Site))
+	case HoldJobs, FewFiles: // whatever else happens
+	case HideShim:
+		names = append(names, "program of the shims")
+	case Reconfigure:
+		names = append(names, daemonLock(f.Site), frozenLock(f.Site), guardLock(f.Site))
+	case HogDisk:
+		names = append(names, diskLock(f.Site))
 	case FullDisk:
 		names = append(names, diskLock(f.Site))
 		if f.killsToo() {
@@ -184,6 +207,9 @@ func (f *Fault) needs(sites int) []string {
 	}
 	return names
 }
+
+// fillsDisk reports whether a fault is for the site with a small disk.
+func (k Kind) fillsDisk() bool { return k == FullDisk || k == HogDisk }
 
 // killsToo reports whether the daemon is killed while its disk is full, and
 // finds it so when it comes back.
@@ -226,7 +252,7 @@ func (p *planner) lasting(k Kind) time.Duration {
 			return p.between(0, 2*time.Second)
 		}
 		return p.between(2*time.Second, 2*(lease+leaseMargin))
-	case FullDisk:
+	case FullDisk, HogDisk, Reconfigure, FewFiles, HideShim, DrainSite, HoldJobs:
 		return p.between(time.Second, 8*time.Second)
 	}
 	switch p.rng.IntN(5) {

@@ -109,7 +109,7 @@ func (c *campaign) skipped(r *Result) []Skipped {
 func (c *campaign) workload() {
 	for i, s := range c.sites {
 		m := newMaker(c.opt, i, s.processors, min(25*time.Second, c.opt.Duration/2), c.folders)
-		c.users = append(c.users, newUser(s, m, c.logs, c.opt.UpgradeFrom != ""))
+		c.users = append(c.users, newUser(s, m, c.logs, c.opt.UpgradeFrom != "" || c.in.planner.draws(Reconfigure)))
 	}
 }
 
@@ -191,6 +191,11 @@ func (c *campaign) rounds(ctx context.Context) {
 // drain waits until all jobs have ended.
 func (c *campaign) drain(ctx context.Context) {
 	c.opt.note("no more jobs; waiting for those under way")
+	looking, enough := context.WithCancel(ctx)
+	var looks sync.WaitGroup
+	looks.Go(func() { (&idleWatch{campaign: c}).watch(looking) })
+	defer looks.Wait()
+	defer enough()
 	stop := time.Now().Add(c.opt.Patience)
 	for time.Now().Before(stop) {
 		waiting := 0

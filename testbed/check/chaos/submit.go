@@ -20,7 +20,9 @@ type user struct {
 	site  *site
 	maker *maker
 	logs  *logs
-	older bool // the site may be of an earlier version, which may refuse some
+	// picky says that the site may refuse some: it may be of an earlier version, or
+	// all sites may be too small for a while.
+	picky bool
 	// open bounds the jobs that have not ended, so that a run can come to its end.
 	open chan struct{}
 
@@ -47,8 +49,8 @@ const (
 	pollPause   = 500 * time.Millisecond
 )
 
-func newUser(s *site, m *maker, l *logs, older bool) *user {
-	return &user{site: s, maker: m, logs: l, older: older, open: make(chan struct{}, maxOpen)}
+func newUser(s *site, m *maker, l *logs, picky bool) *user {
+	return &user{site: s, maker: m, logs: l, picky: picky, open: make(chan struct{}, maxOpen)}
 }
 
 // submit submits jobs at a pace until working is done. What was begun goes on
@@ -80,7 +82,7 @@ func (u *user) see(ctx context.Context, j *submitted) {
 	u.mu.Unlock()
 	if err != nil {
 		<-u.open
-		if ctx.Err() == nil && !u.older {
+		if ctx.Err() == nil && !u.picky {
 			u.logs.problem("job %s refused by %s: %v", j.request, u.site.Name, err)
 		}
 		return
