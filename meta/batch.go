@@ -105,7 +105,7 @@ func (h *host) drainOutside(on bool) {
 	}
 	for _, rec := range h.records() {
 		switch c := h.copies.Get(rec.ID); {
-		case c == nil || c.rec.Phase != store.CopyQueued || c.status != waiting:
+		case c == nil || c.rec.Phase != store.CopyQueued || c.status != waiting || c.outgrown != job.NoReason:
 		case on:
 			h.dequeueOutside(rec.ID)
 		default:

@@ -158,6 +158,18 @@ type Changed struct {
 	Purged bool
 }
 
+// Outgrown says, for the operator, that this site can no longer run copies that it
+// had taken before a restart: they go back, or the jobs look for another place.
+type Outgrown struct {
+	// Copies is how many, First is one of them.
+	Copies int
+	First  job.AttemptID
+	// Own says that they are copies of jobs submitted here.
+	Own bool
+	// Reason says why: [job.TooNarrow], [job.TooSmall] or [job.Directory].
+	Reason job.Reason
+}
+
 // StartsPaused says, for the operator, that this site starts nothing until then
 // because a start failed for a reason of its own; Until 0 that starts succeed again.
 type StartsPaused struct {
@@ -181,6 +193,7 @@ func (Restored) effect()     {}
 func (Advertise) effect()    {}
 func (Changed) effect()      {}
 func (StartsPaused) effect() {}
+func (Outgrown) effect()     {}
 
 func (Reply) Word() string        { return "reply" }
 func (s Send) Word() string       { return s.Message.Word() }
@@ -198,3 +211,4 @@ func (Restored) Word() string     { return "restored" }
 func (Advertise) Word() string    { return "advertise" }
 func (Changed) Word() string      { return "changed" }
 func (StartsPaused) Word() string { return "starts-paused" }
+func (Outgrown) Word() string     { return "outgrown" }

@@ -50,6 +50,8 @@ type ownOrigin interface {
 	endedHere(now job.Time, a job.AttemptID, outcome *job.Outcome)
 	// givenBack says that an attempt never started here and is not held any more (GiveBack).
 	givenBack(now job.Time, a job.AttemptID, reason job.Reason)
+	// outgrownHere says that this site can no longer run a copy (GiveBack).
+	outgrownHere(now job.Time, a job.AttemptID, reason job.Reason)
 	// cancels reports whether the user has cancelled a job that has not ended.
 	cancels(id job.ID) bool
 }
@@ -70,6 +72,9 @@ type hostCopy struct {
 	// postponed says that its inputs could not be had, and that it waits for a
 	// while, or for its origin to be in reach.
 	postponed bool
+	// outgrown says why this site can no longer run it: it is in no queue and goes
+	// back once its origin is in reach.
+	outgrown job.Reason
 	// adopted says that it was begun before a restart, returned that it was
 	// begun once and is back in the queue.
 	adopted, returned bool
@@ -284,6 +289,8 @@ func (h *host) revive(now job.Time, site job.SiteID) {
 	draining := h.st.Site().Draining
 	for _, c := range h.copiesOf(site) {
 		switch {
+		case c.outgrown != job.NoReason:
+			h.giveBack(now, c, c.outgrown)
 		case draining && c.rec.Phase == store.CopyQueued:
 			h.giveBack(now, c, job.Draining)
 		case draining && c.rec.Phase == store.CopyBegun && c.started == 0:

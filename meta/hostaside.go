@@ -65,7 +65,7 @@ func (h *host) eachWaiting(origin job.SiteID, f func(*hostCopy)) {
 		return
 	}
 	for _, c := range h.copiesOf(origin) {
-		if c.status == waiting && c.rec.Phase == store.CopyQueued {
+		if c.status == waiting && c.rec.Phase == store.CopyQueued && c.outgrown == job.NoReason {
 			f(c)
 		}
 	}

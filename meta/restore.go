@@ -20,8 +20,9 @@ func (e *Engine) Restore(now job.Time, configured []job.SiteID) []Effect {
 			e.peers.view.Expect(now, s)
 		}
 	}
-	ended := e.host.restore(now)
+	ended, outgrown := e.host.restore(now)
 	e.origin.restore(now)
+	e.host.returnOutgrown(now, outgrown)
 	for _, c := range ended {
 		if c.rec.ID.Job.Origin == e.self {
 			e.host.report(now, c)
@@ -32,15 +33,15 @@ func (e *Engine) Restore(now job.Time, configured []job.SiteID) []Effect {
 	return e.out
 }
 
-// restore queues and adopts, and returns the copies that have ended.
-func (h *host) restore(now job.Time) []*hostCopy {
+// restore queues and adopts, and returns the copies that have ended, and those
+// that no longer fit.
+func (h *host) restore(now job.Time) (ended, outgrown []*hostCopy) {
 	h.stamp = uint64(max(0, h.st.Site().Latest.Add(store.Late)))
 	h.began, h.nextRenew = now, job.Never
 	h.nextLoad, h.nextCheck = now, now.Add(h.cfg.Timing.AntiEntropy)
 	if h.st.Site().Draining {
 		h.site.Drain(now, true)
 	}
-	var ended []*hostCopy
 	for _, rec := range h.records() {
 		c := h.addCopy(rec)
 		if origin := rec.ID.Job.Origin; origin != h.self && !h.isAside(origin) {
@@ -49,6 +50,10 @@ func (h *host) restore(now job.Time) []*hostCopy {
 		h.stamp = max(h.stamp, uint64(max(rec.Arrived, rec.Begun)))
 		switch rec.Phase {
 		case store.CopyQueued:
+			if c.outgrown = h.outgrown(rec.Request); c.outgrown != job.NoReason {
+				outgrown = append(outgrown, c)
+				continue
+			}
 			h.enqueue(now, rec)
 		case store.CopyBegun:
 			c.status, c.adopted = launched, true
@@ -60,7 +65,7 @@ func (h *host) restore(now job.Time) []*hostCopy {
 			ended = append(ended, c)
 		}
 	}
-	return ended
+	return ended, outgrown
 }
 
 // restore goes on with jobs submitted here.

@@ -27,11 +27,16 @@ func (h *host) attemptMissing(now job.Time, ev AttemptMissing) {
 			h.end(now, c, Kill{Attempt: a}.Unstarted(now))
 			return
 		}
-		h.launch(c, nil)
+		if !h.missingOutgrown(now, c) {
+			h.launch(c, nil)
+		}
 		return
 	}
 	if c.killed { // the driver knows it no more: its end would never be told
 		h.end(now, c, Kill{Attempt: a, Lease: c.lease.lapsed}.Unstarted(now))
+		return
+	}
+	if h.missingOutgrown(now, c) {
 		return
 	}
 	h.requeue(now, c, ev.Bringing)

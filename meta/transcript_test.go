@@ -35,7 +35,7 @@ var rewrite = flag.Bool("rewrite", false, "write the answers of the transcripts 
 //	startfails ATTEMPT                 the host could not start it
 //	turn ATTEMPT                       the batch system has started it ("site batch")
 //	wait D                             time passes, with ticks and passes
-//	restart [lease=D]                  the daemon dies and a new one begins
+//	restart [lease=D] [processors=N] [memory=N] [allow=DIR]  the daemon dies and a new one begins
 //	show JOB | copies | counters       what the engine knows
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
@@ -209,6 +209,7 @@ func (s *stage) do(line string) []string {
 		s.wait(s.duration(a.words[1], 0))
 	case "restart":
 		s.cfg.Timing.Lease = s.duration(a.named["lease"], s.cfg.Timing.Lease)
+		s.resize(a)
 		s.boot()
 	case "show":
 		s.show(a.words[1])
@@ -246,17 +247,25 @@ func (s *stage) begin(a arguments) {
 	s.cfg.Limits.CopiesPerOrigin = int(s.number(a, "copies-per-origin", 1000))
 	s.cfg.Limits.Jobs = int(s.number(a, "jobs", 1000))
 	s.cfg.Incarnation, s.cfg.BootID = 1, "boot-1"
-	if dir := a.named["allow"]; dir != "" {
-		s.cfg.AllowDirectory = func(d string) bool { return d == dir }
-	}
 	s.sched = sitesched.Config{
-		Processors: int32(s.number(a, "processors", 4)), MemoryBytes: int64(s.number(a, "memory", 0)),
-		Backfill: sitesched.EASY, Queues: sitesched.DualBackfill, Scope: sitesched.ScopeAll,
+		Processors: 4, Backfill: sitesched.EASY, Queues: sitesched.DualBackfill, Scope: sitesched.ScopeAll,
 	}
 	s.batch = a.has("batch")
-	s.cfg.Self = meta.Self{Address: "alpha:1", Processors: s.sched.Processors, MemoryBytes: s.sched.MemoryBytes, Speed: 1}
+	s.cfg.Self = meta.Self{Address: "alpha:1", Speed: 1}
+	s.cfg.AllowDirectory = nil
+	s.resize(a)
 	s.state = store.NewState("alpha", 1)
 	s.boot()
+}
+
+// resize configures what the site has to offer.
+func (s *stage) resize(a arguments) {
+	s.sched.Processors = int32(s.number(a, "processors", float64(s.sched.Processors)))
+	s.sched.MemoryBytes = int64(s.number(a, "memory", float64(s.sched.MemoryBytes)))
+	s.cfg.Self.Processors, s.cfg.Self.MemoryBytes = s.sched.Processors, s.sched.MemoryBytes
+	if dir, ok := a.named["allow"]; ok {
+		s.cfg.AllowDirectory = func(d string) bool { return d == dir }
+	}
 }
 
 // boot begins a daemon on the facts at hand.

@@ -59,3 +59,35 @@ func TestSetAsideCostsNothing(t *testing.T) {
 func copyOf(origin job.SiteID, n int, processors int32, wall time.Duration) *entry {
 	return &entry{id: attempt(origin, n), processors: processors, walltime: wall, remote: true, arrival: job.Time(n)}
 }
+
+// What runs since before a restart and is wider than the site now runs on, and
+// nothing starts until it fits.
+func TestOvercommittedSiteStartsNothing(t *testing.T) {
+	everyDiscipline(t, func(t *testing.T, c Config) {
+		c.Processors, c.MemoryBytes, c.Patience = 2, 1000, 2*time.Second
+		s := mustNew(t, c)
+		for i, processors := range []int32{4, 1} {
+			s.Adopt(0, copyOf("a", i, processors, 10*time.Second).copy(), 0)
+		}
+		large := copyOf("a", 2, 1, 10*time.Second)
+		large.memoryBytes = 3000
+		s.Adopt(0, large.copy(), 0)
+		near := copyOf("b", 3, 1, time.Second)
+		near.remote = false
+		s.Enqueue(0, near.copy())
+		s.Enqueue(0, copyOf("c", 4, 1, time.Second).copy())
+		for now, ends := range []int{-1, 1, 0, -1, -1, 2} {
+			at := job.Time(now) * second
+			if ends >= 0 {
+				s.Finish(at, attempt("a", ends))
+			}
+			got := len(s.Pass(at))
+			if err := s.Check(); err != nil {
+				t.Fatal(err)
+			}
+			if want := now == 5; (got > 0) != want {
+				t.Errorf("%d copies start at %d, over-committed: %v", got, now, !want)
+			}
+		}
+	})
+}

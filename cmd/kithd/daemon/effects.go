@@ -58,6 +58,9 @@ func (f *effects) carry(ef meta.Effect) {
 		f.runs.Restored()
 	case meta.StartsPaused:
 		f.tellOfPause(ef)
+	case meta.Outgrown:
+		f.log.Warn("copies that were taken before the restart no longer fit this site; copies of other sites go back to them, jobs of this site look for another place",
+			"copies", ef.Copies, "first", ef.First, "own", ef.Own, "reason", ef.Reason.Sentence())
 	case meta.Advertise:
 		if f.spread != nil {
 			f.spread(ef)

@@ -1,0 +1,83 @@
+package meta
+
+import (
+	"slices"
+
+	"kith/internal/job"
+	"kith/store"
+)
+
+// A site may come back smaller than it was: with fewer processors, less memory,
+// other folders. What it had queued and can no longer run must not stay unseen, as
+// the local scheduler does not take it: copies go back to their origins, and jobs
+// of its own look for another place. What has begun runs on.
+
+// outgrown says why this site can no longer run a request that it had accepted,
+// [job.NoReason] if it can.
+func (h *host) outgrown(r *job.Request) job.Reason {
+	if r.Directory != "" && (h.cfg.AllowDirectory == nil || !h.cfg.AllowDirectory(r.Directory)) {
+		return job.Directory
+	}
+	here := h.here(r)
+	return h.site.Refuse(&here)
+}
+
+// returnOutgrown deals with the copies that a restart found outgrown. Those of own
+// jobs are dropped; those of other origins go back once these are in reach, see
+// [host.revive], and are in no queue until then.
+func (h *host) returnOutgrown(now job.Time, outgrown []*hostCopy) {
+	var told []Outgrown
+	for _, c := range outgrown {
+		own := c.rec.ID.Job.Origin == h.self
+		i := slices.IndexFunc(told, func(o Outgrown) bool { return o.Own == own && o.Reason == c.outgrown })
+		if i < 0 {
+			i = len(told)
+			told = append(told, Outgrown{First: c.rec.ID, Own: own, Reason: c.outgrown})
+		}
+		told[i].Copies++
+		if own {
+			h.drop(now, c)
+			h.origin.outgrownHere(now, c.rec.ID, c.outgrown)
+		}
+	}
+	for _, o := range told {
+		h.emit(o)
+	}
+}
+
+// outgrownHere learns that this very site can no longer run a job that it had queued.
+func (or *origin) outgrownHere(now job.Time, a job.AttemptID, reason job.Reason) {
+	o := or.open.Get(a.Job)
+	if o == nil || o.rec.State != job.Queued || o.rec.Attempt != a.Number {
+		return
+	}
+	if i := slices.Index(o.rec.Sites, or.self); i >= 0 {
+		or.copyReturned(now, o, i, store.CopyReturned, reason)
+	}
+}
+
+// missingOutgrown deals with an attempt that was begun, never started, and no longer
+// fits this site; false if it fits.
+func (h *host) missingOutgrown(now job.Time, c *hostCopy) bool {
+	reason := h.outgrown(c.rec.Request)
+	if reason == job.NoReason {
+		return false
+	}
+	a := c.rec.ID
+	record(h.st, store.RequeueCopy{Attempt: a})
+	h.site.Finish(now, a)
+	h.passing = true
+	c.status, c.returned, c.adopted, c.lease = waiting, true, false, attemptLease{}
+	h.emit(Outgrown{First: a, Copies: 1, Own: a.Job.Origin == h.self, Reason: reason})
+	switch {
+	case a.Job.Origin == h.self:
+		h.drop(now, c)
+		h.origin.givenBack(now, a, reason)
+	case h.peers.reachable(a.Job.Origin):
+		h.giveBack(now, c, reason)
+	default:
+		c.outgrown = reason
+		h.dequeueOutside(a)
+	}
+	return true
+}
