@@ -35,10 +35,10 @@ type Send struct {
 
 // Grant answers a claim: the site may start the attempt. What the job runs is not
 // in memory. The driver reads it from its store by the name of the job
-// (store.Backend.Payload) and sends [Grant.Message]; if no stream is up the grant is
-// dropped. An error of the store that is not store.ErrUnknown, which says that the
-// job was purged meanwhile, is the operator's to know. The host then claims again,
-// and is granted again.
+// (store.Backend.Payload) once there is room for it and sends [Grant.Message]; if no
+// stream is up the grant is dropped, and what is sent later may overtake it. An error
+// of the store that is not store.ErrUnknown, which says that the job was purged
+// meanwhile, is the operator's to know, and the grant is tried again.
 type Grant struct {
 	To      job.SiteID
 	Attempt job.AttemptID

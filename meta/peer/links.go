@@ -46,6 +46,9 @@ type Config struct {
 	Heartbeat time.Duration
 	// Redial is the longest pause between attempts to dial; default 5 s.
 	Redial time.Duration
+	// Payload reads what the jobs of grants run, see [Links.Grant]. It must be set
+	// before the first grant and is called by one goroutine a stream.
+	Payload PayloadFunc
 	// DialOptions are the credentials and the like of streams dialled here.
 	DialOptions []grpc.DialOption
 	Logger      *slog.Logger
@@ -216,6 +219,7 @@ func (l *Links) run(ctx context.Context, w duplex, hello *kithv1.Hello, dialled 
 	l.wg.Go(func() { ended <- s.write(l.cfg.Heartbeat) })
 	l.wg.Go(func() { ended <- s.read(func(f *kithv1.Frame) { l.received(s, f) }) })
 	l.wg.Go(func() { s.listen(l.cfg.Heartbeat) })
+	l.wg.Go(func() { s.grants.load(s.ctx, l.cfg.Payload, s.poke) })
 	var err error
 	select {
 	case err = <-ended:

@@ -3,6 +3,7 @@ package peer
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -55,6 +56,7 @@ type stream struct {
 	bytes  int
 	moved  time.Time             // when the last frame had got away
 	pieces []*kithv1.PeerMessage // files
+	grants *grants
 	wake   chan struct{}
 
 	heard chan struct{} // pulsed by every frame
@@ -64,7 +66,7 @@ func newStream(ctx context.Context, w duplex, hello *kithv1.Hello, dialled bool,
 	ctx, cancel := context.WithCancelCause(ctx)
 	return &stream{
 		site: job.SiteID(hello.GetSiteId()), dialled: dialled, hello: hello, wire: w, ctx: ctx, cancel: cancel,
-		patience: patience, moved: time.Now(), wake: make(chan struct{}, 1), heard: make(chan struct{}, 1),
+		patience: patience, moved: time.Now(), grants: newGrants(), wake: make(chan struct{}, 1), heard: make(chan struct{}, 1),
 	}
 }
 
@@ -96,41 +98,54 @@ func (s *stream) enqueuePiece(m *kithv1.PeerMessage) bool {
 	return ok
 }
 
-func (s *stream) poke() {
+func (s *stream) poke() { poke(s.wake) }
+
+// poke has the reader of c look again.
+func poke(c chan struct{}) {
 	select {
-	case s.wake <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
 
 // nextFrame takes what fits into a frame, nil if nothing waits: protocol
-// messages first, then one file piece.
+// messages first, then grants, then one file piece.
 func (s *stream) nextFrame() *kithv1.Frame {
+	messages, size := s.nextMessages()
+	if messages = s.grants.fill(messages, size); len(messages) > 0 {
+		return &kithv1.Frame{Messages: messages}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.pieces) == 0 {
+		return nil
+	}
+	f := &kithv1.Frame{Messages: []*kithv1.PeerMessage{s.pieces[0]}}
+	s.pieces = s.pieces[1:]
+	return f
+}
+
+// nextMessages takes the protocol messages that fit into a frame, and says how
+// large they are.
+func (s *stream) nextMessages() (messages []*kithv1.PeerMessage, size int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.moved = time.Now()
-	n, size := 0, 0
+	n := 0
 	for n < len(s.queue) && n < maxFrameMessages && size < maxFrameBytes {
 		size += proto.Size(s.queue[n])
 		n++
 	}
-	switch {
-	case n == len(s.queue) && n > 0:
-		f := &kithv1.Frame{Messages: s.queue}
+	if n == len(s.queue) {
+		messages = s.queue
 		s.queue, s.bytes = nil, 0
-		return f
-	case n > 0:
-		f := &kithv1.Frame{Messages: append([]*kithv1.PeerMessage(nil), s.queue[:n]...)}
-		clear(s.queue[:n])
-		s.queue = s.queue[n:]
-		s.bytes -= size
-		return f
-	case len(s.pieces) > 0:
-		f := &kithv1.Frame{Messages: []*kithv1.PeerMessage{s.pieces[0]}}
-		s.pieces = s.pieces[1:]
-		return f
+		return messages, size
 	}
-	return nil
+	messages = slices.Clone(s.queue[:n])
+	clear(s.queue[:n])
+	s.queue = s.queue[n:]
+	s.bytes -= size
+	return messages, size
 }
 
 // write sends until the stream ends; an empty frame is the heartbeat.

@@ -149,6 +149,7 @@ func (d *Daemon) assemble() error {
 	d.links = peer.New(peer.Config{
 		Site: d.siteID(), Generation: d.state.Site().Generation, Incarnation: incarnation, Version: Version(),
 		Admit: d.admits, Heartbeat: d.cfg.Timing.Heartbeat, DialOptions: dialOptions(), Logger: d.log,
+		Payload: func(g meta.Grant) ([]byte, error) { return d.effects.payload(g) },
 	}, handler{in.post, streams, d.files, d.log}, d.files)
 	d.runs, err = runner.New(runner.Config{
 		Files: d.files, System: d.host.System, Peers: d.links, Away: streams.away, Tell: in.tell, Post: in.post,

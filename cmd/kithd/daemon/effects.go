@@ -32,7 +32,7 @@ func (f *effects) carry(ef meta.Effect) {
 	case meta.Send:
 		f.links.Send(ef.To, ef.Message)
 	case meta.Grant:
-		f.grant(ef)
+		f.links.Grant(ef)
 	case meta.Launch:
 		f.runs.Launch(ef)
 	case meta.Kill:
@@ -78,18 +78,17 @@ func (f *effects) tellOfPause(p meta.StartsPaused) {
 		"reason", p.Reason, "until", p.Until.Wall().Format(time.RFC3339))
 }
 
-// grant sends a grant with what the job runs. Without that nothing is sent: the
-// host claims again when its claim has timed out, and is granted again.
-func (f *effects) grant(g meta.Grant) {
+// payload reads what the job of a grant runs.
+func (f *effects) payload(g meta.Grant) ([]byte, error) {
 	payload, err := f.backend.Payload(g.Attempt.Job)
-	switch {
-	case err == nil:
-		f.links.Send(g.To, g.Message(payload))
-	case errors.Is(err, store.ErrUnknown): // purged meanwhile: the next claim is told so
-	default:
-		f.log.Error("grant not sent: what the job runs cannot be read from the store; sent when the host claims again",
+	if errors.Is(err, store.ErrUnknown) { // purged meanwhile: the next claim is told so
+		return nil, peer.ErrNoGrant
+	}
+	if err != nil {
+		f.log.Error("grant not sent: what the job runs cannot be read from the store; tried again",
 			"attempt_id", g.Attempt.String(), "job_id", g.Attempt.Job.String(), "host", g.To, "error", err.Error())
 	}
+	return payload, err
 }
 
 // streams knows to which sites a stream is up.
