@@ -25,6 +25,8 @@ func (or *origin) revoke(now job.Time, o *openJob, reason job.Reason, mayRun boo
 	o.at, o.lease = nil, 0
 	if o.rec.State.Terminal() {
 		or.removeOpen(o)
+	} else if o.decision = nil; now < o.retryAt {
+		or.addUnplaced(o)
 	} else {
 		or.place(now, o)
 	}

@@ -21,7 +21,8 @@ func (or *origin) openJobFor(token uint64, id job.ID) *openJob {
 	return or.open.Get(id)
 }
 
-// cancel ends a job that no site runs, and has the holder of another one end it.
+// cancel ends a job that no site runs, and has the holder of another one end it. One
+// whose output is on its way ends as it ended, without that.
 func (or *origin) cancel(now job.Time, ev Cancel) {
 	if j := or.st.Job(ev.Job); j != nil && j.State == job.Cancelled && j.CancelRequested {
 		or.reply(ev.Token, j.ID, j.State, nil) // repeated
@@ -32,7 +33,9 @@ func (or *origin) cancel(now job.Time, ev Cancel) {
 		return
 	}
 	if o.rec.State == job.Returning {
-		or.reply(ev.Token, ev.Job, 0, fmt.Errorf("job %v, its output is on its way home: %w", ev.Job, ErrJobEnded))
+		record(or.st, store.CancelJob{Job: ev.Job, Actor: ev.Actor, Reason: ev.Reason, Time: now})
+		or.closeWithout(now, o, fmt.Sprintf("cancelled while its output was on its way from site %s", o.rec.Holder))
+		or.reply(ev.Token, ev.Job, o.rec.State, nil)
 		return
 	}
 	if o.rec.State == job.Queued {

@@ -149,6 +149,10 @@ type Fetch struct {
 	Files   []byte
 }
 
+// Unfetch ends a [Fetch]: the output is not waited for any more. Its FilesHome may
+// come nevertheless.
+type Unfetch struct{ Attempt job.AttemptID }
+
 // Advertise spreads this site's load. To sites with a stream it has been sent already.
 type Advertise struct{ Digest cluster.Digest }
 
@@ -187,6 +191,7 @@ func (Unstage) effect()      {}
 func (Adopt) effect()        {}
 func (Clear) effect()        {}
 func (Fetch) effect()        {}
+func (Unfetch) effect()      {}
 func (Queue) effect()        {}
 func (Dequeue) effect()      {}
 func (Restored) effect()     {}
@@ -205,6 +210,7 @@ func (Unstage) Word() string      { return "unstage" }
 func (Adopt) Word() string        { return "adopt" }
 func (Clear) Word() string        { return "clear" }
 func (Fetch) Word() string        { return "fetch" }
+func (Unfetch) Word() string      { return "unfetch" }
 func (Queue) Word() string        { return "queue" }
 func (Dequeue) Word() string      { return "dequeue" }
 func (Restored) Word() string     { return "restored" }

@@ -67,7 +67,7 @@ func (or *origin) forgetHost(now job.Time, o *openJob, ev ForgetSite, count *For
 	record(or.st, store.NoteForgotten{Job: o.rec.ID, Site: ev.Site, Actor: ev.Actor, Time: now})
 	switch {
 	case o.rec.State == job.Returning:
-		or.closeJob(now, o, fmt.Sprintf("site %s, which had its output, was given up", ev.Site))
+		or.closeWithout(now, o, fmt.Sprintf("site %s, which had its output, was given up", ev.Site))
 	case ev.Requeue || o.rec.State == job.Cancelling:
 		or.revoke(now, o, job.Forgotten, false)
 	default:

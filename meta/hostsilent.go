@@ -134,7 +134,7 @@ func (h *host) putBack(now job.Time, c *hostCopy) {
 func (h *host) narrowest(origin job.SiteID) *hostCopy {
 	var best *hostCopy
 	for _, c := range h.copiesOf(origin) {
-		if c.status == waiting && c.rec.Phase == store.CopyQueued && !c.postponed &&
+		if c.status == waiting && c.rec.Phase == store.CopyQueued && !c.postponed && !c.bringing &&
 			(best == nil || c.rec.Request.Processors < best.rec.Request.Processors) {
 			best = c
 		}

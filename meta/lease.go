@@ -70,6 +70,14 @@ func (or *origin) expireLeases(now job.Time) {
 	}
 	next := job.Never
 	or.leased = slices.DeleteFunc(or.leased, func(o *openJob) bool {
+		if !o.ended && o.rec.State == job.Returning && o.lease != 0 {
+			if or.awaitOutput(now, o) {
+				next = min(next, o.lease)
+				return false
+			}
+			o.leased = false
+			return true
+		}
 		held := !o.ended && o.lease != 0 && o.rec.State.Claim() == job.ClaimTaken && o.rec.Holder != or.self && o.rec.Outcome == nil
 		if held && o.lease > now {
 			next = min(next, o.lease)

@@ -55,6 +55,7 @@ func (or *origin) onResult(now job.Time, from job.SiteID, m Result) {
 func (or *origin) recordOutcome(now job.Time, o *openJob, outcome job.Outcome) {
 	if outcome.Kind == job.Loss && runsAgain(o) {
 		a, holder := o.rec.AttemptID(), o.rec.Holder
+		o.retryAt = o.lost.note(now, holder, or.cfg.Timing.Retry)
 		or.revoke(now, o, job.AttemptLost, false)
 		if holder == or.self {
 			or.host.forget(a)
@@ -78,7 +79,7 @@ func (or *origin) bringHome(now job.Time, o *openJob) {
 	or.changed(o.rec.ID)
 	or.stopEarlier(now, o.rec)
 	if outcome := o.rec.Outcome; outcome.FilesRemain && o.rec.Holder != or.self {
-		or.emit(Fetch{Attempt: o.rec.AttemptID(), From: o.rec.Holder, Files: outcome.Files})
+		or.fetch(now, o)
 		return
 	}
 	or.closeJob(now, o, "")

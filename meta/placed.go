@@ -119,7 +119,6 @@ func (or *origin) copyReturned(now job.Time, o *openJob, i int, kind store.Claim
 			}
 		}
 		// Sites that want nothing of the job are not asked every few seconds.
-		const mostDoublings = 6
 		o.retryAt = now.Add(or.cfg.Timing.Retry << min(o.failures, mostDoublings))
 		o.failures = min(o.failures+1, mostDoublings)
 		or.addUnplaced(o)

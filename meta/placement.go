@@ -21,6 +21,7 @@ func (or *origin) decide(now job.Time, o *openJob, answers []place.Answer) *stor
 // beginRound lists and filters the sites for a job. tried are those that get no
 // copy.
 func (or *origin) beginRound(now job.Time, o *openJob, tried []job.SiteID) {
+	tried = o.lost.avoided(now, tried)
 	r := &o.rec.Request
 	v := place.View{Own: or.host.describe(now), Refusal: or.site.Refuse(r), Peers: or.peers.view.PeersAt(now), Promises: &or.promises}
 	switch {
@@ -38,6 +39,11 @@ func (or *origin) beginRound(now job.Time, o *openJob, tried []job.SiteID) {
 func (or *origin) decideRound(now job.Time, o *openJob, answers []place.Answer) *store.Decision {
 	or.round.View.Answers = answers
 	d := or.round.Decide()
+	for i := range d.Sites {
+		if v := &d.Sites[i]; v.Reason == job.HasCopy && o.lost.avoids(now, v.Site) {
+			v.Reason = job.AttemptLost
+		}
+	}
 	or.notePromises(now, o)
 	return d
 }

@@ -120,7 +120,7 @@ func (or *origin) restoreJob(now job.Time, o *openJob) {
 
 func (or *origin) restoreReturning(now job.Time, o *openJob) {
 	if o.rec.Outcome.FilesRemain && o.rec.Holder != or.self {
-		or.emit(Fetch{Attempt: o.rec.AttemptID(), From: o.rec.Holder, Files: o.rec.Outcome.Files})
+		or.fetch(now, o)
 		return
 	}
 	or.closeJob(now, o, "")

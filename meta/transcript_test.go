@@ -345,6 +345,8 @@ func (s *stage) carry(effects []meta.Effect) {
 			s.say("restored")
 		case meta.Fetch:
 			s.say("fetch %v from %s", f.Attempt, f.From)
+		case meta.Unfetch:
+			s.say("unfetch %v", f.Attempt)
 		default:
 			s.say("%s", strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%T %+v", f, f), "meta.")))
 		}

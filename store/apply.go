@@ -266,6 +266,7 @@ func (c RevokeClaim) apply(s *State) error {
 		j.Earlier = append(j.Earlier, Holding{Attempt: j.Attempt, Site: j.Holder})
 	}
 	j.release()
+	j.Outcome = nil // if there is one, its output cannot be had
 	if j.State.Terminal() {
 		j.Closed = c.Time
 	}

@@ -94,7 +94,8 @@ type ReturnClaim struct {
 
 // RevokeClaim records that the origin took the claim back from a holder that
 // can run the attempt no longer, or, with MayRun, that may go on beside the
-// next attempt. The job is pending again, or cancelled if that was asked for.
+// next attempt. The job is pending again, or cancelled if that was asked for. An
+// outcome whose output cannot be had is forgotten with it.
 type RevokeClaim struct {
 	Attempt job.AttemptID
 	Site    job.SiteID

@@ -21,7 +21,7 @@ import "fmt"
 //	  │ finished       │ finished
 //	  ▼                ▼
 //	Returning  (outcome known, output on its way home)     Taken
-//	  │
+//	  │        (Pending again when revoked)
 //	  ▼
 //	Completed · Failed · TimedOut · Cancelled · Lost       Closed
 //
@@ -82,7 +82,10 @@ var transitions = [stateCount][eventCount]State{
 	// The start report of a cancelled job may still arrive; a holder that
 	// gives the claim back unstarted has carried out the cancellation.
 	Cancelling: {Begin: Cancelling, GiveBack: Cancelled, RequestCancel: Cancelling, Finish: Returning, Revoke: Cancelled, Outrace: Returning},
+	// A job that may be run again is, when the site is away that has its output;
+	// one that was cancelled ends without.
 	Returning: {
+		RequestCancel: Returning, Revoke: Pending,
 		CloseSuccess: Completed, CloseFailure: Failed, CloseTimeout: TimedOut,
 		CloseCancel: Cancelled, CloseLoss: Lost,
 	},

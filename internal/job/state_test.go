@@ -38,6 +38,8 @@ CANCELLING request cancel  CANCELLING
 CANCELLING finish          RETURNING
 CANCELLING revoke          CANCELLED
 CANCELLING outrace         RETURNING
+RETURNING  request cancel  RETURNING
+RETURNING  revoke          PENDING
 RETURNING  close: success  COMPLETED
 RETURNING  close: failure  FAILED
 RETURNING  close: timeout  TIMEOUT

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -19,7 +20,48 @@ import (
 
 // Fetch carries out a [meta.Fetch].
 func (s *Runner) Fetch(ef meta.Fetch) {
-	s.wg.Go(func() { s.fetchHome(s.ctx, ef) })
+	ctx, end := s.fetches.begin(s.ctx, ef.Attempt)
+	s.wg.Go(func() {
+		defer end()
+		s.fetchHome(ctx, ef)
+	})
+}
+
+// Unfetch carries out a [meta.Unfetch].
+func (s *Runner) Unfetch(a job.AttemptID) { s.fetches.stop(a) }
+
+// fetches are the outputs on their way home, each with what stops that.
+type fetches struct {
+	mu    sync.Mutex
+	stops map[job.AttemptID]*context.CancelFunc
+}
+
+// begin notes a fetch, which is to call end when it is over.
+func (f *fetches) begin(parent context.Context, a job.AttemptID) (ctx context.Context, end func()) {
+	ctx, stop := context.WithCancel(parent)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.stops == nil {
+		f.stops = make(map[job.AttemptID]*context.CancelFunc)
+	}
+	f.stops[a] = &stop
+	return ctx, func() {
+		stop()
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.stops[a] == &stop { // else it was stopped, and has begun again since
+			delete(f.stops, a)
+		}
+	}
+}
+
+func (f *fetches) stop(a job.AttemptID) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if stop := f.stops[a]; stop != nil {
+		(*stop)()
+		delete(f.stops, a)
+	}
 }
 
 // fetchHome brings an attempt's output to this site. A holder that is out of reach is asked

@@ -68,6 +68,7 @@ type Runner struct {
 	system    work.System
 	batch     work.Batch // the system too, nil if it has no queue of its own
 	fetcher   *transfer.Fetcher
+	fetches   fetches
 	unpacker  *transfer.Unpacker
 	collector *transfer.Collector
 	log       *slog.Logger

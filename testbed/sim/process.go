@@ -127,15 +127,18 @@ func (s *Site) fetch(f meta.Fetch) {
 		return
 	}
 	life := s.life
+	s.fetching[f.Attempt] = true
 	s.w.agenda.add(s.w.now.Add(took), message, 0, call(func() {
 		host := s.w.byID[f.From]
 		switch p, _ := s.w.net.pair(s, host); {
-		case s.life != life:
+		case s.life != life, !s.fetching[f.Attempt]:
 		case !p.up || host.frozen:
 			s.fetch(f)
 		case host.procs[f.Attempt] == nil:
+			delete(s.fetching, f.Attempt)
 			s.feed(meta.FilesHome{Attempt: f.Attempt, Error: "its output is gone"})
 		default:
+			delete(s.fetching, f.Attempt)
 			s.feed(meta.FilesHome{Attempt: f.Attempt})
 		}
 	}))

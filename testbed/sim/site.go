@@ -41,6 +41,7 @@ type Site struct {
 	bootName   string
 	procs      map[job.AttemptID]*process
 	staged     map[job.AttemptID]*staging   // begun, not started yet
+	fetching   map[job.AttemptID]bool       // output on its way here
 	orphans    []map[job.AttemptID]*process // of data folders that are gone
 	taken      taken                        // by what runs, for the watch
 
@@ -95,6 +96,7 @@ func (s *Site) boot() error {
 	if s.procs == nil {
 		s.procs = make(map[job.AttemptID]*process)
 	}
+	s.fetching = make(map[job.AttemptID]bool)
 	var err error
 	if s.w.cfg.Disk.Keep {
 		if s.backend, err = memstore.Open(&s.disk, s.cfg.ID, s.generation); err != nil {
@@ -459,6 +461,8 @@ func (s *Site) carry(f meta.Effect) {
 		delete(s.procs, f.Attempt)
 	case meta.Fetch:
 		s.fetch(f)
+	case meta.Unfetch:
+		delete(s.fetching, f.Attempt)
 	case meta.Changed:
 		s.w.watch.changed(s, f)
 	}

@@ -47,6 +47,8 @@ func (f *effects) carry(ef meta.Effect) {
 		f.runs.Clear(ef.Attempt)
 	case meta.Fetch:
 		f.runs.Fetch(ef)
+	case meta.Unfetch:
+		f.runs.Unfetch(ef.Attempt)
 	case meta.Changed:
 		f.changes.Add(ef.Job)
 		f.runs.FilesChanged()

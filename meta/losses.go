@@ -1,0 +1,54 @@
+package meta
+
+import (
+	"slices"
+	"time"
+
+	"kith/internal/job"
+)
+
+// losses are the attempts of a job that sites reported as lost: a machine was
+// restarted, or the job ends what should have told of its end. A job that is run
+// again then keeps away from that site for a while, and from all sites when it
+// happens again, longer each time: it must not use up its attempts in a moment, nor
+// a site's processes.
+type losses struct {
+	row   uint8
+	sites []lostAt
+}
+
+// lostAt is a site that gets no copy of a job before a time.
+type lostAt struct {
+	site  job.SiteID
+	until job.Time
+}
+
+// mostDoublings bounds pauses that double: to 64 times the first.
+const mostDoublings = 6
+
+// note notes that the job's attempt was lost at a site, and returns when the job
+// may be placed again.
+func (l *losses) note(now job.Time, site job.SiteID, pause time.Duration) job.Time {
+	l.row = min(l.row+1, mostDoublings+2)
+	l.sites = slices.DeleteFunc(l.sites, func(s lostAt) bool { return s.site == site || s.until <= now })
+	l.sites = append(l.sites, lostAt{site, now.Add(pause << (l.row - 1))})
+	if l.row == 1 {
+		return now
+	}
+	return now.Add(pause << (l.row - 2))
+}
+
+// avoids reports whether a site gets no copy at now.
+func (l *losses) avoids(now job.Time, site job.SiteID) bool {
+	return slices.Contains(l.avoided(now, nil), site)
+}
+
+// avoided returns the sites that get no copy at now, after those in tried.
+func (l *losses) avoided(now job.Time, tried []job.SiteID) []job.SiteID {
+	for i := range l.sites {
+		if now < l.sites[i].until {
+			tried = append(tried, l.sites[i].site)
+		}
+	}
+	return tried
+}
