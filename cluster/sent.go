@@ -36,10 +36,11 @@ func (s *Sent) told() { s.Work, s.Procs = 0, 0 }
 func (s *Sent) Full(now job.Time) bool { return now < s.FullUntil }
 
 // Credits of a site that has said that it is full: it is offered one copy after
-// the pause, and for each that it takes four more, until it counts as a site
+// the pause, and for each that it takes four more, or a good many once it has run dry, until it counts as a site
 // like any other.
 const (
 	firstCredit  = 1
+	dryCredit    = 64
 	creditGrowth = 4
 	fullCredit   = 256
 )
@@ -59,6 +60,12 @@ func (s *Sent) Offered(now job.Time, pause time.Duration) {
 	if s.credit--; s.credit <= 0 {
 		s.credit, s.FullUntil = firstCredit, now.Add(pause)
 	}
+}
+
+// RanDry records that the site has nothing waiting any more: whatever it was full
+// of is gone.
+func (s *Sent) RanDry() {
+	s.FullUntil, s.credit = 0, max(s.credit, dryCredit)
 }
 
 // Accepted records that the site has taken a copy.

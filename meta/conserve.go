@@ -1,11 +1,14 @@
 package meta
 
 import (
+	"fmt"
+	"hash/fnv"
 	"slices"
 	"time"
 
 	"kith/cluster"
 	"kith/internal/job"
+	"kith/meta/place"
 	"kith/store"
 )
 
@@ -15,9 +18,10 @@ import (
 // that are idle, new ones or those of the site that will need them last. What is
 // claimed is not touched. All of it is off without [place.Options.Conserve].
 
-// Bounds of one round. Looks are a few comparisons, tries are decisions.
+// Bounds of one round. A look is a few comparisons, once for each site that could
+// take a copy; a try is a decision.
 const (
-	mostLooks = 32_768
+	mostLooks = 16_384
 	mostTries = 512
 	// mostTargets bounds the idle sites of one round.
 	mostTargets = 64
@@ -43,6 +47,7 @@ type conserve struct {
 	short  []*openJob          // queued jobs that may have fewer than K copies
 	fed    map[job.SiteID]feed // idle sites that were given copies lately
 	cursor int                 // place in origin.jobs where the next round looks on
+	looked int                 // how many it has looked at without coming to the end
 	next   job.Time            // when a round is due, job.Never for none
 	last   job.Time            // when the latest was
 
@@ -100,6 +105,9 @@ func (or *origin) idleSeen(now job.Time, site job.SiteID) {
 		return
 	}
 	if p := or.peers.view.Get(site); p != nil && p.Known && p.Digest.Load.Free > 0 {
+		if isDry(&p.Digest) {
+			p.Sent.RanDry()
+		}
 		or.conserveSoon(now)
 	}
 }
@@ -128,43 +136,59 @@ func (or *origin) topUp(now job.Time) {
 	if len(c.short) == 0 {
 		return
 	}
-	able := or.ableSites(now)
-	batch := c.short[:min(len(c.short), mostLooks)]
-	c.short = c.short[len(batch):]
-	tries := 0
-	for i, o := range batch {
-		batch[i] = nil
+	var later []*openJob
+	able, among := or.ableSites(now)
+	n, looks, tries := 0, mostLooks, 0
+	for ; n < len(c.short) && looks > 0 && tries < mostTries; n++ {
+		o := c.short[n]
+		looks--
 		lacks := or.lacks(now, o)
-		if lacks && tries < mostTries && or.couldGain(now, o, able) {
+		switch {
+		case !lacks || o.barren == among:
+		case or.couldGain(now, o, able):
 			tries++
 			or.gain(now, o)
-			lacks = or.lacks(now, o)
+			if lacks = or.lacks(now, o); lacks && !or.metFull() && !or.mayChange(now, o) {
+				o.barren = among
+			}
+		default:
+			looks -= len(able)
+			if !or.mayChange(now, o) {
+				o.barren = among
+			}
 		}
+		c.short[n] = nil
 		if o.short = lacks; lacks {
-			c.short = append(c.short, o)
+			later = append(later, o)
 		}
 	}
+	c.short = append(c.short[n:], later...)
 	switch {
 	case len(c.short) == 0:
-	case tries > 0:
+	case tries > 0 || looks <= 0:
 		or.conserveAt(now.Add(moreAfter))
 	default:
 		or.conserveAt(now.Add(or.cfg.Timing.Retry))
 	}
 }
 
-// ableSites are those that could take copies, as far as their state says.
-func (or *origin) ableSites(now job.Time) []job.SiteID {
-	var able []job.SiteID
+// ableSites are those that could take copies, as far as their state says, and a
+// fingerprint of them, never 0.
+func (or *origin) ableSites(now job.Time) (able []job.SiteID, among uint64) {
+	h := fnv.New64a()
+	add := func(s job.SiteID, processors int32, memory int64) {
+		able = append(able, s)
+		fmt.Fprint(h, s, processors, memory)
+	}
 	if !or.st.Site().Draining {
-		able = append(able, or.self)
+		add(or.self, or.cfg.Self.Processors, or.cfg.Self.MemoryBytes)
 	}
 	for _, p := range or.peers.view.PeersAt(now) {
 		if takes(now, p) {
-			able = append(able, p.Site)
+			add(p.Site, p.Digest.Processors, p.Digest.MemoryBytes)
 		}
 	}
-	return able
+	return able, max(h.Sum64(), 1)
 }
 
 // takes reports whether a site takes copies, as far as its state says.
@@ -189,6 +213,19 @@ func (or *origin) deadCopy(now job.Time, o *openJob) int {
 // couldGain reports whether one of the sites could get a copy of a job.
 func (or *origin) couldGain(now job.Time, o *openJob, able []job.SiteID) bool {
 	return slices.ContainsFunc(able, func(s job.SiteID) bool { return or.mayAsk(now, o, s) })
+}
+
+// metFull reports whether the latest decision met a site that is full for a while.
+func (or *origin) metFull() bool {
+	return slices.ContainsFunc(or.round.Sites, func(c place.Candidate) bool { return c.Reason == job.Full })
+}
+
+// mayChange reports whether time alone may let a site take a copy of a job that
+// none can take now: a refusal expires, or a withdrawal is answered.
+func (or *origin) mayChange(now job.Time, o *openJob) bool {
+	return slices.ContainsFunc(o.refused, func(r refusal) bool {
+		return now < r.until && r.until != job.Never || or.withdrawing(o, r.site)
+	})
 }
 
 // mayAsk reports whether a site has no copy of the attempt, refuses none, and

@@ -13,7 +13,7 @@ import (
 // dryness is what a host has told of its running dry.
 type dryness struct {
 	said job.Time // when the latest digest was made
-	dry  bool     // what it said
+	dry  bool     // it said that the site has run dry, and no work has come from others since
 }
 
 // dryPause and dryPausePerSite are how long after one digest the next may follow:
@@ -33,10 +33,13 @@ func (y *dryness) told(now job.Time, d *cluster.Digest) { y.said, y.dry = now, i
 
 // noteDry has a digest leave soon if the site has run dry since the latest one.
 func (h *host) noteDry(now job.Time) {
-	if !h.cfg.Placement.Conserve || h.dry.dry || len(h.peers.linked) == 0 {
+	if !h.cfg.Placement.Conserve || len(h.peers.linked) == 0 {
 		return
 	}
-	if d := h.describe(now); isDry(&d) {
+	switch d := h.describe(now); {
+	case !isDry(&d):
+		h.dry.dry = false
+	case !h.dry.dry:
 		pause := max(dryPause, time.Duration(len(h.peers.linked))*dryPausePerSite)
 		h.nextLoad = min(h.nextLoad, max(now, h.dry.said.Add(pause)))
 	}

@@ -33,24 +33,22 @@ func (or *origin) feedIdle(now job.Time) {
 	c := &or.conserve
 	own := or.host.describe(now)
 	or.listTargets(now, &own)
-	all := len(or.jobs) <= mostLooks
-	tries := 0
-	for range min(len(or.jobs), mostLooks) {
-		if len(c.targets) == 0 || tries >= mostTries {
-			break
-		}
+	looks, tries := mostLooks, 0
+	for len(c.targets) > 0 && looks > 0 && tries < mostTries && c.looked < len(or.jobs) {
 		if c.cursor >= len(or.jobs) {
 			c.cursor = 0
 		}
 		o := or.jobs[c.cursor]
 		c.cursor++
-		if !o.ended && o.rec.State == job.Queued && !or.inFlight(o) {
+		c.looked++
+		looks -= len(c.targets)
+		if !o.ended && o.rec.State == job.Queued {
 			tries += or.feedWith(now, o, &own)
 		}
 	}
-	if all {
-		c.cursor = 0
-	} else if len(c.targets) > 0 {
+	if c.looked >= len(or.jobs) || len(c.targets) == 0 {
+		c.cursor, c.looked = 0, 0 // older jobs first
+	} else {
 		or.conserveAt(now.Add(roundPause))
 	}
 	clear(c.targets)
@@ -108,6 +106,9 @@ func (or *origin) feedWith(now job.Time, o *openJob, own *cluster.Digest) int {
 		t := &c.targets[i]
 		if r.Processors > t.room || place.Fits(r, t.load.Processors, t.load.MemoryBytes) != job.NoReason || !or.mayAsk(now, o, t.site) {
 			continue
+		}
+		if or.inFlight(o) {
+			return tries
 		}
 		from, ok := or.source(o, t, own)
 		if !ok {

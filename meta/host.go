@@ -162,6 +162,7 @@ func (h *host) addCopy(rec *store.Copy) *hostCopy {
 	h.copies.Put(c)
 	if origin := rec.ID.Job.Origin; origin != h.self {
 		h.remote[origin]++
+		h.dry.dry = false
 		h.foreign++
 	}
 	return c

@@ -19,6 +19,9 @@ type openJob struct {
 	refused []refusal
 	// moves counts the copies of this attempt that were moved to idle sites.
 	moves uint8
+	// barren names the sites that could take copies when none of them could take one
+	// of this job, see [origin.topUp]; 0 if that may have changed.
+	barren uint64
 	// failures counts the attempts in a row that no site kept a copy of; the
 	// next one waits until retryAt.
 	failures uint8
@@ -60,7 +63,7 @@ func (o *openJob) refusesAt(now job.Time, site job.SiteID) bool {
 // refuse notes that a site does not want a copy of this attempt before until.
 func (o *openJob) refuse(r refusal) {
 	o.refused = slices.DeleteFunc(o.refused, func(old refusal) bool { return old.site == r.site })
-	o.refused = append(o.refused, r)
+	o.refused, o.barren = append(o.refused, r), 0
 }
 
 // refusedBy returns why a site did not want a copy of this attempt, NoReason if it did.

@@ -195,7 +195,7 @@ func (or *origin) openAttempt(now job.Time, o *openJob, d *store.Decision) {
 		or.addUnplaced(o)
 		return
 	}
-	o.decision, o.refused, o.moves = nil, nil, 0
+	o.decision, o.refused, o.moves, o.barren = nil, nil, 0, 0
 	a := job.AttemptID{Job: o.rec.ID, Number: o.rec.Attempt + 1}
 	record(or.st, store.OpenAttempt{Attempt: a, Sites: sites, Decision: d, Time: now})
 	o.at = append(o.inline[:0], make([]copyAt, len(sites))...)
