@@ -15,6 +15,8 @@ type Submission struct {
 	// Transfer is how long its input takes to another site than its origin; the
 	// host's processors are held meanwhile (spec 001 section 2.6).
 	Transfer time.Duration
+	// Fills says that the job fills the disk of the site that it runs at.
+	Fills bool
 	// RequestID is the submitter's name of the submission.
 	RequestID string
 	// Tag is the driver's own: [World.Tag] returns it.
@@ -27,6 +29,7 @@ type Submission struct {
 type entry struct {
 	run, transfer time.Duration
 	tag           int
+	fills         bool
 }
 
 // book keeps the entries of the jobs of one origin.
@@ -148,7 +151,7 @@ func (s *Site) submit(sub *Submission) {
 	// The run time must be known before the engine can start the job, and
 	// the engine may start it in this very step.
 	p := submitted{
-		entry: entry{run: sub.RunTime, transfer: sub.Transfer, tag: sub.Tag}, expected: s.state.NextID(), done: sub.Done,
+		entry: entry{run: sub.RunTime, transfer: sub.Transfer, tag: sub.Tag, fills: sub.Fills}, expected: s.state.NextID(), done: sub.Done,
 	}
 	s.book.put(p.expected, p.entry)
 	s.rush(originTurn)

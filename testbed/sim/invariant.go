@@ -3,6 +3,7 @@ package sim
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"kith/internal/job"
 	"kith/meta"
@@ -159,13 +160,28 @@ func (x *watch) changed(s *Site, f meta.Changed) {
 		return
 	}
 	j := s.state.Job(f.Job)
+	if f.Purged {
+		x.purge(f.Job)
+	}
 	if f.Purged || j == nil {
 		return
+	}
+	if o := j.Outcome; j.State.Terminal() && o != nil && strings.Contains(o.Reason, noShim) {
+		x.violate("L1: job %v ended as %v at %s, for a reason of that site alone: %s", f.Job, j.State, j.Holder, o.Reason)
 	}
 	was, ended := x.ends[f.Job]
 	if ended && was != j.State {
 		x.violate("S3: job %v was %v and is %v", f.Job, was, j.State)
 	}
+}
+
+// purge notes that a site no longer remembers a job, which it must not before
+// the job has ended.
+func (x *watch) purge(id job.ID) {
+	if _, ended := x.ends[id]; !ended {
+		x.violate("S5: job %v is purged and had not ended", id)
+	}
+	x.order = slices.DeleteFunc(x.order, func(other job.ID) bool { return other == id })
 }
 
 // closed is a job and the state in which it was closed.
@@ -207,6 +223,7 @@ func (x *watch) uncancelled(id job.ID, j *store.Job) bool {
 func (x *watch) acknowledged(id job.ID) {
 	if x.w.cfg.Check && !x.acks[id] {
 		x.acks[id] = true
+		x.w.keeper.add(id)
 		x.order = append(x.order, id)
 	}
 }
@@ -272,7 +289,7 @@ func (w *World) CheckEnded() error {
 		return w.watch.broken
 	}
 	for _, s := range w.sites {
-		if !s.Up() || s.frozen {
+		if !s.gone && (!s.Up() || s.frozen) {
 			return w.violation("L1: site %s is down", s.cfg.ID)
 		}
 	}
@@ -285,7 +302,7 @@ func (w *World) CheckEnded() error {
 			return w.violation("S5: acknowledged job %v is lost", id)
 		}
 		// What has lied may keep what it had claimed: it may not hear of its own count.
-		if !j.State.Terminal() && !w.watch.liars[j.Holder] {
+		if !j.State.Terminal() && !w.watch.liars[j.Holder] && (w.keeper.cfg == nil || w.fitsSomewhere(j)) {
 			return w.violation("L1: job %v is %v at %q (sites %v, attempt %d)", id, j.State, j.Holder, j.Sites, j.Attempt)
 		}
 	}
@@ -293,6 +310,9 @@ func (w *World) CheckEnded() error {
 		return w.violation("L1: %v still runs at %s", id, w.watch.running[id].s.cfg.ID)
 	}
 	for _, s := range w.sites {
+		if s.gone {
+			continue
+		}
 		if n := s.state.CopyCount(); n > 0 {
 			return w.violation("L2: site %s still holds %d copies", s.cfg.ID, n)
 		}

@@ -31,7 +31,10 @@ type process struct {
 	orphan bool
 	// race says that it may run beside another attempt of its job.
 	race bool
-	// lease is when its shim ends it, by the site's clock; 0 for never.
+	// fills says that it holds the disk of its site full.
+	fills bool
+	// lease is when its shim ends it, by the site's clock as it would be without
+	// steps; 0 for never.
 	lease job.Time
 }
 
@@ -43,6 +46,10 @@ func (s *Site) launch(f meta.Launch) {
 	}
 	if f.Lease != 0 && f.Lease <= s.now() {
 		s.unstarted(meta.Kill{Attempt: a, Lease: true})
+		return
+	}
+	if s.unstartable {
+		s.failToStart(f)
 		return
 	}
 	p := &process{
@@ -60,6 +67,13 @@ func (s *Site) launch(f meta.Launch) {
 	}
 	if a.Job.Origin != s.cfg.ID {
 		run += e.transfer
+	}
+	if e.fills {
+		p.fills = true
+		s.fillers++
+	}
+	if s.shimless {
+		run, p.kind, p.reason = min(run, shimLife), job.Loss, "its shim died"
 	}
 	if f := s.w.cfg.Began; f != nil {
 		f(s.cfg.ID, a, e.tag)
@@ -177,12 +191,12 @@ func (s *Site) kill(f meta.Kill) {
 // unless the lease is prolonged. A machine that is stopped runs nothing, so the
 // end of a lease is its jobs' end as well.
 func (p *process) leaseUntil(until job.Time) {
-	if until <= p.lease {
+	if until-p.s.shift <= p.lease {
 		return
 	}
-	p.lease = until
+	p.lease = until - p.s.shift
 	p.s.w.agenda.add(p.s.instant(until), completion, p.s.w.order(p.attempt.Job), call(func() {
-		if p.lease <= p.s.now() {
+		if p.lease <= p.s.now()-p.s.shift {
 			p.end(job.Loss, "its lease ended")
 		}
 	}))

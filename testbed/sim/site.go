@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -113,7 +114,8 @@ func (s *Site) boot() error {
 	}
 	cfg := s.cfg.Meta
 	s.life++
-	cfg.Incarnation, cfg.BootID = uint64(s.life), s.bootID()
+	s.setClock()
+	cfg.Incarnation, cfg.BootID = s.incarnation(), s.bootID()
 	cfg.Self.Processors, cfg.Self.MemoryBytes = s.cfg.Scheduler.Processors, s.cfg.Scheduler.MemoryBytes
 	cfg.Self.HomeJobs, cfg.Self.Policy = cluster.HomeJobsOf(s.cfg.Scheduler.HomeFirst()), s.cfg.Scheduler.Policy()
 	if s.w.cfg.Loads.Shared {
@@ -134,7 +136,9 @@ func (s *Site) boot() error {
 	s.w.watch.booted(s)
 	var peers []job.SiteID
 	for _, other := range s.w.sites {
-		peers = append(peers, other.cfg.ID)
+		if !slices.Contains(s.cfg.Without, other.cfg.ID) {
+			peers = append(peers, other.cfg.ID)
+		}
 	}
 	s.w.trace("%s: daemon %d starts", s.cfg.ID, s.life)
 	s.w.log.site("up", s)
@@ -194,6 +198,7 @@ func (s *Site) WipeDisk() {
 	s.w.watch.wiped(s)
 	s.generation++
 	s.loseProcesses()
+	s.formatted()
 	clear(s.procs)
 }
 
@@ -210,6 +215,7 @@ func (s *Site) LoseFolder() {
 		p.orphan = true
 	}
 	s.orphans = append(s.orphans, s.procs)
+	s.formatted()
 	s.procs = make(map[job.AttemptID]*process)
 }
 
@@ -355,7 +361,7 @@ func (s *Site) flush() {
 		return
 	}
 	d := &s.w.cfg.Disk
-	if ready.Empty() || d.Sync+d.SyncJitter+s.slow == 0 && !s.full {
+	if ready.Empty() || d.Sync+d.SyncJitter+s.slow == 0 && !s.diskFull() {
 		s.commit(&ready, closing)
 		return
 	}
@@ -375,7 +381,7 @@ func (s *Site) flush() {
 		case s.frozen:
 			s.hold(synced)
 			return
-		case s.full:
+		case s.diskFull():
 			s.w.trace("%s: commit fails, the disk is full", s.cfg.ID)
 			s.w.agenda.add(s.w.now.Add(fullRetry), message, 0, call(synced))
 			return
@@ -458,7 +464,7 @@ func (s *Site) carry(f meta.Effect) {
 	case meta.Adopt:
 		s.adopt(f)
 	case meta.Clear:
-		delete(s.procs, f.Attempt)
+		s.cleared(f.Attempt)
 	case meta.Fetch:
 		s.fetch(f)
 	case meta.Unfetch:

@@ -24,6 +24,7 @@ type trouble struct {
 
 	slow time.Duration
 	full bool
+	wide
 	// pending is the batch that is on its way to the disk, synced what happens
 	// once it is there.
 	pending *commit.Ready
@@ -117,7 +118,7 @@ func (s *Site) FillDisk(full bool) { s.full = full }
 // disk. A transaction is whole or not there, whatever order its pages were
 // written in; but that nobody was told of it does not mean that it is not there.
 func (s *Site) tear() {
-	if s.pending != nil && !s.full && s.w.rng.IntN(2) == 0 {
+	if s.pending != nil && !s.diskFull() && s.w.rng.IntN(2) == 0 {
 		s.w.trace("%s: the batch on its way reached the disk", s.cfg.ID)
 		if _, err := s.pending.Commit(); err != nil {
 			s.w.watch.violate("commit at %s: %v", s.cfg.ID, err)
@@ -133,9 +134,9 @@ const millionth = 1_000_000
 // now is the time by the site's own clock.
 func (s *Site) now() job.Time {
 	if s.cfg.Drift == 0 {
-		return s.w.now
+		return s.w.now + s.shift
 	}
-	return s.local(s.w.now)
+	return s.local(s.w.now) + s.shift
 }
 
 func (s *Site) local(at job.Time) job.Time {
@@ -145,7 +146,11 @@ func (s *Site) local(at job.Time) job.Time {
 
 // instant returns when the site's own clock shows at, or a little later.
 func (s *Site) instant(at job.Time) job.Time {
-	if s.cfg.Drift == 0 || at == job.Never {
+	if at == job.Never {
+		return at
+	}
+	at -= s.shift
+	if s.cfg.Drift == 0 {
 		return at
 	}
 	e := float64(at.Sub(Start)) * millionth / float64(millionth+s.cfg.Drift)

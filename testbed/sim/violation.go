@@ -8,7 +8,7 @@ import (
 
 // Violation is a broken invariant of the design (docs/reliability.md).
 type Violation struct {
-	// Invariant is its short name: S1 to S6, L1, L2; "crash" if an engine
+	// Invariant is its short name: S1 to S6, L1, L2, L4; "crash" if an engine
 	// panicked, and empty for anything else.
 	Invariant string
 	// At is when it was noticed, counted from [Start]; Seed is that of the run.

@@ -38,6 +38,12 @@ type Config struct {
 	// Output says how long the output of a job takes to its origin from another
 	// site, by the tag of the submission; nil, or zero, where it leaves none.
 	Output func(tag int) time.Duration
+	// Conserve watches that no processor is idle that could run what waits (L4); nil
+	// for not. It looks once a second, so that the world is never idle.
+	Conserve *Conserve
+	// WallIncarnation names the runs of a daemon by its wall clock, which may step,
+	// instead of by their count.
+	WallIncarnation bool
 	// CrashBefore is asked before every effect of a site whether its daemon dies
 	// right there; nil for never. Effects before that one have left, the facts
 	// behind all of them are on disk.
@@ -65,6 +71,8 @@ type SiteConfig struct {
 	// Drift is how much faster the site's own clock runs than the world's, in
 	// millionths; negative for slower. -100,000 to 100,000.
 	Drift int64
+	// Without are sites that its configuration does not name.
+	Without []job.SiteID
 }
 
 // Start is when every world begins. It is not 0 because an instant of 0 means
@@ -86,6 +94,7 @@ type World struct {
 	net    network
 	board  board
 	watch  watch
+	keeper keeper
 	log    eventLog
 
 	// backlog is what happens at once, touched are the sites that want a pass
@@ -143,6 +152,7 @@ func New(cfg Config) (*World, error) {
 	}
 	w.net.connectAll()
 	w.drain()
+	w.keeper.init(w)
 	return w, nil
 }
 

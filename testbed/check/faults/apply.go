@@ -115,7 +115,7 @@ func (x *run) start(f *Fault) bool {
 	case Lie:
 		x.lie(f, x.since()+f.For)
 	default:
-		return false
+		return x.startWide(f, site)
 	}
 	return true
 }

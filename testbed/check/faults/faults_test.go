@@ -121,6 +121,62 @@ func TestTextForm(t *testing.T) {
 	}
 }
 
+func TestWideTextForm(t *testing.T) {
+	for seed := range uint64(200) {
+		text := Wide(seed, Size{}).String()
+		s, err := Parse(text)
+		if err != nil {
+			t.Fatalf("seed %d: %v\n%s", seed, err, text)
+		}
+		if again := s.String(); again != text {
+			t.Fatalf("seed %d: written\n%s\nread as\n%s", seed, text, again)
+		}
+	}
+}
+
+// A schedule that was read again is the same run.
+func TestWideReplay(t *testing.T) {
+	for seed := range uint64(6) {
+		var stories [2][]string
+		s := Wide(seed, Size{})
+		for i := range stories {
+			Run(s, func(line string) { stories[i] = append(stories[i], line) })
+			again, err := Parse(s.String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			s = again
+		}
+		if !slices.Equal(stories[0], stories[1]) {
+			t.Errorf("seed %d: two runs differ", seed)
+		}
+	}
+}
+
+// TestWideSafety is a short form of "kith-lab faults --wide" for S1 to S6: it
+// says nothing about what becomes of jobs in the end.
+func TestWideSafety(t *testing.T) {
+	n := *seeds
+	if testing.Short() {
+		n = min(n, 15)
+	}
+	struck := make(map[Kind]int)
+	for seed := range uint64(n) {
+		r := Run(Wide(*firstSeed+seed, Size{}), nil)
+		if v := r.Violation; v != nil && v.Invariant[0] != 'L' {
+			t.Errorf("seed %d: %v", *firstSeed+seed, v)
+		}
+		for k, n := range r.Injected {
+			struck[k] += n
+		}
+	}
+	for _, k := range WideKinds() {
+		if n >= 100 && struck[k] == 0 {
+			t.Errorf("fault %s never struck in %d schedules", k, n)
+		}
+	}
+}
+
 func TestParseErrors(t *testing.T) {
 	const world = "site a\nsite b\njob 1 from=a\n"
 	for text, want := range map[string]string{
@@ -150,6 +206,10 @@ func TestParseErrors(t *testing.T) {
 		world + "run rank=best":                   "rank",
 		world + "run on-site-lost=wait":           "unknown",
 		world + "job 3 from=a on-site-lost=panic": "on-site-lost",
+		world + "stream at=1s":                    `no site ""`,
+		world + "stream from=a every=0s":          "every",
+		world + "fault change a without=c":        `no site "c"`,
+		world + "fault change a queues=many":      "queues",
 		world + "nonsense":                        "nonsense",
 	} {
 		_, err := Parse(text)
@@ -162,6 +222,9 @@ func TestParseErrors(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	for seed := range uint64(5) {
 		f.Add(Random(seed, Size{Sites: 2, Jobs: 2}).String())
+	}
+	for seed := range uint64(5) {
+		f.Add(Wide(seed, Size{Sites: 2}).String())
 	}
 	f.Add("site a drift=-5\njob 1 from=a\nfault lie a before=any nth=3 by=1s\nexpect 1 COMPLETED\n")
 	f.Fuzz(func(t *testing.T, text string) {

@@ -78,8 +78,8 @@ func (x *run) nonsense(liar, to job.SiteID) meta.Message {
 // anyAttempt names an attempt of a job that exists or could.
 func (x *run) anyAttempt(liar, to job.SiteID) job.AttemptID {
 	var id job.ID
-	if len(x.s.Jobs) > 0 {
-		id = x.ids[x.s.Jobs[x.rng.IntN(len(x.s.Jobs))].Number]
+	if len(x.jobs) > 0 {
+		id = x.ids[x.jobs[x.rng.IntN(len(x.jobs))].Number]
 	}
 	if id.IsZero() || x.rng.IntN(8) == 0 {
 		id = job.ID{Origin: []job.SiteID{liar, to, "nowhere"}[x.rng.IntN(3)], Generation: 1, Seq: 1 + uint64(x.rng.IntN(50))}

@@ -11,6 +11,7 @@ import (
 	"kith/internal/job"
 	"kith/meta"
 	"kith/sitesched"
+	"kith/store"
 	"kith/testbed/sim"
 )
 
@@ -107,7 +108,10 @@ type run struct {
 	w   *sim.World
 	r   *Result
 	rng *rand.Rand
-	ids map[int]job.ID // of jobs that were acknowledged, by number
+	// jobs are those of the schedule and of its streams, numbers their places.
+	jobs    []Job
+	numbers map[int]int
+	ids     map[int]job.ID // of jobs that were acknowledged, by number
 	// counts are how many effects of a kind each site has carried out.
 	counts map[Point]int
 	waits  []*Fault // faults whose moment has yet to come
@@ -128,13 +132,13 @@ func (x *run) config(trace func(string)) sim.Config {
 		Disk:        sim.DiskConfig{Keep: true, Sync: x.s.Sync, SyncJitter: x.s.SyncJitter},
 		CrashBefore: x.before,
 		Staging: func(number int) time.Duration {
-			if j := x.s.job(number); j != nil {
+			if j := x.job(number); j != nil {
 				return j.Staging
 			}
 			return 0
 		},
 		Output: func(number int) time.Duration {
-			if j := x.s.job(number); j != nil {
+			if j := x.job(number); j != nil {
 				return j.Output
 			}
 			return 0
@@ -151,18 +155,22 @@ func (x *run) config(trace func(string)) sim.Config {
 		m.Placement.Scheme, m.Placement.Rank, m.Placement.MaxLoadAge = x.s.Scheme, x.s.Rank, maxLoadAge
 		m.Placement.Conserve = false
 		m.Timing.Load, m.Timing.ClockRate = loadPeriod, float64(MaxDrift)/1e6
-		cfg.Sites = append(cfg.Sites, sim.SiteConfig{
+		sc := sim.SiteConfig{
 			ID: site.Name, Meta: m, Drift: site.Drift,
 			Scheduler: sitesched.Config{
 				Processors: site.Processors, Backfill: site.Backfill, Queues: site.Queues, Scope: site.Scope, StartMargin: m.Timing.Claim,
 			},
-		})
+		}
+		site.Settings.apply(&sc)
+		cfg.Sites = append(cfg.Sites, sc)
 	}
+	x.widen(&cfg)
 	return cfg
 }
 
 func (x *run) play(trace func(string)) *sim.Violation {
 	x.ids, x.counts = make(map[int]job.ID), make(map[Point]int)
+	x.list()
 	cfg := x.config(trace)
 	for i := range x.s.Faults {
 		if x.s.Faults[i].Kind == Ghosts {
@@ -179,15 +187,15 @@ func (x *run) play(trace func(string)) *sim.Violation {
 			x.r.Injected[Drift]++
 		}
 	}
-	for i := range x.s.Jobs {
-		x.at(x.s.Jobs[i].At, func() { x.submit(&x.s.Jobs[i]) })
+	for i := range x.jobs {
+		x.at(x.jobs[i].At, func() { x.submit(&x.jobs[i]) })
 	}
 	for i := range x.s.Wishes {
 		x.at(x.s.Wishes[i].At, func() { x.wish(&x.s.Wishes[i]) })
 	}
 	for i := range x.s.Faults {
 		f := &x.s.Faults[i]
-		if f.Kind == Lie {
+		if f.Kind == Lie || f.Kind == Hostile {
 			w.Distrust(f.Site)
 		}
 		if f.Before != nil {
@@ -198,7 +206,8 @@ func (x *run) play(trace func(string)) *sim.Violation {
 	}
 	x.at(x.s.End, x.mend)
 	x.at(x.s.End+time.Minute, x.release)
-	err = w.RunWhile(sim.Start.Add(x.s.End+x.s.work()+grace), func() bool { return x.since() <= x.s.End+time.Minute || w.CheckEnded() != nil })
+	arrivals := x.s.End + max(x.s.Watch, time.Minute)
+	err = w.RunWhile(sim.Start.Add(x.s.End+x.s.Watch+x.work()+grace), func() bool { return x.since() <= arrivals || w.CheckEnded() != nil })
 	if err == nil {
 		err = w.CheckEnded()
 	}
@@ -216,10 +225,11 @@ func (x *run) play(trace func(string)) *sim.Violation {
 }
 
 // work is how long all jobs take one after another, with one attempt in vain each.
-func (s *Schedule) work() time.Duration {
+func (x *run) work() time.Duration {
 	var sum time.Duration
-	for i := range s.Jobs {
-		sum += 2*(min(s.Jobs[i].Run, s.Jobs[i].Walltime)+s.Jobs[i].Staging) + s.Jobs[i].Output
+	for i := range x.jobs {
+		j := &x.jobs[i]
+		sum += 2*(min(j.Run, j.Walltime)+j.Staging) + j.Output
 	}
 	return sum
 }
@@ -231,14 +241,15 @@ func (x *run) in(after time.Duration, do func()) { x.at(min(x.since()+after, x.s
 
 // submit has a client submit a job, again and again until there is an answer.
 func (x *run) submit(j *Job) {
-	if _, known := x.ids[j.Number]; known || x.since() > x.s.End+time.Hour {
+	if _, known := x.ids[j.Number]; known || x.since() > x.s.End+time.Hour || x.w.Site(j.From).Gone() {
 		return
 	}
 	x.w.Submit(x.w.Now(), j.From, sim.Submission{
 		Request: job.Request{
 			Name: fmt.Sprint("job-", j.Number), User: "ada", Processors: j.Processors, Copies: j.Copies, Walltime: j.Walltime, OnSiteLost: j.OnSiteLost,
+			MemoryBytes: j.Memory,
 		},
-		RunTime: j.Run, RequestID: fmt.Sprint("job-", j.Number), Tag: j.Number,
+		RunTime: j.Run, RequestID: fmt.Sprint("job-", j.Number), Tag: j.Number, Fills: j.Fills,
 		Done: func(id job.ID, err error) {
 			if err == nil {
 				x.ids[j.Number] = id
@@ -254,9 +265,9 @@ func (x *run) submit(j *Job) {
 // unanswered returns an error if a client still waits for the answer to a
 // submission, though its site was up and the client patient.
 func (x *run) unanswered() error {
-	for i := range x.s.Jobs {
-		j := &x.s.Jobs[i]
-		if _, ok := x.ids[j.Number]; !ok && j.At <= x.s.End && !x.w.Distrusted(j.From) {
+	for i := range x.jobs {
+		j := &x.jobs[i]
+		if _, ok := x.ids[j.Number]; !ok && j.At <= x.s.End && !x.w.Distrusted(j.From) && !x.w.Site(j.From).Gone() {
 			x.w.Violate("L1: the submission of job %d at %s was never answered", j.Number, j.From)
 			return x.w.CheckEnded()
 		}
@@ -265,6 +276,10 @@ func (x *run) unanswered() error {
 }
 
 func (x *run) wish(wish *Wish) {
+	if wish.Kind == Forget {
+		x.forget(wish.Site)
+		return
+	}
 	id, site := x.ids[wish.Job], wish.Site
 	if wish.Job > 0 {
 		if id.IsZero() {
@@ -295,7 +310,7 @@ func (x *run) mend() {
 	x.over = true
 	x.waits, x.ghosts = nil, nil
 	for i := range x.s.Faults {
-		if f := &x.s.Faults[i]; f.Kind == Lie {
+		if f := &x.s.Faults[i]; f.Kind == Lie || f.Kind == Hostile {
 			// Its lies about itself end with the life of its daemon.
 			x.w.Site(f.Site).Crash()
 		}
@@ -304,6 +319,8 @@ func (x *run) mend() {
 		site := x.w.Site(x.s.Sites[i].Name)
 		site.SlowDisk(0)
 		site.FillDisk(false)
+		site.Unstartable(false)
+		site.KillShims(false)
 		site.Thaw()
 		x.restart(site.ID())
 	}
@@ -313,12 +330,13 @@ func (x *run) mend() {
 		x.w.Break(a, b) // what is hours late on the old stream never comes
 	})
 	x.release()
+	x.forgetGone()
 	x.at(x.since()+time.Second, x.lookForStrays(x.since()))
 }
 
 // release lets held jobs go and ends drains, so that every job can end.
 func (x *run) release() {
-	for _, j := range x.s.Jobs {
+	for _, j := range x.jobs {
 		if id, ok := x.ids[j.Number]; ok && !id.IsZero() {
 			x.wish(&Wish{Kind: Release, Job: j.Number})
 		}
@@ -329,6 +347,9 @@ func (x *run) release() {
 }
 
 func (x *run) restart(id job.SiteID) {
+	if x.w.Site(id).Gone() {
+		return
+	}
 	if err := x.w.Site(id).Restart(); err != nil {
 		panic(err) // the disk holds what an engine wrote
 	}
@@ -393,6 +414,9 @@ func (x *run) lookForStrays(ended time.Duration) func() {
 		took := x.since() - ended
 		late := slices.IndexFunc(differ, func(h holding) bool {
 			liar := x.w.Distrusted(h.site) || x.w.Distrusted(h.attempt.Job.Origin)
+			if x.filling(h.site) || x.filling(h.attempt.Job.Origin) {
+				return false
+			}
 			return took > settlingWithLiars || took > settling && !liar
 		})
 		switch {
@@ -417,7 +441,11 @@ func (x *run) disagreements() []holding {
 			continue
 		}
 		for c := range s.State().Copies() {
-			if origin := x.w.Site(c.ID.Job.Origin); origin == nil || !origin.Up() || !holds(origin.State().Job(c.ID.Job), c.ID, s.ID()) {
+			origin := x.w.Site(c.ID.Job.Origin)
+			if origin != nil && origin.Gone() && c.Phase != store.CopyQueued {
+				continue // it runs to its end, and is forgotten after it
+			}
+			if origin == nil || !origin.Up() || !holds(origin.State().Job(c.ID.Job), c.ID, s.ID()) {
 				list = append(list, holding{s.ID(), c.ID, false})
 			}
 		}

@@ -23,11 +23,15 @@ type Schedule struct {
 	Latency, Jitter  time.Duration
 	Sync, SyncJitter time.Duration
 
-	Jobs   []Job
-	Wishes []Wish
-	Faults []Fault
+	Jobs    []Job
+	Streams []Stream
+	Wishes  []Wish
+	Faults  []Fault
 	// End is when all faults are over at the latest, and held jobs are released.
 	End time.Duration
+	// Watch is how much longer streams go on. Above 0, the run is a wide one: L4 is
+	// watched from beginning to end, and sites tell their loads as often as daemons do.
+	Watch time.Duration
 }
 
 // Site is a site of the federation.
@@ -39,6 +43,8 @@ type Site struct {
 	Scope      sitesched.Scope
 	// Drift is how much faster its clock runs than others, in millionths.
 	Drift int64
+	// Settings are the rest; their Processors say nothing here.
+	Settings
 }
 
 // Job is a submission. A client that gets no answer submits again.
@@ -55,6 +61,9 @@ type Job struct {
 	Staging time.Duration
 	// Output is how long what it leaves takes to its origin from another site.
 	Output time.Duration
+	// Memory is what it takes, in bytes. Fills says that it fills the disk of its host.
+	Memory int64
+	Fills  bool
 }
 
 // Wish is what a user wants of a job, or an operator of a site.
@@ -75,6 +84,8 @@ const (
 	Release WishKind = "release"
 	Drain   WishKind = "drain"
 	Resume  WishKind = "resume"
+	// Forget has all other sites give up a site.
+	Forget WishKind = "forget"
 )
 
 // Fault is something that goes wrong for a while.
@@ -91,6 +102,8 @@ type Fault struct {
 	Site, Other job.SiteID
 	// By is the measure of a fault that has one, see [Kind].
 	By time.Duration
+	// To is the configuration after it, of [Change].
+	To Settings
 }
 
 // Point is a boundary between two effects of a site.
@@ -150,15 +163,37 @@ const (
 	// Lie makes a site send nonsense about its own and others' jobs, a message
 	// every By.
 	Lie Kind = "lie"
+	// Change has a daemon start again with another configuration, which stays.
+	Change Kind = "change"
+	// Clock has a daemon start again, with the machine's wall clock set forward by
+	// By; ClockBack, back.
+	Clock     Kind = "clock"
+	ClockBack Kind = "clock-back"
+	// NoStart makes all that a site launches fail for reasons of its own.
+	NoStart Kind = "no-start"
+	// NoShims makes the shims of a site's jobs die, and of those that it starts.
+	NoShims Kind = "no-shims"
+	// HungDisk makes no commit come to its end, while streams stay up.
+	HungDisk Kind = "hung-disk"
+	// Leave takes a site away for good.
+	Leave Kind = "leave"
+	// Hostile makes a site claim whatever it can, flood others and call itself
+	// idle, a stroke every By.
+	Hostile Kind = "hostile"
 	// Drift is not a fault of its own in a schedule, see [Site]: it is counted.
 	Drift Kind = "drift"
 )
 
-// Kinds lists all faults that a schedule can hold.
+// Kinds lists the faults that any schedule is made of, see [WideKinds].
 func Kinds() []Kind {
 	return []Kind{
 		Crash, CrashAll, Reboot, RebootAll, Wipe, LoseFolder, Freeze, Suspend, Cut, OneWay, Isolate, Flap, Delay, Noise, Ghosts, SlowDisk, FullDisk, Lie,
 	}
+}
+
+// WideKinds lists the faults that only a wide schedule is made of.
+func WideKinds() []Kind {
+	return []Kind{Change, Clock, ClockBack, NoStart, NoShims, HungDisk, Leave, Hostile}
 }
 
 // places returns how many sites a fault of a kind names.
@@ -175,7 +210,7 @@ func (k Kind) places() int {
 // measured reports whether By means something.
 func (k Kind) measured() bool {
 	switch k {
-	case Flap, Delay, Noise, Ghosts, SlowDisk, Lie:
+	case Flap, Delay, Noise, Ghosts, SlowDisk, Lie, Clock, ClockBack, Hostile:
 		return true
 	}
 	return false

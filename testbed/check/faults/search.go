@@ -14,6 +14,8 @@ type Search struct {
 	Seeds     int
 	FirstSeed uint64
 	Size      Size
+	// Wide makes wide schedules, see [Wide].
+	Wide bool
 	// Workers run side by side; at least 1.
 	Workers int
 	// Progress is called now and then, by one goroutine at a time; nil for never.
@@ -40,11 +42,12 @@ type Report struct {
 	// LostWithDisk are jobs whose only record was on a disk that was wiped:
 	// nobody promises more.
 	LostWithDisk int64 `json:"lost_with_disk"`
-	// What was broken, by schedules: S1 to S3, S5 and L1, L2, S4, anything else.
+	// What was broken, by schedules: S1 to S3, S5 and L1, L2, S4, L4, anything else.
 	DoubleStarts     int `json:"double_starts"`
 	LostJobs         int `json:"lost_jobs"`
 	StrayCopies      int `json:"stray_copies"`
 	BrokenGuarantees int `json:"broken_guarantees"`
+	IdleSites        int `json:"idle_sites,omitempty"`
 	Other            int `json:"other"`
 	// SlowestAgreement is how long after the last fault sites that differed
 	// agreed again on who holds what, the slowest of all schedules.
@@ -66,7 +69,7 @@ type Failure struct {
 
 // Failed returns how many schedules broke something.
 func (r *Report) Failed() int {
-	return r.DoubleStarts + r.LostJobs + r.StrayCopies + r.BrokenGuarantees + r.Other
+	return r.DoubleStarts + r.LostJobs + r.StrayCopies + r.BrokenGuarantees + r.IdleSites + r.Other
 }
 
 // FaultCount returns how many faults were injected.
@@ -89,7 +92,7 @@ func (x Search) Run(ctx context.Context) *Report {
 	for range max(x.Workers, 1) {
 		workers.Go(func() {
 			for seed := range seeds {
-				r := Run(Random(seed, x.Size), nil)
+				r := Run(x.schedule(seed), nil)
 				mu.Lock()
 				report.add(r)
 				if r.Violation != nil {
@@ -115,11 +118,19 @@ func (x Search) Run(ctx context.Context) *Report {
 	slices.Sort(failed)
 	for _, seed := range failed[:min(len(failed), maxFailures)] {
 		if ctx.Err() == nil {
-			report.Failures = append(report.Failures, explain(seed, x.Size))
+			report.Failures = append(report.Failures, explain(seed, x.schedule(seed)))
 		}
 	}
 	report.Seconds = time.Since(began).Seconds()
 	return report
+}
+
+// schedule makes the schedule of a seed.
+func (x *Search) schedule(seed uint64) *Schedule {
+	if x.Wide {
+		return Wide(seed, x.Size)
+	}
+	return Random(seed, x.Size)
 }
 
 // add takes up a result.
@@ -146,14 +157,16 @@ func (r *Report) add(x *Result) {
 		r.StrayCopies++
 	case "S4":
 		r.BrokenGuarantees++
+	case "L4":
+		r.IdleSites++
 	default:
 		r.Other++
 	}
 }
 
 // explain makes a failure small and tells its story.
-func explain(seed uint64, size Size) Failure {
-	s := Shrink(Random(seed, size))
+func explain(seed uint64, s *Schedule) Failure {
+	s = Shrink(s)
 	f := Failure{Seed: seed, Schedule: s.String(), Story: Story(s)}
 	if v := Run(s, nil).Violation; v != nil {
 		f.Invariant, f.Text = v.Invariant, v.Text
@@ -182,7 +195,7 @@ func First(ctx context.Context, x Search) *Failure {
 				if done {
 					return
 				}
-				s := Random(seed, x.Size)
+				s := x.schedule(seed)
 				if v := Run(s, nil).Violation; v != nil {
 					mu.Lock()
 					if found == nil || seed < found.Seed {

@@ -38,7 +38,7 @@ type shrinker struct {
 
 func (k *shrinker) size() int {
 	s := k.best
-	return len(s.Sites) + len(s.Jobs) + len(s.Wishes) + len(s.Faults)
+	return len(s.Sites) + len(s.Jobs) + len(s.Streams) + len(s.Wishes) + len(s.Faults)
 }
 
 // try takes a schedule if it fails in the same way. What was left out changes
@@ -65,6 +65,7 @@ func (k *shrinker) try(change func(s *Schedule)) bool {
 func (s *Schedule) clone() *Schedule {
 	c := *s
 	c.Sites, c.Jobs, c.Wishes, c.Faults = slices.Clone(s.Sites), slices.Clone(s.Jobs), slices.Clone(s.Wishes), slices.Clone(s.Faults)
+	c.Streams = slices.Clone(s.Streams)
 	return &c
 }
 
@@ -73,6 +74,9 @@ func (s *Schedule) clone() *Schedule {
 func (k *shrinker) cutOff(at time.Duration) {
 	if at < k.best.End {
 		k.try(func(s *Schedule) { s.End = at + time.Second })
+	}
+	if w := k.best.Watch; w > time.Second {
+		k.try(func(s *Schedule) { s.Watch = time.Second })
 	}
 }
 
@@ -84,6 +88,7 @@ func (k *shrinker) leaveOut() {
 		s.Jobs = slices.Delete(s.Jobs, i, i+n)
 		s.Wishes = slices.DeleteFunc(s.Wishes, func(w Wish) bool { return w.Job > 0 && s.job(w.Job) == nil })
 	})
+	k.thin(func(s *Schedule) int { return len(s.Streams) }, func(s *Schedule, i, n int) { s.Streams = slices.Delete(s.Streams, i, i+n) })
 	k.thin(func(s *Schedule) int { return len(s.Sites) }, func(s *Schedule, i, n int) {
 		s.Sites = slices.Delete(s.Sites, i, i+n)
 		s.forgetMissing()
@@ -94,9 +99,10 @@ func (k *shrinker) leaveOut() {
 func (s *Schedule) forgetMissing() {
 	gone := func(id job.SiteID) bool { return id != "" && s.site(id) == nil }
 	s.Jobs = slices.DeleteFunc(s.Jobs, func(j Job) bool { return gone(j.From) })
+	s.Streams = slices.DeleteFunc(s.Streams, func(x Stream) bool { return gone(x.From) })
 	s.Wishes = slices.DeleteFunc(s.Wishes, func(w Wish) bool { return gone(w.Site) || w.Job > 0 && s.job(w.Job) == nil })
 	s.Faults = slices.DeleteFunc(s.Faults, func(f Fault) bool {
-		return gone(f.Site) || gone(f.Other) || f.Before != nil && gone(f.Before.Site)
+		return gone(f.Site) || gone(f.Other) || gone(f.To.Without) || f.Before != nil && gone(f.Before.Site)
 	})
 }
 
@@ -141,6 +147,9 @@ func (k *shrinker) simplify() {
 		if k.best.Jobs[i].OnSiteLost != job.Wait {
 			k.try(func(s *Schedule) { s.Jobs[i].OnSiteLost = job.Wait })
 		}
+	}
+	for i := range k.best.Streams {
+		k.round(k.best.Streams[i].At, func(s *Schedule, d time.Duration) { s.Streams[i].At = d })
 	}
 	k.round(k.best.End, func(s *Schedule, d time.Duration) { s.End = d })
 }

@@ -17,7 +17,7 @@ const (
 	maxSites = 64
 	maxItems = 10_000
 	// maxSpan bounds all times: virtual, but somebody waits for them.
-	maxSpan = 30 * 24 * time.Hour
+	maxSpan = 2 * 366 * 24 * time.Hour
 )
 
 // ErrSchedule is wrapped by all errors of [Parse].
@@ -40,15 +40,19 @@ var ErrSchedule = errors.New("not a schedule")
 // package scenarios.
 func (s *Schedule) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "run seed=%d end=%v scheme=%s rank=%v latency=%v jitter=%v sync=%v sync-jitter=%v\n",
+	fmt.Fprintf(&b, "run seed=%d end=%v scheme=%s rank=%v latency=%v jitter=%v sync=%v sync-jitter=%v",
 		s.Seed, s.End, s.Scheme, s.Rank, s.Latency, s.Jitter, s.Sync, s.SyncJitter)
+	if s.Watch != 0 {
+		fmt.Fprintf(&b, " watch=%v", s.Watch)
+	}
+	b.WriteByte('\n')
 	for i := range s.Sites {
 		x := &s.Sites[i]
 		fmt.Fprintf(&b, "site %s processors=%d backfill=%v queues=%v scope=%v", x.Name, x.Processors, x.Backfill, x.Queues, x.Scope)
 		if x.Drift != 0 {
 			fmt.Fprintf(&b, " drift=%d", x.Drift)
 		}
-		b.WriteByte('\n')
+		b.WriteString(x.Settings.String() + "\n")
 	}
 	for i := range s.Jobs {
 		x := &s.Jobs[i]
@@ -62,7 +66,16 @@ func (s *Schedule) String() string {
 		if x.Output != 0 {
 			fmt.Fprintf(&b, " output=%v", x.Output)
 		}
+		if x.Memory != 0 {
+			fmt.Fprintf(&b, " memory=%d", x.Memory)
+		}
+		if x.Fills {
+			b.WriteString(" fills=yes")
+		}
 		b.WriteByte('\n')
+	}
+	for i := range s.Streams {
+		b.WriteString(s.Streams[i].String() + "\n")
 	}
 	for i := range s.Wishes {
 		x := &s.Wishes[i]
@@ -95,7 +108,11 @@ func (f *Fault) String() string {
 	if f.Kind.measured() {
 		words = append(words, fmt.Sprintf("by=%v", f.By))
 	}
-	return strings.Join(words, " ")
+	text := strings.Join(words, " ")
+	if f.Kind == Change {
+		text += f.To.changes()
+	}
+	return text
 }
 
 var lostWords = map[job.OnSiteLost]string{job.Wait: "wait", job.Rerun: "rerun", job.Race: "race"}
@@ -129,10 +146,12 @@ func (l *line) read(s *Schedule) {
 		l.readRun(s)
 	case "site":
 		x := Site{
-			Name: l.site(), Processors: int32(l.int("processors", 4, 1, 1<<20)),
+			Name:     l.site(),
 			Backfill: sitesched.EASY, Queues: sitesched.DualBackfill, Scope: sitesched.ScopeAll,
 			Drift: l.int("drift", 0, -100_000, 100_000),
 		}
+		x.Settings = l.settings()
+		x.Processors = int32(l.int("processors", 4, 1, 1<<20))
 		word(l, "backfill", &x.Backfill, sitesched.ParseBackfill)
 		word(l, "queues", &x.Queues, sitesched.ParseQueues)
 		word(l, "scope", &x.Scope, sitesched.ParseScope)
@@ -144,23 +163,26 @@ func (l *line) read(s *Schedule) {
 		}
 		x.Walltime = l.span("walltime", 2*x.Run)
 		x.OnSiteLost, x.Staging, x.Output = l.lost(), l.span("staging", 0), l.span("output", 0)
+		x.Memory, x.Fills = l.int("memory", 0, 0, 1<<50), l.named("fills", "") == "yes"
 		s.Jobs = append(s.Jobs, x)
+	case "stream":
+		s.Streams = append(s.Streams, l.stream())
 	case "wish":
 		x := Wish{Kind: WishKind(l.word("wish"))}
 		switch x.Kind {
 		case Cancel, Hold, Release:
 			x.Job = int(l.count())
-		case Drain, Resume:
+		case Drain, Resume, Forget:
 			x.Site = l.site()
 		default:
-			l.fail("wish %q: choose cancel, hold, release, drain or resume", x.Kind)
+			l.fail("wish %q: choose cancel, hold, release, drain, resume or forget", x.Kind)
 		}
 		x.At = l.span("at", 0)
 		s.Wishes = append(s.Wishes, x)
 	case "fault":
 		s.Faults = append(s.Faults, l.fault())
 	default:
-		l.fail("%q: choose run, site, job, wish or fault", what)
+		l.fail("%q: choose run, site, job, stream, wish or fault", what)
 	}
 }
 
@@ -177,16 +199,18 @@ func (l *line) readRun(s *Schedule) {
 	})
 	s.Latency, s.Jitter = l.span("latency", s.Latency), l.span("jitter", 0)
 	s.Sync, s.SyncJitter = l.span("sync", s.Sync), l.span("sync-jitter", 0)
+	s.Watch = l.span("watch", 0)
 }
 
 func (l *line) fault() Fault {
 	f := Fault{Kind: Kind(l.word("fault"))}
 	known := false
-	for _, k := range Kinds() {
+	kinds := append(Kinds(), WideKinds()...)
+	for _, k := range kinds {
 		known = known || k == f.Kind
 	}
 	if !known {
-		l.fail("fault %q: choose one of %v", f.Kind, Kinds())
+		l.fail("fault %q: choose one of %v", f.Kind, kinds)
 		return f
 	}
 	if f.Kind.places() > 0 {
@@ -208,6 +232,9 @@ func (l *line) fault() Fault {
 	if f.Kind.measured() {
 		f.By = l.span("by", time.Second)
 	}
+	if f.Kind == Change {
+		f.To = l.changes()
+	}
 	return f
 }
 
@@ -224,7 +251,7 @@ func (l *line) lost() job.OnSiteLost {
 
 // check finds what no line shows by itself.
 func (s *Schedule) check() error {
-	if len(s.Sites) < 1 || len(s.Sites) > maxSites || len(s.Jobs)+len(s.Wishes)+len(s.Faults) > maxItems {
+	if len(s.Sites) < 1 || len(s.Sites) > maxSites || len(s.Jobs)+len(s.Streams)+len(s.Wishes)+len(s.Faults) > maxItems {
 		return fmt.Errorf("%d sites and %d other lines: choose 1 to %d sites and at most %d lines",
 			len(s.Sites), len(s.Jobs)+len(s.Wishes)+len(s.Faults), maxSites, maxItems)
 	}
@@ -245,6 +272,11 @@ func (s *Schedule) check() error {
 			return fmt.Errorf("job %d: named twice", x.Number)
 		}
 		if err := known(x.From, fmt.Sprintf("job %d", x.Number)); err != nil {
+			return err
+		}
+	}
+	for i := range s.Streams {
+		if err := known(s.Streams[i].From, "stream"); err != nil {
 			return err
 		}
 	}
@@ -269,6 +301,9 @@ func (s *Schedule) check() error {
 
 func (s *Schedule) checkFault(f *Fault, known func(job.SiteID, string) error) error {
 	names := []job.SiteID{f.Site, f.Other}[:f.Kind.places()]
+	if f.To.Without != "" {
+		names = append(names, f.To.Without)
+	}
 	if f.Before != nil {
 		names = append(names, f.Before.Site)
 	}

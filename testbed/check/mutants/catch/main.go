@@ -41,11 +41,12 @@ func run(args []string, stdout, stderr io.Writer) int {
 	flags.BoolVar(&cfg.Full, "full", false, "exploration: all orders")
 	first := flags.Uint64("first-seed", 0, "fault search: first seed")
 	seeds := flags.Int("seeds", 0, "fault search: how many seeds; 0 explores instead")
+	wide := flags.Bool("wide", false, "fault search: wide schedules")
 	scenario := flags.String("scenario", "", "play a scenario instead")
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}
-	find, err := look(cfg, *scenario, *first, *seeds)
+	find, err := look(cfg, *scenario, faults.Search{Seeds: *seeds, FirstSeed: *first, Wide: *wide, Workers: runtime.GOMAXPROCS(0)})
 	if err != nil {
 		fmt.Fprintln(stderr, err)
 		return 1
@@ -60,18 +61,18 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-func look(cfg explore.Config, scenario string, first uint64, seeds int) (*mutants.Find, error) {
+func look(cfg explore.Config, scenario string, search faults.Search) (*mutants.Find, error) {
 	if scenario != "" {
 		return play(scenario)
 	}
-	if seeds == 0 {
+	if search.Seeds == 0 {
 		r, err := explore.Run(context.Background(), cfg)
 		if err != nil {
 			return nil, err
 		}
 		return &mutants.Find{Violation: r.Violation, States: r.States, Depth: r.Depth}, nil
 	}
-	f := faults.First(context.Background(), faults.Search{Seeds: seeds, FirstSeed: first, Workers: runtime.GOMAXPROCS(0)})
+	f := faults.First(context.Background(), search)
 	if f == nil {
 		return &mutants.Find{}, nil
 	}

@@ -1,0 +1,98 @@
+package sim
+
+import (
+	"testing"
+	"time"
+
+	"kith/internal/job"
+	"kith/meta"
+)
+
+// conserving is a federation of sites that is held to L4.
+func conserving(t *testing.T, widths ...int32) *World {
+	t.Helper()
+	return watched(t, func(c *Config) {
+		c.Conserve = &Conserve{Bound: 10 * time.Second, Settle: 20 * time.Second, Patience: time.Minute}
+		for i := range c.Sites {
+			c.Sites[i].Meta.Placement.Conserve = false
+		}
+	}, widths...)
+}
+
+// home submits a job that gets one copy, at its origin.
+func home(w *World, at time.Duration, origin job.SiteID, processors int32, run, wall time.Duration) {
+	w.Submit(Start.Add(at), origin, Submission{
+		Request: job.Request{Name: "test", User: "ada", Processors: processors, Copies: 1, Walltime: wall}, RunTime: run,
+	})
+}
+
+// With one copy each, jobs wait where they are although another site is idle:
+// it shows only from the outside.
+func TestIdleSitesBesideWork(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*World)
+		want   string
+	}{
+		"nothing is wrong":       {func(*World) {}, "L4"},
+		"the other site drains":  {func(w *World) { w.Wish("s1", drain, func(meta.Reply) {}) }, ""},
+		"it is down":             {func(w *World) { w.Site("s1").Crash() }, ""},
+		"its disk is full":       {func(w *World) { w.Site("s1").FillDisk(true) }, ""},
+		"it cannot start":        {func(w *World) { w.Site("s1").Unstartable(true) }, ""},
+		"the stream is cut":      {func(w *World) { w.Cut("s0", "s1") }, ""},
+		"the origin is frozen":   {func(w *World) { w.Site("s0").Freeze(false) }, ""},
+		"the sites do not trust": {func(w *World) { w.Distrust("s1") }, ""},
+	} {
+		w := conserving(t, 1, 2)
+		home(w, 0, "s1", 1, time.Hour, time.Hour) // so that the origin is the better place
+		home(w, time.Second, "s0", 1, 30*time.Second, time.Minute)
+		w.At(Start.Add(1500*time.Millisecond), func() { c.change(w) })
+		w.Submit(Start.Add(2*time.Second), "s0", Submission{
+			Request: job.Request{Name: "test", User: "ada", Processors: 1, Copies: 1, Walltime: time.Minute}, RunTime: time.Second,
+		})
+		if got := broken(w, 20*time.Second); got != c.want {
+			t.Errorf("%s: %q is broken, expected %q", name, got, c.want)
+		}
+	}
+}
+
+func drain(token uint64) meta.Event { return meta.SetDrain{Token: token, On: true, Reason: "a test"} }
+
+// A site is not idle if a start would move a guarantee.
+func TestNoStartIsAskedForThatMovesAGuarantee(t *testing.T) {
+	w := conserving(t, 2)
+	home(w, 0, "s0", 1, 5*time.Minute, 5*time.Minute)
+	home(w, time.Second, "s0", 2, time.Minute, time.Minute)      // blocked
+	home(w, 2*time.Second, "s0", 1, 20*time.Minute, time.Hour)   // would delay it
+	home(w, 3*time.Second, "s0", 1, time.Minute, 90*time.Second) // goes
+	if got := broken(w, 4*time.Minute); got != "" {
+		t.Errorf("%s is broken", got)
+	}
+}
+
+// A daemon takes the time from the wall when it starts, but never an earlier one
+// than before, and leases do not step.
+func TestWallClockSteps(t *testing.T) {
+	w := watched(t, nil, 1)
+	submit(w, 0, "s0", 1, 0, time.Hour)
+	if err := w.Run(Start.Add(2 * time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	s := w.Site("s0")
+	for _, c := range []struct{ step, least, most time.Duration }{
+		{24 * time.Hour, 24 * time.Hour, 25 * time.Hour},
+		{-24 * time.Hour, 24*time.Hour - 2*time.Minute, 25 * time.Hour}, // within [store.Late] of the latest
+	} {
+		s.Crash()
+		s.StepClock(c.step)
+		if err := s.Restart(); err != nil {
+			t.Fatal(err)
+		}
+		submit(w, w.Now().Sub(Start)+time.Second, "s0", 1, 0, time.Second) // a fact
+		if err := w.Run(w.Now().Add(2 * time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		if shown := s.Clock().Sub(Start); shown < c.least || shown > c.most {
+			t.Errorf("after a step of %v the clock shows %v, expected %v to %v", c.step, shown, c.least, c.most)
+		}
+	}
+}
