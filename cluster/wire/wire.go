@@ -100,13 +100,14 @@ func DigestMessage(d *cluster.Digest) *kithv1.LoadDigest {
 	}
 }
 
-// Digest converts back. The error wraps [job.ErrBadSiteID].
+// Digest converts back. The error wraps [job.ErrBadSiteID] or, for what no site can
+// say of itself, [cluster.ErrImpossible].
 func Digest(m *kithv1.LoadDigest) (cluster.Digest, error) {
 	site, err := job.ParseSiteID(m.GetSiteId())
 	if err != nil {
 		return cluster.Digest{}, err
 	}
-	return cluster.Digest{
+	d := cluster.Digest{
 		Site: site, Incarnation: m.GetIncarnation(), Sequence: m.GetSequence(), Address: m.GetAddress(),
 		Processors: m.GetProcessors(), MemoryBytes: m.GetMemoryBytes(),
 		Load: job.Load{
@@ -115,7 +116,8 @@ func Digest(m *kithv1.LoadDigest) (cluster.Digest, error) {
 		},
 		Policy: m.GetPolicy(), Speed: m.GetSpeed(), Draining: m.GetDraining(),
 		Time: job.Time(m.GetTimeNs()), Version: m.GetVersion(), HomeJobs: homeJobs(m.GetHomeJobs()), NotStarting: m.GetNotStarting(),
-	}, nil
+	}
+	return d, d.Possible()
 }
 
 // homeJobs converts what a site says of its own jobs. What a later version may

@@ -108,6 +108,9 @@ func siteNote(s *kithv1.Site) string {
 	if s.GetNameConflict() != "" {
 		notes = append(notes, s.GetNameConflict())
 	}
+	if s.GetLoadRefused() != "" {
+		notes = append(notes, "its load is not believed: "+s.GetLoadRefused())
+	}
 	switch {
 	case s.GetConnectionError() != "":
 		notes = append(notes, s.GetConnectionError())

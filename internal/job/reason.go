@@ -44,8 +44,9 @@ const (
 	ClockAhead    Reason = 32 // the host's clock is far ahead of the origin's
 	CannotStart   Reason = 33 // the host could not start it, for a reason of its own
 	LateGrant     Reason = 34 // the grant came after the claim had run out, and the host was busy
+	AskLater      Reason = 35 // the site is asked more often than it answers
 
-	reasonCount = 35
+	reasonCount = 36
 )
 
 var reasonWords = [reasonCount]string{
@@ -53,7 +54,7 @@ var reasonWords = [reasonCount]string{
 	"local-only", "directory", "no-answer", "unknown-job", "unknown-copy", "stale-attempt", "held-by-other",
 	"withdrawn", "user-hold", "user-cancel", "ended", "not-origin", "vanished", "has-copy", "disk-low", "lost-by-host",
 	"bad-request", "too-many-copies", "would-not-start", "lease-expired", "forgotten", "attempt-lost",
-	"no-lease", "clock-ahead", "cannot-start", "late-grant",
+	"no-lease", "clock-ahead", "cannot-start", "late-grant", "ask-later",
 }
 
 var reasonSentences = [reasonCount]string{
@@ -92,6 +93,7 @@ var reasonSentences = [reasonCount]string{
 	"its clock is more than a day ahead",
 	"it cannot start jobs for now, for a reason of its own",
 	"it was busy by the time it heard that it may start",
+	"it is asked more often than it answers",
 }
 
 // String returns the reason's word, empty for [NoReason].

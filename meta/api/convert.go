@@ -300,7 +300,7 @@ func siteMessage(v *meta.SiteView, now job.Time, address string, t Trouble) *kit
 		Processors: v.Processors, MemoryBytes: v.MemoryBytes, FreeProcessors: v.Load.Free,
 		QueuedCopies: int64(v.Load.Queued), RunningAttempts: int64(v.Load.Running), LoadWorkSeconds: v.Load.Work,
 		LoadProcessorsRatio: v.Load.Procs, Policy: v.Policy, Draining: v.Draining, LoadStale: v.Stale, Version: v.Version,
-		Speed: v.Speed, NameConflict: t.Clash, NotStarting: v.NotStarting, StartTrouble: v.StartTrouble,
+		Speed: v.Speed, NameConflict: t.Clash, LoadRefused: t.Load, NotStarting: v.NotStarting, StartTrouble: v.StartTrouble,
 	}
 	if v.Known {
 		m.LoadTime = stamp(v.Time)

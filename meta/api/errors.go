@@ -38,6 +38,8 @@ var (
 	ErrCursor = errors.New("cursor is too old")
 	// ErrBusy is returned when a bound on concurrent work is met.
 	ErrBusy = errors.New("too many requests of this kind under way")
+	// ErrStalled is returned when an upload does not go on.
+	ErrStalled = errors.New("upload does not go on")
 )
 
 // kind is how an error goes over the wire.
@@ -71,6 +73,7 @@ var kinds = []kind{
 	{ErrHostAway, codes.Unavailable, "HOST_UNREACHABLE", 5 * time.Second},
 	{ErrCursor, codes.OutOfRange, "CURSOR_TOO_OLD", 0},
 	{ErrBusy, codes.ResourceExhausted, "TOO_MANY_REQUESTS", time.Second},
+	{ErrStalled, codes.DeadlineExceeded, "UPLOAD_STALLED", 0},
 	{blobstore.ErrDiskFull, codes.ResourceExhausted, "DISK_FULL", time.Minute},
 	{blobstore.ErrQuota, codes.ResourceExhausted, "QUOTA_EXCEEDED", time.Minute},
 	{transfer.ErrNotFound, codes.InvalidArgument, "INPUT_NOT_FOUND", 0},
@@ -111,19 +114,25 @@ func (f fieldErrors) Error() string {
 // Unary turns the errors of this server's methods into what goes over the wire: it
 // is to be the innermost interceptor. Other services of a gRPC server are left alone.
 func (s *Server) Unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-	resp, err := next(ctx, req)
-	if info.Server != any(s) || err == nil {
-		return resp, err
+	if info.Server != any(s) {
+		return next(ctx, req)
+	}
+	err := checkBounds(req)
+	if err == nil {
+		var resp any
+		if resp, err = next(ctx, req); err == nil {
+			return resp, nil
+		}
 	}
 	return nil, s.toStatus(ctx, path.Base(info.FullMethod), err)
 }
 
 // Stream is [Server.Unary] for streams.
 func (s *Server) Stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
-	err := next(srv, stream)
 	if srv != any(s) {
-		return err
+		return next(srv, stream)
 	}
+	err := next(srv, checkedStream{stream})
 	return s.toStatus(stream.Context(), path.Base(info.FullMethod), err)
 }
 

@@ -21,8 +21,8 @@ import (
 	"kith/store/blobstore"
 )
 
-// wire is an error as a program sees it.
-type wire struct {
+// answer is an error as a program sees it.
+type answer struct {
 	code   codes.Code
 	reason string
 	retry  time.Duration
@@ -30,7 +30,7 @@ type wire struct {
 }
 
 // onWire reads an error of a method, which its interceptor would turn into a status.
-func onWire(t *testing.T, err error) wire {
+func onWire(t *testing.T, err error) answer {
 	t.Helper()
 	if _, ok := status.FromError(err); !ok {
 		err = testServer().toStatus(t.Context(), "Test", err)
@@ -39,7 +39,7 @@ func onWire(t *testing.T, err error) wire {
 	if !ok {
 		t.Fatalf("%v is not a status", err)
 	}
-	w := wire{code: st.Code()}
+	w := answer{code: st.Code()}
 	for _, d := range st.Details() {
 		switch d := d.(type) {
 		case *errdetails.ErrorInfo:
@@ -64,7 +64,7 @@ func testServer() *Server { return New(Config{Logger: slog.New(slog.DiscardHandl
 // added. Every error of the table is wrapped on its way, as in life.
 func TestKindsOfErrors(t *testing.T) {
 	s := testServer()
-	want := map[error]wire{
+	want := map[error]answer{
 		meta.ErrInvalid:         {code: codes.InvalidArgument, reason: "INVALID_JOB"},
 		meta.ErrTooLarge:        {code: codes.FailedPrecondition, reason: "NO_SITE_LARGE_ENOUGH"},
 		meta.ErrRequestReused:   {code: codes.AlreadyExists, reason: "REQUEST_ID_REUSED"},
@@ -80,6 +80,7 @@ func TestKindsOfErrors(t *testing.T) {
 		ErrNoOutput:             {code: codes.NotFound, reason: "OUTPUT_NOT_FOUND"},
 		ErrHostAway:             {code: codes.Unavailable, reason: "HOST_UNREACHABLE", retry: 5 * time.Second},
 		ErrCursor:               {code: codes.OutOfRange, reason: "CURSOR_TOO_OLD"},
+		ErrStalled:              {code: codes.DeadlineExceeded, reason: "UPLOAD_STALLED"},
 		ErrBusy:                 {code: codes.ResourceExhausted, reason: "TOO_MANY_REQUESTS", retry: time.Second},
 		blobstore.ErrDiskFull:   {code: codes.ResourceExhausted, reason: "DISK_FULL", retry: time.Minute},
 		blobstore.ErrQuota:      {code: codes.ResourceExhausted, reason: "QUOTA_EXCEEDED", retry: time.Minute},

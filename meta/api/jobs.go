@@ -49,6 +49,7 @@ func (s *Server) submission(ctx context.Context, r *kithv1.SubmitJobRequest) (me
 	}
 	f := checkJob(r.GetJob())
 	checkRequestID(&f, r.GetRequestId())
+	f.addNew(breaches(r))
 	if len(f) > 0 {
 		return meta.Submit{}, f
 	}

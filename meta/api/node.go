@@ -42,9 +42,10 @@ type Description struct {
 }
 
 // Trouble says, for people, why there is no stream to a site and since when, and
-// whether two daemons use its name.
+// whether two daemons use its name, and why its load is not believed.
 type Trouble struct {
 	Why   string
 	Since job.Time
 	Clash string
+	Load  string
 }

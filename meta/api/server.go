@@ -55,12 +55,12 @@ type Server struct {
 	Config
 	log *slog.Logger
 	// uploads bounds how many files are taken in at a time.
-	uploads chan struct{}
+	uploads uploads
 }
 
 // New returns a server.
 func New(cfg Config) *Server {
-	return &Server{Config: cfg, log: cfg.Logger, uploads: make(chan struct{}, 16)}
+	return &Server{Config: cfg, log: cfg.Logger}
 }
 
 // told logs what a caller had the site do, with who the caller is.

@@ -9,21 +9,23 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"kith/cluster/wire"
 	"kith/internal/job"
 	kithv1 "kith/proto/gen/kith/v1"
 )
 
-// Bounds of what a job may bring along, beside those of package job.
+// Bounds of what a job may bring along, beside those of package job: those of the
+// table in cluster/wire.
 const (
-	MaxScriptBytes      = 1 << 20
-	MaxInlineInput      = 1 << 20
-	maxCommandBytes     = 128 << 10
-	maxEnvironmentBytes = 128 << 10
-	maxFiles            = 1000
-	maxLabels           = 64
-	maxShortText        = 256
-	maxRequestID        = 64
-	maxPath             = 1024
+	MaxScriptBytes      = wire.Script
+	MaxInlineInput      = wire.InlineInput
+	maxCommandBytes     = wire.Command
+	maxEnvironmentBytes = wire.Environment
+	maxFiles            = wire.Files
+	maxLabels           = wire.Labels
+	maxShortText        = wire.ShortText
+	maxRequestID        = wire.RequestID
+	maxPath             = wire.Path
 )
 
 // checkJob returns all that is wrong with a submitted job by itself. It

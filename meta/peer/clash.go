@@ -124,6 +124,7 @@ func (t *troubles) met(h *kithv1.Hello, address string) error {
 // toldOfClash notes that a peer says that this site's name is used twice.
 func (t *troubles) toldOfClash(self, peer job.SiteID, text string) {
 	now := time.Now()
+	text = shown(text)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.clashes.set(self, text, now)

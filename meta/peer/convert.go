@@ -13,13 +13,6 @@ import (
 	kithv1 "kith/proto/gen/kith/v1"
 )
 
-// Bounds on what a peer may send in one message; beyond it the message is refused.
-const (
-	maxEntries = 1 << 14
-	maxFiles   = 1 << 20
-	maxPayload = 3 << 20
-)
-
 // ErrMessage is returned when a peer's message makes no sense. The stream goes on without it.
 var ErrMessage = errors.New("message makes no sense")
 
@@ -143,17 +136,14 @@ func (r *reader) jobID(m *kithv1.JobName) job.ID {
 	return id
 }
 
-func (r *reader) atMost(what string, n, most int) {
-	if n > most && r.err == nil {
-		r.err = fmt.Errorf("%s of %d, at most %d", what, n, most)
-	}
-}
-
 func reason(n uint32) job.Reason { return job.Reason(min(n, 255)) }
 
 // fromProto converts a protocol message of a peer. It returns an error
 // wrapping [ErrMessage] for what is not one or breaks a bound.
 func fromProto(p *kithv1.PeerMessage) (meta.Message, error) {
+	if broken := wire.Check(p); len(broken) > 0 {
+		return nil, fmt.Errorf("%T: %w: %w", p.GetMessage(), ErrMessage, broken[0])
+	}
 	var r reader
 	m := r.message(p)
 	if r.err != nil {
@@ -177,8 +167,6 @@ func (r *reader) message(p *kithv1.PeerMessage) meta.Message {
 		return meta.Claim{Attempt: r.attempt(m.Claim.GetAttempt()), Stamp: m.Claim.GetStamp(), Sent: job.Time(m.Claim.GetSentTimeNs())}
 	case *kithv1.PeerMessage_Verdict:
 		v := m.Verdict
-		r.atMost("payload", len(v.GetPayload()), maxPayload)
-		r.atMost("winner", len(v.GetWinnerSiteId()), job.MaxSiteIDLength)
 		return meta.Verdict{
 			Attempt: r.attempt(v.GetAttempt()), Granted: v.GetGranted(), Reason: reason(v.GetReason()),
 			Winner: job.SiteID(v.GetWinnerSiteId()), Payload: v.GetPayload(),
@@ -239,16 +227,10 @@ func (r *reader) result(m *kithv1.Result) meta.Message {
 		r.err = errors.New("no outcome of a known kind")
 		return nil
 	}
-	r.atMost("files", len(outcome.Files), maxFiles)
-	r.atMost("reason", len(outcome.Reason), job.MaxReasonLength)
 	return meta.Result{Attempt: r.attempt(m.GetAttempt()), Outcome: *outcome}
 }
 
 func (r *reader) digest(m *kithv1.CopyDigest) meta.Message {
-	r.atMost("entries", len(m.GetEntries()), maxEntries)
-	if r.err != nil {
-		return nil
-	}
 	d := meta.CopyDigest{
 		Stamp: m.GetStamp(), After: r.jobID(m.GetAfter()), Through: r.jobID(m.GetThrough()),
 		Entries: make([]meta.DigestEntry, len(m.GetEntries())),

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"kith/cluster"
+	"kith/cluster/wire"
 	"kith/internal/job"
 	"kith/meta"
 	kithv1 "kith/proto/gen/kith/v1"
@@ -88,8 +89,8 @@ func TestSenselessMessages(t *testing.T) {
 	noOutcome := toProto(meta.Result{Attempt: sampleAttempt, Outcome: sampleOutcome})
 	noOutcome.GetResult().GetOutcome().Kind = 99
 	large := toProto(meta.Result{Attempt: sampleAttempt, Outcome: sampleOutcome})
-	large.GetResult().GetOutcome().Files = make([]byte, maxFiles+1)
-	many := toProto(meta.CopyDigest{Entries: make([]meta.DigestEntry, maxEntries+1)})
+	large.GetResult().GetOutcome().Files = make([]byte, wire.FileSet+1)
+	many := toProto(meta.CopyDigest{Entries: make([]meta.DigestEntry, wire.Entries+1)})
 	for name, p := range map[string]*kithv1.PeerMessage{
 		"empty": {}, "no attempt": noAttempt, "bad site": badSite, "attempt 0": zero, "no outcome": noOutcome,
 		"too large": large, "too many": many, "hello": {Message: &kithv1.PeerMessage_Hello{Hello: &kithv1.Hello{}}},

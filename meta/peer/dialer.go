@@ -77,7 +77,7 @@ func (l *Links) keepDialling(ctx context.Context, d *dialer) {
 		}
 		if err != nil && !errors.Is(err, ErrDuplicate) && status.Code(err) != codes.AlreadyExists {
 			l.note(d, up, err)
-			l.log.Debug("dialling peer failed", "peer_id", string(d.site), "address", d.address, "error", err.Error(), "retry_in", wait.String())
+			l.log.Debug("dialling peer failed", "peer_id", string(d.site), "address", d.address, "error", shown(err.Error()), "retry_in", wait.String())
 		}
 		// Jitter keeps many sites from dialling one that comes back all at once.
 		if !pause.For(ctx, wait/2+rand.N(wait)) {
@@ -119,7 +119,7 @@ func (l *Links) dial(ctx context.Context, d *dialer) (up bool, err error) {
 	if err != nil && !errors.Is(err, io.EOF) { // with EOF, receiving says why
 		return false, fmt.Errorf("dial %s at %s: %w", d.site, d.address, err)
 	}
-	answer := time.AfterFunc(3*l.cfg.Heartbeat, cancel)
+	answer := time.AfterFunc(HelloWait, cancel)
 	first, err := w.recv()
 	answer.Stop()
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"kith/cluster/wire"
 	"kith/internal/job"
 	"kith/meta"
 	kithv1 "kith/proto/gen/kith/v1"
@@ -71,6 +72,7 @@ type Links struct {
 	dialers map[job.SiteID]*dialer
 
 	troubles troubles
+	waiting  waiting
 }
 
 // session is a registered stream.
@@ -85,6 +87,10 @@ type session struct {
 	nextID  uint64
 	pending map[uint64]chan *kithv1.FileReply
 	serving chan struct{} // one token per request being served
+
+	// Of the goroutine that reads.
+	refused pacer
+	queries bucket
 }
 
 // servedAtOnce bounds the file requests of one peer that are answered at a time.
@@ -102,7 +108,8 @@ func New(cfg Config, handler Handler, files FileServer) *Links {
 	return &Links{
 		cfg: cfg, handler: handler, files: files, log: cfg.Logger, ctx: ctx, cancel: cancel,
 		streams: make(map[job.SiteID]*session), dialers: make(map[job.SiteID]*dialer),
-		troubles: troubles{log: cfg.Logger, failing: make(map[job.SiteID]*failure)},
+		troubles: troubles{log: cfg.Logger, failing: make(map[job.SiteID]*failure), loads: make(map[job.SiteID]string)},
+		waiting:  waiting{of: make(map[string]int)},
 	}
 }
 
@@ -150,6 +157,9 @@ func (l *Links) greet(f *kithv1.Frame) (*kithv1.Hello, error) {
 		return nil, fmt.Errorf("first frame is not a hello: %w", ErrMessage)
 	}
 	h := f.GetMessages()[0].GetHello()
+	if broken := wire.Check(h); len(broken) > 0 {
+		return nil, fmt.Errorf("hello: %w: %w", broken[0], ErrMessage)
+	}
 	site, err := job.ParseSiteID(h.GetSiteId())
 	switch {
 	case err != nil:
@@ -242,34 +252,4 @@ func (l *Links) run(ctx context.Context, w duplex, hello *kithv1.Hello, dialled 
 	close(s.done)
 	l.log.Info("peer disconnected", "peer_id", string(s.site), "reason", fmt.Sprint(err))
 	return err
-}
-
-// received takes a frame apart. What makes no sense is logged and skipped: a
-// broken peer must not take the stream of its good messages down.
-func (l *Links) received(s *session, f *kithv1.Frame) {
-	var messages []meta.Message
-	for _, p := range f.GetMessages() {
-		switch m := p.GetMessage().(type) {
-		case *kithv1.PeerMessage_FileRequest:
-			l.serveFile(s, m.FileRequest)
-			continue
-		case *kithv1.PeerMessage_FileReply:
-			s.fileReplied(m.FileReply)
-			continue
-		}
-		m, err := fromProto(p)
-		if err != nil {
-			l.log.Warn("peer message refused", "peer_id", string(s.site), "error", err.Error())
-			continue
-		}
-		messages = append(messages, m)
-	}
-	if len(messages) == 0 {
-		return
-	}
-	s.gate.Lock()
-	defer s.gate.Unlock()
-	if !s.closed {
-		l.handler.PeerMessages(s.site, messages)
-	}
 }

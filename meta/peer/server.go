@@ -33,9 +33,9 @@ func (l *Links) Connect(g grpc.BidiStreamingServer[kithv1.ConnectRequest, kithv1
 		address = p.Addr.String()
 	}
 	w := serverWire{g}
-	first, err := w.recv()
+	first, err := l.firstFrame(ctx, w, address)
 	if err != nil {
-		return err
+		return toStatus(err)
 	}
 	hello, err := l.greet(first)
 	if err != nil {
@@ -67,7 +67,7 @@ func toStatus(err error) error {
 		ErrNotAdmitted: codes.PermissionDenied, ErrOtherSite: codes.FailedPrecondition, ErrProtocol: codes.FailedPrecondition,
 		ErrDuplicate: codes.AlreadyExists, ErrMessage: codes.InvalidArgument, job.ErrBadSiteID: codes.InvalidArgument,
 		ErrSlow: codes.ResourceExhausted, ErrSilent: codes.DeadlineExceeded, ErrReplaced: codes.Aborted,
-		ErrClash: codes.FailedPrecondition,
+		ErrClash: codes.FailedPrecondition, ErrNoHello: codes.DeadlineExceeded, ErrManyWaiting: codes.ResourceExhausted,
 	} {
 		if errors.Is(err, sentinel) {
 			return status.Error(code, err.Error())

@@ -26,6 +26,8 @@ type Trouble struct {
 	// Under this site's own name, it is what a peer says. Empty if none was seen
 	// lately.
 	Clash string
+	// Load says why the load that the site tells is not believed. Empty if it is.
+	Load string
 }
 
 // patientTries is how many tries may fail before the log says that a site cannot
@@ -39,7 +41,9 @@ type troubles struct {
 	mu      sync.Mutex
 	failing map[job.SiteID]*failure
 	clashes clashes
+	loads   map[job.SiteID]string // why those are not believed
 	lines   sieve
+	refusal pacer // of lines about refused sites
 }
 
 // failure is why a site that is dialled has no stream.
@@ -53,6 +57,7 @@ type failure struct {
 // failed notes that dialling came to nothing, and logs each cause once.
 func (t *troubles) failed(d *dialer, err error) {
 	why, answered := explain(d.site, d.address, err)
+	why = shown(why)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	f := t.failing[d.site]
@@ -63,7 +68,7 @@ func (t *troubles) failed(d *dialer, err error) {
 	f.tries++
 	if !f.told && (answered || f.tries >= patientTries) {
 		f.told = true
-		t.log.Warn("peer not connected", "peer_id", string(d.site), "address", d.address, "cause", why, "error", err.Error())
+		t.log.Warn("peer not connected", "peer_id", string(d.site), "address", d.address, "cause", why, "error", shown(err.Error()))
 	}
 }
 
@@ -74,7 +79,8 @@ func (t *troubles) connected(site job.SiteID) {
 	delete(t.failing, site)
 }
 
-// refused logs that a site was refused, each cause at growing intervals.
+// refused logs that a site was refused, each cause at growing intervals and all
+// together at most once a second: whoever is refused may invent causes.
 func (t *troubles) refused(first *kithv1.Frame, address string, err error) {
 	claimed := ""
 	if m := first.GetMessages(); len(m) > 0 {
@@ -84,8 +90,13 @@ func (t *troubles) refused(first *kithv1.Frame, address string, err error) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if more, ok := t.lines.pass(claimed+" "+err.Error(), time.Now()); ok {
-		t.log.Warn("peer refused", "peer_id", claimed, "address", address, "error", err.Error(), "refused_since_last_line", more)
+	now, why := time.Now(), shown(err.Error())
+	more, ok := t.lines.pass(claimed+" "+why, now)
+	if !ok {
+		return
+	}
+	if others, ok := t.refusal.pass(now, refusedEvery); ok {
+		t.log.Warn("peer refused", "peer_id", claimed, "address", address, "error", why, "refused_since_last_line", more+others)
 	}
 }
 
@@ -97,6 +108,11 @@ func (l *Links) Trouble() map[job.SiteID]Trouble {
 	all := make(map[job.SiteID]Trouble)
 	for site, f := range t.failing {
 		all[site] = Trouble{Why: f.why, Since: f.since}
+	}
+	for site, text := range t.loads {
+		tr := all[site]
+		tr.Load = text
+		all[site] = tr
 	}
 	for site, text := range t.clashes.now(time.Now()) {
 		tr := all[site]

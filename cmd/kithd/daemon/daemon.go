@@ -59,6 +59,7 @@ type Daemon struct {
 	cancel     context.CancelFunc
 	wg         sync.WaitGroup
 
+	border   *border
 	listener net.Listener
 	server   *grpc.Server
 	health   *health.Server
@@ -114,6 +115,8 @@ func (d *Daemon) open() error {
 	if d.listener, err = listen(d.cfg.Listen.Address); err != nil {
 		return err
 	}
+	d.border = newBorder(defaultBounds(openFiles()), d.log)
+	d.listener = d.border.listener(d.listener)
 	return d.assemble()
 }
 
@@ -150,7 +153,7 @@ func (d *Daemon) assemble() error {
 		Site: d.siteID(), Generation: d.state.Site().Generation, Incarnation: incarnation, Version: Version(),
 		Admit: d.admits, Heartbeat: d.cfg.Timing.Heartbeat, DialOptions: dialOptions(), Logger: d.log,
 		Payload: func(g meta.Grant) ([]byte, error) { return d.effects.payload(g) },
-	}, handler{in.post, streams, d.files, d.log}, d.files)
+	}, handler{in, streams, d.files, new(turns), d.log}, d.files)
 	d.runs, err = runner.New(runner.Config{
 		Files: d.files, System: d.host.System, Peers: d.links, Away: streams.away, Tell: in.tell, Post: in.post,
 		SinceBoot: in.clock.sinceBoot,
@@ -177,7 +180,7 @@ func (d *Daemon) assemble() error {
 	users := api.New(api.Config{
 		Node: node{d.loop, d.backend, d}, Files: d.files, Output: d.runs, Changes: d.effects.changes, User: userName(), Logger: d.log,
 	})
-	d.server, d.health = newServer(users, d.links, d.log)
+	d.server, d.health = newServer(users, d.links, d.border, d.log)
 	return nil
 }
 
@@ -377,7 +380,7 @@ func (n node) Describe() api.Description {
 		DiskTrouble: n.trouble.tells(),
 	}
 	for site, t := range n.d.links.Trouble() {
-		trouble := api.Trouble{Why: t.Why, Clash: t.Clash}
+		trouble := api.Trouble{Why: t.Why, Clash: t.Clash, Load: t.Load}
 		if t.Why != "" {
 			trouble.Since = job.Instant(t.Since)
 		}

@@ -117,9 +117,10 @@ func (s *streams) away(site job.SiteID) bool {
 
 // handler turns what peers do into events.
 type handler struct {
-	post    func(meta.Event)
+	*inbox
 	streams *streams
 	files   *runner.Files
+	turns   *turns
 	log     *slog.Logger
 }
 
@@ -132,11 +133,13 @@ func (h handler) PeerUp(site job.SiteID, generation uint32) {
 // PeerDown implements peer.Handler.
 func (h handler) PeerDown(site job.SiteID) {
 	h.streams.set(site, false)
+	h.turns.forget(site)
 	h.post(meta.PeerDown{Site: site})
 }
 
 // PeerMessages implements peer.Handler.
 func (h handler) PeerMessages(site job.SiteID, messages []meta.Message) {
+	t := h.turns.get(site)
 	for _, m := range messages {
 		if r, ok := m.(meta.Result); ok && r.Attempt.Job.Origin != site {
 			var err error
@@ -146,6 +149,6 @@ func (h handler) PeerMessages(site job.SiteID, messages []meta.Message) {
 				continue
 			}
 		}
-		h.post(meta.Receive{From: site, Message: m})
+		h.postIn(meta.Receive{From: site, Message: m}, t)
 	}
 }

@@ -16,6 +16,8 @@ import (
 type input struct {
 	event meta.Event
 	look  *look
+	// turn has a token of this input until it is taken; nil if its sender has no bound.
+	turn turn
 }
 
 // inbox is where everybody brings what is for the loop. It is made before the
@@ -83,14 +85,25 @@ func (l *inbox) tell(ev meta.Event) {
 
 // post gives the loop an event; it waits while the loop is behind, and drops
 // the event if the daemon stops meanwhile.
-func (l *inbox) post(ev meta.Event) {
+func (l *inbox) post(ev meta.Event) { l.postIn(ev, nil) }
+
+// postIn is post for a sender who waits while too much of its own is in the queue.
+func (l *inbox) postIn(ev meta.Event, t turn) {
+	if t != nil {
+		select {
+		case t <- struct{}{}:
+		case <-l.closing:
+			return
+		}
+	}
+	in := input{event: ev, turn: t}
 	select {
-	case l.in <- input{event: ev}:
+	case l.in <- in:
 		return
 	default:
 	}
 	select {
-	case l.in <- input{event: ev}:
+	case l.in <- in:
 	case <-l.closing:
 	}
 }

@@ -88,6 +88,9 @@ func (l *loop) run(first []meta.Effect) {
 // take feeds an input and those that wait behind it: they make one instant.
 func (l *loop) take(in input) {
 	for n := 1; ; n++ {
+		if in.turn != nil {
+			<-in.turn
+		}
 		if in.event != nil {
 			l.step(in.event)
 		}

@@ -43,16 +43,27 @@ func listen(address string) (net.Listener, error) {
 	return l, nil
 }
 
+// maxHeaderList bounds the headers of a call, in bytes.
+const maxHeaderList = 16 << 10
+
+// A connection must say what it speaks within handshakeWait, and is closed when no call
+// was made on it for idleWait: a client dials again by itself.
+const (
+	handshakeWait = 10 * time.Second
+	idleWait      = 5 * time.Minute
+)
+
 // newServer registers all services on a gRPC server.
-func newServer(users *api.Server, links *peer.Links, log *slog.Logger) (*grpc.Server, *health.Server) {
+func newServer(users *api.Server, links *peer.Links, border *border, log *slog.Logger) (*grpc.Server, *health.Server) {
 	g := grpc.NewServer(
 		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 20 * time.Second}),
+		grpc.MaxHeaderListSize(maxHeaderList), grpc.ConnectionTimeout(handshakeWait), grpc.InTapHandle(border.tap),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 20 * time.Second, MaxConnectionIdle: idleWait}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.Creds(newLocalCredentials()),
-		grpc.ChainUnaryInterceptor(recoverUnary(log), identifyUnary, newGates().unary, users.Unary),
-		grpc.ChainStreamInterceptor(recoverStream(log), identifyStream, users.Stream),
+		grpc.ChainUnaryInterceptor(recoverUnary(log), wholeUnary, identifyUnary, newGates().unary, users.Unary),
+		grpc.ChainStreamInterceptor(recoverStream(log), wholeStream, identifyStream, users.Stream),
 	)
 	kithv1.RegisterJobServiceServer(g, users)
 	kithv1.RegisterSiteServiceServer(g, users)
@@ -70,6 +81,7 @@ func dialOptions() []grpc.DialOption {
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 20 * time.Second, PermitWithoutStream: true}),
+		grpc.WithMaxHeaderListSize(maxHeaderList),
 		grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: 5 * time.Second}),
 	}
 }

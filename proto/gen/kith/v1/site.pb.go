@@ -125,6 +125,9 @@ type Site struct {
 	// Says that two daemons connect under this site's name, and from where. Empty if
 	// none was seen lately.
 	NameConflict string `protobuf:"bytes,23,opt,name=name_conflict,json=nameConflict,proto3" json:"name_conflict,omitempty"`
+	// Why the load that it tells is not believed, for people: it is impossible, and as
+	// good as not heard. Empty if the latest was believed.
+	LoadRefused string `protobuf:"bytes,30,opt,name=load_refused,json=loadRefused,proto3" json:"load_refused,omitempty"`
 	// Why it drains, in the words of its operator. Known of the answering site only,
 	// as the next two are.
 	DrainReason string `protobuf:"bytes,17,opt,name=drain_reason,json=drainReason,proto3" json:"drain_reason,omitempty"`
@@ -310,6 +313,13 @@ func (x *Site) GetConnectionErrorSince() *timestamppb.Timestamp {
 func (x *Site) GetNameConflict() string {
 	if x != nil {
 		return x.NameConflict
+	}
+	return ""
+}
+
+func (x *Site) GetLoadRefused() string {
+	if x != nil {
+		return x.LoadRefused
 	}
 	return ""
 }
@@ -596,7 +606,7 @@ var File_kith_v1_site_proto protoreflect.FileDescriptor
 
 const file_kith_v1_site_proto_rawDesc = "" +
 	"\n" +
-	"\x12kith/v1/site.proto\x12\akith.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x98\t\n" +
+	"\x12kith/v1/site.proto\x12\akith.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xbb\t\n" +
 	"\x04Site\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12>\n" +
 	"\freachability\x18\x02 \x01(\x0e2\x1a.kith.v1.Site.ReachabilityR\freachability\x12\x18\n" +
@@ -622,6 +632,7 @@ const file_kith_v1_site_proto_rawDesc = "" +
 	"\x10connection_error\x18\x15 \x01(\tR\x0fconnectionError\x12P\n" +
 	"\x16connection_error_since\x18\x16 \x01(\v2\x1a.google.protobuf.TimestampR\x14connectionErrorSince\x12#\n" +
 	"\rname_conflict\x18\x17 \x01(\tR\fnameConflict\x12!\n" +
+	"\fload_refused\x18\x1e \x01(\tR\vloadRefused\x12!\n" +
 	"\fdrain_reason\x18\x11 \x01(\tR\vdrainReason\x12\x1f\n" +
 	"\vdrain_actor\x18\x12 \x01(\tR\n" +
 	"drainActor\x12H\n" +

@@ -1,0 +1,311 @@
+package wire
+
+import (
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	kithv1 "kith/proto/gen/kith/v1"
+)
+
+// Bounds that others need by name. In bytes, if nothing else is said.
+const (
+	ShortText    = 256 // names, users, reasons
+	RequestID    = 64
+	Path         = 1024
+	Script       = 1 << 20
+	InlineInput  = 1 << 20
+	Command      = 128 << 10 // with its arguments
+	Environment  = 128 << 10 // names and values
+	Labels       = 64        // of them
+	Files        = 1000      // inputs or outputs of a job
+	FileSet      = 1 << 20   // a description of files
+	Payload      = 3 << 20   // what to run, in a grant
+	Entries      = 1 << 14   // in a list of copies
+	JobIDs       = 1000      // in one call
+	Piece        = 1 << 20   // of an upload
+	siteID       = 32
+	jobID        = 128
+	address      = 300
+	detail       = 4096
+	unknownBytes = 64 << 10 // fields of a later version, in one message
+)
+
+// bound is what a field may have: a text so many bytes, a list or map so many entries,
+// each of so many bytes. 0 entries: the field is one text; 0 bytes: its entries are
+// messages, with bounds of their own.
+type bound struct{ entries, bytes int }
+
+func text(bytes int) bound          { return bound{0, bytes} }
+func list(entries, bytes int) bound { return bound{entries, bytes} }
+
+// bounds is the table of all texts and all repeated fields of kith.v1. What breaks a
+// bound is refused at the border, in meta/api and meta/peer, before anything reads it.
+// Sums over several fields, as of a command with its arguments, are checked with what
+// they belong to.
+var bounds = map[protoreflect.FullName]bound{
+	// What sites tell each other.
+	"kith.v1.Frame.messages":         list(4096, 0),
+	"kith.v1.Hello.site_id":          text(siteID),
+	"kith.v1.Hello.version":          text(ShortText),
+	"kith.v1.Hello.peer_site_id":     text(siteID),
+	"kith.v1.JobName.origin":         text(siteID),
+	"kith.v1.CopyRequest.name":       text(ShortText),
+	"kith.v1.CopyRequest.user":       text(ShortText),
+	"kith.v1.CopyRequest.directory":  text(Path),
+	"kith.v1.AttemptOutcome.reason":  text(ShortText),
+	"kith.v1.AttemptOutcome.files":   text(FileSet),
+	"kith.v1.LoadDigest.site_id":     text(siteID),
+	"kith.v1.LoadDigest.address":     text(address),
+	"kith.v1.LoadDigest.policy":      text(ShortText),
+	"kith.v1.LoadDigest.version":     text(ShortText),
+	"kith.v1.Verdict.winner_site_id": text(siteID),
+	"kith.v1.Verdict.payload":        text(Payload),
+	"kith.v1.CopyDigest.entries":     list(Entries, 0),
+	"kith.v1.FileRequest.chunk":      text(64),
+	"kith.v1.FileRequest.output":     text(Path),
+	"kith.v1.FileReply.data":         text(256 << 10),
+	"kith.v1.FileReply.detail":       text(detail),
+
+	// Files.
+	"kith.v1.FileSet.files": list(64_000, 0),
+	"kith.v1.File.path":     text(Path),
+	"kith.v1.File.inline":   text(FileSet),
+	"kith.v1.File.chunks":   list(64_000, 32),
+
+	// A job, as it is submitted.
+	"kith.v1.Job.id":                text(jobID),
+	"kith.v1.Job.name":              text(ShortText),
+	"kith.v1.Job.command":           list(Command, Command),
+	"kith.v1.Job.script":            text(Script),
+	"kith.v1.Job.arguments":         list(Command, Command),
+	"kith.v1.Job.environment":       list(Environment, Environment),
+	"kith.v1.Job.working_directory": text(Path),
+	"kith.v1.Job.inputs":            list(Files, 0),
+	"kith.v1.Job.outputs":           list(Files, 0),
+	"kith.v1.Job.labels":            list(Labels, ShortText),
+	"kith.v1.Job.stdout_path":       text(Path),
+	"kith.v1.Job.stderr_path":       text(Path),
+	"kith.v1.Job.left_out":          list(64, 64),
+	"kith.v1.InputFile.path":        text(Path),
+	"kith.v1.InputFile.data":        text(InlineInput),
+	"kith.v1.InputFile.source":      text(4096),
+	"kith.v1.InputFile.upload_id":   text(128),
+	"kith.v1.OutputFile.path":       text(Path),
+
+	// What became of it.
+	"kith.v1.JobStatus.reason":         text(detail),
+	"kith.v1.JobStatus.origin_site_id": text(siteID),
+	"kith.v1.JobStatus.user":           text(ShortText),
+	"kith.v1.JobStatus.host_site_id":   text(siteID),
+	"kith.v1.JobStatus.decisions":      list(64, 0),
+	"kith.v1.JobStatus.rank":           text(32),
+	"kith.v1.JobStatus.copies":         list(64, 0),
+	"kith.v1.JobStatus.claim_events":   list(32, 0),
+	"kith.v1.JobStatus.acts":           list(32, 0),
+	"kith.v1.JobAct.actor":             text(ShortText),
+	"kith.v1.JobAct.reason":            text(ShortText),
+	"kith.v1.JobAct.site_id":           text(siteID),
+	"kith.v1.Outcome.reason":           text(detail),
+	"kith.v1.Outcome.outputs":          list(64_000, 0),
+	"kith.v1.Outcome.missing_outputs":  list(Files, Path),
+	"kith.v1.OutputInfo.path":          text(Path),
+	"kith.v1.SiteDecision.site_id":     text(siteID),
+	"kith.v1.SiteDecision.reason":      text(64),
+	"kith.v1.SiteDecision.detail":      text(ShortText),
+	"kith.v1.CopyStatus.site_id":       text(siteID),
+	"kith.v1.ClaimEvent.site_id":       text(siteID),
+	"kith.v1.ClaimEvent.detail":        text(64),
+
+	// Calls of users.
+	"kith.v1.SubmitJobRequest.request_id":  text(RequestID),
+	"kith.v1.GetJobRequest.job_id":         text(jobID),
+	"kith.v1.ListJobsRequest.page_token":   text(256),
+	"kith.v1.ListJobsRequest.states":       list(32, 0),
+	"kith.v1.ListJobsRequest.labels":       list(Labels, ShortText),
+	"kith.v1.ListJobsRequest.users":        list(100, ShortText),
+	"kith.v1.ListJobsRequest.names":        list(100, ShortText),
+	"kith.v1.WatchJobsRequest.job_ids":     list(JobIDs, jobID),
+	"kith.v1.WatchJobsRequest.cursor":      text(64),
+	"kith.v1.CancelJobRequest.job_id":      text(jobID),
+	"kith.v1.CancelJobRequest.request_id":  text(RequestID),
+	"kith.v1.CancelJobRequest.reason":      text(ShortText),
+	"kith.v1.HoldJobRequest.job_id":        text(jobID),
+	"kith.v1.HoldJobRequest.request_id":    text(RequestID),
+	"kith.v1.ReleaseJobRequest.job_id":     text(jobID),
+	"kith.v1.ReleaseJobRequest.request_id": text(RequestID),
+	"kith.v1.GetJobOutputRequest.job_id":   text(jobID),
+	"kith.v1.GetJobOutputRequest.path":     text(Path),
+	"kith.v1.UploadFileRequest.data":       text(Piece),
+	"kith.v1.DrainSiteRequest.reason":      text(ShortText),
+	"kith.v1.DrainSiteRequest.request_id":  text(RequestID),
+	"kith.v1.ResumeSiteRequest.request_id": text(RequestID),
+	"kith.v1.ForgetSiteRequest.site_id":    text(siteID),
+
+	// Answers to them: what a site makes itself.
+	"kith.v1.SubmitJobResponse.job_id":         text(jobID),
+	"kith.v1.ListJobsResponse.jobs":            list(1000, 0),
+	"kith.v1.ListJobsResponse.remote_copies":   list(1000, 0),
+	"kith.v1.ListJobsResponse.next_page_token": text(256),
+	"kith.v1.HostedCopy.job_id":                text(jobID),
+	"kith.v1.HostedCopy.name":                  text(ShortText),
+	"kith.v1.HostedCopy.user":                  text(ShortText),
+	"kith.v1.HostedCopy.state":                 text(32),
+	"kith.v1.WatchJobsResponse.cursor":         text(64),
+	"kith.v1.GetJobOutputResponse.data":        text(256 << 10),
+	"kith.v1.UploadFileResponse.upload_id":     text(128),
+	"kith.v1.Site.id":                          text(siteID),
+	"kith.v1.Site.address":                     text(address),
+	"kith.v1.Site.policy":                      text(ShortText),
+	"kith.v1.Site.version":                     text(ShortText),
+	"kith.v1.Site.connection_error":            text(detail),
+	"kith.v1.Site.name_conflict":               text(detail),
+	"kith.v1.Site.load_refused":                text(ShortText),
+	"kith.v1.Site.disk_trouble":                text(detail),
+	"kith.v1.Site.drain_reason":                text(ShortText),
+	"kith.v1.Site.drain_actor":                 text(ShortText),
+	"kith.v1.Site.start_trouble":               text(detail),
+	"kith.v1.Capability.name":                  text(64),
+	"kith.v1.Capability.detail":                text(detail),
+	"kith.v1.GetSiteResponse.capabilities":     list(64, 0),
+	"kith.v1.ListSitesResponse.sites":          list(4097, 0),
+}
+
+// A Breach is a field that breaks its bound.
+type Breach struct {
+	// Field is its path from the message, for example "job.labels".
+	Field string
+	// Reason says how long it is, how long it may be, and what to do.
+	Reason string
+}
+
+// Error implements error.
+func (b Breach) Error() string { return b.Field + ": " + b.Reason }
+
+// Check returns what of a message of kith.v1 breaks a bound.
+func Check(m proto.Message) []Breach {
+	r := m.ProtoReflect()
+	return plans[r.Descriptor().FullName()].check(r)
+}
+
+// plan is what there is to check of a kind of message.
+type plan struct{ fields []planned }
+
+type planned struct {
+	fd   protoreflect.FieldDescriptor
+	most bound
+	sub  *plan // of a field of messages; nil if they are not of kith.v1
+}
+
+// plans are those of all messages of kith.v1.
+var plans = makePlans()
+
+func makePlans() map[protoreflect.FullName]*plan {
+	all := make(map[protoreflect.FullName]*plan)
+	var add func(m protoreflect.MessageDescriptor) *plan
+	add = func(m protoreflect.MessageDescriptor) *plan {
+		if m.ParentFile().Package() != "kith.v1" {
+			return nil
+		}
+		if p := all[m.FullName()]; p != nil {
+			return p
+		}
+		p := &plan{}
+		all[m.FullName()] = p
+		for i := range m.Fields().Len() {
+			fd := m.Fields().Get(i)
+			f := planned{fd: fd, most: bounds[fd.FullName()]}
+			if fd.Message() != nil && !fd.IsMap() {
+				f.sub = add(fd.Message())
+			}
+			if f.sub != nil || f.most != (bound{}) {
+				p.fields = append(p.fields, f)
+			}
+		}
+		return p
+	}
+	for _, file := range files {
+		for i := range file.Messages().Len() {
+			add(file.Messages().Get(i))
+		}
+	}
+	return all
+}
+
+var files = []protoreflect.FileDescriptor{
+	kithv1.File_kith_v1_exchange_proto, kithv1.File_kith_v1_file_service_proto, kithv1.File_kith_v1_job_proto,
+	kithv1.File_kith_v1_job_service_proto, kithv1.File_kith_v1_payload_proto, kithv1.File_kith_v1_peer_proto,
+	kithv1.File_kith_v1_peer_service_proto, kithv1.File_kith_v1_site_proto, kithv1.File_kith_v1_site_service_proto,
+}
+
+func (p *plan) check(m protoreflect.Message) (breaches []Breach) {
+	if p == nil {
+		return nil
+	}
+	if n := len(m.GetUnknown()); n > unknownBytes {
+		breaches = append(breaches, Breach{string(m.Descriptor().Name()), tooLong(n, unknownBytes) + " in fields that this version does not know; leave them out"})
+	}
+	for i := range p.fields {
+		if f := &p.fields[i]; m.Has(f.fd) {
+			breaches = append(breaches, f.check(m.Get(f.fd))...)
+		}
+	}
+	return breaches
+}
+
+func (f *planned) check(v protoreflect.Value) (breaches []Breach) {
+	name := string(f.fd.Name())
+	add := func(field, reason string) { breaches = append(breaches, Breach{field, reason}) }
+	switch {
+	case f.fd.IsMap():
+		if n := v.Map().Len(); n > f.most.entries {
+			add(name, tooMany(n, f.most.entries))
+			return breaches
+		}
+		v.Map().Range(func(k protoreflect.MapKey, value protoreflect.Value) bool {
+			if n := max(len(k.String()), len(value.String())); n > f.most.bytes {
+				add(name, fmt.Sprintf("entry %.64q: ", k.String())+tooLong(n, f.most.bytes)+"; shorten it")
+			}
+			return true
+		})
+	case f.fd.IsList():
+		l := v.List()
+		if l.Len() > f.most.entries {
+			add(name, tooMany(l.Len(), f.most.entries))
+			return breaches
+		}
+		for i := range l.Len() {
+			switch {
+			case f.sub != nil:
+				for _, b := range f.sub.check(l.Get(i).Message()) {
+					add(fmt.Sprintf("%s[%d].%s", name, i, b.Field), b.Reason)
+				}
+			case f.most.bytes > 0:
+				if n := size(f.fd, l.Get(i)); n > f.most.bytes {
+					add(fmt.Sprintf("%s[%d]", name, i), tooLong(n, f.most.bytes)+"; shorten it")
+				}
+			}
+		}
+	case f.sub != nil:
+		for _, b := range f.sub.check(v.Message()) {
+			add(name+"."+b.Field, b.Reason)
+		}
+	default:
+		if n := size(f.fd, v); n > f.most.bytes {
+			add(name, tooLong(n, f.most.bytes)+"; shorten it")
+		}
+	}
+	return breaches
+}
+
+func size(fd protoreflect.FieldDescriptor, v protoreflect.Value) int {
+	if fd.Kind() == protoreflect.BytesKind {
+		return len(v.Bytes())
+	}
+	return len(v.String())
+}
+
+func tooLong(n, most int) string { return fmt.Sprintf("has %d bytes, at most %d", n, most) }
+
+func tooMany(n, most int) string { return fmt.Sprintf("%d of them, at most %d; send fewer", n, most) }
