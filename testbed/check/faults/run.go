@@ -159,6 +159,7 @@ func (x *run) config(trace func(string)) sim.Config {
 			ID: site.Name, Meta: m, Drift: site.Drift,
 			Scheduler: sitesched.Config{
 				Processors: site.Processors, Backfill: site.Backfill, Queues: site.Queues, Scope: site.Scope, StartMargin: m.Timing.Claim,
+				Patience: x.s.patience(),
 			},
 		}
 		site.Settings.apply(&sc)

@@ -34,6 +34,15 @@ type Schedule struct {
 	Watch time.Duration
 }
 
+// patience is that of all sites: half a minute in every fourth schedule, for ever in
+// the others.
+func (s *Schedule) patience() time.Duration {
+	if s.Seed%4 == 3 {
+		return 30 * time.Second
+	}
+	return 0
+}
+
 // Site is a site of the federation.
 type Site struct {
 	Name       job.SiteID

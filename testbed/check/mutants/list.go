@@ -34,7 +34,7 @@ func All() []Mutant {
 		},
 		{
 			Name: "copy-accepted-before-commit", Rule: "a host says that it has a copy that is not on its disk",
-			Changes: []Change{{"store/applyhost.go", "	cp := s.insertCopy(Copy{ID: c.Attempt, Phase: CopyQueued, Arrived: c.Time, OriginTooSmall: c.OriginTooSmall}, &c.Request)\n	s.touchCopy(cp)\n", "	s.insertCopy(Copy{ID: c.Attempt, Phase: CopyQueued, Arrived: c.Time}, &c.Request)\n"}},
+			Changes: []Change{{"store/applyhost.go", "	cp := s.insertCopy(Copy{ID: c.Attempt, Phase: CopyQueued, Arrived: c.Time, OriginTooSmall: c.OriginTooSmall}, &c.Request)\n	s.touchCopy(cp)\n", "	s.insertCopy(Copy{ID: c.Attempt, Phase: CopyQueued, Arrived: c.Time, OriginTooSmall: c.OriginTooSmall}, &c.Request)\n"}},
 			Caught:  twoSites("-crashes", "1"), Breaks: "S5",
 		},
 		{
@@ -161,6 +161,11 @@ func All() []Mutant {
 			Name: "remote-starts-ignore-local-plans", Rule: "a remote copy may delay local jobs",
 			Changes: []Change{{"sitesched/dualqueue.go", "	case s.cfg.Backfill.plans() || s.cfg.Scope == ScopeAll && s.blocked != gap:\n", "	case s.cfg.Backfill.plans():\n"}},
 			Caught:  search("3000"), Breaks: "S4",
+		},
+		{
+			Name: "elder-takes-no-notice-of-local-jobs", Rule: "where a remote copy has waited long, remote starts move guarantees of local jobs",
+			Changes: []Change{{"sitesched/elder.go", "	s.promised(now, f, around)\n", "	if f.build(now, s.free, &s.run); around {\n		s.planLocal(now)\n	}\n"}},
+			Caught:  search("2000"), Breaks: "S4",
 		},
 		{
 			Name: "processors-used-twice", Rule: "a start does not take its processors from the free ones",
