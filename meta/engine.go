@@ -78,6 +78,8 @@ func (e *Engine) Step(now job.Time, ev Event) []Effect {
 		e.host.turnCame(now, ev.Attempt)
 	case FilesHome:
 		e.origin.filesHome(now, ev)
+	case FilesWait:
+		e.origin.filesWait(ev)
 	case Tick:
 		e.tick(now)
 	case Reconfigure:

@@ -135,6 +135,14 @@ type FilesHome struct {
 	Error   string
 }
 
+// FilesWait says that the output of an attempt of this site's own job cannot come home
+// for now, and why; it is tried again until it can, and said again when it is another
+// reason.
+type FilesWait struct {
+	Attempt job.AttemptID
+	Reason  string
+}
+
 // Tick says that time has passed.
 type Tick struct{}
 
@@ -163,6 +171,7 @@ func (AttemptMissing) event() {}
 func (StartFailed) event()    {}
 func (FilesHere) event()      {}
 func (FilesHome) event()      {}
+func (FilesWait) event()      {}
 func (TurnCame) event()       {}
 func (Tick) event()           {}
 func (SendCopies) event()     {}

@@ -38,6 +38,8 @@ type openJob struct {
 	decision *store.Decision
 	// promises are kept only where weights learn from them.
 	promises *promises
+	// filesWait is why its output cannot come home for now.
+	filesWait string
 	// lease is when the holder's lease has ended for sure; 0 without one.
 	lease job.Time
 }

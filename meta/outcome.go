@@ -93,6 +93,18 @@ func (or *origin) filesHome(now job.Time, ev FilesHome) {
 	or.closeJob(now, o, ev.Error)
 }
 
+// filesWait keeps in mind why output cannot come home.
+func (or *origin) filesWait(ev FilesWait) {
+	o := or.open.Get(ev.Attempt.Job)
+	if o == nil || o.rec.Attempt != ev.Attempt.Number || o.rec.State != job.Returning && o.rec.Holder != or.self {
+		return
+	}
+	if reason := clipReason(ev.Reason); o.filesWait != reason {
+		o.filesWait = reason
+		or.changed(o.rec.ID)
+	}
+}
+
 // closeJob ends a job whose outcome is recorded, and lets the holder forget it.
 func (or *origin) closeJob(now job.Time, o *openJob, filesError string) {
 	record(or.st, store.CloseJob{Job: o.rec.ID, FilesError: filesError, Time: now})

@@ -32,6 +32,9 @@ type JobView struct {
 	// HostAway is since when there is no stream to the other site that holds the
 	// job's claim; 0 while there is one, and if no other site holds it.
 	HostAway job.Time
+	// FilesWait is why the output of a job whose processes are gone cannot come home
+	// for now; empty if it can.
+	FilesWait string
 	// WantedCopies is how many sites the job is to queue at: what it asks
 	// for, or the site's default.
 	WantedCopies int32
@@ -81,7 +84,13 @@ func (v Views) brief(j *store.Job) JobView {
 	if copies == 0 {
 		copies = v.origin.cfg.Placement.DefaultCopies()
 	}
-	return JobView{Record: snapshot(j), HostAway: v.hostAway(j), WantedCopies: copies}
+	view := JobView{Record: snapshot(j), HostAway: v.hostAway(j), WantedCopies: copies}
+	if !j.State.Terminal() {
+		if o := v.origin.open.Get(j.ID); o != nil {
+			view.FilesWait = o.filesWait
+		}
+	}
+	return view
 }
 
 // hostAway returns since when the holder of a job's claim is out of reach, 0 if it

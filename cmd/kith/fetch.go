@@ -44,7 +44,8 @@ func fetchVerb(c *client) *cobra.Command {
 		Long: `Write what came back of a job that has ended into the folder DIR (default: the
 current one): its stdout and stderr under the names that the submission gave
 them, with the job's id for %j, else kith-JOB.out and kith-JOB.err; and its
-declared outputs under their paths.
+declared outputs under their paths. What is still on its way from the site where the
+job ran is waited for; what cannot come home for want of room is read there.
 
 Declared outputs that did not come back are named on stderr; "kith submit
 --require-outputs" makes a failure of them.
@@ -94,7 +95,7 @@ unless --force is given; if anything goes wrong, no file is written.`,
 // if only empty ones, so that scripts find them.
 func planFiles(j *kithv1.Job) ([]*fetched, error) {
 	id, st := j.GetId(), j.GetStatus()
-	if !ended(st.GetState()) {
+	if !ended(st.GetState()) && st.GetState() != kithv1.JobStatus_STATE_RETURNING {
 		return nil, cli.Refusedf("job %s is %s: its output comes when it has ended; \"kith wait\" waits for it, \"kith logs\" prints what there is",
 			id, stateWord(st.GetState()))
 	}

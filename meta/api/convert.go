@@ -154,6 +154,12 @@ func explain(v *meta.JobView) string {
 	if v.HostAway != 0 {
 		return hostAway(rec)
 	}
+	switch {
+	case v.FilesWait != "" && rec.State == job.Returning:
+		return fmt.Sprintf("output is kept at site %s until there is room here: %s; \"kith fetch\" reads it there", rec.Holder, clip(v.FilesWait))
+	case v.FilesWait != "":
+		return "it is over, and its output waits for room: " + clip(v.FilesWait)
+	}
 	switch rec.State {
 	case job.Pending:
 		return "no site can take it now" + blockers(v.Decision)

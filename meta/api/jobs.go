@@ -150,8 +150,8 @@ func (s *Server) getJob(ctx context.Context, r *kithv1.GetJobRequest) (*kithv1.J
 			return nil, err
 		}
 		declared := j.GetOutputs()
-		if !view.Record.State.Terminal() {
-			declared = nil // they are on their way
+		if !view.Record.State.Terminal() { // they are on their way
+			files, declared = view.Record.Outcome.Files, nil
 		}
 		fillOutputs(j.GetStatus().GetOutcome(), declared, files)
 	}

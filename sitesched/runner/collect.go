@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -11,7 +10,6 @@ import (
 	"kith/internal/pause"
 	"kith/meta"
 	"kith/meta/transfer"
-	"kith/store/blobstore"
 )
 
 // finished collects what the attempt left and reports its end. Its processors are
@@ -71,7 +69,9 @@ func (s *Runner) collectInto(outcome *job.Outcome, leaving transfer.Leaving, r *
 			return
 		}
 		s.log.Warn("output not collected; tried again", "attempt_id", r.attempt.String(), "error", err.Error())
-		if tooMuch || !IsFull(err) && !errors.Is(err, blobstore.ErrQuota) {
+		if lacksRoom(err) && !tooMuch {
+			s.cfg.Tell(meta.FilesWait{Attempt: r.attempt, Reason: waitText(err)})
+		} else {
 			failed, again = failed+1, wait
 		}
 		if !pause.For(ctx, again) {

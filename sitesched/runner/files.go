@@ -36,6 +36,10 @@ type FilesConfig struct {
 	// Look shows the engine between two events, when what is seen is durable.
 	Look func(ctx context.Context, see func(now job.Time, v meta.Views)) error
 	Log  *slog.Logger
+
+	// Tests have a clock, and records, of their own.
+	now  func() time.Time
+	live func(yield func(blobstore.Sum, error) bool)
 }
 
 // Files are the files of jobs that this site keeps, and what it serves to
@@ -62,10 +66,12 @@ func OpenFiles(cfg FilesConfig) (*Files, error) {
 	var err error
 	f.blobs, err = blobstore.Open(blobstore.Config{
 		Dir: filepath.Join(cfg.Dir, "blobs"), QuotaBytes: cfg.QuotaBytes, LowWaterBytes: cfg.KeepFreeBytes, Log: cfg.Log, Reclaim: f.reclaim,
+		Now: cfg.now,
 	})
 	if err != nil {
 		return nil, err
 	}
+	f.uploads.store = f.blobs
 	for _, w := range transfer.WaitingUploads(f.blobs) {
 		f.uploads.add(w.Manifest, w.Hold, w.Left)
 	}
@@ -86,19 +92,24 @@ func (f *Files) Moved() (sent, received int64) { return f.sent.Load(), f.receive
 
 // Pack implements api.Files.
 func (f *Files) Pack(ctx context.Context, inputs []transfer.Input) (transfer.Set, error) {
-	set, hold, err := f.packer.Pack(ctx, inputs)
-	if err != nil {
-		return transfer.Set{}, err
+	set, answered, err := f.pack(ctx, inputs)
+	if err == nil {
+		// The context of a call ends with it: by then the job is recorded or refused, or,
+		// if its client has gone away, will be in a moment.
+		context.AfterFunc(ctx, answered)
 	}
-	// The context of a call ends with it: by then the job is recorded or refused, or,
-	// if its client has gone away, will be in a moment.
-	context.AfterFunc(ctx, func() {
+	return set, err
+}
+
+// pack is Pack; the caller calls answered when the submission is.
+func (f *Files) pack(ctx context.Context, inputs []transfer.Input) (_ transfer.Set, answered func(), err error) {
+	set, hold, err := f.packer.Pack(ctx, inputs)
+	return set, func() {
 		hold.CloseAfter(recordedWithin)
 		for i := range inputs {
 			f.uploads.used(inputs[i].UploadID)
 		}
-	})
-	return set, nil
+	}, err
 }
 
 // Upload implements api.Files.

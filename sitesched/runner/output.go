@@ -42,7 +42,7 @@ func (s *Runner) Read(ctx context.Context, id job.ID, name string, offset int64,
 			return nil, false, err
 		}
 	}
-	return s.readHome(ctx, encoded, rec.State, name, offset, wait)
+	return s.readHome(ctx, rec.AttemptID(), encoded, rec.State, name, offset, wait)
 }
 
 // readLive reads the output of a job that has not ended.
@@ -78,7 +78,7 @@ func (s *Runner) readLive(ctx context.Context, view *meta.JobView, name string, 
 }
 
 // readHome reads the output of a job whose outcome is known.
-func (s *Runner) readHome(ctx context.Context, encoded []byte, state job.State, name string, offset int64, wait time.Duration) ([]byte, bool, error) {
+func (s *Runner) readHome(ctx context.Context, a job.AttemptID, encoded []byte, state job.State, name string, offset int64, wait time.Duration) ([]byte, bool, error) {
 	set, err := transfer.Decode(encoded)
 	if err != nil {
 		return nil, false, err
@@ -94,6 +94,9 @@ func (s *Runner) readHome(ctx context.Context, encoded []byte, state job.State, 
 		return nil, true, nil
 	}
 	if len(file.Chunks) > 0 && state == job.Returning {
+		if at := s.awayAt(a); at != "" {
+			return s.readAway(ctx, at, a, file, offset)
+		}
 		pause.For(ctx, wait/4)
 		return nil, false, ctx.Err()
 	}
@@ -109,4 +112,19 @@ func (s *Runner) readHome(ctx context.Context, encoded []byte, state job.State, 
 		return nil, false, fmt.Errorf("output %q: %w: %w", name, api.ErrNoOutput, err)
 	}
 	return data[:n], offset+int64(n) >= file.Size, nil
+}
+
+// readAway reads a file of an attempt's output at the site where it ran: there is no
+// room for it here.
+func (s *Runner) readAway(ctx context.Context, at job.SiteID, a job.AttemptID, file transfer.File, offset int64) ([]byte, bool, error) {
+	i, within := int(offset/transfer.ChunkBytes), offset%transfer.ChunkBytes
+	limit := min(transfer.MaxPieceBytes, file.ChunkSize(i)-within)
+	data, err := s.sourceAt(at).ReadChunk(ctx, a, file.Chunks[i], within, int(limit))
+	switch {
+	case errors.Is(err, transfer.ErrUnavailable):
+		return nil, false, fmt.Errorf("output %q is at site %s: %w: %w", file.Path, at, api.ErrHostAway, err)
+	case err != nil:
+		return nil, false, fmt.Errorf("output %q at site %s: %w: %w", file.Path, at, api.ErrNoOutput, err)
+	}
+	return data, offset+int64(len(data)) >= file.Size, nil
 }

@@ -23,6 +23,7 @@ func (s *Runner) Fetch(ef meta.Fetch) {
 	ctx, end := s.fetches.begin(s.ctx, ef.Attempt)
 	s.wg.Go(func() {
 		defer end()
+		defer s.setAway(ef.Attempt, "")
 		s.fetchHome(ctx, ef)
 	})
 }
@@ -64,6 +65,28 @@ func (f *fetches) stop(a job.AttemptID) {
 	}
 }
 
+// setAway notes where the output of an attempt can be read that does not come home for
+// want of room; "" if it does.
+func (s *Runner) setAway(a job.AttemptID, at job.SiteID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at == "" {
+		delete(s.away, a)
+	} else {
+		s.away[a] = at
+	}
+}
+
+// awayAt returns where the output of an attempt is that does not come home, "" if it does.
+func (s *Runner) awayAt(a job.AttemptID) job.SiteID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.away[a]
+}
+
+// lacksRoom reports whether an error says that there is no room for files now.
+func lacksRoom(err error) bool { return IsFull(err) || errors.Is(err, blobstore.ErrQuota) }
+
 // fetchHome brings an attempt's output to this site. A holder that is out of reach is asked
 // again for as long as it takes: the job waits for its output.
 func (s *Runner) fetchHome(ctx context.Context, ev meta.Fetch) {
@@ -87,6 +110,10 @@ func (s *Runner) fetchHome(ctx context.Context, ev meta.Fetch) {
 			return
 		}
 		s.log.Warn("output not brought home", "attempt_id", ev.Attempt.String(), "peer_id", string(ev.From), "error", err.Error())
+		if lacksRoom(err) {
+			s.setAway(ev.Attempt, ev.From)
+			s.cfg.Post(meta.FilesWait{Attempt: ev.Attempt, Reason: waitText(err)})
+		}
 		if !final(err) {
 			err = nil
 			if !pause.For(ctx, 5*time.Second) {
@@ -95,6 +122,14 @@ func (s *Runner) fetchHome(ctx context.Context, ev meta.Fetch) {
 		}
 	}
 	s.cfg.Post(meta.FilesHome{Attempt: ev.Attempt, Error: fmt.Sprintf("output at site %s is lost: %v", ev.From, err)})
+}
+
+// waitText says what is full, without the figures that change at every try.
+func waitText(err error) string {
+	if errors.Is(err, blobstore.ErrQuota) {
+		return blobstore.ErrQuota.Error()
+	}
+	return "the disk is full"
 }
 
 // everFits returns an error if a set is larger than all files together may be here.

@@ -126,6 +126,7 @@ type runs struct {
 	mu     sync.Mutex
 	byID   map[job.AttemptID]*run
 	brings map[job.AttemptID]*bring
+	away   map[job.AttemptID]job.SiteID // whose output does not come home for want of room
 }
 
 // run is an attempt from its launch until its folder is cleared.
@@ -154,7 +155,7 @@ type run struct {
 }
 
 func newRuns() *runs {
-	return &runs{byID: make(map[job.AttemptID]*run), brings: make(map[job.AttemptID]*bring)}
+	return &runs{byID: make(map[job.AttemptID]*run), brings: make(map[job.AttemptID]*bring), away: make(map[job.AttemptID]job.SiteID)}
 }
 
 func (s *runs) get(a job.AttemptID) *run {

@@ -16,6 +16,8 @@ const recordedWithin = 10 * time.Second
 // [transfer.HeldFor], or until a submission has used it: what a job names is kept by
 // its record, and what a job named is the first to go when the store is full.
 type uploads struct {
+	store *blobstore.Store
+
 	mu   sync.Mutex
 	held map[blobstore.Sum][]upload // by manifest; the same file may come twice
 }
@@ -61,6 +63,10 @@ func (u *uploads) used(id string) {
 		}
 	}
 	u.mu.Unlock()
+	if len(list) <= 1 {
+		// The next daemon is not to take it for one that waits.
+		_ = u.store.Backdate(name.Manifest, transfer.HeldFor)
+	}
 	if first.hold != nil {
 		first.hold.CloseAfter(recordedWithin)
 	}

@@ -45,7 +45,7 @@ func (h *Hold) Add(sums ...Sum) {
 // from when each was put. Closing twice is harmless.
 func (h *Hold) Close() { h.closeAsOf(h.store.config.Now()) }
 
-// closeAsOf is Close; the grace period counts from a time that may be past.
+// closeAsOf is Close; the grace period counts from t, if that is later than the last put.
 func (h *Hold) closeAsOf(t time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -60,7 +60,8 @@ func (h *Hold) closeAsOf(t time.Time) {
 	h.store.released.Add(1)
 }
 
-// CloseAfter lets the chunks go after d, at the first sweep then.
+// CloseAfter lets the chunks go after d, at the first sweep then, and without a grace of
+// its own.
 func (h *Hold) CloseAfter(d time.Duration) {
 	s := h.store
 	t := s.config.Now().Add(d)
@@ -91,7 +92,7 @@ func (s *Store) closeDue(now time.Time) {
 	s.lingers = rest
 	s.lingering.Unlock()
 	for _, l := range due {
-		l.hold.closeAsOf(l.at)
+		l.hold.closeAsOf(time.Time{}) // it has been waited for long enough
 	}
 }
 

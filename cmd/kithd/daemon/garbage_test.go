@@ -135,3 +135,27 @@ func TestInputsOfOneUploadPassNoQuota(t *testing.T) {
 		t.Errorf("4 MiB of inputs and the upload: %v", st)
 	}
 }
+
+// An output for which its origin has no room stays at its host: the job says so, and its
+// user reads it there.
+func TestOutputWithoutRoomIsReadAtItsHost(t *testing.T) {
+	t.Parallel()
+	const size = 5 << 20 // more than a chunk
+	a, _ := onlyAt(t, func(c *config.Config) {
+		if c.Site == "alpha" {
+			c.Files.QuotaBytes = size + 1<<20
+		}
+	})
+	a.waitState(a.submit(shell("head -c 2000000 /dev/urandom")), completed) // it keeps room
+	id := a.submit(noise(size))
+	a.eventually("the job says why its output waits", func() bool {
+		return strings.Contains(a.get(id).GetStatus().GetReason(), "quota of the file store is used up")
+	})
+	j := a.get(id)
+	if out := j.GetStatus().GetOutcome().GetOutputs(); j.GetStatus().GetState() != kithv1.JobStatus_STATE_RETURNING || len(out) != 1 || out[0].GetSizeBytes() != size {
+		t.Fatalf("%v", j.GetStatus())
+	}
+	if text := a.output(id, "stdout"); len(text) != size {
+		t.Errorf("%d of %d bytes were read", len(text), size)
+	}
+}
