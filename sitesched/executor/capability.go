@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -23,6 +24,7 @@ const (
 	CapCoreLimit     = "core-limit"
 	CapCgroup        = "cgroup"
 	CapMemoryLimit   = "memory-limit"
+	CapProcessLimit  = "process-limit"
 	CapOutputLimit   = "output-limit"
 	CapAffinity      = "cpu-affinity"
 	CapAccounts      = "accounts"
@@ -128,6 +130,7 @@ func (x *Executor) describe(ready shim.Ready, refused map[Isolation]string, grou
 	} else {
 		add(CapMemoryLimit, true, "the shim adds up the job's memory, at least once a second, and kills on excess")
 	}
+	x.capabilities = append(x.capabilities, processLimit(groups))
 	add(CapOutputLimit, true, "the shim looks at the size of stdout and stderr, at least once a second, and kills on excess")
 	processors, reason := newProcessorSet(x.config)
 	x.processors = processors
@@ -138,6 +141,26 @@ func (x *Executor) describe(ready shim.Ready, refused map[Isolation]string, grou
 	} else {
 		add(CapAccounts, false, errAccounts.Error())
 	}
+}
+
+// processLimit says whether a job can use up the processes that the site itself needs.
+func processLimit(groups *cgroups) work.Capability {
+	var own unix.Rlimit
+	c := work.Capability{Name: CapProcessLimit, Available: true}
+	limit, bounded := shim.JobProcesses(own)
+	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &own); err == nil {
+		limit, bounded = shim.JobProcesses(own)
+	}
+	switch {
+	case slices.Contains(groups.controllers, "pids"):
+		c.Detail = "by the cgroup's pids.max"
+	case bounded && unix.Geteuid() != 0:
+		c.Detail = fmt.Sprintf("all jobs together: %d of the %d that this user may have; the rest stay for the site itself", limit.Cur, own.Cur)
+	default:
+		c.Available = false
+		c.Detail = "no cgroup with a pids controller, and no limit of this user's: a job can use up all processes, and kithd ends if it cannot make a thread"
+	}
+	return c
 }
 
 // layers describes the ways to isolate when used is the one that is used.

@@ -25,6 +25,13 @@ func TestMain(m *testing.M) {
 	if what := os.Getenv(poisonVariable); what != "" {
 		os.Exit(poison(what))
 	}
+	if dir := os.Getenv(reserveVariable); dir != "" {
+		if err := showLimits(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	if dir := os.Getenv(crashVariable); dir != "" {
 		if err := crashDaemon(dir); err != nil {
 			fmt.Fprintln(os.Stderr, err)

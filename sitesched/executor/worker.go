@@ -45,7 +45,7 @@ func (w *worker) warmUp() {
 	}
 	p, err := w.startShim()
 	if err != nil {
-		w.x.log.Warn("no shim in advance", "error", err)
+		w.x.log.Debug("no shim in advance", "error", err)
 		return
 	}
 	w.adopt(p)

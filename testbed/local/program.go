@@ -55,7 +55,11 @@ type program struct {
 }
 
 func (p *program) command(args ...string) *exec.Cmd {
-	return exec.Command(p.path, append(append([]string(nil), p.args...), args...)...)
+	cmd := exec.Command(p.path, append(append([]string(nil), p.args...), args...)...)
+	// A federation for tests and demonstrations may be root's. Earlier versions do not
+	// know the flag.
+	cmd.Env = append(os.Environ(), "KITH_AS_ROOT=1")
+	return cmd
 }
 
 // Use makes the site's kithd another program from its next start on, for

@@ -28,7 +28,7 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 }
 
 func command(p *cli.Program) *cobra.Command {
-	path := DefaultConfigPath
+	path, asRoot := DefaultConfigPath, false
 	root := &cobra.Command{
 		Use:   "kithd",
 		Short: "The daemon of a Kith site: local scheduler and peer meta-scheduler",
@@ -45,10 +45,14 @@ func command(p *cli.Program) *cobra.Command {
 			if err != nil {
 				return badConfig(err)
 			}
+			if err := mayRun(os.Geteuid(), asRoot, os.Getenv(asRootVariable)); err != nil {
+				return err
+			}
 			return runSite(cmd.Context(), cfg, &Reload{Path: path, Signal: hangups, Level: new(slog.LevelVar)}, p.Stderr)
 		},
 	}
 	root.PersistentFlags().StringVar(&path, "config", path, "configuration `FILE`")
+	root.Flags().BoolVar(&asRoot, "as-root", false, "run as root, as all jobs will then; so does "+asRootVariable+"=1")
 	file := &cobra.Command{Use: "config", Short: "Work with the configuration file"}
 	file.AddCommand(&cobra.Command{
 		Use: "check [FILE]", Short: "Check a configuration file and say what is wrong", Args: cobra.MaximumNArgs(1),

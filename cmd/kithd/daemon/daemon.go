@@ -68,6 +68,7 @@ type Daemon struct {
 
 // Open starts a site. When it returns the site takes jobs.
 func Open(cfg config.Config, log *slog.Logger) (*Daemon, error) {
+	cfg = withinDescriptors(cfg, descriptors(), log.With("site_id", cfg.Site))
 	return OpenOn(cfg, log, ownHost(cfg, log))
 }
 
@@ -98,8 +99,8 @@ func newDaemon(cfg config.Config, log *slog.Logger, host Host) *Daemon {
 func (d *Daemon) open() error {
 	d.running = d.cfg
 	d.peers.Store(&d.cfg.Peers)
-	if err := os.MkdirAll(d.cfg.Data, 0o700); err != nil {
-		return fmt.Errorf("data folder %s: %w", d.cfg.Data, err)
+	if err := closeFolder(d.cfg.Data, d.log); err != nil {
+		return err
 	}
 	if err := writable(d.cfg.Data); err != nil {
 		return err

@@ -76,7 +76,7 @@ func (f *effects) tellOfPause(p meta.StartsPaused) {
 		f.log.Info("jobs can be started again")
 		return
 	}
-	f.log.Warn("jobs cannot be started here; they go back to their origins, and starting pauses",
+	f.log.Warn("jobs cannot be started here and go back to their origins",
 		"reason", p.Reason, "until", p.Until.Wall().Format(time.RFC3339))
 }
 

@@ -59,7 +59,9 @@ func (s *shim) fork(j *running) error {
 		// Not where an earlier job ran, or sent this thread.
 		_ = unix.SchedSetaffinity(0, &s.cpus)
 	}
+	after := s.limitProcesses()
 	pid, err := forkPatiently(func() (int, error) { return syscall.ForkExec(path, m.Argv, &attr) })
+	after(pid)
 	j.pid = pid
 	if err != nil {
 		j.pidfd = -1
