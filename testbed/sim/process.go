@@ -115,6 +115,7 @@ func (p *process) end(kind job.OutcomeKind, reason string) {
 		s.w.trace("%s: %v ends", s.cfg.ID, p.attempt)
 	}
 	s.w.log.ended(s, p.attempt, kind)
+	p.empty() // what ended attempts leave is removed first where the disk is full
 	s.w.watch.ended(p)
 	if f := s.w.cfg.Ended; f != nil {
 		f(s.cfg.ID, p.attempt, s.w.entry(p.attempt.Job).tag, p.outcome)
@@ -191,7 +192,7 @@ func (s *Site) kill(f meta.Kill) {
 // unless the lease is prolonged. A machine that is stopped runs nothing, so the
 // end of a lease is its jobs' end as well.
 func (p *process) leaseUntil(until job.Time) {
-	if until-p.s.shift <= p.lease {
+	if until == 0 || until-p.s.shift <= p.lease {
 		return
 	}
 	p.lease = until - p.s.shift

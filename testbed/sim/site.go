@@ -157,6 +157,9 @@ func (s *Site) driven() meta.Site {
 	if s.w.cfg.Check {
 		local = guardedSite{local, s.scheduler, s.w, s}
 	}
+	if s.w.cfg.Count {
+		local = countedSite{local, &s.calls}
+	}
 	return local
 }
 

@@ -28,6 +28,8 @@ type wide struct {
 	fillers int
 	// gone says that the site never comes back.
 	gone bool
+	// calls counts what its scheduler did.
+	calls int64
 }
 
 // shimLife is how long shims live that die.
@@ -58,7 +60,7 @@ func (s *Site) StepClock(by time.Duration) {
 func (s *Site) setClock() {
 	s.shift = 0
 	steady := s.now()
-	s.shift = max(s.ahead, s.state.Site().Latest-steady)
+	s.shift = max(s.ahead, s.state.Site().Latest-steady, Start-steady)
 }
 
 // incarnation names the daemon that starts.

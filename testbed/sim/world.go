@@ -41,6 +41,8 @@ type Config struct {
 	// Conserve watches that no processor is idle that could run what waits (L4); nil
 	// for not. It looks once a second, so that the world is never idle.
 	Conserve *Conserve
+	// Count counts what the sites' schedulers do, see [Site.Calls].
+	Count bool
 	// WallIncarnation names the runs of a daemon by its wall clock, which may step,
 	// instead of by their count.
 	WallIncarnation bool

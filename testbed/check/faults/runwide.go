@@ -34,6 +34,7 @@ func (x *run) widen(cfg *sim.Config) {
 	cfg.WallIncarnation = true
 	for i := range cfg.Sites {
 		m := &cfg.Sites[i].Meta
+		m.Placement.Conserve, cfg.Sites[i].Scheduler.Patience = true, elder
 		m.Timing.Load, m.Placement.MaxLoadAge = meta.Default().Timing.Load, meta.Default().Placement.MaxLoadAge
 	}
 }

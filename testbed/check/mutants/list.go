@@ -1,7 +1,9 @@
 package mutants
 
 // All lists the mutants.
-func All() []Mutant {
+func All() []Mutant { return append(first(), wideMutants()...) }
+
+func first() []Mutant {
 	return []Mutant{
 		{
 			Name: "grant-without-commit", Rule: "a grant leaves although it is not on disk",

@@ -1,0 +1,30 @@
+package sim
+
+import (
+	"kith/internal/job"
+	"kith/meta"
+)
+
+// countedSite is a local scheduler whose work for the engine is counted: what a
+// site does for copies that cannot run is a number, whatever the machine.
+type countedSite struct {
+	meta.Site
+	n *int64
+}
+
+// Pass implements meta.Site.
+func (c countedSite) Pass(now job.Time) []job.AttemptID {
+	starts := c.Site.Pass(now)
+	*c.n += 1 + int64(len(starts))
+	return starts
+}
+
+// Postpone implements meta.Site.
+func (c countedSite) Postpone(now job.Time, id job.AttemptID, until job.Time) {
+	*c.n++
+	c.Site.Postpone(now, id, until)
+}
+
+// Calls returns how many passes the site's scheduler made, how many starts it
+// proposed and how many copies it put back, if [Config.Count] is set.
+func (s *Site) Calls() int64 { return s.calls }
