@@ -88,10 +88,13 @@ func (or *origin) addTarget(now job.Time, d *cluster.Digest, free int32, work fl
 	or.conserve.targets = append(or.conserve.targets, target{site: d.Site, load: d, free: free, room: room, many: many, work: work})
 }
 
-// inFlight reports whether a copy of a job is on its way to a site in reach.
-func (or *origin) inFlight(o *openJob) bool {
+// inFlight reports whether a copy of a job is on its way to a site in reach, which
+// has had no time yet to answer. One that does not answer is no reason to wait.
+func (or *origin) inFlight(now job.Time, o *openJob) bool {
+	late := o.sent.Add(or.cfg.Timing.Resend)
 	for i, at := range o.at {
-		if at != queued && (at == unsent || or.peers.reachable(o.rec.Sites[i])) {
+		if at == unsent || at == placing && now < late && or.peers.reachable(o.rec.Sites[i]) {
+			or.conserveAt(max(late, now.Add(roundPause)))
 			return true
 		}
 	}
@@ -107,7 +110,7 @@ func (or *origin) feedWith(now job.Time, o *openJob, own *cluster.Digest) int {
 		if r.Processors > t.room || place.Fits(r, t.load.Processors, t.load.MemoryBytes) != job.NoReason || !or.mayAsk(now, o, t.site) {
 			continue
 		}
-		if or.inFlight(o) {
+		if or.inFlight(now, o) {
 			return tries
 		}
 		from, ok := or.source(o, t, own)
@@ -139,8 +142,8 @@ func (or *origin) source(o *openJob, t *target, own *cluster.Digest) (int, bool)
 		case s == or.self && or.policy.KeepsOwn && n > 1:
 			continue // a job keeps its place at its origin
 		case s == or.self:
-		case !or.peers.reachable(s):
-			return i, true
+		case !or.peers.reachable(s) || o.at[i] == placing:
+			return i, true // it may never have come
 		default:
 			work = workAt(or.peers.view.Get(s))
 		}

@@ -19,6 +19,8 @@ type openJob struct {
 	refused []refusal
 	// moves counts the copies of this attempt that were moved to idle sites.
 	moves uint8
+	// sent is when the latest copy was placed at another site.
+	sent job.Time
 	// barren names the sites that could take copies when none of them could take one
 	// of this job, see [origin.topUp]; 0 if that may have changed.
 	barren uint64

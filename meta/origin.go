@@ -213,7 +213,7 @@ func (or *origin) settleIn(now job.Time, o *openJob, i int) {
 		o.at[i] = queued
 		return
 	}
-	o.at[i] = unsent
+	o.at[i], o.sent = unsent, now
 	or.noteSent(now, o, o.rec.Sites[i])
 	if !o.leaves {
 		o.leaves = true
