@@ -10,17 +10,18 @@ import (
 
 // forgetSite gives up a site that, as its operators say, will never return:
 // copies there go elsewhere, jobs that it holds run again or are lost, and
-// copies of its own jobs leave the queue. It may be repeated.
+// copies of its own jobs leave the queue; those that run end, and their outcome is
+// dropped. It may be repeated.
 func (e *Engine) forgetSite(now job.Time, ev ForgetSite) {
 	p := e.peers.view.Get(ev.Site)
 	switch {
 	case ev.Site == e.self:
 		e.reply(ev.Token, job.ID{}, 0, fmt.Errorf("site %s is this site: %w", ev.Site, ErrConnected))
 		return
-	case p == nil:
+	case p == nil && !e.names(ev.Site):
 		e.reply(ev.Token, job.ID{}, 0, fmt.Errorf("site %q: %w", ev.Site, ErrUnknownSite))
 		return
-	case p.Connected:
+	case p != nil && p.Connected:
 		e.reply(ev.Token, job.ID{}, 0, fmt.Errorf("site %s: %w; drain it instead", ev.Site, ErrConnected))
 		return
 	}
@@ -37,7 +38,8 @@ func (e *Engine) forgetSite(now job.Time, ev ForgetSite) {
 			r.Forgotten.Dropped++
 		case store.CopyEnded:
 			e.host.forget(c.rec.ID)
-		case store.CopyBegun: // it runs to its end, whose result waits for its origin
+		case store.CopyBegun: // it runs to its end, of which nobody will be told
+			c.forgotten = true
 		}
 	}
 	e.emit(r)
@@ -66,6 +68,9 @@ func (or *origin) forgetHost(now job.Time, o *openJob, ev ForgetSite, count *For
 	count.Revoked++
 	record(or.st, store.NoteForgotten{Job: o.rec.ID, Site: ev.Site, Actor: ev.Actor, Time: now})
 	switch {
+	case o.rec.State == job.Returning && ev.Requeue && o.rec.Outcome.Kind == job.Success && !o.rec.CancelRequested:
+		or.emit(Unfetch{Attempt: o.rec.AttemptID()})
+		or.revoke(now, o, job.Forgotten, false)
 	case o.rec.State == job.Returning:
 		or.closeWithout(now, o, fmt.Sprintf("site %s, which had its output, was given up", ev.Site))
 	case ev.Requeue || o.rec.State == job.Cancelling:

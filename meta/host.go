@@ -80,6 +80,8 @@ type hostCopy struct {
 	adopted, returned bool
 	// bringing says that the driver brings its inputs while it waits in the queue.
 	bringing bool
+	// forgotten says that its origin was given up while it ran.
+	forgotten bool
 	// killed says that the driver was told to stop it.
 	killed bool
 	// granted says that a grant came after the claim had run out: the copy starts

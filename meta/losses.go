@@ -45,6 +45,9 @@ func (l *losses) avoids(now job.Time, site job.SiteID) bool {
 
 // avoided returns the sites that get no copy at now, after those in tried.
 func (l *losses) avoided(now job.Time, tried []job.SiteID) []job.SiteID {
+	if l == nil {
+		return tried
+	}
 	for i := range l.sites {
 		if now < l.sites[i].until {
 			tried = append(tried, l.sites[i].site)

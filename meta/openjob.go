@@ -27,7 +27,7 @@ type openJob struct {
 	// failures counts the attempts in a row that no site kept a copy of; the
 	// next one waits until retryAt.
 	failures uint8
-	lost     losses
+	lost     *losses // nil if none was
 	// The origin's lists of those names have it.
 	leaves, unplaced, leased, short bool
 	ended                           bool

@@ -55,6 +55,9 @@ func (or *origin) onResult(now job.Time, from job.SiteID, m Result) {
 func (or *origin) recordOutcome(now job.Time, o *openJob, outcome job.Outcome) {
 	if outcome.Kind == job.Loss && runsAgain(o) {
 		a, holder := o.rec.AttemptID(), o.rec.Holder
+		if o.lost == nil {
+			o.lost = &losses{}
+		}
 		o.retryAt = o.lost.note(now, holder, or.cfg.Timing.Retry)
 		or.revoke(now, o, job.AttemptLost, false)
 		if holder == or.self {

@@ -28,6 +28,7 @@ func (e *Engine) reconfigure(now job.Time, ev Reconfigure) {
 			e.peers.view.Expect(now, p)
 		}
 	}
+	e.tellUnlisted(now, ev.Peers)
 	// What is done every so often is done anew after the new time, if that is sooner.
 	e.host.nextLoad = min(e.host.nextLoad, now.Add(ev.Timing.Load))
 	e.host.nextCheck = min(e.host.nextCheck, now.Add(ev.Timing.AntiEntropy))

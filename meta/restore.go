@@ -28,6 +28,7 @@ func (e *Engine) Restore(now job.Time, configured []job.SiteID) []Effect {
 			e.host.report(now, c)
 		}
 	}
+	e.tellUnlisted(now, configured)
 	e.host.restoredOutside()
 	e.host.wantPass()
 	return e.out

@@ -72,6 +72,10 @@ func (h *host) end(now job.Time, c *hostCopy, outcome job.Outcome) {
 	c.status = launched // nothing is launched any more
 	h.site.Finish(now, c.rec.ID)
 	h.passing = true
+	if c.forgotten && !h.peers.reachable(c.rec.ID.Job.Origin) {
+		h.forget(c.rec.ID)
+		return
+	}
 	h.report(now, c)
 }
 

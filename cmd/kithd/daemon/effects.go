@@ -58,6 +58,8 @@ func (f *effects) carry(ef meta.Effect) {
 		f.runs.Dequeue(ef)
 	case meta.Restored:
 		f.runs.Restored()
+	case meta.Unlisted:
+		f.tellUnlisted(ef)
 	case meta.StartsPaused:
 		f.tellOfPause(ef)
 	case meta.Outgrown:
@@ -68,6 +70,16 @@ func (f *effects) carry(ef meta.Effect) {
 			f.spread(ef)
 		}
 	}
+}
+
+// tellUnlisted tells the operator of a site that the configuration does not name and
+// that has to do with what is here. With gossip none need be named.
+func (f *effects) tellUnlisted(u meta.Unlisted) {
+	if f.spread != nil {
+		return
+	}
+	f.log.Warn("jobs wait for a site that is not among the peers",
+		"remedy", "name it in [[peers]], or give it up: kith site forget "+string(u.Site), "peer_id", string(u.Site), "its_copies_here", u.Copies, "jobs_it_holds", u.Held, "jobs_waiting_there", u.Waiting)
 }
 
 // tellOfPause tells the operator that this site cannot start jobs, or can again.
