@@ -38,7 +38,11 @@ func TestCheckResult(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { f.Close() })
+	t.Cleanup(func() {
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	file := func(path string, size int64) transfer.File {
 		if size < 10 {
 			return transfer.File{Path: path, Size: size, Inline: make([]byte, size)}
