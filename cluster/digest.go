@@ -7,8 +7,8 @@ import (
 // Digest is how loaded a site is, as the site itself says.
 type Digest struct {
 	Site job.SiteID
-	// Incarnation is the start of the site's daemon in nanoseconds since 1970;
-	// Sequence counts its digests since then.
+	// Incarnation counts the starts of the site's daemon on its data folder, from
+	// some first number; Sequence counts its digests since the start.
 	Incarnation, Sequence uint64
 	// Address is host:port of its daemon, empty if it only dials out.
 	Address string

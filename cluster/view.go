@@ -26,12 +26,31 @@ type Peer struct {
 	// Generation names the peer's data folder, as it said when it last
 	// connected; zero if it never did.
 	Generation uint32
+	// Incarnation is the one that it said when it last connected; zero if it did not.
+	Incarnation uint64
+	// another says that this is another daemon or data folder than Digest is of.
+	another bool
 	// Sent is kept by the origin of the copies, in this very view.
 	Sent Sent
 }
 
 // Age returns how old the digest is at now, by this site's clock.
 func (p *Peer) Age(now job.Time) time.Duration { return now.Sub(p.SeenAt) }
+
+// supersedes reports whether d says something later than what is known of the site.
+// While a stream is up, what the daemon at its other end says is later than what any
+// other life of the site said, whatever their numbers: a site that lost its disk, or
+// whose numbers came from a clock that was ahead, is heard again at once.
+func (p *Peer) supersedes(d *Digest) bool {
+	switch {
+	case !p.Connected || p.Incarnation == 0:
+	case d.Incarnation == p.Incarnation && p.another:
+		return true
+	case d.Incarnation != p.Incarnation && p.Digest.Incarnation == p.Incarnation:
+		return false
+	}
+	return d.Newer(&p.Digest)
+}
 
 // View is the table of the other sites. The zero View is empty and ready.
 type View struct {
@@ -56,21 +75,23 @@ func (v *View) Attach(b Board) { v.board = b }
 // that is not newer than the one at hand changes nothing.
 func (v *View) Merge(now job.Time, d Digest) bool {
 	p := v.at(d.Site)
-	if p == nil || (p.Known && !d.Newer(&p.Digest)) {
+	if p == nil || (p.Known && !p.supersedes(&d)) {
 		return false
 	}
+	p.another = p.another && d.Incarnation != p.Incarnation
 	p.Known, p.Digest, p.SeenAt = true, d, now
 	p.Sent.told()
 	return true
 }
 
 // Up records that a stream to site is up since now.
-func (v *View) Up(now job.Time, site job.SiteID, generation uint32) *Peer {
+func (v *View) Up(now job.Time, site job.SiteID, generation uint32, incarnation uint64) *Peer {
 	p := v.at(site)
 	if p == nil {
 		return nil
 	}
-	p.Connected, p.Since, p.Generation = true, now, generation
+	p.another = p.another || generation != p.Generation || incarnation != p.Incarnation
+	p.Connected, p.Since, p.Generation, p.Incarnation = true, now, generation, incarnation
 	return p
 }
 

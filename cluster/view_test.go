@@ -78,7 +78,7 @@ func TestStreamsComeAndGo(t *testing.T) {
 	if p := v.Get("c"); p == nil || p.Known || p.Connected || p.Since != 5 {
 		t.Fatalf("an expected site: %+v", p)
 	}
-	v.Up(10, "c", 77)
+	v.Up(10, "c", 77, 5)
 	v.Expect(11, "c")
 	if p := v.Get("c"); !p.Connected || p.Since != 10 || p.Generation != 77 {
 		t.Errorf("up: %+v", p)
@@ -93,6 +93,39 @@ func TestStreamsComeAndGo(t *testing.T) {
 	}
 }
 
+// A site whose numbers came from a clock that was ahead, or that lost its disk, is
+// heard again as soon as it connects; what others still spread of its earlier life
+// is not.
+func TestAnotherLifeIsHeard(t *testing.T) {
+	var v View
+	v.Up(1, "b", 1, 1_000_000)
+	if !v.Merge(1, digest("b", 1_000_000, 7)) {
+		t.Fatal("its first digest is no news")
+	}
+	v.Down(2, "b")
+	if v.Merge(3, digest("b", 3, 1)) {
+		t.Error("a lower number counts without a stream")
+	}
+	v.Up(4, "b", 1, 3)
+	if !v.Merge(4, digest("b", 3, 1)) {
+		t.Error("what it says is not heard")
+	}
+	if v.Merge(5, digest("b", 1_000_000, 9)) {
+		t.Error("what is spread of its earlier life counts")
+	}
+	if !v.Merge(6, digest("b", 3, 2)) || v.Merge(6, digest("b", 3, 2)) {
+		t.Error("its digests are not told apart")
+	}
+	if v.Down(7, "b"); !v.Merge(8, digest("b", 4, 1)) {
+		t.Error("a later life is not heard")
+	}
+	// A lost disk, and a count that happens to be the same.
+	v.Up(9, "b", 2, 4)
+	if !v.Merge(9, digest("b", 4, 1)) || v.Merge(10, digest("b", 4, 1)) {
+		t.Error("another folder that counts alike is not heard, or not told apart")
+	}
+}
+
 func TestViewIsBounded(t *testing.T) {
 	var v View
 	for i := range MaxSites + 10 {
@@ -101,7 +134,7 @@ func TestViewIsBounded(t *testing.T) {
 	if len(v.Peers()) != MaxSites {
 		t.Errorf("%d sites, want %d", len(v.Peers()), MaxSites)
 	}
-	if v.Up(1, "one-more", 1) != nil {
+	if v.Up(1, "one-more", 1, 0) != nil {
 		t.Error("a site beyond the bound was recorded")
 	}
 }

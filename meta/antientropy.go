@@ -134,7 +134,7 @@ func (h *host) sendDigest(now job.Time, origin job.SiteID) {
 		for n < len(list) && n > 0 && list[n].rec.ID.Job == list[n-1].rec.ID.Job {
 			n++
 		}
-		page := CopyDigest{Stamp: h.nextStamp(now), After: after, Entries: make([]DigestEntry, n)}
+		page := CopyDigest{Stamp: h.nextStamp(), After: after, Entries: make([]DigestEntry, n)}
 		for i, c := range list[:n] {
 			page.Entries[i] = DigestEntry{
 				Attempt: c.rec.ID, Begun: c.rec.Phase != store.CopyQueued, Ended: c.rec.Phase == store.CopyEnded, Started: c.started,

@@ -114,7 +114,7 @@ func (h *host) onStartQuery(now job.Time, from job.SiteID, m StartQuery) {
 func (h *host) answerStart(now job.Time, from job.SiteID, m *StartQuery) StartAnswer {
 	answer := StartAnswer{Query: m.Query}
 	next := job.AttemptID{Job: job.ID{Origin: from}, Number: 1}
-	if answer.Reason = h.refusal(from, next, &m.Request); answer.Reason == job.NoReason {
+	if answer.Reason = h.refusal(now, from, next, &m.Request); answer.Reason == job.NoReason {
 		wait, ok := h.waitHere(now, job.Copy{ID: next, Request: h.here(&m.Request), Arrival: now, Remote: true}, m.Predict)
 		answer.Wait = wait
 		if !ok {

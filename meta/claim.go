@@ -3,7 +3,6 @@ package meta
 import (
 	"errors"
 	"slices"
-	"time"
 
 	"kith/internal/job"
 	"kith/store"
@@ -22,9 +21,6 @@ func (or *origin) onClaim(now job.Time, from job.SiteID, m Claim) {
 		// An earlier version, which knows no leases and would not stop at the end of one.
 		or.refuseClaim(now, from, o, m.Attempt, job.NoLease)
 		return
-	case m.Stamp > uint64(max(0, now.Add(mostAhead))):
-		or.refuseClaim(now, from, o, m.Attempt, job.ClockAhead)
-		return
 	}
 	reason, winner := or.claim(now, from, m.Attempt, m.Stamp)
 	if reason != job.NoReason {
@@ -36,11 +32,6 @@ func (or *origin) onClaim(now job.Time, from job.SiteID, m Claim) {
 		or.emit(Grant{To: from, Attempt: m.Attempt, Lease: lease, Sent: m.Sent})
 	}
 }
-
-// mostAhead is how far the step count of a claiming host, which follows its
-// clock, may be ahead of this site's clock. What a holder says later counts only
-// if its count is higher; one that was once far ahead would not be heard again.
-const mostAhead = 24 * time.Hour
 
 // refuseClaim refuses the claim of a host that could not hold it well, and has
 // its copy go elsewhere.

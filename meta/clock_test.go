@@ -1,10 +1,12 @@
 package meta_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"kith/meta"
+	"kith/store"
 )
 
 // A host whose clock was an hour fast, and is set right while its daemon is
@@ -35,10 +37,14 @@ func TestStampsAfterTheClockWasSetBack(t *testing.T) {
 		t.Fatal("no claim")
 	}
 	before = max(before, stamp("recv beta withdraw beta.1.1#1", "wait 20s", "recv beta place beta.1.2#1", "recv beta withdraw beta.1.2#1"))
-	s.now = s.now.Add(-time.Hour + time.Second)
-	after := stamp("restart", "up beta", "recv beta place beta.1.3#1")
-	if after <= before {
-		t.Errorf("stamp %d after a restart, %d before", after, before)
+	// Neither does a clock that was ahead for one life take part in the numbers.
+	for i, step := range []time.Duration{-time.Hour + time.Second, 365 * 24 * time.Hour, -365 * 24 * time.Hour} {
+		s.now = s.now.Add(step)
+		after := stamp("restart", "up beta", fmt.Sprintf("recv beta place beta.1.%d#1", 3+i))
+		if after <= before || after > before+2*store.LifeSteps {
+			t.Errorf("stamp %d after a restart and a step of the clock of %v, %d before", after, step, before)
+		}
+		before = after
 	}
 }
 

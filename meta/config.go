@@ -97,8 +97,6 @@ type Config struct {
 	Placement Placement
 	Limits    Limits
 	Timing    Timing
-	// Incarnation is the start of this daemon in nanoseconds since 1970.
-	Incarnation uint64
 	// BootID names this boot of the machine.
 	BootID string
 	// Self is what the site says of itself in its load digests: Site,

@@ -152,7 +152,7 @@ func (e *Engine) receive(now job.Time, from job.SiteID, m Message) {
 }
 
 func (e *Engine) peerUp(now job.Time, ev PeerUp) {
-	if !e.peers.up(now, ev.Site, ev.Generation) {
+	if !e.peers.up(now, ev) {
 		return
 	}
 	e.origin.metAnew(ev.Site)

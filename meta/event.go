@@ -72,6 +72,9 @@ type Receive struct {
 type PeerUp struct {
 	Site       job.SiteID
 	Generation uint32
+	// Incarnation is that of its digests from now on, whatever it said before; 0 if
+	// unknown.
+	Incarnation uint64
 }
 
 // PeerDown says that it is gone.

@@ -22,6 +22,7 @@ type host struct {
 	foreign  int                          // sum of remote
 	aside    map[job.SiteID]job.AttemptID // origins set aside, and which copy is tried
 	silent   map[job.SiteID]*silence      // origins that do not answer, or are out of reach
+	ahead    map[job.SiteID]ahead         // origins that take its steps for a wrong clock
 	claims   fifo.Queue[claimDue]         // claims without an answer, by deadline
 	late     []*hostCopy                  // whose grant came after its claim had run out, in this instant
 	claimed  job.Time                     // when the latest claim was sent
@@ -107,7 +108,7 @@ const (
 func (h *host) onPlaceCopy(now job.Time, from job.SiteID, m PlaceCopy) {
 	answer := CopyAnswer{Attempt: m.Attempt}
 	if h.copies.Get(m.Attempt) == nil || m.Attempt.Job.Origin != from {
-		if answer.Reason = h.refusal(from, m.Attempt, &m.Request); answer.Reason == job.NoReason {
+		if answer.Reason = h.refusal(now, from, m.Attempt, &m.Request); answer.Reason == job.NoReason {
 			h.dropCopies(now, previous(m.Attempt)) // a newer attempt says that older ones are over
 			h.take(now, store.AcceptCopy{Attempt: m.Attempt, Request: m.Request, OriginTooSmall: m.OriginTooSmall, Time: now})
 		} else {
@@ -125,7 +126,7 @@ func previous(a job.AttemptID) job.AttemptID {
 }
 
 // refusal says why a copy is not taken.
-func (h *host) refusal(from job.SiteID, a job.AttemptID, r *job.Request) job.Reason {
+func (h *host) refusal(now job.Time, from job.SiteID, a job.AttemptID, r *job.Request) job.Reason {
 	switch {
 	case a.Job.Origin != from:
 		return job.NotOrigin
@@ -135,6 +136,8 @@ func (h *host) refusal(from job.SiteID, a job.AttemptID, r *job.Request) job.Rea
 		return job.Draining
 	case h.starting.away():
 		return job.CannotStart
+	case h.isAhead(now, from):
+		return job.ClockAhead
 	case r.Directory != "" && (h.cfg.AllowDirectory == nil || !h.cfg.AllowDirectory(r.Directory)):
 		return job.Directory
 	case h.remote[from] >= h.cfg.Limits.CopiesPerOrigin:
@@ -234,7 +237,7 @@ func (h *host) onStop(now job.Time, from job.SiteID, m Stop) {
 	c := h.copies.Get(m.Attempt)
 	switch {
 	case c == nil:
-		h.peers.send(from, GiveBack{Attempt: m.Attempt, Reason: job.UnknownCopy, Stamp: h.nextStamp(now)})
+		h.peers.send(from, GiveBack{Attempt: m.Attempt, Reason: job.UnknownCopy, Stamp: h.nextStamp()})
 	case c.rec.Phase == store.CopyQueued:
 		h.giveBack(now, c, job.UserCancel)
 	case c.rec.Phase == store.CopyBegun:
@@ -247,7 +250,7 @@ func (h *host) onStop(now job.Time, from job.SiteID, m Stop) {
 // giveBack drops a copy and tells its origin.
 func (h *host) giveBack(now job.Time, c *hostCopy, reason job.Reason) {
 	h.drop(now, c)
-	h.peers.send(c.rec.ID.Job.Origin, GiveBack{Attempt: c.rec.ID, Reason: reason, Stamp: h.nextStamp(now)})
+	h.peers.send(c.rec.ID.Job.Origin, GiveBack{Attempt: c.rec.ID, Reason: reason, Stamp: h.nextStamp()})
 }
 
 // drain stops or resumes starting. What other origins have queued here goes

@@ -20,7 +20,7 @@ func (h *host) propose(now job.Time, id job.AttemptID) {
 	case c.granted && h.startsLeased(now, c):
 		h.begin(now, c, c.payload)
 	case origin == h.self:
-		reason, _ := h.origin.claim(now, h.self, id, h.nextStamp(now))
+		reason, _ := h.origin.claim(now, h.self, id, h.nextStamp())
 		if reason == job.NoReason {
 			h.begin(now, c, nil)
 		} else {
@@ -36,7 +36,7 @@ func (h *host) propose(now job.Time, id job.AttemptID) {
 }
 
 func (h *host) sendClaim(now job.Time, c *hostCopy) {
-	c.stamp = h.nextStamp(now)
+	c.stamp = h.nextStamp()
 	// No two claims are sent at the same time, so that their answers differ.
 	h.claimed = max(now, h.claimed+1)
 	if c.claimed == 0 {
@@ -46,10 +46,13 @@ func (h *host) sendClaim(now job.Time, c *hostCopy) {
 	h.peers.send(c.rec.ID.Job.Origin, Claim{Attempt: c.rec.ID, Stamp: c.stamp, Sent: h.claimed})
 }
 
-// nextStamp counts the protocol steps of this site as a host. It grows with
-// the clock, so that it grows across restarts too.
-func (h *host) nextStamp(now job.Time) uint64 {
-	h.stamp = max(h.stamp+1, uint64(max(now, 0)))
+// nextStamp counts the protocol steps of this site as a host. It grows for ever:
+// each life begins above what the lives before it said (store.Site.Steps).
+func (h *host) nextStamp() uint64 {
+	h.stamp++
+	if h.stamp >= h.st.Site().Steps+store.LifeSteps {
+		record(h.st, store.MoreSteps{})
+	}
 	return h.stamp
 }
 
@@ -110,7 +113,7 @@ func (h *host) onVerdict(now job.Time, from job.SiteID, m Verdict) {
 	h.answered(now, from, c)
 	if c == nil {
 		if m.Granted { // the origin would wait for us for ever
-			h.peers.send(from, GiveBack{Attempt: m.Attempt, Reason: job.UnknownCopy, Stamp: h.nextStamp(now)})
+			h.peers.send(from, GiveBack{Attempt: m.Attempt, Reason: job.UnknownCopy, Stamp: h.nextStamp()})
 		}
 		return
 	}
@@ -125,9 +128,13 @@ func (h *host) onVerdict(now job.Time, from job.SiteID, m Verdict) {
 		// copy could never start, and would claim for ever.
 		h.giveBack(now, c, job.BadRequest)
 	case m.Granted:
+		delete(h.ahead, from)
 		h.takeLease(now, c, m.Sent, m.Lease)
 		h.onGrant(now, c, m.Payload)
 	case c.rec.Phase == store.CopyQueued:
+		if m.Reason == job.ClockAhead {
+			h.deniedAhead(now, from)
+		}
 		h.drop(now, c)
 	}
 }

@@ -9,7 +9,7 @@ import (
 func (h *host) describe(now job.Time) cluster.Digest {
 	s := &h.cfg.Self
 	return cluster.Digest{
-		Site: h.self, Incarnation: h.cfg.Incarnation, Sequence: h.loadSeq, Address: s.Address,
+		Site: h.self, Incarnation: h.st.Site().Incarnation, Sequence: h.loadSeq, Address: s.Address,
 		Processors: s.Processors, MemoryBytes: s.MemoryBytes, Load: h.site.Load(now), HomeJobs: s.HomeJobs, Policy: s.Policy,
 		Speed: s.Speed, Draining: h.st.Site().Draining, NotStarting: h.starting.pausing, Time: now, Version: s.Version,
 	}

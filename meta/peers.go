@@ -74,8 +74,9 @@ func (p *peers) link(site job.SiteID) *link { return p.links[site] }
 
 // up begins a stream to a site, and reports whether it counts: this site
 // itself does not, nor one that finds no room in the view.
-func (p *peers) up(now job.Time, site job.SiteID, generation uint32) bool {
-	if site == p.self || p.view.Up(now, site, generation) == nil {
+func (p *peers) up(now job.Time, ev PeerUp) bool {
+	site := ev.Site
+	if site == p.self || p.view.Up(now, site, ev.Generation, ev.Incarnation) == nil {
 		return false
 	}
 	l := p.links[site]

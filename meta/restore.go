@@ -37,7 +37,7 @@ func (e *Engine) Restore(now job.Time, configured []job.SiteID) []Effect {
 // restore queues and adopts, and returns the copies that have ended, and those
 // that no longer fit.
 func (h *host) restore(now job.Time) (ended, outgrown []*hostCopy) {
-	h.stamp = uint64(max(0, h.st.Site().Latest.Add(store.Late)))
+	h.stamp = h.st.Site().Steps
 	h.began, h.nextRenew = now, job.Never
 	h.nextLoad, h.nextCheck = now, now.Add(h.cfg.Timing.AntiEntropy)
 	if h.st.Site().Draining {
@@ -48,7 +48,6 @@ func (h *host) restore(now job.Time) (ended, outgrown []*hostCopy) {
 		if origin := rec.ID.Job.Origin; origin != h.self && !h.isAside(origin) {
 			h.outOfReach(now, origin)
 		}
-		h.stamp = max(h.stamp, uint64(max(rec.Arrived, rec.Begun)))
 		switch rec.Phase {
 		case store.CopyQueued:
 			if c.outgrown = h.outgrown(rec.Request); c.outgrown != job.NoReason {

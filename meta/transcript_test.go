@@ -13,6 +13,7 @@ import (
 	"kith/cluster"
 	"kith/internal/job"
 	"kith/meta"
+	"kith/meta/commit"
 	"kith/sitesched"
 	"kith/sitesched/batch"
 	"kith/store"
@@ -182,7 +183,9 @@ func (s *stage) do(line string) []string {
 		s.token++
 		s.feed(meta.ForgetSite{Token: s.token, Site: job.SiteID(a.words[1]), Requeue: a.has("requeue")})
 	case "up":
-		s.feed(meta.PeerUp{Site: job.SiteID(a.words[1]), Generation: uint32(s.number(a, "generation", 1))})
+		s.feed(meta.PeerUp{
+			Site: job.SiteID(a.words[1]), Generation: uint32(s.number(a, "generation", 1)), Incarnation: uint64(s.number(a, "incarnation", 0)),
+		})
 	case "down":
 		s.feed(meta.PeerDown{Site: job.SiteID(a.words[1])})
 	case "load":
@@ -246,7 +249,7 @@ func (s *stage) begin(a arguments) {
 	s.cfg.Placement.Copies = int32(s.number(a, "copies", 2))
 	s.cfg.Limits.CopiesPerOrigin = int(s.number(a, "copies-per-origin", 1000))
 	s.cfg.Limits.Jobs = int(s.number(a, "jobs", 1000))
-	s.cfg.Incarnation, s.cfg.BootID = 1, "boot-1"
+	s.cfg.BootID = "boot-1"
 	s.sched = sitesched.Config{
 		Processors: 4, Backfill: sitesched.EASY, Queues: sitesched.DualBackfill, Scope: sitesched.ScopeAll,
 	}
@@ -270,7 +273,10 @@ func (s *stage) resize(a arguments) {
 
 // boot begins a daemon on the facts at hand.
 func (s *stage) boot() {
-	var err error
+	err := commit.BeginLife(s.state, nil, store.BeginLife{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
 	if s.site = batch.New(s.sched.Processors); !s.batch {
 		if s.site, err = sitesched.New(s.sched); err != nil {
 			s.t.Fatal(err)

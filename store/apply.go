@@ -440,6 +440,29 @@ func (c NoteTime) apply(s *State) error {
 	return nil
 }
 
+func (c BeginLife) apply(s *State) error {
+	var said uint64 // by the clock, before lives were counted
+	if s.site.Latest > 0 {
+		said = uint64(s.site.Latest.Add(Late))
+	}
+	if s.site.Incarnation == 0 {
+		s.site.Incarnation, s.site.Steps = max(c.First, said), said
+	}
+	if s.site.Folder == (Folder{}) {
+		s.site.Folder = c.Folder
+	}
+	s.site.Incarnation++
+	s.site.Steps += LifeSteps
+	s.changes.Site = true
+	return nil
+}
+
+func (MoreSteps) apply(s *State) error {
+	s.site.Steps += LifeSteps
+	s.changes.Site = true
+	return nil
+}
+
 func (c SetDrain) apply(s *State) error {
 	if s.site.Draining == c.Draining && s.site.DrainReason == c.Reason {
 		return nil

@@ -190,6 +190,20 @@ type NoteTime struct {
 	Time job.Time
 }
 
+// BeginLife records that the daemon starts. It must be durable before anything
+// is said to another site.
+type BeginLife struct {
+	// First is the least number that the first start on a folder may have: above all
+	// that the site may have said before starts were counted, when the wall clock
+	// stood for them.
+	First uint64
+	// Folder names the folder if it has no such name yet.
+	Folder Folder
+}
+
+// MoreSteps records that this life has taken [LifeSteps] steps and goes on.
+type MoreSteps struct{}
+
 // ---- at a host ----
 
 // AcceptCopy records a copy in the site's queue. It fails with [ErrExists] if

@@ -26,7 +26,24 @@ type Site struct {
 	// latest one that came with a fact at most. A clock that is set back while the
 	// daemon is down must not make it repeat itself.
 	Latest job.Time
+	// Incarnation counts the starts of the daemon on this data folder, from some
+	// first number, see [BeginLife]; 0 before the first. Other sites tell by it
+	// what is later.
+	Incarnation uint64
+	// Steps is where the count of this site's protocol steps as a host begins in
+	// this life: above all that it ever was. No clock has a part in it.
+	Steps uint64
+	// Folder is 128 random bits that name this data folder; zero before the first
+	// start. Generation is its short name, in ids.
+	Folder Folder
 }
+
+// Folder names a data folder.
+type Folder [16]byte
+
+// LifeSteps is how many protocol steps lie between the [Site.Steps] of two lives.
+// A life that takes as many moves its beginning on first, see [MoreSteps].
+const LifeSteps = 1 << 32
 
 // Late is how far [Site.Latest] may be behind.
 const Late = time.Minute

@@ -47,7 +47,7 @@ func serve(t testing.TB) (*Server, *memorySite) {
 		t.Fatal(err)
 	}
 	c := meta.Default()
-	c.Self.Processors, c.BootID, c.Incarnation = 2, "boot", 1
+	c.Self.Processors, c.BootID = 2, "boot"
 	if m.engine, err = meta.New(c, m.state, sched); err != nil {
 		t.Fatal(err)
 	}

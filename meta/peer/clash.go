@@ -22,8 +22,8 @@ const (
 )
 
 // clashes finds sites whose name two daemons use at a time. A site's daemon is
-// told by its incarnation. A restart brings a new one, and the old one never
-// comes back; two daemons take turns.
+// told by its incarnation and what it drew at its start. A restart brings new ones,
+// and the old ones never come back; two daemons take turns.
 type clashes map[job.SiteID]*namesakes
 
 // namesakes are the daemons that connected under one name, the latest last.
@@ -35,9 +35,16 @@ type namesakes struct {
 
 type daemon struct {
 	incarnation uint64
+	run         uint64 // 0 for a version that does not say
 	generation  uint32
 	address     string
 }
+
+func daemonOf(h *kithv1.Hello, address string) daemon {
+	return daemon{h.GetIncarnation(), h.GetDaemon(), h.GetGeneration(), address}
+}
+
+func (d daemon) same(o daemon) bool { return d.incarnation == o.incarnation && d.run == o.run }
 
 // note takes down which daemon connects, and reports whether that shows two at a
 // time.
@@ -51,8 +58,8 @@ func (c *clashes) note(h *kithv1.Hello, address string, now time.Time) (text str
 		n = &namesakes{}
 		(*c)[site] = n
 	}
-	d := daemon{h.GetIncarnation(), h.GetGeneration(), address}
-	at := slices.IndexFunc(n.daemons, func(o daemon) bool { return o.incarnation == d.incarnation })
+	d := daemonOf(h, address)
+	at := slices.IndexFunc(n.daemons, func(o daemon) bool { return o.same(d) })
 	last := len(n.daemons) - 1
 	if at >= 0 && at < last {
 		n.seen, n.text, clash = now, clashText(site, n.daemons[last], d), true

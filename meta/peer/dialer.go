@@ -96,6 +96,9 @@ func (l *Links) note(d *dialer, up bool, err error) {
 		_, text, _ := strings.Cut(st.Message(), ErrClash.Error()+": ")
 		l.troubles.toldOfClash(l.cfg.Site, d.site, text)
 	case !up:
+		if text := st.Message(); strings.Contains(text, ErrBehind.Error()) || strings.Contains(text, ErrFolder.Error()) {
+			l.troubles.toldOfFolder(d.site, text)
+		}
 		l.troubles.failed(d, err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"kith/internal/job"
 	"kith/meta"
 	kithv1 "kith/proto/gen/kith/v1"
+	"kith/store"
 )
 
 // Protocol is the version of the peer protocol. Sites that speak different
@@ -24,7 +26,7 @@ const Protocol = 1
 // after another: up, messages, down. They may block; reading from that site
 // waits meanwhile.
 type Handler interface {
-	PeerUp(site job.SiteID, generation uint32)
+	PeerUp(site job.SiteID, generation uint32, incarnation uint64)
 	PeerMessages(site job.SiteID, messages []meta.Message)
 	PeerDown(site job.SiteID)
 }
@@ -37,8 +39,10 @@ type FileServer interface {
 
 // Config configures [Links].
 type Config struct {
-	Site        job.SiteID
+	Site job.SiteID
+	// Generation, Folder and Incarnation are those of store.Site.
 	Generation  uint32
+	Folder      store.Folder
 	Incarnation uint64
 	Version     string
 	// Admit says whether a site may connect; nil admits every well-named one.
@@ -73,6 +77,8 @@ type Links struct {
 
 	troubles troubles
 	waiting  waiting
+	// daemon tells this run from one on a copy of the data folder.
+	daemon uint64
 }
 
 // session is a registered stream.
@@ -108,8 +114,8 @@ func New(cfg Config, handler Handler, files FileServer) *Links {
 	return &Links{
 		cfg: cfg, handler: handler, files: files, log: cfg.Logger, ctx: ctx, cancel: cancel,
 		streams: make(map[job.SiteID]*session), dialers: make(map[job.SiteID]*dialer),
-		troubles: troubles{log: cfg.Logger, failing: make(map[job.SiteID]*failure), loads: make(map[job.SiteID]string)},
-		waiting:  waiting{of: make(map[string]int)},
+		troubles: troubles{log: cfg.Logger, failing: make(map[job.SiteID]*failure), loads: make(map[job.SiteID]string)}, daemon: rand.Uint64(),
+		waiting: waiting{of: make(map[string]int)},
 	}
 }
 
@@ -136,7 +142,15 @@ func (l *Links) hello(to job.SiteID) *kithv1.PeerMessage {
 	return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_Hello{Hello: &kithv1.Hello{
 		SiteId: string(l.cfg.Site), Generation: l.cfg.Generation, Incarnation: l.cfg.Incarnation,
 		Version: l.cfg.Version, Protocol: Protocol, PeerSiteId: string(to),
+		Folder: folderBytes(l.cfg.Folder), Daemon: l.daemon,
 	}}}
+}
+
+func folderBytes(f store.Folder) []byte {
+	if f == (store.Folder{}) {
+		return nil
+	}
+	return f[:]
 }
 
 // Errors of a handshake.
@@ -173,7 +187,7 @@ func (l *Links) greet(f *kithv1.Frame) (*kithv1.Hello, error) {
 	case l.cfg.Admit != nil && !l.cfg.Admit(site):
 		return nil, fmt.Errorf("site %s: %w", site, ErrNotAdmitted)
 	}
-	return h, nil
+	return h, l.troubles.meet(h)
 }
 
 // register makes s the stream to its site, or says why an older one stays.
@@ -198,7 +212,7 @@ func (l *Links) register(s *session, clash error) error {
 		if !restarted && s.dialled != old.dialled && !wins {
 			return fmt.Errorf("site %s: %w", s.site, ErrDuplicate)
 		}
-		if clash == nil || s.hello.GetIncarnation() == old.hello.GetIncarnation() {
+		if clash == nil || daemonOf(s.hello, "").same(daemonOf(old.hello, "")) {
 			clash = ErrReplaced
 		}
 		old.cancel(clash)
@@ -223,7 +237,7 @@ func (l *Links) run(ctx context.Context, w duplex, hello *kithv1.Hello, dialled 
 	l.troubles.connected(s.site)
 	l.log.Info("peer connected", "peer_id", string(s.site), "dialled", dialled, "address", address,
 		"version", hello.GetVersion(), "generation", job.GenerationText(hello.GetGeneration()))
-	l.handler.PeerUp(s.site, hello.GetGeneration())
+	l.handler.PeerUp(s.site, hello.GetGeneration(), hello.GetIncarnation())
 
 	ended := make(chan error, 2)
 	l.wg.Go(func() { ended <- s.write(l.cfg.Heartbeat) })

@@ -68,6 +68,7 @@ func toStatus(err error) error {
 		ErrDuplicate: codes.AlreadyExists, ErrMessage: codes.InvalidArgument, job.ErrBadSiteID: codes.InvalidArgument,
 		ErrSlow: codes.ResourceExhausted, ErrSilent: codes.DeadlineExceeded, ErrReplaced: codes.Aborted,
 		ErrClash: codes.FailedPrecondition, ErrNoHello: codes.DeadlineExceeded, ErrManyWaiting: codes.ResourceExhausted,
+		ErrBehind: codes.FailedPrecondition, ErrFolder: codes.FailedPrecondition,
 	} {
 		if errors.Is(err, sentinel) {
 			return status.Error(code, err.Error())

@@ -42,6 +42,7 @@ type troubles struct {
 	failing map[job.SiteID]*failure
 	clashes clashes
 	loads   map[job.SiteID]string // why those are not believed
+	lives   lives
 	lines   sieve
 	refusal pacer // of lines about refused sites
 }
@@ -69,6 +70,28 @@ func (t *troubles) failed(d *dialer, err error) {
 	if !f.told && (answered || f.tries >= patientTries) {
 		f.told = true
 		t.log.Warn("peer not connected", "peer_id", string(d.site), "address", d.address, "cause", why, "error", shown(err.Error()))
+	}
+}
+
+// meet is [lives.meet].
+func (t *troubles) meet(h *kithv1.Hello) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	err := t.lives.meet(h)
+	if errors.Is(err, ErrBehind) || errors.Is(err, ErrFolder) {
+		if more, ok := t.lines.pass(err.Error(), time.Now()); ok {
+			t.log.Error("peer is not what it was", "peer_id", h.GetSiteId(), "meaning", err.Error(), "seen_since_last_line", more)
+		}
+	}
+	return err
+}
+
+// toldOfFolder notes that a peer refuses this site for its data folder.
+func (t *troubles) toldOfFolder(peer job.SiteID, text string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if more, ok := t.lines.pass("own folder "+string(peer), time.Now()); ok {
+		t.log.Error("a peer refuses this site for its data folder", "peer_id", string(peer), "meaning", text, "seen_since_last_line", more)
 	}
 }
 

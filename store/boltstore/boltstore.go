@@ -3,7 +3,6 @@ package boltstore
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -115,11 +114,12 @@ func (s *Store) create(tx *bolt.Tx) error {
 	return putAll(tx, codec.Writes(store.NewState(s.site, newGeneration(time.Now()))))
 }
 
-// newGeneration counts minutes since 2026 in its upper bits, so that later
-// folders usually sort later, and is random below.
+// newGeneration counts 64ths of a minute since 2026: later folders sort later, and
+// two that a site made a second apart differ. What tells folders apart for certain
+// is [store.Site].Folder.
 func newGeneration(now time.Time) uint32 {
-	minutes := now.Unix()/60 - time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Unix()/60
-	return uint32(minutes)<<6 | rand.Uint32N(1<<6)
+	since := now.Sub(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	return uint32(since / (time.Minute / 64))
 }
 
 func putAll(tx *bolt.Tx, writes []codec.Write) error {

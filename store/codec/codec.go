@@ -127,10 +127,15 @@ func (r *Reader) Site(value []byte, want job.SiteID) error {
 	if want != "" && id != want {
 		return fmt.Errorf("it is the data of site %q, not of %q: %w", id, want, store.ErrOtherSite)
 	}
+	var folder store.Folder
+	if n := copy(folder[:], m.GetFolder()); n != len(m.GetFolder()) || n != 0 && n != len(folder) {
+		return fmt.Errorf("site record: folder of %d bytes: %w", len(m.GetFolder()), store.ErrCorrupt)
+	}
 	r.state = store.NewState(id, m.GetGeneration())
 	r.state.RestoreSite(store.Site{
 		ID: id, Generation: m.GetGeneration(), NextSeq: m.GetNextSeq(), Draining: m.GetDraining(), DrainReason: m.GetDrainReason(),
 		DrainActor: identity.Actor(m.GetDrainActor()), DrainChanged: job.Time(m.GetDrainChangedNs()), Latest: job.Time(m.GetLatestNs()),
+		Incarnation: m.GetIncarnation(), Steps: m.GetSteps(), Folder: folder,
 	})
 	return nil
 }

@@ -171,7 +171,15 @@ func siteMessage(s store.Site) *statev1.SiteRecord {
 	return &statev1.SiteRecord{
 		SiteId: string(s.ID), Generation: s.Generation, NextSeq: s.NextSeq, Draining: s.Draining, DrainReason: s.DrainReason,
 		DrainActor: string(s.DrainActor), DrainChangedNs: int64(s.DrainChanged), LatestNs: int64(s.Latest),
+		Incarnation: s.Incarnation, Steps: s.Steps, Folder: folderBytes(s.Folder),
 	}
+}
+
+func folderBytes(f store.Folder) []byte {
+	if f == (store.Folder{}) {
+		return nil
+	}
+	return f[:]
 }
 
 func decisionMessage(d *store.Decision) *statev1.DecisionRecord {

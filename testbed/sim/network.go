@@ -104,7 +104,7 @@ func (n *network) connect(p *pair) {
 	}
 	for i := range p.ends {
 		other := p.ends[1-i]
-		p.ends[i].feed(meta.PeerUp{Site: other.cfg.ID, Generation: other.generation})
+		p.ends[i].feed(meta.PeerUp{Site: other.cfg.ID, Generation: other.generation, Incarnation: other.incarnation})
 	}
 }
 

@@ -60,8 +60,10 @@ type Site struct {
 	trouble
 
 	barrier *commit.Barrier
-	tokens  uint64
-	waiters map[uint64]func(meta.Reply)
+	// incarnation is that of the latest daemon.
+	incarnation uint64
+	tokens      uint64
+	waiters     map[uint64]func(meta.Reply)
 	// submissions wait for their answers.
 	submissions fifo.Queue[submitted]
 }
@@ -109,13 +111,21 @@ func (s *Site) boot() error {
 	} else {
 		s.state = store.NewState(s.cfg.ID, s.generation)
 	}
+	var sealer commit.Sealer
+	if s.w.cfg.Disk.Keep {
+		sealer = s.backend
+	}
+	s.setClock()
+	if err = commit.BeginLife(s.state, sealer, store.BeginLife{First: s.firstIncarnation()}); err != nil {
+		return err
+	}
+	s.incarnation = s.state.Site().Incarnation
 	if s.scheduler, err = sitesched.New(s.cfg.Scheduler); err != nil {
 		return err
 	}
 	cfg := s.cfg.Meta
 	s.life++
-	s.setClock()
-	cfg.Incarnation, cfg.BootID = s.incarnation(), s.bootID()
+	cfg.BootID = s.bootID()
 	cfg.Self.Processors, cfg.Self.MemoryBytes = s.cfg.Scheduler.Processors, s.cfg.Scheduler.MemoryBytes
 	cfg.Self.HomeJobs, cfg.Self.Policy = cluster.HomeJobsOf(s.cfg.Scheduler.HomeFirst()), s.cfg.Scheduler.Policy()
 	if s.w.cfg.Loads.Shared {
@@ -126,10 +136,6 @@ func (s *Site) boot() error {
 	}
 	if s.engine, err = meta.New(cfg, s.state, s.driven()); err != nil {
 		return err
-	}
-	var sealer commit.Sealer
-	if s.w.cfg.Disk.Keep {
-		sealer = s.backend
 	}
 	s.barrier = commit.New(s.state, sealer, s.launched)
 	s.waiters, s.wake = make(map[uint64]func(meta.Reply)), job.Never

@@ -63,10 +63,11 @@ func (s *Site) setClock() {
 	s.shift = max(s.ahead, s.state.Site().Latest-steady, Start-steady)
 }
 
-// incarnation names the daemon that starts.
-func (s *Site) incarnation() uint64 {
+// firstIncarnation is where the starts on an empty data folder begin to count, as
+// those of kithd do.
+func (s *Site) firstIncarnation() uint64 {
 	if !s.w.cfg.WallIncarnation {
-		return uint64(s.life)
+		return 0
 	}
 	shift := s.shift
 	s.shift = s.ahead

@@ -44,7 +44,8 @@ type Daemon struct {
 	host    Host
 	log     *slog.Logger
 	backend *boltstore.Store
-	state   *store.State
+	state   *store.State // the loop's, once it runs
+	self    store.Site   // as this life began
 	engine  *meta.Engine
 	loop    *loop
 	runs    *runner.Runner
@@ -140,21 +141,25 @@ func (d *Daemon) assemble() error {
 	if err != nil {
 		return err
 	}
-	incarnation := uint64(time.Now().UnixNano())
 	streams := &streams{up: make(map[job.SiteID]bool)}
 	room := func() error { return runner.CheckRoom(d.cfg.Data, 0, d.cfg.Files.KeepFreeBytes) }
 	in := newInbox(d.state.Site().Latest, room, d.log)
+	in.clock.warn(d.state.Site().Latest, d.log)
 	if d.room, err = openRoom(d.cfg.Data, d.cfg.Files.ReserveBytes, d.backend, in.trouble, d.log); err != nil {
 		return err
 	}
+	if err := beginLife(d.state, d.backend); err != nil {
+		return fmt.Errorf("data folder %s: %w", d.cfg.Data, err)
+	}
+	d.self = d.state.Site()
 	if err := d.openFiles(in); err != nil {
 		return err
 	}
 	d.links = peer.New(peer.Config{
-		Site: d.siteID(), Generation: d.state.Site().Generation, Incarnation: incarnation, Version: Version(),
+		Site: d.siteID(), Generation: d.self.Generation, Folder: d.self.Folder, Incarnation: d.self.Incarnation, Version: Version(),
 		Admit: d.admits, Heartbeat: d.cfg.Timing.Heartbeat, DialOptions: dialOptions(), Logger: d.log,
 		Payload: func(g meta.Grant) ([]byte, error) { return d.effects.payload(g) },
-	}, handler{in, streams, d.files, new(turns), d.log}, d.files)
+	}, handler{in, streams, d.files, new(turns), &aheadLines{log: d.log}, d.log}, d.files)
 	d.runs, err = runner.New(runner.Config{
 		Files: d.files, System: d.host.System, Peers: d.links, Away: streams.away, Tell: in.tell, Post: in.post,
 		SinceBoot: in.clock.sinceBoot,
@@ -166,7 +171,7 @@ func (d *Daemon) assemble() error {
 	if err := checkHost(site, d.runs); err != nil {
 		return err
 	}
-	if d.engine, err = meta.New(d.engineConfig(incarnation), d.state, site); err != nil {
+	if d.engine, err = meta.New(d.engineConfig(), d.state, site); err != nil {
 		return err
 	}
 	spread, err := d.startGossip(in)
@@ -174,7 +179,7 @@ func (d *Daemon) assemble() error {
 		return err
 	}
 	d.effects = &effects{
-		links: d.links, runs: d.runs, backend: d.backend, log: d.log, changes: api.NewChanges(incarnation), streams: streams, spread: spread,
+		links: d.links, runs: d.runs, backend: d.backend, log: d.log, changes: api.NewChanges(d.self.Incarnation), streams: streams, spread: spread,
 	}
 	barrier := commit.New(d.state, d.backend, d.runs.Launched)
 	d.loop = newLoop(in, d.engine, barrier, d.effects.carry)
@@ -187,9 +192,9 @@ func (d *Daemon) assemble() error {
 
 func (d *Daemon) siteID() job.SiteID { return job.SiteID(d.cfg.Site) }
 
-func (d *Daemon) engineConfig(incarnation uint64) meta.Config {
+func (d *Daemon) engineConfig() meta.Config {
 	mc, sc := d.cfg.MetaConfig(), d.cfg.SchedulerConfig()
-	mc.Incarnation, mc.BootID = incarnation, d.runs.BootID()
+	mc.BootID = d.runs.BootID()
 	mc.Self = meta.Self{
 		Address: d.advertised(), Processors: sc.Processors, MemoryBytes: sc.MemoryBytes, HomeJobs: cluster.HomeJobsOf(sc.HomeFirst()),
 		Policy: sc.Policy(), Speed: d.cfg.Scheduler.Speed, Version: Version(),
@@ -370,6 +375,22 @@ type node struct {
 }
 
 var _ api.Node = node{}
+
+// Ask implements api.Node. A site that was forgotten may come back on any folder.
+func (n node) Ask(ctx context.Context, make func(token uint64) meta.Event) (meta.Reply, error) {
+	var forget *meta.ForgetSite
+	r, err := n.loop.Ask(ctx, func(token uint64) meta.Event {
+		ev := make(token)
+		if f, ok := ev.(meta.ForgetSite); ok {
+			forget = &f
+		}
+		return ev
+	})
+	if err == nil && forget != nil {
+		n.d.links.Forget(forget.Site)
+	}
+	return r, err
+}
 
 // Describe implements api.Node.
 func (n node) Describe() api.Description {

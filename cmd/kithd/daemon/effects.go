@@ -133,13 +133,14 @@ type handler struct {
 	streams *streams
 	files   *runner.Files
 	turns   *turns
+	ahead   *aheadLines
 	log     *slog.Logger
 }
 
 // PeerUp implements peer.Handler.
-func (h handler) PeerUp(site job.SiteID, generation uint32) {
+func (h handler) PeerUp(site job.SiteID, generation uint32, incarnation uint64) {
 	h.streams.set(site, true)
-	h.post(meta.PeerUp{Site: site, Generation: generation})
+	h.post(meta.PeerUp{Site: site, Generation: generation, Incarnation: incarnation})
 }
 
 // PeerDown implements peer.Handler.
@@ -160,6 +161,9 @@ func (h handler) PeerMessages(site job.SiteID, messages []meta.Message) {
 					"attempt_id", r.Attempt.String(), "peer_id", string(site), "error", err.Error())
 				continue
 			}
+		}
+		if v, ok := m.(meta.Verdict); ok && v.Reason == job.ClockAhead {
+			h.ahead.denied(site)
 		}
 		h.postIn(meta.Receive{From: site, Message: m}, t)
 	}

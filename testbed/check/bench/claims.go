@@ -135,7 +135,7 @@ var (
 )
 
 // PeerUp implements peer.Handler: the origin must know that there is room.
-func (c *claimant) PeerUp(site job.SiteID, _ uint32) {
+func (c *claimant) PeerUp(site job.SiteID, _ uint32, _ uint64) {
 	c.links.Send(site, meta.LoadDigest{Digest: cluster.Digest{
 		Site: c.site, Incarnation: 1, Sequence: 1, Processors: 1024, Speed: 1, Policy: "none", Time: job.Instant(time.Now()), Version: "bench",
 	}})

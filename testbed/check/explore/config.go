@@ -109,7 +109,7 @@ func (c *Config) engine(b *board) meta.Config {
 	t := &m.Timing
 	t.Claim, t.Resend, t.Retry, t.Backoff, t.Vanish, t.AntiEntropy = second, second, second, 2*second, 3*second, 4*second
 	t.Load = 100_000 * time.Hour
-	m.Incarnation, m.Board = 1, b
+	m.Board = b
 	m.Self.Processors = 1
 	return m
 }

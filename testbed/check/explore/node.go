@@ -110,6 +110,9 @@ func (n *node) boot() {
 	if n.sched, err = sitesched.New(n.cfg.scheduler()); err != nil {
 		panic(err)
 	}
+	if err := commit.BeginLife(n.state, n.backend, store.BeginLife{}); err != nil {
+		panic(err)
+	}
 	m := n.cfg.engine(&board{n.cfg.Sites})
 	m.BootID = "boot-" + strconv.Itoa(n.boots)
 	if n.engine, err = meta.New(m, n.state, n.sched); err != nil {

@@ -564,14 +564,20 @@ type Hello struct {
 	SiteId string `protobuf:"bytes,1,opt,name=site_id,json=siteId,proto3" json:"site_id,omitempty"`
 	// The data folder of the speaker; changes when it lost its disk.
 	Generation uint32 `protobuf:"varint,2,opt,name=generation,proto3" json:"generation,omitempty"`
-	// The start of the speaker's kithd, in nanoseconds since 1970.
+	// Counts the starts of the speaker's kithd on its data folder; of versions that
+	// send no folder, the time of the start in nanoseconds since 1970.
 	Incarnation uint64 `protobuf:"varint,3,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
 	// The version of the speaker's kithd, for people.
 	Version string `protobuf:"bytes,4,opt,name=version,proto3" json:"version,omitempty"`
 	// The protocol it speaks. A stream between different majors is refused.
 	Protocol uint32 `protobuf:"varint,5,opt,name=protocol,proto3" json:"protocol,omitempty"`
 	// The site that the speaker believes to talk to; empty if it does not know.
-	PeerSiteId    string `protobuf:"bytes,6,opt,name=peer_site_id,json=peerSiteId,proto3" json:"peer_site_id,omitempty"`
+	PeerSiteId string `protobuf:"bytes,6,opt,name=peer_site_id,json=peerSiteId,proto3" json:"peer_site_id,omitempty"`
+	// 128 random bits that name the data folder; generation is its short name.
+	Folder []byte `protobuf:"bytes,7,opt,name=folder,proto3" json:"folder,omitempty"`
+	// 64 random bits of this run of the speaker's kithd: two that run on copies of
+	// one folder are told apart by it.
+	Daemon        uint64 `protobuf:"varint,8,opt,name=daemon,proto3" json:"daemon,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -646,6 +652,20 @@ func (x *Hello) GetPeerSiteId() string {
 		return x.PeerSiteId
 	}
 	return ""
+}
+
+func (x *Hello) GetFolder() []byte {
+	if x != nil {
+		return x.Folder
+	}
+	return nil
+}
+
+func (x *Hello) GetDaemon() uint64 {
+	if x != nil {
+		return x.Daemon
+	}
+	return 0
 }
 
 // PlaceCopy asks a host to queue a copy.
@@ -2042,7 +2062,7 @@ const file_kith_v1_peer_proto_rawDesc = "" +
 	"\ffile_request\x18\x13 \x01(\v2\x14.kith.v1.FileRequestH\x00R\vfileRequest\x123\n" +
 	"\n" +
 	"file_reply\x18\x14 \x01(\v2\x12.kith.v1.FileReplyH\x00R\tfileReplyB\t\n" +
-	"\amessage\"\xba\x01\n" +
+	"\amessage\"\xea\x01\n" +
 	"\x05Hello\x12\x17\n" +
 	"\asite_id\x18\x01 \x01(\tR\x06siteId\x12\x1e\n" +
 	"\n" +
@@ -2052,7 +2072,9 @@ const file_kith_v1_peer_proto_rawDesc = "" +
 	"\aversion\x18\x04 \x01(\tR\aversion\x12\x1a\n" +
 	"\bprotocol\x18\x05 \x01(\rR\bprotocol\x12 \n" +
 	"\fpeer_site_id\x18\x06 \x01(\tR\n" +
-	"peerSiteId\"\x95\x01\n" +
+	"peerSiteId\x12\x16\n" +
+	"\x06folder\x18\a \x01(\fR\x06folder\x12\x16\n" +
+	"\x06daemon\x18\b \x01(\x04R\x06daemon\"\x95\x01\n" +
 	"\tPlaceCopy\x12.\n" +
 	"\aattempt\x18\x01 \x01(\v2\x14.kith.v1.AttemptNameR\aattempt\x12.\n" +
 	"\arequest\x18\x02 \x01(\v2\x14.kith.v1.CopyRequestR\arequest\x12(\n" +

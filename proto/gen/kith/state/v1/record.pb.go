@@ -461,8 +461,14 @@ type SiteRecord struct {
 	DrainActor string `protobuf:"bytes,7,opt,name=drain_actor,json=drainActor,proto3" json:"drain_actor,omitempty"`
 	// When.
 	DrainChangedNs int64 `protobuf:"varint,8,opt,name=drain_changed_ns,json=drainChangedNs,proto3" json:"drain_changed_ns,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Counts the starts of kithd on this data folder, from some first number.
+	Incarnation uint64 `protobuf:"varint,9,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
+	// Where the count of its protocol steps begins in this life.
+	Steps uint64 `protobuf:"varint,10,opt,name=steps,proto3" json:"steps,omitempty"`
+	// 128 random bits that name this data folder.
+	Folder        []byte `protobuf:"bytes,11,opt,name=folder,proto3" json:"folder,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SiteRecord) Reset() {
@@ -549,6 +555,27 @@ func (x *SiteRecord) GetDrainChangedNs() int64 {
 		return x.DrainChangedNs
 	}
 	return 0
+}
+
+func (x *SiteRecord) GetIncarnation() uint64 {
+	if x != nil {
+		return x.Incarnation
+	}
+	return 0
+}
+
+func (x *SiteRecord) GetSteps() uint64 {
+	if x != nil {
+		return x.Steps
+	}
+	return 0
+}
+
+func (x *SiteRecord) GetFolder() []byte {
+	if x != nil {
+		return x.Folder
+	}
+	return nil
 }
 
 // A JobRecord is a job at its origin.
@@ -1291,7 +1318,7 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\ffiles_remain\x18\n" +
 	" \x01(\bR\vfilesRemain\x12\x1d\n" +
 	"\n" +
-	"files_lost\x18\v \x01(\bR\tfilesLost\"\x87\x02\n" +
+	"files_lost\x18\v \x01(\bR\tfilesLost\"\xd7\x02\n" +
 	"\n" +
 	"SiteRecord\x12\x17\n" +
 	"\asite_id\x18\x01 \x01(\tR\x06siteId\x12\x1e\n" +
@@ -1304,7 +1331,11 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\tlatest_ns\x18\x06 \x01(\x03R\blatestNs\x12\x1f\n" +
 	"\vdrain_actor\x18\a \x01(\tR\n" +
 	"drainActor\x12(\n" +
-	"\x10drain_changed_ns\x18\b \x01(\x03R\x0edrainChangedNs\"\x98\x06\n" +
+	"\x10drain_changed_ns\x18\b \x01(\x03R\x0edrainChangedNs\x12 \n" +
+	"\vincarnation\x18\t \x01(\x04R\vincarnation\x12\x14\n" +
+	"\x05steps\x18\n" +
+	" \x01(\x04R\x05steps\x12\x16\n" +
+	"\x06folder\x18\v \x01(\fR\x06folder\"\x98\x06\n" +
 	"\tJobRecord\x12&\n" +
 	"\x02id\x18\x01 \x01(\v2\x16.kith.state.v1.JobNameR\x02id\x120\n" +
 	"\arequest\x18\x02 \x01(\v2\x16.kith.state.v1.RequestR\arequest\x12\x1d\n" +

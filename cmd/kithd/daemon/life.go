@@ -1,0 +1,18 @@
+package daemon
+
+import (
+	"crypto/rand"
+	"time"
+
+	"kith/meta/commit"
+	"kith/store"
+	"kith/store/boltstore"
+)
+
+// beginLife makes durable that the daemon starts, before anything is said to
+// another site, and names a data folder that has no name yet.
+func beginLife(state *store.State, backend *boltstore.Store) error {
+	first := store.BeginLife{First: uint64(time.Now().UnixNano())}
+	rand.Read(first.Folder[:]) //nolint:errcheck // it never fails
+	return commit.BeginLife(state, backend, first)
+}
