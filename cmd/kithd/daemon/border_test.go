@@ -94,7 +94,7 @@ func TestConnectionsHavePlaces(t *testing.T) {
 		close(h)
 		synctest.Wait()
 		for range 2 {
-			first[0].Close()
+			first[0].Close() //nolint:errcheck // a connection of this test
 		}
 		if !b.connect("10.0.0.1") || b.connect("10.0.0.1") {
 			t.Error("a closed connection gives back one place, once")
@@ -231,7 +231,7 @@ func TestSiteBoundsWhatStrangersSend(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
+	defer conn.Close() //nolint:errcheck // a connection of this test
 	// A request by hand: the preface, no settings, headers, and 1,000 bytes of 1 MiB.
 	const headers, data, settings, endHeaders = 1, 0, 4, 4
 	var block []byte
