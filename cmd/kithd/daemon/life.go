@@ -13,6 +13,6 @@ import (
 // another site, and names a data folder that has no name yet.
 func beginLife(state *store.State, backend *boltstore.Store) error {
 	first := store.BeginLife{First: uint64(time.Now().UnixNano())}
-	rand.Read(first.Folder[:]) //nolint:errcheck // it never fails
+	rand.Read(first.Folder[:])
 	return commit.BeginLife(state, backend, first)
 }

@@ -38,7 +38,7 @@ func (s *testSite) change(edit func(*store.State)) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	defer b.Close()
+	defer b.Close() //nolint:errcheck // it is only looked at
 	state, err := b.Load()
 	if err != nil {
 		s.t.Fatal(err)

@@ -79,7 +79,7 @@ func (w *idleWatch) waiting() map[string]bool {
 	for _, u := range w.users {
 		for _, j := range u.waiting() {
 			id, err := job.ParseID(j.id)
-			if err == nil && j.job.GetProcessors() == 1 && j.task.cancel == 0 && len(l.jobs[id]) == 0 {
+			if err == nil && j.job.GetProcessors() == 1 && j.cancel == 0 && len(l.jobs[id]) == 0 {
 				found[fmt.Sprint(id)] = true
 			}
 		}

@@ -162,7 +162,7 @@ func (x *run) config(trace func(string)) sim.Config {
 				Patience: x.s.patience(),
 			},
 		}
-		site.Settings.apply(&sc)
+		site.apply(&sc)
 		cfg.Sites = append(cfg.Sites, sc)
 	}
 	x.widen(&cfg)

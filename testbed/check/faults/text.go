@@ -52,7 +52,7 @@ func (s *Schedule) String() string {
 		if x.Drift != 0 {
 			fmt.Fprintf(&b, " drift=%d", x.Drift)
 		}
-		b.WriteString(x.Settings.String() + "\n")
+		b.WriteString(x.String() + "\n")
 	}
 	for i := range s.Jobs {
 		x := &s.Jobs[i]
