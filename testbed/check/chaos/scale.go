@@ -60,7 +60,8 @@ type Scale struct {
 	// Ills say how the four sites are ill.
 	Ills []string `json:"ills"`
 	// Drained is from the first submission until the last healthy job had ended;
-	// Ideal is that time with no processor of a healthy site ever idle.
+	// Ideal is that time with no processor ever idle of the sites that are neither dead
+	// nor have a disk that hangs: the other two run jobs as well.
 	Drained float64 `json:"drained_s"`
 	Ideal   float64 `json:"ideal_s"`
 	// Idle is the share of the processor-seconds of healthy sites that were free, as
@@ -76,8 +77,19 @@ type Scale struct {
 	// healthy sites; 99 of 100 are earlier.
 	LateSubmit float64 `json:"submit_p99_s"`
 	LateSite   float64 `json:"get_site_p99_s"`
+	// LateMachine is how late sleeps of 10 ms ended in the program that measures, 99 of
+	// 100: no site answers earlier than the machine lets it.
+	LateMachine float64 `json:"machine_p99_s"`
 	// PeakMemory is the largest resident memory of a healthy site's kithd.
 	PeakMemory float64 `json:"peak_memory_mib"`
+	// CopiesPerJob is how many copies sites took for each job, WithdrawnPerJob how many
+	// their origins took back, MessagesPerJob how many claims and withdrawals crossed
+	// between sites, repeats included. CPUPerJob is what the kithds of healthy sites
+	// needed, without the jobs themselves.
+	CopiesPerJob    float64 `json:"copies_per_job"`
+	WithdrawnPerJob float64 `json:"withdrawn_per_job"`
+	MessagesPerJob  float64 `json:"claim_messages_per_job"`
+	CPUPerJob       float64 `json:"cpu_s_per_job"`
 	// Recovered is from the healing of the four sites until every job had ended.
 	Recovered float64 `json:"recovered_s"`
 	// Lost jobs were accepted and did not complete; DoubleStarts signed more than once.

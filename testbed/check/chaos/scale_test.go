@@ -47,7 +47,7 @@ func TestScaleOptions(t *testing.T) {
 // The share of idle processors is counted only while more jobs wait than there are
 // processors, and a row of free looks ends where a site had none.
 func TestScaleSum(t *testing.T) {
-	r := &scaleRun{opt: ScaleOptions{Processors: 2}, healthy: 2}
+	r := &scaleRun{opt: ScaleOptions{Processors: 2, Observe: func(string) {}}, healthy: 2, names: []string{"a", "b"}}
 	w := &scaleWatch{r: r}
 	began := time.Now()
 	for i, l := range []scaleLook{
@@ -69,5 +69,15 @@ func TestScaleSum(t *testing.T) {
 	}
 	if r.report.LongestIdle != 2 {
 		t.Errorf("longest idle %v s, want 2", r.report.LongestIdle)
+	}
+}
+
+// What 99 of 100 do not exceed is nothing where nothing was measured.
+func TestScaleFigures(t *testing.T) {
+	if got := p99(nil); got != 0 {
+		t.Errorf("p99 of nothing is %v", got)
+	}
+	if got := p99([]time.Duration{3 * time.Second, time.Second, 2 * time.Second}); got != 3 {
+		t.Errorf("p99 is %v s, want 3", got)
 	}
 }

@@ -178,6 +178,7 @@ func (r *scaleRun) run(ctx context.Context) error {
 	defer stop()
 	var looks sync.WaitGroup
 	looks.Go(func() { w.watch(looking) })
+	looks.Go(func() { w.nap(looking) })
 	r.began = time.Now()
 	if err := r.submit(ctx, shares); err != nil {
 		return err
@@ -188,8 +189,8 @@ func (r *scaleRun) run(ctx context.Context) error {
 	stop()
 	looks.Wait()
 	w.sum()
-	r.sumAnswers()
-	r.report.Ideal = float64(n-n/20*2) * r.opt.JobTime.Seconds() / float64(r.healthy*int(r.opt.Processors))
+	r.report.LateSubmit = p99(r.late)
+	r.report.Ideal = float64(n-n/20*2) * r.opt.JobTime.Seconds() / float64((r.healthy+2)*int(r.opt.Processors))
 	if err != nil {
 		return err
 	}
@@ -202,6 +203,9 @@ func (r *scaleRun) run(ctx context.Context) error {
 		return err
 	}
 	r.report.Recovered = time.Since(healed).Seconds()
+	if err := r.sumWork(ctx); err != nil {
+		return err
+	}
 	return r.count(ctx)
 }
 
@@ -291,14 +295,6 @@ func (r *scaleRun) one(ctx context.Context, i, n int) error {
 		if !pause.For(ctx, 20*time.Millisecond) {
 			return ctx.Err()
 		}
-	}
-}
-
-// sumAnswers says how late the answers to submissions were.
-func (r *scaleRun) sumAnswers() {
-	slices.Sort(r.late)
-	if len(r.late) > 0 {
-		r.report.LateSubmit = r.late[len(r.late)*99/100].Seconds()
 	}
 }
 

@@ -25,6 +25,7 @@ type scaleWatch struct {
 
 	seen []scaleLook
 	late []time.Duration
+	over []time.Duration // how late short sleeps ended
 }
 
 // scaleLook is one look.
@@ -127,7 +128,7 @@ func (w *scaleWatch) sum() {
 	r := w.r
 	processors := r.healthy * int(r.opt.Processors)
 	var idle, unsigned, all float64
-	row := make([]float64, r.healthy)
+	row, each := make([]float64, r.healthy), make([]float64, r.healthy)
 	for k := 1; k < len(w.seen); k++ {
 		a, b := &w.seen[k-1], &w.seen[k]
 		if min(a.waiting, b.waiting) <= processors {
@@ -138,6 +139,7 @@ func (w *scaleWatch) sum() {
 		for i := range r.healthy {
 			all += span * float64(r.opt.Processors)
 			unsigned += span * float64(max(0, b.unsigned[i]))
+			each[i] += span * float64(max(0, b.free[i]))
 			switch free := b.free[i]; {
 			case free > 0 && a.free[i] > 0:
 				idle += span * float64(free)
@@ -153,9 +155,26 @@ func (w *scaleWatch) sum() {
 	}
 	if all > 0 {
 		r.report.Idle, r.report.IdleByLedger = idle/all, unsigned/all
+		for i, free := range each {
+			r.note("%s: %.1f processor-seconds idle of %.0f", r.names[i], free, all/float64(r.healthy))
+		}
 	}
-	slices.Sort(w.late)
-	if len(w.late) > 0 {
-		r.report.LateSite = w.late[len(w.late)*99/100].Seconds()
+	r.report.LateSite, r.report.LateMachine = p99(w.late), p99(w.over)
+}
+
+// nap measures how late the machine lets a program go on.
+func (w *scaleWatch) nap(ctx context.Context) {
+	const short = 10 * time.Millisecond
+	for began := time.Now(); pause.For(ctx, short); began = time.Now() {
+		w.over = append(w.over, time.Since(began)-short)
 	}
+}
+
+// p99 returns what 99 of 100 do not exceed, in seconds. It sorts them.
+func p99(all []time.Duration) float64 {
+	if len(all) == 0 {
+		return 0
+	}
+	slices.Sort(all)
+	return all[len(all)*99/100].Seconds()
 }
