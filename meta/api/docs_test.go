@@ -13,7 +13,7 @@ func TestProtocolNamesEveryErrorReason(t *testing.T) {
 		t.Fatal(err)
 	}
 	reasons := []string{"INVALID_ARGUMENT", "INTERNAL"}
-	for _, k := range kinds {
+	for _, k := range append(kinds[:len(kinds):len(kinds)], hostScarce) {
 		reasons = append(reasons, k.reason)
 	}
 	for _, r := range reasons {

@@ -142,6 +142,9 @@ func (s *Server) toStatus(ctx context.Context, method string, err error) error {
 	if err == nil {
 		return nil
 	}
+	if st := s.scarcityStatus(method, err); st != nil {
+		return st
+	}
 	if fields := (fieldErrors)(nil); errors.As(err, &fields) {
 		return fieldStatus(fields)
 	}

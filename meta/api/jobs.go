@@ -14,6 +14,7 @@ import (
 
 	"kith/internal/identity"
 	"kith/internal/job"
+	"kith/internal/scarce"
 	"kith/meta"
 	"kith/meta/transfer"
 	kithv1 "kith/proto/gen/kith/v1"
@@ -95,8 +96,8 @@ func (s *Server) payload(ctx context.Context, j *kithv1.Job) ([]byte, error) {
 	p := &kithv1.Payload{Job: kept}
 	if len(inputs) > 0 {
 		set, err := s.Files.Pack(ctx, inputs)
-		full := errors.Is(err, blobstore.ErrQuota) || errors.Is(err, blobstore.ErrDiskFull) // not the input's fault
-		if bad := (*transfer.InputError)(nil); !full && errors.As(err, &bad) && bad.Index < len(j.GetInputs()) {
+		passes := errors.Is(err, blobstore.ErrQuota) || scarce.Passes(err) // not the input's fault
+		if bad := (*transfer.InputError)(nil); !passes && errors.As(err, &bad) && bad.Index < len(j.GetInputs()) {
 			return nil, &FieldError{Field: fmt.Sprintf("job.inputs[%d].%s", bad.Index, bad.Field), Reason: bad.Err.Error(), Err: err}
 		}
 		if err != nil {

@@ -35,7 +35,8 @@ type Description struct {
 	// FileBytesSent and FileBytesReceived are to and from other sites.
 	FileBytesSent, FileBytesReceived int64
 	Addresses                        map[job.SiteID]string
-	// DiskTrouble says what is wrong with the disk, empty if nothing is.
+	// DiskTrouble says what is wrong with the disk, or what else the machine lacks for
+	// files; empty if nothing.
 	DiskTrouble string
 	// Trouble is what stands between this site and others.
 	Trouble map[job.SiteID]Trouble

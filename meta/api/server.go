@@ -56,6 +56,8 @@ type Server struct {
 	log *slog.Logger
 	// uploads bounds how many files are taken in at a time.
 	uploads uploads
+	// scarcities bounds what the log tells of a machine that has run out of something.
+	scarcities scarcities
 }
 
 // New returns a server.

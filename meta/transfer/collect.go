@@ -59,7 +59,8 @@ const MaxNotes = 32
 // Collect reads what an attempt left into a set whose chunks are durable in
 // the store. Nothing in the private folder is trusted: only regular files
 // inside it are read, each up to the length it has when it is opened. What
-// cannot be had is a note. The errors are those of the store and ctx's; the
+// cannot be had is a note. The errors are those of the store, ctx's, and those that say
+// that the machine has run out of something ([scarce.Passes]), if only for one file; the
 // caller may collect again. Without output it costs two lstat.
 func (c *Collector) Collect(ctx context.Context, l Leaving) (Collection, error) {
 	k := &collecting{Collector: c, builder: newBuilder(ctx, c.Store), bytesLeft: c.MaxTotalBytes}
@@ -73,6 +74,9 @@ func (c *Collector) Collect(ctx context.Context, l Leaving) (Collection, error) 
 		k.outputs(ctx, l)
 	}
 	set, err := k.builder.finish()
+	if err == nil {
+		err = k.notes.trouble()
+	}
 	if err != nil {
 		k.builder.batch.Close()
 		return Collection{}, fmt.Errorf("collect output: %w", err)
@@ -139,7 +143,7 @@ func (k *collecting) stream(name, path string) {
 		return // Never opened, or removed by the job: empty.
 	}
 	if err != nil {
-		k.notes.add(name, reason(err))
+		k.notes.failed(name, err)
 		return
 	}
 	size := info.Size()
@@ -168,13 +172,13 @@ func openStream(path string, info fs.FileInfo) (*os.File, fs.FileInfo, error) {
 func (k *collecting) outputs(ctx context.Context, l Leaving) {
 	root, err := os.OpenRoot(l.Dir)
 	if err != nil {
-		k.notes.add("outputs", "the private folder is gone")
+		k.notes.unless(err, "outputs", "the private folder is gone")
 		return
 	}
 	defer root.Close() //nolint:errcheck // Only read from.
 	owner, err := root.Stat(".")
 	if err != nil {
-		k.notes.add("outputs", reason(err))
+		k.notes.failed("outputs", err)
 		return
 	}
 	for _, path := range expand(ctx, root, l.Outputs, &k.notes) {
@@ -197,7 +201,7 @@ func (k *collecting) output(root *os.Root, owner fs.FileInfo, path string) {
 		k.notes.add(path, "leads out of the private folder")
 		return
 	default:
-		k.notes.add(path, reason(err))
+		k.notes.failed(path, err)
 		return
 	}
 	refusal := ""
@@ -234,7 +238,7 @@ func (k *collecting) take(f File, file *os.File) {
 	if !inline {
 		k.builder.store(f, file, f.Size, func(err error, _ int64) error {
 			if err != nil {
-				k.notes.add(f.Path, reason(err))
+				k.notes.failed(f.Path, err)
 			}
 			return nil
 		})
@@ -243,7 +247,7 @@ func (k *collecting) take(f File, file *os.File) {
 	data, err := readUpTo(file, f.Size)
 	file.Close() //nolint:errcheck // Only read from.
 	if err != nil {
-		k.notes.add(f.Path, reason(err))
+		k.notes.failed(f.Path, err)
 		return
 	}
 	f.Size, f.Inline = int64(len(data)), data

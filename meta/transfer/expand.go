@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"kith/internal/scarce"
 )
 
 // maxComparisons bounds the work of finding the files that match patterns: a
@@ -109,6 +111,10 @@ func (e *expansion) add(p string) {
 func (e *expansion) plain(ctx context.Context, p string) {
 	// What Stat cannot say is found out again, and told, by who opens the file.
 	if info, err := e.root.Stat(filepath.FromSlash(p)); err != nil || !info.IsDir() {
+		if scarce.Passes(err) { // it may be a folder
+			e.notes.failed(p, err)
+			return
+		}
 		e.add(p)
 		return
 	}
@@ -125,7 +131,7 @@ func (e *expansion) tree(ctx context.Context, dir string) (found bool) {
 	}
 	f, err := e.root.OpenFile(filepath.FromSlash(dir), openFlags|syscall.O_DIRECTORY, 0)
 	if err != nil {
-		e.notes.add(dir, reason(err))
+		e.notes.failed(dir, err)
 		return true
 	}
 	entries := e.list(ctx, f, dir)
@@ -158,7 +164,7 @@ func (e *expansion) list(ctx context.Context, f *os.File, dir string) []fs.DirEn
 		case errors.Is(err, io.EOF):
 			return all
 		case err != nil:
-			e.notes.add(dir, reason(err))
+			e.notes.failed(dir, err)
 			return all
 		case e.comparisons < 0 || len(all) > 2*MaxFiles:
 			e.notes.add(dir, "too many files to look through")
@@ -179,7 +185,7 @@ func (e *expansion) folder(ctx context.Context, dir string, patterns []string) {
 		case isEscape(e.root, err):
 			why = "leads out of the private folder"
 		}
-		e.notes.add(path.Join(dir, patterns[0]), why)
+		e.notes.unless(err, path.Join(dir, patterns[0]), why)
 		return
 	}
 	defer f.Close() //nolint:errcheck // Only read from.
@@ -220,7 +226,7 @@ func (e *expansion) match(ctx context.Context, f *os.File, dir string, patterns 
 			return names
 		}
 		if err != nil {
-			e.notes.add(dir, reason(err))
+			e.notes.failed(dir, err)
 			return names
 		}
 	}

@@ -3,6 +3,8 @@ package transfer
 import (
 	"fmt"
 	"sync"
+
+	"kith/internal/scarce"
 )
 
 // notes gathers what is to be said about the outputs of an attempt. The files
@@ -11,6 +13,35 @@ type notes struct {
 	mu      sync.Mutex
 	list    []string
 	dropped int
+	// scarce is the first error that says nothing about a file, because the machine
+	// had run out of something.
+	scarce error
+}
+
+// failed notes why a file could not be had, unless that lies with the machine: then
+// the files can be had another time, and nothing is said of them.
+func (n *notes) failed(path string, err error) {
+	n.unless(err, path, reason(err))
+}
+
+// unless is failed with another text.
+func (n *notes) unless(err error, path, text string) {
+	if !scarce.Passes(err) {
+		n.add(path, text)
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.scarce == nil {
+		n.scarce = fmt.Errorf("%q: %w", clip(path), err)
+	}
+}
+
+// trouble returns the first error that lies with the machine.
+func (n *notes) trouble() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.scarce
 }
 
 // add notes text about a path.

@@ -184,8 +184,11 @@ func (p *Packer) addUpload(b *builder, i int, in *Input) (int64, error) {
 	f.Path, f.Executable = in.Path, in.Executable
 	if inline && f.Size > 0 {
 		data, err := p.Store.Get(f.Chunks[0])
-		if err != nil {
+		switch {
+		case errors.Is(err, blobstore.ErrNotFound):
 			return 0, inputError(i, in, "upload_id", fmt.Errorf("%w: %w", ErrNotFound, err))
+		case err != nil:
+			return 0, inputError(i, in, "upload_id", err)
 		}
 		if int64(len(data)) != f.Size {
 			return 0, inputError(i, in, "upload_id", ErrBadUploadID)

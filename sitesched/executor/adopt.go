@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"kith/internal/job"
+	"kith/internal/scarce"
 	"kith/sitesched/executor/shim"
 	"kith/sitesched/work"
 )
@@ -91,7 +92,7 @@ func (x *Executor) examine(name string, rebooted bool) evidence {
 	case err == nil:
 	case errors.Is(err, os.ErrNotExist):
 		return evidence{finding: foundNothing, reason: "it has no folder"}
-	case work.IsHostTrouble(err):
+	case scarce.OfHost(err):
 		return evidence{finding: foundLock, reason: err.Error()} // it passes; look again
 	default:
 		return evidence{finding: foundDeath, reason: err.Error()}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"kith/internal/job"
+	"kith/internal/scarce"
 	"kith/meta"
 	"kith/sitesched/work"
 )
@@ -241,7 +242,7 @@ func (s *Runner) Clear(a job.AttemptID) {
 
 // fail ends an attempt that could not be started. What lies with this host is no end.
 func (s *Runner) fail(r *run, err error) {
-	if work.IsHostTrouble(err) {
+	if scarce.OfHost(err) {
 		s.unable(r, err.Error())
 		return
 	}

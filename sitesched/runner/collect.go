@@ -8,6 +8,7 @@ import (
 
 	"kith/internal/job"
 	"kith/internal/pause"
+	"kith/internal/scarce"
 	"kith/meta"
 	"kith/meta/transfer"
 )
@@ -42,12 +43,13 @@ func (s *Runner) finished(r *run, outcome job.Outcome) {
 // isEmpty reports whether there is nothing to collect, at the cost of a look.
 func isEmpty(path string) bool {
 	info, err := os.Lstat(path)
-	return err != nil || (info.Mode().IsRegular() && info.Size() == 0)
+	return err != nil && !scarce.Passes(err) || err == nil && (info.Mode().IsRegular() && info.Size() == 0)
 }
 
-// collectInto adds the attempt's files to its outcome. A disk or a quota that is full
-// has all the time it takes: the folder is kept, its processors are free, and a place
-// among those that collect is held for one try at a time. Any other trouble gets some
+// collectInto adds the attempt's files to its outcome. What the machine has run out of
+// for now, be it room on its disk, has all the time it takes: the folder is kept, its
+// processors are free, a place among those that collect is held for one try at a time,
+// and the origin can cancel the job. Any other trouble gets some
 // time; then the job ends without its output, and says so.
 func (s *Runner) collectInto(outcome *job.Outcome, leaving transfer.Leaving, r *run, way *lane) {
 	const tries, wait, longest = 5, 2 * time.Second, time.Minute
@@ -62,14 +64,15 @@ func (s *Runner) collectInto(outcome *job.Outcome, leaving transfer.Leaving, r *
 			return
 		}
 		var c transfer.Collection
-		c, err = s.collector.Collect(s.ctx, leaving)
+		c, err = s.collect(s.ctx, leaving)
 		way.leave()
 		if err == nil {
 			s.attach(outcome, c, r, require)
 			return
 		}
 		s.log.Warn("output not collected; tried again", "attempt_id", r.attempt.String(), "error", err.Error())
-		if lacksRoom(err) && !tooMuch {
+		s.scarcity.note(err)
+		if comesBack(err) && !tooMuch {
 			s.cfg.Tell(meta.FilesWait{Attempt: r.attempt, Reason: waitText(err)})
 		} else {
 			failed, again = failed+1, wait

@@ -10,6 +10,7 @@ import (
 
 	"kith/internal/job"
 	"kith/internal/pause"
+	"kith/internal/scarce"
 	"kith/meta"
 	"kith/meta/api"
 	"kith/meta/transfer"
@@ -108,6 +109,9 @@ func (s *Runner) readHome(ctx context.Context, a job.AttemptID, encoded []byte, 
 	defer r.Close() //nolint:errcheck // it was only read
 	data := make([]byte, min(transfer.MaxPieceBytes, file.Size-offset))
 	n, err := r.ReadAt(data, offset)
+	if scarce.Passes(err) {
+		return nil, false, fmt.Errorf("output %q: %w", name, err) // it is there
+	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, false, fmt.Errorf("output %q: %w: %w", name, api.ErrNoOutput, err)
 	}

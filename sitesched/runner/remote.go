@@ -12,6 +12,7 @@ import (
 	"kith/cluster/wire"
 	"kith/internal/job"
 	"kith/internal/pause"
+	"kith/internal/scarce"
 	"kith/meta"
 	"kith/meta/transfer"
 	kithv1 "kith/proto/gen/kith/v1"
@@ -84,12 +85,16 @@ func (s *Runner) awayAt(a job.AttemptID) job.SiteID {
 	return s.away[a]
 }
 
-// lacksRoom reports whether an error says that there is no room for files now.
-func lacksRoom(err error) bool { return IsFull(err) || errors.Is(err, blobstore.ErrQuota) }
+// comesBack reports whether an error says that there is no room for files now, or that
+// the machine has run out of something else that it will have again.
+func comesBack(err error) bool { return scarce.Passes(err) || errors.Is(err, blobstore.ErrQuota) }
 
 // fetchHome brings an attempt's output to this site. A holder that is out of reach is asked
-// again for as long as it takes: the job waits for its output.
+// again for as long as it takes: the job waits for its output. So it does while this site
+// or its holder has run out of something.
 func (s *Runner) fetchHome(ctx context.Context, ev meta.Fetch) {
+	const longest = 30 * time.Second
+	again := 2 * time.Second
 	set, err := transfer.Decode(ev.Files)
 	if err == nil {
 		err = s.everFits(set)
@@ -110,24 +115,29 @@ func (s *Runner) fetchHome(ctx context.Context, ev meta.Fetch) {
 			return
 		}
 		s.log.Warn("output not brought home", "attempt_id", ev.Attempt.String(), "peer_id", string(ev.From), "error", err.Error())
-		if lacksRoom(err) {
+		s.scarcity.note(err)
+		if comesBack(err) {
 			s.setAway(ev.Attempt, ev.From)
 			s.cfg.Post(meta.FilesWait{Attempt: ev.Attempt, Reason: waitText(err)})
 		}
-		if !final(err) {
+		if comesBack(err) || !final(err) {
 			err = nil
-			if !pause.For(ctx, 5*time.Second) {
+			if !pause.For(ctx, again) {
 				return
 			}
+			again = min(2*again, longest)
 		}
 	}
 	s.cfg.Post(meta.FilesHome{Attempt: ev.Attempt, Error: fmt.Sprintf("output at site %s is lost: %v", ev.From, err)})
 }
 
-// waitText says what is full, without the figures that change at every try.
+// waitText says what is full or scarce, without the figures that change at every try.
 func waitText(err error) string {
 	if errors.Is(err, blobstore.ErrQuota) {
 		return blobstore.ErrQuota.Error()
+	}
+	if !scarce.Full(err) {
+		return scarce.Errno(err)
 	}
 	return "the disk is full"
 }

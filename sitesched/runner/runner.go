@@ -74,6 +74,8 @@ type Runner struct {
 	log       *slog.Logger
 	small     *lane
 	large     *lane
+	scarcity  scarcity
+	collect   func(context.Context, transfer.Leaving) (transfer.Collection, error)
 	readMark  func(path string) ([]byte, error)
 
 	ctx    context.Context
@@ -97,6 +99,7 @@ func New(cfg Config) (*Runner, error) {
 		large:     newLane(largeAtOnce),
 		readMark:  readMark,
 	}
+	r.collect = r.collector.Collect
 	r.cfg.Staging = cmp.Or(r.cfg.Staging, defaultStaging)
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	var err error

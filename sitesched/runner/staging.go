@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"syscall"
 	"time"
 
 	"kith/internal/job"
 	"kith/internal/jobfile"
 	"kith/internal/pause"
+	"kith/internal/scarce"
 	"kith/meta"
 	"kith/meta/transfer"
 	"kith/store/blobstore"
@@ -34,7 +34,7 @@ var errAway = errors.New("no stream is up to the site that has its inputs")
 // had another time.
 func comesLater(err error) bool {
 	return errors.Is(err, errAway) || errors.Is(err, errBringing) || errors.Is(err, blobstore.ErrQuota) ||
-		errors.Is(err, transfer.ErrGaveUp) && !IsFull(err) && !final(err)
+		errors.Is(err, transfer.ErrGaveUp) && !scarce.Full(err) && !final(err)
 }
 
 // room returns an error if the disk has no room for one more attempt.
@@ -51,7 +51,7 @@ func (s *Runner) stagePatiently(ctx context.Context, r *run) error {
 		if err == nil && s.needsStaging(r) {
 			err = s.stage(ctx, r)
 		}
-		if !IsFull(err) || ctx.Err() != nil {
+		if !scarce.Full(err) || ctx.Err() != nil {
 			return err
 		}
 		if !told {
@@ -180,13 +180,8 @@ func markStaged(path string, payload []byte) error {
 // CheckRoom returns an error if less than keep bytes would stay free on the
 // disk of dir after need more. Whatever else is wrong, writing itself will tell.
 func CheckRoom(dir string, need, keep int64) error {
-	if err := blobstore.CheckFree(dir, need, keep); IsFull(err) {
+	if err := blobstore.CheckFree(dir, need, keep); scarce.Full(err) {
 		return err
 	}
 	return nil
-}
-
-// IsFull reports whether a disk or a quota of the system has no room left.
-func IsFull(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }

@@ -124,12 +124,12 @@ func (s *Store) forget(sum Sum, f *os.File) {
 	if _, ok := sh.chunks[sum]; !ok {
 		return
 	}
-	now, err := s.root.Lstat(sum.path())
-	if err == nil {
-		if f == nil {
-			return
-		}
-		if then, statErr := f.Stat(); statErr != nil || !os.SameFile(then, now) {
+	switch now, err := s.root.Lstat(sum.path()); {
+	case errors.Is(err, os.ErrNotExist):
+	case err != nil, f == nil:
+		return // what lies there now is not known, or is not what was looked at
+	default:
+		if then, err := f.Stat(); err != nil || !os.SameFile(then, now) {
 			return
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"os"
 	"sync"
 	"syscall"
+
+	"kith/internal/scarce"
 )
 
 // Usage is how much a store takes and may take, in bytes.
@@ -207,7 +209,7 @@ func CheckFree(dir string, needBytes, keepBytes int64) error {
 // is full; then it returns a [FullError] about the disk of dir. needBytes is
 // what was to be written.
 func CheckFull(dir string, needBytes int64, err error) error {
-	if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
+	if !scarce.Full(err) {
 		return err
 	}
 	if _, ok := errors.AsType[*FullError](err); ok {

@@ -9,6 +9,7 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 
 	"kith/internal/job"
+	"kith/internal/scarce"
 	"kith/store"
 	"kith/store/boltstore/reserve"
 	"kith/store/codec"
@@ -183,7 +184,7 @@ func (b *batch) Commit() error {
 		return fullAsSuch(b.store.db.Update(func(tx *bolt.Tx) error { return putAll(tx, b.writes) }))
 	}
 	err := update()
-	if isFull(err) && b.store.giveUp(err) {
+	if scarce.Full(err) && b.store.giveUp(err) {
 		err = update()
 	}
 	if err != nil {

@@ -1,11 +1,11 @@
 package boltstore
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"syscall"
 
+	"kith/internal/scarce"
 	"kith/store/boltstore/reserve"
 )
 
@@ -28,14 +28,10 @@ func (s *Store) giveUp(full error) bool {
 	return true
 }
 
-func isFull(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
-}
-
 // fullAsSuch returns err so that [errors.Is] finds that a disk is full: bbolt
 // keeps the text only of some of its errors.
 func fullAsSuch(err error) error {
-	if err == nil || isFull(err) {
+	if err == nil || scarce.Full(err) {
 		return err
 	}
 	for _, full := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT} {

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -399,7 +400,7 @@ func (n node) Describe() api.Description {
 	desc := api.Description{
 		FileBytesSent: sent, FileBytesReceived: received,
 		Addresses: make(map[job.SiteID]string, len(peers)), Trouble: make(map[job.SiteID]api.Trouble),
-		DiskTrouble: n.trouble.tells(),
+		DiskTrouble: cmp.Or(n.trouble.tells(), n.d.runs.Scarcity()),
 	}
 	for site, t := range n.d.links.Trouble() {
 		trouble := api.Trouble{Why: t.Why, Clash: t.Clash, Load: t.Load}

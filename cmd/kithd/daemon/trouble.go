@@ -5,8 +5,8 @@ import (
 	"log/slog"
 	"sync"
 
+	"kith/internal/scarce"
 	"kith/meta/api"
-	"kith/sitesched/runner"
 	"kith/store/blobstore"
 )
 
@@ -51,7 +51,7 @@ func (t *trouble) note(err error) {
 		t.log.Error("commit failed; nothing is acknowledged until it succeeds", "error", err.Error())
 	}
 	t.failed++
-	if runner.IsFull(err) && t.wake != nil {
+	if scarce.Full(err) && t.wake != nil {
 		t.wake()
 	}
 }
@@ -83,7 +83,7 @@ func (t *trouble) reserve(full error) {
 func (t *trouble) full() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if runner.IsFull(t.err) {
+	if scarce.Full(t.err) {
 		return t.err
 	}
 	return t.given
@@ -113,7 +113,7 @@ func (t *trouble) refuses() error {
 	switch {
 	case err == nil:
 		return nil
-	case runner.IsFull(err):
+	case scarce.Full(err):
 		return fmt.Errorf("%w; this site takes nothing on until it can write again: %s: %w", blobstore.ErrDiskFull, remedyFull, err)
 	}
 	return fmt.Errorf("%w: %w", api.ErrNotDurable, err)

@@ -289,6 +289,7 @@ func shimLock(i int) string   { return fmt.Sprintf("frozen shim %02d", i) }
 func guardLock(i int) string  { return fmt.Sprintf("guard %02d", i) }
 func drainLock(i int) string  { return fmt.Sprintf("drain %02d", i) }
 func diskLock(i int) string   { return fmt.Sprintf("disk %02d", i) }
+func filesLock(i int) string  { return fmt.Sprintf("files %02d", i) }
 
 func linkLock(i, k int) string { return fmt.Sprintf("link %02d %02d", min(i, k), max(i, k)) }
 

@@ -36,12 +36,12 @@ const (
 )
 
 // deck holds every kind as often as it comes up in relation to the others, but
-// for upgrades, which come once a site, and FewFiles, which must be asked for. Cards are drawn until none is left, so
+// for upgrades, which come once a site. Cards are drawn until none is left, so
 // that a short run, too, has a bit of everything.
 var deck = []Kind{
 	KillDaemon, KillDaemon, KillDaemon, FreezeDaemon, FreezeDaemon, RestartDaemon, KillAll, KillShim, KillShim, FreezeShim,
 	CutLink, CutLink, ResetLink, CutOneWay, CutOneWay, FlapLink, CutSite, CutSite, CutAll, SlowLink, FullDisk,
-	DrainSite, HoldJobs, Reconfigure, HideShim, HogDisk,
+	DrainSite, HoldJobs, Reconfigure, HideShim, HogDisk, FewFiles,
 }
 
 // Kinds returns all kinds in the order of their declaration.
@@ -74,11 +74,7 @@ type planner struct {
 
 func newPlanner(opt *Options, disk int) *planner {
 	p := &planner{rng: rand.New(rand.NewPCG(opt.Seed, 1)), sites: opt.Sites, disk: disk}
-	cards := deck
-	if slices.Contains(opt.Kinds, string(FewFiles)) {
-		cards = append(slices.Clone(deck), FewFiles)
-	}
-	for _, k := range cards {
+	for _, k := range deck {
 		wanted := len(opt.Kinds) == 0 || slices.Contains(opt.Kinds, string(k))
 		if wanted && (!k.fillsDisk() || disk >= 0) {
 			p.kinds = append(p.kinds, k)
@@ -174,7 +170,9 @@ func (f *Fault) needs(sites int) []string {
 		names = append(names, shimLock(f.Site), guardLock(f.Site))
 	case DrainSite:
 		names = append(names, drainLock(f.Site))
-	case HoldJobs, FewFiles: // whatever else happens
+	case HoldJobs: // whatever else happens
+	case FewFiles:
+		names = append(names, filesLock(f.Site))
 	case HideShim:
 		names = append(names, "program of the shims")
 	case Reconfigure:
