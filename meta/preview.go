@@ -15,10 +15,13 @@ type Preview struct {
 	Start job.Time
 }
 
-// Preview returns what would become of a job with that request. Nothing is
-// recorded and no message is sent.
-func (v Views) Preview(now job.Time, r *job.Request) Preview {
+// Preview returns what would become of a job with that request, or the error with
+// which it would be refused. Nothing is recorded and no message is sent.
+func (v Views) Preview(now job.Time, r *job.Request) (Preview, error) {
 	or := v.origin
+	if err := or.admit(r); err != nil {
+		return Preview{}, err
+	}
 	o := &openJob{rec: &store.Job{Request: *r}}
 	or.beginRound(now, o, nil)
 	or.round.View.Answers = nil
@@ -31,5 +34,5 @@ func (v Views) Preview(now job.Time, r *job.Request) Preview {
 			}
 		}
 	}
-	return p
+	return p, nil
 }

@@ -24,8 +24,12 @@ func (s *Server) preview(ctx context.Context, r *kithv1.SubmitJobRequest) (*kith
 	}
 	request := requestOf(r.GetJob(), s.userOf(identity.From(ctx)))
 	var p meta.Preview
-	if err := s.Node.Look(ctx, func(now job.Time, v meta.Views) { p = v.Preview(now, &request) }); err != nil {
+	var refused error
+	if err := s.Node.Look(ctx, func(now job.Time, v meta.Views) { p, refused = v.Preview(now, &request) }); err != nil {
 		return nil, err
+	}
+	if refused != nil {
+		return nil, refused
 	}
 	status := &kithv1.JobStatus{Rank: meta.Rank(p.Decision.Rank).String(), EstimatedStartTime: stamp(p.Start)}
 	if !slices.ContainsFunc(p.Decision.Sites, func(d store.SiteDecision) bool { return d.Chosen }) {

@@ -32,15 +32,29 @@ func TestValidateOnly(t *testing.T) {
 	if !slices.ContainsFunc(p.GetDecisions(), func(d *kithv1.SiteDecision) bool { return d.GetChosen() }) {
 		t.Errorf("no site is chosen among %v", p.GetDecisions())
 	}
-	p, err = preview(&kithv1.Job{Command: []string{"/bin/true"}, Processors: 1000, Walltime: durationpb.New(limit)})
-	if err != nil || p.GetReason() == "" || p.GetEstimatedStartTime() != nil {
-		t.Errorf("a job that is too wide: %v, %v; want a reason and no start", p, err)
-	}
 	if _, err := preview(&kithv1.Job{}); err == nil {
 		t.Error("a job without a command would be accepted")
 	}
 	list, err := s.ListJobs(t.Context(), &kithv1.ListJobsRequest{})
 	if err != nil || len(list.GetJobs()) != 1 {
 		t.Errorf("%d jobs are there, %v; want the one that was submitted", len(list.GetJobs()), err)
+	}
+}
+
+// A preview is refused as the submission would be, so that no job is called
+// acceptable that is not.
+func TestValidateOnlyRefusesAsSubmission(t *testing.T) {
+	s, _ := serve(t)
+	for name, j := range map[string]*kithv1.Job{
+		"too wide":           {Command: []string{"/bin/true"}, Processors: 1000, Walltime: durationpb.New(time.Minute)},
+		"too much memory":    {Command: []string{"/bin/true"}, Processors: 1, Walltime: durationpb.New(time.Minute), MemoryBytes: 1 << 60},
+		"without a command":  {Processors: 1, Walltime: durationpb.New(time.Minute)},
+		"without processors": {Command: []string{"/bin/true"}, Walltime: durationpb.New(time.Minute)},
+	} {
+		_, submitted := s.SubmitJob(t.Context(), &kithv1.SubmitJobRequest{Job: j, RequestId: name})
+		_, previewed := s.SubmitJob(t.Context(), &kithv1.SubmitJobRequest{Job: j, ValidateOnly: true})
+		if submitted == nil || previewed == nil || submitted.Error() != previewed.Error() {
+			t.Errorf("a job %s: submitted %v, previewed %v; want the same refusal", name, submitted, previewed)
+		}
 	}
 }
