@@ -59,12 +59,7 @@ func emptyFolder(root *os.Root, name string, kept func(string) bool) error {
 		if kept(entry.Name()) {
 			continue
 		}
-		err := folder.RemoveAll(entry.Name())
-		if errors.Is(err, fs.ErrPermission) && entry.IsDir() { // a job may take rights from itself
-			openDirectories(folder, entry.Name())
-			err = folder.RemoveAll(entry.Name())
-		}
-		errs = append(errs, ignoreMissing(err))
+		errs = append(errs, removeBelow(root, name+"/"+entry.Name()))
 	}
 	return errors.Join(errs...)
 }

@@ -254,40 +254,6 @@ func (f *folders) isSpare(path string) bool {
 	return false
 }
 
-// removeTree removes a folder in which a job may have taken rights from
-// itself. It follows no links.
-func removeTree(path string) error {
-	if err := os.RemoveAll(path); err == nil || !errors.Is(err, fs.ErrPermission) {
-		return err
-	}
-	root, err := os.OpenRoot(path)
-	if err != nil {
-		_ = os.Chmod(path, 0o700)
-		if root, err = os.OpenRoot(path); err != nil {
-			return err
-		}
-	}
-	openDirectories(root, ".")
-	_ = root.Close()
-	return os.RemoveAll(path)
-}
-
-// openDirectories gives the owner all rights on the directories below dir.
-func openDirectories(root *os.Root, dir string) {
-	_ = root.Chmod(dir, 0o700)
-	d, err := root.Open(dir)
-	if err != nil {
-		return
-	}
-	entries, _ := d.ReadDir(-1)
-	_ = d.Close()
-	for _, entry := range entries {
-		if entry.IsDir() {
-			openDirectories(root, filepath.Join(dir, entry.Name()))
-		}
-	}
-}
-
 // list returns the attempts that have a folder.
 func (f *folders) list() ([]job.AttemptID, error) {
 	entries, err := os.ReadDir(f.dir)

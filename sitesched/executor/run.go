@@ -111,7 +111,11 @@ func (x *Executor) outcomeOf(a *attempt, s *shim.Exit) job.Outcome {
 func (x *Executor) explainStop(a *attempt, o *job.Outcome) {
 	reason, stopping := x.stopAsked(a)
 	if !stopping {
-		o.Reason = "somebody else sent SIGTERM to the shim; " + o.Reason
+		why := "somebody else sent SIGTERM to the shim"
+		if o.Reason != "" {
+			why += "; " + o.Reason
+		}
+		o.Reason = why
 		return
 	}
 	o.Kind, o.Reason = reason.Kind(), "stopped: "+string(reason)
