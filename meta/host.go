@@ -270,6 +270,9 @@ func (h *host) wantPass() { h.passing = true }
 
 // pass lets the local scheduler start what it can.
 func (h *host) pass(now job.Time) {
+	if h.passing {
+		h.doubt(now)
+	}
 	for h.passing {
 		h.passing = false
 		h.holdStarts(now)

@@ -51,6 +51,33 @@ func (h *host) silence(now job.Time, origin job.SiteID) *silence {
 	return s
 }
 
+// doubtAfter is the part of Timing.Claim after which a claim without an answer keeps
+// further processors from waiting for the same origin; mostDoubts bounds the claims
+// that are looked at for it.
+const (
+	doubtAfter = 10
+	mostDoubts = 64
+)
+
+// doubt sets the copies of origins aside that have left a claim without an answer
+// for a while: else a site whose jobs are short soon has all its processors waiting
+// for one origin that is hung. The claim under way is the try: its answer brings
+// the copies back.
+func (h *host) doubt(now job.Time) {
+	if !h.cfg.Placement.Conserve || h.batch != nil { // a batch system would start anew
+		return
+	}
+	doubtful, looks := now.Add(h.cfg.Timing.Claim-h.cfg.Timing.Claim/doubtAfter), mostDoubts
+	for d := range h.claims.All {
+		if looks--; d.at > doubtful || looks < 0 {
+			return
+		}
+		if origin := d.attempt.Job.Origin; h.silent[origin] == nil && !h.over(&d) {
+			h.silence(now, origin).probe = d.attempt
+		}
+	}
+}
+
 // unanswered takes up that the claim of a copy has run out. What was claimed at
 // the same time runs out with it and counts once.
 func (h *host) unanswered(now job.Time, c *hostCopy) {

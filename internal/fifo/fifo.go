@@ -41,3 +41,12 @@ func (q *Queue[T]) Pop() (v T, ok bool) {
 
 // Len returns how many items wait.
 func (q *Queue[T]) Len() int { return len(q.items) - q.head }
+
+// All goes over the items, the oldest first. The queue must not change meanwhile.
+func (q *Queue[T]) All(yield func(T) bool) {
+	for _, v := range q.items[q.head:] {
+		if !yield(v) {
+			return
+		}
+	}
+}

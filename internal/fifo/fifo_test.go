@@ -25,6 +25,18 @@ func TestOrder(t *testing.T) {
 				popped++
 			}
 		}
+		next := popped
+		for v := range q.All {
+			if v != next {
+				t.Fatalf("going over it gives %d, want %d", v, next)
+			}
+			if next++; next == popped+5 {
+				break
+			}
+		}
+		if next != min(popped+5, pushed) {
+			t.Fatalf("going over it ends at %d, want %d", next, min(popped+5, pushed))
+		}
 		if q.Len() != pushed-popped {
 			t.Fatalf("%d wait, want %d", q.Len(), pushed-popped)
 		}
