@@ -142,17 +142,26 @@ func reason(n uint32) job.Reason { return job.Reason(min(n, 255)) }
 // wrapping [ErrMessage] for what is not one or breaks a bound.
 func fromProto(p *kithv1.PeerMessage) (meta.Message, error) {
 	if broken := wire.Check(p); len(broken) > 0 {
-		return nil, fmt.Errorf("%T: %w: %w", p.GetMessage(), ErrMessage, broken[0])
+		return nil, fmt.Errorf("%s: %w: %w", kindOf(p), ErrMessage, broken[0])
 	}
 	var r reader
 	m := r.message(p)
 	if r.err != nil {
-		return nil, fmt.Errorf("%T: %w: %w", p.GetMessage(), ErrMessage, r.err)
+		return nil, fmt.Errorf("%s: %w: %w", kindOf(p), ErrMessage, r.err)
 	}
 	if m == nil {
-		return nil, fmt.Errorf("%T: %w", p.GetMessage(), ErrMessage)
+		return nil, fmt.Errorf("%s: %w", kindOf(p), ErrMessage)
 	}
 	return m, nil
+}
+
+// kindOf is the name of what a message of a peer has, as proto/kith/v1 has it.
+func kindOf(p *kithv1.PeerMessage) string {
+	m := p.ProtoReflect()
+	if has := m.WhichOneof(m.Descriptor().Oneofs().ByName("message")); has != nil {
+		return string(has.Name())
+	}
+	return "a message of no known kind"
 }
 
 func (r *reader) message(p *kithv1.PeerMessage) meta.Message {

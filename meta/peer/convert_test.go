@@ -3,6 +3,7 @@ package peer
 import (
 	"errors"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -95,8 +96,8 @@ func TestSenselessMessages(t *testing.T) {
 		"empty": {}, "no attempt": noAttempt, "bad site": badSite, "attempt 0": zero, "no outcome": noOutcome,
 		"too large": large, "too many": many, "hello": {Message: &kithv1.PeerMessage_Hello{Hello: &kithv1.Hello{}}},
 	} {
-		if m, err := fromProto(p); !errors.Is(err, ErrMessage) {
-			t.Errorf("%s: %v, %v; want ErrMessage", name, m, err)
+		if m, err := fromProto(p); !errors.Is(err, ErrMessage) || strings.Contains(err.Error(), "kithv1") {
+			t.Errorf("%s: %v, %v; want ErrMessage, in words of the protocol", name, m, err)
 		}
 	}
 }

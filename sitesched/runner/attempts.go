@@ -71,9 +71,13 @@ func (s *Runner) stopped(r *run) *meta.Kill {
 	return r.killed
 }
 
-// prepare stages an attempt, if there is anything to stage, and starts it.
+// prepare stages an attempt, if there is anything to stage, and starts it. What was not
+// accepted is refused before any of its files is asked for.
 func (s *Runner) prepare(r *run, raw []byte) {
 	p, err := parsePayload(raw)
+	if err == nil {
+		err = p.agrees(&r.request)
+	}
 	if err != nil {
 		s.fail(r, err)
 		return

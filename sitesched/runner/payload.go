@@ -53,12 +53,20 @@ func (p *payload) outputs() []string {
 	return list
 }
 
+// agrees returns an error if the payload is not what this site has accepted.
+func (p *payload) agrees(r *job.Request) error {
+	if err := api.CheckPayload(p.parsed, r); err != nil {
+		return fmt.Errorf("%w: %w", errPayload, err)
+	}
+	return nil
+}
+
 // spec is what the system runs, if it is what this site has accepted. It comes from
 // the payload alone: what is in the private folder a job may have replaced. folder is
 // that folder, blobs has the contents of large scripts.
 func (p *payload) spec(a job.AttemptID, r *job.Request, host job.SiteID, folder string, blobs *blobstore.Store) (work.Spec, error) {
-	if err := api.CheckPayload(p.parsed, r); err != nil {
-		return work.Spec{}, fmt.Errorf("%w: %w", errPayload, err)
+	if err := p.agrees(r); err != nil {
+		return work.Spec{}, err
 	}
 	s := work.Spec{
 		Attempt: a, Argv: p.job.GetCommand(), Env: p.job.GetEnvironment(), Directory: p.job.GetWorkingDirectory(),

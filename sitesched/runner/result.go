@@ -102,11 +102,15 @@ func some(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
+// earliest is a time that every clock shows that was set once: 2000-01-01, in nanoseconds
+// since 1970.
+const earliest = 946_684_800_000_000_000
+
 // boundFigures moves the figures of an outcome into what is possible, and reports
 // whether any was not.
 func boundFigures(o *job.Outcome, now job.Time) (moved bool) {
 	const ahead = 24 * time.Hour // as far as a host's clock may be
-	latest := now.Add(ahead)
+	latest := int64(now.Add(ahead))
 	bound := func(n *int64, least, most int64) {
 		if *n < least || *n > most {
 			*n, moved = min(max(*n, least), most), true
@@ -115,8 +119,11 @@ func boundFigures(o *job.Outcome, now job.Time) (moved bool) {
 	start, end, cpu := int64(o.Start), int64(o.End), int64(o.CPUTime)
 	code, signal := int64(o.ExitCode), int64(o.Signal)
 	const mostCPU, mostMemory, mostSignal = int64(100 * 365 * 24 * time.Hour), 1 << 50, 127
-	bound(&end, 0, int64(latest))
-	bound(&start, 0, int64(latest))
+	for _, at := range []*int64{&end, &start} {
+		if *at != 0 { // zero is a time that is not known, or a job that never ran
+			bound(at, earliest, latest)
+		}
+	}
 	if start > end && end != 0 { // a clock may step while a job runs
 		start = end
 	}

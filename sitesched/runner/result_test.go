@@ -67,6 +67,8 @@ func TestCheckResult(t *testing.T) {
 		"figures": {change: func(o *job.Outcome) {
 			*o = job.Outcome{Kind: job.Failure, ExitCode: -7, Signal: 3000, CPUTime: -1, MaxRSSBytes: 1 << 60, Start: now.Add(1e18), End: now.Add(2e18)}
 		}, says: "out of bounds"},
+		"times of 1970": {change: func(o *job.Outcome) { o.Start, o.End, o.FilesRemain = 1, 2, false }, says: "out of bounds"},
+		"it never ran":  {change: func(o *job.Outcome) { o.Kind, o.Start = job.Failure, 0 }},
 		"a long reason": {change: func(o *job.Outcome) { o.Reason = strings.Repeat("€", 1000) }, files: []transfer.File{file("stdout", 100)}, kept: "stdout", remain: true},
 	} {
 		t.Run(name, func(t *testing.T) {
