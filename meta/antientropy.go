@@ -195,11 +195,24 @@ func (or *origin) mendListed(now job.Time, from job.SiteID, entry *DigestEntry) 
 		if o != nil && o.rec.Outcome == nil && !o.rec.CancelRequested && earlier(o.rec, a.Number, from) {
 			return // it may still win
 		}
-		or.peers.request(now, from, outKey{stop, a})
+		or.recall(now, from, outKey{stop, a})
 		return
 	}
 	or.counters.StrayCopies++
-	or.peers.request(now, from, outKey{withdrawal, a})
+	or.recall(now, from, outKey{withdrawal, a})
+}
+
+// mostRecalled is how many requests to a host may wait for an answer while it is asked
+// to give up one more copy that it should not have.
+const mostRecalled = 4 * digestPage
+
+// recall asks a host to give up what it should not have. A host that lists copies
+// without end and answers nothing is asked for a bounded number of them; the rest it is
+// asked for when it has answered, as the next comparison finds them.
+func (or *origin) recall(now job.Time, from job.SiteID, key outKey) {
+	if l := or.peers.links[from]; l == nil || len(l.waiting) < mostRecalled {
+		or.peers.request(now, from, key)
+	}
 }
 
 func (or *origin) mendExpected(now job.Time, from job.SiteID, o *openJob, entry *DigestEntry) {
