@@ -23,6 +23,7 @@ type host struct {
 	aside    map[job.SiteID]job.AttemptID // origins set aside, and which copy is tried
 	silent   map[job.SiteID]*silence      // origins that do not answer, or are out of reach
 	ahead    map[job.SiteID]ahead         // origins that take its steps for a wrong clock
+	verdicts map[job.SiteID]job.Time      // when each origin last answered a claim
 	claims   fifo.Queue[claimDue]         // claims without an answer, by deadline
 	late     []*hostCopy                  // whose grant came after its claim had run out, in this instant
 	claimed  job.Time                     // when the latest claim was sent
@@ -62,7 +63,7 @@ func newHost(c *core, p *peers, site Site) *host {
 	return &host{
 		core: c, peers: p, site: site, batch: batch,
 		copies: store.NewIndex(func(c *hostCopy) job.AttemptID { return c.rec.ID }), remote: make(map[job.SiteID]int),
-		aside: make(map[job.SiteID]job.AttemptID), silent: make(map[job.SiteID]*silence), nextProbe: job.Never,
+		aside: make(map[job.SiteID]job.AttemptID), silent: make(map[job.SiteID]*silence), verdicts: make(map[job.SiteID]job.Time), nextProbe: job.Never,
 	}
 }
 

@@ -62,7 +62,8 @@ const (
 // doubt sets the copies of origins aside that have left a claim without an answer
 // for a while: else a site whose jobs are short soon has all its processors waiting
 // for one origin that is hung. The claim under way is the try: its answer brings
-// the copies back.
+// the copies back. An origin that has answered another claim meanwhile is slow, not
+// hung.
 func (h *host) doubt(now job.Time) {
 	if !h.cfg.Placement.Conserve || h.batch != nil { // a batch system would start anew
 		return
@@ -72,7 +73,8 @@ func (h *host) doubt(now job.Time) {
 		if looks--; d.at > doubtful || looks < 0 {
 			return
 		}
-		if origin := d.attempt.Job.Origin; h.silent[origin] == nil && !h.over(&d) {
+		sent := d.at.Add(-h.cfg.Timing.Claim)
+		if origin := d.attempt.Job.Origin; h.silent[origin] == nil && h.verdicts[origin] <= sent && !h.over(&d) {
 			h.silence(now, origin).probe = d.attempt
 		}
 	}
@@ -98,6 +100,7 @@ func (h *host) unanswered(now job.Time, c *hostCopy) {
 // there and slow: the next claim need not wait for long, but a while if the last
 // one was late, too.
 func (h *host) answered(now job.Time, origin job.SiteID, c *hostCopy) {
+	h.verdicts[origin] = now
 	s := h.silent[origin]
 	switch {
 	case s == nil:
