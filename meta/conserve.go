@@ -112,6 +112,16 @@ func (or *origin) idleSeen(now job.Time, site job.SiteID) {
 	}
 }
 
+// idleHere is [origin.idleSeen] for this very site, whose digest nobody tells it.
+func (or *origin) idleHere(now job.Time) {
+	if or.open.Len() == 0 || !or.conserving() {
+		return
+	}
+	if own := or.host.describe(now); isDry(&own) {
+		or.conserveSoon(now)
+	}
+}
+
 // conserveWork makes a round if one is due.
 func (or *origin) conserveWork(now job.Time) {
 	c := &or.conserve

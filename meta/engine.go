@@ -229,6 +229,7 @@ func (e *Engine) tick(now job.Time) {
 	e.origin.conserveWork(now)
 	if now >= e.host.nextLoad {
 		e.host.advertise(now)
+		e.origin.idleHere(now)
 	}
 	e.host.compareCopies(now)
 	e.origin.purge(now)

@@ -116,7 +116,7 @@ func (s *Site) boot() error {
 		sealer = s.backend
 	}
 	s.setClock()
-	if err = commit.BeginLife(s.state, sealer, store.BeginLife{First: s.firstIncarnation()}); err != nil {
+	if err = commit.BeginLife(s.state, sealer, store.BeginLife{}); err != nil {
 		return err
 	}
 	s.incarnation = s.state.Site().Incarnation

@@ -63,18 +63,6 @@ func (s *Site) setClock() {
 	s.shift = max(s.ahead, s.state.Site().Latest-steady, Start-steady)
 }
 
-// firstIncarnation is where the starts on an empty data folder begin to count, as
-// those of kithd do.
-func (s *Site) firstIncarnation() uint64 {
-	if !s.w.cfg.WallIncarnation {
-		return 0
-	}
-	shift := s.shift
-	s.shift = s.ahead
-	defer func() { s.shift = shift }()
-	return uint64(max(s.now(), 1)) + uint64(s.life)
-}
-
 // Unstartable makes all that the site launches fail for reasons of its own,
 // until it is called with false.
 func (s *Site) Unstartable(on bool) {

@@ -43,9 +43,6 @@ type Config struct {
 	Conserve *Conserve
 	// Count counts what the sites' schedulers do, see [Site.Calls].
 	Count bool
-	// WallIncarnation names the runs of a daemon by its wall clock, which may step,
-	// instead of by their count.
-	WallIncarnation bool
 	// CrashBefore is asked before every effect of a site whether its daemon dies
 	// right there; nil for never. Effects before that one have left, the facts
 	// behind all of them are on disk.

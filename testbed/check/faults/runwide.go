@@ -31,7 +31,6 @@ func (x *run) widen(cfg *sim.Config) {
 	}
 	slowest := x.s.Latency + x.s.Jitter + x.s.Sync + x.s.SyncJitter
 	cfg.Conserve = &sim.Conserve{Bound: bound + 2*time.Second + messages*slowest, Settle: settle, Patience: elder}
-	cfg.WallIncarnation = true
 	for i := range cfg.Sites {
 		m := &cfg.Sites[i].Meta
 		m.Placement.Conserve, cfg.Sites[i].Scheduler.Patience = true, elder
