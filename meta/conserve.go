@@ -107,6 +107,7 @@ func (or *origin) idleSeen(now job.Time, site job.SiteID) {
 	if p := or.peers.view.Get(site); p != nil && p.Known && p.Digest.Load.Free > 0 {
 		if isDry(&p.Digest) {
 			p.Sent.RanDry()
+			or.dry = true
 		}
 		or.conserveSoon(now)
 	}
@@ -117,7 +118,7 @@ func (or *origin) idleHere(now job.Time) {
 	if or.open.Len() == 0 || !or.conserving() {
 		return
 	}
-	if own := or.host.describe(now); isDry(&own) {
+	if own := or.host.describe(now); own.Load.Free > 0 {
 		or.conserveSoon(now)
 	}
 }

@@ -58,7 +58,7 @@ func (or *origin) feedIdle(now job.Time) {
 func (or *origin) listTargets(now job.Time, own *cluster.Digest) {
 	c := &or.conserve
 	c.targets = c.targets[:0]
-	if isDry(own) {
+	if !own.Draining && !own.NotStarting {
 		or.addTarget(now, own, own.Load.Free, own.Load.Work)
 	}
 	for _, p := range or.peers.view.PeersAt(now) {
@@ -118,6 +118,9 @@ func (or *origin) feedWith(now job.Time, o *openJob, own *cluster.Digest) int {
 			continue
 		}
 		tries++
+		if t.site == or.self && !isDry(own) && !or.wouldStartHere(now, o) {
+			continue
+		}
 		if !or.eligible(now, o, t.site) {
 			continue
 		}
@@ -201,4 +204,10 @@ func (or *origin) give(now job.Time, o *openJob, t *target, i int) {
 	if t.room <= 0 {
 		c.targets = slices.DeleteFunc(c.targets, func(t target) bool { return t.room <= 0 })
 	}
+}
+
+// wouldStartHere reports whether a copy of a job would start at this site at once.
+func (or *origin) wouldStartHere(now job.Time, o *openJob) bool {
+	a := or.ownAnswer(now, o)
+	return a.Known && a.Wait == 0
 }

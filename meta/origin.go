@@ -37,6 +37,7 @@ type origin struct {
 	promises    place.Promises // what those of sites were worth
 	query       uint64         // number of the latest start query
 	nextRetry   job.Time       // of placements
+	dry         bool           // a site has run dry since the latest retry: no job waits for its own
 	nextLease   job.Time       // no lease that it gave ends before
 }
 
@@ -253,13 +254,13 @@ func (or *origin) retryPlacements(now job.Time) {
 		return
 	}
 	or.nextRetry = now.Add(or.cfg.Timing.Retry)
-	waiting := or.unplaced
-	or.unplaced = nil
+	waiting, dry := or.unplaced, or.dry
+	or.unplaced, or.dry = nil, false
 	for _, o := range waiting {
 		o.unplaced = false
 		switch {
 		case o.ended || o.rec.State != job.Pending:
-		case now < o.retryAt:
+		case now < o.retryAt && !dry:
 			or.addUnplaced(o)
 		default:
 			or.place(now, o)

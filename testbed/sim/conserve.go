@@ -184,6 +184,9 @@ func (k *keeper) lookAt(x *waiting, o *Site, j *store.Job) {
 	k.returning(x, o, j)
 	k.stopping(x, o, j)
 	waits := k.waits(j)
+	if h := k.w.byID[j.Holder]; j.State == job.Claimed && h != nil && !k.reaches(o, h) {
+		waits = false // its holder may have begun it, and nobody else may
+	}
 	for i, s := range k.w.sites {
 		reach := waits && k.reaches(o, s)
 		if !reach || !k.could(s, o, j) {
@@ -232,7 +235,7 @@ func (k *keeper) could(s, o *Site, j *store.Job) bool {
 	}
 	plan := k.plan(s).Clone()
 	if !plan.Has(a) {
-		plan.Enqueue(s.now(), job.Copy{ID: a, Request: *r, Remote: s != o})
+		plan.Enqueue(s.now(), job.Copy{ID: a, Request: *r, Arrival: s.now(), Remote: s != o})
 	}
 	return slices.Contains(plan.Pass(s.now()), a)
 }

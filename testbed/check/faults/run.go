@@ -404,9 +404,15 @@ type holding struct {
 func (x *run) lookForStrays(ended time.Duration) func() {
 	var differ []holding
 	first := true
+	full := make(map[job.SiteID]time.Duration) // until when a job filled a disk
 	var look func()
 	look = func() {
 		now := x.disagreements()
+		for i := range x.s.Sites {
+			if at := x.s.Sites[i].Name; x.filling(at) {
+				full[at] = x.since()
+			}
+		}
 		if first {
 			differ, first = now, false
 		} else {
@@ -415,9 +421,7 @@ func (x *run) lookForStrays(ended time.Duration) func() {
 		took := x.since() - ended
 		late := slices.IndexFunc(differ, func(h holding) bool {
 			liar := x.w.Distrusted(h.site) || x.w.Distrusted(h.attempt.Job.Origin)
-			if x.filling(h.site) || x.filling(h.attempt.Job.Origin) {
-				return false
-			}
+			took := x.since() - max(ended, full[h.site], full[h.attempt.Job.Origin])
 			return took > settlingWithLiars || took > settling && !liar
 		})
 		switch {
