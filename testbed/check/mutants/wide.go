@@ -38,6 +38,21 @@ func wideMutants() []Mutant {
 			Changes: []Change{{"meta/hostclaim.go", "		h.unanswered(now, c)\n		h.putBack(now, c)\n", "		h.putBack(now, c)\n"}},
 			Caught:  wideSeed("4"), Breaks: "L4",
 		},
+		{
+			Name: "own-site-not-noticed", Rule: "an origin does not notice that it has run dry itself",
+			Changes: []Change{{"meta/engine.go", "		e.origin.idleHere(now)\n", ""}},
+			Caught:  wideSeed("185"), Breaks: "L4",
+		},
+		{
+			Name: "own-site-fed-when-dry-only", Rule: "an origin's free processors do not count while anything waits there",
+			Changes: []Change{{"meta/feed.go", "	if !own.Draining && !own.NotStarting {\n		or.addTarget", "	if isDry(own) {\n		or.addTarget"}},
+			Caught:  wideSeed("179"), Breaks: "L4",
+		},
+		{
+			Name: "pause-outlasts-fullness", Rule: "a job that a full site refused waits out its pause though that site has run dry",
+			Changes: []Change{{"meta/origin.go", "		case now < o.retryAt && !dry:\n", "		case now < o.retryAt && (!dry || true):\n"}},
+			Caught:  wideSeed("369"), Breaks: "L4",
+		},
 	}
 }
 
