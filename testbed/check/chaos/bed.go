@@ -41,7 +41,8 @@ type site struct {
 	*local.Node
 	index      int
 	processors int32
-	disk       *disk // nil if its data lies on everybody's
+	disk       *disk    // nil if its data lies on everybody's
+	hanging    *hanging // that its data lies on; nil if none does
 	// acked is told when the site has acknowledged a job.
 	acked chan struct{}
 	// children are shims that its daemons were seen with.
@@ -92,6 +93,12 @@ func openBed(ctx context.Context, opt *Options, tune func(*config.Config), disk 
 	if disk >= 0 {
 		if err := b.giveDisk(disk); err != nil {
 			b.noDisk = err.Error()
+		}
+	}
+	if opt.wants(HungDisk) {
+		i := hangingSite(opt.Sites)
+		if b.sites[i].hanging, err = mountHanging(filepath.Join(opt.Dir, siteNames(opt.Sites)[i]), 1<<30); err != nil {
+			return nil, errors.Join(fmt.Errorf("fault %s: %w; leave it out, or run this as root", HungDisk, err), b.close())
 		}
 	}
 	if cfg.Program, err = b.ownPrograms(ctx); err != nil {
@@ -243,6 +250,9 @@ func (b *bed) close() error {
 	for _, s := range b.sites {
 		if s.disk != nil {
 			errs = append(errs, s.disk.unmount())
+		}
+		if s.hanging != nil {
+			errs = append(errs, s.hanging.unmount())
 		}
 	}
 	return errors.Join(errs...)

@@ -121,6 +121,8 @@ func (in *injector) carryOut(ctx context.Context, f *Fault) (target, missed stri
 		return in.meetShim(ctx, f, s)
 	case FullDisk:
 		return s.Name, in.fillDisk(ctx, f, s)
+	case HungDisk:
+		return s.Name, in.hangDisk(ctx, f, s)
 	case DrainSite:
 		return s.Name, in.drainSite(ctx, f, s)
 	case HoldJobs:

@@ -132,6 +132,24 @@ func (in *injector) takeFiles(ctx context.Context, f *Fault, s *site) string {
 	return ""
 }
 
+// hangDisk makes the disk of a site hang. Its daemon is not at work meanwhile, but for
+// what needs no disk.
+func (in *injector) hangDisk(ctx context.Context, f *Fault, s *site) string {
+	if s.hanging == nil {
+		return "it has no disk that can hang"
+	}
+	from := time.Now()
+	if err := s.hanging.hang(); err != nil {
+		return err.Error()
+	}
+	pause.For(ctx, f.For)
+	if err := s.hanging.release(); err != nil {
+		in.logs.problem("the disk of site %s hangs for good: %v", s.Name, err)
+	}
+	in.idled(s, from)
+	return ""
+}
+
 // hideShim takes the program of the shims away from all sites that share it, as an
 // upgrade by hand does for a moment.
 func (in *injector) hideShim(ctx context.Context, f *Fault) (target, missed string) {

@@ -99,3 +99,6 @@ const (
 	vanish      = 6 * time.Second
 	grace       = time.Second
 )
+
+// wants reports whether a kind of faults was asked for by name.
+func (o *Options) wants(k Kind) bool { return slices.Contains(o.Kinds, string(k)) }

@@ -32,11 +32,13 @@ const (
 	FewFiles      Kind = "few-files"      // next to no descriptors for the daemon
 	HideShim      Kind = "hide-shim"      // the program of the shims is missing, at all sites that share it
 	HogDisk       Kind = "hog-disk"       // a job fills the disk, and is cancelled
+	HungDisk      Kind = "hung-disk"      // of a site's data: what writes waits
 	Upgrade       Kind = "upgrade"        // stopped in order and started as this version
 )
 
 // deck holds every kind as often as it comes up in relation to the others, but
-// for upgrades, which come once a site. Cards are drawn until none is left, so
+// for upgrades, which come once a site, and HungDisk, which must be asked for: the file
+// system that can hang is slower than others. Cards are drawn until none is left, so
 // that a short run, too, has a bit of everything.
 var deck = []Kind{
 	KillDaemon, KillDaemon, KillDaemon, FreezeDaemon, FreezeDaemon, RestartDaemon, KillAll, KillShim, KillShim, FreezeShim,
@@ -48,7 +50,7 @@ var deck = []Kind{
 func Kinds() []Kind {
 	return []Kind{
 		KillDaemon, FreezeDaemon, RestartDaemon, KillAll, KillShim, FreezeShim, CutLink, ResetLink, CutOneWay, FlapLink,
-		CutSite, CutAll, SlowLink, FullDisk, DrainSite, HoldJobs, Reconfigure, FewFiles, HideShim, HogDisk, Upgrade,
+		CutSite, CutAll, SlowLink, FullDisk, DrainSite, HoldJobs, Reconfigure, FewFiles, HideShim, HogDisk, HungDisk, Upgrade,
 	}
 }
 
@@ -74,7 +76,11 @@ type planner struct {
 
 func newPlanner(opt *Options, disk int) *planner {
 	p := &planner{rng: rand.New(rand.NewPCG(opt.Seed, 1)), sites: opt.Sites, disk: disk}
-	for _, k := range deck {
+	cards := deck
+	if opt.wants(HungDisk) {
+		cards = append(slices.Clone(deck), HungDisk)
+	}
+	for _, k := range cards {
 		wanted := len(opt.Kinds) == 0 || slices.Contains(opt.Kinds, string(k))
 		if wanted && (!k.fillsDisk() || disk >= 0) {
 			p.kinds = append(p.kinds, k)
@@ -120,6 +126,8 @@ func (p *planner) aim(f *Fault, free map[string]time.Duration) bool {
 	for range tries {
 		if f.Site = p.rng.IntN(p.sites); f.Kind.fillsDisk() {
 			f.Site = p.disk
+		} else if f.Kind == HungDisk {
+			f.Site = hangingSite(p.sites)
 		}
 		f.Other = (f.Site + 1 + p.rng.IntN(p.sites-1)) % p.sites
 		needs := f.needs(p.sites)
@@ -175,6 +183,8 @@ func (f *Fault) needs(sites int) []string {
 		names = append(names, filesLock(f.Site))
 	case HideShim:
 		names = append(names, "program of the shims")
+	case HungDisk: // nothing can end the daemon then, and it does as little as a frozen one
+		names = append(names, daemonLock(f.Site), frozenLock(f.Site), guardLock(f.Site), diskLock(f.Site))
 	case Reconfigure:
 		names = append(names, daemonLock(f.Site), frozenLock(f.Site), guardLock(f.Site))
 	case HogDisk:
@@ -208,6 +218,9 @@ func (f *Fault) needs(sites int) []string {
 
 // fillsDisk reports whether a fault is for the site with a small disk.
 func (k Kind) fillsDisk() bool { return k == FullDisk || k == HogDisk }
+
+// hangingSite is the site whose disk can hang: another one than that with the small disk.
+func hangingSite(sites int) int { return max(0, sites-2) }
 
 // killsToo reports whether the daemon is killed while its disk is full, and
 // finds it so when it comes back.
@@ -250,7 +263,7 @@ func (p *planner) lasting(k Kind) time.Duration {
 			return p.between(0, 2*time.Second)
 		}
 		return p.between(2*time.Second, 2*(lease+leaseMargin))
-	case FullDisk, HogDisk, Reconfigure, FewFiles, HideShim, DrainSite, HoldJobs:
+	case FullDisk, HogDisk, HungDisk, Reconfigure, FewFiles, HideShim, DrainSite, HoldJobs:
 		return p.between(time.Second, 8*time.Second)
 	}
 	switch p.rng.IntN(5) {

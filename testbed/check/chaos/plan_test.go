@@ -125,6 +125,56 @@ func TestPlanOfSomeKinds(t *testing.T) {
 	}
 }
 
+// A disk that hangs must be asked for, and is that of a site without the small one.
+// Nothing ends the daemon there meanwhile.
+func TestPlanOfAHangingDisk(t *testing.T) {
+	const sites = 4
+	for seed := range uint64(20) {
+		for _, f := range newPlanner(&Options{Seed: seed, Sites: sites}, sites-1).round(roundLength) {
+			if f.Kind == HungDisk {
+				t.Fatal("it was not asked for")
+			}
+		}
+		o := &Options{Seed: seed, Sites: sites, Kinds: []string{string(HungDisk), string(KillDaemon), string(FewFiles)}}
+		var hangs, kills []Fault
+		for _, f := range newPlanner(o, sites-1).round(roundLength) {
+			switch f.Kind {
+			case HungDisk:
+				hangs = append(hangs, f)
+			case KillDaemon:
+				kills = append(kills, f)
+			}
+		}
+		if len(hangs) == 0 {
+			t.Fatal("no disk hangs")
+		}
+		for _, h := range hangs {
+			if h.Site != sites-2 || h.For > 8*time.Second {
+				t.Errorf("seed %d: %+v", seed, h)
+			}
+			for _, k := range kills {
+				if k.Site == h.Site && k.At < h.At+h.For && h.At < k.At+k.For {
+					t.Errorf("seed %d: %+v during %+v", seed, k, h)
+				}
+			}
+		}
+	}
+}
+
+// A site's descriptors are taken by one fault at a time: the second would give back
+// the few that the first had left.
+func TestPlanTakesFilesOnceAtATime(t *testing.T) {
+	for seed := range uint64(20) {
+		until := make(map[int]time.Duration)
+		for _, f := range newPlanner(&Options{Seed: seed, Sites: 3, Kinds: []string{string(FewFiles)}}, 2).round(roundLength) {
+			if f.At < until[f.Site] {
+				t.Errorf("seed %d: %+v, and another until %v", seed, f, until[f.Site])
+			}
+			until[f.Site] = f.At + f.For
+		}
+	}
+}
+
 func TestOptions(t *testing.T) {
 	good := Options{Duration: time.Minute, Sites: 3, Dir: "d"}
 	for name, c := range map[string]struct {
