@@ -118,10 +118,25 @@ func lockFolder(dir string) (*os.File, error) {
 	}
 }
 
+// clearFresh removes what an earlier daemon left among the fresh folders: it has no
+// owner, and new names must not meet it. The folder itself stays: on a full disk there
+// may be no room to make it again.
+func (f *folders) clearFresh() error {
+	fresh := f.path(freshName)
+	if !isFolder(fresh) {
+		return removeTree(fresh)
+	}
+	entries, err := os.ReadDir(fresh)
+	errs := []error{err}
+	for _, entry := range entries {
+		errs = append(errs, removeTree(filepath.Join(fresh, entry.Name())))
+	}
+	return errors.Join(errs...)
+}
+
 // makeDotted makes the dotted folders.
 func (f *folders) makeDotted() error {
-	// What an earlier daemon left there has no owner. New names must not meet it.
-	if err := removeTree(f.path(freshName)); err != nil {
+	if err := f.clearFresh(); err != nil {
 		return err
 	}
 	for _, name := range []string{spareName, trashName, freshName} {

@@ -210,3 +210,38 @@ func TestLeftoversAreRemoved(t *testing.T) {
 		t.Errorf("serial %d may meet an older folder", f2.serial)
 	}
 }
+
+// A start on a full disk makes no folder anew: a site whose jobs had filled its disk
+// could not be started again before somebody had made room.
+func TestAStartKeepsItsFolders(t *testing.T) {
+	f, _ := testFolders(t)
+	places := []string{spareName, trashName, freshName}
+	before := map[string]os.FileInfo{}
+	for _, place := range places {
+		open, err := os.Open(f.path(place)) // so that no other folder gets its inode
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer open.Close() //nolint:errcheck // it was only read
+		if before[place], err = open.Stat(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.MkdirAll(f.path(freshName)+"/9/"+workName, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	_ = f.lock.Close()
+	f2, err := openFolders(f.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f2.lock.Close() }()
+	for _, place := range places {
+		if now, err := os.Lstat(f2.path(place)); err != nil || !os.SameFile(now, before[place]) {
+			t.Errorf("%s is another folder than before, %v", place, err)
+		}
+	}
+	if left := names(f2.path(freshName)); len(left) > 0 {
+		t.Errorf("%s still holds %v", freshName, left)
+	}
+}
