@@ -4,6 +4,7 @@ package experiments
 import (
 	"kith/testbed/lab"
 	"kith/testbed/lab/choice"
+	"kith/testbed/lab/conserve"
 	"kith/testbed/lab/kdistributed"
 	"kith/testbed/lab/localpriority"
 )
@@ -14,5 +15,6 @@ func All() []lab.Experiment {
 		kdistributed.Experiment(),
 		localpriority.Experiment(),
 		choice.Experiment(),
+		conserve.Experiment(),
 	}
 }
