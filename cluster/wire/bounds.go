@@ -26,6 +26,7 @@ const (
 	JobIDs       = 1000      // in one call
 	Piece        = 1 << 20   // of an upload
 	siteID       = 32
+	folderID     = 16
 	jobID        = 128
 	address      = 300
 	detail       = 4096
@@ -50,6 +51,7 @@ var bounds = map[protoreflect.FullName]bound{
 	"kith.v1.Hello.site_id":          text(siteID),
 	"kith.v1.Hello.version":          text(ShortText),
 	"kith.v1.Hello.peer_site_id":     text(siteID),
+	"kith.v1.Hello.folder":           text(folderID),
 	"kith.v1.JobName.origin":         text(siteID),
 	"kith.v1.CopyRequest.name":       text(ShortText),
 	"kith.v1.CopyRequest.user":       text(ShortText),

@@ -29,7 +29,7 @@ func showLimits(dir string) error {
 		return err
 	}
 	defer x.Close()
-	x.Start(shell(1, "grep 'Max processes' /proc/self/limits; ulimit -p 1000; grep 'Max processes' /proc/self/limits"))
+	x.Start(shell(1, "sleep 0.2; grep 'Max processes' /proc/self/limits; ulimit -p 1000; grep 'Max processes' /proc/self/limits"))
 	<-ended
 	<-ended
 	for _, c := range x.Capabilities() {

@@ -34,7 +34,8 @@ func (s *shim) limitProcesses() (after func(pid int)) {
 	return func(pid int) {
 		_ = unix.Setrlimit(unix.RLIMIT_NPROC, &own)
 		if pid > 0 {
-			// It has the lower limit already; from now on it cannot raise it.
+			// It has the lower limit already; from now on it cannot raise it. What it made
+			// and raised in the moment before keeps the higher one.
 			_ = unix.Prlimit(pid, unix.RLIMIT_NPROC, &limit, nil)
 		}
 	}
