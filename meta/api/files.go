@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -24,39 +23,6 @@ const (
 	uploadPatience = 30 * time.Second
 	slowestUpload  = 32 << 10
 )
-
-// uploads counts those under way, by address.
-type uploads struct {
-	mu  sync.Mutex
-	of  map[string]int
-	all int
-}
-
-func (u *uploads) enter(host string) error {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	switch {
-	case u.all >= mostUploads:
-		return fmt.Errorf("%d uploads: %w", u.all, ErrBusy)
-	case u.of[host] >= mostUploadsOne:
-		return fmt.Errorf("%d uploads from %s: %w", u.of[host], host, ErrBusy)
-	}
-	if u.of == nil {
-		u.of = make(map[string]int)
-	}
-	u.all++
-	u.of[host]++
-	return nil
-}
-
-func (u *uploads) leave(host string) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.all--
-	if u.of[host]--; u.of[host] == 0 {
-		delete(u.of, host)
-	}
-}
 
 // callerHost is the host that a call comes from, for bounds of its own.
 func callerHost(ctx context.Context) string {

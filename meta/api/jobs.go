@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc"
@@ -253,6 +254,14 @@ func (s *Server) ReleaseJob(ctx context.Context, r *kithv1.ReleaseJobRequest) (*
 // something before it looks again where the job is.
 const followWait = time.Second
 
+// Bounds of reading output. A reader that does not read keeps a piece of the file and
+// what is being sent of it, so that is small.
+const (
+	mostReaders    = 512
+	mostReadersOne = 256 // of one address
+	outputPart     = 32 << 10
+)
+
 // GetJobOutput implements kithv1.JobServiceServer.
 func (s *Server) GetJobOutput(r *kithv1.GetJobOutputRequest, g grpc.ServerStreamingServer[kithv1.GetJobOutputResponse]) error {
 	id, err := jobID(r.GetJobId())
@@ -267,6 +276,11 @@ func (s *Server) GetJobOutput(r *kithv1.GetJobOutputRequest, g grpc.ServerStream
 	if offset < 0 {
 		return &FieldError{Field: "offset", Reason: fmt.Sprintf("%d: must not be negative", offset)}
 	}
+	host := callerHost(g.Context())
+	if err := s.readers.enter(host); err != nil {
+		return err
+	}
+	defer s.readers.leave(host)
 	wait := time.Duration(0) // who does not follow gets what is there
 	if r.GetFollow() {
 		wait = followWait
@@ -276,11 +290,11 @@ func (s *Server) GetJobOutput(r *kithv1.GetJobOutputRequest, g grpc.ServerStream
 		if err != nil {
 			return err
 		}
-		if len(data) > 0 {
-			if err := g.Send(&kithv1.GetJobOutputResponse{Data: data, Offset: offset}); err != nil {
+		for part := range slices.Chunk(data, outputPart) {
+			if err := g.Send(&kithv1.GetJobOutputResponse{Data: part, Offset: offset}); err != nil {
 				return err
 			}
-			offset += int64(len(data))
+			offset += int64(len(part))
 		}
 		// A piece that is not full ends at the end of the file as it is now; a
 		// job that writes all the time would keep the reader for ever.

@@ -54,15 +54,19 @@ type Server struct {
 	kithv1.UnimplementedFileServiceServer
 	Config
 	log *slog.Logger
-	// uploads bounds how many files are taken in at a time.
-	uploads uploads
+	// uploads bounds how many files are taken in at a time, readers how many are read.
+	uploads, readers slots
 	// scarcities bounds what the log tells of a machine that has run out of something.
 	scarcities scarcities
 }
 
 // New returns a server.
 func New(cfg Config) *Server {
-	return &Server{Config: cfg, log: cfg.Logger}
+	return &Server{
+		Config: cfg, log: cfg.Logger,
+		uploads: slots{what: "uploads", most: mostUploads, mostOne: mostUploadsOne},
+		readers: slots{what: "calls that read output", most: mostReaders, mostOne: mostReadersOne},
+	}
 }
 
 // told logs what a caller had the site do, with who the caller is.
