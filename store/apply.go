@@ -464,8 +464,8 @@ func (MoreSteps) apply(s *State) error {
 }
 
 func (c SetDrain) apply(s *State) error {
-	if s.site.Draining == c.Draining && s.site.DrainReason == c.Reason {
-		return nil
+	if s.site.Draining == c.Draining && (c.Reason == "" || s.site.DrainReason == c.Reason) {
+		return nil // also without a reason: the first one stays
 	}
 	s.site.Draining, s.site.DrainReason, s.site.DrainActor, s.site.DrainChanged = c.Draining, c.Reason, c.Actor, c.Time
 	s.changes.Site = true
