@@ -113,7 +113,7 @@ func (or *origin) idleSeen(now job.Time, site job.SiteID) {
 	}
 }
 
-// idleHere is [origin.idleSeen] for this very site, whose digest nobody tells it.
+// idleHere is [origin.idleSeen] for this very site, which gets no digest of its own.
 func (or *origin) idleHere(now job.Time) {
 	if or.open.Len() == 0 || !or.conserving() {
 		return

@@ -38,7 +38,7 @@ func (e *Engine) forgetSite(now job.Time, ev ForgetSite) {
 			r.Forgotten.Dropped++
 		case store.CopyEnded:
 			e.host.forget(c.rec.ID)
-		case store.CopyBegun: // it runs to its end, of which nobody will be told
+		case store.CopyBegun: // it runs to its end, which is told to no site
 			c.forgotten = true
 		}
 	}

@@ -27,8 +27,8 @@ var rewrite = flag.Bool("rewrite", false, "write the answers of the transcripts 
 //
 //	site processors=4 scheme=k-dual rank=work copies=2 ...   begin anew
 //	submit name=x processors=1 walltime=60s copies=2 id=r1 hold  a client submits
-//	cancel|hold|release JOB            a client wishes
-//	drain|resume                       the operator wishes
+//	cancel|hold|release JOB            a client asks
+//	drain|resume                       the operator asks
 //	up SITE [generation=N] | down SITE a stream comes or goes
 //	load SITE processors=N work=S procs=R free=N [draining] [notstarting] [at=up]
 //	recv SITE MESSAGE ...              a message comes
@@ -175,7 +175,7 @@ func (s *stage) do(line string) []string {
 	case "submit":
 		s.submit(a)
 	case "cancel", "hold", "release":
-		s.wish(a)
+		s.act(a)
 	case "drain", "resume":
 		s.token++
 		s.feed(meta.SetDrain{Token: s.token, On: a.words[0] == "drain", Reason: "maintenance"})
@@ -407,7 +407,7 @@ func (s *stage) submit(a arguments) {
 	s.feed(ev)
 }
 
-func (s *stage) wish(a arguments) {
+func (s *stage) act(a arguments) {
 	s.token++
 	id := s.jobID(a.words[1])
 	switch a.words[0] {

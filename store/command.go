@@ -134,7 +134,7 @@ type CloseJob struct {
 	Time       job.Time
 }
 
-// CancelJob records that the user wants the job ended: at once if nobody
+// CancelJob records that the user wants the job ended: at once if no site
 // holds the claim. Reason is why, in the user's words, and may be empty. A
 // repetition keeps the first actor and reason.
 type CancelJob struct {

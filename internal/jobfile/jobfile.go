@@ -1,7 +1,7 @@
 // Package jobfile opens files in folders that a job can change.
 //
-// A job can put anything in the place of any file of its attempt: a FIFO that nobody
-// writes to, a link to a file of somebody else, a folder, a device, a file of a
+// A job can put anything in the place of any file of its attempt: a FIFO without
+// a writer, a link to a file of another user, a folder, a device, a file of a
 // terabyte. Nothing of an attempt's folder is opened but by this package, which follows
 // no link in any element of the name, does not wait, takes regular files only, and
 // reads no more than it is asked to.

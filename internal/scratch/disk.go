@@ -57,7 +57,7 @@ func (d *Disk) Fill(left int64) {
 	defer f.Close() //nolint:errcheck // what it holds does not matter
 	for page := make([]byte, 4096); d.Free() > left; {
 		if _, err := f.Write(page); err != nil {
-			return // somebody else took the rest
+			return // another process took the rest
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 const keptChanges = 1 << 16
 
 // Changes remembers which jobs changed last, in a ring of fixed size, and who
-// watches which: a change costs those who watch the job, and nobody else.
+// watches which: a change costs those who watch the job, and no others.
 type Changes struct {
 	incarnation uint64
 	// woken counts how often a watcher was woken.

@@ -146,7 +146,7 @@ func (l *Links) Trouble() map[job.SiteID]Trouble {
 }
 
 // explain says in a sentence why dialling a site failed and what to look at, and
-// whether somebody answered there.
+// whether a program answered there.
 func explain(site job.SiteID, address string, err error) (why string, answered bool) {
 	text := err.Error()
 	if s := (interface{ GRPCStatus() *status.Status })(nil); errors.As(err, &s) {

@@ -18,7 +18,7 @@ import (
 // of the daemon's own environment gets in but LANG.
 type environment struct {
 	host string // the machine's name
-	user string // whom the daemon runs as
+	user string // the user that the daemon runs as
 	lang string
 }
 

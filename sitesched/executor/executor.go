@@ -156,7 +156,7 @@ func (x *Executor) Files(id job.AttemptID) work.Files {
 func (x *Executor) Prepare(id job.AttemptID) error { return x.folders.prepare(folderName(id)) }
 
 // Folders returns the attempts that have a folder, so that the caller can
-// forget those that nobody knows any more. It waits for the disk.
+// forget those that are not known any more. It waits for the disk.
 func (x *Executor) Folders() ([]job.AttemptID, error) { return x.folders.list() }
 
 // Start runs an attempt whose beginning the caller has committed. It does

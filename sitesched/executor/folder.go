@@ -158,7 +158,7 @@ func (f *folders) makeDotted() error {
 
 func (f *folders) path(name string) string { return filepath.Join(f.dir, name) }
 
-// next returns a path in one of the dotted folders that nobody uses.
+// next returns a path in one of the dotted folders that is not in use.
 func (f *folders) next(place string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

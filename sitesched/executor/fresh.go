@@ -46,7 +46,7 @@ func (f *folders) makeFresh(path string) error {
 		return nil
 	}
 	if errors.Is(err, unix.EEXIST) && isFolder(path) {
-		err = nil // somebody was quicker
+		err = nil // another process was quicker
 	}
 	return errors.Join(err, os.RemoveAll(fresh))
 }

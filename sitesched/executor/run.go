@@ -111,7 +111,7 @@ func (x *Executor) outcomeOf(a *attempt, s *shim.Exit) job.Outcome {
 func (x *Executor) explainStop(a *attempt, o *job.Outcome) {
 	reason, stopping := x.stopAsked(a)
 	if !stopping {
-		why := "somebody else sent SIGTERM to the shim"
+		why := "the shim got SIGTERM from outside"
 		if o.Reason != "" {
 			why += "; " + o.Reason
 		}

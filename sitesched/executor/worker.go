@@ -257,7 +257,7 @@ func (w *worker) adopt(p *process) {
 }
 
 // interrupt makes a worker notice that the executor is closed. The shim sees
-// that nobody listens any more. The caller holds Executor.mu.
+// that there is no listener any more. The caller holds Executor.mu.
 func (w *worker) interrupt() {
 	if w.process != nil {
 		_ = w.process.conn.Close()

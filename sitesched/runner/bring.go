@@ -29,7 +29,7 @@ type bring struct {
 	stop context.CancelFunc
 	done chan struct{} // closed when it is over, err says how
 	err  error
-	told bool // somebody waits to tell the engine; guarded by the mutex of the runs
+	told bool // a goroutine waits to tell the engine; guarded by the mutex of the runs
 }
 
 // bringIn brings the inputs of an attempt from its origin, or goes on with that, and

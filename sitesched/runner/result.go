@@ -39,12 +39,12 @@ func (f *Files) CheckResult(m meta.Result) (meta.Result, error) {
 	return m, nil
 }
 
-// checkFiles leaves out files that nobody asked for, and says so.
+// checkFiles leaves out files that were not asked for, and says so.
 func (f *Files) checkFiles(a job.AttemptID, o *job.Outcome) (note string, err error) {
 	raw, err := f.cfg.Backend.Payload(a.Job)
 	switch {
 	case errors.Is(err, store.ErrUnknown):
-		return "", nil // nobody wants the result either
+		return "", nil // the result is not wanted either
 	case err != nil:
 		return "", err
 	}

@@ -43,7 +43,7 @@ func (s *Runner) room() error {
 }
 
 // stagePatiently stages an attempt. While the disk is full it waits, until
-// somebody kills the attempt: a site with a full disk must not run through its
+// the attempt is killed: a site with a full disk must not run through its
 // queue and fail one job after the other.
 func (s *Runner) stagePatiently(ctx context.Context, r *run) error {
 	for told := false; ; told = true {

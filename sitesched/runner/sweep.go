@@ -33,7 +33,7 @@ const (
 	mostDropped = 1 << 20
 )
 
-// garbage is what is known of chunks that nobody needs.
+// garbage is what is known of chunks that are not needed.
 type garbage struct {
 	ctx  context.Context
 	stop context.CancelFunc
@@ -48,7 +48,7 @@ type garbage struct {
 	rest     time.Time  // no other before
 
 	mu      sync.Mutex
-	dropped map[blobstore.Sum]struct{} // to go at the next look, unless somebody needs them
+	dropped map[blobstore.Sum]struct{} // to go at the next look, unless they are needed
 	wake    chan struct{}
 }
 
@@ -63,7 +63,7 @@ func (f *Files) changed() { f.garbage.changes.Add(1) }
 // FilesChanged says that a job of this site may need fewer files than before.
 func (s *Runner) FilesChanged() { s.files.changed() }
 
-// reclaim removes all that nobody needs, without any grace, because a put is about to
+// reclaim removes all that is not needed, without any grace, because a put is about to
 // be refused. It reports whether that may have helped: another try is worth it.
 func (f *Files) reclaim() bool {
 	g := &f.garbage
@@ -93,7 +93,7 @@ func (f *Files) reclaim() bool {
 	return report.Removed > 0
 }
 
-// drop has the chunks of a set go soon, but for those that somebody needs.
+// drop has the chunks of a set go soon, but for those that are needed.
 func (f *Files) drop(set transfer.Set) {
 	g := &f.garbage
 	g.mu.Lock()

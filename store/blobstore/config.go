@@ -29,7 +29,7 @@ type Config struct {
 	// nothing else fits the file sets of other sites; tests take less.
 	MaxChunkBytes int
 	// Reclaim is called, by whoever puts, when a chunk is about to be refused for
-	// [ErrQuota] or [ErrDiskFull]: it sweeps what nobody needs and reports whether
+	// [ErrQuota] or [ErrDiskFull]: it sweeps what is not needed and reports whether
 	// another try may succeed. Nil: the chunk is refused at once.
 	Reclaim func() bool
 	// Log gets what an operator should know: damaged chunks, foreign files.

@@ -14,7 +14,7 @@
 //     concurrent puts too.
 //   - B5. A sweep never takes a chunk that a [Hold] has, nor one that was put,
 //     found by [Store.Missing] or let go within the grace period before the sweep.
-//   - B6. What nobody needs refuses nothing: before a put meets the quota or the
+//   - B6. What is not needed refuses nothing: before a put meets the quota or the
 //     low-water mark, [Config].Reclaim sweeps.
 //
 // The caller owes two things: one process a folder (a lock enforces it), and a

@@ -134,7 +134,7 @@ func (s *Store) Room(n int64) error {
 // reserve takes the charge of size bytes out of the quota and checks the disk.
 // The caller gives it back with ledger.release or turns it into a chunk.
 //
-// When there is no room it has the store's owner sweep what nobody needs, so that
+// When there is no room it has the store's owner sweep what is not needed, so that
 // garbage refuses nothing.
 func (s *Store) reserve(size int64) error {
 	const tries = 3 // others may take what was freed

@@ -17,7 +17,7 @@ import (
 
 // verify walks through the whole file without writing to it: its length, the
 // order of all keys, the checksum of every record. bbolt trusts what it maps;
-// a damaged page can send it anywhere, in goroutines of its own where nobody
+// a damaged page can send it anywhere, in goroutines of its own where no caller
 // can recover, so it is kept from opening such a file for writing.
 func verify(path string) error {
 	info, err := os.Stat(path)

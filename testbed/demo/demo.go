@@ -29,7 +29,7 @@ type Options struct {
 	Dir string
 	// Patience bounds the whole; what has not ended then counts as lost.
 	Patience time.Duration
-	// Note is told what takes time before the sites start; nil for nobody.
+	// Note is told what takes time before the sites start; nil for no one.
 	Note func(text string)
 	// Observe learns of everything that happens, by several goroutines.
 	Observe func(Event)

@@ -178,7 +178,7 @@ func (r *run) run(ctx context.Context) error {
 		return fmt.Errorf("federation, seed %d: %d of %d jobs have ended and nothing more can happen", r.cfg.Seed, r.done, len(r.records))
 	}
 	// What the last end brings about in its instant has happened; with latency
-	// the last acknowledgements are still under way, and nobody waits for them.
+	// the last acknowledgements are still under way, and are not waited for.
 	if r.cfg.Progress != nil {
 		r.cfg.Progress(r.done, len(r.records))
 	}

@@ -124,7 +124,7 @@ type Figures struct {
 	Effect         Effect  `json:"effect"`
 }
 
-// Effect is what a plan does to somebody.
+// Effect is what a plan does to a site.
 type Effect string
 
 // The effects.

@@ -14,9 +14,9 @@ type Advice string
 
 // The advices.
 const (
-	// Yes: somebody gains and nobody loses; with [Answer.Asks], that site gains.
+	// Yes: a site gains and none loses; with [Answer.Asks], that site gains.
 	Yes Advice = "yes"
-	// No: nobody gains, or the site that asks does not.
+	// No: no site gains, or the site that asks does not.
 	No Advice = "no"
 	// Depends: some gain and some lose.
 	Depends Advice = "depends"
@@ -65,7 +65,7 @@ func (a *Answer) better(i, k int) bool {
 	return cost(x) < cost(y)*(1-EvenWithin/100)
 }
 
-// say writes the answer: what to do, what it does to whom, and what other K do.
+// say writes the answer: what to do, what it does to which site, and what other K do.
 func (a *Answer) say() []string {
 	best := &a.Plans[a.Best]
 	lines := []string{a.headline(best)}

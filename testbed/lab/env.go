@@ -33,7 +33,7 @@ type Env struct {
 	// Workers is how many runs go on at a time; 0 means as many as processors.
 	Workers int
 	// Progress learns how many runs of those known so far are done; nil for
-	// nobody. It is called by one goroutine at a time.
+	// no one. It is called by one goroutine at a time.
 	Progress func(done, total int)
 
 	progress *tally

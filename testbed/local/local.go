@@ -35,10 +35,10 @@ type Config struct {
 	Program string
 	Args    []string
 	Sites   []Site
-	// Log receives every line that a site logs, with its name; nil for nobody.
+	// Log receives every line that a site logs, with its name; nil for none.
 	// It is called by one goroutine a site.
 	Log func(site string, line []byte)
-	// Note is told what takes time before sites can start; nil for nobody.
+	// Note is told what takes time before sites can start; nil for none.
 	Note func(text string)
 	// StartTimeout is how long a site may take to become ready. Default 30 s.
 	StartTimeout time.Duration
@@ -186,8 +186,8 @@ func (n *Node) Start(ctx context.Context) error {
 	return err
 }
 
-// Ended reports whether the site's kithd has ended although nobody stopped or
-// killed it here.
+// Ended reports whether the site's kithd has ended although it was neither stopped
+// nor killed here.
 func (n *Node) Ended() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 // Submission is a job to come.
 type Submission struct {
 	Request job.Request
-	// RunTime is how long the job runs on processors of speed 1 if nobody stops it.
+	// RunTime is how long the job runs on processors of speed 1 if it is not stopped.
 	RunTime time.Duration
 	// Transfer is how long its input takes to another site than its origin; the
 	// host's processors are held meanwhile (spec 001 section 2.6).
@@ -21,7 +21,7 @@ type Submission struct {
 	RequestID string
 	// Tag is the driver's own: [World.Tag] returns it.
 	Tag int
-	// Done learns of the job's id, or why it was refused; nil if nobody cares.
+	// Done learns of the job's id, or why it was refused; nil if it does not matter.
 	Done func(id job.ID, err error)
 }
 

@@ -25,7 +25,7 @@ type LoadConfig struct {
 }
 
 // board is one table of digests for all sites. It is lazy: a digest is made
-// when somebody reads it, or before something changes at a site whose time to
+// when it is read, or before something changes at a site whose time to
 // make one has come.
 type board struct {
 	w       *World
@@ -36,7 +36,7 @@ type board struct {
 // posted is what one site has put on the board.
 type posted struct {
 	due job.Time // the next time to make a digest
-	// made are digests that nobody has read yet, oldest first.
+	// made are digests that have not been read yet, oldest first.
 	made []digestAt
 	// shown is what readers see.
 	shown digestAt

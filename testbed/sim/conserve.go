@@ -185,7 +185,7 @@ func (k *keeper) lookAt(x *waiting, o *Site, j *store.Job) {
 	k.stopping(x, o, j)
 	waits := k.waits(j)
 	if h := k.w.byID[j.Holder]; j.State == job.Claimed && h != nil && !k.reaches(o, h) {
-		waits = false // its holder may have begun it, and nobody else may
+		waits = false // its holder may have begun it, and no other site may
 	}
 	for i, s := range k.w.sites {
 		reach := waits && k.reaches(o, s)

@@ -34,7 +34,7 @@ func TestIdleSitesBesideWork(t *testing.T) {
 		want   string
 	}{
 		"nothing is wrong":       {func(*World) {}, "L4"},
-		"the other site drains":  {func(w *World) { w.Wish("s1", drain, func(meta.Reply) {}) }, ""},
+		"the other site drains":  {func(w *World) { w.Ask("s1", drain, func(meta.Reply) {}) }, ""},
 		"it is down":             {func(w *World) { w.Site("s1").Crash() }, ""},
 		"its disk is full":       {func(w *World) { w.Site("s1").FillDisk(true) }, ""},
 		"it cannot start":        {func(w *World) { w.Site("s1").Unstartable(true) }, ""},

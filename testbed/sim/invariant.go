@@ -147,7 +147,7 @@ func (x *watch) release(p *process) {
 }
 
 // orphaned is told of a process that is about to become one. From then on it
-// does not count: nobody can keep free what only a lost folder knew of.
+// does not count: no site can keep free what only a lost folder knew of.
 func (x *watch) orphaned(p *process) {
 	if x.w.cfg.Check && p.outcome == nil {
 		x.release(p)

@@ -21,7 +21,7 @@ type process struct {
 	// processors and memory are what it holds of its site while it runs.
 	processors int32
 	memory     int64
-	// kind and reason are what it ends with if nobody stops it.
+	// kind and reason are what it ends with if it is not stopped.
 	kind   job.OutcomeKind
 	reason string
 	// outcome is nil while it runs.

@@ -119,7 +119,7 @@ func TestCopiesComeBackAfterADrain(t *testing.T) {
 	drain := func(after time.Duration, on bool) {
 		w.At(begin.Add(after), func() {
 			for _, s := range []job.SiteID{"s1", "s2"} {
-				w.Wish(s, func(token uint64) meta.Event { return meta.SetDrain{Token: token, On: on} }, func(meta.Reply) {})
+				w.Ask(s, func(token uint64) meta.Event { return meta.SetDrain{Token: token, On: on} }, func(meta.Reply) {})
 			}
 		})
 	}

@@ -116,7 +116,7 @@ func (s *Site) FillDisk(full bool) { s.full = full }
 
 // tear decides what a crash leaves of a batch that was on its way to the
 // disk. A transaction is whole or not there, whatever order its pages were
-// written in; but that nobody was told of it does not mean that it is not there.
+// written in; but that no client was told of it does not mean that it is not there.
 func (s *Site) tear() {
 	if s.pending != nil && !s.diskFull() && s.w.rng.IntN(2) == 0 {
 		s.w.trace("%s: the batch on its way reached the disk", s.cfg.ID)

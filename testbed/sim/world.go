@@ -28,7 +28,7 @@ type Config struct {
 	// Transfers makes hosts plan with the transfer of a job's input, see [Submission].
 	Transfers bool
 	// Check watches the invariants of the design after every event. What runs on
-	// after its site has lost its data folder is left out of S6: nobody can keep
+	// after its site has lost its data folder is left out of S6: no site can keep
 	// its processors free.
 	Check bool
 	// Staging says how long the input of a job takes to another site, by the tag
@@ -56,7 +56,7 @@ type Config struct {
 	Log  io.Writer
 	Hash bool
 	// Began and Ended learn of processes, Refused of submissions that were not
-	// accepted, with the tag of the submission; nil if nobody cares.
+	// accepted, with the tag of the submission; nil if it does not matter.
 	Began   func(host job.SiteID, a job.AttemptID, tag int)
 	Ended   func(host job.SiteID, a job.AttemptID, tag int, outcome *job.Outcome)
 	Refused func(origin job.SiteID, tag int, err error)
@@ -174,8 +174,8 @@ func (w *World) Idle() bool {
 // but completions.
 func (w *World) At(at job.Time, do func()) { w.agenda.add(max(at, w.now), cancellation, 0, call(do)) }
 
-// Wish gives a site a client's wish now: make returns the event for a token.
-func (w *World) Wish(origin job.SiteID, make func(token uint64) meta.Event, done func(meta.Reply)) {
+// Ask gives a site a client's request now: make returns the event for a token.
+func (w *World) Ask(origin job.SiteID, make func(token uint64) meta.Event, done func(meta.Reply)) {
 	w.byID[origin].ask(make, done)
 }
 

@@ -20,8 +20,8 @@ type input struct {
 	turn turn
 }
 
-// inbox is where everybody brings what is for the loop. It is made before the
-// loop: those whom the loop calls need it at their birth.
+// inbox is where what is for the loop is brought. It is made before the
+// loop: what the loop calls needs it when it is made.
 type inbox struct {
 	clock clock
 	in    chan input

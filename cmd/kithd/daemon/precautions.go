@@ -13,7 +13,7 @@ import (
 	"kith/cmd/kithd/config"
 )
 
-// What kithd looks at before it starts a site: who it runs as, whom its data folder is
+// What kithd looks at before it starts a site: who it runs as, which users its data folder is
 // open to, and whether it has the descriptors that its processors take.
 
 // asRootVariable says, with the value 1, what the flag --as-root says. Versions that do

@@ -92,7 +92,7 @@ type Run struct {
 	Processors int
 	// CPUs are the processors to pin the job to; empty for all.
 	CPUs []int
-	// Account is whom to run as; nil for the shim's own user.
+	// Account is the user to run as; nil for the shim's own user.
 	Account *Account
 	// Leased says that the job may run only as long as [LeaseName] says.
 	Leased bool

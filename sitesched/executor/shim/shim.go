@@ -107,7 +107,7 @@ func (s *shim) watchSignals() {
 
 // caught are all signals that would do something to this process, but for the two that
 // cannot be caught. The runtime dies of QUIT, ABRT, SEGV and others that are sent, and
-// does not when somebody listens for them; of those that it causes itself it dies still.
+// does not when a handler is there for them; of those that it causes itself it dies still.
 func caught() []os.Signal {
 	harmless := map[syscall.Signal]bool{
 		syscall.SIGCHLD: true, syscall.SIGURG: true, syscall.SIGCONT: true, syscall.SIGWINCH: true,

@@ -90,7 +90,7 @@ func (s *shim) reap() bool {
 	for {
 		pid, status, errno := waitAny(&j.usage)
 		if errno == syscall.ECHILD {
-			// Somebody else collected the first process: cannot happen, but must not hang.
+			// Another collected the first process: cannot happen, but must not hang.
 			j.over = true
 			return true
 		}

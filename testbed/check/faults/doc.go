@@ -1,7 +1,7 @@
 // Package faults searches for schedules of faults that break what the design
 // promises (docs/reliability.md).
 //
-// A [Schedule] says what is submitted, what users wish, and what goes wrong
+// A [Schedule] says what is submitted, what users ask for, and what goes wrong
 // when. [Random] makes one of a seed, [Run] plays it in a simulated federation
 // (testbed/sim) that runs the very engines of kithd, watches every invariant
 // after every event, ends all faults, and demands that every job then ends.

@@ -72,7 +72,7 @@ func beyondTheBound() *Schedule {
 			Run: 5 * time.Minute, Walltime: 8 * time.Minute, OnSiteLost: job.Rerun,
 		})
 	}
-	s.Wishes = []Wish{{At: 10 * time.Minute, Kind: Cancel, Job: 3}, {At: time.Minute, Kind: Drain, Site: "s3"}}
+	s.Acts = []Act{{At: 10 * time.Minute, Kind: Cancel, Job: 3}, {At: time.Minute, Kind: Drain, Site: "s3"}}
 	s.Faults = []Fault{
 		{Kind: Crash, Site: "s2", At: 30 * time.Second, For: 10 * time.Second},
 		{Kind: Isolate, Site: "s1", At: 2 * time.Minute, For: 8 * time.Minute},
@@ -92,7 +92,7 @@ func TestShrink(t *testing.T) {
 	if v := Run(small, nil).Violation; v == nil || v.Invariant != "S2" {
 		t.Errorf("the smaller schedule breaks %v", v)
 	}
-	if len(small.Faults) != 1 || small.Faults[0].Kind != Isolate || len(small.Jobs) > 2 || len(small.Wishes) > 0 || len(small.Sites) > 3 {
+	if len(small.Faults) != 1 || small.Faults[0].Kind != Isolate || len(small.Jobs) > 2 || len(small.Acts) > 0 || len(small.Sites) > 3 {
 		t.Errorf("not small:\n%s", small)
 	}
 	story := Story(small)
@@ -201,8 +201,8 @@ func TestParseErrors(t *testing.T) {
 		world + "job 2 from=a walltime=-5s":       "walltime",
 		world + "job 2 from=a run=99999h":         "run=",
 		world + "job 2 from=a copies=99":          "copies",
-		world + "wish cancel 7":                   "no job 7",
-		world + "wish destroy 1":                  "destroy",
+		world + "act cancel 7":                    "no job 7",
+		world + "act destroy 1":                   "destroy",
 		world + "fault crash c":                   `no site "c"`,
 		world + "fault flood a":                   "flood",
 		world + "fault cut a a":                   "twice",

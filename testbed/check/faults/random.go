@@ -39,7 +39,7 @@ func Random(seed uint64, size Size) *Schedule {
 		d.job(i + 1)
 	}
 	for range d.IntN(10) {
-		d.wish()
+		d.act()
 	}
 	for range 1 + d.IntN(16) {
 		d.fault()
@@ -138,16 +138,16 @@ func (d *draw) job(number int) {
 	d.s.Jobs = append(d.s.Jobs, x)
 }
 
-func (d *draw) wish() {
-	x := Wish{At: d.span(d.s.End), Kind: []WishKind{Cancel, Cancel, Hold, Release, Drain, Resume}[d.IntN(6)]}
+func (d *draw) act() {
+	x := Act{At: d.span(d.s.End), Kind: []ActKind{Cancel, Cancel, Hold, Release, Drain, Resume}[d.IntN(6)]}
 	if x.Kind == Drain || x.Kind == Resume {
 		x.Site = d.site()
 	} else {
 		x.Job = 1 + d.IntN(len(d.s.Jobs))
-		// A wish that comes before its job says nothing.
+		// An act that comes before its job says nothing.
 		x.At = max(x.At, d.s.job(x.Job).At+d.upTo(time.Minute))
 	}
-	d.s.Wishes = append(d.s.Wishes, x)
+	d.s.Acts = append(d.s.Acts, x)
 }
 
 // weights say how often each fault is drawn.

@@ -191,8 +191,8 @@ func (x *run) play(trace func(string)) *sim.Violation {
 	for i := range x.jobs {
 		x.at(x.jobs[i].At, func() { x.submit(&x.jobs[i]) })
 	}
-	for i := range x.s.Wishes {
-		x.at(x.s.Wishes[i].At, func() { x.wish(&x.s.Wishes[i]) })
+	for i := range x.s.Acts {
+		x.at(x.s.Acts[i].At, func() { x.act(&x.s.Acts[i]) })
 	}
 	for i := range x.s.Faults {
 		f := &x.s.Faults[i]
@@ -276,20 +276,20 @@ func (x *run) unanswered() error {
 	return nil
 }
 
-func (x *run) wish(wish *Wish) {
-	if wish.Kind == Forget {
-		x.forget(wish.Site)
+func (x *run) act(act *Act) {
+	if act.Kind == Forget {
+		x.forget(act.Site)
 		return
 	}
-	id, site := x.ids[wish.Job], wish.Site
-	if wish.Job > 0 {
+	id, site := x.ids[act.Job], act.Site
+	if act.Job > 0 {
 		if id.IsZero() {
 			return
 		}
 		site = id.Origin
 	}
-	x.w.Wish(site, func(token uint64) meta.Event {
-		switch wish.Kind {
+	x.w.Ask(site, func(token uint64) meta.Event {
+		switch act.Kind {
 		case Cancel:
 			return meta.Cancel{Token: token, Job: id}
 		case Hold:
@@ -297,10 +297,10 @@ func (x *run) wish(wish *Wish) {
 		case Release:
 			return meta.Release{Token: token, Job: id}
 		default:
-			return meta.SetDrain{Token: token, On: wish.Kind == Drain, Reason: "a wish"}
+			return meta.SetDrain{Token: token, On: act.Kind == Drain, Reason: "a wish"}
 		}
 	}, func(r meta.Reply) {
-		if wish.Kind == Cancel && r.Err == nil {
+		if act.Kind == Cancel && r.Err == nil {
 			x.w.Cancelled(id)
 		}
 	})
@@ -339,11 +339,11 @@ func (x *run) mend() {
 func (x *run) release() {
 	for _, j := range x.jobs {
 		if id, ok := x.ids[j.Number]; ok && !id.IsZero() {
-			x.wish(&Wish{Kind: Release, Job: j.Number})
+			x.act(&Act{Kind: Release, Job: j.Number})
 		}
 	}
 	for i := range x.s.Sites {
-		x.wish(&Wish{Kind: Resume, Site: x.s.Sites[i].Name})
+		x.act(&Act{Kind: Resume, Site: x.s.Sites[i].Name})
 	}
 }
 

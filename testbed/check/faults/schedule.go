@@ -8,7 +8,7 @@ import (
 	"kith/sitesched"
 )
 
-// Schedule is a run of a federation: who submits what, what users wish and
+// Schedule is a run of a federation: who submits what, what users ask for and
 // what goes wrong. All times count from the start of the run.
 type Schedule struct {
 	// Seed drives what the schedule leaves open: how long messages and commits
@@ -25,7 +25,7 @@ type Schedule struct {
 
 	Jobs    []Job
 	Streams []Stream
-	Wishes  []Wish
+	Acts    []Act
 	Faults  []Fault
 	// End is when all faults are over at the latest, and held jobs are released.
 	End time.Duration
@@ -75,26 +75,26 @@ type Job struct {
 	Fills  bool
 }
 
-// Wish is what a user wants of a job, or an operator of a site.
-type Wish struct {
+// Act is what a user wants of a job, or an operator of a site.
+type Act struct {
 	At   time.Duration
-	Kind WishKind
+	Kind ActKind
 	Job  int        // of cancel, hold and release
 	Site job.SiteID // of drain and resume
 }
 
-// WishKind is what somebody wants.
-type WishKind string
+// ActKind is what somebody wants.
+type ActKind string
 
-// The wishes.
+// The acts.
 const (
-	Cancel  WishKind = "cancel"
-	Hold    WishKind = "hold"
-	Release WishKind = "release"
-	Drain   WishKind = "drain"
-	Resume  WishKind = "resume"
+	Cancel  ActKind = "cancel"
+	Hold    ActKind = "hold"
+	Release ActKind = "release"
+	Drain   ActKind = "drain"
+	Resume  ActKind = "resume"
 	// Forget has all other sites give up a site.
-	Forget WishKind = "forget"
+	Forget ActKind = "forget"
 )
 
 // Fault is something that goes wrong for a while.

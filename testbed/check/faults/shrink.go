@@ -12,7 +12,7 @@ import (
 const shrinkRuns = 800
 
 // Shrink returns a smaller schedule that breaks the same invariant as s: it
-// leaves out faults, wishes, jobs and sites, and makes the rest simpler, as
+// leaves out faults, acts, jobs and sites, and makes the rest simpler, as
 // long as the failure stays.
 func Shrink(s *Schedule) *Schedule {
 	r := Run(s, nil)
@@ -38,7 +38,7 @@ type shrinker struct {
 
 func (k *shrinker) size() int {
 	s := k.best
-	return len(s.Sites) + len(s.Jobs) + len(s.Streams) + len(s.Wishes) + len(s.Faults)
+	return len(s.Sites) + len(s.Jobs) + len(s.Streams) + len(s.Acts) + len(s.Faults)
 }
 
 // try takes a schedule if it fails in the same way. What was left out changes
@@ -64,7 +64,7 @@ func (k *shrinker) try(change func(s *Schedule)) bool {
 
 func (s *Schedule) clone() *Schedule {
 	c := *s
-	c.Sites, c.Jobs, c.Wishes, c.Faults = slices.Clone(s.Sites), slices.Clone(s.Jobs), slices.Clone(s.Wishes), slices.Clone(s.Faults)
+	c.Sites, c.Jobs, c.Acts, c.Faults = slices.Clone(s.Sites), slices.Clone(s.Jobs), slices.Clone(s.Acts), slices.Clone(s.Faults)
 	c.Streams = slices.Clone(s.Streams)
 	return &c
 }
@@ -80,13 +80,13 @@ func (k *shrinker) cutOff(at time.Duration) {
 	}
 }
 
-// leaveOut leaves out faults, wishes, jobs and sites: many at a time first.
+// leaveOut leaves out faults, acts, jobs and sites: many at a time first.
 func (k *shrinker) leaveOut() {
 	k.thin(func(s *Schedule) int { return len(s.Faults) }, func(s *Schedule, i, n int) { s.Faults = slices.Delete(s.Faults, i, i+n) })
-	k.thin(func(s *Schedule) int { return len(s.Wishes) }, func(s *Schedule, i, n int) { s.Wishes = slices.Delete(s.Wishes, i, i+n) })
+	k.thin(func(s *Schedule) int { return len(s.Acts) }, func(s *Schedule, i, n int) { s.Acts = slices.Delete(s.Acts, i, i+n) })
 	k.thin(func(s *Schedule) int { return len(s.Jobs) }, func(s *Schedule, i, n int) {
 		s.Jobs = slices.Delete(s.Jobs, i, i+n)
-		s.Wishes = slices.DeleteFunc(s.Wishes, func(w Wish) bool { return w.Job > 0 && s.job(w.Job) == nil })
+		s.Acts = slices.DeleteFunc(s.Acts, func(w Act) bool { return w.Job > 0 && s.job(w.Job) == nil })
 	})
 	k.thin(func(s *Schedule) int { return len(s.Streams) }, func(s *Schedule, i, n int) { s.Streams = slices.Delete(s.Streams, i, i+n) })
 	k.thin(func(s *Schedule) int { return len(s.Sites) }, func(s *Schedule, i, n int) {
@@ -100,7 +100,7 @@ func (s *Schedule) forgetMissing() {
 	gone := func(id job.SiteID) bool { return id != "" && s.site(id) == nil }
 	s.Jobs = slices.DeleteFunc(s.Jobs, func(j Job) bool { return gone(j.From) })
 	s.Streams = slices.DeleteFunc(s.Streams, func(x Stream) bool { return gone(x.From) })
-	s.Wishes = slices.DeleteFunc(s.Wishes, func(w Wish) bool { return gone(w.Site) || w.Job > 0 && s.job(w.Job) == nil })
+	s.Acts = slices.DeleteFunc(s.Acts, func(w Act) bool { return gone(w.Site) || w.Job > 0 && s.job(w.Job) == nil })
 	s.Faults = slices.DeleteFunc(s.Faults, func(f Fault) bool {
 		return gone(f.Site) || gone(f.Other) || gone(f.To.Without) || f.Before != nil && gone(f.Before.Site)
 	})

@@ -29,8 +29,8 @@ var ErrSchedule = errors.New("not a schedule")
 //	run seed=7 end=30m0s scheme=k-dual rank=work latency=10ms jitter=100ms sync=2ms sync-jitter=20ms
 //	site s0 processors=4 backfill=easy queues=dual-backfill scope=all drift=-300
 //	job 1 at=10s from=s0 processors=2 copies=2 run=1m0s walltime=2m0s on-site-lost=wait staging=5s output=30s
-//	wish cancel 1 at=40s
-//	wish drain s0 at=50s
+//	act cancel 1 at=40s
+//	act drain s0 at=50s
 //	fault crash s0 at=12s for=1m0s
 //	fault freeze s1 before=launch nth=2 for=10m0s
 //	fault delay s0 s1 at=20s for=1h0m0s by=30m0s
@@ -77,12 +77,12 @@ func (s *Schedule) String() string {
 	for i := range s.Streams {
 		b.WriteString(s.Streams[i].String() + "\n")
 	}
-	for i := range s.Wishes {
-		x := &s.Wishes[i]
+	for i := range s.Acts {
+		x := &s.Acts[i]
 		if x.Job > 0 {
-			fmt.Fprintf(&b, "wish %s %d at=%v\n", x.Kind, x.Job, x.At)
+			fmt.Fprintf(&b, "act %s %d at=%v\n", x.Kind, x.Job, x.At)
 		} else {
-			fmt.Fprintf(&b, "wish %s %s at=%v\n", x.Kind, x.Site, x.At)
+			fmt.Fprintf(&b, "act %s %s at=%v\n", x.Kind, x.Site, x.At)
 		}
 	}
 	for i := range s.Faults {
@@ -167,22 +167,22 @@ func (l *line) read(s *Schedule) {
 		s.Jobs = append(s.Jobs, x)
 	case "stream":
 		s.Streams = append(s.Streams, l.stream())
-	case "wish":
-		x := Wish{Kind: WishKind(l.word("wish"))}
+	case "act":
+		x := Act{Kind: ActKind(l.word("act"))}
 		switch x.Kind {
 		case Cancel, Hold, Release:
 			x.Job = int(l.count())
 		case Drain, Resume, Forget:
 			x.Site = l.site()
 		default:
-			l.fail("wish %q: choose cancel, hold, release, drain, resume or forget", x.Kind)
+			l.fail("act %q: choose cancel, hold, release, drain, resume or forget", x.Kind)
 		}
 		x.At = l.span("at", 0)
-		s.Wishes = append(s.Wishes, x)
+		s.Acts = append(s.Acts, x)
 	case "fault":
 		s.Faults = append(s.Faults, l.fault())
 	default:
-		l.fail("%q: choose run, site, job, stream, wish or fault", what)
+		l.fail("%q: choose run, site, job, stream, act or fault", what)
 	}
 }
 
@@ -251,9 +251,9 @@ func (l *line) lost() job.OnSiteLost {
 
 // check finds what no line shows by itself.
 func (s *Schedule) check() error {
-	if len(s.Sites) < 1 || len(s.Sites) > maxSites || len(s.Jobs)+len(s.Streams)+len(s.Wishes)+len(s.Faults) > maxItems {
+	if len(s.Sites) < 1 || len(s.Sites) > maxSites || len(s.Jobs)+len(s.Streams)+len(s.Acts)+len(s.Faults) > maxItems {
 		return fmt.Errorf("%d sites and %d other lines: choose 1 to %d sites and at most %d lines",
-			len(s.Sites), len(s.Jobs)+len(s.Wishes)+len(s.Faults), maxSites, maxItems)
+			len(s.Sites), len(s.Jobs)+len(s.Acts)+len(s.Faults), maxSites, maxItems)
 	}
 	for i := range s.Sites {
 		if s.site(s.Sites[i].Name) != &s.Sites[i] {
@@ -280,13 +280,13 @@ func (s *Schedule) check() error {
 			return err
 		}
 	}
-	for i := range s.Wishes {
-		x := &s.Wishes[i]
+	for i := range s.Acts {
+		x := &s.Acts[i]
 		if x.Job > 0 && s.job(x.Job) == nil {
-			return fmt.Errorf("wish %s: there is no job %d", x.Kind, x.Job)
+			return fmt.Errorf("act %s: there is no job %d", x.Kind, x.Job)
 		}
 		if x.Site != "" {
-			if err := known(x.Site, "wish "+string(x.Kind)); err != nil {
+			if err := known(x.Site, "act "+string(x.Kind)); err != nil {
 				return err
 			}
 		}

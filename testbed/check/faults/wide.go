@@ -49,7 +49,7 @@ func wide(seed uint64, size Size, themes []func(*draw)) *Schedule {
 	}
 	if d.one(4) && len(d.s.Jobs) > 0 {
 		for range 1 + d.IntN(4) {
-			d.wish()
+			d.act()
 		}
 	}
 	if d.one(3) {
@@ -122,7 +122,7 @@ func (d *draw) themeDrain() {
 	for i := range d.s.Sites {
 		if x := d.s.Sites[i].Name; x != from {
 			off := at + d.upTo(20*time.Second)
-			d.s.Wishes = append(d.s.Wishes, Wish{At: off, Kind: Drain, Site: x}, Wish{At: off + d.upTo(20*time.Second), Kind: Resume, Site: x})
+			d.s.Acts = append(d.s.Acts, Act{At: off, Kind: Drain, Site: x}, Act{At: off + d.upTo(20*time.Second), Kind: Resume, Site: x})
 		}
 	}
 }
@@ -251,7 +251,7 @@ func (d *draw) themeClock() {
 	}
 	if d.one(2) {
 		off := at + d.span(time.Minute)
-		d.s.Wishes = append(d.s.Wishes, Wish{At: off, Kind: Drain, Site: x}, Wish{At: off + d.span(time.Minute), Kind: Resume, Site: x})
+		d.s.Acts = append(d.s.Acts, Act{At: off, Kind: Drain, Site: x}, Act{At: off + d.span(time.Minute), Kind: Resume, Site: x})
 	}
 }
 
@@ -272,7 +272,7 @@ func (d *draw) themeLeave() {
 		}
 	}
 	if d.one(2) {
-		d.s.Wishes = append(d.s.Wishes, Wish{At: at + 30*time.Second + d.span(d.s.End/4), Kind: Forget, Site: x})
+		d.s.Acts = append(d.s.Acts, Act{At: at + 30*time.Second + d.span(d.s.End/4), Kind: Forget, Site: x})
 	}
 }
 
@@ -309,7 +309,7 @@ func (d *draw) themeFiller() {
 		j.At, j.Run, j.Fills = d.span(d.s.End/3), 10*time.Second+d.span(2*time.Minute), true
 		j.Walltime = j.Run + 5*time.Second
 		if d.one(2) {
-			d.s.Wishes = append(d.s.Wishes, Wish{At: j.At + 5*time.Second + d.span(time.Minute), Kind: Cancel, Job: j.Number})
+			d.s.Acts = append(d.s.Acts, Act{At: j.At + 5*time.Second + d.span(time.Minute), Kind: Cancel, Job: j.Number})
 		}
 	}
 }

@@ -253,7 +253,7 @@ func merge(sites []federation.Site, workloads []*workload.Workload) []merged {
 }
 
 // runUnified runs all jobs at one site as large as all together: a reference
-// that nobody could deploy (spec 001 section 2.4).
+// that could not be deployed (spec 001 section 2.4).
 func runUnified(ctx context.Context, cfg federation.Config, workloads []*workload.Workload) (federation.Result, error) {
 	order := merge(cfg.Sites, workloads)
 	all := &workload.Workload{Name: "all sites", Tick: time.Second, Jobs: make([]workload.Job, len(order))}
