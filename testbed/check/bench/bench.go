@@ -43,7 +43,7 @@ type Options struct {
 	// takes minutes, for which this program must be kith-lab.
 	Trace string
 	Large bool
-	// Observe learns what is being measured; nil for nobody.
+	// Observe learns what is being measured; nil for none.
 	Observe func(what string)
 }
 

@@ -158,7 +158,7 @@ func (b *bed) configure(names []string, tune func(*config.Config)) (local.Config
 	return cfg, nil
 }
 
-// lastingAddress returns an address on loopback that nobody uses, nor will
+// lastingAddress returns an address on loopback that is not in use, nor will be
 // while its site is down: it is not among those that the kernel gives to
 // connections.
 func lastingAddress() (string, error) {

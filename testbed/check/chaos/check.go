@@ -22,7 +22,7 @@ type checker struct {
 	// shims that were killed, by number; lost attempts with their shims.
 	killed map[int]bool
 	lost   map[string]int
-	// unguarded jobs had for a moment nobody who could have ended them with
+	// unguarded jobs had for a moment nothing that could have ended them with
 	// their lease.
 	unguarded map[job.ID]bool
 	// diskSite had a full disk at times.
@@ -126,7 +126,7 @@ func (c *checker) outcome(j *submitted, id job.ID, now *kithv1.Job, content func
 		}
 	case kithv1.JobStatus_STATE_CANCELLED:
 		if r.Jobs.Cancelled++; j.cancel == 0 {
-			c.problem(&r.OtherProblems, "job %s is cancelled, and nobody cancelled it: %s", j.id, brief(st))
+			c.problem(&r.OtherProblems, "job %s is cancelled, and its user did not cancel it: %s", j.id, brief(st))
 		}
 	case kithv1.JobStatus_STATE_LOST:
 		c.wasLost(j, id, st)

@@ -59,7 +59,7 @@ type Fault struct {
 	Kind Kind
 	// At is when, since the beginning of its round, For how long it lasts.
 	At, For time.Duration
-	// Site is whom it meets, as an index; Other is the other end of a link.
+	// Site is the one that it meets, as an index; Other is the other end of a link.
 	Site, Other int
 	// Pick chooses among what is there when the fault comes, for example a job.
 	Pick uint64
@@ -120,7 +120,7 @@ func (p *planner) round(length time.Duration) []Fault {
 	return faults
 }
 
-// aim chooses whom a fault meets: somebody who is not met by another one then.
+// aim chooses which site a fault meets: one that no other fault meets then.
 func (p *planner) aim(f *Fault, free map[string]time.Duration) bool {
 	const tries = 12
 	for range tries {
@@ -155,7 +155,7 @@ const briefly = time.Second
 //   - A daemon, or a shim, is frozen by one fault at a time: the end of the first
 //     would end the second.
 //   - A daemon that is frozen, or down for longer than briefly, and a frozen shim:
-//     nobody is left to end the job with its lease; docs/reliability.md says so.
+//     nothing is left to end the job with its lease; docs/reliability.md says so.
 //     Where that is so for a moment all the same, the checker allows for it.
 func (f *Fault) needs(sites int) []string {
 	var names []string

@@ -88,7 +88,7 @@ func (c *campaign) skipped(r *Result) []Skipped {
 	}
 	for _, k := range Kinds() {
 		wanted := len(c.opt.Kinds) == 0 || slices.Contains(c.opt.Kinds, string(k))
-		if k == HungDisk && !c.opt.wants(k) { // nobody expects it
+		if k == HungDisk && !c.opt.wants(k) { // it was not asked for
 			continue
 		}
 		if !wanted || r.Faults[string(k)] > 0 {

@@ -385,7 +385,7 @@ func (w *world) describe(s *state, m *move) string {
 	for _, x := range t.sends {
 		lost := ""
 		if s.attached[m.site]&(1<<x.to) == 0 && m.step.kind != peerUp {
-			lost = " (nobody hears it)"
+			lost = " (no site hears it)"
 		}
 		text += fmt.Sprintf("\n        to %s: %s%s", siteID(x.to), sim.Describe(w.sites.byNumber[x.msg]), lost)
 	}

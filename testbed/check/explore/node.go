@@ -401,7 +401,7 @@ func (n *node) play(s step) {
 		}
 		n.reboot()
 	case restart:
-		n.now += job.Time(time.Microsecond) // nobody dies and returns within no time
+		n.now += job.Time(time.Microsecond) // no site dies and returns within no time
 		n.boot()
 	}
 }

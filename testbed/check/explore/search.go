@@ -78,7 +78,7 @@ type search struct {
 	roots   int // states in which the search begins
 	ends    *completions
 	// ended learns of the states in which only time can bring anything about;
-	// nil if nobody cares.
+	// nil if it does not matter.
 	ended func(s *state)
 	found Report
 }

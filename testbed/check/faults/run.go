@@ -50,7 +50,7 @@ type Fate struct {
 }
 
 // The times of the sites. Loads are told less often than a daemon does by
-// default: they would be most of the work, and stale loads harm nobody.
+// default: they would be most of the work, and stale loads do no harm.
 const (
 	loadPeriod = 20 * time.Second
 	maxLoadAge = 2 * time.Minute

@@ -83,7 +83,7 @@ type Act struct {
 	Site job.SiteID // of drain and resume
 }
 
-// ActKind is what somebody wants.
+// ActKind is what a user or operator wants.
 type ActKind string
 
 // The acts.

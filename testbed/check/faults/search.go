@@ -40,7 +40,7 @@ type Report struct {
 	// Refused are submissions that got an error for an answer, for good.
 	Refused int64 `json:"refused"`
 	// LostWithDisk are jobs whose only record was on a disk that was wiped:
-	// nobody promises more.
+	// more is not promised.
 	LostWithDisk int64 `json:"lost_with_disk"`
 	// What was broken, by schedules: S1 to S3, S5 and L1, L2, S4, L4, anything else.
 	DoubleStarts     int `json:"double_starts"`

@@ -16,7 +16,7 @@ import (
 const (
 	maxSites = 64
 	maxItems = 10_000
-	// maxSpan bounds all times: virtual, but somebody waits for them.
+	// maxSpan bounds all times: virtual, but playing them takes real time.
 	maxSpan = 2 * 366 * 24 * time.Hour
 )
 
@@ -347,7 +347,7 @@ func (l *line) fail(format string, args ...any) {
 	}
 }
 
-// done returns the first error, which may be a word that nobody asked for.
+// done returns the first error, which may be a word that was not asked for.
 func (l *line) done() error {
 	for _, w := range l.words {
 		l.fail("%q: one word too many", w)

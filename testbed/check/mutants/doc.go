@@ -1,4 +1,4 @@
-// Package mutants keeps small bugs that somebody could make: each takes away one
+// Package mutants keeps small bugs that a programmer could make: each takes away one
 // of the rules that keep a job from running twice, or from being lost. Each must
 // be caught, by exploration (testbed/check/explore) or by the search for schedules of
 // faults (testbed/check/faults); the test says by which, with how many states or which

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Mutant is a bug that somebody could make.
+// Mutant is a bug that a programmer could make.
 type Mutant struct {
 	Name string
 	// Rule is what it breaks, for people.

@@ -78,7 +78,7 @@ func listenControl(network, address string) (net.Listener, error) {
 	return listener, nil
 }
 
-// isStale reports whether path is a socket that nobody listens at.
+// isStale reports whether path is a socket without a listener.
 func isStale(path string) bool {
 	info, err := os.Lstat(path)
 	if err != nil || info.Mode()&fs.ModeSocket == 0 {

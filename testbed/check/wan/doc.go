@@ -20,7 +20,7 @@
 //     the kernel's buffers and then it stalls; neither side sees an end or a
 //     reset. [Proxy.Heal] lets the same connections go on without a byte lost.
 //   - W3. A connection made during a cut is accepted by the kernel, as the
-//     first router is not the problem, and reaches nobody before the heal; if
+//     first router is not the problem, and reaches no site before the heal; if
 //     its maker gives up earlier it never does.
 //   - W4. Memory is bounded: BufferBytes a way of a connection, and
 //     MaxConnections a link; further connections wait in the kernel's backlog.
