@@ -73,7 +73,7 @@ func TestCaught(t *testing.T) {
 					t.Errorf("expected a violation of %s", m.Breaks)
 				}
 				switch args[0] {
-				case "-seeds":
+				case "-seeds", "-wide":
 					t.Logf("fault search, seed %d: %s", f.Seed, f.Violation)
 				case "-scenario":
 					t.Logf("scenario %s: %s", args[1], f.Violation)

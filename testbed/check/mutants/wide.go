@@ -6,7 +6,7 @@ func wideMutants() []Mutant {
 		{
 			Name: "no-top-up", Rule: "a queued job that lost a copy never gets another",
 			Changes: []Change{{"meta/conserve.go", "	or.topUp(now)\n	or.feedIdle(now)\n", "	or.feedIdle(now)\n"}},
-			Caught:  wideSeed("34"), Breaks: "L4",
+			Caught:  wideSeed("369"), Breaks: "L4",
 		},
 		{
 			Name: "idle-sites-not-fed", Rule: "an idle site gets no copies of jobs that wait elsewhere",
@@ -19,9 +19,14 @@ func wideMutants() []Mutant {
 			Caught:  wideSeed("1"), Breaks: "L4",
 		},
 		{
+			Name: "refusals-never-expire", Rule: "a site that was full once gets no copy of the same attempt again",
+			Changes: []Change{{"meta/dealings.go", "	case ofState(why):\n		return now\n", "	case ofState(why):\n		return job.Never\n"}},
+			Caught:  wideSeed("36"), Breaks: "L4",
+		},
+		{
 			Name: "sent-not-counted", Rule: "an origin does not count what it has just sent",
 			Changes: []Change{{"meta/dealings.go", "		s.Count(&o.rec.Request, 1)\n", ""}},
-			Caught:  wideSeed("4"), Breaks: "L4",
+			Caught:  wideSeed("513"), Breaks: "L4",
 		},
 		{
 			Name: "stays-aside", Rule: "what was set aside is never brought back",
@@ -36,7 +41,7 @@ func wideMutants() []Mutant {
 		{
 			Name: "silent-origin-keeps-claiming", Rule: "claims back off by copy, not by origin",
 			Changes: []Change{{"meta/hostclaim.go", "		h.unanswered(now, c)\n		h.putBack(now, c)\n", "		h.putBack(now, c)\n"}},
-			Caught:  wideSeed("4"), Breaks: "L4",
+			Caught:  wideSeed("228"), Breaks: "L4",
 		},
 		{
 			Name: "own-site-not-noticed", Rule: "an origin does not notice that it has run dry itself",
