@@ -1,0 +1,247 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"kith/cmd/kithd/config"
+	"kith/internal/scratch"
+	kithv1 "kith/proto/gen/kith/v1"
+	"kith/sitesched/executor"
+)
+
+func TestMain(m *testing.M) {
+	if isShim, code := executor.ShimMain(os.Args); isShim {
+		os.Exit(code)
+	}
+	scratch.InMemory()
+	os.Exit(m.Run())
+}
+
+// testSite is a running site with clients to it.
+type testSite struct {
+	t     *testing.T
+	cfg   config.Config
+	d     *Daemon
+	jobs  kithv1.JobServiceClient
+	sites kithv1.SiteServiceClient
+	files kithv1.FileServiceClient
+	// host is how it schedules and runs work; nil for Kith's own way.
+	host func(config.Config, *slog.Logger) Host
+
+	mu  sync.Mutex
+	log []byte
+}
+
+// Write takes the log.
+func (s *testSite) Write(line []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.log = append(s.log, line...)
+	return s.t.Output().Write(line)
+}
+
+// logged reports whether a line of the log holds all the texts.
+func (s *testSite) logged(texts ...string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for line := range strings.Lines(string(s.log)) {
+		if !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(line, text) }) {
+			return true
+		}
+	}
+	return false
+}
+
+func startSite(t *testing.T, cfg config.Config) *testSite {
+	t.Helper()
+	return startSiteOn(t, cfg, nil)
+}
+
+func startSiteOn(t *testing.T, cfg config.Config, host func(config.Config, *slog.Logger) Host) *testSite {
+	t.Helper()
+	s := &testSite{t: t, cfg: cfg, host: host}
+	s.open()
+	t.Cleanup(func() {
+		if s.d != nil {
+			if err := s.d.Close(); err != nil {
+				t.Errorf("close %s: %v", cfg.Site, err)
+			}
+		}
+	})
+	return s
+}
+
+// open starts the daemon; its address stays the same over restarts.
+func (s *testSite) open() {
+	s.t.Helper()
+	host := ownHost
+	if s.host != nil {
+		host = s.host
+	}
+	log := slog.New(slog.NewTextHandler(s, nil))
+	d, err := OpenOn(s.cfg, log, host(s.cfg, log))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.d, s.cfg.Listen.Address = d, d.Address()
+	s.dial()
+}
+
+// dial connects clients to the daemon.
+func (s *testSite) dial() {
+	s.t.Helper()
+	conn, err := grpc.NewClient(s.d.Address(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { conn.Close() })
+	s.jobs, s.sites, s.files = kithv1.NewJobServiceClient(conn), kithv1.NewSiteServiceClient(conn), kithv1.NewFileServiceClient(conn)
+}
+
+func (s *testSite) restart() {
+	s.t.Helper()
+	if err := s.d.Close(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.open()
+}
+
+// federation starts sites that know each other, with 2 processors each.
+func federation(t *testing.T, tune func(*config.Config), names ...string) []*testSite {
+	t.Helper()
+	return federationOn(t, tune, nil, names...)
+}
+
+// federationOn starts sites of which those in hosts have a way of their own to
+// schedule and run work.
+func federationOn(t *testing.T, tune func(*config.Config), hosts map[string]func(config.Config, *slog.Logger) Host, names ...string) []*testSite {
+	t.Helper()
+	var sites []*testSite
+	for i, name := range names {
+		c := testConfig(t, name)
+		for _, s := range sites {
+			c.Peers = append(c.Peers, config.Peer{Site: s.cfg.Site, Address: s.d.Address()})
+		}
+		for _, later := range names[i+1:] {
+			c.Peers = append(c.Peers, config.Peer{Site: later})
+		}
+		if tune != nil {
+			tune(&c)
+		}
+		sites = append(sites, startSiteOn(t, c, hosts[name]))
+	}
+	for _, s := range sites {
+		s.eventually("all sites connected", func() bool {
+			r, err := s.sites.ListSites(s.ctx(), &kithv1.ListSitesRequest{})
+			if err != nil {
+				return false
+			}
+			for _, site := range r.GetSites() {
+				if site.GetReachability() == kithv1.Site_REACHABILITY_UNREACHABLE || site.GetProcessors() == 0 {
+					return false
+				}
+			}
+			return len(r.GetSites()) == len(names)
+		})
+	}
+	return sites
+}
+
+func (s *testSite) ctx() context.Context {
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	s.t.Cleanup(cancel)
+	return ctx
+}
+
+func (s *testSite) eventually(what string, ok func() bool) {
+	s.t.Helper()
+	for stop := time.Now().Add(time.Minute); time.Now().Before(stop); time.Sleep(5 * time.Millisecond) {
+		if ok() {
+			return
+		}
+	}
+	s.t.Fatalf("%s: never: %s", s.cfg.Site, what)
+}
+
+func shell(text string) *kithv1.Job {
+	return &kithv1.Job{Command: []string{"/bin/sh", "-c", text}, Processors: 1, Walltime: durationpb.New(time.Minute)}
+}
+
+func (s *testSite) submit(j *kithv1.Job) string {
+	s.t.Helper()
+	r, err := s.jobs.SubmitJob(s.ctx(), &kithv1.SubmitJobRequest{Job: j})
+	if err != nil {
+		s.t.Fatalf("submit: %v", err)
+	}
+	return r.GetJobId()
+}
+
+func (s *testSite) get(id string) *kithv1.Job {
+	s.t.Helper()
+	r, err := s.jobs.GetJob(s.ctx(), &kithv1.GetJobRequest{JobId: id})
+	if err != nil {
+		s.t.Fatalf("get %s: %v", id, err)
+	}
+	return r.GetJob()
+}
+
+func (s *testSite) waitState(id string, want ...kithv1.JobStatus_State) *kithv1.Job {
+	s.t.Helper()
+	var j *kithv1.Job
+	s.eventually(fmt.Sprintf("job %s is %v", id, want), func() bool {
+		j = s.get(id)
+		for _, w := range want {
+			if j.GetStatus().GetState() == w {
+				return true
+			}
+		}
+		return false
+	})
+	return j
+}
+
+func (s *testSite) output(id, path string) string {
+	s.t.Helper()
+	text, err := s.readOutput(id, path, false)
+	if err != nil {
+		s.t.Fatalf("output %q of %s: %v", path, id, err)
+	}
+	return text
+}
+
+func (s *testSite) readOutput(id, path string, follow bool) (string, error) {
+	g, err := s.jobs.GetJobOutput(s.ctx(), &kithv1.GetJobOutputRequest{JobId: id, Path: path, Follow: follow})
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	for {
+		r, err := g.Recv()
+		if errors.Is(err, io.EOF) {
+			return b.String(), nil
+		}
+		if err != nil {
+			return b.String(), err
+		}
+		if r.GetOffset() != int64(b.Len()) {
+			return "", fmt.Errorf("offset %d behind %d bytes", r.GetOffset(), b.Len())
+		}
+		b.Write(r.GetData())
+	}
+}
+
+const completed, failed = kithv1.JobStatus_STATE_COMPLETED, kithv1.JobStatus_STATE_FAILED
