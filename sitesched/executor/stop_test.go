@@ -175,7 +175,7 @@ func TestSignalFromOutsideIsNoCancel(t *testing.T) {
 			signalProcess(t, pid, 15)
 		}
 		e := b.wait(number(1))
-		if e.Kind != job.Failure || !strings.Contains(e.Reason, "somebody else") || strings.HasSuffix(e.Reason, "; ") {
+		if e.Kind != job.Failure || !strings.Contains(e.Reason, "from outside") || strings.HasSuffix(e.Reason, "; ") {
 			t.Errorf("%+v", e)
 		}
 	})
