@@ -65,7 +65,7 @@ func unpack(t *testing.T, path string) []byte {
 	t.Helper()
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		t.Skipf("no %s", path)
+		t.Skipf("no %s: this test needs the shared traces beside the repository", path)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -62,7 +62,7 @@ func TestCgroups(t *testing.T) {
 				if c.Name == CapCgroup {
 					t.Logf("%+v", c)
 					if !c.Available {
-						t.Skip(c.Detail)
+						t.Skipf("no cgroup can be made for jobs: %s", c.Detail)
 					}
 				}
 			}

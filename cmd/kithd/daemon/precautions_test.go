@@ -39,7 +39,7 @@ func TestRootIsNoAccident(t *testing.T) {
 // The program as a whole: refused with the remedy, unless told.
 func TestMainRefusesRoot(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("takes root")
+		t.Skip("needs root: only root is refused without --as-root")
 	}
 	t.Setenv(asRootVariable, "")
 	path := filepath.Join(t.TempDir(), "kithd.toml")
@@ -71,7 +71,7 @@ func TestTheDataFolderIsClosed(t *testing.T) {
 		return
 	}
 	if err := os.Chown(dir, 12345, 12345); err != nil {
-		t.Skip(err)
+		t.Skipf("this file system does not let root give a folder away: %v", err)
 	}
 	if err := closeFolder(dir, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "12345") {
 		t.Errorf("a folder of somebody else: %v", err)
