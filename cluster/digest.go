@@ -32,6 +32,22 @@ type Digest struct {
 	Time job.Time
 	// Version is that of its daemon, for people.
 	Version string
+	// Head is the newest signed head of its audit log, nil if it tells none. It says
+	// nothing of the load and is not changed once it is made.
+	Head *AuditHead
+}
+
+// AuditHead is a signed word of a site about its audit log: the number and the SHA-256 of
+// the last line, and when that was. What it is signed over is the business of
+// meta/trust/audit.
+type AuditHead struct {
+	Number    uint64
+	Hash      [32]byte
+	Time      job.Time
+	Signature []byte
+	// Chain is the certificate whose key has signed, and those between it and the CA.
+	// It does not travel with the head but with the key of the digest.
+	Chain [][]byte
 }
 
 // Newer reports whether d says something later than other about the same site.

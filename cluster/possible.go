@@ -15,7 +15,7 @@ var ErrImpossible = errors.New("impossible load")
 const (
 	mostWork  = 1e15 // seconds
 	mostProcs = 1e12 // processors asked for over those there
-	mostSpeed = 1e6
+	mostSpeed = 1e3
 )
 
 // Possible returns nil for a digest that a site could have, else an error that wraps
@@ -36,7 +36,7 @@ func (d *Digest) Possible() error {
 	case !within(d.Load.Procs, nothing, mostProcs):
 		return impossible("load_procs", d.Load.Procs, "0 to 10^12")
 	case d.Speed != 0 && !within(d.Speed, 1/mostSpeed, mostSpeed):
-		return impossible("speed", d.Speed, "10^-6 to 10^6, or 0 of a site that does not say")
+		return impossible("speed", d.Speed, "0.001 to 1000, or 0 of a site that does not say")
 	case d.Load.Queued < 0 || d.Load.Running < 0:
 		return impossible("queued_copies", min(d.Load.Queued, d.Load.Running), "0 or more")
 	}

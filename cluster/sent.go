@@ -21,6 +21,9 @@ type Sent struct {
 	// counts only while limited.
 	credit  int
 	limited bool
+	// counted says that it refused because it has as many copies as it takes: one that
+	// leaves it makes room for one.
+	counted bool
 }
 
 // Count counts a copy that was sent (sign 1) or withdrawn (sign -1).
@@ -35,9 +38,9 @@ func (s *Sent) told() { s.Work, s.Procs = 0, 0 }
 // Full reports whether the site is offered no copies at now.
 func (s *Sent) Full(now job.Time) bool { return now < s.FullUntil }
 
-// Credits of a site that has said that it is full: it is offered one copy after
-// the pause, and for each that it takes four more, or a good many once it has run dry, until it counts as a site
-// like any other.
+// Credits of a site that has said that it is full: it is offered firstCredit copies
+// after the pause, creditGrowth more for each that it takes, and dryCredit once it has
+// run dry. With more than fullCredit it counts as a site like any other.
 const (
 	firstCredit  = 1
 	dryCredit    = 64
@@ -45,10 +48,21 @@ const (
 	fullCredit   = 256
 )
 
-// Refused records that the site has said that it is full. It is asked again
-// after the pause.
-func (s *Sent) Refused(now job.Time, pause time.Duration) {
-	s.limited, s.credit, s.FullUntil = true, firstCredit, now.Add(pause)
+// Refused records that the site has said that it is full; counted, that it has as many
+// copies as it takes. It is asked again after the pause, or when a copy leaves it.
+func (s *Sent) Refused(now job.Time, pause time.Duration, counted bool) {
+	s.limited, s.credit, s.FullUntil, s.counted = true, firstCredit, now.Add(pause), counted
+}
+
+// Left records that a copy of this site has left the other one, which has room for
+// another one then if it counts copies. It reports whether it may be offered one that it
+// was not before.
+func (s *Sent) Left() bool {
+	if !s.limited || !s.counted {
+		return false
+	}
+	s.FullUntil, s.credit = 0, max(s.credit, firstCredit)
+	return true
 }
 
 // Offered records that a copy is sent to it. A site that took its last credit
@@ -68,13 +82,15 @@ func (s *Sent) RanDry() {
 	s.FullUntil, s.credit = 0, max(s.credit, dryCredit)
 }
 
-// Accepted records that the site has taken a copy.
-func (s *Sent) Accepted() {
+// Accepted records that the site has taken a copy. It reports whether it may be offered
+// more than before.
+func (s *Sent) Accepted() bool {
 	if !s.limited {
-		return
+		return false
 	}
 	s.FullUntil = 0
 	if s.credit += creditGrowth; s.credit > fullCredit {
 		s.limited = false
 	}
+	return true
 }

@@ -112,6 +112,15 @@ func (v *View) Expect(now job.Time, site job.SiteID) {
 	}
 }
 
+// Remove forgets a site.
+func (v *View) Remove(site job.SiteID) {
+	if v.bySite[site] == nil {
+		return
+	}
+	delete(v.bySite, site)
+	v.peers = slices.DeleteFunc(v.peers, func(p *Peer) bool { return p.Site == site })
+}
+
 // Get returns what is known of site, nil if nothing is.
 func (v *View) Get(site job.SiteID) *Peer { return v.bySite[site] }
 

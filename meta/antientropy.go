@@ -76,6 +76,7 @@ func (h *host) compareCopies(now job.Time) {
 		return
 	}
 	h.nextCheck = now.Add(h.cfg.Timing.AntiEntropy)
+	h.returnUnanswered(now)
 	sums := make(map[job.SiteID]*summary, len(h.peers.linked))
 	for _, l := range h.peers.linked {
 		if l.up {
@@ -157,21 +158,26 @@ func (or *origin) onCopyDigest(now job.Time, from job.SiteID, m CopyDigest) {
 	listed := make(map[job.AttemptID]struct{}, len(m.Entries))
 	for i := range m.Entries {
 		entry := &m.Entries[i]
-		if entry.Attempt.Job.Origin != or.self {
-			continue // a liar
-		}
 		listed[entry.Attempt] = struct{}{}
 		or.mendListed(now, from, entry)
 	}
-	for _, o := range slices.Clone(or.jobs) {
+	missing := func(o *openJob) bool {
 		id := o.rec.ID
 		if o.ended || (!m.After.IsZero() && id.Compare(m.After) <= 0) || (!m.Through.IsZero() && id.Compare(m.Through) > 0) {
-			continue
+			return false
 		}
-		if is, _ := expected(o, from); !is {
-			continue
+		_, ok := listed[o.rec.AttemptID()]
+		is, _ := expected(o, from)
+		return is && !ok
+	}
+	var mend []*openJob // to mend one may end others
+	for _, o := range or.jobs {
+		if missing(o) {
+			mend = append(mend, o)
 		}
-		if _, ok := listed[o.rec.AttemptID()]; !ok {
+	}
+	for _, o := range mend {
+		if missing(o) {
 			or.mendMissing(now, from, o, m.Stamp)
 		}
 	}

@@ -85,7 +85,7 @@ func answerOf(site job.SiteID, m *StartAnswer) place.Answer {
 }
 
 func (or *origin) ownAnswer(now job.Time, o *openJob) place.Answer {
-	c := job.Copy{ID: job.AttemptID{Job: o.rec.ID, Number: o.rec.Attempt + 1}, Request: or.here(&o.rec.Request), Arrival: now}
+	c := job.Copy{ID: job.AttemptID{Job: o.rec.ID, Number: o.rec.NextAttempt()}, Request: or.here(&o.rec.Request), Arrival: now}
 	wait, ok := or.host.waitHere(now, c, or.predicts())
 	return place.Answer{Site: or.self, Wait: wait, Known: ok, Reason: job.WouldNotStart}
 }

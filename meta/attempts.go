@@ -7,12 +7,13 @@ import (
 	"kith/store"
 )
 
-// MaxAttempts is how often a job is run again at most.
+// MaxAttempts is how many attempts of a job may get a claim that is lost or taken back.
+// Attempts that no site began are not counted, however many there are.
 const MaxAttempts = 64
 
 // runsAgain reports whether losing its host means the next attempt for a job.
 func runsAgain(o *openJob) bool {
-	return o.rec.Request.OnSiteLost != job.Wait && o.rec.Attempt < MaxAttempts
+	return o.rec.Request.OnSiteLost != job.Wait && o.rec.Revoked+1 < MaxAttempts
 }
 
 // revoke takes the claim back from its holder and looks for other sites.
@@ -56,6 +57,7 @@ func (or *origin) outrace(now job.Time, o *openJob, from job.SiteID, m Result) b
 	or.dropQuery(o)
 	record(or.st, store.OutraceAttempt{Attempt: m.Attempt, Site: from, Outcome: m.Outcome, Time: now})
 	o.at, o.decision = nil, nil
+	or.addAway(o)
 	or.bringHome(now, o)
 	return true
 }
@@ -65,15 +67,26 @@ func earlier(j *store.Job, attempt uint32, site job.SiteID) bool {
 	return slices.Contains(j.Earlier, store.Holding{Attempt: attempt, Site: site})
 }
 
+// stale reports whether no result of an attempt that runs at a site would count any more,
+// whatever it is. Once true, that stays so.
+func stale(j *store.Job, attempt uint32, site job.SiteID) bool {
+	if j == nil || j.State.Terminal() || j.Outcome != nil {
+		return true
+	}
+	return j.Attempt != attempt && (j.CancelRequested || !earlier(j, attempt, site))
+}
+
 // stopEarlier stops the attempts that did not win, where they can be reached;
 // elsewhere comparing copies finds them.
 func (or *origin) stopEarlier(now job.Time, j *store.Job) {
 	for _, h := range j.Earlier {
 		a := job.AttemptID{Job: j.ID, Number: h.Attempt}
-		if h.Site != or.self {
+		switch h.Site {
+		case "": // no site had its claim
+		case or.self:
+			or.host.stop(a, Kill{Early: j.CancelRequested, Stale: true})
+		default:
 			or.peers.request(now, h.Site, outKey{stop, a})
-		} else {
-			or.host.stop(a, j.CancelRequested)
 		}
 	}
 }

@@ -11,10 +11,6 @@ import (
 // onClaim answers a host that wants to start its copy.
 func (or *origin) onClaim(now job.Time, from job.SiteID, m Claim) {
 	or.counters.ClaimMessagesWire++
-	if m.Attempt.Job.Origin != or.self {
-		or.peers.send(from, Verdict{Attempt: m.Attempt, Reason: job.NotOrigin})
-		return
-	}
 	switch o := or.open.Get(m.Attempt.Job); {
 	case o == nil:
 	case m.Sent == 0 && leased(&o.rec.Request):
@@ -46,7 +42,7 @@ func (or *origin) refuseClaim(now job.Time, from job.SiteID, o *openJob, a job.A
 }
 
 // claim is the semaphore: the first site that asks for an open attempt gets
-// it, gets it again if it asks again, and everybody else is told who won
+// it, gets it again if it asks again, and every other site is told which one won
 // (spec 001 section 2.5). It returns NoReason for a grant.
 func (or *origin) claim(now job.Time, site job.SiteID, a job.AttemptID, stamp uint64) (job.Reason, job.SiteID) {
 	j := or.st.Job(a.Job)
@@ -101,6 +97,8 @@ func (or *origin) deny(now job.Time, j *store.Job, site job.SiteID, a job.Attemp
 // claim and K-1 cancels, whether or not they had to cross between sites.
 func (or *origin) granted(now job.Time, o *openJob) {
 	or.counters.ClaimsGranted++
+	or.addAway(o)
+	or.expectEnd(o)
 	or.counters.ClaimMessagesLogical += int64(len(o.rec.Sites))
 	or.withdraw(now, o, o.rec.Holder)
 	or.changed(o.rec.ID)
@@ -125,9 +123,10 @@ func (or *origin) withdrawFrom(now job.Time, o *openJob, site job.SiteID, sent b
 		or.host.dropCopies(now, a)
 		return
 	}
-	or.noteWithdrawn(o, site)
+	or.noteWithdrawn(now, o, site)
 	or.peers.link(site).settle(outKey{placement, a})
 	if sent && or.peers.request(now, site, outKey{withdrawal, a}) {
 		or.counters.ClaimMessagesWire++
+		or.noteLeft(now, site)
 	}
 }

@@ -90,6 +90,9 @@ type Timing struct {
 	// ClockRate is by how much the rate of any site's clock may be off, as a
 	// fraction. Default 0.001, a hundred times what quartz does.
 	ClockRate float64
+	// Overdue is how much longer than its time limit another site may hold a job that it does
+	// not end while it is in reach, see overdue.go. Default 24 h.
+	Overdue time.Duration
 }
 
 // Config configures an [Engine].
@@ -113,6 +116,10 @@ type Config struct {
 	Board cluster.Board
 	// Starts answers start queries at once; nil for a message there and back.
 	Starts Starts
+	// Admitted says that only sites of the trust table count. Without it every site that
+	// the driver has a stream to does, unless it was revoked: the driver then names its
+	// peers itself (`--insecure-loopback`, simulations).
+	Admitted bool
 	// AllowDirectory says whether a job may run in an absolute directory
 	// here. Nil allows none.
 	AllowDirectory func(dir string) bool
@@ -151,6 +158,7 @@ func Default() Config {
 			Claim: 5 * time.Second, Backoff: 30 * time.Second, Resend: 5 * time.Second, Vanish: time.Minute,
 			AntiEntropy: time.Minute, Load: 5 * time.Second, Retry: 5 * time.Second,
 			Lease: time.Minute, LeaseMargin: 5 * time.Second, ClockRate: 0.001,
+			Overdue: 24 * time.Hour,
 		},
 	}
 }
@@ -173,6 +181,7 @@ func (c *Config) Check(bad func(key string, value any, remedy string)) {
 		"claim": c.Timing.Claim, "backoff": c.Timing.Backoff, "resend": c.Timing.Resend, "vanish": c.Timing.Vanish,
 		"anti_entropy": c.Timing.AntiEntropy, "load": c.Timing.Load, "retry": c.Timing.Retry,
 		"lease": c.Timing.Lease, "lease_margin": c.Timing.LeaseMargin,
+		"overdue": c.Timing.Overdue,
 	})
 	if c.Timing.Lease > maxLease {
 		bad("timing.lease", c.Timing.Lease, fmt.Sprintf("give at most %v", maxLease))

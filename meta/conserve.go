@@ -32,14 +32,11 @@ const (
 	// next one where a round could not do all.
 	roundPause = 250 * time.Millisecond
 	moreAfter  = time.Second
-	// feedFades is after how long a site that was fed counts as any other, feedMost
-	// the most it is given at a time, in multiples of its free processors.
+	// feedFades is after how long a site that was fed counts as any other. A dry site is
+	// given feedFirst times its free processors, and at most feedMost times.
 	feedFades = 10 * time.Second
 	feedFirst = 2
 	feedMost  = 256
-	// mostMoveDoublings bounds the pause of a copy that was moved: Timing.Retry,
-	// twice as long each time.
-	mostMoveDoublings = 6
 )
 
 // conserve is what an origin keeps in mind from round to round.
@@ -107,7 +104,9 @@ func (or *origin) idleSeen(now job.Time, site job.SiteID) {
 	if p := or.peers.view.Get(site); p != nil && p.Known && p.Digest.Load.Free > 0 {
 		if isDry(&p.Digest) {
 			p.Sent.RanDry()
-			or.dry = true
+			if !slices.Contains(or.dry, site) {
+				or.dry = append(or.dry, site)
+			}
 		}
 		or.conserveSoon(now)
 	}
@@ -159,12 +158,12 @@ func (or *origin) topUp(now job.Time) {
 		case or.couldGain(now, o, able):
 			tries++
 			or.gain(now, o)
-			if lacks = or.lacks(now, o); lacks && !or.metFull() && !or.mayChange(now, o) {
+			if lacks = or.lacks(now, o); lacks && !or.metFull() && !or.mayChange(now, o, able) {
 				o.barren = among
 			}
 		default:
 			looks -= len(able)
-			if !or.mayChange(now, o) {
+			if !or.mayChange(now, o, able) {
 				o.barren = among
 			}
 		}
@@ -223,7 +222,7 @@ func (or *origin) deadCopy(now job.Time, o *openJob) int {
 
 // couldGain reports whether one of the sites could get a copy of a job.
 func (or *origin) couldGain(now job.Time, o *openJob, able []job.SiteID) bool {
-	return slices.ContainsFunc(able, func(s job.SiteID) bool { return or.mayAsk(now, o, s) })
+	return slices.ContainsFunc(able, func(s job.SiteID) bool { return or.mayAdd(now, o, s) })
 }
 
 // metFull reports whether the latest decision met a site that is full for a while.
@@ -232,17 +231,24 @@ func (or *origin) metFull() bool {
 }
 
 // mayChange reports whether time alone may let a site take a copy of a job that
-// none can take now: a refusal expires, or a withdrawal is answered.
-func (or *origin) mayChange(now job.Time, o *openJob) bool {
-	return slices.ContainsFunc(o.refused, func(r refusal) bool {
-		return now < r.until && r.until != job.Never || or.withdrawing(o, r.site)
-	})
+// none can take now: a refusal expires, a withdrawal is answered, or a site that lost the
+// job is avoided no more.
+func (or *origin) mayChange(now job.Time, o *openJob, able []job.SiteID) bool {
+	return o.lost.avoidsAny(now) || slices.ContainsFunc(able, func(s job.SiteID) bool { return or.withdrawing(o, s) }) ||
+		slices.ContainsFunc(o.refused, func(r refusal) bool { return now < r.until && r.until != job.Never || or.withdrawing(o, r.site) })
 }
 
-// mayAsk reports whether a site has no copy of the attempt, refuses none, and
-// has no withdrawal of one on its way, which could meet the new copy.
+// mayAsk reports whether a copy of the attempt may be moved to a site: it has none,
+// refuses none, none was moved from it lately, and no withdrawal of one is on its way,
+// which could meet the new copy.
 func (or *origin) mayAsk(now job.Time, o *openJob, site job.SiteID) bool {
 	return !slices.Contains(o.rec.Sites, site) && !o.refusesAt(now, site) && !or.withdrawing(o, site)
+}
+
+// mayAdd reports whether a site may get a copy that the job lacks. Unlike [origin.mayAsk]
+// it does not matter that one was moved from it.
+func (or *origin) mayAdd(now job.Time, o *openJob, site job.SiteID) bool {
+	return !slices.Contains(o.rec.Sites, site) && !o.keepsFrom(now, site) && !or.withdrawing(o, site)
 }
 
 func (or *origin) withdrawing(o *openJob, site job.SiteID) bool {
@@ -272,13 +278,15 @@ func (or *origin) addCopy(now job.Time, o *openJob, to job.SiteID) {
 }
 
 // moveCopy takes the i-th copy of an open attempt to another site. A claim of
-// the old one that is on its way will be denied.
+// the old one that is on its way will be denied. The old site gets no copy of it for
+// Timing.Retry, twice as long each time but where it would start at once.
 func (or *origin) moveCopy(now job.Time, o *openJob, i int, to job.SiteID) {
+	pause := or.cfg.Timing.Retry
 	from, a, left := o.rec.Sites[i], o.rec.AttemptID(), o.at[i] != unsent
 	record(or.st, store.MoveCopy{Attempt: a, From: from, To: to, Kind: store.CopyReplaced, Reason: job.Outranked, Time: now})
 	o.at = append(slices.Delete(o.at, i, i+1), unsent)
-	o.refuse(refusal{from, job.Withdrawn, now.Add(or.cfg.Timing.Retry << min(o.moves, mostMoveDoublings))})
-	o.moves = min(o.moves+1, mostMoveDoublings)
+	o.refuse(refusal{site: from, reason: job.Withdrawn, until: now.Add(pause << o.moves), moved: true, early: now.Add(pause)})
+	o.moves = min(o.moves+1, mostDoublings)
 	or.withdrawFrom(now, o, from, left)
 	or.settleIn(now, o, len(o.at)-1)
 	or.changed(o.rec.ID)

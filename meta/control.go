@@ -59,7 +59,7 @@ func (or *origin) stopHolder(now job.Time, o *openJob) {
 		or.peers.request(now, o.rec.Holder, outKey{stop, a})
 		return
 	}
-	or.host.stop(a, true)
+	or.host.stop(a, Kill{Early: true})
 }
 
 func (or *origin) hold(now job.Time, ev Hold) {

@@ -28,24 +28,48 @@ func (or *origin) noteSent(now job.Time, o *openJob, site job.SiteID) {
 	}
 }
 
-// noteWithdrawn counts a copy that a site is to drop, or did not keep.
-func (or *origin) noteWithdrawn(o *openJob, site job.SiteID) {
-	if s := or.dealings(site); s != nil {
-		s.Count(&o.rec.Request, -1)
+// noteWithdrawn counts a copy that a site is to drop, or did not keep. If the site
+// has processors free for another, as far as it said, it need not wait for its next
+// digest: of one that is never dry that may be up to Timing.Load later.
+func (or *origin) noteWithdrawn(now job.Time, o *openJob, site job.SiteID) {
+	s := or.dealings(site)
+	if s == nil {
+		return
+	}
+	s.Count(&o.rec.Request, -1)
+	or.conserveAtFree(now, site)
+}
+
+// noteLeft counts that a site that took as many copies as it takes has one less. Jobs
+// that wait for that need not wait for the end of a pause and the next digest.
+func (or *origin) noteLeft(now job.Time, site job.SiteID) {
+	if s := or.dealings(site); s != nil && s.Left() {
+		or.room = true
+		or.conserveAtFree(now, site)
 	}
 }
 
-// noteAccepted learns that a site takes copies.
-func (or *origin) noteAccepted(from job.SiteID) {
-	if s := or.dealings(from); s != nil {
-		s.Accepted()
+// conserveAtFree has a round made soon if a site has processors free, as far as it said,
+// for more than was sent there since.
+func (or *origin) conserveAtFree(now job.Time, site job.SiteID) {
+	if p := or.peers.view.Get(site); p.Known && float64(p.Digest.Load.Free) > p.Sent.Procs {
+		or.conserveSoon(now)
+	}
+}
+
+// noteAccepted learns that a site takes copies. One that was offered few, as it had
+// been full, is offered more at once.
+func (or *origin) noteAccepted(now job.Time, from job.SiteID) {
+	if s := or.dealings(from); s != nil && s.Accepted() {
+		or.roomSeen(now)
+		or.conserveAtFree(now, from)
 	}
 }
 
 // noteRefused learns why a site refused or gave back a copy.
 func (or *origin) noteRefused(now job.Time, from job.SiteID, why job.Reason) {
 	if s := or.dealings(from); s != nil && ofState(why) {
-		s.Refused(now, or.cfg.Timing.Retry)
+		s.Refused(now, or.cfg.Timing.Retry, ofCount(why))
 	}
 }
 
@@ -56,6 +80,9 @@ func (or *origin) metAnew(site job.SiteID) {
 		*s = cluster.Sent{}
 	}
 }
+
+// ofCount reports whether a site refuses for as long as it has as many copies as it takes.
+func ofCount(why job.Reason) bool { return why == job.Full || why == job.TooManyCopies }
 
 // ofState reports whether a site refuses every copy for such a reason, until its
 // state changes.

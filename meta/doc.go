@@ -69,6 +69,8 @@
 //	batch.go      a batch system in the place of the local scheduler
 //	peers.go      streams to other sites, requests repeated until answered
 //	antientropy.go
+//	rights.go     who may say what
+//	trust.go      whom this site trusts; admit.go, revoke.go
 //
 // Origin and host of one site meet as those of two sites would, through two
 // small interfaces instead of messages (ownHost, ownOrigin). Neither of them is

@@ -14,6 +14,9 @@ import (
 type dryness struct {
 	said job.Time // when the latest digest was made
 	dry  bool     // it said that the site has run dry, and no work has come from others since
+	// free is how many processors it said are free, claiming that some were held by a claim.
+	free     int32
+	claiming bool
 }
 
 // dryPause and dryPausePerSite are how long after one digest the next may follow:
@@ -29,9 +32,12 @@ func isDry(d *cluster.Digest) bool {
 }
 
 // told remembers what others have been told.
-func (y *dryness) told(now job.Time, d *cluster.Digest) { y.said, y.dry = now, isDry(d) }
+func (y *dryness) told(now job.Time, d *cluster.Digest, claiming bool) {
+	*y = dryness{said: now, dry: isDry(d), free: d.Load.Free, claiming: claiming}
+}
 
-// noteDry has a digest leave soon if the site has run dry since the latest one.
+// noteDry has a digest leave soon if the site has run dry since the latest one, or had
+// already, and processors are free again that claims held then.
 func (h *host) noteDry(now job.Time) {
 	if !h.cfg.Placement.Conserve || len(h.peers.linked) == 0 {
 		return
@@ -39,7 +45,7 @@ func (h *host) noteDry(now job.Time) {
 	switch d := h.describe(now); {
 	case !isDry(&d):
 		h.dry.dry = false
-	case !h.dry.dry:
+	case !h.dry.dry, h.dry.claiming && d.Load.Free > h.dry.free && !h.claiming():
 		pause := max(dryPause, time.Duration(len(h.peers.linked))*dryPausePerSite)
 		h.nextLoad = min(h.nextLoad, max(now, h.dry.said.Add(pause)))
 	}

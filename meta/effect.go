@@ -5,6 +5,7 @@ import (
 
 	"kith/cluster"
 	"kith/internal/job"
+	"kith/store"
 )
 
 // Effect is what the driver must do, after the changes made so far are
@@ -25,6 +26,10 @@ type Reply struct {
 	Err   error
 	// Forgotten answers [ForgetSite].
 	Forgotten Forgotten
+	// Revoked answers [RevokeSite] and [Leave], Invitation what is asked about one: the
+	// record after it. Both are nil otherwise.
+	Revoked    *Revoked
+	Invitation *store.Invitation
 }
 
 // Send sends a message to a site. If no stream is up it is dropped.
@@ -82,8 +87,11 @@ type Extend struct {
 type Kill struct {
 	Attempt job.AttemptID
 	// Lease says why: not because the user cancelled, but because the lease has
-	// ended. The end then counts as [job.Loss].
+	// ended, or the origin was revoked. The end then counts as [job.Loss].
 	Lease bool
+	// Stale says that nobody wants what the attempt leaves: its origin would refuse any
+	// result. What is being collected of it is given up, and its end reported at once.
+	Stale bool
 	// Early says that it rests on no fact of this site, or on none whose loss in a
 	// crash would make it wrong: it need not wait for the disk. See ADR 0030.
 	Early bool
@@ -181,6 +189,13 @@ type StartsPaused struct {
 	Reason string
 }
 
+// NotHeld says, for the operator, that the local scheduler proposed what this site holds
+// no copy of, which is a mistake of the scheduler: it was told to forget it, and nothing
+// was started.
+type NotHeld struct {
+	Attempt job.AttemptID
+}
+
 func (Reply) effect()        {}
 func (Send) effect()         {}
 func (Grant) effect()        {}
@@ -199,6 +214,7 @@ func (Advertise) effect()    {}
 func (Changed) effect()      {}
 func (StartsPaused) effect() {}
 func (Outgrown) effect()     {}
+func (NotHeld) effect()      {}
 
 func (Reply) Word() string        { return "reply" }
 func (s Send) Word() string       { return s.Message.Word() }
@@ -218,3 +234,4 @@ func (Advertise) Word() string    { return "advertise" }
 func (Changed) Word() string      { return "changed" }
 func (StartsPaused) Word() string { return "starts-paused" }
 func (Outgrown) Word() string     { return "outgrown" }
+func (NotHeld) Word() string      { return "not-held" }

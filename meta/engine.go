@@ -20,6 +20,8 @@ type Engine struct {
 	origin *origin
 	host   *host
 	peers  *peers
+	// severed are sites whose stream, up as it is, is not heard, see [Engine.sever].
+	severed map[job.SiteID]bool
 }
 
 // New returns an engine over the given facts and local scheduler. The first
@@ -59,6 +61,7 @@ func (e *Engine) Step(now job.Time, ev Event) []Effect {
 	case PeerUp:
 		e.peerUp(now, ev)
 	case PeerDown:
+		delete(e.severed, ev.Site)
 		e.peerDown(now, ev.Site)
 	case LoadSeen:
 		e.loadSeen(now, ev.Digest)
@@ -89,7 +92,7 @@ func (e *Engine) Step(now job.Time, ev Event) []Effect {
 	case Pass:
 		e.pass(now)
 	default:
-		panic(fmt.Sprintf("meta: unknown event %T", ev))
+		e.trustStep(now, ev)
 	}
 	// Along with other facts now and then the time, see [store.Site].
 	if now.Sub(e.st.Site().Latest) > store.Late && e.st.Dirty() {
@@ -98,11 +101,45 @@ func (e *Engine) Step(now job.Time, ev Event) []Effect {
 	return e.out
 }
 
-// receive hands a message to the role that it is for. What a peer sends is
-// checked there: it may be late, doubled, or about a job it has no business with.
+// trustStep takes up what concerns the trust table.
+func (e *Engine) trustStep(now job.Time, ev Event) {
+	switch ev := ev.(type) {
+	case AdmitSite:
+		e.admitSite(now, ev)
+	case SetAddresses:
+		e.setAddresses(ev)
+	case RevokeSite:
+		e.revokeSite(now, ev)
+	case ForgetTrust:
+		e.forgetTrust(ev)
+	case Leave:
+		e.leave(now, ev)
+	case SetBundleSequence:
+		e.reply(ev.Token, job.ID{}, 0, store.Record(e.st, store.SetBundleSequence{Sequence: ev.Sequence}))
+	case OpenInvitation:
+		e.openInvitation(now, ev)
+	case TryInvitation:
+		e.tryInvitation(now, ev)
+	case ComeByInvitation:
+		e.comeByInvitation(now, ev)
+	case CloseInvitation:
+		e.closeInvitation(now, ev)
+	case MakeToken:
+		e.reply(ev.Token, job.ID{}, 0, store.Record(e.st, store.MakeToken{ID: ev.ID, User: ev.User, Expires: ev.Expires, Actor: ev.Actor, Time: now}))
+	case RevokeToken:
+		e.revokeToken(now, ev)
+	default:
+		panic(fmt.Sprintf("meta: unknown event %T", ev))
+	}
+}
+
+// receive hands a message to the role that it is for, if its sender may say so at all
+// (rights.go). It may be late or doubled: the role checks that.
 func (e *Engine) receive(now job.Time, from job.SiteID, m Message) {
-	if from == e.self {
-		return // only a broken driver or a liar could do this
+	if rule := e.refuse(from, m); rule != "" {
+		row := &rights[m.kind()]
+		e.emit(Refused{Peer: from, Kind: row.Kind, Rule: rule, Late: row.Late && rule == row.rule})
+		return
 	}
 	switch m := m.(type) {
 	// From an origin to its host.
@@ -111,7 +148,7 @@ func (e *Engine) receive(now job.Time, from job.SiteID, m Message) {
 	case Verdict:
 		e.host.onVerdict(now, from, m)
 	case Renewed:
-		e.host.onRenewed(now, from, m)
+		e.host.onRenewed(now, m)
 	case Withdraw:
 		e.host.onWithdraw(now, from, m)
 	case Stop:
@@ -145,13 +182,21 @@ func (e *Engine) receive(now job.Time, from job.SiteID, m Message) {
 	case WithdrawAck:
 		e.peers.link(from).settle(outKey{withdrawal, m.Attempt})
 	case LoadDigest:
-		if m.Digest.Site == from {
-			e.loadSeen(now, m.Digest)
-		}
+		e.loadSeen(now, m.Digest)
+	case SiteBundle:
+		e.onSiteBundle(now, from, m)
+	case BundleTaken:
+		e.emit(BundleConfirmed{Peer: from, Sequence: m.Sequence})
 	}
 }
 
 func (e *Engine) peerUp(now job.Time, ev PeerUp) {
+	if rule := e.stranger(ev.Site); rule != "" {
+		e.emit(Refused{Peer: ev.Site, Kind: "stream", Rule: rule})
+		e.emit(TrustChanged{Site: store.TrustedSite{Site: ev.Site, State: store.SiteRevoked}, Why: TrustRefused})
+		return
+	}
+	delete(e.severed, ev.Site)
 	if !e.peers.up(now, ev) {
 		return
 	}
@@ -170,6 +215,10 @@ func (e *Engine) peerDown(now job.Time, site job.SiteID) {
 }
 
 func (e *Engine) loadSeen(now job.Time, d cluster.Digest) {
+	if rule := e.stranger(d.Site); rule != "" {
+		e.emit(Refused{Peer: d.Site, Kind: LoadDigest{}.Word(), Rule: rule})
+		return
+	}
 	if e.peers.loadSeen(now, d) {
 		e.origin.metAnew(d.Site)
 		e.origin.retrySoon(now)
@@ -224,6 +273,7 @@ func (e *Engine) tick(now job.Time) {
 	e.peers.resend(now)
 	e.origin.replaceVanished(now)
 	e.origin.expireLeases(now)
+	e.origin.expireOverdue(now)
 	e.host.renewLeases(now)
 	e.origin.retryPlacements(now)
 	e.origin.conserveWork(now)
@@ -233,6 +283,7 @@ func (e *Engine) tick(now job.Time) {
 	}
 	e.host.compareCopies(now)
 	e.origin.purge(now)
+	e.pruneTrust(now)
 	if e.host.site.NextWake(now) <= now {
 		e.host.wantPass()
 	}
@@ -240,5 +291,5 @@ func (e *Engine) tick(now job.Time) {
 
 // NextWake returns when the next [Tick] is due, [job.Never] if none is.
 func (e *Engine) NextWake(now job.Time) job.Time {
-	return min(e.host.nextWake(now), e.origin.nextWake(), e.peers.nextWake())
+	return min(e.host.nextWake(now), e.origin.nextWake(), e.peers.nextWake(), e.st.TrustDue())
 }

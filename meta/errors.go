@@ -16,6 +16,9 @@ var (
 	ErrTooLarge = errors.New("no known site is large enough")
 	// ErrConnected is returned when a site is to be forgotten that is in reach.
 	ErrConnected = errors.New("site is connected")
+	// ErrSiteInUse is returned when a site is to be taken out of the trust table that is
+	// trusted, or of which something may still run.
+	ErrSiteInUse = errors.New("it cannot be forgotten yet")
 	// ErrUnknownSite is returned for a site that this one has never heard of.
 	ErrUnknownSite = errors.New("no such site is known here")
 	// ErrRequestReused is returned when a request id was used for another job.

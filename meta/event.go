@@ -179,3 +179,16 @@ func (TurnCame) event()       {}
 func (Tick) event()           {}
 func (SendCopies) event()     {}
 func (Pass) event()           {}
+
+func (AdmitSite) event()         {}
+func (RevokeSite) event()        {}
+func (SetAddresses) event()      {}
+func (ForgetTrust) event()       {}
+func (Leave) event()             {}
+func (SetBundleSequence) event() {}
+func (OpenInvitation) event()    {}
+func (TryInvitation) event()     {}
+func (ComeByInvitation) event()  {}
+func (CloseInvitation) event()   {}
+func (RevokeToken) event()       {}
+func (MakeToken) event()         {}

@@ -107,7 +107,7 @@ func (or *origin) feedWith(now job.Time, o *openJob, own *cluster.Digest) int {
 	c, r, tries := &or.conserve, &o.rec.Request, 0
 	for i := range c.targets {
 		t := &c.targets[i]
-		if r.Processors > t.room || place.Fits(r, t.load.Processors, t.load.MemoryBytes) != job.NoReason || !or.mayAsk(now, o, t.site) {
+		if r.Processors > t.room || place.Fits(r, t.load.Processors, t.load.MemoryBytes) != job.NoReason || !or.mayGive(now, o, t) {
 			continue
 		}
 		if or.inFlight(now, o) {
@@ -128,6 +128,14 @@ func (or *origin) feedWith(now job.Time, o *openJob, own *cluster.Digest) int {
 		return tries
 	}
 	return tries
+}
+
+// mayGive reports whether an idle site may be given a copy. That one was moved from there
+// matters only for Timing.Retry if it would start at once, as nothing waits there: it stays.
+// Of this very site it is asked whether it would.
+func (or *origin) mayGive(now job.Time, o *openJob, t *target) bool {
+	return or.mayAsk(now, o, t.site) ||
+		o.rec.Request.Processors <= t.free && (t.site == or.self || isDry(t.load)) && o.movesBack(now, t.site) && or.mayAdd(now, o, t.site)
 }
 
 // source returns which copy of a job a site would get, -1 for a new one, and

@@ -22,7 +22,7 @@ func (e *Engine) forgetSite(now job.Time, ev ForgetSite) {
 		e.reply(ev.Token, job.ID{}, 0, fmt.Errorf("site %q: %w", ev.Site, ErrUnknownSite))
 		return
 	case p != nil && p.Connected:
-		e.reply(ev.Token, job.ID{}, 0, fmt.Errorf("site %s: %w; drain it instead", ev.Site, ErrConnected))
+		e.reply(ev.Token, job.ID{}, 0, fmt.Errorf("site %s: %w; what it holds it answers for itself: wait, or end the trust in it with: kith site revoke %s", ev.Site, ErrConnected, ev.Site))
 		return
 	}
 	r := Reply{Token: ev.Token}

@@ -24,13 +24,16 @@ type host struct {
 	silent   map[job.SiteID]*silence      // origins that do not answer, or are out of reach
 	ahead    map[job.SiteID]ahead         // origins that take its steps for a wrong clock
 	verdicts map[job.SiteID]job.Time      // when each origin last answered a claim
-	claims   fifo.Queue[claimDue]         // claims without an answer, by deadline
-	late     []*hostCopy                  // whose grant came after its claim had run out, in this instant
-	claimed  job.Time                     // when the latest claim was sent
-	leases   []*hostCopy                  // attempts under way that run under a lease
-	passing  bool                         // the local scheduler wants a pass
-	starting starting                     // whether starts succeed
-	dry      dryness                      // when the others are told that it has nothing to do
+	// unansweredClaims are the stamps of claims without an answer at the latest comparison,
+	// of origins that had answered others since.
+	unansweredClaims map[job.AttemptID]uint64
+	claims           fifo.Queue[claimDue] // claims without an answer, by deadline
+	late             []*hostCopy          // whose grant came after its claim had run out, in this instant
+	claimed          job.Time             // when the latest claim was sent
+	leases           []*hostCopy          // attempts under way that run under a lease
+	passing          bool                 // the local scheduler wants a pass
+	starting         starting             // whether starts succeed
+	dry              dryness              // when the others are told that it has nothing to do
 
 	stamp     uint64   // protocol steps, see nextStamp
 	loadSeq   uint64   // load digests made
@@ -46,7 +49,7 @@ type host struct {
 type ownOrigin interface {
 	// claim asks for the right to start (Claim); NoReason grants it.
 	claim(now job.Time, site job.SiteID, a job.AttemptID, stamp uint64) (job.Reason, job.SiteID)
-	// onStarted says that the command runs (Started).
+	// onStarted says that the command runs, or has run (Started).
 	onStarted(now job.Time, from job.SiteID, m Started)
 	// endedHere says how an attempt ended (Result).
 	endedHere(now job.Time, a job.AttemptID, outcome *job.Outcome)
@@ -86,6 +89,8 @@ type hostCopy struct {
 	forgotten bool
 	// killed says that the driver was told to stop it.
 	killed bool
+	// over says that its processes are gone, and that its output is being collected.
+	over bool
 	// granted says that a grant came after the claim had run out: the copy starts
 	// in this instant without a further claim, or goes back. payload came with it.
 	granted bool
@@ -108,7 +113,7 @@ const (
 
 func (h *host) onPlaceCopy(now job.Time, from job.SiteID, m PlaceCopy) {
 	answer := CopyAnswer{Attempt: m.Attempt}
-	if h.copies.Get(m.Attempt) == nil || m.Attempt.Job.Origin != from {
+	if h.copies.Get(m.Attempt) == nil {
 		if answer.Reason = h.refusal(now, from, m.Attempt, &m.Request); answer.Reason == job.NoReason {
 			h.dropCopies(now, previous(m.Attempt)) // a newer attempt says that older ones are over
 			h.take(now, store.AcceptCopy{Attempt: m.Attempt, Request: m.Request, OriginTooSmall: m.OriginTooSmall, Time: now})
@@ -129,8 +134,6 @@ func previous(a job.AttemptID) job.AttemptID {
 // refusal says why a copy is not taken.
 func (h *host) refusal(now job.Time, from job.SiteID, a job.AttemptID, r *job.Request) job.Reason {
 	switch {
-	case a.Job.Origin != from:
-		return job.NotOrigin
 	case a.Number == 0 || r.Validate() != nil:
 		return job.BadRequest
 	case h.st.Site().Draining:
@@ -176,7 +179,7 @@ func (h *host) addCopy(rec *store.Copy) *hostCopy {
 
 func (h *host) removeCopy(c *hostCopy) {
 	h.copies.Delete(c.rec.ID)
-	h.probeGone(c.rec.ID)
+	h.probeGone(c)
 	if origin := c.rec.ID.Job.Origin; origin != h.self {
 		h.foreign--
 		if h.remote[origin]--; h.remote[origin] == 0 {
@@ -224,17 +227,11 @@ func (h *host) dropCopies(now job.Time, a job.AttemptID) {
 }
 
 func (h *host) onWithdraw(now job.Time, from job.SiteID, m Withdraw) {
-	if m.Attempt.Job.Origin != from {
-		return
-	}
 	h.dropCopies(now, m.Attempt)
 	h.peers.send(from, WithdrawAck(m))
 }
 
 func (h *host) onStop(now job.Time, from job.SiteID, m Stop) {
-	if m.Attempt.Job.Origin != from {
-		return
-	}
 	c := h.copies.Get(m.Attempt)
 	switch {
 	case c == nil:
@@ -242,7 +239,7 @@ func (h *host) onStop(now job.Time, from job.SiteID, m Stop) {
 	case c.rec.Phase == store.CopyQueued:
 		h.giveBack(now, c, job.UserCancel)
 	case c.rec.Phase == store.CopyBegun:
-		h.kill(c, Kill{Early: true}) // its origin has said so
+		h.kill(c, Kill{Early: true, Stale: m.Stale}) // its origin has said so
 	default:
 		h.peers.request(now, from, outKey{result, m.Attempt})
 	}
@@ -278,8 +275,13 @@ func (h *host) pass(now job.Time) {
 		h.passing = false
 		h.holdStarts(now)
 		for _, id := range h.site.Pass(now) {
-			if h.mayStart(now, id) {
-				h.propose(now, id)
+			c := h.copies.Get(id)
+			switch {
+			case c == nil: // nothing of it may be trusted but its name
+				h.site.Withdraw(now, id)
+				h.emit(NotHeld{Attempt: id})
+			case h.mayStart(now, c):
+				h.propose(now, c)
 			}
 		}
 		h.returnLate(now)
@@ -309,6 +311,8 @@ func (h *host) revive(now job.Time, site job.SiteID) {
 			h.peers.send(site, Claim{Attempt: c.rec.ID, Stamp: c.stamp, Sent: max(now, c.claimed)})
 		case c.rec.Outcome != nil:
 			h.peers.request(now, site, outKey{result, c.rec.ID})
+		case c.over:
+			h.tellOver(now, c)
 		case c.status == waiting && c.postponed:
 			c.postponed = false
 			h.postpone(now, c, now)

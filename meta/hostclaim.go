@@ -1,6 +1,8 @@
 package meta
 
 import (
+	"slices"
+
 	"kith/internal/job"
 	"kith/store"
 )
@@ -13,8 +15,8 @@ type claimDue struct {
 }
 
 // propose asks for the right to start a copy whose turn has come.
-func (h *host) propose(now job.Time, id job.AttemptID) {
-	c := h.copies.Get(id)
+func (h *host) propose(now job.Time, c *hostCopy) {
+	id := c.rec.ID
 	origin := id.Job.Origin
 	switch {
 	case c.granted && h.startsLeased(now, c):
@@ -85,6 +87,9 @@ func (h *host) nextClaimDue() job.Time {
 	}
 }
 
+// claiming reports whether a claim waits for its answer.
+func (h *host) claiming() bool { return h.nextClaimDue() != job.Never }
+
 // expireClaims frees the processors of claims that were not answered, so that
 // an origin out of reach cannot pin them.
 func (h *host) expireClaims(now job.Time) {
@@ -106,11 +111,8 @@ func (h *host) expireClaims(now job.Time) {
 }
 
 func (h *host) onVerdict(now job.Time, from job.SiteID, m Verdict) {
-	if m.Attempt.Job.Origin != from {
-		return
-	}
 	c := h.copies.Get(m.Attempt)
-	h.answered(now, from, c)
+	h.answered(now, from, c, &m)
 	if c == nil {
 		if m.Granted { // the origin would wait for us for ever
 			h.peers.send(from, GiveBack{Attempt: m.Attempt, Reason: job.UnknownCopy, Stamp: h.nextStamp()})
@@ -170,4 +172,29 @@ func (h *host) returnLate(now job.Time) {
 		}
 	}
 	h.late = h.late[:0]
+}
+
+// returnUnanswered gives the copies back that wait without an answer to their claim from
+// one comparison to the next, of origins in reach that have answered another claim since.
+// The answer was lost: the job may be ours, and no other site may start it, while we are
+// busy for any time.
+func (h *host) returnUnanswered(now job.Time) {
+	unanswered := make(map[job.AttemptID]uint64)
+	var lost []*hostCopy
+	for c := range h.copies.All {
+		id := c.rec.ID
+		switch {
+		case c.status != waiting || c.rec.Phase != store.CopyQueued || c.returned || c.claimed == 0:
+		case h.verdicts[id.Job.Origin] <= c.claimed || !h.peers.reachable(id.Job.Origin):
+		case h.unansweredClaims[id] == c.stamp:
+			lost = append(lost, c)
+		default:
+			unanswered[id] = c.stamp
+		}
+	}
+	h.unansweredClaims = unanswered
+	slices.SortFunc(lost, func(a, b *hostCopy) int { return a.rec.ID.Compare(b.rec.ID) })
+	for _, c := range lost {
+		h.giveBack(now, c, job.LateGrant)
+	}
 }

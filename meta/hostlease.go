@@ -97,9 +97,9 @@ func (h *host) renewSoon(now job.Time, origin job.SiteID) {
 	}
 }
 
-func (h *host) onRenewed(now job.Time, from job.SiteID, m Renewed) {
+func (h *host) onRenewed(now job.Time, m Renewed) {
 	c := h.copies.Get(m.Attempt)
-	if m.Attempt.Job.Origin != from || c == nil || c.rec.Phase != store.CopyBegun || !leased(c.rec.Request) || c.lease.lapsed {
+	if c == nil || c.rec.Phase != store.CopyBegun || !leased(c.rec.Request) || c.lease.lapsed {
 		return
 	}
 	if m.Lease <= 0 {

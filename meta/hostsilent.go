@@ -16,9 +16,10 @@ type silence struct {
 	// missed is how many rounds of claims in a row were not answered in time.
 	missed uint8
 	// probe is the copy that may claim meanwhile, zero if none; probed is when
-	// the latest was chosen, or when the first claim ran out.
-	probe  job.AttemptID
-	probed job.Time
+	// the latest was chosen, or when the first claim ran out. left is the latest
+	// that has left while its claim was under way.
+	probe, left job.AttemptID
+	probed      job.Time
 	// retry is when the next copy may claim, [job.Never] while one does and while
 	// the origin is out of reach.
 	retry job.Time
@@ -31,8 +32,13 @@ const mostMissed = 7
 // outOfReach sets the copies of an origin aside until a stream to it is up.
 func (h *host) outOfReach(now job.Time, origin job.SiteID) {
 	s := h.silent[origin]
-	if s == nil {
+	switch {
+	case s == nil:
 		s = h.silence(now, origin)
+	case !s.probe.Job.IsZero(): // the copy that was to claim waits with the others
+		h.aside[origin] = job.AttemptID{}
+		h.site.SetAside(now, origin)
+		h.passing = true
 	}
 	s.probe, s.retry = job.AttemptID{}, job.Never
 }
@@ -95,16 +101,16 @@ func (h *host) unanswered(now job.Time, c *hostCopy) {
 	h.probeAt(s, now.Add(h.cfg.Timing.Backoff<<(s.missed-1)))
 }
 
-// answered takes up a verdict about c, nil if there is no such copy any more. In
-// time, it brings all copies of the origin back. Late, it says that the origin is
-// there and slow: the next claim need not wait for long, but a while if the last
-// one was late, too.
-func (h *host) answered(now job.Time, origin job.SiteID, c *hostCopy) {
+// answered takes up a verdict about c, nil if there is no such copy any more: it may
+// have been withdrawn while its claim was under way. In time, the verdict brings all
+// copies of the origin back. Late, it says that the origin is there and slow: the
+// next claim need not wait for long, but a while if the last one was late, too.
+func (h *host) answered(now job.Time, origin job.SiteID, c *hostCopy, m *Verdict) {
 	h.verdicts[origin] = now
 	s := h.silent[origin]
 	switch {
 	case s == nil:
-	case c != nil && c.status == claiming:
+	case c != nil && c.status == claiming, c == nil && s.left == m.Attempt && now < m.Sent.Add(h.cfg.Timing.Claim):
 		h.heard(now, origin)
 	case !s.probe.Job.IsZero():
 	case s.missed > 1:
@@ -173,9 +179,15 @@ func (h *host) narrowest(origin job.SiteID) *hostCopy {
 }
 
 // probeGone has another copy claim in place of one that has left.
-func (h *host) probeGone(a job.AttemptID) {
-	if s := h.silent[a.Job.Origin]; s != nil && s.probe == a {
-		s.probe = job.AttemptID{}
-		h.probeAt(s, s.probed.Add(h.cfg.Timing.Backoff))
+func (h *host) probeGone(c *hostCopy) {
+	s := h.silent[c.rec.ID.Job.Origin]
+	if s == nil || s.probe != c.rec.ID {
+		return
 	}
+	pause := h.cfg.Timing.Claim // one that has not claimed has held nothing up
+	if c.status == claiming {
+		s.left, pause = c.rec.ID, h.cfg.Timing.Backoff
+	}
+	s.probe = job.AttemptID{}
+	h.probeAt(s, s.probed.Add(pause))
 }

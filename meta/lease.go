@@ -2,6 +2,7 @@ package meta
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 // messages travel. The host has killed the job by then. Only after its own end,
 // which comes later by what clocks may differ and by a margin, the origin opens
 // the next attempt. Nothing of a lease is on disk: a restarted origin grants a
-// full one to everybody, a restarted host asks for a new one at once, and
+// full one to every host, a restarted host asks for a new one at once, and
 // meanwhile the job's shim knows when the old one ends.
 
 // leased reports whether a request runs under a lease where it is remote.
@@ -41,11 +42,8 @@ func (or *origin) grantLease(now job.Time, o *openJob) time.Duration {
 }
 
 func (or *origin) onRenew(now job.Time, from job.SiteID, m Renew) {
-	if m.Attempt.Job.Origin != or.self {
-		return
-	}
 	answer := Renewed{Attempt: m.Attempt, Sent: m.Sent}
-	if o := or.holding(m.Attempt, from); o != nil && o.rec.State != job.Cancelling {
+	if o := or.holding(m.Attempt, from); o != nil && o.rec.State != job.Cancelling && (now < or.givesUpAt(o) || !runsAgain(o)) {
 		answer.Lease = or.grantLease(now, o)
 	}
 	or.peers.send(from, answer)
@@ -85,8 +83,17 @@ func (or *origin) expireLeases(now job.Time) {
 		}
 		o.leased = false
 		// With its attempts used up, what the host says when it is back is the end.
-		if held && (runsAgain(o) || o.rec.State == job.Cancelling) {
-			or.revoke(now, o, job.LeaseExpired, false)
+		switch {
+		case !held:
+		case runsAgain(o) || o.rec.State == job.Cancelling:
+			reason := job.LeaseExpired
+			if now >= or.givesUpAt(o) {
+				or.noteGivenUp(now, o)
+				reason = job.Overdue
+			}
+			or.revoke(now, o, reason, false)
+		case or.revoked(o.rec.Holder): // it will never say
+			or.settleOutcome(now, o, job.Outcome{Kind: job.Loss, End: now, Reason: fmt.Sprintf("site %s, which had its claim, is trusted no more", o.rec.Holder)})
 		}
 		return true
 	})

@@ -34,9 +34,9 @@ type JobList struct {
 // ListJobs looks through the jobs submitted here.
 func (v Views) ListJobs(q JobQuery) JobList {
 	list := JobList{Through: q.After}
-	records := v.origin.st.OpenJobs
+	records, most := v.origin.st.OpenJobs, v.origin.open.Len()
 	if q.Ended {
-		records = v.origin.st.Jobs
+		records, most = v.origin.st.Jobs, v.origin.st.JobCount()
 	}
 	for j := range records(q.After) {
 		if list.Looked == q.Look || len(list.Jobs) == q.Limit {
@@ -46,6 +46,9 @@ func (v Views) ListJobs(q JobQuery) JobList {
 		list.Looked++
 		list.Through = j.ID
 		if q.Keep(j) {
+			if list.Jobs == nil { // while it grows, the site waits
+				list.Jobs = make([]JobView, 0, min(q.Limit, q.Look, most))
+			}
 			list.Jobs = append(list.Jobs, v.brief(j))
 		}
 	}

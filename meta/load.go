@@ -19,11 +19,11 @@ func (h *host) describe(now job.Time) cluster.Digest {
 func (h *host) digest(now job.Time) cluster.Digest {
 	h.loadSeq++
 	d := h.describe(now)
-	h.dry.told(now, &d)
+	h.dry.told(now, &d, h.claiming())
 	return d
 }
 
-// advertise tells everybody how loaded this site is.
+// advertise tells the other sites how loaded this one is.
 func (h *host) advertise(now job.Time) {
 	h.nextLoad = now.Add(h.cfg.Timing.Load)
 	d := h.digest(now)

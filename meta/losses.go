@@ -15,6 +15,7 @@ import (
 type losses struct {
 	row   uint8
 	sites []lostAt
+	until job.Time // before it the job is not placed
 }
 
 // lostAt is a site that gets no copy of a job before a time.
@@ -32,15 +33,30 @@ func (l *losses) note(now job.Time, site job.SiteID, pause time.Duration) job.Ti
 	l.row = min(l.row+1, mostDoublings+2)
 	l.sites = slices.DeleteFunc(l.sites, func(s lostAt) bool { return s.site == site || s.until <= now })
 	l.sites = append(l.sites, lostAt{site, now.Add(pause << (l.row - 1))})
-	if l.row == 1 {
-		return now
+	l.until = now
+	if l.row > 1 {
+		l.until = now.Add(pause << (l.row - 2))
 	}
-	return now.Add(pause << (l.row - 2))
+	return l.until
 }
+
+// avoid keeps the job away from a site until a time.
+func (l *losses) avoid(site job.SiteID, until job.Time) {
+	l.sites = slices.DeleteFunc(l.sites, func(s lostAt) bool { return s.site == site })
+	l.sites = append(l.sites, lostAt{site, until})
+}
+
+// holds reports whether the job is not placed at now, wherever there is room.
+func (l *losses) holds(now job.Time) bool { return l != nil && now < l.until }
 
 // avoids reports whether a site gets no copy at now.
 func (l *losses) avoids(now job.Time, site job.SiteID) bool {
 	return slices.Contains(l.avoided(now, nil), site)
+}
+
+// avoidsAny reports whether a site gets no copy at now that gets one later.
+func (l *losses) avoidsAny(now job.Time) bool {
+	return l != nil && slices.ContainsFunc(l.sites, func(s lostAt) bool { return now < s.until && s.until != job.Never })
 }
 
 // avoided returns the sites that get no copy at now, after those in tried.

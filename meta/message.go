@@ -5,12 +5,13 @@ import (
 
 	"kith/cluster"
 	"kith/internal/job"
+	"kith/store"
 )
 
 // Message is what one site tells another; docs/protocol.md shows who sends
 // what when. The set is closed: all kinds are in this file.
 type Message interface {
-	message()
+	kind() kind
 	// Word names the kind for people and logs: "place-copy", "verdict".
 	Word() string
 }
@@ -75,10 +76,12 @@ type Withdraw struct{ Attempt job.AttemptID }
 // WithdrawAck says that they are gone. Host to origin.
 type WithdrawAck struct{ Attempt job.AttemptID }
 
-// Started says that the command runs. Host to origin.
+// Started says that the command runs. Host to origin. It comes once more, with Over, when
+// all processes are gone and the output is being collected.
 type Started struct {
 	Attempt job.AttemptID
-	At      job.Time // by the host's clock
+	At      job.Time // by the host's clock; 0 if it is not known
+	Over    bool
 }
 
 // Result says how the attempt ended. Host to origin, until acknowledged.
@@ -95,7 +98,12 @@ type ResultAck struct {
 }
 
 // Stop asks a host to stop an attempt, and to report its end. Origin to host.
-type Stop struct{ Attempt job.AttemptID }
+type Stop struct {
+	Attempt job.AttemptID
+	// Stale says that the origin would refuse whatever came of it: the host need not
+	// collect what it leaves. False of an attempt that a user cancels.
+	Stale bool
+}
 
 // GiveBack says that the host does not hold this copy. Host to origin.
 type GiveBack struct {
@@ -153,42 +161,58 @@ type StartAnswer struct {
 	Reason job.Reason
 }
 
-func (PlaceCopy) message()     {}
-func (CopyAnswer) message()    {}
-func (Claim) message()         {}
-func (Verdict) message()       {}
-func (Renew) message()         {}
-func (Renewed) message()       {}
-func (Withdraw) message()      {}
-func (WithdrawAck) message()   {}
-func (Started) message()       {}
-func (Result) message()        {}
-func (ResultAck) message()     {}
-func (Stop) message()          {}
-func (GiveBack) message()      {}
-func (CopySummary) message()   {}
-func (DigestRequest) message() {}
-func (CopyDigest) message()    {}
-func (LoadDigest) message()    {}
-func (StartQuery) message()    {}
-func (StartAnswer) message()   {}
+// SiteBundle is the bundle of the sender, which the driver has read: it is of Site, and a CA
+// by which that is known has signed it. Told is where it can be dialled, nil if it does not
+// say. Either way.
+type SiteBundle struct {
+	Site   job.SiteID
+	Bundle store.Bundle
+	Told   *store.Told
+}
 
-func (PlaceCopy) Word() string     { return "place-copy" }
-func (CopyAnswer) Word() string    { return "copy-answer" }
-func (Claim) Word() string         { return "claim" }
-func (Verdict) Word() string       { return "verdict" }
-func (Renew) Word() string         { return "renew" }
-func (Renewed) Word() string       { return "renewed" }
-func (Withdraw) Word() string      { return "withdraw" }
-func (WithdrawAck) Word() string   { return "withdraw-ack" }
-func (Started) Word() string       { return "started" }
-func (Result) Word() string        { return "result" }
-func (ResultAck) Word() string     { return "result-ack" }
-func (Stop) Word() string          { return "stop" }
-func (GiveBack) Word() string      { return "give-back" }
-func (CopySummary) Word() string   { return "copy-summary" }
-func (DigestRequest) Word() string { return "digest-request" }
-func (CopyDigest) Word() string    { return "copy-digest" }
-func (LoadDigest) Word() string    { return "load-digest" }
-func (StartQuery) Word() string    { return "start-query" }
-func (StartAnswer) Word() string   { return "start-answer" }
+// BundleTaken says that the sender knows the receiver by its bundle of a sequence. Either way.
+type BundleTaken struct{ Sequence uint64 }
+
+func (PlaceCopy) kind() kind     { return placeCopyKind }
+func (CopyAnswer) kind() kind    { return copyAnswerKind }
+func (Claim) kind() kind         { return claimKind }
+func (Verdict) kind() kind       { return verdictKind }
+func (Renew) kind() kind         { return renewKind }
+func (Renewed) kind() kind       { return renewedKind }
+func (Withdraw) kind() kind      { return withdrawKind }
+func (WithdrawAck) kind() kind   { return withdrawAckKind }
+func (Started) kind() kind       { return startedKind }
+func (Result) kind() kind        { return resultKind }
+func (ResultAck) kind() kind     { return resultAckKind }
+func (Stop) kind() kind          { return stopKind }
+func (GiveBack) kind() kind      { return giveBackKind }
+func (CopySummary) kind() kind   { return copySummaryKind }
+func (DigestRequest) kind() kind { return digestRequestKind }
+func (CopyDigest) kind() kind    { return copyDigestKind }
+func (LoadDigest) kind() kind    { return loadDigestKind }
+func (StartQuery) kind() kind    { return startQueryKind }
+func (StartAnswer) kind() kind   { return startAnswerKind }
+func (SiteBundle) kind() kind    { return siteBundleKind }
+func (BundleTaken) kind() kind   { return bundleTakenKind }
+
+func (PlaceCopy) Word() string     { return rights[placeCopyKind].Kind }
+func (CopyAnswer) Word() string    { return rights[copyAnswerKind].Kind }
+func (Claim) Word() string         { return rights[claimKind].Kind }
+func (Verdict) Word() string       { return rights[verdictKind].Kind }
+func (Renew) Word() string         { return rights[renewKind].Kind }
+func (Renewed) Word() string       { return rights[renewedKind].Kind }
+func (Withdraw) Word() string      { return rights[withdrawKind].Kind }
+func (WithdrawAck) Word() string   { return rights[withdrawAckKind].Kind }
+func (Started) Word() string       { return rights[startedKind].Kind }
+func (Result) Word() string        { return rights[resultKind].Kind }
+func (ResultAck) Word() string     { return rights[resultAckKind].Kind }
+func (Stop) Word() string          { return rights[stopKind].Kind }
+func (GiveBack) Word() string      { return rights[giveBackKind].Kind }
+func (CopySummary) Word() string   { return rights[copySummaryKind].Kind }
+func (DigestRequest) Word() string { return rights[digestRequestKind].Kind }
+func (CopyDigest) Word() string    { return rights[copyDigestKind].Kind }
+func (LoadDigest) Word() string    { return rights[loadDigestKind].Kind }
+func (StartQuery) Word() string    { return rights[startQueryKind].Kind }
+func (StartAnswer) Word() string   { return rights[startAnswerKind].Kind }
+func (SiteBundle) Word() string    { return rights[siteBundleKind].Kind }
+func (BundleTaken) Word() string   { return rights[bundleTakenKind].Kind }

@@ -17,7 +17,8 @@ type openJob struct {
 	// refused are sites that refused or gave back a copy of this attempt, or that
 	// it was taken from.
 	refused []refusal
-	// moves counts the copies of this attempt that were moved to idle sites.
+	// moves counts the copies of this attempt that were moved to idle sites, up to
+	// mostDoublings.
 	moves uint8
 	// sent is when the latest copy was placed at another site.
 	sent job.Time
@@ -27,11 +28,13 @@ type openJob struct {
 	// failures counts the attempts in a row that no site kept a copy of; the
 	// next one waits until retryAt.
 	failures uint8
-	lost     *losses // nil if none was
+	// crowded says that the latest of them found a site with as many copies as it takes.
+	crowded bool
+	lost    *losses // nil if none was
 	// The origin's lists of those names have it.
-	leaves, unplaced, leased, short bool
-	ended                           bool
-	retryAt                         job.Time
+	leaves, unplaced, leased, short, away bool
+	ended                                 bool
+	retryAt                               job.Time
 	// changed is the effect that says that the job has changed.
 	changed Effect
 	// query collects what sites say about the start; nil if none is under way.
@@ -42,6 +45,9 @@ type openJob struct {
 	promises *promises
 	// filesWait is why its output cannot come home for now.
 	filesWait string
+	// over is the attempt whose processes are gone, as its holder says, while its output
+	// is being collected there; 0 for none.
+	over uint32
 	// lease is when the holder's lease has ended for sure; 0 without one.
 	lease job.Time
 }
@@ -52,6 +58,10 @@ type refusal struct {
 	site   job.SiteID
 	reason job.Reason
 	until  job.Time
+	// moved says that the origin took the copy away: the site did not refuse it, and gets
+	// one again before until if the job lacks one, and from early on where it would start.
+	moved bool
+	early job.Time
 }
 
 // refusesAt reports whether a site must not be asked for this attempt at now.
@@ -64,10 +74,34 @@ func (o *openJob) refusesAt(now job.Time, site job.SiteID) bool {
 	return false
 }
 
+// movesBack reports whether a site from which a copy was moved may have one again where it
+// would start at once.
+func (o *openJob) movesBack(now job.Time, site job.SiteID) bool {
+	return slices.ContainsFunc(o.refused, func(r refusal) bool { return r.site == site && r.moved && now >= r.early })
+}
+
+// keepsFrom reports whether a site gets no copy at now that the job lacks.
+func (o *openJob) keepsFrom(now job.Time, site job.SiteID) bool {
+	for i := range o.refused {
+		if r := &o.refused[i]; r.site == site && now < r.until && !r.moved {
+			return true
+		}
+	}
+	return false
+}
+
 // refuse notes that a site does not want a copy of this attempt before until.
 func (o *openJob) refuse(r refusal) {
 	o.refused = slices.DeleteFunc(o.refused, func(old refusal) bool { return old.site == r.site })
 	o.refused, o.barren = append(o.refused, r), 0
+}
+
+// wantedBy reports whether one of the sites may take a copy that the job gets now: it did
+// not refuse the latest attempt for what the job is.
+func (o *openJob) wantedBy(sites []job.SiteID) bool {
+	return slices.ContainsFunc(sites, func(site job.SiteID) bool {
+		return !slices.ContainsFunc(o.refused, func(r refusal) bool { return r.site == site && r.until == job.Never })
+	})
 }
 
 // refusedBy returns why a site did not want a copy of this attempt, NoReason if it did.

@@ -26,10 +26,12 @@ type origin struct {
 	leaving  []*openJob                   // copies wait for the end of the instant to leave
 	unplaced []*openJob                   // pending jobs that found no place, see retryPlacements
 	leased   []*openJob                   // jobs whose holders may have a lease
+	away     []*openJob                   // jobs whose claim another site may hold, see addAway
 	queries  []*openJob                   // wait for sites to say when they would start, by deadline
 	closed   fifo.Queue[job.ID]           // ended jobs, oldest first, until purged
 	conserve conserve                     // of work, see conserve.go
 
+	awayLeft    int            // how long away was when it was looked through
 	lastChanged job.ID         // the job that this step last said to have changed
 	policy      place.Policy   // what cfg.Placement is made of
 	round       place.Round    // scratch of the placement under way
@@ -37,8 +39,10 @@ type origin struct {
 	promises    place.Promises // what those of sites were worth
 	query       uint64         // number of the latest start query
 	nextRetry   job.Time       // of placements
-	dry         bool           // a site has run dry since the latest retry: no job waits for its own
+	dry         []job.SiteID   // have run dry since the latest retry: no job waits for its own that one of them may take
+	room        bool           // a full site has room again since then: nor does one that such a site refused
 	nextLease   job.Time       // no lease that it gave ends before
+	overdue     overdue        // see overdue.go
 }
 
 // ownHost is the host at the origin's own site. Each call stands for a message
@@ -49,7 +53,7 @@ type ownHost interface {
 	// dropCopies drops what has not begun of a job's copies up to a (Withdraw).
 	dropCopies(now job.Time, a job.AttemptID)
 	// stop stops an attempt that has begun (Stop).
-	stop(a job.AttemptID, early bool)
+	stop(a job.AttemptID, k Kill)
 	// forget forgets an attempt whose outcome is recorded (ResultAck).
 	forget(a job.AttemptID)
 	// waitHere says how long a copy that arrived now would wait (StartQuery).
@@ -68,7 +72,7 @@ type outlook interface {
 func newOrigin(c *core, p *peers, h ownHost, site outlook) *origin {
 	or := &origin{core: c, peers: p, host: h, site: site, open: store.NewIndex(func(o *openJob) job.ID { return o.rec.ID }), policy: c.cfg.Placement.Policy()}
 	or.policy.Kept = c.cfg.Limits.DecisionSites
-	or.conserve.next = job.Never
+	or.conserve.next, or.overdue.next = job.Never, job.Never
 	return or
 }
 
@@ -158,6 +162,30 @@ func (or *origin) removeOpen(o *openJob) {
 	}
 }
 
+// leastAway is how long the list of jobs that others hold must be to be looked through.
+const leastAway = 16
+
+// addAway notes that another site holds the claim of a job. When the list is twice as
+// long as it was, the jobs that have moved on leave it.
+func (or *origin) addAway(o *openJob) {
+	if o.away || !or.isAway(o) {
+		return
+	}
+	if len(or.away) >= max(leastAway, 2*or.awayLeft) {
+		or.away = slices.DeleteFunc(or.away, func(o *openJob) bool {
+			o.away = or.isAway(o)
+			return !o.away
+		})
+		or.awayLeft = len(or.away)
+	}
+	o.away, or.away = true, append(or.away, o)
+}
+
+// isAway reports whether another site holds the claim of a job.
+func (or *origin) isAway(o *openJob) bool {
+	return !o.ended && o.rec.Holder != "" && o.rec.Holder != or.self
+}
+
 // changed says that a job has changed, at most once per step for consecutive
 // changes of one job.
 func (or *origin) changed(id job.ID) {
@@ -197,7 +225,7 @@ func (or *origin) openAttempt(now job.Time, o *openJob, d *store.Decision) {
 		return
 	}
 	o.decision, o.refused, o.moves, o.barren = nil, nil, 0, 0
-	a := job.AttemptID{Job: o.rec.ID, Number: o.rec.Attempt + 1}
+	a := job.AttemptID{Job: o.rec.ID, Number: o.rec.NextAttempt()}
 	record(or.st, store.OpenAttempt{Attempt: a, Sites: sites, Decision: d, Time: now})
 	o.at = append(o.inline[:0], make([]copyAt, len(sites))...)
 	for i := range sites {
@@ -254,18 +282,25 @@ func (or *origin) retryPlacements(now job.Time) {
 		return
 	}
 	or.nextRetry = now.Add(or.cfg.Timing.Retry)
-	waiting, dry := or.unplaced, or.dry
-	or.unplaced, or.dry = nil, false
+	waiting, dry, room := or.unplaced, or.dry, or.room
+	or.unplaced, or.dry, or.room = nil, nil, false
 	for _, o := range waiting {
 		o.unplaced = false
 		switch {
 		case o.ended || o.rec.State != job.Pending:
-		case now < o.retryAt && !dry:
+		case o.lost.holds(now), now < o.retryAt && !o.wantedBy(dry) && (!room || !o.crowded):
 			or.addUnplaced(o)
 		default:
 			or.place(now, o)
 		}
 	}
+}
+
+// roomSeen has places looked for soon for jobs that sites refused as they were full: the
+// more jobs have none the later, as each is a decision.
+func (or *origin) roomSeen(now job.Time) {
+	or.room = true
+	or.nextRetry = min(or.nextRetry, now.Add(moreAfter+time.Duration(len(or.unplaced))*time.Millisecond))
 }
 
 // retrySoon has the next tick look for places, as there may be one now.
@@ -288,7 +323,7 @@ func (or *origin) endedHere(now job.Time, a job.AttemptID, outcome *job.Outcome)
 
 // nextWake returns when the origin has to do something next.
 func (or *origin) nextWake() job.Time {
-	wake := min(or.nextLease, or.conserve.next)
+	wake := min(or.nextLease, or.conserve.next, or.overdue.next)
 	if len(or.unplaced) > 0 {
 		wake = min(wake, or.nextRetry)
 	}

@@ -5,28 +5,28 @@ import (
 	"kith/store"
 )
 
-// onStarted learns that the holder's command runs.
+// onStarted learns that the holder's command runs, or that it has run.
 func (or *origin) onStarted(now job.Time, from job.SiteID, m Started) {
 	o := or.open.Get(m.Attempt.Job)
-	if o == nil || o.rec.Attempt != m.Attempt.Number || o.rec.Holder != from || o.rec.Started != 0 || m.At == 0 {
+	if o == nil || o.rec.Attempt != m.Attempt.Number || o.rec.Holder != from {
 		return
 	}
-	if o.rec.State != job.Claimed && o.rec.State != job.Cancelling {
-		return
+	if state := o.rec.State; o.rec.Started == 0 && m.At != 0 && (state == job.Claimed || state == job.Cancelling) {
+		record(or.st, store.RecordStart{Attempt: m.Attempt, Site: from, Started: m.At})
+		or.changed(o.rec.ID)
 	}
-	record(or.st, store.RecordStart{Attempt: m.Attempt, Site: from, Started: m.At})
-	or.changed(o.rec.ID)
+	if m.Over && o.over != m.Attempt.Number {
+		o.over = m.Attempt.Number
+		or.changed(o.rec.ID)
+	}
 }
 
 // onResult learns how an attempt ended. It is acknowledged when its output is
 // home too, or when it is not wanted.
 func (or *origin) onResult(now job.Time, from job.SiteID, m Result) {
-	if m.Attempt.Job.Origin != or.self {
-		return
-	}
 	j := or.st.Job(m.Attempt.Job)
 	if j == nil {
-		or.peers.send(from, ResultAck{Attempt: m.Attempt})
+		or.acknowledge(now, from, ResultAck{Attempt: m.Attempt})
 		return
 	}
 	or.peers.link(from).settle(outKey{stop, m.Attempt})
@@ -39,16 +39,22 @@ func (or *origin) onResult(now job.Time, from job.SiteID, m Result) {
 				Time: now, Attempt: m.Attempt.Number, Kind: store.ClaimSuperseded, Site: from, Reason: job.StaleAttempt,
 			}})
 		}
-		or.peers.send(from, ResultAck{Attempt: m.Attempt})
+		or.acknowledge(now, from, ResultAck{Attempt: m.Attempt})
 		return
 	}
 	if j.State.Terminal() {
-		or.peers.send(from, ResultAck{Attempt: m.Attempt, Accepted: true})
+		or.acknowledge(now, from, ResultAck{Attempt: m.Attempt, Accepted: true})
 		return
 	}
 	if j.Outcome == nil {
 		or.recordOutcome(now, or.open.Get(j.ID), m.Outcome)
 	}
+}
+
+// acknowledge lets a host forget an attempt that has ended there.
+func (or *origin) acknowledge(now job.Time, host job.SiteID, m ResultAck) {
+	or.peers.send(host, m)
+	or.noteLeft(now, host)
 }
 
 // recordOutcome records how the holder's attempt ended and brings its output home.
@@ -63,7 +69,7 @@ func (or *origin) recordOutcome(now job.Time, o *openJob, outcome job.Outcome) {
 		if holder == or.self {
 			or.host.forget(a)
 		} else {
-			or.peers.send(holder, ResultAck{Attempt: a, Accepted: true})
+			or.acknowledge(now, holder, ResultAck{Attempt: a, Accepted: true})
 		}
 		return
 	}
@@ -102,7 +108,7 @@ func (or *origin) filesWait(ev FilesWait) {
 	if o == nil || o.rec.Attempt != ev.Attempt.Number || o.rec.State != job.Returning && o.rec.Holder != or.self {
 		return
 	}
-	if reason := clipReason(ev.Reason); o.filesWait != reason {
+	if reason := job.ClipReason(ev.Reason); o.filesWait != reason {
 		o.filesWait = reason
 		or.changed(o.rec.ID)
 	}
@@ -116,7 +122,7 @@ func (or *origin) closeJob(now job.Time, o *openJob, filesError string) {
 	if o.rec.Holder == or.self {
 		or.host.forget(o.rec.AttemptID())
 	} else {
-		or.peers.send(o.rec.Holder, ResultAck{Attempt: o.rec.AttemptID(), Accepted: true})
+		or.acknowledge(now, o.rec.Holder, ResultAck{Attempt: o.rec.AttemptID(), Accepted: true})
 	}
 }
 

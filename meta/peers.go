@@ -3,6 +3,7 @@ package meta
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"kith/cluster"
 	"kith/internal/fifo"
@@ -38,6 +39,7 @@ func newPeers(c *core) *peers {
 type link struct {
 	site    job.SiteID
 	up      bool
+	met     time.Duration // how long streams were up that have ended, each overdueMoment at least
 	waiting map[outKey]struct{}
 	due     fifo.Queue[outDue]
 	busy    bool // among peers.busy
@@ -76,6 +78,9 @@ func (p *peers) link(site job.SiteID) *link { return p.links[site] }
 // itself does not, nor one that finds no room in the view.
 func (p *peers) up(now job.Time, ev PeerUp) bool {
 	site := ev.Site
+	if l := p.links[site]; l != nil && l.up { // the new stream takes the place of another
+		l.met = p.met(now, site)
+	}
 	if site == p.self || p.view.Up(now, site, ev.Generation, ev.Incarnation) == nil {
 		return false
 	}
@@ -96,10 +101,25 @@ func (p *peers) down(now job.Time, site job.SiteID) bool {
 	if l == nil || !l.up {
 		return false
 	}
+	l.met = p.met(now, site)
 	l.up, l.waiting, l.due = false, nil, fifo.Queue[outDue]{}
 	p.view.Down(now, site)
 	p.watch(now, site)
 	return true
+}
+
+// met returns for how long streams to a site were up in this run, each counted as
+// overdueMoment at least.
+func (p *peers) met(now job.Time, site job.SiteID) time.Duration {
+	l := p.links[site]
+	switch s := p.view.Get(site); {
+	case l == nil:
+		return 0
+	case !l.up || s == nil:
+		return l.met
+	default:
+		return l.met + max(now.Sub(s.Since), overdueMoment)
+	}
 }
 
 // reachable reports whether a stream to a site is up.
@@ -221,7 +241,7 @@ func (p *peers) request(now job.Time, to job.SiteID, key outKey) bool {
 	if l == nil || !l.up {
 		return false
 	}
-	m, ok := p.messageOf(key)
+	m, ok := p.messageOf(to, key)
 	if !ok {
 		return false
 	}
@@ -237,9 +257,9 @@ func (p *peers) request(now job.Time, to job.SiteID, key outKey) bool {
 	return true
 }
 
-// messageOf makes the message of a request anew from the facts, and false if
+// messageOf makes the message of a request to a site anew from the facts, and false if
 // they have moved on and there is nothing to ask any more.
-func (p *peers) messageOf(key outKey) (Message, bool) {
+func (p *peers) messageOf(to job.SiteID, key outKey) (Message, bool) {
 	switch key.kind {
 	case placement:
 		j := p.st.Job(key.attempt.Job)
@@ -257,7 +277,7 @@ func (p *peers) messageOf(key outKey) (Message, bool) {
 		}
 		return Result{Attempt: key.attempt, Outcome: *c.Outcome}, true
 	case stop:
-		return Stop{Attempt: key.attempt}, true
+		return Stop{Attempt: key.attempt, Stale: stale(p.st.Job(key.attempt.Job), key.attempt.Number, to)}, true
 	}
 	return nil, false
 }
@@ -277,7 +297,7 @@ func (p *peers) resend(now job.Time) {
 			if !l.waits(d.key) {
 				continue
 			}
-			m, ok := p.messageOf(d.key)
+			m, ok := p.messageOf(l.site, d.key)
 			if !ok {
 				l.settle(d.key)
 				continue

@@ -11,7 +11,7 @@ import (
 func (or *origin) onCopyAnswer(now job.Time, from job.SiteID, m CopyAnswer) {
 	or.peers.link(from).settle(outKey{placement, m.Attempt})
 	if m.Accepted {
-		or.noteAccepted(from)
+		or.noteAccepted(now, from)
 	} else {
 		or.noteRefused(now, from, m.Reason)
 	}
@@ -102,8 +102,8 @@ func (or *origin) holderLacks(now job.Time, o *openJob, reason job.Reason) {
 // best site, or does without it.
 func (or *origin) copyReturned(now job.Time, o *openJob, i int, kind store.ClaimEventKind, reason job.Reason) {
 	from := o.rec.Sites[i]
-	or.noteWithdrawn(o, from)
-	o.refuse(refusal{from, reason, or.refusedUntil(now, reason)})
+	or.noteWithdrawn(now, o, from)
+	o.refuse(refusal{site: from, reason: reason, until: or.refusedUntil(now, reason)})
 	to := or.nextSite(now, o)
 	if to == "" && len(o.rec.Sites) == 1 {
 		record(or.st, store.NoteClaim{Job: o.rec.ID, Event: store.ClaimEvent{
@@ -119,8 +119,11 @@ func (or *origin) copyReturned(now job.Time, o *openJob, i int, kind store.Claim
 			}
 		}
 		// Sites that want nothing of the job are not asked every few seconds.
-		o.retryAt = now.Add(or.cfg.Timing.Retry << min(o.failures, mostDoublings))
-		o.failures = min(o.failures+1, mostDoublings)
+		o.crowded = slices.ContainsFunc(o.refused, func(r refusal) bool { return ofCount(r.reason) })
+		o.retryAt = now.Add(or.cfg.Timing.Retry << o.failures)
+		if !or.conserving() || slices.ContainsFunc(o.refused, func(r refusal) bool { return !ofState(r.reason) }) {
+			o.failures = min(o.failures+1, mostDoublings)
+		} // else that is kept for the sites, whatever waits (dealings.go)
 		or.addUnplaced(o)
 		or.changed(o.rec.ID)
 		return
@@ -173,12 +176,25 @@ func (or *origin) moveOwn(now job.Time, reason job.Reason) {
 	}
 }
 
+// takeBack lets a job have a copy again at a site that was given up, and is back.
+func (or *origin) takeBack(now job.Time, o *openJob, site job.SiteID) {
+	n := len(o.refused)
+	o.refused = slices.DeleteFunc(o.refused, func(r refusal) bool { return r.site == site && r.reason == job.Forgotten })
+	if len(o.refused) < n {
+		o.barren = 0
+		or.addIfShort(now, o)
+	}
+}
+
 // revive asks again what the old stream may have swallowed.
 func (or *origin) revive(now job.Time, site job.SiteID) {
 	for _, o := range or.jobs {
 		switch {
 		case o.ended:
+		case o.rec.State == job.Pending: // what the site offers may be more by now
+			o.refused = slices.DeleteFunc(o.refused, func(r refusal) bool { return r.site == site })
 		case o.rec.State == job.Queued:
+			or.takeBack(now, o, site)
 			if i := slices.Index(o.rec.Sites, site); i >= 0 && o.at[i] == placing {
 				or.peers.request(now, site, outKey{placement, o.rec.AttemptID()})
 			}

@@ -48,13 +48,19 @@ func (or *origin) decideRound(now job.Time, o *openJob, answers []place.Answer) 
 	return d
 }
 
-// nextSite returns the best site that an open attempt has no copy at and that
-// has not refused it, or "".
+// nextSite returns the best site that an open attempt has no copy at, that has not
+// refused it, and that no withdrawal of it is on its way to, or "".
 func (or *origin) nextSite(now job.Time, o *openJob) job.SiteID {
 	tried := slices.Clone(o.rec.Sites)
 	for i := range o.refused {
-		if r := &o.refused[i]; now < r.until || or.withdrawing(o, r.site) {
+		if r := &o.refused[i]; now < r.until && !r.moved {
 			tried = append(tried, r.site)
+		}
+	}
+	key := outKey{withdrawal, o.rec.AttemptID()}
+	for _, l := range or.peers.linked {
+		if len(l.waiting) > 0 && l.waits(key) {
+			tried = append(tried, l.site)
 		}
 	}
 	or.beginRound(now, o, tried)

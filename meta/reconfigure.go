@@ -32,5 +32,6 @@ func (e *Engine) reconfigure(now job.Time, ev Reconfigure) {
 	// What is done every so often is done anew after the new time, if that is sooner.
 	e.host.nextLoad = min(e.host.nextLoad, now.Add(ev.Timing.Load))
 	e.host.nextCheck = min(e.host.nextCheck, now.Add(ev.Timing.AntiEntropy))
+	e.origin.overdue.next = min(e.origin.overdue.next, now.Add(min(ev.Timing.Overdue, overdueEvery)))
 	e.origin.nextRetry = min(e.origin.nextRetry, now.Add(ev.Timing.Retry))
 }

@@ -16,10 +16,11 @@ import (
 func (e *Engine) Restore(now job.Time, configured []job.SiteID) []Effect {
 	e.out = e.out[:0]
 	for _, s := range configured {
-		if s != e.self {
+		if s != e.self && e.stranger(s) == "" {
 			e.peers.view.Expect(now, s)
 		}
 	}
+	e.restoreTrust(now)
 	ended, outgrown := e.host.restore(now)
 	e.origin.restore(now)
 	e.host.returnOutgrown(now, outgrown)
@@ -61,6 +62,9 @@ func (h *host) restore(now job.Time) (ended, outgrown []*hostCopy) {
 			h.site.Adopt(now, entry, rec.Begun)
 			h.keepLease(now, c)
 			h.emit(Adopt{Attempt: rec.ID, Request: entry.Request, BootID: rec.BootID, Leased: entry.Remote && leased(rec.Request)})
+			if h.revoked(rec.ID.Job.Origin) { // what stops it may have died with the daemon before
+				h.cutOff(c)
+			}
 		case store.CopyEnded:
 			ended = append(ended, c)
 		}
@@ -70,7 +74,7 @@ func (h *host) restore(now job.Time) (ended, outgrown []*hostCopy) {
 
 // restore goes on with jobs submitted here.
 func (or *origin) restore(now job.Time) {
-	or.nextLease, or.nextRetry = job.Never, now
+	or.nextLease, or.nextRetry, or.overdue.began = job.Never, now, now
 	var closed []*store.Job
 	away := make(map[job.SiteID]bool) // sites that hold copies
 	for j := range or.st.Jobs(job.ID{}) {
@@ -93,6 +97,9 @@ func (or *origin) restore(now job.Time) {
 		or.peers.watch(now, p.Site)
 	}
 	for _, s := range slices.Sorted(maps.Keys(away)) {
+		if or.revoked(s) {
+			continue
+		}
 		or.peers.view.Expect(now, s)
 		or.peers.watch(now, s)
 	}
@@ -100,8 +107,10 @@ func (or *origin) restore(now job.Time) {
 
 func (or *origin) restoreJob(now job.Time, o *openJob) {
 	j := o.rec
+	or.addAway(o)
 	if j.State.Claim() == job.ClaimTaken && j.Outcome == nil {
 		or.grantLease(now, o) // what was granted before has begun before
+		or.expectEnd(o)
 	}
 	switch j.State {
 	case job.Pending:

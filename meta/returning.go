@@ -9,8 +9,8 @@ import (
 // A job whose command has ended waits for its output. With [job.Wait] it waits as
 // long as its user likes, who may cancel it; else for as long as a lease lasts after
 // the site that has the output went out of reach. Then one that succeeded runs again,
-// as it would if the site had been lost a moment before its end: to whom asks for that,
-// a result without its output is none. One that failed ends as it failed.
+// as it would if the site had been lost a moment before its end: for its user, a result
+// without its output is none. One that failed ends as it failed.
 
 // fetch brings the output of a job home whose outcome is recorded.
 func (or *origin) fetch(now job.Time, o *openJob) {
@@ -41,7 +41,7 @@ func (or *origin) awaitOutput(now job.Time, o *openJob) bool {
 		return false
 	}
 	or.emit(Unfetch{Attempt: o.rec.AttemptID()})
-	// Who may run twice may end twice: the output may yet be the first to come.
+	// A job that may run twice may end twice: the output may yet be the first to come.
 	or.revoke(now, o, job.Vanished, o.rec.Request.OnSiteLost == job.Race)
 	return false
 }

@@ -1,8 +1,6 @@
 package meta
 
 import (
-	"strings"
-
 	"kith/internal/job"
 	"kith/store"
 )
@@ -39,7 +37,7 @@ func (h *host) attemptStarted(now job.Time, ev AttemptStarted) {
 		since = min(max(ev.At, c.rec.Begun), now)
 	}
 	h.site.Confirm(now, ev.Attempt, since)
-	started := Started(ev)
+	started := Started{Attempt: ev.Attempt, At: ev.At}
 	if origin := ev.Attempt.Job.Origin; origin != h.self {
 		h.peers.send(origin, started)
 	} else {
@@ -53,6 +51,21 @@ func (h *host) attemptOver(now job.Time, a job.AttemptID) {
 	if c := h.copies.Get(a); c != nil && c.rec.Phase == store.CopyBegun {
 		h.site.Finish(now, a)
 		h.passing = true
+		if !c.over {
+			c.over = true
+			h.tellOver(now, c)
+		}
+	}
+}
+
+// tellOver tells the origin that an attempt only waits for its output to be collected,
+// which takes as long as the disk has no room.
+func (h *host) tellOver(now job.Time, c *hostCopy) {
+	m := Started{Attempt: c.rec.ID, At: c.started, Over: true}
+	if origin := m.Attempt.Job.Origin; origin != h.self {
+		h.peers.send(origin, m)
+	} else {
+		h.origin.onStarted(now, h.self, m)
 	}
 }
 
@@ -67,7 +80,7 @@ func (h *host) attemptEnded(now job.Time, ev AttemptEnded) {
 
 // end records how an attempt ended here and reports it.
 func (h *host) end(now job.Time, c *hostCopy, outcome job.Outcome) {
-	outcome.Reason = clipReason(outcome.Reason)
+	outcome.Reason = job.ClipReason(outcome.Reason)
 	record(h.st, store.EndAttempt{Attempt: c.rec.ID, Outcome: outcome})
 	c.status = launched // nothing is launched any more
 	h.site.Finish(now, c.rec.ID)
@@ -77,11 +90,6 @@ func (h *host) end(now job.Time, c *hostCopy, outcome job.Outcome) {
 		return
 	}
 	h.report(now, c)
-}
-
-// clipReason keeps a text from outside within the bounds of a record.
-func clipReason(s string) string {
-	return strings.ToValidUTF8(s[:min(len(s), job.MaxReasonLength)], "")
 }
 
 // report tells the origin how an attempt ended.
@@ -95,9 +103,6 @@ func (h *host) report(now job.Time, c *hostCopy) {
 }
 
 func (h *host) onResultAck(_ job.Time, from job.SiteID, m ResultAck) {
-	if m.Attempt.Job.Origin != from {
-		return
-	}
 	h.peers.link(from).settle(outKey{result, m.Attempt})
 	h.forget(m.Attempt)
 }
@@ -113,13 +118,13 @@ func (h *host) forget(a job.AttemptID) {
 	h.emit(Clear{Attempt: a})
 }
 
-// stop stops an attempt of this site's own job. early says that it may be done
-// before the facts that speak for it are durable: the user wants the job ended. An
+// stop stops an attempt of this site's own job, in the way of k. It may be done early,
+// before the facts that speak for it are durable, if the user wants the job ended. An
 // attempt that is stopped because another one has ended waits for that outcome to
 // be durable: a crash could take it back, and its own end would count.
-func (h *host) stop(a job.AttemptID, early bool) {
+func (h *host) stop(a job.AttemptID, k Kill) {
 	if c := h.copies.Get(a); c != nil && c.rec.Phase == store.CopyBegun {
-		h.kill(c, Kill{Early: early})
+		h.kill(c, k)
 	}
 }
 

@@ -35,7 +35,7 @@ type Site interface {
 	// SetAside takes the waiting copies of an origin, and those that will come,
 	// out of the queue until BringBack: they are not proposed, cost a pass nothing
 	// and are no load. What is reserved or runs stays. A reserved copy that is
-	// postponed is set aside, too. To say it twice does nothing.
+	// postponed is set aside, too. To say it twice sets aside what was probed since.
 	SetAside(now job.Time, origin job.SiteID)
 	// BringBack puts the copies of an origin back into their places.
 	BringBack(now job.Time, origin job.SiteID)

@@ -32,7 +32,7 @@ func (h *host) attemptMissing(now job.Time, ev AttemptMissing) {
 		}
 		return
 	}
-	if c.killed { // the driver knows it no more: its end would never be told
+	if c.killed || h.revoked(a.Job.Origin) { // the driver knows it no more: its end would never be told
 		h.end(now, c, Kill{Attempt: a, Lease: c.lease.lapsed}.Unstarted(now))
 		return
 	}

@@ -71,7 +71,7 @@ func (h *host) pauseStarts(now job.Time, reason string) {
 		return
 	}
 	s.pause = min(max(firstPause, 2*s.pause), longestPause)
-	s.until, s.pausing, s.reason = now.Add(s.pause), true, clipReason(reason)
+	s.until, s.pausing, s.reason = now.Add(s.pause), true, job.ClipReason(reason)
 	h.emit(StartsPaused{Until: s.until, Reason: s.reason})
 	h.advertise(now) // ahead of what goes back, so that it does not return
 	h.passing = true
@@ -129,16 +129,16 @@ func (h *host) holdStarts(now job.Time) {
 
 // mayStart reports whether a copy whose turn has come may start: while starts have
 // failed, one at a time. Another waits in its place.
-func (h *host) mayStart(now job.Time, id job.AttemptID) bool {
+func (h *host) mayStart(now job.Time, c *hostCopy) bool {
 	s := &h.starting
 	switch {
 	case s.pause == 0:
 		return true
 	case s.pausing || h.probing():
-		h.postpone(now, h.copies.Get(id), now)
+		h.postpone(now, c, now)
 		return false
 	}
-	s.probe = id
+	s.probe = c.rec.ID
 	return true
 }
 

@@ -30,13 +30,18 @@ var rewrite = flag.Bool("rewrite", false, "write the answers of the transcripts 
 //	cancel|hold|release JOB            a client asks
 //	drain|resume                       the operator asks
 //	up SITE [generation=N] | down SITE a stream comes or goes
-//	load SITE processors=N work=S procs=R free=N [draining] [notstarting] [at=up]
+//	load SITE processors=N work=S procs=R free=N queued=N [draining] [notstarting] [at=up]
 //	recv SITE MESSAGE ...              a message comes
 //	started|ended|missing|home ATTEMPT [outcome]
 //	startfails ATTEMPT                 the host could not start it
 //	turn ATTEMPT                       the batch system has started it ("site batch")
 //	wait D                             time passes, with ticks and passes
 //	restart [lease=D] [processors=N] [memory=N] [allow=DIR]  the daemon dies and a new one begins
+//	address SITE HOST:PORT...                              the operator says where a site is
+//	admit|bundle SITE keys=1,2 sequence=N [invitation=ID]  the operator trusts a site; a later bundle
+//	revoke SITE [let-run] | forget-trust SITE | leave
+//	invite ID SITE | try ID | come ID SITE keys=1 | refuse ID | token ID [unlisted]
+//	trust | dealings                   what the trust table holds; what sites hold of each other
 //	show JOB | copies | counters       what the engine knows
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
@@ -224,7 +229,7 @@ func (s *stage) do(line string) []string {
 	case "counters":
 		s.say("%+v", s.engine.Views().Counters())
 	default:
-		s.t.Fatalf("unknown command %q", line)
+		s.doTrust(a)
 	}
 	return s.lines
 }
@@ -245,7 +250,7 @@ func (s *stage) begin(a arguments) {
 	if v, ok := a.named["rank"]; ok {
 		s.cfg.Placement.Rank, _ = meta.ParseRank(v)
 	}
-	s.cfg.Placement.Conserve = a.has("conserve")
+	s.cfg.Placement.Conserve, s.cfg.Admitted = a.has("conserve"), a.has("admitted")
 	s.cfg.Placement.Copies = int32(s.number(a, "copies", 2))
 	s.cfg.Limits.CopiesPerOrigin = int(s.number(a, "copies-per-origin", 1000))
 	s.cfg.Limits.Jobs = int(s.number(a, "jobs", 1000))
@@ -314,7 +319,8 @@ func (s *stage) carry(effects []meta.Effect) {
 		switch f := f.(type) {
 		case meta.Changed, meta.Advertise:
 		case meta.Reply:
-			if f.Err != nil {
+			if s.sayTrust(&f) {
+			} else if f.Err != nil {
 				s.say("reply: %s", strings.ReplaceAll(f.Err.Error(), "\n", " | "))
 			} else if f.Job.IsZero() && f.Forgotten != (meta.Forgotten{}) {
 				s.say("reply: %+v", f.Forgotten)
@@ -353,6 +359,14 @@ func (s *stage) carry(effects []meta.Effect) {
 			s.say("fetch %v from %s", f.Attempt, f.From)
 		case meta.Unfetch:
 			s.say("unfetch %v", f.Attempt)
+		case meta.TrustChanged:
+			s.say("trust %s: %s, bundle %d", f.Site.Site, f.Why, f.Site.Bundle.Sequence)
+		case meta.InvitationChanged:
+			s.say("invitation %s: %v, tries %d", f.Invitation.ID, f.Invitation.State, f.Invitation.Tries)
+		case meta.TokenRevoked:
+			s.say("token %s revoked", f.ID)
+		case meta.Refused:
+			s.say("refused: %s of %s, rule %s", f.Kind, f.Peer, f.Rule)
 		default:
 			s.say("%s", strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%T %+v", f, f), "meta.")))
 		}
@@ -426,7 +440,7 @@ func (s *stage) load(a arguments) {
 	s.feed(meta.LoadSeen{Digest: cluster.Digest{
 		Site: job.SiteID(name), Incarnation: 1, Sequence: s.loads[name], Processors: int32(s.number(a, "processors", 4)),
 		MemoryBytes: int64(s.number(a, "memory", 0)), Draining: a.has("draining"), NotStarting: a.has("notstarting"), Speed: s.number(a, "speed", 1),
-		Load: job.Load{Work: s.number(a, "work", 0), Procs: s.number(a, "procs", 0), Free: int32(s.number(a, "free", 4))},
+		Load: job.Load{Work: s.number(a, "work", 0), Procs: s.number(a, "procs", 0), Free: int32(s.number(a, "free", 4)), Queued: int32(s.number(a, "queued", 0))},
 	}})
 }
 
@@ -459,6 +473,9 @@ func (s *stage) show(text string) {
 	}
 	r := &v.Record
 	s.say("%v %v attempt=%d sites=%v holder=%s", r.ID, r.State, r.Attempt, r.Sites, r.Holder)
+	if v.Over {
+		s.say("over: its output is being collected")
+	}
 	for _, c := range v.Copies {
 		s.say("copy at %s: %s", c.Site, [...]string{"", "placing", "queued", "claimed", "withdrawing"}[c.State])
 	}

@@ -6,6 +6,7 @@ import (
 
 	"kith/internal/job"
 	"kith/meta"
+	"kith/store"
 )
 
 // The words that transcripts have for messages.
@@ -46,6 +47,9 @@ func describe(m meta.Message) string {
 	case meta.StartQuery:
 		return fmt.Sprintf("start-query %d processors=%d walltime=%v predict=%v", m.Query, m.Request.Processors, m.Request.Walltime, m.Predict)
 	case meta.Started:
+		if m.Over {
+			return fmt.Sprintf("over %v started=%v", m.Attempt, m.At != 0)
+		}
 		return fmt.Sprintf("started %v", m.Attempt)
 	case meta.Result:
 		return fmt.Sprintf("result %v kind=%d exit=%d %s", m.Attempt, m.Outcome.Kind, m.Outcome.ExitCode, m.Outcome.Reason)
@@ -102,13 +106,19 @@ func (s *stage) message(a arguments) meta.Message {
 		}
 		return v
 	case "deny":
-		return meta.Verdict{Attempt: id, Reason: reason}
+		v := meta.Verdict{Attempt: id, Reason: reason}
+		if ago, ok := a.named["ago"]; ok {
+			v.Sent = s.now.Add(-s.duration(ago, 0))
+		}
+		return v
 	case "withdraw":
 		return meta.Withdraw{Attempt: id}
 	case "withdrawn":
 		return meta.WithdrawAck{Attempt: id}
 	case "started":
 		return meta.Started{Attempt: id, At: s.now}
+	case "over":
+		return meta.Started{Attempt: id, At: s.now, Over: true}
 	case "result":
 		return meta.Result{Attempt: id, Outcome: s.outcome(a)}
 	case "result-ack":
@@ -136,6 +146,18 @@ func (s *stage) message(a arguments) meta.Message {
 		return meta.StartQuery{Query: 7, Request: s.request(a)}
 	case "start-answer":
 		return meta.StartAnswer{Query: uint64(s.number(a, "query", 1)), Wait: s.duration(a.named["wait"], 0), Reason: reason}
+	case "site-bundle":
+		of := job.SiteID(a.words[1])
+		if other := a.named["of"]; other != "" {
+			of = job.SiteID(other)
+		}
+		m := meta.SiteBundle{Site: of, Bundle: s.bundle(a)}
+		if text, ok := a.named["told"]; ok {
+			m.Told = &store.Told{Addresses: strings.FieldsFunc(text, func(r rune) bool { return r == ',' }), Incarnation: uint64(s.number(a, "start", 1))}
+		}
+		return m
+	case "bundle-taken":
+		return meta.BundleTaken{Sequence: uint64(s.number(a, "sequence", 1))}
 	}
 	s.t.Fatalf("unknown message %q", a.words[2])
 	return nil

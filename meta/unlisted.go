@@ -48,7 +48,7 @@ func (e *Engine) tellUnlisted(now job.Time, configured []job.SiteID) {
 	}
 	delete(found, e.self)
 	for _, site := range slices.Sorted(maps.Keys(found)) {
-		if !slices.Contains(configured, site) {
+		if !slices.Contains(configured, site) && e.stranger(site) == "" && e.st.TrustedSite(site) == nil {
 			e.peers.view.Expect(now, site)
 			e.emit(*found[site])
 		}

@@ -35,6 +35,9 @@ type JobView struct {
 	// FilesWait is why the output of a job whose processes are gone cannot come home
 	// for now; empty if it can.
 	FilesWait string
+	// Over says that all processes of the job's attempt are gone while its output is being
+	// collected at the holder.
+	Over bool
 	// WantedCopies is how many sites the job is to queue at: what it asks
 	// for, or the site's default.
 	WantedCopies int32
@@ -88,6 +91,7 @@ func (v Views) brief(j *store.Job) JobView {
 	if !j.State.Terminal() {
 		if o := v.origin.open.Get(j.ID); o != nil {
 			view.FilesWait = o.filesWait
+			view.Over = o.over != 0 && o.over == j.Attempt && j.Outcome == nil
 		}
 	}
 	return view
@@ -167,10 +171,11 @@ func (c *hostCopy) word() string {
 	return "queued"
 }
 
-// HeldBy reports whether a site holds the claim of an attempt of a job submitted here.
+// HeldBy reports whether a site holds the claim of an attempt of a job submitted here that
+// has not ended.
 func (v Views) HeldBy(a job.AttemptID, site job.SiteID) bool {
 	j := v.origin.st.Job(a.Job)
-	return j != nil && j.Attempt == a.Number && j.Holder == site
+	return j != nil && !j.State.Terminal() && j.Attempt == a.Number && j.Holder == site
 }
 
 // Counters returns the counts so far.
@@ -210,7 +215,7 @@ type Drain struct {
 
 // Sites returns this site and then the others by name.
 func (v Views) Sites(now job.Time) []SiteView {
-	own := v.host.digest(now)
+	own := v.host.describe(now) // no digest: other sites are told nothing
 	s := v.host.st.Site()
 	drain := Drain{Actor: s.DrainActor, Reason: s.DrainReason, Changed: s.DrainChanged}
 	views := []SiteView{{Digest: own, Self: true, Connected: true, Known: true, SeenAt: now, Drain: drain, StartTrouble: v.host.starting.trouble(now)}}

@@ -5,13 +5,10 @@ import "kith/internal/job"
 // SetAside takes all copies of an origin that wait out of their queues: until
 // BringBack they are not looked at, count in no load or estimate and cost a pass
 // nothing. One that is added meanwhile is set aside too, and so is one whose
-// claim is postponed. What is reserved or runs stays as it is. It looks through
-// all copies once; a second call does nothing.
+// claim is postponed. What is reserved or runs stays as it is. A second call sets
+// the copy aside again that was put back by Probe. It looks through all copies once.
 func (s *Scheduler) SetAside(now job.Time, origin job.SiteID) {
 	s.clock = now
-	if s.aside[origin] {
-		return
-	}
 	if s.aside == nil {
 		s.aside = make(map[job.SiteID]bool)
 	}

@@ -45,6 +45,14 @@ func TestSetAsideCostsNothing(t *testing.T) {
 		if s.Postpone(now, attempt("a", 7), 0); len(s.Pass(now)) > 0 {
 			t.Error("starts another after the one that was tried")
 		}
+		s.Probe(now, attempt("a", 8))
+		s.SetAside(now, "a") // its origin has gone before its turn came
+		if l := s.Load(now); l != (job.Load{Free: 4}) {
+			t.Errorf("load %+v after the copy that was tried was set aside again", l)
+		}
+		if got := s.Pass(now); len(got) > 0 {
+			t.Errorf("starts %v, which was set aside again", got)
+		}
 		s.BringBack(now, "a")
 		if got := s.Pass(now); !slices.Equal(got, []job.AttemptID{attempt("a", 0)}) {
 			t.Errorf("starts %v, expected the first of those that came back", got)

@@ -156,7 +156,7 @@ func TestMarginEndsWithTheStart(t *testing.T) {
 	}
 }
 
-// After a restart nobody knows at first how long a remote copy that had begun
+// After a restart it is not known at first how long a remote copy that had begun
 // took to start: its margin is kept free until it is told, and what was promised
 // to local copies before stays true.
 func TestAdoptedCopiesKeepTheMargin(t *testing.T) {

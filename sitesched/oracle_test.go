@@ -27,7 +27,7 @@ func TestOracleSchedules(t *testing.T) {
 		for _, policy := range log.policies {
 			t.Run(log.name+"/"+policy, func(t *testing.T) {
 				if testing.Short() && log.name == "ctc" {
-					t.Skip("the whole log takes seconds")
+					t.Skip("left out with -short: the whole log takes seconds")
 				}
 				w := readLoad(t, log.name, log.processors)
 				want := readStarts(t, log.name+"."+policy)

@@ -391,18 +391,6 @@ func (f *profile) window(now job.Time, w *window) {
 	w.steps = append(w.steps, step{job.Never, left})
 }
 
-// each calls yield with every breakpoint and the free processors from there on.
-func (f *profile) each(yield func(job.Time, int32) bool) {
-	for _, s := range f.spans {
-		c := &f.chunks[s.chunk]
-		for j := range c.n {
-			if !yield(c.at[j], c.free[j]+s.shift) {
-				return
-			}
-		}
-	}
-}
-
 func (f *profile) copyFrom(o *profile) {
 	f.spans = append(f.spans[:0], o.spans...)
 	f.chunks = append(f.chunks[:0], o.chunks...)

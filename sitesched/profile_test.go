@@ -194,3 +194,15 @@ func TestHintsAreWorthIt(t *testing.T) {
 		t.Errorf("100 searches looked at %d of %d spans each", n/100, len(f.spans))
 	}
 }
+
+// each calls yield with every breakpoint and the free processors from there on.
+func (f *profile) each(yield func(job.Time, int32) bool) {
+	for _, s := range f.spans {
+		c := &f.chunks[s.chunk]
+		for j := range c.n {
+			if !yield(c.at[j], c.free[j]+s.shift) {
+				return
+			}
+		}
+	}
+}

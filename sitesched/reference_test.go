@@ -84,9 +84,9 @@ func (r *reference) step(now int, ev Event) (started []job.AttemptID) {
 		return nil
 	case Aside:
 		for _, j := range r.jobs {
-			if j.id.Job.Origin == ev.ID.Job.Origin && j.state == queued && !r.aside[j.id.Job.Origin] {
+			if j.id.Job.Origin == ev.ID.Job.Origin && j.state == queued && !r.away(j) {
 				r.leave(j)
-				j.slot, j.within = noSlot, false
+				j.slot, j.within, j.probe = noSlot, false, false
 			}
 		}
 		r.aside[ev.ID.Job.Origin] = true
@@ -403,7 +403,7 @@ func (r *reference) conservative(now int, started *[]job.AttemptID) {
 	}
 	r.moveWindow()
 	q := r.protected(now)
-	// Whoever can keep the slot beside what runs and those ahead keeps it.
+	// A copy that can keep its slot beside what runs and those ahead keeps it.
 	f := r.surface(now)
 	for _, j := range q {
 		if j.slot == noSlot {

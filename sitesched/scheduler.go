@@ -451,10 +451,17 @@ func (s *Scheduler) start(now job.Time, q *queue, i int) {
 
 // Clone returns an independent copy of s.
 func (s *Scheduler) Clone() *Scheduler {
-	c := &Scheduler{index: s.index.Clone()}
-	c.copyFrom(s)
-	c.aside = maps.Clone(s.aside)
+	c := new(Scheduler)
+	s.CloneInto(c)
 	return c
+}
+
+// CloneInto makes c, which may be the zero Scheduler, an independent copy of s. It uses
+// the memory of c again.
+func (s *Scheduler) CloneInto(c *Scheduler) {
+	c.copyFrom(s)
+	c.index.CopyFrom(&s.index)
+	c.aside = maps.Clone(s.aside)
 }
 
 // copyFrom makes s a copy of o in all but the index, reusing the memory of s.

@@ -49,6 +49,19 @@ func (s *Scheduler) Queued(yield func(QueuedCopy) bool) {
 	}
 }
 
+// Aside yields the copies that are set aside, in no order; they lack the words of their
+// requests. s must not change meanwhile.
+func (s *Scheduler) Aside(yield func(job.Copy) bool) {
+	if s.away == 0 {
+		return
+	}
+	for slot := range s.table.rows {
+		if r := &s.table.rows[slot]; r.state == aside && !yield(r.copy.copy()) {
+			return
+		}
+	}
+}
+
 // Running yields the copies that hold processors in the order of their
 // estimated end. s must not change meanwhile.
 func (s *Scheduler) Running(yield func(RunningCopy) bool) {

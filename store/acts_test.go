@@ -7,7 +7,7 @@ import (
 	"kith/store"
 )
 
-// The first cancellation counts, whoever repeats it, and the acts are bounded.
+// The first cancellation counts, also if another user repeats it, and the acts are bounded.
 func TestActs(t *testing.T) {
 	s := store.NewState("alpha", 1)
 	id := s.NextID()

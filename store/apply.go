@@ -2,8 +2,8 @@ package store
 
 import (
 	"fmt"
+	"math"
 	"slices"
-	"strings"
 
 	"kith/internal/hashed"
 	"kith/internal/job"
@@ -62,7 +62,7 @@ func (s *State) close() {
 	}
 }
 
-// usualEvents is how many events the claim of a job has that nothing befalls:
+// usualEvents is how many events the claim of a job has when all goes well:
 // opened, granted, closed.
 const usualEvents = 3
 
@@ -79,8 +79,12 @@ func newJob() *Job {
 
 func (j *Job) note(e ClaimEvent) {
 	if len(j.Events) >= MaxClaimEvents {
-		// The beginning and the latest events tell most; the middle goes.
-		j.Events = slices.Delete(j.Events, 1, 2)
+		// The beginning, the grant and the latest events tell most; the middle goes.
+		i := 1
+		if g := &j.Events[i]; g.Kind == ClaimGranted && g.Attempt == j.Attempt {
+			i++
+		}
+		j.Events = slices.Delete(j.Events, i, i+1)
 	}
 	if len(j.Events) == 1 && cap(j.Events) == 1 {
 		j.Events = append(make([]ClaimEvent, 0, usualEvents), j.Events...)
@@ -148,7 +152,7 @@ func (c SubmitJob) apply(s *State) error {
 		return fmt.Errorf("job %v, the next is %v: %w", c.ID, s.NextID(), ErrStale)
 	}
 	if c.RequestID != "" {
-		if s.requests.Get(hashed.Text(c.RequestID)) != nil {
+		if s.requests.Get(hashed.Text(c.RequestID)) != nil || s.BagOfRequest(c.RequestID) != nil {
 			return fmt.Errorf("request %q: %w", c.RequestID, ErrExists)
 		}
 	}
@@ -171,8 +175,8 @@ func (c OpenAttempt) apply(s *State) error {
 	if err != nil {
 		return err
 	}
-	if c.Attempt.Number != j.Attempt+1 {
-		return fmt.Errorf("attempt %v, the latest is %d: %w", c.Attempt, j.Attempt, ErrStale)
+	if c.Attempt.Number != j.NextAttempt() {
+		return fmt.Errorf("attempt %v, the next is %d: %w", c.Attempt, j.NextAttempt(), ErrStale)
 	}
 	if len(c.Sites) == 0 {
 		return fmt.Errorf("attempt %v: %w", c.Attempt, ErrNoCopy)
@@ -265,6 +269,9 @@ func (c RevokeClaim) apply(s *State) error {
 		}
 		j.Earlier = append(j.Earlier, Holding{Attempt: j.Attempt, Site: j.Holder})
 	}
+	if j.Revoked < math.MaxUint8 {
+		j.Revoked++
+	}
 	j.release()
 	j.Outcome = nil // if there is one, its output cannot be had
 	if j.State.Terminal() {
@@ -293,9 +300,7 @@ func (c OutraceAttempt) apply(s *State) error {
 		return err
 	}
 	j.Earlier = slices.Delete(j.Earlier, i, i+1)
-	if latest.Site != "" {
-		j.Earlier = append(j.Earlier, latest)
-	}
+	j.Earlier = append(j.Earlier, latest)
 	outcome := c.Outcome
 	j.Attempt, j.Holder, j.Sites, j.Outcome, j.Started = c.Attempt.Number, c.Site, nil, &outcome, outcome.Start
 	j.note(ClaimEvent{Time: c.Time, Attempt: c.Attempt.Number, Kind: ClaimOutraced, Site: c.Site})
@@ -351,10 +356,7 @@ func joinReason(a, b string) string {
 	if a != "" {
 		b = a + "; " + b
 	}
-	if len(b) > job.MaxReasonLength {
-		b = strings.ToValidUTF8(b[:job.MaxReasonLength], "")
-	}
-	return b
+	return job.ClipReason(b)
 }
 
 func (c CancelJob) apply(s *State) error {

@@ -19,6 +19,13 @@ type Backend interface {
 	// Decision returns the latest decision about a job, nil if there was none,
 	// or [ErrUnknown].
 	Decision(id job.ID) (*Decision, error)
+	// TaskResults returns what is kept of the tasks of a block of a bag: those with ordinals
+	// from block*[ResultBlock] on, by ordinals. A task may have a result from before it was
+	// retried: the bag says which ones have ended.
+	TaskResults(bag job.ID, block uint32) ([]TaskRecord, error)
+	// HeldPayload returns what a bundle runs that this site holds, or [ErrUnknown]. The
+	// caller owns the bytes.
+	HeldPayload(bundle job.AttemptID) ([]byte, error)
 	// Close releases the back end; what was committed stays.
 	Close() error
 }

@@ -7,8 +7,8 @@ import (
 	"kith/internal/job"
 )
 
-// Command is a fact to record. The set is closed: all kinds are in this file,
-// ordered as they follow one another in a job's life. A command carries all
+// Command is a fact to record. The set is closed: all kinds are in this file, but for
+// those of bags in bagcommand.go, ordered as they follow one another in a job's life. A command carries all
 // that recording it needs, so that it can be written down and replayed.
 type Command interface {
 	apply(s *State) error
@@ -244,3 +244,122 @@ type EndAttempt struct {
 type ForgetAttempt struct {
 	Attempt job.AttemptID
 }
+
+// ---- trust ----
+
+// AdmitSite records that the operator trusts a site. One that is known or was revoked
+// may be admitted again. It fails with [ErrNameTaken] if the site is known by a bundle
+// that has no CA in common with this one, with [ErrOldBundle] if a later bundle of the
+// same CAs is known, and with [ErrBounds] or [ErrTrustFull].
+type AdmitSite struct {
+	Site      job.SiteID
+	Bundle    Bundle
+	Addresses []string
+	// Told are those of them that the site itself named.
+	Told    []string
+	Version string
+	Actor   identity.Actor
+	Time    job.Time
+}
+
+// TakeBundle records a later bundle of a known site, which came over a stream that was
+// proved by the one known until now. The same bundle again succeeds and changes nothing.
+// It fails with [ErrUnknown], [ErrRevoked], [ErrOldBundle] or [ErrBounds].
+type TakeBundle struct {
+	Site   job.SiteID
+	Bundle Bundle
+	Time   job.Time
+}
+
+// TakeAddresses records where a known site says that it can be dialled, over a stream that
+// its bundle proved. Incarnation is that of its daemon; the same again succeeds and changes
+// nothing. It fails with [ErrUnknown], [ErrRevoked], [ErrOldAddresses] or [ErrBounds].
+type TakeAddresses struct {
+	Site job.SiteID
+	Told Told
+}
+
+// SetAddresses records where the operator says that a known site can be dialled, 1 to
+// [MaxAddresses] of them, in place of all that were known. It fails with [ErrUnknown],
+// [ErrRevoked] or [ErrBounds].
+type SetAddresses struct {
+	Site      job.SiteID
+	Addresses []string
+}
+
+// RevokeSite records that a site is trusted no more. Its name stays in the table. LetRun
+// leaves attempts of its jobs here; a later revocation without it takes that back.
+type RevokeSite struct {
+	Site   job.SiteID
+	LetRun bool
+	Actor  identity.Actor
+	Time   job.Time
+}
+
+// ForgetTrust removes a revoked site from the table. It fails with [ErrState] for one
+// that is known.
+type ForgetTrust struct{ Site job.SiteID }
+
+// SetBundleSequence records the sequence of this site's own bundle, so that an older copy of
+// its keys is noticed. It never goes back.
+type SetBundleSequence struct{ Sequence uint64 }
+
+// OpenInvitation records an invitation for a site of a name.
+type OpenInvitation struct {
+	ID       string
+	Name     job.SiteID
+	Verifier []byte
+	Expires  job.Time
+	Actor    identity.Actor
+	Time     job.Time
+}
+
+// TryInvitation counts a wrong try. The last of [MaxTries] burns the invitation.
+type TryInvitation struct {
+	ID   string
+	Time job.Time
+}
+
+// ComeByInvitation records the site that proved the secret of an invitation. The same
+// site again succeeds and changes nothing; another one burns the invitation.
+type ComeByInvitation struct {
+	ID     string
+	Joiner Joiner
+	Time   job.Time
+}
+
+// CloseInvitation ends an invitation as admitted, refused, expired or burnt. To end it
+// in the same way again succeeds and changes nothing.
+type CloseInvitation struct {
+	ID    string
+	State InvitationState
+	Actor identity.Actor
+	Time  job.Time
+}
+
+// MakeToken records a token that was made for a user. It fails with [ErrExists], [ErrBounds]
+// or [ErrTrustFull].
+type MakeToken struct {
+	ID      string
+	User    string
+	Expires job.Time
+	Actor   identity.Actor
+	Time    job.Time
+}
+
+// RevokeToken records that a token of this site counts no more. One that was revoked before
+// changes nothing. It fails with [ErrNoToken], unless the command says that there is no
+// record, [ErrBounds] or [ErrTrustFull].
+type RevokeToken struct {
+	ID string
+	// Unlisted says that the token may not be recorded: one that was made after the copy from
+	// which the data folder came back.
+	Unlisted bool
+	// Expires is the latest that it can end, if that is not known of it.
+	Expires job.Time
+	Actor   identity.Actor
+	Time    job.Time
+}
+
+// PruneTrust ends invitations that have expired and forgets what is of no use any more.
+type PruneTrust struct{ Time job.Time }

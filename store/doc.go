@@ -27,6 +27,11 @@
 // decision (why it was placed where it is), and the files it left once it has
 // ended. [Backend.Payload], [Backend.Decision] and [Backend.Outputs] read them.
 //
+// Of the tasks of a bag a State keeps sets, not records: a bag of millions costs what is in
+// motion. Results are written, merged into blocks of 256 by the back end, and never all in
+// memory: [Backend.TaskResults] reads a block. What a held bundle runs is written, too, and
+// read by [Backend.HeldPayload].
+//
 // Schedules, loads and choices are not here: they are volatile and computed
 // again after a restart.
 //

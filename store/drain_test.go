@@ -6,7 +6,7 @@ import (
 	"kith/store"
 )
 
-// Whoever drains a site again and says nothing keeps the reason of the one before.
+// An operator who drains a site again and gives no reason keeps the one before.
 func TestDrainKeepsItsReason(t *testing.T) {
 	st := store.NewState("a", 1)
 	for i, c := range []struct {

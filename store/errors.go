@@ -11,13 +11,34 @@ var (
 	// ErrStale is returned when the command is about another attempt than the
 	// latest, or another site than the holder.
 	ErrStale = errors.New("superseded by a later attempt or another site")
-	// ErrTaken is returned when another site has the claim.
+	// ErrTaken is returned when another site has the claim, or a task does not wait.
 	ErrTaken = errors.New("claim is taken by another site")
 	// ErrNoCopy is returned when the claiming site holds no copy.
 	ErrNoCopy = errors.New("site holds no copy of the attempt")
 	// ErrState is returned when the job or copy is not in a state in which
 	// this can happen.
 	ErrState = errors.New("not possible in its present state")
+	// ErrBounds is returned when a field of the command breaks a bound.
+	ErrBounds = errors.New("out of bounds")
+)
+
+// Errors of [State.Apply] about the trust table.
+var (
+	// ErrTrustFull is returned when there is no room for one more record.
+	ErrTrustFull = errors.New("no room")
+	// ErrNameTaken is returned when a site has a name that belongs to another one here.
+	ErrNameTaken = errors.New("name is taken")
+	// ErrOldBundle is returned when a later bundle of the site is known.
+	ErrOldBundle = errors.New("not later than what is known")
+	// ErrOldAddresses is returned when a later start of the site has said where it is.
+	ErrOldAddresses = errors.New("not later than what the site has said of its addresses")
+	// ErrRevoked is returned when the site is not trusted any more.
+	ErrRevoked = errors.New("trust was revoked")
+	// ErrNoToken is returned when no token of that id is recorded.
+	ErrNoToken = errors.New("no token of this site that has not expired")
+	// ErrInvitationOver is returned when an invitation was used, refused or burnt, or
+	// has expired.
+	ErrInvitationOver = errors.New("invitation is over")
 )
 
 // Errors of opening a [Backend].

@@ -36,6 +36,10 @@ type Site struct {
 	// Folder is 128 random bits that name this data folder; zero before the first
 	// start. Generation is its short name, in ids.
 	Folder Folder
+	// BundleSequence is that of the latest bundle of its own CAs; 0 before the first.
+	BundleSequence uint64
+	// Runs counts the bundles of tasks that it has accepted as a host, see [HeldBundle].
+	Runs uint64
 }
 
 // Folder names a data folder.
@@ -63,10 +67,14 @@ type Job struct {
 	dirty     bool
 	// CancelRequested: the user wants the job ended.
 	CancelRequested bool
+	// Revoked counts how often its claim was taken back from a holder, which may have run
+	// it; it stays at the largest number that fits. Attempts that no site began are none.
+	Revoked uint8
 	// Version counts the changes of the record. That of a record from before it was
 	// counted begins at 0.
 	Version uint32
-	// Attempt is the number of the latest attempt, 0 before the first.
+	// Attempt is the number of the latest attempt, 0 before the first; or of an earlier one
+	// that has outraced it.
 	Attempt uint32
 	// HolderGeneration names the data folder of the holder when it claimed: a
 	// holder that lost its disk cannot say that it never began.
@@ -82,7 +90,8 @@ type Job struct {
 	// says after a restart: the holder may count on it.
 	Lease time.Duration
 	// Earlier are the attempts whose claim was taken back although they may
-	// still run, the latest [MaxEarlier]; only jobs under [job.Race] have any.
+	// still run, the latest [MaxEarlier]; only jobs under [job.Race] have any. One that was
+	// outraced before any site had its claim is there without a site, for its number.
 	Earlier []Holding
 	// Submitted and Closed are by the origin's clock, Started by the holder's.
 	Submitted, Started, Closed job.Time
@@ -135,6 +144,16 @@ const (
 
 // AttemptID names the latest attempt.
 func (j *Job) AttemptID() job.AttemptID { return job.AttemptID{Job: j.ID, Number: j.Attempt} }
+
+// NextAttempt is the number of the attempt to come. No number is used twice, also after an
+// earlier attempt has outraced the latest.
+func (j *Job) NextAttempt() uint32 {
+	latest := j.Attempt
+	for _, h := range j.Earlier {
+		latest = max(latest, h.Attempt)
+	}
+	return latest + 1
+}
 
 // Holding is an attempt and the site that has or had its claim.
 type Holding struct {

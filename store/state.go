@@ -18,6 +18,8 @@ type State struct {
 	ended    int    // entries of open that have ended
 	copies   Index[job.AttemptID, Copy]
 	requests Index[hashed.Text, Job] // those that have a request id
+	trust    trust
+	bags     bags
 
 	changes Changes
 }
@@ -36,6 +38,11 @@ type Changes struct {
 	// and accepted again since.
 	ForgottenJobs   []job.ID
 	ForgottenCopies []job.AttemptID
+	// Trusted, Invitations and Tokens name records of the trust table. What counts is
+	// whether the record is in the state now.
+	Trusted             []job.SiteID
+	Invitations, Tokens []string
+	BagChanges
 }
 
 // SideRecord is what is written with a job and not kept in memory: what it
@@ -54,7 +61,8 @@ type DecisionOf struct {
 // Empty reports whether there is nothing to write.
 func (c *Changes) Empty() bool {
 	return !c.Site && len(c.Jobs) == 0 && len(c.Copies) == 0 && len(c.Payloads) == 0 && len(c.Outputs) == 0 &&
-		len(c.Decision) == 0 && len(c.ForgottenJobs) == 0 && len(c.ForgottenCopies) == 0
+		len(c.Decision) == 0 && len(c.ForgottenJobs) == 0 && len(c.ForgottenCopies) == 0 &&
+		len(c.Trusted) == 0 && len(c.Invitations) == 0 && len(c.Tokens) == 0 && c.noBags()
 }
 
 // NewState returns the state of a site that has seen nothing yet. The site
@@ -65,6 +73,7 @@ func NewState(site job.SiteID, generation uint32) *State {
 		jobs:     NewIndex(func(j *Job) job.ID { return j.ID }),
 		copies:   NewIndex(func(c *Copy) job.AttemptID { return c.ID }),
 		requests: NewIndex(func(j *Job) hashed.Text { return hashed.Text(j.RequestID) }),
+		bags:     newBags(),
 	}
 	s.changes.Site = true
 	return s
@@ -162,6 +171,7 @@ func (s *State) TakeChanges() Changes {
 	for _, cp := range c.Copies {
 		cp.dirty = false
 	}
+	c.settle(s)
 	s.changes = Changes{}
 	return c
 }
@@ -178,6 +188,7 @@ func (s *State) DropChanges() {
 		cp.dirty = false
 		c.Copies[i] = nil
 	}
+	c.settle(s)
 	clear(c.Payloads)
 	clear(c.Outputs)
 	clear(c.Decision)
@@ -235,7 +246,10 @@ func (s *State) Check() error {
 			return fmt.Errorf("copy %v in phase %d: %w", c.ID, c.Phase, ErrCorrupt)
 		}
 	}
-	return nil
+	if err := s.checkBags(); err != nil {
+		return err
+	}
+	return s.checkTrust()
 }
 
 func (s *State) checkJob(j *Job) error {

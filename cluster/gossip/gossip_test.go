@@ -2,167 +2,283 @@ package gossip
 
 import (
 	"fmt"
-	"log/slog"
-	"net"
-	"strings"
-	"sync"
+	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"github.com/hashicorp/memberlist"
-
-	"kith/cluster"
 	"kith/internal/job"
 )
 
-// seen collects digests by site.
-type seen struct {
-	mu sync.Mutex
-	m  map[job.SiteID]cluster.Digest
-}
-
-func (s *seen) add(d cluster.Digest) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.m == nil {
-		s.m = make(map[job.SiteID]cluster.Digest)
+// federation starts n sites that all trust each other.
+func federation(n *network, count int) []*site {
+	all := make([]*site, count)
+	for i := range all {
+		all[i] = n.member(job.SiteID(fmt.Sprintf("s%03d", i)))
 	}
-	s.m[d.Site] = d
+	trust(all...)
+	for _, s := range all {
+		s.begin()
+	}
+	return all
 }
 
-func (s *seen) sequence(site job.SiteID) uint64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.m[site].Sequence
+// behind counts the pairs of which the first has not heard the latest of the second.
+func behind(all []*site) (pairs int) {
+	for _, a := range all {
+		for _, b := range all {
+			if a != b && a.of(b.name).Sequence < b.seq {
+				pairs++
+			}
+		}
+	}
+	return pairs
 }
 
-func start(t *testing.T, site job.SiteID, s *seen, join ...string) *Gossip {
-	t.Helper()
-	g, err := Start(Config{
-		Site: site, Listen: "127.0.0.1:0", Join: join, Seen: s.add, Logger: slog.New(slog.DiscardHandler),
-		Tune: func(c *memberlist.Config) { // as on a LAN, so that the test is quick
-			c.GossipInterval, c.PushPullInterval, c.ProbeInterval = 20*time.Millisecond, 200*time.Millisecond, 100*time.Millisecond
-		},
+func allAlive(all []*site) func() bool {
+	return func() bool {
+		return !slices.ContainsFunc(all, func(s *site) bool { return len(s.Members()) != len(all)-1 })
+	}
+}
+
+// Twenty sites know each other soon, and what one says is known to all within two
+// seconds, in every round.
+func TestTwentySites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		defer n.end()
+		all := federation(n, 20)
+		t.Log("members after", until(t, 10*time.Second, "all members of all", allAlive(all)))
+		for range 8 {
+			for _, s := range all {
+				s.advertise()
+			}
+			t.Log("all have heard all after", until(t, 2*time.Second, "all heard", func() bool { return behind(all) == 0 }))
+			time.Sleep(3 * time.Second)
+		}
+		for _, s := range all[:5] {
+			s.advertise()
+			t.Log("all have heard one after", until(t, 2*time.Second, "all heard", func() bool { return behind(all) == 0 }))
+			time.Sleep(time.Second)
+		}
+		for _, s := range all {
+			if s.refused.Load() != 0 || s.transport.refused.Load() != 0 {
+				t.Errorf("%s refused %d notes and %d messages of honest sites", s.name, s.refused.Load(), s.transport.refused.Load())
+			}
+		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := g.Close(); err != nil {
+}
+
+// Sites that crash, come back, leave, and are cut off are seen as that.
+func TestSitesComeAndGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		defer n.end()
+		all := federation(n, 8)
+		until(t, 10*time.Second, "all members of all", allAlive(all))
+
+		all[3].crash()
+		rest := slices.Concat(all[:3], all[4:])
+		t.Log("a crash is known after", until(t, time.Minute, "a crash known to all", allAlive(rest)))
+		time.Sleep(20 * time.Second)
+		all[3].begin()
+		t.Log("its return after", until(t, time.Minute, "its return known to all", allAlive(all)))
+		all[3].advertise()
+		until(t, 5*time.Second, "what it says in its new life is heard", func() bool { return behind(all) == 0 })
+
+		// One site is cut off from all but one. What it says reaches all over that one.
+		for _, o := range all[2:] {
+			n.sever("s000", o.name)
+		}
+		before := all[0].seq
+		for range 24 { // s000 has none of their keys yet
+			for _, s := range all {
+				s.advertise()
+			}
+			time.Sleep(5 * time.Second)
+		}
+		for _, o := range all[2:] {
+			if all[0].of(o.name).Sequence <= before || o.of("s000").Sequence <= before {
+				t.Errorf("%s and s000 do not hear each other through s001", o.name)
+			}
+		}
+		n.sever("s000", "s001")
+		t.Log("a cut is known after", until(t, 2*time.Minute, "a cut known to all", allAlive(all[1:])))
+		until(t, 5*time.Minute, "known to who is cut off", func() bool { return len(all[0].Members()) == 0 })
+		time.Sleep(10 * time.Minute)
+		for _, o := range all[1:] {
+			n.heal("s000", o.name)
+		}
+		t.Log("a healed cut after", until(t, 2*time.Minute, "a healed cut known to all", allAlive(all)))
+		if err := all[5].Close(); err != nil {
 			t.Error(err)
 		}
+		t.Log("a leave after", until(t, time.Minute, "a leave known to all", allAlive(slices.Concat(all[:5], all[6:]))))
 	})
-	return g
 }
 
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if ok() {
-			return
+// A site that nobody can dial is a member like others, by the lanes that it opens.
+func TestOutboundOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		defer n.end()
+		a, b, c := n.member("a"), n.member("b"), n.member("c")
+		trust(a, b, c)
+		a.serve = false
+		for _, s := range []*site{a, b, c} {
+			s.begin()
 		}
-	}
-	t.Fatal("never: " + what)
+		all := []*site{a, b, c}
+		until(t, 10*time.Second, "all members", allAlive(all))
+		for range 10 {
+			for _, s := range all {
+				s.advertise()
+			}
+			time.Sleep(10 * time.Second)
+			if behind(all) != 0 || !allAlive(all)() {
+				t.Fatal("it is not heard, or does not hear, or does not count as alive")
+			}
+		}
+	})
 }
 
-func TestDigestsReachEverybody(t *testing.T) {
-	const n = 4
-	heard := make([]seen, n)
-	members := make([]*Gossip, n)
-	for i := range members {
-		var join []string
-		if i > 0 {
-			join = []string{members[i-1].Address()} // a chain: nobody knows all
+// A and B, B and C trust each other, A and C do not: each pair works, nobody hears of
+// whom it does not trust, and nobody is called dead for it.
+func TestTriangle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		defer n.end()
+		a, b, c := n.member("a"), n.member("b"), n.member("c")
+		trust(a, b)
+		trust(b, c)
+		for _, s := range []*site{a, b, c} {
+			s.begin()
 		}
-		members[i] = start(t, job.SiteID(fmt.Sprint("s", i)), &heard[i], join...)
-		members[i].Advertise(cluster.Digest{Site: job.SiteID(fmt.Sprint("s", i)), Incarnation: 1, Sequence: 1, Processors: 4})
-	}
-	all := func(sequence uint64) func() bool {
-		return func() bool {
-			for i := range members {
-				for k := range members {
-					if i != k && heard[i].sequence(job.SiteID(fmt.Sprint("s", k))) < sequence {
-						return false
-					}
+		pairs := func() bool { return len(a.Members()) == 1 && len(b.Members()) == 2 && len(c.Members()) == 1 }
+		until(t, 10*time.Second, "the pairs members", pairs)
+		for range 30 {
+			for _, s := range []*site{a, b, c} {
+				s.advertise()
+			}
+			time.Sleep(10 * time.Second)
+			if !pairs() {
+				t.Fatalf("members are %v, %v, %v", a.Members(), b.Members(), c.Members())
+			}
+			if behind([]*site{a, b})+behind([]*site{b, c}) != 0 {
+				t.Fatal("a pair does not hear each other")
+			}
+		}
+		if a.of("c").Sequence+c.of("a").Sequence != 0 {
+			t.Error("a site heard of one that it does not trust")
+		}
+		if n := a.refused.Load() + b.refused.Load() + c.refused.Load(); n != 0 {
+			t.Errorf("%d notes of honest sites were refused", n)
+		}
+		if n.dials["a"]+n.dials["c"] > 4 {
+			t.Errorf("dialled: %v", n.dials)
+		}
+
+		// C is out of B's reach for a while. A, whom B asks, cannot ping C: that is no
+		// reason for B to call it dead any sooner, nor to leave it so.
+		n.sever("b", "c")
+		until(t, time.Minute, "b's own finding", func() bool { return slices.Equal(b.Members(), []job.SiteID{"a"}) })
+		n.heal("b", "c")
+		until(t, time.Minute, "members again", pairs)
+		if n.dials["c"] > 20 {
+			t.Errorf("dialled: %v", n.dials)
+		}
+	})
+}
+
+// B cannot reach C, but both reach D: what D finds for B counts.
+func TestAFriendFindsOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		defer n.end()
+		b, c, d := n.member("b"), n.member("c"), n.member("d")
+		trust(b, c, d)
+		all := []*site{b, c, d}
+		for _, s := range all {
+			s.begin()
+		}
+		until(t, 10*time.Second, "all members", allAlive(all))
+		n.sever("b", "c")
+		time.Sleep(3 * time.Minute)
+		if !allAlive(all)() {
+			t.Errorf("members are %v, %v, %v", b.Members(), c.Members(), d.Members())
+		}
+		b.advertise()
+		c.advertise()
+		until(t, 2*time.Second, "heard through the friend", func() bool { return behind(all) == 0 })
+	})
+}
+
+// Trust that ends, ends at once: lanes, membership and digests.
+func TestTrustEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		defer n.end()
+		a, b, c := n.member("a"), n.member("b"), n.member("c")
+		trust(a, b, c)
+		all := []*site{a, b, c}
+		for _, s := range all {
+			s.begin()
+		}
+		until(t, 10*time.Second, "all members", allAlive(all))
+		b.advertise()
+		until(t, 2*time.Second, "heard", func() bool { return a.of("b").Sequence == 1 })
+		a.mu.Lock()
+		delete(a.trusts, "b")
+		a.mu.Unlock()
+		a.TrustChanged()
+		if a.Up("b") || a.digests.of["b"] != nil {
+			t.Error("the lane or the digest is still there")
+		}
+		for range 5 {
+			b.advertise()
+			c.advertise()
+			time.Sleep(10 * time.Second)
+		}
+		if a.of("b").Sequence != 1 || a.of("c").Sequence != 5 || c.of("b").Sequence != b.seq {
+			t.Errorf("a heard b %d and c %d, c heard b %d", a.of("b").Sequence, a.of("c").Sequence, c.of("b").Sequence)
+		}
+		if got := a.Members(); !slices.Equal(got, []job.SiteID{"c"}) {
+			t.Errorf("members are %v", got)
+		}
+	})
+}
+
+// The queue of memberlist loses notes of equal length; this one does not.
+func TestQueueKeepsAll(t *testing.T) {
+	q := queue{members: func() int { return 20 }}
+	counts := make(map[string]int)
+	for round := range 50 {
+		for i := range 20 {
+			q.add(fmt.Sprint("site ", i), fmt.Appendf(nil, "%03d %03d", round, i))
+			if i%3 == 0 {
+				for _, b := range q.take(2, 20) {
+					counts[string(b)]++
 				}
 			}
-			return true
 		}
-	}
-	eventually(t, "everybody has heard of everybody", all(1))
-	for i, m := range members {
-		m.Advertise(cluster.Digest{Site: job.SiteID(fmt.Sprint("s", i)), Incarnation: 1, Sequence: 2, Processors: 4})
-	}
-	eventually(t, "everybody has heard the news", all(2))
-	var late seen
-	newcomer := start(t, "newcomer", &late, members[2].Address())
-	newcomer.Advertise(cluster.Digest{Site: "newcomer", Incarnation: 1, Sequence: 1})
-	eventually(t, "a newcomer learns of all from one", func() bool {
-		return late.sequence("s0") == 2 && late.sequence("s1") == 2 && late.sequence("s2") == 2 && late.sequence("s3") == 2
-	})
-}
-
-// A site that was not there when the others began is found later, though they
-// have company without it: otherwise there would be two federations for ever.
-func TestIslandsFindEachOther(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	missing := l.Addr().String()
-	if err := l.Close(); err != nil { // nobody listens there for now
-		t.Fatal(err)
-	}
-	var heard [3]seen
-	first := start(t, "s0", &heard[0], missing)
-	second := start(t, "s1", &heard[1], first.Address())
-	first.Advertise(cluster.Digest{Site: "s0", Incarnation: 1, Sequence: 1})
-	second.Advertise(cluster.Digest{Site: "s1", Incarnation: 1, Sequence: 1})
-	eventually(t, "two have heard of each other", func() bool { return heard[0].sequence("s1") == 1 && heard[1].sequence("s0") == 1 })
-	third, err := Start(Config{Site: "s2", Listen: missing, Seen: heard[2].add, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Skipf("somebody else took %s meanwhile: %v", missing, err)
-	}
-	defer third.Close() //nolint:errcheck // it says what happened
-	third.Advertise(cluster.Digest{Site: "s2", Incarnation: 1, Sequence: 1})
-	eventually(t, "the third is found", func() bool {
-		return heard[0].sequence("s2") == 1 && heard[1].sequence("s2") == 1 && heard[2].sequence("s1") == 1
-	})
-}
-
-func TestOnlySitesAreMembers(t *testing.T) {
-	g := &Gossip{}
-	if err := g.NotifyAlive(&memberlist.Node{Name: "No Site"}); err == nil {
-		t.Error("a member without a site's name was admitted")
-	}
-	if err := g.NotifyAlive(&memberlist.Node{Name: "uni-a"}); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestOversizedDigestIsNotSpread(t *testing.T) {
-	var s seen
-	g := start(t, "a", &s)
-	g.Advertise(cluster.Digest{Site: "a", Incarnation: 1, Sequence: 1, Policy: strings.Repeat("x", 2*maxDigestBytes)})
-	if n := g.queue.NumQueued(); n != 0 {
-		t.Errorf("%d broadcasts queued, want none", n)
-	}
-}
-
-// Whatever a member sends, nothing breaks, and memory is bounded.
-func FuzzMerge(f *testing.F) {
-	g := &Gossip{cfg: Config{Site: "me", Seen: func(cluster.Digest) {}, Logger: slog.New(slog.DiscardHandler)}, digests: map[job.SiteID]cluster.Digest{}}
-	g.digests["b"] = cluster.Digest{Site: "b", Incarnation: 1, Sequence: 1, Policy: "easy"}
-	f.Add(g.LocalState(false))
-	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01})
-	f.Fuzz(func(t *testing.T, b []byte) {
-		g := &Gossip{cfg: Config{Site: "me", Seen: func(cluster.Digest) {}, Logger: slog.New(slog.DiscardHandler)}, digests: map[job.SiteID]cluster.Digest{}}
-		g.MergeRemoteState(b, false)
-		g.learn(b)
-		for site, d := range g.digests {
-			if site != d.Site || site == "me" {
-				t.Errorf("digest of %q filed under %q", d.Site, site)
+		for q.len() > 0 {
+			for _, b := range q.take(2, 20) {
+				counts[string(b)]++
 			}
 		}
-	})
+	}
+	for round := range 50 {
+		for i := range 20 {
+			if got := counts[fmt.Sprintf("%03d %03d", round, i)]; got != 2*retransmits {
+				t.Fatalf("note %d of round %d was sent %d times, want %d", i, round, got, 2*retransmits)
+			}
+		}
+	}
+}
+
+// len is how many notes wait.
+func (q *queue) len() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.items)
 }

@@ -2,35 +2,43 @@ package wire
 
 import (
 	"fmt"
+	"reflect"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
 
 	kithv1 "kith/proto/gen/kith/v1"
 )
 
 // Bounds that others need by name. In bytes, if nothing else is said.
 const (
-	ShortText    = 256 // names, users, reasons
-	RequestID    = 64
-	Path         = 1024
-	Script       = 1 << 20
-	InlineInput  = 1 << 20
-	Command      = 128 << 10 // with its arguments
-	Environment  = 128 << 10 // names and values
-	Labels       = 64        // of them
-	Files        = 1000      // inputs or outputs of a job
-	FileSet      = 1 << 20   // a description of files
-	Payload      = 3 << 20   // what to run, in a grant
-	Entries      = 1 << 14   // in a list of copies
-	JobIDs       = 1000      // in one call
-	Piece        = 1 << 20   // of an upload
-	siteID       = 32
-	folderID     = 16
-	jobID        = 128
-	address      = 300
-	detail       = 4096
-	unknownBytes = 64 << 10 // fields of a later version, in one message
+	ShortText     = 256 // names, users, reasons
+	RequestID     = 64
+	Path          = 1024
+	Script        = 1 << 20
+	InlineInput   = 1 << 20
+	Command       = 128 << 10 // with its arguments
+	Environment   = 128 << 10 // names and values
+	Labels        = 64        // of them
+	Files         = 1000      // inputs or outputs of a job
+	FileSet       = 1 << 20   // a description of files
+	Payload       = 3 << 20   // what to run, in a grant
+	Entries       = 1 << 14   // in a list of copies
+	JobIDs        = 1000      // in one call
+	Piece         = 1 << 20   // of an upload
+	Bundle        = 16 << 10  // the CAs of a site
+	JoinAddresses = 8         // of a site that joins, or that it joins
+	siteID        = 32
+	folderID      = 16
+	jobID         = 128
+	address       = 300
+	detail        = 4096
+	trustID       = 64
+	fingerprint   = 64
+	invitation    = 1024     // the text of one, with blanks
+	unknownBytes  = 64 << 10 // fields of a later version, in one message
 )
 
 // bound is what a field may have: a text so many bytes, a list or map so many entries,
@@ -62,6 +70,8 @@ var bounds = map[protoreflect.FullName]bound{
 	"kith.v1.LoadDigest.address":     text(address),
 	"kith.v1.LoadDigest.policy":      text(ShortText),
 	"kith.v1.LoadDigest.version":     text(ShortText),
+	"kith.v1.AuditHead.hash":         text(32),
+	"kith.v1.AuditHead.signature":    text(128),
 	"kith.v1.Verdict.winner_site_id": text(siteID),
 	"kith.v1.Verdict.payload":        text(Payload),
 	"kith.v1.CopyDigest.entries":     list(Entries, 0),
@@ -69,6 +79,34 @@ var bounds = map[protoreflect.FullName]bound{
 	"kith.v1.FileRequest.output":     text(Path),
 	"kith.v1.FileReply.data":         text(256 << 10),
 	"kith.v1.FileReply.detail":       text(detail),
+	"kith.v1.SiteBundle.bundle":      text(Bundle),
+	"kith.v1.SiteBundle.signature":   text(128),
+
+	"kith.v1.SiteAddresses.addresses": list(JoinAddresses, address),
+
+	// Gossip.
+	"kith.v1.SignedDigest.site_id":     text(siteID),
+	"kith.v1.SignedDigest.digest":      text(1200),
+	"kith.v1.SignedDigest.key_id":      text(16),
+	"kith.v1.SignedDigest.signature":   text(128),
+	"kith.v1.SigningKey.site_id":       text(siteID),
+	"kith.v1.SigningKey.chain":         list(4, 8<<10),
+	"kith.v1.GossipState.notes":        list(2*4096, 0),
+	"kith.v1.LaneRequest.site_id":      text(siteID),
+	"kith.v1.LaneRequest.peer_site_id": text(siteID),
+	"kith.v1.LaneRequest.data":         text(256 << 10),
+	"kith.v1.LaneResponse.data":        text(256 << 10),
+
+	// Joining.
+	"kith.v1.JoinHello.invitation_id": text(8),
+	"kith.v1.JoinHello.proof":         text(32),
+	"kith.v1.JoinProof.proof":         text(32),
+	"kith.v1.JoinDetails.bundle":      text(Bundle),
+	"kith.v1.JoinDetails.addresses":   list(JoinAddresses, address),
+	"kith.v1.JoinDetails.version":     text(ShortText),
+	"kith.v1.JoinAdmitted.bundle":     text(Bundle),
+	"kith.v1.JoinAdmitted.addresses":  list(JoinAddresses, address),
+	"kith.v1.JoinAdmitted.version":    text(ShortText),
 
 	// Files.
 	"kith.v1.FileSet.files": list(64_000, 0),
@@ -145,6 +183,24 @@ var bounds = map[protoreflect.FullName]bound{
 	"kith.v1.ResumeSiteRequest.request_id": text(RequestID),
 	"kith.v1.ForgetSiteRequest.site_id":    text(siteID),
 
+	// Calls of operators about trust.
+	"kith.v1.InviteSiteRequest.site_id":               text(siteID),
+	"kith.v1.InviteSiteRequest.addresses":             list(4, address),
+	"kith.v1.SetSiteAddressesRequest.site_id":         text(siteID),
+	"kith.v1.SetSiteAddressesRequest.addresses":       list(JoinAddresses, address),
+	"kith.v1.WatchInvitationRequest.invitation_id":    text(trustID),
+	"kith.v1.DecideInvitationRequest.invitation_id":   text(trustID),
+	"kith.v1.DecideInvitationRequest.fingerprint":     text(fingerprint),
+	"kith.v1.AcceptInvitationRequest.text":            text(invitation),
+	"kith.v1.GetTrustedSiteRequest.site_id":           text(siteID),
+	"kith.v1.RevokeSiteRequest.site_id":               text(siteID),
+	"kith.v1.RevokeSiteRequest.reason":                text(ShortText),
+	"kith.v1.ForgetTrustedSiteRequest.site_id":        text(siteID),
+	"kith.v1.RotateKeysResponse.unconfirmed_site_ids": list(1024, siteID),
+	"kith.v1.LeaveFederationRequest.reason":           text(ShortText),
+	"kith.v1.CreateTokenRequest.user":                 text(ShortText),
+	"kith.v1.RevokeTokenRequest.token_id":             text(trustID),
+
 	// Answers to them: what a site makes itself.
 	"kith.v1.SubmitJobResponse.job_id":         text(jobID),
 	"kith.v1.ListJobsResponse.jobs":            list(1000, 0),
@@ -164,6 +220,7 @@ var bounds = map[protoreflect.FullName]bound{
 	"kith.v1.Site.connection_error":            text(detail),
 	"kith.v1.Site.name_conflict":               text(detail),
 	"kith.v1.Site.load_refused":                text(ShortText),
+	"kith.v1.Site.key_trouble":                 text(detail),
 	"kith.v1.Site.disk_trouble":                text(detail),
 	"kith.v1.Site.drain_reason":                text(ShortText),
 	"kith.v1.Site.drain_actor":                 text(ShortText),
@@ -172,6 +229,43 @@ var bounds = map[protoreflect.FullName]bound{
 	"kith.v1.Capability.detail":                text(detail),
 	"kith.v1.GetSiteResponse.capabilities":     list(64, 0),
 	"kith.v1.ListSitesResponse.sites":          list(4097, 0),
+
+	"kith.v1.InviteSiteResponse.text":             text(invitation),
+	"kith.v1.InviteSiteResponse.invitation_id":    text(trustID),
+	"kith.v1.InviteSiteResponse.fingerprint":      text(fingerprint),
+	"kith.v1.InviteSiteResponse.doubt":            text(detail),
+	"kith.v1.Invitation.id":                       text(trustID),
+	"kith.v1.Invitation.site_id":                  text(siteID),
+	"kith.v1.Invitation.actor":                    text(ShortText),
+	"kith.v1.JoiningSite.site_id":                 text(siteID),
+	"kith.v1.JoiningSite.fingerprint":             text(fingerprint),
+	"kith.v1.JoiningSite.addresses":               list(JoinAddresses, address),
+	"kith.v1.JoiningSite.version":                 text(ShortText),
+	"kith.v1.ListInvitationsResponse.invitations": list(128, 0),
+	"kith.v1.AcceptConnecting.site_id":            text(siteID),
+	"kith.v1.AcceptConnecting.address":            text(address),
+	"kith.v1.AcceptConnecting.error":              text(detail),
+	"kith.v1.AcceptWaiting.site_id":               text(siteID),
+	"kith.v1.AcceptWaiting.own_fingerprint":       text(fingerprint),
+	"kith.v1.TrustedSite.site_id":                 text(siteID),
+	"kith.v1.TrustedSite.fingerprints":            list(8, fingerprint),
+	"kith.v1.TrustedSite.addresses":               list(JoinAddresses, address),
+	"kith.v1.TrustedSite.told_addresses":          list(JoinAddresses, address),
+	"kith.v1.TrustedSite.version":                 text(ShortText),
+	"kith.v1.TrustedSite.actor":                   text(ShortText),
+	"kith.v1.TrustedSite.connection_error":        text(detail),
+	"kith.v1.ListTrustedSitesResponse.sites":      list(1024, 0),
+	"kith.v1.CreateTokenResponse.token":           text(4096),
+	"kith.v1.CreateTokenResponse.token_id":        text(trustID),
+	"kith.v1.CreateTokenResponse.user":            text(ShortText),
+	"kith.v1.IssuedToken.token_id":                text(trustID),
+	"kith.v1.IssuedToken.user":                    text(ShortText),
+	"kith.v1.IssuedToken.make_actor":              text(ShortText),
+	"kith.v1.IssuedToken.revoke_actor":            text(ShortText),
+	"kith.v1.ListTokensResponse.tokens":           list(20_000, 0),
+	"kith.v1.RevokedToken.token_id":               text(trustID),
+	"kith.v1.RevokedToken.actor":                  text(ShortText),
+	"kith.v1.ListRevokedTokensResponse.tokens":    list(10_000, 0),
 }
 
 // A Breach is a field that breaks its bound.
@@ -187,12 +281,29 @@ func (b Breach) Error() string { return b.Field + ": " + b.Reason }
 
 // Check returns what of a message of kith.v1 breaks a bound.
 func Check(m proto.Message) []Breach {
+	if p := structs[reflect.TypeOf(m)]; p != nil {
+		if v := reflect.ValueOf(m); !v.IsNil() && p.fits(v.Elem()) {
+			return nil
+		}
+	}
 	r := m.ProtoReflect()
-	return plans[r.Descriptor().FullName()].check(r)
+	return plans[r.Descriptor()].check(r)
 }
 
 // plan is what there is to check of a kind of message.
-type plan struct{ fields []planned }
+type plan struct {
+	fields []planned
+	// choices are what its oneofs hold. A message between sites is one of two dozen kinds:
+	// to ask which one it is costs as much as to ask whether it is one of them.
+	choices []choice
+	layout  *layout // of its struct; nil if that is not known
+}
+
+// choice is a oneof.
+type choice struct {
+	of     protoreflect.OneofDescriptor
+	fields map[protoreflect.FieldNumber]*planned
+}
 
 type planned struct {
 	fd   protoreflect.FieldDescriptor
@@ -200,21 +311,22 @@ type planned struct {
 	sub  *plan // of a field of messages; nil if they are not of kith.v1
 }
 
-// plans are those of all messages of kith.v1.
-var plans = makePlans()
+// plans are those of all messages of kith.v1, structs the same by the types of pointers to
+// their structs.
+var plans, structs = makePlans()
 
-func makePlans() map[protoreflect.FullName]*plan {
-	all := make(map[protoreflect.FullName]*plan)
+func makePlans() (map[protoreflect.MessageDescriptor]*plan, map[reflect.Type]*plan) {
+	all := make(map[protoreflect.MessageDescriptor]*plan)
 	var add func(m protoreflect.MessageDescriptor) *plan
 	add = func(m protoreflect.MessageDescriptor) *plan {
 		if m.ParentFile().Package() != "kith.v1" {
 			return nil
 		}
-		if p := all[m.FullName()]; p != nil {
+		if p := all[m]; p != nil {
 			return p
 		}
 		p := &plan{}
-		all[m.FullName()] = p
+		all[m] = p
 		for i := range m.Fields().Len() {
 			fd := m.Fields().Get(i)
 			f := planned{fd: fd, most: bounds[fd.FullName()]}
@@ -222,7 +334,7 @@ func makePlans() map[protoreflect.FullName]*plan {
 				f.sub = add(fd.Message())
 			}
 			if f.sub != nil || f.most != (bound{}) {
-				p.fields = append(p.fields, f)
+				p.add(f)
 			}
 		}
 		return p
@@ -232,13 +344,37 @@ func makePlans() map[protoreflect.FullName]*plan {
 			add(file.Messages().Get(i))
 		}
 	}
-	return all
+	types := make(map[reflect.Type]*plan, len(all))
+	for m, p := range all {
+		if p.layout = p.lay(m); p.layout != nil {
+			kind, _ := protoregistry.GlobalTypes.FindMessageByName(m.FullName())
+			types[reflect.TypeOf(kind.Zero().Interface())] = p
+		}
+	}
+	return all, types
+}
+
+// add adds a field, to its oneof if it is in one.
+func (p *plan) add(f planned) {
+	of := f.fd.ContainingOneof()
+	if of == nil || of.IsSynthetic() {
+		p.fields = append(p.fields, f)
+		return
+	}
+	i := slices.IndexFunc(p.choices, func(c choice) bool { return c.of == of })
+	if i < 0 {
+		i = len(p.choices)
+		p.choices = append(p.choices, choice{of, make(map[protoreflect.FieldNumber]*planned)})
+	}
+	p.choices[i].fields[f.fd.Number()] = &f
 }
 
 var files = []protoreflect.FileDescriptor{
-	kithv1.File_kith_v1_exchange_proto, kithv1.File_kith_v1_file_service_proto, kithv1.File_kith_v1_job_proto,
+	kithv1.File_kith_v1_exchange_proto, kithv1.File_kith_v1_file_service_proto, kithv1.File_kith_v1_gossip_proto,
+	kithv1.File_kith_v1_gossip_service_proto, kithv1.File_kith_v1_job_proto, kithv1.File_kith_v1_join_proto,
 	kithv1.File_kith_v1_job_service_proto, kithv1.File_kith_v1_payload_proto, kithv1.File_kith_v1_peer_proto,
 	kithv1.File_kith_v1_peer_service_proto, kithv1.File_kith_v1_site_proto, kithv1.File_kith_v1_site_service_proto,
+	kithv1.File_kith_v1_trust_service_proto,
 }
 
 func (p *plan) check(m protoreflect.Message) (breaches []Breach) {
@@ -253,53 +389,75 @@ func (p *plan) check(m protoreflect.Message) (breaches []Breach) {
 			breaches = append(breaches, f.check(m.Get(f.fd))...)
 		}
 	}
-	return breaches
-}
-
-func (f *planned) check(v protoreflect.Value) (breaches []Breach) {
-	name := string(f.fd.Name())
-	add := func(field, reason string) { breaches = append(breaches, Breach{field, reason}) }
-	switch {
-	case f.fd.IsMap():
-		if n := v.Map().Len(); n > f.most.entries {
-			add(name, tooMany(n, f.most.entries))
-			return breaches
-		}
-		v.Map().Range(func(k protoreflect.MapKey, value protoreflect.Value) bool {
-			if n := max(len(k.String()), len(value.String())); n > f.most.bytes {
-				add(name, fmt.Sprintf("entry %.64q: ", k.String())+tooLong(n, f.most.bytes)+"; shorten it")
+	for i := range p.choices {
+		c := &p.choices[i]
+		if fd := m.WhichOneof(c.of); fd != nil {
+			if f := c.fields[fd.Number()]; f != nil {
+				breaches = append(breaches, f.check(m.Get(fd))...)
 			}
-			return true
-		})
-	case f.fd.IsList():
-		l := v.List()
-		if l.Len() > f.most.entries {
-			add(name, tooMany(l.Len(), f.most.entries))
-			return breaches
-		}
-		for i := range l.Len() {
-			switch {
-			case f.sub != nil:
-				for _, b := range f.sub.check(l.Get(i).Message()) {
-					add(fmt.Sprintf("%s[%d].%s", name, i, b.Field), b.Reason)
-				}
-			case f.most.bytes > 0:
-				if n := size(f.fd, l.Get(i)); n > f.most.bytes {
-					add(fmt.Sprintf("%s[%d]", name, i), tooLong(n, f.most.bytes)+"; shorten it")
-				}
-			}
-		}
-	case f.sub != nil:
-		for _, b := range f.sub.check(v.Message()) {
-			add(name+"."+b.Field, b.Reason)
-		}
-	default:
-		if n := size(f.fd, v); n > f.most.bytes {
-			add(name, tooLong(n, f.most.bytes)+"; shorten it")
 		}
 	}
 	return breaches
 }
+
+// check says what of a field breaks its bound. What breaks none, and that is nearly all
+// there ever is, allocates nothing here.
+func (f *planned) check(v protoreflect.Value) []Breach {
+	switch {
+	case f.fd.IsMap():
+		return f.checkMap(v.Map())
+	case f.fd.IsList():
+		return f.checkList(v.List())
+	case f.sub != nil:
+		return f.below("", f.sub.check(v.Message()))
+	}
+	if n := size(f.fd, v); n > f.most.bytes {
+		return []Breach{{f.name(), tooLong(n, f.most.bytes) + "; shorten it"}}
+	}
+	return nil
+}
+
+func (f *planned) checkMap(m protoreflect.Map) (breaches []Breach) {
+	if n := m.Len(); n > f.most.entries {
+		return []Breach{{f.name(), tooMany(n, f.most.entries)}}
+	}
+	m.Range(func(k protoreflect.MapKey, value protoreflect.Value) bool {
+		if n := max(len(k.String()), len(value.String())); n > f.most.bytes {
+			breaches = append(breaches, Breach{f.name(), fmt.Sprintf("entry %.64q: ", k.String()) + tooLong(n, f.most.bytes) + "; shorten it"})
+		}
+		return true
+	})
+	return breaches
+}
+
+func (f *planned) checkList(l protoreflect.List) (breaches []Breach) {
+	if l.Len() > f.most.entries {
+		return []Breach{{f.name(), tooMany(l.Len(), f.most.entries)}}
+	}
+	for i := range l.Len() {
+		switch {
+		case f.sub != nil:
+			if found := f.sub.check(l.Get(i).Message()); len(found) > 0 {
+				breaches = append(breaches, f.below(fmt.Sprintf("[%d]", i), found)...)
+			}
+		case f.most.bytes > 0:
+			if n := size(f.fd, l.Get(i)); n > f.most.bytes {
+				breaches = append(breaches, Breach{fmt.Sprintf("%s[%d]", f.name(), i), tooLong(n, f.most.bytes) + "; shorten it"})
+			}
+		}
+	}
+	return breaches
+}
+
+// below names what was found in a message of the field, or in one of its list.
+func (f *planned) below(index string, found []Breach) []Breach {
+	for i := range found {
+		found[i].Field = f.name() + index + "." + found[i].Field
+	}
+	return found
+}
+
+func (f *planned) name() string { return string(f.fd.Name()) }
 
 func size(fd protoreflect.FieldDescriptor, v protoreflect.Value) int {
 	if fd.Kind() == protoreflect.BytesKind {

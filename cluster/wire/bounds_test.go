@@ -1,11 +1,13 @@
 package wire
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
 
 	kithv1 "kith/proto/gen/kith/v1"
 )
@@ -96,6 +98,87 @@ func TestBreachesAreNamed(t *testing.T) {
 	}
 }
 
+// alike fails if what the struct of a message shows is not what the message says.
+func alike(t *testing.T, m proto.Message) {
+	t.Helper()
+	r := m.ProtoReflect()
+	p := plans[r.Descriptor()]
+	if found := p.check(r); p.fits(reflect.ValueOf(m).Elem()) && len(found) > 0 {
+		t.Errorf("%v fits by its struct, and breaks: %v", m, found)
+	}
+}
+
+// The struct of every message is as expected, so that none is looked at twice for nothing;
+// a message fits by its struct up to its bounds, field by field, and no further.
+func TestStructsShowWhatFits(t *testing.T) {
+	for md, p := range plans {
+		if p.layout == nil {
+			t.Errorf("%s: its struct is not known", md.FullName())
+			continue
+		}
+		kind, err := protoregistry.GlobalTypes.FindMessageByName(md.FullName())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range md.Fields().Len() {
+			fd := md.Fields().Get(i)
+			most, bounded := bounds[fd.FullName()]
+			if !bounded || fd.IsMap() {
+				continue
+			}
+			for more, fits := range []bool{true, false} {
+				m := kind.New()
+				switch text := strings.Repeat("x", most.bytes+more); {
+				case fd.IsList():
+					l := m.Mutable(fd).List()
+					for range most.entries + more {
+						l.Append(l.NewElement())
+					}
+				case fd.Kind() == protoreflect.BytesKind:
+					m.Set(fd, protoreflect.ValueOfBytes([]byte(text)))
+				default:
+					m.Set(fd, protoreflect.ValueOfString(text))
+				}
+				if got := p.fits(reflect.ValueOf(m.Interface()).Elem()); got != fits || (len(p.check(m)) == 0) != fits {
+					t.Errorf("%s with %d more than it may: fits %t, %v", fd.FullName(), more, got, p.check(m))
+				}
+			}
+		}
+	}
+	frame := &kithv1.Frame{Messages: []*kithv1.PeerMessage{{Message: &kithv1.PeerMessage_PlaceCopy{PlaceCopy: &kithv1.PlaceCopy{
+		Request: &kithv1.CopyRequest{User: "u"},
+	}}}}}
+	if p := structs[reflect.TypeOf(frame)]; p == nil || !p.fits(reflect.ValueOf(frame).Elem()) {
+		t.Error("an ordinary frame is looked at closely")
+	}
+	if n := testing.AllocsPerRun(100, func() { Check(frame) }); n > 0 {
+		t.Errorf("a frame that fits costs %v allocations", n)
+	}
+	// A oneof whose wrapper is nil holds nothing.
+	for _, m := range []*kithv1.PeerMessage{{Message: (*kithv1.PeerMessage_PlaceCopy)(nil)}, {Message: &kithv1.PeerMessage_PlaceCopy{}}, nil} {
+		Check(m)
+	}
+}
+
+// BenchmarkCheck is what each frame of a stream between sites pays.
+func BenchmarkCheck(b *testing.B) {
+	name := &kithv1.AttemptName{Job: &kithv1.JobName{Origin: "alpha", Generation: 7, Seq: 9}, Number: 1}
+	frame := &kithv1.Frame{Messages: []*kithv1.PeerMessage{
+		{Message: &kithv1.PeerMessage_PlaceCopy{PlaceCopy: &kithv1.PlaceCopy{
+			Attempt: name, Request: &kithv1.CopyRequest{Name: "true", User: "u", Processors: 1, Directory: "/home/u"},
+		}}},
+		{Message: &kithv1.PeerMessage_CopyAnswer{CopyAnswer: &kithv1.CopyAnswer{Attempt: name}}},
+		{Message: &kithv1.PeerMessage_Withdraw{Withdraw: &kithv1.Withdraw{Attempt: name}}},
+		{Message: &kithv1.PeerMessage_WithdrawAck{WithdrawAck: &kithv1.WithdrawAck{Attempt: name}}},
+	}}
+	b.ReportAllocs()
+	for b.Loop() {
+		if broken := Check(frame); len(broken) > 0 {
+			b.Fatal(broken)
+		}
+	}
+}
+
 // Nothing that parses makes the check fail, and what passes it has no longer text than
 // the longest row.
 func FuzzCheck(f *testing.F) {
@@ -117,9 +200,10 @@ func FuzzCheck(f *testing.F) {
 		if len(Check(&r)) == 0 && (len(r.GetJob().GetName()) > ShortText || len(r.GetRequestId()) > RequestID || len(r.GetJob().GetLabels()) > Labels) {
 			t.Errorf("%v passes", &r)
 		}
+		alike(t, &r)
 		var m kithv1.Frame
 		if proto.Unmarshal(b, &m) == nil {
-			Check(&m)
+			alike(t, &m)
 		}
 	})
 }

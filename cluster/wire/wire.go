@@ -8,6 +8,7 @@
 package wire
 
 import (
+	"fmt"
 	"math"
 	"time"
 
@@ -97,7 +98,27 @@ func DigestMessage(d *cluster.Digest) *kithv1.LoadDigest {
 		QueuedCopies: uint32(max(0, d.Load.Queued)), RunningAttempts: uint32(max(0, d.Load.Running)),
 		LoadWork: d.Load.Work, LoadProcs: d.Load.Procs, Policy: d.Policy, Speed: d.Speed, Draining: d.Draining,
 		TimeNs: int64(d.Time), Version: d.Version, HomeJobs: kithv1.HomeJobs(d.HomeJobs), NotStarting: d.NotStarting,
+		AuditHead: headMessage(d.Head),
 	}
+}
+
+func headMessage(h *cluster.AuditHead) *kithv1.AuditHead {
+	if h == nil {
+		return nil
+	}
+	return &kithv1.AuditHead{Number: h.Number, Hash: h.Hash[:], TimeNs: int64(h.Time), Signature: h.Signature}
+}
+
+// auditHead converts back; nil stays nil.
+func auditHead(m *kithv1.AuditHead) (*cluster.AuditHead, error) {
+	if m == nil {
+		return nil, nil
+	}
+	h := &cluster.AuditHead{Number: m.GetNumber(), Time: job.Time(m.GetTimeNs()), Signature: m.GetSignature()}
+	if h.Number == 0 || copy(h.Hash[:], m.GetHash()) != len(h.Hash) {
+		return nil, fmt.Errorf("%w: audit_head is line %d with a hash of %d bytes, must be a line from 1 with %d", cluster.ErrImpossible, h.Number, len(m.GetHash()), len(h.Hash))
+	}
+	return h, nil
 }
 
 // Digest converts back. The error wraps [job.ErrBadSiteID] or, for what no site can
@@ -116,6 +137,9 @@ func Digest(m *kithv1.LoadDigest) (cluster.Digest, error) {
 		},
 		Policy: m.GetPolicy(), Speed: m.GetSpeed(), Draining: m.GetDraining(),
 		Time: job.Time(m.GetTimeNs()), Version: m.GetVersion(), HomeJobs: homeJobs(m.GetHomeJobs()), NotStarting: m.GetNotStarting(),
+	}
+	if d.Head, err = auditHead(m.GetAuditHead()); err != nil {
+		return d, err
 	}
 	return d, d.Possible()
 }

@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"errors"
+	"reflect"
 	"testing"
 
 	"kith/cluster"
@@ -13,10 +15,16 @@ func TestDigestRoundTrip(t *testing.T) {
 		Site: "beta", Incarnation: 5, Sequence: 6, Address: "h:1", Processors: 7, MemoryBytes: 8,
 		Load: job.Load{Work: 1.5, Procs: 2.5, Free: 3, Queued: 4, Running: 5}, Policy: "easy", Speed: 1.25,
 		Draining: true, Time: 99, Version: "v", HomeJobs: cluster.HomeJobsFirst,
+		Head: &cluster.AuditHead{Number: 7, Hash: [32]byte{1, 31: 2}, Time: 98, Signature: []byte("s")},
 	}
 	got, err := Digest(DigestMessage(&d))
-	if err != nil || got != d {
+	if err != nil || !reflect.DeepEqual(got, d) {
 		t.Errorf("got %+v, %v; want %+v", got, err, d)
+	}
+	for name, h := range map[string]*kithv1.AuditHead{"line 0": {Hash: make([]byte, 32)}, "a short hash": {Number: 1, Hash: make([]byte, 31)}} {
+		if _, err := Digest(&kithv1.LoadDigest{SiteId: "beta", AuditHead: h}); !errors.Is(err, cluster.ErrImpossible) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 	if _, err := Digest(&kithv1.LoadDigest{SiteId: "No Site"}); err == nil {
 		t.Error("a digest of no site was accepted")

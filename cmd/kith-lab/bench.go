@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -38,6 +39,14 @@ func benchVerb(p *cli.Program) *cobra.Command {
 					return cli.Usagef("--%s %d: choose 1 to %d", v.flag, v.value, v.max)
 				}
 			}
+			for _, kind := range opt.Floods {
+				if !slices.Contains(bench.FloodKinds(), kind) {
+					return cli.Usagef("--floods %q: there is none of that name; choose from %s", kind, strings.Join(bench.FloodKinds(), "; "))
+				}
+			}
+			if opt.FloodTime < 10*time.Millisecond || opt.FloodTime > time.Minute {
+				return cli.Usagef("--flood-time %v: choose 10ms to 1m", opt.FloodTime)
+			}
 			for _, name := range args {
 				if !slices.Contains(bench.Names(), name) {
 					return cli.Usagef("measure %q: there is none of that name; choose from %s", name, strings.Join(bench.Names(), ", "))
@@ -49,6 +58,7 @@ func benchVerb(p *cli.Program) *cobra.Command {
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&opt.Dir, "dir", "", "keep the sites' data in a new folder below `D`, whose disk is measured (default: where temporary files go)")
+	insecureFlag(cmd, &opt.Insecure)
 	flags.IntVar(&opt.Starts, "starts", opt.Starts, "start: `N` jobs one after another")
 	flags.IntVar(&opt.Clients, "clients", opt.Clients, "client: `N` processes of each kind")
 	flags.StringVar(&opt.Earlier, "earlier", "", "client: measure the kith in `FILE` as well, in turn with this version's")
@@ -57,6 +67,8 @@ func benchVerb(p *cli.Program) *cobra.Command {
 	flags.IntVar(&opt.Copies, "copies", opt.Copies, "throughput: each job queues at `K` sites")
 	flags.IntVar(&opt.Claims, "claims", opt.Claims, "claims: `N` claims")
 	flags.IntVar(&opt.InFlight, "in-flight", opt.InFlight, "claims: `N` at a time, from two hosts")
+	flags.StringSliceVar(&opt.Floods, "floods", nil, "flood: only these `KINDS`, with commas")
+	flags.DurationVar(&opt.FloodTime, "flood-time", opt.FloodTime, "flood: each turn with a flood and without lasts `D`")
 	flags.IntVar(&opt.Queued, "queued", opt.Queued, "queue: `N` jobs; sim: the longest queue")
 	flags.StringVar(&opt.Trace, "trace", "", "sim: replay log `F` instead of generated jobs")
 	flags.BoolVar(&opt.Large, "large", false, "sim: also 200 sites with 10,000 jobs each, and kith-lab run 001 and 004; takes minutes")

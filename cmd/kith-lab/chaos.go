@@ -25,7 +25,8 @@ func chaosVerb(p *cli.Program) *cobra.Command {
 		Short: "Kill, freeze, cut off and fill up real sites while they run jobs, and check that each ran once",
 		Long: `Start real sites on loopback, submit real jobs at all of them, and meanwhile kill,
 freeze, cut off, fill up, restart and upgrade them. Each job signs a ledger when
-it starts and ends, and checks that no other attempt of it runs. At the end the
+it starts and ends, and checks that no other attempt of it runs; one in ten then
+damages the folder of its own attempt. At the end the
 history is checked: the exit code is 0 only if every acknowledged job had one
 outcome, none started twice, nothing is left over, and the sites agreed in time
 after each healing.
@@ -53,6 +54,7 @@ Faults: ` + faultNames() + `.
 	flags.Uint64Var(&opt.Seed, "seed", 1, "where faults and jobs come from, as `X`")
 	flags.StringSliceVar(&opt.Kinds, "faults", nil, "only these `KINDS`, with commas")
 	flags.StringVar(&opt.UpgradeFrom, "upgrade-from", "", "begin with the kithd in `FILE`, of an earlier version, and upgrade every site under load")
+	insecureFlag(cmd, &opt.Insecure)
 	flags.StringVar(&opt.Dir, "dir", "", "keep data and logs of the sites in folder `D` (default: a temporary one)")
 	slackFlag(cmd, &slack)
 	cli.Complete(cmd, "faults", strings.Split(faultNames(), ", ")...)
@@ -93,9 +95,15 @@ exactly once, and the targets for answers, memory and recovery were met.`,
 	flags.Float64Var(&opt.Factor, "factor", opt.Factor, "submit `N` times what the site can run")
 	flags.IntVar(&opt.Jobs, "jobs", opt.Jobs, "the site takes on `N` jobs at a time")
 	flags.IntVar(&opt.Users, "users", opt.Users, "instead of a rate, let `N` users submit as fast as they are answered")
+	insecureFlag(cmd, &opt.Insecure)
 	flags.StringVar(&opt.Dir, "dir", "", "keep data and log of the site in folder `D` (default: a temporary one)")
 	slackFlag(cmd, &slack)
 	return cmd
+}
+
+// insecureFlag is for comparisons: without it sites have keys and speak mutual TLS.
+func insecureFlag(cmd *cobra.Command, insecure *bool) {
+	cmd.Flags().BoolVar(insecure, "insecure-loopback", false, "give the sites no keys: they speak plaintext on loopback")
 }
 
 // slackFlag is for machines that have other work: their times say little.
@@ -229,8 +237,9 @@ func chaosTable(r *chaos.Result, width int) string {
 		fmt.Sprintf("%.1f", r.Heals.Worst), "≤ "+cli.Number(r.Heals.Target), verdict)
 	text := g.Render(width)
 	text += fmt.Sprintf("Faults: %s.\n", byKind(r.Faults))
-	text += fmt.Sprintf("Jobs: %d completed, %d failed as meant, %d out of time, %d cancelled, %d lost with their shim, %d spoilt by the full disk; %d ran more than once.\n",
-		j.Completed, j.Failed, j.TimedOut, j.Cancelled, j.LostWithShim, j.SpoiltByDisk, j.RanAgain)
+	text += fmt.Sprintf("Jobs: %d completed, %d failed as meant, %d out of time, %d cancelled, %d lost with their shim, %d with the trust between their sites, %d spoilt by the full disk, %d that damaged their own folder; %d ran more than once.\n",
+		j.Completed, j.Failed, j.TimedOut, j.Cancelled, j.LostWithShim, j.LostWithTrust, j.SpoiltByDisk, j.Vandals, j.RanAgain)
+	text += fmt.Sprintf("Audit logs: %d lines.\n", r.AuditLines)
 	if r.Unguarded > 0 {
 		text += fmt.Sprintf("Jobs that overlapped as they may, with a frozen shim and no daemon at work: %d.\n", r.Unguarded)
 	}

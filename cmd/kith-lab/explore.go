@@ -52,6 +52,7 @@ shortest way to a violation; the exit code is then 1.`,
 		{&cfg.Cuts, "cuts", "how many streams break, as `N`"},
 		{&cfg.Timeouts, "timeouts", "how many timeouts come at a moment of their own, as `N`"},
 		{&cfg.Waits, "waits", "how many timeouts come where nothing else can happen, with faults after them, as `N`"},
+		{&cfg.Fails, "start-failures", "how many starts fail for a reason of the host's, as `N`"},
 		{&cfg.Cancels, "cancels", "how many jobs their users cancel, as `N`"},
 	} {
 		flags.IntVar(f.to, f.name, *f.to, f.usage)
@@ -59,6 +60,8 @@ shortest way to a violation; the exit code is then 1.`,
 	flags.BoolVar(&cfg.Race, "race", false, "submit jobs under on_site_lost=race")
 	flags.BoolVar(&cfg.Staging, "job-staging", false, "submit jobs whose input takes time to other sites")
 	flags.BoolVar(&cfg.Output, "job-output", false, "submit jobs whose output is fetched from their hosts")
+	flags.BoolVar(&cfg.Collecting, "job-collecting", false, "submit jobs whose output takes time to collect when their processes are gone")
+	flags.BoolVar(&cfg.Shrink, "shrink", false, "give each site two processors until its daemon has died, and one from then on")
 	flags.BoolVar(&idle, "idle", false, "begin with the first site idle instead of busy with a job of its own")
 	flags.BoolVar(&cfg.Full, "full", false, "look at all orders of steps that commute as well")
 	flags.IntVar(&cfg.MaxStates, "max-states", explore.DefaultMaxStates, "give up after `N` states; a million takes some 100 MB")

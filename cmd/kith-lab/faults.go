@@ -26,7 +26,7 @@ type faultOptions struct {
 func faultsVerb(p *cli.Program) *cobra.Command {
 	opt := faultOptions{search: faults.Search{Workers: runtime.GOMAXPROCS(0)}}
 	cmd := &cobra.Command{
-		Use:   "faults [--seeds N] [--first-seed F] [--sites S] [--jobs J] [--wide]",
+		Use:   "faults [--seeds N] [--first-seed F] [--sites S] [--jobs J] [--wide] [--hostile]",
 		Short: "Search for schedules of faults that break a promise",
 		Long: `Run federations in virtual time under random faults: daemons and machines die
 and return, disks are slow, full or emptied, messages are lost, doubled and
@@ -38,6 +38,9 @@ With --wide, jobs come without an end, sites have small bounds, restart with oth
 configurations and wall clocks, cannot start processes, have disks that hang or
 that jobs fill, leave for good, and attack others; and no site may be idle beside
 work that it could run (L4).
+
+With --hostile there is an enemy among the sites, who knows the protocol, and operators
+revoke sites and admit them again.
 
 Each seed is one schedule, the same on every machine. What fails is made as
 small as possible and told; the exit code is then 1. --replay tells the story of
@@ -68,6 +71,7 @@ one schedule in text form, as a failure prints it.`,
 	flags.IntVar(&opt.search.Size.Sites, "sites", 0, "how many sites, as `S` (default: 2 to 5, by the seed)")
 	flags.IntVar(&opt.search.Size.Jobs, "jobs", 0, "how many jobs, as `J` (default: 1 to 40, by the seed)")
 	flags.BoolVar(&opt.search.Wide, "wide", false, "make wide schedules")
+	flags.BoolVar(&opt.search.Hostile, "hostile", false, "make schedules with an enemy among the sites")
 	flags.IntVar(&opt.search.Workers, "workers", opt.search.Workers, "how many schedules run at a time, as `N`")
 	flags.StringVar(&opt.replay, "replay", "", "tell the story of the schedule in `FILE` instead (- for stdin)")
 	return cmd
@@ -105,8 +109,8 @@ func faultReport(r *faults.Report, width int) string {
 	b.WriteString(g.Render(width))
 	fmt.Fprintf(&b, "\n%d schedules (seeds %d to %d) in %.1f s: %d jobs, %d starts, %d messages, %d faults.\n",
 		r.Schedules, r.FirstSeed, r.FirstSeed+uint64(max(r.Schedules, 1)-1), r.Seconds, r.Jobs, r.Starts, r.Messages, r.FaultCount())
-	fmt.Fprintf(&b, "Double starts %d, lost jobs %d, stray copies %d, broken guarantees %d, idle sites %d, other failures %d.\n",
-		r.DoubleStarts, r.LostJobs, r.StrayCopies, r.BrokenGuarantees, r.IdleSites, r.Other)
+	fmt.Fprintf(&b, "Double starts %d, lost jobs %d, stray copies %d, broken guarantees %d, idle sites %d, missing copies %d, other failures %d.\n",
+		r.DoubleStarts, r.LostJobs, r.StrayCopies, r.BrokenGuarantees, r.IdleSites, r.MissingCopies, r.Other)
 	fmt.Fprintf(&b, "%d jobs were lost with the only disk that knew of them, %d were refused. Sites agreed again at most %.0f s after the last fault.\n",
 		r.LostWithDisk, r.Refused, r.SlowestAgreement)
 	return b.String()

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"kith/internal/cli"
+	"kith/testbed/check/flood"
 	"kith/testbed/local/inprocess"
 )
 
@@ -17,6 +18,9 @@ func main() {
 	// The sites of chaos and bench are this very program, and so are the shims
 	// of their jobs.
 	if handled, code := inprocess.Main(os.Args); handled {
+		os.Exit(code)
+	}
+	if handled, code := flood.Main(os.Args); handled {
 		os.Exit(code)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -37,7 +37,7 @@ func runVerb(p *cli.Program) *cobra.Command {
 		Long: `Carry out experiments, all without a name, and tell which statements hold. The
 id of a statement alone runs only what it needs.
 
-Jobs are made up from seeds, so that everybody gets the same numbers; --trace
+Jobs are made up from seeds, so that every run gets the same numbers; --trace
 takes them from a log instead, where the experiment can do that. It may be given
 several times, also as --trace generated: then such an experiment runs with each.
 

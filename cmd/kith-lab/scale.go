@@ -47,6 +47,7 @@ mount and mkfs.ext4; without it that site is stopped by a signal instead.`,
 	flags.IntVar(&opt.Jobs, "jobs", opt.Jobs, "how many jobs to submit, as `N`")
 	flags.IntVar(&processors, "processors", processors, "`N` processors at each site")
 	flags.DurationVar(&opt.JobTime, "job-time", opt.JobTime, "how long a job runs, as `D`")
+	insecureFlag(cmd, &opt.Insecure)
 	flags.StringVar(&opt.Dir, "dir", "", "keep data and logs of the sites in folder `D` (default: a temporary one)")
 	slackFlag(cmd, &slack)
 	return cmd

@@ -21,7 +21,7 @@ func verbs() []verb {
 	return []verb{
 		{"submit", submitVerb}, {"queue", queueVerb}, {"show", showVerb}, {"why", whyVerb}, {"logs", logsVerb}, {"fetch", fetchVerb},
 		{"cancel", cancelVerb}, {"hold", holdVerb}, {"release", releaseVerb}, {"wait", waitVerb},
-		{"sites", sitesVerb}, {"site", siteVerb}, {"drain", drainVerb}, {"resume", resumeVerb},
+		{"sites", sitesVerb}, {"site", siteVerb}, {"token", tokenVerb}, {"drain", drainVerb}, {"resume", resumeVerb}, {"audit", auditVerb},
 		{"demo", demoVerb}, {"replay", replayVerb}, {"version", versionVerb}, {"completion", completionVerb}, {"exit-codes", exitCodesTopic},
 	}
 }
@@ -41,11 +41,8 @@ func needed(args []string) []verb {
 	return all
 }
 
-// Defaults of the global flags.
-const (
-	defaultSite    = "127.0.0.1:7410"
-	defaultTimeout = 30 * time.Second
-)
+// defaultTimeout is that of --timeout.
+const defaultTimeout = 30 * time.Second
 
 // client is one run of kith: a program that may ask a site. It is used by one
 // goroutine.
@@ -53,7 +50,10 @@ type client struct {
 	*cli.Program
 
 	address string
-	timeout time.Duration
+	// caFile and tokenFile are how the site and the user prove themselves over TCP; ""
+	// for neither.
+	caFile, tokenFile string
+	timeout           time.Duration
 	// limited says that the user gave a timeout: it then also bounds verbs
 	// that follow something for as long as it takes.
 	limited bool
@@ -89,8 +89,12 @@ Commands ask the site at --site. Exit codes are those of "kith help exit-codes".
 	}
 	flags := root.PersistentFlags()
 	flags.SortFlags = false
-	flags.StringVar(&c.address, "site", c.Getenv("KITH_SITE"), "`HOST:PORT` of the site to ask (default $KITH_SITE, else "+defaultSite+")")
+	flags.StringVar(&c.address, "site", c.Getenv("KITH_SITE"), "`HOST:PORT` or unix:PATH of the site to ask (default $KITH_SITE, else the socket of this machine's site)")
 	flags.Lookup("site").DefValue = ""
+	flags.StringVar(&c.caFile, "ca", c.Getenv("KITH_CA"), "`FILE` with the CA of a site at HOST:PORT, its ca.crt (default $KITH_CA)")
+	flags.Lookup("ca").DefValue = ""
+	flags.StringVar(&c.tokenFile, "token", c.Getenv("KITH_TOKEN"), "`FILE` with a token of a site at HOST:PORT (default $KITH_TOKEN)")
+	flags.Lookup("token").DefValue = ""
 	flags.DurationVar(&c.timeout, "timeout", defaultTimeout, "how long to wait for the site's answer, as `D`: 10s, 5m")
 	var commands []*cobra.Command
 	for _, v := range list {
@@ -102,7 +106,7 @@ Commands ask the site at --site. Exit codes are those of "kith help exit-codes".
 // around checks the flags of all verbs and puts the error of a site into words.
 func (c *client) around(cmd *cobra.Command, verb func() error) error {
 	if c.address == "" {
-		c.address = defaultSite
+		c.address = defaultSite()
 	}
 	c.limited = cmd.Flags().Changed("timeout")
 	if c.timeout <= 0 {

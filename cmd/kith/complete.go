@@ -51,7 +51,7 @@ func (c *client) completeSites(cmd *cobra.Command, args []string, _ string) (nam
 
 func (c *client) askForCompletion(cmd *cobra.Command, request func(context.Context, *site) error) error {
 	if c.address == "" {
-		c.address = defaultSite
+		c.address = defaultSite()
 	}
 	c.timeout = min(c.timeout, completionPatience)
 	ctx := cmd.Context()

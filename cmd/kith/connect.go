@@ -12,7 +12,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 
@@ -25,6 +24,7 @@ type site struct {
 	jobs  kithv1.JobServiceClient
 	sites kithv1.SiteServiceClient
 	files kithv1.FileServiceClient
+	trust kithv1.TrustServiceClient
 }
 
 // ask carries out one request that the site answers within --timeout.
@@ -46,20 +46,22 @@ func (c *client) attend(ctx context.Context, request func(context.Context, *site
 // dial connects to the site for as long as request runs. The connection comes
 // about with the first call.
 func (c *client) dial(ctx context.Context, request func(context.Context, *site) error) error {
-	if _, _, err := net.SplitHostPort(c.address); err != nil {
-		return cli.Usagef("--site %s: write HOST:PORT, for example %s", c.address, defaultSite)
+	network, address, secure, err := c.reach()
+	if err != nil {
+		return err
 	}
 	const largestAnswer = 16 << 20
-	conn, err := grpc.NewClient("passthrough:///"+c.address,
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
+	conn, err := grpc.NewClient("passthrough:///"+address, append(secure,
 		grpc.WithNoProxy(),
-		grpc.WithContextDialer(c.dialled.dial),
+		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+			return c.dialled.dial(ctx, network, address)
+		}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(largestAnswer)),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 20 * time.Second}),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
 			MinConnectTimeout: 5 * time.Second,
-		}))
+		}))...)
 	if err != nil {
 		return cli.Usagef("--site %s: %v", c.address, err)
 	}
@@ -68,6 +70,7 @@ func (c *client) dial(ctx context.Context, request func(context.Context, *site) 
 	}
 	return request(ctx, &site{
 		jobs: kithv1.NewJobServiceClient(conn), sites: kithv1.NewSiteServiceClient(conn), files: kithv1.NewFileServiceClient(conn),
+		trust: kithv1.NewTrustServiceClient(conn),
 	})
 }
 
@@ -79,8 +82,8 @@ type dialLog struct {
 	err   error
 }
 
-func (d *dialLog) dial(ctx context.Context, address string) (net.Conn, error) {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+func (d *dialLog) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.tried, d.err = true, err
@@ -114,8 +117,11 @@ func (d *dialLog) cause() string {
 	return d.err.Error()
 }
 
+// tooMany is the reason of a site that has too much to do for a moment.
+const tooMany = "TOO_MANY_REQUESTS"
+
 // persist repeats a request that is safe to repeat while the site cannot be
-// reached, for at most --timeout after the first failure. It reports whether
+// reached or has too much to do, for at most --timeout after the first failure. It reports whether
 // the site may have carried out a try that failed.
 func (c *client) persist(ctx context.Context, try func(context.Context) error) (unsure bool, err error) {
 	patience := ctx
@@ -126,6 +132,10 @@ func (c *client) persist(ctx context.Context, try func(context.Context) error) (
 		case codes.Unavailable:
 			// A kithd that gives a reason did not do it.
 			unsure = unsure || reason(err) == "" && c.dialled.connected()
+		case codes.ResourceExhausted:
+			if reason(err) != tooMany {
+				return unsure, err
+			}
 		case codes.DeadlineExceeded, codes.Canceled:
 			return unsure || c.dialled.connected(), err
 		default:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -21,12 +22,13 @@ func demoVerb(c *client) *cobra.Command {
 		Use:   "demo [--jobs N] [--sites N] [--copies K] [--keep] [--dir D] [-- COMMAND [ARGS...]]",
 		Short: "Start a small federation on this machine and watch it run jobs",
 		Long: `Start a small federation of real sites on loopback, submit real jobs at two of
-them, and show what happens. At the end the sites' logs and the jobs' own
+them, and show what happens. Each site makes its own keys, every two sites join by
+an invitation, and all that they tell each other goes over mutual TLS. At the end the sites' logs and the jobs' own
 signatures are counted: the exit code is 0 only if every job ran exactly once.
 The sites are kithd and kith-shim from the folder of this program; in a checkout
 of Kith they are built first if they are not there.
 
-With --keep the sites stay until Ctrl-C; ask them with "kith --site ADDR".`,
+With --keep the sites stay until Ctrl-C; ask them as the first lines say.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if dash := cmd.ArgsLenAtDash(); len(args) > 0 && dash != 0 {
 				return cli.Usagef("%q: write a command behind --", args[0])
@@ -44,7 +46,24 @@ With --keep the sites stay until Ctrl-C; ask them with "kith --site ADDR".`,
 	flags.IntVar(&opt.Copies, "copies", 3, "at how many sites each job queues, as `K`")
 	flags.BoolVar(&keep, "keep", false, "leave the sites running until Ctrl-C")
 	flags.StringVar(&opt.Dir, "dir", "", "keep data and logs of the sites in folder `D` (default: a temporary one)")
+	flags.BoolVar(&opt.Insecure, "insecure-loopback", false, "give the sites no keys: they speak plaintext on loopback")
 	return cmd
+}
+
+// waysTo are lines that ask the first site of the demonstration, for people to copy.
+func waysTo(d *demo.Demo, insecure bool) []string {
+	const method = "kith.v1.SiteService/ListSites"
+	n := d.Federation().Nodes()[0]
+	ask := "ask " + n.Name + ":  kith --site " + n.Target() + " sites"
+	if insecure {
+		return []string{ask, "or:  grpcurl -plaintext " + n.Address + " " + method}
+	}
+	return []string{
+		ask,
+		"or:  grpcurl -plaintext -unix " + n.Config.SocketPath() + " " + method,
+		fmt.Sprintf(`over TCP:  grpcurl -cacert %s -authority %s -H "authorization: Bearer $(cat %s)" %s %s`,
+			filepath.Join(n.Config.KeysPath(), "ca.crt"), n.Name, d.TokenPath(), n.Address, method),
+	}
 }
 
 // demo runs the demonstration.

@@ -98,6 +98,8 @@ func exitCodeOf(code codes.Code) int {
 // advice says what to do about a reason that a site gave.
 func advice(reason string) string {
 	switch reason {
+	case "TOKEN_MISSING":
+		return "kith sends the one in the file of --token, or KITH_TOKEN"
 	case "JOB_NOT_FOUND":
 		return `"kith queue --all" lists the jobs of this site`
 	case "JOB_OF_ANOTHER_SITE":
@@ -210,10 +212,26 @@ func (c *client) overtime(ctx context.Context, reached bool, err error, jobs ...
 }
 
 // unreachable is for an UNAVAILABLE that no kithd sent.
-func (c *client) unreachable(*status.Status) *cli.Failure {
-	text := fmt.Sprintf("site %s broke the connection; is it a kithd?", c.address)
+func (c *client) unreachable(st *status.Status) *cli.Failure {
+	text := fmt.Sprintf("site %s broke the connection; is it a kithd? One with keys wants --ca and --token", c.address)
+	if strings.HasPrefix(c.address, "unix:") { // which needs neither
+		text = fmt.Sprintf("site %s broke the connection before it answered; look whether kithd runs there and what it did, then repeat the command", c.address)
+	}
+	if c.caFile != "" {
+		text = fmt.Sprintf("site %s closed the connection before it answered; it may have too many at this moment, see its log", c.address)
+	}
+	if _, why, ok := strings.Cut(st.Message(), "authentication handshake failed: "); ok {
+		text = fmt.Sprintf("site %s did not prove that it is the one of --ca: %s", c.address, strings.Trim(why, `"`))
+		if c.caFile == "" {
+			text = fmt.Sprintf("site %s did not prove itself, as no CA was named: give its ca.crt with --ca or KITH_CA", c.address)
+		}
+	}
 	if cause := c.dialled.cause(); cause != "" {
 		text = fmt.Sprintf("site %s cannot be reached: %s; is kithd running there? --site or KITH_SITE chooses another", c.address, cause)
+		if strings.HasPrefix(c.address, "unix:") && strings.Contains(cause, "permission denied") {
+			text = fmt.Sprintf("site %s: permission denied: this account may not open the socket, or enter its folder; "+
+				"it is for root, the operators' group and whoever else the folder's mode lets in", c.address)
+		}
 	}
 	return &cli.Failure{Code: exitUnreachable, Problems: []string{text}}
 }

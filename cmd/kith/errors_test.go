@@ -93,6 +93,10 @@ func TestExplainOthers(t *testing.T) {
 			t.Errorf("%v: %#v", tc.err, got)
 		}
 	}
+	socket := &client{address: "unix:/run/kith.sock"}
+	if text := socket.explain(status.Error(codes.Unavailable, "error reading from server: EOF")).Error(); strings.Contains(text, "--ca") || !strings.Contains(text, "look whether kithd runs there") {
+		t.Errorf("at a socket, which needs no keys: %s", text)
+	}
 	if c.explain(nil) != nil {
 		t.Error("nil is explained")
 	}
@@ -179,7 +183,7 @@ func TestNoKithd(t *testing.T) {
 	}()
 	address := listener.Addr().String()
 	code, stdout, stderr := kith(t.Context(), "--site", address, "queue")
-	if code != exitUnreachable || stdout != "" || stderr != "kith: site "+address+" broke the connection; is it a kithd?\n" {
+	if code != exitUnreachable || stdout != "" || stderr != "kith: site "+address+" broke the connection; is it a kithd? One with keys wants --ca and --token\n" {
 		t.Errorf("%d %q %q", code, stdout, stderr)
 	}
 }

@@ -77,7 +77,7 @@ unless --force is given; if anything goes wrong, no file is written.`,
 				if err != nil {
 					return err
 				}
-				for _, text := range []string{missingText(j), strangerText(j)} {
+				for _, text := range []string{missingText(j), lostText(j), undeclaredText(j)} {
 					if text != "" {
 						c.Note("%s", text)
 					}
@@ -105,8 +105,9 @@ func planFiles(j *kithv1.Job) ([]*fetched, error) {
 	}
 	files := []*fetched{}
 	listed := map[string]bool{}
+	wanted := declaredBy(j)
 	for _, o := range st.GetOutcome().GetOutputs() {
-		if stranger(j, o.GetPath()) && filepath.IsLocal(o.GetPath()) {
+		if !wanted(o.GetPath()) && filepath.IsLocal(o.GetPath()) {
 			continue
 		}
 		f := &fetched{Path: o.GetPath(), File: orDefault(local[o.GetPath()], o.GetPath()), SizeBytes: o.GetSizeBytes()}
@@ -132,31 +133,41 @@ func planFiles(j *kithv1.Job) ([]*fetched, error) {
 	return files, nil
 }
 
-// stranger reports whether a file is none that the job asked for: whatever a site says,
-// it is not written here.
-func stranger(j *kithv1.Job, path string) bool {
-	if path == stdoutName || path == stderrName {
-		return false
-	}
+// declaredBy returns what reports whether a job asked for a file. Others are not written
+// here, whatever a site says.
+func declaredBy(j *kithv1.Job) func(path string) bool {
 	var outputs []string
 	for _, o := range j.GetOutputs() {
 		outputs = append(outputs, o.GetPath())
 	}
-	return !declared.Has(outputs, path)
+	return func(path string) bool {
+		return path == stdoutName || path == stderrName || declared.Has(outputs, path)
+	}
 }
 
-// strangerText says which files a site has of a job that were not declared; "" if none.
-func strangerText(j *kithv1.Job) string {
+// undeclaredText says which files a site has of a job that were not declared, the first
+// few by name; "" if none. A site may tell of 64,000 files.
+func undeclaredText(j *kithv1.Job) string {
+	const most = 10
 	var names []string
+	wanted, more := declaredBy(j), 0
 	for _, o := range j.GetStatus().GetOutcome().GetOutputs() {
-		if stranger(j, o.GetPath()) {
+		switch {
+		case wanted(o.GetPath()):
+		case len(names) < most:
 			names = append(names, strconv.Quote(o.GetPath()))
+		default:
+			more++
 		}
 	}
 	if len(names) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("not written, because job %s did not declare it: %s", j.GetId(), strings.Join(names, ", "))
+	text := fmt.Sprintf("not written, because job %s did not declare it: %s", j.GetId(), strings.Join(names, ", "))
+	if more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
 // localName is the name that stdout or stderr gets here.
@@ -277,6 +288,19 @@ func missingText(j *kithv1.Job) string {
 		names[i] = strconv.Quote(m)
 	}
 	text := fmt.Sprintf("job %s is %s and did not bring back %s", j.GetId(), stateWord(j.GetStatus().GetState()), strings.Join(names, ", "))
+	if why := howItEnded(j.GetStatus()); why != "" {
+		text += " (" + why + ")"
+	}
+	return text
+}
+
+// lostText says that some output of a job is lost; "" if none is, or if [missingText]
+// says why already.
+func lostText(j *kithv1.Job) string {
+	if o := j.GetStatus().GetOutcome(); !o.GetOutputLost() || len(o.GetMissingOutputs()) > 0 {
+		return ""
+	}
+	text := fmt.Sprintf("job %s is %s and some of its output is lost", j.GetId(), stateWord(j.GetStatus().GetState()))
 	if why := howItEnded(j.GetStatus()); why != "" {
 		text += " (" + why + ")"
 	}

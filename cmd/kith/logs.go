@@ -38,7 +38,18 @@ piece, with the bytes in base64.`,
 				sink = func(r *kithv1.GetJobOutputResponse) error { return c.printLine(r) }
 			}
 			if follow {
-				return c.attend(cmd.Context(), func(ctx context.Context, s *site) error { return c.followOutput(ctx, s, f, sink) })
+				return c.attend(cmd.Context(), func(ctx context.Context, s *site) error {
+					if err := c.followOutput(ctx, s, f, sink); err != nil {
+						return err
+					}
+					// All that there is has been printed; that some is lost is said if the site answers.
+					if got, err := c.getJob(ctx, s, f.job); err == nil {
+						if text := lostText(got.GetJob()); text != "" {
+							c.Note("%s", text)
+						}
+					}
+					return nil
+				})
 			}
 			return c.dial(cmd.Context(), func(ctx context.Context, s *site) error {
 				err := c.receive(ctx, s, f, sink)
@@ -57,8 +68,8 @@ piece, with the bytes in base64.`,
 	return cmd
 }
 
-// noOutput is for a job that wrote nothing: it was silent, or it has not been
-// started.
+// noOutput is for a job that wrote nothing: it was silent, its output is lost, or it has
+// not been started.
 func (c *client) noOutput(ctx context.Context, s *site, id string) error {
 	got, err := c.getJob(ctx, s, id)
 	if err != nil {
@@ -68,6 +79,9 @@ func (c *client) noOutput(ctx context.Context, s *site, id string) error {
 	switch {
 	case st.GetState() == kithv1.JobStatus_STATE_RETURNING:
 		return cli.Refusedf("job %s has ended and its output is on its way to its origin; \"kith logs -f\" waits for it", id)
+	case st.GetOutcome().GetOutputLost():
+		c.Note("%s", lostText(got.GetJob()))
+		return nil
 	case began(st):
 		return nil
 	case ended(st.GetState()):

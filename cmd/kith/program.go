@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -36,6 +37,9 @@ func (c *client) readProgram(cmd *cobra.Command, args []string, wrap string) (*p
 		if len(args) > 0 {
 			return nil, cli.Usagef("--wrap %q: argument %q is one too many", wrap, args[0])
 		}
+		if strings.TrimSpace(wrap) == "" {
+			return nil, cli.Usagef("--wrap %q: there is no command in it; write what the shell is to run, for example --wrap hostname", wrap)
+		}
 		return checked(&program{script: "#!/bin/sh\n" + wrap + "\n", name: "wrap"})
 	case dash == 0 && len(args) > 0:
 		return checked(&program{command: args, name: filepath.Base(args[0])})
@@ -64,10 +68,10 @@ func (c *client) scriptFromStdin(cmd *cobra.Command, args []string) (*program, e
 	if len(text) == 0 {
 		return nil, cli.Usagef("%s: what shall run? Give a SCRIPT, -- COMMAND, or --wrap TEXT; stdin is empty", cmd.Name())
 	}
-	if err := checkScript("stdin", string(text)); err != nil {
+	if err := checkScript(fromStdin, string(text)); err != nil {
 		return nil, err
 	}
-	p := &program{script: string(text), name: "stdin", source: "stdin"}
+	p := &program{script: string(text), name: fromStdin, source: fromStdin}
 	if len(args) > 1 {
 		p.arguments = args[1:]
 	}
@@ -100,14 +104,20 @@ func readScript(name string) (string, error) {
 	return string(text), checkScript(name, string(text))
 }
 
+// fromStdin names what was read from the standard input.
+const fromStdin = "stdin"
+
 func checkScript(name, text string) error {
 	first, _, _ := strings.Cut(text, "\n")
 	switch {
 	case len(text) > maxScript:
 		return cli.Usagef("script %s: is longer than %d bytes; take large programs along with --input", name, maxScript)
 	case !strings.HasPrefix(text, "#!"):
-		return cli.Usagef("script %s: does not begin with #! and the path of an interpreter; for a program write: kith submit --input %s -- ./%s",
-			name, name, filepath.Base(name))
+		what := fmt.Sprintf("script %s: does not begin with #! and the path of an interpreter; write #!/bin/sh, or another, into the first line", name)
+		if name == fromStdin {
+			return cli.Usagef("%s", what)
+		}
+		return cli.Usagef("%s; for a program write: kith submit --input %s -- ./%s", what, name, filepath.Base(name))
 	case strings.HasSuffix(first, "\r"):
 		return cli.Usagef("script %s: its lines end with CR LF as on Windows, so that the interpreter would not be found; convert it, for example with dos2unix", name)
 	case !utf8.ValidString(text):

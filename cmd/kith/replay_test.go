@@ -36,7 +36,7 @@ func TestReplayOracles(t *testing.T) {
 			t.Run(name+"/"+policy, func(t *testing.T) {
 				t.Parallel()
 				if testing.Short() && name == "ctc" && policy == "cons-compress" {
-					t.Skip("the whole log takes a second")
+					t.Skip("left out with -short: the whole log takes a second")
 				}
 				out := filepath.Join(t.TempDir(), "schedule.csv")
 				line := append([]string{"replay", "--policy", policy, "--schedule", out}, strings.Fields(args)...)

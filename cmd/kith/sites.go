@@ -105,6 +105,9 @@ func siteNote(s *kithv1.Site) string {
 	if s.GetDiskTrouble() != "" {
 		notes = append(notes, s.GetDiskTrouble())
 	}
+	if s.GetKeyTrouble() != "" {
+		notes = append(notes, s.GetKeyTrouble())
+	}
 	if s.GetNameConflict() != "" {
 		notes = append(notes, s.GetNameConflict())
 	}

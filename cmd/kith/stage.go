@@ -19,8 +19,10 @@ type stage struct {
 	c     *client
 	total int
 	// live says that there is a terminal to draw on.
-	live  bool
-	began time.Time
+	live bool
+	// insecure says that the sites have no keys.
+	insecure bool
+	began    time.Time
 
 	mu    sync.Mutex
 	sites []string
@@ -36,7 +38,7 @@ const lastShown = 6
 
 func (c *client) demoStage(opt demo.Options) *stage {
 	return &stage{
-		c: c, total: opt.Jobs, live: c.Width > 0 && !c.JSON(), jobs: make(map[string]demo.Event),
+		c: c, total: opt.Jobs, live: c.Width > 0 && !c.JSON(), insecure: opt.Insecure, jobs: make(map[string]demo.Event),
 		stop: make(chan struct{}), done: make(chan struct{}),
 	}
 }
@@ -48,7 +50,10 @@ func (s *stage) begin(d *demo.Demo) {
 	defer s.mu.Unlock()
 	for _, n := range d.Federation().Nodes() {
 		s.sites = append(s.sites, n.Name)
-		s.c.Note("site %s at %s: %d processors, %s, %s", n.Name, n.Address, n.Config.Scheduler.Processors, n.Config.Scheduler.Backfill, n.Config.Scheduler.Queues)
+		s.c.Note("site %s at %s: %d processors, %s, %s", n.Name, n.Target(), n.Config.Scheduler.Processors, n.Config.Scheduler.Backfill, n.Config.Scheduler.Queues)
+	}
+	for _, line := range waysTo(d, s.insecure) {
+		s.c.Note("%s", line)
 	}
 	if !s.live {
 		close(s.done)

@@ -96,12 +96,12 @@ Where Kith differs from sbatch:
              folder, any other gets its last name, unless :PATH says where.
   --mem=0    is not available; leave --mem out for no limit of the job's own.
 
-If the site cannot be reached, kith submit tries again for as long as --timeout
-says, without submitting anything twice. If --timeout is given, --wait does not
+If the site cannot be reached or has too much to do, kith submit tries again for
+as long as --timeout says, without submitting anything twice. If --timeout is given, --wait does not
 wait for longer either.`
 
-// submit hands the job over. It is repeated while the site cannot be reached,
-// which is safe because of the request's id.
+// submit hands the job over. It is repeated while the site cannot be reached or has too much
+// to do, which is safe because of the request's id.
 func (c *client) submit(ctx context.Context, s *site, request *kithv1.SubmitJobRequest) (*kithv1.SubmitJobResponse, error) {
 	limited, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()

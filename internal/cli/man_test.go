@@ -71,7 +71,7 @@ func TestManPagesAreGoodRoff(t *testing.T) {
 	t.Parallel()
 	groff, err := exec.LookPath("groff")
 	if err != nil {
-		t.Skip("no groff here")
+		t.Skip("no groff on this machine, which reads man pages")
 	}
 	pages, err := filepath.Glob(filepath.Join(manual(t), "*"))
 	if err != nil || len(pages) == 0 {

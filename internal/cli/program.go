@@ -75,7 +75,7 @@ func (p *Program) Root(root *cobra.Command, around Around, commands ...*cobra.Co
 	own := root.RunE
 	root.RunE = func(cmd *cobra.Command, args []string) error {
 		if *version {
-			return p.printVersion()
+			return p.printVersion(false)
 		}
 		return own(cmd, args)
 	}
@@ -89,6 +89,9 @@ func wrap(cmd *cobra.Command, around Around) *cobra.Command {
 	}
 	if cmd.RunE == nil && cmd.HasSubCommands() {
 		cmd.RunE = missingCommand
+	}
+	if cmd.Args != nil {
+		cmd.Args = named(cmd.Args)
 	}
 	if cmd.RunE != nil { // else it is a topic of the help
 		cmd.DisableFlagsInUseLine = true

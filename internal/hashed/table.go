@@ -8,7 +8,6 @@ package hashed
 import (
 	"hash/maphash"
 	"math/bits"
-	"slices"
 )
 
 // Name is what a thing is called. HashParts returns all that tells it from other
@@ -50,11 +49,12 @@ func New[K Name, R any]() Table[K, R] { return Table[K, R]{seed: maphash.MakeSee
 // Len returns how many references there are.
 func (t *Table[K, R]) Len() int { return t.n }
 
-// Clone returns an independent table of the same references.
-func (t *Table[K, R]) Clone() Table[K, R] {
-	c := *t
-	c.hashes, c.refs = slices.Clone(t.hashes), slices.Clone(t.refs)
-	return c
+// CopyFrom makes t an independent table of the same references as o. It uses the memory of t
+// again.
+func (t *Table[K, R]) CopyFrom(o *Table[K, R]) {
+	hashes, refs := append(t.hashes[:0], o.hashes...), append(t.refs[:0], o.refs...)
+	*t = *o
+	t.hashes, t.refs = hashes, refs
 }
 
 // Get returns the reference to the thing of a name, and whether there is one.
@@ -120,7 +120,7 @@ func (t *Table[K, R]) All(yield func(R) bool) {
 }
 
 // hash mixes the numbers of a name with a secret that its text and the seed make:
-// whoever chooses names cannot tell which of them lie at one place.
+// one who chooses names cannot tell which of them lie at one place.
 func (t *Table[K, R]) hash(name K) uint32 {
 	text, a, b := name.HashParts()
 	secret := maphash.String(t.seed, text)

@@ -44,7 +44,8 @@ func TestTableIsAMap(t *testing.T) {
 				t.Fatalf("step %d of %d names: %d things, want %d", step, names, x.Len(), len(want))
 			}
 		}
-		clone := x.Clone()
+		clone := hashed.New[name, *thing]()
+		clone.CopyFrom(&x)
 		for _, v := range slices.Collect(x.All) {
 			x.Delete(v.name, nameOf)
 		}

@@ -4,9 +4,9 @@
 // context, the services read it there. What a person causes is recorded with the
 // caller's [Actor], in a job's record or the site's, and logged with it.
 //
-// Today a caller is known by the credential of its connection, if that has one,
-// else it is [Anonymous]. Certificates and tokens belong here: they fill a Caller
-// by another [Proof], and what may depend on who calls reads the Caller.
+// How a caller is known is its [Proof]: the credential of its connection, a
+// certificate or a token. Where nothing proves it, it is [Anonymous]. What may depend
+// on who calls reads the Caller.
 package identity
 
 import (
@@ -57,12 +57,19 @@ type Proof uint8
 const (
 	NoProof        Proof = iota // it does not: the caller is Anonymous
 	PeerCredential              // the kernel vouches for the process at the other end of a local socket
+	Certificate                 // a site has shown its certificate
+	Token                       // the call has brought a token of this site
 )
 
 // String returns the proof in a word or two.
 func (p Proof) String() string {
-	if p == PeerCredential {
+	switch p {
+	case PeerCredential:
 		return "peer credential"
+	case Certificate:
+		return "certificate"
+	case Token:
+		return "token"
 	}
 	return "none"
 }

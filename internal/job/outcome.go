@@ -1,6 +1,10 @@
 package job
 
-import "time"
+import (
+	"strings"
+	"time"
+	"unicode/utf8"
+)
 
 // Outcome is how an attempt ended. It is recorded once (design: S3).
 type Outcome struct {
@@ -10,7 +14,8 @@ type Outcome struct {
 	ExitCode int32
 	// Signal is the number of the signal that ended the command, zero if none did.
 	Signal int32
-	// Reason explains every end but a success, for people; at most 256 bytes.
+	// Reason explains every end but a success, for people; at most 256 bytes, and "…" at
+	// the end if it was longer.
 	Reason string
 	// Start and End are by the host's clock. Start is zero if the command never ran.
 	Start, End Time
@@ -23,13 +28,32 @@ type Outcome struct {
 	Files []byte
 	// FilesRemain says that some bytes of Files still have to be fetched from the host.
 	FilesRemain bool
-	// FilesLost says that some of its output could not be kept or brought home; Reason
-	// says why.
+	// FilesLost says that some of its output could not be kept or brought home, or that the
+	// job removed the file of its own stdout or stderr; Reason says why.
 	FilesLost bool
 }
 
 // MaxReasonLength bounds [Outcome.Reason], in bytes.
 const MaxReasonLength = 256
+
+// ClipReason makes a text from outside fit for a record, see [ClipText].
+func ClipReason(s string) string { return ClipText(s, MaxReasonLength) }
+
+// cutSign ends a text that was cut.
+const cutSign = "…"
+
+// ClipText returns s as valid UTF-8 of at most n bytes, where n is at least 3. A text
+// that was longer ends with "…", which counts.
+func ClipText(s string, n int) string {
+	if s = strings.ToValidUTF8(s, ""); len(s) <= n {
+		return s
+	}
+	cut := n - len(cutSign)
+	for cut > 0 && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut] + cutSign
+}
 
 // OutcomeKind says how an attempt ended. The numbers are stored and sent; they are frozen.
 type OutcomeKind uint8

@@ -45,8 +45,9 @@ const (
 	CannotStart   Reason = 33 // the host could not start it, for a reason of its own
 	LateGrant     Reason = 34 // the grant came after the claim had run out, and the host was busy
 	AskLater      Reason = 35 // the site is asked more often than it answers
+	Overdue       Reason = 36 // the host did not say that it ended, long after its time limit
 
-	reasonCount = 36
+	reasonCount = 37
 )
 
 var reasonWords = [reasonCount]string{
@@ -54,7 +55,7 @@ var reasonWords = [reasonCount]string{
 	"local-only", "directory", "no-answer", "unknown-job", "unknown-copy", "stale-attempt", "held-by-other",
 	"withdrawn", "user-hold", "user-cancel", "ended", "not-origin", "vanished", "has-copy", "disk-low", "lost-by-host",
 	"bad-request", "too-many-copies", "would-not-start", "lease-expired", "forgotten", "attempt-lost",
-	"no-lease", "clock-ahead", "cannot-start", "late-grant", "ask-later",
+	"no-lease", "clock-ahead", "cannot-start", "late-grant", "ask-later", "overdue",
 }
 
 var reasonSentences = [reasonCount]string{
@@ -94,6 +95,7 @@ var reasonSentences = [reasonCount]string{
 	"it cannot start jobs for now, for a reason of its own",
 	"it was busy by the time it heard that it may start",
 	"it is asked more often than it answers",
+	"it did not say that the job ended, long after its time limit",
 }
 
 // String returns the reason's word, empty for [NoReason].

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -88,5 +89,62 @@ func TestNoLinkOnTheWayIsFollowed(t *testing.T) {
 	}
 	if b, err := Read(root, "../"+filepath.Base(other)+"/x", 100); !errors.Is(err, ErrNotFile) {
 		t.Errorf("above: %q, %v", b, err)
+	}
+}
+
+// A job that puts a link in the place of its folder does not lead Replace out of the root.
+func TestReplaceStaysInside(t *testing.T) {
+	root, outside := t.TempDir(), t.TempDir()
+	if err := os.Symlink(outside, filepath.Join(root, "attempt")); err != nil {
+		t.Fatal(err)
+	}
+	if err := Replace(root, "attempt/lease", []byte("x")); err == nil {
+		t.Error("a file is written through a link")
+	}
+	if entries, err := os.ReadDir(outside); err != nil || len(entries) > 0 {
+		t.Errorf("outside there is %v, %v", entries, err)
+	}
+}
+
+// TestFolderIsAFolder opens folders that a job replaced. A FIFO without a writer would
+// make it wait for ever.
+func TestFolderIsAFolder(t *testing.T) {
+	for _, kind := range kinds {
+		root := t.TempDir()
+		if !put(t, kind, root+"/x") {
+			continue
+		}
+		opened := make(chan error, 1)
+		go func() {
+			r, err := Folder(root + "/x")
+			if err == nil {
+				err = r.Close()
+			}
+			opened <- err
+		}()
+		var err error
+		select {
+		case err = <-opened:
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%s: it waits", kind)
+		}
+		switch {
+		case kind == "folder" && err != nil,
+			kind == "nothing" && !errors.Is(err, fs.ErrNotExist),
+			kind != "folder" && kind != "nothing" && !errors.Is(err, ErrNotFolder):
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+}
+
+func TestFolderFollowsNoLink(t *testing.T) {
+	root := t.TempDir()
+	if err := os.Symlink("/etc", root+"/x"); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{root + "/x", root + "/x/"} {
+		if _, err := Folder(path); !errors.Is(err, ErrNotFolder) {
+			t.Errorf("%s: %v", path, err)
+		}
 	}
 }

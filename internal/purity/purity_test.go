@@ -17,7 +17,7 @@ import (
 // pure are the packages that do no I/O, start no goroutine and read neither a
 // clock nor global randomness, with what they may import beside the harmless.
 var pure = map[string][]string{
-	"internal/job":      nil,
+	"internal/job":      {"encoding/binary"},
 	"internal/fifo":     nil,
 	"internal/identity": {"context", "unicode/utf8"},
 	// Its tables have random seeds, as Go's maps do: what they yield is in no order.
@@ -28,6 +28,7 @@ var pure = map[string][]string{
 	"store":           {"kith/internal/job", "kith/internal/identity", "kith/internal/hashed"},
 	"meta":            {"kith/internal/fifo", "kith/internal/job", "kith/internal/identity", "kith/cluster", "kith/store", "kith/meta/place"},
 	"meta/place":      {"kith/internal/job", "kith/cluster", "kith/store"},
+	"meta/bags":       {"kith/internal/job", "kith/store"},
 	"meta/commit":     {"kith/internal/job", "kith/meta", "kith/store"},
 	// The simulator writes what happened to a writer of its caller, and hashes it.
 	"testbed/sim": {
@@ -39,7 +40,7 @@ var pure = map[string][]string{
 // harmless are the packages of the library that a pure one may import. What of
 // them is not harmless all the same is in forbidden.
 var harmless = []string{
-	"cmp", "container/heap", "errors", "fmt", "hash/fnv", "iter", "maps", "math", "math/bits", "math/rand/v2", "slices", "sort", "strconv", "strings", "time",
+	"bytes", "cmp", "container/heap", "errors", "fmt", "hash/fnv", "iter", "maps", "math", "math/bits", "math/rand/v2", "slices", "sort", "strconv", "strings", "time", "unicode/utf8",
 }
 
 // forbidden are names of harmless packages: clocks, the terminal, and

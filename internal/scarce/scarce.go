@@ -2,8 +2,8 @@
 // now, from one that is about what was asked for.
 //
 // What the machine lacks says nothing about a job: such an error is neither an
-// outcome nor a lost output. Who meets it tries again, for as long as the job's origin
-// lets it, or gives the work back.
+// outcome nor a lost output. A site that meets it tries again, for as long as the job's
+// origin lets it, or gives the work back.
 package scarce
 
 import (

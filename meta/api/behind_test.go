@@ -15,7 +15,7 @@ func TestBehindTheGuaranteeDepth(t *testing.T) {
 		Record: store.Job{State: job.Queued, Sites: []job.SiteID{"alpha", "beta"}},
 		Copies: []meta.CopyView{{Site: "alpha", Behind: true}, {Site: "beta"}},
 	}
-	got := strings.Join(places(v), ", ")
+	got := strings.Join(waitsAt(v), ", ")
 	if want := "alpha (no guaranteed start yet: more jobs wait ahead of it than scheduler.guarantee_depth), beta"; got != want {
 		t.Errorf("it waits at %q, want %q", got, want)
 	}

@@ -163,14 +163,19 @@ func TestStalledUploadsGiveTheirPlaceUp(t *testing.T) {
 		if err := <-stored; err != nil {
 			t.Errorf("while the site stores: %v", err)
 		}
-		if s.uploads.all != 0 || len(s.uploads.of) != 0 {
-			t.Errorf("places that are still taken: %v", s.uploads.of)
+		if n := s.uploads.Taken(); n != 0 {
+			t.Errorf("places that are still taken: %d", n)
 		}
 	})
 }
 
-// One address cannot take all places for uploads.
+// One address cannot take all places for uploads, nor a /64 of them.
 func TestUploadsOfOneAddressLeavePlacesForOthers(t *testing.T) {
+	t.Run("one of IPv4", func(t *testing.T) { testUploadsOfOne(t, "10.0.0.1:%d", "10.0.0.2:1") })
+	t.Run("a subnet of IPv6", func(t *testing.T) { testUploadsOfOne(t, "[2001:db8::%d]:1", "[2001:db8:0:1::1]:1") })
+}
+
+func testUploadsOfOne(t *testing.T, one, another string) {
 	synctest.Test(t, func(t *testing.T) {
 		s := testServer()
 		s.Files = slowFiles{}
@@ -188,12 +193,12 @@ func TestUploadsOfOneAddressLeavePlacesForOthers(t *testing.T) {
 			}
 		}
 		for n := range mostUploads {
-			try(fmt.Sprint("10.0.0.1:", n))
+			try(fmt.Sprintf(one, n))
 		}
 		if refused != mostUploads-mostUploadsOne {
 			t.Errorf("%d of %d from one address were refused", refused, mostUploads)
 		}
-		if try("10.0.0.2:1"); refused != mostUploads-mostUploadsOne {
+		if try(another); refused != mostUploads-mostUploadsOne {
 			t.Error("another address found no place")
 		}
 		time.Sleep(firstByteWait)

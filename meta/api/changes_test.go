@@ -27,7 +27,7 @@ func TestChanges(t *testing.T) {
 	select {
 	case <-w.wake:
 	default:
-		t.Error("a change wakes nobody")
+		t.Error("a change wakes no watcher")
 	}
 	changes, err := w.next()
 	if err != nil || len(changes) != 2 || w.at != 7 || changes[0].job != numbered(1) || changes[0].next != 2 || changes[1].job != numbered(2) {

@@ -86,10 +86,13 @@ func listedJob(v *meta.JobView, p *kithv1.Payload, starts map[job.AttemptID]job.
 	j := briefJob(v)
 	j.Status.EstimatedStartTime = stamp(starts[v.Record.AttemptID()])
 	fillFromPayload(j, p)
-	j.Script, j.Arguments, j.Environment, j.Inputs = "", nil, nil, nil
+	leaveOut(j)
 	j.LeftOut = leftOutOfList
 	return j
 }
+
+// leaveOut takes out of what was submitted what lists leave out.
+func leaveOut(j *kithv1.Job) { j.Script, j.Arguments, j.Environment, j.Inputs = "", nil, nil, nil }
 
 // fillFromPayload adds what was submitted, without the contents of files.
 func fillFromPayload(j *kithv1.Job, p *kithv1.Payload) {
@@ -159,6 +162,8 @@ func explain(v *meta.JobView) string {
 		return fmt.Sprintf("output is kept at site %s until there is room here: %s; \"kith fetch\" reads it there", rec.Holder, clip(v.FilesWait))
 	case v.FilesWait != "":
 		return "it is over, and its output waits for room: " + clip(v.FilesWait)
+	case v.Over:
+		return fmt.Sprintf("its processes have ended; site %s collects its output, and the result follows", rec.Holder)
 	}
 	switch rec.State {
 	case job.Pending:
@@ -166,7 +171,7 @@ func explain(v *meta.JobView) string {
 	case job.OnHold:
 		return "held" + byWhom(rec, store.ActHold)
 	case job.Queued:
-		return "waits at " + strings.Join(places(v), ", ")
+		return "waits at " + strings.Join(waitsAt(v), ", ")
 	case job.Claimed:
 		return fmt.Sprintf("site %s prepares the start", rec.Holder)
 	case job.Cancelling:
@@ -207,9 +212,9 @@ func byWhom(rec *store.Job, kind store.ActKind) string {
 	return fmt.Sprintf(" by %s: %s", a.Actor, a.Reason)
 }
 
-// places names the sites of a queued job's copies; a brief view knows no more
+// waitsAt names the sites of a queued job's copies; a brief view knows no more
 // of them.
-func places(v *meta.JobView) []string {
+func waitsAt(v *meta.JobView) []string {
 	var sites []string
 	if v.Copies == nil {
 		for _, s := range v.Record.Sites {
@@ -285,13 +290,9 @@ func decisionMessage(v *store.SiteDecision) *kithv1.SiteDecision {
 	return m
 }
 
-// clip cuts a text that a version without bounds may have taken in.
-func clip(text string) string {
-	if len(text) <= maxShortText {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxShortText], "") + "…"
-}
+// clip cuts a text that a version without bounds may have taken in to at most
+// maxShortText bytes.
+func clip(text string) string { return job.ClipText(text, maxShortText) }
 
 func hostedMessage(c *meta.HostedCopy) *kithv1.HostedCopy {
 	return &kithv1.HostedCopy{

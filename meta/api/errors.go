@@ -3,7 +3,9 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path"
+	"slices"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -16,6 +18,8 @@ import (
 	"kith/internal/job"
 	"kith/meta"
 	"kith/meta/transfer"
+	"kith/meta/trust"
+	"kith/meta/trust/invite"
 	"kith/store"
 	"kith/store/blobstore"
 )
@@ -38,6 +42,8 @@ var (
 	ErrCursor = errors.New("cursor is too old")
 	// ErrBusy is returned when a bound on concurrent work is met.
 	ErrBusy = errors.New("too many requests of this kind under way")
+	// ErrRate is returned to a user who asks too often.
+	ErrRate = errors.New("more requests than a user may make in a second")
 	// ErrStalled is returned when an upload does not go on.
 	ErrStalled = errors.New("upload does not go on")
 )
@@ -58,6 +64,7 @@ var kinds = []kind{
 	{meta.ErrInvalid, codes.InvalidArgument, "INVALID_JOB", 0},
 	{meta.ErrTooLarge, codes.FailedPrecondition, "NO_SITE_LARGE_ENOUGH", 0},
 	{meta.ErrConnected, codes.FailedPrecondition, "SITE_CONNECTED", 0},
+	{meta.ErrSiteInUse, codes.FailedPrecondition, "SITE_IN_USE", 0},
 	{meta.ErrUnknownSite, codes.NotFound, "SITE_NOT_FOUND", 0},
 	{meta.ErrRequestReused, codes.AlreadyExists, "REQUEST_ID_REUSED", 0},
 	{meta.ErrFull, codes.ResourceExhausted, "SITE_FULL", 5 * time.Second},
@@ -73,12 +80,30 @@ var kinds = []kind{
 	{ErrHostAway, codes.Unavailable, "HOST_UNREACHABLE", 5 * time.Second},
 	{ErrCursor, codes.OutOfRange, "CURSOR_TOO_OLD", 0},
 	{ErrBusy, codes.ResourceExhausted, "TOO_MANY_REQUESTS", time.Second},
+	{ErrRate, codes.ResourceExhausted, "TOO_MANY_REQUESTS", time.Second},
 	{ErrStalled, codes.DeadlineExceeded, "UPLOAD_STALLED", 0},
 	{blobstore.ErrDiskFull, codes.ResourceExhausted, "DISK_FULL", time.Minute},
 	{blobstore.ErrQuota, codes.ResourceExhausted, "QUOTA_EXCEEDED", time.Minute},
 	{transfer.ErrNotFound, codes.InvalidArgument, "INPUT_NOT_FOUND", 0},
 	{transfer.ErrOutsideRoot, codes.InvalidArgument, "INPUT_OUTSIDE_ROOTS", 0},
 	{transfer.ErrNotRegular, codes.InvalidArgument, "INPUT_NOT_A_FILE", 0},
+	{ErrNoKeys, codes.FailedPrecondition, "NO_KEYS", 0},
+	{trust.ErrRotating, codes.FailedPrecondition, "CA_UNDER_WAY", 0},
+	{trust.ErrOffline, codes.FailedPrecondition, "CA_OFFLINE", 0},
+	{ErrNotOperator, codes.PermissionDenied, "OPERATOR_ONLY", 0},
+	{ErrNoTrustedSite, codes.NotFound, "SITE_NOT_TRUSTED", 0},
+	{ErrNoInvitation, codes.NotFound, "INVITATION_NOT_FOUND", 0},
+	{invite.ErrNoOffer, codes.NotFound, "INVITATION_NOT_FOUND", 0},
+	{invite.ErrNothingToDecide, codes.FailedPrecondition, "NOTHING_TO_DECIDE", 0},
+	{store.ErrNameTaken, codes.AlreadyExists, "SITE_NAME_TAKEN", 0},
+	{store.ErrInvitationOver, codes.FailedPrecondition, "INVITATION_OVER", 0},
+	{store.ErrOldBundle, codes.FailedPrecondition, "BUNDLE_OLD", 0},
+	{store.ErrNoToken, codes.NotFound, "TOKEN_NOT_FOUND", 0},
+	{store.ErrTrustFull, codes.ResourceExhausted, "TRUST_TABLE_FULL", time.Minute},
+	{invite.ErrDeskFull, codes.ResourceExhausted, "TRUST_TABLE_FULL", time.Minute},
+	{store.ErrBounds, codes.InvalidArgument, "INVALID_ARGUMENT", 0},
+	{ErrInviterAway, codes.Unavailable, "INVITER_UNREACHABLE", 5 * time.Second},
+	{ErrInviter, codes.FailedPrecondition, "NOT_ADMITTED", 0},
 	{store.ErrUnknown, codes.NotFound, "JOB_NOT_FOUND", 0},
 }
 
@@ -166,8 +191,8 @@ func (s *Server) toStatus(ctx context.Context, method string, err error) error {
 	return withDetails(codes.Internal, "internal error; the site's log tells more", &errdetails.ErrorInfo{Reason: "INTERNAL", Domain: Domain})
 }
 
-// Refusal returns what a caller is told who is refused with one of the errors
-// of this package.
+// Refusal returns what a caller is told that is refused with one of the errors of this
+// package.
 func Refusal(err error) error {
 	for _, k := range kinds {
 		if errors.Is(err, k.err) {
@@ -189,7 +214,22 @@ func (k *kind) status(err error) error {
 	return withDetails(k.code, err.Error(), details...)
 }
 
+// mostFields bounds the fields that an error names. They go into the trailer of the
+// answer, and some clients take no more than 8 KiB of that.
+const mostFields = 20
+
+// first returns the first fields, with a last entry that counts the others.
+func (f fieldErrors) first() fieldErrors {
+	if len(f) <= mostFields {
+		return f
+	}
+	list := slices.Clone(f[:mostFields])
+	list.add("request", fmt.Sprintf("has %d more faults; mend these first", len(f)-mostFields))
+	return list
+}
+
 func fieldStatus(fields fieldErrors) error {
+	fields = fields.first()
 	bad := &errdetails.BadRequest{}
 	reason := "INVALID_ARGUMENT"
 	for _, f := range fields {

@@ -17,6 +17,9 @@ import (
 	"kith/internal/job"
 	"kith/meta"
 	"kith/meta/transfer"
+	"kith/meta/trust"
+	"kith/meta/trust/invite"
+	kithv1 "kith/proto/gen/kith/v1"
 	"kith/store"
 	"kith/store/blobstore"
 )
@@ -67,6 +70,7 @@ func TestKindsOfErrors(t *testing.T) {
 	want := map[error]answer{
 		meta.ErrInvalid:         {code: codes.InvalidArgument, reason: "INVALID_JOB"},
 		meta.ErrTooLarge:        {code: codes.FailedPrecondition, reason: "NO_SITE_LARGE_ENOUGH"},
+		meta.ErrSiteInUse:       {code: codes.FailedPrecondition, reason: "SITE_IN_USE"},
 		meta.ErrRequestReused:   {code: codes.AlreadyExists, reason: "REQUEST_ID_REUSED"},
 		meta.ErrFull:            {code: codes.ResourceExhausted, reason: "SITE_FULL", retry: 5 * time.Second},
 		meta.ErrUnknownJob:      {code: codes.NotFound, reason: "JOB_NOT_FOUND"},
@@ -82,6 +86,7 @@ func TestKindsOfErrors(t *testing.T) {
 		ErrCursor:               {code: codes.OutOfRange, reason: "CURSOR_TOO_OLD"},
 		ErrStalled:              {code: codes.DeadlineExceeded, reason: "UPLOAD_STALLED"},
 		ErrBusy:                 {code: codes.ResourceExhausted, reason: "TOO_MANY_REQUESTS", retry: time.Second},
+		ErrRate:                 {code: codes.ResourceExhausted, reason: "TOO_MANY_REQUESTS", retry: time.Second},
 		blobstore.ErrDiskFull:   {code: codes.ResourceExhausted, reason: "DISK_FULL", retry: time.Minute},
 		blobstore.ErrQuota:      {code: codes.ResourceExhausted, reason: "QUOTA_EXCEEDED", retry: time.Minute},
 		transfer.ErrNotFound:    {code: codes.InvalidArgument, reason: "INPUT_NOT_FOUND"},
@@ -89,7 +94,26 @@ func TestKindsOfErrors(t *testing.T) {
 		transfer.ErrNotRegular:  {code: codes.InvalidArgument, reason: "INPUT_NOT_A_FILE"},
 		store.ErrUnknown:        {code: codes.NotFound, reason: "JOB_NOT_FOUND"},
 		meta.ErrConnected:       {code: codes.FailedPrecondition, reason: "SITE_CONNECTED"},
-		meta.ErrUnknownSite:     {code: codes.NotFound, reason: "SITE_NOT_FOUND"},
+
+		ErrNoKeys:                 {code: codes.FailedPrecondition, reason: "NO_KEYS"},
+		trust.ErrRotating:         {code: codes.FailedPrecondition, reason: "CA_UNDER_WAY"},
+		trust.ErrOffline:          {code: codes.FailedPrecondition, reason: "CA_OFFLINE"},
+		ErrNotOperator:            {code: codes.PermissionDenied, reason: "OPERATOR_ONLY"},
+		ErrNoTrustedSite:          {code: codes.NotFound, reason: "SITE_NOT_TRUSTED"},
+		ErrNoInvitation:           {code: codes.NotFound, reason: "INVITATION_NOT_FOUND"},
+		invite.ErrNoOffer:         {code: codes.NotFound, reason: "INVITATION_NOT_FOUND"},
+		invite.ErrNothingToDecide: {code: codes.FailedPrecondition, reason: "NOTHING_TO_DECIDE"},
+		store.ErrNameTaken:        {code: codes.AlreadyExists, reason: "SITE_NAME_TAKEN"},
+		store.ErrInvitationOver:   {code: codes.FailedPrecondition, reason: "INVITATION_OVER"},
+		store.ErrOldBundle:        {code: codes.FailedPrecondition, reason: "BUNDLE_OLD"},
+		store.ErrNoToken:          {code: codes.NotFound, reason: "TOKEN_NOT_FOUND"},
+		store.ErrTrustFull:        {code: codes.ResourceExhausted, reason: "TRUST_TABLE_FULL", retry: time.Minute},
+		invite.ErrDeskFull:        {code: codes.ResourceExhausted, reason: "TRUST_TABLE_FULL", retry: time.Minute},
+		store.ErrBounds:           {code: codes.InvalidArgument, reason: "INVALID_ARGUMENT"},
+		ErrInviterAway:            {code: codes.Unavailable, reason: "INVITER_UNREACHABLE", retry: 5 * time.Second},
+		ErrInviter:                {code: codes.FailedPrecondition, reason: "NOT_ADMITTED"},
+
+		meta.ErrUnknownSite: {code: codes.NotFound, reason: "SITE_NOT_FOUND"},
 	}
 	for _, k := range kinds {
 		w, ok := want[k.err]
@@ -110,7 +134,7 @@ func TestKindsOfErrors(t *testing.T) {
 		}
 	}
 	for err := range want {
-		t.Errorf("nobody is told of %q", err)
+		t.Errorf("no caller is told of %q", err)
 	}
 }
 
@@ -125,7 +149,7 @@ func TestOtherErrors(t *testing.T) {
 	if text := large.Error(); !strings.Contains(text, "processors 99") || !strings.Contains(text, "uni-b") || !strings.Contains(text, "64") {
 		t.Errorf("%v", large)
 	}
-	// What nobody thought of stays inside.
+	// An error that is in no table stays inside.
 	inside := s.toStatus(t.Context(), "Test", errors.New("secret path /x"))
 	if w := onWire(t, inside); w.code != codes.Internal || w.reason != "INTERNAL" || strings.Contains(inside.Error(), "secret") {
 		t.Errorf("%v: %+v", inside, w)
@@ -173,5 +197,30 @@ func TestInterceptors(t *testing.T) {
 		if err := call("another server", other); !errors.Is(err, other) {
 			t.Errorf("%s: an error of another service became %v", name, err)
 		}
+	}
+}
+
+// An answer names a bounded number of faults, however many there are, and says so.
+func TestManyFaults(t *testing.T) {
+	r := &kithv1.WatchJobsRequest{}
+	for range 1000 {
+		r.JobIds = append(r.JobIds, strings.Repeat("x", 200))
+	}
+	got := onWire(t, checkBounds(r))
+	if got.code != codes.InvalidArgument || len(got.fields) != mostFields+1 {
+		t.Fatalf("%v with %d fields", got.code, len(got.fields))
+	}
+	if want := "request: has 980 more faults; mend these first"; got.fields[mostFields] != want {
+		t.Errorf("the last is %q, want %q", got.fields[mostFields], want)
+	}
+}
+
+// A clipped text is within the bound of its field.
+func TestClip(t *testing.T) {
+	if n := len(clip(strings.Repeat("x", maxShortText+1))); n > maxShortText {
+		t.Errorf("a clipped text has %d bytes, at most %d", n, maxShortText)
+	}
+	if text := strings.Repeat("x", maxShortText); clip(text) != text {
+		t.Error("a text within the bound is clipped")
 	}
 }

@@ -3,12 +3,12 @@ package api
 import (
 	"context"
 	"fmt"
-	"net"
 	"time"
 
 	"google.golang.org/grpc"
 
 	"kith/internal/identity"
+	"kith/internal/places"
 	kithv1 "kith/proto/gen/kith/v1"
 )
 
@@ -24,22 +24,16 @@ const (
 	slowestUpload  = 32 << 10
 )
 
-// callerHost is the host that a call comes from, for bounds of its own.
-func callerHost(ctx context.Context) string {
-	address := identity.From(ctx).Address
-	if host, _, err := net.SplitHostPort(address); err == nil {
-		return host
-	}
-	return address
-}
+// callerHost is what the address that a call comes from counts as, for bounds of its own.
+func callerHost(ctx context.Context) string { return places.Sender(identity.From(ctx).Address) }
 
 // UploadFile implements kithv1.FileServiceServer.
 func (s *Server) UploadFile(g grpc.ClientStreamingServer[kithv1.UploadFileRequest, kithv1.UploadFileResponse]) error {
 	host := callerHost(g.Context())
-	if err := s.uploads.enter(host); err != nil {
+	if err := enter(&s.uploads, "uploads", host); err != nil {
 		return err
 	}
-	defer s.uploads.leave(host)
+	defer s.uploads.Leave(host)
 	u := newUploadReader(g)
 	defer u.close()
 	id, err := s.Files.Upload(g.Context(), u)

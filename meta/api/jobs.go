@@ -44,16 +44,24 @@ func (s *Server) SubmitJob(ctx context.Context, r *kithv1.SubmitJobRequest) (*ki
 	return &kithv1.SubmitJobResponse{JobId: reply.Job.String()}, nil
 }
 
-// submission checks a request and stores its files.
-func (s *Server) submission(ctx context.Context, r *kithv1.SubmitJobRequest) (meta.Submit, error) {
+// checkSubmission returns all that is wrong with a request by itself.
+func checkSubmission(r *kithv1.SubmitJobRequest) error {
 	if err := knownRequest(r); err != nil {
-		return meta.Submit{}, err
+		return err
 	}
 	f := checkJob(r.GetJob())
 	checkRequestID(&f, r.GetRequestId())
 	f.addNew(breaches(r))
 	if len(f) > 0 {
-		return meta.Submit{}, f
+		return f
+	}
+	return nil
+}
+
+// submission checks a request and stores its files.
+func (s *Server) submission(ctx context.Context, r *kithv1.SubmitJobRequest) (meta.Submit, error) {
+	if err := checkSubmission(r); err != nil {
+		return meta.Submit{}, err
 	}
 	body, err := proto.MarshalOptions{Deterministic: true}.Marshal(r.GetJob())
 	if err != nil {
@@ -277,11 +285,11 @@ func (s *Server) GetJobOutput(r *kithv1.GetJobOutputRequest, g grpc.ServerStream
 		return &FieldError{Field: "offset", Reason: fmt.Sprintf("%d: must not be negative", offset)}
 	}
 	host := callerHost(g.Context())
-	if err := s.readers.enter(host); err != nil {
+	if err := enter(&s.readers, "calls that read output", host); err != nil {
 		return err
 	}
-	defer s.readers.leave(host)
-	wait := time.Duration(0) // who does not follow gets what is there
+	defer s.readers.Leave(host)
+	wait := time.Duration(0) // without following, the call gets what is there
 	if r.GetFollow() {
 		wait = followWait
 	}

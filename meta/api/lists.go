@@ -140,7 +140,7 @@ func (p *page) addJobs(ctx context.Context) error {
 
 // addJob adds a job that has the labels that are asked for.
 func (p *page) addJob(v *meta.JobView) error {
-	payload, err := p.s.readPayload(v.Record.ID)
+	payload, err := p.s.shownPayload(v.Record.ID, !v.Record.State.Terminal())
 	if errors.Is(err, store.ErrUnknown) {
 		return nil // purged meanwhile
 	}

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"time"
 
 	"kith/internal/job"
 	"kith/meta"
@@ -38,8 +39,19 @@ type Description struct {
 	// DiskTrouble says what is wrong with the disk, or what else the machine lacks for
 	// files; empty if nothing.
 	DiskTrouble string
+	// Keys says when the certificates of this site end; nil if it has none.
+	Keys *Expiry
+	// Shown is when the certificates end that other sites have shown on streams that are up.
+	Shown map[job.SiteID]time.Time
 	// Trouble is what stands between this site and others.
 	Trouble map[job.SiteID]Trouble
+}
+
+// Expiry says when the certificates of this site end.
+type Expiry struct {
+	Leaf, CA time.Time
+	// Trouble says which of them ends soon or has ended, and what to do; empty if none does.
+	Trouble string
 }
 
 // Trouble says, for people, why there is no stream to a site and since when, and

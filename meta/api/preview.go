@@ -14,13 +14,8 @@ import (
 // preview checks a request as [Server.submission] does, but for its files, and says
 // what would become of it.
 func (s *Server) preview(ctx context.Context, r *kithv1.SubmitJobRequest) (*kithv1.SubmitJobResponse, error) {
-	if err := knownRequest(r); err != nil {
+	if err := checkSubmission(r); err != nil {
 		return nil, err
-	}
-	f := checkJob(r.GetJob())
-	checkRequestID(&f, r.GetRequestId())
-	if len(f) > 0 {
-		return nil, f
 	}
 	request := requestOf(r.GetJob(), s.userOf(identity.From(ctx)))
 	var p meta.Preview

@@ -2,6 +2,7 @@ package api
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,9 +47,13 @@ func TestValidateOnly(t *testing.T) {
 func TestValidateOnlyRefusesAsSubmission(t *testing.T) {
 	s, _ := serve(t)
 	for name, j := range map[string]*kithv1.Job{
-		"too wide":           {Command: []string{"/bin/true"}, Processors: 1000, Walltime: durationpb.New(time.Minute)},
-		"too much memory":    {Command: []string{"/bin/true"}, Processors: 1, Walltime: durationpb.New(time.Minute), MemoryBytes: 1 << 60},
-		"without a command":  {Processors: 1, Walltime: durationpb.New(time.Minute)},
+		"too wide":          {Command: []string{"/bin/true"}, Processors: 1000, Walltime: durationpb.New(time.Minute)},
+		"too much memory":   {Command: []string{"/bin/true"}, Processors: 1, Walltime: durationpb.New(time.Minute), MemoryBytes: 1 << 60},
+		"without a command": {Processors: 1, Walltime: durationpb.New(time.Minute)},
+		"a long source": {
+			Command: []string{"/bin/true"}, Processors: 1, Walltime: durationpb.New(time.Minute),
+			Inputs: []*kithv1.InputFile{{Path: "in", Content: &kithv1.InputFile_Source{Source: "/" + strings.Repeat("x", 5000)}}},
+		},
 		"without processors": {Command: []string{"/bin/true"}, Walltime: durationpb.New(time.Minute)},
 	} {
 		_, submitted := s.SubmitJob(t.Context(), &kithv1.SubmitJobRequest{Job: j, RequestId: name})

@@ -78,8 +78,8 @@ func TestUnreadOutputIsBounded(t *testing.T) {
 		}
 		cancel()
 		synctest.Wait()
-		if s.readers.all != 0 || len(s.readers.of) != 0 {
-			t.Errorf("slots that are still taken: %v", s.readers.of)
+		if n := s.readers.Taken(); n != 0 {
+			t.Errorf("slots that are still taken: %d", n)
 		}
 	})
 }

@@ -3,7 +3,6 @@ package api
 import (
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -16,13 +15,6 @@ import (
 // has run out of something.
 const scarcityEvery = 10 * time.Second
 
-// scarcities counts such calls.
-type scarcities struct {
-	mu    sync.Mutex
-	told  time.Time
-	since int // told
-}
-
 // hostScarce is what the callers see of them. Its error is not in the way of theirs.
 var hostScarce = kind{code: codes.Unavailable, reason: "HOST_SCARCE", retry: 5 * time.Second}
 
@@ -33,8 +25,8 @@ func (s *Server) scarcityStatus(method string, err error) error {
 	if !scarce.Passes(err) || errors.Is(err, ErrNotDurable) || errors.Is(err, ErrStopping) {
 		return nil
 	}
-	if failed, tell := s.scarcities.count(time.Now()); tell {
-		s.log.Warn("machine has run out of something; callers are asked to try again", "method", method, "error", err.Error(), "calls", failed)
+	if held, ok := s.scarcities.Pass(struct{}{}, time.Now(), scarcityEvery); ok {
+		s.log.Warn("machine has run out of something; callers are asked to try again", "method", method, "error", err.Error(), "calls", held+1)
 	}
 	if scarce.Full(err) {
 		full := &kind{code: codes.ResourceExhausted, reason: "DISK_FULL", retry: time.Minute}
@@ -44,17 +36,4 @@ func (s *Server) scarcityStatus(method string, err error) error {
 		return full.status(fmt.Errorf("%w: free space on the disks of the site", blobstore.ErrDiskFull))
 	}
 	return hostScarce.status(fmt.Errorf("site's machine has run out of something for now: %s; try again", scarce.Errno(err)))
-}
-
-// count counts a call, and says how many there were since the log told of the last, if
-// it is time to tell again.
-func (c *scarcities) count(now time.Time) (failed int, tell bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.since++
-	if !c.told.IsZero() && now.Sub(c.told) < scarcityEvery {
-		return 0, false
-	}
-	failed, c.since, c.told = c.since, 0, now
-	return failed, true
 }

@@ -10,6 +10,8 @@ import (
 
 	"kith/internal/identity"
 	"kith/internal/job"
+	"kith/internal/loglines"
+	"kith/internal/places"
 	"kith/meta/transfer"
 	kithv1 "kith/proto/gen/kith/v1"
 )
@@ -41,31 +43,35 @@ type Config struct {
 	Files   Files
 	Output  Output
 	Changes *Changes
+	// Trust decides which sites are trusted; nil at a site without keys.
+	Trust Trust
 	// User is recorded as the user of a job whose submitter did not prove who they
 	// are, see [identity.Caller].
 	User   string
 	Logger *slog.Logger
 }
 
-// Server serves JobService, SiteService and FileService.
+// Server serves JobService, SiteService, FileService and TrustService.
 type Server struct {
 	kithv1.UnimplementedJobServiceServer
 	kithv1.UnimplementedSiteServiceServer
 	kithv1.UnimplementedFileServiceServer
+	kithv1.UnimplementedTrustServiceServer
 	Config
 	log *slog.Logger
 	// uploads bounds how many files are taken in at a time, readers how many are read.
-	uploads, readers slots
+	uploads, readers places.Places
+	shown            shown
 	// scarcities bounds what the log tells of a machine that has run out of something.
-	scarcities scarcities
+	scarcities loglines.Pacer[struct{}]
 }
 
 // New returns a server.
 func New(cfg Config) *Server {
 	return &Server{
 		Config: cfg, log: cfg.Logger,
-		uploads: slots{what: "uploads", most: mostUploads, mostOne: mostUploadsOne},
-		readers: slots{what: "calls that read output", most: mostReaders, mostOne: mostReadersOne},
+		uploads: places.Places{Most: mostUploads, MostOne: mostUploadsOne},
+		readers: places.Places{Most: mostReaders, MostOne: mostReadersOne},
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 	"kith/store"
 )
 
-// untouched is a node that nobody may ask: what is refused must be refused first.
+// untouched is a node that must not be asked: what is refused must be refused first.
 type untouched struct {
 	Node
 	t *testing.T

@@ -3,6 +3,8 @@ package api
 import (
 	"context"
 
+	"google.golang.org/protobuf/types/known/timestamppb"
+
 	"kith/internal/identity"
 	"kith/internal/job"
 	"kith/meta"
@@ -18,13 +20,21 @@ func (s *Server) GetSite(ctx context.Context, _ *kithv1.GetSiteRequest) (*kithv1
 	err := s.Node.Glance(ctx, func(now job.Time, v meta.Views) {
 		own := v.Sites(now)[0]
 		resp.Site = siteMessage(&own, now, "", d.Trouble[own.Site])
-		resp.Site.DiskTrouble = d.DiskTrouble
+		describeOwn(resp.GetSite(), &d)
 		resp.Counters = countersMessage(v.Counters(), &d)
 	})
 	if err != nil {
 		return nil, err
 	}
 	return resp, nil
+}
+
+// describeOwn adds what is known of the answering site only.
+func describeOwn(m *kithv1.Site, d *Description) {
+	m.DiskTrouble = d.DiskTrouble
+	if k := d.Keys; k != nil {
+		m.CertificateExpireTime, m.CaExpireTime, m.KeyTrouble = timestamppb.New(k.Leaf), timestamppb.New(k.CA), k.Trouble
+	}
 }
 
 // ListSites implements kithv1.SiteServiceServer.
@@ -36,7 +46,7 @@ func (s *Server) ListSites(ctx context.Context, _ *kithv1.ListSitesRequest) (*ki
 		for i := range views {
 			resp.Sites = append(resp.Sites, siteMessage(&views[i], now, d.Addresses[views[i].Site], d.Trouble[views[i].Site]))
 			if views[i].Self {
-				resp.Sites[i].DiskTrouble = d.DiskTrouble
+				describeOwn(resp.GetSites()[i], &d)
 			}
 		}
 	})
@@ -44,6 +54,15 @@ func (s *Server) ListSites(ctx context.Context, _ *kithv1.ListSitesRequest) (*ki
 		return nil, err
 	}
 	return resp, nil
+}
+
+// commands refuses a caller whose token says that it is a user. A site without keys cannot
+// tell users from operators.
+func commands(ctx context.Context) error {
+	if identity.From(ctx).Proof == identity.Token {
+		return ErrNotOperator
+	}
+	return nil
 }
 
 // DrainSite implements kithv1.SiteServiceServer.
@@ -64,6 +83,9 @@ func (s *Server) ResumeSite(ctx context.Context, r *kithv1.ResumeSiteRequest) (*
 }
 
 func (s *Server) drain(ctx context.Context, on bool, reason, requestID string) (running int64, err error) {
+	if err := commands(ctx); err != nil {
+		return 0, err
+	}
 	var f fieldErrors
 	checkRequestID(&f, requestID)
 	if len(f) > 0 {
@@ -91,6 +113,9 @@ func (s *Server) drain(ctx context.Context, on bool, reason, requestID string) (
 
 // ForgetSite implements kithv1.SiteServiceServer.
 func (s *Server) ForgetSite(ctx context.Context, r *kithv1.ForgetSiteRequest) (*kithv1.ForgetSiteResponse, error) {
+	if err := commands(ctx); err != nil {
+		return nil, err
+	}
 	site, err := job.ParseSiteID(r.GetSiteId())
 	if err != nil {
 		return nil, &FieldError{Field: "site_id", Reason: err.Error(), Err: err}

@@ -9,7 +9,7 @@ import (
 	"kith/meta"
 )
 
-// A site that cannot start jobs says so to whoever asks, until it can; the job waits.
+// A site that cannot start jobs says so to every caller that asks, until it can; the job waits.
 func TestASiteSaysThatItCannotStart(t *testing.T) {
 	t.Parallel()
 	s, m := serve(t)

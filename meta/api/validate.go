@@ -28,15 +28,14 @@ const (
 	maxPath             = wire.Path
 )
 
-// checkJob returns all that is wrong with a submitted job by itself. It
-// touches no file.
+// checkJob returns all that is wrong with a submitted job by itself, but for fields that
+// this version does not know, see [knownRequest]. It touches no file.
 func checkJob(j *kithv1.Job) fieldErrors {
 	var f fieldErrors
 	if j == nil {
 		f.add("job", "missing")
 		return f
 	}
-	checkKnown(&f, "job", j.ProtoReflect())
 	if j.GetId() != "" {
 		f.add("job.id", "is set by Kith; leave it empty")
 	}
@@ -62,6 +61,27 @@ func checkContents(j *kithv1.Job) fieldErrors {
 		f.add("job.on_site_lost", fmt.Sprintf("%d is not one of its values", j.GetOnSiteLost()))
 	}
 	return f
+}
+
+// hasUnknown reports whether a message, or one in it, has fields that this version does not
+// know. Nearly none has: their names are looked for only then, by checkKnown.
+func hasUnknown(m protoreflect.Message) (has bool) {
+	if len(m.GetUnknown()) > 0 {
+		return true
+	}
+	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case fd.Message() == nil || fd.IsMap():
+		case fd.IsList():
+			for i := 0; i < v.List().Len() && !has; i++ {
+				has = hasUnknown(v.List().Get(i).Message())
+			}
+		default:
+			has = hasUnknown(v.Message())
+		}
+		return !has
+	})
+	return has
 }
 
 // checkKnown refuses fields that this version does not know: a job that asks
@@ -238,10 +258,10 @@ func checkReason(reason string) error {
 
 // knownRequest refuses a request with fields that this version does not know.
 func knownRequest(m proto.Message) error {
+	if !hasUnknown(m.ProtoReflect()) {
+		return nil
+	}
 	var f fieldErrors
 	checkKnown(&f, "request", m.ProtoReflect())
-	if len(f) > 0 {
-		return f
-	}
-	return nil
+	return f
 }

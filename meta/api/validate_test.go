@@ -140,6 +140,46 @@ func TestCheckJobTellsAll(t *testing.T) {
 	}
 }
 
+// A field that this version does not know is named, wherever in a request it is.
+func TestUnknownFieldsAreRefused(t *testing.T) {
+	request := func() *kithv1.SubmitJobRequest {
+		j := goodJob()
+		j.Environment, j.Labels = map[string]string{"A": "1"}, map[string]string{"b": "2"}
+		j.Inputs = []*kithv1.InputFile{{Path: "x"}, {Path: "y"}}
+		j.Outputs = []*kithv1.OutputFile{{Path: "z"}}
+		return &kithv1.SubmitJobRequest{RequestId: "r", Job: j}
+	}
+	if err := knownRequest(request()); err != nil {
+		t.Errorf("a request that has none: %v", err)
+	}
+	for field, in := range map[string]func(*kithv1.SubmitJobRequest) proto.Message{
+		"request":               func(r *kithv1.SubmitJobRequest) proto.Message { return r },
+		"request.job":           func(r *kithv1.SubmitJobRequest) proto.Message { return r.Job },
+		"request.job.walltime":  func(r *kithv1.SubmitJobRequest) proto.Message { return r.Job.Walltime },
+		"request.job.inputs[1]": func(r *kithv1.SubmitJobRequest) proto.Message { return r.Job.Inputs[1] },
+		"request.job.outputs[0]": func(r *kithv1.SubmitJobRequest) proto.Message {
+			return r.Job.Outputs[0]
+		},
+	} {
+		r := request()
+		in(r).ProtoReflect().SetUnknown([]byte{0xfa, 0x3f, 0x01, 'x'})
+		err := checkSubmission(r)
+		if want := field + ": field number 1023 is not known to this version"; err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not say %q", err, want)
+		}
+	}
+}
+
+func BenchmarkCheckSubmission(b *testing.B) {
+	r := &kithv1.SubmitJobRequest{Job: goodJob()}
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := checkSubmission(r); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 func TestCheckRequestID(t *testing.T) {
 	for n, bad := range map[int]bool{0: false, maxRequestID: false, maxRequestID + 1: true} {
 		var f fieldErrors

@@ -56,7 +56,7 @@ func TestWatchOfEndedJobsEnds(t *testing.T) {
 	if n != 2 { // its state, and the cursor
 		t.Errorf("%d responses about a job that had ended", n)
 	}
-	// Whoever comes back with a cursor gets what is behind it first.
+	// A watcher that comes back with a cursor gets what is behind it first.
 	back, last := watch(t, s, &kithv1.WatchJobsRequest{JobIds: []string{one}, Cursor: cursor}), kithv1.JobStatus_STATE_UNSPECIFIED
 	for r := back.next(t); r != nil; r = back.next(t) {
 		last = r.GetJob().GetStatus().GetState()

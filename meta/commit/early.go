@@ -30,7 +30,7 @@ const (
 //     that it belongs to may still wait.
 //   - An attempt is killed at once if the engine says that no fact of the site
 //     speaks for it ([meta.Kill].Early): its origin asked, its lease ended, its user
-//     cancelled. What was not launched has nothing to kill: its kill waits its turn
+//     cancelled, the operator revoked its origin. What was not launched has nothing to kill: its kill waits its turn
 //     behind the launch.
 func (b *Barrier) leaves(f meta.Effect) leave {
 	switch f := f.(type) {

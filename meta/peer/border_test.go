@@ -12,6 +12,7 @@ import (
 
 	"kith/cluster"
 	"kith/internal/job"
+	"kith/internal/loglines"
 	"kith/meta"
 	kithv1 "kith/proto/gen/kith/v1"
 )
@@ -41,6 +42,7 @@ func talking(t *testing.T, l *Links) *session {
 	s := &session{
 		stream:  newStream(t.Context(), silentWire{t.Context()}, &kithv1.Hello{SiteId: "beta"}, true, time.Minute),
 		pending: make(map[uint64]chan *kithv1.FileReply), serving: make(chan struct{}, servedAtOnce),
+		limits: l.limitsOf("beta"),
 	}
 	l.streams["beta"] = s
 	t.Cleanup(func() { s.cancel(nil) })
@@ -61,8 +63,8 @@ func TestStreamWithoutHelloEnds(t *testing.T) {
 		if got := log.with("peer stream closed before it said hello", "10.0.0.1:5"); len(got) != 1 {
 			t.Errorf("the log has %q", got)
 		}
-		if l.waiting.all != 0 || len(l.waiting.of) != 0 {
-			t.Errorf("its place is still taken: %v", l.waiting.of)
+		if n := l.waiting.Taken(); n != 0 {
+			t.Errorf("its place is still taken: %d", n)
 		}
 	})
 }
@@ -104,11 +106,33 @@ func TestStreamsWithoutHelloAreBounded(t *testing.T) {
 	})
 }
 
+// A /64 is one address.
+func TestStreamsOfOneSubnetAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, _, _ := bare(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		opened := make(chan error, 100)
+		for n := range 100 {
+			go func() {
+				_, err := l.firstFrame(ctx, silentWire{ctx}, fmt.Sprintf("[2001:db8::%x]:1", n))
+				opened <- err
+			}()
+		}
+		synctest.Wait()
+		if n := len(opened); n != 100-mostWaitingOne {
+			t.Errorf("%d of 100 were refused, want all but %d", n, mostWaitingOne)
+		}
+		cancel()
+		synctest.Wait()
+	})
+}
+
 // However many messages of a peer are refused, and whatever is in them, the log gets a
 // short line a second that says how many there were.
 func TestRefusedMessagesMakeALineASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, r, log := bare(t)
+		l.cfg.Rates = unbounded
 		s := talking(t, l)
 		long := toProto(meta.PlaceCopy{Attempt: sampleAttempt, Request: sampleRequest})
 		long.GetPlaceCopy().GetAttempt().GetJob().Origin = strings.Repeat("\x1b[31m\n", 1<<18)
@@ -145,11 +169,11 @@ func TestHelloOfMegabytesIsAShortLine(t *testing.T) {
 		{SiteId: "beta", Protocol: Protocol, Version: big}, {SiteId: big, Protocol: Protocol}, {SiteId: "beta", Protocol: Protocol, PeerSiteId: big},
 	} {
 		first := &kithv1.Frame{Messages: []*kithv1.PeerMessage{{Message: &kithv1.PeerMessage_Hello{Hello: h}}}}
-		_, err := l.greet(first)
+		_, err := l.greet(first, "")
 		if !errors.Is(err, ErrMessage) || len(err.Error()) > shownBytes {
 			t.Errorf("hello %d: %.300v", n, err)
 		}
-		l.troubles.refusal = pacer{} // a second later
+		l.troubles.refusal = loglines.Pacer[struct{}]{} // a second later
 		l.troubles.refused(first, "10.0.0.1:1", err)
 	}
 	got := log.with("peer refused")
@@ -169,7 +193,7 @@ func TestInventedNamesMakeALineASecond(t *testing.T) {
 	for n := range 5000 {
 		h := &kithv1.Hello{SiteId: fmt.Sprint("stranger-", n), Protocol: Protocol + 1}
 		first := &kithv1.Frame{Messages: []*kithv1.PeerMessage{{Message: &kithv1.PeerMessage_Hello{Hello: h}}}}
-		_, err := l.greet(first)
+		_, err := l.greet(first, "")
 		l.troubles.refused(first, "10.0.0.1:1", err)
 	}
 	if got := len(log.with("peer refused")); got > 20 { // the test itself takes a moment
@@ -199,14 +223,14 @@ func TestStartQueriesBeyondTheRateAreToldToAskLater(t *testing.T) {
 			}
 			return later
 		}
-		if later := ask(queriesAtOnce); later != 0 {
-			t.Errorf("%d of the first %d are to ask later", later, queriesAtOnce)
+		if later := ask(DefaultRates()[Queries].AtOnce); later != 0 {
+			t.Errorf("%d of the first %d are to ask later", later, DefaultRates()[Queries].AtOnce)
 		}
 		if later := ask(5000); later != 5000 {
 			t.Errorf("%d of 5000 beyond them", later)
 		}
 		time.Sleep(time.Second)
-		if later := ask(queriesPerSecond + 10); later != 10 {
+		if later := ask(DefaultRates()[Queries].PerSecond + 10); later != 10 {
 			t.Errorf("a second later: %d", later)
 		}
 	})
@@ -216,6 +240,7 @@ func TestStartQueriesBeyondTheRateAreToldToAskLater(t *testing.T) {
 // operators for as long as the site tells no other.
 func TestImpossibleLoadIsAsIfUnheard(t *testing.T) {
 	l, r, log := bare(t)
+	l.cfg.Rates = unbounded
 	s := talking(t, l)
 	tell := func(speed float64) {
 		d := cluster.Digest{Site: "beta", Incarnation: 1, Sequence: 2, Processors: 3, Speed: speed}

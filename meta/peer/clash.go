@@ -99,7 +99,7 @@ func (c clashes) now(now time.Time) map[job.SiteID]string {
 }
 
 func clashText(site job.SiteID, a, b daemon) string {
-	if b.generation < a.generation || (b.generation == a.generation && b.address < a.address) { // the same words whoever is first
+	if b.generation < a.generation || (b.generation == a.generation && b.address < a.address) { // the same words in either order
 		a, b = b, a
 	}
 	folders := "with copies of one data folder"

@@ -11,6 +11,7 @@ import (
 	"kith/internal/job"
 	"kith/meta"
 	kithv1 "kith/proto/gen/kith/v1"
+	"kith/store"
 )
 
 // ErrMessage is returned when a peer's message makes no sense. The stream goes on without it.
@@ -49,7 +50,7 @@ func toProto(m meta.Message) *kithv1.PeerMessage {
 		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_WithdrawAck{WithdrawAck: &kithv1.WithdrawAck{Attempt: wire.AttemptName(m.Attempt)}}}
 	case meta.Started:
 		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_Started{Started: &kithv1.Started{
-			Attempt: wire.AttemptName(m.Attempt), StartTimeNs: int64(m.At),
+			Attempt: wire.AttemptName(m.Attempt), StartTimeNs: int64(m.At), Over: m.Over,
 		}}}
 	case meta.Result:
 		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_Result{Result: &kithv1.Result{
@@ -60,7 +61,7 @@ func toProto(m meta.Message) *kithv1.PeerMessage {
 			Attempt: wire.AttemptName(m.Attempt), Accepted: m.Accepted,
 		}}}
 	case meta.Stop:
-		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_Stop{Stop: &kithv1.Stop{Attempt: wire.AttemptName(m.Attempt)}}}
+		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_Stop{Stop: &kithv1.Stop{Attempt: wire.AttemptName(m.Attempt), Stale: m.Stale}}}
 	case meta.GiveBack:
 		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_GiveBack{GiveBack: &kithv1.GiveBack{
 			Attempt: wire.AttemptName(m.Attempt), Reason: uint32(m.Reason), Stamp: m.Stamp,
@@ -77,6 +78,10 @@ func toProto(m meta.Message) *kithv1.PeerMessage {
 		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_StartQuery{StartQuery: &kithv1.StartQuery{
 			Query: m.Query, Request: wire.RequestMessage(&m.Request), Predict: m.Predict,
 		}}}
+	case meta.SiteBundle:
+		return siteBundle(&kithv1.SiteBundle{Bundle: m.Bundle.Data})
+	case meta.BundleTaken:
+		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_BundleTaken{BundleTaken: &kithv1.BundleTaken{Sequence: m.Sequence}}}
 	case meta.StartAnswer:
 		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_StartAnswer{StartAnswer: &kithv1.StartAnswer{
 			Query: m.Query, Wait: durationpb.New(m.Wait), Reason: uint32(m.Reason),
@@ -192,13 +197,13 @@ func (r *reader) message(p *kithv1.PeerMessage) meta.Message {
 	case *kithv1.PeerMessage_WithdrawAck:
 		return meta.WithdrawAck{Attempt: r.attempt(m.WithdrawAck.GetAttempt())}
 	case *kithv1.PeerMessage_Started:
-		return meta.Started{Attempt: r.attempt(m.Started.GetAttempt()), At: job.Time(m.Started.GetStartTimeNs())}
+		return meta.Started{Attempt: r.attempt(m.Started.GetAttempt()), At: job.Time(m.Started.GetStartTimeNs()), Over: m.Started.GetOver()}
 	case *kithv1.PeerMessage_Result:
 		return r.result(m.Result)
 	case *kithv1.PeerMessage_ResultAck:
 		return meta.ResultAck{Attempt: r.attempt(m.ResultAck.GetAttempt()), Accepted: m.ResultAck.GetAccepted()}
 	case *kithv1.PeerMessage_Stop:
-		return meta.Stop{Attempt: r.attempt(m.Stop.GetAttempt())}
+		return meta.Stop{Attempt: r.attempt(m.Stop.GetAttempt()), Stale: m.Stop.GetStale()}
 	case *kithv1.PeerMessage_GiveBack:
 		return meta.GiveBack{Attempt: r.attempt(m.GiveBack.GetAttempt()), Reason: reason(m.GiveBack.GetReason()), Stamp: m.GiveBack.GetStamp()}
 	case *kithv1.PeerMessage_CopySummary:
@@ -216,6 +221,10 @@ func (r *reader) message(p *kithv1.PeerMessage) meta.Message {
 	case *kithv1.PeerMessage_StartQuery:
 		q := m.StartQuery
 		return meta.StartQuery{Query: q.GetQuery(), Request: wire.Request(q.GetRequest()), Predict: q.GetPredict()}
+	case *kithv1.PeerMessage_SiteBundle: // what it says is read by Config.ReadBundle
+		return meta.SiteBundle{Bundle: store.Bundle{Data: m.SiteBundle.GetBundle()}}
+	case *kithv1.PeerMessage_BundleTaken:
+		return meta.BundleTaken{Sequence: m.BundleTaken.GetSequence()}
 	case *kithv1.PeerMessage_StartAnswer:
 		a := m.StartAnswer
 		return meta.StartAnswer{Query: a.GetQuery(), Wait: max(0, durationOf(a.GetWait())), Reason: reason(a.GetReason())}

@@ -14,6 +14,7 @@ import (
 	"kith/internal/job"
 	"kith/meta"
 	kithv1 "kith/proto/gen/kith/v1"
+	"kith/store"
 )
 
 var (
@@ -52,6 +53,8 @@ func samples() []meta.Message {
 		meta.LoadDigest{Digest: cluster.Digest{Site: "beta", Incarnation: 1, Sequence: 2, Processors: 3, Load: job.Load{Work: 4}, Speed: 1}},
 		meta.StartQuery{Query: 1, Request: sampleRequest, Predict: true},
 		meta.StartAnswer{Query: 1, Wait: time.Second, Reason: job.NoAnswer},
+		meta.SiteBundle{Bundle: store.Bundle{Data: []byte("b")}},
+		meta.BundleTaken{Sequence: 3},
 	}
 }
 

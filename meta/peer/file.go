@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -72,6 +73,11 @@ func (l *Links) serveFile(s *session, r *kithv1.FileRequest) {
 			s.cancel(ErrSlow)
 		}
 		s.poke()
+	}
+	if !s.limits.allows(Files, time.Now()) {
+		l.overRate(s, Files)
+		send(&kithv1.FileReply{Error: kithv1.FileReply_ERROR_BUSY})
+		return
 	}
 	select {
 	case s.serving <- struct{}{}:

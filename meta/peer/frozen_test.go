@@ -27,7 +27,8 @@ func frozenSamples() []meta.Message {
 		Site: "beta", Incarnation: 5, Sequence: 6, Address: "h:1", Processors: 7, MemoryBytes: 8,
 		Load: job.Load{Work: 1.5, Procs: 2.5, Free: 3, Queued: 4, Running: 5}, Policy: "easy", Speed: 1.25,
 		Draining: true, Time: 99, Version: "v", HomeJobs: cluster.HomeJobsFirst,
-	}}, meta.PlaceCopy{Attempt: sampleAttempt, Request: sampleRequest, OriginTooSmall: true})
+	}}, meta.PlaceCopy{Attempt: sampleAttempt, Request: sampleRequest, OriginTooSmall: true}, meta.Started{Attempt: sampleAttempt, At: 9, Over: true},
+		meta.Stop{Attempt: sampleAttempt, Stale: true})
 }
 
 // The bytes on the wire are those of testdata/messages.txt, which was written when

@@ -10,9 +10,12 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 
 	"kith/cluster/wire"
 	"kith/internal/job"
+	"kith/internal/loglines"
+	"kith/internal/places"
 	"kith/meta"
 	kithv1 "kith/proto/gen/kith/v1"
 	"kith/store"
@@ -51,12 +54,28 @@ type Config struct {
 	Heartbeat time.Duration
 	// Redial is the longest pause between attempts to dial; default 5 s.
 	Redial time.Duration
+	// Rates are what is taken of each peer; the zero value stands for [DefaultRates].
+	Rates Rates
 	// Payload reads what the jobs of grants run, see [Links.Grant]. It must be set
 	// before the first grant and is called by one goroutine a stream.
 	Payload PayloadFunc
 	// DialOptions are the credentials and the like of streams dialled here.
 	DialOptions []grpc.DialOption
-	Logger      *slog.Logger
+	// Credentials are those of streams dialled to a site; nil: they are in DialOptions.
+	Credentials func(site job.SiteID) credentials.TransportCredentials
+	// Proven returns the site that the connection of a stream served here has proved,
+	// which must be the one in its hello; nil: hellos are believed.
+	Proven func(ctx context.Context) (job.SiteID, bool)
+	// Proves reports whether what proved a connection, here or of a stream dialled, proves it
+	// still, see [Links.Recheck]; nil if nothing can change that.
+	Proves func(ctx context.Context) bool
+	// ReadBundle reads the bundle that a site sent of itself, or says why it is refused;
+	// nil: none is taken. Several goroutines call it.
+	ReadBundle func(from job.SiteID, b *kithv1.SiteBundle) (meta.SiteBundle, error)
+	// Refused is told of everything that is refused, several goroutines at a time, and
+	// must not wait; nil for nobody.
+	Refused func(Refusal)
+	Logger  *slog.Logger
 }
 
 // Links owns the streams of a site. It is safe for use by several goroutines.
@@ -74,9 +93,12 @@ type Links struct {
 	mu      sync.Mutex
 	streams map[job.SiteID]*session
 	dialers map[job.SiteID]*dialer
+	limits  map[job.SiteID]*limits
 
 	troubles troubles
-	waiting  waiting
+	waiting  places.Places              // streams that have not said hello, by address
+	unspoken loglines.Pacer[struct{}]   // of lines about those
+	refused  loglines.Pacer[job.SiteID] // of lines about refused messages
 	// daemon tells this run from one on a copy of the data folder.
 	daemon uint64
 }
@@ -94,9 +116,7 @@ type session struct {
 	pending map[uint64]chan *kithv1.FileReply
 	serving chan struct{} // one token per request being served
 
-	// Of the goroutine that reads.
-	refused pacer
-	queries bucket
+	limits *limits // of the site
 }
 
 // servedAtOnce bounds the file requests of one peer that are answered at a time.
@@ -110,12 +130,15 @@ func New(cfg Config, handler Handler, files FileServer) *Links {
 	if cfg.Redial <= 0 {
 		cfg.Redial = 5 * time.Second
 	}
+	if cfg.Rates == (Rates{}) {
+		cfg.Rates = DefaultRates()
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Links{
 		cfg: cfg, handler: handler, files: files, log: cfg.Logger, ctx: ctx, cancel: cancel,
-		streams: make(map[job.SiteID]*session), dialers: make(map[job.SiteID]*dialer),
+		streams: make(map[job.SiteID]*session), dialers: make(map[job.SiteID]*dialer), limits: make(map[job.SiteID]*limits),
 		troubles: troubles{log: cfg.Logger, failing: make(map[job.SiteID]*failure), loads: make(map[job.SiteID]string)}, daemon: rand.Uint64(),
-		waiting: waiting{of: make(map[string]int)},
+		waiting: places.Places{Most: mostWaiting, MostOne: mostWaitingOne},
 	}
 }
 
@@ -156,7 +179,7 @@ func folderBytes(f store.Folder) []byte {
 // Errors of a handshake.
 var (
 	// ErrNotAdmitted is returned when a site is not known here.
-	ErrNotAdmitted = errors.New("site is not a configured peer")
+	ErrNotAdmitted = errors.New("it is not admitted here")
 	// ErrOtherSite is returned when another site answers than was dialled.
 	ErrOtherSite = errors.New("another site answers at this address")
 	// ErrProtocol is returned when the other side speaks another protocol.
@@ -165,8 +188,9 @@ var (
 	ErrDuplicate = errors.New("a stream between the two sites is up already")
 )
 
-// greet checks the first frame of the other side.
-func (l *Links) greet(f *kithv1.Frame) (*kithv1.Hello, error) {
+// greet checks the first frame of the other side. It must be of the site want, if
+// that is not empty.
+func (l *Links) greet(f *kithv1.Frame, want job.SiteID) (*kithv1.Hello, error) {
 	if len(f.GetMessages()) != 1 || f.GetMessages()[0].GetHello() == nil {
 		return nil, fmt.Errorf("first frame is not a hello: %w", ErrMessage)
 	}
@@ -180,12 +204,14 @@ func (l *Links) greet(f *kithv1.Frame) (*kithv1.Hello, error) {
 		return nil, fmt.Errorf("hello: %w", err)
 	case h.GetProtocol() != Protocol:
 		return nil, fmt.Errorf("site %s speaks %d, this one %d: %w", site, h.GetProtocol(), Protocol, ErrProtocol)
+	case want != "" && site != want:
+		return nil, fmt.Errorf("it is %s, not %s: %w", site, want, ErrOtherSite)
 	case site == l.cfg.Site:
 		return nil, fmt.Errorf("site %s is this site: %w", site, ErrOtherSite)
 	case h.GetPeerSiteId() != "" && h.GetPeerSiteId() != string(l.cfg.Site):
 		return nil, fmt.Errorf("site %s looks for %q, this is %s: %w", site, h.GetPeerSiteId(), l.cfg.Site, ErrOtherSite)
 	case l.cfg.Admit != nil && !l.cfg.Admit(site):
-		return nil, fmt.Errorf("site %s: %w", site, ErrNotAdmitted)
+		return nil, fmt.Errorf("site %s: %w; %s", site, ErrNotAdmitted, l.remedies().admit(site))
 	}
 	return h, l.troubles.meet(h)
 }
@@ -224,19 +250,38 @@ func (l *Links) register(s *session, clash error) error {
 	}
 }
 
+// unregister takes a stream back that has ended.
+func (l *Links) unregister(s *session) {
+	l.mu.Lock()
+	delete(l.streams, s.site)
+	l.mu.Unlock()
+	close(s.done)
+}
+
+// proves reports whether what proved the connection of a stream proves it still.
+func (l *Links) proves(s *session) bool { return l.cfg.Proves == nil || l.cfg.Proves(s.ctx) }
+
 // run carries a stream with the daemon at address from hello to end.
 func (l *Links) run(ctx context.Context, w duplex, hello *kithv1.Hello, dialled bool, address string) error {
 	s := &session{
 		stream: newStream(ctx, w, hello, dialled, 3*l.cfg.Heartbeat), done: make(chan struct{}),
 		pending: make(map[uint64]chan *kithv1.FileReply), serving: make(chan struct{}, servedAtOnce),
+		limits: l.limitsOf(job.SiteID(hello.GetSiteId())),
 	}
 	defer s.cancel(nil)
 	if err := l.register(s, l.troubles.met(hello, address)); err != nil {
 		return err
 	}
+	// Registered, Recheck sees it; before, the proof may have been voided.
+	if !l.proves(s) {
+		l.unregister(s)
+		return ErrOutdated
+	}
 	l.troubles.connected(s.site)
-	l.log.Info("peer connected", "peer_id", string(s.site), "dialled", dialled, "address", address,
-		"version", hello.GetVersion(), "generation", job.GenerationText(hello.GetGeneration()))
+	if more, ok := l.troubles.comings.pass(s.site, time.Now()); ok {
+		l.log.Info("peer connected", "peer_id", string(s.site), "dialled", dialled, "address", address,
+			"version", hello.GetVersion(), "generation", job.GenerationText(hello.GetGeneration()), "lines_left_out", more)
+	}
 	l.handler.PeerUp(s.site, hello.GetGeneration(), hello.GetIncarnation())
 
 	ended := make(chan error, 2)
@@ -254,16 +299,18 @@ func (l *Links) run(ctx context.Context, w duplex, hello *kithv1.Hello, dialled 
 		err = context.Cause(s.ctx)
 	}
 	s.cancel(err)
+	if errors.Is(err, ErrSlow) {
+		l.tellRefusal(Refusal{What: WhatStream, Site: s.site, Err: err})
+	}
 
 	// From here on nothing of this stream reaches the handler any more.
 	s.gate.Lock()
 	s.closed = true
 	s.gate.Unlock()
 	l.handler.PeerDown(s.site)
-	l.mu.Lock()
-	delete(l.streams, s.site)
-	l.mu.Unlock()
-	close(s.done)
-	l.log.Info("peer disconnected", "peer_id", string(s.site), "reason", fmt.Sprint(err))
+	l.unregister(s)
+	if more, ok := l.troubles.comings.pass(s.site, time.Now()); ok {
+		l.log.Info("peer disconnected", "peer_id", string(s.site), "reason", shown(fmt.Sprint(err)), "lines_left_out", more)
+	}
 	return err
 }

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net"
 	"reflect"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -134,9 +136,12 @@ func newEnd(t *testing.T, site job.SiteID, incarnation uint64, files FileServer,
 	return e
 }
 
+// patient is for tests in which one stream must last, however busy the machine is.
+func patient(c *Config) { c.Heartbeat = time.Minute }
+
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for stop := time.Now().Add(20 * time.Second); time.Now().Before(stop); time.Sleep(2 * time.Millisecond) {
+	for stop := time.Now().Add(time.Minute); time.Now().Before(stop); time.Sleep(2 * time.Millisecond) {
 		if ok() {
 			return
 		}
@@ -148,20 +153,64 @@ func connected(a *end, aID job.SiteID, b *end, bID job.SiteID) func() bool {
 	return func() bool { return a.isUp(bID) && b.isUp(aID) }
 }
 
+// A site is dialled at all its addresses in turn, first where it was found last, and other
+// addresses do not end a stream that is up.
+func TestAddressesAreDialledInTurn(t *testing.T) {
+	dead := func() string {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close() // only the address is wanted
+		return l.Addr().String()
+	}
+	one, two := dead(), dead()
+	a, b := newEnd(t, "alpha", 1, echo{}, patient), newEnd(t, "beta", 1, echo{}, patient)
+	a.links.Dial("beta", one, two)
+	eventually(t, "it knows why at both", func() bool {
+		why := a.links.Trouble()["beta"].Why
+		return strings.Contains(why, one) && strings.Contains(why, two)
+	})
+	a.links.Dial("beta", one, two, b.address)
+	eventually(t, "connected", connected(a, "alpha", b, "beta"))
+	if got := a.links.Addresses("beta"); !slices.Equal(got, []string{b.address, one, two}) {
+		t.Errorf("the order to try is %v", got)
+	}
+	ups := func() int {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return a.ups
+	}
+	a.links.Dial("beta", two, b.address)
+	if got := a.links.Addresses("beta"); !slices.Equal(got, []string{b.address, two}) {
+		t.Errorf("the order to try is %v", got)
+	}
+	a.links.Dial("beta") // it only dials out now
+	a.links.Dial("beta", two)
+	a.links.Send("beta", meta.DigestRequest{})
+	eventually(t, "the stream carries messages", func() bool { return b.count() == 1 })
+	if n := ups(); n != 1 {
+		t.Errorf("%d streams came up, want the first one only", n)
+	}
+	if got := a.links.Addresses("gamma"); got != nil {
+		t.Errorf("an unknown site is dialled at %v", got)
+	}
+}
+
 func TestMessagesArriveInOrder(t *testing.T) {
-	a, b := newEnd(t, "alpha", 1, echo{}, nil), newEnd(t, "beta", 1, echo{}, nil)
+	a, b := newEnd(t, "alpha", 1, echo{}, patient), newEnd(t, "beta", 1, echo{}, patient)
 	b.links.Dial("alpha", a.address) // only one side dials: a site behind a firewall takes part
 	eventually(t, "connected", connected(a, "alpha", b, "beta"))
 	const n = 5000
 	for i := range n {
-		a.links.Send("beta", meta.CopySummary{Count: uint64(i)})
-		b.links.Send("alpha", meta.CopySummary{Count: uint64(i)})
+		a.links.Send("beta", meta.Claim{Attempt: sampleAttempt, Stamp: uint64(i)})
+		b.links.Send("alpha", meta.Claim{Attempt: sampleAttempt, Stamp: uint64(i)})
 	}
 	a.links.Send("nobody", meta.DigestRequest{}) // dropped
 	eventually(t, "all arrived", func() bool { return a.count() == n && b.count() == n })
 	for _, e := range []*end{a, b} {
 		for i, m := range e.messages {
-			if !reflect.DeepEqual(m, meta.CopySummary{Count: uint64(i)}) {
+			if !reflect.DeepEqual(m, meta.Claim{Attempt: sampleAttempt, Stamp: uint64(i)}) {
 				t.Fatalf("message %d is %+v", i, m)
 			}
 		}

@@ -13,11 +13,8 @@ import (
 	kithv1 "kith/proto/gen/kith/v1"
 )
 
-// Bounds of what is heard of a peer. Who asks for starts more often is told to ask
-// later, and places its jobs without the answer.
+// Bounds of what is logged of a peer.
 const (
-	queriesPerSecond = 1000
-	queriesAtOnce    = 2000
 	// refusedEvery is how often a line about refused messages of a peer is logged.
 	refusedEvery = time.Second
 	// shownBytes is how much of a text from outside goes into a line of the log.
@@ -27,13 +24,22 @@ const (
 // received takes a frame apart. What makes no sense is logged and skipped: a
 // broken peer must not take the stream of its good messages down.
 func (l *Links) received(s *session, f *kithv1.Frame) {
-	now := time.Now()
 	if n := len(f.GetMessages()); n > mostInFrame {
-		l.refuse(s, now, fmt.Errorf("frame of %d messages, at most %d: %w", n, mostInFrame, ErrMessage))
+		l.refuse(s, time.Now(), fmt.Errorf("frame of %d messages, at most %d: %w", n, mostInFrame, ErrMessage))
 		return
 	}
+	for rest := f.GetMessages(); len(rest) > 0; {
+		n := l.pace(s, rest)
+		l.deliver(s, rest[:n])
+		rest = rest[n:]
+	}
+}
+
+// deliver gives the handler messages whose time has come.
+func (l *Links) deliver(s *session, list []*kithv1.PeerMessage) {
+	now := time.Now()
 	var messages []meta.Message
-	for _, p := range f.GetMessages() {
+	for _, p := range list {
 		m, err := l.take(s, now, p)
 		switch {
 		case err != nil:
@@ -64,6 +70,8 @@ func (l *Links) take(s *session, now time.Time, p *kithv1.PeerMessage) (meta.Mes
 		}
 		l.serveFile(s, m.FileRequest)
 		return nil, nil
+	case *kithv1.PeerMessage_SiteBundle:
+		return l.takeBundle(s, now, p)
 	case *kithv1.PeerMessage_FileReply:
 		if broken := wire.Check(p); len(broken) > 0 {
 			return nil, fmt.Errorf("%w: %w", ErrMessage, broken[0])
@@ -71,14 +79,20 @@ func (l *Links) take(s *session, now time.Time, p *kithv1.PeerMessage) (meta.Mes
 		s.fileReplied(m.FileReply)
 		return nil, nil
 	case *kithv1.PeerMessage_StartQuery:
-		if !s.queries.take(now) {
+		if !s.limits.allows(Queries, now) {
+			l.overRate(s, Queries)
 			s.enqueue(toProto(meta.StartAnswer{Query: m.StartQuery.GetQuery(), Reason: job.AskLater}))
 			return nil, nil
 		}
 	case *kithv1.PeerMessage_LoadDigest:
+		if !s.limits.allows(Loads, now) {
+			l.overRate(s, Loads)
+			return nil, nil
+		}
 		d, err := fromProto(p)
 		if errors.Is(err, cluster.ErrImpossible) {
 			l.troubles.impossible(s.site, err)
+			l.tellRefusal(Refusal{What: WhatLoad, Rule: "possible-load", Site: s.site, Err: err})
 			return nil, nil
 		}
 		if err == nil {
@@ -91,39 +105,8 @@ func (l *Links) take(s *session, now time.Time, p *kithv1.PeerMessage) (meta.Mes
 
 // refuse logs that messages are refused, once a second and with how many there were.
 func (l *Links) refuse(s *session, now time.Time, err error) {
-	if more, ok := s.refused.pass(now, refusedEvery); ok {
+	l.tellRefusal(Refusal{What: WhatMessage, Site: s.site, Err: err})
+	if more, ok := l.refused.Pass(s.site, now, refusedEvery); ok {
 		l.log.Warn("peer message refused", "peer_id", string(s.site), "error", shown(err.Error()), "refused_since_last_line", more)
 	}
-}
-
-// pacer lets one thing pass in a while, and counts those that it held back.
-type pacer struct {
-	next time.Time
-	held int
-}
-
-func (p *pacer) pass(now time.Time, every time.Duration) (held int, ok bool) {
-	if now.Before(p.next) {
-		p.held++
-		return 0, false
-	}
-	held, p.held, p.next = p.held, 0, now.Add(every)
-	return held, true
-}
-
-// bucket lets start queries pass at a rate. The zero bucket is full.
-type bucket struct {
-	used float64
-	at   time.Time
-}
-
-// take reports whether one more may pass.
-func (b *bucket) take(now time.Time) bool {
-	b.used = max(0, b.used-now.Sub(b.at).Seconds()*queriesPerSecond)
-	b.at = now
-	if b.used > queriesAtOnce-1 {
-		return false
-	}
-	b.used++
-	return true
 }

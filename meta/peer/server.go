@@ -32,14 +32,25 @@ func (l *Links) Connect(g grpc.BidiStreamingServer[kithv1.ConnectRequest, kithv1
 	if p, ok := peer.FromContext(g.Context()); ok {
 		address = p.Addr.String()
 	}
+	var proven job.SiteID
+	if l.cfg.Proven != nil {
+		var ok bool
+		if proven, ok = l.cfg.Proven(g.Context()); !ok {
+			return status.Error(codes.Unauthenticated, "the connection has not proved a site")
+		}
+	}
 	w := serverWire{g}
 	first, err := l.firstFrame(ctx, w, address)
 	if err != nil {
 		return toStatus(err)
 	}
-	hello, err := l.greet(first)
+	hello, err := l.greet(first, proven)
 	if err != nil {
 		l.troubles.refused(first, address, err)
+		l.tellRefusal(Refusal{What: WhatHello, Address: address, Claimed: claimedIn(first), Err: err})
+		return toStatus(err)
+	}
+	if err := l.paceStream(ctx, job.SiteID(hello.GetSiteId())); err != nil {
 		return toStatus(err)
 	}
 	if err := w.send(&kithv1.Frame{Messages: []*kithv1.PeerMessage{l.hello(job.SiteID(hello.GetSiteId()))}}); err != nil {
@@ -68,7 +79,7 @@ func toStatus(err error) error {
 		ErrDuplicate: codes.AlreadyExists, ErrMessage: codes.InvalidArgument, job.ErrBadSiteID: codes.InvalidArgument,
 		ErrSlow: codes.ResourceExhausted, ErrSilent: codes.DeadlineExceeded, ErrReplaced: codes.Aborted,
 		ErrClash: codes.FailedPrecondition, ErrNoHello: codes.DeadlineExceeded, ErrManyWaiting: codes.ResourceExhausted,
-		ErrBehind: codes.FailedPrecondition, ErrFolder: codes.FailedPrecondition,
+		ErrRate: codes.ResourceExhausted, ErrBehind: codes.FailedPrecondition, ErrOutdated: codes.Aborted, ErrFolder: codes.FailedPrecondition,
 	} {
 		if errors.Is(err, sentinel) {
 			return status.Error(code, err.Error())

@@ -1,18 +1,14 @@
 package peer
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	"kith/internal/job"
+	"kith/internal/loglines"
 	kithv1 "kith/proto/gen/kith/v1"
 )
 
@@ -44,7 +40,8 @@ type troubles struct {
 	loads   map[job.SiteID]string // why those are not believed
 	lives   lives
 	lines   sieve
-	refusal pacer // of lines about refused sites
+	refusal loglines.Pacer[struct{}] // of lines about refused sites
+	comings comings
 }
 
 // failure is why a site that is dialled has no stream.
@@ -55,21 +52,25 @@ type failure struct {
 	told  bool
 }
 
-// failed notes that dialling came to nothing, and logs each cause once.
-func (t *troubles) failed(d *dialer, err error) {
-	why, answered := explain(d.site, d.address, err)
-	why = shown(why)
+// failed notes that dialling a site came to nothing at each of its addresses, and logs each
+// cause once.
+func (t *troubles) failed(site job.SiteID, misses []miss, r remedies) {
+	why, answered := explainAll(site, misses, r)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	f := t.failing[d.site]
+	f := t.failing[site]
 	if f == nil || f.why != why {
 		f = &failure{why: why, since: time.Now()}
-		t.failing[d.site] = f
+		t.failing[site] = f
 	}
 	f.tries++
 	if !f.told && (answered || f.tries >= patientTries) {
 		f.told = true
-		t.log.Warn("peer not connected", "peer_id", string(d.site), "address", d.address, "cause", why, "error", shown(err.Error()))
+		addresses := make([]string, len(misses))
+		for i := range misses {
+			addresses[i] = misses[i].address
+		}
+		t.log.Warn("peer not connected", "peer_id", string(site), "address", shown(strings.Join(addresses, " ")), "cause", why, "error", shown(misses[0].err.Error()))
 	}
 }
 
@@ -86,12 +87,15 @@ func (t *troubles) meet(h *kithv1.Hello) error {
 	return err
 }
 
-// toldOfFolder notes that a peer refuses this site for its data folder.
+// toldOfFolder notes that a peer refuses this site for its data folder. The peer's text
+// is cut; what to do about it this site knows itself.
 func (t *troubles) toldOfFolder(peer job.SiteID, text string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if more, ok := t.lines.pass("own folder "+string(peer), time.Now()); ok {
-		t.log.Error("a peer refuses this site for its data folder", "peer_id", string(peer), "meaning", text, "seen_since_last_line", more)
+		t.log.Error("a peer refuses this site for its data folder", "peer_id", string(peer), "meaning", shown(text),
+			"remedy", "start this site with the latest state of its data folder or with an empty one; or have it as it is: kith site forget at every other site",
+			"seen_since_last_line", more)
 	}
 }
 
@@ -102,15 +106,20 @@ func (t *troubles) connected(site job.SiteID) {
 	delete(t.failing, site)
 }
 
-// refused logs that a site was refused, each cause at growing intervals and all
-// together at most once a second: whoever is refused may invent causes.
-func (t *troubles) refused(first *kithv1.Frame, address string, err error) {
-	claimed := ""
+// claimedIn returns the name that a first frame claims, if it is one.
+func claimedIn(first *kithv1.Frame) job.SiteID {
 	if m := first.GetMessages(); len(m) > 0 {
 		if site, err := job.ParseSiteID(m[0].GetHello().GetSiteId()); err == nil {
-			claimed = string(site)
+			return site
 		}
 	}
+	return ""
+}
+
+// refused logs that a site was refused, each cause at growing intervals and all
+// together at most once a second: a site that is refused may invent causes.
+func (t *troubles) refused(first *kithv1.Frame, address string, err error) {
+	claimed := string(claimedIn(first))
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now, why := time.Now(), shown(err.Error())
@@ -118,7 +127,7 @@ func (t *troubles) refused(first *kithv1.Frame, address string, err error) {
 	if !ok {
 		return
 	}
-	if others, ok := t.refusal.pass(now, refusedEvery); ok {
+	if others, ok := t.refusal.Pass(struct{}{}, now, refusedEvery); ok {
 		t.log.Warn("peer refused", "peer_id", claimed, "address", address, "error", why, "refused_since_last_line", more+others)
 	}
 }
@@ -143,49 +152,6 @@ func (l *Links) Trouble() map[job.SiteID]Trouble {
 		all[site] = tr
 	}
 	return all
-}
-
-// explain says in a sentence why dialling a site failed and what to look at, and
-// whether a program answered there.
-func explain(site job.SiteID, address string, err error) (why string, answered bool) {
-	text := err.Error()
-	if s := (interface{ GRPCStatus() *status.Status })(nil); errors.As(err, &s) {
-		text = s.GRPCStatus().Message()
-	}
-	has := func(parts ...string) bool {
-		for _, p := range parts {
-			if strings.Contains(text, p) {
-				return true
-			}
-		}
-		return false
-	}
-	code := status.Code(err)
-	switch {
-	case errors.Is(err, ErrOtherSite), has(ErrOtherSite.Error()):
-		if inner := errors.Unwrap(err); inner != nil && errors.Is(err, ErrOtherSite) {
-			text = inner.Error()
-		}
-		return fmt.Sprintf("another site answers at %s: %s; correct peers.site or peers.address here",
-			address, strings.TrimSuffix(text, ": "+ErrOtherSite.Error())), true
-	case code == codes.PermissionDenied:
-		return fmt.Sprintf("site %s does not expect this site: its operator must add it to [[peers]] there", site), true
-	case code == codes.FailedPrecondition, code == codes.InvalidArgument, code == codes.AlreadyExists:
-		return fmt.Sprintf("refused at %s: %s", address, text), true
-	case errors.Is(err, ErrProtocol), errors.Is(err, ErrMessage), errors.Is(err, job.ErrBadSiteID):
-		return fmt.Sprintf("what answers at %s cannot be talked to: %v", address, err), true
-	case code == codes.Unimplemented, has("unexpected HTTP status", "content-type", "server preface", "malformed HTTP", "frame too large"):
-		return fmt.Sprintf("what answers at %s is no kithd: correct peers.address here", address), true
-	case has("lookup ", "no such host", "missing port", "too many colons", "invalid port", "unknown port"):
-		return fmt.Sprintf("address %s cannot be resolved: correct peers.address here, or look at the name service", address), false
-	case has("connection refused"):
-		return fmt.Sprintf("nothing listens at %s: kithd is down there, or peers.address here is wrong", address), false
-	case code == codes.Canceled, errors.Is(err, context.Canceled), has("i/o timeout", "deadline exceeded"):
-		return fmt.Sprintf("nothing answers at %s: the machine is down or a firewall drops what is sent", address), false
-	case has("no route to host", "network is unreachable"):
-		return fmt.Sprintf("there is no route to %s", address), false
-	}
-	return fmt.Sprintf("%s cannot be reached", address), false
 }
 
 // Bounds of a sieve.

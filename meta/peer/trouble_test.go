@@ -2,6 +2,8 @@ package peer
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -11,6 +13,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"kith/internal/job"
 	kithv1 "kith/proto/gen/kith/v1"
@@ -78,7 +83,7 @@ func TestSiteThatCannotJoinLearnsWhy(t *testing.T) {
 		address string
 		want    string
 	}{
-		"not expected there": {"strict", strict.address, "site strict does not expect this site: its operator must add it to [[peers]] there"},
+		"not expected there": {"strict", strict.address, "site strict does not expect this site; its operator must add it to [[peers]] there"},
 		"wrong name":         {"other", strict.address, `another site answers at ` + strict.address + `: site alpha looks for "other", this is strict; correct peers.site`},
 		"dead port":          {"other", dead, "nothing listens at " + dead},
 		"bad host name":      {"other", "no such host:1", "address no such host:1 cannot be resolved"},
@@ -100,14 +105,14 @@ func TestSiteThatCannotJoinLearnsWhy(t *testing.T) {
 			}
 		})
 	}
-	if got := refusals.with("level=WARN", "peer refused", "peer_id=alpha", "not a configured peer"); len(got) != 1 {
+	if got := refusals.with("level=WARN", "peer refused", "peer_id=alpha", "it is not admitted here"); len(got) != 1 {
 		t.Errorf("the refusing side logs %q", got)
 	}
 	// Once it works, nothing is wrong any more.
 	b := newEnd(t, "beta", 1, echo{}, nil)
 	l, err := net.Listen("tcp", dead)
 	if err != nil {
-		t.Skip("somebody else took the port:", err)
+		t.Skip("another process took the port that the rest of this test needs: ", err)
 	}
 	l.Close() // only to see that it is free
 	b.links.Dial("strict", dead)
@@ -186,5 +191,122 @@ func TestRestartsAreNoClash(t *testing.T) {
 	}
 	if len(c.now(now)) != 1 || len(c.now(now.Add(clashShown))) != 0 {
 		t.Errorf("told: %v, and later %v", c.now(now), c.now(now.Add(clashShown)))
+	}
+}
+
+// Of what a peer says about this site's data folder the log has a bounded part, and the
+// remedy is this site's own.
+func TestFolderLineIsBounded(t *testing.T) {
+	var lines bytes.Buffer
+	tr := troubles{log: slog.New(slog.NewTextHandler(&lines, nil))}
+	tr.toldOfFolder("beta", ErrBehind.Error()+strings.Repeat("x", 10_000))
+	if text := lines.String(); len(text) > 4*shownBytes || !strings.Contains(text, "kith site forget") {
+		t.Errorf("a line of %d bytes: %.300s", len(text), text)
+	}
+}
+
+// A site that this one refuses, as its data folder is not what it was, is not one that
+// refuses this one: whose folder is to be replaced would be said at the wrong site.
+func TestWhoseFolderIsOld(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		line bool
+		why  string
+	}{
+		"beta refuses this site": {status.Error(codes.FailedPrecondition, "site alpha: "+ErrBehind.Error()), true, "refused at b:1: site alpha"},
+		"its folder is old":      {fmt.Errorf("dial beta at b:1: site beta: %w: stop it", ErrBehind), false, "this site refuses beta: " + ErrBehind.Error() + "; its jobs may run twice: stop it"},
+		"it has two folders":     {fmt.Errorf("dial beta at b:1: site beta: %w: stop it", ErrFolder), false, "this site refuses beta: " + ErrFolder.Error() + "; stop the one"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var lines bytes.Buffer
+			l := New(Config{Site: "alpha", Logger: slog.New(slog.NewTextHandler(&lines, nil))}, nil, nil)
+			l.told(&dialer{site: "beta"}, false, c.err)
+			if got := strings.Contains(lines.String(), "a peer refuses this site"); got != c.line {
+				t.Errorf("a peer refuses this site: %v, want %v: %s", got, c.line, lines.String())
+			}
+			if why, _ := explainAll("beta", []miss{{"b:1", c.err}}, byInvitation); !strings.HasPrefix(why, c.why) || strings.Contains(why, "kith site address") {
+				t.Errorf("%q, want %q", why, c.why)
+			}
+		})
+	}
+}
+
+// What is to be done about a site that is not found depends on how sites know each other:
+// there is no [[peers]] where they met by invitation.
+func TestRemediesFitHowSitesMet(t *testing.T) {
+	unavailable := func(text string) error {
+		return status.Error(codes.Unavailable, "connection error: desc = \""+text+"\"")
+	}
+	const moved = "if both have moved, say where it is now: kith site address beta HOST:PORT, or kith site invite beta"
+	for name, c := range map[string]struct {
+		err                error
+		why, file, invited string
+	}{
+		"another site": {fmt.Errorf("it is gamma, not beta: %w", ErrOtherSite), "another site answers at b:1", "correct peers.site or peers.address here", moved},
+		"not expected": {status.Error(codes.PermissionDenied, "no"), "site beta does not expect this site", "add it to [[peers]] there", "ask its operator for an invitation"},
+		"no kithd":     {status.Error(codes.Unimplemented, "no"), "what answers at b:1 is no kithd", "correct peers.address here", moved},
+		"no TLS":       {unavailable("transport: authentication handshake failed: tls: first record does not look like a TLS handshake"), "what answers at b:1 is no kithd", "correct peers.address here", moved},
+		"no such host": {unavailable("transport: Error while dialing: dial tcp: lookup b: no such host"), "address b:1 cannot be resolved", "correct peers.address here", moved},
+		"nothing":      {unavailable("transport: Error while dialing: dial tcp 1.2.3.4:1: connect: connection refused"), "nothing listens at b:1", "correct peers.address here", moved},
+		"silence":      {unavailable("transport: Error while dialing: dial tcp 1.2.3.4:1: i/o timeout"), "nothing answers at b:1", "", moved},
+		"no route":     {unavailable("transport: Error while dialing: dial tcp 1.2.3.4:1: connect: no route to host"), "there is no route to b:1", "", moved},
+		"of a stranger": {unavailable("transport: authentication handshake failed: site beta was called, it is gamma: another site answers"),
+			"what answers at b:1 does not prove that it is beta: site beta was called, it is gamma", "correct peers.address here", moved},
+		"revoked there": {unavailable("error reading server preface: remote error: tls: bad certificate"), "refuses the certificate of this site", "[[peers]]", "ask its operator for an invitation"},
+		"closed before its name": {unavailable("transport: authentication handshake failed: read tcp 1.2.3.4:5->1.2.3.4:1: read: connection reset by peer"),
+			"what answers at b:1 closes connections before it says who it is: it has too many, or is no kithd", "correct peers.address here", moved},
+		"closed after its name": {unavailable("error reading server preface: read tcp 1.2.3.4:5->1.2.3.4:1: read: connection reset by peer"),
+			"", "", "ask its operator for an invitation"},
+		"closed without a word": {unavailable("connection closed before server preface received"), "", "", "ask its operator for an invitation"},
+		"closed while written":  {unavailable("write tcp 1.2.3.4:5->1.2.3.4:1: write: broken pipe"), "", "", "ask its operator for an invitation"},
+		"anything":              {unavailable("?"), "b:1 cannot be reached", "", moved},
+	} {
+		for r, remedy := range map[remedies]string{byConfiguration: c.file, byInvitation: c.invited} {
+			why, _ := explainAll("beta", []miss{{"b:1", c.err}}, r)
+			if !strings.Contains(why, c.why) || !strings.HasSuffix(why, remedy) && !strings.HasSuffix(why, remedy+" there") {
+				t.Errorf("%s: %q, want %q and %q", name, why, c.why, remedy)
+			}
+			if r == byInvitation && strings.Contains(why, "peers") || r == byConfiguration && strings.Contains(why, "kith site") {
+				t.Errorf("%s: a remedy of the other kind: %q", name, why)
+			}
+		}
+	}
+	// Of several addresses each has its cause, and a remedy is told once; whatever answers, the text is bounded.
+	long := strings.Repeat("x", 10_000)
+	why, answered := explainAll("beta", []miss{{"b:1", unavailable("connection refused")}, {"b:2", unavailable("i/o timeout")}, {"b:3", status.Error(codes.FailedPrecondition, long)}}, byInvitation)
+	if !answered || len(why) > 2*shownBytes || strings.Count(why, moved) != 1 || !strings.Contains(why, "b:1") || !strings.Contains(why, "b:2") {
+		t.Errorf("%q", why)
+	}
+}
+
+// A site that revoked this one answers by an alert of TLS, not by nonsense. The alert may be lost
+// with the connection: a site that has proved its name and says nothing may not trust this one.
+func TestRefusedCertificateIsExplained(t *testing.T) {
+	for _, text := range []string{"error reading server preface: EOF", "connection closed before server preface received", "write: broken pipe"} {
+		err := status.Error(codes.Unavailable, `connection error: desc = "`+text+`"`)
+		if why, _, answered := explain("beta", "b:1", err, byInvitation); !answered || !strings.HasPrefix(why, "site beta at b:1 closes the connection: it may not trust this site") {
+			t.Errorf("%s: %v %q", text, answered, why)
+		}
+	}
+	err := status.Error(codes.Unavailable, `connection error: desc = "error reading server preface: remote error: tls: bad certificate"`)
+	if why, _, answered := explain("beta", "b:1", err, byInvitation); !answered || !strings.HasPrefix(why, "site beta at b:1 refuses the certificate of this site") {
+		t.Errorf("%v %q", answered, why)
+	}
+}
+
+// A site that is not admitted is refused with what is to be done here, which depends on
+// whether sites know each other by their keys.
+func TestRefusedHelloSaysWhatToDo(t *testing.T) {
+	for want, proven := range map[string]func(context.Context) (job.SiteID, bool){
+		"kith site invite beta": func(context.Context) (job.SiteID, bool) { return "beta", true },
+		"[[peers]]":             nil,
+	} {
+		l := New(Config{Site: "alpha", Logger: slog.New(slog.DiscardHandler), Admit: func(job.SiteID) bool { return false }, Proven: proven}, nil, nil)
+		hello := &kithv1.Hello{SiteId: "beta", Version: "v", Protocol: Protocol, PeerSiteId: "alpha"}
+		_, err := l.greet(&kithv1.Frame{Messages: []*kithv1.PeerMessage{{Message: &kithv1.PeerMessage_Hello{Hello: hello}}}}, "")
+		if !errors.Is(err, ErrNotAdmitted) || !strings.Contains(err.Error(), "site beta") || !strings.Contains(err.Error(), want) ||
+			proven != nil && strings.Contains(err.Error(), "peer") {
+			t.Errorf("want %q: %v", want, err)
+		}
 	}
 }

@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"strings"
-	"sync"
 	"time"
 
 	"kith/internal/job"
+	"kith/internal/places"
 	kithv1 "kith/proto/gen/kith/v1"
 )
 
@@ -31,62 +29,26 @@ var (
 	ErrManyWaiting = errors.New("too many streams that have not said hello")
 )
 
-// waiting counts the streams that have not said hello, by address.
-type waiting struct {
-	mu    sync.Mutex
-	of    map[string]int
-	all   int
-	lines pacer
-}
-
-// enter takes a place for a stream from an address; leave gives it back.
-func (w *waiting) enter(host string) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	switch {
-	case w.all >= mostWaiting:
-		return fmt.Errorf("%w: %d of them; try again in %v", ErrManyWaiting, w.all, HelloWait)
-	case w.of[host] >= mostWaitingOne:
-		return fmt.Errorf("%w: %d of them from %s; try again in %v", ErrManyWaiting, w.of[host], host, HelloWait)
+// enter takes a place for a stream that has not said hello.
+func (l *Links) enter(host string) error {
+	switch l.waiting.Enter(host) {
+	case places.InAll:
+		return fmt.Errorf("%w: %d of them; try again in %v", ErrManyWaiting, mostWaiting, HelloWait)
+	case places.OfOne:
+		return fmt.Errorf("%w: %d of them from %s; try again in %v", ErrManyWaiting, mostWaitingOne, host, HelloWait)
 	}
-	w.all++
-	w.of[host]++
 	return nil
-}
-
-func (w *waiting) leave(host string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.all--
-	if w.of[host]--; w.of[host] == 0 {
-		delete(w.of, host)
-	}
-}
-
-// pass reports whether a line about a bound may go into the log.
-func (w *waiting) pass(now time.Time) (held int, ok bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.lines.pass(now, boundEvery)
-}
-
-// hostOf is the host of host:port.
-func hostOf(address string) string {
-	if host, _, err := net.SplitHostPort(address); err == nil {
-		return host
-	}
-	return address
 }
 
 // firstFrame returns the first frame of a stream that another site dialled, within
 // [HelloWait].
 func (l *Links) firstFrame(ctx context.Context, w duplex, address string) (*kithv1.Frame, error) {
-	host := hostOf(address)
-	if err := l.waiting.enter(host); err != nil {
+	host := places.Sender(address)
+	if err := l.enter(host); err != nil {
 		l.tellBound(address, err)
 		return nil, err
 	}
-	defer l.waiting.leave(host)
+	defer l.waiting.Leave(host)
 	type received struct {
 		frame *kithv1.Frame
 		err   error
@@ -111,7 +73,8 @@ func (l *Links) firstFrame(ctx context.Context, w duplex, address string) (*kith
 }
 
 func (l *Links) tellBound(address string, err error) {
-	if more, ok := l.waiting.pass(time.Now()); ok {
+	l.tellRefusal(Refusal{What: WhatStream, Address: address, Err: err})
+	if more, ok := l.unspoken.Pass(struct{}{}, time.Now(), boundEvery); ok {
 		l.log.Warn("peer stream closed before it said hello", "address", address, "error", err.Error(), "closed_since_last_line", more)
 	}
 }
@@ -119,10 +82,7 @@ func (l *Links) tellBound(address string, err error) {
 // shown cuts a text from outside to what goes into a line of the log. The log
 // escapes its control characters.
 func shown(text string) string {
-	if len(text) <= shownBytes {
-		return text
-	}
-	return strings.ToValidUTF8(text[:shownBytes-len("…")], "") + "…"
+	return job.ClipText(text, shownBytes)
 }
 
 // impossible notes that a site tells a load that no site can have. It is told in the

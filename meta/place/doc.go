@@ -30,7 +30,7 @@
 //     with a type of its own, and its zero value means that the site did not say.
 //     Texts for people decide nothing.
 //  5. If an option turns it on, add the field to Options with unit, bounds and
-//     default, and check it in [Options.Validate].
+//     default, and check it in [Options.Check].
 //  6. Test it alone, with a View made by hand; example_test.go shows one.
 //
 // # Source

@@ -32,8 +32,9 @@ func Example_stage() {
 			Site: site, Connected: true, Known: true, Digest: cluster.Digest{Site: site, Processors: 8, Load: job.Load{Work: 30}},
 		})
 	}
-	decision := place.Decide(place.Job{Request: &job.Request{Processors: 4}}, view, 0, &policy)
-	for _, v := range decision.Sites {
+	var round place.Round
+	round.Begin(place.Job{Request: &job.Request{Processors: 4}}, view, 0, &policy)
+	for _, v := range round.Decide().Sites {
 		fmt.Printf("%s chosen=%v reason=%q\n", v.Site, v.Chosen, v.Reason.String())
 	}
 	// Output:

@@ -25,7 +25,7 @@ func weightsOf(t *testing.T, speeds []float64, k, origin int, a float64) []float
 		}
 	}
 	p := policyOf(Options{Scheme: Distributed, Weight: a})
-	d := Decide(Job{Request: &job.Request{Processors: 1, Walltime: time.Hour}}, viewOf(digest(origin), others...), 0, &p)
+	d := decide(Job{Request: &job.Request{Processors: 1, Walltime: time.Hour}}, viewOf(digest(origin), others...), 0, &p)
 	weights := make([]float64, len(speeds))
 	for _, v := range d.Sites {
 		if v.Score != 10*v.Weight {
@@ -80,7 +80,7 @@ func weighed(t *testing.T, v View) map[job.SiteID]float64 {
 	v.Own = cluster.Digest{Site: "own", Processors: 10, Speed: 1, HomeJobs: cluster.HomeJobsFirst, Policy: "easy, dual-backfill, scope all"}
 	p := policyOf(Options{Scheme: Distributed, Weight: 2})
 	weights := map[job.SiteID]float64{}
-	for _, v := range Decide(Job{Request: &job.Request{Processors: 1}}, v, 0, &p).Sites {
+	for _, v := range decide(Job{Request: &job.Request{Processors: 1}}, v, 0, &p).Sites {
 		weights[v.Site] = v.Weight
 	}
 	if weights["own"] != 1 {

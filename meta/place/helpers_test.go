@@ -1,12 +1,14 @@
 package place
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
 
 	"kith/cluster"
 	"kith/internal/job"
+	"kith/store"
 )
 
 // viewOf returns the view of an origin of some other sites, all in reach.
@@ -39,8 +41,24 @@ func manySites(n int) View {
 func policyOf(o Options) Policy {
 	d := Default()
 	o.Copies, o.MaxLoadAge, o.QueryTimeout = max(o.Copies, 1), d.MaxLoadAge, d.QueryTimeout
-	if err := o.Validate(); err != nil {
+	if err := wrong(&o); err != nil {
 		panic(err)
 	}
 	return o.Policy()
+}
+
+// decide returns what p makes of the job at now.
+func decide(j Job, v View, now job.Time, p *Policy) *store.Decision {
+	var r Round
+	r.Begin(j, v, now, p)
+	return r.Decide()
+}
+
+// wrong returns all that is wrong with options, joined.
+func wrong(o *Options) error {
+	var errs []error
+	o.Check(func(key string, value any, remedy string) {
+		errs = append(errs, fmt.Errorf("%s %v: %s", key, value, remedy))
+	})
+	return errors.Join(errs...)
 }

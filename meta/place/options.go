@@ -1,7 +1,6 @@
 package place
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -106,15 +105,6 @@ func (o *Options) rank() Rank {
 	}
 	implied, _ := o.Scheme.ImpliedRank() // or else RankWork
 	return implied
-}
-
-// Validate returns all that is wrong, joined; see [Options.Check].
-func (o *Options) Validate() error {
-	var errs []error
-	o.Check(func(key string, value any, remedy string) {
-		errs = append(errs, fmt.Errorf("%s %v: %s", key, value, remedy))
-	})
-	return errors.Join(errs...)
 }
 
 // Check calls bad for everything that is wrong. key is named as a site's

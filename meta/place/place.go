@@ -63,14 +63,6 @@ type Round struct {
 	Sites []Candidate
 }
 
-// Decide returns what p makes of the job at now: the chosen sites first, best
-// first, then as many of the others as the policy tells of.
-func Decide(j Job, v View, now job.Time, p *Policy) *store.Decision {
-	var r Round
-	r.Begin(j, v, now, p)
-	return r.Decide()
-}
-
 // Begin lists the sites and filters them. p must stay as it is until the round
 // has ended.
 func (r *Round) Begin(j Job, v View, now job.Time, p *Policy) {

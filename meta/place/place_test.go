@@ -68,7 +68,7 @@ func TestDecideChangesNothing(t *testing.T) {
 		for _, weight := range []float64{0, 1.3} {
 			p, v, before := policyOf(Options{Scheme: s, Rank: RankUnset, Weight: weight}), manySites(40), manySites(40)
 			j := Job{Request: &job.Request{Processors: 16, Walltime: time.Hour, Copies: 3}, Tried: []job.SiteID{"s003"}}
-			first := Decide(j, v, 1, &p)
+			first := decide(j, v, 1, &p)
 			r.Begin(j, v, 1, &p)
 			if again := r.Decide(); !reflect.DeepEqual(first, again) {
 				t.Errorf("%s: the same round decides %+v, then %+v", s, first, again)
@@ -122,11 +122,11 @@ func TestUnsetRankIsNotWork(t *testing.T) {
 	for scheme, want := range map[Scheme]Rank{MCT: RankCompletion, Hierarchical: RankStart, KDual: RankWork} {
 		o := Default()
 		o.Scheme, o.Rank = scheme, RankUnset
-		if err := o.Validate(); err != nil || o.rank() != want {
+		if err := wrong(&o); err != nil || o.rank() != want {
 			t.Errorf("%s without a rank: %v, %v; want %v", scheme, o.rank(), err, want)
 		}
 		o.Rank = RankWork
-		err := o.Validate()
+		err := wrong(&o)
 		if _, implied := scheme.ImpliedRank(); implied != (err != nil) || (err != nil && !strings.Contains(err.Error(), "rank work: scheme")) {
 			t.Errorf("%s with rank work: %v", scheme, err)
 		}
@@ -157,7 +157,7 @@ func TestEstimates(t *testing.T) {
 		{"no site was asked", Options{Scheme: MCT, Rank: RankUnset}, v, "b", RankWork},
 	} {
 		p := policyOf(c.o)
-		d := Decide(Job{Request: &job.Request{Processors: 1, Walltime: time.Hour}}, c.v, 0, &p)
+		d := decide(Job{Request: &job.Request{Processors: 1, Walltime: time.Hour}}, c.v, 0, &p)
 		if got := chosenOf(d); !slices.Equal(got, []job.SiteID{c.want}) || Rank(d.Rank) != c.rank {
 			t.Errorf("%s: chose %v by %v, want %s by %v", c.name, got, Rank(d.Rank), c.want, c.rank)
 		}

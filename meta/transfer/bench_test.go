@@ -89,7 +89,7 @@ func BenchmarkThousandTiny(b *testing.B) {
 // what the machine can do at best: hash, write and sync, and copy as much.
 func BenchmarkOneGiB(b *testing.B) {
 	if testing.Short() {
-		b.Skip("writes 4 GiB")
+		b.Skip("left out with -short: it writes 4 GiB")
 	}
 	const size = 1 << 30
 	root := b.TempDir()

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 
+	"kith/internal/jobfile"
 	"kith/store/blobstore"
 )
 
@@ -29,7 +30,7 @@ type Collector struct {
 
 // A Leaving is what an ended attempt left on the host's disk.
 type Leaving struct {
-	// Dir is the private folder.
+	// Dir is the private folder. What the job put in its place is not opened.
 	Dir string
 	// Stdout and Stderr are the paths of the files that the outputs went to;
 	// empty if there is none. A link in the last element is not followed; the
@@ -37,6 +38,9 @@ type Leaving struct {
 	Stdout, Stderr string
 	// Outputs are the declared outputs, as checked by [CheckPattern].
 	Outputs []string
+	// Ran says that its command ran. Then both streams were there when it began, and
+	// one that is missing was removed by the job.
+	Ran bool
 }
 
 // A Collection is what Collect brought in.
@@ -51,6 +55,9 @@ type Collection struct {
 	Hold *blobstore.Hold
 	// Incomplete says that some of the notes are about declared outputs.
 	Incomplete bool
+	// Lost says that stdout or stderr was removed by the job, with all that it wrote
+	// there. One of the notes says which.
+	Lost bool
 }
 
 // MaxNotes is the most notes of a collection.
@@ -67,8 +74,8 @@ func (c *Collector) Collect(ctx context.Context, l Leaving) (Collection, error) 
 	if k.bytesLeft <= 0 {
 		k.bytesLeft = maxFileBytes
 	}
-	k.stream(Stdout, l.Stdout)
-	k.stream(Stderr, l.Stderr)
+	k.stream(Stdout, l.Stdout, l.Ran)
+	k.stream(Stderr, l.Stderr, l.Ran)
 	streams := k.notes.count()
 	if len(l.Outputs) > 0 {
 		k.outputs(ctx, l)
@@ -81,7 +88,9 @@ func (c *Collector) Collect(ctx context.Context, l Leaving) (Collection, error) 
 		k.builder.batch.Close()
 		return Collection{}, fmt.Errorf("collect output: %w", err)
 	}
-	return Collection{Set: set, Notes: k.notes.texts(), Hold: k.builder.batch.Keep(), Incomplete: k.notes.count() > streams}, nil
+	return Collection{
+		Set: set, Notes: k.notes.texts(), Hold: k.builder.batch.Keep(), Incomplete: k.notes.count() > streams, Lost: k.lost,
+	}, nil
 }
 
 // Bytes returns what an attempt left, about, without reading it: what Collect would take
@@ -96,7 +105,7 @@ func (c *Collector) Bytes(ctx context.Context, l Leaving) int64 {
 	if len(l.Outputs) == 0 {
 		return n
 	}
-	root, err := os.OpenRoot(l.Dir)
+	root, err := jobfile.Reopened(l.Dir)
 	if err != nil {
 		return n
 	}
@@ -115,6 +124,7 @@ type collecting struct {
 	builder   *builder
 	bytesLeft int64
 	notes     notes
+	lost      bool // a stream was removed
 }
 
 // limit is the longest file that is still taken.
@@ -126,8 +136,9 @@ func (k *collecting) limit() int64 {
 	return min(limit, k.bytesLeft)
 }
 
-// stream adds stdout or stderr, cut where it is too long.
-func (k *collecting) stream(name, path string) {
+// stream adds stdout or stderr, cut where it is too long. ran says that the command
+// ran.
+func (k *collecting) stream(name, path string, ran bool) {
 	if path == "" {
 		return
 	}
@@ -139,10 +150,15 @@ func (k *collecting) stream(name, path string) {
 	if err == nil {
 		f, info, err = openStream(path, info)
 	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return // Never opened, or removed by the job: empty.
-	}
-	if err != nil {
+	switch {
+	case err == nil:
+	case errors.Is(err, fs.ErrNotExist) && !ran:
+		return // Never opened: empty.
+	case errors.Is(err, fs.ErrNotExist):
+		k.lost = true
+		k.notes.add(name, "lost, the job removed the file")
+		return
+	default:
 		k.notes.failed(name, err)
 		return
 	}
@@ -170,15 +186,19 @@ func openStream(path string, info fs.FileInfo) (*os.File, fs.FileInfo, error) {
 
 // outputs adds the declared outputs.
 func (k *collecting) outputs(ctx context.Context, l Leaving) {
-	root, err := os.OpenRoot(l.Dir)
+	root, err := jobfile.Reopened(l.Dir)
 	if err != nil {
-		k.notes.unless(err, "outputs", "the private folder is gone")
+		why := "the private folder: " + reason(err)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, jobfile.ErrNotFolder) {
+			why = "the private folder is gone"
+		}
+		k.none(l.Outputs, err, why)
 		return
 	}
 	defer root.Close() //nolint:errcheck // Only read from.
 	owner, err := root.Stat(".")
 	if err != nil {
-		k.notes.failed("outputs", err)
+		k.none(l.Outputs, err, "the private folder: "+reason(err))
 		return
 	}
 	for _, path := range expand(ctx, root, l.Outputs, &k.notes) {
@@ -187,6 +207,14 @@ func (k *collecting) outputs(ctx context.Context, l Leaving) {
 		}
 		k.output(root, owner, path)
 	}
+}
+
+// none notes why there is none of the declared outputs, by the name of the first.
+func (k *collecting) none(declared []string, err error, why string) {
+	if more := len(declared) - 1; more > 0 {
+		why += fmt.Sprintf(", and the other outputs with it: %d", more)
+	}
+	k.notes.unless(err, declared[0], why)
 }
 
 // output adds one file of the private folder.

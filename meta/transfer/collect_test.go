@@ -101,7 +101,7 @@ func TestCollectLargeFolders(t *testing.T) {
 		t.Fatalf("%d files, %v", len(got.Set.Files), err)
 	}
 	notes := strings.Join(got.Notes, "\n")
-	for _, want := range []string{"too many", "elements"} {
+	for _, want := range []string{fmt.Sprintf("only %d files", MaxFiles), "elements"} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("nothing about %q in %s", want, notes)
 		}
@@ -272,6 +272,20 @@ func TestCollectStreamsAreNotFollowed(t *testing.T) {
 	same(t, "notes", got.Notes, []string{`"stdout": not a regular file but a link`, `"stderr": not a regular file but a pipe`})
 }
 
+// A job that ran and removed its own stdout is not one that was silent.
+func TestCollectSaysThatAStreamWasRemoved(t *testing.T) {
+	store := openStore(t, blobstore.Config{})
+	l, dir := leave(t)
+	l.Ran = true
+	write(t, filepath.Dir(dir), "err", []byte("there"))
+	got, err := (&Collector{Store: store}).Collect(background(), l)
+	if err != nil || !got.Lost || got.Incomplete {
+		t.Errorf("Collect = %+v, %v; want that output is lost", got, err)
+	}
+	same(t, "files", setContents(t, store, got.Set), map[string]string{"stderr": "there"})
+	same(t, "notes", got.Notes, []string{`"stdout": lost, the job removed the file`})
+}
+
 func TestCollectLimits(t *testing.T) {
 	store := openStore(t, blobstore.Config{})
 	l, dir := leave(t, "a", "b", "c")
@@ -300,6 +314,9 @@ func TestCollectMany(t *testing.T) {
 	got, err := (&Collector{Store: store}).Collect(background(), l)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if len(got.Notes) > 0 && !strings.Contains(got.Notes[0], fmt.Sprintf("only %d files", MaxFiles)) {
+		t.Errorf("the bound is not named: %s", got.Notes[0])
 	}
 	if len(got.Set.Files) != MaxFiles || len(got.Notes) != MaxNotes || got.Notes[MaxNotes-1] != "and 70 more" {
 		t.Errorf("%d files, %d notes, the last is %q", len(got.Set.Files), len(got.Notes), got.Notes[len(got.Notes)-1])

@@ -3,6 +3,7 @@ package transfer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -100,7 +101,7 @@ func (e *expansion) add(p string) {
 		return
 	}
 	if len(e.paths) >= MaxFiles {
-		e.notes.add(p, "too many outputs")
+		e.notes.add(p, fmt.Sprintf("only %d files of a job come back", MaxFiles))
 		e.full = true
 		return
 	}

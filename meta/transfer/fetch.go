@@ -87,7 +87,7 @@ type Fetcher struct {
 	flights map[blobstore.Sum]*flight
 }
 
-// A flight is a chunk on its way; who else wants it waits for landed.
+// A flight is a chunk on its way; others that want it wait for landed.
 type flight struct {
 	landed chan struct{}
 	ok     bool // valid once landed is closed

@@ -149,7 +149,7 @@ func brief(v any) any {
 	return short
 }
 
-// background is for calls that nobody cancels.
+// background is for calls that are not cancelled.
 func background() context.Context { return context.Background() }
 
 // equal reports whether two byte slices are.

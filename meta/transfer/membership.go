@@ -132,12 +132,12 @@ func (c *memberships) fill(ctx context.Context, m *membership) {
 	}
 }
 
-// forget drops the answers about an attempt.
-func (c *memberships) forget(attempt job.AttemptID) {
+// forget drops the answers about the attempts that are meant.
+func (c *memberships) forget(meant func(job.AttemptID) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for key := range c.entries.entries {
-		if key.attempt == attempt {
+		if meant(key.attempt) {
 			c.entries.remove(key)
 		}
 	}

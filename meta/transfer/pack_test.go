@@ -172,7 +172,7 @@ func TestPackNoticesChange(t *testing.T) {
 	}
 	defer f.Close() //nolint:errcheck // Only read from.
 	if changed(f, info) {
-		t.Error("a file that nobody touched has changed")
+		t.Error("a file that was not touched has changed")
 	}
 	write(t, root, "f", []byte("hello!"))
 	if !changed(f, info) {

@@ -85,7 +85,14 @@ func (s *Server) ReadChunk(ctx context.Context, peer job.SiteID, attempt job.Att
 
 // Forget drops what the server remembers of an attempt, for all peers. To be
 // called when a peer loses its right to the attempt's files.
-func (s *Server) Forget(attempt job.AttemptID) { s.members.forget(attempt) }
+func (s *Server) Forget(attempt job.AttemptID) {
+	s.members.forget(func(a job.AttemptID) bool { return a == attempt })
+}
+
+// ForgetJob is Forget for all attempts of a job: somebody else may hold it now, or nobody.
+func (s *Server) ForgetJob(id job.ID) {
+	s.members.forget(func(a job.AttemptID) bool { return a.Job == id })
+}
 
 // Close closes the chunks that are kept open. No call is under way any more.
 func (s *Server) Close() error { return s.chunks.close() }

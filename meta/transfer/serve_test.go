@@ -82,7 +82,7 @@ func TestServePieces(t *testing.T) {
 func TestServeRefuses(t *testing.T) {
 	s, set := serve(t, ServeConfig{}, random(1, 5000), random(2, 5000))
 	mine := set.Files[0].Chunks[0]
-	other, err := s.store.Put([]byte("somebody else's"))
+	other, err := s.store.Put([]byte("another attempt's"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"path"
 	"path/filepath"
 
+	"kith/internal/jobfile"
 	"kith/store/blobstore"
 )
 
@@ -50,7 +51,7 @@ func (u *Unpacker) Unpack(ctx context.Context, set Set, dir string) error {
 	if err := blobstore.CheckFree(dir, set.Bytes(), u.LowWaterBytes); err != nil {
 		return fmt.Errorf("unpack: %w", err)
 	}
-	root, err := os.OpenRoot(dir)
+	root, err := jobfile.Folder(dir)
 	if err != nil {
 		return fmt.Errorf("unpack: %w", err)
 	}

@@ -118,16 +118,8 @@ func WaitingUploads(store *blobstore.Store) []Waiting {
 	return waiting
 }
 
-// OpenUpload returns the file that id stands for, without a path, and keeps
-// its chunks for another grace period. It returns [ErrNotFound] if the upload
-// is not there or not whole any more.
-func OpenUpload(store *blobstore.Store, id UploadID) (File, error) {
-	b := store.NewBatch()
-	defer b.Close()
-	return openUpload(store, b, id)
-}
-
-// openUpload is [OpenUpload]; the chunks become part of a batch.
+// openUpload returns the file that id stands for, without a path, whose chunks become part
+// of a batch. It returns [ErrNotFound] if the upload is not there or not whole any more.
 func openUpload(store *blobstore.Store, batch *blobstore.Batch, id UploadID) (File, error) {
 	missing := func(err error) (File, error) {
 		return File{}, fmt.Errorf("upload %s: %w: it has expired or was not made at this site; upload it again: %w", id, ErrNotFound, err)

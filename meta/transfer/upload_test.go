@@ -52,7 +52,7 @@ func TestOpenUploadMissing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := OpenUpload(store, id)
+	f, err := opened(store, id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,8 +61,8 @@ func TestOpenUploadMissing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, id := range []UploadID{id, {Size: 5, Manifest: sum(9)}} {
-		if _, err := OpenUpload(store, id); !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "upload it again") {
-			t.Errorf("OpenUpload(%s) returned %v, want ErrNotFound", id, err)
+		if _, err := opened(store, id); !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "upload it again") {
+			t.Errorf("openUpload(%s) returned %v, want ErrNotFound", id, err)
 		}
 	}
 }
@@ -85,8 +85,8 @@ func TestOpenUploadForged(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := OpenUpload(store, UploadID{c.size, sum}); !errors.Is(err, ErrBadUploadID) {
-			t.Errorf("%s: OpenUpload returned %v, want ErrBadUploadID", name, err)
+		if _, err := opened(store, UploadID{c.size, sum}); !errors.Is(err, ErrBadUploadID) {
+			t.Errorf("%s: openUpload returned %v, want ErrBadUploadID", name, err)
 		}
 	}
 }
@@ -124,4 +124,11 @@ func FuzzDecodeManifest(f *testing.F) {
 			t.Errorf("%x decodes to %v, which encodes otherwise", b, o)
 		}
 	})
+}
+
+// opened is openUpload with a batch of its own.
+func opened(store *blobstore.Store, id UploadID) (File, error) {
+	b := store.NewBatch()
+	defer b.Close()
+	return openUpload(store, b, id)
 }

@@ -172,11 +172,9 @@ func (s *Site) Postpone(_ job.Time, id job.AttemptID, until job.Time) {
 }
 
 // SetAside takes all queued copies of an origin, and those that will come, out
-// of what waits for its turn, until BringBack.
+// of what waits for its turn, until BringBack. A second call sets the copy aside
+// again that Probe put back.
 func (s *Site) SetAside(_ job.Time, origin job.SiteID) {
-	if s.aside[origin] {
-		return
-	}
 	s.aside[origin] = true
 	for _, e := range s.copies {
 		if e.phase == queued && e.copy.ID.Job.Origin == origin {

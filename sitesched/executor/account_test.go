@@ -13,7 +13,7 @@ import (
 	"kith/sitesched/work"
 )
 
-// nobody is a user that owns nothing.
+// nobody is the user of that name, which owns nothing.
 const nobody = 65534
 
 // openToAll makes a folder that every user can reach, unlike t.TempDir.
@@ -91,7 +91,7 @@ func TestStubbornFolder(t *testing.T) {
 // TestAsNobody runs the other tests as a user without any rights.
 func TestAsNobody(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("this is already another user")
+		t.Skip("only root can run jobs as other users")
 	}
 	dir := openToAll(t)
 	program, shimPath, tmp := filepath.Join(dir, "test"), filepath.Join(dir, "kith-shim"), filepath.Join(dir, "tmp")
@@ -107,9 +107,9 @@ func TestAsNobody(t *testing.T) {
 	if err := os.Chown(tmp, nobody, nobody); err != nil {
 		t.Fatal(err)
 	}
-	run := "Exits|Streams|Inherits|StopRunning|Nothing|Forks|KilledShim|AdoptWithout|MemoryLimit|Stubborn"
+	run := "Exits|Streams|Inherits|StopRunning|Nothing|Forks|KilledShim|AdoptWithout|MemoryLimit|Stubborn|ClosedFolder"
 	if testing.Short() {
-		run = "Exits|StopRunning|Nothing|Stubborn"
+		run = "Exits|StopRunning|Nothing|Stubborn|ClosedFolder"
 	}
 	cmd := exec.Command(program, "-test.run", run, "-test.v", "-test.short")
 	cmd.Dir = "/"

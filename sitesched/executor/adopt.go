@@ -59,6 +59,15 @@ func (x *Executor) settle(a *attempt) {
 	}
 	rebooted := boot != "" && boot != x.boot
 	e := x.examine(a.folder, rebooted)
+	if e.finding == foundNothing && !rebooted && len(x.marked(a.folder)) > 0 {
+		// A shim may have taken it since. It writes the record before it starts
+		// anything, so a second look finds that, whatever files the job has changed.
+		if e = x.examine(a.folder, rebooted); e.finding == foundNothing {
+			e.reason = "it runs, and its record or its folder was removed"
+			x.reportLost(a, e, rebooted)
+			return
+		}
+	}
 	switch e.finding {
 	case foundEnd:
 		if e.record.Exit.Cause == shim.CauseNotStarted {
@@ -73,15 +82,11 @@ func (x *Executor) settle(a *attempt) {
 	case foundDeath:
 		x.reportLost(a, e, rebooted)
 	case foundNothing:
-		switch {
-		case rebooted:
+		if rebooted {
 			x.reportLost(a, e, rebooted)
-		case len(x.marked(a.folder)) > 0: // whatever its files say
-			e.reason = "it runs, and its record or its folder was removed"
-			x.reportLost(a, e, rebooted)
-		default:
-			x.startUnstarted(a)
+			return
 		}
+		x.startUnstarted(a)
 	}
 }
 

@@ -31,20 +31,27 @@ func TestAdoptRunning(t *testing.T) {
 		specs := []work.Spec{
 			shell(1, "touch ready; while [ ! -e go ]; do sleep 0.01; done; exit 3"),
 			shell(2, stubborn),
-			shell(3, "touch ready; sleep 60"),
+			shell(3, "sleep 600"),
 		}
+		// On a busy machine its time is up before the next daemon is there, or before the
+		// job has done anything: it ends in the same way.
 		specs[2].Walltime = 1500 * time.Millisecond
 		for _, spec := range specs {
 			b.Start(spec)
+		}
+		for _, spec := range specs[:2] {
 			b.untilFile(spec.Attempt, "ready")
 		}
+		b.untilStarted(number(3))
 		b2 := b.reopen()
-		if left := jobProcesses(b.config.Dir); len(left) < 3 {
+		if left := jobProcesses(b.config.Dir); len(left) < 2 {
 			t.Fatalf("closing killed jobs: %v are left", left)
 		}
 		for _, spec := range specs {
 			b2.Adopt(spec, b.BootID())
 			b2.Adopt(spec, b.BootID())
+		}
+		for _, spec := range specs[:2] {
 			b2.untilStarted(spec.Attempt)
 		}
 		if err := os.WriteFile(filepath.Join(b.WorkPath(number(1)), "go"), nil, 0o600); err != nil {
@@ -60,7 +67,10 @@ func TestAdoptRunning(t *testing.T) {
 		if e := b2.wait(number(3)); e.Kind != job.Timeout {
 			t.Errorf("out of time: %+v", e)
 		}
-		for n := 1; n <= 3; n++ {
+		if n := b2.starts(number(3)); n > 1 {
+			t.Errorf("job 3 reported as started %d times", n)
+		}
+		for n := 1; n <= 2; n++ {
 			if b2.starts(number(n)) != 1 {
 				t.Errorf("job %d reported as started %d times", n, b2.starts(number(n)))
 			}
@@ -81,7 +91,7 @@ func TestAdoptEnded(t *testing.T) {
 		if e := b2.wait(number(1)); e.ExitCode != 9 || e.Kind != job.Failure {
 			t.Errorf("%+v", e)
 		}
-		// Whoever forgets to adopt and starts again gets the same.
+		// A caller that forgets to adopt and starts again gets the same.
 		b3 := b2.reopen()
 		if e := b3.run(shell(1, "exit 1")); e.ExitCode != 9 {
 			t.Errorf("started again: %+v", e)
@@ -238,7 +248,7 @@ func adoptRecord(b *bench, id job.AttemptID, record, reason string) {
 	}
 }
 
-// TestHeldRecord has somebody hold the lock of a record that says nothing yet,
+// TestHeldRecord has another process hold the lock of a record that says nothing yet,
 // as a shim does in the instant before it writes.
 func TestHeldRecord(t *testing.T) {
 	beside(t)
@@ -256,7 +266,7 @@ func TestHeldRecord(t *testing.T) {
 	b.Adopt(shell(1, "exit 8"), b.BootID())
 	time.Sleep(3 * recheckPause)
 	if b.starts(number(1)) != 0 {
-		t.Error("started while somebody else may be starting it")
+		t.Error("started while another process may be starting it")
 	}
 	if err := file.Close(); err != nil {
 		t.Fatal(err)

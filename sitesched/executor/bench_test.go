@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"kith/internal/job"
+	"kith/internal/jobfile"
 	"kith/sitesched/work"
 )
 
@@ -176,4 +177,31 @@ func BenchmarkStartLatency(b *testing.B) {
 		x.Forget(number(n))
 	}
 	b.ReportMetric(float64(sum.Microseconds())/float64(n), "µs/start")
+}
+
+// BenchmarkFolders is what the folder of an attempt costs that leaves it as it was, without
+// and with the mark that one of another origin has.
+func BenchmarkFolders(b *testing.B) {
+	for _, marked := range []bool{false, true} {
+		b.Run(map[bool]string{false: "plain", true: "marked"}[marked], func(b *testing.B) {
+			f, err := openFolders(b.TempDir() + "/attempts")
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer f.lock.Close() //nolint:errcheck // the folder goes
+			for b.Loop() {
+				if err := f.prepare("a.1.1-1"); err != nil {
+					b.Fatal(err)
+				}
+				if marked {
+					if err := jobfile.Replace(f.dir, "a.1.1-1/"+markName, []byte("mark")); err != nil {
+						b.Fatal(err)
+					}
+				}
+				if err := f.remove("a.1.1-1"); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 }

@@ -103,10 +103,22 @@ func (x *Executor) probe() (*process, error) {
 // maxLog is the size above which the log of crashed shims is emptied.
 const maxLog = 1 << 20
 
-func trimLog(path string) {
-	if st, err := os.Stat(path); err == nil && st.Size() > maxLog {
-		_ = os.Truncate(path, 0)
+// openShimLog opens the log of crashed shims. A job can put something else in its place,
+// as it runs under the account of kithd: that is removed, and never waited for.
+func openShimLog(path string) (*os.File, error) {
+	if st, err := os.Lstat(path); err == nil && st.Mode() != 0o600 {
+		if err := removeTree(path); err != nil {
+			return nil, err
+		}
 	}
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if st, err := file.Stat(); err == nil && st.Size() > maxLog {
+		_ = file.Truncate(0)
+	}
+	return file, nil
 }
 
 // describe takes down what the first shim told.
@@ -145,12 +157,10 @@ func (x *Executor) describe(ready shim.Ready, refused map[Isolation]string, grou
 
 // processLimit says whether a job can use up the processes that the site itself needs.
 func processLimit(groups *cgroups) work.Capability {
-	var own unix.Rlimit
+	own := unix.Rlimit{Cur: unix.RLIM_INFINITY}
+	_ = unix.Getrlimit(unix.RLIMIT_NPROC, &own) // a limit that is not known counts as none
 	c := work.Capability{Name: CapProcessLimit, Available: true}
 	limit, bounded := shim.JobProcesses(own)
-	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &own); err == nil {
-		limit, bounded = shim.JobProcesses(own)
-	}
 	switch {
 	case slices.Contains(groups.controllers, "pids"):
 		c.Detail = "by the cgroup's pids.max"
@@ -158,7 +168,7 @@ func processLimit(groups *cgroups) work.Capability {
 		c.Detail = fmt.Sprintf("all jobs together: %d of the %d that this user may have; the rest stay for the site itself", limit.Cur, own.Cur)
 	default:
 		c.Available = false
-		c.Detail = "no cgroup with a pids controller, and no limit of this user's: a job can use up all processes, and kithd ends if it cannot make a thread"
+		c.Detail = "no cgroup with a pids controller, and this user has no limit: a job can use up all processes, and kithd ends if it cannot make a thread"
 	}
 	return c
 }

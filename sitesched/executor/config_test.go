@@ -134,7 +134,7 @@ func TestIdleShims(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 	if mountTable(t) != mounts {
-		t.Skip("somebody mounted something meanwhile: a shim whose mount table changed runs no second job")
+		t.Skip("another process mounted something meanwhile: a shim whose mount table changed runs no second job")
 	}
 	if now := shimProcesses(b.config.ShimPath); len(last) != 1 || len(now) != 1 || last[0] != now[0] {
 		t.Errorf("shim %v was kept, but %v ran the next job", last, now)

@@ -133,7 +133,7 @@ func (l *testLog) add(line string) {
 func TestKilledDaemon(t *testing.T) {
 	inEachIsolation(t, func(t *testing.T, c Config) {
 		if testing.Short() && c.Isolation == UserNamespace {
-			t.Skip("one kind of namespace is enough for a short test")
+			t.Skip("left out with -short: one kind of namespace is enough for it")
 		}
 		dir := t.TempDir()
 		random := rand.New(rand.NewPCG(uint64(len(c.Isolation)), 5))

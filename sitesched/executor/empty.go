@@ -7,6 +7,7 @@ import (
 	"path"
 
 	"kith/internal/job"
+	"kith/internal/jobfile"
 )
 
 // Empty removes what an attempt that has finished left in its working folder and
@@ -22,7 +23,7 @@ func (x *Executor) Empty(id job.AttemptID, keep []string) error {
 	if !over {
 		return nil
 	}
-	root, err := os.OpenRoot(x.folders.path(folderName(id)))
+	root, err := jobfile.Folder(x.folders.path(folderName(id)))
 	if err != nil {
 		return ignoreMissing(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"kith/internal/job"
+	"kith/internal/pathkind"
 	"kith/sitesched/work"
 )
 
@@ -76,6 +77,9 @@ func openFolders(dir string) (*folders, error) {
 	if unix.Geteuid() == 0 {
 		// Jobs may run as other users, who must get through to their folders.
 		mode = 0o711
+	}
+	if err := pathkind.Folder(dir); err != nil {
+		return nil, err
 	}
 	if err := os.MkdirAll(dir, mode); err != nil {
 		return nil, err
@@ -140,6 +144,11 @@ func (f *folders) makeDotted() error {
 		return err
 	}
 	for _, name := range []string{spareName, trashName, freshName} {
+		if !isFolder(f.path(name)) { // what is in its place is nobody's
+			if err := removeTree(f.path(name)); err != nil {
+				return err
+			}
+		}
 		if err := os.MkdirAll(f.path(name), 0o700); err != nil {
 			return err
 		}
@@ -233,13 +242,32 @@ func (f *folders) remove(name string) error {
 	}
 	// Out of the way in one step: after a crash there is a folder or there is none.
 	trash := f.next(trashName)
-	switch err := os.Rename(f.path(name), trash); {
+	err := os.Rename(f.path(name), trash)
+	if errors.Is(err, fs.ErrPermission) { // its job took all rights on it away
+		err = f.moveClosed(name, trash)
+	}
+	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
 		return fmt.Errorf("remove the folder of the attempt: %w", err)
 	}
 	return removeTree(trash)
+}
+
+// moveClosed moves the folder of an attempt to path with the rights of its owner.
+func (f *folders) moveClosed(name, path string) error {
+	dir, err := os.OpenRoot(f.dir)
+	if err != nil {
+		return err
+	}
+	defer dir.Close() //nolint:errcheck // only a handle
+	if info, err := dir.Lstat(name); err != nil || !info.IsDir() {
+		return errors.Join(err, fs.ErrPermission)
+	} else if err := ownRights(dir, name, info); err != nil {
+		return err
+	}
+	return os.Rename(f.path(name), path)
 }
 
 // empty removes what an earlier daemon left in the dotted folders.

@@ -184,6 +184,37 @@ func TestWrittenStreams(t *testing.T) {
 	}
 }
 
+// TestMarkedFoldersAreUsedAgain without the mark: each attempt of another origin has one.
+func TestMarkedFoldersAreUsedAgain(t *testing.T) {
+	kept := filepath.Join(t.TempDir(), "kept")
+	f, path := testFolders(t)
+	mark := filepath.Join(path, markName)
+	for name, touch := range map[string]func() error{
+		"as it was": func() error { return nil },
+		"linked":    func() error { return os.Link(mark, kept) },
+		"a link":    func() error { return replace(mark, func() error { return os.Symlink("stdout", mark) }) },
+		"a pipe":    func() error { return replace(mark, func() error { return unix.Mkfifo(mark, 0o600) }) },
+	} {
+		if err := errors.Join(os.WriteFile(mark, []byte("secret"), 0o600), touch()); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.remove("a.1.1-1"); err != nil || len(f.spares) != 1 {
+			t.Fatalf("%s: %v, %d spares", name, err, len(f.spares))
+		}
+		if exists(filepath.Join(f.spares[0].path, markName)) {
+			t.Errorf("%s: the mark is kept", name)
+		}
+		usedFolder(t, f, "a.1.1-1")
+	}
+	// A folder in its place may hold anything.
+	if err := os.Mkdir(mark, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.remove("a.1.1-1"); err != nil || exists(path) || len(f.spares) != 0 {
+		t.Errorf("a folder for the mark: %v, %d spares", err, len(f.spares))
+	}
+}
+
 func TestLeftoversAreRemoved(t *testing.T) {
 	f, _ := testFolders(t)
 	if err := f.remove("a.1.1-1"); err != nil {
@@ -212,7 +243,7 @@ func TestLeftoversAreRemoved(t *testing.T) {
 }
 
 // A start on a full disk makes no folder anew: a site whose jobs had filled its disk
-// could not be started again before somebody had made room.
+// could not be started again before room was made.
 func TestAStartKeepsItsFolders(t *testing.T) {
 	f, _ := testFolders(t)
 	places := []string{spareName, trashName, freshName}
@@ -243,5 +274,23 @@ func TestAStartKeepsItsFolders(t *testing.T) {
 	}
 	if left := names(f2.path(freshName)); len(left) > 0 {
 		t.Errorf("%s still holds %v", freshName, left)
+	}
+}
+
+// A job that took all rights on its folder away does not have it stay.
+func TestClosedFolderIsRemoved(t *testing.T) {
+	f, _ := testFolders(t)
+	const name = "alpha.1.1-1"
+	if err := f.prepare(name); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(f.path(name), 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.remove(name); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(f.path(name)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it is there: %v", err)
 	}
 }

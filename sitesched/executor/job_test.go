@@ -4,7 +4,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -216,5 +218,21 @@ func TestOwnProgramAsShim(t *testing.T) {
 	}
 	if e := b.run(shell(1, "exit 4")); e.ExitCode != 4 {
 		t.Errorf("%+v", e)
+	}
+}
+
+// The shim opens the streams of a job so that it does not wait for what may be in their
+// place; the job has them as usual: they append, and they wait.
+func TestStreamsAppendAndWait(t *testing.T) {
+	b := openBench(t, Config{})
+	b.run(shell(1, "sed -n 's/flags:[[:space:]]*//p' /proc/self/fdinfo/1 /proc/self/fdinfo/2"))
+	for _, text := range strings.Fields(readFile(b.StdoutPath(number(1)))) {
+		flags, err := strconv.ParseInt(text, 8, 64)
+		if err != nil || flags&syscall.O_APPEND == 0 || flags&syscall.O_NONBLOCK != 0 {
+			t.Errorf("flags %q of a stream: %o, %v", text, flags, err)
+		}
+	}
+	if n := len(strings.Fields(readFile(b.StdoutPath(number(1))))); n != 2 {
+		t.Errorf("%d streams", n)
 	}
 }

@@ -70,7 +70,7 @@ func (x *Executor) recallLease(a *attempt) {
 }
 
 // writeLease writes the lease of an attempt into the file that its start made,
-// which needs no room on the disk. Whoever reads it meanwhile or after a crash
+// which needs no room on the disk. A reader that comes meanwhile or after a crash
 // finds this lease or the one before.
 func (f *folders) writeLease(name string, l work.Lease) error {
 	file, err := jobfile.Open(f.dir, name+"/"+shim.LeaseName, unix.O_RDWR)

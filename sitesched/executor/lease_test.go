@@ -63,7 +63,7 @@ func TestLeaseProlonged(t *testing.T) {
 }
 
 // TestLeaseOverBeforeStart: neither a late start nor an adopted attempt of
-// which nobody knows the lease runs anything.
+// which the lease is not known runs anything.
 func TestLeaseOverBeforeStart(t *testing.T) {
 	b := openBench(t, Config{})
 	late, adopted := shell(1, "touch ran"), shell(2, "touch ran")
@@ -141,7 +141,7 @@ func (b *bench) freeze(id job.AttemptID) int {
 }
 
 // TestLeaseEndsUnderFrozenShimOfEarlierDaemon: nor does such a job go on when a
-// new daemon has adopted it and nobody tells that one of the lease.
+// new daemon has adopted it and is not told of the lease.
 func TestLeaseEndsUnderFrozenShimOfEarlierDaemon(t *testing.T) {
 	inEachIsolation(t, func(t *testing.T, c Config) {
 		b := openBench(t, c)
@@ -308,7 +308,7 @@ func TestGuardClock(t *testing.T) {
 	b := openBench(t, Config{})
 	text := readFile(fmt.Sprintf("/proc/self/fdinfo/%d", b.watcher.alarm))
 	if !strings.Contains(text, "clockid:") {
-		t.Skipf("this kernel does not say: %s", text)
+		t.Skipf("this kernel does not tell in /proc/self/fdinfo which clock a timer has: %s", text)
 	}
 	if !strings.Contains(text, "clockid: 7\n") { // CLOCK_BOOTTIME
 		t.Error(text)

@@ -236,7 +236,7 @@ func TestTaintedShimIsReplaced(t *testing.T) {
 		t.Error("the shim with a changed mount table is still used")
 	}
 	if _, err := os.Stat("/usr/bin/ipcmk"); err != nil {
-		t.Skip("no ipcmk here")
+		t.Skip("no ipcmk on this machine, which makes shared memory")
 	}
 	if e := b.run(shell(3, "ipcmk -M 4096 && ipcs -m | grep -c 0x")); e.ExitCode != 0 {
 		t.Fatalf("%+v", e)

@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	// The tests wait for jobs most of the time: run more of them than there are
-	// processors, unless somebody wants another number.
+	// processors, unless another number is asked for.
 	flag.Parse()
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
 		if err := f.Value.Set("8"); err != nil {

@@ -65,8 +65,7 @@ func (l *launcher) spawn() (*process, error) {
 		return nil, err
 	}
 	defer func() { _ = null.Close() }()
-	trimLog(l.log)
-	stderr, err := os.OpenFile(l.log, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	stderr, err := openShimLog(l.log)
 	if err != nil {
 		return nil, err
 	}

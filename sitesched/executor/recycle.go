@@ -109,7 +109,7 @@ func settled(s stamps) bool {
 
 // asMade reports whether two empty folders with this user's rights alone, the
 // streams and the record are all that is in the folder. Streams to which the
-// job wrote are removed.
+// job wrote are removed, and so is the caller's mark, whatever has become of it.
 func asMade(path string) bool {
 	for _, dir := range []string{workName, tmpName} {
 		dir = filepath.Join(path, dir)
@@ -120,6 +120,10 @@ func asMade(path string) bool {
 	for _, entry := range names(path) {
 		switch entry {
 		case workName, tmpName, shim.RecordName, shim.StdoutName, shim.StderrName:
+		case markName:
+			if unix.Unlink(filepath.Join(path, markName)) != nil {
+				return false
+			}
 		default:
 			return false
 		}

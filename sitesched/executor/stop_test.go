@@ -263,7 +263,7 @@ func zombies(parents []int) []int {
 func TestOrphansAreReaped(t *testing.T) {
 	inEachIsolation(t, func(t *testing.T, c Config) {
 		b := openBench(t, c)
-		// Each subshell leaves a process that ends later, with nobody to wait for it.
+		// Each subshell leaves a process that ends later, and no process waits for it.
 		b.Start(shell(1, `for i in 1 2 3 4 5 6 7 8; do (sleep 0.05 &) ; done; touch ready; sleep 60`))
 		b.untilFile(number(1), "ready")
 		eventually(t, "no zombies", func() bool { return len(zombies(shimProcesses(b.config.ShimPath))) == 0 })

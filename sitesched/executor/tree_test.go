@@ -55,7 +55,7 @@ func TestForksWhileBeingKilled(t *testing.T) {
 	inEachIsolation(t, func(t *testing.T, c Config) {
 		c.Grace = 100 * time.Millisecond
 		b := openBench(t, c)
-		// Every process starts another one and ends: nobody lives long enough to be found easily.
+		// Every process starts another one and ends: none lives long enough to be found easily.
 		b.Start(shell(1, `
 			cat > run <<'END'
 trap "" TERM

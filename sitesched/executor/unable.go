@@ -8,8 +8,9 @@ import (
 // unable reports that this host cannot start an attempt, for a reason that is not
 // the job's. See finish for the worker.
 //
-// Of an attempt that an earlier daemon may have told a shim of this can not be said:
-// that shim may wake up yet. It is tried again until it is known to have started here.
+// This cannot be said of an attempt that an earlier daemon may have given to a shim: that
+// shim may still start it. Such an attempt is tried again until it is known to have
+// started here.
 func (x *Executor) unable(a *attempt, reason string, free *worker) (kept bool) {
 	x.mu.Lock()
 	retry := a.boot != "" && a.phase != ended && !x.closed

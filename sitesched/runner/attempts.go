@@ -2,6 +2,8 @@ package runner
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"kith/internal/job"
@@ -96,11 +98,16 @@ func (s *Runner) prepare(r *run, raw []byte) {
 
 // start hands a staged attempt to the system.
 func (s *Runner) start(r *run) {
-	spec, err := r.payload.spec(r.attempt, &r.request, s.site, r.files.Work, s.files.blobs)
-	if err != nil {
-		s.fail(r, err)
-		return
+	if r.spec == nil { // nothing was staged
+		spec, err := r.payload.spec(r.attempt, &r.request, s.site, r.files.Work, s.files.blobs)
+		if err != nil {
+			s.fail(r, err)
+			return
+		}
+		r.spec = &spec
 	}
+	spec := *r.spec
+	r.spec = nil
 	s.mu.Lock()
 	killed := r.killed
 	if killed == nil {
@@ -208,6 +215,9 @@ func (s *Runner) Kill(f meta.Kill) {
 		if r.stopStaging != nil {
 			r.stopStaging()
 		}
+		if r.stale = r.stale || f.Stale; r.stale && r.stopCollect != nil {
+			r.stopCollect()
+		}
 	}
 	s.mu.Unlock()
 	if begun {
@@ -229,7 +239,7 @@ func (s *Runner) Clear(a job.AttemptID) {
 	r := s.byID[a]
 	delete(s.byID, a)
 	if r != nil {
-		s.keepBack(r)
+		s.releaseFolder(r)
 	}
 	s.mu.Unlock()
 	s.letGo(a)
@@ -246,11 +256,15 @@ func (s *Runner) Clear(a job.AttemptID) {
 
 // fail ends an attempt that could not be started. What lies with this host is no end.
 func (s *Runner) fail(r *run, err error) {
-	if scarce.OfHost(err) {
+	if _, here := errors.AsType[troubleHere](err); here || scarce.OfHost(err) {
 		s.unable(r, err.Error())
 		return
 	}
-	s.log.Warn("attempt not started", "attempt_id", r.attempt.String(), "error", err.Error())
+	if origin := r.attempt.Job.Origin; origin != s.site && s.files.refuse(origin, WhatInputs, fmt.Errorf("%v: %w", r.attempt, err)) {
+		s.log.Debug("attempt not started", "attempt_id", r.attempt.String(), "error", err.Error()) // it counts as a refusal
+	} else {
+		s.log.Warn("attempt not started", "attempt_id", r.attempt.String(), "error", err.Error())
+	}
 	s.over(r, job.Outcome{Kind: job.Failure, ExitCode: 127, End: job.Instant(time.Now()), Reason: "not started: " + err.Error()})
 }
 

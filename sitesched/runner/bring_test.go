@@ -1,7 +1,10 @@
 package runner
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -115,20 +118,25 @@ func TestSweepSparesWhatIsStaged(t *testing.T) {
 	s.Clear(s.launch().Attempt)
 	time.Sleep(time.Millisecond) // the store's clock goes on
 	if report, err := s.files.blobs.Sweep(t.Context(), nothing, 0); err != nil || report.Kept > 0 {
-		t.Errorf("%+v is left when nobody needs it, %v", report, err)
+		t.Errorf("%+v is left and not needed, %v", report, err)
 	}
 }
 
-// A drain takes back what has not been started.
+// A drain takes back what has not been started, and the log says that it was the drain.
 func TestUnstage(t *testing.T) {
 	t.Parallel()
 	s := slowOrigin(t)
+	var lines bytes.Buffer
+	s.log = slog.New(slog.NewTextHandler(&lines, nil))
 	launch := s.launch()
 	s.Launch(launch)
 	<-s.asks
 	s.Unstage(launch.Attempt)
 	if ev := <-s.events; ev != (meta.AttemptMissing{Attempt: launch.Attempt}) {
 		t.Errorf("%+v after it was taken back", ev)
+	}
+	if text := lines.String(); !strings.Contains(text, "as the site drains") || strings.Contains(text, "level=WARN") {
+		t.Errorf("the log says %s", text)
 	}
 	s.Clear(launch.Attempt)
 	s.Unstage(launch.Attempt) // it is known no more

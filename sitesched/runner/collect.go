@@ -1,7 +1,10 @@
 package runner
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"time"
@@ -18,60 +21,94 @@ import (
 func (s *Runner) finished(r *run, outcome job.Outcome) {
 	explain(&outcome)
 	s.ends(r)
-	leaving := transfer.Leaving{Dir: r.files.Work, Stdout: r.files.Stdout, Stderr: r.files.Stderr}
+	leaving := transfer.Leaving{Dir: r.files.Work, Stdout: r.files.Stdout, Stderr: r.files.Stderr, Ran: outcome.Start != 0}
 	if r.payload != nil {
 		leaving.Outputs = r.payload.outputs()
 	}
-	if len(leaving.Outputs) == 0 && isEmpty(leaving.Stdout) && isEmpty(leaving.Stderr) {
+	if len(leaving.Outputs) == 0 && isEmpty(leaving.Stdout, leaving.Ran) && isEmpty(leaving.Stderr, leaving.Ran) {
 		s.over(r, outcome)
 		return
 	}
 	s.cfg.Tell(meta.AttemptOver{Attempt: r.attempt})
+	ctx, stop := s.untilStale(r)
 	s.wg.Go(func() {
+		defer stop()
 		// What it left is known to the byte before anything is read of it.
 		way := s.large
-		if s.collector.Bytes(s.ctx, leaving) <= smallOutput {
+		if s.collector.Bytes(ctx, leaving) <= smallOutput {
 			way = s.small
 		}
-		s.collectInto(&outcome, leaving, r, way)
+		s.collectInto(ctx, &outcome, leaving, r, way)
 		if s.ctx.Err() == nil { // else collected by the next daemon
 			s.over(r, outcome)
 		}
 	})
 }
 
-// isEmpty reports whether there is nothing to collect, at the cost of a look.
-func isEmpty(path string) bool {
+// untilStale returns a context that ends when nobody wants any more what an attempt leaves.
+func (s *Runner) untilStale(r *run) (context.Context, context.CancelFunc) {
+	ctx, stop := context.WithCancel(s.ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.stopCollect = stop
+	if r.stale {
+		stop()
+	}
+	return ctx, stop
+}
+
+// unwanted is said of the output of an attempt whose result would be refused.
+const unwanted = "its output was not collected: the attempt is stale"
+
+// isEmpty reports whether there is nothing to collect or to say of a stream, at the cost
+// of a look. ran says that the command ran: then a stream that is missing was removed.
+func isEmpty(path string, ran bool) bool {
+	if path == "" {
+		return true
+	}
 	info, err := os.Lstat(path)
-	return err != nil && !scarce.Passes(err) || err == nil && (info.Mode().IsRegular() && info.Size() == 0)
+	switch {
+	case err == nil:
+		return info.Mode().IsRegular() && info.Size() == 0
+	case errors.Is(err, fs.ErrNotExist):
+		return !ran
+	}
+	return !scarce.Passes(err)
 }
 
 // collectInto adds the attempt's files to its outcome. What the machine has run out of
-// for now, be it room on its disk, has all the time it takes: the folder is kept, its
+// for now, room on its disk among it, has all the time it takes: the folder is kept, its
 // processors are free, a place among those that collect is held for one try at a time,
 // and the origin can cancel the job. Any other trouble gets some
-// time; then the job ends without its output, and says so.
-func (s *Runner) collectInto(outcome *job.Outcome, leaving transfer.Leaving, r *run, way *lane) {
+// time; then the job ends without its output, and says so. It does so at once, too, when
+// held ends.
+func (s *Runner) collectInto(held context.Context, outcome *job.Outcome, leaving transfer.Leaving, r *run, way *lane) {
 	const tries, wait, longest = 5, 2 * time.Second, time.Minute
 	ctx, stop := s.stoppable(r) // a cancelled job does not wait for room
 	defer stop()
 	quota := s.files.cfg.QuotaBytes
-	tooMuch := quota > 0 && s.collector.Bytes(s.ctx, leaving) > quota
+	tooMuch := quota > 0 && s.collector.Bytes(held, leaving) > quota
 	require := r.payload != nil && r.payload.job.GetRequireOutputs()
+	defer s.scarcity.over(r.attempt)
 	var err error
 	for failed, again := 0, wait; failed < tries; again = min(2*again, longest) {
-		if !way.enter(s.ctx, r.attempt.Job.Origin) {
+		if !way.enter(held, r.attempt.Job.Origin) {
+			s.giveUp(outcome)
 			return
 		}
 		var c transfer.Collection
-		c, err = s.collect(s.ctx, leaving)
+		c, err = s.collect(held, leaving)
 		way.leave()
-		if err == nil {
+		switch {
+		case err == nil:
 			s.attach(outcome, c, r, require)
+			return
+		case held.Err() != nil:
+			s.giveUp(outcome)
 			return
 		}
 		s.log.Warn("output not collected; tried again", "attempt_id", r.attempt.String(), "error", err.Error())
-		s.scarcity.note(err)
+		s.scarcity.note(r.attempt, err)
 		if comesBack(err) && !tooMuch {
 			s.cfg.Tell(meta.FilesWait{Attempt: r.attempt, Reason: waitText(err)})
 		} else {
@@ -111,6 +148,7 @@ func (s *Runner) attach(outcome *job.Outcome, c transfer.Collection, r *run, req
 	if len(c.Notes) > 0 {
 		outcome.Reason = addNote(outcome.Reason, "output "+strings.Join(c.Notes, "; "))
 	}
+	outcome.FilesLost = outcome.FilesLost || c.Lost
 	if c.Incomplete && outcome.Kind == job.Success && require {
 		outcome.Kind = job.Failure
 	}
@@ -144,5 +182,14 @@ func explain(o *job.Outcome) {
 		o.Reason = fmt.Sprintf("killed by signal %d", o.Signal)
 	case o.ExitCode != 0:
 		o.Reason = fmt.Sprintf("exit code %d", o.ExitCode)
+	}
+}
+
+// giveUp ends an output that nobody wants any more, unless the daemon ends: then the
+// next one collects it.
+func (s *Runner) giveUp(outcome *job.Outcome) {
+	if s.ctx.Err() == nil {
+		outcome.FilesLost = true
+		outcome.Reason = addNote(outcome.Reason, unwanted)
 	}
 }

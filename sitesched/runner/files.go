@@ -36,6 +36,8 @@ type FilesConfig struct {
 	// Look shows the engine between two events, when what is seen is durable.
 	Look func(ctx context.Context, see func(now job.Time, v meta.Views)) error
 	Log  *slog.Logger
+	// Refused learns of what was refused of other sites; nil for nobody. It must not wait.
+	Refused func(Refusal)
 
 	// Tests have a clock, and records, of their own.
 	now  func() time.Time
@@ -126,6 +128,9 @@ func (f *Files) ServeFile(ctx context.Context, from job.SiteID, r *kithv1.FileRe
 	reply, err := f.serve(ctx, from, r)
 	if err != nil {
 		f.cfg.Log.Debug("file request refused", "peer_id", string(from), "error", err.Error())
+		if errors.Is(err, transfer.ErrDenied) {
+			f.refuse(from, WhatFile, err)
+		}
 		return errorReply(err)
 	}
 	f.sent.Add(int64(len(reply.GetData())))

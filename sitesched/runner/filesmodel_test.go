@@ -73,7 +73,7 @@ func (m *filesModel) live(yield func(blobstore.Sum, error) bool) {
 	}
 }
 
-// needed reports who needs a chunk, "" if nobody does.
+// needed says what needs a chunk, "" if nothing does.
 func (m *filesModel) needed(sum blobstore.Sum) string {
 	for n, sums := range m.under {
 		if slices.Contains(sums, sum) {
@@ -141,7 +141,7 @@ func (m *filesModel) failed(what string, err error) {
 		}
 	}
 	if garbage > 0 {
-		m.t.Fatalf("%s is refused, and nobody needs %d of the bytes that are there: %v", what, garbage, err)
+		m.t.Fatalf("%s is refused, and %d of the bytes that are there are not needed: %v", what, garbage, err)
 	}
 }
 
@@ -223,11 +223,11 @@ func (m *filesModel) upload() {
 		m.failed("an upload", err)
 		return
 	}
-	f, err := transfer.OpenUpload(m.files.blobs, id)
-	if err != nil {
-		m.t.Fatalf("an upload is not there: %v", err)
+	sums := []blobstore.Sum{blobstore.SumOf(content), id.Manifest} // content is one chunk
+	if missing := m.files.blobs.Missing(sums); len(missing) > 0 {
+		m.t.Fatalf("of an upload %v are not there", missing)
 	}
-	m.waiting = append(m.waiting, waitingUpload{id, append(f.Chunks, id.Manifest), m.now.Add(transfer.HeldFor)})
+	m.waiting = append(m.waiting, waitingUpload{id, sums, m.now.Add(transfer.HeldFor)})
 }
 
 // submit packs what waits and some data, and records it or not.
@@ -397,7 +397,7 @@ func (m *filesModel) step() {
 
 // No chunk of a transfer under way is removed, however long it takes and whatever
 // happens meanwhile; what is on record or waits for its job stays, over restarts too; and
-// nothing is refused for what nobody needs.
+// nothing is refused for what is not needed.
 func TestFilesModel(t *testing.T) {
 	t.Parallel()
 	refused, restarts, done := 0, 0, 0

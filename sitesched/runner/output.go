@@ -109,7 +109,7 @@ func (s *Runner) readHome(ctx context.Context, a job.AttemptID, encoded []byte, 
 	defer r.Close() //nolint:errcheck // it was only read
 	data := make([]byte, min(transfer.MaxPieceBytes, file.Size-offset))
 	n, err := r.ReadAt(data, offset)
-	if scarce.Passes(err) {
+	if scarce.Passes(err) || scarce.OfHost(err) {
 		return nil, false, fmt.Errorf("output %q: %w", name, err) // it is there
 	}
 	if err != nil && !errors.Is(err, io.EOF) {

@@ -95,6 +95,7 @@ func comesBack(err error) bool { return scarce.Passes(err) || errors.Is(err, blo
 func (s *Runner) fetchHome(ctx context.Context, ev meta.Fetch) {
 	const longest = 30 * time.Second
 	again := 2 * time.Second
+	defer s.scarcity.over(ev.Attempt)
 	set, err := transfer.Decode(ev.Files)
 	if err == nil {
 		err = s.everFits(set)
@@ -115,7 +116,7 @@ func (s *Runner) fetchHome(ctx context.Context, ev meta.Fetch) {
 			return
 		}
 		s.log.Warn("output not brought home", "attempt_id", ev.Attempt.String(), "peer_id", string(ev.From), "error", err.Error())
-		s.scarcity.note(err)
+		s.scarcity.note(ev.Attempt, err)
 		if comesBack(err) {
 			s.setAway(ev.Attempt, ev.From)
 			s.cfg.Post(meta.FilesWait{Attempt: ev.Attempt, Reason: waitText(err)})

@@ -75,6 +75,7 @@ type Runner struct {
 	small     *lane
 	large     *lane
 	scarcity  scarcity
+	disk      *Room
 	collect   func(context.Context, transfer.Leaving) (transfer.Collection, error)
 	readMark  func(path string) ([]byte, error)
 
@@ -98,6 +99,7 @@ func New(cfg Config) (*Runner, error) {
 		small:     newLane(smallAtOnce),
 		large:     newLane(largeAtOnce),
 		readMark:  readMark,
+		disk:      NewRoom(f.cfg.Dir),
 	}
 	r.collect = r.collector.Collect
 	r.cfg.Staging = cmp.Or(r.cfg.Staging, defaultStaging)
@@ -138,6 +140,7 @@ type run struct {
 	request job.Request
 	files   work.Files
 	payload *payload
+	spec    *work.Spec // from staging until it starts
 	// ended is closed when nothing is written to its output any more.
 	ended chan struct{}
 
@@ -145,11 +148,13 @@ type run struct {
 	stopStaging context.CancelFunc // while it is being staged
 	unstaged    bool               // a drain took it back while it was
 	killed      *meta.Kill
-	folder      func()          // gives the room of its folder back; nil if it has none
-	output      transfer.Set    // what was collected
-	kept        *blobstore.Hold // of that; nil if there is none
-	lease       job.Time        // what runs under a lease may run until then
-	begun       bool            // handed to the system
+	stale       bool               // nobody wants what it leaves
+	stopCollect context.CancelFunc // while that is being collected
+	folder      func()             // gives the room of its folder back; nil if it has none
+	output      transfer.Set       // what was collected
+	kept        *blobstore.Hold    // of that; nil if there is none
+	lease       job.Time           // what runs under a lease may run until then
+	begun       bool               // handed to the system
 	over        bool
 	// finished says that the system is done with it, uncollected what of its folder
 	// is still wanted then, emptied that nothing is left there, see MakeRoom.

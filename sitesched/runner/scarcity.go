@@ -5,42 +5,53 @@ import (
 	"sync"
 	"time"
 
+	"kith/internal/job"
 	"kith/internal/scarce"
 )
 
-// scarcity is what the machine lately lacked for the files of jobs.
+// scarcity is what the machine lacks for files of jobs that wait.
 type scarcity struct {
-	mu    sync.Mutex
-	what  string
-	last  time.Time
-	times int // in a row, without scarcityOver between two
+	mu      sync.Mutex
+	waiting map[job.AttemptID]struct{} // whose files do
+	what    string                     // was lacking last
+	last    time.Time
+	times   int // since nothing waited
 }
 
-// scarcityOver is how long after the latest failure the trouble counts as over: longer
-// than the longest pause between two tries.
-const scarcityOver = 90 * time.Second
-
-// note takes an error, and leaves those aside that are not about the machine.
-func (s *scarcity) note(err error) {
+// note takes what went wrong with the files of an attempt, which wait if it is about the
+// machine. They do until [scarcity.over].
+func (s *scarcity) note(a job.AttemptID, err error) {
 	if !scarce.Passes(err) {
+		s.over(a)
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if time.Since(s.last) > scarcityOver {
-		s.times = 0
+	if s.waiting == nil {
+		s.waiting = make(map[job.AttemptID]struct{})
 	}
+	s.waiting[a] = struct{}{}
 	s.what, s.last = scarce.Errno(err), time.Now()
 	s.times++
 }
 
-// Scarcity says in a sentence what this machine lately lacked for the files of jobs,
-// empty if nothing. What failed for it is tried again.
+// over says that the files of an attempt wait no more.
+func (s *scarcity) over(a job.AttemptID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.waiting, a)
+	if len(s.waiting) == 0 {
+		s.times = 0
+	}
+}
+
+// Scarcity says in a sentence what this machine lacks for files of jobs that wait, empty if
+// none do.
 func (s *Runner) Scarcity() string {
 	n := &s.scarcity
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.times == 0 || time.Since(n.last) > scarcityOver {
+	if len(n.waiting) == 0 {
 		return ""
 	}
 	return fmt.Sprintf("files of jobs wait: %s (%d times, the latest %s ago); tried again until it passes",

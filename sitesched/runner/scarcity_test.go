@@ -24,14 +24,16 @@ import (
 
 // collecting collects the output of an attempt with a collector that fails so often
 // with an error, and returns the outcome, and how long that took. A cancellation comes
-// after cancelled, if that is not zero.
+// after cancelled, if that is not zero. told is what the site told of it at the last try; in
+// the end it tells nothing.
 func collecting(t *testing.T, failure error, failures int, cancelled time.Duration) (o job.Outcome, took time.Duration, told string) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	r := &run{attempt: own(1), ended: make(chan struct{}), payload: &payload{job: &kithv1.Job{}}}
 	tries := 0
-	s := &Runner{
+	var s *Runner
+	s = &Runner{
 		files: &Files{}, log: slog.New(slog.DiscardHandler), site: "beta", ctx: ctx, runs: newRuns(), collector: &transfer.Collector{},
 		cfg: Config{Tell: func(ev meta.Event) {
 			if w, ok := ev.(meta.FilesWait); !ok || w.Reason == "" {
@@ -39,7 +41,10 @@ func collecting(t *testing.T, failure error, failures int, cancelled time.Durati
 			}
 		}},
 		collect: func(context.Context, transfer.Leaving) (transfer.Collection, error) {
-			if tries++; tries <= failures {
+			if tries++; tries > 1 {
+				told = s.Scarcity()
+			}
+			if tries <= failures {
 				return transfer.Collection{}, fmt.Errorf("collect output: %w", &os.PathError{Op: "open", Path: "x", Err: failure})
 			}
 			return transfer.Collection{Set: transfer.Set{Files: []transfer.File{{Path: "stdout", Size: 1, Inline: []byte("x")}}}}, nil
@@ -56,8 +61,11 @@ func collecting(t *testing.T, failure error, failures int, cancelled time.Durati
 		}()
 	}
 	began := time.Now()
-	s.collectInto(&o, transfer.Leaving{}, r, newLane(1))
-	return o, time.Since(began), s.Scarcity()
+	s.collectInto(ctx, &o, transfer.Leaving{}, r, newLane(1))
+	if still := s.Scarcity(); still != "" {
+		t.Errorf("nothing waits, and the site tells %q", still)
+	}
+	return o, time.Since(began), told
 }
 
 // What the machine lacks for a while is never a lost output.

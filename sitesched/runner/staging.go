@@ -39,13 +39,15 @@ func comesLater(err error) bool {
 
 // room returns an error if the disk has no room for one more attempt.
 func (s *Runner) room() error {
-	return CheckRoom(s.files.cfg.Dir, startBytes, 0)
+	return s.disk.Check(startBytes, 0)
 }
 
-// stagePatiently stages an attempt. While the disk is full it waits, until
-// the attempt is killed: a site with a full disk must not run through its
-// queue and fail one job after the other.
+// stagePatiently stages an attempt. While the disk is full it waits, for as long as
+// processors are held for inputs: a site with a full disk must not run through its queue
+// and fail one job after the other. After that the attempt goes back to its origin, and
+// the site starts nothing for a while, see [troubleHere]: another site may run it.
 func (s *Runner) stagePatiently(ctx context.Context, r *run) error {
+	until := time.Now().Add(s.cfg.Staging)
 	for told := false; ; told = true {
 		err := s.room()
 		if err == nil && s.needsStaging(r) {
@@ -53,6 +55,9 @@ func (s *Runner) stagePatiently(ctx context.Context, r *run) error {
 		}
 		if !scarce.Full(err) || ctx.Err() != nil {
 			return err
+		}
+		if told && !time.Now().Before(until) {
+			return troubleHere{err}
 		}
 		if !told {
 			s.log.Warn("attempt waits for room on the disk", "attempt_id", r.attempt.String(), "error", err.Error())
@@ -71,11 +76,11 @@ func (s *Runner) stageAndStart(ctx context.Context, r *run) {
 	}
 	s.mu.Lock()
 	r.stopStaging = nil
-	killed := r.killed
-	later := killed == nil && (r.unstaged || comesLater(err))
+	killed, unstaged := r.killed, r.unstaged
+	later := killed == nil && (unstaged || comesLater(err))
 	bringing := errors.Is(err, errBringing)
 	if later {
-		s.keepBack(r)
+		s.releaseFolder(r)
 		delete(s.byID, r.attempt)
 	}
 	s.mu.Unlock()
@@ -85,7 +90,11 @@ func (s *Runner) stageAndStart(ctx context.Context, r *run) {
 	case later:
 		// Nothing has been started, so that no cut, however long, may end the job: its
 		// copy waits in the queue for its origin, and others have the processors.
-		s.log.Warn("attempt waits for its inputs", "attempt_id", r.attempt.String(), "error", fmt.Sprint(err))
+		if unstaged {
+			s.log.Info("attempt not started, as the site drains; it goes back to its origin", "attempt_id", r.attempt.String())
+		} else {
+			s.log.Warn("attempt waits for its inputs", "attempt_id", r.attempt.String(), "error", err.Error())
+		}
 		s.cfg.Tell(meta.AttemptMissing{Attempt: r.attempt, Bringing: bringing})
 		if bringing {
 			s.tellWhenHere(r.attempt)
@@ -107,7 +116,31 @@ func (s *Runner) Unstage(a job.AttemptID) {
 	}
 }
 
+// fetchesAgain is how often inputs that are here and then are not are brought anew before
+// this site's disk is taken to be the trouble.
+const fetchesAgain = 3
+
+// stage brings an attempt's inputs into its private folder. What of it fails at this
+// host, and not for what is staged, is a [troubleHere].
 func (s *Runner) stage(ctx context.Context, r *run) error {
+	for again := 0; ; again++ {
+		err := s.stageOnce(ctx, r)
+		// A chunk that was damaged is gone from the store when that was found.
+		if !errors.Is(err, blobstore.ErrNotFound) || ctx.Err() != nil {
+			return err
+		}
+		if r.attempt.Job.Origin == s.site {
+			return fmt.Errorf("an input was damaged on the disk of its origin, and no other site has it; submit the job again: %w", err)
+		}
+		s.log.Warn("an input is gone from the file store; it is brought again", "attempt_id", r.attempt.String(), "error", err.Error())
+		if again == fetchesAgain {
+			return troubleHere{err}
+		}
+		s.letGo(r.attempt) // what was brought does not count any more
+	}
+}
+
+func (s *Runner) stageOnce(ctx context.Context, r *run) error {
 	origin, inputs := r.attempt.Job.Origin, r.payload.inputs
 	if origin != s.site && hasChunks(inputs) {
 		if err := s.bringIn(ctx, r.attempt, inputs); err != nil {
@@ -118,13 +151,41 @@ func (s *Runner) stage(ctx context.Context, r *run) error {
 		return err
 	}
 	if err := s.system.Prepare(r.attempt); err != nil {
-		return fmt.Errorf("private folder: %w", err)
+		return troubleHere{fmt.Errorf("private folder: %w", err)}
 	}
 	if err := s.unpacker.Unpack(ctx, inputs, r.files.Work); err != nil {
-		return fmt.Errorf("inputs: %w", err)
+		return unpackError(fmt.Errorf("inputs: %w", err))
 	}
+	spec, err := r.payload.spec(r.attempt, &r.request, s.site, r.files.Work, s.files.blobs)
+	if err != nil {
+		return unpackError(err)
+	}
+	if err := markStaged(r.files.Mark, r.payload.raw); err != nil {
+		return troubleHere{err}
+	}
+	r.spec = &spec
 	s.letGo(r.attempt) // what it needs lies in its folder
-	return markStaged(r.files.Mark, r.payload.raw)
+	return nil
+}
+
+// A troubleHere is an error of this host while it makes an attempt ready: a disk or a
+// folder that does not do what it should. It is no outcome; see [Runner.fail].
+type troubleHere struct{ error }
+
+// Unwrap returns what went wrong.
+func (t troubleHere) Unwrap() error { return t.error }
+
+// unpackError tells what is wrong with what was to be unpacked, and stays as it is, from
+// what is wrong with this host.
+func unpackError(err error) error {
+	for _, ofJob := range []error{
+		transfer.ErrBadSet, transfer.ErrTooLarge, transfer.ErrTooMany, blobstore.ErrNotFound, errPayload, context.Canceled, context.DeadlineExceeded,
+	} {
+		if errors.Is(err, ofJob) {
+			return err
+		}
+	}
+	return troubleHere{err}
 }
 
 // reserveFolder takes what a set writes into an attempt's folder out of the quota of
@@ -153,9 +214,9 @@ func (s *Runner) reserveFolder(r *run, set transfer.Set, force bool) error {
 	return nil
 }
 
-// keepBack gives the room of an attempt that does not start for now back. The caller
-// holds the mutex of the runs.
-func (s *Runner) keepBack(r *run) {
+// releaseFolder gives back the room of an attempt's folder. The caller holds the mutex
+// of the runs.
+func (s *Runner) releaseFolder(r *run) {
 	if r.folder != nil {
 		r.folder()
 		r.folder = nil
@@ -173,15 +234,6 @@ func markStaged(path string, payload []byte) error {
 	root, name, _ := markName(path)
 	if err := jobfile.Replace(root, name, payload); err != nil {
 		return fmt.Errorf("mark of staged files: %w", err)
-	}
-	return nil
-}
-
-// CheckRoom returns an error if less than keep bytes would stay free on the
-// disk of dir after need more. Whatever else is wrong, writing itself will tell.
-func CheckRoom(dir string, need, keep int64) error {
-	if err := blobstore.CheckFree(dir, need, keep); scarce.Full(err) {
-		return err
 	}
 	return nil
 }

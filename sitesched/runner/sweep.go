@@ -42,10 +42,12 @@ type garbage struct {
 	// sweeps counts the whole sweeps that were asked for by a full store.
 	sweeps atomic.Uint64
 
-	sweeping sync.Mutex // guards the next three
-	seen     uint64     // changes and ends of holds when the latest of them began
-	looked   bool       // there was one
-	rest     time.Time  // no other before
+	// sweeping guards the next three. It is held during a sweep, not while one waits for
+	// the pause before it.
+	sweeping sync.Mutex
+	seen     uint64    // changes and ends of holds when the latest of them began
+	looked   bool      // there was one
+	rest     time.Time // no other before
 
 	mu      sync.Mutex
 	dropped map[blobstore.Sum]struct{} // to go at the next look, unless they are needed
@@ -60,37 +62,57 @@ func newGarbage() garbage {
 // changed says that a job of this site, or a copy, may need fewer files than before.
 func (f *Files) changed() { f.garbage.changes.Add(1) }
 
-// FilesChanged says that a job of this site may need fewer files than before.
-func (s *Runner) FilesChanged() { s.files.changed() }
+// JobChanged says that a job of this site may need fewer files than before, and that
+// another site, or none, may hold it now: the former holder reads nothing more of it.
+func (s *Runner) JobChanged(id job.ID) {
+	s.files.server.ForgetJob(id)
+	s.files.changed()
+}
 
 // reclaim removes all that is not needed, without any grace, because a put is about to
 // be refused. It reports whether that may have helped: another try is worth it.
 func (f *Files) reclaim() bool {
 	g := &f.garbage
 	before := g.sweeps.Load()
+	for {
+		helped, wait := f.tryReclaim(before)
+		if wait <= 0 {
+			return helped
+		}
+		if !pause.For(g.ctx, wait) {
+			return false
+		}
+	}
+}
+
+// tryReclaim is reclaim for a put that came when there had been so many sweeps. It does
+// not wait for the pause after the latest of them: what is left of that is returned, and
+// it did nothing.
+func (f *Files) tryReclaim(before uint64) (helped bool, wait time.Duration) {
+	g := &f.garbage
 	g.sweeping.Lock()
 	defer g.sweeping.Unlock()
 	if g.sweeps.Load() != before {
-		return true // another put had the same done meanwhile
+		return true, 0 // another put had the same done meanwhile
 	}
 	seen := g.changes.Load() + f.blobs.Released()
 	if g.looked && seen == g.seen {
-		return false // nothing can have become garbage since
+		return false, 0 // nothing can have become garbage since
 	}
-	if !pause.For(g.ctx, time.Until(g.rest)) {
-		return false
+	if wait := time.Until(g.rest); wait > 0 {
+		return false, wait
 	}
 	began := time.Now()
 	report, err := f.blobs.Sweep(g.ctx, f.liveChunks(g.ctx), 0)
 	g.rest = time.Now().Add(min(sweepShare*time.Since(began), sweepPause))
 	if err != nil {
 		f.cfg.Log.Warn("sweep of a full file store failed", "error", err.Error())
-		return false
+		return false, 0
 	}
 	g.seen, g.looked = seen, true
 	g.sweeps.Add(1)
 	f.cfg.Log.Info("full file store swept", "kept", report.Kept, "removed", report.Removed, "freed_bytes", report.FreedBytes)
-	return report.Removed > 0
+	return report.Removed > 0, 0
 }
 
 // drop has the chunks of a set go soon, but for those that are needed.

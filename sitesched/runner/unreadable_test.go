@@ -259,7 +259,7 @@ func TestAdoptWhileTheStoreCannotBeRead(t *testing.T) {
 	}
 }
 
-// A cancellation that comes while nobody can tell whether the attempt runs stops it
+// A cancellation that comes while it is not known whether the attempt runs stops it
 // when that is known.
 func TestCancelOfAnAdoptedAttempt(t *testing.T) {
 	t.Parallel()

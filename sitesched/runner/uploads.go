@@ -20,7 +20,15 @@ type uploads struct {
 
 	mu   sync.Mutex
 	held map[blobstore.Sum][]upload // by manifest; the same file may come twice
+	// rest is how many manifests were left when those that have ended were looked for
+	// the last time, looked how many were looked at in all.
+	rest, looked int
 }
+
+// leastUploads is how many manifests may be held before those that have come to their end
+// are looked for. After that they are looked for whenever their number has doubled: an
+// upload looks at few others, however many wait.
+const leastUploads = 64
 
 type upload struct {
 	hold *blobstore.Hold
@@ -36,12 +44,21 @@ func (u *uploads) add(manifest blobstore.Sum, hold *blobstore.Hold, left time.Du
 	if u.held == nil {
 		u.held = make(map[blobstore.Sum][]upload)
 	}
-	for sum, list := range u.held { // what has come to its end
+	u.held[manifest] = append(u.held[manifest], upload{hold, now.Add(left)})
+	if len(u.held) > max(leastUploads, 2*u.rest) {
+		u.forgetEnded(now)
+	}
+}
+
+// forgetEnded removes what has come to its end. The mutex is held.
+func (u *uploads) forgetEnded(now time.Time) {
+	u.looked += len(u.held)
+	for sum, list := range u.held {
 		if !list[len(list)-1].end.After(now) {
 			delete(u.held, sum)
 		}
 	}
-	u.held[manifest] = append(u.held[manifest], upload{hold, now.Add(left)})
+	u.rest = len(u.held)
 }
 
 // used says that a submission named an upload.

@@ -176,8 +176,8 @@ type Event interface{ event() }
 
 // Turn says that a [Batch] has started what stands for a copy. Nothing of the job
 // may run yet. It is reported again until Start or Dequeue follows, as an answer
-// may have died with an earlier daemon. Reporting it may wait for the engine: whoever
-// does holds no lock that a method of the System takes.
+// may have died with an earlier daemon. Reporting it may wait for the engine: the
+// reporter holds no lock that a method of the System takes.
 type Turn struct{ Attempt job.AttemptID }
 
 // Started says that the attempt's program was executed. It comes at most once

@@ -3,7 +3,6 @@ package blobstore
 import (
 	"errors"
 	"sync"
-	"time"
 )
 
 // A Batch gathers puts that become durable together: each chunk's bytes are
@@ -25,10 +24,6 @@ func (s *Store) NewBatch() *Batch { return &Batch{store: s, hold: s.Hold()} }
 
 // Close lets sweeps take what no record names. It does not commit.
 func (b *Batch) Close() { b.hold.Close() }
-
-// CloseAfter is Close after d: by then the caller has made a record, or whoever it
-// gave the names to.
-func (b *Batch) CloseAfter(d time.Duration) { b.hold.CloseAfter(d) }
 
 // Keep returns the hold of the batch's chunks, which the caller closes instead of
 // the batch.

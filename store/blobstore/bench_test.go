@@ -51,3 +51,14 @@ func BenchmarkGet4MiB(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkCheckFree is what each submission and each attempt pays to look at the disk.
+func BenchmarkCheckFree(b *testing.B) {
+	dir := b.TempDir()
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := CheckFree(dir, 1, 1); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

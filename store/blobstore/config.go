@@ -28,7 +28,7 @@ type Config struct {
 	// MaxChunkBytes is where files are cut: 1 to MaxChunk. Zero: MaxChunk, and
 	// nothing else fits the file sets of other sites; tests take less.
 	MaxChunkBytes int
-	// Reclaim is called, by whoever puts, when a chunk is about to be refused for
+	// Reclaim is called, on the goroutine that puts, when a chunk is about to be refused for
 	// [ErrQuota] or [ErrDiskFull]: it sweeps what is not needed and reports whether
 	// another try may succeed. Nil: the chunk is refused at once.
 	Reclaim func() bool

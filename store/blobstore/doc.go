@@ -28,7 +28,7 @@
 //	tmp/            chunks being written; emptied by Open
 //	chunks/ab/…     a chunk whose sum begins with ab, under its full name
 //
-// Who knows a sum can read the chunk: the store has no notion of users. What
+// Every caller that knows a sum can read the chunk: the store has no notion of users. What
 // names a sum to it (a job's file set, an upload) is checked one level up.
 //
 // Start reading at [Store]; [Batch.Put] is the path every byte takes.

@@ -63,7 +63,7 @@ type FullError struct {
 // Error returns the numbers and the remedy.
 func (e *FullError) Error() string {
 	if errors.Is(e.Kind, ErrQuota) {
-		return fmt.Sprintf("file store %s: %v: %s of %s used, %s more needed; raise the quota or let jobs' files expire sooner",
+		return fmt.Sprintf("file store %s: %v: %s of %s used, %s more needed; raise files.quota or let jobs' files expire sooner",
 			e.Dir, e.Kind, FormatBytes(e.UsedBytes), FormatBytes(e.LimitBytes), FormatBytes(e.NeedBytes))
 	}
 	text := fmt.Sprintf("disk of %s: %v: ", e.Dir, e.Kind)
@@ -79,7 +79,7 @@ func (e *FullError) Error() string {
 	}
 	text += "; free space on this disk"
 	if e.KeepBytes > 0 {
-		text += " or lower the low-water mark"
+		text += " or lower files.keep_free"
 	}
 	return text
 }

@@ -5,12 +5,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"syscall"
 )
 
 // Get returns the bytes of a chunk, verified; the caller owns them. It
 // returns [ErrNotFound], with [ErrCorrupt] if the chunk was there but damaged,
-// [ErrClosed], or an error of the file system.
+// [ErrClosed], or an error of the file system, which says nothing about the chunk.
 func (s *Store) Get(sum Sum) ([]byte, error) { return s.GetInto(nil, sum) }
 
 // GetInto is [Store.Get] that uses the space of buf if it is large enough.
@@ -76,7 +75,7 @@ func (s *Store) openChunk(sum Sum) (*os.File, int64, error) {
 	if !s.Has(sum) {
 		return nil, 0, fmt.Errorf("get chunk %s: %w", sum.Short(), ErrNotFound)
 	}
-	f, err := s.root.Open(sum.path())
+	f, err := s.read(sum.path())
 	if errors.Is(err, os.ErrNotExist) {
 		s.forget(sum, nil)
 		return nil, 0, fmt.Errorf("get chunk %s: %w", sum.Short(), ErrNotFound)
@@ -94,18 +93,18 @@ func (s *Store) openChunk(sum Sum) (*os.File, int64, error) {
 	return f, info.Size(), nil
 }
 
-// verify fills buf from f and checks it against sum. A damaged chunk is
-// removed; a read that failed for want of something else is not damage.
+// verify fills buf from f and checks it against sum. A chunk with another sum is
+// removed. A read that failed is no damage: that the disk gives an error now does not say
+// that it will not give the bytes later, and nothing brings back what was removed here.
 func (s *Store) verify(f *os.File, sum Sum, buf []byte) error {
-	_, err := f.ReadAt(buf, 0)
-	damage := err == nil || errors.Is(err, io.EOF) || errors.Is(err, syscall.EIO)
-	switch {
+	switch _, err := f.ReadAt(buf, 0); {
 	case err == nil && SumOf(buf) == sum:
 		return nil
-	case damage:
+	case err == nil, errors.Is(err, io.EOF): // shorter than it was a moment ago
 		return s.damaged(sum, f)
+	default:
+		return fmt.Errorf("get chunk %s: %w", sum.Short(), s.explain(0, err))
 	}
-	return fmt.Errorf("get chunk %s: %w", sum.Short(), s.explain(0, err))
 }
 
 // damaged removes a chunk whose file f is not what its name says.

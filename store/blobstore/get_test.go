@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"os"
+	"syscall"
 	"testing"
 )
 
@@ -18,6 +19,9 @@ func TestDamageIsFoundAndRepaired(t *testing.T) {
 		"empty":      func(p string) error { return os.Truncate(p, 0) },
 		"far longer": func(p string) error { return os.Truncate(p, MaxChunk+1) },
 		"gone":       os.Remove,
+		"a FIFO": func(p string) error {
+			return errors.Join(os.Remove(p), syscall.Mkfifo(p, 0o600))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := open(t, Config{})
@@ -128,6 +132,29 @@ func TestDamagedReadSparesTheRepair(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkContent(t, s, sum, data)
+}
+
+// A disk that gives an error once says nothing about a chunk, which stays. The kernel
+// answers EIO to a read of a process's memory where nothing is mapped.
+func TestReadErrorIsNoDamage(t *testing.T) {
+	s := open(t, Config{})
+	data := random(5, 1000)
+	sum := mustPut(t, s, data)
+	broken, err := os.Open("/proc/self/mem")
+	if err != nil {
+		t.Skip("needs a file whose reads fail: ", err)
+	}
+	defer broken.Close() //nolint:errcheck // Only read from.
+	if _, err := broken.ReadAt(make([]byte, 1), 0); !errors.Is(err, syscall.EIO) {
+		t.Skipf("reading /proc/self/mem gives %v here, not EIO", err)
+	}
+	if err := s.verify(broken, sum, make([]byte, len(data))); !errors.Is(err, syscall.EIO) || errors.Is(err, ErrCorrupt) || errors.Is(err, ErrNotFound) {
+		t.Errorf("a read that fails is %v, want EIO and nothing else", err)
+	}
+	checkContent(t, s, sum, data)
+	if usage := s.Usage(); usage.Chunks != 1 {
+		t.Errorf("usage %+v", usage)
+	}
 }
 
 func TestGetIntoReusesSpace(t *testing.T) {

@@ -100,5 +100,5 @@ func (c *clock) pass(d time.Duration) { c.now = c.now.Add(d) }
 // slow is a reader that returns few bytes at a time.
 func slow(data []byte) io.Reader { return iotest.HalfReader(bytes.NewReader(data)) }
 
-// background is for calls that nobody cancels.
+// background is for calls that are not cancelled.
 func background() context.Context { return context.Background() }

@@ -60,15 +60,24 @@ func (h *Hold) closeAsOf(t time.Time) {
 	h.store.released.Add(1)
 }
 
-// CloseAfter lets the chunks go after d, at the first sweep then, and without a grace of
-// its own.
+// CloseAfter lets the chunks go after d, without a grace of its own: at the first sweep
+// then, or sooner when many holds wait for their end.
 func (h *Hold) CloseAfter(d time.Duration) {
 	s := h.store
-	t := s.config.Now().Add(d)
+	now := s.config.Now()
 	s.lingering.Lock()
-	defer s.lingering.Unlock()
-	s.lingers = append(s.lingers, linger{h, t})
+	s.lingers = append(s.lingers, linger{h, now.Add(d)})
+	many := len(s.lingers) > max(leastLingers, 2*s.lingerRest)
+	s.lingering.Unlock()
+	if many {
+		s.closeDue(now)
+	}
 }
+
+// leastLingers is how many holds may wait for their end before those that have come to it
+// are looked for. After that they are looked for whenever their number has doubled: sweeps
+// may be an hour apart, and thousands of jobs may name the same thousand chunks meanwhile.
+const leastLingers = 64
 
 // A linger is a hold that ends by itself.
 type linger struct {
@@ -89,7 +98,7 @@ func (s *Store) closeDue(now time.Time) {
 		}
 	}
 	clear(s.lingers[len(rest):])
-	s.lingers = rest
+	s.lingers, s.lingerRest = rest, len(rest)
 	s.lingering.Unlock()
 	for _, l := range due {
 		l.hold.closeAsOf(time.Time{}) // it has been waited for long enough

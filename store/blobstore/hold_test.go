@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A needs is the slow reference: a list of everybody who needs chunks, looked through
+// A needs is the slow reference: a list of all that needs chunks, looked through
 // from the first to the last whenever it is asked.
 type needs struct {
 	holds   []*held
@@ -22,7 +22,7 @@ type held struct {
 	end  time.Time // zero: until it is closed
 }
 
-// has reports whether anybody needs a chunk.
+// has reports whether a chunk is needed.
 func (n *needs) has(sum Sum, now time.Time) bool {
 	for _, h := range n.holds {
 		if !h.end.IsZero() && h.end.Before(now) {
@@ -56,8 +56,8 @@ func (n *needs) live(yield func(Sum, error) bool) {
 }
 
 // TestHoldsAgainstReference makes random puts, holds, records and sweeps under a quota
-// and checks, by the slow reference, that a chunk that anybody needs is there, and that
-// no put is refused as long as a chunk that nobody needs is there.
+// and checks, by the slow reference, that a chunk that is needed is there, and that
+// no put is refused as long as a chunk that is not needed is there.
 func TestHoldsAgainstReference(t *testing.T) {
 	var refused atomic.Int64
 	t.Cleanup(func() {
@@ -99,7 +99,7 @@ func TestHoldsAgainstReference(t *testing.T) {
 						refused.Add(1)
 						for other := range s.All() {
 							if !n.has(other, clock.read()) {
-								t.Fatalf("step %d: a put is refused (%v), and nobody needs %s", step, err, other.Short())
+								t.Fatalf("step %d: a put is refused (%v), and %s is not needed", step, err, other.Short())
 							}
 						}
 						continue
@@ -150,7 +150,7 @@ func TestHoldsAgainstReference(t *testing.T) {
 					switch {
 					case n.has(sum, clock.read()):
 						if !s.Has(sum) {
-							t.Fatalf("step %d: %s is gone, and somebody needs it", step, sum.Short())
+							t.Fatalf("step %d: %s is gone, and it is needed", step, sum.Short())
 						}
 					case !s.Has(sum):
 						delete(there, sum)
@@ -215,4 +215,21 @@ func TestReserve(t *testing.T) {
 		t.Errorf("%+v", u)
 	}
 	mustPut(t, s, []byte("y"))
+}
+
+// Holds that have come to their end leave memory without a sweep.
+func TestHoldsEndWithoutASweep(t *testing.T) {
+	clock := newClock()
+	s := open(t, Config{Now: clock.read})
+	sum := mustPut(t, s, []byte("x"))
+	for range 100 * leastLingers {
+		s.Hold(sum).CloseAfter(time.Second)
+		clock.pass(time.Second)
+		if n := len(s.lingers); n > 2*leastLingers {
+			t.Fatalf("%d holds are kept, all but two of which have come to their end", n)
+		}
+	}
+	if n := s.shards[sum[0]].held[sum]; n > 2*leastLingers {
+		t.Errorf("the chunk is held %d times", n)
+	}
 }

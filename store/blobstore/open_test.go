@@ -62,10 +62,15 @@ func TestOpenRefuses(t *testing.T) {
 		}
 		return dir
 	}
+	fifo := t.TempDir()
+	if err := syscall.Mkfifo(filepath.Join(fifo, formatFile), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for name, c := range map[string]struct {
 		config Config
 		want   error
 	}{
+		"fifo":           {Config{Dir: fifo}, ErrForeign},
 		"relative":       {Config{Dir: "blobs"}, ErrBadConfig},
 		"no folder":      {Config{}, ErrBadConfig},
 		"quota":          {Config{Dir: "/x", QuotaBytes: -1}, ErrBadConfig},

@@ -2,14 +2,18 @@ package blobstore
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
 	"syscall"
 	"time"
+
+	"kith/internal/pathkind"
 )
 
 // formatVersion is the layout that this code writes.
@@ -37,10 +41,18 @@ func (s *Store) refuseForeign() error {
 
 // checkFormat reads the version of the folder, or begins a new one.
 func (s *Store) checkFormat() error {
-	text, err := s.root.ReadFile(formatFile)
+	f, err := s.read(formatFile)
 	if errors.Is(err, os.ErrNotExist) {
 		return s.begin()
 	}
+	if err != nil {
+		return err
+	}
+	defer f.Close() //nolint:errcheck // Only read from.
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return cmp.Or(err, fmt.Errorf("%s is no file; put one there that says %d: %w", formatFile, formatVersion, ErrForeign))
+	}
+	text, err := io.ReadAll(io.LimitReader(f, 64))
 	if err != nil {
 		return err
 	}
@@ -75,7 +87,7 @@ func (s *Store) makeLayout() error {
 	mkdir := func(name string) error {
 		err := s.root.Mkdir(name, 0o700)
 		if errors.Is(err, os.ErrExist) {
-			return nil
+			return pathkind.Folder(filepath.Join(s.config.Dir, name))
 		}
 		made = true
 		return err
@@ -145,7 +157,7 @@ func (s *Store) scan() error {
 
 // scanShard reads one folder of chunks.
 func (s *Store) scanShard(b byte) error {
-	dir, err := s.root.Open(shardDir(b))
+	dir, err := s.read(shardDir(b))
 	if err != nil {
 		return err
 	}
@@ -187,9 +199,15 @@ func (s *Store) scanChunk(b byte, e fs.DirEntry) error {
 	return nil
 }
 
+// read opens a file or folder to read it. A FIFO that somebody has put in its place, as every
+// job that runs under the account of kithd can, does not hold it up.
+func (s *Store) read(name string) (*os.File, error) {
+	return s.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+}
+
 // list returns up to n entries of a folder of the store; all of them if n is negative.
 func (s *Store) list(name string, n int) ([]fs.DirEntry, error) {
-	dir, err := s.root.Open(name)
+	dir, err := s.read(name)
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +217,7 @@ func (s *Store) list(name string, n int) ([]fs.DirEntry, error) {
 
 // writeSynced writes a small file to the disk.
 func (s *Store) writeSynced(name string, data []byte) error {
-	f, err := s.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	f, err := s.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
 		return err
 	}
@@ -209,7 +227,7 @@ func (s *Store) writeSynced(name string, data []byte) error {
 
 // syncDir makes the names in a folder durable.
 func (s *Store) syncDir(name string) error {
-	dir, err := s.root.Open(name)
+	dir, err := s.read(name)
 	if err != nil {
 		return err
 	}

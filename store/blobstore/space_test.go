@@ -3,7 +3,9 @@ package blobstore
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -39,7 +41,7 @@ func TestQuota(t *testing.T) {
 		t.Errorf("Room(1) returned %v, want ErrQuota", err)
 	}
 	_, err := s.Put([]byte("one more"))
-	for _, part := range []string{s.config.Dir, "40.0 KiB of 40.0 KiB used", "4.0 KiB more needed", "raise the quota"} {
+	for _, part := range []string{s.config.Dir, "40.0 KiB of 40.0 KiB used", "4.0 KiB more needed", "raise files.quota"} {
 		if !strings.Contains(fmt.Sprint(err), part) {
 			t.Errorf("%q does not say %q", err, part)
 		}
@@ -70,7 +72,7 @@ func TestLowWater(t *testing.T) {
 	if !errors.Is(err, ErrDiskFull) || !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("Put returned %v, want ErrDiskFull and ENOSPC", err)
 	}
-	for _, part := range []string{s.config.Dir, "free, of which 4096.0 PiB must stay free", "lower the low-water mark"} {
+	for _, part := range []string{s.config.Dir, "free, of which 4096.0 PiB must stay free", "lower files.keep_free"} {
 		if !strings.Contains(fmt.Sprint(err), part) {
 			t.Errorf("%q does not say %q", err, part)
 		}
@@ -91,5 +93,19 @@ func TestFormatBytes(t *testing.T) {
 		if got := FormatBytes(n); got != want {
 			t.Errorf("FormatBytes(%d) = %q, want %q", n, got, want)
 		}
+	}
+}
+
+// A look at the disk names a folder that is not there, and has no other error of its own.
+func TestCheckFreeNamesAMissingFolder(t *testing.T) {
+	dir := t.TempDir()
+	if err := CheckFree(dir, 1, 1); err != nil {
+		t.Errorf("a folder on a disk with room: %v", err)
+	}
+	if err := CheckFree(filepath.Join(dir, "none"), 1, 1); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "none") {
+		t.Errorf("a folder that is not there: %v", err)
+	}
+	if err := CheckFree(dir, 1, math.MaxInt64/2); !errors.Is(err, ErrDiskFull) {
+		t.Errorf("more than any disk has: %v", err)
 	}
 }

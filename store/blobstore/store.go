@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"kith/internal/pathkind"
 )
 
 // Names inside the folder.
@@ -37,9 +39,10 @@ type Store struct {
 	sweep   sync.Mutex
 	closed  atomic.Bool
 
-	released  atomic.Uint64 // holds that were closed
-	lingering sync.Mutex    // guards lingers
-	lingers   []linger
+	released   atomic.Uint64 // holds that were closed
+	lingering  sync.Mutex    // guards the next two
+	lingers    []linger
+	lingerRest int // how many were left when they were looked through last
 }
 
 // A shard is one folder of chunks with its part of the index.
@@ -54,8 +57,8 @@ type shard struct {
 	named uint64
 
 	// syncing is held during an fsync of the folder and guards synced, the
-	// number of renames that are known to be on disk. Who waits for it finds
-	// its own work done, mostly.
+	// number of renames that are known to be on disk. A caller that waits
+	// for it mostly finds its own work done.
 	syncing sync.Mutex
 	synced  uint64
 }
@@ -90,6 +93,9 @@ func Open(config Config) (*Store, error) {
 
 // open does the work of Open; what it opened is closed by Close.
 func (s *Store) open() error {
+	if err := pathkind.Folder(s.config.Dir); err != nil {
+		return err
+	}
 	if err := os.Mkdir(s.config.Dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return err
 	}

@@ -1,6 +1,7 @@
 package boltstore
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"time"
@@ -36,6 +37,9 @@ var _ store.Backend = (*Store)(nil)
 // [store.ErrCorrupt] or [store.ErrLocked]; each names the file.
 func Open(path string, site job.SiteID) (*Store, error) {
 	if err := verify(path); err != nil {
+		if errors.Is(err, store.ErrCorrupt) {
+			err = fmt.Errorf("%w; restore it from a backup", err)
+		}
 		return nil, fmt.Errorf("data file %s: %w", path, err)
 	}
 	db, err := bolt.Open(path, 0o600, &bolt.Options{
@@ -104,7 +108,7 @@ func (s *Store) create(tx *bolt.Tx) error {
 	if err != nil {
 		return err
 	}
-	if err := meta.Put(formatKey, []byte{codec.Format}); err != nil {
+	if err := meta.Put(formatKey, []byte{codec.PlainFormat}); err != nil {
 		return err
 	}
 	for _, t := range codec.Tables() {
@@ -117,26 +121,66 @@ func (s *Store) create(tx *bolt.Tx) error {
 
 // newGeneration counts 64ths of a minute since 2026: later folders sort later, and
 // two that a site made a second apart differ. What tells folders apart for certain
-// is [store.Site].Folder.
+// is [store.Site].Folder. No folder has generation 0, see [store.HeldBundle].
 func newGeneration(now time.Time) uint32 {
 	since := now.Sub(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	return uint32(since / (time.Minute / 64))
+	return max(1, uint32(since/(time.Minute/64)))
+}
+
+// widen makes a file one of a format at least, with all its tables.
+func widen(tx *bolt.Tx, format byte) error {
+	meta := tx.Bucket(metaBucket)
+	if v := meta.Get(formatKey); len(v) == 1 && v[0] > format {
+		format = v[0]
+	}
+	for _, t := range codec.TablesOf(format) {
+		if _, err := tx.CreateBucketIfNotExists([]byte(t)); err != nil {
+			return err
+		}
+	}
+	return meta.Put(formatKey, []byte{format})
 }
 
 func putAll(tx *bolt.Tx, writes []codec.Write) error {
 	for _, w := range writes {
 		b := tx.Bucket([]byte(w.Table))
-		var err error
-		if w.Value == nil {
-			err = b.Delete(w.Key)
-		} else {
-			err = b.Put(w.Key, w.Value)
+		if b == nil { // a table that a file gets with its first record
+			if w.Value == nil {
+				continue
+			}
+			if err := widen(tx, codec.FormatOf(w.Table)); err != nil {
+				return fmt.Errorf("new table %s: %w", w.Table, err)
+			}
+			b = tx.Bucket([]byte(w.Table))
 		}
-		if err != nil {
+		if err := put(b, w); err != nil {
 			return fmt.Errorf("write to %s: %w", w.Table, err)
 		}
 	}
 	return nil
+}
+
+func put(b *bolt.Bucket, w codec.Write) error {
+	switch {
+	case w.Prefix:
+		c := b.Cursor()
+		for k, _ := c.Seek(w.Key); bytes.HasPrefix(k, w.Key); k, _ = c.Seek(w.Key) {
+			if err := c.Delete(); err != nil {
+				return err
+			}
+		}
+		return nil
+	case w.Merge:
+		block, err := codec.MergeResults(b.Get(w.Key), w.Value)
+		if err != nil {
+			return err
+		}
+		return b.Put(w.Key, block)
+	case w.Value == nil:
+		return b.Delete(w.Key)
+	default:
+		return b.Put(w.Key, w.Value)
+	}
 }
 
 // Load reads the whole state and checks every record.
@@ -156,6 +200,23 @@ func (s *Store) Load() (*store.State, error) {
 		}
 		if err := each(codec.Copies, r.Copy); err != nil {
 			return err
+		}
+		read := r.TrustReaders()
+		for _, t := range codec.TrustTables() {
+			if tx.Bucket([]byte(t)) == nil {
+				continue // see verifyTables
+			}
+			if err := each(t, read[t]); err != nil {
+				return err
+			}
+		}
+		for _, t := range r.BagReaders() {
+			if tx.Bucket([]byte(t.Table)) == nil {
+				continue
+			}
+			if err := each(t.Table, t.Read); err != nil {
+				return err
+			}
 		}
 		var err error
 		state, err = r.State()
@@ -230,9 +291,48 @@ func (s *Store) Decision(id job.ID) (*store.Decision, error) {
 	return d, err
 }
 
-func (s *Store) read(t codec.Table, id job.ID, use func([]byte) error) error {
-	err := s.db.View(func(tx *bolt.Tx) error { return use(tx.Bucket([]byte(t)).Get(codec.JobKey(id))) })
+// TaskResults implements [store.Backend].
+func (s *Store) TaskResults(bag job.ID, block uint32) (records []store.TaskRecord, err error) {
+	err = s.readKey(codec.Results, codec.ResultsKey(bag, block), func(v []byte) (err error) {
+		if v != nil {
+			records, err = codec.TaskRecords(v, block*store.ResultBlock)
+		}
+		return err
+	})
 	if err != nil {
+		return nil, fmt.Errorf("data file %s: results of bag %v: %w", s.db.Path(), bag, err)
+	}
+	return records, nil
+}
+
+// HeldPayload implements [store.Backend].
+func (s *Store) HeldPayload(bundle job.AttemptID) (data []byte, err error) {
+	err = s.readKey(codec.HeldPayloads, codec.HeldKey(bundle), func(v []byte) (err error) {
+		if v == nil {
+			return store.ErrUnknown
+		}
+		data, err = codec.SideRecord(v)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("data file %s: payload of bundle %v: %w", s.db.Path(), bundle, err)
+	}
+	return data, nil
+}
+
+// readKey uses what a table has under a key, nil if there is nothing, or no such table.
+func (s *Store) readKey(t codec.Table, key []byte, use func([]byte) error) error {
+	return s.db.View(func(tx *bolt.Tx) error {
+		b := tx.Bucket([]byte(t))
+		if b == nil {
+			return use(nil)
+		}
+		return use(b.Get(key))
+	})
+}
+
+func (s *Store) read(t codec.Table, id job.ID, use func([]byte) error) error {
+	if err := s.readKey(t, codec.JobKey(id), use); err != nil {
 		return fmt.Errorf("data file %s: %s of job %v: %w", s.db.Path(), t, id, err)
 	}
 	return nil

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 }
 
 // writeUntilKilled says the hash of each state before and after committing it.
-// It ends by itself after a while, should nobody kill it.
+// It ends by itself after a while if it is not killed.
 func writeUntilKilled(path string) error {
 	b, err := boltstore.Open(path, "alpha")
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
+	"kith/internal/pathkind"
 	"kith/store"
 	"kith/store/codec"
 )
@@ -20,6 +21,11 @@ import (
 // a damaged page can send it anywhere, in goroutines of its own where no caller
 // can recover, so it is kept from opening such a file for writing.
 func verify(path string) error {
+	if err := pathkind.File(path); errors.Is(err, pathkind.ErrKind) {
+		return fmt.Errorf("%w: %w", store.ErrCorrupt, err)
+	} else if err != nil {
+		return err
+	}
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) || (err == nil && info.Size() == 0) {
 		return nil // new, or made by a process that died at once
@@ -48,12 +54,18 @@ func verify(path string) error {
 // verifyTables checks that a file has all tables, or none as it was never
 // finished: their names have no checksum.
 func verifyTables(tx *bolt.Tx) error {
-	names := [][]byte{metaBucket}
-	for _, t := range codec.Tables() {
-		names = append(names, []byte(t))
-	}
 	if first, _ := tx.Cursor().First(); first == nil {
 		return nil
+	}
+	format := byte(codec.PlainFormat)
+	if meta := tx.Bucket(metaBucket); meta != nil {
+		if v := meta.Get(formatKey); len(v) == 1 && v[0] <= codec.Format { // a later one is refused by name
+			format = v[0]
+		}
+	}
+	names := [][]byte{metaBucket}
+	for _, t := range codec.TablesOf(format) {
+		names = append(names, []byte(t))
 	}
 	for _, name := range names {
 		if tx.Bucket(name) == nil {
@@ -104,7 +116,7 @@ func checkLength(path string, size int64) error {
 		return err
 	}
 	if need > size {
-		return fmt.Errorf("%w: it has %d bytes and its header speaks of %d; its end was cut off. Restore it from a backup",
+		return fmt.Errorf("%w: it has %d bytes and its header speaks of %d; its end was cut off",
 			store.ErrCorrupt, size, need)
 	}
 	return nil

@@ -14,8 +14,17 @@ import (
 	"kith/store"
 )
 
-// Format is the version of the layout. A file of a later one is refused.
-const Format = 1
+// Format is the version of the layout. A file of a later one is refused, one of an
+// earlier one is read as it is.
+const Format = 3
+
+// Versions of files without some tables. A file becomes one of a later version with the
+// first record in its tables: an earlier version of Kith would not know whom to trust, or
+// what tasks it holds.
+const (
+	PlainFormat = 1 // only [Tables]
+	TrustFormat = 2 // and [TrustTables]
+)
 
 // Table names one kind of record; a back end keeps each kind apart.
 type Table string
@@ -28,16 +37,64 @@ const (
 	Decisions Table = "decisions"
 	Outputs   Table = "outputs"
 	Copies    Table = "copies"
+
+	Trusted     Table = "trust"
+	Invitations Table = "invitations"
+	Tokens      Table = "tokens"
+
+	Bags         Table = "bags"
+	BagPages     Table = "pages"
+	TaskBundles  Table = "bundles"
+	Results      Table = "results"
+	Held         Table = "held"
+	HeldPayloads Table = "heldpayloads"
 )
 
-// Tables lists them all.
+// Tables lists those that every file has.
 func Tables() []Table { return []Table{Sites, Jobs, Payloads, Decisions, Outputs, Copies} }
+
+// TrustTables lists those that a file has from [TrustFormat] on.
+func TrustTables() []Table { return []Table{Trusted, Invitations, Tokens} }
+
+// BagTables lists those that a file has from [Format] on.
+func BagTables() []Table {
+	return []Table{Bags, BagPages, TaskBundles, Results, Held, HeldPayloads}
+}
+
+// AllTables lists the tables of a file of the present format.
+func AllTables() []Table { return slices.Concat(Tables(), TrustTables(), BagTables()) }
+
+// TablesOf lists the tables that a file of a format has.
+func TablesOf(format byte) []Table {
+	switch {
+	case format >= Format:
+		return AllTables()
+	case format >= TrustFormat:
+		return slices.Concat(Tables(), TrustTables())
+	}
+	return Tables()
+}
+
+// FormatOf returns the format that a file must have for a table to be in it.
+func FormatOf(t Table) byte {
+	switch {
+	case slices.Contains(BagTables(), t):
+		return Format
+	case slices.Contains(TrustTables(), t):
+		return TrustFormat
+	}
+	return PlainFormat
+}
 
 // Write is one change to a table. A nil Value deletes the key.
 type Write struct {
 	Table Table
 	Key   []byte
 	Value []byte
+	// Merge: Value is a part, which [MergeResults] puts into what the key has.
+	Merge bool
+	// Prefix: all keys that begin with Key are deleted.
+	Prefix bool
 }
 
 // Writes encodes what has changed in s since the last call, in an order in
@@ -46,12 +103,12 @@ func Writes(s *store.State) []Write {
 	c := s.TakeChanges()
 	w := make([]Write, 0, len(c.Jobs)+len(c.Copies)+len(c.Payloads)+len(c.Decision)+4*len(c.ForgottenJobs)+len(c.ForgottenCopies)+1)
 	if c.Site {
-		w = append(w, Write{Sites, siteKey, seal(siteMessage(s.Site()))})
+		w = append(w, Write{Table: Sites, Key: siteKey, Value: seal(siteMessage(s.Site()))})
 	}
 	side := func(t Table, records []store.SideRecord) {
 		for _, r := range records {
-			if s.Job(r.Job) != nil {
-				w = append(w, Write{t, JobKey(r.Job), sealBytes(r.Data)})
+			if s.Job(r.Job) != nil || s.Bag(r.Job) != nil {
+				w = append(w, Write{Table: t, Key: JobKey(r.Job), Value: sealBytes(r.Data)})
 			}
 		}
 	}
@@ -59,30 +116,30 @@ func Writes(s *store.State) []Write {
 	side(Outputs, c.Outputs)
 	for _, d := range c.Decision {
 		if s.Job(d.Job) != nil {
-			w = append(w, Write{Decisions, JobKey(d.Job), seal(decisionMessage(d.Decision))})
+			w = append(w, Write{Table: Decisions, Key: JobKey(d.Job), Value: seal(decisionMessage(d.Decision))})
 		}
 	}
 	for _, j := range c.Jobs {
 		if s.Job(j.ID) == j {
-			w = append(w, Write{Jobs, JobKey(j.ID), seal(jobMessage(j))})
+			w = append(w, Write{Table: Jobs, Key: JobKey(j.ID), Value: seal(jobMessage(j))})
 		}
 	}
 	for _, cp := range c.Copies {
 		if s.Copy(cp.ID) == cp {
-			w = append(w, Write{Copies, copyKey(cp.ID), seal(copyMessage(cp))})
+			w = append(w, Write{Table: Copies, Key: copyKey(cp.ID), Value: seal(copyMessage(cp))})
 		}
 	}
 	for _, id := range c.ForgottenJobs {
 		for _, t := range []Table{Jobs, Payloads, Decisions, Outputs} {
-			w = append(w, Write{t, JobKey(id), nil})
+			w = append(w, Write{Table: t, Key: JobKey(id), Value: nil})
 		}
 	}
 	for _, id := range c.ForgottenCopies {
 		if s.Copy(id) == nil {
-			w = append(w, Write{Copies, copyKey(id), nil})
+			w = append(w, Write{Table: Copies, Key: copyKey(id), Value: nil})
 		}
 	}
-	return w
+	return append(append(w, trustWrites(s, &c)...), bagWrites(s, &c.BagChanges)...)
 }
 
 var siteKey = []byte("site")
@@ -107,7 +164,7 @@ func copyKey(a job.AttemptID) []byte {
 }
 
 // Reader builds a state from what a back end has kept: [Reader.Site] first,
-// then jobs in the order of their keys and copies in any, then [Reader.State].
+// then jobs in the order of their keys and all others in any, then [Reader.State].
 type Reader struct {
 	state *store.State
 	names names
@@ -135,7 +192,7 @@ func (r *Reader) Site(value []byte, want job.SiteID) error {
 	r.state.RestoreSite(store.Site{
 		ID: id, Generation: m.GetGeneration(), NextSeq: m.GetNextSeq(), Draining: m.GetDraining(), DrainReason: m.GetDrainReason(),
 		DrainActor: identity.Actor(m.GetDrainActor()), DrainChanged: job.Time(m.GetDrainChangedNs()), Latest: job.Time(m.GetLatestNs()),
-		Incarnation: m.GetIncarnation(), Steps: m.GetSteps(), Folder: folder,
+		Incarnation: m.GetIncarnation(), Steps: m.GetSteps(), Folder: folder, BundleSequence: m.GetBundleSequence(), Runs: m.GetRuns(),
 	})
 	return nil
 }
@@ -254,6 +311,29 @@ func Dump(s *store.State) []byte {
 	copies := slices.SortedFunc(s.Copies(), func(a, b *store.Copy) int { return a.ID.Compare(b.ID) })
 	for _, c := range copies {
 		add(seal(copyMessage(c)))
+	}
+	for b := range s.Bags {
+		add(seal(bagMessage(b)))
+		for page := uint32(0); page*store.PageTasks < b.Next; page++ {
+			if m := pageMessage(b, page); !emptyPage(m) {
+				add(seal(m))
+			}
+		}
+		for t := range b.Bundles {
+			add(seal(taskBundleMessage(b.ID, t)))
+		}
+	}
+	for _, h := range s.HeldBundles() {
+		add(seal(heldMessage(h)))
+	}
+	for _, t := range s.TrustedSites() {
+		add(seal(trustMessage(t)))
+	}
+	for _, i := range s.Invitations() {
+		add(seal(invitationMessage(i)))
+	}
+	for _, t := range s.Tokens() {
+		add(seal(tokenMessage(t)))
 	}
 	return b
 }

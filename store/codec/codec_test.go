@@ -56,6 +56,16 @@ func FuzzRead(f *testing.F) {
 	for _, c := range []store.Command{
 		store.SubmitJob{ID: id, RequestID: "r"}, store.OpenAttempt{Attempt: job.AttemptID{Job: id, Number: 1}, Sites: []job.SiteID{"alpha"}},
 		store.AcceptCopy{Attempt: job.AttemptID{Job: id, Number: 1}},
+		store.AdmitSite{Site: "beta", Bundle: store.Bundle{Data: []byte("b"), Keys: []store.KeyID{{1}}, Sequence: 1}},
+		store.OpenInvitation{ID: "i", Name: "gamma", Verifier: []byte("v"), Expires: 9}, store.RevokeToken{ID: "t", Unlisted: true, Expires: 9},
+		store.SubmitBag{ID: job.ID{Origin: "alpha", Generation: 3, Seq: 2}, Indices: job.FirstIndices(9), Retries: 1},
+		store.GrantBundle{Bundle: job.AttemptID{Job: job.ID{Origin: "alpha", Generation: 3, Seq: 2}, Number: 1}, Site: "beta", Tasks: job.TaskRange(0, 5)},
+		store.RecordResults{
+			Bundle: job.AttemptID{Job: job.ID{Origin: "alpha", Generation: 3, Seq: 2}, Number: 1}, Site: "beta", Batch: 1,
+			Results: []job.TaskResult{{Kind: job.Success}, {Ordinal: 1, Kind: job.Failure, ExitCode: 1}},
+		},
+		store.AcceptBundle{Bundle: job.AttemptID{Job: id, Number: 1}, Tasks: job.TaskRange(0, 5)},
+		store.EndTasks{Bundle: job.AttemptID{Job: id, Number: 1}, Results: []job.TaskResult{{Ordinal: 1, Kind: job.Success}}},
 	} {
 		if err := s.Apply(c); err != nil {
 			f.Fatal(err)
@@ -71,6 +81,14 @@ func FuzzRead(f *testing.F) {
 		}
 		r.Job(sealBytes(jobData))   //nolint:errcheck // an error is fine
 		r.Copy(sealBytes(copyData)) //nolint:errcheck // an error is fine
+		for _, read := range r.TrustReaders() {
+			read(sealBytes(jobData))  //nolint:errcheck // an error is fine
+			read(sealBytes(copyData)) //nolint:errcheck // an error is fine
+		}
+		for _, t := range r.BagReaders() {
+			t.Read(sealBytes(jobData))  //nolint:errcheck // an error is fine
+			t.Read(sealBytes(copyData)) //nolint:errcheck // an error is fine
+		}
 		if s, err := r.State(); err == nil {
 			Dump(s)
 		}

@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"math"
 	"time"
 
 	"kith/internal/identity"
@@ -94,6 +95,7 @@ func jobMessage(j *store.Job) *statev1.JobRecord {
 	for i, s := range j.Sites {
 		m.Sites[i] = string(s)
 	}
+	m.Revoked = uint32(j.Revoked)
 	for _, h := range j.Earlier {
 		m.Earlier = append(m.Earlier, &statev1.HoldingRecord{Attempt: h.Attempt, Site: string(h.Site)})
 	}
@@ -127,8 +129,12 @@ func (n *names) job(m *statev1.JobRecord) (store.Job, error) {
 	for _, s := range m.GetSites() {
 		j.Sites = append(j.Sites, n.site(s))
 	}
+	j.Revoked = uint8(min(m.GetRevoked(), math.MaxUint8))
 	for _, h := range m.GetEarlier() {
 		j.Earlier = append(j.Earlier, store.Holding{Attempt: h.GetAttempt(), Site: n.site(h.GetSite())})
+	}
+	if m.GetOpened() >= j.NextAttempt() { // of an earlier version
+		j.Earlier = append(j.Earlier, store.Holding{Attempt: m.GetOpened()})
 	}
 	for _, e := range m.GetClaimEvents() {
 		j.Events = append(j.Events, store.ClaimEvent{
@@ -171,7 +177,7 @@ func siteMessage(s store.Site) *statev1.SiteRecord {
 	return &statev1.SiteRecord{
 		SiteId: string(s.ID), Generation: s.Generation, NextSeq: s.NextSeq, Draining: s.Draining, DrainReason: s.DrainReason,
 		DrainActor: string(s.DrainActor), DrainChangedNs: int64(s.DrainChanged), LatestNs: int64(s.Latest),
-		Incarnation: s.Incarnation, Steps: s.Steps, Folder: folderBytes(s.Folder),
+		Incarnation: s.Incarnation, Steps: s.Steps, Folder: folderBytes(s.Folder), BundleSequence: s.BundleSequence, Runs: s.Runs,
 	}
 }
 

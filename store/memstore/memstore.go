@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"kith/internal/job"
@@ -27,7 +28,7 @@ func (d *Disk) Bytes() []byte {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var b bytes.Buffer
-	for _, t := range codec.Tables() {
+	for _, t := range codec.AllTables() {
 		for _, k := range slices.Sorted(maps.Keys(d.tables[t])) {
 			fmt.Fprintf(&b, "%s %x %x\n", t, k, d.tables[t][k])
 		}
@@ -52,7 +53,7 @@ func (d *Disk) get(t codec.Table, key []byte) []byte {
 	return d.tables[t][string(key)]
 }
 
-func (d *Disk) put(writes []codec.Write) {
+func (d *Disk) put(writes []codec.Write) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.tables == nil {
@@ -64,12 +65,22 @@ func (d *Disk) put(writes []codec.Write) {
 			table = make(map[string][]byte)
 			d.tables[w.Table] = table
 		}
-		if w.Value == nil {
+		switch {
+		case w.Prefix:
+			maps.DeleteFunc(table, func(key string, _ []byte) bool { return strings.HasPrefix(key, string(w.Key)) })
+		case w.Merge:
+			block, err := codec.MergeResults(table[string(w.Key)], w.Value)
+			if err != nil {
+				return fmt.Errorf("write to %s: %w", w.Table, err)
+			}
+			table[string(w.Key)] = block
+		case w.Value == nil:
 			delete(table, string(w.Key))
-		} else {
+		default:
 			table[string(w.Key)] = w.Value
 		}
 	}
+	return nil
 }
 
 // Store is a [store.Backend] on a [Disk].
@@ -85,7 +96,7 @@ var _ store.Backend = (*Store)(nil)
 func Open(disk *Disk, site job.SiteID, generation uint32) (*Store, error) {
 	s := &Store{disk: disk, site: site}
 	if len(disk.sorted(codec.Sites)) == 0 {
-		disk.put(codec.Writes(store.NewState(site, generation)))
+		return s, disk.put(codec.Writes(store.NewState(site, generation)))
 	}
 	return s, nil
 }
@@ -118,6 +129,21 @@ func (s *Store) Load() (*store.State, error) {
 			return nil, err
 		}
 	}
+	read := r.TrustReaders()
+	for _, t := range codec.TrustTables() {
+		for _, v := range s.disk.sorted(t) {
+			if err := read[t](v); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, t := range r.BagReaders() {
+		for _, v := range s.disk.sorted(t.Table) {
+			if err := t.Read(v); err != nil {
+				return nil, err
+			}
+		}
+	}
 	return r.State()
 }
 
@@ -134,8 +160,7 @@ type batch struct {
 func (b *batch) Empty() bool { return len(b.writes) == 0 }
 
 func (b *batch) Commit() error {
-	b.disk.put(b.writes)
-	return nil
+	return b.disk.put(b.writes)
 }
 
 // Payload implements [store.Backend].
@@ -163,6 +188,24 @@ func (s *Store) Decision(id job.ID) (*store.Decision, error) {
 		return nil, nil
 	}
 	return codec.Decision(v)
+}
+
+// TaskResults implements [store.Backend].
+func (s *Store) TaskResults(bag job.ID, block uint32) ([]store.TaskRecord, error) {
+	v := s.disk.get(codec.Results, codec.ResultsKey(bag, block))
+	if v == nil {
+		return nil, nil
+	}
+	return codec.TaskRecords(v, block*store.ResultBlock)
+}
+
+// HeldPayload implements [store.Backend].
+func (s *Store) HeldPayload(bundle job.AttemptID) ([]byte, error) {
+	v := s.disk.get(codec.HeldPayloads, codec.HeldKey(bundle))
+	if v == nil {
+		return nil, fmt.Errorf("payload of bundle %v: %w", bundle, store.ErrUnknown)
+	}
+	return codec.SideRecord(v)
 }
 
 // Close implements [store.Backend]; the disk keeps what was committed.

@@ -21,6 +21,8 @@ func Run(t *testing.T, fresh func(t *testing.T) Opener) {
 	t.Run("reopen", func(t *testing.T) { testReopen(t, fresh(t)) })
 	t.Run("uncommitted", func(t *testing.T) { testUncommitted(t, fresh(t)) })
 	t.Run("payload and decision", func(t *testing.T) { testSideRecords(t, fresh(t)) })
+	t.Run("trust", func(t *testing.T) { testTrust(t, fresh(t)) })
+	t.Run("bags", func(t *testing.T) { testBags(t, fresh(t)) })
 	t.Run("forgotten and accepted again", func(t *testing.T) { testAgain(t, fresh(t)) })
 }
 

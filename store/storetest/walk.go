@@ -95,7 +95,7 @@ func atOrigin(rng *rand.Rand, s *store.State, j *store.Job, now job.Time) store.
 		for _, s := range sites {
 			d.Sites = append(d.Sites, store.SiteDecision{Site: s, Chosen: true, Score: rng.Float64(), Weight: 1})
 		}
-		return store.OpenAttempt{Attempt: job.AttemptID{Job: j.ID, Number: a.Number + 1}, Sites: sites, Decision: d, Time: now}
+		return store.OpenAttempt{Attempt: job.AttemptID{Job: j.ID, Number: j.NextAttempt()}, Sites: sites, Decision: d, Time: now}
 	case 3, 4:
 		return store.GrantClaim{Attempt: a, Site: site, Stamp: rng.Uint64(), Time: now}
 	case 5:

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/protobuf/types/known/durationpb"
+
 	kithv1 "kith/proto/gen/kith/v1"
 	"kith/testbed/local"
 )
@@ -27,6 +29,8 @@ type Options struct {
 	Command []string
 	// Dir keeps data and logs of the sites.
 	Dir string
+	// Insecure leaves the sites without keys, on plaintext.
+	Insecure bool
 	// Patience bounds the whole; what has not ended then counts as lost.
 	Patience time.Duration
 	// Note is told what takes time before the sites start; nil for no one.
@@ -66,7 +70,8 @@ type Result struct {
 // SiteResult is what one site did.
 type SiteResult struct {
 	Site            string  `json:"site"`
-	Address         string  `json:"address"`
+	Address         string  `json:"address"` // host:port
+	Target          string  `json:"target"`  // for kith --site
 	Processors      int32   `json:"processors"`
 	Policy          string  `json:"policy"`
 	JobsRun         int64   `json:"jobs_run"`
@@ -103,13 +108,30 @@ func Start(ctx context.Context, opt Options) (*Demo, error) {
 		opt: opt, ledger: filepath.Join(opt.Dir, "ledger"), starts: make(map[string]int),
 		ended: make(map[string]kithv1.JobStatus_State), why: make(map[string]string), all: make(chan struct{}),
 	}
-	fed, err := local.Start(ctx, local.Config{Dir: opt.Dir, Sites: sites(opt.Sites), Log: d.logged, Note: opt.Note})
+	fed, err := local.Start(ctx, local.Config{Dir: opt.Dir, Sites: sites(opt.Sites), Log: d.logged, Note: opt.Note, Insecure: opt.Insecure})
 	if err != nil {
 		return nil, err
 	}
 	d.fed = fed
+	if !opt.Insecure {
+		if err := d.makeToken(ctx); err != nil {
+			return nil, errors.Join(err, d.Close())
+		}
+	}
 	return d, nil
 }
+
+// makeToken has the first site make a token, so that it can be asked over TCP too.
+func (d *Demo) makeToken(ctx context.Context) error {
+	r, err := d.fed.Nodes()[0].Trust.CreateToken(ctx, &kithv1.CreateTokenRequest{User: "demo", Lifetime: durationpb.New(12 * time.Hour)})
+	if err != nil {
+		return fmt.Errorf("make a token: %w", err)
+	}
+	return os.WriteFile(d.TokenPath(), []byte(r.GetToken()+"\n"), 0o600)
+}
+
+// TokenPath is the file of a token that the first site takes, if the sites have keys.
+func (d *Demo) TokenPath() string { return filepath.Join(d.opt.Dir, "token") }
 
 // Federation returns the sites.
 func (d *Demo) Federation() *local.Federation { return d.fed }
@@ -145,9 +167,13 @@ func (d *Demo) Run(ctx context.Context) (*Result, error) {
 	origins := d.fed.Nodes()[:min(2, len(d.fed.Nodes()))]
 	var watchers sync.WaitGroup
 	watching, stopWatching := context.WithCancel(ctx)
+	// A watch tells of no job that had ended before it began.
+	var following sync.WaitGroup
 	for _, n := range origins {
-		watchers.Go(func() { d.watch(watching, n) })
+		following.Add(1)
+		watchers.Go(func() { d.watch(watching, n, sync.OnceFunc(following.Done)) })
 	}
+	following.Wait()
 	err := d.submitAll(ctx, origins)
 	if err == nil {
 		select {
@@ -190,14 +216,21 @@ func (d *Demo) submitAll(ctx context.Context, origins []*local.Node) error {
 	return errors.Join(errs...)
 }
 
-// watch follows the jobs of an origin.
-func (d *Demo) watch(ctx context.Context, n *local.Node) {
+// watch follows the jobs of an origin. It calls following once no job's end is missed any
+// more, or when it ends.
+func (d *Demo) watch(ctx context.Context, n *local.Node, following func()) {
+	defer following()
 	for ctx.Err() == nil {
 		stream, err := n.Jobs.WatchJobs(ctx, &kithv1.WatchJobsRequest{})
 		for err == nil {
 			var r *kithv1.WatchJobsResponse
-			if r, err = stream.Recv(); err == nil && r.GetJob() != nil {
+			if r, err = stream.Recv(); err != nil {
+				break
+			}
+			if r.GetJob() != nil {
 				d.see(r.GetJob())
+			} else {
+				following()
 			}
 		}
 	}
@@ -247,7 +280,7 @@ func (d *Demo) count(seconds float64) (*Result, error) {
 		}
 		c := s.GetCounters()
 		sr := SiteResult{
-			Site: n.Name, Address: n.Address, Processors: s.GetSite().GetProcessors(), Policy: s.GetSite().GetPolicy(),
+			Site: n.Name, Address: n.Address, Target: n.Target(), Processors: s.GetSite().GetProcessors(), Policy: s.GetSite().GetPolicy(),
 			JobsRun: c.GetAttemptsStarted(), JobsRunForOther: c.GetAttemptsStartedRemote(), CopiesQueued: c.GetCopiesQueued(),
 			ClaimsGranted: c.GetClaimsGranted(), ClaimsDenied: c.GetClaimsDenied(), Withdrawals: c.GetWithdrawals(),
 		}

@@ -9,7 +9,7 @@ import (
 // engineFault is something that a container engine can do to a site.
 type engineFault struct {
 	name string
-	// away says that the site answers nobody meanwhile.
+	// away says that the site does not answer meanwhile.
 	away bool
 	do   func(s site)
 	undo func(s site)
@@ -89,7 +89,7 @@ func (b *bed) chaos() {
 			continue
 		}
 		if !killed[st.HostSiteID] {
-			b.t.Errorf("%s is lost, but nobody killed %s: %s", id, st.HostSiteID, st.Reason)
+			b.t.Errorf("%s is lost, but %s was not killed: %s", id, st.HostSiteID, st.Reason)
 		}
 		if n := len(signed[b.submitted[id]]); n > 1 {
 			b.t.Errorf("%s was started %d times", id, n)

@@ -1,7 +1,9 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +18,7 @@ func TestTestbed(t *testing.T) {
 		name string
 		tell func()
 	}{
-		{"one line of grpcurl", b.oneLine},
+		{"every way in", b.waysIn},
 		{"jobs run where there is room", b.spread},
 		{"script, files and exit code", b.scriptAndFiles},
 		{"a container is stopped while its jobs wait", b.stopWhileWaiting},
@@ -63,11 +65,47 @@ func (b *bed) everyJobOnce(lost map[string]bool) {
 	b.t.Logf("%d jobs, each started once", len(b.submitted))
 }
 
-func (b *bed) oneLine() {
-	id := b.submitJob(siteOf("alpha"), "hi", job{"name": "hi", "command": []string{"/bin/echo", "hello"}, "processors": 1, "walltime": "60s", "copies": 3})
+// waysIn submits as the documentation says: on the machine of a site with nothing but the
+// path of its socket, from elsewhere with its CA file and a token. Without them nobody
+// comes in.
+func (b *bed) waysIn() {
+	s := siteOf("alpha")
+	id := b.submitJob(s, "hi", job{"name": "hi", "command": []string{"/bin/echo", "hello"}, "processors": 1, "walltime": "60s", "copies": 3})
 	b.wait(id, "COMPLETED")
 	if out := b.output(id, ""); out != "hello\n" {
 		b.t.Errorf("output %q", out)
+	}
+	if out := b.exec("alpha", "kith", "submit", "--wait", "--", "/bin/echo", "hello"); out != "hello\n" {
+		b.t.Errorf("kith at the socket: %q", out)
+	}
+	const oneJob = `{"job":{"command":["/bin/echo","hello"],"processors":1,"walltime":"60s"}}`
+	for _, way := range []*exec.Cmd{b.overSocket(s, oneJob, "kith.v1.JobService/SubmitJob"), b.overTLS(s, oneJob, "kith.v1.JobService/SubmitJob")} {
+		var r struct{ JobID string }
+		if out := b.must(way); json.Unmarshal([]byte(out), &r) != nil || r.JobID == "" {
+			b.t.Errorf("%s: %q", strings.Join(way.Args, " "), out)
+			continue
+		}
+		b.wait(r.JobID, "COMPLETED")
+	}
+	kith := func(args ...string) *exec.Cmd {
+		return exec.Command("../image/usr/bin/kith", append([]string{"--site", s.address}, args...)...)
+	}
+	if out := b.must(kith("--ca", b.file("alpha.crt"), "--token", b.file("alpha.token"), "submit", "--wait", "--", "/bin/echo", "hello")); out != "hello\n" {
+		b.t.Errorf("kith from elsewhere: %q", out)
+	}
+	for what, way := range map[string]*exec.Cmd{
+		"without a token":        kith("--ca", b.file("alpha.crt"), "sites"),
+		"with another's CA file": kith("--ca", b.file("beta.crt"), "--token", b.file("alpha.token"), "sites"),
+		"with another's token":   kith("--ca", b.file("alpha.crt"), "--token", b.file("beta.token"), "sites"),
+		"in plaintext":           kith("sites", "--timeout", "10s"),
+		"without a token, by grpcurl": exec.Command(b.file("grpcurl"), "-cacert", b.file("alpha.crt"), "-authority", "alpha", "-max-time", "20",
+			s.address, "list"),
+		"in plaintext, by grpcurl":                 exec.Command(b.file("grpcurl"), "-plaintext", "-max-time", "20", s.address, "list"),
+		"as the account of kithd, which jobs have": exec.Command("docker", "exec", "--user", "kith", container("beta"), "kith", "sites"),
+	} {
+		if out, err := way.CombinedOutput(); err == nil {
+			b.t.Errorf("%s: it was answered: %s", what, out)
+		}
 	}
 }
 
@@ -163,7 +201,7 @@ func (b *bed) cutAndHeal() {
 	b.wan("cut delta *")
 	waiting := b.submit(siteOf("delta"), 1, "true") // a site that is cut off works on
 	b.wait(waiting, "COMPLETED")
-	time.Sleep(8 * time.Second) // the job ends meanwhile, and everybody has noticed the cut
+	time.Sleep(8 * time.Second) // the job ends meanwhile, and all sites have noticed the cut
 	if s, err := b.status(away); err != nil || s.State != "STATE_RUNNING" {
 		b.t.Errorf("while cut off: %v, %v", s, err)
 	}
@@ -207,7 +245,7 @@ func (b *bed) restartContainer(lost map[string]bool) {
 	s := b.wait(doomed, "LOST")
 	lost[doomed] = true
 	if s.Reason == "" {
-		b.t.Error("nobody says why the job is lost")
+		b.t.Error("nothing says why the job is lost")
 	}
 	b.wait(fine, "COMPLETED")
 	b.connected()

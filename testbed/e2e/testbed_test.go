@@ -16,14 +16,19 @@ import (
 
 // site is a site of the testbed as compose.yaml has it.
 type site struct {
-	name       string
+	name string
+	// address is where users reach it from this machine; "" of delta, which is asked
+	// at its socket.
 	address    string
 	processors int
 }
 
 var sites = []site{
-	{"alpha", "127.0.0.1:7411", 8}, {"beta", "127.0.0.1:7412", 2}, {"gamma", "127.0.0.1:7413", 4}, {"delta", "127.0.0.1:7414", 3},
+	{"alpha", "127.0.0.1:7411", 8}, {"beta", "127.0.0.1:7412", 2}, {"gamma", "127.0.0.1:7413", 4}, {"delta", "", 3},
 }
+
+// socket is where a site in a container is asked by who is on its machine.
+const socket = "/var/lib/kith/kith.sock"
 
 func siteOf(name string) site {
 	return sites[slices.IndexFunc(sites, func(s site) bool { return s.name == name })]
@@ -31,15 +36,16 @@ func siteOf(name string) site {
 
 // bed is the running testbed.
 type bed struct {
-	t       *testing.T
-	grpcurl string
+	t *testing.T
+	// dir has grpcurl, and of each site that has an address its NAME.crt and NAME.token.
+	dir string
 	// submitted are the jobs of this run, by id.
 	submitted map[string]string // id → tag
 	tags      int
 }
 
-// start builds and starts the testbed, and ends it with the test.
-func start(t *testing.T) *bed {
+// needEngine skips the test where no container engine is wanted or there.
+func needEngine(t *testing.T) {
 	t.Helper()
 	if os.Getenv("KITH_E2E") != "1" {
 		t.Skip("KITH_E2E is not 1: the container testbed needs a Docker engine and takes minutes")
@@ -47,8 +53,16 @@ func start(t *testing.T) *bed {
 	if out, err := exec.Command("docker", "info").CombinedOutput(); err != nil {
 		t.Skipf("no Docker engine answers: %v\n%s", err, out)
 	}
-	b := &bed{t: t, grpcurl: filepath.Join(t.TempDir(), "grpcurl"), submitted: map[string]string{}}
-	b.must(b.command("../..", "go", "build", "-modfile=tools/go.mod", "-o", b.grpcurl, "github.com/fullstorydev/grpcurl/cmd/grpcurl"))
+}
+
+// start builds and starts the testbed, and ends it with the test.
+func start(t *testing.T) *bed {
+	t.Helper()
+	needEngine(t)
+	b := &bed{t: t, dir: t.TempDir(), submitted: map[string]string{}}
+	build := b.command("../..", "go", "build", "-modfile=tools/go.mod", "-o", b.file("grpcurl"), "github.com/fullstorydev/grpcurl/cmd/grpcurl")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // it runs in containers, too
+	b.must(build)
 	b.must(b.command("..", "./down"))
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -57,8 +71,24 @@ func start(t *testing.T) *bed {
 		b.must(b.command("..", "./down"))
 	})
 	b.must(b.command("..", "./up"))
+	for _, s := range sites {
+		b.docker("cp", b.file("grpcurl"), container(s.name)+":/usr/bin/grpcurl")
+		if s.address != "" {
+			b.write(s.name+".crt", b.exec(s.name, "cat", "/var/lib/kith/keys/ca.crt"))
+			b.write(s.name+".token", b.exec(s.name, "kith", "token", "create", "--user", "ann", "--expires", "12h"))
+		}
+	}
 	b.connected()
 	return b
+}
+
+func (b *bed) file(name string) string { return filepath.Join(b.dir, name) }
+
+func (b *bed) write(name, text string) {
+	b.t.Helper()
+	if err := os.WriteFile(b.file(name), []byte(text), 0o600); err != nil {
+		b.t.Fatal(err)
+	}
 }
 
 func (b *bed) command(dir, name string, args ...string) *exec.Cmd {
@@ -93,9 +123,10 @@ func container(name string) string {
 	return strings.TrimSpace(string(out))
 }
 
+// exec runs a command in a container as its operator.
 func (b *bed) exec(name string, args ...string) string {
 	b.t.Helper()
-	return b.docker(append([]string{"exec", container(name)}, args...)...)
+	return b.docker(append([]string{"exec", "--user", "root", container(name)}, args...)...)
 }
 
 // wan tells the network what to do.
@@ -104,13 +135,35 @@ func (b *bed) wan(command string) string {
 	return b.exec("wan", "/usr/bin/kith-wan", "-config", "/etc/kith/wan.toml", "-do", command)
 }
 
-// call calls a method with grpcurl, which needs nothing but the address.
+// overSocket is grpcurl on the machine of a site, which needs nothing but the path.
+func (b *bed) overSocket(s site, data, method string) *exec.Cmd {
+	return exec.Command("docker", "exec", "--user", "root", container(s.name), "grpcurl", "-plaintext", "-unix", "-max-time", "20", "-d", data, socket, method)
+}
+
+// overTLS is grpcurl from elsewhere, with the CA file of the site and a token.
+func (b *bed) overTLS(s site, data, method string) *exec.Cmd {
+	token, err := os.ReadFile(b.file(s.name + ".token"))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return exec.Command(b.file("grpcurl"), "-cacert", b.file(s.name+".crt"), "-authority", s.name, "-H", "authorization: Bearer "+strings.TrimSpace(string(token)),
+		"-max-time", "20", "-d", data, s.address, method)
+}
+
+func (b *bed) grpcurl(s site, data, method string) *exec.Cmd {
+	if s.address == "" {
+		return b.overSocket(s, data, method)
+	}
+	return b.overTLS(s, data, method)
+}
+
+// call calls a method of a site.
 func (b *bed) call(s site, method string, request any, reply any) error {
 	data, err := json.Marshal(request)
 	if err != nil {
 		return err
 	}
-	c := exec.Command(b.grpcurl, "-plaintext", "-max-time", "20", "-d", string(data), s.address, method)
+	c := b.grpcurl(s, string(data), method)
 	var out, errText bytes.Buffer
 	c.Stdout, c.Stderr = &out, &errText
 	if err := c.Run(); err != nil {
@@ -208,8 +261,7 @@ func (b *bed) wait(id string, states ...string) status {
 
 func (b *bed) output(id, path string) string {
 	b.t.Helper()
-	c := exec.Command(b.grpcurl, "-plaintext", "-max-time", "20", "-d", fmt.Sprintf(`{"job_id":%q,"path":%q}`, id, path),
-		originOf(id).address, "kith.v1.JobService/GetJobOutput")
+	c := b.grpcurl(originOf(id), fmt.Sprintf(`{"job_id":%q,"path":%q}`, id, path), "kith.v1.JobService/GetJobOutput")
 	var text strings.Builder
 	for d := json.NewDecoder(strings.NewReader(b.must(c))); d.More(); {
 		var r struct{ Data string }

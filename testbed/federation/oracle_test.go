@@ -23,7 +23,7 @@ func readStarts(t *testing.T, name string) []int64 {
 	t.Helper()
 	f, err := os.Open(traces + "oracle/" + name + ".csv.gz")
 	if errors.Is(err, fs.ErrNotExist) {
-		t.Skip("no schedules at hand: ", err)
+		t.Skip("this test needs the shared traces beside the repository: ", err)
 	}
 	if err != nil {
 		t.Fatal(err)

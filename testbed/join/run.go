@@ -34,7 +34,7 @@ func (p plan) String() string {
 	return string(p.scheme)
 }
 
-// plans are what the study runs: everybody alone first.
+// plans are what the study runs: each site alone first.
 func (s *Study) plans() []plan {
 	list := []plan{{meta.Independent, 1}}
 	for _, k := range s.cfg.copies() {

@@ -16,6 +16,8 @@
 //     function that judges;
 //   - a [Plan] runs trials with all seeds, as many at a time as the machine has
 //     processors; its [Outcomes] are one value for each trial and seed;
+//   - a [Source] has the jobs of a federation with large and small sites, generated
+//     or from a log;
 //   - [Answers] are the outcomes with whatever an experiment reads off them:
 //     [Reading]s that [Conclude] puts together to a finding, tables, plots.
 //
@@ -45,7 +47,8 @@
 //  4. Write Workload, Remark, Tables and Plots of its answers. Draw only what was
 //     run: [Draw] and [WithRows] leave out the rest.
 //  5. Test that each band accepts the source's own numbers and refuses numbers
-//     just outside, and that a small run has a finding for each statement.
+//     just outside, and with labtest.Small that a small run has a finding for each
+//     statement.
 //  6. Add its line to the table in testbed/lab/experiments.
 //  7. Run it, and write docs/reproduction.md again with the --markdown of lab run:
 //     a test compares the page's statements with the table.

@@ -42,6 +42,13 @@ type Config struct {
 	Note func(text string)
 	// StartTimeout is how long a site may take to become ready. Default 30 s.
 	StartTimeout time.Duration
+	// Insecure leaves the sites without keys: they serve plaintext on loopback and know each
+	// other by their configuration. Otherwise they have keys, know each other by invitations,
+	// speak mutual TLS, and are asked over their unix sockets.
+	Insecure bool
+	// Via returns the address at which one site reaches another, host:port, and "" where
+	// it does not dial; nil for the other's own. It is asked of sites with keys alone.
+	Via func(from, to string) string
 }
 
 // Site is a site of a federation. Tune adjusts its configuration, which
@@ -64,11 +71,12 @@ type Federation struct {
 type Node struct {
 	Name    string
 	Config  config.Config
-	Address string
-	// Jobs, Sites and Files are clients to it; they survive restarts.
+	Address string // host:port
+	// Jobs, Sites, Files and Trust are clients to it; they survive restarts.
 	Jobs  kithv1.JobServiceClient
 	Sites kithv1.SiteServiceClient
 	Files kithv1.FileServiceClient
+	Trust kithv1.TrustServiceClient
 
 	f    *Federation
 	conn *grpc.ClientConn
@@ -91,38 +99,54 @@ func Start(ctx context.Context, cfg Config) (*Federation, error) {
 			return nil, err
 		}
 	}
-	for i := range cfg.Sites {
-		n, err := f.prepare(i)
-		if err != nil {
-			return nil, errors.Join(err, f.Close())
-		}
-		f.nodes = append(f.nodes, n)
-		if err := n.Start(ctx); err != nil {
-			return nil, errors.Join(err, f.Close())
-		}
+	begin := f.startSecure
+	if cfg.Insecure {
+		begin = f.startPlain
 	}
-	if err := f.Connected(ctx); err != nil {
+	err := begin(ctx)
+	if err == nil {
+		err = f.Connected(ctx)
+	}
+	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
 }
 
+// startPlain starts sites without keys, one after the other: each must know where those
+// before it listen.
+func (f *Federation) startPlain(ctx context.Context) error {
+	for i := range f.cfg.Sites {
+		n, err := f.prepare(i)
+		if err != nil {
+			return err
+		}
+		f.nodes = append(f.nodes, n)
+		if err := n.Start(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Nodes returns the sites in the order of the configuration.
 func (f *Federation) Nodes() []*Node { return f.nodes }
 
-// prepare writes a site's configuration. Each site dials the ones before it.
+// prepare makes a site's configuration. Sites without keys dial the ones before them.
 func (f *Federation) prepare(i int) (*Node, error) {
 	s := f.cfg.Sites[i]
 	c := config.Default()
 	c.Site, c.Data = s.Name, filepath.Join(f.cfg.Dir, s.Name)
-	c.Listen.Address = "127.0.0.1:0"
+	c.Listen.Address, c.Listen.InsecureLoopback = "127.0.0.1:0", f.cfg.Insecure
+	// All runs under one account, and its user starts the federation.
+	c.Listen.AllowOwnUID = !f.cfg.Insecure
 	c.Executor.Pin = false // several sites share the machine
 	for k, other := range f.cfg.Sites {
 		p := config.Peer{Site: other.Name}
 		if k < i {
 			p.Address = f.nodes[k].Address
 		}
-		if k != i {
+		if k != i && f.cfg.Insecure {
 			c.Peers = append(c.Peers, p)
 		}
 	}
@@ -152,8 +176,8 @@ func (n *Node) Start(ctx context.Context) error {
 		return fmt.Errorf("site %s: %w", n.Name, err)
 	}
 	cmd := n.program.command("--config", path)
-	// A session of its own: a Ctrl-C at the terminal is for whoever started
-	// the federation, who then ends its sites in order.
+	// A session of its own: a Ctrl-C at the terminal is for the program that
+	// started the federation, which then ends its sites in order.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
@@ -245,13 +269,18 @@ func (n *Node) dial(address string) error {
 	if n.conn != nil {
 		return nil
 	}
-	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+	target := "passthrough:///" + address
+	if n.Config.SocketPath() != "" {
+		target = n.Target()
+	}
+	conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: time.Second}))
 	if err != nil {
 		return fmt.Errorf("site %s: %w", n.Name, err)
 	}
 	n.conn = conn
-	n.Jobs, n.Sites, n.Files = kithv1.NewJobServiceClient(conn), kithv1.NewSiteServiceClient(conn), kithv1.NewFileServiceClient(conn)
+	n.Jobs, n.Sites = kithv1.NewJobServiceClient(conn), kithv1.NewSiteServiceClient(conn)
+	n.Files, n.Trust = kithv1.NewFileServiceClient(conn), kithv1.NewTrustServiceClient(conn)
 	return nil
 }
 
@@ -328,9 +357,13 @@ func (f *Federation) unconnected(ctx context.Context) string {
 		if err != nil {
 			return fmt.Sprintf("%s: %v", n.Name, err)
 		}
+		heard := make(map[string]bool)
 		for _, s := range r.GetSites() {
-			if running[s.GetId()] && (s.GetReachability() == kithv1.Site_REACHABILITY_UNREACHABLE || s.GetProcessors() == 0) {
-				return fmt.Sprintf("%s has not heard of %s", n.Name, s.GetId())
+			heard[s.GetId()] = s.GetReachability() != kithv1.Site_REACHABILITY_UNREACHABLE && s.GetProcessors() != 0
+		}
+		for _, other := range f.nodes {
+			if running[other.Name] && !heard[other.Name] {
+				return fmt.Sprintf("%s has not heard of %s", n.Name, other.Name)
 			}
 		}
 	}
@@ -372,6 +405,7 @@ func (f *Federation) Close() error {
 		wg.Go(n.Stop)
 		if n.conn != nil {
 			errs = append(errs, n.conn.Close())
+			n.conn = nil
 		}
 	}
 	wg.Wait()

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/BurntSushi/toml"
 
@@ -54,10 +55,29 @@ type program struct {
 	unknown []string
 }
 
+// command is a kithd that outlives who starts it.
 func (p *program) command(args ...string) *exec.Cmd {
-	cmd := exec.Command(p.path, append(append([]string(nil), p.args...), args...)...)
-	// A federation for tests and demonstrations may be root's. Earlier versions do not
-	// know the flag.
+	return p.asRoot(exec.Command(p.path, p.with(args)...))
+}
+
+// run runs a kithd to its end, or that of ctx, and returns what it says.
+func (p *program) run(ctx context.Context, args ...string) ([]byte, error) {
+	cmd := p.asRoot(exec.CommandContext(ctx, p.path, p.with(args)...))
+	cmd.WaitDelay = time.Second // for what it has started and left behind
+	text, err := cmd.CombinedOutput()
+	if err != nil && ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	return text, err
+}
+
+func (p *program) with(args []string) []string {
+	return append(append([]string(nil), p.args...), args...)
+}
+
+// asRoot lets a federation for tests and demonstrations be root's. Earlier versions do not
+// know the flag.
+func (*program) asRoot(cmd *exec.Cmd) *exec.Cmd {
 	cmd.Env = append(os.Environ(), "KITH_AS_ROOT=1")
 	return cmd
 }

@@ -1,11 +1,14 @@
 package local
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"kith/cmd/kithd/config"
 )
@@ -85,6 +88,28 @@ func TestNoVersion(t *testing.T) {
 		n := node(t)
 		if err := n.Use(path); err == nil || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// A kithd init that hangs ends with who waits for its keys.
+func TestMakingKeysEndsWithItsContext(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "kithd")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\nsleep 20\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	n := node(t)
+	n.program = program{path: path}
+	for name, do := range map[string]func(context.Context) error{
+		"makeKeys":  n.makeKeys,
+		"MakesKeys": func(ctx context.Context) error { return MakesKeys(ctx, path) },
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		began := time.Now()
+		err := do(ctx)
+		cancel()
+		if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took > 10*time.Second {
+			t.Errorf("%s: %v after %s", name, err, took)
 		}
 	}
 }

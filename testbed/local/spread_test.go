@@ -43,7 +43,7 @@ func oneEach(ctx context.Context, t *testing.T, processors int32, names ...strin
 // decides by it.
 func TestBurstRunsAtAllSites(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes half a minute")
+		t.Skip("left out with -short: it takes half a minute")
 	}
 	const jobs, run = 60, 2 * time.Second
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)

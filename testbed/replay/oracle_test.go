@@ -86,7 +86,7 @@ func TestOracleSchedules(t *testing.T) {
 		for _, policy := range strings.Fields(m.policies) {
 			t.Run(m.name+"/"+policy, func(t *testing.T) {
 				if testing.Short() && m.jobs == 0 && policy == "cons-compress" {
-					t.Skip("the whole log takes seconds")
+					t.Skip("left out with -short: the whole log takes seconds")
 				}
 				want := readOracle(t, m.name+"."+policy)
 				backfill, err := ParsePolicy(policy)

@@ -13,7 +13,7 @@ import (
 
 // TestBoardAgainstAllDigests holds what readers of the board see against every
 // load that a site should have put there, taken down at its very instant. Most
-// of the time nobody reads, and then some digest is late or early if any is.
+// of the time no site reads, and then some digest is late or early if any is.
 func TestBoardAgainstAllDigests(t *testing.T) {
 	for _, c := range []LoadConfig{
 		{Period: 30 * time.Second},

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -11,27 +12,43 @@ import (
 
 // Conserve says what L4, work conservation, means in a run.
 //
-// A job waits while its origin has its record open, not on hold and not
-// cancelled, and nothing of it runs or is being staged. A site could run it if
+// A job waits while its origin has its record open, not on hold, not cancelled and not held
+// back, as attempts of it were lost, nothing of it runs or is being staged, and its holder has not given its
+// processors back while its input comes: then the holder alone may start it, and
+// nothing promises that it has processors when the input is there. A site could run it if
 //
 //   - both its origin and the site are up and at peace, and so is the stream
 //     between them: nothing has gone wrong there for Settle,
 //   - the site is not draining, and it has a copy of the job or room for one
-//     within its limits,
+//     within its limits, at each look,
 //   - as many processors as the job takes are not taken by what runs there or is
-//     being staged, and
+//     being staged, at any moment since the latest look, and
 //   - the site's own scheduler would start it at once, if nothing were reserved
-//     for claims, nothing postponed, and all copies gone of jobs that do not wait.
-//     So no start is asked for that would move a guarantee.
+//     for claims (but for those of a site that lies: it answers them, and might as
+//     well have jobs to run; no site promises shares by origin), nothing postponed, and all copies gone of jobs that do not wait.
+//     So no start is asked for that would move a guarantee. Gone are also copies
+//     of origins out of reach, and those that could start although their origin is
+//     in trouble or has been at peace for less than Settle. The others of such an
+//     origin keep their place: their host cannot know, before they could start. So do
+//     attempts whose input has come since they gave their processors back.
 //
 // L4 is broken when a site could run a job for longer than Bound without a break:
 // its processors were idle and work waited. It is broken, too, when a copy
-// waits at a site for longer than Patience and two of the longest time limits
-// there, plus one for each copy that was there before it, while the site could
-// start it but for others. That is how long it may be overtaken. Time in which
+// waits at a site for longer than Patience, the time limits of the copies that were
+// there before it, and two of the longest there meanwhile, while the site could
+// start it but for others, and Bound, in which any start may be late. That is how
+// long it may be overtaken. Time in which
 // local jobs wait at the site does not count for a remote copy: they go first.
+//
+// L5 is broken when a job that waits has fewer than K live copies for longer than Lack,
+// while one and the same site could take another one: origin and site are at peace, the
+// site is not draining, can run the job, has room within its limits at each look and for
+// each copy of the origin that came in between. A copy is live if the site has it. Of a
+// site in trouble it counts until that has been out of reach for as long as it takes to
+// vanish. A job of which attempts were lost is held back for a while. Where an origin does
+// not conserve work, as in the papers' schemes, nothing is promised.
 type Conserve struct {
-	Bound, Settle, Patience time.Duration
+	Bound, Settle, Patience, Lack time.Duration
 }
 
 // keeper watches L4. It looks once a second, from the outside: by what runs, what
@@ -44,15 +61,16 @@ type keeper struct {
 	sites   []peace
 	streams []peace
 	begun   map[job.ID]bool // of this look: something of it runs or is staged
-	longest time.Duration   // the longest time limit of any job
 	plans   []*outlook
-}
-
-// outlook is what a site would do if nothing but work stood in the way.
-type outlook struct {
-	*sitesched.Scheduler
-	localWaits bool
-	waiting    int // copies that wait
+	memory  []*outlook // that plans use again
+	crowds  []*crowd
+	// least is the fewest processors that were free at each site since the latest look.
+	least []int32
+	// held is how many copies each site had of each origin at the latest look.
+	held map[[2]job.SiteID]int
+	// lives are those of the sites at the latest look.
+	lives []int
+	copies
 }
 
 // peace is since when nothing goes wrong, 0 if something does.
@@ -64,13 +82,22 @@ type peace struct {
 // waiting is a job that has not ended.
 type waiting struct {
 	id job.ID
+	// rec is its record in a life of its origin.
+	rec  *store.Job
+	life int
 	// could is since when each site could run it without a break, 0 if it cannot.
 	could []job.Time
-	// queued is how long its copy was held up at each site by others, most
-	// what is allowed.
-	queued, most []time.Duration
-	stray        job.Time // since when its output cannot be fetched, see returning
-	cancelled    job.Time // since when it should have been stopped, see stopping
+	// queued is how long its copy was held up at each site by others, most what is
+	// allowed but for the longest time limit there since.
+	queued, most, longest []time.Duration
+	stray                 job.Time   // since when its output cannot be fetched, see returning
+	cancelled             job.Time   // since when it should have been stopped, see stopping
+	unfit                 []job.Time // since when it has a copy at each site that can never run it
+	lacks                 []job.Time // since when it lacks a copy that each site could take
+	// losses counts its attempts that were lost, the latest of which is lostLast, at lost.
+	losses   int
+	lostLast uint32
+	lost     job.Time
 }
 
 // look is how often the keeper looks.
@@ -82,7 +109,10 @@ func (k *keeper) init(w *World) {
 		return
 	}
 	k.sites, k.streams = make([]peace, len(w.sites)), make([]peace, len(w.net.pairs))
-	k.plans = make([]*outlook, len(w.sites))
+	k.plans, k.memory = make([]*outlook, len(w.sites)), make([]*outlook, len(w.sites))
+	k.crowds, k.least = make([]*crowd, len(w.sites)), make([]int32, len(w.sites))
+	k.held, k.lives = make(map[[2]job.SiteID]int), make([]int, len(w.sites))
+	k.copies.init(w)
 	for i, s := range w.sites { // at peace from the beginning, and for long
 		k.sites[i] = peace{since: Start.Add(-k.cfg.Settle), life: s.life}
 	}
@@ -103,10 +133,10 @@ func (k *keeper) act() {
 func (k *keeper) add(id job.ID) {
 	if k.cfg != nil {
 		n := len(k.w.sites)
-		if j := k.w.byID[id.Origin].state.Job(id); j != nil {
-			k.longest = max(k.longest, j.Request.Walltime)
-		}
-		k.jobs = append(k.jobs, &waiting{id: id, could: make([]job.Time, n), queued: make([]time.Duration, n), most: make([]time.Duration, n)})
+		spans := make([]time.Duration, 3*n)
+		k.jobs = append(k.jobs, &waiting{
+			id: id, could: make([]job.Time, n), queued: spans[:n], most: spans[n : 2*n], longest: spans[2*n:], unfit: make([]job.Time, n), lacks: make([]job.Time, n),
+		})
 	}
 }
 
@@ -139,13 +169,15 @@ func (k *keeper) look() {
 	w := k.w
 	for i, s := range w.sites {
 		k.note(&k.sites[i], s.calm(), s.life)
-		k.plans[i] = nil
+		k.plans[i], k.crowds[i] = nil, nil
+		k.took(s)
 	}
 	for i, p := range w.net.pairs {
 		if p != nil {
-			k.note(&k.streams[i], w.net.calm(p), p.epoch)
+			k.note(&k.streams[i], w.net.calm(p), p.epoch+p.lost)
 		}
 	}
+	k.lookAtStreams()
 	k.begun = make(map[job.ID]bool)
 	for _, p := range w.watch.running {
 		k.begun[p.attempt.Job] = true
@@ -153,6 +185,11 @@ func (k *keeper) look() {
 	for _, s := range w.sites {
 		for a := range s.staged {
 			k.begun[a.Job] = true
+		}
+		for a := range s.bringing {
+			if o := w.byID[a.Job.Origin]; o.engine != nil && o.state.Job(a.Job) != nil && o.state.Job(a.Job).AttemptID() == a {
+				k.begun[a.Job] = true
+			}
 		}
 	}
 	k.jobs = slices.DeleteFunc(k.jobs, func(x *waiting) bool {
@@ -163,15 +200,31 @@ func (k *keeper) look() {
 		if o.engine == nil {
 			clear(x.could)
 			clear(x.queued)
+			clear(x.lacks)
 			return false
 		}
-		j := o.state.Job(x.id)
+		if x.rec == nil || x.life != o.life {
+			x.rec, x.life = o.state.Job(x.id), o.life
+		}
+		j := x.rec
 		if j == nil || j.State.Terminal() {
 			return true
 		}
 		k.lookAt(x, o, j)
 		return false
 	})
+	for i, s := range w.sites {
+		k.lookInto(s)
+		k.least[i] = math.MaxInt32
+	}
+	clear(k.met)
+}
+
+// took notes that processors of a site are taken.
+func (k *keeper) took(s *Site) {
+	if k.cfg != nil {
+		k.least[s.index] = min(k.least[s.index], k.free(s))
+	}
 }
 
 // waits reports whether a job wants to run and does not.
@@ -183,13 +236,15 @@ func (k *keeper) waits(j *store.Job) bool {
 func (k *keeper) lookAt(x *waiting, o *Site, j *store.Job) {
 	k.returning(x, o, j)
 	k.stopping(x, o, j)
+	k.lacking(x, o, j)
 	waits := k.waits(j)
 	if h := k.w.byID[j.Holder]; j.State == job.Claimed && h != nil && !k.reaches(o, h) {
 		waits = false // its holder may have begun it, and no other site may
 	}
 	for i, s := range k.w.sites {
+		k.unfitting(x, o, s, j)
 		reach := waits && k.reaches(o, s)
-		if !reach || !k.could(s, o, j) {
+		if !reach || j.State == job.Pending && k.heldBack(x, o) || !k.could(s, o, j) {
 			x.could[i] = 0
 		} else {
 			if x.could[i] == 0 {
@@ -213,104 +268,21 @@ func (k *keeper) reaches(o, s *Site) bool {
 	if !k.settled(&k.sites[o.index]) || !k.settled(&k.sites[s.index]) {
 		return false
 	}
+	return o == s || k.settled(k.stream(o, s))
+}
+
+// inReach reports whether a host has a stream to an origin, as far as both know.
+func (k *keeper) inReach(o, s *Site) bool {
 	if o == s {
 		return true
 	}
-	n := &k.w.net
-	return k.settled(&k.streams[min(o.index, s.index)*len(n.w.sites)+max(o.index, s.index)])
+	p, _ := k.w.net.pair(o, s)
+	return p.up && p.known[0] && p.known[1]
 }
 
-// could reports whether a site could start a job now.
-func (k *keeper) could(s, o *Site, j *store.Job) bool {
-	r := &j.Request
-	if k.free(s) < s.cfg.Scheduler.Charge(r) || s.state.Site().Draining || s.scheduler.Refuse(r) != job.NoReason {
-		return false
-	}
-	a := j.AttemptID()
-	if j.State == job.Pending {
-		a.Number++ // the attempt to come
-	}
-	if s != o && s.state.Copy(a) == nil && !k.hasRoom(s, o) {
-		return false
-	}
-	plan := k.plan(s).Clone()
-	if !plan.Has(a) {
-		plan.Enqueue(s.now(), job.Copy{ID: a, Request: *r, Arrival: s.now(), Remote: s != o})
-	}
-	return slices.Contains(plan.Pass(s.now()), a)
-}
-
-// free returns how many processors of a site nothing has.
-func (k *keeper) free(s *Site) int32 {
-	free := int64(s.cfg.Scheduler.Processors) - s.taken.processors
-	for _, g := range s.staged {
-		free -= int64(g.launch.Request.Processors)
-	}
-	return int32(max(free, 0)) // at most the site's
-}
-
-// hasRoom reports whether a site would take another copy of an origin.
-func (k *keeper) hasRoom(s, o *Site) bool {
-	all, its := 0, 0
-	for c := range s.state.Copies() {
-		switch c.ID.Job.Origin {
-		case s.cfg.ID:
-		case o.cfg.ID:
-			its++
-			all++
-		default:
-			all++
-		}
-	}
-	l := &s.cfg.Meta.Limits
-	return its < l.CopiesPerOrigin && all < l.Copies
-}
-
-// plan returns a copy of a site's scheduler as it would be if nothing but
-// work stood in the way. It is made once a look.
-func (k *keeper) plan(s *Site) *outlook {
-	if k.plans[s.index] != nil {
-		return k.plans[s.index]
-	}
-	p, now := &outlook{Scheduler: s.scheduler.Clone()}, s.now()
-	for _, o := range k.w.sites {
-		p.BringBack(now, o.cfg.ID)
-	}
-	p.Drain(now, s.state.Site().Draining)
-	var reserved, postponed, strays []job.AttemptID
-	for c := range p.Running {
-		if c.Reserved && !s.launched(c.Copy.ID) {
-			reserved = append(reserved, c.Copy.ID)
-		}
-	}
-	for _, a := range reserved {
-		p.Postpone(now, a, now)
-	}
-	for c := range p.Queued {
-		p.waiting++
-		p.localWaits = p.localWaits || !c.Copy.Remote
-		o := k.w.byID[c.Copy.ID.Job.Origin]
-		switch {
-		case o == nil || o.engine == nil || !k.reaches(o, s) || !k.wants(o, c.Copy.ID):
-			strays = append(strays, c.Copy.ID)
-		case c.NotBefore > now:
-			postponed = append(postponed, c.Copy.ID)
-		}
-	}
-	for _, a := range strays {
-		p.Withdraw(now, a)
-	}
-	for _, a := range postponed {
-		p.Postpone(now, a, now)
-	}
-	k.plans[s.index] = p
-	return p
-}
-
-// wants reports whether an origin's job waits for this attempt to start.
-func (k *keeper) wants(o *Site, a job.AttemptID) bool {
-	j := o.state.Job(a.Job)
-	return j != nil && j.Attempt == a.Number && k.waits(j)
+// stream returns the peace of the stream between two sites.
+func (k *keeper) stream(a, b *Site) *peace {
+	return &k.streams[min(a.index, b.index)*len(k.w.sites)+max(a.index, b.index)]
 }
 
 // overtaken watches how long a copy waits at a site that is at peace.
@@ -320,20 +292,49 @@ func (k *keeper) overtaken(x *waiting, s *Site, j *store.Job, i int) {
 		x.queued[i], x.most[i] = 0, 0
 		return
 	}
+	c := k.crowd(s)
 	if x.most[i] == 0 {
-		x.most[i] = k.allowed(s)
+		x.most[i], x.longest[i] = k.cfg.Patience+c.sum+k.cfg.Bound, 0
 	}
-	if s.cfg.ID != j.ID.Origin && s.scheduler.Config().Queues != sitesched.Single && k.plan(s).localWaits {
+	x.longest[i] = max(x.longest[i], c.longest)
+	if s.cfg.ID != j.ID.Origin && s.scheduler.Config().Queues != sitesched.Single && c.localWaits {
 		return
 	}
-	if x.queued[i] += look; x.queued[i] > x.most[i] {
-		k.w.watch.violate("L4: for %v site %s has had a copy of job %v, the bound is %v", x.queued[i], s.cfg.ID, j.ID, x.most[i])
+	x.queued[i] += look // it has waited for more than this less one look
+	if most := x.most[i] + 2*x.longest[i]; x.queued[i]-look > most {
+		k.w.watch.violate("L4: for %v site %s has had a copy of job %v, the bound is %v", x.queued[i], s.cfg.ID, j.ID, most)
 	}
 }
 
-// allowed returns how long a copy may wait that comes to a site now.
-func (k *keeper) allowed(s *Site) time.Duration {
-	return k.cfg.Patience + time.Duration(2+k.plan(s).waiting)*(k.longest+s.cfg.Scheduler.StartMargin)
+// crowd is what there is at a site: the time limits of what waits, set aside or not, and
+// the longest one. Time limits are as they are planned there.
+type crowd struct {
+	sum, longest time.Duration
+	localWaits   bool
+}
+
+// crowd looks at a site, once a look.
+func (k *keeper) crowd(s *Site) *crowd {
+	if k.crowds[s.index] != nil {
+		return k.crowds[s.index]
+	}
+	c := new(crowd)
+	waits := func(r *job.Request) {
+		limit := r.Walltime + s.cfg.Scheduler.StartMargin
+		c.sum, c.longest = c.sum+limit, max(c.longest, limit)
+	}
+	for q := range s.scheduler.Queued {
+		waits(&q.Copy.Request)
+		c.localWaits = c.localWaits || !q.Copy.Remote
+	}
+	for r := range s.scheduler.Running {
+		c.longest = max(c.longest, r.Copy.Request.Walltime+s.cfg.Scheduler.StartMargin)
+	}
+	for x := range s.scheduler.Aside { // they come back into their places
+		waits(&x.Request)
+	}
+	k.crowds[s.index] = c
+	return c
 }
 
 // returning watches that a job that may run again does not wait for output
@@ -379,8 +380,7 @@ func (k *keeper) stopping(x *waiting, o *Site, j *store.Job) {
 
 // reachesOut reports whether an origin is at peace, and its stream to a site.
 func (k *keeper) reachesOut(o, s *Site) bool {
-	n := &k.w.net
-	return k.settled(&k.sites[o.index]) && k.settled(&k.streams[min(o.index, s.index)*len(n.w.sites)+max(o.index, s.index)])
+	return k.settled(&k.sites[o.index]) && k.settled(k.stream(o, s))
 }
 
 // fitsSomewhere reports whether a job could run at any site that is left.

@@ -6,13 +6,14 @@ import (
 
 	"kith/internal/job"
 	"kith/meta"
+	"kith/sitesched"
 )
 
 // conserving is a federation of sites that is held to L4.
 func conserving(t *testing.T, widths ...int32) *World {
 	t.Helper()
 	return watched(t, func(c *Config) {
-		c.Conserve = &Conserve{Bound: 10 * time.Second, Settle: 20 * time.Second, Patience: time.Minute}
+		c.Conserve = &Conserve{Bound: 10 * time.Second, Settle: 20 * time.Second, Patience: time.Minute, Lack: 10 * time.Second}
 		for i := range c.Sites {
 			c.Sites[i].Meta.Placement.Conserve = false
 		}
@@ -66,6 +67,36 @@ func TestNoStartIsAskedForThatMovesAGuarantee(t *testing.T) {
 	home(w, 3*time.Second, "s0", 1, time.Minute, 90*time.Second) // goes
 	if got := broken(w, 4*time.Minute); got != "" {
 		t.Errorf("%s is broken", got)
+	}
+}
+
+// What another site has waiting here keeps its place while that site is not yet
+// settled: its copy waits as all do, and a start that would move it is not asked for.
+// Wide schedules 1260 and 1482 showed it.
+func TestCopiesOfAnUnsettledOriginKeepTheirPlace(t *testing.T) {
+	w := watched(t, func(c *Config) {
+		c.Conserve = &Conserve{Bound: 10 * time.Second, Settle: 30 * time.Second, Patience: time.Minute, Lack: 10 * time.Second}
+		c.Sites[1].Scheduler.Queues = sitesched.Single
+	}, 1, 2, 1)
+	for i, s := range []job.SiteID{"s0", "s1", "s2"} {
+		home(w, time.Duration(i)*time.Millisecond, s, 1, 50*time.Second, time.Minute)
+	}
+	home(w, time.Second, "s2", 2, time.Second, time.Minute) // fits s1 only, and heads its queue
+	w.At(Start.Add(2*time.Second), func() { w.Break("s1", "s2") })
+	w.Submit(Start.Add(4*time.Second), "s0", Submission{
+		Request: job.Request{Name: "test", User: "ada", Processors: 1, Copies: 3, Walltime: time.Hour}, RunTime: time.Second,
+	})
+	if err := w.Run(Start.Add(3500 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	if n := w.Site("s1").Load().Queued; n != 1 {
+		t.Fatalf("%d copies wait at s1", n)
+	}
+	if got := broken(w, 30*time.Second); got != "" {
+		t.Errorf("%s is broken", got)
+	}
+	if n := w.Site("s1").Load().Queued; n != 2 {
+		t.Errorf("%d copies wait at s1", n)
 	}
 }
 

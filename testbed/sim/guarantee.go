@@ -23,10 +23,12 @@ type guardedSite struct {
 // Pass implements meta.Site.
 func (g guardedSite) Pass(now job.Time) []job.AttemptID {
 	cfg := g.scheduler.Config()
-	if cfg.Queues == sitesched.Single {
-		return g.Site.Pass(now)
+	g.s.unchecked = true
+	if l := g.scheduler.Load(now); cfg.Queues == sitesched.Single || l.Free <= 0 || l.Queued == 0 {
+		return g.Site.Pass(now) // nothing remote can start and move anything
 	}
-	before := g.scheduler.Clone()
+	before := &g.w.before
+	g.scheduler.CloneInto(before)
 	starts := g.Site.Pass(now)
 	if slices.ContainsFunc(starts, func(a job.AttemptID) bool { return a.Job.Origin != g.s.cfg.ID }) {
 		g.compare(now, before)
@@ -46,7 +48,8 @@ func (g guardedSite) compare(now job.Time, alone *sitesched.Scheduler) {
 		alone.Withdraw(now, id)
 	}
 	alone.Pass(now)
-	with := g.scheduler.Clone()
+	with := &g.w.with
+	g.scheduler.CloneInto(with)
 	for q := range alone.Queued {
 		at, promised := alone.Guarantee(q.Copy.ID)
 		got, still := with.Guarantee(q.Copy.ID)

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"kith/internal/job"
 	"kith/meta"
@@ -19,6 +20,9 @@ type watch struct {
 
 	// grants are the verdicts that left: S1.
 	grants map[job.AttemptID]job.SiteID
+	// givenUp are grants to sites that their origin has revoked since: the job is LOST, and
+	// what may start there is beyond its reach.
+	givenUp map[job.AttemptID]bool
 	// running are the processes that run now, several how many each job has: S2.
 	// starts counts all.
 	running map[job.AttemptID]*process
@@ -31,22 +35,29 @@ type watch struct {
 	// acks are the jobs that clients were told of: S5.
 	acks  map[job.ID]bool
 	order []job.ID
+	// unended is the place in order of a job that had not ended.
+	unended int
 	// liars are sites that are not held to anything, nor are others for what
 	// happens to their jobs.
 	liars map[job.SiteID]bool
+	// trust is whom sites trust, by what, as is durable; revoked whom operators were told
+	// that they do not.
+	trust   map[trustKey]store.TrustedSite
+	revoked map[trustKey]bool
 	// gone counts acknowledged jobs that were lost with the only disk that had them.
 	gone int
 }
 
 func (x *watch) init(w *World) {
 	x.w = w
-	x.grants = make(map[job.AttemptID]job.SiteID)
+	x.grants, x.givenUp = make(map[job.AttemptID]job.SiteID), make(map[job.AttemptID]bool)
 	x.running = make(map[job.AttemptID]*process)
 	x.several = make(map[job.ID]int)
 	x.cancels = make(map[job.ID]bool)
 	x.starts = make(map[job.AttemptID]int)
 	x.ends = make(map[job.ID]job.State)
 	x.acks = make(map[job.ID]bool)
+	x.trust, x.revoked = make(map[trustKey]store.TrustedSite), make(map[trustKey]bool)
 }
 
 func (x *watch) violate(format string, args ...any) {
@@ -82,6 +93,7 @@ func (x *watch) started(p *process) {
 		return
 	}
 	x.hold(p)
+	x.outlawed(p)
 	a := p.attempt
 	if x.liars[p.s.cfg.ID] || x.liars[a.Job.Origin] {
 		return
@@ -102,7 +114,7 @@ func (x *watch) started(p *process) {
 		x.violate("S1: attempt %v was granted to %s and starts at %s", a, holder, p.s.cfg.ID)
 	}
 	x.grants[a] = p.s.cfg.ID
-	if end, ok := x.ends[a.Job]; ok && !p.race {
+	if end, ok := x.ends[a.Job]; ok && !p.race && !(end == job.Lost && x.givenUp[a]) {
 		x.violate("S3: job %v is %v and starts at %s", a.Job, end, p.s.cfg.ID)
 	}
 }
@@ -228,9 +240,35 @@ func (x *watch) acknowledged(id job.ID) {
 	}
 }
 
+// mostWakes is how often a site may have itself woken within a second. One that
+// does so without an end takes a processor for itself, and time does not go on.
+const mostWakes = 10_000
+
+// wakes is how often a site had itself woken since a time.
+type wakes struct {
+	since job.Time
+	n     int
+}
+
+// woken counts that a site had itself woken.
+func (x *watch) woken(s *Site) {
+	if !x.w.cfg.Check {
+		return
+	}
+	if c := &s.wakes; x.w.now.Sub(c.since) >= time.Second {
+		*c = wakes{since: x.w.now, n: 1}
+	} else if c.n++; c.n > mostWakes {
+		x.violate("spin: site %s had itself woken %d times within a second", s.cfg.ID, c.n)
+	}
+}
+
 // stepped checks a site from the inside: S6 by the scheduler's own account,
 // which includes what is reserved and does not run yet.
 func (x *watch) stepped(s *Site) {
+	if !s.unchecked {
+		return
+	}
+	s.unchecked = false
 	if err := s.Scheduler().Check(); err != nil {
 		x.violate("S6: site %s: %v", s.cfg.ID, err)
 	}
@@ -241,6 +279,7 @@ func (x *watch) booted(s *Site) {
 	if !x.w.cfg.Check {
 		return
 	}
+	x.restoredTrust(s)
 	for _, id := range x.order {
 		if id.Origin != s.cfg.ID {
 			continue
@@ -256,6 +295,7 @@ func (x *watch) booted(s *Site) {
 
 // wiped forgets the jobs whose only record was on a disk that is gone.
 func (x *watch) wiped(s *Site) {
+	x.forgetTrust(s)
 	n := len(x.order)
 	x.order = slices.DeleteFunc(x.order, func(id job.ID) bool { return id.Origin == s.cfg.ID })
 	x.gone += n - len(x.order)
@@ -281,6 +321,34 @@ func (w *World) LostWithDisk() int { return w.watch.gone }
 // are noted only if [Config.Check] is set.
 func (w *World) Acknowledged() []job.ID { return w.watch.order }
 
+// Ended reports whether CheckEnded returns nil. It looks at the job first which had not
+// ended the last time.
+func (w *World) Ended() bool {
+	if x := &w.watch; x.unended < len(x.order) {
+		id := x.order[x.unended]
+		if s := w.byID[id.Origin]; s.Up() {
+			if _, ended := w.hasEnded(id); !ended {
+				return false
+			}
+		}
+	}
+	return w.CheckEnded() == nil
+}
+
+// hasEnded reports whether an acknowledged job has ended, as far as that is promised. Its
+// record is nil if it is lost.
+func (w *World) hasEnded(id job.ID) (*store.Job, bool) {
+	if w.watch.liars[id.Origin] {
+		return nil, true
+	}
+	j := w.byID[id.Origin].state.Job(id)
+	if j == nil {
+		return nil, false
+	}
+	// What has lied may keep what it had claimed: it may not hear of its own count.
+	return j, j.State.Terminal() || w.watch.liars[j.Holder] || w.keeper.cfg != nil && !w.fitsSomewhere(j)
+}
+
 // CheckEnded returns an error unless every acknowledged job has ended once, no
 // process runs, and no site holds a copy any more: L1 and L2, once all faults
 // are over.
@@ -293,18 +361,16 @@ func (w *World) CheckEnded() error {
 			return w.violation("L1: site %s is down", s.cfg.ID)
 		}
 	}
-	for _, id := range w.watch.order {
-		if w.watch.liars[id.Origin] {
+	for i, id := range w.watch.order {
+		j, ended := w.hasEnded(id)
+		if ended {
 			continue
 		}
-		j := w.byID[id.Origin].state.Job(id)
+		w.watch.unended = i
 		if j == nil {
 			return w.violation("S5: acknowledged job %v is lost", id)
 		}
-		// What has lied may keep what it had claimed: it may not hear of its own count.
-		if !j.State.Terminal() && !w.watch.liars[j.Holder] && (w.keeper.cfg == nil || w.fitsSomewhere(j)) {
-			return w.violation("L1: job %v is %v at %q (sites %v, attempt %d)", id, j.State, j.Holder, j.Sites, j.Attempt)
-		}
+		return w.violation("L1: job %v is %v at %q (sites %v, attempt %d)", id, j.State, j.Holder, j.Sites, j.Attempt)
 	}
 	for _, id := range slices.SortedFunc(maps.Keys(w.watch.running), job.AttemptID.Compare) {
 		return w.violation("L1: %v still runs at %s", id, w.watch.running[id].s.cfg.ID)

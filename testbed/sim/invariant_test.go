@@ -207,3 +207,18 @@ func TestNeverHappensNothing(t *testing.T) {
 		t.Error("an instant at the end of time is on the agenda")
 	}
 }
+
+// A site that has itself woken without an end is found, instead of time standing still.
+func TestSiteThatSpinsIsFound(t *testing.T) {
+	w := watched(t, nil, 1)
+	s := w.Site("s0")
+	var wake func()
+	wake = func() {
+		w.watch.woken(s)
+		w.At(w.Now()+1, wake)
+	}
+	w.At(Start.Add(time.Second), wake)
+	if got := broken(w, 2*time.Second); got != "spin" {
+		t.Errorf("%q is broken", got)
+	}
+}

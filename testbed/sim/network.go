@@ -32,6 +32,8 @@ type pair struct {
 	// up says that the stream exists, known that an end believes so.
 	up    bool
 	known [2]bool
+	// lost counts messages that were lost while it was up, of all streams.
+	lost int
 	// cut says that nothing gets through from an end to the other.
 	cut [2]bool
 	// last is when the latest message to an end arrives: a stream keeps order.
@@ -87,7 +89,7 @@ func (n *network) connectAll() { n.each(n.connect) }
 
 // connect brings a stream up if both sites can be reached.
 func (n *network) connect(p *pair) {
-	if p.up || p.cut[0] || p.cut[1] || !p.ends[0].Up() || !p.ends[1].Up() || p.ends[0].frozen || p.ends[1].frozen {
+	if p.up || p.cut[0] || p.cut[1] || p.ends[0].bars(p.ends[1]) || p.ends[1].bars(p.ends[0]) || !p.ends[0].Up() || !p.ends[1].Up() || p.ends[0].frozen || p.ends[1].frozen {
 		return
 	}
 	p.epoch++
@@ -167,12 +169,12 @@ func (n *network) send(from *Site, f meta.Send) {
 	n.carried++
 	n.kinds[f.Message.Word()]++
 	if !p.up || p.cut[i] {
-		n.dropped++
+		n.drop(p, p.epoch)
 		return
 	}
 	c := p.way[i]
 	if c.Loss > 0 && n.w.rng.Float64() < c.Loss {
-		n.dropped++
+		n.drop(p, p.epoch)
 		if n.w.cfg.Trace != nil {
 			n.w.trace("%s -> %s: lost: %s", from.cfg.ID, f.To, Describe(f.Message))
 		}
@@ -181,6 +183,14 @@ func (n *network) send(from *Site, f meta.Send) {
 	n.dispatch(p, i, f.Message)
 	if c.Duplication > 0 && n.w.rng.Float64() < c.Duplication {
 		n.dispatch(p, i, f.Message)
+	}
+}
+
+// drop counts a message of a stream that is lost.
+func (n *network) drop(p *pair, epoch int) {
+	n.dropped++
+	if p.up && p.epoch == epoch {
+		p.lost++
 	}
 }
 
@@ -212,7 +222,7 @@ func (a *arriving) act() { a.n.arrive(&a.d) }
 func (n *network) arrive(d *delivery) {
 	p, i := d.pair, d.from
 	if p.epoch != d.epoch || !p.up || !p.known[1-i] || p.cut[i] {
-		n.dropped++
+		n.drop(p, d.epoch)
 		return
 	}
 	from := p.ends[i]
@@ -221,6 +231,7 @@ func (n *network) arrive(d *delivery) {
 	}
 	n.w.log.arrived(from, d.to, d.message)
 	if _, is := d.message.(meta.PlaceCopy); is && d.to.engine != nil {
+		n.w.keeper.offered(d.to, from)
 		d.to.rush(hostTurn | n.w.guests)
 		n.w.guests++
 	}

@@ -29,6 +29,8 @@ type process struct {
 	final   job.Outcome // where outcome points to, mostly
 	// orphan says that no daemon knows of it any more.
 	orphan bool
+	// stale says that nobody wants what it leaves.
+	stale bool
 	// race says that it may run beside another attempt of its job.
 	race bool
 	// fills says that it holds the disk of its site full.
@@ -60,6 +62,7 @@ func (s *Site) launch(f meta.Launch) {
 	p.leaseUntil(f.Lease)
 	s.w.log.started(s, a)
 	s.w.watch.started(p)
+	s.w.keeper.took(s)
 	e := s.w.entry(a.Job)
 	run := job.Scaled(e.run, s.cfg.Meta.Self.Speed)
 	if run > r.Walltime {
@@ -121,7 +124,7 @@ func (p *process) end(kind job.OutcomeKind, reason string) {
 		f(s.cfg.ID, p.attempt, s.w.entry(p.attempt.Job).tag, p.outcome)
 	}
 	if !p.orphan {
-		s.feed(meta.AttemptEnded{Attempt: p.attempt, Outcome: *p.outcome})
+		s.report(p, s.feed)
 	}
 }
 
@@ -185,7 +188,14 @@ func (s *Site) kill(f meta.Kill) {
 		s.unstarted(f)
 		return
 	}
-	s.w.agenda.add(s.w.now, completion, s.w.order(f.Attempt.Job), call(func() { p.end(kind, reason) }))
+	p.stale = p.stale || f.Stale
+	s.w.agenda.add(s.w.now, completion, s.w.order(f.Attempt.Job), call(func() {
+		if p.outcome == nil {
+			p.end(kind, reason)
+		} else if p.stale && s.procs[f.Attempt] == p {
+			s.report(p, s.feed) // what is being collected is not wanted
+		}
+	}))
 }
 
 // leaseUntil lets the process's shim end it at a time by the site's clock,
@@ -224,7 +234,8 @@ func (s *Site) adopt(f meta.Adopt) {
 	case p == nil:
 		s.soon(meta.AttemptMissing{Attempt: f.Attempt})
 	case p.outcome != nil:
-		s.soon(meta.AttemptEnded{Attempt: f.Attempt, Outcome: *p.outcome})
+		p.empty() // it may have been lost with the machine
+		s.report(p, s.soon)
 	default:
 		s.soon(meta.AttemptStarted{Attempt: f.Attempt, At: p.started})
 	}

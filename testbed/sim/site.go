@@ -42,20 +42,22 @@ type Site struct {
 	bootName   string
 	procs      map[job.AttemptID]*process
 	staged     map[job.AttemptID]*staging   // begun, not started yet
+	bringing   map[job.AttemptID]job.Time   // when input is here that processors wait for no longer
 	fetching   map[job.AttemptID]bool       // output on its way here
 	orphans    []map[job.AttemptID]*process // of data folders that are gone
 	taken      taken                        // by what runs, for the watch
 
 	// The daemon; nil engine while it is down.
-	engine    *meta.Engine
-	state     *store.State
-	scheduler *sitesched.Scheduler
-	backend   store.Backend
-	life      int   // counts the daemon's lives: what an earlier one was promised is void
-	steps     int64 // counts what was fed to it
-	touched   bool
-	turn      uint64   // whose pass comes first, see turns
-	wake      job.Time // when a tick is on the agenda
+	engine             *meta.Engine
+	state              *store.State
+	scheduler          *sitesched.Scheduler
+	backend            store.Backend
+	life               int      // counts the daemon's lives: what an earlier one was promised is void
+	steps              int64    // counts what was fed to it
+	touched, unchecked bool     // it wants a pass; its scheduler has changed since it was checked
+	turn               uint64   // whose pass comes first, see turns
+	wake               job.Time // when a tick is on the agenda
+	wakes              wakes
 
 	trouble
 
@@ -185,9 +187,10 @@ func (s *Site) Crash() {
 	s.w.trace("%s: daemon %d is killed", s.cfg.ID, s.life)
 	s.w.log.site("down", s)
 	s.tear()
-	s.engine, s.state, s.scheduler, s.staged = nil, nil, nil, nil
+	s.engine, s.state, s.scheduler, s.staged, s.bringing = nil, nil, nil, nil, nil
 	s.wakeProcesses()
-	s.frozen, s.held = false, nil
+	s.w.watch.durable(s.stalled)
+	s.frozen, s.held, s.stalled = false, nil, nil
 	s.w.net.siteDown(s)
 }
 
@@ -355,6 +358,7 @@ type alarm struct {
 func (a *alarm) act() {
 	if s := a.s; s.engine != nil && s.life == a.life && s.wake == a.at {
 		s.wake = job.Never
+		s.w.watch.woken(s)
 		s.feed(meta.Tick{})
 	}
 }
@@ -415,30 +419,31 @@ func (s *Site) commit(ready *commit.Ready, closing []closed) {
 	// Callbacks may feed the site again while its effects are carried out.
 	barrier := s.barrier
 	barrier.Done()
-	// What is said in the batch that closes a job may come from before its end.
-	defer s.w.watch.durable(closing)
-	s.carryAll(effects)
+	s.carryAll(effects, closing)
 	if !s.w.cfg.Disk.Keep {
 		barrier.Recycle(effects)
 	}
 }
 
-func (s *Site) carryAll(effects []meta.Effect) {
+// carryAll carries out the effects of a batch, which closes jobs: what is said in it may
+// come from before their end.
+func (s *Site) carryAll(effects []meta.Effect, closing []closed) {
 	life := s.life
 	for i, f := range effects {
 		if s.engine == nil || s.life != life {
-			return // killed between two effects
+			break // killed between two effects
 		}
 		if c := s.w.cfg.CrashBefore; c != nil && !s.frozen && c(s.w, s, f) {
 			s.Crash()
-			return
+			break
 		}
 		if s.frozen {
-			s.stall(effects[i:])
+			s.stall(effects[i:], closing)
 			return
 		}
 		s.carry(f)
 	}
+	s.w.watch.durable(closing)
 }
 
 // carry carries out one effect.
@@ -480,6 +485,8 @@ func (s *Site) carry(f meta.Effect) {
 		delete(s.fetching, f.Attempt)
 	case meta.Changed:
 		s.w.watch.changed(s, f)
+	case meta.TrustChanged:
+		s.trustChanged(f)
 	}
 }
 

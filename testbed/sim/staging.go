@@ -13,44 +13,110 @@ type staging struct {
 	s      *Site
 	life   int
 	launch meta.Launch
+	// rest is how long its input goes on coming after it has given its processors back.
+	rest time.Duration
 }
 
 // stage brings the input of an attempt, for as long as it takes, and starts it then.
 func (s *Site) stage(f meta.Launch) {
-	took := time.Duration(0)
-	if d := s.w.cfg.Staging; d != nil && f.Attempt.Job.Origin != s.cfg.ID {
-		took = d(s.w.Tag(f.Attempt.Job))
-	}
-	if took == 0 {
-		s.launch(f)
-		return
-	}
 	if s.procs[f.Attempt] != nil || s.staged[f.Attempt] != nil {
 		return
 	}
+	took := s.stagingLeft(f.Attempt)
+	if took == 0 {
+		delete(s.bringing, f.Attempt)
+		s.launch(f)
+		return
+	}
 	g := &staging{s: s, life: s.life, launch: f}
+	if bound := s.w.cfg.StagingBound; bound > 0 && took > bound {
+		took, g.rest = bound, took-bound
+	}
 	if s.staged == nil {
 		s.staged = make(map[job.AttemptID]*staging)
 	}
 	s.staged[f.Attempt] = g
+	s.w.keeper.took(s)
 	s.w.agenda.add(s.w.now.Add(took), message, 0, g)
 }
 
-// act implements action: all of the input is there, unless there is no stream.
+// stagingLeft returns how long the input of an attempt takes yet.
+func (s *Site) stagingLeft(a job.AttemptID) time.Duration {
+	if here, ok := s.bringing[a]; ok {
+		return max(0, here.Sub(s.w.now))
+	}
+	if d := s.w.cfg.Staging; d != nil && a.Job.Origin != s.cfg.ID {
+		return d(s.w.Tag(a.Job))
+	}
+	return 0
+}
+
+// act implements action: all of the input is there, unless there is no stream; or
+// processors may be held for it no longer.
 func (g *staging) act() {
-	s := g.s
-	if s.life != g.life || s.staged[g.launch.Attempt] != g {
+	s, a := g.s, g.launch.Attempt
+	if s.life != g.life || s.staged[a] != g {
 		return
 	}
 	if s.frozen {
 		s.hold(g.act)
 		return
 	}
-	origin := s.w.byID[g.launch.Attempt.Job.Origin]
-	delete(s.staged, g.launch.Attempt)
+	origin := s.w.byID[a.Job.Origin]
+	delete(s.staged, a)
 	if p, _ := s.w.net.pair(s, origin); !p.up || origin.frozen {
-		s.feed(meta.AttemptMissing{Attempt: g.launch.Attempt}) // it may have it again
+		delete(s.bringing, a)
+		s.feed(meta.AttemptMissing{Attempt: a}) // it may have it again
 		return
 	}
+	if g.rest > 0 {
+		s.bringOn(g)
+		return
+	}
+	delete(s.bringing, a)
 	s.launch(g.launch)
+}
+
+// bringOn gives the processors of an attempt back, while its input goes on coming.
+func (s *Site) bringOn(g *staging) {
+	a, here := g.launch.Attempt, s.w.now.Add(g.rest)
+	if s.bringing == nil {
+		s.bringing = make(map[job.AttemptID]job.Time)
+	}
+	s.bringing[a] = here
+	s.w.agenda.add(here, message, 0, call(func() {
+		if s.life == g.life && s.bringing[a] == here {
+			s.feed(meta.FilesHere{Attempt: a})
+		}
+	}))
+	s.feed(meta.AttemptMissing{Attempt: a, Bringing: true})
+}
+
+// inputHere reports whether the input of an attempt has come that had given its
+// processors back meanwhile: it waits in the queue again.
+func (s *Site) inputHere(a job.AttemptID) bool {
+	here, ok := s.bringing[a]
+	return ok && here <= s.w.now
+}
+
+// report tells the daemon that a process has ended: at once, or that its processes are
+// gone and, when what it left has been collected, how it ended. What nobody wants is not
+// collected.
+func (s *Site) report(p *process, tell func(meta.Event)) {
+	ended := meta.AttemptEnded{Attempt: p.attempt, Outcome: *p.outcome}
+	took := time.Duration(0)
+	if d := s.w.cfg.Collecting; d != nil && p.started != 0 && !p.stale {
+		took = d(s.w.Tag(p.attempt.Job))
+	}
+	if took == 0 {
+		tell(ended)
+		return
+	}
+	tell(meta.AttemptOver{Attempt: p.attempt})
+	life := s.life
+	s.w.agenda.add(s.w.now.Add(took), message, 0, call(func() {
+		if s.life == life && s.procs[p.attempt] == p {
+			s.feed(ended)
+		}
+	}))
 }

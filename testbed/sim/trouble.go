@@ -29,6 +29,7 @@ type trouble struct {
 	// once it is there.
 	pending *commit.Ready
 	closing []closed // by pending
+	stalled []closed // by batches whose effects a freeze has held up
 	synced  func()
 }
 
@@ -75,6 +76,7 @@ func (s *Site) Thaw() {
 		do()
 	}
 	if s.engine != nil && !s.frozen {
+		s.stalled = nil
 		s.touch()
 		s.w.net.siteUp(s)
 	}
@@ -97,9 +99,10 @@ func (s *Site) hold(do func()) { s.held = append(s.held, do) }
 
 // stall keeps effects that a frozen daemon has not carried out; they come
 // before everything else that it missed.
-func (s *Site) stall(effects []meta.Effect) {
+func (s *Site) stall(effects []meta.Effect, closing []closed) {
 	rest := append([]meta.Effect(nil), effects...)
-	s.held = append([]func(){func() { s.carryAll(rest) }}, s.held...)
+	s.held = append([]func(){func() { s.carryAll(rest, closing) }}, s.held...)
+	s.stalled = append(s.stalled, closing...)
 }
 
 // SlowDisk makes every commit of the site take longer; zero ends that, for the
@@ -184,15 +187,19 @@ func (w *World) Break(a, b job.SiteID) {
 }
 
 // Inject gives a site a message as if it came from another one over the
-// stream between them. It reports whether there is one.
+// stream between them. It reports whether there is one. A site that was revoked may have
+// said it before its stream was closed.
 func (w *World) Inject(from, to job.SiteID, m meta.Message) bool {
 	a, b := w.byID[from], w.byID[to]
 	p, i := w.net.pair(a, b)
-	if !p.up || !p.known[1-i] || p.cut[i] || b.engine == nil {
+	if (!p.up || !p.known[1-i]) && !b.bars(a) || p.cut[i] || b.engine == nil {
 		return false
 	}
 	if w.cfg.Trace != nil {
 		w.trace("%s -> %s: forged: %s", from, to, Describe(m))
+	}
+	if d, ok := m.(meta.LoadDigest); ok && d.Digest.Possible() != nil {
+		return false // see wire.FromProto
 	}
 	b.feed(meta.Receive{From: from, Message: m})
 	return true

@@ -123,7 +123,7 @@ func TestDrift(t *testing.T) {
 	}
 }
 
-// TestOneWayCut lets what goes the other way arrive until somebody notices.
+// TestOneWayCut lets what goes the other way arrive until a site notices.
 func TestOneWayCut(t *testing.T) {
 	cfg := kept(1, 4, 4)
 	cfg.Network.Detect = 20 * time.Second
@@ -162,7 +162,7 @@ func TestOneWayCut(t *testing.T) {
 }
 
 // TestTornCommit kills a site while a batch is on its way to its disk: some are
-// there afterwards, some are not, and nobody was told of either.
+// there afterwards, some are not, and no client was told of either.
 func TestTornCommit(t *testing.T) {
 	there := 0
 	const n = 60

@@ -124,6 +124,7 @@ func (s *Site) diskFull() bool { return s.full || s.fillers > 0 }
 
 // cleared forgets an attempt and removes its files.
 func (s *Site) cleared(a job.AttemptID) {
+	delete(s.bringing, a)
 	if p := s.procs[a]; p != nil {
 		p.empty()
 		delete(s.procs, a)

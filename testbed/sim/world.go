@@ -35,6 +35,13 @@ type Config struct {
 	// of the submission; nil, or zero, where it has none. Hosts do not plan with
 	// it, as they do with transfers.
 	Staging func(tag int) time.Duration
+	// StagingBound is how long processors are held for input that is on its way; zero for
+	// as long as it takes. Then others have them until it is here.
+	StagingBound time.Duration
+	// Collecting says how long a host takes to collect what a job leaves, after its
+	// processes are gone, by the tag of the submission; nil, or zero, for no time. The
+	// processors are free meanwhile.
+	Collecting func(tag int) time.Duration
 	// Output says how long the output of a job takes to its origin from another
 	// site, by the tag of the submission; nil, or zero, where it leaves none.
 	Output func(tag int) time.Duration
@@ -102,6 +109,8 @@ type World struct {
 	touched []*Site
 	guests  uint64
 	steps   int64
+
+	before, with sitesched.Scheduler // that guarded sites use again, see [guardedSite]
 }
 
 // delivery is an event on its way to a site. It is void if the daemon has died

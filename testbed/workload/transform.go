@@ -156,6 +156,7 @@ func (w *Workload) Stretch(x float64) (*Workload, error) {
 		j.Run, j.Estimate = run, estimate
 		c.Jobs = append(c.Jobs, j)
 	}
+	c.rebase() // the first job may be one that is too long
 	return c, nil
 }
 

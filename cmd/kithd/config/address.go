@@ -28,6 +28,19 @@ func absolute(v string) string {
 	return ""
 }
 
+// maxSocketPath is the longest path that the kernel takes for a socket.
+const maxSocketPath = 107
+
+func socketPath(v string) string {
+	switch {
+	case v == "":
+		return ""
+	case len(v) > maxSocketPath:
+		return "give a path of at most " + strconv.Itoa(maxSocketPath) + " bytes"
+	}
+	return absolute(v)
+}
+
 func allAbsolute(list []string) string {
 	for _, p := range list {
 		if !filepath.IsAbs(p) {
@@ -62,22 +75,6 @@ func peerAddress(v string) string {
 	return ""
 }
 
-func gossipAddress(v string) string {
-	if v == "" {
-		return ""
-	}
-	return hostPort(v, 0)
-}
-
-func allAddresses(list []string) string {
-	for _, a := range list {
-		if remedy := hostPort(a, 1); remedy != "" {
-			return remedy + " for " + strconv.Quote(a)
-		}
-	}
-	return ""
-}
-
 // hostPort says what to give instead of a text that is not host:port; least is
 // the lowest port.
 func hostPort(v string, least int) string {
@@ -96,7 +93,8 @@ func isWildcard(host string) bool {
 	return host == "" || (ip != nil && ip.IsUnspecified())
 }
 
-func isLoopback(host string) bool {
+// IsLoopback reports whether a host, as an address has it, is this machine and no other.
+func IsLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || (ip != nil && ip.IsLoopback())
 }
@@ -123,14 +121,8 @@ func samePort(a, b string) (hostA, hostB string, ok bool) {
 	return hostA, hostB, errA == nil && errB == nil && portA == portB && portA != "0"
 }
 
-// collide reports whether one machine cannot listen at both addresses.
-func collide(a, b string) bool {
-	hostA, hostB, ok := samePort(a, b)
-	return ok && (host(hostA) == host(hostB) || isWildcard(hostA) || isWildcard(hostB))
-}
-
-// reaches reports whether who dials an address on this machine ends up at listen.
+// reaches reports whether a program that dials an address on this machine ends up at listen.
 func reaches(address, listen string) bool {
 	to, at, ok := samePort(address, listen)
-	return ok && (host(to) == host(at) || isWildcard(at) && (isLoopback(to) || isWildcard(to)))
+	return ok && (host(to) == host(at) || isWildcard(at) && (IsLoopback(to) || isWildcard(to)))
 }

@@ -25,7 +25,6 @@ func (c *Config) check(bad badFunc) {
 	})
 	c.checkListen(bad)
 	c.checkPeers(bad)
-	c.checkGossip(bad)
 }
 
 func checkKnob(key string, k Knob, bad badFunc) {
@@ -44,10 +43,10 @@ func (c *Config) checkListen(bad badFunc) {
 	if err != nil {
 		return // said already
 	}
-	if !c.Listen.Insecure && !isLoopback(host) {
-		bad("listen.address", fmt.Sprintf("listen.address = %q is not loopback, and callers are not authenticated in this version: "+
-			"set listen.insecure_no_authentication = true if only trusted machines can reach it", c.Listen.Address),
-			"listen.insecure_no_authentication")
+	if c.Listen.InsecureLoopback && !IsLoopback(host) {
+		bad("listen.address", fmt.Sprintf("listen.address = %q is not loopback, and listen.insecure_loopback serves anyone who reaches it: "+
+			"give a loopback address, or leave listen.insecure_loopback out and make keys with kithd init", c.Listen.Address),
+			"listen.insecure_loopback")
 		return
 	}
 	if isWildcard(host) && c.Listen.Advertise == "" {
@@ -68,6 +67,11 @@ func (c *Config) checkPeers(bad badFunc) {
 			bad(site, fmt.Sprintf("%s = %q: name every other site once", site, p.Site))
 		}
 		seen[p.Site] = true
+		if host, _, err := net.SplitHostPort(p.Address); err == nil && c.Listen.InsecureLoopback && !IsLoopback(host) {
+			bad(address, fmt.Sprintf("%s = %q is not loopback, and with listen.insecure_loopback nothing proves who answers there: "+
+				"give a loopback address, or leave listen.insecure_loopback out and make keys with kithd init", address, p.Address),
+				"listen.insecure_loopback")
+		}
 		if reaches(p.Address, c.Listen.Address) || same(c.Listen.Advertise, p.Address) {
 			bad(address, fmt.Sprintf("%s = %q is this site's own address: give that of %s", address, p.Address, p.Site),
 				"listen.address", "listen.advertise", site)
@@ -75,32 +79,16 @@ func (c *Config) checkPeers(bad badFunc) {
 	}
 }
 
-func (c *Config) checkGossip(bad badFunc) {
-	if c.Gossip.Listen == "" {
-		if len(c.Gossip.Join) > 0 {
-			bad("gossip.join", "gossip.join without gossip.listen: set gossip.listen to the address at which this site listens", "gossip.listen")
-		}
-		return
-	}
-	if collide(c.Gossip.Listen, c.Listen.Address) {
-		bad("gossip.listen", fmt.Sprintf("gossip.listen = %q is taken by listen.address: give another port", c.Gossip.Listen), "listen.address")
-	}
-}
-
 // Doubts returns what may be right, but is not on this machine: addresses to
 // listen at that none of its interfaces has. own are the addresses that it has.
 func (c *Config) Doubts(own []net.Addr) Mistakes {
-	var doubts Mistakes
-	for _, l := range []struct{ key, address string }{{"listen.address", c.Listen.Address}, {"gossip.listen", c.Gossip.Listen}} {
-		host, _, _ := net.SplitHostPort(l.address)
-		ip := net.ParseIP(host)
-		if ip == nil || ip.IsUnspecified() || ip.IsLoopback() || has(own, ip) {
-			continue
-		}
-		doubts = append(doubts, Mistake{Key: l.key, Says: fmt.Sprintf(
-			"%s = %q: no interface of this machine has this address; kithd cannot start with it here", l.key, l.address)})
+	host, _, _ := net.SplitHostPort(c.Listen.Address)
+	ip := net.ParseIP(host)
+	if ip == nil || ip.IsUnspecified() || ip.IsLoopback() || has(own, ip) {
+		return nil
 	}
-	return doubts
+	return Mistakes{{Key: "listen.address", Says: fmt.Sprintf(
+		"listen.address = %q: no interface of this machine has this address; kithd cannot start with it here", c.Listen.Address)}}
 }
 
 func has(own []net.Addr, ip net.IP) bool {

@@ -25,17 +25,33 @@ type Config struct {
 	Timing    Timing
 	Executor  Executor
 	Files     Files
+	Rates     Rates
 	Peers     []Peer
-	Gossip    Gossip
 	Log       Log
 }
 
-// Listen says where the daemon listens. Insecure allows an address other than
-// loopback although callers are not authenticated in this version.
+// Listen says where the daemon listens.
 type Listen struct {
 	Address, Advertise string
-	Insecure           bool
+	// Socket is the path of the unix socket; empty for kith.sock in the data folder.
+	Socket string
+	// AllowOwnUID lets the account that kithd, and so its jobs, run under call at the socket.
+	AllowOwnUID bool
+	// InsecureLoopback serves without keys, on loopback only.
+	InsecureLoopback bool
 }
+
+// SocketPath returns where the unix socket is; empty for none. A site without keys has
+// one only where it is told to.
+func (c *Config) SocketPath() string {
+	if c.Listen.Socket == "" && !c.Listen.InsecureLoopback {
+		return filepath.Join(c.Data, "kith.sock")
+	}
+	return c.Listen.Socket
+}
+
+// KeysPath returns the folder of the site's keys.
+func (c *Config) KeysPath() string { return filepath.Join(c.Data, "keys") }
 
 // Scheduler is the local scheduler. Processors 0 means as many as the machine has.
 type Scheduler struct {
@@ -76,15 +92,14 @@ type Files struct {
 	ReserveBytes int64
 }
 
+// Rates are how many messages of each class are taken of each peer in a second, in the
+// long run; twice as many may come together, but a fifth of Protocol and Handshakes, and 8 streams. User is
+// how many requests of a user are, and Handshakes how many of TLS of an address. Frames are
+// those of HTTP/2, of an address or of a peer.
+type Rates struct{ Queries, Protocol, Comparisons, Loads, Files, Streams, User, Handshakes, Frames int }
+
 // Peer names another site. Address is empty for one that only dials out.
 type Peer struct{ Site, Address string }
-
-// Gossip spreads load and membership beyond the connected sites. An empty
-// Listen turns it off.
-type Gossip struct {
-	Listen string
-	Join   []string
-}
 
 // Log says what is logged, on stderr.
 type Log struct{ Level, Format string }

@@ -80,7 +80,7 @@ func TestMistakes(t *testing.T) {
 		"bad guarantee":        {"[scheduler]\nguarantee = \"some\"", `line 3: scheduler.guarantee = "some": give "head" or "all"`},
 		"negative processors":  {"[scheduler]\nprocessors = -2", "line 3: scheduler.processors = -2: give 1 to 16777216, or 0 for as many as the machine has"},
 		"negative memory":      {"[scheduler]\nmemory = -2", "line 3: scheduler.memory = -2: give a size"},
-		"no speed":             {"[scheduler]\nspeed = 0", "line 3: scheduler.speed = 0.0: give a positive number, 1 for the reference"},
+		"no speed":             {"[scheduler]\nspeed = 0", "line 3: scheduler.speed = 0.0: give a number from 0.001 to 1000, 1 for the reference"},
 		"bad scheme":           {"[placement]\nscheme = \"best\"", `line 3: placement.scheme = "best": give "independent", "distributed"`},
 		"bad rank":             {"[placement]\nrank = \"luck\"", `line 3: placement.rank = "luck": give "work", "procs", "start" or "completion"`},
 		"rank of a scheme":     {"[placement]\nscheme = \"mct\"\nrank = \"work\"", `line 4: placement.rank = "work": scheme mct ranks by completion; leave the rank out`},
@@ -103,10 +103,14 @@ func TestMistakes(t *testing.T) {
 		"bad level":            {"[log]\nlevel = \"loud\"", `line 3: log.level = "loud": give "debug", "info", "warn" or "error"`},
 		"bad format":           {"[log]\nformat = \"xml\"", `line 3: log.format = "xml": give "json" or "text"`},
 
-		"open to the world":     {"[listen]\naddress = \"10.0.0.1:7410\"", `line 3: listen.address = "10.0.0.1:7410" is not loopback, and callers are not authenticated in this version: set listen.insecure_no_authentication = true`},
+		"open to the world":     {"[listen]\naddress = \"10.0.0.1:7410\"\ninsecure_loopback = true", `line 3: listen.address = "10.0.0.1:7410" is not loopback, and listen.insecure_loopback serves anyone who reaches it: give a loopback address`},
+		"peer elsewhere":        {"[listen]\ninsecure_loopback = true\n[[peers]]\nsite = \"b\"\naddress = \"10.0.0.2:7410\"", `line 6: peers[0].address = "10.0.0.2:7410" is not loopback`},
+		"without keys":          {"[listen]\ninsecure_no_authentication = true", "line 3: listen.insecure_no_authentication: there is no such key any more, a site that others reach has keys"},
+		"relative socket":       {"[listen]\nsocket = \"kith.sock\"", `line 3: listen.socket = "kith.sock": give an absolute path`},
+		"long socket":           {"[listen]\nsocket = \"/" + strings.Repeat("s", 107) + "\"", `line 3: listen.socket = "/` + strings.Repeat("s", 107) + `": give a path of at most 107 bytes`},
 		"no port":               {"[listen]\naddress = \"localhost\"", `line 3: listen.address = "localhost": give host:port`},
 		"port too large":        {"[listen]\naddress = \"127.0.0.1:99999\"", `line 3: listen.address = "127.0.0.1:99999": give host:port with a port of 0 to 65535`},
-		"nothing advertised":    {"[listen]\naddress = \"0.0.0.0:7410\"\ninsecure_no_authentication = true", `line 3: listen.address = "0.0.0.0:7410" names no address that other sites could dial: set listen.advertise`},
+		"nothing advertised":    {"[listen]\naddress = \"0.0.0.0:7410\"", `line 3: listen.address = "0.0.0.0:7410" names no address that other sites could dial: set listen.advertise`},
 		"advertised everywhere": {"[listen]\nadvertise = \"0.0.0.0:7410\"", `line 3: listen.advertise = "0.0.0.0:7410": give an address that other sites can dial, or "none"`},
 		"advertised badly":      {"[listen]\nadvertise = \"here\"", `line 3: listen.advertise = "here": give host:port, or "none"`},
 		"peer is this site":     {"[[peers]]\nsite = \"alpha\"", `line 3: peers[0].site = "alpha" is this site: name the others only`},
@@ -116,11 +120,6 @@ func TestMistakes(t *testing.T) {
 		"peer port":             {"[[peers]]\nsite = \"beta\"\naddress = \"beta:99999\"", `line 4: peers[0].address = "beta:99999": give host:port with a port of 1 to 65535`},
 		"peer here":             {"[[peers]]\nsite = \"beta\"\naddress = \"localhost:7410\"", `line 4: peers[0].address = "localhost:7410" is this site's own address: give that of beta`},
 		"peer advertised":       {"[listen]\nadvertise = \"a:1\"\n[[peers]]\nsite = \"beta\"\naddress = \"a:1\"", `line 6: peers[0].address = "a:1" is this site's own address`},
-		"join without gossip":   {"[gossip]\njoin = [\"h:1\"]", "line 3: gossip.join without gossip.listen"},
-		"join without a port":   {"[gossip]\nlisten = \"127.0.0.1:1\"\njoin = [\"h\"]", `line 4: gossip.join = ["h"]: give host:port for "h"`},
-		"gossip without a port": {"[gossip]\nlisten = \"h\"", `line 3: gossip.listen = "h": give host:port`},
-		"gossip port taken":     {"[gossip]\nlisten = \"127.0.0.1:7410\"", `line 3: gossip.listen = "127.0.0.1:7410" is taken by listen.address: give another port`},
-		"gossip everywhere":     {"[gossip]\nlisten = \"0.0.0.0:7410\"", `line 3: gossip.listen = "0.0.0.0:7410" is taken by listen.address`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Parse(minimal + c.text)
@@ -152,7 +151,7 @@ func TestAllMistakesAtOnce(t *testing.T) {
 data = here
 [listen]
 address = "127.0.0.1:99999"
-insecure_no_authentication = "yes"
+insecure_loopback = "yes"
 [scheduler]
 processors = -3
 backfill = "magic"
@@ -212,14 +211,15 @@ func TestAbsentIsNotZero(t *testing.T) {
 // What is good must stay so.
 func TestGoodFiles(t *testing.T) {
 	for name, text := range map[string]string{
-		"everywhere":           "[listen]\naddress = \":7410\"\nadvertise = \"10.0.0.1:7410\"\ninsecure_no_authentication = true",
-		"dials out":            "[listen]\naddress = \"0.0.0.0:7410\"\nadvertise = \"none\"\ninsecure_no_authentication = true",
-		"same port elsewhere":  "[listen]\naddress = \"0.0.0.0:7410\"\nadvertise = \"a:7410\"\ninsecure_no_authentication = true\n[[peers]]\nsite = \"b\"\naddress = \"10.0.0.2:7410\"",
-		"free ports":           "[listen]\naddress = \"127.0.0.1:0\"\n[gossip]\nlisten = \"127.0.0.1:0\"",
+		"everywhere":           "[listen]\naddress = \":7410\"\nadvertise = \"10.0.0.1:7410\"",
+		"dials out":            "[listen]\naddress = \"0.0.0.0:7410\"\nadvertise = \"none\"",
+		"same port elsewhere":  "[listen]\naddress = \"0.0.0.0:7410\"\nadvertise = \"a:7410\"\n[[peers]]\nsite = \"b\"\naddress = \"10.0.0.2:7410\"",
+		"free ports":           "[listen]\naddress = \"127.0.0.1:0\"",
 		"peers in one line":    `peers = [ { site = "b" }, { site = "c", address = "c:1" } ]`,
 		"dotted keys":          `log.level = "debug"`,
 		"whole number as rate": "[timing]\nclock_rate = 0",
-		"the documented one":   "[listen]\naddress = \"10.8.0.1:7410\"\ninsecure_no_authentication = true",
+		"the documented one":   "[listen]\naddress = \"10.8.0.1:7410\"",
+		"on loopback":          "[listen]\ninsecure_loopback = true\n[[peers]]\nsite = \"b\"\naddress = \"[::1]:7411\"\n[[peers]]\nsite = \"c\"",
 	} {
 		if _, err := Parse(minimal + text); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -246,11 +246,11 @@ func TestTOML(t *testing.T) {
 func TestDoubts(t *testing.T) {
 	own := []net.Addr{&net.IPNet{IP: net.ParseIP("10.8.0.1")}}
 	c := Default()
-	c.Listen.Address, c.Gossip.Listen = "10.8.0.1:7410", "10.8.0.2:7411"
-	if got := c.Doubts(own).Error(); got != `gossip.listen = "10.8.0.2:7411": no interface of this machine has this address; kithd cannot start with it here` {
+	c.Listen.Address = "10.8.0.2:7411"
+	if got := c.Doubts(own).Error(); got != `listen.address = "10.8.0.2:7411": no interface of this machine has this address; kithd cannot start with it here` {
 		t.Errorf("doubts: %s", got)
 	}
-	c.Listen.Address, c.Gossip.Listen = "0.0.0.0:7410", "127.0.0.1:7411"
+	c.Listen.Address = "0.0.0.0:7410"
 	if got := c.Doubts(own); len(got) > 0 {
 		t.Errorf("doubts: %v", got)
 	}

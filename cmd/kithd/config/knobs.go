@@ -41,7 +41,9 @@ func (c *Config) Knobs() []Knob {
 
 		fixed("listen.address", must(text(&c.Listen.Address, "127.0.0.1:7410"), listenAddress), "host:port for clients and peers"),
 		fixed("listen.advertise", must(text(&c.Listen.Advertise, ""), advertised), "host:port under which others reach this site; empty: as `address`, which must then name one address; `\"none\"`: nothing can connect, this site dials out. Told to others with the load"),
-		fixed("listen.insecure_no_authentication", truth(&c.Listen.Insecure, false), "must be true for an address other than loopback"),
+		fixed("listen.socket", must(text(&c.Listen.Socket, ""), socketPath), "path of the unix socket for users of this machine; empty: `kith.sock` in the data folder, which `root` alone can reach. See [who may call](#who-may-call)"),
+		fixed("listen.allow_own_uid", truth(&c.Listen.AllowOwnUID, false), "let the account of `kithd` itself call at the socket. Jobs run under it, so every job is then a user: for trying out on one account only"),
+		fixed("listen.insecure_loopback", truth(&c.Listen.InsecureLoopback, false), "serve without keys: nothing is encrypted, anyone who reaches the port can do everything. Allows loopback addresses only, also in `[[peers]]`; for tests. So does `kithd --insecure-loopback`"),
 
 		fixed("scheduler.processors", between(whole(&s.Processors, 0), 0, job.MaxProcessors, "give 1 to 16777216, or 0 for as many as the machine has"), "processors the site offers; 0: as many as the machine has. More than that means that jobs share"),
 		fixed("scheduler.memory", between(size(&s.MemoryBytes, 0), 0, sitesched.MaxMemoryBytes, `give a size up to "1048576TiB", or 0 for what the machine has`), "memory the site offers to all jobs together; 0: what the machine has. See [memory](#memory)"),
@@ -50,7 +52,7 @@ func (c *Config) Knobs() []Knob {
 		fixed("scheduler.guarantee", choice(&s.Scope, sitesched.ScopeAll, sitesched.ScopeHead, sitesched.ScopeAll), "which local jobs a remote start must not delay: `\"head\"` the first of the queue, `\"all\"` every one within `guarantee_depth`"),
 		fixed("scheduler.guarantee_depth", between(whole(&s.GuaranteeDepth, 1000), 0, math.MaxInt32, "give a number of jobs, or 0 for all of them"), "how many waiting jobs at the head of the local queue have the guarantee of `\"all\"`, or a slot under `\"conservative\"`; `0`: all of them, which makes a pass slow where tens of thousands wait. A job behind them gets its guarantee when it moves up, and keeps it; `kith why` says that it waits there"),
 		fixed("scheduler.patience", span(&s.Patience, 10*time.Minute), "where local and remote have queues of their own (`\"dual-backfill\"`): how long a copy of another site waits before copies of other sites that came later may no longer delay it; one whose own site can never run it does not wait so long. It never delays a local job. `\"0s\"`: for ever, so that narrow copies may keep a wide one waiting without end. See [Copies that wait long](#copies-that-wait-long)"),
-		fixed("scheduler.speed", between(fraction(&s.Speed, 1), 1e-6, 1e6, "give a positive number, 1 for the reference"), "speed of a processor against a reference that the sites of a federation agree on. Sites are compared by it, `kith sites` shows it. A time limit is time on the clock whatever the speed is: a job with a limit of 10 s may run for 10 s at a site of speed 2, too"),
+		fixed("scheduler.speed", between(fraction(&s.Speed, 1), 1e-3, 1e3, "give a number from 0.001 to 1000, 1 for the reference"), "speed of a processor against a reference that the sites of a federation agree on. Sites are compared by it, `kith sites` shows it. A time limit is time on the clock whatever the speed is: a job with a limit of 10 s may run for 10 s at a site of speed 2, too"),
 
 		live("placement.scheme", choice(&p.Scheme, std.Placement.Scheme, meta.Schemes()...), "`\"k-dual\"`: here and at the K−1 least loaded others. `\"k-distributed\"`: at the K least loaded. `\"distributed\"`: at the least loaded. `\"independent\"`: here only. `\"mct\"`: where it would end first. `\"hierarchical\"`: where it would start first"),
 		live("placement.rank", choice(&p.Rank, std.Placement.Rank, meta.RankWork, meta.RankProcs, meta.RankStart, meta.RankCompletion), "what sites are ranked by, less is better: `\"work\"` seconds to drain the site; `\"procs\"` processors asked for over processors there; `\"start\"` when the job would start and `\"completion\"` when it would end, both asked of each site at submission, under `\"k-dual\"` only of a job that cannot start here at once. Schemes `\"mct\"` and `\"hierarchical\"` have a rank of their own: leave it out there"),
@@ -72,12 +74,13 @@ func (c *Config) Knobs() []Knob {
 		live("timing.resend", span(&t.Resend, std.Timing.Resend), "when a request is repeated"),
 		live("timing.vanish", span(&t.Vanish, std.Timing.Vanish), "when copies at a site out of reach are replaced by copies elsewhere"),
 		live("timing.anti_entropy", span(&t.AntiEntropy, std.Timing.AntiEntropy), "how often host and origin compare what they hold"),
-		fixed("timing.staging", between(span(&t.Staging, time.Minute), 1, job.MaxWalltime, "give a positive duration of at most ten years"), "how long processors are held while the inputs of another site's job are brought; then others have them until the inputs are here"),
+		fixed("timing.staging", between(span(&t.Staging, time.Minute), 1, job.MaxWalltime, "give a positive duration of at most ten years"), "how long processors are held while the inputs of another site's job are brought, and while a full disk has no room for a job; then others have them"),
 		live("timing.load", span(&t.Load, std.Timing.Load), "how often the site tells its load"),
 		live("timing.retry", span(&t.Retry, std.Timing.Retry), "how often jobs without a place look for one"),
 		live("timing.lease", span(&t.Lease, std.Timing.Lease), "how long another site may run a job under `on_site_lost` `rerun` without hearing of this one; renewed three times as often"),
 		live("timing.lease_margin", span(&t.LeaseMargin, std.Timing.LeaseMargin), "how much longer this site waits before it runs the job again"),
 		live("timing.clock_rate", fraction(&t.ClockRate, std.Timing.ClockRate), "by what fraction the rate of any site's clock may be off; this site waits twice as much of the lease longer"),
+		live("timing.overdue", span(&t.Overdue, std.Timing.Overdue), "how much longer than its time limit another site may hold a job of this one that it does not end while it is in reach; then the job goes on as `on_site_lost` says, see [below](#a-site-that-does-not-finish-jobs)"),
 		fixed("timing.heartbeat", between(span(&t.Heartbeat, 5*time.Second), 1, math.MaxInt64, "give a positive duration"), "how often something is sent on an idle stream; after three without a sign of the other site the stream is closed. Keep it alike at all sites"),
 
 		fixed("executor.grace", between(span(&c.Executor.Grace, 5*time.Second), 0, math.MaxInt64, "give a duration that is not negative"), "time between SIGTERM and SIGKILL"),
@@ -91,12 +94,25 @@ func (c *Config) Knobs() []Knob {
 		fixed("files.reserve", between(size(&c.Files.ReserveBytes, 32<<20), 0, 1<<40, "give a size from 0 to 1 TiB"), "kept in the data folder and given up when the disk is full, so that the ends of jobs can be written down; taken again when twice as much is free; 0: none"),
 		fixed("files.max_file", between(size(&c.Files.MaxFileBytes, 64<<30), 1, math.MaxInt64, "give a positive size"), "largest single file"),
 
-		fixed("gossip.listen", must(text(&c.Gossip.Listen, ""), gossipAddress), "IP:port, TCP and UDP, for membership and loads beyond the connected sites; empty: off. With it every site may connect, and sites that become known are dialled"),
-		fixed("gossip.join", must(list(&c.Gossip.Join), allAddresses), "members to begin with; all of them are asked again once a minute, so that two halves find each other"),
+		fixed("rates.queries", rate(&c.Rates.Queries, 1000), "questions of one peer about starts that are answered in a second; it is told to ask later beyond that. Of this and of rates below that say nothing else twice as many may come together"),
+		fixed("rates.protocol", rate(&c.Rates.Protocol, 10_000), "messages of one peer about copies, claims and results that are taken in a second, a fifth of it together. None is lost: its stream is read more slowly"),
+		fixed("rates.comparisons", rate(&c.Rates.Comparisons, 50), "summaries and lists of copies, with which sites compare what they hold, that are taken of one peer in a second; its stream is read more slowly beyond that"),
+		fixed("rates.loads", rate(&c.Rates.Loads, 50), "loads that one peer may tell in a second; others are dropped"),
+		fixed("rates.files", rate(&c.Rates.Files, 2000), "pieces of files that one peer may ask for in a second; it is told that this site is busy beyond that"),
+		fixed("rates.streams", between(whole(&c.Rates.Streams, 1), 1, 1000, "give 1 to 1000"), "streams of one peer that begin in a second, 8 together: each makes both sites tell each other all that is open between them. Further ones wait, for up to 5 s, and are refused beyond that"),
+		fixed("rates.user", rate(&c.Rates.User, 20_000), "requests of one user in a second, who is known by name, else by address; more get RESOURCE_EXHAUSTED. To cancel, questions about health, and calls at the socket but to submit are always taken"),
+		fixed("rates.handshakes", rate(&c.Rates.Handshakes, 100), "handshakes of TLS of one address that begin in a second, a fifth of it together; further ones wait, for up to 3 s, and beyond that connections are closed"),
+		fixed("rates.frames", between(whole(&c.Rates.Frames, 40_000), 1000, 10_000_000, "give 1000 to 10000000"), "frames of HTTP/2 that are read at the port of one address, or of one peer, in a second, a tenth of it together; its connections are read more slowly beyond that. A call is about 3 to 6, a message or 16 KiB of it 1, one that is taken back 7 and one without a good token 20 more, a stream of a peer that begins 1/200 of all. A connection that goes on without a pause, with frames that bring neither a call nor data, is closed"),
 
 		live("log.level", choice(&c.Log.Level, "info", "debug", "info", "warn", "error"), "`\"debug\"`, `\"info\"`, `\"warn\"` or `\"error\"`"),
 		fixed("log.format", choice(&c.Log.Format, "json", "json", "text"), "or `\"text\"`; on stderr"),
 	}
+}
+
+// rate is a number of messages in a second. Fewer than ten would keep honest peers from
+// their work.
+func rate(v *int, std int) interface{ erased() field } {
+	return between(whole(v, std), 10, 1_000_000, "give 10 to 1000000")
 }
 
 // Knobs returns the knobs of a peer.
@@ -121,7 +137,7 @@ func allKnobs() []Knob {
 	var c Config
 	var list []Knob
 	for _, k := range c.Knobs() {
-		if k.Key == "gossip.listen" {
+		if k.Key == "log.level" {
 			list = append(list, new(Peer).Knobs()...)
 		}
 		list = append(list, k)

@@ -2,7 +2,9 @@ package config
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"slices"
@@ -17,6 +19,9 @@ import (
 // Load reads and checks a file. The error is the file system's, or [Mistakes].
 func Load(path string) (Config, error) {
 	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Config{}, fmt.Errorf("config: %w; make one with: kithd init --site NAME, or name it with --config FILE", err)
+	}
 	if err != nil {
 		return Config{}, fmt.Errorf("config: %w", err)
 	}
@@ -160,8 +165,18 @@ func (r *reader) peers(v any) {
 	}
 }
 
+// gone are keys that there were, with what to do instead.
+var gone = map[string]string{
+	"listen.insecure_no_authentication": "there is no such key any more, a site that others reach has keys: take it and [[peers]] out, make keys with kithd init, " +
+		"and have the sites join with kith site invite; on one machine, for tests, listen.insecure_loopback serves without keys",
+}
+
 // unknown notes a key that is none. path is where it stands, name what it is called.
 func (r *reader) unknown(path, name string) {
+	if remedy, ok := gone[name]; ok {
+		r.bad(path, path+": "+remedy)
+		return
+	}
 	known := Keys()
 	for _, k := range Keys() {
 		if section, _, ok := strings.Cut(k, "."); ok {

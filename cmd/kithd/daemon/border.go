@@ -10,11 +10,13 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/tap"
 
+	"kith/internal/job"
+	"kith/internal/loglines"
+	"kith/internal/places"
 	"kith/meta/api"
 )
 
@@ -25,6 +27,9 @@ type borderBounds struct {
 	connections, connectionsOne int
 	// calls at a time.
 	calls, callsOne int
+	// callsSocket are calls at a time over the socket of this machine, which take none of
+	// the places of the port.
+	callsSocket int
 	// slow are calls whose request has not come whole soon after it began. Of these
 	// the oldest is ended when there are more: each may hold a message's bytes.
 	slow, slowOne int
@@ -38,65 +43,82 @@ func defaultBounds(files uint64) borderBounds {
 	connections := int(min(max(files/2, 32), 4096))
 	return borderBounds{
 		connections: connections, connectionsOne: connections / 2,
-		calls: 16_384, callsOne: 8192,
+		calls: 16_384, callsOne: 8192, callsSocket: 2048,
 		slow: 32, slowOne: 16, soon: 500 * time.Millisecond, whole: 30 * time.Second,
 	}
-}
-
-// openFiles is how many files this process may open.
-func openFiles() uint64 {
-	var l unix.Rlimit
-	if unix.Getrlimit(unix.RLIMIT_NOFILE, &l) != nil {
-		return 1024
-	}
-	return l.Cur
 }
 
 // border counts what comes in at the daemon's port.
 type border struct {
 	bounds borderBounds
 	log    *slog.Logger
+	// refused is told of every time that a bound is met; nil for nobody. It must not wait.
+	refused func(kind, address string)
 
-	mu          sync.Mutex
-	connections map[string]int
-	connected   int
-	calls       map[string]int
-	called      int
-	slow        []*incoming // the oldest first
-	told        map[string]*sayings
-}
+	// By address.
+	connections, calls, socketCalls places.Places
 
-// sayings is when a line of a kind may go into the log again.
-type sayings struct {
-	next time.Time
-	held int
+	told    loglines.Pacer[string]   // of lines about bounds, by kind
+	callers loglines.Pacer[struct{}] // of lines about callers that could not prove who they are
+
+	mu   sync.Mutex
+	slow []*incoming // the oldest first
 }
 
 func newBorder(b borderBounds, log *slog.Logger) *border {
-	return &border{bounds: b, log: log, connections: make(map[string]int), calls: make(map[string]int), told: make(map[string]*sayings)}
+	return &border{
+		bounds: b, log: log,
+		connections: places.Places{Most: b.connections, MostOne: b.connectionsOne},
+		calls:       places.Places{Most: b.calls, MostOne: b.callsOne},
+		socketCalls: places.Places{Most: b.callsSocket, MostOne: b.callsSocket},
+	}
 }
 
-// tell logs that a bound was met, each kind once a minute. The mutex is held.
+// tell logs that a bound was met, each kind once a minute.
 func (b *border) tell(kind, address string, most int) {
-	now := time.Now()
-	s := b.told[kind]
-	if s == nil {
-		s = &sayings{}
-		b.told[kind] = s
+	if b.refused != nil {
+		b.refused(kind, address)
 	}
-	if now.Before(s.next) {
-		s.held++
-		return
-	}
-	b.log.Warn("bound met", "bound", kind, "most", most, "address", address, "met_since_last_line", s.held)
-	s.next, s.held = now.Add(time.Minute), 0
+	b.line(kind, address, most)
 }
 
-func hostOf(a net.Addr) string {
-	if host, _, err := net.SplitHostPort(a.String()); err == nil {
-		return host
+// line writes a line of [border.tell].
+func (b *border) line(kind, address string, most int) {
+	if held, ok := b.told.Pass(kind, time.Now(), time.Minute); ok {
+		b.log.Warn("bound met", "bound", kind, "most", most, "address", address, "met_since_last_line", held)
 	}
-	return a.String()
+}
+
+// tellCaller logs that a caller could not prove who it is, once a second.
+func (b *border) tellCaller(address string, err error) {
+	if held, ok := b.callers.Pass(struct{}{}, time.Now(), time.Second); ok {
+		b.log.Warn("caller refused", "address", address, "error", job.ClipReason(err.Error()), "refused_since_last_line", held)
+	}
+}
+
+// enter takes a place for what comes from an address, named in the plural. It returns false
+// if there is none.
+func (b *border) enter(p *places.Places, what, host string) bool {
+	switch p.Enter(host) {
+	case places.InAll:
+		b.tell(what, host, p.Most)
+		return false
+	case places.OfOne:
+		b.tell(what+" of one address", host, p.MostOne)
+		return false
+	}
+	return true
+}
+
+// hostOf returns what the address of a connection counts as, see [places.Sender].
+func hostOf(a net.Addr) string {
+	switch a := a.(type) {
+	case *callerAddress:
+		return a.host
+	case *net.UnixAddr:
+		return a.Name
+	}
+	return places.Sender(a.String())
 }
 
 // listener lets in as many connections as there are places.
@@ -113,60 +135,52 @@ func (l *borderListener) Accept() (net.Conn, error) {
 		c, err := l.Listener.Accept()
 		if err != nil {
 			if !errors.Is(err, net.ErrClosed) {
-				l.border.mu.Lock()
 				l.border.tell("connections cannot be accepted: "+err.Error(), "", l.border.bounds.connections)
-				l.border.mu.Unlock()
 			}
 			return nil, err
 		}
-		if l.border.connect(hostOf(c.RemoteAddr())) {
-			return &borderConn{Conn: c, border: l.border}, nil
+		from := &callerAddress{Addr: c.RemoteAddr(), text: c.RemoteAddr().String(), host: hostOf(c.RemoteAddr())}
+		if l.border.enter(&l.border.connections, "connections", from.host) {
+			return &borderConn{Conn: c, border: l.border, from: from}, nil
 		}
 		c.Close() //nolint:errcheck // it was not let in
 	}
 }
 
-func (b *border) connect(host string) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	switch {
-	case b.connected >= b.bounds.connections:
-		b.tell("connections", host, b.bounds.connections)
-		return false
-	case b.connections[host] >= b.bounds.connectionsOne:
-		b.tell("connections of one address", host, b.bounds.connectionsOne)
-		return false
-	}
-	b.connected++
-	b.connections[host]++
-	return true
+// callerAddress is where a connection comes from, in words: each call on it asks for them.
+type callerAddress struct {
+	net.Addr
+	text string
+	host string // what it counts as
 }
+
+// String implements net.Addr.
+func (a *callerAddress) String() string { return a.text }
 
 type borderConn struct {
 	net.Conn
 	border *border
+	from   *callerAddress
 	once   sync.Once
 }
 
+// RemoteAddr implements net.Conn.
+func (c *borderConn) RemoteAddr() net.Addr { return c.from }
+
 // Close implements net.Conn.
 func (c *borderConn) Close() error {
-	c.once.Do(func() {
-		b, host := c.border, hostOf(c.RemoteAddr())
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.connected--
-		if b.connections[host]--; b.connections[host] == 0 {
-			delete(b.connections, host)
-		}
-	})
+	c.once.Do(func() { c.border.connections.Leave(c.from.host) })
 	return c.Conn.Close()
 }
 
-// incoming is a call whose request is on its way.
+// incoming is a call whose request is on its way, and its context.
 type incoming struct {
+	context.Context
 	b      *border
 	host   string
+	place  *places.Places // one of these
 	end    context.CancelFunc
+	stay   func() bool // the end of the context gives no place back
 	late   *time.Timer
 	isSlow bool
 	over   bool // it has come whole, or its call has ended
@@ -174,40 +188,49 @@ type incoming struct {
 
 type incomingKey struct{}
 
+// Value implements context.Context.
+func (in *incoming) Value(key any) any {
+	if key == (incomingKey{}) {
+		return in
+	}
+	return in.Context.Value(key)
+}
+
 // tap sees a call when its headers have come and nothing else.
 func (b *border) tap(ctx context.Context, _ *tap.Info) (context.Context, error) {
-	host := ""
+	host, local := "", false
 	if p, ok := peer.FromContext(ctx); ok && p.Addr != nil {
-		host = hostOf(p.Addr)
+		host, local = hostOf(p.Addr), p.Addr.Network() == "unix"
 	}
+	place, what := &b.calls, "calls"
+	if local {
+		place, what = &b.socketCalls, "calls over the socket"
+	}
+	if !b.enter(place, what, host) {
+		return ctx, api.Refusal(api.ErrBusy)
+	}
+	ctx, end := context.WithCancel(ctx)
+	in := &incoming{Context: ctx, b: b, host: host, place: place, end: end}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	switch {
-	case b.called >= b.bounds.calls:
-		b.tell("calls", host, b.bounds.calls)
-		return ctx, api.Refusal(api.ErrBusy)
-	case b.calls[host] >= b.bounds.callsOne:
-		b.tell("calls of one address", host, b.bounds.callsOne)
-		return ctx, api.Refusal(api.ErrBusy)
-	}
-	b.called++
-	b.calls[host]++
-	ctx, end := context.WithCancel(ctx)
-	in := &incoming{b: b, host: host, end: end}
 	in.late = time.AfterFunc(b.bounds.soon, in.slow)
-	context.AfterFunc(ctx, in.left)
-	return context.WithValue(ctx, incomingKey{}, in), nil
+	in.stay = context.AfterFunc(ctx, in.left)
+	return in, nil
 }
 
 // left gives the place of a call back.
 func (in *incoming) left() {
-	b := in.b
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	in.b.mu.Lock()
 	in.finish()
-	b.called--
-	if b.calls[in.host]--; b.calls[in.host] == 0 {
-		delete(b.calls, in.host)
+	in.b.mu.Unlock()
+	in.place.Leave(in.host)
+}
+
+// answered gives the place of a call back that has its answer. The end of its context
+// would do so too, on a goroutine for each.
+func (in *incoming) answered() {
+	if in.stay() {
+		in.left()
 	}
 }
 
@@ -232,19 +255,25 @@ func (in *incoming) finish() {
 	}
 }
 
-// slow makes room for a request that takes its time: where there are too many, the
-// address with most of them gives its oldest up.
+// slow makes room for a request that takes its time, and tells of it.
 func (in *incoming) slow() {
+	if bound, from, most := in.makeRoom(); bound != "" {
+		in.b.tell(bound, from, most)
+	}
+}
+
+// makeRoom ends a request where there are too many slow ones: the address with most of them
+// gives its oldest up. It returns the bound that was met, "" for none.
+func (in *incoming) makeRoom() (bound, from string, most int) {
 	b := in.b
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if in.over {
-		return
+		return "", "", 0
 	}
 	if in.isSlow { // for as long as it may be
-		b.tell("time of a request", in.host, int(b.bounds.whole.Seconds()))
 		in.end()
-		return
+		return "time of a request", in.host, int(b.bounds.whole.Seconds())
 	}
 	in.isSlow = true
 	in.late.Reset(b.bounds.whole - b.bounds.soon)
@@ -253,24 +282,29 @@ func (in *incoming) slow() {
 	for _, o := range b.slow {
 		of[o.host]++
 	}
-	from := in.host
 	switch {
-	case of[from] > b.bounds.slowOne:
-		b.tell("slow requests of one address", from, b.bounds.slowOne)
+	case of[in.host] > b.bounds.slowOne:
+		bound, from, most = "slow requests of one address", in.host, b.bounds.slowOne
 	case len(b.slow) > b.bounds.slow:
 		from = slices.MaxFunc(b.slow, func(x, y *incoming) int { return cmp.Compare(of[x.host], of[y.host]) }).host
-		b.tell("slow requests", from, b.bounds.slow)
+		bound, most = "slow requests", b.bounds.slow
 	default:
-		return
+		return "", "", 0
 	}
 	oldest := b.slow[slices.IndexFunc(b.slow, func(o *incoming) bool { return o.host == from })]
 	oldest.finish()
 	oldest.end()
+	return bound, from, most
 }
 
 // wholeUnary is an interceptor: the requests of its calls have come.
 func wholeUnary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-	whole(ctx)
+	in, ok := ctx.Value(incomingKey{}).(*incoming)
+	if !ok {
+		return next(ctx, req)
+	}
+	whole(in)
+	defer in.answered()
 	return next(ctx, req)
 }
 

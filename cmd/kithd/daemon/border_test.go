@@ -96,11 +96,11 @@ func TestConnectionsHavePlaces(t *testing.T) {
 		for range 2 {
 			first[0].Close() //nolint:errcheck // a connection of this test
 		}
-		if !b.connect("10.0.0.1") || b.connect("10.0.0.1") {
+		if !b.enter(&b.connections, "connections", "10.0.0.1") || b.enter(&b.connections, "connections", "10.0.0.1") {
 			t.Error("a closed connection gives back one place, once")
 		}
 		for n := range 20 {
-			if ok := b.connect("10.0.1." + string(rune('a'+n))); ok != (n < 4) {
+			if ok := b.enter(&b.connections, "connections", "10.0.1."+string(rune('a'+n))); ok != (n < 4) {
 				t.Errorf("connection %d from other addresses: %v", n, ok)
 			}
 		}
@@ -166,8 +166,8 @@ func TestUnfinishedRequestsHoldFewPlaces(t *testing.T) {
 		endHonest()
 		endFinished()
 		synctest.Wait()
-		if b.called != 0 || len(b.calls) != 0 || len(b.slow) != 0 {
-			t.Errorf("places that are still taken: %d, %v, %d", b.called, b.calls, len(b.slow))
+		if b.calls.Taken() != 0 || len(b.slow) != 0 {
+			t.Errorf("places that are still taken: %d, %d", b.calls.Taken(), len(b.slow))
 		}
 		for n := range 60 {
 			ctx, end := context.WithCancel(from(t.Context(), "10.0.0.1"))
@@ -184,21 +184,25 @@ func TestUnfinishedRequestsHoldFewPlaces(t *testing.T) {
 func TestOnePeerDoesNotFillTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in := newInbox(0, nil, slog.New(slog.DiscardHandler))
-		h := handler{inbox: in, streams: &streams{up: make(map[job.SiteID]bool)}, turns: new(turns)}
+		h := handler{inbox: in, streams: newStreams(), turns: new(turns)}
 		var senders sync.WaitGroup
 		flood := func(site job.SiteID) {
 			senders.Go(func() { h.PeerMessages(site, slices.Repeat([]meta.Message{meta.DigestRequest{}}, 10_000)) })
 		}
 		flood("beta")
 		synctest.Wait()
-		if n := len(in.in); n != mostOfPeer {
+		if n := in.lanes.waiting(); n != mostOfPeer {
 			t.Errorf("%d messages of one peer wait for the loop, at most %d", n, mostOfPeer)
 		}
 		flood("gamma")
 		synctest.Wait()
 		taken := map[job.SiteID]int{}
 		for range 4 * mostOfPeer {
-			i := <-in.in
+			i, ok := in.lanes.take()
+			if !ok {
+				in.lanes.end()
+				continue
+			}
 			<-i.turn
 			taken[i.event.(meta.Receive).From]++
 			synctest.Wait()
@@ -267,5 +271,71 @@ func TestSiteBoundsWhatStrangersSend(t *testing.T) {
 		if head[8] == 1 && (head[3] == headers || head[3] == reset) {
 			return
 		}
+	}
+}
+
+// A call that is answered gives its place back at once, and once: the end of its context,
+// which comes after, gives none back.
+func TestAnAnsweredCallGivesItsPlaceBackOnce(t *testing.T) {
+	for name, host := range map[string]string{"of the port": "10.0.0.1", "of the socket": ""} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b, _ := smallBorder()
+				b.socketCalls.Most, b.socketCalls.MostOne = 10, 10
+				taken := func() int { return b.calls.Taken() + b.socketCalls.Taken() }
+				of := from(t.Context(), host)
+				if host == "" {
+					of = peer.NewContext(t.Context(), &peer.Peer{Addr: &net.UnixAddr{Net: "unix", Name: "@"}})
+				}
+				other, err := b.tap(of, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				stream, end := context.WithCancel(of)
+				ctx, err := b.tap(stream, nil)
+				if err != nil || taken() != 2 {
+					t.Fatal(err, taken())
+				}
+				if _, err := wholeUnary(ctx, nil, nil, func(context.Context, any) (any, error) { return nil, nil }); err != nil {
+					t.Fatal(err)
+				}
+				if taken() != 1 {
+					t.Errorf("%d calls are counted after one of two was answered", taken())
+				}
+				end()
+				synctest.Wait()
+				if taken() != 1 {
+					t.Errorf("%d calls are counted after the answered one has ended", taken())
+				}
+				if ctx.Err() == nil || other.Err() != nil {
+					t.Errorf("contexts: %v, %v", ctx.Err(), other.Err())
+				}
+			})
+		})
+	}
+}
+
+// BenchmarkTap is what a call pays at the border from its headers to its answer.
+func BenchmarkTap(b *testing.B) {
+	border := newBorder(defaultBounds(1024), slog.New(slog.DiscardHandler))
+	accepted := make(handed, 1)
+	accepted <- addressed{host: "10.0.0.1"}
+	c, err := border.listener(accepted).Accept()
+	if err != nil {
+		b.Fatal(err)
+	}
+	at := peer.NewContext(b.Context(), &peer.Peer{Addr: c.RemoteAddr()})
+	answer := func(context.Context, any) (any, error) { return nil, nil }
+	b.ReportAllocs()
+	for b.Loop() {
+		stream, end := context.WithCancel(at)
+		ctx, err := border.tap(stream, nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := wholeUnary(ctx, nil, nil, answer); err != nil {
+			b.Fatal(err)
+		}
+		end()
 	}
 }

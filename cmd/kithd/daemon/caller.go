@@ -2,68 +2,21 @@ package daemon
 
 import (
 	"context"
-	"fmt"
-	"net"
 	"os/user"
 	"strconv"
 
-	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/peer"
 
 	"kith/internal/identity"
 )
 
-// localCredentials reads who is at the other end of a local socket from the
-// kernel. Other connections are as they are without: nothing is known of them.
-type localCredentials struct {
-	credentials.TransportCredentials
-}
-
-func newLocalCredentials() credentials.TransportCredentials {
-	return localCredentials{insecure.NewCredentials()}
-}
-
-// ServerHandshake implements credentials.TransportCredentials.
-func (c localCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	local, ok := conn.(*net.UnixConn)
-	if !ok {
-		return c.TransportCredentials.ServerHandshake(conn)
-	}
-	raw, err := local.SyscallConn()
-	if err != nil {
-		return nil, nil, err
-	}
-	var cred *unix.Ucred
-	var failed error
-	if err := raw.Control(func(fd uintptr) { cred, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); err != nil {
-		return nil, nil, err
-	}
-	if failed != nil {
-		return nil, nil, fmt.Errorf("peer credential: %w", failed)
-	}
-	return conn, peerCredential{credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}, cred.Uid}, nil
-}
-
-// Clone implements credentials.TransportCredentials.
-func (c localCredentials) Clone() credentials.TransportCredentials {
-	return localCredentials{c.TransportCredentials.Clone()}
-}
-
-// peerCredential is what the kernel says of a process that called.
-type peerCredential struct {
-	credentials.CommonAuthInfo
-	uid uint32
-}
-
-// AuthType implements credentials.AuthInfo.
-func (peerCredential) AuthType() string { return "peer-credential" }
-
 // callerOf says who makes the call of ctx.
 func callerOf(ctx context.Context) identity.Caller {
-	c := identity.Caller{Actor: identity.Anonymous}
+	c := identity.From(ctx)
+	if c.Proof != identity.NoProof {
+		return c // by its token, see door
+	}
 	p, ok := peer.FromContext(ctx)
 	if !ok {
 		return c
@@ -71,8 +24,11 @@ func callerOf(ctx context.Context) identity.Caller {
 	if p.Addr != nil {
 		c.Address = p.Addr.String()
 	}
-	if cred, ok := p.AuthInfo.(peerCredential); ok {
-		c.Actor, c.Proof = identity.MakeActor(accountName(cred.uid)), identity.PeerCredential
+	switch proof := p.AuthInfo.(type) {
+	case peerCredential:
+		c.Actor, c.Proof = proof.actor, identity.PeerCredential
+	case peerConnection:
+		c.Actor, c.Proof = identity.MakeActor("spiffe://"+string(proof.site)+"/kithd"), identity.Certificate
 	}
 	return c
 }

@@ -28,7 +28,7 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 }
 
 func command(p *cli.Program) *cobra.Command {
-	path, asRoot := DefaultConfigPath, false
+	path, asRoot, insecure := DefaultConfigPath, false, false
 	root := &cobra.Command{
 		Use:   "kithd",
 		Short: "The daemon of a Kith site: local scheduler and peer meta-scheduler",
@@ -48,11 +48,16 @@ func command(p *cli.Program) *cobra.Command {
 			if err := mayRun(os.Geteuid(), asRoot, os.Getenv(asRootVariable)); err != nil {
 				return err
 			}
-			return runSite(cmd.Context(), cfg, &Reload{Path: path, Signal: hangups, Level: new(slog.LevelVar)}, p.Stderr)
+			cfg.Listen.InsecureLoopback = cfg.Listen.InsecureLoopback || insecure
+			if err := cfg.Validate(); err != nil {
+				return badConfig(err)
+			}
+			return runSite(cmd.Context(), cfg, &Reload{Path: path, Signal: hangups, Level: new(slog.LevelVar), InsecureLoopback: insecure}, p.Stderr)
 		},
 	}
 	root.PersistentFlags().StringVar(&path, "config", path, "configuration `FILE`")
 	root.Flags().BoolVar(&asRoot, "as-root", false, "run as root, as all jobs will then; so does "+asRootVariable+"=1")
+	root.Flags().BoolVar(&insecure, "insecure-loopback", false, "serve without keys, on loopback only: for tests")
 	file := &cobra.Command{Use: "config", Short: "Work with the configuration file"}
 	file.AddCommand(&cobra.Command{
 		Use: "check [FILE]", Short: "Check a configuration file and say what is wrong", Args: cobra.MaximumNArgs(1),
@@ -64,7 +69,7 @@ func command(p *cli.Program) *cobra.Command {
 		},
 	})
 	version := cli.VersionVerb(p, `"kith sites --output json" has those of running sites.`)
-	return p.Root(root, nil, file, version, cli.CompletionVerb(p), cli.ExitTopic("Exit codes of kithd:\n\n"+cli.ExitTable(exitCodes())))
+	return p.Root(root, nil, initVerb(p, &path), renewVerb(p, &path), file, version, cli.CompletionVerb(p), cli.ExitTopic("Exit codes of kithd:\n\n"+cli.ExitTable(exitCodes())))
 }
 
 // badConfig has a line for each mistake in a configuration.
@@ -111,10 +116,15 @@ func check(p *cli.Program, path string) error {
 	})
 }
 
+// heapFloor is how large the heap of kithd may become before its garbage is collected. Little
+// lives in that of a site without a long queue, and each job leaves 80 KB of garbage.
+const heapFloor = 32 << 20
+
 // runSite runs the site until a signal comes.
 func runSite(ctx context.Context, cfg config.Config, r *Reload, stderr io.Writer) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	defer cli.HeapFloor(heapFloor)()
 	d, err := Open(cfg, logger(cfg.Log, r.Level, stderr))
 	if err != nil {
 		return err

@@ -45,15 +45,15 @@ func TestMainRefuses(t *testing.T) {
 		"check, bad":      {[]string{"config", "check", config("bad", "[scheduler]\nbackfill = \"magic\"")}, 2, []string{"magic", "easy"}},
 		"check, nothing":  {[]string{"config", "check", dir + "/none"}, 2, []string{dir + "/none"}},
 		"port in use": {
-			[]string{"--config", config("port", "data = \""+dir+"/p\"\n[listen]\naddress = \""+taken.Addr().String()+"\"")},
+			[]string{"--config", config("port", "data = \""+dir+"/p\"\n[listen]\ninsecure_loopback = true\naddress = \""+taken.Addr().String()+"\"")},
 			1, []string{taken.Addr().String(), "in use"},
 		},
 		"data folder": {
-			[]string{"--config", config("data", "data = \"/proc/kith\"\n[listen]\naddress = \"127.0.0.1:0\"")},
+			[]string{"--config", config("data", "data = \"/proc/kith\"\n[listen]\ninsecure_loopback = true\naddress = \"127.0.0.1:0\"")},
 			1, []string{"/proc/kith"},
 		},
 		"data folder is a file": {
-			[]string{"--config", config("file", "data = \""+config("plain", "")+"\"\n[listen]\naddress = \"127.0.0.1:0\"")},
+			[]string{"--config", config("file", "data = \""+config("plain", "")+"\"\n[listen]\ninsecure_loopback = true\naddress = \"127.0.0.1:0\"")},
 			1, []string{"plain"},
 		},
 	} {
@@ -77,7 +77,7 @@ func TestMainRuns(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "kithd.toml")
-	text := minimal + "data = \"" + dir + "/data\"\n[listen]\naddress = \"127.0.0.1:0\"\n"
+	text := minimal + "data = \"" + dir + "/data\"\n[listen]\ninsecure_loopback = true\naddress = \"127.0.0.1:0\"\n"
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

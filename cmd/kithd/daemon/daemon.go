@@ -23,13 +23,16 @@ import (
 
 	"kith/cluster"
 	"kith/cluster/gossip"
+	"kith/cluster/gossip/plain"
 	"kith/cmd/kithd/config"
 	"kith/internal/job"
+	"kith/internal/loglines"
 	"kith/meta"
 	"kith/meta/api"
 	"kith/meta/commit"
 	"kith/meta/peer"
 	"kith/meta/transfer"
+	"kith/meta/trust/audit"
 	kithv1 "kith/proto/gen/kith/v1"
 	"kith/sitesched/runner"
 	"kith/store"
@@ -51,35 +54,56 @@ type Daemon struct {
 	loop    *loop
 	runs    *runner.Runner
 	room    *room
+	low     *lowRoom
 	files   *runner.Files
 	effects *effects
 	links   *peer.Links
 	gossip  *gossip.Gossip
+	audit   *audit.Log
+	lanes   *plain.Lanes
 
 	// background ends with cancel; wg waits for it.
 	background context.Context
 	cancel     context.CancelFunc
 	wg         sync.WaitGroup
 
+	options  Options
+	identity *siteIdentity // nil where it serves without keys
+	desk     *desk         // nil likewise
+	pace     *framePace
 	border   *border
+	door     *door
 	listener net.Listener
+	port     *port        // of listener, where the site has an identity
+	socket   net.Listener // nil for none
 	server   *grpc.Server
+	peerside *grpc.Server // nil where server has PeerService too
 	health   *health.Server
 	served   chan error
+
+	bundles     bundles
+	brokenHeads loglines.Pacer[job.SiteID] // about sites whose audit logs do not go on
+	refusedWork loglines.Pacer[job.SiteID]
 }
 
 // Open starts a site. When it returns the site takes jobs.
 func Open(cfg config.Config, log *slog.Logger) (*Daemon, error) {
 	cfg = withinDescriptors(cfg, descriptors(), log.With("site_id", cfg.Site))
-	return OpenOn(cfg, log, ownHost(cfg, log))
+	return OpenWith(cfg, log, Options{})
 }
 
-// OpenOn starts a site that schedules and runs work in a way of its own.
-func OpenOn(cfg config.Config, log *slog.Logger, host Host) (*Daemon, error) {
+// OpenWith starts a site that is given some of its parts.
+func OpenWith(cfg config.Config, log *slog.Logger, o Options) (*Daemon, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	d := newDaemon(cfg, log, host)
+	if o.Host.Site == nil {
+		o.Host = ownHost(cfg, log)
+	}
+	if o.Known == nil {
+		o.Known = func() []Known { return nil }
+	}
+	d := newDaemon(cfg, log, o)
 	err := d.open()
 	if err == nil {
 		err = d.start()
@@ -91,19 +115,22 @@ func OpenOn(cfg config.Config, log *slog.Logger, host Host) (*Daemon, error) {
 	return d, nil
 }
 
-func newDaemon(cfg config.Config, log *slog.Logger, host Host) *Daemon {
-	d := &Daemon{cfg: cfg, host: host, log: log.With("site_id", cfg.Site), served: make(chan error, 1)}
+func newDaemon(cfg config.Config, log *slog.Logger, o Options) *Daemon {
+	d := &Daemon{cfg: cfg, host: o.Host, options: o, log: log.With("site_id", cfg.Site), served: make(chan error, 4)}
 	d.background, d.cancel = context.WithCancel(context.Background())
 	return d
 }
 
 // open does all that comes before [Daemon.start].
 func (d *Daemon) open() error {
-	d.running = d.cfg
-	d.peers.Store(&d.cfg.Peers)
 	if err := closeFolder(d.cfg.Data, d.log); err != nil {
 		return err
 	}
+	if err := d.openIdentity(); err != nil {
+		return err
+	}
+	d.running = d.cfg
+	d.peers.Store(&d.cfg.Peers)
 	if err := writable(d.cfg.Data); err != nil {
 		return err
 	}
@@ -114,12 +141,28 @@ func (d *Daemon) open() error {
 	if d.state, err = d.backend.Load(); err != nil {
 		return err
 	}
+	if err := d.restoreTrust(); err != nil {
+		return err
+	}
+	if err := d.openAudit(); err != nil {
+		return err
+	}
 	// Listening comes early: a port in use must be known before jobs are touched.
 	if d.listener, err = listen(d.cfg.Listen.Address); err != nil {
 		return err
 	}
-	d.border = newBorder(defaultBounds(openFiles()), d.log)
+	d.border = newBorder(defaultBounds(descriptors()), d.log)
+	d.border.refused = d.refusedAtBorder
 	d.listener = d.border.listener(d.listener)
+	if path := d.cfg.SocketPath(); path != "" {
+		if d.socket, err = listenSocket(path); err != nil {
+			return err
+		}
+		if gid, ok := leftOut(path); ok {
+			d.log.Warn("the group of the socket's folder is not let in", "socket", path, "gid", gid,
+				"remedy", "have kithd run in that group, by Group= or SupplementaryGroups= of its unit, or give the folder to a group that it is in")
+		}
+	}
 	return d.assemble()
 }
 
@@ -142,9 +185,10 @@ func (d *Daemon) assemble() error {
 	if err != nil {
 		return err
 	}
-	streams := &streams{up: make(map[job.SiteID]bool)}
-	room := func() error { return runner.CheckRoom(d.cfg.Data, 0, d.cfg.Files.KeepFreeBytes) }
-	in := newInbox(d.state.Site().Latest, room, d.log)
+	streams := newStreams()
+	disk := runner.NewRoom(d.cfg.Data)
+	d.low = &lowRoom{check: func() error { return disk.Check(0, d.cfg.Files.KeepFreeBytes) }, now: time.Now}
+	in := newInbox(d.state.Site().Latest, d.low.room, d.log)
 	in.clock.warn(d.state.Site().Latest, d.log)
 	if d.room, err = openRoom(d.cfg.Data, d.cfg.Files.ReserveBytes, d.backend, in.trouble, d.log); err != nil {
 		return err
@@ -156,11 +200,16 @@ func (d *Daemon) assemble() error {
 	if err := d.openFiles(in); err != nil {
 		return err
 	}
-	d.links = peer.New(peer.Config{
+	links := peer.Config{
 		Site: d.siteID(), Generation: d.self.Generation, Folder: d.self.Folder, Incarnation: d.self.Incarnation, Version: Version(),
 		Admit: d.admits, Heartbeat: d.cfg.Timing.Heartbeat, DialOptions: dialOptions(), Logger: d.log,
 		Payload: func(g meta.Grant) ([]byte, error) { return d.effects.payload(g) },
-	}, handler{in, streams, d.files, new(turns), &aheadLines{log: d.log}, d.log}, d.files)
+		Refused: d.refusedOfPeer, Rates: ratesOf(d.cfg.Rates),
+	}
+	if d.identity != nil {
+		links.Proven, links.Proves, links.Credentials, links.ReadBundle = provenSite, d.proves, d.siteCredentials, d.readBundle
+	}
+	d.links = peer.New(links, handler{in, streams, d.files, new(turns), &aheadLines{log: d.log, refused: d.refusedOfWork}, d.log, d.tellBundle}, d.files)
 	d.runs, err = runner.New(runner.Config{
 		Files: d.files, System: d.host.System, Peers: d.links, Away: streams.away, Tell: in.tell, Post: in.post,
 		SinceBoot: in.clock.sinceBoot,
@@ -175,19 +224,34 @@ func (d *Daemon) assemble() error {
 	if d.engine, err = meta.New(d.engineConfig(), d.state, site); err != nil {
 		return err
 	}
-	spread, err := d.startGossip(in)
+	spread, err := d.startGossip(in, streams)
 	if err != nil {
 		return err
 	}
 	d.effects = &effects{
-		links: d.links, runs: d.runs, backend: d.backend, log: d.log, changes: api.NewChanges(d.self.Incarnation), streams: streams, spread: spread,
+		links: d.links, runs: d.runs, backend: d.backend, log: d.log, changes: api.NewChanges(d.self.Incarnation), streams: streams, spread: spread, audit: d.audit, site: d,
 	}
 	barrier := commit.New(d.state, d.backend, d.runs.Launched)
 	d.loop = newLoop(in, d.engine, barrier, d.effects.carry)
-	users := api.New(api.Config{
+	ac := api.Config{
 		Node: node{d.loop, d.backend, d}, Files: d.files, Output: d.runs, Changes: d.effects.changes, User: userName(), Logger: d.log,
-	})
-	d.server, d.health = newServer(users, d.links, d.border, d.log)
+	}
+	if d.identity != nil {
+		d.desk = d.openDesk()
+		ac.Trust, d.identity.endpoint.JoinOpen = d.desk, d.desk.desk.IsOpen
+	}
+	users := api.New(ac)
+	d.door = newDoor(d.cfg.Listen.AllowOwnUID, d.options.Tokens, d.border, d.refusedToken)
+	d.pace = newFramePace(d.cfg.Rates.Frames, d.metFrames)
+	d.server, d.health = newServer(users, d.door, newUserRates(d.cfg.Rates.User, d.refusedRate), d.pace, d.log)
+	if d.identity == nil {
+		kithv1.RegisterPeerServiceServer(d.server, d.links)
+		kithv1.RegisterGossipServiceServer(d.server, d.lanes)
+		return nil
+	}
+	d.peerside = newPeerServer(d.links, d.border, d.pace, d.log)
+	d.port = newPort(d.listener, d.identity.endpoint.ServerTLS(), newHandshakePace(d.cfg.Rates.Handshakes), d.refusedHandshake, d.metAtPort)
+	d.port.gossip, d.port.join = d.acceptLane, d.desk.serve
 	return nil
 }
 
@@ -195,7 +259,7 @@ func (d *Daemon) siteID() job.SiteID { return job.SiteID(d.cfg.Site) }
 
 func (d *Daemon) engineConfig() meta.Config {
 	mc, sc := d.cfg.MetaConfig(), d.cfg.SchedulerConfig()
-	mc.BootID = d.runs.BootID()
+	mc.BootID, mc.Admitted = d.runs.BootID(), d.identity != nil
 	mc.Self = meta.Self{
 		Address: d.advertised(), Processors: sc.Processors, MemoryBytes: sc.MemoryBytes, HomeJobs: cluster.HomeJobsOf(sc.HomeFirst()),
 		Policy: sc.Policy(), Speed: d.cfg.Scheduler.Speed, Version: Version(),
@@ -204,14 +268,33 @@ func (d *Daemon) engineConfig() meta.Config {
 }
 
 // advertised is the address that other sites are told.
-func (d *Daemon) advertised() string {
-	switch d.cfg.Listen.Advertise {
+func (d *Daemon) advertised() string { return advertised(d.cfg.Listen, d.listener.Addr()) }
+
+// advertised is what a site tells of where it listens. A host is told as it was written:
+// its name may lead others elsewhere than here, through their own border. The port is the
+// one that was taken.
+func advertised(l config.Listen, at net.Addr) string {
+	switch l.Advertise {
 	case "":
-		return d.listener.Addr().String()
 	case "none":
 		return ""
+	default:
+		return l.Advertise
 	}
-	return d.cfg.Listen.Advertise
+	host, _, err := net.SplitHostPort(l.Address)
+	_, port, err2 := net.SplitHostPort(at.String())
+	if err != nil || err2 != nil {
+		return at.String()
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// advertisedAll is all addresses that other sites are told, none where nothing can connect.
+func (d *Daemon) advertisedAll() []string {
+	if a := d.advertised(); a != "" {
+		return []string{a}
+	}
+	return nil
 }
 
 // fetchPatience is how long files may fail to come until their fetch gives up.
@@ -221,41 +304,49 @@ func (d *Daemon) openFiles(in *inbox) (err error) {
 	d.files, err = runner.OpenFiles(runner.FilesConfig{
 		Site: d.siteID(), Dir: d.cfg.Data, Backend: d.backend, InputRoots: d.cfg.Files.InputRoots,
 		QuotaBytes: d.cfg.Files.QuotaBytes, KeepFreeBytes: d.cfg.Files.KeepFreeBytes, MaxFileBytes: d.cfg.Files.MaxFileBytes,
-		Look: in.Look, Log: d.log,
+		Look: in.Look, Log: d.log, Refused: d.refusedOfWork,
 	})
 	return err
 }
 
-// admits says whether a site may connect: configured peers, and with gossip
-// whoever is a member.
+// admits says whether a site may connect.
 func (d *Daemon) admits(site job.SiteID) bool {
-	return d.cfg.Gossip.Listen != "" || d.isPeer(site)
+	if d.identity != nil {
+		return d.identity.knows(site)
+	}
+	return d.isPeer(site)
 }
 
-// isPeer reports whether the configuration names a site.
+// isPeer reports whether the configuration names a site. Others may not connect.
 func (d *Daemon) isPeer(site job.SiteID) bool {
 	return slices.ContainsFunc(*d.peers.Load(), func(p config.Peer) bool { return p.Site == string(site) })
 }
 
 // start sets everything going.
 func (d *Daemon) start() error {
-	known := make(map[job.AttemptID]bool)
+	copies := make(map[job.AttemptID]bool)
 	for c := range d.state.Copies() {
-		known[c.ID] = true
+		copies[c.ID] = true
 	}
-	d.runs.RemoveStrays(func(a job.AttemptID) bool { return known[a] })
+	d.runs.RemoveStrays(func(a job.AttemptID) bool { return copies[a] })
 	first := append([]meta.Effect(nil), d.engine.Restore(d.loop.clock.now(), sitesOf(d.cfg.Peers))...)
 	// The facts are the loop's from here on.
 	ready := []any{
 		"address", d.Address(), "generation", job.GenerationText(d.state.Site().Generation), "version", Version(),
 		"jobs", d.state.JobCount(), "copies", d.state.CopyCount(),
 	}
+	known := d.unknownYet()
 	go d.loop.run(first)
+	if err := d.admitKnown(known); err != nil {
+		return err
+	}
 	d.wg.Go(func() { d.files.KeepSweeping(d.background) })
 	d.wg.Go(func() { d.room.keep(d.background, d.runs) })
-	go func() { d.served <- d.server.Serve(d.listener) }()
+	d.serve()
 	for _, p := range d.cfg.Peers {
-		d.links.Dial(job.SiteID(p.Site), p.Address)
+		if p.Address != "" { // one of the trust table has none here: trustChanged may have come first with those it has
+			d.links.Dial(job.SiteID(p.Site), p.Address)
+		}
 	}
 	d.log.Info("site ready", ready...)
 	for _, c := range d.runs.Capabilities() {
@@ -267,28 +358,6 @@ func (d *Daemon) start() error {
 		d.log.Warn("service manager not notified", "error", err.Error())
 	}
 	return nil
-}
-
-// startGossip joins those who gossip, if this site does, and returns what
-// spreads its load there. What gossip brings goes to the engine; the sites that it
-// makes known are dialled.
-func (d *Daemon) startGossip(in *inbox) (spread func(meta.Advertise), err error) {
-	if d.cfg.Gossip.Listen == "" {
-		return nil, nil
-	}
-	d.gossip, err = gossip.Start(gossip.Config{
-		Site: d.siteID(), Listen: d.cfg.Gossip.Listen, Join: d.cfg.Gossip.Join, Logger: d.log,
-		Seen: func(g cluster.Digest) {
-			in.post(meta.LoadSeen{Digest: g})
-			if !d.isPeer(g.Site) && g.Address != "" {
-				d.links.Dial(g.Site, g.Address)
-			}
-		},
-	})
-	if err != nil {
-		return nil, err
-	}
-	return func(a meta.Advertise) { d.gossip.Advertise(a.Digest) }, nil
 }
 
 // Address returns host:port where the daemon listens.
@@ -318,29 +387,13 @@ func (d *Daemon) Close() error {
 	}
 	d.health.Shutdown()
 	close(d.loop.closing)
-	if d.gossip != nil {
-		if err := d.gossip.Close(); err != nil {
-			d.log.Warn("gossip", "error", err.Error())
-		}
-	}
-	// Streams of peers and watchers never end by themselves.
-	stopped := make(chan struct{})
-	go func() {
-		d.server.GracefulStop()
-		close(stopped)
-	}()
-	d.links.Close()
-	select {
-	case <-stopped:
-	case <-time.After(2 * time.Second):
-		d.server.Stop()
-		<-stopped
-	}
+	d.closeGossip()
+	d.stopServing()
 	d.cancel()
 	d.runs.Close()
 	d.wg.Wait()
 	d.loop.close()
-	err := errors.Join(d.files.Close(), d.backend.Close())
+	err := errors.Join(d.files.Close(), d.backend.Close(), d.audit.Close())
 	d.log.Info("site stopped")
 	return err
 }
@@ -348,23 +401,26 @@ func (d *Daemon) Close() error {
 // abandon releases what open had come to.
 func (d *Daemon) abandon() {
 	d.cancel()
-	if d.gossip != nil {
-		d.gossip.Close() //nolint:errcheck // why the site was not opened is told
-	}
+	d.closeGossip()
 	if d.links != nil {
 		d.links.Close()
 	}
 	if d.runs != nil {
 		d.runs.Close()
 	}
-	if d.listener != nil {
-		d.listener.Close()
+	for _, l := range []net.Listener{d.listener, d.socket} {
+		if l != nil {
+			l.Close()
+		}
 	}
 	if d.files != nil {
 		d.files.Close() //nolint:errcheck // why it was not opened is told
 	}
 	if d.backend != nil {
 		d.backend.Close() //nolint:errcheck // why it was not opened is told
+	}
+	if d.audit != nil {
+		d.audit.Close() //nolint:errcheck // why the site was not opened is told
 	}
 }
 
@@ -379,18 +435,19 @@ var _ api.Node = node{}
 
 // Ask implements api.Node. A site that was forgotten may come back on any folder.
 func (n node) Ask(ctx context.Context, make func(token uint64) meta.Event) (meta.Reply, error) {
-	var forget *meta.ForgetSite
+	var asked meta.Event
 	r, err := n.loop.Ask(ctx, func(token uint64) meta.Event {
-		ev := make(token)
-		if f, ok := ev.(meta.ForgetSite); ok {
-			forget = &f
-		}
-		return ev
+		asked = make(token)
+		return asked
 	})
-	if err == nil && forget != nil {
-		n.d.links.Forget(forget.Site)
+	if err != nil {
+		return r, err
 	}
-	return r, err
+	if f, ok := asked.(meta.ForgetSite); ok {
+		n.d.links.Forget(f.Site)
+	}
+	n.d.witness(ctx, asked)
+	return r, nil
 }
 
 // Describe implements api.Node.
@@ -398,9 +455,10 @@ func (n node) Describe() api.Description {
 	peers := *n.d.peers.Load()
 	sent, received := n.d.files.Moved()
 	desc := api.Description{
+		Keys: n.d.expiry(time.Now()), Shown: make(map[job.SiteID]time.Time),
 		FileBytesSent: sent, FileBytesReceived: received,
 		Addresses: make(map[job.SiteID]string, len(peers)), Trouble: make(map[job.SiteID]api.Trouble),
-		DiskTrouble: cmp.Or(n.trouble.tells(), n.d.runs.Scarcity()),
+		DiskTrouble: cmp.Or(n.trouble.tells(), n.d.runs.Scarcity(), n.d.low.tells()),
 	}
 	for site, t := range n.d.links.Trouble() {
 		trouble := api.Trouble{Why: t.Why, Clash: t.Clash, Load: t.Load}
@@ -413,7 +471,11 @@ func (n node) Describe() api.Description {
 		desc.Capabilities = append(desc.Capabilities, &kithv1.Capability{Name: c.Name, Available: c.Available, Detail: c.Detail})
 	}
 	for _, p := range peers {
-		desc.Addresses[job.SiteID(p.Site)] = p.Address
+		site := job.SiteID(p.Site)
+		desc.Addresses[site] = n.d.addressOf(site)
+		if end, ok := n.d.shown(site); ok {
+			desc.Shown[site] = end
+		}
 	}
 	return desc
 }

@@ -300,7 +300,7 @@ func TestStraysAreRemovedFirst(t *testing.T) {
 		x, err := system(report)
 		return &listing{System: x, t: t}, err
 	}
-	d, err := OpenOn(s.cfg, slog.New(slog.NewTextHandler(t.Output(), nil)), host)
+	d, err := OpenWith(s.cfg, slog.New(slog.NewTextHandler(t.Output(), nil)), Options{Host: host})
 	if err != nil {
 		t.Fatal(err)
 	}

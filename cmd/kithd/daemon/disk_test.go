@@ -105,6 +105,9 @@ func TestDiskNearlyFull(t *testing.T) {
 		_, err = upload.CloseAndRecv()
 	}
 	s.expectRefusal(err, codes.ResourceExhausted, "DISK_FULL")
+	if site, err := s.sites.GetSite(s.ctx(), &kithv1.GetSiteRequest{}); err != nil || !strings.Contains(site.GetSite().GetDiskTrouble(), "new jobs are refused (1, ") {
+		t.Errorf("the site says %q, %v", site.GetSite().GetDiskTrouble(), err)
+	}
 
 	if _, err := s.jobs.ReleaseJob(s.ctx(), &kithv1.ReleaseJobRequest{JobId: heldID}); err != nil {
 		t.Error(err)

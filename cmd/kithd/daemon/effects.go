@@ -2,14 +2,15 @@ package daemon
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	"kith/internal/job"
 	"kith/meta"
 	"kith/meta/api"
 	"kith/meta/peer"
+	"kith/meta/trust/audit"
 	"kith/sitesched/runner"
 	"kith/store"
 )
@@ -24,12 +25,18 @@ type effects struct {
 	log     *slog.Logger
 	changes *api.Changes
 	streams *streams
-	spread  func(meta.Advertise) // nil without gossip
+	spread  *spread
+	refused refusals
+	audit   *audit.Log
+	site    *Daemon
 }
 
 func (f *effects) carry(ef meta.Effect) {
 	switch ef := ef.(type) {
 	case meta.Send:
+		if _, load := ef.Message.(meta.LoadDigest); load && !f.spread.needsStream(ef.To) {
+			return
+		}
 		f.links.Send(ef.To, ef.Message)
 	case meta.Grant:
 		f.links.Grant(ef)
@@ -51,7 +58,7 @@ func (f *effects) carry(ef meta.Effect) {
 		f.runs.Unfetch(ef.Attempt)
 	case meta.Changed:
 		f.changes.Add(ef.Job)
-		f.runs.FilesChanged()
+		f.runs.JobChanged(ef.Job)
 	case meta.Queue:
 		f.runs.Queue(ef)
 	case meta.Dequeue:
@@ -60,24 +67,41 @@ func (f *effects) carry(ef meta.Effect) {
 		f.runs.Restored()
 	case meta.Unlisted:
 		f.tellUnlisted(ef)
+	case meta.GivenUp:
+		f.log.Warn("jobs that a site did not end in time are given up there", "peer_id", string(ef.Site), "jobs", ef.Jobs, "remedy", "ask its operator; kith site revoke "+string(ef.Site)+" if it goes on")
+		f.audit.Record(audit.Entry{Kind: "given-up", Peer: string(ef.Site), Text: fmt.Sprintf("%d jobs that it did not end in time", ef.Jobs)})
 	case meta.StartsPaused:
 		f.tellOfPause(ef)
 	case meta.Outgrown:
 		f.log.Warn("copies that were taken before the restart no longer fit this site; copies of other sites go back to them, jobs of this site look for another place",
-			"copies", ef.Copies, "first", ef.First, "own", ef.Own, "reason", ef.Reason.Sentence())
-	case meta.Advertise:
-		if f.spread != nil {
-			f.spread(ef)
+			"copies", ef.Copies, "first", ef.First.String(), "own", ef.Own, "reason", ef.Reason.Sentence())
+	case meta.NotHeld:
+		f.log.Error("the local scheduler proposed a copy that this site does not hold; nothing was started", "attempt_id", ef.Attempt.String())
+	case meta.Refused:
+		f.refused.note(f.log, time.Now(), ef)
+		if !ef.Late {
+			f.audit.Refuse(audit.Entry{Kind: "refused-right", Rule: ef.Rule, Peer: string(ef.Peer), Text: ef.Kind})
 		}
+	case meta.TrustChanged:
+		f.site.trustChanged(ef)
+		f.site.bundleChanged(ef)
+	case meta.BundleConfirmed:
+		f.site.bundles.note(ef)
+	case meta.InvitationChanged:
+		if f.site.desk != nil {
+			f.site.desk.invitationChanged(ef)
+		}
+	case meta.TokenRevoked:
+		f.site.tokenRevoked(ef)
+	case meta.Advertise:
+		ef.Digest.Head = f.site.headToTell()
+		f.spread.gossip.Advertise(ef.Digest)
 	}
 }
 
 // tellUnlisted tells the operator of a site that the configuration does not name and
-// that has to do with what is here. With gossip none need be named.
+// that has to do with what is here.
 func (f *effects) tellUnlisted(u meta.Unlisted) {
-	if f.spread != nil {
-		return
-	}
 	f.log.Warn("jobs wait for a site that is not among the peers",
 		"remedy", "name it in [[peers]], or give it up: kith site forget "+string(u.Site), "peer_id", string(u.Site), "its_copies_here", u.Copies, "jobs_it_holds", u.Held, "jobs_waiting_there", u.Waiting)
 }
@@ -105,28 +129,6 @@ func (f *effects) payload(g meta.Grant) ([]byte, error) {
 	return payload, err
 }
 
-// streams knows to which sites a stream is up.
-type streams struct {
-	mu sync.Mutex
-	up map[job.SiteID]bool
-}
-
-func (s *streams) set(site job.SiteID, up bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if up {
-		s.up[site] = true
-	} else {
-		delete(s.up, site)
-	}
-}
-
-func (s *streams) away(site job.SiteID) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return !s.up[site]
-}
-
 // handler turns what peers do into events.
 type handler struct {
 	*inbox
@@ -135,19 +137,21 @@ type handler struct {
 	turns   *turns
 	ahead   *aheadLines
 	log     *slog.Logger
+	met     func(job.SiteID) // called when a stream is up
 }
 
 // PeerUp implements peer.Handler.
 func (h handler) PeerUp(site job.SiteID, generation uint32, incarnation uint64) {
 	h.streams.set(site, true)
-	h.post(meta.PeerUp{Site: site, Generation: generation, Incarnation: incarnation})
+	h.postIn(lane{peer: site}, meta.PeerUp{Site: site, Generation: generation, Incarnation: incarnation}, h.turns.get(site))
+	h.met(site)
 }
 
 // PeerDown implements peer.Handler.
 func (h handler) PeerDown(site job.SiteID) {
 	h.streams.set(site, false)
+	h.postIn(lane{peer: site}, meta.PeerDown{Site: site}, h.turns.get(site))
 	h.turns.forget(site)
-	h.post(meta.PeerDown{Site: site})
 }
 
 // PeerMessages implements peer.Handler.
@@ -156,15 +160,19 @@ func (h handler) PeerMessages(site job.SiteID, messages []meta.Message) {
 	for _, m := range messages {
 		if r, ok := m.(meta.Result); ok && r.Attempt.Job.Origin != site {
 			var err error
-			if m, err = h.files.CheckResult(r); err != nil {
+			if m, err = h.files.CheckResult(site, r); err != nil {
 				h.log.Error("result not taken: its job cannot be read from the store; the host repeats it",
 					"attempt_id", r.Attempt.String(), "peer_id", string(site), "error", err.Error())
 				continue
 			}
 		}
+		m, replaced := runner.CheckTimes(m, job.Instant(time.Now()))
+		if replaced {
+			h.ahead.impossible(site)
+		}
 		if v, ok := m.(meta.Verdict); ok && v.Reason == job.ClockAhead {
 			h.ahead.denied(site)
 		}
-		h.postIn(meta.Receive{From: site, Message: m}, t)
+		h.postIn(lane{peer: site}, meta.Receive{From: site, Message: m}, t)
 	}
 }

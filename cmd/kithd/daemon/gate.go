@@ -40,7 +40,7 @@ type gate struct {
 
 func newGate() *gate { return &gate{bound: firstCalls, late: soonAnswer} }
 
-// enter reports whether one more call may come in. Who was let in must leave.
+// enter reports whether one more call may come in. A call that was let in must leave.
 func (g *gate) enter(now time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

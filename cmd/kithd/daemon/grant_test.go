@@ -72,7 +72,7 @@ func TestGrantWhileTheStoreCannotBeRead(t *testing.T) {
 
 	log := &notes{}
 	logger := slog.New(slog.NewTextHandler(log, nil))
-	d := newDaemon(origin, logger, ownHost(origin, logger))
+	d := newDaemon(origin, logger, Options{Host: ownHost(origin, logger)})
 	if err := d.open(); err != nil {
 		t.Fatal(err)
 	}

@@ -93,7 +93,7 @@ func (s *testSite) open() {
 		host = s.host
 	}
 	log := slog.New(slog.NewTextHandler(s, nil))
-	d, err := OpenOn(s.cfg, log, host(s.cfg, log))
+	d, err := OpenWith(s.cfg, log, Options{Host: host(s.cfg, log)})
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ func TestHostNeedsQueue(t *testing.T) {
 	c, log := testConfig(t, "alpha"), slog.New(slog.DiscardHandler)
 	host := ownHost(c, log)
 	host.Site = func() (meta.Site, error) { return batch.New(2), nil }
-	d, err := OpenOn(c, log, host)
+	d, err := OpenWith(c, log, Options{Host: host})
 	if err == nil {
 		d.Close() //nolint:errcheck // the test has failed
 		t.Fatal("opened")

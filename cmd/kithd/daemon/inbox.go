@@ -7,7 +7,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"kith/internal/identity"
 	"kith/internal/job"
+	"kith/internal/places"
 	"kith/meta"
 	"kith/meta/api"
 )
@@ -16,7 +18,7 @@ import (
 type input struct {
 	event meta.Event
 	look  *look
-	// turn has a token of this input until it is taken; nil if its sender has no bound.
+	// turn has a token of this input until it is taken.
 	turn turn
 }
 
@@ -24,7 +26,11 @@ type input struct {
 // loop: what the loop calls needs it when it is made.
 type inbox struct {
 	clock clock
-	in    chan input
+	lanes *lanes
+	// places are those in the lanes for all but peers, who have places of their own.
+	places turn
+	// controls are those for control, so that they are there while others take all.
+	controls turn
 
 	// own are events of this site's own attempts. Those who bring them must not
 	// wait, see [inbox.tell].
@@ -52,7 +58,7 @@ type inbox struct {
 func newInbox(latest job.Time, room func() error, log *slog.Logger) *inbox {
 	b := &inbox{
 		clock: newClock(latest), trouble: newTrouble(log), room: room,
-		in: make(chan input, waitingInputs), waiters: make(map[uint64]chan meta.Reply),
+		lanes: newLanes(), places: make(turn, waitingInputs), controls: make(turn, waitingControls), waiters: make(map[uint64]chan meta.Reply),
 		closing: make(chan struct{}), stop: make(chan struct{}), done: make(chan struct{}),
 	}
 	b.own.wake = make(chan struct{}, 1)
@@ -70,7 +76,7 @@ func (l *inbox) answer(r meta.Reply) {
 }
 
 // tell gives the loop an event of one of this site's own attempts, and never
-// waits: whoever carries out effects may bring one, and the loop waits for him
+// waits: what carries out effects may bring one, and the loop waits for that
 // when it has gathered as many as it may. There are at most a few of them per
 // attempt under way.
 func (l *inbox) tell(ev meta.Event) {
@@ -83,29 +89,54 @@ func (l *inbox) tell(ev meta.Event) {
 	}
 }
 
-// post gives the loop an event; it waits while the loop is behind, and drops
-// the event if the daemon stops meanwhile.
-func (l *inbox) post(ev meta.Event) { l.postIn(ev, nil) }
+// post gives the loop an event of the site itself; it waits while the loop is behind, and
+// drops the event if the daemon stops meanwhile.
+func (l *inbox) post(ev meta.Event) { l.postIn(lane{}, ev, l.places) }
 
-// postIn is post for a sender who waits while too much of its own is in the queue.
-func (l *inbox) postIn(ev meta.Event, t turn) {
-	if t != nil {
+// postIn is post for a lane whose sender waits for places among t.
+func (l *inbox) postIn(k lane, ev meta.Event, t turn) {
+	select {
+	case t <- struct{}{}:
+	default:
 		select {
 		case t <- struct{}{}:
 		case <-l.closing:
 			return
 		}
 	}
-	in := input{event: ev, turn: t}
-	select {
-	case l.in <- in:
-		return
-	default:
+	l.lanes.put(k, input{event: ev, turn: t})
+}
+
+// laneOf returns the lane of a caller. Callers that are not known are told apart by their
+// addresses.
+func laneOf(ctx context.Context) lane {
+	c := identity.From(ctx)
+	if c.Proof != identity.NoProof || c.Address == "" {
+		return lane{caller: string(c.Actor)}
 	}
-	select {
-	case l.in <- in:
-	case <-l.closing:
+	return lane{caller: places.Sender(c.Address)}
+}
+
+// controls reports whether an event of a caller, nil for a look, is control: what always
+// gets through. That is to cancel, and all that callers at the socket of this machine ask,
+// as operators are, but to submit.
+func controls(ctx context.Context, ev meta.Event) bool {
+	switch ev.(type) {
+	case meta.Cancel:
+		return true
+	case meta.Submit:
+		return false
 	}
+	return identity.From(ctx).Proof == identity.PeerCredential
+}
+
+// wayOf returns the lane of what a caller asks, and the places that it waits for.
+func (l *inbox) wayOf(ctx context.Context, ev meta.Event) (lane, turn) {
+	k := laneOf(ctx)
+	if k.control = controls(ctx, ev); k.control {
+		return k, l.controls
+	}
+	return k, l.places
 }
 
 // Ask implements api.Node.
@@ -124,8 +155,10 @@ func (l *inbox) Ask(ctx context.Context, make_ func(token uint64) meta.Event) (m
 		delete(l.waiters, token)
 		l.mu.Unlock()
 	}
+	way, places := l.wayOf(ctx, ev)
 	select {
-	case l.in <- input{event: ev}:
+	case places <- struct{}{}:
+		l.lanes.put(way, input{event: ev, turn: places})
 	case <-ctx.Done():
 		forget()
 		return meta.Reply{}, ctx.Err()

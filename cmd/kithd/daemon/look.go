@@ -72,8 +72,10 @@ func (l *inbox) Glance(ctx context.Context, see func(now job.Time, v meta.Views)
 // returns; without hides it then returns what is not durable.
 func (l *inbox) look(ctx context.Context, see func(now job.Time, v meta.Views), hides func() error) error {
 	k := newLook(see)
+	way, places := l.wayOf(ctx, nil)
 	select {
-	case l.in <- input{look: k}:
+	case places <- struct{}{}:
+		l.lanes.put(way, input{look: k, turn: places})
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-l.done:

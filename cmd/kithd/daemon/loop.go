@@ -9,11 +9,13 @@ import (
 	"kith/meta/commit"
 )
 
-// Bounds of the loop's queues. Who meets one waits, and the network or the
-// client behind it with him.
+// Bounds of the loop's queues. A sender that meets one waits, and so does the network or
+// the client behind it.
 const (
 	waitingInputs = 4096
-	takenAtOnce   = 1024
+	// waitingControls is how much control waits, see [controls].
+	waitingControls = 1024
+	takenAtOnce     = 1024
 	// mostGathered is how many effects may wait behind a batch that is not
 	// durable yet until the loop takes nothing more.
 	mostGathered = 1 << 16
@@ -63,13 +65,13 @@ func (l *loop) run(first []meta.Effect) {
 	for {
 		l.handOver()
 		timer.Reset(l.untilWake())
-		in, own, wake := l.in, l.own.wake, timer.C
+		some, own, wake := l.lanes.wake, l.own.wake, timer.C
 		if l.barrier.UnderWay() && len(l.barrier.Held()) > mostGathered {
-			in, own, wake = nil, nil, nil
+			some, own, wake = nil, nil, nil
 		}
 		select {
-		case in := <-in:
-			l.take(in)
+		case <-some:
+			l.take()
 		case <-own:
 			l.takeOwn()
 		case <-l.committed:
@@ -85,9 +87,14 @@ func (l *loop) run(first []meta.Effect) {
 	}
 }
 
-// take feeds an input and those that wait behind it: they make one instant.
-func (l *loop) take(in input) {
-	for n := 1; ; n++ {
+// take feeds what waits in the lanes, each in turn: it makes one instant.
+func (l *loop) take() {
+	defer l.lanes.end()
+	for range takenAtOnce {
+		in, ok := l.lanes.take()
+		if !ok {
+			return
+		}
 		if in.turn != nil {
 			<-in.turn
 		}
@@ -98,14 +105,6 @@ func (l *loop) take(in input) {
 			in.look.take(l.clock.now(), l.engine.Views())
 			durable := in.look.durable
 			l.barrier.Wait(func() { close(durable) })
-		}
-		if n == takenAtOnce {
-			return // what has been received must be taken here
-		}
-		select {
-		case in = <-l.in:
-		default:
-			return
 		}
 	}
 }
@@ -154,8 +153,8 @@ func (l *loop) finish() {
 		select {
 		case <-l.committed:
 			l.barrier.Done()
-		case in := <-l.in:
-			l.take(in)
+		case <-l.lanes.wake:
+			l.take()
 		}
 	}
 	l.handOver()
@@ -179,7 +178,7 @@ func (l *loop) commit() {
 
 // commitOne retries until the batch is durable and returns the effects that
 // waited for it. It gives up, with the last error, when the daemon stops:
-// whoever waits for this batch was never answered.
+// the callers that wait for this batch were never answered.
 func (l *loop) commitOne(r *commit.Ready) ([]meta.Effect, error) {
 	for {
 		empty := r.Empty()

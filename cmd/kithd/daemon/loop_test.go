@@ -86,9 +86,9 @@ func (f *failing) carry(meta.Effect) {
 	f.tell(meta.AttemptEnded{Attempt: a, Outcome: job.Outcome{Kind: job.Failure}})
 }
 
-// flood posts events until the loop takes no more, and goes on in the
+// pour posts events until the loop takes no more, and goes on in the
 // background until it has posted all.
-func flood(t *testing.T, l *loop, events int64) (done chan struct{}) {
+func pour(t *testing.T, l *loop, events int64) (done chan struct{}) {
 	t.Helper()
 	var posted atomic.Int64
 	done = make(chan struct{})
@@ -103,7 +103,7 @@ func flood(t *testing.T, l *loop, events int64) (done chan struct{}) {
 	stands := func() bool {
 		before := posted.Load()
 		time.Sleep(50 * time.Millisecond)
-		return posted.Load() == before && len(l.in) == cap(l.in)
+		return posted.Load() == before && len(l.places) == cap(l.places)
 	}
 	for stop := time.Now().Add(30 * time.Second); !stands(); {
 		if time.Now().After(stop) || posted.Load() == events {
@@ -130,7 +130,7 @@ func TestLoopIsBounded(t *testing.T) {
 	l, b := jammedLoop(t, f.carry)
 	f.tell = l.tell
 	const events = mostGathered + waitingInputs + 2*takenAtOnce
-	done := flood(t, l, events)
+	done := pour(t, l, events)
 	b.free.Store(true)
 	awaitDone(t, done)
 	closed := make(chan struct{})
@@ -156,7 +156,7 @@ func TestCarryingWaitsForNobody(t *testing.T) {
 	})
 	f.tell = l.tell
 	b.free.Store(true)
-	done := flood(t, l, 3*mostGathered)
+	done := pour(t, l, 3*mostGathered)
 	close(open)
 	awaitDone(t, done)
 	closed := make(chan struct{})
@@ -182,7 +182,7 @@ func TestJammedLoopStops(t *testing.T) {
 			}
 		}
 	}()
-	for len(l.in) < cap(l.in) {
+	for len(l.places) < cap(l.places) {
 		time.Sleep(time.Millisecond)
 	}
 	close(l.closing)
@@ -202,10 +202,15 @@ func TestMoreInputsThanAreTakenAtOnce(t *testing.T) {
 	const all = 3*takenAtOnce + 1
 	seen := 0
 	for range all {
-		l.in <- input{look: newLook(func(job.Time, meta.Views) { seen++ })}
+		l.lanes.put(lane{}, input{look: newLook(func(job.Time, meta.Views) { seen++ })})
 	}
-	for len(l.in) > 0 {
-		l.take(<-l.in)
+	for woken := true; woken; {
+		select {
+		case <-l.lanes.wake:
+			l.take()
+		default:
+			woken = false
+		}
 	}
 	if seen != all {
 		t.Errorf("%d of %d inputs were taken", seen, all)

@@ -24,7 +24,7 @@ func testConfig(t *testing.T, site string) config.Config {
 	t.Helper()
 	c := config.Default()
 	c.Site, c.Data = site, filepath.Join(t.TempDir(), site)
-	c.Listen.Address = "127.0.0.1:0"
+	c.Listen.Address, c.Listen.InsecureLoopback = "127.0.0.1:0", true
 	c.Scheduler.Processors = 2
 	c.Executor.Pin = false
 	c.Executor.Grace = 200 * time.Millisecond

@@ -11,6 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"kith/cmd/kithd/config"
+	"kith/internal/pathkind"
+	"kith/sitesched/executor"
 )
 
 // What kithd looks at before it starts a site: who it runs as, which users its data folder is
@@ -21,7 +23,7 @@ import (
 const asRootVariable = "KITH_AS_ROOT"
 
 // errRoot is returned when kithd runs as root and was not told that this is meant.
-var errRoot = errors.New("kithd runs as root, and so would every job, of whoever reaches this site or a peer of it; " +
+var errRoot = errors.New("kithd runs as root, and so would every job of every user who reaches this site or a peer of it; " +
 	"run it as a user of its own (docs/examples/kithd.service), or say --as-root, or " + asRootVariable + "=1, if this is meant")
 
 // mayRun refuses to run as root by accident.
@@ -35,6 +37,9 @@ func mayRun(uid int, asRoot bool, variable string) error {
 // closeFolder makes the data folder one that its owner alone can enter: it has what
 // users submitted, their environments too.
 func closeFolder(dir string, log *slog.Logger) error {
+	if err := pathkind.Folder(dir); err != nil {
+		return fmt.Errorf("data folder: %w, or name another folder", err)
+	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("data folder %s: %w", dir, err)
 	}
@@ -94,4 +99,20 @@ func descriptors() uint64 {
 		}
 	}
 	return l.Cur
+}
+
+// hideMemory keeps the keys in this process out of core files and from tracers. Where an
+// ordinary user's jobs get user namespaces it cannot: their maps of users are written
+// through /proc, which the kernel gives to root for a process that is hidden.
+func (d *Daemon) hideMemory() {
+	for _, c := range d.runs.Capabilities() {
+		if c.Name == executor.CapUserNamespace && c.Available {
+			d.log.Info("keys may get into a core file of kithd", "meaning", "jobs get user namespaces, which need a process that can be dumped",
+				"remedy", "LimitCORE=0 in the unit of kithd, which holds for jobs too")
+			return
+		}
+	}
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		d.log.Warn("keys may get into a core file of kithd", "error", err.Error())
+	}
 }

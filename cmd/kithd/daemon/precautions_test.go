@@ -43,7 +43,7 @@ func TestMainRefusesRoot(t *testing.T) {
 	}
 	t.Setenv(asRootVariable, "")
 	path := filepath.Join(t.TempDir(), "kithd.toml")
-	if err := os.WriteFile(path, []byte(minimal+"data = \""+t.TempDir()+"/data\"\n[listen]\naddress = \"127.0.0.1:0\"\n"), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(minimal+"data = \""+t.TempDir()+"/data\"\n[listen]\ninsecure_loopback = true\naddress = \"127.0.0.1:0\"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var stdout, stderr bytes.Buffer

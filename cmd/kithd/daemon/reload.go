@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"errors"
 	"log/slog"
 	"os"
 	"slices"
@@ -18,6 +17,8 @@ type Reload struct {
 	Signal <-chan os.Signal
 	// Level is the log's.
 	Level *slog.LevelVar
+	// InsecureLoopback says that the command line has the flag of this name.
+	InsecureLoopback bool
 }
 
 // reload reads the configuration again and takes up what a running site can.
@@ -26,6 +27,7 @@ type Reload struct {
 func (d *Daemon) reload(r *Reload) {
 	next, err := config.Load(r.Path)
 	if err == nil {
+		next.Listen.InsecureLoopback = next.Listen.InsecureLoopback || r.InsecureLoopback
 		d.takeUp(next, r)
 		return
 	}
@@ -33,16 +35,16 @@ func (d *Daemon) reload(r *Reload) {
 }
 
 // mistakesOf returns the mistakes of a configuration, or err as the only one.
-func mistakesOf(err error) []string {
-	if mistakes, ok := errors.AsType[config.Mistakes](err); ok {
-		return mistakes.Lines()
-	}
-	return []string{err.Error()}
-}
+func mistakesOf(err error) []string { return mistakesIn(err).Lines() }
 
 // takeUp makes next the running configuration as far as that goes without a
 // restart, and logs each key that has changed.
 func (d *Daemon) takeUp(next config.Config, r *Reload) {
+	if d.identity != nil {
+		d.running.Peers = *d.peers.Load() // they are facts and do not come from the file
+		next.Peers = d.running.Peers
+		d.reloadKeys()
+	}
 	running := config.Reloaded(&d.running, &next)
 	// The mixture of old and new may be wrong although both are right.
 	if err := running.Validate(); err != nil {
@@ -53,7 +55,9 @@ func (d *Daemon) takeUp(next config.Config, r *Reload) {
 	before := d.running.Peers
 	d.running = running
 	r.Level.Set(running.Log.SlogLevel())
-	d.setPeers(before, running.Peers)
+	if d.identity == nil {
+		d.setPeers(before, running.Peers)
+	}
 	mc := running.MetaConfig()
 	d.loop.tell(meta.Reconfigure{Placement: mc.Placement, Limits: mc.Limits, Timing: mc.Timing, Peers: sitesOf(running.Peers)})
 
@@ -73,14 +77,12 @@ func (d *Daemon) setPeers(before, now []config.Peer) {
 	for _, p := range now {
 		d.links.Dial(job.SiteID(p.Site), p.Address)
 	}
-	if d.cfg.Gossip.Listen != "" {
-		return // every site may connect
-	}
 	for _, p := range before {
 		if !slices.ContainsFunc(now, func(q config.Peer) bool { return q.Site == p.Site }) {
 			d.links.Leave(job.SiteID(p.Site))
 		}
 	}
+	d.gossip.TrustChanged()
 }
 
 func sitesOf(peers []config.Peer) []job.SiteID {

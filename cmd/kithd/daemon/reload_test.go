@@ -224,7 +224,7 @@ func TestReloadWhileCommitsHang(t *testing.T) {
 func TestHangup(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "kithd.toml")
-	text := minimal + "data = \"" + dir + "/data\"\n[listen]\naddress = \"127.0.0.1:0\"\n"
+	text := minimal + "data = \"" + dir + "/data\"\n[listen]\ninsecure_loopback = true\naddress = \"127.0.0.1:0\"\n"
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

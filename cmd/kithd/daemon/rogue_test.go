@@ -99,13 +99,17 @@ func TestRoguePeer(t *testing.T) {
 		"a job it has no copy of": {attempt(waitsID, 1), job.UnknownCopy},
 		"an attempt to come":      {attempt(waitsID, 2), job.UnknownCopy},
 		"a job that is not":       {attempt("alpha.zz.77", 1), job.UnknownJob},
-		"a job of its own":        {attempt("beta.1.1", 1), job.NotOrigin},
 	} {
 		for range 2 {
 			if v := r.claim(c.attempt); v.GetGranted() || v.GetReason() != uint32(c.want) || len(v.GetPayload()) > 0 {
 				t.Errorf("%s: %v, want %v", name, v, c.want)
 			}
 		}
+	}
+	// What it may not say at all is not answered.
+	r.say(&kithv1.PeerMessage{Message: &kithv1.PeerMessage_Claim{Claim: &kithv1.Claim{Attempt: attempt("beta.1.1", 1), Stamp: 1}}})
+	if v := r.claim(attempt(waitsID, 1)); v.GetReason() != uint32(job.UnknownCopy) {
+		t.Errorf("a claim for a job of its own is answered with %v", v)
 	}
 	unknown := &kithv1.PeerMessage{}
 	unknown.ProtoReflect().SetUnknown([]byte{0xfa, 0x3f, 0x01, 'x'})

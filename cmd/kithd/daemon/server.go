@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	channelz "google.golang.org/grpc/channelz/service"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health"
@@ -18,6 +19,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/reflection"
 	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/tap"
 
 	"kith/meta/api"
 	"kith/meta/peer"
@@ -30,6 +32,11 @@ const maxMessage = 4 << 20
 // maxStreams bounds the calls that one client makes at a time over a
 // connection; more wait at the client's.
 const maxStreams = 1024
+
+// maxPeerStreams bounds them on a connection of another site, which has one for good. What
+// is begun and taken back at once holds a place until its handler has ended, and what comes
+// half its window of memory.
+const maxPeerStreams = 8
 
 // listen opens the daemon's port.
 func listen(address string) (net.Listener, error) {
@@ -53,26 +60,53 @@ const (
 	idleWait      = 5 * time.Minute
 )
 
-// newServer registers all services on a gRPC server.
-func newServer(users *api.Server, links *peer.Links, border *border, log *slog.Logger) (*grpc.Server, *health.Server) {
-	g := grpc.NewServer(
+// streamWorkers is how many goroutines the server of users keeps for calls. A call finds one of them
+// whose stack has grown to what calls need. It gets a goroutine of its own while all are taken,
+// by calls that last for instance.
+const streamWorkers = 32
+
+// serverOptions are what all gRPC servers of a site have in common.
+func serverOptions(tap tap.ServerInHandle, pace *framePace) []grpc.ServerOption {
+	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage),
-		grpc.MaxHeaderListSize(maxHeaderList), grpc.ConnectionTimeout(handshakeWait), grpc.InTapHandle(border.tap),
+		grpc.MaxHeaderListSize(maxHeaderList), grpc.ConnectionTimeout(handshakeWait), grpc.InTapHandle(tap),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 20 * time.Second, MaxConnectionIdle: idleWait}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 		grpc.MaxConcurrentStreams(maxStreams),
-		grpc.Creds(newLocalCredentials()),
-		grpc.ChainUnaryInterceptor(recoverUnary(log), wholeUnary, identifyUnary, newGates().unary, users.Unary),
-		grpc.ChainStreamInterceptor(recoverStream(log), wholeStream, identifyStream, users.Stream),
-	)
+		grpc.Creds(newServerCredentials(pace)),
+	}
+}
+
+// newServer makes the gRPC server of users.
+func newServer(users *api.Server, door *door, rates *userRates, pace *framePace, log *slog.Logger) (*grpc.Server, *health.Server) {
+	g := grpc.NewServer(append(serverOptions(door.tap, pace), grpc.NumStreamWorkers(streamWorkers),
+		grpc.ChainUnaryInterceptor(recoverUnary(log), wholeUnary, identifyUnary, rates.unary, newGates().unary, users.Unary),
+		grpc.ChainStreamInterceptor(recoverStream(log), wholeStream, identifyStream, rates.stream, users.Stream),
+	)...)
 	kithv1.RegisterJobServiceServer(g, users)
 	kithv1.RegisterSiteServiceServer(g, users)
 	kithv1.RegisterFileServiceServer(g, users)
-	kithv1.RegisterPeerServiceServer(g, links)
+	kithv1.RegisterTrustServiceServer(g, users)
 	h := health.NewServer()
 	healthv1.RegisterHealthServer(g, h)
 	reflection.Register(g)
+	channelz.RegisterChannelzServiceToServer(g) // at the socket alone, see door
 	return g, h
+}
+
+// peerWindow is how many bytes may be under way on a stream between sites, and on its
+// connection: as many as pieces of files are asked for at a time. gRPC would find out what
+// the network holds, by a ping for each message that comes, which is another two records of
+// TLS to write and to read.
+const peerWindow = 4 << 20
+
+// newPeerServer makes the gRPC server of other sites: it serves nothing else.
+func newPeerServer(links *peer.Links, border *border, pace *framePace, log *slog.Logger) *grpc.Server {
+	g := grpc.NewServer(append(serverOptions(border.tap, pace),
+		grpc.StaticStreamWindowSize(peerWindow), grpc.StaticConnWindowSize(peerWindow),
+		grpc.MaxConcurrentStreams(maxPeerStreams), grpc.ChainStreamInterceptor(recoverStream(log), wholeStream, identifyStream))...)
+	kithv1.RegisterPeerServiceServer(g, links)
+	return g
 }
 
 // dialOptions are those of streams to peers.
@@ -82,6 +116,7 @@ func dialOptions() []grpc.DialOption {
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 20 * time.Second, PermitWithoutStream: true}),
 		grpc.WithMaxHeaderListSize(maxHeaderList),
+		grpc.WithStaticStreamWindowSize(peerWindow), grpc.WithStaticConnWindowSize(peerWindow),
 		grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: 5 * time.Second}),
 	}
 }

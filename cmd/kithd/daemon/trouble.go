@@ -107,7 +107,7 @@ func (t *trouble) tells() string {
 	return ""
 }
 
-// refuses is what a client is told who wants something to be done meanwhile.
+// refuses is what a client is told that wants something to be done meanwhile.
 func (t *trouble) refuses() error {
 	_, err := t.now()
 	switch {
@@ -119,8 +119,8 @@ func (t *trouble) refuses() error {
 	return fmt.Errorf("%w: %w", api.ErrNotDurable, err)
 }
 
-// refusesNew is what a client is told who wants to submit a job while the room that
-// is left is for the facts about those that there are.
+// refusesNew is what a client is told that submits a job while the room that is left is for
+// the facts about those that there are.
 func (t *trouble) refusesNew() error {
 	if full := t.full(); full != nil {
 		return fmt.Errorf("%w; this site takes nothing new on: %s: %w", blobstore.ErrDiskFull, remedyFull, full)
@@ -137,7 +137,7 @@ func (t *trouble) refusesCancel() error {
 	return nil
 }
 
-// hides is what a client is told who wants to see what is not durable yet.
+// hides is what a client is told that wants to see what is not durable yet.
 func (t *trouble) hides() error {
 	if _, err := t.now(); err != nil {
 		return fmt.Errorf("%w: %w", api.ErrNotDurable, err)

@@ -56,8 +56,7 @@ func (s *shim) fork(j *running) error {
 	if len(m.CPUs) > 0 {
 		pin(m.CPUs)
 	} else {
-		// Not where an earlier job ran, or sent this thread.
-		_ = unix.SchedSetaffinity(0, &s.cpus)
+		s.unpin()
 	}
 	after := s.limitProcesses()
 	pid, err := forkPatiently(func() (int, error) { return syscall.ForkExec(path, m.Argv, &attr) })
@@ -77,6 +76,15 @@ func pin(cpus []int) {
 	}
 	// A processor that went away is no reason to fail the job.
 	_ = unix.SchedSetaffinity(0, &set)
+}
+
+// unpin has this thread run where the shim may: not where an earlier job ran, or sent it.
+func (s *shim) unpin() {
+	var now unix.CPUSet
+	// To set what is set already takes the locks of the kernel's scheduler for nothing.
+	if unix.SchedGetaffinity(0, &now) != nil || now != s.cpus {
+		_ = unix.SchedSetaffinity(0, &s.cpus)
+	}
 }
 
 // forkPatiently retries fork while the machine is out of processes or memory.

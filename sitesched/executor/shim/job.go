@@ -99,7 +99,7 @@ func (s *shim) take(j *running) (taken bool, err error) {
 		// Another job may have put something there that opening would wait for.
 		if fd, errno = openat(s.dir, folder+name, flags|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600); errno != 0 {
 			err = &os.PathError{Op: "create", Path: name, Err: errno}
-		} else if !isRegular(fd) {
+		} else if !isRegular(fd) || name != RecordName && !waitAsUsual(fd, flags) {
 			err = &os.PathError{Op: "open", Path: name, Err: errNotFile}
 		}
 		return fd

@@ -22,7 +22,7 @@ import (
 //	kith-lease 1 stop=… gone=… sum=…
 //
 // A longer lease is written over the shorter one of the two, in place: that
-// needs no room on the disk, and whoever reads meanwhile finds the other slot
+// needs no room on the disk, and a reader that comes meanwhile finds the other slot
 // whole. The longest lease of a slot whose sum is right counts. An earlier
 // version had the two numbers alone, see [Lease.OldText].
 const LeaseName = "lease"

@@ -19,7 +19,7 @@ func clockOf(t *testing.T, timer int) string {
 	}
 	m := regexp.MustCompile(`clockid: (\d+)`).FindSubmatch(text)
 	if m == nil {
-		t.Skipf("this kernel does not say: %s", text)
+		t.Skipf("this kernel does not tell in /proc/self/fdinfo which clock a timer has: %s", text)
 	}
 	return string(m[1])
 }

@@ -45,16 +45,27 @@ func fileSize(fd int) (int64, syscall.Errno) {
 	return st.Size, errno
 }
 
-// isRegular reports whether fd is a regular file, and makes reading and writing it
-// wait as usual.
+// isRegular reports whether fd is a regular file.
 func isRegular(fd int) bool {
 	var st syscall.Stat_t
 	_, _, errno := syscall.RawSyscall(syscall.SYS_FSTAT, uintptr(fd), uintptr(unsafe.Pointer(&st)), 0)
-	if errno != 0 || st.Mode&syscall.S_IFMT != syscall.S_IFREG {
-		return false
+	return errno == 0 && st.Mode&syscall.S_IFMT == syscall.S_IFREG
+}
+
+// links returns how many links the file behind fd has, 0 if that is not known.
+func links(fd int) uint64 {
+	var st syscall.Stat_t
+	_, _, errno := syscall.RawSyscall(syscall.SYS_FSTAT, uintptr(fd), uintptr(unsafe.Pointer(&st)), 0)
+	if errno != 0 {
+		return 0
 	}
-	flags, _, _ := syscall.RawSyscall(syscall.SYS_FCNTL, uintptr(fd), syscall.F_GETFL, 0)
-	_, _, errno = syscall.RawSyscall(syscall.SYS_FCNTL, uintptr(fd), syscall.F_SETFL, flags&^syscall.O_NONBLOCK)
+	return uint64(st.Nlink) //nolint:unconvert // Its type differs between machines.
+}
+
+// waitAsUsual takes O_NONBLOCK from a file that was opened with these flags and with
+// it: a job must not find it set on its streams. A regular file never waits either way.
+func waitAsUsual(fd, flags int) bool {
+	_, _, errno := syscall.RawSyscall(syscall.SYS_FCNTL, uintptr(fd), syscall.F_SETFL, uintptr(flags))
 	return errno == 0
 }
 

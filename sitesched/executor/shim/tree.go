@@ -21,8 +21,8 @@ func (s *shim) processes() []int {
 	return others
 }
 
-// descendants lists the processes below pid. It is a snapshot: who kills them
-// must look again until nothing is left.
+// descendants lists the processes below pid. It is a snapshot: to kill them
+// all, look again until nothing is left.
 func descendants(pid int) []int {
 	list, ok := appendChildren(nil, pid)
 	if !ok {

@@ -90,7 +90,7 @@ func (s *shim) reap() bool {
 	for {
 		pid, status, errno := waitAny(&j.usage)
 		if errno == syscall.ECHILD {
-			// Another collected the first process: cannot happen, but must not hang.
+			// Another process has collected the first one: that cannot happen, but must not hang.
 			j.over = true
 			return true
 		}
@@ -186,7 +186,7 @@ func (s *shim) signalAll(sig syscall.Signal) {
 func (s *shim) check(now time.Duration) {
 	j := s.job
 	j.interval = min(2*j.interval, slowCheck)
-	// Whoever takes the file away ends the lease.
+	// The lease ends when its file is taken away.
 	s.checkLease()
 	if s.checkMemory() || s.checkOutput() {
 		j.interval = firstCheck

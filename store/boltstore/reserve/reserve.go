@@ -162,7 +162,7 @@ func fill(file *os.File, size int64) error {
 }
 
 // Grow allocates room behind the end of a file, so that what it grows by next is
-// its own whoever else writes to the disk. A file system that cannot do that, or
+// its own even if others fill the disk. A file system that cannot do that, or
 // that has not so much, is no error.
 func Grow(path string, bytes int64) {
 	file, err := os.OpenFile(path, os.O_WRONLY, 0)

@@ -23,6 +23,8 @@ type Options struct {
 	// Dir holds the sites' data while they run. Its disk is the one that is
 	// measured. It must exist and be empty.
 	Dir string
+	// Insecure leaves the sites without keys, on plaintext; else they speak mutual TLS.
+	Insecure bool
 	// Starts is how many jobs are started one after another on an idle site.
 	Starts int
 	// Jobs, Sites and Copies are of the run for throughput.
@@ -38,6 +40,10 @@ type Options struct {
 	// without Earlier nothing is compared.
 	Clients       int
 	Kith, Earlier string
+	// Floods are the kinds of floods, see [FloodKinds]; empty for all. FloodTime is how
+	// long each turn with one and without lasts.
+	Floods    []string
+	FloodTime time.Duration
 	// Trace is a log for the simulator; without it jobs are generated. Large
 	// adds a federation of 200 sites and the experiments of the papers, which
 	// takes minutes, for which this program must be kith-lab.
@@ -49,7 +55,7 @@ type Options struct {
 
 // DefaultOptions are those of the figures in docs/performance.md.
 func DefaultOptions() Options {
-	return Options{Starts: 101, Jobs: 2000, Sites: 3, Copies: 2, Claims: 50_000, InFlight: 64, Queued: 100_000, Clients: 200}
+	return Options{Starts: 101, Jobs: 2000, Sites: 3, Copies: 2, Claims: 50_000, InFlight: 64, Queued: 100_000, Clients: 200, FloodTime: time.Second}
 }
 
 // Report is what was measured.
@@ -106,16 +112,20 @@ func Measures() []Measure {
 		{"start", "time from a submission to its running process, on an idle site", (*bench).start},
 		{"client", "a kith process, from fork to exit", (*bench).client},
 		{"throughput", "jobs per second through a federation", (*bench).throughput},
+		{"tls", "the same two between sites with keys and without, in turns", (*bench).tls},
+		{"flood", "what others get of a site while a peer floods it, for each kind of flood", (*bench).flood},
 		{"claims", "claims granted durably per second by one origin", (*bench).claims},
 		{"queue", "memory and restart of a site with a long queue", (*bench).queue},
+		{"lists", "submissions beside those who ask for the queue of a site where many jobs have ended", (*bench).lists},
 		{"sim", "jobs per second through the engines in virtual time", (*bench).sim},
 	}
 }
 
 type bench struct {
-	opt    Options
-	report *Report
-	now    string
+	opt      Options
+	report   *Report
+	now      string
+	insecure bool // the sites of the next federation have no keys
 }
 
 // Run runs the named measures, all without names.
@@ -125,7 +135,7 @@ func Run(ctx context.Context, opt Options, names []string) (*Report, error) {
 			return nil, fmt.Errorf("measure %q: there is none of that name; choose from %s", name, strings.Join(Names(), ", "))
 		}
 	}
-	b := &bench{opt: opt, report: &Report{}}
+	b := &bench{opt: opt, report: &Report{}, insecure: opt.Insecure}
 	b.observe("the machine")
 	machine, err := measureMachine(opt.Dir)
 	if err != nil {
@@ -174,7 +184,7 @@ func (b *bench) federation(ctx context.Context, sites []local.Site) (*local.Fede
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, nil, err
 	}
-	f, err := local.Start(ctx, local.Config{Dir: dir, Sites: sites})
+	f, err := local.Start(ctx, local.Config{Dir: dir, Sites: sites, Insecure: b.insecure})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"kith/cluster"
 	"kith/cmd/kithd/config"
@@ -20,19 +17,17 @@ import (
 	"kith/meta/peer"
 	kithv1 "kith/proto/gen/kith/v1"
 	"kith/testbed/local"
+	"kith/testbed/local/standin"
 )
 
 // claims lets two hosts that do nothing but the protocol hold copies of all
 // jobs of a site, and claim them as fast as the answers come, each one half.
 // Every grant is on the origin's disk before it is answered.
 func (b *bench) claims(ctx context.Context) error {
-	names := []job.SiteID{"hosta", "hostb"}
-	f, stop, err := b.federation(ctx, []local.Site{{Name: "origin", Tune: func(c *config.Config) {
-		withRoomFor(c, b.opt.Claims)
-		for _, h := range names {
-			c.Peers = append(c.Peers, config.Peer{Site: string(h)})
-		}
-	}}})
+	f, stop, err := b.federation(ctx, []local.Site{
+		{Name: "origin", Tune: func(c *config.Config) { withRoomFor(c, b.opt.Claims) }},
+		{Name: "hosta"}, {Name: "hostb"},
+	})
 	if err != nil {
 		return err
 	}
@@ -43,12 +38,16 @@ func (b *bench) claims(ctx context.Context) error {
 		return err
 	}
 	var hosts []*claimant
-	for _, h := range names {
-		c := newClaimant(h, "origin", n.Address)
+	for _, h := range f.Nodes()[1:] {
+		h.Stop()
+		c, err := newClaimant(h, n)
+		if err != nil {
+			return err
+		}
 		defer c.links.Close()
 		hosts = append(hosts, c)
 	}
-	if err := known(ctx, n, names); err != nil {
+	if err := known(ctx, n, len(hosts)); err != nil {
 		return err
 	}
 	if err := fill(ctx, n, b.opt.Claims, 2); err != nil {
@@ -81,8 +80,11 @@ func (b *bench) claims(ctx context.Context) error {
 	return nil
 }
 
-// known waits until a site has heard how large the hosts are.
-func known(ctx context.Context, n *local.Node, hosts []job.SiteID) error {
+// claimantProcessors is how many a claimant says that it has.
+const claimantProcessors = 1024
+
+// known waits until a site has heard of so many claimants.
+func known(ctx context.Context, n *local.Node, hosts int) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	for {
@@ -92,17 +94,17 @@ func known(ctx context.Context, n *local.Node, hosts []job.SiteID) error {
 		}
 		heard := 0
 		for _, s := range r.GetSites() {
-			if s.GetProcessors() > 0 && slices.Contains(hosts, job.SiteID(s.GetId())) {
+			if s.GetProcessors() == claimantProcessors {
 				heard++
 			}
 		}
-		if heard == len(hosts) {
+		if heard == hosts {
 			return nil
 		}
 		select {
 		case <-time.After(20 * time.Millisecond):
 		case <-ctx.Done():
-			return fmt.Errorf("site %s has heard of %d of %d hosts: %w", n.Name, heard, len(hosts), ctx.Err())
+			return fmt.Errorf("site %s has heard of %d of %d hosts: %w", n.Name, heard, hosts, ctx.Err())
 		}
 	}
 }
@@ -110,6 +112,7 @@ func known(ctx context.Context, n *local.Node, hosts []job.SiteID) error {
 // claimant is a host that holds copies and claims them, and runs nothing.
 type claimant struct {
 	site, origin job.SiteID
+	incarnation  uint64
 	links        *peer.Links
 
 	mu      sync.Mutex
@@ -118,15 +121,23 @@ type claimant struct {
 	changed chan struct{}
 }
 
-func newClaimant(site, origin job.SiteID, address string) *claimant {
-	c := &claimant{site: site, origin: origin, granted: make(chan meta.Verdict, 1024), changed: make(chan struct{}, 1)}
+// newClaimant takes the place of a host whose kithd does not run.
+func newClaimant(host, origin *local.Node) (*claimant, error) {
+	creds, err := standin.Credentials(host, origin)
+	if err != nil {
+		return nil, err
+	}
+	c := &claimant{
+		site: job.SiteID(host.Name), origin: job.SiteID(origin.Name), incarnation: uint64(time.Now().UnixNano()),
+		granted: make(chan meta.Verdict, 1024), changed: make(chan struct{}, 1),
+	}
 	c.links = peer.New(peer.Config{
-		Site: site, Generation: 1, Incarnation: uint64(time.Now().UnixNano()), Version: "bench",
-		DialOptions: []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())},
-		Logger:      slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Site: c.site, Generation: 1, Incarnation: c.incarnation, Version: "bench",
+		DialOptions: []grpc.DialOption{grpc.WithTransportCredentials(creds)},
+		Logger:      slog.New(slog.DiscardHandler),
 	}, c, c)
-	c.links.Dial(origin, address)
-	return c
+	c.links.Dial(c.origin, origin.Address)
+	return c, nil
 }
 
 var (
@@ -137,7 +148,7 @@ var (
 // PeerUp implements peer.Handler: the origin must know that there is room.
 func (c *claimant) PeerUp(site job.SiteID, _ uint32, _ uint64) {
 	c.links.Send(site, meta.LoadDigest{Digest: cluster.Digest{
-		Site: c.site, Incarnation: 1, Sequence: 1, Processors: 1024, Speed: 1, Policy: "none", Time: job.Instant(time.Now()), Version: "bench",
+		Site: c.site, Incarnation: c.incarnation, Sequence: 1, Processors: claimantProcessors, Speed: 1, Policy: "none", Time: job.Instant(time.Now()), Version: "bench",
 	}})
 }
 

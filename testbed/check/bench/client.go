@@ -40,7 +40,7 @@ func (b *bench) client(ctx context.Context) error {
 		return err
 	}
 	defer stop() //nolint:errcheck // what was measured counts
-	submit := []string{"submit", "--site", f.Nodes()[0].Address, "--parsable", "--", "/bin/true"}
+	submit := []string{"submit", "--site", f.Nodes()[0].Target(), "--parsable", "--", "/bin/true"}
 	runs := []*clientRun{
 		{name: "/bin/true", argv: []string{"/bin/true"}},
 		{name: "kith version", argv: []string{kith, "version"}, target: 4},

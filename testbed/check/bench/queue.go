@@ -116,6 +116,23 @@ func fill(ctx context.Context, n *local.Node, jobs int, copies int32) error {
 // resident returns the MiB of memory that a process takes.
 func resident(pid int) (float64, error) { return memoryOf(pid, "VmRSS:") }
 
+// computed returns how long a process has computed.
+func computed(pid int) (time.Duration, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, err
+	}
+	_, rest, _ := strings.Cut(string(text), ") ")
+	fields := strings.Fields(rest) // from the third field on: the 14th and 15th are user and system time
+	if len(fields) < 13 {
+		return 0, fmt.Errorf("process %d: no times", pid)
+	}
+	user, err1 := strconv.Atoi(fields[11])
+	system, err2 := strconv.Atoi(fields[12])
+	const tick = 10 * time.Millisecond // on every Linux
+	return time.Duration(user+system) * tick, errors.Join(err1, err2)
+}
+
 // memoryOf returns what the kernel counts under a word of a process, in MiB.
 func memoryOf(pid int, word string) (float64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

@@ -26,23 +26,37 @@ func (b *bench) start(ctx context.Context) error {
 	}
 	defer stop() //nolint:errcheck // what was measured counts
 	n := f.Nodes()[0]
-	var waits, answers []time.Duration
-	for i := range b.opt.Starts + 5 {
+	waits, answers, err := b.starts(ctx, n, 1, b.opt.Starts)
+	if err != nil {
+		return err
+	}
+	slices.Sort(waits)
+	slices.Sort(answers)
+	b.addTarget("submission to running process, median", milliseconds(median(waits)), "ms", 15, true)
+	b.add("submission to running process, 99 of 100", milliseconds(quantile(waits, 0.99)), "ms")
+	b.add("submission to durable answer, median", milliseconds(median(answers)), "ms")
+	return nil
+}
+
+// starts submits jobs of some processors at a site, one after the other, and returns how
+// long each took to run and to be answered.
+func (b *bench) starts(ctx context.Context, n *local.Node, processors int32, jobs int) (waits, answers []time.Duration, err error) {
+	for i := range jobs + 5 {
 		began := time.Now()
 		r, err := n.Jobs.SubmitJob(ctx, &kithv1.SubmitJobRequest{Job: &kithv1.Job{
-			Name: "when", Command: []string{"/bin/date", "+%s.%N"}, Processors: 1, Walltime: durationpb.New(time.Minute),
+			Name: "when", Command: []string{"/bin/date", "+%s.%N"}, Processors: processors, Walltime: durationpb.New(time.Minute),
 		}})
 		answered := time.Since(began)
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
 		text, err := output(ctx, n, r.GetJobId())
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
 		at, err := parseDate(text)
 		if err != nil {
-			return fmt.Errorf("job %s: %w", r.GetJobId(), err)
+			return nil, nil, fmt.Errorf("job %s: %w", r.GetJobId(), err)
 		}
 		if i >= 5 { // the first ones warm all caches
 			waits = append(waits, at.Sub(began))
@@ -51,12 +65,7 @@ func (b *bench) start(ctx context.Context) error {
 		// A user does not submit the very moment that the last job ends.
 		time.Sleep(5 * time.Millisecond)
 	}
-	slices.Sort(waits)
-	slices.Sort(answers)
-	b.addTarget("submission to running process, median", milliseconds(median(waits)), "ms", 15, true)
-	b.add("submission to running process, 99 of 100", milliseconds(quantile(waits, 0.99)), "ms")
-	b.add("submission to durable answer, median", milliseconds(median(answers)), "ms")
-	return nil
+	return waits, answers, nil
 }
 
 // output returns a job's standard output, waiting for its end.

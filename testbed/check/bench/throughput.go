@@ -20,15 +20,33 @@ const submittersPerSite = 16
 // throughput submits jobs of /bin/true at all sites at once and waits for the
 // last to end.
 func (b *bench) throughput(ctx context.Context) error {
+	rate, answered, err := b.rate(ctx, nil)
+	if err != nil {
+		return err
+	}
+	m := b.report.Machine
+	b.add(fmt.Sprintf("%d jobs of /bin/true over %d sites, K=%d", b.opt.Jobs, b.opt.Sites, b.opt.Copies), rate, "jobs/s")
+	b.add("submissions answered meanwhile", answered, "jobs/s")
+	b.addTarget("share of the machine's rate of fork and exec, all processors", 100*rate/m.ForkExecParallel, "%", 40, false)
+	b.add("share of its rate one after another", 100*rate/m.ForkExecSerial, "%")
+	return nil
+}
+
+// rate returns how many jobs a second a federation runs, and how many submissions it
+// answers meanwhile. Its sites are tuned, if tune is not nil.
+func (b *bench) rate(ctx context.Context, tune func(*config.Config)) (ran, answered float64, err error) {
 	var sites []local.Site
 	for i := range b.opt.Sites {
 		sites = append(sites, local.Site{Name: fmt.Sprintf("site%02d", i), Tune: func(c *config.Config) {
 			c.Scheduler.Processors = 4
+			if tune != nil {
+				tune(c)
+			}
 		}})
 	}
 	f, stop, err := b.federation(ctx, sites)
 	if err != nil {
-		return err
+		return 0, 0, err
 	}
 	defer stop() //nolint:errcheck // what was measured counts
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
@@ -38,7 +56,7 @@ func (b *bench) throughput(ctx context.Context) error {
 	for _, n := range f.Nodes() {
 		stream, err := n.Jobs.WatchJobs(ctx, &kithv1.WatchJobsRequest{})
 		if err != nil {
-			return err
+			return 0, 0, err
 		}
 		go watchEnds(stream, ended)
 	}
@@ -60,29 +78,21 @@ func (b *bench) throughput(ctx context.Context) error {
 	close(errs)
 	for err := range errs {
 		if err != nil {
-			return err
+			return 0, 0, err
 		}
 	}
 	for i := range b.opt.Jobs {
 		select {
 		case err := <-ended:
 			if err != nil {
-				return err
+				return 0, 0, err
 			}
 		case <-ctx.Done():
-			return fmt.Errorf("%d of %d jobs ended: %w", i, b.opt.Jobs, ctx.Err())
+			return 0, 0, fmt.Errorf("%d of %d jobs ended: %w", i, b.opt.Jobs, ctx.Err())
 		}
 	}
-	rate := float64(b.opt.Jobs) / time.Since(began).Seconds()
-	if err := startedOnce(ctx, f, int64(b.opt.Jobs)); err != nil {
-		return err
-	}
-	m := b.report.Machine
-	b.add(fmt.Sprintf("%d jobs of /bin/true over %d sites, K=%d", b.opt.Jobs, b.opt.Sites, b.opt.Copies), rate, "jobs/s")
-	b.add("submissions answered meanwhile", float64(b.opt.Jobs)/submitted.Seconds(), "jobs/s")
-	b.addTarget("share of the machine's rate of fork and exec, all processors", 100*rate/m.ForkExecParallel, "%", 40, false)
-	b.add("share of its rate one after another", 100*rate/m.ForkExecSerial, "%")
-	return nil
+	ran = float64(b.opt.Jobs) / time.Since(began).Seconds()
+	return ran, float64(b.opt.Jobs) / submitted.Seconds(), startedOnce(ctx, f, int64(b.opt.Jobs))
 }
 
 func submitFrom(ctx context.Context, n *local.Node, jobs <-chan int, copies int32) error {
@@ -103,7 +113,7 @@ func watchEnds(stream kithv1.JobService_WatchJobsClient, ended chan<- error) {
 	for {
 		r, err := stream.Recv()
 		if err != nil {
-			return // whoever waits has a deadline
+			return // those that wait have a deadline
 		}
 		j := r.GetJob()
 		state := j.GetStatus().GetState()

@@ -26,8 +26,9 @@ type bed struct {
 	sites []*site
 	logs  *logs
 	locks locks
-	// noDisk says why no site has a disk of its own.
-	noDisk string
+	// noDisk says why no site has a disk of its own, noUpgrade why none begins with the
+	// earlier version that was named.
+	noDisk, noUpgrade string
 	// shimBeside is the kithd that lies beside the program of the shims, both copies of
 	// this run's own; empty where the sites run in the program that started them.
 	shimBeside string
@@ -41,7 +42,7 @@ type site struct {
 	*local.Node
 	index      int
 	processors int32
-	disk       *disk    // nil if its data lies on everybody's
+	disk       *disk    // nil if its data lies on the disk of all
 	hanging    *hanging // that its data lies on; nil if none does
 	// acked is told when the site has acknowledged a job.
 	acked chan struct{}
@@ -86,6 +87,13 @@ func tune(c *config.Config) {
 func openBed(ctx context.Context, opt *Options, tune func(*config.Config), disk int) (*bed, error) {
 	b := &bed{opt: opt, logs: newLogs(), stopping: make(chan struct{})}
 	names := siteNames(opt.Sites)
+	if opt.UpgradeFrom != "" && !opt.Insecure {
+		if err := local.MakesKeys(ctx, opt.UpgradeFrom); err != nil {
+			b.noUpgrade = fmt.Sprintf("%s makes no keys: %v; --insecure-loopback upgrades from it without", opt.UpgradeFrom, err)
+			opt.note("no upgrade: %s", b.noUpgrade)
+			opt.UpgradeFrom = ""
+		}
+	}
 	cfg, err := b.configure(names, tune)
 	if err != nil {
 		return nil, errors.Join(err, b.close())
@@ -116,7 +124,8 @@ func openBed(ctx context.Context, opt *Options, tune func(*config.Config), disk 
 }
 
 // configure makes the network and says what sites there are. A link is named
-// by who dials; every second pair of sites dials both ways.
+// by who dials; every second pair of sites dials both ways, if they have no keys. Sites
+// with keys dial who invited them.
 func (b *bed) configure(names []string, tune func(*config.Config)) (local.Config, error) {
 	addresses := make([]string, len(names))
 	for i := range names {
@@ -139,23 +148,32 @@ func (b *bed) configure(names []string, tune func(*config.Config)) (local.Config
 	if b.net, err = wan.Start(wan.Config{Seed: b.opt.Seed, Links: links}, nil); err != nil {
 		return local.Config{}, err
 	}
-	cfg := local.Config{Dir: b.opt.Dir, Log: b.logs.line}
+	cfg := local.Config{Dir: b.opt.Dir, Log: b.logs.line, Insecure: b.opt.Insecure, Via: b.via}
 	for i, name := range names {
 		b.sites = append(b.sites, &site{index: i, acked: make(chan struct{}, 1), children: make(map[process]bool)})
 		cfg.Sites = append(cfg.Sites, local.Site{Name: name, Program: b.opt.UpgradeFrom, Tune: func(c *config.Config) {
 			siteKinds[i%len(siteKinds)](c)
 			tune(c)
 			c.Listen.Address = addresses[i]
+			if !b.opt.Insecure {
+				c.Listen.Advertise = "none" // others dial the links
+			}
 			for p := range c.Peers {
-				c.Peers[p].Address = ""
-				if at, err := b.net.Addr(name, c.Peers[p].Site); err == nil {
-					c.Peers[p].Address = at.String()
-				}
+				c.Peers[p].Address = b.via(name, c.Peers[p].Site)
 			}
 			b.sites[i].processors = c.Scheduler.Processors
 		}})
 	}
 	return cfg, nil
+}
+
+// via returns where one site dials another, "" if it does not.
+func (b *bed) via(from, to string) string {
+	at, err := b.net.Addr(from, to)
+	if err != nil {
+		return ""
+	}
+	return at.String()
 }
 
 // lastingAddress returns an address on loopback that is not in use, nor will be
@@ -300,6 +318,8 @@ func guardLock(i int) string  { return fmt.Sprintf("guard %02d", i) }
 func drainLock(i int) string  { return fmt.Sprintf("drain %02d", i) }
 func diskLock(i int) string   { return fmt.Sprintf("disk %02d", i) }
 func filesLock(i int) string  { return fmt.Sprintf("files %02d", i) }
+
+func keysLock(i int, k Kind) string { return fmt.Sprintf("%s %02d", k, i) }
 
 func linkLock(i, k int) string { return fmt.Sprintf("link %02d %02d", min(i, k), max(i, k)) }
 

@@ -17,7 +17,7 @@ const testSlack = 3
 // TestRun is a short run with faults of all kinds that can be had here.
 func TestRun(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes some seconds")
+		t.Skip("left out with -short: it takes some seconds")
 	}
 	t.Parallel()
 	r, err := Run(t.Context(), Options{
@@ -44,7 +44,7 @@ func TestRun(t *testing.T) {
 // A run that is interrupted in the midst of faults ends all it has started.
 func TestRunInterrupted(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes some seconds")
+		t.Skip("left out with -short: it takes some seconds")
 	}
 	t.Parallel()
 	dir := t.TempDir()

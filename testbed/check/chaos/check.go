@@ -19,6 +19,7 @@ import (
 type checker struct {
 	result *Result
 	ledger *ledger
+	secret string // sum of the file that no job may bring home
 	// shims that were killed, by number; lost attempts with their shims.
 	killed map[int]bool
 	lost   map[string]int
@@ -28,6 +29,8 @@ type checker struct {
 	// diskSite had a full disk at times.
 	diskSite string
 	full     []window
+	// severed is when sites did not trust each other.
+	severed []severed
 }
 
 func (c *checker) problem(count *int, format string, args ...any) {
@@ -59,6 +62,8 @@ func (c *checker) check(j *submitted, now *kithv1.Job, content func(path string)
 		c.problem(&r.LostJobs, "job %s: %s", j.id, j.lost)
 	case !ended(now):
 		c.problem(&r.LostJobs, "job %s has not ended: %v, %s", j.id, now.GetStatus().GetState(), now.GetStatus().GetReason())
+	case j.vandal:
+		c.vandal(j, now, content)
 	default:
 		c.outcome(j, id, now, content)
 	}
@@ -119,7 +124,7 @@ func (c *checker) outcome(j *submitted, id job.ID, now *kithv1.Job, content func
 	ran := c.ledger.runs(id)[uint32(st.GetAttempt())]
 	switch st.GetState() {
 	case kithv1.JobStatus_STATE_COMPLETED, kithv1.JobStatus_STATE_FAILED:
-		c.finished(j, st, ran, content)
+		c.finished(j, id, st, ran, content)
 	case kithv1.JobStatus_STATE_TIMEOUT:
 		if r.Jobs.TimedOut++; !j.runsOut {
 			c.problem(&r.OtherProblems, "job %s ran out of time, of which it had plenty: %s", j.id, brief(st))
@@ -134,7 +139,7 @@ func (c *checker) outcome(j *submitted, id job.ID, now *kithv1.Job, content func
 }
 
 // finished checks a job whose program ended by itself.
-func (c *checker) finished(j *submitted, st *kithv1.JobStatus, ran run, content func(string) (string, error)) {
+func (c *checker) finished(j *submitted, id job.ID, st *kithv1.JobStatus, ran run, content func(string) (string, error)) {
 	r := c.result
 	spoilt := st.GetHostSiteId() == c.diskSite && c.wasFull(st)
 	code := st.GetOutcome().GetExitCode()
@@ -166,6 +171,9 @@ func (c *checker) finished(j *submitted, st *kithv1.JobStatus, ran run, content 
 		case spoilt:
 			r.Jobs.SpoiltByDisk++
 			return
+		case err != nil && c.cutWhile(id, st):
+			r.Jobs.LostWithTrust++
+			return
 		case err != nil:
 			c.problem(&r.DamagedOutputs, "job %s at %s: output %s: %v; %s", j.id, st.GetHostSiteId(), path, err, st.GetReason())
 		default:
@@ -189,9 +197,19 @@ func (c *checker) wasFull(st *kithv1.JobStatus) bool {
 	return false
 }
 
+// cutWhile reports whether trust between the origin of a job and its host was not whole
+// while it ran or its output was collected.
+func (c *checker) cutWhile(id job.ID, st *kithv1.JobStatus) bool {
+	return c.cut(string(id.Origin), st.GetHostSiteId(), st.GetSubmitTime().AsTime(), st.GetEndTime().AsTime().Add(10*time.Second))
+}
+
 // wasLost checks that a job had a right to be lost (C5).
 func (c *checker) wasLost(j *submitted, id job.ID, st *kithv1.JobStatus) {
 	r := c.result
+	if j.policy == kithv1.Job_ON_SITE_LOST_WAIT && c.cutWhile(id, st) {
+		r.Jobs.LostWithTrust++
+		return
+	}
 	attempt := job.AttemptID{Job: id, Number: uint32(st.GetAttempt())}
 	pid, told := c.lost[attempt.String()]
 	if !told || !c.killed[pid] || j.policy != kithv1.Job_ON_SITE_LOST_WAIT {

@@ -16,7 +16,7 @@ import (
 
 var began = time.Unix(1_800_000_000, 0)
 
-// good is a job that went well, as everybody tells it.
+// good is a job that went well, as all sites tell it.
 type good struct {
 	ledger string
 	job    *submitted
@@ -29,6 +29,12 @@ type good struct {
 	disk   string
 	idle   map[string][]window
 	frozen map[string][]spell
+	cut    []severed
+}
+
+// cutAt is that the two sites of the job did not trust each other for a second.
+func cutAt(after time.Duration) []severed {
+	return []severed{{window{began.Add(after), began.Add(after + time.Second)}, "b", "a"}}
 }
 
 func goodJob() *good {
@@ -53,7 +59,7 @@ func (g *good) check(t *testing.T) *Result {
 	}
 	in := &injector{idle: g.idle, frozen: g.frozen}
 	c := &checker{
-		result: &Result{}, ledger: l, killed: g.killed, lost: g.lost, full: g.full, diskSite: g.disk, unguarded: in.unguarded(),
+		secret: sum([]byte("secret")), result: &Result{}, ledger: l, killed: g.killed, lost: g.lost, full: g.full, diskSite: g.disk, unguarded: in.unguarded(), severed: g.cut,
 	}
 	c.check(g.job, g.now, func(string) (string, error) { return sum([]byte(g.stdout)), g.err })
 	return c.result
@@ -138,7 +144,7 @@ func TestCheckerFinds(t *testing.T) {
 				g.now.Status.Attempt, g.job.ended.Status.Attempt = 2, 2
 			}, Result{Overlaps: 1, Jobs: Jobs{Acknowledged: 1, Completed: 1, Attempts: 2, RanAgain: 1}},
 		},
-		"overlapped with nobody to guard it": {
+		"overlapped with no daemon to guard it": {
 			func(g *good) {
 				g.job.policy = kithv1.Job_ON_SITE_LOST_RERUN
 				g.ledger = "start a.1.7#1 c\nstart a.1.7#2 b\noverlap a.1.7#2 b\nend a.1.7#2 b\n"
@@ -190,17 +196,45 @@ func TestCheckerFinds(t *testing.T) {
 		"out of time": {
 			func(g *good) { end(g, kithv1.JobStatus_STATE_TIMEOUT, 0) }, Result{OtherProblems: 1, Jobs: Jobs{Acknowledged: 1, TimedOut: 1, Attempts: 1}},
 		},
-		"cancelled by nobody": {
+		"cancelled by no user": {
 			func(g *good) { end(g, kithv1.JobStatus_STATE_CANCELLED, 0) }, Result{OtherProblems: 1, Jobs: Jobs{Acknowledged: 1, Cancelled: 1, Attempts: 1}},
 		},
 		"lost for nothing": {
 			func(g *good) { end(g, lost, 0) }, Result{LostJobs: 1, Jobs: Jobs{Acknowledged: 1, Attempts: 1}},
 		},
-		"lost, and its shim was killed by somebody else": {
+		"lost, and its shim was killed by another process": {
 			func(g *good) { end(g, lost, 0); g.lost["a.1.7#1"], g.killed[8] = 9, true }, Result{LostJobs: 1, Jobs: Jobs{Acknowledged: 1, Attempts: 1}},
 		},
 		"lost with its shim": {
 			func(g *good) { end(g, lost, 0); g.lost["a.1.7#1"], g.killed[9] = 9, true }, Result{Jobs: Jobs{Acknowledged: 1, LostWithShim: 1, Attempts: 1}},
+		},
+		"lost with the trust between its sites": {
+			func(g *good) { end(g, lost, 0); g.cut = cutAt(0) }, Result{Jobs: Jobs{Acknowledged: 1, LostWithTrust: 1, Attempts: 1}},
+		},
+		"lost long after the trust between its sites": {
+			func(g *good) { end(g, lost, 0); g.cut = cutAt(-time.Hour) }, Result{LostJobs: 1, Jobs: Jobs{Acknowledged: 1, Attempts: 1}},
+		},
+		"lost with the trust though it may run again": {
+			func(g *good) { end(g, lost, 0); g.cut, g.job.policy = cutAt(0), kithv1.Job_ON_SITE_LOST_RACE },
+			Result{LostJobs: 1, Jobs: Jobs{Acknowledged: 1, Attempts: 1}},
+		},
+		"output not to be had with the trust between its sites": {
+			func(g *good) { g.cut, g.err = cutAt(0), errors.New("gone") }, Result{Jobs: Jobs{Acknowledged: 1, Completed: 1, LostWithTrust: 1, Attempts: 1}},
+		},
+		"output damaged with the trust between its sites": {
+			func(g *good) { g.cut, g.stdout = cutAt(0), "other" }, Result{DamagedOutputs: 1, Jobs: Jobs{Acknowledged: 1, Completed: 1, Attempts: 1}},
+		},
+		"damaged its folder, and is lost": {
+			func(g *good) { g.job.vandal = true; end(g, lost, 0) }, Result{Jobs: Jobs{Acknowledged: 1, Vandals: 1, Attempts: 1}},
+		},
+		"damaged its folder, and ran again": {
+			func(g *good) {
+				g.job.vandal = true
+				g.ledger = "start a.1.7#1 b\nend a.1.7#1 b\nstart a.1.7#2 b\n"
+			}, Result{DoubleStarts: 2, Jobs: Jobs{Acknowledged: 1, Vandals: 1, Attempts: 2, RanAgain: 1}},
+		},
+		"damaged its folder, and brought a file of its site's account home": {
+			func(g *good) { g.job.vandal, g.stdout = true, "secret" }, Result{OtherProblems: 3, Jobs: Jobs{Acknowledged: 1, Vandals: 1, Attempts: 1}},
 		},
 		"lost with its shim though it may run again": {
 			func(g *good) {

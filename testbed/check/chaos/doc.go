@@ -23,8 +23,10 @@
 //   - C3. No two attempts of a job overlap, but under race.
 //   - C4. What is said to have completed has run to its end, and its output is
 //     what it wrote.
-//   - C5. A job is lost only if its shim was killed, and only under wait.
+//   - C5. A job is lost only if its shim was killed, or if its host and its origin did
+//     not trust each other for a while, and only under wait.
 //   - C6. No copy, attempt or process is left over.
+//   - C7. The audit log of each site is whole, and no revoked token is taken.
 //
 // The faults and jobs of a run come from its seed, and only from that; what
 // they meet, no seed can repeat.

@@ -30,6 +30,8 @@ type injector struct {
 	// daemon was at work, by the site.
 	frozen map[string][]spell
 	idle   map[string][]window
+	// severed is when sites did not trust each other.
+	severed []severed
 }
 
 // spell is a time during which something was done to an attempt at a site.
@@ -138,6 +140,12 @@ func (in *injector) carryOut(ctx context.Context, f *Fault) (target, missed stri
 		return in.hideShim(ctx, f)
 	case HogDisk:
 		return s.Name, in.hog(ctx, f, s)
+	case RotateLeaf, RotateCA:
+		return s.Name, in.rotate(ctx, f, s)
+	case RevokeSite:
+		return in.revoke(ctx, f, s, other)
+	case UseToken:
+		return s.Name, in.useToken(ctx, f, s)
 	case CutLink:
 		return in.cut(ctx, f, wan.Between(s.Name, other.Name), wan.Blackhole)
 	case ResetLink:

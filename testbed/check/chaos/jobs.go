@@ -24,12 +24,13 @@ type task struct {
 	runsOut  bool              // sleeps longer than its walltime
 	outputs  map[string]string // sha256 by path
 	cancel   time.Duration     // after its acknowledgement; 0: never
+	vandal   bool              // damages its own folder
 	again    bool              // submitted once more with the same request_id
 	duration time.Duration
 }
 
 // folders of a run that jobs use.
-type folders struct{ ledger, locks string }
+type folders struct{ ledger, locks, secret string }
 
 // maker makes the workload of one origin from a seed.
 type maker struct {
@@ -38,6 +39,7 @@ type maker struct {
 	width   int32
 	sites   int
 	longest time.Duration
+	tame    bool // no job damages its folder
 	folders folders
 	made    int
 }
@@ -99,6 +101,9 @@ func (m *maker) next() *task {
 	}
 	script += "echo \"done $KITH_JOB_ID\"\necho \"end $KITH_ATTEMPT $KITH_SITE\" >>\"$CHAOS_LEDGER\"\n"
 	t.job.Script = script + fmt.Sprintf("exit %d\n", t.code)
+	if !m.tame && r.IntN(6) == 0 && t.code == 0 && !t.runsOut && t.cancel == 0 && len(t.outputs) == 0 {
+		m.vandalize(t)
+	}
 	return t
 }
 

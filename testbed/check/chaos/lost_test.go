@@ -60,7 +60,7 @@ func (s *stage) rerunElsewhere(id string, host *site, back func()) {
 	s.event(id, kithv1.ClaimEvent_KIND_REVOKED, 1, host.Name)
 	back()
 	s.event(id, kithv1.ClaimEvent_KIND_SUPERSEDED, 1, host.Name)
-	s.let("first") // nobody is there to see it
+	s.let("first") // no daemon is there to see it
 	s.let("later")
 	s.completed(id, 2, other)
 	s.nothingHeld()
@@ -174,7 +174,7 @@ func TestWaitHostCutOff(t *testing.T) {
 	if st := s.get(id); st.GetState() != kithv1.JobStatus_STATE_RUNNING || st.GetAttempt() != 1 {
 		t.Errorf("while its host is cut off the job is %s", brief(st))
 	}
-	s.let("first") // it ends while nobody hears of it
+	s.let("first") // it ends while no daemon hears of it
 	s.eventually("the attempt ends", func() bool { return s.ledger().runs(jobID(t, id))[1].ends == 1 })
 	s.heal()
 	s.completed(id, 1, host.Name)
@@ -266,7 +266,7 @@ func TestForgetSite(t *testing.T) {
 	})
 	st := s.wait(id, kithv1.JobStatus_STATE_LOST)
 	if st.GetReason() == "" {
-		t.Error("nobody says why the job is lost")
+		t.Error("nothing says why the job is lost")
 	}
 	s.start(host)
 	s.nothingHeld()

@@ -30,6 +30,6 @@ func TestMain(m *testing.M) {
 func thorough(t *testing.T) {
 	t.Helper()
 	if os.Getenv("KITH_THOROUGH") != "1" {
-		t.Skip("a variant of another test: KITH_THOROUGH=1 has the time")
+		t.Skip("a variant of another test: left out unless KITH_THOROUGH=1")
 	}
 }

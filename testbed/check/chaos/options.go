@@ -21,9 +21,13 @@ type Options struct {
 	Dir string
 	// Kinds are the faults to choose from; empty for all, see [Kinds].
 	Kinds []string
-	// UpgradeFrom is the kithd of an earlier version that some sites begin
-	// with; empty for no upgrade.
+	// UpgradeFrom is the kithd of an earlier version that the sites begin with; empty
+	// for no upgrade. One that makes no keys is left out, and the result says so, but
+	// with Insecure.
 	UpgradeFrom string
+	// Insecure leaves the sites without keys, on plaintext. Otherwise they join by
+	// invitations and speak mutual TLS, over the same links.
+	Insecure bool
 	// JobsPerSecond is how many jobs are submitted at all sites together. 0
 	// means about nine tenths of what the sites can run.
 	JobsPerSecond float64

@@ -37,6 +37,8 @@ type OverloadOptions struct {
 	// Users, if not 0, makes as many users submit as fast as they get answers,
 	// heeding no advice, instead of a rate of Factor times what the site takes.
 	Users int
+	// Insecure leaves the site without keys, on plaintext.
+	Insecure bool
 	// Observe learns what is done, as a line of text.
 	Observe func(line string)
 }
@@ -109,7 +111,7 @@ func RunOverload(ctx context.Context, opt OverloadOptions) (*Overload, error) {
 	if opt.Observe == nil {
 		opt.Observe = func(string) {}
 	}
-	fed, err := local.Start(ctx, local.Config{Dir: opt.Dir, Sites: []local.Site{{Name: "alpha", Tune: func(c *config.Config) {
+	fed, err := local.Start(ctx, local.Config{Dir: opt.Dir, Insecure: opt.Insecure, Sites: []local.Site{{Name: "alpha", Tune: func(c *config.Config) {
 		c.Scheduler.Processors, c.Limits.Jobs = floodProcessors, opt.Jobs
 	}}}})
 	if err != nil {
@@ -200,7 +202,7 @@ func (f *flood) measure(ctx context.Context) (idle time.Duration, err error) {
 	if err := f.drain(ctx); err != nil {
 		return 0, err
 	}
-	const jobs = 40 * floodProcessors
+	jobs := max(1, min(40*floodProcessors, f.opt.Jobs/2)) // the site takes them all, however late they end
 	before := time.Now()
 	for n := range jobs {
 		if err := f.submit(ctx, fmt.Sprintf("measure-%d", n)); err != nil {
@@ -210,7 +212,7 @@ func (f *flood) measure(ctx context.Context) (idle time.Duration, err error) {
 	if err := f.drain(ctx); err != nil {
 		return 0, err
 	}
-	f.report.Takes = jobs / time.Since(before).Seconds()
+	f.report.Takes = float64(jobs) / time.Since(before).Seconds()
 	return alone[len(alone)/2], nil
 }
 

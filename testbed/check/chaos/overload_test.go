@@ -22,7 +22,7 @@ import (
 func overload(t *testing.T, change func(*OverloadOptions)) *Overload {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("it takes some seconds")
+		t.Skip("left out with -short: it takes some seconds")
 	}
 	t.Parallel()
 	opt := DefaultOverloadOptions()

@@ -33,6 +33,10 @@ const (
 	HideShim      Kind = "hide-shim"      // the program of the shims is missing, at all sites that share it
 	HogDisk       Kind = "hog-disk"       // a job fills the disk, and is cancelled
 	HungDisk      Kind = "hung-disk"      // of a site's data: what writes waits
+	RotateLeaf    Kind = "rotate-leaf"    // a new certificate at once; those of before are void
+	RotateCA      Kind = "rotate-ca"      // a new CA, and the old one dropped when the others have confirmed it
+	RevokeSite    Kind = "revoke"         // a site trusts another one no more, and invites it again, or is invited
+	UseToken      Kind = "token"          // of a user, made, used, revoked and tried again
 	Upgrade       Kind = "upgrade"        // stopped in order and started as this version
 )
 
@@ -43,14 +47,15 @@ const (
 var deck = []Kind{
 	KillDaemon, KillDaemon, KillDaemon, FreezeDaemon, FreezeDaemon, RestartDaemon, KillAll, KillShim, KillShim, FreezeShim,
 	CutLink, CutLink, ResetLink, CutOneWay, CutOneWay, FlapLink, CutSite, CutSite, CutAll, SlowLink, FullDisk,
-	DrainSite, HoldJobs, Reconfigure, HideShim, HogDisk, FewFiles,
+	DrainSite, HoldJobs, Reconfigure, HideShim, HogDisk, FewFiles, RotateLeaf, RotateCA, RevokeSite, UseToken,
 }
 
 // Kinds returns all kinds in the order of their declaration.
 func Kinds() []Kind {
 	return []Kind{
 		KillDaemon, FreezeDaemon, RestartDaemon, KillAll, KillShim, FreezeShim, CutLink, ResetLink, CutOneWay, FlapLink,
-		CutSite, CutAll, SlowLink, FullDisk, DrainSite, HoldJobs, Reconfigure, FewFiles, HideShim, HogDisk, HungDisk, Upgrade,
+		CutSite, CutAll, SlowLink, FullDisk, DrainSite, HoldJobs, Reconfigure, FewFiles, HideShim, HogDisk, HungDisk, RotateLeaf, RotateCA,
+		RevokeSite, UseToken, Upgrade,
 	}
 }
 
@@ -82,7 +87,7 @@ func newPlanner(opt *Options, disk int) *planner {
 	}
 	for _, k := range cards {
 		wanted := len(opt.Kinds) == 0 || slices.Contains(opt.Kinds, string(k))
-		if wanted && (!k.fillsDisk() || disk >= 0) {
+		if wanted && (!k.fillsDisk() || disk >= 0) && (!k.trusts() || !opt.Insecure) {
 			p.kinds = append(p.kinds, k)
 		}
 	}
@@ -198,7 +203,9 @@ func (f *Fault) needs(sites int) []string {
 		for i := range sites {
 			down(i)
 		}
-	case CutLink, ResetLink, CutOneWay, FlapLink, SlowLink:
+	case RotateLeaf, RotateCA, UseToken:
+		names = append(names, keysLock(f.Site, f.Kind))
+	case CutLink, ResetLink, CutOneWay, FlapLink, SlowLink, RevokeSite:
 		names = append(names, linkLock(f.Site, f.Other))
 	case CutSite:
 		for i := range sites {
@@ -263,7 +270,9 @@ func (p *planner) lasting(k Kind) time.Duration {
 			return p.between(0, 2*time.Second)
 		}
 		return p.between(2*time.Second, 2*(lease+leaseMargin))
-	case FullDisk, HogDisk, HungDisk, Reconfigure, FewFiles, HideShim, DrainSite, HoldJobs:
+	case RotateLeaf, RotateCA: // for good
+		return 0
+	case FullDisk, HogDisk, HungDisk, RevokeSite, UseToken, Reconfigure, FewFiles, HideShim, DrainSite, HoldJobs:
 		return p.between(time.Second, 8*time.Second)
 	}
 	switch p.rng.IntN(5) {

@@ -54,7 +54,7 @@ func TestPlan(t *testing.T) {
 }
 
 // Faults of different kinds meet at one site, as they do in life. Those that
-// would undo each other, or leave nobody who could keep a promise, do not.
+// would undo each other, or leave no site that could keep a promise, do not.
 func TestFaultsMeet(t *testing.T) {
 	met := make(map[[2]Kind]int) // the first one began first
 	var frozen, down []Fault

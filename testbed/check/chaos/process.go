@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"kith/cmd/kithd/daemon"
+	"kith/internal/jobfile"
 	"kith/sitesched/executor/shim"
 )
 
@@ -131,13 +132,15 @@ type running struct {
 // runningAt reads from the attempts' records what runs at a site, whether or
 // not its daemon lives.
 func runningAt(data string) []running {
-	records, err := filepath.Glob(filepath.Join(data, daemon.AttemptsFolder, "*", shim.RecordName))
+	attempts := filepath.Join(data, daemon.AttemptsFolder)
+	folders, err := os.ReadDir(attempts)
 	if err != nil {
 		return nil
 	}
 	var list []running
-	for _, path := range records {
-		text, err := os.ReadFile(path)
+	for _, folder := range folders {
+		// Its job may have put anything there.
+		text, err := jobfile.Read(attempts, filepath.Join(folder.Name(), shim.RecordName), 1<<20)
 		if err != nil {
 			continue
 		}

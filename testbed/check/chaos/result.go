@@ -37,6 +37,9 @@ type Result struct {
 	// the shim was frozen and the daemon not at work.
 	Unguarded int `json:"unguarded,omitempty"`
 
+	// AuditLines are how many lines the audit logs of all sites had at the end.
+	AuditLines uint64 `json:"audit_lines"`
+
 	// Heals are the times from the end of the faults of a round until stray
 	// copies were gone and the sites agreed.
 	Heals Heals `json:"heals"`
@@ -57,7 +60,12 @@ type Jobs struct {
 	// their output while the host's disk was full, and say so.
 	LostWithShim int `json:"lost_with_shim"`
 	SpoiltByDisk int `json:"spoilt_by_disk"`
-	Attempts     int `json:"attempts"` // that ran, by the ledger
+	// LostWithTrust were lost, or lost their output, as one of their two sites trusted the
+	// other one no more.
+	LostWithTrust int `json:"lost_with_trust"`
+	// Vandals damaged the folder of their own attempt and ended, in whatever way.
+	Vandals  int `json:"vandals"`
+	Attempts int `json:"attempts"` // that ran, by the ledger
 	// RanAgain are jobs with more than one attempt that ran.
 	RanAgain int `json:"ran_again"`
 }

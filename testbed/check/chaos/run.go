@@ -58,8 +58,11 @@ func (c *campaign) open(ctx context.Context, opt *Options) error {
 	if err != nil {
 		return err
 	}
-	c.folders = folders{ledger: filepath.Join(jobs, "ledger"), locks: filepath.Join(jobs, "locks")}
+	c.folders = folders{ledger: filepath.Join(jobs, "ledger"), locks: filepath.Join(jobs, "locks"), secret: filepath.Join(jobs, "secret")}
 	if err := os.Mkdir(c.folders.locks, 0o700); err != nil {
+		return err
+	}
+	if err := os.WriteFile(c.folders.secret, []byte(secretText), 0o600); err != nil {
 		return err
 	}
 	if c.bed, err = openBed(ctx, opt, tune, opt.Sites-1); err != nil {
@@ -96,6 +99,10 @@ func (c *campaign) skipped(r *Result) []Skipped {
 		}
 		reason := "none was drawn in so short a time"
 		switch text, drawn := missed[k]; {
+		case k.trusts() && c.opt.Insecure:
+			reason = "the sites have no keys"
+		case k == Upgrade && c.noUpgrade != "":
+			reason = c.noUpgrade
 		case k == Upgrade && c.opt.UpgradeFrom == "":
 			reason = "no earlier version is named"
 		case k == FullDisk && c.noDisk != "":
@@ -112,6 +119,7 @@ func (c *campaign) skipped(r *Result) []Skipped {
 func (c *campaign) workload() {
 	for i, s := range c.sites {
 		m := newMaker(c.opt, i, s.processors, min(25*time.Second, c.opt.Duration/2), c.folders)
+		m.tame = c.opt.UpgradeFrom != "" // earlier versions waited for what such a job left
 		c.users = append(c.users, newUser(s, m, c.logs, c.opt.UpgradeFrom != "" || c.in.planner.draws(Reconfigure)))
 	}
 }
@@ -217,7 +225,7 @@ func (c *campaign) check(ctx context.Context) (*Result, error) {
 		Seed: c.opt.Seed, Minutes: c.minutes, Sites: c.opt.Sites, Faults: make(map[string]int), Heals: sumUp(c.heals),
 	}
 	r.Missed = r.Misses(1)
-	k := &checker{result: r, killed: c.in.shims, lost: c.logs.lost, full: c.in.full, unguarded: c.in.unguarded()}
+	k := &checker{result: r, secret: sum([]byte(secretText)), killed: c.in.shims, lost: c.logs.lost, full: c.in.full, unguarded: c.in.unguarded(), severed: c.in.severed}
 	for _, s := range c.sites {
 		if s.disk != nil {
 			k.diskSite = s.Name
@@ -248,6 +256,7 @@ func (c *campaign) check(ctx context.Context) (*Result, error) {
 		c.checkUser(ctx, k, u)
 	}
 	k.leftOver(ctx, c.bed)
+	r.AuditLines = c.verifyAudits()
 	return r, ctx.Err()
 }
 

@@ -22,6 +22,8 @@ type ScaleOptions struct {
 	// Processors is how many each site has, JobTime how long a job runs.
 	Processors int32
 	JobTime    time.Duration
+	// Insecure leaves the sites without keys, on plaintext.
+	Insecure bool
 	// Seed is that of the network.
 	Seed uint64
 	// Observe learns what is done, as a line of text.
@@ -128,6 +130,6 @@ func RunScale(ctx context.Context, opt ScaleOptions) (_ *Scale, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, r.close()) }() // also in a panic: a disk that hangs would hold whoever cleans up
+	defer func() { err = errors.Join(err, r.close()) }() // also in a panic: a disk that hangs would hold what cleans up
 	return &r.report, r.run(ctx)
 }

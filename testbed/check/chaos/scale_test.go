@@ -10,7 +10,7 @@ import (
 // idle its sites are depends on the machine and is not looked at here.
 func TestScale(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes half a minute")
+		t.Skip("left out with -short: it takes half a minute")
 	}
 	t.Parallel()
 	r, err := RunScale(t.Context(), ScaleOptions{

@@ -121,11 +121,22 @@ func (r *scaleRun) configure() (local.Config, error) {
 	if r.net, err = wan.Start(wan.Config{Seed: r.opt.Seed, Links: links}, nil); err != nil {
 		return local.Config{}, err
 	}
-	cfg := local.Config{Dir: r.opt.Dir, StartTimeout: time.Minute}
+	cfg := local.Config{Dir: r.opt.Dir, StartTimeout: time.Minute, Insecure: r.opt.Insecure, Via: func(from, to string) string {
+		if at, err := r.net.Addr(from, to); err == nil {
+			return at.String()
+		}
+		if to == slow {
+			return "" // it dials
+		}
+		return addresses[slices.Index(r.names, to)]
+	}}
 	for i, name := range r.names {
 		cfg.Sites = append(cfg.Sites, local.Site{Name: name, Tune: func(c *config.Config) {
 			c.Scheduler.Processors = r.opt.Processors
 			c.Listen.Address = addresses[i]
+			if !r.opt.Insecure {
+				c.Listen.Advertise = "none" // others dial where invitations say
+			}
 			for p := range c.Peers {
 				if at, err := r.net.Addr(name, c.Peers[p].Site); err == nil {
 					c.Peers[p].Address = at.String()

@@ -36,7 +36,7 @@ func newStage(t *testing.T) *stage { return newStageWith(t, shortLease) }
 func newStageWith(t *testing.T, lease time.Duration) *stage {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("it waits for leases to end")
+		t.Skip("left out with -short: it waits for leases to end")
 	}
 	t.Parallel()
 	opt := &Options{Sites: 3, Dir: t.TempDir(), Duration: time.Minute}

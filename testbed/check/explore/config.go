@@ -33,6 +33,9 @@ type Config struct {
 	Waits int
 	// Cancels is how many jobs a user may cancel, at any moment.
 	Cancels int
+	// Fails is how many starts fail for a reason of the host's, at any time before the
+	// process is there.
+	Fails int
 	// Busy keeps the first site busy with a job of its own in the beginning, so
 	// that the others have a chance to be first.
 	Busy bool
@@ -43,6 +46,12 @@ type Config struct {
 	Staging bool
 	// Output has jobs leave output that must be fetched from their hosts.
 	Output bool
+	// Collecting lets time pass between the end of a process and its result, as where its
+	// output has to be collected first.
+	Collecting bool
+	// Shrink gives every site two processors until its daemon has died, and one from then
+	// on.
+	Shrink bool
 	// Full looks at all orders of steps that commute as well.
 	Full bool
 	// MaxStates ends the search; 0 means [DefaultMaxStates].
@@ -69,7 +78,7 @@ func (c *Config) Validate() error {
 	}{
 		{"sites", c.Sites, 2, maxSites}, {"jobs", c.Jobs, 1, 2}, {"copies", c.Copies, 1, maxSites}, {"crashes", c.Crashes, 0, 7},
 		{"reboots", c.Reboots, 0, 7}, {"losses", c.Losses, 0, 7}, {"duplicates", c.Duplicates, 0, 3}, {"cuts", c.Cuts, 0, 7},
-		{"timeouts", c.Timeouts, 0, 15}, {"waits", c.Waits, 0, 15}, {"cancels", c.Cancels, 0, 3}, {"max_states", c.MaxStates, 0, 1 << 31},
+		{"timeouts", c.Timeouts, 0, 15}, {"waits", c.Waits, 0, 15}, {"cancels", c.Cancels, 0, 3}, {"fails", c.Fails, 0, 7}, {"max_states", c.MaxStates, 0, 1 << 31},
 	} {
 		if v.value < v.least || v.value > v.most {
 			errs = append(errs, fmt.Errorf("%s %d: choose %d to %d", v.name, v.value, v.least, v.most))
@@ -102,7 +111,7 @@ func (c *Config) request(k int) job.Request {
 // engine is the configuration of every site's engine. The waiting times are
 // short multiples of each other, so that few timeouts lead to each of them;
 // how long they are means nothing here.
-func (c *Config) engine(b *board) meta.Config {
+func (c *Config) engine(b *board, processors int32) meta.Config {
 	m := meta.Default()
 	m.Placement.Scheme, m.Placement.Copies, m.Placement.MaxLoadAge = meta.KDual, int32(c.Copies), 1000*time.Hour
 	m.Placement.Conserve = false // rounds would multiply the orders of events
@@ -110,12 +119,12 @@ func (c *Config) engine(b *board) meta.Config {
 	t.Claim, t.Resend, t.Retry, t.Backoff, t.Vanish, t.AntiEntropy = second, second, second, 2*second, 3*second, 4*second
 	t.Load = 100_000 * time.Hour
 	m.Board = b
-	m.Self.Processors = 1
+	m.Self.Processors = processors
 	return m
 }
 
 const second = time.Second
 
-func (c *Config) scheduler() sitesched.Config {
-	return sitesched.Config{Processors: 1, Backfill: sitesched.EASY, Queues: sitesched.DualBackfill, Scope: sitesched.ScopeAll}
+func (c *Config) scheduler(processors int32) sitesched.Config {
+	return sitesched.Config{Processors: processors, Backfill: sitesched.EASY, Queues: sitesched.DualBackfill, Scope: sitesched.ScopeAll}
 }

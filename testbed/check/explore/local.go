@@ -21,6 +21,7 @@ const (
 	report // the executor tells what became of a process
 	processEnd
 	stagingEnd // the input of an attempt is there: its process starts
+	startFails // or not, for a reason of the host's
 	crash
 	machineDown
 	restart
@@ -84,7 +85,7 @@ func (s *step) key() stepKey {
 	switch s.kind {
 	case receive:
 		k.arg = s.msg
-	case processEnd, stagingEnd, cancelJob:
+	case processEnd, stagingEnd, startFails, cancelJob:
 		k.arg = int32(s.attempt.Number)<<8 | int32(s.attempt.Job.Seq)<<4 | int32(s.attempt.Job.Origin[1]-'0')
 	}
 	return k

@@ -146,6 +146,9 @@ func (w *world) siteMoves(s *state, i int, l *local, list []move) []move {
 	}
 	for _, a := range l.staged {
 		at(free, step{kind: stagingEnd, attempt: a})
+		if s.left[aFail] > 0 {
+			at(aFail, step{kind: startFails, attempt: a})
+		}
 	}
 	if l.inbox {
 		at(free, step{kind: report})

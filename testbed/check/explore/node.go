@@ -43,6 +43,8 @@ type node struct {
 	disk  memstore.Disk
 	boots int
 	procs map[job.AttemptID]*process
+	// shrunk says that it has fewer processors than in the beginning.
+	shrunk bool
 
 	// The daemon; nil engine while it is down.
 	engine  *meta.Engine
@@ -96,6 +98,14 @@ func newNode(cfg *Config, index int) *node {
 	return n
 }
 
+// processors is how many this site has now.
+func (n *node) processors() int32 {
+	if n.cfg.Shrink && !n.shrunk {
+		return 2
+	}
+	return 1
+}
+
 func (n *node) up() bool { return n.engine != nil }
 
 func (n *node) boot() {
@@ -107,13 +117,13 @@ func (n *node) boot() {
 		n.out.broken = fmt.Sprintf("S5: the disk of %s cannot be read: %v", siteID(n.index), err)
 		return
 	}
-	if n.sched, err = sitesched.New(n.cfg.scheduler()); err != nil {
+	if n.sched, err = sitesched.New(n.cfg.scheduler(n.processors())); err != nil {
 		panic(err)
 	}
 	if err := commit.BeginLife(n.state, n.backend, store.BeginLife{}); err != nil {
 		panic(err)
 	}
-	m := n.cfg.engine(&board{n.cfg.Sites})
+	m := n.cfg.engine(&board{n.cfg.Sites}, n.processors())
 	m.BootID = "boot-" + strconv.Itoa(n.boots)
 	if n.engine, err = meta.New(m, n.state, n.sched); err != nil {
 		panic(err)
@@ -243,7 +253,7 @@ func (n *node) carry(f meta.Effect) {
 	case meta.Launch:
 		switch {
 		case n.procs[f.Attempt] != nil:
-		case n.cfg.Staging && f.Attempt.Job.Origin != siteID(n.index):
+		case n.cfg.Fails > 0, n.cfg.Staging && f.Attempt.Job.Origin != siteID(n.index):
 			if n.staged == nil {
 				n.staged = make(map[job.AttemptID]bool)
 			}
@@ -338,6 +348,11 @@ func (n *node) exit(a job.AttemptID, cut int) {
 		started, is := ev.(meta.AttemptStarted)
 		return is && started.Attempt == a
 	})
+	if n.cfg.Collecting { // the result comes when the output is here; a restart finds the end
+		n.inbox = append(n.inbox, meta.AttemptEnded{Attempt: a, Outcome: *p.outcome})
+		n.feed(meta.AttemptOver{Attempt: a}, cut)
+		return
+	}
 	n.feed(meta.AttemptEnded{Attempt: a, Outcome: *p.outcome}, cut)
 }
 
@@ -393,6 +408,9 @@ func (n *node) play(s step) {
 		n.exit(s.attempt, s.cut)
 	case stagingEnd:
 		n.start(s.attempt)
+	case startFails:
+		delete(n.staged, s.attempt)
+		n.inbox = append(n.inbox, meta.StartFailed{Attempt: s.attempt, Reason: "no process"})
 	case crash:
 		n.die()
 	case machineDown:
@@ -402,6 +420,7 @@ func (n *node) play(s step) {
 		n.reboot()
 	case restart:
 		n.now += job.Time(time.Microsecond) // no site dies and returns within no time
+		n.shrunk = n.cfg.Shrink
 		n.boot()
 	}
 }
@@ -412,6 +431,9 @@ func (n *node) key() []byte {
 	f.number(uint64(n.index))
 	f.number(uint64(n.boots))
 	f.value(reflect.ValueOf(n.procs))
+	if n.shrunk {
+		f.number(1)
+	}
 	if n.up() {
 		f.number(uint64(n.now))
 		f.value(reflect.ValueOf(n.inbox))
@@ -448,6 +470,8 @@ func (s *step) describe(self int, n *node) string {
 		text = fmt.Sprintf("%v ends", s.attempt)
 	case stagingEnd:
 		text = fmt.Sprintf("%v has its input and starts", s.attempt)
+	case startFails:
+		text = fmt.Sprintf("%v cannot be started here", s.attempt)
 	case crash:
 		text = "the daemon is killed"
 	case machineDown:

@@ -59,8 +59,9 @@ const (
 	aTimeout
 	aWait
 	aCancel
+	aFail
 
-	spendings = 9
+	spendings = 10
 )
 
 // watch is what the observer remembers.

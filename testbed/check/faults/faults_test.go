@@ -6,7 +6,6 @@ import (
 	"flag"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -21,25 +20,7 @@ var (
 
 // TestRandomSchedules is a short form of "kith-lab faults".
 func TestRandomSchedules(t *testing.T) {
-	n := *seeds
-	if testing.Short() {
-		n = min(n, 20)
-	}
-	r := Search{Seeds: n, FirstSeed: *firstSeed, Workers: 2}.Run(context.Background())
-	for _, f := range r.Failures {
-		t.Errorf("seed %d: %s: %s\nsmaller:\n%s\n%s", f.Seed, f.Invariant, f.Text, f.Schedule, strings.Join(f.Story, "\n"))
-	}
-	if r.Schedules != n || r.Starts == 0 {
-		t.Errorf("%d of %d schedules, %d starts", r.Schedules, n, r.Starts)
-	}
-	if n < 100 {
-		return
-	}
-	for _, k := range append(Kinds(), Drift) {
-		if r.Faults[k] == 0 {
-			t.Errorf("fault %s never struck in %d schedules", k, n)
-		}
-	}
+	searchFor(t, Search{Seeds: short(20), FirstSeed: *firstSeed, Workers: 2}, append(Kinds(), Drift))
 }
 
 func TestSameScheduleSameRun(t *testing.T) {
@@ -124,13 +105,14 @@ func TestTextForm(t *testing.T) {
 
 func TestWideTextForm(t *testing.T) {
 	for seed := range uint64(200) {
-		text := Wide(seed, Size{}).String()
-		s, err := Parse(text)
-		if err != nil {
-			t.Fatalf("seed %d: %v\n%s", seed, err, text)
-		}
-		if again := s.String(); again != text {
-			t.Fatalf("seed %d: written\n%s\nread as\n%s", seed, text, again)
+		for _, text := range []string{Wide(seed, Size{}).String(), Attacked(seed, Size{}).String()} {
+			s, err := Parse(text)
+			if err != nil {
+				t.Fatalf("seed %d: %v\n%s", seed, err, text)
+			}
+			if again := s.String(); again != text {
+				t.Fatalf("seed %d: written\n%s\nread as\n%s", seed, text, again)
+			}
 		}
 	}
 }
@@ -154,35 +136,95 @@ func TestWideReplay(t *testing.T) {
 	}
 }
 
-// TestWideSafety is a short form of "kith-lab faults --wide" for S1 to S6: it
-// says nothing about what becomes of jobs in the end.
-func TestWideSafety(t *testing.T) {
-	n := *seeds
+// TestWideSchedules is a short form of "kith-lab faults --wide".
+func TestWideSchedules(t *testing.T) {
+	searchFor(t, Search{Seeds: short(15), FirstSeed: *firstSeed, Wide: true, Workers: 2}, WideKinds())
+}
+
+// TestHostileSchedules is a short form of "kith-lab faults --hostile", with and without
+// --wide.
+func TestHostileSchedules(t *testing.T) {
+	searchFor(t, Search{Seeds: short(20), FirstSeed: *firstSeed, Hostile: true, Workers: 2}, []Kind{Hostile, Revoke})
+	searchFor(t, Search{Seeds: short(20) / 4, FirstSeed: *firstSeed, Hostile: true, Wide: true, Workers: 2}, []Kind{Hostile, Revoke})
+}
+
+// short is how many seeds a test tries: few in a short run.
+func short(few int) int {
 	if testing.Short() {
-		n = min(n, 15)
+		return min(*seeds, few)
 	}
-	struck := make(map[Kind]int)
-	var mu sync.Mutex
-	var workers sync.WaitGroup
-	for w := range 2 {
-		workers.Go(func() {
-			for seed := *firstSeed + uint64(w); seed < *firstSeed+uint64(n); seed += 2 {
-				r := Run(Wide(seed, Size{}), nil)
-				mu.Lock()
-				if v := r.Violation; v != nil && !strings.HasPrefix(v.Invariant, "L") {
-					t.Errorf("seed %d: %v", seed, v)
-				}
-				for k, n := range r.Injected {
-					struck[k] += n
-				}
-				mu.Unlock()
-			}
-		})
+	return *seeds
+}
+
+// searchFor looks at schedules, none of which may break anything. If they are many, each
+// kind of fault must have struck.
+func searchFor(t *testing.T, x Search, kinds []Kind) {
+	t.Helper()
+	r := x.Run(context.Background())
+	for _, f := range r.Failures {
+		t.Errorf("seed %d: %s: %s\nsmaller:\n%s\n%s", f.Seed, f.Invariant, f.Text, f.Schedule, strings.Join(f.Story, "\n"))
 	}
-	workers.Wait()
-	for _, k := range WideKinds() {
-		if n >= 100 && struck[k] == 0 {
-			t.Errorf("fault %s never struck in %d schedules", k, n)
+	if r.Schedules != x.Seeds || r.Starts == 0 {
+		t.Errorf("%d of %d schedules, %d starts", r.Schedules, x.Seeds, r.Starts)
+	}
+	for _, k := range kinds {
+		if x.Seeds >= 100 && r.Faults[k] == 0 {
+			t.Errorf("fault %s never struck in %d schedules", k, x.Seeds)
+		}
+	}
+}
+
+// Wide schedules that have found something, and what it was.
+func TestWideSeedsThatFoundSomething(t *testing.T) {
+	for seed, what := range map[uint64]string{
+		1260:  "the model: copies of an origin in reach but not yet settled were no reason to keep processors free",
+		1482:  "the model: the same, after the last fault, when all streams begin anew",
+		394:   "the model: what an enemy's copies claim counted as idle",
+		2107:  "the model: processors in turn counted as one that is idle, as it looked once a second",
+		2120:  "the model: copies of an origin whose disk hangs were no reason to keep processors free",
+		2562:  "the model: what filled a disk stayed there after a restart of the machine",
+		2486:  "the model: a forged load that is no number came past the border of the site",
+		2636:  "the product: a site that is never dry was offered one copy a load, which had started elsewhere",
+		2700:  "the model: a message was lost between two looks, and the stream counted as at peace",
+		73:    "the product: the copy that was to claim stayed in the queue when its origin went out of reach",
+		1022:  "the product: a site that was full was offered one copy with each of its loads, whatever left it and whatever it took",
+		369:   "the product: a job that a full site had refused waited for the end of a growing pause, though copies had left that site",
+		6:     "the product: a site that was revoked and admitted again got no copy of what had waited meanwhile",
+		1004:  "the product: what came over the stream on which a site was revoked counted once it was admitted again",
+		333:   "the product: a job that a site had lost got no copy there again until another site changed",
+		811:   "the product: a job whose withdrawal from a site was unanswered when it lacked a copy got none there again",
+		2164:  "the product: a job whose copy was moved, and not kept, got none where it had been for minutes",
+		1806:  "the product: a job that sites had refused for a state of theirs waited longer each time",
+		381:   "the model: copies set aside did not count among those that were there before one that may be overtaken",
+		516:   "the product: the same as 12838, at another site",
+		642:   "the model: the same, under k-distributed",
+		12838: "the product: a copy that was moved to and fro was kept for minutes from a site that would start it, its origin's own",
+		17374: "the model: a job that was held back, as attempts of it were lost, was to start at once",
+		19555: "the product: a site that had told of its free processors while a claim held some told of those no more when the claim was denied",
+		25451: "the product: a job that held a disk full was not stopped when its origin was revoked, as that could not be written",
+		27964: "the product: a host that was busy when its claim ran out never learned that the claim had been granted",
+		1458:  "the product: the output of a stale attempt was collected to the end, which its origin waited for in vain",
+	} {
+		if v := Run(Wide(seed, Size{}), nil).Violation; v != nil {
+			t.Errorf("seed %d, which found %s: %v", seed, what, v)
+		}
+	}
+	for seed, what := range map[uint64]string{
+		3445:  "the model: what a freeze held back of the batch that closes a job counted as said after its end",
+		4868:  "the product: an answer to the claim of a copy that was withdrawn meanwhile was no answer, and its origin stayed set aside",
+		9440:  "the model: attempts that were lost were forgotten when an enemy had filled the job's history",
+		10026: "the model: an attempt whose input had come was no reason for those behind it to wait",
+		10646: "the product: a full site that took the one copy it was offered was offered no more of jobs without any, but after their pause",
+		11665: "the product: a site from which a copy was moved, as it could start it, got none again for the growing pause after a move",
+	} {
+		if v := Run(WideAttacked(seed, Size{}), nil).Violation; v != nil {
+			t.Errorf("wide seed %d with an enemy, which found %s: %v", seed, what, v)
+		}
+	}
+	// The model: a site that was revoked after the grant may start the job, which its origin gives up as LOST.
+	for _, seed := range []uint64{108846, 110801} {
+		if v := Run(Attacked(seed, Size{}), nil).Violation; v != nil {
+			t.Errorf("seed %d with an enemy: %v", seed, v)
 		}
 	}
 }

@@ -17,7 +17,9 @@ const flood = 8
 // of each job as soon as there is one, also those that it was never given,
 // takes and gives back in turn, withdraws and stops others' jobs, reports
 // results of what it does not run, grants what it does not own, and sends more
-// copies than anybody has room for.
+// copies than anybody has room for. Each kind of message has its turn from a relation
+// that gives no right to it. It tells bundles, its own and others', later and earlier
+// ones, empty and endless ones. It goes on where it was revoked.
 func (x *run) attack(f *Fault, until time.Duration) {
 	if x.over || x.since() >= until {
 		return
@@ -31,15 +33,54 @@ func (x *run) attack(f *Fault, until time.Duration) {
 		for n := range flood {
 			x.w.Inject(f.Site, other, x.stroke(f.Site, other, n))
 		}
+		x.strokes++
+		x.w.Inject(f.Site, other, x.trespass(f.Site, other, x.strokes%allKinds))
+		x.w.Inject(f.Site, other, x.anyBundle(f.Site, other))
 	}
 	x.in(max(f.By, time.Millisecond), func() { x.attack(f, until) })
 }
 
-// allure is a load that draws copies.
+// trespass is the n-th message, each in its turn, from a site that has no right to it: it
+// is not the origin of the job, holds neither copy nor claim, or was not asked.
+func (x *run) trespass(site, to job.SiteID, n int) meta.Message {
+	var m meta.Message
+	for range 20 { // jobs of all relations are about; if they are not, any will do
+		a := x.anyAttempt(site, to)
+		m = x.anyMessage(site, to, a, n)
+		if d, ok := m.(meta.LoadDigest); ok {
+			d.Digest.Site = a.Job.Origin
+			m = d
+		}
+		if b, ok := m.(meta.SiteBundle); ok {
+			b.Site = a.Job.Origin
+			m = b
+		}
+		if !x.related(meta.RightOf(m).Served, a, site, to) {
+			break
+		}
+	}
+	return m
+}
+
+// related reports whether a site is to an attempt what a row of meta.Rights asks for.
+func (x *run) related(r meta.Relation, a job.AttemptID, site, to job.SiteID) bool {
+	switch r {
+	case meta.ItsOwn, meta.Origin:
+		return a.Job.Origin == site
+	case meta.OurHost:
+		return a.Job.Origin == to
+	case meta.CopyHolder, meta.ClaimHolder:
+		s := x.w.Site(a.Job.Origin)
+		return a.Job.Origin == to && s != nil && s.Up() && holds(s.State().Job(a.Job), a, site)
+	}
+	return false
+}
+
+// allure is a load that draws copies: the best that a site may say of itself.
 func (x *run) allure(site job.SiteID) meta.Message {
 	return meta.LoadDigest{Digest: cluster.Digest{
-		Site: site, Incarnation: math.MaxUint64 - uint64(x.rng.IntN(3)), Sequence: uint64(x.since()), Processors: math.MaxInt32, MemoryBytes: math.MaxInt64,
-		Speed: 1e9, Load: job.Load{Free: math.MaxInt32}, Time: x.w.Now(),
+		Site: site, Incarnation: math.MaxUint64 - uint64(x.rng.IntN(3)), Sequence: uint64(x.since()), Processors: job.MaxProcessors, MemoryBytes: job.MaxMemoryBytes,
+		Speed: 1e6, Load: job.Load{Free: job.MaxProcessors}, Time: x.w.Now(),
 	}}
 }
 

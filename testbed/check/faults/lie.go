@@ -27,10 +27,25 @@ func (x *run) lie(f *Fault, until time.Duration) {
 // nonsense makes up a message of a liar to a site.
 func (x *run) nonsense(liar, to job.SiteID) meta.Message {
 	a := x.anyAttempt(liar, to)
+	return x.anyMessage(liar, to, a, -1)
+}
+
+// messageKinds is how many messages of [run.anyMessage] liars send who are no enemies,
+// allKinds how many it tells apart.
+const (
+	messageKinds = 20
+	allKinds     = messageKinds + 2
+)
+
+// anyMessage makes up the n-th message of a liar about an attempt, any if n is negative.
+func (x *run) anyMessage(liar, to job.SiteID, a job.AttemptID, n int) meta.Message {
 	reason := job.Reason(x.rng.IntN(40))
 	now := x.w.Site(to).Clock()
 	someTime := now + job.Time(x.rng.Int64N(int64(2*time.Hour))) - job.Time(time.Hour)
-	switch x.rng.IntN(20) {
+	if n < 0 {
+		n = x.rng.IntN(messageKinds)
+	}
+	switch n {
 	case 0:
 		return meta.PlaceCopy{Attempt: a, Request: x.anyRequest()}
 	case 1:
@@ -50,7 +65,7 @@ func (x *run) nonsense(liar, to job.SiteID) meta.Message {
 	case 8:
 		return meta.ResultAck{Attempt: a, Accepted: x.rng.IntN(2) == 0}
 	case 9:
-		return meta.Stop{Attempt: a}
+		return meta.Stop{Attempt: a, Stale: a.Number%2 == 0}
 	case 10:
 		return meta.GiveBack{Attempt: a, Reason: reason}
 	case 11:
@@ -70,6 +85,10 @@ func (x *run) nonsense(liar, to job.SiteID) meta.Message {
 		return meta.StartAnswer{Query: uint64(x.rng.IntN(40)), Wait: time.Duration(x.anyNumber()), Reason: reason}
 	case 18:
 		return meta.Renew{Attempt: a, Sent: someTime}
+	case 20:
+		return x.anyBundle(liar, to)
+	case 21:
+		return meta.BundleTaken{Sequence: x.anyNumber()}
 	default:
 		return meta.Renewed{Attempt: a, Sent: someTime, Lease: time.Duration(x.anyNumber())}
 	}

@@ -116,7 +116,10 @@ type run struct {
 	counts map[Point]int
 	waits  []*Fault // faults whose moment has yet to come
 	ghosts []*haunting
-	over   bool
+	// strokes counts those of hostile sites, admitted how often one site admitted another.
+	strokes, admitted int
+	over              bool
+	outlaws           map[[2]job.SiteID]bool // a site, and another one that it has revoked
 }
 
 func (x *run) since() time.Duration {
@@ -134,6 +137,13 @@ func (x *run) config(trace func(string)) sim.Config {
 		Staging: func(number int) time.Duration {
 			if j := x.job(number); j != nil {
 				return j.Staging
+			}
+			return 0
+		},
+		StagingBound: x.s.stagingBound(),
+		Collecting: func(number int) time.Duration {
+			if j := x.job(number); j != nil {
+				return j.Collecting
 			}
 			return 0
 		},
@@ -170,7 +180,7 @@ func (x *run) config(trace func(string)) sim.Config {
 }
 
 func (x *run) play(trace func(string)) *sim.Violation {
-	x.ids, x.counts = make(map[int]job.ID), make(map[Point]int)
+	x.ids, x.counts, x.outlaws = make(map[int]job.ID), make(map[Point]int), make(map[[2]job.SiteID]bool)
 	x.list()
 	cfg := x.config(trace)
 	for i := range x.s.Faults {
@@ -187,6 +197,9 @@ func (x *run) play(trace func(string)) *sim.Violation {
 		if x.s.Sites[i].Drift != 0 {
 			x.r.Injected[Drift]++
 		}
+	}
+	for i := range x.s.Sites {
+		x.admitAll(x.s.Sites[i].Name, false)
 	}
 	for i := range x.jobs {
 		x.at(x.jobs[i].At, func() { x.submit(&x.jobs[i]) })
@@ -208,7 +221,7 @@ func (x *run) play(trace func(string)) *sim.Violation {
 	x.at(x.s.End, x.mend)
 	x.at(x.s.End+time.Minute, x.release)
 	arrivals := x.s.End + max(x.s.Watch, time.Minute)
-	err = w.RunWhile(sim.Start.Add(x.s.End+x.s.Watch+x.work()+grace), func() bool { return x.since() <= arrivals || w.CheckEnded() != nil })
+	err = w.RunWhile(sim.Start.Add(x.s.End+x.s.Watch+x.work()+grace), func() bool { return x.since() <= arrivals || !w.Ended() })
 	if err == nil {
 		err = w.CheckEnded()
 	}
@@ -230,7 +243,7 @@ func (x *run) work() time.Duration {
 	var sum time.Duration
 	for i := range x.jobs {
 		j := &x.jobs[i]
-		sum += 2*(min(j.Run, j.Walltime)+j.Staging) + j.Output
+		sum += 2*(min(j.Run, j.Walltime)+j.Staging+j.Collecting) + j.Output
 	}
 	return sum
 }
@@ -297,7 +310,7 @@ func (x *run) act(act *Act) {
 		case Release:
 			return meta.Release{Token: token, Job: id}
 		default:
-			return meta.SetDrain{Token: token, On: act.Kind == Drain, Reason: "a wish"}
+			return meta.SetDrain{Token: token, On: act.Kind == Drain, Reason: "an act"}
 		}
 	}, func(r meta.Reply) {
 		if act.Kind == Cancel && r.Err == nil {
@@ -324,6 +337,7 @@ func (x *run) mend() {
 		site.KillShims(false)
 		site.Thaw()
 		x.restart(site.ID())
+		x.admitAll(site.ID(), true)
 	}
 	x.everyLink(func(a, b job.SiteID) { x.w.SetLink(a, b, nil) })
 	x.everyPair(func(a, b job.SiteID) {
@@ -458,9 +472,10 @@ func (x *run) disagreements() []holding {
 			// A liar keeps what it has claimed for as long as it likes.
 			if j.State.Claim() == job.ClaimTaken && j.Outcome == nil && !x.w.Distrusted(j.Holder) {
 				host := x.w.Site(j.Holder)
-				// What a site held that has lost its folder may run on there
-				// until the end of its lease.
-				wasOther := host != nil && host.Up() && j.Lease != 0 && host.State().Site().Generation != j.HolderGeneration
+				// What a site held that has lost its folder may run on there until the end
+				// of its lease; of one that had revoked the origin nobody can tell that it
+				// did not lose it.
+				wasOther := host != nil && host.Up() && j.Lease != 0 && (host.State().Site().Generation != j.HolderGeneration || x.outlaws[[2]job.SiteID{j.Holder, j.ID.Origin}])
 				if host != nil && host.Up() && !wasOther && host.State().Copy(j.AttemptID()) == nil {
 					list = append(list, holding{j.Holder, j.AttemptID(), true})
 				}

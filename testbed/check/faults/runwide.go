@@ -30,7 +30,7 @@ func (x *run) widen(cfg *sim.Config) {
 		return
 	}
 	slowest := x.s.Latency + x.s.Jitter + x.s.Sync + x.s.SyncJitter
-	cfg.Conserve = &sim.Conserve{Bound: bound + 2*time.Second + messages*slowest, Settle: settle, Patience: elder}
+	cfg.Conserve = &sim.Conserve{Bound: bound + 2*time.Second + messages*slowest, Settle: settle, Patience: elder, Lack: bound + 2*time.Second + messages*slowest}
 	for i := range cfg.Sites {
 		m := &cfg.Sites[i].Meta
 		m.Placement.Conserve, cfg.Sites[i].Scheduler.Patience = true, elder
@@ -86,6 +86,8 @@ func (x *run) startWide(f *Fault, site *sim.Site) bool {
 		site.Leave()
 	case Hostile:
 		x.attack(f, x.since()+f.For)
+	case Revoke:
+		return x.revoke(f)
 	default:
 		return false
 	}

@@ -43,6 +43,17 @@ func (s *Schedule) patience() time.Duration {
 	return 0
 }
 
+// files reports whether a wide schedule has files that take long at hosts.
+func (s *Schedule) files() bool { return s.Watch > 0 && s.Seed%4 == 2 }
+
+// stagingBound is how long processors are held for input.
+func (s *Schedule) stagingBound() time.Duration {
+	if s.files() {
+		return 20 * time.Second
+	}
+	return 0
+}
+
 // Site is a site of the federation.
 type Site struct {
 	Name       job.SiteID
@@ -70,6 +81,8 @@ type Job struct {
 	Staging time.Duration
 	// Output is how long what it leaves takes to its origin from another site.
 	Output time.Duration
+	// Collecting is how long what it leaves takes to be collected at its host.
+	Collecting time.Duration
 	// Memory is what it takes, in bytes. Fills says that it fills the disk of its host.
 	Memory int64
 	Fills  bool
@@ -189,6 +202,8 @@ const (
 	// Hostile makes a site claim whatever it can, flood others and call itself
 	// idle, a stroke every By.
 	Hostile Kind = "hostile"
+	// Revoke has the operator of Site end the trust in Other, and admit it again.
+	Revoke Kind = "revoke"
 	// Drift is not a fault of its own in a schedule, see [Site]: it is counted.
 	Drift Kind = "drift"
 )
@@ -202,7 +217,7 @@ func Kinds() []Kind {
 
 // WideKinds lists the faults that only a wide schedule is made of.
 func WideKinds() []Kind {
-	return []Kind{Change, Clock, ClockBack, NoStart, NoShims, HungDisk, Leave, Hostile}
+	return []Kind{Change, Clock, ClockBack, NoStart, NoShims, HungDisk, Leave, Hostile, Revoke}
 }
 
 // places returns how many sites a fault of a kind names.
@@ -210,7 +225,7 @@ func (k Kind) places() int {
 	switch k {
 	case CrashAll, RebootAll, Noise:
 		return 0
-	case Cut, OneWay, Flap, Delay, Ghosts:
+	case Cut, OneWay, Flap, Delay, Ghosts, Revoke:
 		return 2
 	}
 	return 1

@@ -16,6 +16,9 @@ type Search struct {
 	Size      Size
 	// Wide makes wide schedules, see [Wide].
 	Wide bool
+	// Hostile makes schedules with an enemy among the sites, see [Attacked] and
+	// [WideAttacked].
+	Hostile bool
 	// Workers run side by side; at least 1.
 	Workers int
 	// Progress is called now and then, by one goroutine at a time; nil for never.
@@ -42,12 +45,13 @@ type Report struct {
 	// LostWithDisk are jobs whose only record was on a disk that was wiped:
 	// more is not promised.
 	LostWithDisk int64 `json:"lost_with_disk"`
-	// What was broken, by schedules: S1 to S3, S5 and L1, L2, S4, L4, anything else.
+	// What was broken, by schedules: S1 to S3, S5 and L1, L2, S4, L4, L5, anything else.
 	DoubleStarts     int `json:"double_starts"`
 	LostJobs         int `json:"lost_jobs"`
 	StrayCopies      int `json:"stray_copies"`
 	BrokenGuarantees int `json:"broken_guarantees"`
 	IdleSites        int `json:"idle_sites,omitempty"`
+	MissingCopies    int `json:"missing_copies,omitempty"`
 	Other            int `json:"other"`
 	// SlowestAgreement is how long after the last fault sites that differed
 	// agreed again on who holds what, the slowest of all schedules.
@@ -69,7 +73,7 @@ type Failure struct {
 
 // Failed returns how many schedules broke something.
 func (r *Report) Failed() int {
-	return r.DoubleStarts + r.LostJobs + r.StrayCopies + r.BrokenGuarantees + r.IdleSites + r.Other
+	return r.DoubleStarts + r.LostJobs + r.StrayCopies + r.BrokenGuarantees + r.IdleSites + r.MissingCopies + r.Other
 }
 
 // FaultCount returns how many faults were injected.
@@ -127,8 +131,13 @@ func (x Search) Run(ctx context.Context) *Report {
 
 // schedule makes the schedule of a seed.
 func (x *Search) schedule(seed uint64) *Schedule {
-	if x.Wide {
+	switch {
+	case x.Wide && x.Hostile:
+		return WideAttacked(seed, x.Size)
+	case x.Wide:
 		return Wide(seed, x.Size)
+	case x.Hostile:
+		return Attacked(seed, x.Size)
 	}
 	return Random(seed, x.Size)
 }
@@ -159,6 +168,8 @@ func (r *Report) add(x *Result) {
 		r.BrokenGuarantees++
 	case "L4":
 		r.IdleSites++
+	case "L5":
+		r.MissingCopies++
 	default:
 		r.Other++
 	}

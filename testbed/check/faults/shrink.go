@@ -144,6 +144,9 @@ func (k *shrinker) simplify() {
 		if k.best.Jobs[i].Output != 0 {
 			k.try(func(s *Schedule) { s.Jobs[i].Output = 0 })
 		}
+		if k.best.Jobs[i].Collecting != 0 {
+			k.try(func(s *Schedule) { s.Jobs[i].Collecting = 0 })
+		}
 		if k.best.Jobs[i].OnSiteLost != job.Wait {
 			k.try(func(s *Schedule) { s.Jobs[i].OnSiteLost = job.Wait })
 		}

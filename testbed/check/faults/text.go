@@ -28,7 +28,7 @@ var ErrSchedule = errors.New("not a schedule")
 //
 //	run seed=7 end=30m0s scheme=k-dual rank=work latency=10ms jitter=100ms sync=2ms sync-jitter=20ms
 //	site s0 processors=4 backfill=easy queues=dual-backfill scope=all drift=-300
-//	job 1 at=10s from=s0 processors=2 copies=2 run=1m0s walltime=2m0s on-site-lost=wait staging=5s output=30s
+//	job 1 at=10s from=s0 processors=2 copies=2 run=1m0s walltime=2m0s on-site-lost=wait staging=5s output=30s collecting=10s
 //	act cancel 1 at=40s
 //	act drain s0 at=50s
 //	fault crash s0 at=12s for=1m0s
@@ -65,6 +65,9 @@ func (s *Schedule) String() string {
 		}
 		if x.Output != 0 {
 			fmt.Fprintf(&b, " output=%v", x.Output)
+		}
+		if x.Collecting != 0 {
+			fmt.Fprintf(&b, " collecting=%v", x.Collecting)
 		}
 		if x.Memory != 0 {
 			fmt.Fprintf(&b, " memory=%d", x.Memory)
@@ -162,7 +165,7 @@ func (l *line) read(s *Schedule) {
 			Copies: int32(l.int("copies", 2, 0, job.MaxCopies)), Run: l.span("run", time.Minute),
 		}
 		x.Walltime = l.span("walltime", 2*x.Run)
-		x.OnSiteLost, x.Staging, x.Output = l.lost(), l.span("staging", 0), l.span("output", 0)
+		x.OnSiteLost, x.Staging, x.Output, x.Collecting = l.lost(), l.span("staging", 0), l.span("output", 0), l.span("collecting", 0)
 		x.Memory, x.Fills = l.int("memory", 0, 0, 1<<50), l.named("fills", "") == "yes"
 		s.Jobs = append(s.Jobs, x)
 	case "stream":

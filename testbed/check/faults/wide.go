@@ -57,7 +57,34 @@ func wide(seed uint64, size Size, themes []func(*draw)) *Schedule {
 			d.fault()
 		}
 	}
+	d.files()
+	// It has draws of its own, so that the other schedules stay what they were.
+	if late := (&draw{Rand: rand.New(rand.NewPCG(seed, 0x6c617465)), s: d.s}); late.one(8) {
+		late.themeLate()
+	}
+	if trust := (&draw{Rand: rand.New(rand.NewPCG(seed, 0x7472757374)), s: d.s}); trust.one(8) || d.s.trusts() && trust.one(2) {
+		trust.themeRevoke()
+	}
 	return d.s
+}
+
+// files gives every fourth schedule files that take long at hosts: output to collect when
+// the processes are gone, and input for which processors are not held. Its draws are its
+// own, so that the other schedules are as they were.
+func (d *draw) files() {
+	if !d.s.files() {
+		return
+	}
+	own := &draw{Rand: rand.New(rand.NewPCG(d.s.Seed, 0x66696c65)), s: d.s}
+	for i := range d.s.Jobs {
+		j := &d.s.Jobs[i]
+		if own.one(2) {
+			j.Collecting = own.upTo(2 * time.Minute)
+		}
+		if own.one(3) {
+			j.Staging = own.upTo(time.Minute)
+		}
+	}
 }
 
 // themes are what wide schedules are made of. Each is called with a federation.
@@ -333,4 +360,23 @@ func (d *draw) themeRestart() {
 	d.add(Fault{Kind: Crash, Site: x, At: at, For: time.Second + d.upTo(10*time.Second)})
 	f := &d.s.Faults[len(d.s.Faults)-1]
 	d.burst(at+f.For+time.Duration(d.IntN(1500))*time.Millisecond, x, 10+d.IntN(30))
+}
+
+// themeLate is an origin that freezes before a grant leaves for longer than a claim
+// waits, while its host begins with long jobs of its own: the grant finds no processors.
+func (d *draw) themeLate() {
+	x := d.site()
+	host := d.other(x)
+	at := 5*time.Second + d.span(20*time.Second)
+	run := d.short()
+	d.s.Streams = append(d.s.Streams, Stream{
+		At: at, Every: 20 * time.Millisecond, Count: int(d.s.site(x).Processors) + 1 + d.IntN(5), From: x, Processors: 1,
+		Copies: int32(len(d.s.Sites)), Run: run, Walltime: run + d.span(5*time.Second),
+	})
+	long := 3*time.Minute + d.span(time.Minute)
+	d.s.Streams = append(d.s.Streams, Stream{
+		At: at + time.Second + d.span(3*time.Second), Every: 10 * time.Millisecond, Count: int(d.s.site(host).Processors), From: host, Processors: 1,
+		Copies: 1, Run: long, Walltime: long + d.span(time.Minute),
+	})
+	d.add(Fault{Kind: Freeze, Site: x, For: 5500*time.Millisecond + d.span(3*time.Second), Before: &Point{Site: x, Effect: "verdict", Nth: 1 + d.IntN(4)}})
 }

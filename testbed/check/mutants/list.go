@@ -1,7 +1,9 @@
 package mutants
 
+import "slices"
+
 // All lists the mutants.
-func All() []Mutant { return append(first(), wideMutants()...) }
+func All() []Mutant { return slices.Concat(first(), wideMutants(), trustMutants()) }
 
 func first() []Mutant {
 	return []Mutant{
@@ -58,7 +60,7 @@ func first() []Mutant {
 			Caught:  twoSites(), Breaks: "S1",
 		},
 		{
-			Name: "second-grant", Rule: "a taken claim is granted to whoever asks",
+			Name: "second-grant", Rule: "a taken claim is granted to any site that asks",
 			Changes: []Change{{"store/apply.go", "	case j.State.Claim() == job.ClaimTaken:\n		return fmt.Errorf(\"attempt %v is with %s: %w\", c.Attempt, j.Holder, ErrTaken)\n", "	case j.State.Claim() == job.ClaimTaken:\n		return nil\n"}},
 			Caught:  twoSites(), Breaks: "S1",
 		},
@@ -123,7 +125,7 @@ func first() []Mutant {
 		},
 		{
 			Name: "loss-runs-again-under-wait", Rule: "a job that its host lost is run again although it may still run",
-			Changes: []Change{{"meta/attempts.go", "	return o.rec.Request.OnSiteLost != job.Wait && o.rec.Attempt < MaxAttempts\n", "	return o.rec.Attempt < MaxAttempts\n"}},
+			Changes: []Change{{"meta/attempts.go", "	return o.rec.Request.OnSiteLost != job.Wait && o.rec.Revoked+1 < MaxAttempts\n", "	return o.rec.Revoked+1 < MaxAttempts\n"}},
 			Caught:  search("3000"), Breaks: "S2",
 		},
 		{

@@ -2,11 +2,33 @@ package mutants
 
 // wideMutants are planted in code that was wrong once, where only wide schedules look.
 func wideMutants() []Mutant {
+	offers := Change{"meta/dealings.go", "		or.roomSeen(now)\n", ""}
+	pauses := Change{"meta/placed.go", "		if !or.conserving() || slices.ContainsFunc(o.refused, func(r refusal) bool { return !ofState(r.reason) }) {\n", "		if o.rec != nil {\n"}
 	return []Mutant{
 		{
-			Name: "no-top-up", Rule: "a queued job that lost a copy never gets another",
+			Name: "no-top-up", Rule: "a job that has fewer than K copies never gets another",
 			Changes: []Change{{"meta/conserve.go", "	or.topUp(now)\n	or.feedIdle(now)\n", "	or.feedIdle(now)\n"}},
-			Caught:  wideSeed("369"), Breaks: "L4",
+			Caught:  wideSeed("19"), Breaks: "L5",
+		},
+		{
+			Name: "lost-there-for-good", Rule: "a job gets no copy at a site that lost it until another site changes",
+			Changes: []Change{{"meta/conserve.go", "	return o.lost.avoidsAny(now) || ", "	return "}},
+			Caught:  wideSeed("333"), Breaks: "L5",
+		},
+		{
+			Name: "withdrawn-there-for-good", Rule: "a job that lacks a copy while a withdrawal of it is unanswered gets none there until another site changes",
+			Changes: []Change{{"meta/conserve.go", "slices.ContainsFunc(able, func(s job.SiteID) bool { return or.withdrawing(o, s) }) ||\n", "\n"}},
+			Caught:  wideSeed("811"), Breaks: "L5",
+		},
+		{
+			Name: "moved-and-never-back", Rule: "a job gets no copy at the site that one was moved from, for minutes, though it would start there",
+			Changes: []Change{{"meta/conserve.go", "<< o.moves), moved: true, early: now.Add(pause)})", "<< o.moves)})"}},
+			Caught:  wideSeed("516"), Breaks: "L4",
+		},
+		{
+			Name: "pauses-of-full-sites-grow", Rule: "a job that sites refuse because they are full, or drain, waits longer each time",
+			Changes: []Change{pauses, offers},
+			Caught:  wideSeed("1806"), Breaks: "L5",
 		},
 		{
 			Name: "idle-sites-not-fed", Rule: "an idle site gets no copies of jobs that wait elsewhere",
@@ -21,12 +43,12 @@ func wideMutants() []Mutant {
 		{
 			Name: "refusals-never-expire", Rule: "a site that was full once gets no copy of the same attempt again",
 			Changes: []Change{{"meta/dealings.go", "	case ofState(why):\n		return now\n", "	case ofState(why):\n		return job.Never\n"}},
-			Caught:  wideSeed("36"), Breaks: "L4",
+			Caught:  wideSeed("36"), Breaks: "L5",
 		},
 		{
 			Name: "sent-not-counted", Rule: "an origin does not count what it has just sent",
 			Changes: []Change{{"meta/dealings.go", "		s.Count(&o.rec.Request, 1)\n", ""}},
-			Caught:  wideSeed("513"), Breaks: "L4",
+			Caught:  wideSeed("271"), Breaks: "L4",
 		},
 		{
 			Name: "stays-aside", Rule: "what was set aside is never brought back",
@@ -54,9 +76,115 @@ func wideMutants() []Mutant {
 			Caught:  wideSeed("179"), Breaks: "L4",
 		},
 		{
-			Name: "pause-outlasts-fullness", Rule: "a job that a full site refused waits out its pause though that site has run dry",
-			Changes: []Change{{"meta/origin.go", "		case now < o.retryAt && !dry:\n", "		case now < o.retryAt && (!dry || true):\n"}},
-			Caught:  wideSeed("369"), Breaks: "L4",
+			Name: "pause-outlasts-fullness", Rule: "a job that full sites refused waits out a growing pause though one has run dry, or a copy has left it",
+			Changes: []Change{pauses, {"meta/origin.go", "!o.wantedBy(dry) && (!room || !o.crowded):\n", "(len(dry) == 0 || !room || true):\n"}},
+			Caught:  wideSeed("369"), Breaks: "L5",
+		},
+		{
+			Name: "pause-outlasts-room", Rule: "a job that full sites refused waits out a growing pause though a copy has left one",
+			Changes: []Change{pauses, {"meta/origin.go", "&& (!room || !o.crowded):\n", "&& (!room || !o.crowded || true):\n"}},
+			Caught:  wideSeed("369"), Breaks: "L5",
+		},
+		{
+			Name: "grants-from-anybody", Rule: "a host starts what another site than the job's origin grants",
+			Changes: []Change{{"meta/rights.go", "Kind: \"verdict\", Heard: Origin,", "Kind: \"verdict\", Heard: AnySite,"}},
+			Caught:  wideSeed("1322"), Breaks: "L2",
+		},
+		{
+			Name: "copies-from-anybody", Rule: "a host takes copies of a job from another site than its origin",
+			Changes: []Change{{"meta/rights.go", "Kind: \"place-copy\", Heard: Origin,", "Kind: \"place-copy\", Heard: AnySite,"}},
+			Caught:  wideSeed("1"), Breaks: "L2",
+		},
+		{
+			Name: "withdrawals-from-anybody", Rule: "any site may have a host drop another's copies",
+			Changes: []Change{{"meta/rights.go", "Kind: \"withdraw\", Heard: Origin,", "Kind: \"withdraw\", Heard: AnySite,"}},
+			Caught:  wideSeed("24"), Breaks: "L5",
+		},
+		{
+			Name: "stops-from-anybody", Rule: "any site may stop what a host runs for another",
+			Changes: []Change{{"meta/rights.go", "Kind: \"stop\", Heard: Origin,", "Kind: \"stop\", Heard: AnySite,"}},
+			Caught:  wideSeed("85"), Breaks: "L5",
+		},
+		{
+			Name: "start-pause-never-ends", Rule: "a host that could not start does not try again, and spins",
+			Changes: []Change{{"meta/starting.go", "	s.pausing = false\n	h.passing = true\n", "	h.passing = true\n"}},
+			Caught:  wideSeed("3"), Breaks: "spin",
+		},
+		{
+			Name: "restart-keeps-what-does-not-fit", Rule: "a site that comes back smaller keeps copies that it can never run",
+			Changes: []Change{{"meta/restore.go", "if c.outgrown = h.outgrown(rec.Request); c.outgrown != job.NoReason {", "if c.outgrown = job.NoReason; c.outgrown != job.NoReason {"}},
+			Caught:  wideSeed("185"), Breaks: "L4",
+		},
+		{
+			Name: "late-grant-kept", Rule: "a host whose grant comes late keeps the claim although others could start sooner",
+			Changes: []Change{{"meta/hostclaim.go", "		if c.granted && c.status == waiting && h.copies.Get(c.rec.ID) == c {\n", "		if c.granted && c.status == launched {\n"}},
+			Caught:  wideSeed("14"), Breaks: "L4",
+		},
+		{
+			Name: "elders-not-respected", Rule: "younger copies of other sites overtake one that has waited long, without end",
+			Changes: []Change{{"sitesched/dualqueue.go", "	case s.cfg.Patience > 0 && s.passElders(now):\n", "	case s.cfg.Patience < 0 && s.passElders(now):\n"}},
+			Caught:  []string{"-scenario", "wide-job-among-narrow-ones"}, Breaks: "L4",
+		},
+		{
+			Name: "kill-waits-for-the-disk", Rule: "a job that fills the disk of its host cannot be cancelled",
+			Changes: []Change{{"meta/commit/early.go", "			return atOnce\n		}\n	case meta.Send:\n", "			return afterCommit\n		}\n	case meta.Send:\n"}},
+			Caught:  wideSeed("190"), Breaks: "L1",
+		},
+		{
+			Name: "away-origins-are-load", Rule: "copies of origins out of reach count as load",
+			Changes: []Change{{"sitesched/load.go", "int32(s.local.live + s.remote.live), //", "int32(s.local.live + s.remote.live + s.away), //"}},
+			Caught:  wideSeed("4"), Breaks: "L4",
+		},
+		{
+			Name: "probe-stays-queued", Rule: "the copy that was to claim stays in the queue when its origin goes out of reach",
+			Changes: []Change{{"meta/hostsilent.go", "	case !s.probe.Job.IsZero(): // the copy that was", "	case !s.probe.Job.IsZero() && now < 0: // the copy that was"}},
+			Caught:  wideSeed("73"), Breaks: "L4",
+		},
+		{
+			Name: "one-offer-a-load", Rule: "a site that took no copy of a job that started elsewhere is offered the next with its next load",
+			Changes: []Change{{"meta/dealings.go", "	s.Count(&o.rec.Request, -1)\n	or.conserveAtFree(now, site)\n", "	s.Count(&o.rec.Request, -1)\n"}},
+			Caught:  wideSeed("2636"), Breaks: "L4",
+		},
+		{
+			Name: "room-unnoticed", Rule: "a site that was full is offered one copy with each of its loads, though copies have left it and it takes what it is offered",
+			Changes: []Change{
+				{"meta/dealings.go", "s != nil && s.Left() {", "s != nil && now < 0 && s.Left() {"},
+				{"meta/dealings.go", "s != nil && s.Accepted() {", "s != nil && s.Accepted() && now < 0 {"},
+			},
+			Caught: wideSeed("1022"), Breaks: "L4",
+		},
+		{
+			Name: "offers-after-pauses", Rule: "jobs without a copy are offered to a full site after their pause only, though it takes what it is offered",
+			Changes: []Change{offers},
+			Caught:  append(wideSeed("10646"), "-hostile"), Breaks: "L5",
+		},
+		{
+			Name: "withdrawn-answers-nothing", Rule: "an origin stays set aside for long when the copy that was to claim is withdrawn, whether it has claimed or not",
+			Changes: []Change{
+				{"meta/hostsilent.go", "c == nil && s.left == m.Attempt", "c == nil && now < 0 && s.left == m.Attempt"},
+				{"meta/hostsilent.go", "	pause := h.cfg.Timing.Claim //", "	pause := h.cfg.Timing.Backoff //"},
+			},
+			Caught: append(wideSeed("4868"), "-hostile"), Breaks: "L4",
+		},
+		{
+			Name: "claims-hide-processors", Rule: "a site tells nobody of processors that a claim held when it ran dry",
+			Changes: []Change{{"meta/dry.go", "h.dry.claiming && d.Load.Free", "h.dry.claiming && now < 0 && d.Load.Free"}},
+			Caught:  wideSeed("19555"), Breaks: "L4",
+		},
+		{
+			Name: "stale-output-collected", Rule: "what a stale attempt leaves is collected to its end, though nobody wants it",
+			Changes: []Change{{"meta/peers.go", "Stop{Attempt: key.attempt, Stale: stale(", "Stop{Attempt: key.attempt, Stale: p == nil && stale("}},
+			Caught:  wideSeed("1458"), Breaks: "L2",
+		},
+		{
+			Name: "one-copy-too-many", Rule: "a site takes one copy more of an origin than its limit says",
+			Changes: []Change{{"meta/host.go", "	case h.remote[from] >= h.cfg.Limits.CopiesPerOrigin:\n", "	case h.remote[from] > h.cfg.Limits.CopiesPerOrigin:\n"}},
+			Caught:  wideSeed("22"), Breaks: "limits",
+		},
+		{
+			Name: "ties-by-name", Rule: "of sites that are alike all origins choose the one whose name comes first",
+			Changes: []Change{{"meta/place/candidate.go", "	if r.Policy.Draws {\n", "	if r.Policy.Draws && len(r.Sites) == 0 {\n"}},
+			Caught:  []string{"-scenario", "equal-sites-are-drawn"}, Breaks: "job 12",
 		},
 	}
 }

@@ -1,5 +1,5 @@
 // Package scenarios keeps schedules of faults that have a name: those that
-// everybody asks about, and every bug that was found by search, made small.
+// users ask about, and every bug that was found by search, made small.
 //
 // Each text file here is one: a schedule as package faults reads it, and what is
 // expected of its jobs beyond that no invariant breaks:

@@ -190,7 +190,7 @@ func controlAddress(text string) (network, address string, err error) {
 		return "", "", errors.New("must be \"unix:PATH\" or a loopback HOST:PORT")
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return "", "", errors.New("is not a loopback address, and whoever reaches it can cut links")
+		return "", "", errors.New("is not a loopback address, and anyone who reaches it can cut links")
 	}
 	return "tcp", text, nil
 }

@@ -63,7 +63,7 @@ func (a *answers) ratio(t, base trial, figure func(*outcome) float64) lab.Spread
 	return overEach(a.Of(t, figure), a.Of(base, figure))
 }
 
-// over divides. Nothing over nothing is 1, as in runs so short that nobody waits.
+// over divides. Nothing over nothing is 1, as in runs so short that no job waits.
 func over(x, by float64) float64 {
 	const little = 1e-6
 	return (x + little) / (by + little)

@@ -1,7 +1,6 @@
 package choice
 
 import (
-	"encoding/json"
 	"errors"
 	"math"
 	"slices"
@@ -10,6 +9,7 @@ import (
 	"kith/internal/job"
 	"kith/meta"
 	"kith/testbed/lab"
+	"kith/testbed/lab/labtest"
 	"kith/testbed/metrics"
 	"kith/testbed/workload"
 )
@@ -42,15 +42,13 @@ func TestSites(t *testing.T) {
 // sources are generated jobs and a log.
 func sources(t *testing.T, jobs int) map[string]*source {
 	t.Helper()
-	log, err := workload.CTCLike{Jobs: 3000, Processors: 64}.Generate(workload.NewRand(7, 7))
-	if err != nil {
-		t.Fatal(err)
-	}
 	sources := make(map[string]*source)
-	for name, env := range map[string]*lab.Env{"generated": {Seeds: 2, Jobs: jobs}, "log": {Seeds: 2, Jobs: jobs, Trace: log}} {
-		if sources[name], err = newSource(env); err != nil {
+	for name, env := range labtest.Envs(t, jobs) {
+		src, err := newSource(env)
+		if err != nil {
 			t.Fatal(err)
 		}
+		sources[name] = src
 	}
 	return sources
 }
@@ -67,7 +65,7 @@ func TestWorkloads(t *testing.T) {
 			}
 			for i, w := range ws {
 				s := member{busySites, i}
-				p := s.processors(src.large)
+				p := s.processors(src.Large)
 				if got := w.OfferedLoad(p); math.Abs(got-s.offered()) > 0.01*s.offered() {
 					t.Errorf("%s, seed %d, %s: offers %.3f, want %.3f", name, seed, s.id(), got, s.offered())
 				}
@@ -158,53 +156,21 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// A small run has a finding for each statement, whole tables and plots that can be
-// drawn; and the same on any number of processors.
+// A small run is whole, and every finding says what was measured.
 func TestSmall(t *testing.T) {
-	env := lab.Env{Seeds: 1, Jobs: 15, Processors: 16}
-	var first []byte
-	for _, workers := range []int{1, 3} {
-		env.Workers = workers
-		r, err := lab.Execute(t.Context(), lab.Selection{Experiment: Experiment()}, env)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(r.Findings) != len(Experiment().Statements) || len(r.Tables) != 6 || len(r.Plots) != 11 {
-			t.Errorf("%d findings, %d tables, %d plots", len(r.Findings), len(r.Tables), len(r.Plots))
-		}
-		for i := range r.Findings {
-			f := &r.Findings[i]
-			if f.Measured == "" || len(f.Values) == 0 || f.Enforced && f.Result != lab.Holds {
-				t.Errorf("%s %s: %q", f.ID, f.Result, f.Measured)
-			}
-		}
-		for i := range r.Plots {
-			if err := r.Plots[i].Validate(); err != nil {
-				t.Error(err)
-			}
-		}
-		for _, table := range r.Tables {
-			for _, row := range table.Rows {
-				if len(row) != len(table.Columns) {
-					t.Errorf("table %s: a row has %d cells for %d columns: %v", table.Name, len(row), len(table.Columns), row)
-				}
-			}
-		}
-		text, err := json.Marshal(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if first == nil {
-			first = text
-		} else if string(first) != string(text) {
-			t.Error("with another number of workers the report differs")
+	r := labtest.Small(t, Experiment(), 6, 11)
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		if f.Measured == "" || len(f.Values) == 0 || f.Enforced && f.Result != lab.Holds {
+			t.Errorf("%s %s: %q", f.ID, f.Result, f.Measured)
 		}
 	}
 }
 
 // One statement runs what it needs and no more, with jobs from a log, too.
 func TestOneClaim(t *testing.T) {
-	env := lab.Env{Seeds: 1, Jobs: 30, Trace: sources(t, 30)["log"].env.Trace}
+	env := *labtest.Envs(t, 30)["log"]
+	env.Seeds = 1
 	runs := 0
 	env.Progress = func(_, total int) { runs = total }
 	r, err := lab.Execute(t.Context(), lab.Selection{Experiment: Experiment(), Statements: []string{"K3"}}, env)

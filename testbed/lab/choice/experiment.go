@@ -215,7 +215,7 @@ func (a *answers) Workload() string {
 		from = "pieces of " + a.env.Trace.Name + " from random places"
 	}
 	return fmt.Sprintf("sites of %d and %d processors in turn, whose own jobs offer loads spread evenly up to 1.00; %s; about %d jobs submitted at a large site in %.0f days, and %.0f days in the comparisons with other than 5 sites",
-		a.src.large, max(1, a.src.large/2), from, a.env.JobsOr(siteJobs), a.src.span(busySites).Hours()/24, a.src.span(manySites(3)).Hours()/24)
+		a.src.Large, a.src.Small(), from, a.env.JobsOr(siteJobs), a.src.span(busySites).Hours()/24, a.src.span(manySites(3)).Hours()/24)
 }
 
 // Remark says how things were read.

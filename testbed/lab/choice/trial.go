@@ -146,7 +146,7 @@ func (t trial) run(ctx context.Context, src *source, seed uint64) (*outcome, err
 	if err != nil {
 		return nil, err
 	}
-	cfg := t.federation(src.large)
+	cfg := t.federation(src.Large)
 	cfg.Seed = seed
 	o := &outcome{}
 	for _, w := range workloads {
@@ -166,7 +166,7 @@ func (t trial) run(ctx context.Context, src *source, seed uint64) (*outcome, err
 	asks := t.asking(workloads, seed, o, func(site int) job.Load { return loads[cfg.Sites[site].ID] })
 	cfg.CopiesOf = func(site, index int) int32 {
 		k := asks(site, index)
-		o.expected += int64(min(int(k), t.able(workloads[site].Jobs[index].Procs, src.large)))
+		o.expected += int64(min(int(k), t.able(workloads[site].Jobs[index].Procs, src.Large)))
 		return k
 	}
 	r, err := federation.Run(ctx, cfg, workloads)

@@ -1,7 +1,6 @@
 package conserve
 
 import (
-	"encoding/json"
 	"math"
 	"testing"
 	"time"
@@ -9,6 +8,7 @@ import (
 	"kith/internal/job"
 	"kith/testbed/federation"
 	"kith/testbed/lab"
+	"kith/testbed/lab/labtest"
 	"kith/testbed/metrics"
 	"kith/testbed/workload"
 )
@@ -31,11 +31,7 @@ func TestSites(t *testing.T) {
 
 // Jobs are those of the seed, from a generator and from a log, and offer the load.
 func TestWorkloads(t *testing.T) {
-	log, err := workload.CTCLike{Jobs: 3000, Processors: 64}.Generate(workload.NewRand(7, 7))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, env := range map[string]*lab.Env{"generated": {Jobs: 100}, "log": {Jobs: 100, Trace: log}} {
+	for name, env := range labtest.Envs(t, 100) {
 		src, err := newSource(env)
 		if err != nil {
 			t.Fatal(err)
@@ -79,41 +75,8 @@ func TestIdleWhileWaiting(t *testing.T) {
 	}
 }
 
-// A small run has a finding for each statement, whole tables and plots that can
-// be drawn; and the same on any number of processors.
-func TestSmall(t *testing.T) {
-	env := lab.Env{Seeds: 1, Jobs: 15, Processors: 16}
-	var first []byte
-	for _, workers := range []int{1, 3} {
-		env.Workers = workers
-		r, err := lab.Execute(t.Context(), lab.Selection{Experiment: Experiment()}, env)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(r.Findings) != len(Experiment().Statements) || len(r.Tables) != 1 || len(r.Plots) != 2 {
-			t.Errorf("%d findings, %d tables, %d plots", len(r.Findings), len(r.Tables), len(r.Plots))
-		}
-		for i := range r.Plots {
-			if err := r.Plots[i].Validate(); err != nil {
-				t.Error(err)
-			}
-		}
-		for _, row := range r.Tables[0].Rows {
-			if len(row) != len(r.Tables[0].Columns) {
-				t.Errorf("a row has %d cells: %v", len(row), row)
-			}
-		}
-		text, err := json.Marshal(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if first == nil {
-			first = text
-		} else if string(first) != string(text) {
-			t.Error("with another number of workers the report differs")
-		}
-	}
-}
+// A small run is whole.
+func TestSmall(t *testing.T) { labtest.Small(t, Experiment(), 1, 2) }
 
 // Bands accept what meets them and refuse what is just outside.
 func TestBands(t *testing.T) {

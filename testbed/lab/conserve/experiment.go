@@ -85,7 +85,7 @@ func (a *answers) Workload() string {
 		jobs = a.env.Trace.Name
 	}
 	return fmt.Sprintf("%d sites, of %d and %d processors by turns, about %d jobs a large site: %s; the own load of a site is between 2 × the mean less 1 and 1",
-		siteCount, a.src.large, max(1, a.src.large/2), a.env.JobsOr(siteJobs), jobs)
+		siteCount, a.src.Large, a.src.Small(), a.env.JobsOr(siteJobs), jobs)
 }
 
 // Remark says how things were read.

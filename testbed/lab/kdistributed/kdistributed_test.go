@@ -175,7 +175,7 @@ func TestEqualWidthIdentity(t *testing.T) {
 			t.Errorf("seed %d: ranking by load starts at the same instants: the test shows nothing", i)
 		}
 		if a.Outcomes[one][i].slowdown.Max < 2 {
-			t.Errorf("seed %d: nobody waits: the test shows nothing", i)
+			t.Errorf("seed %d: no job waits: the test shows nothing", i)
 		}
 	}
 }

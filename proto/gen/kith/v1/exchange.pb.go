@@ -536,7 +536,10 @@ type LoadDigest struct {
 	// policy group.
 	HomeJobs HomeJobs `protobuf:"varint,17,opt,name=home_jobs,json=homeJobs,proto3,enum=kith.v1.HomeJobs" json:"home_jobs,omitempty"`
 	// It starts nothing for a while, because it could not. What is queued there waits.
-	NotStarting   bool `protobuf:"varint,18,opt,name=not_starting,json=notStarting,proto3" json:"not_starting,omitempty"`
+	NotStarting bool `protobuf:"varint,18,opt,name=not_starting,json=notStarting,proto3" json:"not_starting,omitempty"`
+	// What the audit log of the site was when it last signed it; not set if it signs none,
+	// and on streams, where nobody reads it.
+	AuditHead     *AuditHead `protobuf:"bytes,19,opt,name=audit_head,json=auditHead,proto3" json:"audit_head,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -697,6 +700,87 @@ func (x *LoadDigest) GetNotStarting() bool {
 	return false
 }
 
+func (x *LoadDigest) GetAuditHead() *AuditHead {
+	if x != nil {
+		return x.AuditHead
+	}
+	return nil
+}
+
+// AuditHead is a signed word of a site about its own audit log: who keeps it can tell
+// later whether the log was changed up to that line.
+type AuditHead struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The number of a line.
+	Number uint64 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	// Its SHA-256.
+	Hash []byte `protobuf:"bytes,2,opt,name=hash,proto3" json:"hash,omitempty"`
+	// When it was signed, by the site's clock.
+	TimeNs int64 `protobuf:"varint,3,opt,name=time_ns,json=timeNs,proto3" json:"time_ns,omitempty"`
+	// The signature, by the key that signs the digest, see docs/protocol.md.
+	Signature     []byte `protobuf:"bytes,4,opt,name=signature,proto3" json:"signature,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuditHead) Reset() {
+	*x = AuditHead{}
+	mi := &file_kith_v1_exchange_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuditHead) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuditHead) ProtoMessage() {}
+
+func (x *AuditHead) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_exchange_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuditHead.ProtoReflect.Descriptor instead.
+func (*AuditHead) Descriptor() ([]byte, []int) {
+	return file_kith_v1_exchange_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *AuditHead) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *AuditHead) GetHash() []byte {
+	if x != nil {
+		return x.Hash
+	}
+	return nil
+}
+
+func (x *AuditHead) GetTimeNs() int64 {
+	if x != nil {
+		return x.TimeNs
+	}
+	return 0
+}
+
+func (x *AuditHead) GetSignature() []byte {
+	if x != nil {
+		return x.Signature
+	}
+	return nil
+}
+
 var File_kith_v1_exchange_proto protoreflect.FileDescriptor
 
 const file_kith_v1_exchange_proto_rawDesc = "" +
@@ -737,7 +821,7 @@ const file_kith_v1_exchange_proto_rawDesc = "" +
 	"\ffiles_remain\x18\n" +
 	" \x01(\bR\vfilesRemain\x12\x1d\n" +
 	"\n" +
-	"files_lost\x18\v \x01(\bR\tfilesLost\"\xc5\x04\n" +
+	"files_lost\x18\v \x01(\bR\tfilesLost\"\xf8\x04\n" +
 	"\n" +
 	"LoadDigest\x12\x17\n" +
 	"\asite_id\x18\x01 \x01(\tR\x06siteId\x12 \n" +
@@ -761,7 +845,14 @@ const file_kith_v1_exchange_proto_rawDesc = "" +
 	"\atime_ns\x18\x0f \x01(\x03R\x06timeNs\x12\x18\n" +
 	"\aversion\x18\x10 \x01(\tR\aversion\x12.\n" +
 	"\thome_jobs\x18\x11 \x01(\x0e2\x11.kith.v1.HomeJobsR\bhomeJobs\x12!\n" +
-	"\fnot_starting\x18\x12 \x01(\bR\vnotStarting*j\n" +
+	"\fnot_starting\x18\x12 \x01(\bR\vnotStarting\x121\n" +
+	"\n" +
+	"audit_head\x18\x13 \x01(\v2\x12.kith.v1.AuditHeadR\tauditHead\"n\n" +
+	"\tAuditHead\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x12\n" +
+	"\x04hash\x18\x02 \x01(\fR\x04hash\x12\x17\n" +
+	"\atime_ns\x18\x03 \x01(\x03R\x06timeNs\x12\x1c\n" +
+	"\tsignature\x18\x04 \x01(\fR\tsignature*j\n" +
 	"\tCopyPhase\x12\x1a\n" +
 	"\x16COPY_PHASE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11COPY_PHASE_QUEUED\x10\x01\x12\x14\n" +
@@ -785,7 +876,7 @@ func file_kith_v1_exchange_proto_rawDescGZIP() []byte {
 }
 
 var file_kith_v1_exchange_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_kith_v1_exchange_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_kith_v1_exchange_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
 var file_kith_v1_exchange_proto_goTypes = []any{
 	(CopyPhase)(0),         // 0: kith.v1.CopyPhase
 	(HomeJobs)(0),          // 1: kith.v1.HomeJobs
@@ -794,15 +885,17 @@ var file_kith_v1_exchange_proto_goTypes = []any{
 	(*CopyRequest)(nil),    // 4: kith.v1.CopyRequest
 	(*AttemptOutcome)(nil), // 5: kith.v1.AttemptOutcome
 	(*LoadDigest)(nil),     // 6: kith.v1.LoadDigest
+	(*AuditHead)(nil),      // 7: kith.v1.AuditHead
 }
 var file_kith_v1_exchange_proto_depIdxs = []int32{
 	2, // 0: kith.v1.AttemptName.job:type_name -> kith.v1.JobName
 	1, // 1: kith.v1.LoadDigest.home_jobs:type_name -> kith.v1.HomeJobs
-	2, // [2:2] is the sub-list for method output_type
-	2, // [2:2] is the sub-list for method input_type
-	2, // [2:2] is the sub-list for extension type_name
-	2, // [2:2] is the sub-list for extension extendee
-	0, // [0:2] is the sub-list for field type_name
+	7, // 2: kith.v1.LoadDigest.audit_head:type_name -> kith.v1.AuditHead
+	3, // [3:3] is the sub-list for method output_type
+	3, // [3:3] is the sub-list for method input_type
+	3, // [3:3] is the sub-list for extension type_name
+	3, // [3:3] is the sub-list for extension extendee
+	0, // [0:3] is the sub-list for field type_name
 }
 
 func init() { file_kith_v1_exchange_proto_init() }
@@ -816,7 +909,7 @@ func file_kith_v1_exchange_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kith_v1_exchange_proto_rawDesc), len(file_kith_v1_exchange_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   5,
+			NumMessages:   6,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -80,7 +80,7 @@ func (x FileReply_Error) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use FileReply_Error.Descriptor instead.
 func (FileReply_Error) EnumDescriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{23, 0}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{26, 0}
 }
 
 // A Frame carries messages between two sites, in order. docs/protocol.md
@@ -159,6 +159,8 @@ type PeerMessage struct {
 	//	*PeerMessage_Renewed
 	//	*PeerMessage_FileRequest
 	//	*PeerMessage_FileReply
+	//	*PeerMessage_SiteBundle
+	//	*PeerMessage_BundleTaken
 	Message       isPeerMessage_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -399,6 +401,24 @@ func (x *PeerMessage) GetFileReply() *FileReply {
 	return nil
 }
 
+func (x *PeerMessage) GetSiteBundle() *SiteBundle {
+	if x != nil {
+		if x, ok := x.Message.(*PeerMessage_SiteBundle); ok {
+			return x.SiteBundle
+		}
+	}
+	return nil
+}
+
+func (x *PeerMessage) GetBundleTaken() *BundleTaken {
+	if x != nil {
+		if x, ok := x.Message.(*PeerMessage_BundleTaken); ok {
+			return x.BundleTaken
+		}
+	}
+	return nil
+}
+
 type isPeerMessage_Message interface {
 	isPeerMessage_Message()
 }
@@ -513,6 +533,16 @@ type PeerMessage_FileReply struct {
 	FileReply *FileReply `protobuf:"bytes,20,opt,name=file_reply,json=fileReply,proto3,oneof"`
 }
 
+type PeerMessage_SiteBundle struct {
+	// Either: the certificates that prove the sender, on connecting and when they change.
+	SiteBundle *SiteBundle `protobuf:"bytes,23,opt,name=site_bundle,json=siteBundle,proto3,oneof"`
+}
+
+type PeerMessage_BundleTaken struct {
+	// Either: the receiver knows the sender by that bundle, durably.
+	BundleTaken *BundleTaken `protobuf:"bytes,24,opt,name=bundle_taken,json=bundleTaken,proto3,oneof"`
+}
+
 func (*PeerMessage_Hello) isPeerMessage_Message() {}
 
 func (*PeerMessage_PlaceCopy) isPeerMessage_Message() {}
@@ -557,6 +587,168 @@ func (*PeerMessage_FileRequest) isPeerMessage_Message() {}
 
 func (*PeerMessage_FileReply) isPeerMessage_Message() {}
 
+func (*PeerMessage_SiteBundle) isPeerMessage_Message() {}
+
+func (*PeerMessage_BundleTaken) isPeerMessage_Message() {}
+
+// SiteBundle is the sender's own bundle.
+type SiteBundle struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The bundle, see docs/protocol.md.
+	Bundle []byte `protobuf:"bytes,1,opt,name=bundle,proto3" json:"bundle,omitempty"`
+	// The signature over it by a CA of the sender; it is needed when the receiver knows
+	// an earlier bundle, and is then by one of the CAs in that.
+	Signature []byte `protobuf:"bytes,2,opt,name=signature,proto3" json:"signature,omitempty"`
+	// Where the sender can be dialled now; not set if it does not say.
+	Addresses     *SiteAddresses `protobuf:"bytes,3,opt,name=addresses,proto3" json:"addresses,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SiteBundle) Reset() {
+	*x = SiteBundle{}
+	mi := &file_kith_v1_peer_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SiteBundle) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SiteBundle) ProtoMessage() {}
+
+func (x *SiteBundle) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_peer_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SiteBundle.ProtoReflect.Descriptor instead.
+func (*SiteBundle) Descriptor() ([]byte, []int) {
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *SiteBundle) GetBundle() []byte {
+	if x != nil {
+		return x.Bundle
+	}
+	return nil
+}
+
+func (x *SiteBundle) GetSignature() []byte {
+	if x != nil {
+		return x.Signature
+	}
+	return nil
+}
+
+func (x *SiteBundle) GetAddresses() *SiteAddresses {
+	if x != nil {
+		return x.Addresses
+	}
+	return nil
+}
+
+// SiteAddresses is where a site says that it can be dialled. It holds for the run of its
+// daemon that said hello on the stream.
+type SiteAddresses struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// host:port, at most 8; none if it only dials out.
+	Addresses     []string `protobuf:"bytes,1,rep,name=addresses,proto3" json:"addresses,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SiteAddresses) Reset() {
+	*x = SiteAddresses{}
+	mi := &file_kith_v1_peer_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SiteAddresses) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SiteAddresses) ProtoMessage() {}
+
+func (x *SiteAddresses) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_peer_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SiteAddresses.ProtoReflect.Descriptor instead.
+func (*SiteAddresses) Descriptor() ([]byte, []int) {
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *SiteAddresses) GetAddresses() []string {
+	if x != nil {
+		return x.Addresses
+	}
+	return nil
+}
+
+// BundleTaken confirms a SiteBundle.
+type BundleTaken struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The sequence of the bundle that the speaker knows the other site by.
+	Sequence      uint64 `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BundleTaken) Reset() {
+	*x = BundleTaken{}
+	mi := &file_kith_v1_peer_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BundleTaken) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BundleTaken) ProtoMessage() {}
+
+func (x *BundleTaken) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_peer_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BundleTaken.ProtoReflect.Descriptor instead.
+func (*BundleTaken) Descriptor() ([]byte, []int) {
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *BundleTaken) GetSequence() uint64 {
+	if x != nil {
+		return x.Sequence
+	}
+	return 0
+}
+
 // Hello opens a stream.
 type Hello struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -584,7 +776,7 @@ type Hello struct {
 
 func (x *Hello) Reset() {
 	*x = Hello{}
-	mi := &file_kith_v1_peer_proto_msgTypes[2]
+	mi := &file_kith_v1_peer_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -596,7 +788,7 @@ func (x *Hello) String() string {
 func (*Hello) ProtoMessage() {}
 
 func (x *Hello) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[2]
+	mi := &file_kith_v1_peer_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -609,7 +801,7 @@ func (x *Hello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hello.ProtoReflect.Descriptor instead.
 func (*Hello) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{2}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Hello) GetSiteId() string {
@@ -684,7 +876,7 @@ type PlaceCopy struct {
 
 func (x *PlaceCopy) Reset() {
 	*x = PlaceCopy{}
-	mi := &file_kith_v1_peer_proto_msgTypes[3]
+	mi := &file_kith_v1_peer_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -696,7 +888,7 @@ func (x *PlaceCopy) String() string {
 func (*PlaceCopy) ProtoMessage() {}
 
 func (x *PlaceCopy) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[3]
+	mi := &file_kith_v1_peer_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -709,7 +901,7 @@ func (x *PlaceCopy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlaceCopy.ProtoReflect.Descriptor instead.
 func (*PlaceCopy) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{3}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *PlaceCopy) GetAttempt() *AttemptName {
@@ -748,7 +940,7 @@ type CopyAnswer struct {
 
 func (x *CopyAnswer) Reset() {
 	*x = CopyAnswer{}
-	mi := &file_kith_v1_peer_proto_msgTypes[4]
+	mi := &file_kith_v1_peer_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -760,7 +952,7 @@ func (x *CopyAnswer) String() string {
 func (*CopyAnswer) ProtoMessage() {}
 
 func (x *CopyAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[4]
+	mi := &file_kith_v1_peer_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -773,7 +965,7 @@ func (x *CopyAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CopyAnswer.ProtoReflect.Descriptor instead.
 func (*CopyAnswer) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{4}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *CopyAnswer) GetAttempt() *AttemptName {
@@ -812,7 +1004,7 @@ type Claim struct {
 
 func (x *Claim) Reset() {
 	*x = Claim{}
-	mi := &file_kith_v1_peer_proto_msgTypes[5]
+	mi := &file_kith_v1_peer_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -824,7 +1016,7 @@ func (x *Claim) String() string {
 func (*Claim) ProtoMessage() {}
 
 func (x *Claim) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[5]
+	mi := &file_kith_v1_peer_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -837,7 +1029,7 @@ func (x *Claim) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Claim.ProtoReflect.Descriptor instead.
 func (*Claim) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{5}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Claim) GetAttempt() *AttemptName {
@@ -885,7 +1077,7 @@ type Verdict struct {
 
 func (x *Verdict) Reset() {
 	*x = Verdict{}
-	mi := &file_kith_v1_peer_proto_msgTypes[6]
+	mi := &file_kith_v1_peer_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -897,7 +1089,7 @@ func (x *Verdict) String() string {
 func (*Verdict) ProtoMessage() {}
 
 func (x *Verdict) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[6]
+	mi := &file_kith_v1_peer_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -910,7 +1102,7 @@ func (x *Verdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Verdict.ProtoReflect.Descriptor instead.
 func (*Verdict) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{6}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Verdict) GetAttempt() *AttemptName {
@@ -975,7 +1167,7 @@ type Renew struct {
 
 func (x *Renew) Reset() {
 	*x = Renew{}
-	mi := &file_kith_v1_peer_proto_msgTypes[7]
+	mi := &file_kith_v1_peer_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -987,7 +1179,7 @@ func (x *Renew) String() string {
 func (*Renew) ProtoMessage() {}
 
 func (x *Renew) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[7]
+	mi := &file_kith_v1_peer_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1000,7 +1192,7 @@ func (x *Renew) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Renew.ProtoReflect.Descriptor instead.
 func (*Renew) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{7}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Renew) GetAttempt() *AttemptName {
@@ -1032,7 +1224,7 @@ type Renewed struct {
 
 func (x *Renewed) Reset() {
 	*x = Renewed{}
-	mi := &file_kith_v1_peer_proto_msgTypes[8]
+	mi := &file_kith_v1_peer_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1044,7 +1236,7 @@ func (x *Renewed) String() string {
 func (*Renewed) ProtoMessage() {}
 
 func (x *Renewed) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[8]
+	mi := &file_kith_v1_peer_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1057,7 +1249,7 @@ func (x *Renewed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Renewed.ProtoReflect.Descriptor instead.
 func (*Renewed) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{8}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Renewed) GetAttempt() *AttemptName {
@@ -1092,7 +1284,7 @@ type Withdraw struct {
 
 func (x *Withdraw) Reset() {
 	*x = Withdraw{}
-	mi := &file_kith_v1_peer_proto_msgTypes[9]
+	mi := &file_kith_v1_peer_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1104,7 +1296,7 @@ func (x *Withdraw) String() string {
 func (*Withdraw) ProtoMessage() {}
 
 func (x *Withdraw) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[9]
+	mi := &file_kith_v1_peer_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1117,7 +1309,7 @@ func (x *Withdraw) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Withdraw.ProtoReflect.Descriptor instead.
 func (*Withdraw) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{9}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Withdraw) GetAttempt() *AttemptName {
@@ -1138,7 +1330,7 @@ type WithdrawAck struct {
 
 func (x *WithdrawAck) Reset() {
 	*x = WithdrawAck{}
-	mi := &file_kith_v1_peer_proto_msgTypes[10]
+	mi := &file_kith_v1_peer_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1150,7 +1342,7 @@ func (x *WithdrawAck) String() string {
 func (*WithdrawAck) ProtoMessage() {}
 
 func (x *WithdrawAck) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[10]
+	mi := &file_kith_v1_peer_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1163,7 +1355,7 @@ func (x *WithdrawAck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WithdrawAck.ProtoReflect.Descriptor instead.
 func (*WithdrawAck) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{10}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *WithdrawAck) GetAttempt() *AttemptName {
@@ -1173,20 +1365,22 @@ func (x *WithdrawAck) GetAttempt() *AttemptName {
 	return nil
 }
 
-// Started says that the command runs.
+// Started says that the command runs, or, later, that it has run.
 type Started struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The attempt.
 	Attempt *AttemptName `protobuf:"bytes,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
-	// When it started, in nanoseconds since 1970 by the host's clock.
-	StartTimeNs   int64 `protobuf:"varint,2,opt,name=start_time_ns,json=startTimeNs,proto3" json:"start_time_ns,omitempty"`
+	// When it started, in nanoseconds since 1970 by the host's clock; zero if that is not known.
+	StartTimeNs int64 `protobuf:"varint,2,opt,name=start_time_ns,json=startTimeNs,proto3" json:"start_time_ns,omitempty"`
+	// All its processes are gone, and its host collects its output. A result follows.
+	Over          bool `protobuf:"varint,3,opt,name=over,proto3" json:"over,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Started) Reset() {
 	*x = Started{}
-	mi := &file_kith_v1_peer_proto_msgTypes[11]
+	mi := &file_kith_v1_peer_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1198,7 +1392,7 @@ func (x *Started) String() string {
 func (*Started) ProtoMessage() {}
 
 func (x *Started) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[11]
+	mi := &file_kith_v1_peer_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1211,7 +1405,7 @@ func (x *Started) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Started.ProtoReflect.Descriptor instead.
 func (*Started) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{11}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Started) GetAttempt() *AttemptName {
@@ -1228,6 +1422,13 @@ func (x *Started) GetStartTimeNs() int64 {
 	return 0
 }
 
+func (x *Started) GetOver() bool {
+	if x != nil {
+		return x.Over
+	}
+	return false
+}
+
 // Result says how an attempt ended.
 type Result struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1241,7 +1442,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_kith_v1_peer_proto_msgTypes[12]
+	mi := &file_kith_v1_peer_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1253,7 +1454,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[12]
+	mi := &file_kith_v1_peer_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1266,7 +1467,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{12}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Result) GetAttempt() *AttemptName {
@@ -1296,7 +1497,7 @@ type ResultAck struct {
 
 func (x *ResultAck) Reset() {
 	*x = ResultAck{}
-	mi := &file_kith_v1_peer_proto_msgTypes[13]
+	mi := &file_kith_v1_peer_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1308,7 +1509,7 @@ func (x *ResultAck) String() string {
 func (*ResultAck) ProtoMessage() {}
 
 func (x *ResultAck) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[13]
+	mi := &file_kith_v1_peer_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1321,7 +1522,7 @@ func (x *ResultAck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResultAck.ProtoReflect.Descriptor instead.
 func (*ResultAck) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{13}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ResultAck) GetAttempt() *AttemptName {
@@ -1342,14 +1543,16 @@ func (x *ResultAck) GetAccepted() bool {
 type Stop struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The attempt.
-	Attempt       *AttemptName `protobuf:"bytes,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Attempt *AttemptName `protobuf:"bytes,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	// The origin would refuse any result of it: what it leaves need not be collected.
+	Stale         bool `protobuf:"varint,2,opt,name=stale,proto3" json:"stale,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Stop) Reset() {
 	*x = Stop{}
-	mi := &file_kith_v1_peer_proto_msgTypes[14]
+	mi := &file_kith_v1_peer_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1361,7 +1564,7 @@ func (x *Stop) String() string {
 func (*Stop) ProtoMessage() {}
 
 func (x *Stop) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[14]
+	mi := &file_kith_v1_peer_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1374,7 +1577,7 @@ func (x *Stop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stop.ProtoReflect.Descriptor instead.
 func (*Stop) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{14}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Stop) GetAttempt() *AttemptName {
@@ -1382,6 +1585,13 @@ func (x *Stop) GetAttempt() *AttemptName {
 		return x.Attempt
 	}
 	return nil
+}
+
+func (x *Stop) GetStale() bool {
+	if x != nil {
+		return x.Stale
+	}
+	return false
 }
 
 // GiveBack says that a copy is not at the host and did not start there.
@@ -1400,7 +1610,7 @@ type GiveBack struct {
 
 func (x *GiveBack) Reset() {
 	*x = GiveBack{}
-	mi := &file_kith_v1_peer_proto_msgTypes[15]
+	mi := &file_kith_v1_peer_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1412,7 +1622,7 @@ func (x *GiveBack) String() string {
 func (*GiveBack) ProtoMessage() {}
 
 func (x *GiveBack) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[15]
+	mi := &file_kith_v1_peer_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1425,7 +1635,7 @@ func (x *GiveBack) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GiveBack.ProtoReflect.Descriptor instead.
 func (*GiveBack) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{15}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GiveBack) GetAttempt() *AttemptName {
@@ -1463,7 +1673,7 @@ type CopySummary struct {
 
 func (x *CopySummary) Reset() {
 	*x = CopySummary{}
-	mi := &file_kith_v1_peer_proto_msgTypes[16]
+	mi := &file_kith_v1_peer_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1475,7 +1685,7 @@ func (x *CopySummary) String() string {
 func (*CopySummary) ProtoMessage() {}
 
 func (x *CopySummary) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[16]
+	mi := &file_kith_v1_peer_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1488,7 +1698,7 @@ func (x *CopySummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CopySummary.ProtoReflect.Descriptor instead.
 func (*CopySummary) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{16}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *CopySummary) GetCount() uint64 {
@@ -1514,7 +1724,7 @@ type DigestRequest struct {
 
 func (x *DigestRequest) Reset() {
 	*x = DigestRequest{}
-	mi := &file_kith_v1_peer_proto_msgTypes[17]
+	mi := &file_kith_v1_peer_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1526,7 +1736,7 @@ func (x *DigestRequest) String() string {
 func (*DigestRequest) ProtoMessage() {}
 
 func (x *DigestRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[17]
+	mi := &file_kith_v1_peer_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1539,7 +1749,7 @@ func (x *DigestRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DigestRequest.ProtoReflect.Descriptor instead.
 func (*DigestRequest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{17}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{20}
 }
 
 // CopyDigest is a page of the list, ordered by job.
@@ -1560,7 +1770,7 @@ type CopyDigest struct {
 
 func (x *CopyDigest) Reset() {
 	*x = CopyDigest{}
-	mi := &file_kith_v1_peer_proto_msgTypes[18]
+	mi := &file_kith_v1_peer_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1572,7 +1782,7 @@ func (x *CopyDigest) String() string {
 func (*CopyDigest) ProtoMessage() {}
 
 func (x *CopyDigest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[18]
+	mi := &file_kith_v1_peer_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1585,7 +1795,7 @@ func (x *CopyDigest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CopyDigest.ProtoReflect.Descriptor instead.
 func (*CopyDigest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{18}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *CopyDigest) GetStamp() uint64 {
@@ -1631,7 +1841,7 @@ type DigestEntry struct {
 
 func (x *DigestEntry) Reset() {
 	*x = DigestEntry{}
-	mi := &file_kith_v1_peer_proto_msgTypes[19]
+	mi := &file_kith_v1_peer_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1643,7 +1853,7 @@ func (x *DigestEntry) String() string {
 func (*DigestEntry) ProtoMessage() {}
 
 func (x *DigestEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[19]
+	mi := &file_kith_v1_peer_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1656,7 +1866,7 @@ func (x *DigestEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DigestEntry.ProtoReflect.Descriptor instead.
 func (*DigestEntry) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{19}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *DigestEntry) GetAttempt() *AttemptName {
@@ -1696,7 +1906,7 @@ type StartQuery struct {
 
 func (x *StartQuery) Reset() {
 	*x = StartQuery{}
-	mi := &file_kith_v1_peer_proto_msgTypes[20]
+	mi := &file_kith_v1_peer_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1708,7 +1918,7 @@ func (x *StartQuery) String() string {
 func (*StartQuery) ProtoMessage() {}
 
 func (x *StartQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[20]
+	mi := &file_kith_v1_peer_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1721,7 +1931,7 @@ func (x *StartQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartQuery.ProtoReflect.Descriptor instead.
 func (*StartQuery) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{20}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *StartQuery) GetQuery() uint64 {
@@ -1760,7 +1970,7 @@ type StartAnswer struct {
 
 func (x *StartAnswer) Reset() {
 	*x = StartAnswer{}
-	mi := &file_kith_v1_peer_proto_msgTypes[21]
+	mi := &file_kith_v1_peer_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1772,7 +1982,7 @@ func (x *StartAnswer) String() string {
 func (*StartAnswer) ProtoMessage() {}
 
 func (x *StartAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[21]
+	mi := &file_kith_v1_peer_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1785,7 +1995,7 @@ func (x *StartAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartAnswer.ProtoReflect.Descriptor instead.
 func (*StartAnswer) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{21}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *StartAnswer) GetQuery() uint64 {
@@ -1836,7 +2046,7 @@ type FileRequest struct {
 
 func (x *FileRequest) Reset() {
 	*x = FileRequest{}
-	mi := &file_kith_v1_peer_proto_msgTypes[22]
+	mi := &file_kith_v1_peer_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1848,7 +2058,7 @@ func (x *FileRequest) String() string {
 func (*FileRequest) ProtoMessage() {}
 
 func (x *FileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[22]
+	mi := &file_kith_v1_peer_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1861,7 +2071,7 @@ func (x *FileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileRequest.ProtoReflect.Descriptor instead.
 func (*FileRequest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{22}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *FileRequest) GetRequest() uint64 {
@@ -1961,7 +2171,7 @@ type FileReply struct {
 
 func (x *FileReply) Reset() {
 	*x = FileReply{}
-	mi := &file_kith_v1_peer_proto_msgTypes[23]
+	mi := &file_kith_v1_peer_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1973,7 +2183,7 @@ func (x *FileReply) String() string {
 func (*FileReply) ProtoMessage() {}
 
 func (x *FileReply) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[23]
+	mi := &file_kith_v1_peer_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1986,7 +2196,7 @@ func (x *FileReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileReply.ProtoReflect.Descriptor instead.
 func (*FileReply) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{23}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *FileReply) GetRequest() uint64 {
@@ -2030,7 +2240,7 @@ const file_kith_v1_peer_proto_rawDesc = "" +
 	"\n" +
 	"\x12kith/v1/peer.proto\x12\akith.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x16kith/v1/exchange.proto\"9\n" +
 	"\x05Frame\x120\n" +
-	"\bmessages\x18\x01 \x03(\v2\x14.kith.v1.PeerMessageR\bmessages\"\xf9\b\n" +
+	"\bmessages\x18\x01 \x03(\v2\x14.kith.v1.PeerMessageR\bmessages\"\xec\t\n" +
 	"\vPeerMessage\x12&\n" +
 	"\x05hello\x18\x01 \x01(\v2\x0e.kith.v1.HelloH\x00R\x05hello\x123\n" +
 	"\n" +
@@ -2061,8 +2271,20 @@ const file_kith_v1_peer_proto_rawDesc = "" +
 	"\arenewed\x18\x16 \x01(\v2\x10.kith.v1.RenewedH\x00R\arenewed\x129\n" +
 	"\ffile_request\x18\x13 \x01(\v2\x14.kith.v1.FileRequestH\x00R\vfileRequest\x123\n" +
 	"\n" +
-	"file_reply\x18\x14 \x01(\v2\x12.kith.v1.FileReplyH\x00R\tfileReplyB\t\n" +
-	"\amessage\"\xea\x01\n" +
+	"file_reply\x18\x14 \x01(\v2\x12.kith.v1.FileReplyH\x00R\tfileReply\x126\n" +
+	"\vsite_bundle\x18\x17 \x01(\v2\x13.kith.v1.SiteBundleH\x00R\n" +
+	"siteBundle\x129\n" +
+	"\fbundle_taken\x18\x18 \x01(\v2\x14.kith.v1.BundleTakenH\x00R\vbundleTakenB\t\n" +
+	"\amessage\"x\n" +
+	"\n" +
+	"SiteBundle\x12\x16\n" +
+	"\x06bundle\x18\x01 \x01(\fR\x06bundle\x12\x1c\n" +
+	"\tsignature\x18\x02 \x01(\fR\tsignature\x124\n" +
+	"\taddresses\x18\x03 \x01(\v2\x16.kith.v1.SiteAddressesR\taddresses\"-\n" +
+	"\rSiteAddresses\x12\x1c\n" +
+	"\taddresses\x18\x01 \x03(\tR\taddresses\")\n" +
+	"\vBundleTaken\x12\x1a\n" +
+	"\bsequence\x18\x01 \x01(\x04R\bsequence\"\xea\x01\n" +
 	"\x05Hello\x12\x17\n" +
 	"\asite_id\x18\x01 \x01(\tR\x06siteId\x12\x1e\n" +
 	"\n" +
@@ -2110,18 +2332,20 @@ const file_kith_v1_peer_proto_rawDesc = "" +
 	"\bWithdraw\x12.\n" +
 	"\aattempt\x18\x01 \x01(\v2\x14.kith.v1.AttemptNameR\aattempt\"=\n" +
 	"\vWithdrawAck\x12.\n" +
-	"\aattempt\x18\x01 \x01(\v2\x14.kith.v1.AttemptNameR\aattempt\"]\n" +
+	"\aattempt\x18\x01 \x01(\v2\x14.kith.v1.AttemptNameR\aattempt\"q\n" +
 	"\aStarted\x12.\n" +
 	"\aattempt\x18\x01 \x01(\v2\x14.kith.v1.AttemptNameR\aattempt\x12\"\n" +
-	"\rstart_time_ns\x18\x02 \x01(\x03R\vstartTimeNs\"k\n" +
+	"\rstart_time_ns\x18\x02 \x01(\x03R\vstartTimeNs\x12\x12\n" +
+	"\x04over\x18\x03 \x01(\bR\x04over\"k\n" +
 	"\x06Result\x12.\n" +
 	"\aattempt\x18\x01 \x01(\v2\x14.kith.v1.AttemptNameR\aattempt\x121\n" +
 	"\aoutcome\x18\x02 \x01(\v2\x17.kith.v1.AttemptOutcomeR\aoutcome\"W\n" +
 	"\tResultAck\x12.\n" +
 	"\aattempt\x18\x01 \x01(\v2\x14.kith.v1.AttemptNameR\aattempt\x12\x1a\n" +
-	"\baccepted\x18\x02 \x01(\bR\baccepted\"6\n" +
+	"\baccepted\x18\x02 \x01(\bR\baccepted\"L\n" +
 	"\x04Stop\x12.\n" +
-	"\aattempt\x18\x01 \x01(\v2\x14.kith.v1.AttemptNameR\aattempt\"h\n" +
+	"\aattempt\x18\x01 \x01(\v2\x14.kith.v1.AttemptNameR\aattempt\x12\x14\n" +
+	"\x05stale\x18\x02 \x01(\bR\x05stale\"h\n" +
 	"\bGiveBack\x12.\n" +
 	"\aattempt\x18\x01 \x01(\v2\x14.kith.v1.AttemptNameR\aattempt\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\rR\x06reason\x12\x14\n" +
@@ -2185,97 +2409,103 @@ func file_kith_v1_peer_proto_rawDescGZIP() []byte {
 }
 
 var file_kith_v1_peer_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_kith_v1_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_kith_v1_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_kith_v1_peer_proto_goTypes = []any{
 	(FileReply_Error)(0),        // 0: kith.v1.FileReply.Error
 	(*Frame)(nil),               // 1: kith.v1.Frame
 	(*PeerMessage)(nil),         // 2: kith.v1.PeerMessage
-	(*Hello)(nil),               // 3: kith.v1.Hello
-	(*PlaceCopy)(nil),           // 4: kith.v1.PlaceCopy
-	(*CopyAnswer)(nil),          // 5: kith.v1.CopyAnswer
-	(*Claim)(nil),               // 6: kith.v1.Claim
-	(*Verdict)(nil),             // 7: kith.v1.Verdict
-	(*Renew)(nil),               // 8: kith.v1.Renew
-	(*Renewed)(nil),             // 9: kith.v1.Renewed
-	(*Withdraw)(nil),            // 10: kith.v1.Withdraw
-	(*WithdrawAck)(nil),         // 11: kith.v1.WithdrawAck
-	(*Started)(nil),             // 12: kith.v1.Started
-	(*Result)(nil),              // 13: kith.v1.Result
-	(*ResultAck)(nil),           // 14: kith.v1.ResultAck
-	(*Stop)(nil),                // 15: kith.v1.Stop
-	(*GiveBack)(nil),            // 16: kith.v1.GiveBack
-	(*CopySummary)(nil),         // 17: kith.v1.CopySummary
-	(*DigestRequest)(nil),       // 18: kith.v1.DigestRequest
-	(*CopyDigest)(nil),          // 19: kith.v1.CopyDigest
-	(*DigestEntry)(nil),         // 20: kith.v1.DigestEntry
-	(*StartQuery)(nil),          // 21: kith.v1.StartQuery
-	(*StartAnswer)(nil),         // 22: kith.v1.StartAnswer
-	(*FileRequest)(nil),         // 23: kith.v1.FileRequest
-	(*FileReply)(nil),           // 24: kith.v1.FileReply
-	(*LoadDigest)(nil),          // 25: kith.v1.LoadDigest
-	(*AttemptName)(nil),         // 26: kith.v1.AttemptName
-	(*CopyRequest)(nil),         // 27: kith.v1.CopyRequest
-	(*durationpb.Duration)(nil), // 28: google.protobuf.Duration
-	(*AttemptOutcome)(nil),      // 29: kith.v1.AttemptOutcome
-	(*JobName)(nil),             // 30: kith.v1.JobName
-	(CopyPhase)(0),              // 31: kith.v1.CopyPhase
+	(*SiteBundle)(nil),          // 3: kith.v1.SiteBundle
+	(*SiteAddresses)(nil),       // 4: kith.v1.SiteAddresses
+	(*BundleTaken)(nil),         // 5: kith.v1.BundleTaken
+	(*Hello)(nil),               // 6: kith.v1.Hello
+	(*PlaceCopy)(nil),           // 7: kith.v1.PlaceCopy
+	(*CopyAnswer)(nil),          // 8: kith.v1.CopyAnswer
+	(*Claim)(nil),               // 9: kith.v1.Claim
+	(*Verdict)(nil),             // 10: kith.v1.Verdict
+	(*Renew)(nil),               // 11: kith.v1.Renew
+	(*Renewed)(nil),             // 12: kith.v1.Renewed
+	(*Withdraw)(nil),            // 13: kith.v1.Withdraw
+	(*WithdrawAck)(nil),         // 14: kith.v1.WithdrawAck
+	(*Started)(nil),             // 15: kith.v1.Started
+	(*Result)(nil),              // 16: kith.v1.Result
+	(*ResultAck)(nil),           // 17: kith.v1.ResultAck
+	(*Stop)(nil),                // 18: kith.v1.Stop
+	(*GiveBack)(nil),            // 19: kith.v1.GiveBack
+	(*CopySummary)(nil),         // 20: kith.v1.CopySummary
+	(*DigestRequest)(nil),       // 21: kith.v1.DigestRequest
+	(*CopyDigest)(nil),          // 22: kith.v1.CopyDigest
+	(*DigestEntry)(nil),         // 23: kith.v1.DigestEntry
+	(*StartQuery)(nil),          // 24: kith.v1.StartQuery
+	(*StartAnswer)(nil),         // 25: kith.v1.StartAnswer
+	(*FileRequest)(nil),         // 26: kith.v1.FileRequest
+	(*FileReply)(nil),           // 27: kith.v1.FileReply
+	(*LoadDigest)(nil),          // 28: kith.v1.LoadDigest
+	(*AttemptName)(nil),         // 29: kith.v1.AttemptName
+	(*CopyRequest)(nil),         // 30: kith.v1.CopyRequest
+	(*durationpb.Duration)(nil), // 31: google.protobuf.Duration
+	(*AttemptOutcome)(nil),      // 32: kith.v1.AttemptOutcome
+	(*JobName)(nil),             // 33: kith.v1.JobName
+	(CopyPhase)(0),              // 34: kith.v1.CopyPhase
 }
 var file_kith_v1_peer_proto_depIdxs = []int32{
 	2,  // 0: kith.v1.Frame.messages:type_name -> kith.v1.PeerMessage
-	3,  // 1: kith.v1.PeerMessage.hello:type_name -> kith.v1.Hello
-	4,  // 2: kith.v1.PeerMessage.place_copy:type_name -> kith.v1.PlaceCopy
-	5,  // 3: kith.v1.PeerMessage.copy_answer:type_name -> kith.v1.CopyAnswer
-	6,  // 4: kith.v1.PeerMessage.claim:type_name -> kith.v1.Claim
-	7,  // 5: kith.v1.PeerMessage.verdict:type_name -> kith.v1.Verdict
-	10, // 6: kith.v1.PeerMessage.withdraw:type_name -> kith.v1.Withdraw
-	11, // 7: kith.v1.PeerMessage.withdraw_ack:type_name -> kith.v1.WithdrawAck
-	12, // 8: kith.v1.PeerMessage.started:type_name -> kith.v1.Started
-	13, // 9: kith.v1.PeerMessage.result:type_name -> kith.v1.Result
-	14, // 10: kith.v1.PeerMessage.result_ack:type_name -> kith.v1.ResultAck
-	15, // 11: kith.v1.PeerMessage.stop:type_name -> kith.v1.Stop
-	16, // 12: kith.v1.PeerMessage.give_back:type_name -> kith.v1.GiveBack
-	17, // 13: kith.v1.PeerMessage.copy_summary:type_name -> kith.v1.CopySummary
-	18, // 14: kith.v1.PeerMessage.digest_request:type_name -> kith.v1.DigestRequest
-	19, // 15: kith.v1.PeerMessage.copy_digest:type_name -> kith.v1.CopyDigest
-	25, // 16: kith.v1.PeerMessage.load_digest:type_name -> kith.v1.LoadDigest
-	21, // 17: kith.v1.PeerMessage.start_query:type_name -> kith.v1.StartQuery
-	22, // 18: kith.v1.PeerMessage.start_answer:type_name -> kith.v1.StartAnswer
-	8,  // 19: kith.v1.PeerMessage.renew:type_name -> kith.v1.Renew
-	9,  // 20: kith.v1.PeerMessage.renewed:type_name -> kith.v1.Renewed
-	23, // 21: kith.v1.PeerMessage.file_request:type_name -> kith.v1.FileRequest
-	24, // 22: kith.v1.PeerMessage.file_reply:type_name -> kith.v1.FileReply
-	26, // 23: kith.v1.PlaceCopy.attempt:type_name -> kith.v1.AttemptName
-	27, // 24: kith.v1.PlaceCopy.request:type_name -> kith.v1.CopyRequest
-	26, // 25: kith.v1.CopyAnswer.attempt:type_name -> kith.v1.AttemptName
-	26, // 26: kith.v1.Claim.attempt:type_name -> kith.v1.AttemptName
-	26, // 27: kith.v1.Verdict.attempt:type_name -> kith.v1.AttemptName
-	28, // 28: kith.v1.Verdict.lease:type_name -> google.protobuf.Duration
-	26, // 29: kith.v1.Renew.attempt:type_name -> kith.v1.AttemptName
-	26, // 30: kith.v1.Renewed.attempt:type_name -> kith.v1.AttemptName
-	28, // 31: kith.v1.Renewed.lease:type_name -> google.protobuf.Duration
-	26, // 32: kith.v1.Withdraw.attempt:type_name -> kith.v1.AttemptName
-	26, // 33: kith.v1.WithdrawAck.attempt:type_name -> kith.v1.AttemptName
-	26, // 34: kith.v1.Started.attempt:type_name -> kith.v1.AttemptName
-	26, // 35: kith.v1.Result.attempt:type_name -> kith.v1.AttemptName
-	29, // 36: kith.v1.Result.outcome:type_name -> kith.v1.AttemptOutcome
-	26, // 37: kith.v1.ResultAck.attempt:type_name -> kith.v1.AttemptName
-	26, // 38: kith.v1.Stop.attempt:type_name -> kith.v1.AttemptName
-	26, // 39: kith.v1.GiveBack.attempt:type_name -> kith.v1.AttemptName
-	30, // 40: kith.v1.CopyDigest.after:type_name -> kith.v1.JobName
-	30, // 41: kith.v1.CopyDigest.through:type_name -> kith.v1.JobName
-	20, // 42: kith.v1.CopyDigest.entries:type_name -> kith.v1.DigestEntry
-	26, // 43: kith.v1.DigestEntry.attempt:type_name -> kith.v1.AttemptName
-	31, // 44: kith.v1.DigestEntry.phase:type_name -> kith.v1.CopyPhase
-	27, // 45: kith.v1.StartQuery.request:type_name -> kith.v1.CopyRequest
-	28, // 46: kith.v1.StartAnswer.wait:type_name -> google.protobuf.Duration
-	26, // 47: kith.v1.FileRequest.attempt:type_name -> kith.v1.AttemptName
-	28, // 48: kith.v1.FileRequest.wait:type_name -> google.protobuf.Duration
-	0,  // 49: kith.v1.FileReply.error:type_name -> kith.v1.FileReply.Error
-	50, // [50:50] is the sub-list for method output_type
-	50, // [50:50] is the sub-list for method input_type
-	50, // [50:50] is the sub-list for extension type_name
-	50, // [50:50] is the sub-list for extension extendee
-	0,  // [0:50] is the sub-list for field type_name
+	6,  // 1: kith.v1.PeerMessage.hello:type_name -> kith.v1.Hello
+	7,  // 2: kith.v1.PeerMessage.place_copy:type_name -> kith.v1.PlaceCopy
+	8,  // 3: kith.v1.PeerMessage.copy_answer:type_name -> kith.v1.CopyAnswer
+	9,  // 4: kith.v1.PeerMessage.claim:type_name -> kith.v1.Claim
+	10, // 5: kith.v1.PeerMessage.verdict:type_name -> kith.v1.Verdict
+	13, // 6: kith.v1.PeerMessage.withdraw:type_name -> kith.v1.Withdraw
+	14, // 7: kith.v1.PeerMessage.withdraw_ack:type_name -> kith.v1.WithdrawAck
+	15, // 8: kith.v1.PeerMessage.started:type_name -> kith.v1.Started
+	16, // 9: kith.v1.PeerMessage.result:type_name -> kith.v1.Result
+	17, // 10: kith.v1.PeerMessage.result_ack:type_name -> kith.v1.ResultAck
+	18, // 11: kith.v1.PeerMessage.stop:type_name -> kith.v1.Stop
+	19, // 12: kith.v1.PeerMessage.give_back:type_name -> kith.v1.GiveBack
+	20, // 13: kith.v1.PeerMessage.copy_summary:type_name -> kith.v1.CopySummary
+	21, // 14: kith.v1.PeerMessage.digest_request:type_name -> kith.v1.DigestRequest
+	22, // 15: kith.v1.PeerMessage.copy_digest:type_name -> kith.v1.CopyDigest
+	28, // 16: kith.v1.PeerMessage.load_digest:type_name -> kith.v1.LoadDigest
+	24, // 17: kith.v1.PeerMessage.start_query:type_name -> kith.v1.StartQuery
+	25, // 18: kith.v1.PeerMessage.start_answer:type_name -> kith.v1.StartAnswer
+	11, // 19: kith.v1.PeerMessage.renew:type_name -> kith.v1.Renew
+	12, // 20: kith.v1.PeerMessage.renewed:type_name -> kith.v1.Renewed
+	26, // 21: kith.v1.PeerMessage.file_request:type_name -> kith.v1.FileRequest
+	27, // 22: kith.v1.PeerMessage.file_reply:type_name -> kith.v1.FileReply
+	3,  // 23: kith.v1.PeerMessage.site_bundle:type_name -> kith.v1.SiteBundle
+	5,  // 24: kith.v1.PeerMessage.bundle_taken:type_name -> kith.v1.BundleTaken
+	4,  // 25: kith.v1.SiteBundle.addresses:type_name -> kith.v1.SiteAddresses
+	29, // 26: kith.v1.PlaceCopy.attempt:type_name -> kith.v1.AttemptName
+	30, // 27: kith.v1.PlaceCopy.request:type_name -> kith.v1.CopyRequest
+	29, // 28: kith.v1.CopyAnswer.attempt:type_name -> kith.v1.AttemptName
+	29, // 29: kith.v1.Claim.attempt:type_name -> kith.v1.AttemptName
+	29, // 30: kith.v1.Verdict.attempt:type_name -> kith.v1.AttemptName
+	31, // 31: kith.v1.Verdict.lease:type_name -> google.protobuf.Duration
+	29, // 32: kith.v1.Renew.attempt:type_name -> kith.v1.AttemptName
+	29, // 33: kith.v1.Renewed.attempt:type_name -> kith.v1.AttemptName
+	31, // 34: kith.v1.Renewed.lease:type_name -> google.protobuf.Duration
+	29, // 35: kith.v1.Withdraw.attempt:type_name -> kith.v1.AttemptName
+	29, // 36: kith.v1.WithdrawAck.attempt:type_name -> kith.v1.AttemptName
+	29, // 37: kith.v1.Started.attempt:type_name -> kith.v1.AttemptName
+	29, // 38: kith.v1.Result.attempt:type_name -> kith.v1.AttemptName
+	32, // 39: kith.v1.Result.outcome:type_name -> kith.v1.AttemptOutcome
+	29, // 40: kith.v1.ResultAck.attempt:type_name -> kith.v1.AttemptName
+	29, // 41: kith.v1.Stop.attempt:type_name -> kith.v1.AttemptName
+	29, // 42: kith.v1.GiveBack.attempt:type_name -> kith.v1.AttemptName
+	33, // 43: kith.v1.CopyDigest.after:type_name -> kith.v1.JobName
+	33, // 44: kith.v1.CopyDigest.through:type_name -> kith.v1.JobName
+	23, // 45: kith.v1.CopyDigest.entries:type_name -> kith.v1.DigestEntry
+	29, // 46: kith.v1.DigestEntry.attempt:type_name -> kith.v1.AttemptName
+	34, // 47: kith.v1.DigestEntry.phase:type_name -> kith.v1.CopyPhase
+	30, // 48: kith.v1.StartQuery.request:type_name -> kith.v1.CopyRequest
+	31, // 49: kith.v1.StartAnswer.wait:type_name -> google.protobuf.Duration
+	29, // 50: kith.v1.FileRequest.attempt:type_name -> kith.v1.AttemptName
+	31, // 51: kith.v1.FileRequest.wait:type_name -> google.protobuf.Duration
+	0,  // 52: kith.v1.FileReply.error:type_name -> kith.v1.FileReply.Error
+	53, // [53:53] is the sub-list for method output_type
+	53, // [53:53] is the sub-list for method input_type
+	53, // [53:53] is the sub-list for extension type_name
+	53, // [53:53] is the sub-list for extension extendee
+	0,  // [0:53] is the sub-list for field type_name
 }
 
 func init() { file_kith_v1_peer_proto_init() }
@@ -2307,8 +2537,10 @@ func file_kith_v1_peer_proto_init() {
 		(*PeerMessage_Renewed)(nil),
 		(*PeerMessage_FileRequest)(nil),
 		(*PeerMessage_FileReply)(nil),
+		(*PeerMessage_SiteBundle)(nil),
+		(*PeerMessage_BundleTaken)(nil),
 	}
-	file_kith_v1_peer_proto_msgTypes[22].OneofWrappers = []any{
+	file_kith_v1_peer_proto_msgTypes[25].OneofWrappers = []any{
 		(*FileRequest_Chunk)(nil),
 		(*FileRequest_Output)(nil),
 	}
@@ -2318,7 +2550,7 @@ func file_kith_v1_peer_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kith_v1_peer_proto_rawDesc), len(file_kith_v1_peer_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   24,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

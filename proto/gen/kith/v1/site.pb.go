@@ -139,6 +139,13 @@ type Site struct {
 	// Says what is wrong with the disk of its data folder, and what to do. Known of
 	// the answering site only.
 	DiskTrouble string `protobuf:"bytes,26,opt,name=disk_trouble,json=diskTrouble,proto3" json:"disk_trouble,omitempty"`
+	// When the certificate ends by which other sites know it. Known of the answering site
+	// only, as the next two are, and not set if it serves without keys.
+	CertificateExpireTime *timestamppb.Timestamp `protobuf:"bytes,31,opt,name=certificate_expire_time,json=certificateExpireTime,proto3" json:"certificate_expire_time,omitempty"`
+	// When the CA ends that signs it.
+	CaExpireTime *timestamppb.Timestamp `protobuf:"bytes,32,opt,name=ca_expire_time,json=caExpireTime,proto3" json:"ca_expire_time,omitempty"`
+	// Says which of them ends soon or has ended, and what to do. Empty if none does.
+	KeyTrouble string `protobuf:"bytes,33,opt,name=key_trouble,json=keyTrouble,proto3" json:"key_trouble,omitempty"`
 	// It starts nothing for a while, because it could not.
 	NotStarting bool `protobuf:"varint,24,opt,name=not_starting,json=notStarting,proto3" json:"not_starting,omitempty"`
 	// Why it does not start jobs as usual, for people. Known of the answering site only.
@@ -348,6 +355,27 @@ func (x *Site) GetDrainChangedTime() *timestamppb.Timestamp {
 func (x *Site) GetDiskTrouble() string {
 	if x != nil {
 		return x.DiskTrouble
+	}
+	return ""
+}
+
+func (x *Site) GetCertificateExpireTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CertificateExpireTime
+	}
+	return nil
+}
+
+func (x *Site) GetCaExpireTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CaExpireTime
+	}
+	return nil
+}
+
+func (x *Site) GetKeyTrouble() string {
+	if x != nil {
+		return x.KeyTrouble
 	}
 	return ""
 }
@@ -606,7 +634,8 @@ var File_kith_v1_site_proto protoreflect.FileDescriptor
 
 const file_kith_v1_site_proto_rawDesc = "" +
 	"\n" +
-	"\x12kith/v1/site.proto\x12\akith.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xbb\t\n" +
+	"\x12kith/v1/site.proto\x12\akith.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xf2\n" +
+	"\n" +
 	"\x04Site\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12>\n" +
 	"\freachability\x18\x02 \x01(\x0e2\x1a.kith.v1.Site.ReachabilityR\freachability\x12\x18\n" +
@@ -637,7 +666,11 @@ const file_kith_v1_site_proto_rawDesc = "" +
 	"\vdrain_actor\x18\x12 \x01(\tR\n" +
 	"drainActor\x12H\n" +
 	"\x12drain_changed_time\x18\x13 \x01(\v2\x1a.google.protobuf.TimestampR\x10drainChangedTime\x12!\n" +
-	"\fdisk_trouble\x18\x1a \x01(\tR\vdiskTrouble\x12!\n" +
+	"\fdisk_trouble\x18\x1a \x01(\tR\vdiskTrouble\x12R\n" +
+	"\x17certificate_expire_time\x18\x1f \x01(\v2\x1a.google.protobuf.TimestampR\x15certificateExpireTime\x12@\n" +
+	"\x0eca_expire_time\x18  \x01(\v2\x1a.google.protobuf.TimestampR\fcaExpireTime\x12\x1f\n" +
+	"\vkey_trouble\x18! \x01(\tR\n" +
+	"keyTrouble\x12!\n" +
 	"\fnot_starting\x18\x18 \x01(\bR\vnotStarting\x12#\n" +
 	"\rstart_trouble\x18\x19 \x01(\tR\fstartTrouble\"}\n" +
 	"\fReachability\x12\x1c\n" +
@@ -697,11 +730,13 @@ var file_kith_v1_site_proto_depIdxs = []int32{
 	5, // 2: kith.v1.Site.load_age:type_name -> google.protobuf.Duration
 	4, // 3: kith.v1.Site.connection_error_since:type_name -> google.protobuf.Timestamp
 	4, // 4: kith.v1.Site.drain_changed_time:type_name -> google.protobuf.Timestamp
-	5, // [5:5] is the sub-list for method output_type
-	5, // [5:5] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	4, // 5: kith.v1.Site.certificate_expire_time:type_name -> google.protobuf.Timestamp
+	4, // 6: kith.v1.Site.ca_expire_time:type_name -> google.protobuf.Timestamp
+	7, // [7:7] is the sub-list for method output_type
+	7, // [7:7] is the sub-list for method input_type
+	7, // [7:7] is the sub-list for extension type_name
+	7, // [7:7] is the sub-list for extension extendee
+	0, // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_kith_v1_site_proto_init() }

@@ -466,7 +466,11 @@ type SiteRecord struct {
 	// Where the count of its protocol steps begins in this life.
 	Steps uint64 `protobuf:"varint,10,opt,name=steps,proto3" json:"steps,omitempty"`
 	// 128 random bits that name this data folder.
-	Folder        []byte `protobuf:"bytes,11,opt,name=folder,proto3" json:"folder,omitempty"`
+	Folder []byte `protobuf:"bytes,11,opt,name=folder,proto3" json:"folder,omitempty"`
+	// The sequence of the latest bundle of its own CAs.
+	BundleSequence uint64 `protobuf:"varint,12,opt,name=bundle_sequence,json=bundleSequence,proto3" json:"bundle_sequence,omitempty"`
+	// Counts the bundles of tasks that it has accepted as a host.
+	Runs          uint64 `protobuf:"varint,13,opt,name=runs,proto3" json:"runs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -578,6 +582,538 @@ func (x *SiteRecord) GetFolder() []byte {
 	return nil
 }
 
+func (x *SiteRecord) GetBundleSequence() uint64 {
+	if x != nil {
+		return x.BundleSequence
+	}
+	return 0
+}
+
+func (x *SiteRecord) GetRuns() uint64 {
+	if x != nil {
+		return x.Runs
+	}
+	return 0
+}
+
+// A BundleRecord is the CAs by which a site is known.
+type BundleRecord struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The bundle as its site made it.
+	Data []byte `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`
+	// The SHA-256 of the public key of each CA in it.
+	Keys [][]byte `protobuf:"bytes,2,rep,name=keys,proto3" json:"keys,omitempty"`
+	// Grows with each bundle of the site.
+	Sequence uint64 `protobuf:"varint,3,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	// The oldest time at which a leaf may have been made.
+	FloorNs       int64 `protobuf:"varint,4,opt,name=floor_ns,json=floorNs,proto3" json:"floor_ns,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BundleRecord) Reset() {
+	*x = BundleRecord{}
+	mi := &file_kith_state_v1_record_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BundleRecord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BundleRecord) ProtoMessage() {}
+
+func (x *BundleRecord) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_state_v1_record_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BundleRecord.ProtoReflect.Descriptor instead.
+func (*BundleRecord) Descriptor() ([]byte, []int) {
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *BundleRecord) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+func (x *BundleRecord) GetKeys() [][]byte {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
+func (x *BundleRecord) GetSequence() uint64 {
+	if x != nil {
+		return x.Sequence
+	}
+	return 0
+}
+
+func (x *BundleRecord) GetFloorNs() int64 {
+	if x != nil {
+		return x.FloorNs
+	}
+	return 0
+}
+
+// A TrustRecord is another site in the trust table.
+type TrustRecord struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The site.
+	SiteId string `protobuf:"bytes,1,opt,name=site_id,json=siteId,proto3" json:"site_id,omitempty"`
+	// 1 known, 2 revoked.
+	State uint32 `protobuf:"varint,2,opt,name=state,proto3" json:"state,omitempty"`
+	// What it is known by.
+	Bundle *BundleRecord `protobuf:"bytes,3,opt,name=bundle,proto3" json:"bundle,omitempty"`
+	// Where it is reached.
+	Addresses []string `protobuf:"bytes,4,rep,name=addresses,proto3" json:"addresses,omitempty"`
+	// What it said when it was admitted.
+	Version string `protobuf:"bytes,5,opt,name=version,proto3" json:"version,omitempty"`
+	// When it was admitted or revoked last.
+	SinceNs int64 `protobuf:"varint,6,opt,name=since_ns,json=sinceNs,proto3" json:"since_ns,omitempty"`
+	// Who did that.
+	Actor string `protobuf:"bytes,7,opt,name=actor,proto3" json:"actor,omitempty"`
+	// Of a revoked site: attempts of its jobs go on here.
+	LetRun bool `protobuf:"varint,8,opt,name=let_run,json=letRun,proto3" json:"let_run,omitempty"`
+	// Where it says itself that it is reached.
+	ToldAddresses []string `protobuf:"bytes,9,rep,name=told_addresses,json=toldAddresses,proto3" json:"told_addresses,omitempty"`
+	// The incarnation of its daemon that said so.
+	ToldIncarnation uint64 `protobuf:"varint,10,opt,name=told_incarnation,json=toldIncarnation,proto3" json:"told_incarnation,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *TrustRecord) Reset() {
+	*x = TrustRecord{}
+	mi := &file_kith_state_v1_record_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TrustRecord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TrustRecord) ProtoMessage() {}
+
+func (x *TrustRecord) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_state_v1_record_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TrustRecord.ProtoReflect.Descriptor instead.
+func (*TrustRecord) Descriptor() ([]byte, []int) {
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *TrustRecord) GetSiteId() string {
+	if x != nil {
+		return x.SiteId
+	}
+	return ""
+}
+
+func (x *TrustRecord) GetState() uint32 {
+	if x != nil {
+		return x.State
+	}
+	return 0
+}
+
+func (x *TrustRecord) GetBundle() *BundleRecord {
+	if x != nil {
+		return x.Bundle
+	}
+	return nil
+}
+
+func (x *TrustRecord) GetAddresses() []string {
+	if x != nil {
+		return x.Addresses
+	}
+	return nil
+}
+
+func (x *TrustRecord) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *TrustRecord) GetSinceNs() int64 {
+	if x != nil {
+		return x.SinceNs
+	}
+	return 0
+}
+
+func (x *TrustRecord) GetActor() string {
+	if x != nil {
+		return x.Actor
+	}
+	return ""
+}
+
+func (x *TrustRecord) GetLetRun() bool {
+	if x != nil {
+		return x.LetRun
+	}
+	return false
+}
+
+func (x *TrustRecord) GetToldAddresses() []string {
+	if x != nil {
+		return x.ToldAddresses
+	}
+	return nil
+}
+
+func (x *TrustRecord) GetToldIncarnation() uint64 {
+	if x != nil {
+		return x.ToldIncarnation
+	}
+	return 0
+}
+
+// An InvitationRecord is an invitation for a site.
+type InvitationRecord struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its public id.
+	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// The site that is invited.
+	SiteId string `protobuf:"bytes,2,opt,name=site_id,json=siteId,proto3" json:"site_id,omitempty"`
+	// What its secret is checked by; empty once it is over.
+	Verifier []byte `protobuf:"bytes,3,opt,name=verifier,proto3" json:"verifier,omitempty"`
+	// 1 open, 2 came, 3 admitted, 4 refused, 5 expired, 6 burnt.
+	State uint32 `protobuf:"varint,4,opt,name=state,proto3" json:"state,omitempty"`
+	// Wrong tries.
+	Tries uint32 `protobuf:"varint,5,opt,name=tries,proto3" json:"tries,omitempty"`
+	// When it was made.
+	OpenTimeNs int64 `protobuf:"varint,6,opt,name=open_time_ns,json=openTimeNs,proto3" json:"open_time_ns,omitempty"`
+	// When it can be used no more.
+	ExpireTimeNs int64 `protobuf:"varint,7,opt,name=expire_time_ns,json=expireTimeNs,proto3" json:"expire_time_ns,omitempty"`
+	// Who made it.
+	Actor string `protobuf:"bytes,8,opt,name=actor,proto3" json:"actor,omitempty"`
+	// Who came by it.
+	Joiner *JoinerRecord `protobuf:"bytes,9,opt,name=joiner,proto3" json:"joiner,omitempty"`
+	// When it was over.
+	CloseTimeNs int64 `protobuf:"varint,10,opt,name=close_time_ns,json=closeTimeNs,proto3" json:"close_time_ns,omitempty"`
+	// Who ended it.
+	ClosedBy      string `protobuf:"bytes,11,opt,name=closed_by,json=closedBy,proto3" json:"closed_by,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *InvitationRecord) Reset() {
+	*x = InvitationRecord{}
+	mi := &file_kith_state_v1_record_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *InvitationRecord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*InvitationRecord) ProtoMessage() {}
+
+func (x *InvitationRecord) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_state_v1_record_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use InvitationRecord.ProtoReflect.Descriptor instead.
+func (*InvitationRecord) Descriptor() ([]byte, []int) {
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *InvitationRecord) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *InvitationRecord) GetSiteId() string {
+	if x != nil {
+		return x.SiteId
+	}
+	return ""
+}
+
+func (x *InvitationRecord) GetVerifier() []byte {
+	if x != nil {
+		return x.Verifier
+	}
+	return nil
+}
+
+func (x *InvitationRecord) GetState() uint32 {
+	if x != nil {
+		return x.State
+	}
+	return 0
+}
+
+func (x *InvitationRecord) GetTries() uint32 {
+	if x != nil {
+		return x.Tries
+	}
+	return 0
+}
+
+func (x *InvitationRecord) GetOpenTimeNs() int64 {
+	if x != nil {
+		return x.OpenTimeNs
+	}
+	return 0
+}
+
+func (x *InvitationRecord) GetExpireTimeNs() int64 {
+	if x != nil {
+		return x.ExpireTimeNs
+	}
+	return 0
+}
+
+func (x *InvitationRecord) GetActor() string {
+	if x != nil {
+		return x.Actor
+	}
+	return ""
+}
+
+func (x *InvitationRecord) GetJoiner() *JoinerRecord {
+	if x != nil {
+		return x.Joiner
+	}
+	return nil
+}
+
+func (x *InvitationRecord) GetCloseTimeNs() int64 {
+	if x != nil {
+		return x.CloseTimeNs
+	}
+	return 0
+}
+
+func (x *InvitationRecord) GetClosedBy() string {
+	if x != nil {
+		return x.ClosedBy
+	}
+	return ""
+}
+
+// A JoinerRecord is what a site that came by an invitation said of itself.
+type JoinerRecord struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The site.
+	SiteId string `protobuf:"bytes,1,opt,name=site_id,json=siteId,proto3" json:"site_id,omitempty"`
+	// What it is to be known by.
+	Bundle *BundleRecord `protobuf:"bytes,2,opt,name=bundle,proto3" json:"bundle,omitempty"`
+	// Where it is reached.
+	Addresses []string `protobuf:"bytes,3,rep,name=addresses,proto3" json:"addresses,omitempty"`
+	// Its version.
+	Version string `protobuf:"bytes,4,opt,name=version,proto3" json:"version,omitempty"`
+	// When it came.
+	CameTimeNs    int64 `protobuf:"varint,5,opt,name=came_time_ns,json=cameTimeNs,proto3" json:"came_time_ns,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JoinerRecord) Reset() {
+	*x = JoinerRecord{}
+	mi := &file_kith_state_v1_record_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JoinerRecord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JoinerRecord) ProtoMessage() {}
+
+func (x *JoinerRecord) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_state_v1_record_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JoinerRecord.ProtoReflect.Descriptor instead.
+func (*JoinerRecord) Descriptor() ([]byte, []int) {
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *JoinerRecord) GetSiteId() string {
+	if x != nil {
+		return x.SiteId
+	}
+	return ""
+}
+
+func (x *JoinerRecord) GetBundle() *BundleRecord {
+	if x != nil {
+		return x.Bundle
+	}
+	return nil
+}
+
+func (x *JoinerRecord) GetAddresses() []string {
+	if x != nil {
+		return x.Addresses
+	}
+	return nil
+}
+
+func (x *JoinerRecord) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *JoinerRecord) GetCameTimeNs() int64 {
+	if x != nil {
+		return x.CameTimeNs
+	}
+	return 0
+}
+
+// A TokenRecord is a token of this site that has not expired.
+type TokenRecord struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its id.
+	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// When it expires.
+	ExpireTimeNs int64 `protobuf:"varint,2,opt,name=expire_time_ns,json=expireTimeNs,proto3" json:"expire_time_ns,omitempty"`
+	// When it was revoked; 0 for one that counts.
+	RevokeTimeNs int64 `protobuf:"varint,3,opt,name=revoke_time_ns,json=revokeTimeNs,proto3" json:"revoke_time_ns,omitempty"`
+	// By whom.
+	Actor string `protobuf:"bytes,4,opt,name=actor,proto3" json:"actor,omitempty"`
+	// For whom it was made; empty if that was not recorded, as the next two.
+	User string `protobuf:"bytes,5,opt,name=user,proto3" json:"user,omitempty"`
+	// When it was made.
+	MakeTimeNs int64 `protobuf:"varint,6,opt,name=make_time_ns,json=makeTimeNs,proto3" json:"make_time_ns,omitempty"`
+	// By whom.
+	Maker         string `protobuf:"bytes,7,opt,name=maker,proto3" json:"maker,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TokenRecord) Reset() {
+	*x = TokenRecord{}
+	mi := &file_kith_state_v1_record_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TokenRecord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TokenRecord) ProtoMessage() {}
+
+func (x *TokenRecord) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_state_v1_record_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TokenRecord.ProtoReflect.Descriptor instead.
+func (*TokenRecord) Descriptor() ([]byte, []int) {
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *TokenRecord) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *TokenRecord) GetExpireTimeNs() int64 {
+	if x != nil {
+		return x.ExpireTimeNs
+	}
+	return 0
+}
+
+func (x *TokenRecord) GetRevokeTimeNs() int64 {
+	if x != nil {
+		return x.RevokeTimeNs
+	}
+	return 0
+}
+
+func (x *TokenRecord) GetActor() string {
+	if x != nil {
+		return x.Actor
+	}
+	return ""
+}
+
+func (x *TokenRecord) GetUser() string {
+	if x != nil {
+		return x.User
+	}
+	return ""
+}
+
+func (x *TokenRecord) GetMakeTimeNs() int64 {
+	if x != nil {
+		return x.MakeTimeNs
+	}
+	return 0
+}
+
+func (x *TokenRecord) GetMaker() string {
+	if x != nil {
+		return x.Maker
+	}
+	return ""
+}
+
 // A JobRecord is a job at its origin.
 type JobRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -613,7 +1149,8 @@ type JobRecord struct {
 	ClaimEvents []*ClaimRecord `protobuf:"bytes,15,rep,name=claim_events,json=claimEvents,proto3" json:"claim_events,omitempty"`
 	// The holder's data folder when it claimed.
 	HolderGeneration uint32 `protobuf:"varint,16,opt,name=holder_generation,json=holderGeneration,proto3" json:"holder_generation,omitempty"`
-	// Attempts whose claim was taken back although they may still run.
+	// Attempts whose claim was taken back although they may still run, and without a site
+	// those that were outraced before any had their claim.
 	Earlier []*HoldingRecord `protobuf:"bytes,17,rep,name=earlier,proto3" json:"earlier,omitempty"`
 	// The term of the holder's lease, in nanoseconds; 0 without one.
 	LeaseNs int64 `protobuf:"varint,18,opt,name=lease_ns,json=leaseNs,proto3" json:"lease_ns,omitempty"`
@@ -622,14 +1159,19 @@ type JobRecord struct {
 	// What people did to it since, the last 16 acts.
 	Acts []*ActRecord `protobuf:"bytes,20,rep,name=acts,proto3" json:"acts,omitempty"`
 	// Counts the changes of the record.
-	Version       uint32 `protobuf:"varint,21,opt,name=version,proto3" json:"version,omitempty"`
+	Version uint32 `protobuf:"varint,21,opt,name=version,proto3" json:"version,omitempty"`
+	// Read of earlier versions only: the number of the latest attempt, where an earlier one
+	// has outraced it.
+	Opened uint32 `protobuf:"varint,22,opt,name=opened,proto3" json:"opened,omitempty"`
+	// How often its claim was taken back, 255 for more often.
+	Revoked       uint32 `protobuf:"varint,23,opt,name=revoked,proto3" json:"revoked,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *JobRecord) Reset() {
 	*x = JobRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[5]
+	mi := &file_kith_state_v1_record_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -641,7 +1183,7 @@ func (x *JobRecord) String() string {
 func (*JobRecord) ProtoMessage() {}
 
 func (x *JobRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[5]
+	mi := &file_kith_state_v1_record_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -654,7 +1196,7 @@ func (x *JobRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobRecord.ProtoReflect.Descriptor instead.
 func (*JobRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{5}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *JobRecord) GetId() *JobName {
@@ -804,6 +1346,20 @@ func (x *JobRecord) GetVersion() uint32 {
 	return 0
 }
 
+func (x *JobRecord) GetOpened() uint32 {
+	if x != nil {
+		return x.Opened
+	}
+	return 0
+}
+
+func (x *JobRecord) GetRevoked() uint32 {
+	if x != nil {
+		return x.Revoked
+	}
+	return 0
+}
+
 // An ActRecord is something that a person did to a job.
 type ActRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -823,7 +1379,7 @@ type ActRecord struct {
 
 func (x *ActRecord) Reset() {
 	*x = ActRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[6]
+	mi := &file_kith_state_v1_record_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -835,7 +1391,7 @@ func (x *ActRecord) String() string {
 func (*ActRecord) ProtoMessage() {}
 
 func (x *ActRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[6]
+	mi := &file_kith_state_v1_record_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -848,7 +1404,7 @@ func (x *ActRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActRecord.ProtoReflect.Descriptor instead.
 func (*ActRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{6}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ActRecord) GetTimeNs() int64 {
@@ -899,7 +1455,7 @@ type HoldingRecord struct {
 
 func (x *HoldingRecord) Reset() {
 	*x = HoldingRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[7]
+	mi := &file_kith_state_v1_record_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -911,7 +1467,7 @@ func (x *HoldingRecord) String() string {
 func (*HoldingRecord) ProtoMessage() {}
 
 func (x *HoldingRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[7]
+	mi := &file_kith_state_v1_record_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -924,7 +1480,7 @@ func (x *HoldingRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldingRecord.ProtoReflect.Descriptor instead.
 func (*HoldingRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{7}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *HoldingRecord) GetAttempt() uint32 {
@@ -960,7 +1516,7 @@ type ClaimRecord struct {
 
 func (x *ClaimRecord) Reset() {
 	*x = ClaimRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[8]
+	mi := &file_kith_state_v1_record_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -972,7 +1528,7 @@ func (x *ClaimRecord) String() string {
 func (*ClaimRecord) ProtoMessage() {}
 
 func (x *ClaimRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[8]
+	mi := &file_kith_state_v1_record_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -985,7 +1541,7 @@ func (x *ClaimRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimRecord.ProtoReflect.Descriptor instead.
 func (*ClaimRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{8}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ClaimRecord) GetTimeNs() int64 {
@@ -1036,7 +1592,7 @@ type DecisionRecord struct {
 
 func (x *DecisionRecord) Reset() {
 	*x = DecisionRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[9]
+	mi := &file_kith_state_v1_record_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1048,7 +1604,7 @@ func (x *DecisionRecord) String() string {
 func (*DecisionRecord) ProtoMessage() {}
 
 func (x *DecisionRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[9]
+	mi := &file_kith_state_v1_record_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1061,7 +1617,7 @@ func (x *DecisionRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionRecord.ProtoReflect.Descriptor instead.
 func (*DecisionRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{9}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *DecisionRecord) GetRank() uint32 {
@@ -1103,7 +1659,7 @@ type CopyRecord struct {
 
 func (x *CopyRecord) Reset() {
 	*x = CopyRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[10]
+	mi := &file_kith_state_v1_record_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1115,7 +1671,7 @@ func (x *CopyRecord) String() string {
 func (*CopyRecord) ProtoMessage() {}
 
 func (x *CopyRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[10]
+	mi := &file_kith_state_v1_record_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1128,7 +1684,7 @@ func (x *CopyRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CopyRecord.ProtoReflect.Descriptor instead.
 func (*CopyRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{10}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *CopyRecord) GetAttempt() *AttemptName {
@@ -1187,6 +1743,1026 @@ func (x *CopyRecord) GetOriginTooSmall() bool {
 	return false
 }
 
+// A BagRecord is a bag at its origin; its sets of tasks are in BagPageRecords, its
+// bundles in TaskBundleRecords.
+type BagRecord struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its name.
+	Name *JobName `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// What one task asks of a site.
+	Request *Request `protobuf:"bytes,2,opt,name=request,proto3" json:"request,omitempty"`
+	// The ranges of its indices: first, last and step of each, one behind the other.
+	Indices []uint32 `protobuf:"varint,3,rep,packed,name=indices,proto3" json:"indices,omitempty"`
+	// The submitter's name of the submission; empty if there is none.
+	RequestId string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// A hash of what was submitted.
+	BodyHash []byte `protobuf:"bytes,5,opt,name=body_hash,json=bodyHash,proto3" json:"body_hash,omitempty"`
+	// Who submitted it.
+	Submitter string `protobuf:"bytes,6,opt,name=submitter,proto3" json:"submitter,omitempty"`
+	// Its priority among the bags of its origin.
+	Priority int32 `protobuf:"zigzag32,7,opt,name=priority,proto3" json:"priority,omitempty"`
+	// How many tasks may be with sites at once; 0 for no limit.
+	MaxRunning uint32 `protobuf:"varint,8,opt,name=max_running,json=maxRunning,proto3" json:"max_running,omitempty"`
+	// How often a task that fails by itself runs again.
+	Retries uint32 `protobuf:"varint,9,opt,name=retries,proto3" json:"retries,omitempty"`
+	// A number of job.BagState.
+	State uint32 `protobuf:"varint,10,opt,name=state,proto3" json:"state,omitempty"`
+	// The user wants the whole bag ended.
+	CancelRequested bool `protobuf:"varint,11,opt,name=cancel_requested,json=cancelRequested,proto3" json:"cancel_requested,omitempty"`
+	// Counts the changes of the record.
+	Version uint32 `protobuf:"varint,12,opt,name=version,proto3" json:"version,omitempty"`
+	// The tasks from here on were never given out.
+	Next uint32 `protobuf:"varint,13,opt,name=next,proto3" json:"next,omitempty"`
+	// Of the latest bundle.
+	Number uint32 `protobuf:"varint,14,opt,name=number,proto3" json:"number,omitempty"`
+	// What it has come to.
+	Sums *BagSums `protobuf:"bytes,15,opt,name=sums,proto3" json:"sums,omitempty"`
+	// When it was submitted.
+	SubmittedNs int64 `protobuf:"varint,16,opt,name=submitted_ns,json=submittedNs,proto3" json:"submitted_ns,omitempty"`
+	// When it ended; 0 before.
+	ClosedNs int64 `protobuf:"varint,17,opt,name=closed_ns,json=closedNs,proto3" json:"closed_ns,omitempty"`
+	// What people did to it, oldest first.
+	Acts          []*ActRecord `protobuf:"bytes,18,rep,name=acts,proto3" json:"acts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BagRecord) Reset() {
+	*x = BagRecord{}
+	mi := &file_kith_state_v1_record_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BagRecord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BagRecord) ProtoMessage() {}
+
+func (x *BagRecord) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_state_v1_record_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BagRecord.ProtoReflect.Descriptor instead.
+func (*BagRecord) Descriptor() ([]byte, []int) {
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *BagRecord) GetName() *JobName {
+	if x != nil {
+		return x.Name
+	}
+	return nil
+}
+
+func (x *BagRecord) GetRequest() *Request {
+	if x != nil {
+		return x.Request
+	}
+	return nil
+}
+
+func (x *BagRecord) GetIndices() []uint32 {
+	if x != nil {
+		return x.Indices
+	}
+	return nil
+}
+
+func (x *BagRecord) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *BagRecord) GetBodyHash() []byte {
+	if x != nil {
+		return x.BodyHash
+	}
+	return nil
+}
+
+func (x *BagRecord) GetSubmitter() string {
+	if x != nil {
+		return x.Submitter
+	}
+	return ""
+}
+
+func (x *BagRecord) GetPriority() int32 {
+	if x != nil {
+		return x.Priority
+	}
+	return 0
+}
+
+func (x *BagRecord) GetMaxRunning() uint32 {
+	if x != nil {
+		return x.MaxRunning
+	}
+	return 0
+}
+
+func (x *BagRecord) GetRetries() uint32 {
+	if x != nil {
+		return x.Retries
+	}
+	return 0
+}
+
+func (x *BagRecord) GetState() uint32 {
+	if x != nil {
+		return x.State
+	}
+	return 0
+}
+
+func (x *BagRecord) GetCancelRequested() bool {
+	if x != nil {
+		return x.CancelRequested
+	}
+	return false
+}
+
+func (x *BagRecord) GetVersion() uint32 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *BagRecord) GetNext() uint32 {
+	if x != nil {
+		return x.Next
+	}
+	return 0
+}
+
+func (x *BagRecord) GetNumber() uint32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *BagRecord) GetSums() *BagSums {
+	if x != nil {
+		return x.Sums
+	}
+	return nil
+}
+
+func (x *BagRecord) GetSubmittedNs() int64 {
+	if x != nil {
+		return x.SubmittedNs
+	}
+	return 0
+}
+
+func (x *BagRecord) GetClosedNs() int64 {
+	if x != nil {
+		return x.ClosedNs
+	}
+	return 0
+}
+
+func (x *BagRecord) GetActs() []*ActRecord {
+	if x != nil {
+		return x.Acts
+	}
+	return nil
+}
+
+// BagSums is what a bag has come to, in runs of tasks.
+type BagSums struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Results that were taken.
+	Runs uint64 `protobuf:"varint,1,opt,name=runs,proto3" json:"runs,omitempty"`
+	// Results that came too late.
+	Wasted uint64 `protobuf:"varint,2,opt,name=wasted,proto3" json:"wasted,omitempty"`
+	// Run times, in seconds.
+	RunTime float64 `protobuf:"fixed64,3,opt,name=run_time,json=runTime,proto3" json:"run_time,omitempty"`
+	// User and system time, in seconds.
+	CpuTime float64 `protobuf:"fixed64,4,opt,name=cpu_time,json=cpuTime,proto3" json:"cpu_time,omitempty"`
+	// Squares of run times.
+	Squares float64 `protobuf:"fixed64,5,opt,name=squares,proto3" json:"squares,omitempty"`
+	// By site, in the order of names.
+	Sites []*SiteSums `protobuf:"bytes,6,rep,name=sites,proto3" json:"sites,omitempty"`
+	// Kinds of failed runs, in the order in which they came.
+	Failures      []*FailureKind `protobuf:"bytes,7,rep,name=failures,proto3" json:"failures,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BagSums) Reset() {
+	*x = BagSums{}
+	mi := &file_kith_state_v1_record_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BagSums) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BagSums) ProtoMessage() {}
+
+func (x *BagSums) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_state_v1_record_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BagSums.ProtoReflect.Descriptor instead.
+func (*BagSums) Descriptor() ([]byte, []int) {
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *BagSums) GetRuns() uint64 {
+	if x != nil {
+		return x.Runs
+	}
+	return 0
+}
+
+func (x *BagSums) GetWasted() uint64 {
+	if x != nil {
+		return x.Wasted
+	}
+	return 0
+}
+
+func (x *BagSums) GetRunTime() float64 {
+	if x != nil {
+		return x.RunTime
+	}
+	return 0
+}
+
+func (x *BagSums) GetCpuTime() float64 {
+	if x != nil {
+		return x.CpuTime
+	}
+	return 0
+}
+
+func (x *BagSums) GetSquares() float64 {
+	if x != nil {
+		return x.Squares
+	}
+	return 0
+}
+
+func (x *BagSums) GetSites() []*SiteSums {
+	if x != nil {
+		return x.Sites
+	}
+	return nil
+}
+
+func (x *BagSums) GetFailures() []*FailureKind {
+	if x != nil {
+		return x.Failures
+	}
+	return nil
+}
+
+// SiteSums is what a site has done for a bag, in runs.
+type SiteSums struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The site.
+	SiteId string `protobuf:"bytes,1,opt,name=site_id,json=siteId,proto3" json:"site_id,omitempty"`
+	// Runs that succeeded.
+	Done uint64 `protobuf:"varint,2,opt,name=done,proto3" json:"done,omitempty"`
+	// Runs that failed by themselves.
+	Failed uint64 `protobuf:"varint,3,opt,name=failed,proto3" json:"failed,omitempty"`
+	// Runs that were lost.
+	Lost uint64 `protobuf:"varint,4,opt,name=lost,proto3" json:"lost,omitempty"`
+	// Run times, in seconds.
+	RunTime       float64 `protobuf:"fixed64,5,opt,name=run_time,json=runTime,proto3" json:"run_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SiteSums) Reset() {
+	*x = SiteSums{}
+	mi := &file_kith_state_v1_record_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SiteSums) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SiteSums) ProtoMessage() {}
+
+func (x *SiteSums) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_state_v1_record_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SiteSums.ProtoReflect.Descriptor instead.
+func (*SiteSums) Descriptor() ([]byte, []int) {
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *SiteSums) GetSiteId() string {
+	if x != nil {
+		return x.SiteId
+	}
+	return ""
+}
+
+func (x *SiteSums) GetDone() uint64 {
+	if x != nil {
+		return x.Done
+	}
+	return 0
+}
+
+func (x *SiteSums) GetFailed() uint64 {
+	if x != nil {
+		return x.Failed
+	}
+	return 0
+}
+
+func (x *SiteSums) GetLost() uint64 {
+	if x != nil {
+		return x.Lost
+	}
+	return 0
+}
+
+func (x *SiteSums) GetRunTime() float64 {
+	if x != nil {
+		return x.RunTime
+	}
+	return 0
+}
+
+// A FailureKind counts runs that failed in the same way.
+type FailureKind struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A number of job.OutcomeKind.
+	Kind uint32 `protobuf:"varint,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	// What the command returned.
+	ExitCode int32 `protobuf:"varint,2,opt,name=exit_code,json=exitCode,proto3" json:"exit_code,omitempty"`
+	// The signal that ended it.
+	Signal int32 `protobuf:"varint,3,opt,name=signal,proto3" json:"signal,omitempty"`
+	// How many.
+	Count uint64 `protobuf:"varint,4,opt,name=count,proto3" json:"count,omitempty"`
+	// The first of the tasks, ordinals.
+	Tasks         []uint32 `protobuf:"varint,5,rep,packed,name=tasks,proto3" json:"tasks,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FailureKind) Reset() {
+	*x = FailureKind{}
+	mi := &file_kith_state_v1_record_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FailureKind) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FailureKind) ProtoMessage() {}
+
+func (x *FailureKind) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_state_v1_record_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FailureKind.ProtoReflect.Descriptor instead.
+func (*FailureKind) Descriptor() ([]byte, []int) {
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *FailureKind) GetKind() uint32 {
+	if x != nil {
+		return x.Kind
+	}
+	return 0
+}
+
+func (x *FailureKind) GetExitCode() int32 {
+	if x != nil {
+		return x.ExitCode
+	}
+	return 0
+}
+
+func (x *FailureKind) GetSignal() int32 {
+	if x != nil {
+		return x.Signal
+	}
+	return 0
+}
+
+func (x *FailureKind) GetCount() uint64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *FailureKind) GetTasks() []uint32 {
+	if x != nil {
+		return x.Tasks
+	}
+	return nil
+}
+
+// A BagPageRecord is the sets of a bag, as far as they are of one stretch of 4096 tasks.
+// A set is in the binary form of job.TaskSet.
+type BagPageRecord struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The bag: its data folder and its number there.
+	Generation uint32 `protobuf:"varint,1,opt,name=generation,proto3" json:"generation,omitempty"`
+	// See generation.
+	Seq uint64 `protobuf:"varint,2,opt,name=seq,proto3" json:"seq,omitempty"`
+	// Tasks that were given out and wait again.
+	Again []byte `protobuf:"bytes,3,opt,name=again,proto3" json:"again,omitempty"`
+	// Tasks that ended with exit code 0.
+	Done []byte `protobuf:"bytes,4,opt,name=done,proto3" json:"done,omitempty"`
+	// Tasks that ended otherwise.
+	Failed []byte `protobuf:"bytes,5,opt,name=failed,proto3" json:"failed,omitempty"`
+	// Tasks that were cancelled.
+	Cancelled []byte `protobuf:"bytes,6,opt,name=cancelled,proto3" json:"cancelled,omitempty"`
+	// Tasks with sites that the user wants ended.
+	Stopping []byte `protobuf:"bytes,7,opt,name=stopping,proto3" json:"stopping,omitempty"`
+	// Of tasks that have not ended and ran before: ordinal, failures, losses of each, one
+	// behind the other.
+	Tries         []uint32 `protobuf:"varint,8,rep,packed,name=tries,proto3" json:"tries,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BagPageRecord) Reset() {
+	*x = BagPageRecord{}
+	mi := &file_kith_state_v1_record_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BagPageRecord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BagPageRecord) ProtoMessage() {}
+
+func (x *BagPageRecord) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_state_v1_record_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BagPageRecord.ProtoReflect.Descriptor instead.
+func (*BagPageRecord) Descriptor() ([]byte, []int) {
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *BagPageRecord) GetGeneration() uint32 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
+}
+
+func (x *BagPageRecord) GetSeq() uint64 {
+	if x != nil {
+		return x.Seq
+	}
+	return 0
+}
+
+func (x *BagPageRecord) GetAgain() []byte {
+	if x != nil {
+		return x.Again
+	}
+	return nil
+}
+
+func (x *BagPageRecord) GetDone() []byte {
+	if x != nil {
+		return x.Done
+	}
+	return nil
+}
+
+func (x *BagPageRecord) GetFailed() []byte {
+	if x != nil {
+		return x.Failed
+	}
+	return nil
+}
+
+func (x *BagPageRecord) GetCancelled() []byte {
+	if x != nil {
+		return x.Cancelled
+	}
+	return nil
+}
+
+func (x *BagPageRecord) GetStopping() []byte {
+	if x != nil {
+		return x.Stopping
+	}
+	return nil
+}
+
+func (x *BagPageRecord) GetTries() []uint32 {
+	if x != nil {
+		return x.Tries
+	}
+	return nil
+}
+
+// A TaskBundleRecord is the tasks of a bag that one grant gave to a site.
+type TaskBundleRecord struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The bag: its data folder and its number there.
+	Generation uint32 `protobuf:"varint,1,opt,name=generation,proto3" json:"generation,omitempty"`
+	// See generation.
+	Seq uint64 `protobuf:"varint,2,opt,name=seq,proto3" json:"seq,omitempty"`
+	// Its own number.
+	Number uint32 `protobuf:"varint,3,opt,name=number,proto3" json:"number,omitempty"`
+	// The site.
+	SiteId string `protobuf:"bytes,4,opt,name=site_id,json=siteId,proto3" json:"site_id,omitempty"`
+	// A node of the site; empty if it has none.
+	Node string `protobuf:"bytes,5,opt,name=node,proto3" json:"node,omitempty"`
+	// The host's count of its protocol steps when it claimed.
+	Stamp uint64 `protobuf:"varint,6,opt,name=stamp,proto3" json:"stamp,omitempty"`
+	// The host's data folder then.
+	HolderGeneration uint32 `protobuf:"varint,7,opt,name=holder_generation,json=holderGeneration,proto3" json:"holder_generation,omitempty"`
+	// The term of its leases; 0 if it has none.
+	LeaseNs int64 `protobuf:"varint,8,opt,name=lease_ns,json=leaseNs,proto3" json:"lease_ns,omitempty"`
+	// When it was granted.
+	GrantedNs int64 `protobuf:"varint,9,opt,name=granted_ns,json=grantedNs,proto3" json:"granted_ns,omitempty"`
+	// When results should be there; 0 for no such time.
+	DeadlineNs int64 `protobuf:"varint,10,opt,name=deadline_ns,json=deadlineNs,proto3" json:"deadline_ns,omitempty"`
+	// Tasks that have neither ended nor come back, in the binary form of job.TaskSet.
+	Tasks []byte `protobuf:"bytes,11,opt,name=tasks,proto3" json:"tasks,omitempty"`
+	// The latest batch of results.
+	Batch uint32 `protobuf:"varint,12,opt,name=batch,proto3" json:"batch,omitempty"`
+	// It was taken back and may still report.
+	Late          bool `protobuf:"varint,13,opt,name=late,proto3" json:"late,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TaskBundleRecord) Reset() {
+	*x = TaskBundleRecord{}
+	mi := &file_kith_state_v1_record_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TaskBundleRecord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TaskBundleRecord) ProtoMessage() {}
+
+func (x *TaskBundleRecord) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_state_v1_record_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TaskBundleRecord.ProtoReflect.Descriptor instead.
+func (*TaskBundleRecord) Descriptor() ([]byte, []int) {
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *TaskBundleRecord) GetGeneration() uint32 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
+}
+
+func (x *TaskBundleRecord) GetSeq() uint64 {
+	if x != nil {
+		return x.Seq
+	}
+	return 0
+}
+
+func (x *TaskBundleRecord) GetNumber() uint32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *TaskBundleRecord) GetSiteId() string {
+	if x != nil {
+		return x.SiteId
+	}
+	return ""
+}
+
+func (x *TaskBundleRecord) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *TaskBundleRecord) GetStamp() uint64 {
+	if x != nil {
+		return x.Stamp
+	}
+	return 0
+}
+
+func (x *TaskBundleRecord) GetHolderGeneration() uint32 {
+	if x != nil {
+		return x.HolderGeneration
+	}
+	return 0
+}
+
+func (x *TaskBundleRecord) GetLeaseNs() int64 {
+	if x != nil {
+		return x.LeaseNs
+	}
+	return 0
+}
+
+func (x *TaskBundleRecord) GetGrantedNs() int64 {
+	if x != nil {
+		return x.GrantedNs
+	}
+	return 0
+}
+
+func (x *TaskBundleRecord) GetDeadlineNs() int64 {
+	if x != nil {
+		return x.DeadlineNs
+	}
+	return 0
+}
+
+func (x *TaskBundleRecord) GetTasks() []byte {
+	if x != nil {
+		return x.Tasks
+	}
+	return nil
+}
+
+func (x *TaskBundleRecord) GetBatch() uint32 {
+	if x != nil {
+		return x.Batch
+	}
+	return 0
+}
+
+func (x *TaskBundleRecord) GetLate() bool {
+	if x != nil {
+		return x.Late
+	}
+	return false
+}
+
+// A HeldBundleRecord is a bundle of tasks at its host.
+type HeldBundleRecord struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its name.
+	Name *AttemptName `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// What one task asks of a site.
+	Request *Request `protobuf:"bytes,2,opt,name=request,proto3" json:"request,omitempty"`
+	// A node of this site; empty if it has none.
+	Node string `protobuf:"bytes,3,opt,name=node,proto3" json:"node,omitempty"`
+	// The boot of the machine under which the first task may have begun.
+	BootId string `protobuf:"bytes,4,opt,name=boot_id,json=bootId,proto3" json:"boot_id,omitempty"`
+	// When it was accepted.
+	AcceptedNs int64 `protobuf:"varint,5,opt,name=accepted_ns,json=acceptedNs,proto3" json:"accepted_ns,omitempty"`
+	// Names its runs at this host.
+	Run uint64 `protobuf:"varint,6,opt,name=run,proto3" json:"run,omitempty"`
+	// Tasks that have neither ended nor been given back, in the binary form of job.TaskSet.
+	Tasks []byte `protobuf:"bytes,7,opt,name=tasks,proto3" json:"tasks,omitempty"`
+	// The latest batch.
+	Batch uint32 `protobuf:"varint,8,opt,name=batch,proto3" json:"batch,omitempty"`
+	// Batches that the origin has yet to acknowledge.
+	Unacked       []*StoredTaskBatch `protobuf:"bytes,9,rep,name=unacked,proto3" json:"unacked,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HeldBundleRecord) Reset() {
+	*x = HeldBundleRecord{}
+	mi := &file_kith_state_v1_record_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HeldBundleRecord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HeldBundleRecord) ProtoMessage() {}
+
+func (x *HeldBundleRecord) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_state_v1_record_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HeldBundleRecord.ProtoReflect.Descriptor instead.
+func (*HeldBundleRecord) Descriptor() ([]byte, []int) {
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *HeldBundleRecord) GetName() *AttemptName {
+	if x != nil {
+		return x.Name
+	}
+	return nil
+}
+
+func (x *HeldBundleRecord) GetRequest() *Request {
+	if x != nil {
+		return x.Request
+	}
+	return nil
+}
+
+func (x *HeldBundleRecord) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *HeldBundleRecord) GetBootId() string {
+	if x != nil {
+		return x.BootId
+	}
+	return ""
+}
+
+func (x *HeldBundleRecord) GetAcceptedNs() int64 {
+	if x != nil {
+		return x.AcceptedNs
+	}
+	return 0
+}
+
+func (x *HeldBundleRecord) GetRun() uint64 {
+	if x != nil {
+		return x.Run
+	}
+	return 0
+}
+
+func (x *HeldBundleRecord) GetTasks() []byte {
+	if x != nil {
+		return x.Tasks
+	}
+	return nil
+}
+
+func (x *HeldBundleRecord) GetBatch() uint32 {
+	if x != nil {
+		return x.Batch
+	}
+	return 0
+}
+
+func (x *HeldBundleRecord) GetUnacked() []*StoredTaskBatch {
+	if x != nil {
+		return x.Unacked
+	}
+	return nil
+}
+
+// A StoredTaskBatch is what a host tells the origin about tasks in one piece.
+type StoredTaskBatch struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its number, from 1.
+	Number uint32 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	// How tasks ended.
+	Results []*StoredTaskResult `protobuf:"bytes,2,rep,name=results,proto3" json:"results,omitempty"`
+	// Tasks that come back unstarted, in the binary form of job.TaskSet.
+	Returned      []byte `protobuf:"bytes,3,opt,name=returned,proto3" json:"returned,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StoredTaskBatch) Reset() {
+	*x = StoredTaskBatch{}
+	mi := &file_kith_state_v1_record_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StoredTaskBatch) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StoredTaskBatch) ProtoMessage() {}
+
+func (x *StoredTaskBatch) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_state_v1_record_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StoredTaskBatch.ProtoReflect.Descriptor instead.
+func (*StoredTaskBatch) Descriptor() ([]byte, []int) {
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *StoredTaskBatch) GetNumber() uint32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *StoredTaskBatch) GetResults() []*StoredTaskResult {
+	if x != nil {
+		return x.Results
+	}
+	return nil
+}
+
+func (x *StoredTaskBatch) GetReturned() []byte {
+	if x != nil {
+		return x.Returned
+	}
+	return nil
+}
+
+// A StoredTaskResult is how a task ended.
+type StoredTaskResult struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The task.
+	Ordinal uint32 `protobuf:"varint,1,opt,name=ordinal,proto3" json:"ordinal,omitempty"`
+	// A number of job.OutcomeKind.
+	Kind uint32 `protobuf:"varint,2,opt,name=kind,proto3" json:"kind,omitempty"`
+	// What the command returned.
+	ExitCode int32 `protobuf:"varint,3,opt,name=exit_code,json=exitCode,proto3" json:"exit_code,omitempty"`
+	// The signal that ended it.
+	Signal int32 `protobuf:"varint,4,opt,name=signal,proto3" json:"signal,omitempty"`
+	// When it began; 0 if it never did.
+	StartNs int64 `protobuf:"varint,5,opt,name=start_ns,json=startNs,proto3" json:"start_ns,omitempty"`
+	// How long it ran.
+	RunNs int64 `protobuf:"varint,6,opt,name=run_ns,json=runNs,proto3" json:"run_ns,omitempty"`
+	// User and system time.
+	CpuTimeNs int64 `protobuf:"varint,7,opt,name=cpu_time_ns,json=cpuTimeNs,proto3" json:"cpu_time_ns,omitempty"`
+	// The largest resident set of one process.
+	MaxRssBytes   int64 `protobuf:"varint,8,opt,name=max_rss_bytes,json=maxRssBytes,proto3" json:"max_rss_bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StoredTaskResult) Reset() {
+	*x = StoredTaskResult{}
+	mi := &file_kith_state_v1_record_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StoredTaskResult) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StoredTaskResult) ProtoMessage() {}
+
+func (x *StoredTaskResult) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_state_v1_record_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StoredTaskResult.ProtoReflect.Descriptor instead.
+func (*StoredTaskResult) Descriptor() ([]byte, []int) {
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *StoredTaskResult) GetOrdinal() uint32 {
+	if x != nil {
+		return x.Ordinal
+	}
+	return 0
+}
+
+func (x *StoredTaskResult) GetKind() uint32 {
+	if x != nil {
+		return x.Kind
+	}
+	return 0
+}
+
+func (x *StoredTaskResult) GetExitCode() int32 {
+	if x != nil {
+		return x.ExitCode
+	}
+	return 0
+}
+
+func (x *StoredTaskResult) GetSignal() int32 {
+	if x != nil {
+		return x.Signal
+	}
+	return 0
+}
+
+func (x *StoredTaskResult) GetStartNs() int64 {
+	if x != nil {
+		return x.StartNs
+	}
+	return 0
+}
+
+func (x *StoredTaskResult) GetRunNs() int64 {
+	if x != nil {
+		return x.RunNs
+	}
+	return 0
+}
+
+func (x *StoredTaskResult) GetCpuTimeNs() int64 {
+	if x != nil {
+		return x.CpuTimeNs
+	}
+	return 0
+}
+
+func (x *StoredTaskResult) GetMaxRssBytes() int64 {
+	if x != nil {
+		return x.MaxRssBytes
+	}
+	return 0
+}
+
 // What placement thought of one site.
 type DecisionRecord_Verdict struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1208,7 +2784,7 @@ type DecisionRecord_Verdict struct {
 
 func (x *DecisionRecord_Verdict) Reset() {
 	*x = DecisionRecord_Verdict{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[11]
+	mi := &file_kith_state_v1_record_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1220,7 +2796,7 @@ func (x *DecisionRecord_Verdict) String() string {
 func (*DecisionRecord_Verdict) ProtoMessage() {}
 
 func (x *DecisionRecord_Verdict) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[11]
+	mi := &file_kith_state_v1_record_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1233,7 +2809,7 @@ func (x *DecisionRecord_Verdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionRecord_Verdict.ProtoReflect.Descriptor instead.
 func (*DecisionRecord_Verdict) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{9, 0}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{14, 0}
 }
 
 func (x *DecisionRecord_Verdict) GetSite() string {
@@ -1318,7 +2894,7 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\ffiles_remain\x18\n" +
 	" \x01(\bR\vfilesRemain\x12\x1d\n" +
 	"\n" +
-	"files_lost\x18\v \x01(\bR\tfilesLost\"\xd7\x02\n" +
+	"files_lost\x18\v \x01(\bR\tfilesLost\"\x94\x03\n" +
 	"\n" +
 	"SiteRecord\x12\x17\n" +
 	"\asite_id\x18\x01 \x01(\tR\x06siteId\x12\x1e\n" +
@@ -1335,7 +2911,56 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\vincarnation\x18\t \x01(\x04R\vincarnation\x12\x14\n" +
 	"\x05steps\x18\n" +
 	" \x01(\x04R\x05steps\x12\x16\n" +
-	"\x06folder\x18\v \x01(\fR\x06folder\"\x98\x06\n" +
+	"\x06folder\x18\v \x01(\fR\x06folder\x12'\n" +
+	"\x0fbundle_sequence\x18\f \x01(\x04R\x0ebundleSequence\x12\x12\n" +
+	"\x04runs\x18\r \x01(\x04R\x04runs\"m\n" +
+	"\fBundleRecord\x12\x12\n" +
+	"\x04data\x18\x01 \x01(\fR\x04data\x12\x12\n" +
+	"\x04keys\x18\x02 \x03(\fR\x04keys\x12\x1a\n" +
+	"\bsequence\x18\x03 \x01(\x04R\bsequence\x12\x19\n" +
+	"\bfloor_ns\x18\x04 \x01(\x03R\afloorNs\"\xc5\x02\n" +
+	"\vTrustRecord\x12\x17\n" +
+	"\asite_id\x18\x01 \x01(\tR\x06siteId\x12\x14\n" +
+	"\x05state\x18\x02 \x01(\rR\x05state\x123\n" +
+	"\x06bundle\x18\x03 \x01(\v2\x1b.kith.state.v1.BundleRecordR\x06bundle\x12\x1c\n" +
+	"\taddresses\x18\x04 \x03(\tR\taddresses\x12\x18\n" +
+	"\aversion\x18\x05 \x01(\tR\aversion\x12\x19\n" +
+	"\bsince_ns\x18\x06 \x01(\x03R\asinceNs\x12\x14\n" +
+	"\x05actor\x18\a \x01(\tR\x05actor\x12\x17\n" +
+	"\alet_run\x18\b \x01(\bR\x06letRun\x12%\n" +
+	"\x0etold_addresses\x18\t \x03(\tR\rtoldAddresses\x12)\n" +
+	"\x10told_incarnation\x18\n" +
+	" \x01(\x04R\x0ftoldIncarnation\"\xd7\x02\n" +
+	"\x10InvitationRecord\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x17\n" +
+	"\asite_id\x18\x02 \x01(\tR\x06siteId\x12\x1a\n" +
+	"\bverifier\x18\x03 \x01(\fR\bverifier\x12\x14\n" +
+	"\x05state\x18\x04 \x01(\rR\x05state\x12\x14\n" +
+	"\x05tries\x18\x05 \x01(\rR\x05tries\x12 \n" +
+	"\fopen_time_ns\x18\x06 \x01(\x03R\n" +
+	"openTimeNs\x12$\n" +
+	"\x0eexpire_time_ns\x18\a \x01(\x03R\fexpireTimeNs\x12\x14\n" +
+	"\x05actor\x18\b \x01(\tR\x05actor\x123\n" +
+	"\x06joiner\x18\t \x01(\v2\x1b.kith.state.v1.JoinerRecordR\x06joiner\x12\"\n" +
+	"\rclose_time_ns\x18\n" +
+	" \x01(\x03R\vcloseTimeNs\x12\x1b\n" +
+	"\tclosed_by\x18\v \x01(\tR\bclosedBy\"\xb6\x01\n" +
+	"\fJoinerRecord\x12\x17\n" +
+	"\asite_id\x18\x01 \x01(\tR\x06siteId\x123\n" +
+	"\x06bundle\x18\x02 \x01(\v2\x1b.kith.state.v1.BundleRecordR\x06bundle\x12\x1c\n" +
+	"\taddresses\x18\x03 \x03(\tR\taddresses\x12\x18\n" +
+	"\aversion\x18\x04 \x01(\tR\aversion\x12 \n" +
+	"\fcame_time_ns\x18\x05 \x01(\x03R\n" +
+	"cameTimeNs\"\xcb\x01\n" +
+	"\vTokenRecord\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12$\n" +
+	"\x0eexpire_time_ns\x18\x02 \x01(\x03R\fexpireTimeNs\x12$\n" +
+	"\x0erevoke_time_ns\x18\x03 \x01(\x03R\frevokeTimeNs\x12\x14\n" +
+	"\x05actor\x18\x04 \x01(\tR\x05actor\x12\x12\n" +
+	"\x04user\x18\x05 \x01(\tR\x04user\x12 \n" +
+	"\fmake_time_ns\x18\x06 \x01(\x03R\n" +
+	"makeTimeNs\x12\x14\n" +
+	"\x05maker\x18\a \x01(\tR\x05maker\"\xca\x06\n" +
 	"\tJobRecord\x12&\n" +
 	"\x02id\x18\x01 \x01(\v2\x16.kith.state.v1.JobNameR\x02id\x120\n" +
 	"\arequest\x18\x02 \x01(\v2\x16.kith.state.v1.RequestR\arequest\x12\x1d\n" +
@@ -1359,7 +2984,9 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\blease_ns\x18\x12 \x01(\x03R\aleaseNs\x12\x1c\n" +
 	"\tsubmitter\x18\x13 \x01(\tR\tsubmitter\x12,\n" +
 	"\x04acts\x18\x14 \x03(\v2\x18.kith.state.v1.ActRecordR\x04acts\x12\x18\n" +
-	"\aversion\x18\x15 \x01(\rR\aversion\"z\n" +
+	"\aversion\x18\x15 \x01(\rR\aversion\x12\x16\n" +
+	"\x06opened\x18\x16 \x01(\rR\x06opened\x12\x18\n" +
+	"\arevoked\x18\x17 \x01(\rR\arevoked\"z\n" +
 	"\tActRecord\x12\x17\n" +
 	"\atime_ns\x18\x01 \x01(\x03R\x06timeNs\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\rR\x04kind\x12\x14\n" +
@@ -1394,7 +3021,103 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\rbegin_time_ns\x18\x05 \x01(\x03R\vbeginTimeNs\x12\x17\n" +
 	"\aboot_id\x18\x06 \x01(\tR\x06bootId\x126\n" +
 	"\aoutcome\x18\a \x01(\v2\x1c.kith.state.v1.StoredOutcomeR\aoutcome\x12(\n" +
-	"\x10origin_too_small\x18\b \x01(\bR\x0eoriginTooSmall*j\n" +
+	"\x10origin_too_small\x18\b \x01(\bR\x0eoriginTooSmall\"\xd5\x04\n" +
+	"\tBagRecord\x12*\n" +
+	"\x04name\x18\x01 \x01(\v2\x16.kith.state.v1.JobNameR\x04name\x120\n" +
+	"\arequest\x18\x02 \x01(\v2\x16.kith.state.v1.RequestR\arequest\x12\x18\n" +
+	"\aindices\x18\x03 \x03(\rR\aindices\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x04 \x01(\tR\trequestId\x12\x1b\n" +
+	"\tbody_hash\x18\x05 \x01(\fR\bbodyHash\x12\x1c\n" +
+	"\tsubmitter\x18\x06 \x01(\tR\tsubmitter\x12\x1a\n" +
+	"\bpriority\x18\a \x01(\x11R\bpriority\x12\x1f\n" +
+	"\vmax_running\x18\b \x01(\rR\n" +
+	"maxRunning\x12\x18\n" +
+	"\aretries\x18\t \x01(\rR\aretries\x12\x14\n" +
+	"\x05state\x18\n" +
+	" \x01(\rR\x05state\x12)\n" +
+	"\x10cancel_requested\x18\v \x01(\bR\x0fcancelRequested\x12\x18\n" +
+	"\aversion\x18\f \x01(\rR\aversion\x12\x12\n" +
+	"\x04next\x18\r \x01(\rR\x04next\x12\x16\n" +
+	"\x06number\x18\x0e \x01(\rR\x06number\x12*\n" +
+	"\x04sums\x18\x0f \x01(\v2\x16.kith.state.v1.BagSumsR\x04sums\x12!\n" +
+	"\fsubmitted_ns\x18\x10 \x01(\x03R\vsubmittedNs\x12\x1b\n" +
+	"\tclosed_ns\x18\x11 \x01(\x03R\bclosedNs\x12,\n" +
+	"\x04acts\x18\x12 \x03(\v2\x18.kith.state.v1.ActRecordR\x04acts\"\xec\x01\n" +
+	"\aBagSums\x12\x12\n" +
+	"\x04runs\x18\x01 \x01(\x04R\x04runs\x12\x16\n" +
+	"\x06wasted\x18\x02 \x01(\x04R\x06wasted\x12\x19\n" +
+	"\brun_time\x18\x03 \x01(\x01R\arunTime\x12\x19\n" +
+	"\bcpu_time\x18\x04 \x01(\x01R\acpuTime\x12\x18\n" +
+	"\asquares\x18\x05 \x01(\x01R\asquares\x12-\n" +
+	"\x05sites\x18\x06 \x03(\v2\x17.kith.state.v1.SiteSumsR\x05sites\x126\n" +
+	"\bfailures\x18\a \x03(\v2\x1a.kith.state.v1.FailureKindR\bfailures\"~\n" +
+	"\bSiteSums\x12\x17\n" +
+	"\asite_id\x18\x01 \x01(\tR\x06siteId\x12\x12\n" +
+	"\x04done\x18\x02 \x01(\x04R\x04done\x12\x16\n" +
+	"\x06failed\x18\x03 \x01(\x04R\x06failed\x12\x12\n" +
+	"\x04lost\x18\x04 \x01(\x04R\x04lost\x12\x19\n" +
+	"\brun_time\x18\x05 \x01(\x01R\arunTime\"\x82\x01\n" +
+	"\vFailureKind\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\rR\x04kind\x12\x1b\n" +
+	"\texit_code\x18\x02 \x01(\x05R\bexitCode\x12\x16\n" +
+	"\x06signal\x18\x03 \x01(\x05R\x06signal\x12\x14\n" +
+	"\x05count\x18\x04 \x01(\x04R\x05count\x12\x14\n" +
+	"\x05tasks\x18\x05 \x03(\rR\x05tasks\"\xd3\x01\n" +
+	"\rBagPageRecord\x12\x1e\n" +
+	"\n" +
+	"generation\x18\x01 \x01(\rR\n" +
+	"generation\x12\x10\n" +
+	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x14\n" +
+	"\x05again\x18\x03 \x01(\fR\x05again\x12\x12\n" +
+	"\x04done\x18\x04 \x01(\fR\x04done\x12\x16\n" +
+	"\x06failed\x18\x05 \x01(\fR\x06failed\x12\x1c\n" +
+	"\tcancelled\x18\x06 \x01(\fR\tcancelled\x12\x1a\n" +
+	"\bstopping\x18\a \x01(\fR\bstopping\x12\x14\n" +
+	"\x05tries\x18\b \x03(\rR\x05tries\"\xe7\x02\n" +
+	"\x10TaskBundleRecord\x12\x1e\n" +
+	"\n" +
+	"generation\x18\x01 \x01(\rR\n" +
+	"generation\x12\x10\n" +
+	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x16\n" +
+	"\x06number\x18\x03 \x01(\rR\x06number\x12\x17\n" +
+	"\asite_id\x18\x04 \x01(\tR\x06siteId\x12\x12\n" +
+	"\x04node\x18\x05 \x01(\tR\x04node\x12\x14\n" +
+	"\x05stamp\x18\x06 \x01(\x04R\x05stamp\x12+\n" +
+	"\x11holder_generation\x18\a \x01(\rR\x10holderGeneration\x12\x19\n" +
+	"\blease_ns\x18\b \x01(\x03R\aleaseNs\x12\x1d\n" +
+	"\n" +
+	"granted_ns\x18\t \x01(\x03R\tgrantedNs\x12\x1f\n" +
+	"\vdeadline_ns\x18\n" +
+	" \x01(\x03R\n" +
+	"deadlineNs\x12\x14\n" +
+	"\x05tasks\x18\v \x01(\fR\x05tasks\x12\x14\n" +
+	"\x05batch\x18\f \x01(\rR\x05batch\x12\x12\n" +
+	"\x04late\x18\r \x01(\bR\x04late\"\xba\x02\n" +
+	"\x10HeldBundleRecord\x12.\n" +
+	"\x04name\x18\x01 \x01(\v2\x1a.kith.state.v1.AttemptNameR\x04name\x120\n" +
+	"\arequest\x18\x02 \x01(\v2\x16.kith.state.v1.RequestR\arequest\x12\x12\n" +
+	"\x04node\x18\x03 \x01(\tR\x04node\x12\x17\n" +
+	"\aboot_id\x18\x04 \x01(\tR\x06bootId\x12\x1f\n" +
+	"\vaccepted_ns\x18\x05 \x01(\x03R\n" +
+	"acceptedNs\x12\x10\n" +
+	"\x03run\x18\x06 \x01(\x04R\x03run\x12\x14\n" +
+	"\x05tasks\x18\a \x01(\fR\x05tasks\x12\x14\n" +
+	"\x05batch\x18\b \x01(\rR\x05batch\x128\n" +
+	"\aunacked\x18\t \x03(\v2\x1e.kith.state.v1.StoredTaskBatchR\aunacked\"\x80\x01\n" +
+	"\x0fStoredTaskBatch\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\rR\x06number\x129\n" +
+	"\aresults\x18\x02 \x03(\v2\x1f.kith.state.v1.StoredTaskResultR\aresults\x12\x1a\n" +
+	"\breturned\x18\x03 \x01(\fR\breturned\"\xeb\x01\n" +
+	"\x10StoredTaskResult\x12\x18\n" +
+	"\aordinal\x18\x01 \x01(\rR\aordinal\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\rR\x04kind\x12\x1b\n" +
+	"\texit_code\x18\x03 \x01(\x05R\bexitCode\x12\x16\n" +
+	"\x06signal\x18\x04 \x01(\x05R\x06signal\x12\x19\n" +
+	"\bstart_ns\x18\x05 \x01(\x03R\astartNs\x12\x15\n" +
+	"\x06run_ns\x18\x06 \x01(\x03R\x05runNs\x12\x1e\n" +
+	"\vcpu_time_ns\x18\a \x01(\x03R\tcpuTimeNs\x12\"\n" +
+	"\rmax_rss_bytes\x18\b \x01(\x03R\vmaxRssBytes*j\n" +
 	"\tCopyPhase\x12\x1a\n" +
 	"\x16COPY_PHASE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11COPY_PHASE_QUEUED\x10\x01\x12\x14\n" +
@@ -1414,7 +3137,7 @@ func file_kith_state_v1_record_proto_rawDescGZIP() []byte {
 }
 
 var file_kith_state_v1_record_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_kith_state_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_kith_state_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_kith_state_v1_record_proto_goTypes = []any{
 	(CopyPhase)(0),                 // 0: kith.state.v1.CopyPhase
 	(*JobName)(nil),                // 1: kith.state.v1.JobName
@@ -1422,32 +3145,59 @@ var file_kith_state_v1_record_proto_goTypes = []any{
 	(*Request)(nil),                // 3: kith.state.v1.Request
 	(*StoredOutcome)(nil),          // 4: kith.state.v1.StoredOutcome
 	(*SiteRecord)(nil),             // 5: kith.state.v1.SiteRecord
-	(*JobRecord)(nil),              // 6: kith.state.v1.JobRecord
-	(*ActRecord)(nil),              // 7: kith.state.v1.ActRecord
-	(*HoldingRecord)(nil),          // 8: kith.state.v1.HoldingRecord
-	(*ClaimRecord)(nil),            // 9: kith.state.v1.ClaimRecord
-	(*DecisionRecord)(nil),         // 10: kith.state.v1.DecisionRecord
-	(*CopyRecord)(nil),             // 11: kith.state.v1.CopyRecord
-	(*DecisionRecord_Verdict)(nil), // 12: kith.state.v1.DecisionRecord.Verdict
+	(*BundleRecord)(nil),           // 6: kith.state.v1.BundleRecord
+	(*TrustRecord)(nil),            // 7: kith.state.v1.TrustRecord
+	(*InvitationRecord)(nil),       // 8: kith.state.v1.InvitationRecord
+	(*JoinerRecord)(nil),           // 9: kith.state.v1.JoinerRecord
+	(*TokenRecord)(nil),            // 10: kith.state.v1.TokenRecord
+	(*JobRecord)(nil),              // 11: kith.state.v1.JobRecord
+	(*ActRecord)(nil),              // 12: kith.state.v1.ActRecord
+	(*HoldingRecord)(nil),          // 13: kith.state.v1.HoldingRecord
+	(*ClaimRecord)(nil),            // 14: kith.state.v1.ClaimRecord
+	(*DecisionRecord)(nil),         // 15: kith.state.v1.DecisionRecord
+	(*CopyRecord)(nil),             // 16: kith.state.v1.CopyRecord
+	(*BagRecord)(nil),              // 17: kith.state.v1.BagRecord
+	(*BagSums)(nil),                // 18: kith.state.v1.BagSums
+	(*SiteSums)(nil),               // 19: kith.state.v1.SiteSums
+	(*FailureKind)(nil),            // 20: kith.state.v1.FailureKind
+	(*BagPageRecord)(nil),          // 21: kith.state.v1.BagPageRecord
+	(*TaskBundleRecord)(nil),       // 22: kith.state.v1.TaskBundleRecord
+	(*HeldBundleRecord)(nil),       // 23: kith.state.v1.HeldBundleRecord
+	(*StoredTaskBatch)(nil),        // 24: kith.state.v1.StoredTaskBatch
+	(*StoredTaskResult)(nil),       // 25: kith.state.v1.StoredTaskResult
+	(*DecisionRecord_Verdict)(nil), // 26: kith.state.v1.DecisionRecord.Verdict
 }
 var file_kith_state_v1_record_proto_depIdxs = []int32{
 	1,  // 0: kith.state.v1.AttemptName.job:type_name -> kith.state.v1.JobName
-	1,  // 1: kith.state.v1.JobRecord.id:type_name -> kith.state.v1.JobName
-	3,  // 2: kith.state.v1.JobRecord.request:type_name -> kith.state.v1.Request
-	4,  // 3: kith.state.v1.JobRecord.outcome:type_name -> kith.state.v1.StoredOutcome
-	9,  // 4: kith.state.v1.JobRecord.claim_events:type_name -> kith.state.v1.ClaimRecord
-	8,  // 5: kith.state.v1.JobRecord.earlier:type_name -> kith.state.v1.HoldingRecord
-	7,  // 6: kith.state.v1.JobRecord.acts:type_name -> kith.state.v1.ActRecord
-	12, // 7: kith.state.v1.DecisionRecord.verdicts:type_name -> kith.state.v1.DecisionRecord.Verdict
-	2,  // 8: kith.state.v1.CopyRecord.attempt:type_name -> kith.state.v1.AttemptName
-	3,  // 9: kith.state.v1.CopyRecord.request:type_name -> kith.state.v1.Request
-	0,  // 10: kith.state.v1.CopyRecord.phase:type_name -> kith.state.v1.CopyPhase
-	4,  // 11: kith.state.v1.CopyRecord.outcome:type_name -> kith.state.v1.StoredOutcome
-	12, // [12:12] is the sub-list for method output_type
-	12, // [12:12] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	6,  // 1: kith.state.v1.TrustRecord.bundle:type_name -> kith.state.v1.BundleRecord
+	9,  // 2: kith.state.v1.InvitationRecord.joiner:type_name -> kith.state.v1.JoinerRecord
+	6,  // 3: kith.state.v1.JoinerRecord.bundle:type_name -> kith.state.v1.BundleRecord
+	1,  // 4: kith.state.v1.JobRecord.id:type_name -> kith.state.v1.JobName
+	3,  // 5: kith.state.v1.JobRecord.request:type_name -> kith.state.v1.Request
+	4,  // 6: kith.state.v1.JobRecord.outcome:type_name -> kith.state.v1.StoredOutcome
+	14, // 7: kith.state.v1.JobRecord.claim_events:type_name -> kith.state.v1.ClaimRecord
+	13, // 8: kith.state.v1.JobRecord.earlier:type_name -> kith.state.v1.HoldingRecord
+	12, // 9: kith.state.v1.JobRecord.acts:type_name -> kith.state.v1.ActRecord
+	26, // 10: kith.state.v1.DecisionRecord.verdicts:type_name -> kith.state.v1.DecisionRecord.Verdict
+	2,  // 11: kith.state.v1.CopyRecord.attempt:type_name -> kith.state.v1.AttemptName
+	3,  // 12: kith.state.v1.CopyRecord.request:type_name -> kith.state.v1.Request
+	0,  // 13: kith.state.v1.CopyRecord.phase:type_name -> kith.state.v1.CopyPhase
+	4,  // 14: kith.state.v1.CopyRecord.outcome:type_name -> kith.state.v1.StoredOutcome
+	1,  // 15: kith.state.v1.BagRecord.name:type_name -> kith.state.v1.JobName
+	3,  // 16: kith.state.v1.BagRecord.request:type_name -> kith.state.v1.Request
+	18, // 17: kith.state.v1.BagRecord.sums:type_name -> kith.state.v1.BagSums
+	12, // 18: kith.state.v1.BagRecord.acts:type_name -> kith.state.v1.ActRecord
+	19, // 19: kith.state.v1.BagSums.sites:type_name -> kith.state.v1.SiteSums
+	20, // 20: kith.state.v1.BagSums.failures:type_name -> kith.state.v1.FailureKind
+	2,  // 21: kith.state.v1.HeldBundleRecord.name:type_name -> kith.state.v1.AttemptName
+	3,  // 22: kith.state.v1.HeldBundleRecord.request:type_name -> kith.state.v1.Request
+	24, // 23: kith.state.v1.HeldBundleRecord.unacked:type_name -> kith.state.v1.StoredTaskBatch
+	25, // 24: kith.state.v1.StoredTaskBatch.results:type_name -> kith.state.v1.StoredTaskResult
+	25, // [25:25] is the sub-list for method output_type
+	25, // [25:25] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_kith_state_v1_record_proto_init() }
@@ -1461,7 +3211,7 @@ func file_kith_state_v1_record_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kith_state_v1_record_proto_rawDesc), len(file_kith_state_v1_record_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   12,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

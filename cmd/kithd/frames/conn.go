@@ -1,0 +1,120 @@
+package frames
+
+import (
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// ErrFlood is returned by [Conn.Read] of a connection that is closed because it sent nothing
+// but frames that bring nothing, more than it may, and did not stop.
+var ErrFlood = errors.New("more frames that bring nothing than this site reads")
+
+// Bounds are those of the frames of a connection.
+type Bounds struct {
+	// Bucket pays for them; those of one sender share it. It must hold a token.
+	Bucket *rate.Limiter
+	// Begins is what a frame costs that begins a call, where a connection needs so few of
+	// them that it counts as one that brings nothing; 0 where calls are what it is for.
+	Begins int
+	// Idle is by how many tokens frames that bring nothing may outweigh the others while the
+	// bucket is empty all the time; then the connection is closed. 0 for any number. Honest
+	// callers send of both, and wait only.
+	Idle int
+	// Met is told when the connection begins to wait, and when it is closed. It must
+	// not wait; nil for nobody.
+	Met func(closed bool)
+}
+
+// smallRead is how many bytes a read brings that costs nothing if no frame begins in it.
+// Frames can come a byte at a time, and each record of TLS has to be opened.
+const smallRead = 1024
+
+// Conn is a connection that carries HTTP/2 to a server, and is read as fast as its bucket
+// pays for the frames in it. One goroutine reads from it.
+type Conn struct {
+	net.Conn
+	bounds Bounds
+
+	// Of the goroutine that reads.
+	follower follower
+	waits    bool // since idle was 0 the bucket has been empty
+	idle     int  // by how much frames that bring nothing outweigh the others since then
+	timer    *time.Timer
+
+	once   sync.Once
+	closed chan struct{}
+}
+
+// Pace returns a connection of which nothing was read yet, with bounds.
+func Pace(c net.Conn, b Bounds) *Conn {
+	return &Conn{Conn: c, bounds: b, follower: newFollower(b.Begins), closed: make(chan struct{})}
+}
+
+// Read implements net.Conn. What it has read it returns once it is paid for.
+func (c *Conn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	cost := c.follower.follow(p[:n])
+	if cost.All == 0 {
+		if n == 0 || n >= smallRead {
+			return n, err
+		}
+		cost = idle(1)
+	}
+	if wait := c.reserve(cost.All, time.Now()); wait > 0 {
+		if err := c.hold(wait, cost); err != nil {
+			return 0, err
+		}
+	} else {
+		c.waits, c.idle = false, 0
+	}
+	return n, err
+}
+
+// reserve takes tokens and returns after how long they are there.
+func (c *Conn) reserve(n int, now time.Time) (wait time.Duration) {
+	for most := c.bounds.Bucket.Burst(); n > 0; n -= most {
+		wait = c.bounds.Bucket.ReserveN(now, min(n, most)).DelayFrom(now)
+	}
+	return wait
+}
+
+// hold waits for tokens. It returns why the connection was closed meanwhile.
+func (c *Conn) hold(wait time.Duration, cost Cost) error {
+	if !c.waits {
+		c.waits = true
+		c.met(false)
+	}
+	if c.idle = max(0, c.idle+2*cost.Idle-cost.All); c.bounds.Idle > 0 && c.idle > c.bounds.Idle {
+		c.met(true)
+		c.Close() //nolint:errcheck // what it still brings is not wanted
+		return ErrFlood
+	}
+	if c.timer == nil {
+		c.timer = time.NewTimer(wait)
+	} else {
+		c.timer.Reset(wait)
+	}
+	select {
+	case <-c.timer.C:
+		return nil
+	case <-c.closed:
+		c.timer.Stop()
+		return net.ErrClosed
+	}
+}
+
+func (c *Conn) met(closed bool) {
+	if c.bounds.Met != nil {
+		c.bounds.Met(closed)
+	}
+}
+
+// Close implements net.Conn. A reader that waits returns.
+func (c *Conn) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	return c.Conn.Close()
+}

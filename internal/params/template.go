@@ -1,0 +1,175 @@
+package params
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// ErrBadTemplate is returned for a text whose braces do not fit.
+var ErrBadTemplate = errors.New("{{name}} stands for a parameter, {{{{ for two braces")
+
+// Template is a text with parameters in it.
+type Template struct {
+	// literals has one element more than params: the texts around them.
+	literals []string
+	params   []int // which parameter; -1 for the task's index
+}
+
+// ParseTemplate reads a text in which {{name}} stands for a parameter, blanks within the
+// braces allowed, and {{{{ for "{{". Closing braces mean nothing elsewhere. The error
+// wraps [ErrBadTemplate]; that about an unknown name lists the known ones.
+func ParseTemplate(text string, names []string) (Template, error) {
+	var t Template
+	var literal strings.Builder
+	for rest := text; ; {
+		before, after, found := strings.Cut(rest, "{{")
+		literal.WriteString(before)
+		if !found {
+			t.literals = append(t.literals, literal.String())
+			return t, nil
+		}
+		if escaped, ok := strings.CutPrefix(after, "{{"); ok {
+			literal.WriteString("{{")
+			rest = escaped
+			continue
+		}
+		name, behind, closed := strings.Cut(after, "}}")
+		if !closed {
+			return Template{}, fmt.Errorf(`%q is not closed; write "{{{{" for two braces: %w`, clip("{{"+after), ErrBadTemplate)
+		}
+		name = strings.Trim(name, " \t")
+		param := slices.Index(names, name)
+		if param < 0 && name != IndexName {
+			return Template{}, fmt.Errorf(`no parameter is called %q; there are: %s. Write "{{{{" for two braces: %w`, clip(name), known(names), ErrBadTemplate)
+		}
+		t.literals = append(t.literals, literal.String())
+		t.params = append(t.params, param)
+		literal.Reset()
+		rest = behind
+	}
+}
+
+// Constant reports whether the text is the same for every task.
+func (t *Template) Constant() bool { return len(t.params) == 0 }
+
+// Append appends the text for a row, whose task has an index, to b and returns the longer
+// slice. What is in a value is not read as a template.
+func (t *Template) Append(b []byte, index uint32, values []string) []byte {
+	for i, p := range t.params {
+		b = append(b, t.literals[i]...)
+		if p < 0 {
+			b = strconv.AppendUint(b, uint64(index), 10)
+		} else {
+			b = append(b, values[p]...)
+		}
+	}
+	return append(b, t.literals[len(t.params)]...)
+}
+
+// maxLength is where lengths stop growing: far above every bound, far below an overflow.
+const maxLength = 1 << 40
+
+// Length returns how long the text is, in bytes, for parameters with values of these
+// lengths and an index of so many digits.
+func (t *Template) Length(digits int, widths []int) int {
+	n := 0
+	for _, l := range t.literals {
+		n += len(l)
+	}
+	for _, p := range t.params {
+		if p < 0 {
+			n += digits
+		} else {
+			n = min(n+widths[p], maxLength)
+		}
+	}
+	return n
+}
+
+// Field is a text of a job that may have parameters in it.
+type Field struct {
+	Name string // as errors name it: "command[2]"
+	Text string
+}
+
+// Texts are all texts of a bag's job that may have parameters in them. They do not change.
+type Texts struct {
+	fields    []Field
+	templates []Template
+	names     []string
+}
+
+// Compile reads the texts of a job. The error joins one for each field that is wrong,
+// which begins with the field's name.
+func Compile(fields []Field, names []string) (*Texts, error) {
+	if err := checkNames(names); err != nil {
+		return nil, err
+	}
+	x := &Texts{fields: slices.Clone(fields), names: slices.Clone(names)}
+	var errs []error
+	for _, f := range fields {
+		t, err := ParseTemplate(f.Text, names)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", f.Name, err))
+		}
+		x.templates = append(x.templates, t)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// Expand returns the texts for a row, in the order of the fields.
+func (x *Texts) Expand(index uint32, values []string) []string {
+	texts := make([]string, len(x.templates))
+	var b []byte
+	for i := range x.templates {
+		if t := &x.templates[i]; t.Constant() {
+			texts[i] = t.literals[0]
+		} else {
+			b = t.Append(b[:0], index, values)
+			texts[i] = string(b)
+		}
+	}
+	return texts
+}
+
+// ErrTooLong is returned for texts that are longer than they may be with some row.
+var ErrTooLong = errors.New("shorten the text, or the values in that row")
+
+// CheckLength looks whether the texts of the fields from first to before last, and a byte
+// behind each, have at most most bytes together with every row of a source. The error
+// wraps [ErrTooLong] and names the first task with which they have more. It reads rows
+// only if the longest values of all parameters would be too long together.
+func (x *Texts) CheckLength(first, last, most int, indexOf func(ordinal uint32) uint32, rows Source) error {
+	length := func(digits int, widths []int) int {
+		n := 0
+		for i := first; i < last; i++ {
+			n = min(n+x.templates[i].Length(digits, widths)+1, maxLength)
+		}
+		return n
+	}
+	const mostDigits = 10
+	if length(mostDigits, rows.Widths()) <= most {
+		return nil
+	}
+	widths := make([]int, len(x.names))
+	var digits []byte
+	var tooLong error
+	err := rows.Each(0, func(ordinal uint32, values []string) bool {
+		for i, v := range values {
+			widths[i] = len(v)
+		}
+		index := indexOf(ordinal)
+		digits = strconv.AppendUint(digits[:0], uint64(index), 10)
+		if n := length(len(digits), widths); n > most {
+			tooLong = fmt.Errorf("%s: %d bytes for the task with index %d, at most %d: %w", x.fields[first].Name, n, index, most, ErrTooLong)
+		}
+		return tooLong == nil
+	})
+	return errors.Join(tooLong, err)
+}

@@ -1,0 +1,64 @@
+package bags
+
+import (
+	"math"
+	"time"
+
+	"kith/internal/job"
+	"kith/store"
+)
+
+// Work is what dispatch reads of a bag, as a value.
+type Work struct {
+	Bag       job.ID
+	Submitted job.Time
+	User      string
+	Shape     Shape
+	Priority  int32
+	// Waiting is how many tasks no site has, Room how many more sites may have, Given how
+	// many they have.
+	Waiting, Room, Given int
+	// Mean is how long the runs of its tasks took that have ended, 0 if none has. Walltime
+	// is the limit of one.
+	Mean, Walltime time.Duration
+	// Sites are those that the bag is offered to: the first of its placement. Whoever made
+	// the value owns the list.
+	Sites []job.SiteID
+}
+
+// WorkOf returns what there is to do for a bag that sites are offered. It has no room if
+// the bag gives no tasks.
+func WorkOf(b *store.Bag, sites []job.SiteID) Work {
+	w := Work{
+		Bag: b.ID, Submitted: b.Submitted, User: b.Request.User, Shape: ShapeOf(&b.Request), Priority: b.Priority,
+		Waiting: b.Waiting(), Room: math.MaxInt, Given: b.Given(), Walltime: b.Request.Walltime, Sites: sites,
+	}
+	if b.MaxRunning > 0 {
+		w.Room = max(0, int(b.MaxRunning)-w.Given)
+	}
+	if !b.State.Gives() {
+		w.Room = 0
+	}
+	if b.Sums.Runs > 0 {
+		mean := b.Sums.RunTime / float64(b.Sums.Runs) * float64(time.Second)
+		w.Mean = time.Duration(min(max(1, mean), float64(job.MaxWalltime)))
+	}
+	return w
+}
+
+// Tasks returns how many tasks sites could have now.
+func (w *Work) Tasks() int { return min(w.Waiting, w.Room) }
+
+// FirstGuess bounds what a task is thought to take of a bag of which none has ended.
+// Walltimes are far above run times, and who states a long one would come last until his
+// first task ends.
+const FirstGuess = 10 * time.Minute
+
+// expected returns the processor-seconds that n tasks will take.
+func (w *Work) expected(n int) float64 {
+	each := w.Mean
+	if each == 0 {
+		each = min(w.Walltime, FirstGuess)
+	}
+	return float64(n) * float64(w.Shape.Processors) * each.Seconds()
+}

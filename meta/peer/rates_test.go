@@ -1,0 +1,252 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"kith/internal/job"
+	"kith/meta"
+	kithv1 "kith/proto/gen/kith/v1"
+)
+
+// unbounded are rates for tests of other bounds.
+var unbounded = Rates{Queries: {1e9, 1e9}, Dealings: {1e9, 1e9}, Loads: {1e9, 1e9}, Files: {1e9, 1e9}, Comparisons: {1e9, 1e9}, Streams: {1e9, 1e9}}
+
+// A peer that sends ten times what is taken of the protocol waits, and nothing of it is
+// lost; the stream stays up meanwhile. A new stream does not fill its bucket.
+func TestProtocolIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, r, _ := bare(t)
+		refused := 0
+		l.cfg.Refused = func(r Refusal) {
+			if r.What == WhatRate && r.Rule == "protocol" && r.Site == "beta" {
+				refused++
+			}
+		}
+		rate := DefaultRates()[Dealings]
+		if 5*rate.AtOnce > rate.PerSecond {
+			t.Errorf("%d may come together, which others wait for", rate.AtOnce)
+		}
+		began := time.Now()
+		frame := &kithv1.Frame{Messages: slices.Repeat([]*kithv1.PeerMessage{toProto(meta.Withdraw{Attempt: sampleAttempt})}, 500)}
+		s := talking(t, l)
+		send := func(n int) {
+			for range n / 500 {
+				l.received(s, frame)
+				select {
+				case <-s.heard:
+				default:
+				}
+			}
+		}
+		send(rate.AtOnce)
+		if took := time.Since(began); took != 0 || refused != 0 {
+			t.Errorf("what may come at once took %v", took)
+		}
+		s.cancel(nil)
+		s = talking(t, l)
+		send(10 * rate.PerSecond)
+		if took := time.Since(began).Round(time.Millisecond); took != 10*time.Second || refused == 0 {
+			t.Errorf("ten seconds' worth of messages took %v, %d refusals told", took, refused)
+		}
+		if got := r.count(); got != rate.AtOnce+10*rate.PerSecond {
+			t.Errorf("%d of %d messages reached the site", got, rate.AtOnce+10*rate.PerSecond)
+		}
+		// The other classes have buckets of their own.
+		before := r.count()
+		l.received(s, &kithv1.Frame{Messages: []*kithv1.PeerMessage{toProto(meta.StartQuery{Query: 1, Request: sampleRequest})}})
+		if r.count() != before+1 {
+			t.Error("a query waits for the protocol")
+		}
+	})
+}
+
+// A stream that is paced for longer than it may be silent is not silent.
+func TestPacedStreamIsNotSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, r, _ := bare(t)
+		l.cfg.Rates = Rates{Queries: {1, 1}, Dealings: {1, 1}, Loads: {1, 1}, Files: {1, 1}, Comparisons: {1, 1}, Streams: {1, 1}}
+		s := talking(t, l)
+		go s.listen(time.Second)
+		l.received(s, &kithv1.Frame{Messages: slices.Repeat([]*kithv1.PeerMessage{toProto(meta.DigestRequest{})}, 60)})
+		if s.ctx.Err() != nil || r.count() != 60 {
+			t.Errorf("%d messages, %v", r.count(), s.ctx.Err())
+		}
+	})
+}
+
+// Comparisons, of which each makes a site look at all that it has, are waited for at a
+// rate of their own, and none is lost.
+func TestComparisonsAreWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, r, _ := bare(t)
+		rule := ""
+		l.cfg.Refused = func(r Refusal) { rule = r.Rule }
+		rate := DefaultRates()[Comparisons]
+		s := talking(t, l)
+		began := time.Now()
+		for _, m := range []meta.Message{meta.CopySummary{}, meta.DigestRequest{}, meta.CopyDigest{}} {
+			for range rate.AtOnce + rate.PerSecond {
+				l.received(s, &kithv1.Frame{Messages: []*kithv1.PeerMessage{toProto(m)}})
+				select {
+				case <-s.heard:
+				default:
+				}
+			}
+		}
+		most := 3*(rate.AtOnce+rate.PerSecond) - rate.AtOnce
+		want := time.Duration(most/rate.PerSecond) * time.Second
+		if took := time.Since(began).Round(time.Millisecond); took != want || rule != "comparisons" {
+			t.Errorf("they took %v, want %v; refused by %q", took, want, rule)
+		}
+		if got := r.count(); got != most+rate.AtOnce {
+			t.Errorf("%d of %d messages reached the site", got, most+rate.AtOnce)
+		}
+	})
+}
+
+// Few bundles are read, as each costs signatures, and a new stream does not fill their
+// bucket.
+func TestBundlesAreDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, _, _ := bare(t)
+		read, refused := 0, 0
+		l.cfg.ReadBundle = func(job.SiteID, *kithv1.SiteBundle) (meta.SiteBundle, error) {
+			read++
+			return meta.SiteBundle{}, nil
+		}
+		l.cfg.Refused = func(r Refusal) {
+			if r.What == WhatRate && r.Rule == "bundles" {
+				refused++
+			}
+		}
+		bundles := slices.Repeat([]*kithv1.PeerMessage{siteBundle(&kithv1.SiteBundle{})}, 10)
+		for range 3 {
+			s := talking(t, l)
+			l.received(s, &kithv1.Frame{Messages: bundles})
+			s.cancel(nil)
+		}
+		if most := DefaultRates()[Bundles].AtOnce; read != most || refused != 30-most {
+			t.Errorf("%d of 30 bundles were read, %d refused; at once are %d", read, refused, most)
+		}
+	})
+}
+
+// A site that opens one stream after another is heard of eight times, and then once a second;
+// streams that would wait for longer than their patience are refused. Another site does not
+// notice.
+func TestStreamsThatComeAndGo(t *testing.T) {
+	var mu sync.Mutex
+	told := 0
+	a := newEnd(t, "alpha", 1, echo{}, func(c *Config) {
+		c.Refused = func(r Refusal) {
+			mu.Lock()
+			defer mu.Unlock()
+			if r.What == WhatRate && r.Rule == "streams" && r.Site == "beta" {
+				told++
+			}
+		}
+	})
+	conn, err := grpc.NewClient(a.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	come := func(site string, incarnation uint64) error {
+		g, err := kithv1.NewPeerServiceClient(conn).Connect(ctx)
+		if err != nil {
+			return err
+		}
+		hello := &kithv1.Hello{SiteId: site, Protocol: Protocol, Incarnation: incarnation}
+		if err := g.Send(&kithv1.ConnectRequest{Frame: &kithv1.Frame{Messages: []*kithv1.PeerMessage{{Message: &kithv1.PeerMessage_Hello{Hello: hello}}}}}); err != nil {
+			return err
+		}
+		if _, err := g.Recv(); err != nil {
+			return err
+		}
+		return g.CloseSend()
+	}
+	var busy atomic.Int64
+	var wg sync.WaitGroup
+	for one := range 8 {
+		wg.Go(func() {
+			for n := uint64(1); ctx.Err() == nil; n++ {
+				if err := come("beta", uint64(one)<<32+n); status.Code(err) == codes.ResourceExhausted { //nolint:gosec // few
+					busy.Add(1)
+					time.Sleep(10 * time.Millisecond)
+				}
+			}
+		})
+	}
+	if err := come("gamma", 1); err != nil {
+		t.Errorf("another site: %v", err)
+	}
+	wg.Wait()
+	a.mu.Lock()
+	ups := a.ups
+	a.mu.Unlock()
+	if most := 1 + StreamsAtOnce + 1 + int(time.Since(began).Seconds()); ups > most || ups < 1+StreamsAtOnce {
+		t.Errorf("%d streams came up in %v, at most %d", ups, time.Since(began), most)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if busy.Load() == 0 || told == 0 {
+		t.Errorf("%d were told to come later, %d times it was said", busy.Load(), told)
+	}
+}
+
+// One that is too soon waits for its turn, for up to five seconds.
+func TestStreamWaitsForItsTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, _, _ := bare(t)
+		for n := range StreamsAtOnce + 7 {
+			// They come all at the same time; a second each is what they wait.
+			want := max(0, time.Duration(n+1-StreamsAtOnce)*time.Second)
+			go func() {
+				began := time.Now()
+				err := l.paceStream(t.Context(), "beta")
+				if took := time.Since(began); want <= streamPatience && (err != nil || took != want) || want > streamPatience && (!errors.Is(err, ErrRate) || took != 0) {
+					t.Errorf("number %d waited %v, want %v: %v", n+1, took, want, err)
+				}
+			}()
+			synctest.Wait()
+		}
+		time.Sleep(time.Minute)
+	})
+}
+
+// Every class has a name and a rate; what this site asked for is in none.
+func TestClasses(t *testing.T) {
+	for c, r := range DefaultRates() {
+		if Class(c).String() == "" || r.PerSecond <= 0 || r.AtOnce < r.PerSecond/DealingsTogether { //nolint:gosec // few
+			t.Errorf("class %d: %+v", c, r)
+		}
+	}
+	if _, counted := ClassOf(&kithv1.PeerMessage{Message: &kithv1.PeerMessage_FileReply{}}); counted {
+		t.Error("pieces of files that were asked for count")
+	}
+	for _, m := range []meta.Message{meta.Claim{}, meta.Result{}, meta.Stop{}} {
+		if c, _ := ClassOf(toProto(m)); c != Dealings {
+			t.Errorf("%T may be dropped", m)
+		}
+	}
+	for _, m := range []meta.Message{meta.CopySummary{}, meta.DigestRequest{}, meta.CopyDigest{}} {
+		if c, _ := ClassOf(toProto(m)); c != Comparisons {
+			t.Errorf("%T has not the rate of comparisons", m)
+		}
+	}
+}

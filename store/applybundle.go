@@ -1,0 +1,342 @@
+package store
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"kith/internal/job"
+)
+
+func (c GrantBundle) apply(s *State) error {
+	b, err := s.knownBag(c.Bundle.Job)
+	if err != nil {
+		return err
+	}
+	if t := b.Live[c.Bundle.Number]; t != nil && !t.Late && t.claim() == (claimKey{c.Site, c.Generation, c.Stamp}) && t.Node == c.Node {
+		return nil // the same answer to a repeated claim
+	}
+	n := c.Tasks.Count()
+	switch {
+	case c.Bundle.Number != b.Number+1:
+		return fmt.Errorf("bundle %v, the latest is %d: %w", c.Bundle, b.Number, ErrStale)
+	case !b.State.Gives():
+		return fmt.Errorf("bag %v is %v: %w", b.ID, b.State, ErrState)
+	case n == 0 || n > MaxBundleTasks || c.Site == "" || b.Number == math.MaxUint32:
+		return fmt.Errorf("bundle %v of %d tasks for %q: %w", c.Bundle, n, c.Site, ErrBounds)
+	case b.MaxRunning > 0 && b.given+n > int(b.MaxRunning):
+		return fmt.Errorf("bundle %v of %d tasks, %d of at most %d are with sites: %w", c.Bundle, n, b.given, b.MaxRunning, ErrState)
+	}
+	tasks := c.Tasks.Clone()
+	fresh := job.TaskSet{}
+	if last, _ := tasks.Last(); last >= b.Next {
+		if last >= b.Tasks() {
+			return fmt.Errorf("bundle %v with task %d of %d: %w", c.Bundle, last, b.Tasks(), ErrBounds)
+		}
+		fresh = job.TaskRange(b.Next, last+1)
+	}
+	again := tasks.Clone()
+	again.RemoveAll(&fresh)
+	if !tasks.Covers(&fresh) || !b.Again.Covers(&again) {
+		return fmt.Errorf("bundle %v has a task that does not wait: %w", c.Bundle, ErrTaken)
+	}
+	b.noteAll(&again)
+	b.Again.RemoveAll(&again)
+	b.Next += uint32(fresh.Count())
+	b.Number++
+	t := &TaskBundle{
+		Number: b.Number, Site: c.Site, Node: c.Node, Stamp: c.Stamp, Generation: c.Generation, Lease: c.Lease,
+		Granted: c.Time, Deadline: c.Deadline, Tasks: tasks,
+	}
+	s.addBundle(b, t)
+	s.touchBundle(b, t)
+	s.touchBag(b)
+	return nil
+}
+
+// bundleAt returns a live bundle that was given to site, and its bag.
+func (s *State) bundleAt(id job.AttemptID, site job.SiteID) (*Bag, *TaskBundle, error) {
+	b, err := s.knownBag(id.Job)
+	if err != nil {
+		return nil, nil, err
+	}
+	t := b.Live[id.Number]
+	if t == nil || t.Site != site {
+		return nil, nil, fmt.Errorf("bundle %v at %q: %w", id, site, ErrStale)
+	}
+	return b, t, nil
+}
+
+// leave takes a task from the bundle that has it.
+func (s *State) leave(b *Bag, t *TaskBundle, task uint32) {
+	t.Tasks.Remove(task)
+	if !t.Late {
+		b.given--
+	}
+	s.touchBundle(b, t)
+}
+
+// comeBack has a task that no site has any more wait again, or ends it if its user wants
+// that.
+func (s *State) comeBack(b *Bag, task uint32) {
+	b.note(task)
+	if b.Stopping.Remove(task) {
+		s.end(b, task, &b.Cancelled)
+		return
+	}
+	b.Again.Add(task)
+}
+
+// end puts a task, which is in no other set, into one of those that have ended.
+func (s *State) end(b *Bag, task uint32, set *job.TaskSet) {
+	b.note(task)
+	set.Add(task)
+	b.Stopping.Remove(task)
+	delete(b.Tries, task)
+	one := job.TaskRange(task, task+1)
+	s.dropFromLate(b, &one)
+}
+
+// dropFromLate takes tasks that have ended from the bundles that were taken back.
+func (s *State) dropFromLate(b *Bag, tasks *job.TaskSet) {
+	for t := range b.Bundles {
+		if t.Late && t.Tasks.Intersects(tasks) {
+			t.Tasks.RemoveAll(tasks)
+			s.touchBundle(b, t)
+			if t.Tasks.Empty() {
+				s.dropBundle(b, t)
+			}
+		}
+	}
+}
+
+// settleBundle forgets a bundle that has no tasks left, and moves a bag that has none.
+func (s *State) settleBundle(b *Bag, t *TaskBundle) {
+	if b.Live[t.Number] == t && t.Tasks.Empty() {
+		s.dropBundle(b, t)
+	}
+	s.touchBag(b)
+	s.resolve(b)
+}
+
+func (s *State) returnTasks(b *Bag, t *TaskBundle, tasks *job.TaskSet) {
+	back := t.Tasks.Clone()
+	back.RetainAll(tasks)
+	for task := range back.All {
+		s.leave(b, t, task)
+		if !t.Late {
+			s.comeBack(b, task)
+		}
+	}
+}
+
+func (c ReturnTasks) apply(s *State) error {
+	b, t, err := s.bundleAt(c.Bundle, c.Site)
+	if err != nil {
+		return err
+	}
+	s.returnTasks(b, t, &c.Tasks)
+	s.settleBundle(b, t)
+	return nil
+}
+
+func (c RecordResults) apply(s *State) error {
+	b, t, err := s.bundleAt(c.Bundle, c.Site)
+	if err != nil {
+		return err
+	}
+	if c.Batch <= t.Batch {
+		return nil // recorded before
+	}
+	if err := checkResults(c.Results, b.Tasks()); err != nil {
+		return fmt.Errorf("batch %d of bundle %v: %w", c.Batch, c.Bundle, err)
+	}
+	t.Batch = c.Batch
+	s.touchBundle(b, t)
+	for i := range c.Results {
+		s.takeResult(b, t, c.Results[i])
+	}
+	s.returnTasks(b, t, &c.Returned)
+	s.settleBundle(b, t)
+	return nil
+}
+
+// takeResult records how a run of a task ended.
+func (s *State) takeResult(b *Bag, t *TaskBundle, r job.TaskResult) {
+	task := r.Ordinal
+	byItself := r.Kind == job.Failure || r.Kind == job.Timeout
+	if !t.Tasks.Has(task) || t.Late && r.Kind != job.Success && !byItself {
+		b.Sums.Wasted++
+		return
+	}
+	s.leave(b, t, task)
+	b.Sums.add(t.Site, &r)
+	stopping := b.Stopping.Has(task)
+	tries := b.Tries[task]
+	var set *job.TaskSet
+	switch {
+	case r.Kind == job.Success:
+		set = &b.Done
+	case stopping: // however it ended, nobody wants more of it
+		set = &b.Cancelled
+	case r.Kind == job.Cancel: // the host stopped it for reasons of its own
+	case r.Kind == job.Loss:
+		if tries.Losses++; b.Request.OnSiteLost == job.Wait || tries.Losses >= MaxTaskLosses {
+			set = &b.Failed
+		}
+	default:
+		if tries.Failures++; tries.Failures > b.Retries {
+			set = &b.Failed
+		}
+	}
+	if set == nil {
+		if tries != (Tries{}) {
+			b.Tries[task] = tries
+			b.note(task)
+		}
+		if !t.Late {
+			s.comeBack(b, task)
+		}
+		return
+	}
+	if t.Late { // where the task has been since
+		b.Again.Remove(task)
+		s.takeFromOther(b, task)
+	}
+	s.keepResult(b, t, r)
+	s.end(b, task, set)
+}
+
+// takeFromOther takes a task from the bundle that is not late and has it.
+func (s *State) takeFromOther(b *Bag, task uint32) {
+	for o := range b.Bundles {
+		if !o.Late && o.Tasks.Has(task) {
+			s.leave(b, o, task)
+			if o.Tasks.Empty() {
+				s.dropBundle(b, o)
+			}
+			return
+		}
+	}
+}
+
+// keepResult has the result of a task written.
+func (s *State) keepResult(b *Bag, t *TaskBundle, r job.TaskResult) {
+	tries := b.Tries[r.Ordinal]
+	r.Start -= r.Start % job.Time(time.Microsecond)
+	r.Run, r.CPUTime = r.Run.Truncate(time.Microsecond), r.CPUTime.Truncate(time.Microsecond)
+	r.MaxRSSBytes -= r.MaxRSSBytes % 1024
+	s.changes.Results = append(s.changes.Results, ResultOf{b.ID, TaskRecord{Result: r, Bundle: t.Number, Site: t.Site, Tries: tries.Failures + tries.Losses}})
+}
+
+func (c RevokeBundle) apply(s *State) error {
+	b, t, err := s.bundleAt(c.Bundle, c.Site)
+	if err != nil {
+		return err
+	}
+	if t.Late {
+		if c.MayRun {
+			return nil
+		}
+		t.Tasks.Clear()
+		s.settleBundle(b, t)
+		return nil
+	}
+	tasks := t.Tasks.Clone()
+	mayRun := c.MayRun && b.Request.OnSiteLost != job.Wait
+	s.forgetClaim(b, t)
+	t.Late = true
+	b.given -= tasks.Count()
+	if !mayRun {
+		t.Tasks.Clear()
+	}
+	s.touchBundle(b, t)
+	for task := range tasks.All {
+		b.note(task)
+		tries := b.Tries[task]
+		tries.Losses++
+		if !b.Stopping.Has(task) && (b.Request.OnSiteLost == job.Wait || tries.Losses >= MaxTaskLosses) {
+			lost := job.TaskResult{Ordinal: task, Kind: job.Loss}
+			b.Sums.add(t.Site, &lost)
+			s.keepResult(b, t, lost)
+			s.end(b, task, &b.Failed)
+			continue
+		}
+		b.Sums.site(t.Site, func(sum *SiteSums) { sum.Lost++ })
+		b.Tries[task] = tries
+		s.comeBack(b, task)
+	}
+	s.boundLate(b)
+	s.settleBundle(b, t)
+	return nil
+}
+
+// boundLate forgets the oldest of too many bundles that were taken back.
+func (s *State) boundLate(b *Bag) {
+	var late []*TaskBundle
+	for t := range b.Bundles {
+		if t.Late {
+			late = append(late, t)
+		}
+	}
+	for _, t := range late[:max(0, len(late)-MaxLateBundles)] {
+		s.dropBundle(b, t)
+	}
+}
+
+// add counts a result that was taken.
+func (m *BagSums) add(site job.SiteID, r *job.TaskResult) {
+	m.Runs++
+	run := r.Run.Seconds()
+	m.RunTime += run
+	m.Squares += run * run
+	m.CPUTime += r.CPUTime.Seconds()
+	m.site(site, func(sum *SiteSums) {
+		sum.RunTime += run
+		switch r.Kind {
+		case job.Success:
+			sum.Done++
+		case job.Loss:
+			sum.Lost++
+		case job.Failure, job.Timeout:
+			sum.Failed++
+		}
+	})
+	if r.Kind == job.Failure || r.Kind == job.Timeout || r.Kind == job.Loss {
+		m.fail(r)
+	}
+}
+
+// site changes the sums of a site, if there is room for it.
+func (m *BagSums) site(site job.SiteID, change func(*SiteSums)) {
+	at, found := slices.BinarySearchFunc(m.Sites, site, func(s SiteSums, site job.SiteID) int { return strings.Compare(string(s.Site), string(site)) })
+	if !found {
+		if len(m.Sites) == MaxSiteSums {
+			return
+		}
+		m.Sites = slices.Insert(m.Sites, at, SiteSums{Site: site})
+	}
+	change(&m.Sites[at])
+}
+
+// fail counts a failed run among those of its kind.
+func (m *BagSums) fail(r *job.TaskResult) {
+	same := func(f FailureKind) bool {
+		return f.Kind == r.Kind && f.Signal == r.Signal && (f.Signal != 0 || f.ExitCode == r.ExitCode)
+	}
+	at := slices.IndexFunc(m.Failures, same)
+	if at < 0 && len(m.Failures) < MaxFailureKinds {
+		at = len(m.Failures)
+		m.Failures = append(m.Failures, FailureKind{Kind: r.Kind, ExitCode: r.ExitCode, Signal: r.Signal})
+	}
+	if at < 0 {
+		at = MaxFailureKinds - 1
+	}
+	f := &m.Failures[at]
+	f.Count++
+	if len(f.Tasks) < MaxFailureTasks && !slices.Contains(f.Tasks, r.Ordinal) {
+		f.Tasks = append(f.Tasks, r.Ordinal)
+	}
+}

@@ -1,0 +1,250 @@
+package store
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"kith/internal/identity"
+	"kith/internal/job"
+)
+
+// Bounds on bags and bundles.
+const (
+	// MaxBundleTasks is the most tasks that one grant gives to a site.
+	MaxBundleTasks = 256
+	// MaxLateBundles bounds the bundles of a bag that were taken back and may still report.
+	MaxLateBundles = 64
+	// MaxTaskLosses is how often a task may be lost before it ends as lost.
+	MaxTaskLosses = 16
+	// MaxRetries bounds [Bag.Retries].
+	MaxRetries = 100
+	// MaxFailureKinds bounds [BagSums.Failures], MaxFailureTasks the tasks in each.
+	MaxFailureKinds, MaxFailureTasks = 64, 3
+	// MaxSiteSums bounds [BagSums.Sites].
+	MaxSiteSums = 256
+)
+
+// Bag is the record of a bag at its origin: many tasks of one template. Only
+// [State.Apply] changes it; everyone else reads. Its memory goes by the tasks that are
+// with sites and by the ranges of the others, not by their number.
+//
+// A task is in exactly one place: waiting (in Again, or from Next on), with a site (in the
+// Tasks of one bundle that is not late), or ended (in Done, Failed or Cancelled). Results
+// are on disk only, see [Backend.TaskResults].
+type Bag struct {
+	ID      job.ID
+	Request job.Request // of one task
+	Indices job.Indices // of the tasks, and so how many there are
+	// RequestID and BodyHash are as those of [Job].
+	RequestID string
+	BodyHash  [32]byte
+	Submitter identity.Actor
+	Priority  int32
+	// MaxRunning is how many tasks may be with sites at once; 0 for no limit.
+	MaxRunning uint32
+	// Retries is how often a task that fails by itself runs again.
+	Retries uint8
+
+	State           job.BagState
+	CancelRequested bool // of the whole bag
+	Version         uint32
+
+	// Next: the tasks from here on were never given out.
+	Next uint32
+	// Again are tasks that were given out and wait again, Done, Failed and Cancelled those
+	// that have ended. Stopping are tasks with sites that the user wants ended.
+	Again, Done, Failed, Cancelled, Stopping job.TaskSet
+	// Tries has what became of the earlier runs of tasks that have not ended.
+	Tries map[uint32]Tries
+	// Number is that of the latest bundle, Live are those that may report results.
+	Number uint32
+	Live   map[uint32]*TaskBundle
+
+	Sums              BagSums
+	Submitted, Closed job.Time
+	// Acts is what people did to the bag after its submission, oldest first, the last MaxActs.
+	Acts []Act
+
+	given int // tasks with sites
+	dirty bool
+	pages job.TaskSet // of the sets, which have changed
+}
+
+// PageTasks is how many tasks of a bag one record of its sets tells of.
+const PageTasks = 4096
+
+// Tries counts the runs of a task that did not end it.
+type Tries struct{ Failures, Losses uint8 }
+
+// TaskBundle is the tasks that one grant gave to a site. Its name, and the fence of every
+// message about it, is an attempt of the bag.
+type TaskBundle struct {
+	Number uint32
+	Site   job.SiteID
+	Node   string // of a site that has several; "" of others
+	// Stamp is the host's count of its own protocol steps when it claimed, Generation names
+	// its data folder then. The same claim gets the same bundles.
+	Stamp      uint64
+	Generation uint32
+	// Lease is the term of the leases that the host is given, 0 if it has none.
+	Lease time.Duration
+	// Granted is by the origin's clock. Results should be there by Deadline, 0 for none.
+	Granted, Deadline job.Time
+	// Tasks are those that have neither ended nor come back.
+	Tasks job.TaskSet
+	// Batch is the number of the latest batch of results.
+	Batch uint32
+	// Late: it was taken back and may still report. Its tasks may be in another bundle.
+	Late bool
+
+	dirty bool
+}
+
+// BagSums is what a bag has come to.
+type BagSums struct {
+	// Runs counts results that were taken, also of runs that did not end their task, Wasted
+	// those that came too late.
+	Runs, Wasted uint64
+	// RunTime and CPUTime add up those of Runs, in seconds, Squares the squares of run times.
+	RunTime, CPUTime, Squares float64
+	// Sites are the first MaxSiteSums that had a task, in the order of their names.
+	Sites []SiteSums
+	// Failures are the kinds of failed runs, in the order in which they came; the last one
+	// stands for all others when there are MaxFailureKinds.
+	Failures []FailureKind
+}
+
+// SiteSums is what a site has done for a bag, in runs.
+type SiteSums struct {
+	Site               job.SiteID
+	Done, Failed, Lost uint64
+	RunTime            float64 // seconds
+}
+
+// FailureKind counts runs that failed in the same way.
+type FailureKind struct {
+	Kind             job.OutcomeKind
+	ExitCode, Signal int32
+	Count            uint64
+	Tasks            []uint32 // the first MaxFailureTasks, ordinals
+}
+
+// TaskRecord is the latest result of a task, as it is kept on disk.
+type TaskRecord struct {
+	// Result has times to the microsecond and memory to the KiB.
+	Result job.TaskResult
+	// Bundle and Site are where it ran, Tries how often it had before.
+	Bundle uint32
+	Site   job.SiteID
+	Tries  uint8
+}
+
+// ResultBlock is how many tasks of a bag one record on disk has results of: those with
+// ordinals from a multiple of it on.
+const ResultBlock = 256
+
+// Tasks returns how many tasks the bag has.
+func (b *Bag) Tasks() uint32 { return b.Indices.Count() }
+
+// Given returns how many tasks are with sites.
+func (b *Bag) Given() int { return b.given }
+
+// Waiting returns how many tasks could be given out.
+func (b *Bag) Waiting() int { return int(b.Tasks()-b.Next) + b.Again.Count() }
+
+// Ended reports whether the task has ended.
+func (b *Bag) Ended(task uint32) bool {
+	return b.Done.Has(task) || b.Failed.Has(task) || b.Cancelled.Has(task)
+}
+
+// EndedCount returns how many tasks have ended.
+func (b *Bag) EndedCount() int { return b.Done.Count() + b.Failed.Count() + b.Cancelled.Count() }
+
+// NextTasks returns the tasks that a bundle of at most n should have: those that wait
+// again first, then those that were never given out. It respects MaxRunning and
+// [MaxBundleTasks], and changes nothing.
+func (b *Bag) NextTasks(n int) job.TaskSet { return b.NextTasksBut(n, job.TaskSet{}) }
+
+// NextTasksBut is [Bag.NextTasks] without some of the tasks that wait again.
+func (b *Bag) NextTasksBut(n int, not job.TaskSet) job.TaskSet {
+	n = min(n, MaxBundleTasks)
+	if b.MaxRunning > 0 {
+		n = min(n, int(b.MaxRunning)-b.given)
+	}
+	var tasks job.TaskSet
+	if n <= 0 || !b.State.Gives() {
+		return tasks
+	}
+	for task := range b.Again.All {
+		if tasks.Count() == n {
+			return tasks
+		}
+		if !not.Has(task) {
+			tasks.Add(task)
+		}
+	}
+	fresh := uint32(min(n-tasks.Count(), int(b.Tasks()-b.Next)))
+	tasks.AddRange(b.Next, b.Next+fresh)
+	return tasks
+}
+
+// Bundle returns a live bundle, nil if there is none of the number.
+func (b *Bag) Bundle(number uint32) *TaskBundle { return b.Live[number] }
+
+// Bundles yields the live bundles, the oldest first; one that is dropped meanwhile is left out.
+func (b *Bag) Bundles(yield func(*TaskBundle) bool) {
+	for _, number := range slices.Sorted(maps.Keys(b.Live)) {
+		if t := b.Live[number]; t != nil && !yield(t) {
+			return
+		}
+	}
+}
+
+// HeldBundle is the record of a bundle at its host. Only [State.Apply] changes it.
+type HeldBundle struct {
+	ID      job.AttemptID
+	Request job.Request // of one task
+	Node    string
+	// BootID names the boot of the machine under which the first task may have begun.
+	BootID   string
+	Accepted job.Time
+	// Run names the bundle's runs at this host, see [HeldBundle.RunID].
+	Run uint64
+	// Tasks are those that have neither ended nor been given back.
+	Tasks job.TaskSet
+	// Batch is the number of the latest batch, Unacked are those that the origin has yet to
+	// acknowledge, the oldest first.
+	Batch   uint32
+	Unacked []TaskBatch
+
+	dirty bool
+}
+
+// TaskBatch is what a host tells the origin about tasks of a bundle, in one piece: how
+// tasks ended, and which ones come back without having begun.
+type TaskBatch struct {
+	Number   uint32
+	Results  []job.TaskResult
+	Returned job.TaskSet
+}
+
+// RunID names a run of a task of the bundle as [job.AttemptID] names one of a job: what
+// runs attempts need not know of tasks. No data folder has generation 0, and Run is no
+// other bundle's at this host, so no attempt has the name, nor another task.
+func (h *HeldBundle) RunID(task uint32) job.AttemptID {
+	return job.AttemptID{Job: job.ID{Origin: h.ID.Job.Origin, Seq: h.Run}, Number: task + 1}
+}
+
+// TaskOfRun returns the bundle and the task that a run at this host is of, nil if the name
+// is none of a bundle that it holds.
+func (s *State) TaskOfRun(run job.AttemptID) (*HeldBundle, uint32) {
+	if run.Job.Generation != 0 || run.Number == 0 || run.Number > job.MaxTasks {
+		return nil, 0
+	}
+	h := s.bags.runs[run.Job.Seq]
+	if h == nil || h.ID.Job.Origin != run.Job.Origin {
+		return nil, 0
+	}
+	return h, run.Number - 1
+}

@@ -1,0 +1,163 @@
+package store
+
+import (
+	"time"
+
+	"kith/internal/identity"
+	"kith/internal/job"
+)
+
+// ---- bags, at the origin ----
+
+// SubmitBag records a new bag. ID must be [State.NextID]. It fails with [ErrExists] if the
+// request id is taken, by a job or a bag, and with [ErrBounds].
+type SubmitBag struct {
+	ID         job.ID
+	Request    job.Request // of one task
+	Indices    job.Indices
+	RequestID  string
+	BodyHash   [32]byte
+	Priority   int32
+	MaxRunning uint32
+	Retries    uint8
+	// Payload is the template and the parameters; it is written but not kept in memory.
+	Payload []byte
+	Actor   identity.Actor
+	Time    job.Time
+}
+
+// GrantBundle gives waiting tasks to a site. Bundle.Number must be one more than that of
+// the bag's latest bundle. Each task must be in [Bag.Again], or among those from
+// [Bag.Next] on without a gap: so no task is in two live bundles that are not late. It
+// fails with [ErrTaken] otherwise, with [ErrState] if the bag gives no tasks or no more,
+// and with [ErrBounds]. The same grant again succeeds and changes nothing.
+type GrantBundle struct {
+	Bundle     job.AttemptID
+	Site       job.SiteID
+	Node       string
+	Stamp      uint64
+	Generation uint32
+	Lease      time.Duration
+	Tasks      job.TaskSet
+	Deadline   job.Time
+	Time       job.Time
+}
+
+// ReturnTasks records that a site gave tasks of a bundle back without having begun them.
+// They wait again, or are cancelled if that was asked for. Tasks that the bundle does not
+// have are left alone: they came back before. It fails with [ErrStale] if there is no such
+// bundle at the site.
+type ReturnTasks struct {
+	Bundle job.AttemptID
+	Site   job.SiteID
+	Tasks  job.TaskSet
+	Time   job.Time
+}
+
+// RecordResults records how tasks of a bundle ended, in batches that the host numbers from
+// 1. A batch that was recorded before changes nothing. A result counts if the bundle has
+// the task, and so none counts twice; others are counted as wasted. It fails with
+// [ErrStale] if there is no such bundle at the site, with [ErrBounds] for results that no
+// task of the bag can have.
+type RecordResults struct {
+	Bundle   job.AttemptID
+	Site     job.SiteID
+	Batch    uint32
+	Results  []job.TaskResult
+	Returned job.TaskSet // came back with the batch, see [ReturnTasks]
+	Time     job.Time
+}
+
+// RevokeBundle takes back what a bundle still has from a site that runs it no longer, or,
+// with MayRun, that may go on and report late. The tasks wait again, unless the bag waits
+// for lost sites ([job.Wait]) or they were lost too often: then they end as lost. It
+// fails with [ErrStale] if there is no such bundle at the site.
+type RevokeBundle struct {
+	Bundle job.AttemptID
+	Site   job.SiteID
+	MayRun bool
+	Time   job.Time
+}
+
+// HoldBag keeps tasks from being given out. Reason is why, in words, and may be empty.
+type HoldBag struct {
+	Bag    job.ID
+	Actor  identity.Actor
+	Reason string
+	Time   job.Time
+}
+
+// ReleaseBag ends a hold.
+type ReleaseBag struct {
+	Bag   job.ID
+	Actor identity.Actor
+	Time  job.Time
+}
+
+// CancelBag records that the user wants tasks ended: those that wait at once, those with
+// sites when they come back or end. Without Tasks it is the whole bag. Tasks that have
+// ended are left alone.
+type CancelBag struct {
+	Bag    job.ID
+	Tasks  *job.TaskSet
+	Actor  identity.Actor
+	Reason string
+	Time   job.Time
+}
+
+// RetryTasks makes tasks that have ended wait again, with all their retries. It fails with
+// [ErrState] if one of them has not ended, or the bag is being cancelled.
+type RetryTasks struct {
+	Bag   job.ID
+	Tasks job.TaskSet
+	Time  job.Time
+}
+
+// CloseBag ends a bag all of whose tasks have ended and whose output is home.
+type CloseBag struct {
+	Bag  job.ID
+	Time job.Time
+}
+
+// PurgeBag forgets a bag that has ended, with its results.
+type PurgeBag struct {
+	Bag job.ID
+}
+
+// ---- bundles, at a host ----
+
+// AcceptBundle records a bundle before any task of it begins. It fails with [ErrExists] if
+// it is there already, and with [ErrBounds].
+type AcceptBundle struct {
+	Bundle  job.AttemptID
+	Request job.Request // of one task
+	Node    string
+	BootID  string
+	Tasks   job.TaskSet
+	// Payload is what to run and the rows of the tasks; it is written but not kept in memory.
+	Payload []byte
+	Time    job.Time
+}
+
+// EndTasks records how tasks of a bundle ended at this host, as its next batch. It fails
+// with [ErrState] if one of them has ended or was given back, and with [ErrBounds].
+type EndTasks struct {
+	Bundle  job.AttemptID
+	Results []job.TaskResult
+}
+
+// DropTasks records that tasks of a bundle, which have not begun, go back, with its next
+// batch. It fails with [ErrState] if one of them has ended or was given back.
+type DropTasks struct {
+	Bundle job.AttemptID
+	Tasks  job.TaskSet
+}
+
+// ForgetTasks forgets the batches up to one: the origin has them. A bundle that has
+// nothing left is forgotten with them.
+type ForgetTasks struct {
+	Bundle job.AttemptID
+	Batch  uint32
+	// All forgets the bundle whatever is left: the origin does not want it.
+	All bool
+}

@@ -1,0 +1,290 @@
+package codec
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"kith/internal/identity"
+	"kith/internal/job"
+	statev1 "kith/proto/gen/kith/state/v1"
+	"kith/store"
+)
+
+// bagKey is the key of something of a bag that has a number; those of one bag begin with
+// its [JobKey].
+func bagKey(id job.ID, number uint32) []byte {
+	return binary.BigEndian.AppendUint32(JobKey(id), number)
+}
+
+// ResultsKey is the key of a block of results.
+func ResultsKey(id job.ID, block uint32) []byte { return bagKey(id, block) }
+
+// HeldKey is the key of what a bundle runs that this site holds.
+func HeldKey(id job.AttemptID) []byte { return copyKey(id) }
+
+func bagWrites(s *store.State, c *store.BagChanges) []Write {
+	w := make([]Write, 0, len(c.Bags)+len(c.Bundles)+len(c.Pages)+len(c.Held)+len(c.HeldPayloads)+len(c.ForgottenHeld)+5*len(c.ForgottenBags))
+	for _, b := range c.Bags {
+		if s.Bag(b.ID) == b {
+			w = append(w, Write{Table: Bags, Key: JobKey(b.ID), Value: seal(bagMessage(b))})
+		}
+	}
+	for _, p := range c.Pages {
+		if b := s.Bag(p.Bag); b != nil {
+			w = append(w, Write{Table: BagPages, Key: bagKey(b.ID, p.Page), Value: seal(pageMessage(b, p.Page))})
+		}
+	}
+	for _, id := range c.Bundles {
+		if t := s.TaskBundle(id); t != nil {
+			w = append(w, Write{Table: TaskBundles, Key: bagKey(id.Job, id.Number), Value: seal(taskBundleMessage(id.Job, t))})
+		} else {
+			w = append(w, Write{Table: TaskBundles, Key: bagKey(id.Job, id.Number)})
+		}
+	}
+	w = append(w, resultWrites(s, c.Results)...)
+	for _, id := range c.ForgottenBags {
+		w = append(w, Write{Table: Bags, Key: JobKey(id)}, Write{Table: Payloads, Key: JobKey(id)})
+		for _, t := range []Table{BagPages, TaskBundles, Results} {
+			w = append(w, Write{Table: t, Key: JobKey(id), Prefix: true})
+		}
+	}
+	for _, h := range c.Held {
+		if s.Held(h.ID) == h {
+			w = append(w, Write{Table: Held, Key: copyKey(h.ID), Value: seal(heldMessage(h))})
+		}
+	}
+	for _, p := range c.HeldPayloads {
+		if s.Held(p.Bundle) != nil {
+			w = append(w, Write{Table: HeldPayloads, Key: copyKey(p.Bundle), Value: sealBytes(p.Data)})
+		}
+	}
+	for _, id := range c.ForgottenHeld {
+		if s.Held(id) == nil {
+			w = append(w, Write{Table: Held, Key: copyKey(id)}, Write{Table: HeldPayloads, Key: copyKey(id)})
+		}
+	}
+	return w
+}
+
+// BagReaders returns what reads each of [BagTables] that is read at a start, in the order
+// in which they must be.
+func (r *Reader) BagReaders() []TableReader {
+	return []TableReader{{Bags, r.bag}, {BagPages, r.page}, {TaskBundles, r.taskBundle}, {Held, r.held}}
+}
+
+// TableReader reads the records of a table, in the order of their keys.
+type TableReader struct {
+	Table Table
+	Read  func(value []byte) error
+}
+
+func bagMessage(b *store.Bag) *statev1.BagRecord {
+	m := &statev1.BagRecord{
+		Name: jobName(b.ID), Request: requestMessage(&b.Request), RequestId: b.RequestID, BodyHash: b.BodyHash[:], Submitter: string(b.Submitter),
+		Priority: b.Priority, MaxRunning: b.MaxRunning, Retries: uint32(b.Retries), State: uint32(b.State), CancelRequested: b.CancelRequested,
+		Version: b.Version, Next: b.Next, Number: b.Number, Sums: sumsMessage(&b.Sums), SubmittedNs: int64(b.Submitted), ClosedNs: int64(b.Closed),
+	}
+	for _, r := range b.Indices.Ranges() {
+		m.Indices = append(m.Indices, r.First, r.Last, r.Step)
+	}
+	for _, a := range b.Acts {
+		m.Acts = append(m.Acts, &statev1.ActRecord{TimeNs: int64(a.Time), Kind: uint32(a.Kind), Actor: string(a.Actor), Reason: a.Reason})
+	}
+	return m
+}
+
+func sumsMessage(s *store.BagSums) *statev1.BagSums {
+	m := &statev1.BagSums{Runs: s.Runs, Wasted: s.Wasted, RunTime: s.RunTime, CpuTime: s.CPUTime, Squares: s.Squares}
+	for _, site := range s.Sites {
+		m.Sites = append(m.Sites, &statev1.SiteSums{SiteId: string(site.Site), Done: site.Done, Failed: site.Failed, Lost: site.Lost, RunTime: site.RunTime})
+	}
+	for _, f := range s.Failures {
+		m.Failures = append(m.Failures, &statev1.FailureKind{Kind: uint32(f.Kind), ExitCode: f.ExitCode, Signal: f.Signal, Count: f.Count, Tasks: f.Tasks})
+	}
+	return m
+}
+
+func (r *Reader) bag(value []byte) error {
+	var m statev1.BagRecord
+	if err := open(value, &m); err != nil {
+		return fmt.Errorf("bag record: %w", err)
+	}
+	id, err := jobID(m.GetName())
+	if err == nil && len(m.GetIndices())%3 != 0 {
+		err = job.ErrBadIndices
+	}
+	var ranges []job.IndexRange
+	for part := range slices.Chunk(m.GetIndices(), 3) {
+		if len(part) == 3 {
+			ranges = append(ranges, job.IndexRange{First: part[0], Last: part[1], Step: part[2]})
+		}
+	}
+	indices, wrong := job.RestoreIndices(ranges)
+	if err := errors.Join(err, wrong); err != nil {
+		return fmt.Errorf("bag record: %w: %w", err, store.ErrCorrupt)
+	}
+	id.Origin = r.names.site(string(id.Origin))
+	b := store.Bag{
+		ID: id, Request: r.names.request(m.GetRequest()), Indices: indices, RequestID: m.GetRequestId(), Submitter: identity.Actor(r.names.text(m.GetSubmitter())),
+		Priority: m.GetPriority(), MaxRunning: m.GetMaxRunning(), Retries: uint8(min(m.GetRetries(), math.MaxUint8)),
+		State: job.BagState(min(m.GetState(), math.MaxUint8)), CancelRequested: m.GetCancelRequested(), Version: m.GetVersion(),
+		Next: m.GetNext(), Number: m.GetNumber(), Submitted: job.Time(m.GetSubmittedNs()), Closed: job.Time(m.GetClosedNs()),
+		Sums: r.sums(m.GetSums()),
+	}
+	copy(b.BodyHash[:], m.GetBodyHash())
+	for _, a := range m.GetActs() {
+		b.Acts = append(b.Acts, store.Act{
+			Time: job.Time(a.GetTimeNs()), Kind: store.ActKind(min(a.GetKind(), math.MaxUint8)), Actor: identity.Actor(r.names.text(a.GetActor())), Reason: a.GetReason(),
+		})
+	}
+	return r.state.RestoreBag(b)
+}
+
+func (r *Reader) sums(m *statev1.BagSums) store.BagSums {
+	s := store.BagSums{Runs: m.GetRuns(), Wasted: m.GetWasted(), RunTime: m.GetRunTime(), CPUTime: m.GetCpuTime(), Squares: m.GetSquares()}
+	for _, site := range m.GetSites() {
+		s.Sites = append(s.Sites, store.SiteSums{Site: r.names.site(site.GetSiteId()), Done: site.GetDone(), Failed: site.GetFailed(), Lost: site.GetLost(), RunTime: site.GetRunTime()})
+	}
+	for _, f := range m.GetFailures() {
+		s.Failures = append(s.Failures, store.FailureKind{
+			Kind: job.OutcomeKind(min(f.GetKind(), math.MaxUint8)), ExitCode: f.GetExitCode(), Signal: f.GetSignal(), Count: f.GetCount(), Tasks: f.GetTasks(),
+		})
+	}
+	return s
+}
+
+func pageMessage(b *store.Bag, page uint32) *statev1.BagPageRecord {
+	p := b.Page(page)
+	m := &statev1.BagPageRecord{
+		Generation: b.ID.Generation, Seq: b.ID.Seq, Again: p.Again.AppendBinary(nil), Done: p.Done.AppendBinary(nil),
+		Failed: p.Failed.AppendBinary(nil), Cancelled: p.Cancelled.AppendBinary(nil), Stopping: p.Stopping.AppendBinary(nil),
+	}
+	for _, task := range slices.Sorted(maps.Keys(p.Tries)) {
+		m.Tries = append(m.Tries, task, uint32(p.Tries[task].Failures), uint32(p.Tries[task].Losses))
+	}
+	return m
+}
+
+// emptyPage reports whether there is nothing to tell of a page.
+func emptyPage(m *statev1.BagPageRecord) bool {
+	return len(m.Again)+len(m.Done)+len(m.Failed)+len(m.Cancelled)+len(m.Stopping)+len(m.Tries) == 0
+}
+
+func (r *Reader) page(value []byte) error {
+	var m statev1.BagPageRecord
+	if err := open(value, &m); err != nil {
+		return fmt.Errorf("page record of a bag: %w", err)
+	}
+	var p store.PageSets
+	var errs []error
+	set := func(to *job.TaskSet, b []byte) {
+		tasks, err := job.DecodeTaskSet(b)
+		*to = tasks
+		errs = append(errs, err)
+	}
+	set(&p.Again, m.GetAgain())
+	set(&p.Done, m.GetDone())
+	set(&p.Failed, m.GetFailed())
+	set(&p.Cancelled, m.GetCancelled())
+	set(&p.Stopping, m.GetStopping())
+	for part := range slices.Chunk(m.GetTries(), 3) {
+		if len(part) != 3 || part[1] > math.MaxUint8 || part[2] > math.MaxUint8 {
+			errs = append(errs, errors.New("tries that are none"))
+			break
+		}
+		if p.Tries == nil {
+			p.Tries = make(map[uint32]store.Tries)
+		}
+		p.Tries[part[0]] = store.Tries{Failures: uint8(part[1]), Losses: uint8(part[2])}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("page record of a bag: %w: %w", err, store.ErrCorrupt)
+	}
+	return r.state.RestorePage(r.bagID(m.GetGeneration(), m.GetSeq()), p)
+}
+
+// bagID returns the name of a bag of the site that is read.
+func (r *Reader) bagID(generation uint32, seq uint64) job.ID {
+	return job.ID{Origin: r.state.Site().ID, Generation: generation, Seq: seq}
+}
+
+func taskBundleMessage(id job.ID, t *store.TaskBundle) *statev1.TaskBundleRecord {
+	return &statev1.TaskBundleRecord{
+		Generation: id.Generation, Seq: id.Seq, Number: t.Number, SiteId: string(t.Site), Node: t.Node, Stamp: t.Stamp, HolderGeneration: t.Generation,
+		LeaseNs: int64(t.Lease), GrantedNs: int64(t.Granted), DeadlineNs: int64(t.Deadline), Tasks: t.Tasks.AppendBinary(nil), Batch: t.Batch, Late: t.Late,
+	}
+}
+
+func (r *Reader) taskBundle(value []byte) error {
+	var m statev1.TaskBundleRecord
+	if err := open(value, &m); err != nil {
+		return fmt.Errorf("bundle record: %w", err)
+	}
+	tasks, err := job.DecodeTaskSet(m.GetTasks())
+	if err != nil {
+		return fmt.Errorf("bundle record: %w: %w", err, store.ErrCorrupt)
+	}
+	return r.state.RestoreTaskBundle(r.bagID(m.GetGeneration(), m.GetSeq()), store.TaskBundle{
+		Number: m.GetNumber(), Site: r.names.site(m.GetSiteId()), Node: r.names.text(m.GetNode()), Stamp: m.GetStamp(), Generation: m.GetHolderGeneration(),
+		Lease: time.Duration(m.GetLeaseNs()), Granted: job.Time(m.GetGrantedNs()), Deadline: job.Time(m.GetDeadlineNs()),
+		Tasks: tasks, Batch: m.GetBatch(), Late: m.GetLate(),
+	})
+}
+
+func heldMessage(h *store.HeldBundle) *statev1.HeldBundleRecord {
+	m := &statev1.HeldBundleRecord{
+		Name: attemptName(h.ID), Request: requestMessage(&h.Request), Node: h.Node, BootId: h.BootID, AcceptedNs: int64(h.Accepted),
+		Run: h.Run, Tasks: h.Tasks.AppendBinary(nil), Batch: h.Batch,
+	}
+	for i := range h.Unacked {
+		batch := &h.Unacked[i]
+		stored := &statev1.StoredTaskBatch{Number: batch.Number, Returned: batch.Returned.AppendBinary(nil)}
+		for _, r := range batch.Results {
+			stored.Results = append(stored.Results, &statev1.StoredTaskResult{
+				Ordinal: r.Ordinal, Kind: uint32(r.Kind), ExitCode: r.ExitCode, Signal: r.Signal,
+				StartNs: int64(r.Start), RunNs: int64(r.Run), CpuTimeNs: int64(r.CPUTime), MaxRssBytes: r.MaxRSSBytes,
+			})
+		}
+		m.Unacked = append(m.Unacked, stored)
+	}
+	return m
+}
+
+func (r *Reader) held(value []byte) error {
+	var m statev1.HeldBundleRecord
+	if err := open(value, &m); err != nil {
+		return fmt.Errorf("record of a held bundle: %w", err)
+	}
+	id, err := attemptID(m.GetName())
+	errs := []error{err}
+	tasks, err := job.DecodeTaskSet(m.GetTasks())
+	errs = append(errs, err)
+	id.Job.Origin = r.names.site(string(id.Job.Origin))
+	h := store.HeldBundle{
+		ID: id, Request: r.names.request(m.GetRequest()), Node: r.names.text(m.GetNode()), BootID: r.names.text(m.GetBootId()),
+		Accepted: job.Time(m.GetAcceptedNs()), Run: m.GetRun(), Tasks: tasks, Batch: m.GetBatch(),
+	}
+	for _, stored := range m.GetUnacked() {
+		returned, err := job.DecodeTaskSet(stored.GetReturned())
+		errs = append(errs, err)
+		batch := store.TaskBatch{Number: stored.GetNumber(), Returned: returned}
+		for _, t := range stored.GetResults() {
+			result := job.TaskResult{
+				Ordinal: t.GetOrdinal(), Kind: job.OutcomeKind(min(t.GetKind(), math.MaxUint8)), ExitCode: t.GetExitCode(), Signal: t.GetSignal(),
+				Start: job.Time(t.GetStartNs()), Run: time.Duration(t.GetRunNs()), CPUTime: time.Duration(t.GetCpuTimeNs()), MaxRSSBytes: t.GetMaxRssBytes(),
+			}
+			errs = append(errs, result.Validate())
+			batch.Results = append(batch.Results, result)
+		}
+		h.Unacked = append(h.Unacked, batch)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("record of a held bundle: %w: %w", err, store.ErrCorrupt)
+	}
+	return r.state.RestoreHeld(h)
+}

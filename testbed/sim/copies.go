@@ -1,0 +1,80 @@
+package sim
+
+import (
+	"slices"
+
+	"kith/internal/job"
+	"kith/store"
+)
+
+// This file holds what wide runs promise of copies beyond L4 as it is defined
+// ([Conserve]): that none stays where it can never run, that sites keep their
+// limits whatever others send, and that copies of sites that are away are no load.
+
+// unfitting watches that no copy stays at a site that can never run it, as when it
+// came back smaller. The host says so as soon as it has a stream.
+func (k *keeper) unfitting(x *waiting, o, s *Site, j *store.Job) {
+	since := max(k.sites[o.index].since, k.sites[s.index].since)
+	calm := k.sites[o.index].since != 0 && k.sites[s.index].since != 0
+	if p := k.stream(o, s); o != s {
+		since, calm = max(since, p.since), calm && p.since != 0
+	}
+	if !calm || j.State != job.Queued || !slices.Contains(j.Sites, s.cfg.ID) || s.scheduler.Refuse(&j.Request) == job.NoReason {
+		x.unfit[s.index] = 0
+		return
+	}
+	if x.unfit[s.index] == 0 {
+		x.unfit[s.index] = k.w.now
+	}
+	if stays := k.w.now.Sub(max(since, x.unfit[s.index])); stays > k.cfg.Bound {
+		k.w.watch.violate("L4: for %v job %v has had a copy at site %s, which can never run it", stays, j.ID, s.cfg.ID)
+	}
+}
+
+// lookInto watches what a site has taken of others, and what it says of that.
+func (k *keeper) lookInto(s *Site) {
+	if !s.Up() || s.frozen || k.w.watch.liars[s.cfg.ID] {
+		return
+	}
+	restarted := k.lives[s.index] != s.life // perhaps with other limits
+	k.lives[s.index] = s.life
+	its, all, load := make(map[job.SiteID]int), 0, int32(0)
+	for c := range s.state.Copies() {
+		from := c.ID.Job.Origin
+		o := k.w.byID[from]
+		if c.Phase == store.CopyQueued && (o == nil || !k.away(o, s)) {
+			load++
+		}
+		if from != s.cfg.ID {
+			its[from]++
+			all++
+		}
+	}
+	if says := s.scheduler.Load(s.now()).Queued; says > load {
+		k.w.watch.violate("L4: site %s says that %d copies wait there, and %d do whose origin is in reach", s.cfg.ID, says, load)
+	}
+	l := &s.cfg.Meta.Limits
+	for from, n := range its {
+		k.limit(s, from, n, l.CopiesPerOrigin, restarted)
+	}
+	k.limit(s, "", all, l.Copies, restarted)
+}
+
+// away reports whether a host knows that it has no stream to an origin.
+func (k *keeper) away(o, s *Site) bool {
+	if o == s {
+		return false
+	}
+	p, i := k.w.net.pair(s, o)
+	return !p.known[i]
+}
+
+// limit watches that a site takes no more copies of an origin, or of all if that is
+// "", than its limit says. One that was lowered sends none back.
+func (k *keeper) limit(s *Site, from job.SiteID, n, most int, restarted bool) {
+	at := [2]job.SiteID{s.cfg.ID, from}
+	if n > most && n > k.held[at] && !restarted {
+		k.w.watch.violate("limits: site %s has %d copies of origin %q, at most %d are allowed", s.cfg.ID, n, from, most)
+	}
+	k.held[at] = n
+}

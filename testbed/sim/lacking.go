@@ -1,0 +1,135 @@
+package sim
+
+import (
+	"kith/internal/job"
+	"kith/meta"
+	"kith/store"
+)
+
+// This file watches L5, that a job which waits has its K copies, see [Conserve].
+
+// copies is what the keeper keeps in mind for it.
+type copies struct {
+	// parted is since when each site knows that it has no stream to another one, 0 if it
+	// believes that it has one; by the places of both.
+	parted []job.Time
+	// met says that a site had no room for a copy of another one that came since the
+	// latest look.
+	met []bool
+}
+
+func (c *copies) init(w *World) {
+	n := len(w.sites)
+	c.parted, c.met = make([]job.Time, n*n), make([]bool, n*n)
+}
+
+// at is the place of what one site has of another one.
+func (k *keeper) at(a, b *Site) int { return a.index*len(k.w.sites) + b.index }
+
+// lookAtStreams notes who has known for how long that a site is out of reach.
+func (k *keeper) lookAtStreams() {
+	k.w.net.each(func(p *pair) {
+		for i, s := range p.ends {
+			since := &k.parted[k.at(s, p.ends[1-i])]
+			switch {
+			case p.known[i]:
+				*since = 0
+			case *since == 0:
+				*since = k.w.now
+			}
+		}
+	})
+}
+
+// offered notes that a copy comes to a site, which may be full at this moment only.
+func (k *keeper) offered(s, o *Site) {
+	if k.cfg != nil && s.state != nil && !k.hasRoom(s, o) {
+		k.met[k.at(s, o)] = true
+	}
+}
+
+// lacking watches one job at all sites.
+func (k *keeper) lacking(x *waiting, o *Site, j *store.Job) {
+	x.noteLosses(j)
+	short := k.short(o, j)
+	for i, s := range k.w.sites {
+		if !short || !k.reaches(o, s) || !k.wouldTake(x, s, o, j) {
+			x.lacks[i] = 0
+			continue
+		}
+		if x.lacks[i] == 0 {
+			x.lacks[i] = k.w.now
+		}
+		if lacks := k.w.now.Sub(x.lacks[i]); lacks > k.cfg.Lack {
+			k.w.watch.violate("L5: for %v job %v, which is %v, has had %d of %d copies (sites %v), and site %s could have taken one",
+				lacks, j.ID, j.State, k.live(o, j), o.cfg.Meta.Placement.CopiesOf(&j.Request), j.Sites, s.cfg.ID)
+		}
+	}
+}
+
+// short reports whether a job waits and has fewer live copies than it should.
+func (k *keeper) short(o *Site, j *store.Job) bool {
+	p := &o.cfg.Meta.Placement
+	return p.Conserve && p.Scheme != meta.Independent && (j.State == job.Pending || j.State == job.Queued) && !j.CancelRequested && !k.begun[j.ID] &&
+		k.settled(&k.sites[o.index]) && k.live(o, j) < p.CopiesOf(&j.Request)
+}
+
+// live counts the copies of a job that waits. Those at sites in trouble count until these
+// have been out of reach for so long that they count as vanished.
+func (k *keeper) live(o *Site, j *store.Job) (n int) {
+	if j.State != job.Queued {
+		return 0
+	}
+	for _, at := range j.Sites {
+		s := k.w.byID[at]
+		if s == nil {
+			continue
+		}
+		if k.reaches(o, s) {
+			if s.state.Copy(j.AttemptID()) != nil {
+				n++
+			}
+		} else if since := k.parted[k.at(o, s)]; since == 0 || k.w.now.Sub(since) < o.cfg.Meta.Timing.Vanish {
+			n++
+		}
+	}
+	return n
+}
+
+// wouldTake reports whether a site at peace, which has no copy of a job, would take one.
+func (k *keeper) wouldTake(x *waiting, s, o *Site, j *store.Job) bool {
+	if j.State == job.Queued && s.state.Copy(j.AttemptID()) != nil {
+		return false
+	}
+	if s.state.Site().Draining || s.scheduler.Refuse(&j.Request) != job.NoReason {
+		return false
+	}
+	if s != o && (k.met[k.at(s, o)] || !k.hasRoom(s, o)) {
+		return false
+	}
+	return !k.avoided(x, o)
+}
+
+// avoided reports whether a job keeps away from sites, as it was lost: for longer with
+// each further time.
+func (k *keeper) avoided(x *waiting, o *Site) bool {
+	return x.losses > 0 && o.now().Sub(x.lost) < o.cfg.Meta.Timing.Retry<<min(x.losses, mostDoublings)
+}
+
+// heldBack reports whether a job is placed nowhere, as attempts of it were lost again.
+func (k *keeper) heldBack(x *waiting, o *Site) bool {
+	return x.losses > 1 && o.now().Sub(x.lost) < o.cfg.Meta.Timing.Retry<<min(x.losses-2, mostDoublings-1)
+}
+
+// noteLosses counts the attempts of a job that were lost. Its history is bounded: what an
+// enemy has denied drives them out of it.
+func (x *waiting) noteLosses(j *store.Job) {
+	for _, e := range j.Events {
+		if e.Reason == job.AttemptLost && e.Attempt > x.lostLast {
+			x.losses, x.lost, x.lostLast = x.losses+1, e.Time, e.Attempt
+		}
+	}
+}
+
+// mostDoublings is how often the pause of a job that was lost doubles.
+const mostDoublings = 7

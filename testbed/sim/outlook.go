@@ -1,0 +1,167 @@
+package sim
+
+import (
+	"slices"
+
+	"kith/internal/job"
+	"kith/sitesched"
+	"kith/store"
+)
+
+// outlook is what a site would do if nothing but work stood in the way.
+type outlook struct {
+	*sitesched.Scheduler
+	// unsettled are the waiting copies whose origin is in reach but not settled, and
+	// those that have been begun here before and whose input has come.
+	unsettled map[job.AttemptID]bool
+	// begun are the copies that it would start now; nil if nobody has asked.
+	begun map[job.AttemptID]bool
+	// trial is what again returns.
+	trial sitesched.Scheduler
+}
+
+// again returns a copy of the scheduler, which is good until the next call.
+func (l *outlook) again() *sitesched.Scheduler {
+	l.CloneInto(&l.trial)
+	return &l.trial
+}
+
+// begins returns the copies that start now. What their origin may not have granted yet
+// takes nothing from others.
+func (l *outlook) begins(now job.Time) map[job.AttemptID]bool {
+	if l.begun == nil {
+		l.begun = make(map[job.AttemptID]bool)
+		l.play(now, l.again(), func(a job.AttemptID) bool {
+			l.begun[a] = true
+			return false
+		})
+	}
+	return l.begun
+}
+
+// play makes passes of plan, which is used up, until what starts takes nothing that it
+// may not have, or enough accepts a start. It reports whether one was accepted.
+func (l *outlook) play(now job.Time, plan *sitesched.Scheduler, enough func(job.AttemptID) bool) bool {
+	for {
+		starts := plan.Pass(now)
+		if slices.ContainsFunc(starts, enough) {
+			return true
+		}
+		doubtful := slices.DeleteFunc(slices.Clone(starts), func(x job.AttemptID) bool { return !l.unsettled[x] })
+		if len(doubtful) == 0 {
+			return false
+		}
+		for _, x := range doubtful {
+			plan.Withdraw(now, x)
+		}
+	}
+}
+
+// could reports whether a site could start a job now.
+func (k *keeper) could(s, o *Site, j *store.Job) bool {
+	r := &j.Request
+	if k.least[s.index] < s.cfg.Scheduler.Charge(r) || s.state.Site().Draining || s.scheduler.Refuse(r) != job.NoReason {
+		return false
+	}
+	a := j.AttemptID()
+	if j.State == job.Pending {
+		a.Number = j.NextAttempt()
+	}
+	if s != o && s.state.Copy(a) == nil && !k.hasRoom(s, o) {
+		return false
+	}
+	look := k.plan(s)
+	if look.Has(a) {
+		return look.begins(s.now())[a]
+	}
+	plan := look.again()
+	plan.Enqueue(s.now(), job.Copy{ID: a, Request: *r, Arrival: s.now(), Remote: s != o})
+	return look.play(s.now(), plan, func(x job.AttemptID) bool { return x == a })
+}
+
+// free returns how many processors of a site nothing has.
+func (k *keeper) free(s *Site) int32 {
+	free := int64(s.cfg.Scheduler.Processors) - s.taken.processors
+	for _, g := range s.staged {
+		free -= int64(g.launch.Request.Processors)
+	}
+	return int32(max(free, 0)) // at most the site's
+}
+
+// hasRoom reports whether a site would take another copy of an origin.
+func (k *keeper) hasRoom(s, o *Site) bool {
+	all, its := 0, 0
+	for c := range s.state.Copies() {
+		switch c.ID.Job.Origin {
+		case s.cfg.ID:
+		case o.cfg.ID:
+			its++
+			all++
+		default:
+			all++
+		}
+	}
+	l := &s.cfg.Meta.Limits
+	return its < l.CopiesPerOrigin && all < l.Copies
+}
+
+// plan returns a copy of a site's scheduler as it would be if nothing but
+// work stood in the way. It is made once a look.
+func (k *keeper) plan(s *Site) *outlook {
+	if k.plans[s.index] != nil {
+		return k.plans[s.index]
+	}
+	p, now := k.memory[s.index], s.now()
+	if p == nil {
+		p = &outlook{Scheduler: new(sitesched.Scheduler), unsettled: make(map[job.AttemptID]bool)}
+		k.memory[s.index] = p
+	}
+	s.scheduler.CloneInto(p.Scheduler)
+	clear(p.unsettled)
+	p.begun = nil
+	for _, o := range k.w.sites {
+		p.BringBack(now, o.cfg.ID)
+	}
+	p.Drain(now, s.state.Site().Draining)
+	var reserved, postponed, strays []job.AttemptID
+	for c := range p.Running {
+		// What claims of a liar wait for is taken: it is answered, and might as well be
+		// used for jobs. No site promises shares by origin.
+		if c.Reserved && !s.launched(c.Copy.ID) && !k.w.watch.liars[c.Copy.ID.Job.Origin] {
+			reserved = append(reserved, c.Copy.ID)
+		}
+	}
+	for _, a := range reserved {
+		p.Postpone(now, a, now)
+	}
+	for c := range p.Queued {
+		o := k.w.byID[c.Copy.ID.Job.Origin]
+		switch {
+		case o == nil || o.engine == nil || !k.inReach(o, s):
+			strays = append(strays, c.Copy.ID)
+			continue
+		case !k.reaches(o, s), s.inputHere(c.Copy.ID):
+			p.unsettled[c.Copy.ID] = true
+		case !k.wants(o, c.Copy.ID):
+			strays = append(strays, c.Copy.ID)
+			continue
+		}
+		if c.NotBefore > now {
+			postponed = append(postponed, c.Copy.ID)
+		}
+	}
+	for _, a := range strays {
+		p.Withdraw(now, a)
+	}
+	for _, a := range postponed {
+		p.Postpone(now, a, now)
+	}
+	k.plans[s.index] = p
+	return p
+}
+
+// wants reports whether an origin's job waits for this attempt to start.
+func (k *keeper) wants(o *Site, a job.AttemptID) bool {
+	j := o.state.Job(a.Job)
+	return j != nil && j.Attempt == a.Number && k.waits(j)
+}
