@@ -68,6 +68,10 @@ func (g Grant) Message(payload []byte) Verdict {
 type Launch struct {
 	Attempt job.AttemptID
 	Request job.Request
+	// Task is set if the attempt is the run of a task. Then the driver reads what to run from
+	// its store: at the origin of the bag by its id, elsewhere by the bundle
+	// (store.Backend.HeldPayload).
+	Task *TaskRun
 	// Payload is what to run, as it came with the grant. It is nil at the job's
 	// origin, whose driver reads it from the store by the name of the job.
 	Payload []byte
@@ -115,7 +119,9 @@ type Unstage struct{ Attempt job.AttemptID }
 type Adopt struct {
 	Attempt job.AttemptID
 	Request job.Request
-	BootID  string
+	// Task is as in [Launch].
+	Task   *TaskRun
+	BootID string
 	// Leased says that it runs under a lease of an earlier daemon, and that it
 	// must not be started without.
 	Leased bool

@@ -229,6 +229,12 @@ type TaskBatch struct {
 	Returned job.TaskSet
 }
 
+// TaskFiles is what a task left, as the driver encodes it.
+type TaskFiles struct {
+	Ordinal uint32
+	Set     []byte
+}
+
 // RunID names a run of a task of the bundle as [job.AttemptID] names one of a job: what
 // runs attempts need not know of tasks. No data folder has generation 0, and Run is no
 // other bundle's at this host, so no attempt has the name, nor another task.

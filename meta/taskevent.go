@@ -1,0 +1,72 @@
+package meta
+
+import (
+	"kith/internal/identity"
+	"kith/internal/job"
+)
+
+// SubmitBag is a new bag from a client. Token comes back in [Reply], with the bag's id.
+// Fields without a comment are as those of [Submit].
+type SubmitBag struct {
+	Token     uint64
+	Actor     identity.Actor
+	Request   job.Request // of one task
+	Indices   job.Indices
+	RequestID string
+	BodyHash  [32]byte
+	Payload   []byte
+	Priority  int32
+	// MaxRunning is how many tasks may be with sites at once, 0 for no limit.
+	MaxRunning uint32
+	// Retries is how often a task that fails by itself runs again.
+	Retries uint8
+	// Hold keeps its tasks from being given out until it is released.
+	Hold bool
+}
+
+// CancelBag ends a bag, or with Tasks those of it.
+type CancelBag struct {
+	Token  uint64
+	Bag    job.ID
+	Tasks  *job.TaskSet
+	Actor  identity.Actor
+	Reason string
+}
+
+// HoldBag keeps tasks of a bag from being given out; those that run go on.
+type HoldBag struct {
+	Token  uint64
+	Bag    job.ID
+	Actor  identity.Actor
+	Reason string
+}
+
+// ReleaseBag ends a hold.
+type ReleaseBag struct {
+	Token uint64
+	Bag   job.ID
+	Actor identity.Actor
+}
+
+// RetryTasks has tasks that have ended run again, also after the end of the bag.
+type RetryTasks struct {
+	Token uint64
+	Bag   job.ID
+	Tasks job.TaskSet
+	Actor identity.Actor
+}
+
+// TasksHome says that what the tasks of a batch left is at their origin ([FetchTasks]), or,
+// with Error, that some of it never will be.
+type TasksHome struct {
+	Bundle job.AttemptID
+	Batch  uint32
+	Error  string
+}
+
+func (SubmitBag) event()  {}
+func (CancelBag) event()  {}
+func (HoldBag) event()    {}
+func (ReleaseBag) event() {}
+func (RetryTasks) event() {}
+func (TasksHome) event()  {}
