@@ -1,0 +1,120 @@
+package meta
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"kith/internal/job"
+	"kith/store"
+)
+
+// BagView is what is known of a bag submitted here.
+type BagView struct {
+	// Record is without the sets of tasks, their tries and the bundles.
+	Record store.Bag
+	// Waiting, AtSites, Done, Failed and Cancelled are how many tasks are where; of those at
+	// sites, Stopping are to be ended.
+	Waiting, AtSites, Done, Failed, Cancelled, Stopping int
+	// Sites are those that have tasks now, by name.
+	Sites []SiteTasks
+}
+
+// SiteTasks is how many tasks of a bag a site has.
+type SiteTasks struct {
+	Site  job.SiteID
+	Tasks int
+}
+
+// BagView returns what is known of a bag submitted here, or an error that wraps
+// [ErrUnknownBag] or [ErrForeignJob].
+func (v Views) BagView(id job.ID) (BagView, error) {
+	b, err := v.bag(id)
+	if err != nil {
+		return BagView{}, err
+	}
+	view := viewOf(b)
+	at := make(map[job.SiteID]int)
+	for t := range b.Bundles {
+		if !t.Late {
+			at[t.Site] += t.Tasks.Count()
+		}
+	}
+	for _, site := range slices.Sorted(maps.Keys(at)) {
+		view.Sites = append(view.Sites, SiteTasks{site, at[site]})
+	}
+	return view, nil
+}
+
+func (v Views) bag(id job.ID) (*store.Bag, error) {
+	switch b := v.origin.st.Bag(id); {
+	case b != nil:
+		return b, nil
+	case id.Origin != v.origin.self:
+		return nil, fmt.Errorf("bag %v: %w, %s", id, ErrForeignJob, id.Origin)
+	}
+	return nil, fmt.Errorf("bag %v: %w", id, ErrUnknownBag)
+}
+
+// viewOf is what costs next to nothing to tell of a bag: all but where its tasks are.
+func viewOf(b *store.Bag) BagView {
+	view := BagView{
+		Record: *b, Waiting: b.Waiting(), AtSites: b.Given(),
+		Done: b.Done.Count(), Failed: b.Failed.Count(), Cancelled: b.Cancelled.Count(), Stopping: b.Stopping.Count(),
+	}
+	r := &view.Record
+	for _, set := range []*job.TaskSet{&r.Again, &r.Done, &r.Failed, &r.Cancelled, &r.Stopping} {
+		set.Clear() // they are the bag's
+	}
+	r.Tries, r.Live = nil, nil
+	r.Sums.Sites = slices.Clone(r.Sums.Sites)
+	r.Sums.Failures = slices.Clone(r.Sums.Failures)
+	for i := range r.Sums.Failures {
+		r.Sums.Failures[i].Tasks = slices.Clone(r.Sums.Failures[i].Tasks)
+	}
+	return view
+}
+
+// BagQuery says which bags a list is to have, and how much it may cost.
+type BagQuery struct {
+	// After is the id behind which the list begins; zero for the first.
+	After job.ID
+	// Limit is how many bags the list may have, at least 1.
+	Limit int
+	// Keep says which bags the list has.
+	Keep func(*store.Bag) bool
+}
+
+// BagList is the answer to a [BagQuery].
+type BagList struct {
+	// Bags are in the order of ids, without their sites.
+	Bags []BagView
+	// More says that there may be others behind the last one.
+	More bool
+}
+
+// ListBags looks through the bags submitted here.
+func (v Views) ListBags(q BagQuery) BagList {
+	var list BagList
+	for b := range v.origin.st.Bags {
+		switch {
+		case b.ID.Compare(q.After) <= 0 || !q.Keep(b):
+		case len(list.Bags) == q.Limit:
+			list.More = true
+			return list
+		default:
+			list.Bags = append(list.Bags, viewOf(b))
+		}
+	}
+	return list
+}
+
+// FailedTasks returns the tasks of a bag that failed, by ordinals. The errors are those of
+// [Views.BagView].
+func (v Views) FailedTasks(id job.ID) (job.TaskSet, error) {
+	b, err := v.bag(id)
+	if err != nil {
+		return job.TaskSet{}, err
+	}
+	return b.Failed.Clone(), nil
+}
