@@ -234,8 +234,9 @@ func (v Views) Draining(now job.Time) (bool, int) {
 }
 
 // FileHolders returns what names files at this site: the jobs whose payload
-// does, those whose outputs do, and the encoded files of outcomes on their way.
-func (v Views) FileHolders() (open, closed []job.ID, outcomes [][]byte) {
+// does, those whose outputs do, the bags whose tasks may have left some, and the encoded
+// files of outcomes on their way.
+func (v Views) FileHolders() (open, closed, bags []job.ID, outcomes [][]byte) {
 	for j := range v.origin.st.Jobs(job.ID{}) {
 		if j.State.Terminal() {
 			closed = append(closed, j.ID)
@@ -251,5 +252,15 @@ func (v Views) FileHolders() (open, closed []job.ID, outcomes [][]byte) {
 			outcomes = append(outcomes, c.Outcome.Files)
 		}
 	}
-	return open, closed, outcomes
+	for b := range v.origin.st.Bags {
+		bags = append(bags, b.ID)
+	}
+	for _, h := range v.origin.st.HeldBundles() {
+		for i := range h.Unacked {
+			for _, f := range h.Unacked[i].Files {
+				outcomes = append(outcomes, f.Set)
+			}
+		}
+	}
+	return open, closed, bags, outcomes
 }

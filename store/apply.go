@@ -92,15 +92,6 @@ func (j *Job) note(e ClaimEvent) {
 	j.Events = append(j.Events, e)
 }
 
-// act adds what a person did.
-func (j *Job) act(a Act) {
-	old := j.Acts
-	if len(old) >= MaxActs {
-		old = old[1:]
-	}
-	j.Acts = append(slices.Clone(old), a)
-}
-
 // latest returns the job of an attempt if that is its latest.
 func (s *State) latest(a job.AttemptID) (*Job, error) {
 	j := s.jobs.Get(a.Job)
@@ -368,7 +359,7 @@ func (c CancelJob) apply(s *State) error {
 		return err
 	}
 	if !j.CancelRequested {
-		j.act(Act{Time: c.Time, Kind: ActCancel, Actor: c.Actor, Reason: c.Reason})
+		j.Acts = withAct(j.Acts, Act{Time: c.Time, Kind: ActCancel, Actor: c.Actor, Reason: c.Reason})
 	}
 	j.CancelRequested = true
 	if j.State.Terminal() {
@@ -386,7 +377,7 @@ func (c HoldJob) apply(s *State) error {
 	if err := s.move(j, job.Hold); err != nil {
 		return err
 	}
-	j.act(Act{Time: c.Time, Kind: ActHold, Actor: c.Actor})
+	j.Acts = withAct(j.Acts, Act{Time: c.Time, Kind: ActHold, Actor: c.Actor})
 	j.Sites = nil
 	return nil
 }
@@ -399,7 +390,7 @@ func (c ReleaseJob) apply(s *State) error {
 	if err := s.move(j, job.Release); err != nil {
 		return err
 	}
-	j.act(Act{Time: c.Time, Kind: ActRelease, Actor: c.Actor})
+	j.Acts = withAct(j.Acts, Act{Time: c.Time, Kind: ActRelease, Actor: c.Actor})
 	return nil
 }
 
@@ -408,7 +399,7 @@ func (c NoteForgotten) apply(s *State) error {
 	if err != nil {
 		return err
 	}
-	j.act(Act{Time: c.Time, Kind: ActForget, Actor: c.Actor, Site: c.Site})
+	j.Acts = withAct(j.Acts, Act{Time: c.Time, Kind: ActForget, Actor: c.Actor, Site: c.Site})
 	s.touchJob(j)
 	return nil
 }

@@ -3,7 +3,6 @@ package store
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"kith/internal/job"
 )
@@ -28,15 +27,6 @@ func (s *State) moveBag(b *Bag, ev job.BagEvent) error {
 	return nil
 }
 
-// act adds what a person did.
-func (b *Bag) act(a Act) {
-	old := b.Acts
-	if len(old) >= MaxActs {
-		old = old[1:]
-	}
-	b.Acts = append(slices.Clone(old), a)
-}
-
 // note marks the page of a task as changed.
 func (b *Bag) note(task uint32) { b.pages.Add(task / PageTasks) }
 
@@ -54,7 +44,7 @@ func (c SubmitBag) apply(s *State) error {
 		return fmt.Errorf("request %q: %w", c.RequestID, ErrExists)
 	}
 	if n := c.Indices.Count(); n == 0 || n > job.MaxTasks || c.Retries > MaxRetries {
-		return fmt.Errorf("bag of %d tasks with %d retries: %w", n, c.Retries, ErrBounds)
+		return fmt.Errorf("bag of %d tasks with %d retries, it may have 1 to %d and at most %d: %w", n, c.Retries, job.MaxTasks, MaxRetries, ErrBounds)
 	}
 	b := &Bag{
 		ID: c.ID, Request: c.Request, Indices: c.Indices, RequestID: c.RequestID, BodyHash: c.BodyHash, Submitter: c.Actor,
@@ -77,7 +67,7 @@ func (c HoldBag) apply(s *State) error {
 	if err := s.moveBag(b, job.BagHold); err != nil {
 		return err
 	}
-	b.act(Act{Time: c.Time, Kind: ActHold, Actor: c.Actor, Reason: c.Reason})
+	b.Acts = withAct(b.Acts, Act{Time: c.Time, Kind: ActHold, Actor: c.Actor, Reason: c.Reason})
 	return nil
 }
 
@@ -89,7 +79,7 @@ func (c ReleaseBag) apply(s *State) error {
 	if err := s.moveBag(b, job.BagRelease); err != nil {
 		return err
 	}
-	b.act(Act{Time: c.Time, Kind: ActRelease, Actor: c.Actor})
+	b.Acts = withAct(b.Acts, Act{Time: c.Time, Kind: ActRelease, Actor: c.Actor})
 	return nil
 }
 
@@ -102,7 +92,8 @@ func (c CancelBag) apply(s *State) error {
 	tasks := all
 	if c.Tasks != nil {
 		if !all.Covers(c.Tasks) {
-			return fmt.Errorf("bag %v has %d tasks, not all that are to be cancelled: %w", b.ID, b.Tasks(), ErrBounds)
+			last, _ := c.Tasks.Last()
+			return fmt.Errorf("bag %v, task %d is to be cancelled, the last one is %d: %w", b.ID, last, b.Tasks()-1, ErrBounds)
 		}
 		tasks = c.Tasks.Clone()
 		if b.State.Terminal() {
@@ -111,9 +102,16 @@ func (c CancelBag) apply(s *State) error {
 	} else if err := s.moveBag(b, job.RequestBagCancel); err != nil {
 		return err
 	}
-	if c.Tasks == nil && b.EndedCount() < int(b.Tasks()) {
+	act := Act{Time: c.Time, Kind: ActCancel, Actor: c.Actor, Reason: c.Reason}
+	if c.Tasks != nil {
+		act.Tasks = b.endable(c.Tasks)
+	}
+	switch {
+	case c.Tasks != nil && act.Tasks > 0:
+		b.Acts = withAct(b.Acts, act)
+	case c.Tasks == nil && b.EndedCount() < int(b.Tasks()):
 		if !b.CancelRequested {
-			b.act(Act{Time: c.Time, Kind: ActCancel, Actor: c.Actor, Reason: c.Reason})
+			b.Acts = withAct(b.Acts, act)
 		}
 		b.CancelRequested = true
 	}
@@ -121,6 +119,15 @@ func (c CancelBag) apply(s *State) error {
 	s.touchBag(b)
 	s.resolve(b)
 	return nil
+}
+
+// endable returns how many of tasks have not ended and are not being stopped.
+func (b *Bag) endable(tasks *job.TaskSet) uint32 {
+	left := tasks.Clone()
+	for _, set := range []*job.TaskSet{&b.Done, &b.Failed, &b.Cancelled, &b.Stopping} {
+		left.RemoveAll(set)
+	}
+	return uint32(left.Count())
 }
 
 // cancelTasks ends those of tasks that wait, and has those stopped that are with sites.
@@ -143,10 +150,10 @@ func (s *State) cancelTasks(b *Bag, tasks job.TaskSet) {
 	b.Again.RemoveAll(&waiting)
 	b.Cancelled.AddAll(&waiting)
 	b.Stopping.AddAll(&given)
-	for task := range b.Tries {
-		if waiting.Has(task) {
-			delete(b.Tries, task)
-		}
+	tried := b.tried.Clone()
+	tried.RetainAll(&waiting)
+	for task := range tried.All {
+		b.setTries(task, Tries{})
 	}
 	s.dropFromLate(b, &waiting)
 }
@@ -185,7 +192,7 @@ func (c RetryTasks) apply(s *State) error {
 	ended.AddAll(&b.Failed)
 	ended.AddAll(&b.Cancelled)
 	if c.Tasks.Empty() || !ended.Covers(&c.Tasks) {
-		return fmt.Errorf("bag %v, not all of %d tasks have ended: %w", b.ID, c.Tasks.Count(), ErrState)
+		return fmt.Errorf("bag %v, not all of %d tasks have ended, or there is none: %w", b.ID, c.Tasks.Count(), ErrState)
 	}
 	if err := s.moveBag(b, job.BagRetry); err != nil {
 		return err
@@ -195,7 +202,8 @@ func (c RetryTasks) apply(s *State) error {
 	b.Cancelled.RemoveAll(&c.Tasks)
 	b.Again.AddAll(&c.Tasks)
 	b.noteAll(&c.Tasks)
-	b.CancelRequested, b.Closed = false, 0
+	b.CancelRequested, b.Closed, b.Retried = false, 0, true
+	b.Acts = withAct(b.Acts, Act{Time: c.Time, Kind: ActRetry, Actor: c.Actor, Tasks: uint32(c.Tasks.Count())})
 	return nil
 }
 
@@ -244,6 +252,30 @@ func checkResults(results []job.TaskResult, tasks uint32) error {
 		if r.Ordinal >= tasks || !seen.Add(r.Ordinal) {
 			return fmt.Errorf("result of task %d, which is there twice or not one of %d: %w", r.Ordinal, tasks, ErrBounds)
 		}
+	}
+	return nil
+}
+
+// checkFiles returns what is wrong with what tasks of results left.
+func checkFiles(files []TaskFiles, results []job.TaskResult) error {
+	if len(files) == 0 {
+		return nil
+	}
+	var without job.TaskSet // those of results that have none yet
+	for i := range results {
+		without.Add(results[i].Ordinal)
+	}
+	sum := 0
+	for i := range files {
+		f := &files[i]
+		if sum += len(f.Set); len(f.Set) == 0 || len(f.Set) > MaxTaskFiles || sum > MaxBatchFiles {
+			return fmt.Errorf("files of task %d, a set of %d bytes, %d with those before it; a set has 1 to %d, all of a batch have at most %d: %w",
+				f.Ordinal, len(f.Set), sum, MaxTaskFiles, MaxBatchFiles, ErrBounds)
+		}
+		if !without.Has(f.Ordinal) {
+			return fmt.Errorf("files of task %d, which are there twice or without a result: %w", f.Ordinal, ErrBounds)
+		}
+		without.Remove(f.Ordinal)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -25,7 +26,7 @@ func (c GrantBundle) apply(s *State) error {
 	case !b.State.Gives():
 		return fmt.Errorf("bag %v is %v: %w", b.ID, b.State, ErrState)
 	case n == 0 || n > MaxBundleTasks || c.Site == "" || b.Number == math.MaxUint32:
-		return fmt.Errorf("bundle %v of %d tasks for %q: %w", c.Bundle, n, c.Site, ErrBounds)
+		return fmt.Errorf("bundle %v of %d tasks for %q; it must have 1 to %d, a site and a number: %w", c.Bundle, n, c.Site, MaxBundleTasks, ErrBounds)
 	case b.MaxRunning > 0 && b.given+n > int(b.MaxRunning):
 		return fmt.Errorf("bundle %v of %d tasks, %d of at most %d are with sites: %w", c.Bundle, n, b.given, b.MaxRunning, ErrState)
 	}
@@ -33,14 +34,14 @@ func (c GrantBundle) apply(s *State) error {
 	fresh := job.TaskSet{}
 	if last, _ := tasks.Last(); last >= b.Next {
 		if last >= b.Tasks() {
-			return fmt.Errorf("bundle %v with task %d of %d: %w", c.Bundle, last, b.Tasks(), ErrBounds)
+			return fmt.Errorf("bundle %v with task %d, the last one is %d: %w", c.Bundle, last, b.Tasks()-1, ErrBounds)
 		}
 		fresh = job.TaskRange(b.Next, last+1)
 	}
 	again := tasks.Clone()
 	again.RemoveAll(&fresh)
 	if !tasks.Covers(&fresh) || !b.Again.Covers(&again) {
-		return fmt.Errorf("bundle %v has a task that does not wait: %w", c.Bundle, ErrTaken)
+		return fmt.Errorf("bundle %v of %d tasks: %w", c.Bundle, n, ErrNotWaiting)
 	}
 	b.noteAll(&again)
 	b.Again.RemoveAll(&again)
@@ -94,21 +95,24 @@ func (s *State) end(b *Bag, task uint32, set *job.TaskSet) {
 	b.note(task)
 	set.Add(task)
 	b.Stopping.Remove(task)
-	delete(b.Tries, task)
+	b.setTries(task, Tries{})
 	one := job.TaskRange(task, task+1)
 	s.dropFromLate(b, &one)
 }
 
 // dropFromLate takes tasks that have ended from the bundles that were taken back.
 func (s *State) dropFromLate(b *Bag, tasks *job.TaskSet) {
-	for t := range b.Bundles {
-		if t.Late && t.Tasks.Intersects(tasks) {
+	for i := 0; i < len(b.late); {
+		t := b.late[i]
+		if t.Tasks.Intersects(tasks) {
 			t.Tasks.RemoveAll(tasks)
 			s.touchBundle(b, t)
 			if t.Tasks.Empty() {
-				s.dropBundle(b, t)
+				s.dropBundle(b, t) // and so it is not the i-th any more
+				continue
 			}
 		}
+		i++
 	}
 }
 
@@ -150,21 +154,29 @@ func (c RecordResults) apply(s *State) error {
 	if c.Batch <= t.Batch {
 		return nil // recorded before
 	}
-	if err := checkResults(c.Results, b.Tasks()); err != nil {
+	err = checkResults(c.Results, b.Tasks())
+	if err == nil {
+		err = checkFiles(c.Files, c.Results)
+	}
+	if err != nil {
 		return fmt.Errorf("batch %d of bundle %v: %w", c.Batch, c.Bundle, err)
 	}
 	t.Batch = c.Batch
 	s.touchBundle(b, t)
+	files := make(map[uint32][]byte, len(c.Files))
+	for i := range c.Files {
+		files[c.Files[i].Ordinal] = c.Files[i].Set
+	}
 	for i := range c.Results {
-		s.takeResult(b, t, c.Results[i])
+		s.takeResult(b, t, c.Results[i], files[c.Results[i].Ordinal])
 	}
 	s.returnTasks(b, t, &c.Returned)
 	s.settleBundle(b, t)
 	return nil
 }
 
-// takeResult records how a run of a task ended.
-func (s *State) takeResult(b *Bag, t *TaskBundle, r job.TaskResult) {
+// takeResult records how a run of a task ended and, if that ends the task, what it left.
+func (s *State) takeResult(b *Bag, t *TaskBundle, r job.TaskResult, files []byte) {
 	task := r.Ordinal
 	byItself := r.Kind == job.Failure || r.Kind == job.Timeout
 	if !t.Tasks.Has(task) || t.Late && r.Kind != job.Success && !byItself {
@@ -193,7 +205,7 @@ func (s *State) takeResult(b *Bag, t *TaskBundle, r job.TaskResult) {
 	}
 	if set == nil {
 		if tries != (Tries{}) {
-			b.Tries[task] = tries
+			b.setTries(task, tries)
 			b.note(task)
 		}
 		if !t.Late {
@@ -205,13 +217,14 @@ func (s *State) takeResult(b *Bag, t *TaskBundle, r job.TaskResult) {
 		b.Again.Remove(task)
 		s.takeFromOther(b, task)
 	}
-	s.keepResult(b, t, r)
+	s.keepResult(b, t, r, files)
 	s.end(b, task, set)
 }
 
-// takeFromOther takes a task from the bundle that is not late and has it.
+// takeFromOther takes a task from the bundle that is not late and has it. There is one at
+// most, so that the order does not matter.
 func (s *State) takeFromOther(b *Bag, task uint32) {
-	for o := range b.Bundles {
+	for _, o := range b.Live {
 		if !o.Late && o.Tasks.Has(task) {
 			s.leave(b, o, task)
 			if o.Tasks.Empty() {
@@ -222,8 +235,11 @@ func (s *State) takeFromOther(b *Bag, task uint32) {
 	}
 }
 
-// keepResult has the result of a task written.
-func (s *State) keepResult(b *Bag, t *TaskBundle, r job.TaskResult) {
+// keepResult has the result of a task written, and what it left.
+func (s *State) keepResult(b *Bag, t *TaskBundle, r job.TaskResult, files []byte) {
+	if len(files) > 0 || b.Retried { // else there are none of an earlier result
+		s.changes.TaskFiles = append(s.changes.TaskFiles, FilesOf{b.ID, TaskFiles{r.Ordinal, files}})
+	}
 	tries := b.Tries[r.Ordinal]
 	r.Start -= r.Start % job.Time(time.Microsecond)
 	r.Run, r.CPUTime = r.Run.Truncate(time.Microsecond), r.CPUTime.Truncate(time.Microsecond)
@@ -247,7 +263,7 @@ func (c RevokeBundle) apply(s *State) error {
 	tasks := t.Tasks.Clone()
 	mayRun := c.MayRun && b.Request.OnSiteLost != job.Wait
 	s.forgetClaim(b, t)
-	t.Late = true
+	b.setLate(t)
 	b.given -= tasks.Count()
 	if !mayRun {
 		t.Tasks.Clear()
@@ -257,15 +273,15 @@ func (c RevokeBundle) apply(s *State) error {
 		b.note(task)
 		tries := b.Tries[task]
 		tries.Losses++
+		b.Sums.site(t.Site, func(sum *SiteSums) { sum.Lost++ })
 		if !b.Stopping.Has(task) && (b.Request.OnSiteLost == job.Wait || tries.Losses >= MaxTaskLosses) {
 			lost := job.TaskResult{Ordinal: task, Kind: job.Loss}
-			b.Sums.add(t.Site, &lost)
-			s.keepResult(b, t, lost)
+			b.Sums.fail(&lost) // no run: nothing was reported
+			s.keepResult(b, t, lost, nil)
 			s.end(b, task, &b.Failed)
 			continue
 		}
-		b.Sums.site(t.Site, func(sum *SiteSums) { sum.Lost++ })
-		b.Tries[task] = tries
+		b.setTries(task, tries)
 		s.comeBack(b, task)
 	}
 	s.boundLate(b)
@@ -275,15 +291,16 @@ func (c RevokeBundle) apply(s *State) error {
 
 // boundLate forgets the oldest of too many bundles that were taken back.
 func (s *State) boundLate(b *Bag) {
-	var late []*TaskBundle
-	for t := range b.Bundles {
-		if t.Late {
-			late = append(late, t)
-		}
+	for len(b.late) > MaxLateBundles {
+		s.dropBundle(b, b.late[0])
 	}
-	for _, t := range late[:max(0, len(late)-MaxLateBundles)] {
-		s.dropBundle(b, t)
-	}
+}
+
+// setLate marks a bundle as taken back.
+func (b *Bag) setLate(t *TaskBundle) {
+	t.Late = true
+	at, _ := slices.BinarySearchFunc(b.late, t.Number, func(o *TaskBundle, number uint32) int { return cmp.Compare(o.Number, number) })
+	b.late = slices.Insert(b.late, at, t)
 }
 
 // add counts a result that was taken.

@@ -20,7 +20,7 @@ func (c AcceptBundle) apply(s *State) error {
 		return fmt.Errorf("held bundle %v: %w", c.Bundle, ErrExists)
 	}
 	if n := c.Tasks.Count(); c.Bundle.Number == 0 || n == 0 || n > MaxBundleTasks {
-		return fmt.Errorf("held bundle %v of %d tasks: %w", c.Bundle, n, ErrBounds)
+		return fmt.Errorf("held bundle %v of %d tasks; it must have 1 to %d and a number: %w", c.Bundle, n, MaxBundleTasks, ErrBounds)
 	}
 	s.site.Runs++
 	s.changes.Site = true
@@ -41,7 +41,11 @@ func (c EndTasks) apply(s *State) error {
 	if len(c.Results) == 0 {
 		return fmt.Errorf("held bundle %v, no result: %w", c.Bundle, ErrBounds)
 	}
-	if err := checkResults(c.Results, job.MaxTasks); err != nil {
+	err = checkResults(c.Results, job.MaxTasks)
+	if err == nil {
+		err = checkFiles(c.Files, c.Results)
+	}
+	if err != nil {
 		return fmt.Errorf("held bundle %v: %w", c.Bundle, err)
 	}
 	for i := range c.Results {
@@ -49,12 +53,13 @@ func (c EndTasks) apply(s *State) error {
 			return fmt.Errorf("held bundle %v does not have task %d any more: %w", c.Bundle, task, ErrState)
 		}
 	}
+	if h.Full() {
+		return fmt.Errorf("held bundle %v, %d batches: %w", c.Bundle, len(h.Unacked), ErrFull)
+	}
 	for i := range c.Results {
 		h.Tasks.Remove(c.Results[i].Ordinal)
 	}
-	h.Batch++
-	h.Unacked = append(h.Unacked, TaskBatch{Number: h.Batch, Results: slices.Clone(c.Results)})
-	s.touchHeld(h)
+	s.addBatch(h, TaskBatch{Results: slices.Clone(c.Results), Files: slices.Clone(c.Files)})
 	return nil
 }
 
@@ -67,10 +72,17 @@ func (c DropTasks) apply(s *State) error {
 		return fmt.Errorf("held bundle %v does not have all of %d tasks any more: %w", c.Bundle, c.Tasks.Count(), ErrState)
 	}
 	h.Tasks.RemoveAll(&c.Tasks)
-	h.Batch++
-	h.Unacked = append(h.Unacked, TaskBatch{Number: h.Batch, Returned: c.Tasks.Clone()})
-	s.touchHeld(h)
+	s.addBatch(h, TaskBatch{Returned: c.Tasks.Clone()})
 	return nil
+}
+
+// addBatch gives a batch the next number.
+func (s *State) addBatch(h *HeldBundle, b TaskBatch) {
+	h.Batch++
+	b.Number = h.Batch
+	h.Unacked = append(h.Unacked, b)
+	s.changes.HeldBatches = append(s.changes.HeldBatches, HeldBatch{h.ID, b.Number})
+	s.touchHeld(h)
 }
 
 func (c ForgetTasks) apply(s *State) error {
@@ -83,10 +95,10 @@ func (c ForgetTasks) apply(s *State) error {
 	}
 	left := slices.DeleteFunc(slices.Clone(h.Unacked), func(b TaskBatch) bool { return b.Number <= c.Batch })
 	if !c.All && (len(left) > 0 || !h.Tasks.Empty()) {
-		if len(left) < len(h.Unacked) {
-			h.Unacked = left
-			s.touchHeld(h)
+		for i := range h.Unacked[:len(h.Unacked)-len(left)] { // the oldest ones
+			s.changes.HeldBatches = append(s.changes.HeldBatches, HeldBatch{h.ID, h.Unacked[i].Number})
 		}
+		h.Unacked = left
 		return nil
 	}
 	s.bags.held.Delete(h.ID)

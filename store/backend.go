@@ -1,6 +1,10 @@
 package store
 
-import "kith/internal/job"
+import (
+	"iter"
+
+	"kith/internal/job"
+)
 
 // Backend keeps a [State] on something that outlasts the process. Seal is
 // called by the goroutine that owns the state; commits happen one at a time
@@ -23,11 +27,45 @@ type Backend interface {
 	// from block*[ResultBlock] on, by ordinals. A task may have a result from before it was
 	// retried: the bag says which ones have ended.
 	TaskResults(bag job.ID, block uint32) ([]TaskRecord, error)
+	// TaskFiles returns what a task of a bag left, as [RecordResults.Files] had it, nil if
+	// that was nothing. The caller owns the bytes.
+	TaskFiles(bag job.ID, task uint32) ([]byte, error)
+	// TaskFilesFrom returns what some tasks of a bag left, by ordinals from one on: at most
+	// [MaxBatchFiles] bytes and one set more. It is empty if none of those tasks left
+	// anything. See [AllTaskFiles].
+	TaskFilesFrom(bag job.ID, task uint32) ([]TaskFiles, error)
 	// HeldPayload returns what a bundle runs that this site holds, or [ErrUnknown]. The
 	// caller owns the bytes.
 	HeldPayload(bundle job.AttemptID) ([]byte, error)
 	// Close releases the back end; what was committed stays.
 	Close() error
+}
+
+// AllTaskFiles yields what the tasks of a bag left, by ordinals. It reads stretch by
+// stretch: little is in memory, and nothing is kept from being written meanwhile. After
+// an error it ends.
+func AllTaskFiles(from interface {
+	TaskFilesFrom(bag job.ID, task uint32) ([]TaskFiles, error)
+}, bag job.ID,
+) iter.Seq2[TaskFiles, error] {
+	return func(yield func(TaskFiles, error) bool) {
+		for task := uint32(0); ; {
+			files, err := from.TaskFilesFrom(bag, task)
+			if err != nil {
+				yield(TaskFiles{}, err)
+				return
+			}
+			if len(files) == 0 {
+				return
+			}
+			for _, f := range files {
+				if !yield(f, nil) {
+					return
+				}
+			}
+			task = files[len(files)-1].Ordinal + 1
+		}
+	}
 }
 
 // Batch is one or more commands on their way to the disk.

@@ -23,6 +23,12 @@ const (
 	MaxFailureKinds, MaxFailureTasks = 64, 3
 	// MaxSiteSums bounds [BagSums.Sites].
 	MaxSiteSums = 256
+	// MaxTaskFiles is the longest [TaskFiles.Set], MaxBatchFiles all sets of a batch together,
+	// in bytes: a batch is one message.
+	MaxTaskFiles, MaxBatchFiles = 1 << 20, 2 << 20
+	// MaxUnacked is how many batches of results of a held bundle may wait for the origin, see
+	// [HeldBundle.Full].
+	MaxUnacked = 16
 )
 
 // Bag is the record of a bag at its origin: many tasks of one template. Only
@@ -31,7 +37,7 @@ const (
 //
 // A task is in exactly one place: waiting (in Again, or from Next on), with a site (in the
 // Tasks of one bundle that is not late), or ended (in Done, Failed or Cancelled). Results
-// are on disk only, see [Backend.TaskResults].
+// are on disk only, see [Backend.TaskResults] and [Backend.TaskFiles].
 type Bag struct {
 	ID      job.ID
 	Request job.Request // of one task
@@ -57,6 +63,8 @@ type Bag struct {
 	Again, Done, Failed, Cancelled, Stopping job.TaskSet
 	// Tries has what became of the earlier runs of tasks that have not ended.
 	Tries map[uint32]Tries
+	// Retried: its user has had tasks run again that had ended.
+	Retried bool
 	// Number is that of the latest bundle, Live are those that may report results.
 	Number uint32
 	Live   map[uint32]*TaskBundle
@@ -66,7 +74,9 @@ type Bag struct {
 	// Acts is what people did to the bag after its submission, oldest first, the last MaxActs.
 	Acts []Act
 
-	given int // tasks with sites
+	given int           // tasks with sites
+	late  []*TaskBundle // those of Live that are late, the oldest first
+	tried job.TaskSet   // those in Tries
 	dirty bool
 	pages job.TaskSet // of the sets, which have changed
 }
@@ -189,6 +199,20 @@ func (b *Bag) NextTasksBut(n int, not job.TaskSet) job.TaskSet {
 	return tasks
 }
 
+// setTries records what became of earlier runs of a task, nothing for one that has ended.
+func (b *Bag) setTries(task uint32, tries Tries) {
+	if tries == (Tries{}) {
+		delete(b.Tries, task)
+		b.tried.Remove(task)
+		return
+	}
+	b.Tries[task] = tries
+	b.tried.Add(task)
+}
+
+// LastAct returns the latest act of a kind, and whether there is one.
+func (b *Bag) LastAct(kind ActKind) (Act, bool) { return lastAct(b.Acts, kind) }
+
 // Bundle returns a live bundle, nil if there is none of the number.
 func (b *Bag) Bundle(number uint32) *TaskBundle { return b.Live[number] }
 
@@ -224,15 +248,39 @@ type HeldBundle struct {
 // TaskBatch is what a host tells the origin about tasks of a bundle, in one piece: how
 // tasks ended, and which ones come back without having begun.
 type TaskBatch struct {
-	Number   uint32
-	Results  []job.TaskResult
+	Number  uint32
+	Results []job.TaskResult
+	// Files are what tasks of Results left, of those that left anything.
+	Files    []TaskFiles
 	Returned job.TaskSet
 }
 
-// TaskFiles is what a task left, as the driver encodes it.
+// TaskFiles is what a task left, as the driver encodes it: a set of 1 to [MaxTaskFiles] bytes.
 type TaskFiles struct {
 	Ordinal uint32
 	Set     []byte
+}
+
+// UnackedBatch returns the batch of a number that waits for the origin, nil if none does.
+func (h *HeldBundle) UnackedBatch(number uint32) *TaskBatch {
+	for i := range h.Unacked {
+		if h.Unacked[i].Number == number {
+			return &h.Unacked[i]
+		}
+	}
+	return nil
+}
+
+// Full reports whether so many batches of results wait for the origin that [EndTasks] would
+// fail: what ends meanwhile waits for the next acknowledgement.
+func (h *HeldBundle) Full() bool {
+	n := 0
+	for i := range h.Unacked {
+		if len(h.Unacked[i].Results) > 0 {
+			n++
+		}
+	}
+	return n >= MaxUnacked
 }
 
 // RunID names a run of a task of the bundle as [job.AttemptID] names one of a job: what

@@ -69,7 +69,7 @@ func TestNoTaskIsInTwoBundles(t *testing.T) {
 	next := job.AttemptID{Job: b.ID, Number: 2}
 	for _, text := range []string{"0", "9-12", "11", "10,12", "100", "10-100", "16777215"} {
 		c := store.GrantBundle{Bundle: next, Site: "gamma", Tasks: set(t, text)}
-		want := store.ErrTaken
+		want := store.ErrNotWaiting
 		if last, _ := c.Tasks.Last(); last >= 100 {
 			want = store.ErrBounds
 		}
@@ -87,7 +87,7 @@ func TestNoTaskIsInTwoBundles(t *testing.T) {
 	if got := b.NextTasksBut(5, set(t, "4-5,10")); got.String() != "3,10-13" {
 		t.Errorf("the next tasks without two that wait again are %v", got.String())
 	}
-	refused(t, s, store.GrantBundle{Bundle: next, Site: "gamma", Tasks: set(t, "2-4")}, store.ErrTaken)
+	refused(t, s, store.GrantBundle{Bundle: next, Site: "gamma", Tasks: set(t, "2-4")}, store.ErrNotWaiting)
 	must(t, s, store.GrantBundle{Bundle: next, Site: "gamma", Tasks: set(t, "4,10")})
 	wants(t, b, "3,5", "", "", "")
 }
@@ -194,6 +194,9 @@ func TestLostSiteOfABagThatWaits(t *testing.T) {
 	if b.State != job.BagReturning || len(b.Live) != 0 {
 		t.Errorf("%v with %d bundles", b.State, len(b.Live))
 	}
+	if f := b.Sums.Failures; b.Sums.Runs != 0 || b.Sums.Sites[0].Lost != 2 || len(f) != 1 || f[0].Kind != job.Loss || f[0].Count != 2 {
+		t.Errorf("tasks of which nothing was heard count as %+v", b.Sums)
+	}
 	must(t, s, store.CloseBag{Bag: b.ID, Time: 20})
 	if b.State != job.BagFailed || b.Closed != 20 {
 		t.Errorf("%v at %d", b.State, b.Closed)
@@ -218,9 +221,12 @@ func TestRetriesOfTasks(t *testing.T) {
 	if b.State != job.BagFailed {
 		t.Fatalf("%v", b.State)
 	}
-	must(t, s, store.RetryTasks{Bag: b.ID, Tasks: set(t, "0")})
+	must(t, s, store.RetryTasks{Bag: b.ID, Tasks: set(t, "0"), Actor: "ada", Time: 31})
 	if b.State != job.BagOpen || b.Closed != 0 {
 		t.Errorf("retried: %v, closed at %d", b.State, b.Closed)
+	}
+	if a, ok := b.LastAct(store.ActRetry); !ok || a != (store.Act{Time: 31, Kind: store.ActRetry, Actor: "ada", Tasks: 1}) {
+		t.Errorf("the act of the retry is %+v, %v", a, ok)
 	}
 	// It has all its retries again.
 	must(t, s, store.RecordResults{Bundle: grant(t, s, b, "beta", 1), Site: "beta", Batch: 1, Results: results(job.Timeout, 0)})
@@ -235,7 +241,8 @@ func TestCancelledBags(t *testing.T) {
 	s, b := bagOf(t, 10, nil)
 	id := grant(t, s, b, "beta", 4)
 	refused(t, s, store.CancelBag{Bag: b.ID, Tasks: new(set(t, "9-10"))}, store.ErrBounds)
-	must(t, s, store.CancelBag{Bag: b.ID, Tasks: new(set(t, "1,7"))})
+	must(t, s, store.CancelBag{Bag: b.ID, Tasks: new(set(t, "1,7")), Actor: "eve"})
+	must(t, s, store.CancelBag{Bag: b.ID, Tasks: new(set(t, "1,7")), Actor: "eve"}) // which changes nothing
 	wants(t, b, "4-6", "", "", "7")
 	if b.State != job.BagOpen || b.Stopping.String() != "1" || b.Next != 8 {
 		t.Errorf("%v, stopping %v, next %d", b.State, b.Stopping.String(), b.Next)
@@ -251,8 +258,9 @@ func TestCancelledBags(t *testing.T) {
 	refused(t, s, store.RetryTasks{Bag: b.ID, Tasks: set(t, "0")}, store.ErrState)
 	must(t, s, store.RecordResults{Bundle: id, Site: "beta", Batch: 1, Results: append(results(job.Success, 2), results(job.Cancel, 3)...)}, store.CloseBag{Bag: b.ID})
 	wants(t, b, "", "2", "", "0-1,3-9")
-	if b.State != job.BagCancelled || len(b.Acts) != 1 || b.Acts[0].Reason != "wrong" {
-		t.Errorf("%v, acts %+v", b.State, b.Acts)
+	acts := []store.Act{{Kind: store.ActCancel, Actor: "eve", Tasks: 2}, {Kind: store.ActCancel, Actor: "ada", Reason: "wrong"}}
+	if b.State != job.BagCancelled || !slices.Equal(b.Acts, acts) {
+		t.Errorf("%v, acts %+v, want %+v", b.State, b.Acts, acts)
 	}
 	refused(t, s, store.CancelBag{Bag: b.ID}, store.ErrState)
 	must(t, s, store.PurgeBag{Bag: b.ID})

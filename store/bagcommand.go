@@ -29,7 +29,7 @@ type SubmitBag struct {
 // GrantBundle gives waiting tasks to a site. Bundle.Number must be one more than that of
 // the bag's latest bundle. Each task must be in [Bag.Again], or among those from
 // [Bag.Next] on without a gap: so no task is in two live bundles that are not late. It
-// fails with [ErrTaken] otherwise, with [ErrState] if the bag gives no tasks or no more,
+// fails with [ErrNotWaiting] otherwise, with [ErrState] if the bag gives no tasks or no more,
 // and with [ErrBounds]. The same grant again succeeds and changes nothing.
 type GrantBundle struct {
 	Bundle     job.AttemptID
@@ -58,7 +58,8 @@ type ReturnTasks struct {
 // 1. A batch that was recorded before changes nothing. A result counts if the bundle has
 // the task, and so none counts twice; others are counted as wasted. It fails with
 // [ErrStale] if there is no such bundle at the site, with [ErrBounds] for results that no
-// task of the bag can have.
+// task of the bag can have, and for files of a task that has no result in the batch, twice
+// of one, or of more than [MaxTaskFiles] or [MaxBatchFiles] bytes.
 type RecordResults struct {
 	Bundle   job.AttemptID
 	Site     job.SiteID
@@ -66,6 +67,10 @@ type RecordResults struct {
 	Results  []job.TaskResult
 	Returned job.TaskSet // came back with the batch, see [ReturnTasks]
 	Time     job.Time
+	// Files are what tasks of Results left, of those that left anything. Those of a result
+	// that ends its task are written but not kept in memory, in place of what an earlier
+	// result of the task left.
+	Files []TaskFiles
 }
 
 // RevokeBundle takes back what a bundle still has from a site that runs it no longer, or,
@@ -110,6 +115,7 @@ type CancelBag struct {
 type RetryTasks struct {
 	Bag   job.ID
 	Tasks job.TaskSet
+	Actor identity.Actor
 	Time  job.Time
 }
 
@@ -140,10 +146,13 @@ type AcceptBundle struct {
 }
 
 // EndTasks records how tasks of a bundle ended at this host, as its next batch. It fails
-// with [ErrState] if one of them has ended or was given back, and with [ErrBounds].
+// with [ErrState] if one of them has ended or was given back, with [ErrFull] if too many
+// batches wait for the origin, and with [ErrBounds], also for files as [RecordResults] does.
 type EndTasks struct {
 	Bundle  job.AttemptID
 	Results []job.TaskResult
+	// Files are what they left, of those that left anything. They belong to the state then.
+	Files []TaskFiles
 }
 
 // DropTasks records that tasks of a bundle, which have not begun, go back, with its next

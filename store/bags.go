@@ -43,9 +43,14 @@ type BagChanges struct {
 	Bundles []job.AttemptID
 	Pages   []PageOf
 	Results []ResultOf
+	// TaskFiles are in the order in which tasks ended; one without a set has none any more.
+	TaskFiles []FilesOf
 	// Forgotten bags had numbers, pages and results, whatever is listed beside.
 	ForgottenBags []job.ID
 	Held          []*HeldBundle
+	// HeldBatches are batches that were added or acknowledged. What counts is whether the
+	// bundle has them now.
+	HeldBatches   []HeldBatch
 	HeldPayloads  []HeldPayload
 	ForgottenHeld []job.AttemptID
 }
@@ -62,6 +67,18 @@ type ResultOf struct {
 	TaskRecord
 }
 
+// FilesOf is what a task left, to be written.
+type FilesOf struct {
+	Bag job.ID
+	TaskFiles
+}
+
+// HeldBatch names a batch of a held bundle.
+type HeldBatch struct {
+	Bundle job.AttemptID
+	Number uint32
+}
+
 // HeldPayload is what a bundle runs, to be written.
 type HeldPayload struct {
 	Bundle job.AttemptID
@@ -70,7 +87,7 @@ type HeldPayload struct {
 
 func (c *BagChanges) noBags() bool {
 	return len(c.Bags) == 0 && len(c.Bundles) == 0 && len(c.Results) == 0 && len(c.ForgottenBags) == 0 &&
-		len(c.Held) == 0 && len(c.HeldPayloads) == 0 && len(c.ForgottenHeld) == 0
+		len(c.TaskFiles) == 0 && len(c.Held) == 0 && len(c.HeldBatches) == 0 && len(c.HeldPayloads) == 0 && len(c.ForgottenHeld) == 0
 }
 
 // settle marks what is listed as written, and lists the pages that have changed.
@@ -172,7 +189,9 @@ func (s *State) touchBundle(b *Bag, t *TaskBundle) {
 
 func (s *State) addBundle(b *Bag, t *TaskBundle) {
 	b.Live[t.Number] = t
-	if !t.Late {
+	if t.Late {
+		b.setLate(t)
+	} else {
 		b.given += t.Tasks.Count()
 		s.bags.granted[t.claim()] = append(s.bags.granted[t.claim()], job.AttemptID{Job: b.ID, Number: t.Number})
 	}
@@ -191,7 +210,9 @@ func (s *State) forgetClaim(b *Bag, t *TaskBundle) {
 
 // dropBundle forgets a bundle that has nothing to report any more.
 func (s *State) dropBundle(b *Bag, t *TaskBundle) {
-	if !t.Late {
+	if t.Late {
+		b.late = slices.DeleteFunc(b.late, func(o *TaskBundle) bool { return o == t })
+	} else {
 		s.forgetClaim(b, t)
 	}
 	delete(b.Live, t.Number)
@@ -239,12 +260,10 @@ func (b *Bag) Page(page uint32) PageSets {
 		return part
 	}
 	p := PageSets{within(&b.Again), within(&b.Done), within(&b.Failed), within(&b.Cancelled), within(&b.Stopping), nil}
-	for task, tries := range b.Tries {
-		if task >= lo && task < hi {
-			if p.Tries == nil {
-				p.Tries = make(map[uint32]Tries)
-			}
-			p.Tries[task] = tries
+	if tried := within(&b.tried); !tried.Empty() {
+		p.Tries = make(map[uint32]Tries, tried.Count())
+		for task := range tried.All {
+			p.Tries[task] = b.Tries[task]
 		}
 	}
 	return p
@@ -262,7 +281,7 @@ func (s *State) RestorePage(id job.ID, p PageSets) error {
 	b.Cancelled.AddAll(&p.Cancelled)
 	b.Stopping.AddAll(&p.Stopping)
 	for task, tries := range p.Tries {
-		b.Tries[task] = tries
+		b.setTries(task, tries)
 	}
 	return nil
 }
@@ -283,6 +302,17 @@ func (s *State) RestoreHeld(h HeldBundle) error {
 		return fmt.Errorf("held bundle %v twice: %w", h.ID, ErrCorrupt)
 	}
 	s.insertHeld(&h)
+	return nil
+}
+
+// RestoreHeldBatch adds a batch of a held bundle that the origin has yet to acknowledge.
+// Those of a bundle come after it, in the order of their numbers.
+func (s *State) RestoreHeldBatch(id job.AttemptID, b TaskBatch) error {
+	h := s.Held(id)
+	if h == nil {
+		return fmt.Errorf("batch of held bundle %v: %w: %w", id, ErrUnknown, ErrCorrupt)
+	}
+	h.Unacked = append(h.Unacked, b)
 	return nil
 }
 

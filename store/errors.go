@@ -11,8 +11,13 @@ var (
 	// ErrStale is returned when the command is about another attempt than the
 	// latest, or another site than the holder.
 	ErrStale = errors.New("superseded by a later attempt or another site")
-	// ErrTaken is returned when another site has the claim, or a task does not wait.
+	// ErrTaken is returned when another site has the claim.
 	ErrTaken = errors.New("claim is taken by another site")
+	// ErrNotWaiting is returned when a task of a grant is with a site or has ended, or a
+	// task before it that was never given out would be left out.
+	ErrNotWaiting = errors.New("not all of its tasks wait")
+	// ErrFull is returned when a held bundle has [MaxUnacked] batches that wait for the origin.
+	ErrFull = errors.New("too many results wait for the origin")
 	// ErrNoCopy is returned when the claiming site holds no copy.
 	ErrNoCopy = errors.New("site holds no copy of the attempt")
 	// ErrState is returned when the job or copy is not in a state in which

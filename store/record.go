@@ -106,8 +106,10 @@ type Job struct {
 }
 
 // LastAct returns the latest act of a kind, and whether there is one.
-func (j *Job) LastAct(kind ActKind) (Act, bool) {
-	for _, a := range slices.Backward(j.Acts) {
+func (j *Job) LastAct(kind ActKind) (Act, bool) { return lastAct(j.Acts, kind) }
+
+func lastAct(acts []Act, kind ActKind) (Act, bool) {
+	for _, a := range slices.Backward(acts) {
 		if a.Kind == kind {
 			return a, true
 		}
@@ -115,7 +117,7 @@ func (j *Job) LastAct(kind ActKind) (Act, bool) {
 	return Act{}, false
 }
 
-// Act is something that a person did to a job.
+// Act is something that a person did to a job or a bag.
 type Act struct {
 	Time  job.Time
 	Kind  ActKind
@@ -124,22 +126,33 @@ type Act struct {
 	Reason string
 	// Site is the one that was given up, for [ActForget] only.
 	Site job.SiteID
+	// Tasks is how many tasks of a bag it was about, 0 for the whole bag.
+	Tasks uint32
 }
 
-// MaxActs bounds [Job.Acts].
+// MaxActs bounds [Job.Acts] and [Bag.Acts].
 const MaxActs = 16
+
+// withAct returns acts with one more, without the oldest of too many. It changes nothing.
+func withAct(acts []Act, a Act) []Act {
+	if len(acts) >= MaxActs {
+		acts = acts[1:]
+	}
+	return append(slices.Clone(acts), a)
+}
 
 // ActKind says what a person did to a job. The numbers are those of
 // kith.v1.JobAct.Kind, stored, and frozen.
 type ActKind uint8
 
-// What a person can do to a job.
+// What a person can do to a job or a bag.
 const (
 	ActSubmit  ActKind = 1 // kept as Job.Submitter and Job.Submitted
 	ActCancel  ActKind = 2
 	ActHold    ActKind = 3
 	ActRelease ActKind = 4
 	ActForget  ActKind = 5 // gave up a site that had a copy of it, or its claim
+	ActRetry   ActKind = 6 // had tasks that had ended run again
 )
 
 // AttemptID names the latest attempt.

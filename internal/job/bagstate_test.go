@@ -1,9 +1,6 @@
 package job
 
-import (
-	"strings"
-	"testing"
-)
+import "testing"
 
 // bagLifeCycle repeats the transition table in words, so that a slip in either is seen.
 // Every pair that is not named here must be impossible.
@@ -29,31 +26,7 @@ CANCELLED  retry           OPEN
 `
 
 func TestBagLifeCycleExhaustively(t *testing.T) {
-	want := map[string]string{}
-	for line := range strings.Lines(strings.TrimSpace(bagLifeCycle)) {
-		f := strings.Fields(line)
-		want[f[0]+"/"+strings.Join(f[1:len(f)-1], " ")] = f[len(f)-1]
-	}
-	seen := 0
-	for s := range BagState(bagStateCount + 2) {
-		for ev := range BagEvent(bagEventCount + 2) { //nolint:unconvert // it gives ev its type
-			to, ok := s.Next(ev)
-			target, possible := want[s.String()+"/"+ev.String()]
-			switch {
-			case ok != possible:
-				t.Errorf("%v + %v possible: %v, want %v", s, ev, ok, possible)
-			case ok && to.String() != target:
-				t.Errorf("%v + %v = %v, want %s", s, ev, to, target)
-			case !ok && to != s:
-				t.Errorf("%v + %v is impossible but moves to %v", s, ev, to)
-			case ok:
-				seen++
-			}
-		}
-	}
-	if seen != len(want) {
-		t.Errorf("%d transitions, want %d", seen, len(want))
-	}
+	checkTable(t, bagLifeCycle, BagState(bagStateCount), bagEventCount, BagState.Next)
 }
 
 func TestBagLifeCycleEnds(t *testing.T) {

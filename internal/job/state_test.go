@@ -48,15 +48,27 @@ RETURNING  close: loss     LOST
 `
 
 func TestLifeCycleExhaustively(t *testing.T) {
+	checkTable(t, lifeCycle, State(stateCount), eventCount, State.Next)
+}
+
+// checkTable compares a transition table with what a text says of it: a state, an event and
+// the next state a line. Every pair that the text does not name must be impossible, also with
+// numbers beyond the last state and event.
+func checkTable[S, E interface {
+	~uint8
+	String() string
+}](t *testing.T, text string, states S, events E, next func(S, E) (S, bool),
+) {
+	t.Helper()
 	want := map[string]string{}
-	for line := range strings.Lines(strings.TrimSpace(lifeCycle)) {
+	for line := range strings.Lines(strings.TrimSpace(text)) {
 		f := strings.Fields(line)
 		want[f[0]+"/"+strings.Join(f[1:len(f)-1], " ")] = f[len(f)-1]
 	}
 	seen := 0
-	for s := range State(stateCount + 2) {
-		for ev := range Event(eventCount + 2) { //nolint:unconvert // it gives ev its type
-			to, ok := s.Next(ev)
+	for s := range states + 2 {
+		for ev := range events + 2 {
+			to, ok := next(s, ev)
 			target, possible := want[s.String()+"/"+ev.String()]
 			switch {
 			case ok != possible:

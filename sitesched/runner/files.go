@@ -15,6 +15,7 @@ import (
 	"kith/meta"
 	"kith/meta/transfer"
 	kithv1 "kith/proto/gen/kith/v1"
+	"kith/store"
 	"kith/store/blobstore"
 )
 
@@ -32,6 +33,7 @@ type FilesConfig struct {
 	Backend interface {
 		Payload(id job.ID) ([]byte, error)
 		Outputs(id job.ID) ([]byte, error)
+		TaskFilesFrom(bag job.ID, task uint32) ([]store.TaskFiles, error)
 	}
 	// Look shows the engine between two events, when what is seen is durable.
 	Look func(ctx context.Context, see func(now job.Time, v meta.Views)) error

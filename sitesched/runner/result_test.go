@@ -25,6 +25,9 @@ type payloads struct {
 
 func (p payloads) Payload(job.ID) ([]byte, error) { return p.raw, p.err }
 func (p payloads) Outputs(job.ID) ([]byte, error) { return nil, store.ErrUnknown }
+func (p payloads) TaskFilesFrom(job.ID, uint32) ([]store.TaskFiles, error) {
+	return nil, nil
+}
 
 // What a host says about the end of an attempt is taken as far as it can be true.
 func TestCheckResult(t *testing.T) {

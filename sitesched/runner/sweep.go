@@ -185,9 +185,9 @@ func (f *Files) liveChunks(ctx context.Context) iter.Seq2[blobstore.Sum, error] 
 	}
 	return func(yield func(blobstore.Sum, error) bool) {
 		var encoded [][]byte
-		var open, closed []job.ID
+		var open, closed, bags []job.ID
 		err := f.cfg.Look(ctx, func(_ job.Time, v meta.Views) {
-			open, closed, encoded = v.FileHolders()
+			open, closed, bags, encoded = v.FileHolders()
 		})
 		if err != nil {
 			yield(blobstore.Sum{}, err)
@@ -206,8 +206,24 @@ func (f *Files) liveChunks(ctx context.Context) iter.Seq2[blobstore.Sum, error] 
 			}
 			return p.inputs, nil
 		}
-		if yieldStored(open, f.cfg.Backend.Payload, inputs, yield) {
-			yieldStored(closed, f.cfg.Backend.Outputs, transfer.Decode, yield)
+		if yieldStored(open, f.cfg.Backend.Payload, inputs, yield) && yieldStored(closed, f.cfg.Backend.Outputs, transfer.Decode, yield) {
+			f.yieldTasks(bags, yield)
+		}
+	}
+}
+
+// yieldTasks yields the chunks of what tasks of bags left.
+func (f *Files) yieldTasks(bags []job.ID, yield func(blobstore.Sum, error) bool) {
+	for _, id := range bags {
+		for files, err := range store.AllTaskFiles(f.cfg.Backend, id) {
+			if err != nil {
+				yield(blobstore.Sum{}, err)
+				return
+			}
+			set, err := transfer.Decode(files.Set)
+			if err == nil && !yieldSet(set, yield) {
+				return
+			}
 		}
 	}
 }

@@ -305,6 +305,43 @@ func (s *Store) TaskResults(bag job.ID, block uint32) (records []store.TaskRecor
 	return records, nil
 }
 
+// TaskFiles implements [store.Backend].
+func (s *Store) TaskFiles(bag job.ID, task uint32) (set []byte, err error) {
+	err = s.readKey(codec.TaskFiles, codec.TaskFilesKey(bag, task), func(v []byte) (err error) {
+		if v != nil {
+			set, err = codec.SideRecord(v)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("data file %s: files of task %d of bag %v: %w", s.db.Path(), task, bag, err)
+	}
+	return set, nil
+}
+
+// TaskFilesFrom implements [store.Backend].
+func (s *Store) TaskFilesFrom(bag job.ID, task uint32) ([]store.TaskFiles, error) {
+	var files codec.FilesStretch
+	err := s.db.View(func(tx *bolt.Tx) error {
+		b := tx.Bucket([]byte(codec.TaskFiles))
+		if b == nil {
+			return nil
+		}
+		c := b.Cursor()
+		of := codec.JobKey(bag)
+		for k, v := c.Seek(codec.TaskFilesKey(bag, task)); bytes.HasPrefix(k, of); k, v = c.Next() {
+			if more, err := files.Add(k, v); err != nil || !more {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("data file %s: files of tasks of bag %v: %w", s.db.Path(), bag, err)
+	}
+	return files.Files, nil
+}
+
 // HeldPayload implements [store.Backend].
 func (s *Store) HeldPayload(bundle job.AttemptID) (data []byte, err error) {
 	err = s.readKey(codec.HeldPayloads, codec.HeldKey(bundle), func(v []byte) (err error) {

@@ -24,11 +24,8 @@ func bagKey(id job.ID, number uint32) []byte {
 // ResultsKey is the key of a block of results.
 func ResultsKey(id job.ID, block uint32) []byte { return bagKey(id, block) }
 
-// HeldKey is the key of what a bundle runs that this site holds.
-func HeldKey(id job.AttemptID) []byte { return copyKey(id) }
-
 func bagWrites(s *store.State, c *store.BagChanges) []Write {
-	w := make([]Write, 0, len(c.Bags)+len(c.Bundles)+len(c.Pages)+len(c.Held)+len(c.HeldPayloads)+len(c.ForgottenHeld)+5*len(c.ForgottenBags))
+	w := make([]Write, 0, len(c.Bags)+len(c.Bundles)+len(c.Pages)+len(c.TaskFiles)+6*len(c.ForgottenBags))
 	for _, b := range c.Bags {
 		if s.Bag(b.ID) == b {
 			w = append(w, Write{Table: Bags, Key: JobKey(b.ID), Value: seal(bagMessage(b))})
@@ -47,34 +44,20 @@ func bagWrites(s *store.State, c *store.BagChanges) []Write {
 		}
 	}
 	w = append(w, resultWrites(s, c.Results)...)
+	w = append(w, filesWrites(s, c.TaskFiles)...)
 	for _, id := range c.ForgottenBags {
 		w = append(w, Write{Table: Bags, Key: JobKey(id)}, Write{Table: Payloads, Key: JobKey(id)})
-		for _, t := range []Table{BagPages, TaskBundles, Results} {
+		for _, t := range []Table{BagPages, TaskBundles, Results, TaskFiles} {
 			w = append(w, Write{Table: t, Key: JobKey(id), Prefix: true})
 		}
 	}
-	for _, h := range c.Held {
-		if s.Held(h.ID) == h {
-			w = append(w, Write{Table: Held, Key: copyKey(h.ID), Value: seal(heldMessage(h))})
-		}
-	}
-	for _, p := range c.HeldPayloads {
-		if s.Held(p.Bundle) != nil {
-			w = append(w, Write{Table: HeldPayloads, Key: copyKey(p.Bundle), Value: sealBytes(p.Data)})
-		}
-	}
-	for _, id := range c.ForgottenHeld {
-		if s.Held(id) == nil {
-			w = append(w, Write{Table: Held, Key: copyKey(id)}, Write{Table: HeldPayloads, Key: copyKey(id)})
-		}
-	}
-	return w
+	return append(w, heldWrites(s, c)...)
 }
 
 // BagReaders returns what reads each of [BagTables] that is read at a start, in the order
 // in which they must be.
 func (r *Reader) BagReaders() []TableReader {
-	return []TableReader{{Bags, r.bag}, {BagPages, r.page}, {TaskBundles, r.taskBundle}, {Held, r.held}}
+	return []TableReader{{Bags, r.bag}, {BagPages, r.page}, {TaskBundles, r.taskBundle}, {Held, r.held}, {HeldBatches, r.heldBatch}}
 }
 
 // TableReader reads the records of a table, in the order of their keys.
@@ -88,12 +71,13 @@ func bagMessage(b *store.Bag) *statev1.BagRecord {
 		Name: jobName(b.ID), Request: requestMessage(&b.Request), RequestId: b.RequestID, BodyHash: b.BodyHash[:], Submitter: string(b.Submitter),
 		Priority: b.Priority, MaxRunning: b.MaxRunning, Retries: uint32(b.Retries), State: uint32(b.State), CancelRequested: b.CancelRequested,
 		Version: b.Version, Next: b.Next, Number: b.Number, Sums: sumsMessage(&b.Sums), SubmittedNs: int64(b.Submitted), ClosedNs: int64(b.Closed),
+		Retried: b.Retried,
 	}
 	for _, r := range b.Indices.Ranges() {
 		m.Indices = append(m.Indices, r.First, r.Last, r.Step)
 	}
 	for _, a := range b.Acts {
-		m.Acts = append(m.Acts, &statev1.ActRecord{TimeNs: int64(a.Time), Kind: uint32(a.Kind), Actor: string(a.Actor), Reason: a.Reason})
+		m.Acts = append(m.Acts, &statev1.ActRecord{TimeNs: int64(a.Time), Kind: uint32(a.Kind), Actor: string(a.Actor), Reason: a.Reason, Tasks: a.Tasks})
 	}
 	return m
 }
@@ -134,12 +118,13 @@ func (r *Reader) bag(value []byte) error {
 		Priority: m.GetPriority(), MaxRunning: m.GetMaxRunning(), Retries: uint8(min(m.GetRetries(), math.MaxUint8)),
 		State: job.BagState(min(m.GetState(), math.MaxUint8)), CancelRequested: m.GetCancelRequested(), Version: m.GetVersion(),
 		Next: m.GetNext(), Number: m.GetNumber(), Submitted: job.Time(m.GetSubmittedNs()), Closed: job.Time(m.GetClosedNs()),
-		Sums: r.sums(m.GetSums()),
+		Sums: r.sums(m.GetSums()), Retried: m.GetRetried(),
 	}
 	copy(b.BodyHash[:], m.GetBodyHash())
 	for _, a := range m.GetActs() {
 		b.Acts = append(b.Acts, store.Act{
 			Time: job.Time(a.GetTimeNs()), Kind: store.ActKind(min(a.GetKind(), math.MaxUint8)), Actor: identity.Actor(r.names.text(a.GetActor())), Reason: a.GetReason(),
+			Tasks: a.GetTasks(),
 		})
 	}
 	return r.state.RestoreBag(b)
@@ -234,57 +219,4 @@ func (r *Reader) taskBundle(value []byte) error {
 		Lease: time.Duration(m.GetLeaseNs()), Granted: job.Time(m.GetGrantedNs()), Deadline: job.Time(m.GetDeadlineNs()),
 		Tasks: tasks, Batch: m.GetBatch(), Late: m.GetLate(),
 	})
-}
-
-func heldMessage(h *store.HeldBundle) *statev1.HeldBundleRecord {
-	m := &statev1.HeldBundleRecord{
-		Name: attemptName(h.ID), Request: requestMessage(&h.Request), Node: h.Node, BootId: h.BootID, AcceptedNs: int64(h.Accepted),
-		Run: h.Run, Tasks: h.Tasks.AppendBinary(nil), Batch: h.Batch,
-	}
-	for i := range h.Unacked {
-		batch := &h.Unacked[i]
-		stored := &statev1.StoredTaskBatch{Number: batch.Number, Returned: batch.Returned.AppendBinary(nil)}
-		for _, r := range batch.Results {
-			stored.Results = append(stored.Results, &statev1.StoredTaskResult{
-				Ordinal: r.Ordinal, Kind: uint32(r.Kind), ExitCode: r.ExitCode, Signal: r.Signal,
-				StartNs: int64(r.Start), RunNs: int64(r.Run), CpuTimeNs: int64(r.CPUTime), MaxRssBytes: r.MaxRSSBytes,
-			})
-		}
-		m.Unacked = append(m.Unacked, stored)
-	}
-	return m
-}
-
-func (r *Reader) held(value []byte) error {
-	var m statev1.HeldBundleRecord
-	if err := open(value, &m); err != nil {
-		return fmt.Errorf("record of a held bundle: %w", err)
-	}
-	id, err := attemptID(m.GetName())
-	errs := []error{err}
-	tasks, err := job.DecodeTaskSet(m.GetTasks())
-	errs = append(errs, err)
-	id.Job.Origin = r.names.site(string(id.Job.Origin))
-	h := store.HeldBundle{
-		ID: id, Request: r.names.request(m.GetRequest()), Node: r.names.text(m.GetNode()), BootID: r.names.text(m.GetBootId()),
-		Accepted: job.Time(m.GetAcceptedNs()), Run: m.GetRun(), Tasks: tasks, Batch: m.GetBatch(),
-	}
-	for _, stored := range m.GetUnacked() {
-		returned, err := job.DecodeTaskSet(stored.GetReturned())
-		errs = append(errs, err)
-		batch := store.TaskBatch{Number: stored.GetNumber(), Returned: returned}
-		for _, t := range stored.GetResults() {
-			result := job.TaskResult{
-				Ordinal: t.GetOrdinal(), Kind: job.OutcomeKind(min(t.GetKind(), math.MaxUint8)), ExitCode: t.GetExitCode(), Signal: t.GetSignal(),
-				Start: job.Time(t.GetStartNs()), Run: time.Duration(t.GetRunNs()), CPUTime: time.Duration(t.GetCpuTimeNs()), MaxRSSBytes: t.GetMaxRssBytes(),
-			}
-			errs = append(errs, result.Validate())
-			batch.Results = append(batch.Results, result)
-		}
-		h.Unacked = append(h.Unacked, batch)
-	}
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("record of a held bundle: %w: %w", err, store.ErrCorrupt)
-	}
-	return r.state.RestoreHeld(h)
 }

@@ -46,7 +46,9 @@ const (
 	BagPages     Table = "pages"
 	TaskBundles  Table = "bundles"
 	Results      Table = "results"
+	TaskFiles    Table = "taskfiles"
 	Held         Table = "held"
+	HeldBatches  Table = "heldbatches"
 	HeldPayloads Table = "heldpayloads"
 )
 
@@ -58,7 +60,7 @@ func TrustTables() []Table { return []Table{Trusted, Invitations, Tokens} }
 
 // BagTables lists those that a file has from [Format] on.
 func BagTables() []Table {
-	return []Table{Bags, BagPages, TaskBundles, Results, Held, HeldPayloads}
+	return []Table{Bags, BagPages, TaskBundles, Results, TaskFiles, Held, HeldBatches, HeldPayloads}
 }
 
 // AllTables lists the tables of a file of the present format.
@@ -325,6 +327,9 @@ func Dump(s *store.State) []byte {
 	}
 	for _, h := range s.HeldBundles() {
 		add(seal(heldMessage(h)))
+		for i := range h.Unacked {
+			add(seal(heldBatchMessage(h.ID, &h.Unacked[i])))
+		}
 	}
 	for _, t := range s.TrustedSites() {
 		add(seal(trustMessage(t)))

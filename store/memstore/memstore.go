@@ -199,6 +199,33 @@ func (s *Store) TaskResults(bag job.ID, block uint32) ([]store.TaskRecord, error
 	return codec.TaskRecords(v, block*store.ResultBlock)
 }
 
+// TaskFiles implements [store.Backend].
+func (s *Store) TaskFiles(bag job.ID, task uint32) ([]byte, error) {
+	v := s.disk.get(codec.TaskFiles, codec.TaskFilesKey(bag, task))
+	if v == nil {
+		return nil, nil
+	}
+	return codec.SideRecord(v)
+}
+
+// TaskFilesFrom implements [store.Backend].
+func (s *Store) TaskFilesFrom(bag job.ID, task uint32) ([]store.TaskFiles, error) {
+	s.disk.mu.Lock()
+	defer s.disk.mu.Unlock()
+	table := s.disk.tables[codec.TaskFiles]
+	of, from := string(codec.JobKey(bag)), string(codec.TaskFilesKey(bag, task))
+	var files codec.FilesStretch
+	for _, k := range slices.Sorted(maps.Keys(table)) {
+		if k < from || !strings.HasPrefix(k, of) {
+			continue
+		}
+		if more, err := files.Add([]byte(k), table[k]); err != nil || !more {
+			return files.Files, err
+		}
+	}
+	return files.Files, nil
+}
+
 // HeldPayload implements [store.Backend].
 func (s *Store) HeldPayload(bundle job.AttemptID) ([]byte, error) {
 	v := s.disk.get(codec.HeldPayloads, codec.HeldKey(bundle))

@@ -86,6 +86,19 @@ func someResults(rng *rand.Rand, tasks *job.TaskSet) []job.TaskResult {
 	return results
 }
 
+// someFiles returns what some tasks of results left.
+func someFiles(rng *rand.Rand, results []job.TaskResult) (files []store.TaskFiles) {
+	if rng.IntN(2) == 0 {
+		return nil
+	}
+	for i := range results {
+		if rng.IntN(4) == 0 {
+			files = append(files, store.TaskFiles{Ordinal: results[i].Ordinal, Set: fmt.Appendf(nil, "files %x of %d", rng.Uint32(), results[i].Ordinal)})
+		}
+	}
+	return files
+}
+
 func anyBundle(rng *rand.Rand, b *store.Bag) *store.TaskBundle {
 	numbers := slices.Sorted(maps.Keys(b.Live))
 	if len(numbers) == 0 {
@@ -126,6 +139,7 @@ func bagAtOrigin(rng *rand.Rand, s *store.State, b *store.Bag, now job.Time) sto
 	case t != nil && n < 24:
 		tasks := someTasks(rng, &t.Tasks)
 		c := store.RecordResults{Bundle: bundle, Site: site, Batch: t.Batch + 1 - rng.Uint32N(8)/7, Results: someResults(rng, &tasks), Time: now}
+		c.Files = someFiles(rng, c.Results)
 		if rng.IntN(4) == 0 {
 			c.Returned = someTasks(rng, &t.Tasks)
 		}
@@ -151,7 +165,7 @@ func bagAtOrigin(rng *rand.Rand, s *store.State, b *store.Bag, now job.Time) sto
 			ended.AddAll(&b.Cancelled)
 			ended.AddAll(&b.Done)
 		}
-		return store.RetryTasks{Bag: b.ID, Tasks: someTasks(rng, &ended), Time: now}
+		return store.RetryTasks{Bag: b.ID, Tasks: someTasks(rng, &ended), Actor: "ada", Time: now}
 	case n < 38:
 		return store.CloseBag{Bag: b.ID, Time: now}
 	default:
@@ -176,7 +190,8 @@ func bundleAtHost(rng *rand.Rand, s *store.State, now job.Time) store.Command {
 	tasks := someTasks(rng, &h.Tasks)
 	switch rng.IntN(5) {
 	case 0, 1:
-		return store.EndTasks{Bundle: h.ID, Results: someResults(rng, &tasks)}
+		results := someResults(rng, &tasks)
+		return store.EndTasks{Bundle: h.ID, Results: results, Files: someFiles(rng, results)}
 	case 2:
 		return store.DropTasks{Bundle: h.ID, Tasks: tasks}
 	case 3:
@@ -196,8 +211,8 @@ func testBags(t *testing.T, open Opener) {
 		bag     job.ID
 		ordinal uint32
 	}
-	want := make(map[task]store.TaskRecord)
-	purged, results := 0, 0
+	want, wantFiles := make(map[task]store.TaskRecord), make(map[task]string)
+	purged, results, cleared := 0, 0, 0
 	for round := range 40 {
 		twin := load(t, b) // says what changes
 		for range 20 + rng.IntN(100) {
@@ -211,9 +226,19 @@ func testBags(t *testing.T, open Opener) {
 			want[task{r.Bag, r.Result.Ordinal}] = r.TaskRecord
 			results++
 		}
+		for _, f := range changes.TaskFiles {
+			key := task{f.Bag, f.Ordinal}
+			if _, had := wantFiles[key]; had && len(f.Set) == 0 {
+				cleared++
+			}
+			if wantFiles[key] = string(f.Set); len(f.Set) == 0 {
+				delete(wantFiles, key)
+			}
+		}
 		for _, id := range changes.ForgottenBags {
 			purged++
 			maps.DeleteFunc(want, func(k task, _ store.TaskRecord) bool { return k.bag == id })
+			maps.DeleteFunc(wantFiles, func(k task, _ string) bool { return k.bag == id })
 		}
 		commit(t, b, s)
 		dump := codec.Dump(s)
@@ -227,7 +252,7 @@ func testBags(t *testing.T, open Opener) {
 			t.Fatalf("seed %d, round %d: reopened with another state than was committed (%d and %d bytes)", seed, round, len(got), len(dump))
 		}
 	}
-	got := make(map[task]store.TaskRecord)
+	got, gotFiles := make(map[task]store.TaskRecord), make(map[task]string)
 	for seq := range s.Site().NextSeq {
 		id := job.ID{Origin: "alpha", Generation: s.Site().Generation, Seq: seq}
 		for block := range uint32(9000/store.ResultBlock + 1) {
@@ -239,12 +264,21 @@ func testBags(t *testing.T, open Opener) {
 				got[task{id, r.Result.Ordinal}] = r
 			}
 		}
+		for f, err := range store.AllTaskFiles(b, id) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			gotFiles[task{id, f.Ordinal}] = string(f.Set)
+		}
 		if _, err := b.Payload(id); (err == nil) != (s.Bag(id) != nil) {
 			t.Errorf("payload of bag %v: %v", id, err)
 		}
 	}
 	if !maps.Equal(got, want) {
 		t.Errorf("%d results are kept, want %d, or others", len(got), len(want))
+	}
+	if !maps.Equal(gotFiles, wantFiles) {
+		t.Errorf("files of %d tasks are kept, want %d, or others", len(gotFiles), len(wantFiles))
 	}
 	for _, h := range s.HeldBundles() {
 		if p, err := b.HeldPayload(h.ID); err != nil || len(p) == 0 {
@@ -253,6 +287,9 @@ func testBags(t *testing.T, open Opener) {
 	}
 	if _, err := b.HeldPayload(job.AttemptID{Number: 99}); !errors.Is(err, store.ErrUnknown) {
 		t.Errorf("payload of no bundle: %v", err)
+	}
+	if len(wantFiles) < 100 || cleared == 0 {
+		t.Errorf("the walk only came to files of %d tasks, %d were replaced by nothing", len(wantFiles), cleared)
 	}
 	if purged == 0 || results < 3000 || len(s.HeldBundles()) == 0 || s.BagCount() == 0 {
 		t.Errorf("the walk only came to %d results, %d purged bags, %d held bundles, %d bags", results, purged, len(s.HeldBundles()), s.BagCount())

@@ -23,6 +23,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Opener) {
 	t.Run("payload and decision", func(t *testing.T) { testSideRecords(t, fresh(t)) })
 	t.Run("trust", func(t *testing.T) { testTrust(t, fresh(t)) })
 	t.Run("bags", func(t *testing.T) { testBags(t, fresh(t)) })
+	t.Run("files of tasks", func(t *testing.T) { testTaskFiles(t, fresh(t)) })
 	t.Run("forgotten and accepted again", func(t *testing.T) { testAgain(t, fresh(t)) })
 }
 

@@ -189,6 +189,8 @@ const (
 	JobAct_KIND_RELEASE JobAct_Kind = 4
 	// Gave up a site that had a copy of it, or its claim.
 	JobAct_KIND_FORGET JobAct_Kind = 5
+	// Had tasks of a bag that had ended run again.
+	JobAct_KIND_RETRY JobAct_Kind = 6
 )
 
 // Enum value maps for JobAct_Kind.
@@ -200,6 +202,7 @@ var (
 		3: "KIND_HOLD",
 		4: "KIND_RELEASE",
 		5: "KIND_FORGET",
+		6: "KIND_RETRY",
 	}
 	JobAct_Kind_value = map[string]int32{
 		"KIND_UNSPECIFIED": 0,
@@ -208,6 +211,7 @@ var (
 		"KIND_HOLD":        3,
 		"KIND_RELEASE":     4,
 		"KIND_FORGET":      5,
+		"KIND_RETRY":       6,
 	}
 )
 
@@ -1597,20 +1601,22 @@ const file_kith_v1_job_proto_rawDesc = "" +
 	"\x12\x13\n" +
 	"\x0fSTATE_CANCELLED\x10\v\x12\x0e\n" +
 	"\n" +
-	"STATE_LOST\x10\f\"\x9b\x02\n" +
+	"STATE_LOST\x10\f\"\xac\x02\n" +
 	"\x06JobAct\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12(\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x14.kith.v1.JobAct.KindR\x04kind\x12\x14\n" +
 	"\x05actor\x18\x03 \x01(\tR\x05actor\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x12\x17\n" +
-	"\asite_id\x18\x05 \x01(\tR\x06siteId\"p\n" +
+	"\asite_id\x18\x05 \x01(\tR\x06siteId\"\x80\x01\n" +
 	"\x04Kind\x12\x14\n" +
 	"\x10KIND_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vKIND_SUBMIT\x10\x01\x12\x0f\n" +
 	"\vKIND_CANCEL\x10\x02\x12\r\n" +
 	"\tKIND_HOLD\x10\x03\x12\x10\n" +
 	"\fKIND_RELEASE\x10\x04\x12\x0f\n" +
-	"\vKIND_FORGET\x10\x05\"\xa9\x02\n" +
+	"\vKIND_FORGET\x10\x05\x12\x0e\n" +
+	"\n" +
+	"KIND_RETRY\x10\x06\"\xa9\x02\n" +
 	"\aOutcome\x12\x1b\n" +
 	"\texit_code\x18\x01 \x01(\x05R\bexitCode\x12\x16\n" +
 	"\x06signal\x18\x02 \x01(\x05R\x06signal\x12\x16\n" +

@@ -1372,7 +1372,9 @@ type ActRecord struct {
 	// Why, in the words of the actor.
 	Reason string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
 	// The site that was given up.
-	Site          string `protobuf:"bytes,5,opt,name=site,proto3" json:"site,omitempty"`
+	Site string `protobuf:"bytes,5,opt,name=site,proto3" json:"site,omitempty"`
+	// How many tasks of a bag it was about; 0 for the whole bag.
+	Tasks         uint32 `protobuf:"varint,6,opt,name=tasks,proto3" json:"tasks,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1440,6 +1442,13 @@ func (x *ActRecord) GetSite() string {
 		return x.Site
 	}
 	return ""
+}
+
+func (x *ActRecord) GetTasks() uint32 {
+	if x != nil {
+		return x.Tasks
+	}
+	return 0
 }
 
 // HoldingRecord is an attempt and the site that has or had its claim.
@@ -1782,7 +1791,9 @@ type BagRecord struct {
 	// When it ended; 0 before.
 	ClosedNs int64 `protobuf:"varint,17,opt,name=closed_ns,json=closedNs,proto3" json:"closed_ns,omitempty"`
 	// What people did to it, oldest first.
-	Acts          []*ActRecord `protobuf:"bytes,18,rep,name=acts,proto3" json:"acts,omitempty"`
+	Acts []*ActRecord `protobuf:"bytes,18,rep,name=acts,proto3" json:"acts,omitempty"`
+	// Tasks of it that had ended were run again by its user.
+	Retried       bool `protobuf:"varint,19,opt,name=retried,proto3" json:"retried,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1941,6 +1952,13 @@ func (x *BagRecord) GetActs() []*ActRecord {
 		return x.Acts
 	}
 	return nil
+}
+
+func (x *BagRecord) GetRetried() bool {
+	if x != nil {
+		return x.Retried
+	}
+	return false
 }
 
 // BagSums is what a bag has come to, in runs of tasks.
@@ -2490,9 +2508,7 @@ type HeldBundleRecord struct {
 	// Tasks that have neither ended nor been given back, in the binary form of job.TaskSet.
 	Tasks []byte `protobuf:"bytes,7,opt,name=tasks,proto3" json:"tasks,omitempty"`
 	// The latest batch.
-	Batch uint32 `protobuf:"varint,8,opt,name=batch,proto3" json:"batch,omitempty"`
-	// Batches that the origin has yet to acknowledge.
-	Unacked       []*StoredTaskBatch `protobuf:"bytes,9,rep,name=unacked,proto3" json:"unacked,omitempty"`
+	Batch         uint32 `protobuf:"varint,8,opt,name=batch,proto3" json:"batch,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2583,9 +2599,57 @@ func (x *HeldBundleRecord) GetBatch() uint32 {
 	return 0
 }
 
-func (x *HeldBundleRecord) GetUnacked() []*StoredTaskBatch {
+// A HeldBatchRecord is a batch of a held bundle that the origin has yet to acknowledge.
+type HeldBatchRecord struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The bundle.
+	Name *AttemptName `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// What there is to tell.
+	Batch         *StoredTaskBatch `protobuf:"bytes,2,opt,name=batch,proto3" json:"batch,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HeldBatchRecord) Reset() {
+	*x = HeldBatchRecord{}
+	mi := &file_kith_state_v1_record_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HeldBatchRecord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HeldBatchRecord) ProtoMessage() {}
+
+func (x *HeldBatchRecord) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_state_v1_record_proto_msgTypes[23]
 	if x != nil {
-		return x.Unacked
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HeldBatchRecord.ProtoReflect.Descriptor instead.
+func (*HeldBatchRecord) Descriptor() ([]byte, []int) {
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *HeldBatchRecord) GetName() *AttemptName {
+	if x != nil {
+		return x.Name
+	}
+	return nil
+}
+
+func (x *HeldBatchRecord) GetBatch() *StoredTaskBatch {
+	if x != nil {
+		return x.Batch
 	}
 	return nil
 }
@@ -2598,14 +2662,16 @@ type StoredTaskBatch struct {
 	// How tasks ended.
 	Results []*StoredTaskResult `protobuf:"bytes,2,rep,name=results,proto3" json:"results,omitempty"`
 	// Tasks that come back unstarted, in the binary form of job.TaskSet.
-	Returned      []byte `protobuf:"bytes,3,opt,name=returned,proto3" json:"returned,omitempty"`
+	Returned []byte `protobuf:"bytes,3,opt,name=returned,proto3" json:"returned,omitempty"`
+	// What tasks of the results left, of those that left anything.
+	Files         []*StoredTaskFiles `protobuf:"bytes,4,rep,name=files,proto3" json:"files,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *StoredTaskBatch) Reset() {
 	*x = StoredTaskBatch{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[23]
+	mi := &file_kith_state_v1_record_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2617,7 +2683,7 @@ func (x *StoredTaskBatch) String() string {
 func (*StoredTaskBatch) ProtoMessage() {}
 
 func (x *StoredTaskBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[23]
+	mi := &file_kith_state_v1_record_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2630,7 +2696,7 @@ func (x *StoredTaskBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoredTaskBatch.ProtoReflect.Descriptor instead.
 func (*StoredTaskBatch) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{23}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *StoredTaskBatch) GetNumber() uint32 {
@@ -2650,6 +2716,68 @@ func (x *StoredTaskBatch) GetResults() []*StoredTaskResult {
 func (x *StoredTaskBatch) GetReturned() []byte {
 	if x != nil {
 		return x.Returned
+	}
+	return nil
+}
+
+func (x *StoredTaskBatch) GetFiles() []*StoredTaskFiles {
+	if x != nil {
+		return x.Files
+	}
+	return nil
+}
+
+// StoredTaskFiles is what a task left.
+type StoredTaskFiles struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The task.
+	Ordinal uint32 `protobuf:"varint,1,opt,name=ordinal,proto3" json:"ordinal,omitempty"`
+	// An encoded set of files.
+	Set           []byte `protobuf:"bytes,2,opt,name=set,proto3" json:"set,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StoredTaskFiles) Reset() {
+	*x = StoredTaskFiles{}
+	mi := &file_kith_state_v1_record_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StoredTaskFiles) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StoredTaskFiles) ProtoMessage() {}
+
+func (x *StoredTaskFiles) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_state_v1_record_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StoredTaskFiles.ProtoReflect.Descriptor instead.
+func (*StoredTaskFiles) Descriptor() ([]byte, []int) {
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *StoredTaskFiles) GetOrdinal() uint32 {
+	if x != nil {
+		return x.Ordinal
+	}
+	return 0
+}
+
+func (x *StoredTaskFiles) GetSet() []byte {
+	if x != nil {
+		return x.Set
 	}
 	return nil
 }
@@ -2679,7 +2807,7 @@ type StoredTaskResult struct {
 
 func (x *StoredTaskResult) Reset() {
 	*x = StoredTaskResult{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[24]
+	mi := &file_kith_state_v1_record_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2691,7 +2819,7 @@ func (x *StoredTaskResult) String() string {
 func (*StoredTaskResult) ProtoMessage() {}
 
 func (x *StoredTaskResult) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[24]
+	mi := &file_kith_state_v1_record_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2704,7 +2832,7 @@ func (x *StoredTaskResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoredTaskResult.ProtoReflect.Descriptor instead.
 func (*StoredTaskResult) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{24}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *StoredTaskResult) GetOrdinal() uint32 {
@@ -2784,7 +2912,7 @@ type DecisionRecord_Verdict struct {
 
 func (x *DecisionRecord_Verdict) Reset() {
 	*x = DecisionRecord_Verdict{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[25]
+	mi := &file_kith_state_v1_record_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2796,7 +2924,7 @@ func (x *DecisionRecord_Verdict) String() string {
 func (*DecisionRecord_Verdict) ProtoMessage() {}
 
 func (x *DecisionRecord_Verdict) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[25]
+	mi := &file_kith_state_v1_record_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2986,13 +3114,14 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\x04acts\x18\x14 \x03(\v2\x18.kith.state.v1.ActRecordR\x04acts\x12\x18\n" +
 	"\aversion\x18\x15 \x01(\rR\aversion\x12\x16\n" +
 	"\x06opened\x18\x16 \x01(\rR\x06opened\x12\x18\n" +
-	"\arevoked\x18\x17 \x01(\rR\arevoked\"z\n" +
+	"\arevoked\x18\x17 \x01(\rR\arevoked\"\x90\x01\n" +
 	"\tActRecord\x12\x17\n" +
 	"\atime_ns\x18\x01 \x01(\x03R\x06timeNs\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\rR\x04kind\x12\x14\n" +
 	"\x05actor\x18\x03 \x01(\tR\x05actor\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x12\x12\n" +
-	"\x04site\x18\x05 \x01(\tR\x04site\"=\n" +
+	"\x04site\x18\x05 \x01(\tR\x04site\x12\x14\n" +
+	"\x05tasks\x18\x06 \x01(\rR\x05tasks\"=\n" +
 	"\rHoldingRecord\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\rR\aattempt\x12\x12\n" +
 	"\x04site\x18\x02 \x01(\tR\x04site\"\x80\x01\n" +
@@ -3021,7 +3150,7 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\rbegin_time_ns\x18\x05 \x01(\x03R\vbeginTimeNs\x12\x17\n" +
 	"\aboot_id\x18\x06 \x01(\tR\x06bootId\x126\n" +
 	"\aoutcome\x18\a \x01(\v2\x1c.kith.state.v1.StoredOutcomeR\aoutcome\x12(\n" +
-	"\x10origin_too_small\x18\b \x01(\bR\x0eoriginTooSmall\"\xd5\x04\n" +
+	"\x10origin_too_small\x18\b \x01(\bR\x0eoriginTooSmall\"\xef\x04\n" +
 	"\tBagRecord\x12*\n" +
 	"\x04name\x18\x01 \x01(\v2\x16.kith.state.v1.JobNameR\x04name\x120\n" +
 	"\arequest\x18\x02 \x01(\v2\x16.kith.state.v1.RequestR\arequest\x12\x18\n" +
@@ -3043,7 +3172,8 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\x04sums\x18\x0f \x01(\v2\x16.kith.state.v1.BagSumsR\x04sums\x12!\n" +
 	"\fsubmitted_ns\x18\x10 \x01(\x03R\vsubmittedNs\x12\x1b\n" +
 	"\tclosed_ns\x18\x11 \x01(\x03R\bclosedNs\x12,\n" +
-	"\x04acts\x18\x12 \x03(\v2\x18.kith.state.v1.ActRecordR\x04acts\"\xec\x01\n" +
+	"\x04acts\x18\x12 \x03(\v2\x18.kith.state.v1.ActRecordR\x04acts\x12\x18\n" +
+	"\aretried\x18\x13 \x01(\bR\aretried\"\xec\x01\n" +
 	"\aBagSums\x12\x12\n" +
 	"\x04runs\x18\x01 \x01(\x04R\x04runs\x12\x16\n" +
 	"\x06wasted\x18\x02 \x01(\x04R\x06wasted\x12\x19\n" +
@@ -3093,7 +3223,7 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"deadlineNs\x12\x14\n" +
 	"\x05tasks\x18\v \x01(\fR\x05tasks\x12\x14\n" +
 	"\x05batch\x18\f \x01(\rR\x05batch\x12\x12\n" +
-	"\x04late\x18\r \x01(\bR\x04late\"\xba\x02\n" +
+	"\x04late\x18\r \x01(\bR\x04late\"\x8f\x02\n" +
 	"\x10HeldBundleRecord\x12.\n" +
 	"\x04name\x18\x01 \x01(\v2\x1a.kith.state.v1.AttemptNameR\x04name\x120\n" +
 	"\arequest\x18\x02 \x01(\v2\x16.kith.state.v1.RequestR\arequest\x12\x12\n" +
@@ -3103,12 +3233,19 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"acceptedNs\x12\x10\n" +
 	"\x03run\x18\x06 \x01(\x04R\x03run\x12\x14\n" +
 	"\x05tasks\x18\a \x01(\fR\x05tasks\x12\x14\n" +
-	"\x05batch\x18\b \x01(\rR\x05batch\x128\n" +
-	"\aunacked\x18\t \x03(\v2\x1e.kith.state.v1.StoredTaskBatchR\aunacked\"\x80\x01\n" +
+	"\x05batch\x18\b \x01(\rR\x05batchJ\x04\b\t\x10\n" +
+	"R\aunacked\"w\n" +
+	"\x0fHeldBatchRecord\x12.\n" +
+	"\x04name\x18\x01 \x01(\v2\x1a.kith.state.v1.AttemptNameR\x04name\x124\n" +
+	"\x05batch\x18\x02 \x01(\v2\x1e.kith.state.v1.StoredTaskBatchR\x05batch\"\xb6\x01\n" +
 	"\x0fStoredTaskBatch\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\rR\x06number\x129\n" +
 	"\aresults\x18\x02 \x03(\v2\x1f.kith.state.v1.StoredTaskResultR\aresults\x12\x1a\n" +
-	"\breturned\x18\x03 \x01(\fR\breturned\"\xeb\x01\n" +
+	"\breturned\x18\x03 \x01(\fR\breturned\x124\n" +
+	"\x05files\x18\x04 \x03(\v2\x1e.kith.state.v1.StoredTaskFilesR\x05files\"=\n" +
+	"\x0fStoredTaskFiles\x12\x18\n" +
+	"\aordinal\x18\x01 \x01(\rR\aordinal\x12\x10\n" +
+	"\x03set\x18\x02 \x01(\fR\x03set\"\xeb\x01\n" +
 	"\x10StoredTaskResult\x12\x18\n" +
 	"\aordinal\x18\x01 \x01(\rR\aordinal\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\rR\x04kind\x12\x1b\n" +
@@ -3137,7 +3274,7 @@ func file_kith_state_v1_record_proto_rawDescGZIP() []byte {
 }
 
 var file_kith_state_v1_record_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_kith_state_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_kith_state_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_kith_state_v1_record_proto_goTypes = []any{
 	(CopyPhase)(0),                 // 0: kith.state.v1.CopyPhase
 	(*JobName)(nil),                // 1: kith.state.v1.JobName
@@ -3163,9 +3300,11 @@ var file_kith_state_v1_record_proto_goTypes = []any{
 	(*BagPageRecord)(nil),          // 21: kith.state.v1.BagPageRecord
 	(*TaskBundleRecord)(nil),       // 22: kith.state.v1.TaskBundleRecord
 	(*HeldBundleRecord)(nil),       // 23: kith.state.v1.HeldBundleRecord
-	(*StoredTaskBatch)(nil),        // 24: kith.state.v1.StoredTaskBatch
-	(*StoredTaskResult)(nil),       // 25: kith.state.v1.StoredTaskResult
-	(*DecisionRecord_Verdict)(nil), // 26: kith.state.v1.DecisionRecord.Verdict
+	(*HeldBatchRecord)(nil),        // 24: kith.state.v1.HeldBatchRecord
+	(*StoredTaskBatch)(nil),        // 25: kith.state.v1.StoredTaskBatch
+	(*StoredTaskFiles)(nil),        // 26: kith.state.v1.StoredTaskFiles
+	(*StoredTaskResult)(nil),       // 27: kith.state.v1.StoredTaskResult
+	(*DecisionRecord_Verdict)(nil), // 28: kith.state.v1.DecisionRecord.Verdict
 }
 var file_kith_state_v1_record_proto_depIdxs = []int32{
 	1,  // 0: kith.state.v1.AttemptName.job:type_name -> kith.state.v1.JobName
@@ -3178,7 +3317,7 @@ var file_kith_state_v1_record_proto_depIdxs = []int32{
 	14, // 7: kith.state.v1.JobRecord.claim_events:type_name -> kith.state.v1.ClaimRecord
 	13, // 8: kith.state.v1.JobRecord.earlier:type_name -> kith.state.v1.HoldingRecord
 	12, // 9: kith.state.v1.JobRecord.acts:type_name -> kith.state.v1.ActRecord
-	26, // 10: kith.state.v1.DecisionRecord.verdicts:type_name -> kith.state.v1.DecisionRecord.Verdict
+	28, // 10: kith.state.v1.DecisionRecord.verdicts:type_name -> kith.state.v1.DecisionRecord.Verdict
 	2,  // 11: kith.state.v1.CopyRecord.attempt:type_name -> kith.state.v1.AttemptName
 	3,  // 12: kith.state.v1.CopyRecord.request:type_name -> kith.state.v1.Request
 	0,  // 13: kith.state.v1.CopyRecord.phase:type_name -> kith.state.v1.CopyPhase
@@ -3191,13 +3330,15 @@ var file_kith_state_v1_record_proto_depIdxs = []int32{
 	20, // 20: kith.state.v1.BagSums.failures:type_name -> kith.state.v1.FailureKind
 	2,  // 21: kith.state.v1.HeldBundleRecord.name:type_name -> kith.state.v1.AttemptName
 	3,  // 22: kith.state.v1.HeldBundleRecord.request:type_name -> kith.state.v1.Request
-	24, // 23: kith.state.v1.HeldBundleRecord.unacked:type_name -> kith.state.v1.StoredTaskBatch
-	25, // 24: kith.state.v1.StoredTaskBatch.results:type_name -> kith.state.v1.StoredTaskResult
-	25, // [25:25] is the sub-list for method output_type
-	25, // [25:25] is the sub-list for method input_type
-	25, // [25:25] is the sub-list for extension type_name
-	25, // [25:25] is the sub-list for extension extendee
-	0,  // [0:25] is the sub-list for field type_name
+	2,  // 23: kith.state.v1.HeldBatchRecord.name:type_name -> kith.state.v1.AttemptName
+	25, // 24: kith.state.v1.HeldBatchRecord.batch:type_name -> kith.state.v1.StoredTaskBatch
+	27, // 25: kith.state.v1.StoredTaskBatch.results:type_name -> kith.state.v1.StoredTaskResult
+	26, // 26: kith.state.v1.StoredTaskBatch.files:type_name -> kith.state.v1.StoredTaskFiles
+	27, // [27:27] is the sub-list for method output_type
+	27, // [27:27] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_kith_state_v1_record_proto_init() }
@@ -3211,7 +3352,7 @@ func file_kith_state_v1_record_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kith_state_v1_record_proto_rawDesc), len(file_kith_state_v1_record_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   26,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
