@@ -75,6 +75,9 @@ type PeerUp struct {
 	// Incarnation is that of its digests from now on, whatever it said before; 0 if
 	// unknown.
 	Incarnation uint64
+	// NoTasks says that its version knows no message about tasks: whatever of that kind is
+	// sent to it is dropped.
+	NoTasks bool
 }
 
 // PeerDown says that it is gone.

@@ -9,7 +9,7 @@ import (
 )
 
 // Message is what one site tells another; docs/protocol.md shows who sends
-// what when. The set is closed: all kinds are in this file.
+// what when. The set is closed: all kinds are in this file and taskmessage.go.
 type Message interface {
 	kind() kind
 	// Word names the kind for people and logs: "place-copy", "verdict".

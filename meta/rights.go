@@ -87,6 +87,13 @@ const (
 	startAnswerKind
 	siteBundleKind
 	bundleTakenKind
+	offerKind // from here on about tasks, see [OfTasks]
+	taskClaimKind
+	taskVerdictKind
+	taskResultsKind
+	taskResultsAckKind
+	recallKind
+	stopTasksKind
 	kinds
 )
 
@@ -125,6 +132,16 @@ var rights = [kinds]Right{
 	startAnswerKind:   {Kind: "start-answer", Heard: Asked, Served: Asked, Late: true, rule: ruleNotAsked},
 	siteBundleKind:    {Kind: "site-bundle", Heard: ItsOwn, Served: ItsOwn, rule: ruleOtherSite},
 	bundleTakenKind:   {Kind: "bundle-taken", Heard: AnySite, Served: AnySite},
+
+	// Offers and claims name no bag: who speaks offers its own tasks, or asks for those of
+	// the receiver.
+	offerKind:          {Kind: "offer", Heard: AnySite, Served: AnySite},
+	taskClaimKind:      {Kind: "task-claim", Heard: AnySite, Served: AnySite},
+	taskVerdictKind:    {Kind: "task-verdict", Heard: Origin, Served: Origin, rule: ruleNotOrigin},
+	taskResultsKind:    {Kind: "task-results", Heard: OurHost, Served: OurHost, rule: ruleForeign},
+	taskResultsAckKind: {Kind: "task-results-ack", Heard: Origin, Served: Origin, rule: ruleNotOrigin},
+	recallKind:         {Kind: "recall", Heard: Origin, Served: Origin, rule: ruleNotOrigin},
+	stopTasksKind:      {Kind: "stop-tasks", Heard: Origin, Served: Origin, rule: ruleNotOrigin},
 }
 
 // Rights returns the table, a row for each kind of message.
@@ -166,6 +183,9 @@ func (e *Engine) is(r Relation, from job.SiteID, m Message) bool {
 		}
 		return false
 	case Origin:
+		if v, ok := m.(TaskVerdict); ok {
+			return v.areOf(from)
+		}
 		return about(m).Job.Origin == from
 	case OurHost:
 		if d, ok := m.(CopyDigest); ok {
@@ -212,7 +232,8 @@ func (or *origin) awaits(site job.SiteID, query uint64) bool {
 	return false
 }
 
-// about returns the attempt that a message is about, the zero one if it is about none.
+// about returns the attempt that a message is about, which may be a bundle, the zero one if
+// it is about none.
 func about(m Message) job.AttemptID {
 	switch m := m.(type) {
 	case PlaceCopy:
@@ -241,6 +262,14 @@ func about(m Message) job.AttemptID {
 		return m.Attempt
 	case GiveBack:
 		return m.Attempt
+	case TaskResults:
+		return m.Bundle
+	case TaskResultsAck:
+		return m.Bundle
+	case Recall:
+		return m.Bundle
+	case StopTasks:
+		return m.Bundle
 	}
 	return job.AttemptID{}
 }

@@ -6,8 +6,9 @@ import (
 )
 
 // GrantTasks answers a claim for tasks. Its bundles have no payload: the driver reads that
-// of each bag from its store (store.Backend.Payload) and sends [GrantTasks.Message], as with
-// [Grant].
+// of each bag from its store (store.Backend.Payload), once there is room for it, and sends
+// the verdict with a payload for each bundle, in several messages of the same stamp if they
+// are large. If no stream is up it is dropped, and what is sent later may overtake it.
 type GrantTasks struct {
 	To      job.SiteID
 	Verdict TaskVerdict

@@ -29,7 +29,8 @@ type TaskClaim struct {
 	Ask bags.Ask
 }
 
-// TaskVerdict answers a claim, with no bundle if there is nothing for the host. Origin to host.
+// TaskVerdict answers a claim, with no bundle if there is nothing for the host. The bundles
+// of an answer may come in several verdicts, see [GrantTasks]. Origin to host.
 type TaskVerdict struct {
 	Stamp uint64
 	// Sent is that of the claim.
@@ -45,7 +46,7 @@ type GivenBundle struct {
 	Tasks   job.TaskSet
 	// Lease is how long the host may run them from the time of its claim, 0 without a bound.
 	Lease time.Duration
-	// Payload is what the tasks run: the template, the indices and the parameters; see
+	// Payload is what the tasks run: the template and the rows of these tasks; see
 	// [GrantTasks].
 	Payload []byte
 }
@@ -90,3 +91,32 @@ type StopTasks struct {
 	// Waiting says that only those are meant that have not begun: the bag is held.
 	Waiting bool
 }
+
+func (Offer) kind() kind          { return offerKind }
+func (TaskClaim) kind() kind      { return taskClaimKind }
+func (TaskVerdict) kind() kind    { return taskVerdictKind }
+func (TaskResults) kind() kind    { return taskResultsKind }
+func (TaskResultsAck) kind() kind { return taskResultsAckKind }
+func (Recall) kind() kind         { return recallKind }
+func (StopTasks) kind() kind      { return stopTasksKind }
+
+func (Offer) Word() string          { return rights[offerKind].Kind }
+func (TaskClaim) Word() string      { return rights[taskClaimKind].Kind }
+func (TaskVerdict) Word() string    { return rights[taskVerdictKind].Kind }
+func (TaskResults) Word() string    { return rights[taskResultsKind].Kind }
+func (TaskResultsAck) Word() string { return rights[taskResultsAckKind].Kind }
+func (Recall) Word() string         { return rights[recallKind].Kind }
+func (StopTasks) Word() string      { return rights[stopTasksKind].Kind }
+
+// areOf reports whether all bundles of a verdict are of one origin's bags.
+func (v *TaskVerdict) areOf(origin job.SiteID) bool {
+	for i := range v.Bundles {
+		if v.Bundles[i].Bundle.Job.Origin != origin {
+			return false
+		}
+	}
+	return true
+}
+
+// OfTasks reports whether a message is of those that only versions with bags know.
+func OfTasks(m Message) bool { return m.kind() >= offerKind }

@@ -27,6 +27,10 @@ const (
 	Payload       = 3 << 20   // what to run, in a grant
 	Entries       = 1 << 14   // in a list of copies
 	JobIDs        = 1000      // in one call
+	BundleTasks   = 256       // of a bag, given to a site at once
+	TaskSet       = 4 << 10   // those of a bundle, as a set
+	TaskFiles     = 8 << 10   // a description of what a task left
+	Parameters    = 256       // of a bag
 	Piece         = 1 << 20   // of an upload
 	Bundle        = 16 << 10  // the CAs of a site
 	JoinAddresses = 8         // of a site that joins, or that it joins
@@ -84,6 +88,16 @@ var bounds = map[protoreflect.FullName]bound{
 
 	"kith.v1.SiteAddresses.addresses": list(JoinAddresses, address),
 
+	"kith.v1.TaskClaim.node":       text(ShortText),
+	"kith.v1.TaskVerdict.bundles":  list(64, 0),
+	"kith.v1.GivenBundle.tasks":    text(TaskSet),
+	"kith.v1.GivenBundle.payload":  text(Payload),
+	"kith.v1.TaskResults.results":  list(BundleTasks, 0),
+	"kith.v1.TaskResults.files":    list(BundleTasks, 0),
+	"kith.v1.TaskResults.returned": text(TaskSet),
+	"kith.v1.TaskFiles.files":      text(TaskFiles),
+	"kith.v1.StopTasks.tasks":      text(TaskSet),
+
 	// Gossip.
 	"kith.v1.SignedDigest.site_id":     text(siteID),
 	"kith.v1.SignedDigest.digest":      text(1200),
@@ -113,6 +127,19 @@ var bounds = map[protoreflect.FullName]bound{
 	"kith.v1.File.path":     text(Path),
 	"kith.v1.File.inline":   text(FileSet),
 	"kith.v1.File.chunks":   list(64_000, 32),
+
+	// What the tasks of a bag run.
+	"kith.v1.BagPayload.indices":     text(64 << 10),
+	"kith.v1.BagPayload.matrix":      text(64 << 10),
+	"kith.v1.BagPayload.names":       list(Parameters, 64),
+	"kith.v1.BagPayload.rows":        list(BundleTasks, 0),
+	"kith.v1.ParameterRows.names":    list(Parameters, 64),
+	"kith.v1.ParameterRows.rows":     list(10_000, 0),
+	"kith.v1.ParameterRow.values":    list(Parameters, 64<<10),
+	"kith.v1.ParameterTable.names":   list(Parameters, 64),
+	"kith.v1.ParameterTable.widths":  list(Parameters, 0),
+	"kith.v1.ParameterTable.offsets": list(64<<10, 0),
+	"kith.v1.TaskRow.values":         list(Parameters, 64<<10),
 
 	// A job, as it is submitted.
 	"kith.v1.Job.id":                text(jobID),

@@ -87,6 +87,9 @@ func toProto(m meta.Message) *kithv1.PeerMessage {
 			Query: m.Query, Wait: durationpb.New(m.Wait), Reason: uint32(m.Reason),
 		}}}
 	}
+	if p := taskToProto(m); p != nil {
+		return p
+	}
 	panic(fmt.Sprintf("peer: no wire form of %T", m))
 }
 
@@ -229,7 +232,7 @@ func (r *reader) message(p *kithv1.PeerMessage) meta.Message {
 		a := m.StartAnswer
 		return meta.StartAnswer{Query: a.GetQuery(), Wait: max(0, durationOf(a.GetWait())), Reason: reason(a.GetReason())}
 	}
-	return nil
+	return r.taskMessage(p)
 }
 
 func durationOf(d *durationpb.Duration) time.Duration {

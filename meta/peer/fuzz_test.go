@@ -105,7 +105,14 @@ func about(m meta.Message, a job.AttemptID) *kithv1.PeerMessage {
 	msg := p.ProtoReflect()
 	if fd := msg.WhichOneof(msg.Descriptor().Oneofs().Get(0)); fd != nil {
 		inner := msg.Get(fd).Message()
-		if at := inner.Descriptor().Fields().ByName("attempt"); at != nil {
+		at := inner.Descriptor().Fields().ByName("attempt")
+		if v := p.GetTaskVerdict(); v != nil {
+			inner = v.GetBundles()[0].ProtoReflect()
+		}
+		if bundle := inner.Descriptor().Fields().ByName("bundle"); bundle != nil && bundle.Message() != nil {
+			at = bundle
+		}
+		if at != nil {
 			name := toProto(meta.Withdraw{Attempt: a}).GetWithdraw().GetAttempt()
 			inner.Set(at, inner.NewField(at))
 			proto.Merge(inner.Get(at).Message().Interface(), name)

@@ -29,7 +29,8 @@ const Protocol = 1
 // after another: up, messages, down. They may block; reading from that site
 // waits meanwhile.
 type Handler interface {
-	PeerUp(site job.SiteID, generation uint32, incarnation uint64)
+	// PeerUp: tasks says that the site's version knows the messages about tasks of bags.
+	PeerUp(site job.SiteID, generation uint32, incarnation uint64, tasks bool)
 	PeerMessages(site job.SiteID, messages []meta.Message)
 	PeerDown(site job.SiteID)
 }
@@ -148,9 +149,10 @@ func (l *Links) Close() {
 	l.wg.Wait()
 }
 
-// Send sends a message to a site. Without a stream it is dropped.
+// Send sends a message to a site. Without a stream it is dropped, and so is what is about
+// tasks to a site whose version does not know them.
 func (l *Links) Send(to job.SiteID, m meta.Message) {
-	if s := l.session(to); s != nil {
+	if s := l.session(to); s != nil && (s.hello.GetTasks() || !meta.OfTasks(m)) {
 		s.enqueue(toProto(m))
 	}
 }
@@ -165,7 +167,7 @@ func (l *Links) hello(to job.SiteID) *kithv1.PeerMessage {
 	return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_Hello{Hello: &kithv1.Hello{
 		SiteId: string(l.cfg.Site), Generation: l.cfg.Generation, Incarnation: l.cfg.Incarnation,
 		Version: l.cfg.Version, Protocol: Protocol, PeerSiteId: string(to),
-		Folder: folderBytes(l.cfg.Folder), Daemon: l.daemon,
+		Folder: folderBytes(l.cfg.Folder), Daemon: l.daemon, Tasks: true,
 	}}}
 }
 
@@ -282,7 +284,7 @@ func (l *Links) run(ctx context.Context, w duplex, hello *kithv1.Hello, dialled 
 		l.log.Info("peer connected", "peer_id", string(s.site), "dialled", dialled, "address", address,
 			"version", hello.GetVersion(), "generation", job.GenerationText(hello.GetGeneration()), "lines_left_out", more)
 	}
-	l.handler.PeerUp(s.site, hello.GetGeneration(), hello.GetIncarnation())
+	l.handler.PeerUp(s.site, hello.GetGeneration(), hello.GetIncarnation(), hello.GetTasks())
 
 	ended := make(chan error, 2)
 	l.wg.Go(func() { ended <- s.write(l.cfg.Heartbeat) })

@@ -29,8 +29,8 @@ const (
 	// Files are requests for pieces, which are answered as busy.
 	Files
 	// Comparisons are of what two sites hold of each other: summaries, requests for lists
-	// and lists. Each makes the site look at all that it has, so few are taken. They are
-	// waited for like dealings.
+	// and lists; and claims for tasks. Each makes the site look at all that it has, so few
+	// are taken. They are waited for like dealings.
 	Comparisons
 	// Bundles are dropped: reading one costs signatures, and the sender repeats what is
 	// not confirmed.
@@ -100,7 +100,7 @@ func ClassOf(p *kithv1.PeerMessage) (c Class, counted bool) {
 		return Files, true
 	case *kithv1.PeerMessage_FileReply:
 		return 0, false
-	case *kithv1.PeerMessage_CopySummary, *kithv1.PeerMessage_DigestRequest, *kithv1.PeerMessage_CopyDigest:
+	case *kithv1.PeerMessage_CopySummary, *kithv1.PeerMessage_DigestRequest, *kithv1.PeerMessage_CopyDigest, *kithv1.PeerMessage_TaskClaim:
 		return Comparisons, true
 	case *kithv1.PeerMessage_SiteBundle:
 		return Bundles, true

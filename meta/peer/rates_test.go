@@ -239,12 +239,12 @@ func TestClasses(t *testing.T) {
 	if _, counted := ClassOf(&kithv1.PeerMessage{Message: &kithv1.PeerMessage_FileReply{}}); counted {
 		t.Error("pieces of files that were asked for count")
 	}
-	for _, m := range []meta.Message{meta.Claim{}, meta.Result{}, meta.Stop{}} {
+	for _, m := range []meta.Message{meta.Claim{}, meta.Result{}, meta.Stop{}, meta.TaskResults{}, meta.TaskVerdict{}} {
 		if c, _ := ClassOf(toProto(m)); c != Dealings {
 			t.Errorf("%T may be dropped", m)
 		}
 	}
-	for _, m := range []meta.Message{meta.CopySummary{}, meta.DigestRequest{}, meta.CopyDigest{}} {
+	for _, m := range []meta.Message{meta.CopySummary{}, meta.DigestRequest{}, meta.CopyDigest{}, taskSamples()[1]} {
 		if c, _ := ClassOf(toProto(m)); c != Comparisons {
 			t.Errorf("%T has not the rate of comparisons", m)
 		}

@@ -141,9 +141,9 @@ type handler struct {
 }
 
 // PeerUp implements peer.Handler.
-func (h handler) PeerUp(site job.SiteID, generation uint32, incarnation uint64) {
+func (h handler) PeerUp(site job.SiteID, generation uint32, incarnation uint64, tasks bool) {
 	h.streams.set(site, true)
-	h.postIn(lane{peer: site}, meta.PeerUp{Site: site, Generation: generation, Incarnation: incarnation}, h.turns.get(site))
+	h.postIn(lane{peer: site}, meta.PeerUp{Site: site, Generation: generation, Incarnation: incarnation, NoTasks: !tasks}, h.turns.get(site))
 	h.met(site)
 }
 

@@ -22,7 +22,7 @@ func (*attacked) about(a *kithv1.AttemptName) map[string]*kithv1.PeerMessage { r
 // Words of the table of who may say what.
 var (
 	originsOnly = flood.OriginsOnly
-	hostsOnly   = []string{"copy-answer", "claim", "renew", "withdraw-ack", "result", "give-back", "copy-digest"}
+	hostsOnly   = []string{"copy-answer", "claim", "renew", "withdraw-ack", "result", "give-back", "copy-digest", "task-results"}
 )
 
 func attemptOf(t *testing.T, id string, number uint32) *kithv1.AttemptName {
@@ -104,7 +104,7 @@ func TestHostileSpeaker(t *testing.T) {
 	asOrigin()
 	slander(foreign, hostsOnly)
 	notHere += uint64(len(hostsOnly))
-	slander(held, []string{"claim", "renew", "result", "give-back", "copy-answer", "withdraw-ack", "started", "copy-digest"})
+	slander(held, []string{"claim", "renew", "result", "give-back", "copy-answer", "withdraw-ack", "started", "copy-digest", "task-results"})
 	gamma.say(&kithv1.PeerMessage{Message: &kithv1.PeerMessage_LoadDigest{LoadDigest: &kithv1.LoadDigest{
 		SiteId: "beta", Incarnation: 9, Sequence: 9, Processors: 4096, FreeProcessors: 4096, Speed: 1, TimeNs: time.Now().UnixNano(),
 	}}})

@@ -146,7 +146,7 @@ var (
 )
 
 // PeerUp implements peer.Handler: the origin must know that there is room.
-func (c *claimant) PeerUp(site job.SiteID, _ uint32, _ uint64) {
+func (c *claimant) PeerUp(site job.SiteID, _ uint32, _ uint64, _ bool) {
 	c.links.Send(site, meta.LoadDigest{Digest: cluster.Digest{
 		Site: c.site, Incarnation: c.incarnation, Sequence: 1, Processors: claimantProcessors, Speed: 1, Policy: "none", Time: job.Instant(time.Now()), Version: "bench",
 	}})

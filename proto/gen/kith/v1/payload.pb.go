@@ -205,6 +205,496 @@ func (x *File) GetChunks() [][]byte {
 	return nil
 }
 
+// A BagPayload is what the tasks of a bag run. The origin keeps it on disk. A host is sent
+// one with each bundle, which has rows of its tasks in place of indices and parameters.
+type BagPayload struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The job that each task is, as submitted, without script, inputs and status. In its
+	// command, arguments, values of its environment and paths of its outputs {{name}}
+	// stands for a parameter.
+	Template *Job `protobuf:"bytes,1,opt,name=template,proto3" json:"template,omitempty"`
+	// The submitter's files; the script is the one named ".kith/script".
+	Inputs *FileSet `protobuf:"bytes,2,opt,name=inputs,proto3" json:"inputs,omitempty"`
+	// The indices of the tasks, as Slurm's --array has them, as submitted; at the origin.
+	Indices string `protobuf:"bytes,3,opt,name=indices,proto3" json:"indices,omitempty"`
+	// What the tasks differ by, at the origin; none: by their index only.
+	//
+	// Types that are valid to be assigned to Parameters:
+	//
+	//	*BagPayload_Matrix
+	//	*BagPayload_Values
+	//	*BagPayload_Table
+	Parameters isBagPayload_Parameters `protobuf_oneof:"parameters"`
+	// The parameters, in the order of the values in rows; for a host.
+	Names []string `protobuf:"bytes,7,rep,name=names,proto3" json:"names,omitempty"`
+	// What each task is told of all tasks of its bag; for a host.
+	Array *TaskArray `protobuf:"bytes,8,opt,name=array,proto3" json:"array,omitempty"`
+	// The tasks of the bundle, by ascending ordinals; for a host.
+	Rows          []*TaskRow `protobuf:"bytes,9,rep,name=rows,proto3" json:"rows,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BagPayload) Reset() {
+	*x = BagPayload{}
+	mi := &file_kith_v1_payload_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BagPayload) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BagPayload) ProtoMessage() {}
+
+func (x *BagPayload) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_payload_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BagPayload.ProtoReflect.Descriptor instead.
+func (*BagPayload) Descriptor() ([]byte, []int) {
+	return file_kith_v1_payload_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *BagPayload) GetTemplate() *Job {
+	if x != nil {
+		return x.Template
+	}
+	return nil
+}
+
+func (x *BagPayload) GetInputs() *FileSet {
+	if x != nil {
+		return x.Inputs
+	}
+	return nil
+}
+
+func (x *BagPayload) GetIndices() string {
+	if x != nil {
+		return x.Indices
+	}
+	return ""
+}
+
+func (x *BagPayload) GetParameters() isBagPayload_Parameters {
+	if x != nil {
+		return x.Parameters
+	}
+	return nil
+}
+
+func (x *BagPayload) GetMatrix() string {
+	if x != nil {
+		if x, ok := x.Parameters.(*BagPayload_Matrix); ok {
+			return x.Matrix
+		}
+	}
+	return ""
+}
+
+func (x *BagPayload) GetValues() *ParameterRows {
+	if x != nil {
+		if x, ok := x.Parameters.(*BagPayload_Values); ok {
+			return x.Values
+		}
+	}
+	return nil
+}
+
+func (x *BagPayload) GetTable() *ParameterTable {
+	if x != nil {
+		if x, ok := x.Parameters.(*BagPayload_Table); ok {
+			return x.Table
+		}
+	}
+	return nil
+}
+
+func (x *BagPayload) GetNames() []string {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
+func (x *BagPayload) GetArray() *TaskArray {
+	if x != nil {
+		return x.Array
+	}
+	return nil
+}
+
+func (x *BagPayload) GetRows() []*TaskRow {
+	if x != nil {
+		return x.Rows
+	}
+	return nil
+}
+
+type isBagPayload_Parameters interface {
+	isBagPayload_Parameters()
+}
+
+type BagPayload_Matrix struct {
+	// Every combination of the values of some lists: "a=1..9,b=x,y".
+	Matrix string `protobuf:"bytes,4,opt,name=matrix,proto3,oneof"`
+}
+
+type BagPayload_Values struct {
+	// Rows that were written out.
+	Values *ParameterRows `protobuf:"bytes,5,opt,name=values,proto3,oneof"`
+}
+
+type BagPayload_Table struct {
+	// The rows of a file.
+	Table *ParameterTable `protobuf:"bytes,6,opt,name=table,proto3,oneof"`
+}
+
+func (*BagPayload_Matrix) isBagPayload_Parameters() {}
+
+func (*BagPayload_Values) isBagPayload_Parameters() {}
+
+func (*BagPayload_Table) isBagPayload_Parameters() {}
+
+// ParameterRows are rows of values, one for each task.
+type ParameterRows struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The parameters.
+	Names []string `protobuf:"bytes,1,rep,name=names,proto3" json:"names,omitempty"`
+	// The rows, by the ordinals of the tasks.
+	Rows          []*ParameterRow `protobuf:"bytes,2,rep,name=rows,proto3" json:"rows,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ParameterRows) Reset() {
+	*x = ParameterRows{}
+	mi := &file_kith_v1_payload_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ParameterRows) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ParameterRows) ProtoMessage() {}
+
+func (x *ParameterRows) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_payload_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ParameterRows.ProtoReflect.Descriptor instead.
+func (*ParameterRows) Descriptor() ([]byte, []int) {
+	return file_kith_v1_payload_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *ParameterRows) GetNames() []string {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
+func (x *ParameterRows) GetRows() []*ParameterRow {
+	if x != nil {
+		return x.Rows
+	}
+	return nil
+}
+
+// A ParameterRow is a value for each parameter.
+type ParameterRow struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The values.
+	Values        []string `protobuf:"bytes,1,rep,name=values,proto3" json:"values,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ParameterRow) Reset() {
+	*x = ParameterRow{}
+	mi := &file_kith_v1_payload_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ParameterRow) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ParameterRow) ProtoMessage() {}
+
+func (x *ParameterRow) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_payload_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ParameterRow.ProtoReflect.Descriptor instead.
+func (*ParameterRow) Descriptor() ([]byte, []int) {
+	return file_kith_v1_payload_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *ParameterRow) GetValues() []string {
+	if x != nil {
+		return x.Values
+	}
+	return nil
+}
+
+// A ParameterTable is a file with a row for each task.
+type ParameterTable struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The file.
+	File *File `protobuf:"bytes,1,opt,name=file,proto3" json:"file,omitempty"`
+	// How it is written: 1 lines, 2 CSV, 3 TSV, 4 lines of JSON.
+	Format uint32 `protobuf:"varint,2,opt,name=format,proto3" json:"format,omitempty"`
+	// The parameters.
+	Names []string `protobuf:"bytes,3,rep,name=names,proto3" json:"names,omitempty"`
+	// How many rows it has.
+	Count uint32 `protobuf:"varint,4,opt,name=count,proto3" json:"count,omitempty"`
+	// The length of the longest value of each parameter, in bytes.
+	Widths []uint32 `protobuf:"varint,5,rep,packed,name=widths,proto3" json:"widths,omitempty"`
+	// Where the rows 0, 256, 512 and so on begin, in bytes.
+	Offsets       []int64 `protobuf:"varint,6,rep,packed,name=offsets,proto3" json:"offsets,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ParameterTable) Reset() {
+	*x = ParameterTable{}
+	mi := &file_kith_v1_payload_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ParameterTable) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ParameterTable) ProtoMessage() {}
+
+func (x *ParameterTable) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_payload_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ParameterTable.ProtoReflect.Descriptor instead.
+func (*ParameterTable) Descriptor() ([]byte, []int) {
+	return file_kith_v1_payload_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *ParameterTable) GetFile() *File {
+	if x != nil {
+		return x.File
+	}
+	return nil
+}
+
+func (x *ParameterTable) GetFormat() uint32 {
+	if x != nil {
+		return x.Format
+	}
+	return 0
+}
+
+func (x *ParameterTable) GetNames() []string {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
+func (x *ParameterTable) GetCount() uint32 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *ParameterTable) GetWidths() []uint32 {
+	if x != nil {
+		return x.Widths
+	}
+	return nil
+}
+
+func (x *ParameterTable) GetOffsets() []int64 {
+	if x != nil {
+		return x.Offsets
+	}
+	return nil
+}
+
+// A TaskArray is what is known of the indices of a bag.
+type TaskArray struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many there are.
+	Count uint32 `protobuf:"varint,1,opt,name=count,proto3" json:"count,omitempty"`
+	// The lowest.
+	Min uint32 `protobuf:"varint,2,opt,name=min,proto3" json:"min,omitempty"`
+	// The highest.
+	Max uint32 `protobuf:"varint,3,opt,name=max,proto3" json:"max,omitempty"`
+	// The step of all ranges of indices, 1 if they have none in common.
+	Step          uint32 `protobuf:"varint,4,opt,name=step,proto3" json:"step,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TaskArray) Reset() {
+	*x = TaskArray{}
+	mi := &file_kith_v1_payload_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TaskArray) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TaskArray) ProtoMessage() {}
+
+func (x *TaskArray) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_payload_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TaskArray.ProtoReflect.Descriptor instead.
+func (*TaskArray) Descriptor() ([]byte, []int) {
+	return file_kith_v1_payload_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *TaskArray) GetCount() uint32 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *TaskArray) GetMin() uint32 {
+	if x != nil {
+		return x.Min
+	}
+	return 0
+}
+
+func (x *TaskArray) GetMax() uint32 {
+	if x != nil {
+		return x.Max
+	}
+	return 0
+}
+
+func (x *TaskArray) GetStep() uint32 {
+	if x != nil {
+		return x.Step
+	}
+	return 0
+}
+
+// A TaskRow is what tells a task from the others.
+type TaskRow struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The task, counted from 0 in its bag.
+	Ordinal uint32 `protobuf:"varint,1,opt,name=ordinal,proto3" json:"ordinal,omitempty"`
+	// Its index.
+	Index uint32 `protobuf:"varint,2,opt,name=index,proto3" json:"index,omitempty"`
+	// A value for each parameter.
+	Values        []string `protobuf:"bytes,3,rep,name=values,proto3" json:"values,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TaskRow) Reset() {
+	*x = TaskRow{}
+	mi := &file_kith_v1_payload_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TaskRow) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TaskRow) ProtoMessage() {}
+
+func (x *TaskRow) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_payload_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TaskRow.ProtoReflect.Descriptor instead.
+func (*TaskRow) Descriptor() ([]byte, []int) {
+	return file_kith_v1_payload_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *TaskRow) GetOrdinal() uint32 {
+	if x != nil {
+		return x.Ordinal
+	}
+	return 0
+}
+
+func (x *TaskRow) GetIndex() uint32 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *TaskRow) GetValues() []string {
+	if x != nil {
+		return x.Values
+	}
+	return nil
+}
+
 var File_kith_v1_payload_proto protoreflect.FileDescriptor
 
 const file_kith_v1_payload_proto_rawDesc = "" +
@@ -223,7 +713,41 @@ const file_kith_v1_payload_proto_rawDesc = "" +
 	"\n" +
 	"size_bytes\x18\x03 \x01(\x03R\tsizeBytes\x12\x16\n" +
 	"\x06inline\x18\x04 \x01(\fR\x06inline\x12\x16\n" +
-	"\x06chunks\x18\x05 \x03(\fR\x06chunksB\x1fZ\x1dkith/proto/gen/kith/v1;kithv1b\x06proto3"
+	"\x06chunks\x18\x05 \x03(\fR\x06chunks\"\xeb\x02\n" +
+	"\n" +
+	"BagPayload\x12(\n" +
+	"\btemplate\x18\x01 \x01(\v2\f.kith.v1.JobR\btemplate\x12(\n" +
+	"\x06inputs\x18\x02 \x01(\v2\x10.kith.v1.FileSetR\x06inputs\x12\x18\n" +
+	"\aindices\x18\x03 \x01(\tR\aindices\x12\x18\n" +
+	"\x06matrix\x18\x04 \x01(\tH\x00R\x06matrix\x120\n" +
+	"\x06values\x18\x05 \x01(\v2\x16.kith.v1.ParameterRowsH\x00R\x06values\x12/\n" +
+	"\x05table\x18\x06 \x01(\v2\x17.kith.v1.ParameterTableH\x00R\x05table\x12\x14\n" +
+	"\x05names\x18\a \x03(\tR\x05names\x12(\n" +
+	"\x05array\x18\b \x01(\v2\x12.kith.v1.TaskArrayR\x05array\x12$\n" +
+	"\x04rows\x18\t \x03(\v2\x10.kith.v1.TaskRowR\x04rowsB\f\n" +
+	"\n" +
+	"parameters\"P\n" +
+	"\rParameterRows\x12\x14\n" +
+	"\x05names\x18\x01 \x03(\tR\x05names\x12)\n" +
+	"\x04rows\x18\x02 \x03(\v2\x15.kith.v1.ParameterRowR\x04rows\"&\n" +
+	"\fParameterRow\x12\x16\n" +
+	"\x06values\x18\x01 \x03(\tR\x06values\"\xa9\x01\n" +
+	"\x0eParameterTable\x12!\n" +
+	"\x04file\x18\x01 \x01(\v2\r.kith.v1.FileR\x04file\x12\x16\n" +
+	"\x06format\x18\x02 \x01(\rR\x06format\x12\x14\n" +
+	"\x05names\x18\x03 \x03(\tR\x05names\x12\x14\n" +
+	"\x05count\x18\x04 \x01(\rR\x05count\x12\x16\n" +
+	"\x06widths\x18\x05 \x03(\rR\x06widths\x12\x18\n" +
+	"\aoffsets\x18\x06 \x03(\x03R\aoffsets\"Y\n" +
+	"\tTaskArray\x12\x14\n" +
+	"\x05count\x18\x01 \x01(\rR\x05count\x12\x10\n" +
+	"\x03min\x18\x02 \x01(\rR\x03min\x12\x10\n" +
+	"\x03max\x18\x03 \x01(\rR\x03max\x12\x12\n" +
+	"\x04step\x18\x04 \x01(\rR\x04step\"Q\n" +
+	"\aTaskRow\x12\x18\n" +
+	"\aordinal\x18\x01 \x01(\rR\aordinal\x12\x14\n" +
+	"\x05index\x18\x02 \x01(\rR\x05index\x12\x16\n" +
+	"\x06values\x18\x03 \x03(\tR\x06valuesB\x1fZ\x1dkith/proto/gen/kith/v1;kithv1b\x06proto3"
 
 var (
 	file_kith_v1_payload_proto_rawDescOnce sync.Once
@@ -237,22 +761,36 @@ func file_kith_v1_payload_proto_rawDescGZIP() []byte {
 	return file_kith_v1_payload_proto_rawDescData
 }
 
-var file_kith_v1_payload_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_kith_v1_payload_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_kith_v1_payload_proto_goTypes = []any{
-	(*Payload)(nil), // 0: kith.v1.Payload
-	(*FileSet)(nil), // 1: kith.v1.FileSet
-	(*File)(nil),    // 2: kith.v1.File
-	(*Job)(nil),     // 3: kith.v1.Job
+	(*Payload)(nil),        // 0: kith.v1.Payload
+	(*FileSet)(nil),        // 1: kith.v1.FileSet
+	(*File)(nil),           // 2: kith.v1.File
+	(*BagPayload)(nil),     // 3: kith.v1.BagPayload
+	(*ParameterRows)(nil),  // 4: kith.v1.ParameterRows
+	(*ParameterRow)(nil),   // 5: kith.v1.ParameterRow
+	(*ParameterTable)(nil), // 6: kith.v1.ParameterTable
+	(*TaskArray)(nil),      // 7: kith.v1.TaskArray
+	(*TaskRow)(nil),        // 8: kith.v1.TaskRow
+	(*Job)(nil),            // 9: kith.v1.Job
 }
 var file_kith_v1_payload_proto_depIdxs = []int32{
-	3, // 0: kith.v1.Payload.job:type_name -> kith.v1.Job
-	1, // 1: kith.v1.Payload.inputs:type_name -> kith.v1.FileSet
-	2, // 2: kith.v1.FileSet.files:type_name -> kith.v1.File
-	3, // [3:3] is the sub-list for method output_type
-	3, // [3:3] is the sub-list for method input_type
-	3, // [3:3] is the sub-list for extension type_name
-	3, // [3:3] is the sub-list for extension extendee
-	0, // [0:3] is the sub-list for field type_name
+	9,  // 0: kith.v1.Payload.job:type_name -> kith.v1.Job
+	1,  // 1: kith.v1.Payload.inputs:type_name -> kith.v1.FileSet
+	2,  // 2: kith.v1.FileSet.files:type_name -> kith.v1.File
+	9,  // 3: kith.v1.BagPayload.template:type_name -> kith.v1.Job
+	1,  // 4: kith.v1.BagPayload.inputs:type_name -> kith.v1.FileSet
+	4,  // 5: kith.v1.BagPayload.values:type_name -> kith.v1.ParameterRows
+	6,  // 6: kith.v1.BagPayload.table:type_name -> kith.v1.ParameterTable
+	7,  // 7: kith.v1.BagPayload.array:type_name -> kith.v1.TaskArray
+	8,  // 8: kith.v1.BagPayload.rows:type_name -> kith.v1.TaskRow
+	5,  // 9: kith.v1.ParameterRows.rows:type_name -> kith.v1.ParameterRow
+	2,  // 10: kith.v1.ParameterTable.file:type_name -> kith.v1.File
+	11, // [11:11] is the sub-list for method output_type
+	11, // [11:11] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_kith_v1_payload_proto_init() }
@@ -261,13 +799,18 @@ func file_kith_v1_payload_proto_init() {
 		return
 	}
 	file_kith_v1_job_proto_init()
+	file_kith_v1_payload_proto_msgTypes[3].OneofWrappers = []any{
+		(*BagPayload_Matrix)(nil),
+		(*BagPayload_Values)(nil),
+		(*BagPayload_Table)(nil),
+	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kith_v1_payload_proto_rawDesc), len(file_kith_v1_payload_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   3,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

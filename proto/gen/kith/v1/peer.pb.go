@@ -161,6 +161,13 @@ type PeerMessage struct {
 	//	*PeerMessage_FileReply
 	//	*PeerMessage_SiteBundle
 	//	*PeerMessage_BundleTaken
+	//	*PeerMessage_Offer
+	//	*PeerMessage_TaskClaim
+	//	*PeerMessage_TaskVerdict
+	//	*PeerMessage_TaskResults
+	//	*PeerMessage_TaskResultsAck
+	//	*PeerMessage_Recall
+	//	*PeerMessage_StopTasks
 	Message       isPeerMessage_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -419,6 +426,69 @@ func (x *PeerMessage) GetBundleTaken() *BundleTaken {
 	return nil
 }
 
+func (x *PeerMessage) GetOffer() *Offer {
+	if x != nil {
+		if x, ok := x.Message.(*PeerMessage_Offer); ok {
+			return x.Offer
+		}
+	}
+	return nil
+}
+
+func (x *PeerMessage) GetTaskClaim() *TaskClaim {
+	if x != nil {
+		if x, ok := x.Message.(*PeerMessage_TaskClaim); ok {
+			return x.TaskClaim
+		}
+	}
+	return nil
+}
+
+func (x *PeerMessage) GetTaskVerdict() *TaskVerdict {
+	if x != nil {
+		if x, ok := x.Message.(*PeerMessage_TaskVerdict); ok {
+			return x.TaskVerdict
+		}
+	}
+	return nil
+}
+
+func (x *PeerMessage) GetTaskResults() *TaskResults {
+	if x != nil {
+		if x, ok := x.Message.(*PeerMessage_TaskResults); ok {
+			return x.TaskResults
+		}
+	}
+	return nil
+}
+
+func (x *PeerMessage) GetTaskResultsAck() *TaskResultsAck {
+	if x != nil {
+		if x, ok := x.Message.(*PeerMessage_TaskResultsAck); ok {
+			return x.TaskResultsAck
+		}
+	}
+	return nil
+}
+
+func (x *PeerMessage) GetRecall() *Recall {
+	if x != nil {
+		if x, ok := x.Message.(*PeerMessage_Recall); ok {
+			return x.Recall
+		}
+	}
+	return nil
+}
+
+func (x *PeerMessage) GetStopTasks() *StopTasks {
+	if x != nil {
+		if x, ok := x.Message.(*PeerMessage_StopTasks); ok {
+			return x.StopTasks
+		}
+	}
+	return nil
+}
+
 type isPeerMessage_Message interface {
 	isPeerMessage_Message()
 }
@@ -543,6 +613,41 @@ type PeerMessage_BundleTaken struct {
 	BundleTaken *BundleTaken `protobuf:"bytes,24,opt,name=bundle_taken,json=bundleTaken,proto3,oneof"`
 }
 
+type PeerMessage_Offer struct {
+	// Origin to host: I have so many tasks of a shape.
+	Offer *Offer `protobuf:"bytes,25,opt,name=offer,proto3,oneof"`
+}
+
+type PeerMessage_TaskClaim struct {
+	// Host to origin: give me tasks of a shape.
+	TaskClaim *TaskClaim `protobuf:"bytes,26,opt,name=task_claim,json=taskClaim,proto3,oneof"`
+}
+
+type PeerMessage_TaskVerdict struct {
+	// Origin to host: these, or none.
+	TaskVerdict *TaskVerdict `protobuf:"bytes,27,opt,name=task_verdict,json=taskVerdict,proto3,oneof"`
+}
+
+type PeerMessage_TaskResults struct {
+	// Host to origin: what became of tasks. Repeated until acknowledged.
+	TaskResults *TaskResults `protobuf:"bytes,28,opt,name=task_results,json=taskResults,proto3,oneof"`
+}
+
+type PeerMessage_TaskResultsAck struct {
+	// Origin to host: the results are on disk.
+	TaskResultsAck *TaskResultsAck `protobuf:"bytes,29,opt,name=task_results_ack,json=taskResultsAck,proto3,oneof"`
+}
+
+type PeerMessage_Recall struct {
+	// Origin to host: give tasks back that have not begun.
+	Recall *Recall `protobuf:"bytes,30,opt,name=recall,proto3,oneof"`
+}
+
+type PeerMessage_StopTasks struct {
+	// Origin to host: stop tasks.
+	StopTasks *StopTasks `protobuf:"bytes,31,opt,name=stop_tasks,json=stopTasks,proto3,oneof"`
+}
+
 func (*PeerMessage_Hello) isPeerMessage_Message() {}
 
 func (*PeerMessage_PlaceCopy) isPeerMessage_Message() {}
@@ -590,6 +695,20 @@ func (*PeerMessage_FileReply) isPeerMessage_Message() {}
 func (*PeerMessage_SiteBundle) isPeerMessage_Message() {}
 
 func (*PeerMessage_BundleTaken) isPeerMessage_Message() {}
+
+func (*PeerMessage_Offer) isPeerMessage_Message() {}
+
+func (*PeerMessage_TaskClaim) isPeerMessage_Message() {}
+
+func (*PeerMessage_TaskVerdict) isPeerMessage_Message() {}
+
+func (*PeerMessage_TaskResults) isPeerMessage_Message() {}
+
+func (*PeerMessage_TaskResultsAck) isPeerMessage_Message() {}
+
+func (*PeerMessage_Recall) isPeerMessage_Message() {}
+
+func (*PeerMessage_StopTasks) isPeerMessage_Message() {}
 
 // SiteBundle is the sender's own bundle.
 type SiteBundle struct {
@@ -769,7 +888,9 @@ type Hello struct {
 	Folder []byte `protobuf:"bytes,7,opt,name=folder,proto3" json:"folder,omitempty"`
 	// 64 random bits of this run of the speaker's kithd: two that run on copies of
 	// one folder are told apart by it.
-	Daemon        uint64 `protobuf:"varint,8,opt,name=daemon,proto3" json:"daemon,omitempty"`
+	Daemon uint64 `protobuf:"varint,8,opt,name=daemon,proto3" json:"daemon,omitempty"`
+	// The speaker knows the messages about tasks of bags. Others are sent none.
+	Tasks         bool `protobuf:"varint,9,opt,name=tasks,proto3" json:"tasks,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -858,6 +979,13 @@ func (x *Hello) GetDaemon() uint64 {
 		return x.Daemon
 	}
 	return 0
+}
+
+func (x *Hello) GetTasks() bool {
+	if x != nil {
+		return x.Tasks
+	}
+	return false
 }
 
 // PlaceCopy asks a host to queue a copy.
@@ -2234,13 +2362,781 @@ func (x *FileReply) GetDetail() string {
 	return ""
 }
 
+// Offer says how many tasks of a shape the origin would give the host. It binds nobody.
+type Offer struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The number of the shape: processors, memory and walltime.
+	Shape uint64 `protobuf:"varint,1,opt,name=shape,proto3" json:"shape,omitempty"`
+	// How many; 0: no more.
+	Tasks         uint32 `protobuf:"varint,2,opt,name=tasks,proto3" json:"tasks,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Offer) Reset() {
+	*x = Offer{}
+	mi := &file_kith_v1_peer_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Offer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Offer) ProtoMessage() {}
+
+func (x *Offer) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_peer_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Offer.ProtoReflect.Descriptor instead.
+func (*Offer) Descriptor() ([]byte, []int) {
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *Offer) GetShape() uint64 {
+	if x != nil {
+		return x.Shape
+	}
+	return 0
+}
+
+func (x *Offer) GetTasks() uint32 {
+	if x != nil {
+		return x.Tasks
+	}
+	return 0
+}
+
+// TaskClaim asks for tasks. A number above its bound counts as the bound.
+type TaskClaim struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The host's count of its own protocol steps. The same claim gets the same bundles.
+	Stamp uint64 `protobuf:"varint,1,opt,name=stamp,proto3" json:"stamp,omitempty"`
+	// When the host sent this, by its own clock; it comes back with the answer.
+	SentTimeNs int64 `protobuf:"varint,2,opt,name=sent_time_ns,json=sentTimeNs,proto3" json:"sent_time_ns,omitempty"`
+	// The number of the shape, see Offer.
+	Shape uint64 `protobuf:"varint,3,opt,name=shape,proto3" json:"shape,omitempty"`
+	// Which node of the host asks; empty at a site that has only one.
+	Node string `protobuf:"bytes,4,opt,name=node,proto3" json:"node,omitempty"`
+	// How many tasks can run there at once, at most 65536.
+	Places uint32 `protobuf:"varint,5,opt,name=places,proto3" json:"places,omitempty"`
+	// How many of those places run tasks.
+	Running uint32 `protobuf:"varint,6,opt,name=running,proto3" json:"running,omitempty"`
+	// How many tasks of the origin wait there, at most 4096.
+	Stock uint32 `protobuf:"varint,7,opt,name=stock,proto3" json:"stock,omitempty"`
+	// How long tasks of the shape have run there; 0 if none has ended.
+	MeanRunTimeNs int64 `protobuf:"varint,8,opt,name=mean_run_time_ns,json=meanRunTimeNs,proto3" json:"mean_run_time_ns,omitempty"`
+	// How many tasks the host would take, at most 4096.
+	Want          uint32 `protobuf:"varint,9,opt,name=want,proto3" json:"want,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TaskClaim) Reset() {
+	*x = TaskClaim{}
+	mi := &file_kith_v1_peer_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TaskClaim) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TaskClaim) ProtoMessage() {}
+
+func (x *TaskClaim) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_peer_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TaskClaim.ProtoReflect.Descriptor instead.
+func (*TaskClaim) Descriptor() ([]byte, []int) {
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *TaskClaim) GetStamp() uint64 {
+	if x != nil {
+		return x.Stamp
+	}
+	return 0
+}
+
+func (x *TaskClaim) GetSentTimeNs() int64 {
+	if x != nil {
+		return x.SentTimeNs
+	}
+	return 0
+}
+
+func (x *TaskClaim) GetShape() uint64 {
+	if x != nil {
+		return x.Shape
+	}
+	return 0
+}
+
+func (x *TaskClaim) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *TaskClaim) GetPlaces() uint32 {
+	if x != nil {
+		return x.Places
+	}
+	return 0
+}
+
+func (x *TaskClaim) GetRunning() uint32 {
+	if x != nil {
+		return x.Running
+	}
+	return 0
+}
+
+func (x *TaskClaim) GetStock() uint32 {
+	if x != nil {
+		return x.Stock
+	}
+	return 0
+}
+
+func (x *TaskClaim) GetMeanRunTimeNs() int64 {
+	if x != nil {
+		return x.MeanRunTimeNs
+	}
+	return 0
+}
+
+func (x *TaskClaim) GetWant() uint32 {
+	if x != nil {
+		return x.Want
+	}
+	return 0
+}
+
+// TaskVerdict answers TaskClaim. The bundles of an answer may come in several of them.
+type TaskVerdict struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The stamp of the claim.
+	Stamp uint64 `protobuf:"varint,1,opt,name=stamp,proto3" json:"stamp,omitempty"`
+	// The sent_time_ns of the claim.
+	SentTimeNs int64 `protobuf:"varint,2,opt,name=sent_time_ns,json=sentTimeNs,proto3" json:"sent_time_ns,omitempty"`
+	// The bundles, at most 64; none: there is nothing for the host.
+	Bundles       []*GivenBundle `protobuf:"bytes,3,rep,name=bundles,proto3" json:"bundles,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TaskVerdict) Reset() {
+	*x = TaskVerdict{}
+	mi := &file_kith_v1_peer_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TaskVerdict) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TaskVerdict) ProtoMessage() {}
+
+func (x *TaskVerdict) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_peer_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TaskVerdict.ProtoReflect.Descriptor instead.
+func (*TaskVerdict) Descriptor() ([]byte, []int) {
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *TaskVerdict) GetStamp() uint64 {
+	if x != nil {
+		return x.Stamp
+	}
+	return 0
+}
+
+func (x *TaskVerdict) GetSentTimeNs() int64 {
+	if x != nil {
+		return x.SentTimeNs
+	}
+	return 0
+}
+
+func (x *TaskVerdict) GetBundles() []*GivenBundle {
+	if x != nil {
+		return x.Bundles
+	}
+	return nil
+}
+
+// GivenBundle is some tasks of a bag that a site is given.
+type GivenBundle struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its name: a bundle is an attempt of its bag.
+	Bundle *AttemptName `protobuf:"bytes,1,opt,name=bundle,proto3" json:"bundle,omitempty"`
+	// What each task asks for.
+	Request *CopyRequest `protobuf:"bytes,2,opt,name=request,proto3" json:"request,omitempty"`
+	// Its tasks, 1 to 256, as ordinals: in the binary form of sets.
+	Tasks []byte `protobuf:"bytes,3,opt,name=tasks,proto3" json:"tasks,omitempty"`
+	// Under on_site_lost RERUN: how long the host may run them, from when it sent the claim.
+	Lease *durationpb.Duration `protobuf:"bytes,4,opt,name=lease,proto3" json:"lease,omitempty"`
+	// With how many bytes of the payload before, in the same message, this one begins.
+	SharedBytes uint32 `protobuf:"varint,5,opt,name=shared_bytes,json=sharedBytes,proto3" json:"shared_bytes,omitempty"`
+	// The rest of the payload: what the tasks run, a serialized kith.v1.BagPayload.
+	Payload       []byte `protobuf:"bytes,6,opt,name=payload,proto3" json:"payload,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GivenBundle) Reset() {
+	*x = GivenBundle{}
+	mi := &file_kith_v1_peer_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GivenBundle) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GivenBundle) ProtoMessage() {}
+
+func (x *GivenBundle) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_peer_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GivenBundle.ProtoReflect.Descriptor instead.
+func (*GivenBundle) Descriptor() ([]byte, []int) {
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *GivenBundle) GetBundle() *AttemptName {
+	if x != nil {
+		return x.Bundle
+	}
+	return nil
+}
+
+func (x *GivenBundle) GetRequest() *CopyRequest {
+	if x != nil {
+		return x.Request
+	}
+	return nil
+}
+
+func (x *GivenBundle) GetTasks() []byte {
+	if x != nil {
+		return x.Tasks
+	}
+	return nil
+}
+
+func (x *GivenBundle) GetLease() *durationpb.Duration {
+	if x != nil {
+		return x.Lease
+	}
+	return nil
+}
+
+func (x *GivenBundle) GetSharedBytes() uint32 {
+	if x != nil {
+		return x.SharedBytes
+	}
+	return 0
+}
+
+func (x *GivenBundle) GetPayload() []byte {
+	if x != nil {
+		return x.Payload
+	}
+	return nil
+}
+
+// TaskResults is a batch of what became of tasks of a bundle.
+type TaskResults struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The bundle.
+	Bundle *AttemptName `protobuf:"bytes,1,opt,name=bundle,proto3" json:"bundle,omitempty"`
+	// The number of the batch, counted by the host from 1 for each bundle.
+	Batch uint32 `protobuf:"varint,2,opt,name=batch,proto3" json:"batch,omitempty"`
+	// The host's number of the bundle, which names the runs of its tasks there: files of a
+	// task are asked for as of the attempt with this number of the generation 0 of its
+	// origin, and with its ordinal and 1 as number.
+	Run uint64 `protobuf:"varint,3,opt,name=run,proto3" json:"run,omitempty"`
+	// How tasks ended, at most 256.
+	Results []*TaskResult `protobuf:"bytes,4,rep,name=results,proto3" json:"results,omitempty"`
+	// What they left, of those that left anything, in the order of the results.
+	Files []*TaskFiles `protobuf:"bytes,5,rep,name=files,proto3" json:"files,omitempty"`
+	// Tasks that have not begun and go back, as ordinals.
+	Returned      []byte `protobuf:"bytes,6,opt,name=returned,proto3" json:"returned,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TaskResults) Reset() {
+	*x = TaskResults{}
+	mi := &file_kith_v1_peer_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TaskResults) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TaskResults) ProtoMessage() {}
+
+func (x *TaskResults) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_peer_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TaskResults.ProtoReflect.Descriptor instead.
+func (*TaskResults) Descriptor() ([]byte, []int) {
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *TaskResults) GetBundle() *AttemptName {
+	if x != nil {
+		return x.Bundle
+	}
+	return nil
+}
+
+func (x *TaskResults) GetBatch() uint32 {
+	if x != nil {
+		return x.Batch
+	}
+	return 0
+}
+
+func (x *TaskResults) GetRun() uint64 {
+	if x != nil {
+		return x.Run
+	}
+	return 0
+}
+
+func (x *TaskResults) GetResults() []*TaskResult {
+	if x != nil {
+		return x.Results
+	}
+	return nil
+}
+
+func (x *TaskResults) GetFiles() []*TaskFiles {
+	if x != nil {
+		return x.Files
+	}
+	return nil
+}
+
+func (x *TaskResults) GetReturned() []byte {
+	if x != nil {
+		return x.Returned
+	}
+	return nil
+}
+
+// TaskResult says how a task ended.
+type TaskResult struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The task, counted from 0 in its bag.
+	Ordinal uint32 `protobuf:"varint,1,opt,name=ordinal,proto3" json:"ordinal,omitempty"`
+	// 1 success, 2 failure, 3 timeout, 4 cancel, 5 loss.
+	Kind uint32 `protobuf:"varint,2,opt,name=kind,proto3" json:"kind,omitempty"`
+	// What the command returned, 0 to 255.
+	ExitCode int32 `protobuf:"varint,3,opt,name=exit_code,json=exitCode,proto3" json:"exit_code,omitempty"`
+	// The signal that ended it, at most 64; 0 if none did.
+	Signal int32 `protobuf:"varint,4,opt,name=signal,proto3" json:"signal,omitempty"`
+	// When it started, in nanoseconds since 1970 by the host's clock; 0 if it never ran.
+	StartTimeNs int64 `protobuf:"varint,5,opt,name=start_time_ns,json=startTimeNs,proto3" json:"start_time_ns,omitempty"`
+	// How long it ran.
+	RunTimeNs int64 `protobuf:"varint,6,opt,name=run_time_ns,json=runTimeNs,proto3" json:"run_time_ns,omitempty"`
+	// User and system time of the command and its children.
+	CpuTimeNs int64 `protobuf:"varint,7,opt,name=cpu_time_ns,json=cpuTimeNs,proto3" json:"cpu_time_ns,omitempty"`
+	// The largest resident set of any one process of the task.
+	MaxRssBytes   int64 `protobuf:"varint,8,opt,name=max_rss_bytes,json=maxRssBytes,proto3" json:"max_rss_bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TaskResult) Reset() {
+	*x = TaskResult{}
+	mi := &file_kith_v1_peer_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TaskResult) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TaskResult) ProtoMessage() {}
+
+func (x *TaskResult) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_peer_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TaskResult.ProtoReflect.Descriptor instead.
+func (*TaskResult) Descriptor() ([]byte, []int) {
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *TaskResult) GetOrdinal() uint32 {
+	if x != nil {
+		return x.Ordinal
+	}
+	return 0
+}
+
+func (x *TaskResult) GetKind() uint32 {
+	if x != nil {
+		return x.Kind
+	}
+	return 0
+}
+
+func (x *TaskResult) GetExitCode() int32 {
+	if x != nil {
+		return x.ExitCode
+	}
+	return 0
+}
+
+func (x *TaskResult) GetSignal() int32 {
+	if x != nil {
+		return x.Signal
+	}
+	return 0
+}
+
+func (x *TaskResult) GetStartTimeNs() int64 {
+	if x != nil {
+		return x.StartTimeNs
+	}
+	return 0
+}
+
+func (x *TaskResult) GetRunTimeNs() int64 {
+	if x != nil {
+		return x.RunTimeNs
+	}
+	return 0
+}
+
+func (x *TaskResult) GetCpuTimeNs() int64 {
+	if x != nil {
+		return x.CpuTimeNs
+	}
+	return 0
+}
+
+func (x *TaskResult) GetMaxRssBytes() int64 {
+	if x != nil {
+		return x.MaxRssBytes
+	}
+	return 0
+}
+
+// TaskFiles is what a task left.
+type TaskFiles struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The task.
+	Ordinal uint32 `protobuf:"varint,1,opt,name=ordinal,proto3" json:"ordinal,omitempty"`
+	// A serialized kith.v1.FileSet.
+	Files         []byte `protobuf:"bytes,2,opt,name=files,proto3" json:"files,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TaskFiles) Reset() {
+	*x = TaskFiles{}
+	mi := &file_kith_v1_peer_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TaskFiles) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TaskFiles) ProtoMessage() {}
+
+func (x *TaskFiles) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_peer_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TaskFiles.ProtoReflect.Descriptor instead.
+func (*TaskFiles) Descriptor() ([]byte, []int) {
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *TaskFiles) GetOrdinal() uint32 {
+	if x != nil {
+		return x.Ordinal
+	}
+	return 0
+}
+
+func (x *TaskFiles) GetFiles() []byte {
+	if x != nil {
+		return x.Files
+	}
+	return nil
+}
+
+// TaskResultsAck says that the origin needs nothing more of a bundle up to a batch.
+type TaskResultsAck struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The bundle.
+	Bundle *AttemptName `protobuf:"bytes,1,opt,name=bundle,proto3" json:"bundle,omitempty"`
+	// The batch.
+	Batch uint32 `protobuf:"varint,2,opt,name=batch,proto3" json:"batch,omitempty"`
+	// The origin does not want the bundle: the host stops its tasks and forgets it.
+	Unknown       bool `protobuf:"varint,3,opt,name=unknown,proto3" json:"unknown,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TaskResultsAck) Reset() {
+	*x = TaskResultsAck{}
+	mi := &file_kith_v1_peer_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TaskResultsAck) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TaskResultsAck) ProtoMessage() {}
+
+func (x *TaskResultsAck) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_peer_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TaskResultsAck.ProtoReflect.Descriptor instead.
+func (*TaskResultsAck) Descriptor() ([]byte, []int) {
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *TaskResultsAck) GetBundle() *AttemptName {
+	if x != nil {
+		return x.Bundle
+	}
+	return nil
+}
+
+func (x *TaskResultsAck) GetBatch() uint32 {
+	if x != nil {
+		return x.Batch
+	}
+	return 0
+}
+
+func (x *TaskResultsAck) GetUnknown() bool {
+	if x != nil {
+		return x.Unknown
+	}
+	return false
+}
+
+// Recall asks for tasks of a bundle that have not begun.
+type Recall struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The bundle.
+	Bundle *AttemptName `protobuf:"bytes,1,opt,name=bundle,proto3" json:"bundle,omitempty"`
+	// How many at most, 1 to 256.
+	Most          uint32 `protobuf:"varint,2,opt,name=most,proto3" json:"most,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Recall) Reset() {
+	*x = Recall{}
+	mi := &file_kith_v1_peer_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Recall) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Recall) ProtoMessage() {}
+
+func (x *Recall) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_peer_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Recall.ProtoReflect.Descriptor instead.
+func (*Recall) Descriptor() ([]byte, []int) {
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *Recall) GetBundle() *AttemptName {
+	if x != nil {
+		return x.Bundle
+	}
+	return nil
+}
+
+func (x *Recall) GetMost() uint32 {
+	if x != nil {
+		return x.Most
+	}
+	return 0
+}
+
+// StopTasks asks a host to give back what has not begun of a bundle, and to stop what runs.
+type StopTasks struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The bundle.
+	Bundle *AttemptName `protobuf:"bytes,1,opt,name=bundle,proto3" json:"bundle,omitempty"`
+	// The tasks that are meant, as ordinals; not set: all of the bundle.
+	Tasks []byte `protobuf:"bytes,2,opt,name=tasks,proto3,oneof" json:"tasks,omitempty"`
+	// Only those are meant that have not begun.
+	Waiting       bool `protobuf:"varint,3,opt,name=waiting,proto3" json:"waiting,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StopTasks) Reset() {
+	*x = StopTasks{}
+	mi := &file_kith_v1_peer_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StopTasks) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StopTasks) ProtoMessage() {}
+
+func (x *StopTasks) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_peer_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StopTasks.ProtoReflect.Descriptor instead.
+func (*StopTasks) Descriptor() ([]byte, []int) {
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *StopTasks) GetBundle() *AttemptName {
+	if x != nil {
+		return x.Bundle
+	}
+	return nil
+}
+
+func (x *StopTasks) GetTasks() []byte {
+	if x != nil {
+		return x.Tasks
+	}
+	return nil
+}
+
+func (x *StopTasks) GetWaiting() bool {
+	if x != nil {
+		return x.Waiting
+	}
+	return false
+}
+
 var File_kith_v1_peer_proto protoreflect.FileDescriptor
 
 const file_kith_v1_peer_proto_rawDesc = "" +
 	"\n" +
 	"\x12kith/v1/peer.proto\x12\akith.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x16kith/v1/exchange.proto\"9\n" +
 	"\x05Frame\x120\n" +
-	"\bmessages\x18\x01 \x03(\v2\x14.kith.v1.PeerMessageR\bmessages\"\xec\t\n" +
+	"\bmessages\x18\x01 \x03(\v2\x14.kith.v1.PeerMessageR\bmessages\"\xe4\f\n" +
 	"\vPeerMessage\x12&\n" +
 	"\x05hello\x18\x01 \x01(\v2\x0e.kith.v1.HelloH\x00R\x05hello\x123\n" +
 	"\n" +
@@ -2274,7 +3170,16 @@ const file_kith_v1_peer_proto_rawDesc = "" +
 	"file_reply\x18\x14 \x01(\v2\x12.kith.v1.FileReplyH\x00R\tfileReply\x126\n" +
 	"\vsite_bundle\x18\x17 \x01(\v2\x13.kith.v1.SiteBundleH\x00R\n" +
 	"siteBundle\x129\n" +
-	"\fbundle_taken\x18\x18 \x01(\v2\x14.kith.v1.BundleTakenH\x00R\vbundleTakenB\t\n" +
+	"\fbundle_taken\x18\x18 \x01(\v2\x14.kith.v1.BundleTakenH\x00R\vbundleTaken\x12&\n" +
+	"\x05offer\x18\x19 \x01(\v2\x0e.kith.v1.OfferH\x00R\x05offer\x123\n" +
+	"\n" +
+	"task_claim\x18\x1a \x01(\v2\x12.kith.v1.TaskClaimH\x00R\ttaskClaim\x129\n" +
+	"\ftask_verdict\x18\x1b \x01(\v2\x14.kith.v1.TaskVerdictH\x00R\vtaskVerdict\x129\n" +
+	"\ftask_results\x18\x1c \x01(\v2\x14.kith.v1.TaskResultsH\x00R\vtaskResults\x12C\n" +
+	"\x10task_results_ack\x18\x1d \x01(\v2\x17.kith.v1.TaskResultsAckH\x00R\x0etaskResultsAck\x12)\n" +
+	"\x06recall\x18\x1e \x01(\v2\x0f.kith.v1.RecallH\x00R\x06recall\x123\n" +
+	"\n" +
+	"stop_tasks\x18\x1f \x01(\v2\x12.kith.v1.StopTasksH\x00R\tstopTasksB\t\n" +
 	"\amessage\"x\n" +
 	"\n" +
 	"SiteBundle\x12\x16\n" +
@@ -2284,7 +3189,7 @@ const file_kith_v1_peer_proto_rawDesc = "" +
 	"\rSiteAddresses\x12\x1c\n" +
 	"\taddresses\x18\x01 \x03(\tR\taddresses\")\n" +
 	"\vBundleTaken\x12\x1a\n" +
-	"\bsequence\x18\x01 \x01(\x04R\bsequence\"\xea\x01\n" +
+	"\bsequence\x18\x01 \x01(\x04R\bsequence\"\x80\x02\n" +
 	"\x05Hello\x12\x17\n" +
 	"\asite_id\x18\x01 \x01(\tR\x06siteId\x12\x1e\n" +
 	"\n" +
@@ -2296,7 +3201,8 @@ const file_kith_v1_peer_proto_rawDesc = "" +
 	"\fpeer_site_id\x18\x06 \x01(\tR\n" +
 	"peerSiteId\x12\x16\n" +
 	"\x06folder\x18\a \x01(\fR\x06folder\x12\x16\n" +
-	"\x06daemon\x18\b \x01(\x04R\x06daemon\"\x95\x01\n" +
+	"\x06daemon\x18\b \x01(\x04R\x06daemon\x12\x14\n" +
+	"\x05tasks\x18\t \x01(\bR\x05tasks\"\x95\x01\n" +
 	"\tPlaceCopy\x12.\n" +
 	"\aattempt\x18\x01 \x01(\v2\x14.kith.v1.AttemptNameR\aattempt\x12.\n" +
 	"\arequest\x18\x02 \x01(\v2\x14.kith.v1.CopyRequestR\arequest\x12(\n" +
@@ -2394,7 +3300,65 @@ const file_kith_v1_peer_proto_rawDesc = "" +
 	"\fERROR_DENIED\x10\x02\x12\x0e\n" +
 	"\n" +
 	"ERROR_BUSY\x10\x03\x12\f\n" +
-	"\bERROR_IO\x10\x04B\x1fZ\x1dkith/proto/gen/kith/v1;kithv1b\x06proto3"
+	"\bERROR_IO\x10\x04\"3\n" +
+	"\x05Offer\x12\x14\n" +
+	"\x05shape\x18\x01 \x01(\x04R\x05shape\x12\x14\n" +
+	"\x05tasks\x18\x02 \x01(\rR\x05tasks\"\xf2\x01\n" +
+	"\tTaskClaim\x12\x14\n" +
+	"\x05stamp\x18\x01 \x01(\x04R\x05stamp\x12 \n" +
+	"\fsent_time_ns\x18\x02 \x01(\x03R\n" +
+	"sentTimeNs\x12\x14\n" +
+	"\x05shape\x18\x03 \x01(\x04R\x05shape\x12\x12\n" +
+	"\x04node\x18\x04 \x01(\tR\x04node\x12\x16\n" +
+	"\x06places\x18\x05 \x01(\rR\x06places\x12\x18\n" +
+	"\arunning\x18\x06 \x01(\rR\arunning\x12\x14\n" +
+	"\x05stock\x18\a \x01(\rR\x05stock\x12'\n" +
+	"\x10mean_run_time_ns\x18\b \x01(\x03R\rmeanRunTimeNs\x12\x12\n" +
+	"\x04want\x18\t \x01(\rR\x04want\"u\n" +
+	"\vTaskVerdict\x12\x14\n" +
+	"\x05stamp\x18\x01 \x01(\x04R\x05stamp\x12 \n" +
+	"\fsent_time_ns\x18\x02 \x01(\x03R\n" +
+	"sentTimeNs\x12.\n" +
+	"\abundles\x18\x03 \x03(\v2\x14.kith.v1.GivenBundleR\abundles\"\xef\x01\n" +
+	"\vGivenBundle\x12,\n" +
+	"\x06bundle\x18\x01 \x01(\v2\x14.kith.v1.AttemptNameR\x06bundle\x12.\n" +
+	"\arequest\x18\x02 \x01(\v2\x14.kith.v1.CopyRequestR\arequest\x12\x14\n" +
+	"\x05tasks\x18\x03 \x01(\fR\x05tasks\x12/\n" +
+	"\x05lease\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x05lease\x12!\n" +
+	"\fshared_bytes\x18\x05 \x01(\rR\vsharedBytes\x12\x18\n" +
+	"\apayload\x18\x06 \x01(\fR\apayload\"\xd8\x01\n" +
+	"\vTaskResults\x12,\n" +
+	"\x06bundle\x18\x01 \x01(\v2\x14.kith.v1.AttemptNameR\x06bundle\x12\x14\n" +
+	"\x05batch\x18\x02 \x01(\rR\x05batch\x12\x10\n" +
+	"\x03run\x18\x03 \x01(\x04R\x03run\x12-\n" +
+	"\aresults\x18\x04 \x03(\v2\x13.kith.v1.TaskResultR\aresults\x12(\n" +
+	"\x05files\x18\x05 \x03(\v2\x12.kith.v1.TaskFilesR\x05files\x12\x1a\n" +
+	"\breturned\x18\x06 \x01(\fR\breturned\"\xf7\x01\n" +
+	"\n" +
+	"TaskResult\x12\x18\n" +
+	"\aordinal\x18\x01 \x01(\rR\aordinal\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\rR\x04kind\x12\x1b\n" +
+	"\texit_code\x18\x03 \x01(\x05R\bexitCode\x12\x16\n" +
+	"\x06signal\x18\x04 \x01(\x05R\x06signal\x12\"\n" +
+	"\rstart_time_ns\x18\x05 \x01(\x03R\vstartTimeNs\x12\x1e\n" +
+	"\vrun_time_ns\x18\x06 \x01(\x03R\trunTimeNs\x12\x1e\n" +
+	"\vcpu_time_ns\x18\a \x01(\x03R\tcpuTimeNs\x12\"\n" +
+	"\rmax_rss_bytes\x18\b \x01(\x03R\vmaxRssBytes\";\n" +
+	"\tTaskFiles\x12\x18\n" +
+	"\aordinal\x18\x01 \x01(\rR\aordinal\x12\x14\n" +
+	"\x05files\x18\x02 \x01(\fR\x05files\"n\n" +
+	"\x0eTaskResultsAck\x12,\n" +
+	"\x06bundle\x18\x01 \x01(\v2\x14.kith.v1.AttemptNameR\x06bundle\x12\x14\n" +
+	"\x05batch\x18\x02 \x01(\rR\x05batch\x12\x18\n" +
+	"\aunknown\x18\x03 \x01(\bR\aunknown\"J\n" +
+	"\x06Recall\x12,\n" +
+	"\x06bundle\x18\x01 \x01(\v2\x14.kith.v1.AttemptNameR\x06bundle\x12\x12\n" +
+	"\x04most\x18\x02 \x01(\rR\x04most\"x\n" +
+	"\tStopTasks\x12,\n" +
+	"\x06bundle\x18\x01 \x01(\v2\x14.kith.v1.AttemptNameR\x06bundle\x12\x19\n" +
+	"\x05tasks\x18\x02 \x01(\fH\x00R\x05tasks\x88\x01\x01\x12\x18\n" +
+	"\awaiting\x18\x03 \x01(\bR\awaitingB\b\n" +
+	"\x06_tasksB\x1fZ\x1dkith/proto/gen/kith/v1;kithv1b\x06proto3"
 
 var (
 	file_kith_v1_peer_proto_rawDescOnce sync.Once
@@ -2409,7 +3373,7 @@ func file_kith_v1_peer_proto_rawDescGZIP() []byte {
 }
 
 var file_kith_v1_peer_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_kith_v1_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
+var file_kith_v1_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
 var file_kith_v1_peer_proto_goTypes = []any{
 	(FileReply_Error)(0),        // 0: kith.v1.FileReply.Error
 	(*Frame)(nil),               // 1: kith.v1.Frame
@@ -2439,13 +3403,23 @@ var file_kith_v1_peer_proto_goTypes = []any{
 	(*StartAnswer)(nil),         // 25: kith.v1.StartAnswer
 	(*FileRequest)(nil),         // 26: kith.v1.FileRequest
 	(*FileReply)(nil),           // 27: kith.v1.FileReply
-	(*LoadDigest)(nil),          // 28: kith.v1.LoadDigest
-	(*AttemptName)(nil),         // 29: kith.v1.AttemptName
-	(*CopyRequest)(nil),         // 30: kith.v1.CopyRequest
-	(*durationpb.Duration)(nil), // 31: google.protobuf.Duration
-	(*AttemptOutcome)(nil),      // 32: kith.v1.AttemptOutcome
-	(*JobName)(nil),             // 33: kith.v1.JobName
-	(CopyPhase)(0),              // 34: kith.v1.CopyPhase
+	(*Offer)(nil),               // 28: kith.v1.Offer
+	(*TaskClaim)(nil),           // 29: kith.v1.TaskClaim
+	(*TaskVerdict)(nil),         // 30: kith.v1.TaskVerdict
+	(*GivenBundle)(nil),         // 31: kith.v1.GivenBundle
+	(*TaskResults)(nil),         // 32: kith.v1.TaskResults
+	(*TaskResult)(nil),          // 33: kith.v1.TaskResult
+	(*TaskFiles)(nil),           // 34: kith.v1.TaskFiles
+	(*TaskResultsAck)(nil),      // 35: kith.v1.TaskResultsAck
+	(*Recall)(nil),              // 36: kith.v1.Recall
+	(*StopTasks)(nil),           // 37: kith.v1.StopTasks
+	(*LoadDigest)(nil),          // 38: kith.v1.LoadDigest
+	(*AttemptName)(nil),         // 39: kith.v1.AttemptName
+	(*CopyRequest)(nil),         // 40: kith.v1.CopyRequest
+	(*durationpb.Duration)(nil), // 41: google.protobuf.Duration
+	(*AttemptOutcome)(nil),      // 42: kith.v1.AttemptOutcome
+	(*JobName)(nil),             // 43: kith.v1.JobName
+	(CopyPhase)(0),              // 44: kith.v1.CopyPhase
 }
 var file_kith_v1_peer_proto_depIdxs = []int32{
 	2,  // 0: kith.v1.Frame.messages:type_name -> kith.v1.PeerMessage
@@ -2464,7 +3438,7 @@ var file_kith_v1_peer_proto_depIdxs = []int32{
 	20, // 13: kith.v1.PeerMessage.copy_summary:type_name -> kith.v1.CopySummary
 	21, // 14: kith.v1.PeerMessage.digest_request:type_name -> kith.v1.DigestRequest
 	22, // 15: kith.v1.PeerMessage.copy_digest:type_name -> kith.v1.CopyDigest
-	28, // 16: kith.v1.PeerMessage.load_digest:type_name -> kith.v1.LoadDigest
+	38, // 16: kith.v1.PeerMessage.load_digest:type_name -> kith.v1.LoadDigest
 	24, // 17: kith.v1.PeerMessage.start_query:type_name -> kith.v1.StartQuery
 	25, // 18: kith.v1.PeerMessage.start_answer:type_name -> kith.v1.StartAnswer
 	11, // 19: kith.v1.PeerMessage.renew:type_name -> kith.v1.Renew
@@ -2473,39 +3447,56 @@ var file_kith_v1_peer_proto_depIdxs = []int32{
 	27, // 22: kith.v1.PeerMessage.file_reply:type_name -> kith.v1.FileReply
 	3,  // 23: kith.v1.PeerMessage.site_bundle:type_name -> kith.v1.SiteBundle
 	5,  // 24: kith.v1.PeerMessage.bundle_taken:type_name -> kith.v1.BundleTaken
-	4,  // 25: kith.v1.SiteBundle.addresses:type_name -> kith.v1.SiteAddresses
-	29, // 26: kith.v1.PlaceCopy.attempt:type_name -> kith.v1.AttemptName
-	30, // 27: kith.v1.PlaceCopy.request:type_name -> kith.v1.CopyRequest
-	29, // 28: kith.v1.CopyAnswer.attempt:type_name -> kith.v1.AttemptName
-	29, // 29: kith.v1.Claim.attempt:type_name -> kith.v1.AttemptName
-	29, // 30: kith.v1.Verdict.attempt:type_name -> kith.v1.AttemptName
-	31, // 31: kith.v1.Verdict.lease:type_name -> google.protobuf.Duration
-	29, // 32: kith.v1.Renew.attempt:type_name -> kith.v1.AttemptName
-	29, // 33: kith.v1.Renewed.attempt:type_name -> kith.v1.AttemptName
-	31, // 34: kith.v1.Renewed.lease:type_name -> google.protobuf.Duration
-	29, // 35: kith.v1.Withdraw.attempt:type_name -> kith.v1.AttemptName
-	29, // 36: kith.v1.WithdrawAck.attempt:type_name -> kith.v1.AttemptName
-	29, // 37: kith.v1.Started.attempt:type_name -> kith.v1.AttemptName
-	29, // 38: kith.v1.Result.attempt:type_name -> kith.v1.AttemptName
-	32, // 39: kith.v1.Result.outcome:type_name -> kith.v1.AttemptOutcome
-	29, // 40: kith.v1.ResultAck.attempt:type_name -> kith.v1.AttemptName
-	29, // 41: kith.v1.Stop.attempt:type_name -> kith.v1.AttemptName
-	29, // 42: kith.v1.GiveBack.attempt:type_name -> kith.v1.AttemptName
-	33, // 43: kith.v1.CopyDigest.after:type_name -> kith.v1.JobName
-	33, // 44: kith.v1.CopyDigest.through:type_name -> kith.v1.JobName
-	23, // 45: kith.v1.CopyDigest.entries:type_name -> kith.v1.DigestEntry
-	29, // 46: kith.v1.DigestEntry.attempt:type_name -> kith.v1.AttemptName
-	34, // 47: kith.v1.DigestEntry.phase:type_name -> kith.v1.CopyPhase
-	30, // 48: kith.v1.StartQuery.request:type_name -> kith.v1.CopyRequest
-	31, // 49: kith.v1.StartAnswer.wait:type_name -> google.protobuf.Duration
-	29, // 50: kith.v1.FileRequest.attempt:type_name -> kith.v1.AttemptName
-	31, // 51: kith.v1.FileRequest.wait:type_name -> google.protobuf.Duration
-	0,  // 52: kith.v1.FileReply.error:type_name -> kith.v1.FileReply.Error
-	53, // [53:53] is the sub-list for method output_type
-	53, // [53:53] is the sub-list for method input_type
-	53, // [53:53] is the sub-list for extension type_name
-	53, // [53:53] is the sub-list for extension extendee
-	0,  // [0:53] is the sub-list for field type_name
+	28, // 25: kith.v1.PeerMessage.offer:type_name -> kith.v1.Offer
+	29, // 26: kith.v1.PeerMessage.task_claim:type_name -> kith.v1.TaskClaim
+	30, // 27: kith.v1.PeerMessage.task_verdict:type_name -> kith.v1.TaskVerdict
+	32, // 28: kith.v1.PeerMessage.task_results:type_name -> kith.v1.TaskResults
+	35, // 29: kith.v1.PeerMessage.task_results_ack:type_name -> kith.v1.TaskResultsAck
+	36, // 30: kith.v1.PeerMessage.recall:type_name -> kith.v1.Recall
+	37, // 31: kith.v1.PeerMessage.stop_tasks:type_name -> kith.v1.StopTasks
+	4,  // 32: kith.v1.SiteBundle.addresses:type_name -> kith.v1.SiteAddresses
+	39, // 33: kith.v1.PlaceCopy.attempt:type_name -> kith.v1.AttemptName
+	40, // 34: kith.v1.PlaceCopy.request:type_name -> kith.v1.CopyRequest
+	39, // 35: kith.v1.CopyAnswer.attempt:type_name -> kith.v1.AttemptName
+	39, // 36: kith.v1.Claim.attempt:type_name -> kith.v1.AttemptName
+	39, // 37: kith.v1.Verdict.attempt:type_name -> kith.v1.AttemptName
+	41, // 38: kith.v1.Verdict.lease:type_name -> google.protobuf.Duration
+	39, // 39: kith.v1.Renew.attempt:type_name -> kith.v1.AttemptName
+	39, // 40: kith.v1.Renewed.attempt:type_name -> kith.v1.AttemptName
+	41, // 41: kith.v1.Renewed.lease:type_name -> google.protobuf.Duration
+	39, // 42: kith.v1.Withdraw.attempt:type_name -> kith.v1.AttemptName
+	39, // 43: kith.v1.WithdrawAck.attempt:type_name -> kith.v1.AttemptName
+	39, // 44: kith.v1.Started.attempt:type_name -> kith.v1.AttemptName
+	39, // 45: kith.v1.Result.attempt:type_name -> kith.v1.AttemptName
+	42, // 46: kith.v1.Result.outcome:type_name -> kith.v1.AttemptOutcome
+	39, // 47: kith.v1.ResultAck.attempt:type_name -> kith.v1.AttemptName
+	39, // 48: kith.v1.Stop.attempt:type_name -> kith.v1.AttemptName
+	39, // 49: kith.v1.GiveBack.attempt:type_name -> kith.v1.AttemptName
+	43, // 50: kith.v1.CopyDigest.after:type_name -> kith.v1.JobName
+	43, // 51: kith.v1.CopyDigest.through:type_name -> kith.v1.JobName
+	23, // 52: kith.v1.CopyDigest.entries:type_name -> kith.v1.DigestEntry
+	39, // 53: kith.v1.DigestEntry.attempt:type_name -> kith.v1.AttemptName
+	44, // 54: kith.v1.DigestEntry.phase:type_name -> kith.v1.CopyPhase
+	40, // 55: kith.v1.StartQuery.request:type_name -> kith.v1.CopyRequest
+	41, // 56: kith.v1.StartAnswer.wait:type_name -> google.protobuf.Duration
+	39, // 57: kith.v1.FileRequest.attempt:type_name -> kith.v1.AttemptName
+	41, // 58: kith.v1.FileRequest.wait:type_name -> google.protobuf.Duration
+	0,  // 59: kith.v1.FileReply.error:type_name -> kith.v1.FileReply.Error
+	31, // 60: kith.v1.TaskVerdict.bundles:type_name -> kith.v1.GivenBundle
+	39, // 61: kith.v1.GivenBundle.bundle:type_name -> kith.v1.AttemptName
+	40, // 62: kith.v1.GivenBundle.request:type_name -> kith.v1.CopyRequest
+	41, // 63: kith.v1.GivenBundle.lease:type_name -> google.protobuf.Duration
+	39, // 64: kith.v1.TaskResults.bundle:type_name -> kith.v1.AttemptName
+	33, // 65: kith.v1.TaskResults.results:type_name -> kith.v1.TaskResult
+	34, // 66: kith.v1.TaskResults.files:type_name -> kith.v1.TaskFiles
+	39, // 67: kith.v1.TaskResultsAck.bundle:type_name -> kith.v1.AttemptName
+	39, // 68: kith.v1.Recall.bundle:type_name -> kith.v1.AttemptName
+	39, // 69: kith.v1.StopTasks.bundle:type_name -> kith.v1.AttemptName
+	70, // [70:70] is the sub-list for method output_type
+	70, // [70:70] is the sub-list for method input_type
+	70, // [70:70] is the sub-list for extension type_name
+	70, // [70:70] is the sub-list for extension extendee
+	0,  // [0:70] is the sub-list for field type_name
 }
 
 func init() { file_kith_v1_peer_proto_init() }
@@ -2539,18 +3530,26 @@ func file_kith_v1_peer_proto_init() {
 		(*PeerMessage_FileReply)(nil),
 		(*PeerMessage_SiteBundle)(nil),
 		(*PeerMessage_BundleTaken)(nil),
+		(*PeerMessage_Offer)(nil),
+		(*PeerMessage_TaskClaim)(nil),
+		(*PeerMessage_TaskVerdict)(nil),
+		(*PeerMessage_TaskResults)(nil),
+		(*PeerMessage_TaskResultsAck)(nil),
+		(*PeerMessage_Recall)(nil),
+		(*PeerMessage_StopTasks)(nil),
 	}
 	file_kith_v1_peer_proto_msgTypes[25].OneofWrappers = []any{
 		(*FileRequest_Chunk)(nil),
 		(*FileRequest_Output)(nil),
 	}
+	file_kith_v1_peer_proto_msgTypes[36].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kith_v1_peer_proto_rawDesc), len(file_kith_v1_peer_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   27,
+			NumMessages:   37,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
