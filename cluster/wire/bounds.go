@@ -53,11 +53,11 @@ type bound struct{ entries, bytes int }
 func text(bytes int) bound          { return bound{0, bytes} }
 func list(entries, bytes int) bound { return bound{entries, bytes} }
 
-// bounds is the table of all texts and all repeated fields of kith.v1. What breaks a
+// jobBounds is, with bagBounds, the table of all texts and all repeated fields of kith.v1. What breaks a
 // bound is refused at the border, in meta/api and meta/peer, before anything reads it.
 // Sums over several fields, as of a command with its arguments, are checked with what
 // they belong to.
-var bounds = map[protoreflect.FullName]bound{
+var jobBounds = map[protoreflect.FullName]bound{
 	// What sites tell each other.
 	"kith.v1.Frame.messages":         list(4096, 0),
 	"kith.v1.Hello.site_id":          text(siteID),
@@ -397,7 +397,7 @@ func (p *plan) add(f planned) {
 }
 
 var files = []protoreflect.FileDescriptor{
-	kithv1.File_kith_v1_exchange_proto, kithv1.File_kith_v1_file_service_proto, kithv1.File_kith_v1_gossip_proto,
+	kithv1.File_kith_v1_bag_proto, kithv1.File_kith_v1_bag_service_proto, kithv1.File_kith_v1_exchange_proto, kithv1.File_kith_v1_file_service_proto, kithv1.File_kith_v1_gossip_proto,
 	kithv1.File_kith_v1_gossip_service_proto, kithv1.File_kith_v1_job_proto, kithv1.File_kith_v1_join_proto,
 	kithv1.File_kith_v1_job_service_proto, kithv1.File_kith_v1_payload_proto, kithv1.File_kith_v1_peer_proto,
 	kithv1.File_kith_v1_peer_service_proto, kithv1.File_kith_v1_site_proto, kithv1.File_kith_v1_site_service_proto,

@@ -10,10 +10,14 @@ import (
 
 // checkBounds returns what of a request breaks a bound of its field, as an error that
 // names the fields. A submission is told of it with all else that is wrong with it, see
-// [Server.submission].
+// [checkSubmission] and [checkBagRequest].
 func checkBounds(req any) error {
+	switch req.(type) {
+	case *kithv1.SubmitJobRequest, *kithv1.SubmitBagRequest:
+		return nil
+	}
 	m, ok := req.(proto.Message)
-	if _, submits := req.(*kithv1.SubmitJobRequest); !ok || submits {
+	if !ok {
 		return nil
 	}
 	if f := breaches(m); len(f) > 0 {
@@ -29,14 +33,19 @@ func breaches(m proto.Message) (f fieldErrors) {
 	return f
 }
 
-// addNew adds what says something about a field of which nothing is said yet.
+// addNew adds what says something about a field of which, and of what it is in, nothing
+// is said yet.
 func (f *fieldErrors) addNew(more fieldErrors) {
 	said := make(map[string]bool)
 	for _, e := range *f {
 		said[e.Field] = true
 	}
 	for _, e := range more {
-		if !said[e.Field] {
+		known := said[e.Field]
+		for at, c := range e.Field {
+			known = known || c == '.' && said[e.Field[:at]]
+		}
+		if !known {
 			*f = append(*f, e)
 		}
 	}

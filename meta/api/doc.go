@@ -1,5 +1,5 @@
 // Package api serves the gRPC services that users and operators call:
-// JobService, SiteService and FileService of kith.v1.
+// JobService, BagService, SiteService and FileService of kith.v1.
 //
 // It checks the shape of what comes in, turns it into events of package meta,
 // waits for the durable answer and turns that into messages and errors. It

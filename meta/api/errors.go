@@ -44,6 +44,8 @@ var (
 	ErrBusy = errors.New("too many requests of this kind under way")
 	// ErrRate is returned to a user who asks too often.
 	ErrRate = errors.New("more requests than a user may make in a second")
+	// ErrNoneFailed is returned when the tasks that failed are to run again and none has.
+	ErrNoneFailed = errors.New("no task has failed; name tasks by their indices to run them again")
 	// ErrStalled is returned when an upload does not go on.
 	ErrStalled = errors.New("upload does not go on")
 )
@@ -73,6 +75,12 @@ var kinds = []kind{
 	{meta.ErrJobEnded, codes.FailedPrecondition, "JOB_ENDED", 0},
 	{meta.ErrJobStarted, codes.FailedPrecondition, "JOB_STARTED", 0},
 	{meta.ErrNotHeld, codes.FailedPrecondition, "JOB_NOT_HELD", 0},
+	{meta.ErrUnknownBag, codes.NotFound, "BAG_NOT_FOUND", 0},
+	{meta.ErrBagEnded, codes.FailedPrecondition, "BAG_ENDED", 0},
+	{meta.ErrBagNotHeld, codes.FailedPrecondition, "BAG_NOT_HELD", 0},
+	{meta.ErrBagCancelling, codes.FailedPrecondition, "BAG_CANCELLING", 0},
+	{meta.ErrTasksNotEnded, codes.FailedPrecondition, "TASKS_NOT_ENDED", 0},
+	{ErrNoneFailed, codes.FailedPrecondition, "NO_TASK_FAILED", 0},
 	{job.ErrBadID, codes.InvalidArgument, "INVALID_JOB_ID", 0},
 	{ErrStopping, codes.Unavailable, "SITE_STOPPING", 2 * time.Second},
 	{ErrNotDurable, codes.Unavailable, "NOT_DURABLE", 5 * time.Second},

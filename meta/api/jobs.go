@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -15,11 +14,9 @@ import (
 
 	"kith/internal/identity"
 	"kith/internal/job"
-	"kith/internal/scarce"
 	"kith/meta"
 	"kith/meta/transfer"
 	kithv1 "kith/proto/gen/kith/v1"
-	"kith/store/blobstore"
 )
 
 var _ kithv1.JobServiceServer = (*Server)(nil)
@@ -91,30 +88,13 @@ func defaultName(j *kithv1.Job) string {
 
 // payload is what a host needs to run the job.
 func (s *Server) payload(ctx context.Context, j *kithv1.Job) ([]byte, error) {
-	var inputs []transfer.Input
-	for _, in := range j.GetInputs() {
-		inputs = append(inputs, transfer.Input{
-			Path: in.GetPath(), Executable: in.GetExecutable(), Data: in.GetData(), Source: in.GetSource(), UploadID: in.GetUploadId(),
-		})
-	}
-	if j.GetScript() != "" {
-		inputs = append(inputs, transfer.Input{Path: ScriptPath, Executable: true, Data: []byte(j.GetScript())})
-	}
 	kept := proto.CloneOf(j)
 	kept.Script, kept.Inputs = "", nil
-	p := &kithv1.Payload{Job: kept}
-	if len(inputs) > 0 {
-		set, err := s.Files.Pack(ctx, inputs)
-		passes := errors.Is(err, blobstore.ErrQuota) || scarce.Passes(err) // not the input's fault
-		if bad := (*transfer.InputError)(nil); !passes && errors.As(err, &bad) && bad.Index < len(j.GetInputs()) {
-			return nil, &FieldError{Field: fmt.Sprintf("job.inputs[%d].%s", bad.Index, bad.Field), Reason: bad.Err.Error(), Err: err}
-		}
-		if err != nil {
-			return nil, err
-		}
-		p.Inputs = set.Proto()
+	set, err := s.packInputs(ctx, j)
+	if err != nil {
+		return nil, err
 	}
-	return proto.Marshal(p)
+	return proto.Marshal(&kithv1.Payload{Job: kept, Inputs: set})
 }
 
 // GetJob implements kithv1.JobServiceServer.

@@ -43,6 +43,9 @@ type Config struct {
 	Files   Files
 	Output  Output
 	Changes *Changes
+	// BagChanges remembers which bags changed, TaskOutput reads what their tasks left.
+	BagChanges *Changes
+	TaskOutput TaskOutput
 	// Trust decides which sites are trusted; nil at a site without keys.
 	Trust Trust
 	// User is recorded as the user of a job whose submitter did not prove who they
@@ -51,9 +54,10 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Server serves JobService, SiteService, FileService and TrustService.
+// Server serves JobService, BagService, SiteService, FileService and TrustService.
 type Server struct {
 	kithv1.UnimplementedJobServiceServer
+	kithv1.UnimplementedBagServiceServer
 	kithv1.UnimplementedSiteServiceServer
 	kithv1.UnimplementedFileServiceServer
 	kithv1.UnimplementedTrustServiceServer

@@ -26,6 +26,7 @@ const (
 	maxShortText        = wire.ShortText
 	maxRequestID        = wire.RequestID
 	maxPath             = wire.Path
+	maxTable            = wire.Table
 )
 
 // checkJob returns all that is wrong with a submitted job by itself, but for fields that

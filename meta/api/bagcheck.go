@@ -1,0 +1,328 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	"kith/internal/job"
+	"kith/internal/params"
+	"kith/meta/bags"
+	kithv1 "kith/proto/gen/kith/v1"
+	"kith/store"
+)
+
+// maxPriority bounds the priority of a bag, downwards and for operators upwards.
+const maxPriority = 1000
+
+// checkedBag is a bag that nothing is wrong with.
+type checkedBag struct {
+	indices job.Indices
+	// indexText is the indices as submitted, or those of the rows.
+	indexText string
+	source    params.Source
+	table     *params.Index // of a table, nil without one
+}
+
+// checkBag returns all that is wrong with a submitted bag by itself. It touches no file.
+func checkBag(b *kithv1.Bag, operator bool) (*checkedBag, fieldErrors) {
+	var f fieldErrors
+	if b == nil {
+		f.add("bag", "missing")
+		return nil, f
+	}
+	if b.GetId() != "" {
+		f.add("bag.id", "is set by Kith; leave it empty")
+	}
+	if b.GetStatus() != nil {
+		f.add("bag.status", "is set by Kith; leave it empty")
+	}
+	if len(b.GetLeftOut()) > 0 {
+		f.add("bag.left_out", "is set by Kith; leave it empty")
+	}
+	for _, e := range checkJob(b.GetJob()) {
+		f.add("bag."+e.Field, e.Reason)
+	}
+	checkBagSize(&f, b, operator)
+	c := &checkedBag{}
+	before := len(f)
+	c.checkSource(&f, b)
+	c.checkIndices(&f, b)
+	if len(f) == before {
+		c.checkTexts(&f, b.GetJob())
+	}
+	return c, f
+}
+
+func checkBagSize(f *fieldErrors, b *kithv1.Bag, operator bool) {
+	if w := b.GetJob().GetWalltime(); w != nil && w.AsDuration() > bags.MaxTaskWalltime && w.AsDuration() <= job.MaxWalltime {
+		f.add("bag.job.walltime", fmt.Sprintf("%v: that of a task is at most %v", w.AsDuration(), bags.MaxTaskWalltime))
+	}
+	if n := b.GetMaxRunning(); n < 0 {
+		f.add("bag.max_running", fmt.Sprintf("%d: must be at least 1, or 0 for no limit", n))
+	}
+	if n := b.GetRetries(); n < 0 || n > store.MaxRetries {
+		f.add("bag.retries", fmt.Sprintf("%d: must be 0 to %d", n, store.MaxRetries))
+	}
+	switch n := b.GetPriority(); {
+	case n < -maxPriority || n > maxPriority:
+		f.add("bag.priority", fmt.Sprintf("%d: must be %d to %d", n, -maxPriority, maxPriority))
+	case n > 0 && !operator:
+		f.add("bag.priority", fmt.Sprintf("%d: puts the bag before those of other users, which only an operator may do; write 0 or less", n))
+	}
+}
+
+var tableFormats = map[kithv1.TaskTable_Format]params.Format{
+	kithv1.TaskTable_FORMAT_LINES: params.Lines, kithv1.TaskTable_FORMAT_CSV: params.CSV,
+	kithv1.TaskTable_FORMAT_TSV: params.TSV, kithv1.TaskTable_FORMAT_JSON_LINES: params.JSONLines,
+}
+
+// checkSource makes the source of the rows; nil if there are no parameters, or something is
+// wrong with them.
+func (c *checkedBag) checkSource(f *fieldErrors, b *kithv1.Bag) {
+	switch p := b.GetParameters().(type) {
+	case *kithv1.Bag_Values:
+		rows := make([][]string, len(p.Values.GetRows()))
+		for i, r := range p.Values.GetRows() {
+			rows[i] = r.GetValues()
+		}
+		source, err := params.NewRows(p.Values.GetNames(), rows)
+		if err != nil {
+			f.add("bag.values", err.Error())
+			return
+		}
+		c.source = source
+	case *kithv1.Bag_Matrix:
+		source, err := params.ParseMatrix(p.Matrix)
+		if err != nil {
+			f.add("bag.matrix", err.Error())
+			return
+		}
+		c.source = source
+	case *kithv1.Bag_Table:
+		c.checkTable(f, p.Table)
+	}
+}
+
+func (c *checkedBag) checkTable(f *fieldErrors, t *kithv1.TaskTable) {
+	format, ok := tableFormats[t.GetFormat()]
+	switch content := t.GetContent().(type) {
+	case nil:
+		f.add("bag.table", "has no content: set data")
+	case *kithv1.TaskTable_UploadId:
+		f.add("bag.table.upload_id", fmt.Sprintf("%.64q: tables that were uploaded are not built yet; put the table into data, at most %d bytes, or submit several bags", content.UploadId, maxTable))
+	case *kithv1.TaskTable_Data:
+		if !ok {
+			f.add("bag.table.format", fmt.Sprintf("%d: choose LINES, CSV, TSV or JSON_LINES", t.GetFormat()))
+			return
+		}
+		index, err := params.Scan(strings.NewReader(string(content.Data)), format)
+		if err != nil {
+			f.add("bag.table.data", err.Error())
+			return
+		}
+		c.table, c.source = index, params.NewTable(index, strings.NewReader(string(content.Data)))
+	}
+}
+
+// checkIndices reads the indices, or makes those of the rows.
+func (c *checkedBag) checkIndices(f *fieldErrors, b *kithv1.Bag) {
+	text := b.GetIndices()
+	if text == "" && b.GetParameters() != nil {
+		if c.source != nil {
+			c.indices = job.FirstIndices(c.source.Count())
+			c.indexText = c.indices.String()
+		}
+		return
+	}
+	indices, atMost, err := job.ParseIndices(text)
+	switch {
+	case err != nil:
+		f.add("bag.indices", err.Error())
+		return
+	case atMost > 0:
+		f.add("bag.indices", fmt.Sprintf("%.64q: how many may run at once belongs into bag.max_running: %d", text, atMost))
+		return
+	case c.source != nil && c.source.Count() != indices.Count():
+		f.add("bag.indices", fmt.Sprintf("%.64q: %d tasks, and the parameters have %d rows; name an index for each row, or none to count from 0",
+			text, indices.Count(), c.source.Count()))
+		return
+	}
+	c.indices, c.indexText = indices, text
+	if c.source == nil && b.GetParameters() == nil {
+		c.source = params.NoRows{Tasks: indices.Count()}
+	}
+}
+
+// checkTexts looks at the texts of the job that may have parameters in them, and at what
+// becomes of them.
+func (c *checkedBag) checkTexts(f *fieldErrors, j *kithv1.Job) {
+	x := textsOf(j)
+	names := c.source.Names()
+	before := len(*f)
+	for _, field := range x.fields {
+		if _, err := params.ParseTemplate(field.Text, names); err != nil {
+			f.add(field.Name, err.Error())
+		}
+	}
+	for i, in := range j.GetInputs() {
+		if strings.Contains(in.GetPath(), "{{") || strings.Contains(in.GetSource(), "{{") {
+			f.add(fmt.Sprintf("bag.job.inputs[%d]", i), "inputs that differ from task to task are not built yet; let all tasks have all files, and name the one in the command")
+		}
+	}
+	if len(*f) > before {
+		return
+	}
+	texts, err := params.Compile(x.fields, names)
+	if err != nil {
+		f.add("bag.job", err.Error())
+		return
+	}
+	long := func(field string, first, last, most int) {
+		if err := texts.CheckLength(first, last, most, c.indices.Index, c.source); err != nil {
+			f.add(field, strings.TrimPrefix(err.Error(), x.fields[first].Name+": "))
+		}
+	}
+	if x.command > 0 {
+		long("bag.job.command", 0, x.command, maxCommandBytes)
+	}
+	if x.environment > x.command {
+		rest := maxEnvironmentBytes
+		for name := range j.GetEnvironment() {
+			rest -= len(name) + 1
+		}
+		long("bag.job.environment", x.command, x.environment, rest)
+	}
+	for i := x.environment; i < len(x.fields); i++ {
+		long(x.fields[i].Name, i, i+1, maxPath+1)
+	}
+	c.checkOutputs(f, x)
+}
+
+// bagTexts are the texts of a job that may have parameters in them: the command with its
+// arguments, the values of the environment by their names, the paths of outputs, and the
+// names for stdout and stderr.
+type bagTexts struct {
+	fields []params.Field
+	// command, environment and outputs are behind which of them they end.
+	command, environment, outputs int
+}
+
+func textsOf(j *kithv1.Job) *bagTexts {
+	x := &bagTexts{}
+	add := func(name, text string) {
+		x.fields = append(x.fields, params.Field{Name: "bag.job." + name, Text: text})
+	}
+	for i, word := range j.GetCommand() {
+		add(fmt.Sprintf("command[%d]", i), word)
+	}
+	for i, word := range j.GetArguments() {
+		add(fmt.Sprintf("arguments[%d]", i), word)
+	}
+	x.command = len(x.fields)
+	for _, name := range slices.Sorted(maps.Keys(j.GetEnvironment())) {
+		add(fmt.Sprintf("environment[%q]", name), j.GetEnvironment()[name])
+	}
+	x.environment = len(x.fields)
+	for i, out := range j.GetOutputs() {
+		add(fmt.Sprintf("outputs[%d].path", i), out.GetPath())
+	}
+	x.outputs = len(x.fields)
+	add("stdout_path", j.GetStdoutPath())
+	add("stderr_path", j.GetStderrPath())
+	return x
+}
+
+// checkOutputs looks at the paths of outputs that each task declares.
+func (c *checkedBag) checkOutputs(f *fieldErrors, x *bagTexts) {
+	var fields []params.Field
+	for _, field := range x.fields[x.environment:x.outputs] {
+		if strings.Contains(field.Text, "{{") {
+			fields = append(fields, field)
+		}
+	}
+	if len(fields) == 0 {
+		return
+	}
+	texts, err := params.Compile(fields, c.source.Names())
+	if err != nil {
+		f.add("bag.job.outputs", err.Error())
+		return
+	}
+	var bad fieldErrors
+	err = c.source.Each(0, func(ordinal uint32, values []string) bool {
+		index := c.indices.Index(ordinal)
+		for i, p := range texts.Expand(index, values) {
+			checkPath(&bad, fields[i].Name, p)
+			if _, err := path.Match(path.Base(p), "x"); len(bad) == 0 && err != nil {
+				bad.add(fields[i].Name, fmt.Sprintf("%.64q is not a pattern", p))
+			}
+			if len(bad) > 0 {
+				f.add(bad[0].Field, fmt.Sprintf("for the task with index %d: %s", index, bad[0].Reason))
+				return false
+			}
+		}
+		return true
+	})
+	if err != nil {
+		f.add("bag.table.data", err.Error())
+	}
+}
+
+// parseTasks reads indices that name tasks of a bag, nil for an empty text.
+func parseTasks(field, text string) (*job.Indices, error) {
+	if text == "" {
+		return nil, nil
+	}
+	indices, atMost, err := job.ParseIndices(text)
+	if err == nil && atMost > 0 {
+		err = errors.New("'%' and a number behind it have no meaning here; leave them out")
+	}
+	if err != nil {
+		return nil, &FieldError{Field: field, Reason: err.Error(), Err: err}
+	}
+	return &indices, nil
+}
+
+// checkBagRequest returns all that is wrong with a submission by itself.
+func checkBagRequest(r *kithv1.SubmitBagRequest, operator bool) (*checkedBag, error) {
+	if err := knownRequest(r); err != nil {
+		return nil, err
+	}
+	c, f := checkBag(r.GetBag(), operator)
+	checkRequestID(&f, r.GetRequestId())
+	f.addNew(breaches(r))
+	if len(f) > 0 {
+		return nil, f
+	}
+	return c, nil
+}
+
+// payloadOf is what the origin keeps of a bag, without its files.
+func (c *checkedBag) payloadOf(b *kithv1.Bag) *kithv1.BagPayload {
+	template := proto.CloneOf(b.GetJob())
+	template.Script, template.Inputs = "", nil
+	p := &kithv1.BagPayload{Template: template, Indices: c.indexText}
+	switch given := b.GetParameters().(type) {
+	case *kithv1.Bag_Values:
+		p.Parameters = &kithv1.BagPayload_Values{Values: given.Values}
+	case *kithv1.Bag_Matrix:
+		p.Parameters = &kithv1.BagPayload_Matrix{Matrix: given.Matrix}
+	case *kithv1.Bag_Table:
+		data := given.Table.GetData()
+		widths := make([]uint32, len(c.table.Widths))
+		for i, w := range c.table.Widths {
+			widths[i] = uint32(w)
+		}
+		p.Parameters = &kithv1.BagPayload_Table{Table: &kithv1.ParameterTable{
+			File:   &kithv1.File{Path: ".kith/table", SizeBytes: int64(len(data)), Inline: data},
+			Format: uint32(c.table.Format), Names: c.table.Names, Count: c.table.Count, Widths: widths, Offsets: c.table.Offsets,
+		}}
+	}
+	return p
+}

@@ -1,0 +1,251 @@
+package api
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	"kith/internal/identity"
+	"kith/internal/job"
+	"kith/meta"
+	kithv1 "kith/proto/gen/kith/v1"
+)
+
+var _ kithv1.BagServiceServer = (*Server)(nil)
+
+// SubmitBag implements kithv1.BagServiceServer.
+func (s *Server) SubmitBag(ctx context.Context, r *kithv1.SubmitBagRequest) (*kithv1.SubmitBagResponse, error) {
+	caller := identity.From(ctx)
+	c, err := checkBagRequest(r, caller.Proof == identity.PeerCredential)
+	if err != nil {
+		return nil, err
+	}
+	count := int64(c.indices.Count())
+	if r.GetValidateOnly() {
+		return &kithv1.SubmitBagResponse{TaskCount: count}, nil
+	}
+	ev, err := s.bagSubmission(ctx, r, c)
+	if err != nil {
+		return nil, err
+	}
+	reply, err := s.Node.Ask(ctx, func(token uint64) meta.Event {
+		ev.Token = token
+		return ev
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.told(ctx, "bag submitted", "bag_id", reply.Job.String(), "tasks", count)
+	return &kithv1.SubmitBagResponse{BagId: reply.Job.String(), TaskCount: count}, nil
+}
+
+// bagSubmission makes the event of a request that was checked, and stores its files.
+func (s *Server) bagSubmission(ctx context.Context, r *kithv1.SubmitBagRequest, c *checkedBag) (meta.SubmitBag, error) {
+	b := r.GetBag()
+	body, err := proto.MarshalOptions{Deterministic: true}.Marshal(b)
+	if err != nil {
+		return meta.SubmitBag{}, fmt.Errorf("bag: %w", err)
+	}
+	j := b.GetJob()
+	if j.GetName() == "" {
+		j.Name = defaultName(j)
+	}
+	if j.GetOnSiteLost() == kithv1.Job_ON_SITE_LOST_UNSPECIFIED {
+		j.OnSiteLost = kithv1.Job_ON_SITE_LOST_RERUN
+	}
+	p := c.payloadOf(b)
+	set, err := s.packInputs(ctx, j)
+	if bad := (*FieldError)(nil); errors.As(err, &bad) {
+		bad.Field = "bag." + bad.Field
+	}
+	if err != nil {
+		return meta.SubmitBag{}, err
+	}
+	p.Inputs = set
+	payload, err := proto.Marshal(p)
+	if err != nil {
+		return meta.SubmitBag{}, fmt.Errorf("bag: %w", err)
+	}
+	caller := identity.From(ctx)
+	return meta.SubmitBag{
+		Actor: caller.Actor, Request: requestOf(j, s.userOf(caller)), Indices: c.indices, RequestID: r.GetRequestId(), BodyHash: sha256.Sum256(body),
+		Payload: payload, Priority: b.GetPriority(), MaxRunning: uint32(b.GetMaxRunning()), Retries: uint8(b.GetRetries()), Hold: j.GetHold(),
+	}, nil
+}
+
+// GetBag implements kithv1.BagServiceServer.
+func (s *Server) GetBag(ctx context.Context, r *kithv1.GetBagRequest) (*kithv1.GetBagResponse, error) {
+	id, err := bagID(r.GetBagId())
+	if err != nil {
+		return nil, err
+	}
+	view, err := s.bagView(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	b := fullBag(&view)
+	data, err := s.Node.Payload(id)
+	if err != nil {
+		return nil, err
+	}
+	var p kithv1.BagPayload
+	if err := proto.Unmarshal(data, &p); err != nil {
+		return nil, fmt.Errorf("payload of bag %v: %w", id, err)
+	}
+	if err := fillFromBagPayload(b, &p); err != nil {
+		return nil, fmt.Errorf("payload of bag %v: %w", id, err)
+	}
+	b.LeftOut = leftOutOfBag
+	return &kithv1.GetBagResponse{Bag: b}, nil
+}
+
+// bagView returns the durable view of a bag.
+func (s *Server) bagView(ctx context.Context, id job.ID) (view meta.BagView, err error) {
+	if e := s.Node.Look(ctx, func(_ job.Time, v meta.Views) { view, err = v.BagView(id) }); e != nil {
+		return view, e
+	}
+	return view, err
+}
+
+func bagID(text string) (job.ID, error) {
+	id, err := job.ParseID(text)
+	if err == nil {
+		return id, nil
+	}
+	reason := err.Error()
+	if bag, index, err := job.ParseTaskName(text); err == nil {
+		reason = fmt.Sprintf("%s is a task; the bag is %v and its index %d", text, bag, index)
+	}
+	return id, &FieldError{Field: "bag_id", Reason: reason, Err: err}
+}
+
+// bagRequest names a bag, and the request.
+type bagRequest interface {
+	GetBagId() string
+	GetRequestId() string
+}
+
+// actOnBag carries out an act on a bag, and returns its state then.
+func (s *Server) actOnBag(ctx context.Context, r bagRequest, reason, indices string, make func(token uint64, id job.ID, tasks *job.TaskSet) meta.Event) (kithv1.BagStatus_State, error) {
+	var f fieldErrors
+	checkRequestID(&f, r.GetRequestId())
+	id, err := bagID(r.GetBagId())
+	if err == nil && len(f) > 0 {
+		err = f
+	}
+	if err == nil {
+		err = checkReason(reason)
+	}
+	if err != nil {
+		return 0, err
+	}
+	tasks, err := s.tasksOf(ctx, id, indices)
+	if err != nil {
+		return 0, err
+	}
+	if _, err := s.Node.Ask(ctx, func(token uint64) meta.Event { return make(token, id, tasks) }); err != nil {
+		return 0, err
+	}
+	view, err := s.bagView(ctx, id)
+	return bagState(view.Record.State), err
+}
+
+// tasksOf returns the tasks of a bag that indices name, nil for an empty text.
+func (s *Server) tasksOf(ctx context.Context, id job.ID, text string) (*job.TaskSet, error) {
+	indices, err := parseTasks("indices", text)
+	if err != nil || indices == nil {
+		return nil, err
+	}
+	view, err := s.bagView(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	tasks, err := view.Record.Indices.Ordinals(indices)
+	if err != nil {
+		return nil, &FieldError{Field: "indices", Reason: err.Error(), Err: err}
+	}
+	return &tasks, nil
+}
+
+// CancelBag implements kithv1.BagServiceServer.
+func (s *Server) CancelBag(ctx context.Context, r *kithv1.CancelBagRequest) (*kithv1.CancelBagResponse, error) {
+	state, err := s.actOnBag(ctx, r, r.GetReason(), r.GetIndices(), func(token uint64, id job.ID, tasks *job.TaskSet) meta.Event {
+		return meta.CancelBag{Token: token, Bag: id, Tasks: tasks, Actor: identity.From(ctx).Actor, Reason: r.GetReason()}
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.told(ctx, "bag cancelled", "bag_id", r.GetBagId(), "indices", shortly(r.GetIndices()), "reason", r.GetReason(), "state", state.String())
+	return &kithv1.CancelBagResponse{State: state}, nil
+}
+
+// HoldBag implements kithv1.BagServiceServer.
+func (s *Server) HoldBag(ctx context.Context, r *kithv1.HoldBagRequest) (*kithv1.HoldBagResponse, error) {
+	state, err := s.actOnBag(ctx, r, r.GetReason(), "", func(token uint64, id job.ID, _ *job.TaskSet) meta.Event {
+		return meta.HoldBag{Token: token, Bag: id, Actor: identity.From(ctx).Actor, Reason: r.GetReason()}
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.told(ctx, "bag held", "bag_id", r.GetBagId(), "reason", r.GetReason())
+	return &kithv1.HoldBagResponse{State: state}, nil
+}
+
+// ReleaseBag implements kithv1.BagServiceServer.
+func (s *Server) ReleaseBag(ctx context.Context, r *kithv1.ReleaseBagRequest) (*kithv1.ReleaseBagResponse, error) {
+	state, err := s.actOnBag(ctx, r, "", "", func(token uint64, id job.ID, _ *job.TaskSet) meta.Event {
+		return meta.ReleaseBag{Token: token, Bag: id, Actor: identity.From(ctx).Actor}
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.told(ctx, "bag released", "bag_id", r.GetBagId())
+	return &kithv1.ReleaseBagResponse{State: state}, nil
+}
+
+// RetryTasks implements kithv1.BagServiceServer.
+func (s *Server) RetryTasks(ctx context.Context, r *kithv1.RetryTasksRequest) (*kithv1.RetryTasksResponse, error) {
+	id, err := bagID(r.GetBagId())
+	if err != nil {
+		return nil, err
+	}
+	var failed job.TaskSet
+	if r.GetIndices() == "" {
+		if failed, err = s.failedTasks(ctx, id); err != nil {
+			return nil, err
+		}
+	}
+	count := failed.Count()
+	state, err := s.actOnBag(ctx, r, "", r.GetIndices(), func(token uint64, id job.ID, tasks *job.TaskSet) meta.Event {
+		if tasks == nil {
+			tasks = &failed
+		}
+		count = tasks.Count()
+		return meta.RetryTasks{Token: token, Bag: id, Tasks: tasks.Clone(), Actor: identity.From(ctx).Actor}
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.told(ctx, "tasks run again", "bag_id", r.GetBagId(), "tasks", count)
+	return &kithv1.RetryTasksResponse{State: state, TaskCount: int64(count)}, nil
+}
+
+// failedTasks returns the tasks of a bag that failed; that there are none is an error.
+func (s *Server) failedTasks(ctx context.Context, id job.ID) (tasks job.TaskSet, err error) {
+	if e := s.Node.Look(ctx, func(_ job.Time, v meta.Views) { tasks, err = v.FailedTasks(id) }); e != nil {
+		return tasks, e
+	}
+	if err == nil && tasks.Empty() {
+		err = fmt.Errorf("bag %v: %w", id, ErrNoneFailed)
+	}
+	return tasks, err
+}
+
+// shortly cuts a long text for the log.
+func shortly(text string) string {
+	return strings.ToValidUTF8(text[:min(len(text), maxShortText)], "?")
+}
