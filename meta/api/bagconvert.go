@@ -98,7 +98,9 @@ func fullBag(v *meta.BagView) *kithv1.Bag {
 	}
 	s.Acts = append(s.Acts, &kithv1.JobAct{Time: stamp(rec.Submitted), Kind: kithv1.JobAct_KIND_SUBMIT, Actor: rec.Submitter.String()})
 	for _, a := range rec.Acts {
-		s.Acts = append(s.Acts, &kithv1.JobAct{Time: stamp(a.Time), Kind: kithv1.JobAct_Kind(a.Kind), Actor: a.Actor.String(), Reason: a.Reason, SiteId: string(a.Site)})
+		s.Acts = append(s.Acts, &kithv1.JobAct{
+			Time: stamp(a.Time), Kind: kithv1.JobAct_Kind(a.Kind), Actor: a.Actor.String(), Reason: a.Reason, TaskCount: int64(a.Tasks),
+		})
 	}
 	return b
 }

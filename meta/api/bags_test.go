@@ -27,7 +27,8 @@ type bagSite struct {
 	*memorySite
 	bags   *Changes
 	events []meta.Event
-	looks  int
+	// left is what tasks leave, by ordinals.
+	left map[uint32][]transfer.File
 }
 
 // serveBags returns a server of such a site.
@@ -68,7 +69,7 @@ func (b *bagSite) Ask(_ context.Context, event func(uint64) meta.Event) (meta.Re
 	case meta.ReleaseBag:
 		id, c = ev.Bag, store.ReleaseBag{Bag: ev.Bag, Actor: ev.Actor, Time: b.now}
 	case meta.RetryTasks:
-		id, c = ev.Bag, store.RetryTasks{Bag: ev.Bag, Tasks: ev.Tasks, Time: b.now}
+		id, c = ev.Bag, store.RetryTasks{Bag: ev.Bag, Tasks: ev.Tasks, Actor: ev.Actor, Time: b.now}
 	}
 	b.mu.Unlock()
 	if err := b.fact(c); err != nil {
@@ -90,12 +91,6 @@ func (b *bagSite) fact(commands ...store.Command) error {
 	return b.Seal(b.state).Commit()
 }
 
-// Look implements Node.
-func (b *bagSite) Look(ctx context.Context, look func(job.Time, meta.Views)) error {
-	b.looks++
-	return b.memorySite.Look(ctx, look)
-}
-
 // run has a site end the next tasks of a bag, each as the test says.
 func (b *bagSite) run(t testing.TB, id job.ID, site job.SiteID, n int, end func(ordinal uint32) job.TaskResult) {
 	t.Helper()
@@ -104,20 +99,36 @@ func (b *bagSite) run(t testing.TB, id job.ID, site job.SiteID, n int, end func(
 		bundle := job.AttemptID{Job: id, Number: bag.Number + 1}
 		tasks := bag.NextTasks(n)
 		var results []job.TaskResult
+		var files []store.TaskFiles
 		for task := range tasks.All {
 			r := end(task)
 			r.Ordinal = task
 			results = append(results, r)
+			if len(b.left[task]) > 0 {
+				for i, f := range b.left[task] {
+					b.left[task][i].Size = max(f.Size, int64(len(f.Inline)))
+				}
+				files = append(files, store.TaskFiles{Ordinal: task, Set: encoded(t, transfer.Set{Files: b.left[task]})})
+			}
 		}
 		n -= tasks.Count()
 		if err := b.fact(
 			store.GrantBundle{Bundle: bundle, Site: site, Stamp: uint64(bundle.Number), Generation: 1, Tasks: tasks, Time: b.now},
-			store.RecordResults{Bundle: bundle, Site: site, Batch: 1, Results: results, Time: b.now},
+			store.RecordResults{Bundle: bundle, Site: site, Batch: 1, Results: results, Files: files, Time: b.now},
 		); err != nil {
 			t.Fatal(err)
 		}
 		b.bags.Add(id)
 	}
+}
+
+func encoded(t testing.TB, set transfer.Set) []byte {
+	t.Helper()
+	b, err := set.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }
 
 // tenth fails every task whose ordinal ends with 7.
@@ -298,6 +309,9 @@ func TestActsOnBags(t *testing.T) {
 	if st := status(); st.GetEndTime() != nil || st.GetTasks().GetWaiting() != 1 {
 		t.Errorf("after the retry: %v", st)
 	}
+	if acts := status().GetActs(); len(acts) != 5 || acts[3].GetTaskCount() != 2 || acts[4].GetKind() != kithv1.JobAct_KIND_RETRY || acts[4].GetTaskCount() != 1 {
+		t.Errorf("acts %v", acts)
+	}
 	if r, err := s.RetryTasks(ctx, &kithv1.RetryTasksRequest{BagId: name, Indices: "10,28"}); err != nil || r.GetTaskCount() != 2 {
 		t.Errorf("retry by indices: %v, %v", r, err)
 	}
@@ -340,54 +354,6 @@ func TestListBags(t *testing.T) {
 		if got := list(c.r); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
-	}
-}
-
-func TestListTasks(t *testing.T) {
-	s, m := serveBags(t)
-	id := submitBag(t, s, func(b *kithv1.Bag) { b.Indices = "1000-1999" })
-	m.run(t, id, "beta", 600, tenth)
-	list := func(r *kithv1.ListTasksRequest) (got []*kithv1.Task) {
-		r.BagId = id.String()
-		for {
-			page, err := s.ListTasks(t.Context(), r)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got = append(got, page.GetTasks()...)
-			if r.PageToken = page.GetNextPageToken(); r.PageToken == "" {
-				return got
-			}
-		}
-	}
-	failed := list(&kithv1.ListTasksRequest{PageSize: 7, States: []kithv1.Task_State{kithv1.Task_STATE_FAILED}})
-	if len(failed) != 60 {
-		t.Errorf("%d tasks failed", len(failed))
-	}
-	for i, f := range failed {
-		if f.GetIndex() != int32(1007+10*i) || f.GetExitCode() != 1 || f.GetSiteId() != "beta" || f.GetEnding() != kithv1.Task_ENDING_FAILURE || f.GetRunCount() != 1 {
-			t.Errorf("task %d that failed: %v", i, f)
-		}
-	}
-	if got := list(&kithv1.ListTasksRequest{}); len(got) != 1000 || got[599].GetRunTime().AsDuration() != 2*time.Second || got[600].GetState() != kithv1.Task_STATE_WAITING || got[600].GetRunTime() != nil {
-		t.Errorf("%d tasks, %v, %v", len(got), got[599], got[600])
-	}
-	if got := list(&kithv1.ListTasksRequest{Indices: "1598-1601", States: []kithv1.Task_State{kithv1.Task_STATE_WAITING, kithv1.Task_STATE_COMPLETED}}); len(got) != 4 || got[3].GetIndex() != 1601 {
-		t.Errorf("by indices: %v", got)
-	}
-	// What an earlier run came to is not told of a task that runs again, or was cancelled then.
-	again := job.TaskRange(7, 8)
-	if err := m.fact(store.RetryTasks{Bag: id, Tasks: again, Time: m.now}); err != nil {
-		t.Fatal(err)
-	}
-	if got := list(&kithv1.ListTasksRequest{Indices: "1007"}); len(got) != 1 || got[0].GetState() != kithv1.Task_STATE_WAITING || got[0].GetExitCode() != 0 {
-		t.Errorf("a task that runs again: %v", got)
-	}
-	if err := m.fact(store.CancelBag{Bag: id, Tasks: &again, Time: m.now}); err != nil {
-		t.Fatal(err)
-	}
-	if got := list(&kithv1.ListTasksRequest{Indices: "1007"}); got[0].GetState() != kithv1.Task_STATE_CANCELLED || got[0].GetEnding() != 0 {
-		t.Errorf("a task that was cancelled before it ran again: %v", got)
 	}
 }
 
@@ -446,76 +412,4 @@ func TestWatchBag(t *testing.T) {
 			t.Errorf("it ended with %v, %v", err, w.sent[len(w.sent)-1])
 		}
 	})
-}
-
-// taskOutputStream is a stream of GetTaskOutput.
-type taskOutputStream struct {
-	grpc.ServerStream
-	ctx  context.Context
-	text strings.Builder
-}
-
-func (o *taskOutputStream) Context() context.Context { return o.ctx }
-func (o *taskOutputStream) Send(r *kithv1.GetTaskOutputResponse) error {
-	fmt.Fprintf(&o.text, "[%d %s %d %d%s]", r.GetIndex(), r.GetPath(), r.GetOffset(), len(r.GetData()), r.GetMissing())
-	return nil
-}
-
-// taskOutputs is what tasks left, by ordinal and path.
-type taskOutputs map[string]string
-
-func (o taskOutputs) TaskFiles(task job.TaskID) (set transfer.Set, err error) {
-	for _, path := range []string{"out/x", "stderr", "stdout"} {
-		if text, ok := o[fmt.Sprint(task.Ordinal, path)]; ok {
-			set.Files = append(set.Files, transfer.File{Path: path, Size: int64(len(text))})
-		}
-	}
-	return set, nil
-}
-
-func (o taskOutputs) ReadTask(_ context.Context, task job.TaskID, path string, offset int64) ([]byte, bool, error) {
-	text, ok := o[fmt.Sprint(task.Ordinal, path)]
-	if !ok {
-		return nil, false, fmt.Errorf("%s: %w", path, ErrNoOutput)
-	}
-	rest := text[offset:]
-	piece := rest[:min(len(rest), 50_000)]
-	return []byte(piece), len(piece) == len(rest), nil
-}
-
-func TestGetTaskOutput(t *testing.T) {
-	s, m := serveBags(t)
-	id := submitBag(t, s, func(b *kithv1.Bag) { b.Indices = "100-119" })
-	m.run(t, id, "beta", 18, tenth)
-	s.TaskOutput = taskOutputs{"0stdout": "zero", "7stdout": "seven", "7stderr": strings.Repeat("x", 60_000), "7out/x": "", "17stdout": ""}
-	for name, c := range map[string]struct {
-		r    *kithv1.GetTaskOutputRequest
-		want string
-		err  string
-	}{
-		"one":            {&kithv1.GetTaskOutputRequest{Indices: "100"}, "[100 stdout 0 4]", ""},
-		"one, empty":     {&kithv1.GetTaskOutputRequest{Indices: "117"}, "[117 stdout 0 0]", ""},
-		"one, long":      {&kithv1.GetTaskOutputRequest{Indices: "107", Path: "stderr"}, "[107 stderr 0 32768][107 stderr 32768 17232][107 stderr 50000 10000]", ""},
-		"one, all":       {&kithv1.GetTaskOutputRequest{Indices: "107", AllFiles: true}, "[107 out/x 0 0][107 stderr 0 32768][107 stderr 32768 17232][107 stderr 50000 10000][107 stdout 0 5]", ""},
-		"one without it": {&kithv1.GetTaskOutputRequest{Indices: "101"}, "", "OUTPUT_NOT_FOUND"},
-		"one that waits": {&kithv1.GetTaskOutputRequest{Indices: "119"}, "", "OUTPUT_NOT_FOUND"},
-		"those that failed": {&kithv1.GetTaskOutputRequest{States: []kithv1.Task_State{kithv1.Task_STATE_FAILED}},
-			"[107 stdout 0 5][117 stdout 0 0]", ""},
-		"some, with gaps": {&kithv1.GetTaskOutputRequest{Indices: "100-101,118"},
-			"[100 stdout 0 4][101 stdout 0 0task " + id.String() + "_101: stdout: job has no such output]" +
-				"[118 stdout 0 0task " + id.String() + "_118 has not ended, its output comes then: job has no such output]", ""},
-	} {
-		c.r.BagId = id.String()
-		o := &taskOutputStream{ctx: t.Context()}
-		err := s.GetTaskOutput(c.r, o)
-		if c.err != "" {
-			if w := onWire(t, err); w.reason != c.err {
-				t.Errorf("%s: %+v, want %s", name, w, c.err)
-			}
-			continue
-		}
-		if err != nil || o.text.String() != c.want {
-			t.Errorf("%s: %s, %v\nwant %s", name, o.text.String(), err, c.want)
-		}
-	}
 }

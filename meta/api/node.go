@@ -22,11 +22,12 @@ type Node interface {
 	// Glance is Look, but while nothing can be written it returns at once, with
 	// what a crash could take back: for lists that an operator needs just then.
 	Glance(ctx context.Context, look func(now job.Time, v meta.Views)) error
-	// Payload, Outputs, Decision and TaskResults are those of store.Backend.
+	// Payload, Outputs, Decision, TaskResults and TaskFiles are those of store.Backend.
 	Payload(id job.ID) ([]byte, error)
 	Outputs(id job.ID) ([]byte, error)
 	Decision(id job.ID) (*store.Decision, error)
 	TaskResults(bag job.ID, block uint32) ([]store.TaskRecord, error)
+	TaskFiles(bag job.ID, task uint32) ([]byte, error)
 	// Describe returns what only the daemon knows of the site.
 	Describe() Description
 }

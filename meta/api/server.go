@@ -23,6 +23,9 @@ const ScriptPath = ".kith/script"
 type Files interface {
 	// Pack makes the set of a job's inputs.
 	Pack(ctx context.Context, inputs []transfer.Input) (transfer.Set, error)
+	// ReadFile returns the next bytes of a file that is kept here from offset on, at most
+	// [transfer.MaxPieceBytes], and whether nothing follows.
+	ReadFile(f transfer.File, offset int64) (data []byte, end bool, err error)
 	// Upload stores what r has.
 	Upload(ctx context.Context, r io.Reader) (transfer.UploadID, error)
 }
@@ -43,9 +46,8 @@ type Config struct {
 	Files   Files
 	Output  Output
 	Changes *Changes
-	// BagChanges remembers which bags changed, TaskOutput reads what their tasks left.
+	// BagChanges remembers which bags changed.
 	BagChanges *Changes
-	TaskOutput TaskOutput
 	// Trust decides which sites are trusted; nil at a site without keys.
 	Trust Trust
 	// User is recorded as the user of a job whose submitter did not prove who they

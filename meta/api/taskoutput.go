@@ -1,28 +1,17 @@
 package api
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 
 	"google.golang.org/grpc"
 
-	"kith/internal/job"
 	"kith/meta"
 	"kith/meta/transfer"
 	kithv1 "kith/proto/gen/kith/v1"
 )
-
-// TaskOutput reads what tasks left that have ended.
-type TaskOutput interface {
-	// TaskFiles returns the files that a task left, by their paths; none if it left none.
-	TaskFiles(task job.TaskID) (transfer.Set, error)
-	// ReadTask returns the next bytes of a file of a task from offset on, at most
-	// [transfer.MaxPieceBytes], and whether nothing follows. It returns an error wrapping
-	// [ErrNoOutput] if the task left no such file.
-	ReadTask(ctx context.Context, task job.TaskID, path string, offset int64) (data []byte, end bool, err error)
-}
 
 // tasksAtOnce is how many tasks a stream of output looks up at a time.
 const tasksAtOnce = 256
@@ -79,57 +68,63 @@ type taskReader struct {
 
 // send sends what is asked for of a task.
 func (o *taskReader) send(t *kithv1.Task) error {
-	ordinal, ok := o.l.indices.Ordinal(uint32(t.GetIndex()))
-	if !ok {
-		return fmt.Errorf("index %d of bag %v: %w", t.GetIndex(), o.l.query.Bag, ErrNoOutput)
+	name := fmt.Sprintf("task %v_%d", o.l.query.Bag, t.GetIndex())
+	switch {
+	case !meta.TaskState(t.GetState()).Ended():
+		return o.missing(t, o.path, fmt.Errorf("%s has not ended, its output comes then: %w", name, ErrNoOutput))
+	case t.GetEnding() == kithv1.Task_ENDING_UNSPECIFIED || t.GetEnding() == kithv1.Task_ENDING_LOSS:
+		return o.missing(t, o.path, fmt.Errorf("%s never ran, or was lost: %w", name, ErrNoOutput))
 	}
-	id := job.TaskID{Bag: o.l.query.Bag, Ordinal: ordinal}
-	if !meta.TaskState(t.GetState()).Ended() {
-		return o.missing(t, o.path, fmt.Errorf("task %s has not ended, its output comes then: %w", id.Name(&o.l.indices), ErrNoOutput))
-	}
-	if o.l.s.TaskOutput == nil {
-		return o.missing(t, o.path, ErrNoOutput)
-	}
-	if !o.all {
-		return o.sendFile(t, id, o.path)
-	}
-	set, err := o.l.s.TaskOutput.TaskFiles(id)
+	ordinal, _ := o.l.indices.Ordinal(uint32(t.GetIndex()))
+	encoded, err := o.l.s.Node.TaskFiles(o.l.query.Bag, ordinal)
 	if err != nil {
-		return o.missing(t, "", err)
+		return fmt.Errorf("%s: %w", name, err)
 	}
-	for i := range set.Files {
-		if err := o.sendFile(t, id, set.Files[i].Path); err != nil {
-			return err
+	set, err := transfer.Decode(encoded)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	if o.all {
+		for _, f := range set.Files {
+			if err := o.sendFile(t, f, name); err != nil {
+				return err
+			}
 		}
+		return nil
 	}
-	return nil
+	f, ok := set.Find(path.Clean(o.path))
+	if !ok && o.path != transfer.Stdout && o.path != transfer.Stderr {
+		return o.missing(t, o.path, fmt.Errorf("%s, %.64q: %w", name, o.path, ErrNoOutput))
+	}
+	f.Path = o.path // it wrote nothing, if there is none
+	return o.sendFile(t, f, name)
 }
 
 // sendFile sends a file, an empty one too.
-func (o *taskReader) sendFile(t *kithv1.Task, id job.TaskID, path string) error {
-	offset, first := int64(0), true
-	for {
-		data, end, err := o.l.s.TaskOutput.ReadTask(o.g.Context(), id, path, offset)
+func (o *taskReader) sendFile(t *kithv1.Task, f transfer.File, name string) error {
+	offset := int64(0)
+	for end := false; !end; {
+		data, last, err := o.l.s.Files.ReadFile(f, offset)
 		if err != nil {
-			if first {
-				return o.missing(t, path, fmt.Errorf("task %s: %w", id.Name(&o.l.indices), err))
+			err = fmt.Errorf("%s: %w", name, err)
+			if offset > 0 {
+				return err
 			}
-			return err
+			return o.missing(t, f.Path, err)
 		}
 		parts := slices.Collect(slices.Chunk(data, outputPart))
-		if first && len(parts) == 0 {
+		if len(parts) == 0 {
 			parts = [][]byte{nil}
 		}
 		for _, part := range parts {
-			if err := o.g.Send(&kithv1.GetTaskOutputResponse{Index: t.GetIndex(), Path: path, Data: part, Offset: offset}); err != nil {
+			if err := o.g.Send(&kithv1.GetTaskOutputResponse{Index: t.GetIndex(), Path: f.Path, Data: part, Offset: offset}); err != nil {
 				return err
 			}
 			offset += int64(len(part))
 		}
-		if first = false; end || len(data) == 0 {
-			return nil
-		}
+		end = last || len(data) == 0
 	}
+	return nil
 }
 
 // missing says that there is nothing of a file: as an error if it is all that was asked

@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"path"
 	"time"
 
 	"kith/internal/job"
 	"kith/internal/pause"
-	"kith/internal/scarce"
 	"kith/meta"
 	"kith/meta/api"
 	"kith/meta/transfer"
@@ -101,21 +99,7 @@ func (s *Runner) readHome(ctx context.Context, a job.AttemptID, encoded []byte, 
 		pause.For(ctx, wait/4)
 		return nil, false, ctx.Err()
 	}
-	if len(file.Chunks) == 0 {
-		data := file.Inline[offset:]
-		return data, true, nil
-	}
-	r := transfer.OpenFile(s.files.blobs, file)
-	defer r.Close() //nolint:errcheck // it was only read
-	data := make([]byte, min(transfer.MaxPieceBytes, file.Size-offset))
-	n, err := r.ReadAt(data, offset)
-	if scarce.Passes(err) || scarce.OfHost(err) {
-		return nil, false, fmt.Errorf("output %q: %w", name, err) // it is there
-	}
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, false, fmt.Errorf("output %q: %w: %w", name, api.ErrNoOutput, err)
-	}
-	return data[:n], offset+int64(n) >= file.Size, nil
+	return s.files.ReadFile(file, offset)
 }
 
 // readAway reads a file of an attempt's output at the site where it ran: there is no

@@ -77,8 +77,8 @@ func (g *gate) leave(began, now time.Time) {
 	}
 }
 
-// gates are those of JobService. What operators need to look after a site that
-// has too much to do, SiteService and cancelling, is always let in.
+// gates are those of JobService and BagService. What operators need to look after a site
+// that has too much to do, SiteService and cancelling, is always let in.
 type gates struct{ changes, looks *gate }
 
 func newGates() *gates { return &gates{newGate(), newGate()} }
@@ -86,8 +86,11 @@ func newGates() *gates { return &gates{newGate(), newGate()} }
 // of returns the gate of a method, nil if it has none.
 func (g *gates) of(method string) *gate {
 	name, ok := strings.CutPrefix(method, "/"+kithv1.JobService_ServiceDesc.ServiceName+"/")
+	if !ok {
+		name, ok = strings.CutPrefix(method, "/"+kithv1.BagService_ServiceDesc.ServiceName+"/")
+	}
 	switch {
-	case !ok || name == "CancelJob":
+	case !ok || name == "CancelJob" || name == "CancelBag":
 		return nil
 	case strings.HasPrefix(name, "Get") || strings.HasPrefix(name, "List"):
 		return g.looks

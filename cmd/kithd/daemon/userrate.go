@@ -29,11 +29,14 @@ func newUserRates(perSecond int, refused func(identity.Caller)) *userRates {
 // exempt reports whether a request is always let in: those about health, those that cancel,
 // and those at the socket of this machine but to submit, see [controls].
 func exempt(c identity.Caller, method string) bool {
-	switch {
-	case method == kithv1.JobService_CancelJob_FullMethodName, strings.HasPrefix(method, "/"+healthv1.Health_ServiceDesc.ServiceName+"/"):
+	switch method {
+	case kithv1.JobService_CancelJob_FullMethodName, kithv1.BagService_CancelBag_FullMethodName:
 		return true
-	case method == kithv1.JobService_SubmitJob_FullMethodName:
+	case kithv1.JobService_SubmitJob_FullMethodName, kithv1.BagService_SubmitBag_FullMethodName:
 		return false
+	}
+	if strings.HasPrefix(method, "/"+healthv1.Health_ServiceDesc.ServiceName+"/") {
+		return true
 	}
 	return c.Proof == identity.PeerCredential
 }

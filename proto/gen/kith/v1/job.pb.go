@@ -1016,7 +1016,7 @@ func (x *JobStatus) GetEstimatedStartTime() *timestamppb.Timestamp {
 	return nil
 }
 
-// A JobAct is something that a person did to a job.
+// A JobAct is something that a person did to a job or a bag.
 type JobAct struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// When, by the origin's clock.
@@ -1029,7 +1029,9 @@ type JobAct struct {
 	// Why, in the words of the actor; may be empty.
 	Reason string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
 	// The site that was given up, with KIND_FORGET.
-	SiteId        string `protobuf:"bytes,5,opt,name=site_id,json=siteId,proto3" json:"site_id,omitempty"`
+	SiteId string `protobuf:"bytes,5,opt,name=site_id,json=siteId,proto3" json:"site_id,omitempty"`
+	// How many tasks of a bag it was about; 0 for the whole bag, and of a job.
+	TaskCount     int64 `protobuf:"varint,6,opt,name=task_count,json=taskCount,proto3" json:"task_count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1097,6 +1099,13 @@ func (x *JobAct) GetSiteId() string {
 		return x.SiteId
 	}
 	return ""
+}
+
+func (x *JobAct) GetTaskCount() int64 {
+	if x != nil {
+		return x.TaskCount
+	}
+	return 0
 }
 
 // An Outcome is how an attempt ended.
@@ -1601,13 +1610,15 @@ const file_kith_v1_job_proto_rawDesc = "" +
 	"\x12\x13\n" +
 	"\x0fSTATE_CANCELLED\x10\v\x12\x0e\n" +
 	"\n" +
-	"STATE_LOST\x10\f\"\xac\x02\n" +
+	"STATE_LOST\x10\f\"\xcb\x02\n" +
 	"\x06JobAct\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12(\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x14.kith.v1.JobAct.KindR\x04kind\x12\x14\n" +
 	"\x05actor\x18\x03 \x01(\tR\x05actor\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x12\x17\n" +
-	"\asite_id\x18\x05 \x01(\tR\x06siteId\"\x80\x01\n" +
+	"\asite_id\x18\x05 \x01(\tR\x06siteId\x12\x1d\n" +
+	"\n" +
+	"task_count\x18\x06 \x01(\x03R\ttaskCount\"\x80\x01\n" +
 	"\x04Kind\x12\x14\n" +
 	"\x10KIND_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vKIND_SUBMIT\x10\x01\x12\x0f\n" +
