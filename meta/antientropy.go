@@ -63,6 +63,7 @@ func (h *host) summaryOf(origin job.SiteID) summary {
 			s.add(c.rec.ID, c.begunHere())
 		}
 	}
+	h.tasks.addTo(&s, origin)
 	return s
 }
 
@@ -90,6 +91,7 @@ func (h *host) compareCopies(now job.Time) {
 	}
 	for _, l := range h.peers.linked {
 		if l.up {
+			h.tasks.addTo(sums[l.site], l.site)
 			h.sendSummary(l.site, *sums[l.site])
 		}
 	}
@@ -119,6 +121,7 @@ func (or *origin) onCopySummary(_ job.Time, from job.SiteID, m CopySummary) {
 			own.add(o.rec.AttemptID(), begun)
 		}
 	}
+	or.bags.addTo(&own, from)
 	if own.count != m.Count || own.hash != m.Hash {
 		or.counters.DigestsRequested++
 		or.peers.send(from, DigestRequest{})
@@ -127,20 +130,22 @@ func (or *origin) onCopySummary(_ job.Time, from job.SiteID, m CopySummary) {
 
 // sendDigest lists what this host holds of an origin, in pages.
 func (h *host) sendDigest(now job.Time, origin job.SiteID) {
-	list := h.copiesOf(origin)
+	copies := h.copiesOf(origin)
+	list := make([]DigestEntry, len(copies))
+	for i, c := range copies {
+		list[i] = DigestEntry{
+			Attempt: c.rec.ID, Begun: c.rec.Phase != store.CopyQueued, Ended: c.rec.Phase == store.CopyEnded, Started: c.started,
+		}
+	}
+	list = h.tasks.list(list, origin)
 	var after job.ID
 	for {
 		n := min(len(list), digestPage)
 		// Attempts of one job stay on one page.
-		for n < len(list) && n > 0 && list[n].rec.ID.Job == list[n-1].rec.ID.Job {
+		for n < len(list) && n > 0 && list[n].Attempt.Job == list[n-1].Attempt.Job {
 			n++
 		}
-		page := CopyDigest{Stamp: h.nextStamp(), After: after, Entries: make([]DigestEntry, n)}
-		for i, c := range list[:n] {
-			page.Entries[i] = DigestEntry{
-				Attempt: c.rec.ID, Begun: c.rec.Phase != store.CopyQueued, Ended: c.rec.Phase == store.CopyEnded, Started: c.started,
-			}
-		}
+		page := CopyDigest{Stamp: h.tasks.listStamp(origin), After: after, Entries: list[:n:n]}
 		list = list[n:]
 		if len(list) > 0 {
 			page.Through = page.Entries[n-1].Attempt.Job
@@ -181,6 +186,7 @@ func (or *origin) onCopyDigest(now job.Time, from job.SiteID, m CopyDigest) {
 			or.mendMissing(now, from, o, m.Stamp)
 		}
 	}
+	or.bags.mendMissing(now, from, &m, listed)
 }
 
 // mendListed deals with a copy that the host has.
@@ -192,6 +198,9 @@ func (or *origin) mendListed(now job.Time, from job.SiteID, entry *DigestEntry) 
 			or.mendExpected(now, from, o, entry)
 			return
 		}
+	}
+	if o == nil && or.bags.mendListed(now, from, entry) {
+		return
 	}
 	// The host should not have it.
 	if entry.Ended {

@@ -1,6 +1,7 @@
 package meta
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -9,6 +10,7 @@ import (
 
 	"kith/cluster"
 	"kith/internal/job"
+	"kith/meta/bags"
 	"kith/meta/place"
 )
 
@@ -60,9 +62,26 @@ type Limits struct {
 	// Default 100,000 and 7 days.
 	ClosedJobs int
 	ClosedFor  time.Duration
+	// Bags is how many bags submitted here may be under way. Zero means 10,000.
+	Bags int
 	// DecisionSites is how many sites a decision tells of, for people who ask why.
 	// Those chosen are told in any case. Zero means [store.MaxDecisionSites], the most.
 	DecisionSites int
+}
+
+// bags returns the bound on bags.
+func (l *Limits) bags() int { return cmp.Or(l.Bags, 10_000) }
+
+// Bags is how this site, as a host, runs tasks.
+type Bags struct {
+	// Turn is how long a pilot runs tasks before others have theirs; at least as long as the
+	// walltime of one of its tasks. Zero means 10 min.
+	Turn time.Duration
+	// Yield is what pilots do while a job of this site's own users waits. Default YieldTask.
+	Yield bags.Yield
+	// Share is the part of the processors that pilots of one other origin may have while
+	// others wait, above 0 and at most 1. Zero means 1.
+	Share float64
 }
 
 // Timing is when the protocol gives up waiting.
@@ -100,6 +119,7 @@ type Config struct {
 	Placement Placement
 	Limits    Limits
 	Timing    Timing
+	Bags      Bags
 	// BootID names this boot of the machine.
 	BootID string
 	// Self is what the site says of itself in its load digests: Site,
@@ -150,6 +170,7 @@ type Self struct {
 func Default() Config {
 	return Config{
 		Placement: place.Default(),
+		Bags:      Bags{Turn: 10 * time.Minute, Yield: bags.YieldTask, Share: 1},
 		Limits: Limits{
 			Jobs: 200_000, CopiesPerOrigin: 10_000, Copies: 100_000,
 			ClosedJobs: 100_000, ClosedFor: 7 * 24 * time.Hour,
@@ -191,6 +212,15 @@ func (c *Config) Check(bad func(key string, value any, remedy string)) {
 	}
 	positive(bad, "limits", map[string]int{"jobs": c.Limits.Jobs, "copies_per_origin": c.Limits.CopiesPerOrigin, "copies": c.Limits.Copies})
 	positive(bad, "limits", map[string]time.Duration{"closed_for": c.Limits.ClosedFor})
+	if c.Limits.Bags < 0 {
+		bad("limits.bags", c.Limits.Bags, "give a positive value")
+	}
+	if c.Bags.Turn < 0 || c.Bags.Turn > job.MaxWalltime {
+		bad("bags.turn", c.Bags.Turn, "give a positive time, 10m if in doubt")
+	}
+	if s := c.Bags.Share; !(s >= 0 && s <= 1) {
+		bad("bags.share", s, "give a part above 0 and at most 1")
+	}
 	if c.Limits.ClosedJobs < 0 {
 		bad("limits.closed_jobs", c.Limits.ClosedJobs, "give at least 0")
 	}

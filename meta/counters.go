@@ -17,6 +17,9 @@ type Counters struct {
 	// StrayCopies were found by comparing copies; DigestsRequested counts
 	// comparisons that differed.
 	StrayCopies, DigestsRequested int64
+	// TasksGranted and TaskResults are of this origin's bags, TasksStarted of all that began
+	// here. BundlesRevoked were taken back.
+	TasksGranted, TaskResults, TasksStarted, BundlesRevoked int64
 	// WaitSeconds sums, over attempts started here, the time since submission
 	// (of jobs of this origin) or arrival (of others).
 	WaitSeconds float64

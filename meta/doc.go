@@ -67,6 +67,8 @@
 //	host.go       the copies that this site was given
 //	hostclaim.go  a host asks for the right to start; run.go, and starts
 //	batch.go      a batch system in the place of the local scheduler
+//	bagorigin.go  the bags of tasks submitted here; bagclaim.go, bagresults.go
+//	taskhost.go   the tasks that this site was given; pilot.go, in what they run
 //	peers.go      streams to other sites, requests repeated until answered
 //	antientropy.go
 //	rights.go     who may say what

@@ -20,6 +20,7 @@ type Engine struct {
 	origin *origin
 	host   *host
 	peers  *peers
+	bags   *bagOrigin // what was submitted here as a bag
 	// severed are sites whose stream, up as it is, is not heard, see [Engine.sever].
 	severed map[job.SiteID]bool
 }
@@ -35,14 +36,16 @@ func New(cfg Config, st *store.State, site Site) (*Engine, error) {
 	h := newHost(c, p, site)
 	o := newOrigin(c, p, h, site)
 	h.origin = o
-	return &Engine{core: c, origin: o, host: h, peers: p}, nil
+	b := newBagOrigin(c, p, o)
+	b.host, h.tasks.origin, o.bags, p.resultsOf = h.tasks, b, b, h.tasks.message
+	return &Engine{core: c, origin: o, host: h, peers: p, bags: b}, nil
 }
 
 // Step takes up what happened at now and returns what must be done about it.
 // now must not be earlier than at the step before. The slice is valid until
 // the next call.
 func (e *Engine) Step(now job.Time, ev Event) []Effect {
-	e.out, e.origin.lastChanged = e.out[:0], job.ID{}
+	e.out, e.origin.lastChanged, e.bags.lastChanged = e.out[:0], job.ID{}, job.ID{}
 	switch ev := ev.(type) {
 	case Submit:
 		e.origin.submit(now, ev)
@@ -89,6 +92,8 @@ func (e *Engine) Step(now job.Time, ev Event) []Effect {
 		e.reconfigure(now, ev)
 	case SendCopies:
 		e.origin.sendPlaced(now)
+	case SubmitBag, CancelBag, HoldBag, ReleaseBag, RetryTasks, TasksHome:
+		e.bagStep(now, ev)
 	case Pass:
 		e.pass(now)
 	default:
@@ -178,6 +183,21 @@ func (e *Engine) receive(now job.Time, from job.SiteID, m Message) {
 		e.origin.onCopyDigest(now, from, m)
 	case StartAnswer:
 		e.origin.onStartAnswer(now, from, m)
+	// About tasks.
+	case Offer:
+		e.host.tasks.onOffer(now, from, m)
+	case TaskClaim:
+		e.bags.onTaskClaim(now, from, m)
+	case TaskVerdict:
+		e.host.tasks.onTaskVerdict(now, from, m)
+	case TaskResults:
+		e.bags.onTaskResults(now, from, m)
+	case TaskResultsAck:
+		e.host.tasks.onTaskResultsAck(now, from, m)
+	case Recall:
+		e.host.tasks.onRecall(now, from, m)
+	case StopTasks:
+		e.host.tasks.onStopTasks(now, from, m)
 	// Between any two sites.
 	case WithdrawAck:
 		e.peers.link(from).settle(outKey{withdrawal, m.Attempt})
@@ -204,12 +224,16 @@ func (e *Engine) peerUp(now job.Time, ev PeerUp) {
 	e.peers.send(ev.Site, LoadDigest{Digest: e.host.digest(now)})
 	e.origin.revive(now, ev.Site)
 	e.host.revive(now, ev.Site)
+	e.bags.up(now, ev.Site)
+	e.host.tasks.up(now, ev.Site)
 	e.origin.retrySoon(now)
 }
 
 func (e *Engine) peerDown(now job.Time, site job.SiteID) {
 	if e.peers.down(now, site) {
 		e.host.originDown(now, site)
+		e.bags.down(site)
+		e.host.tasks.down(site)
 		e.origin.queriesDown(now, site)
 	}
 }
@@ -222,6 +246,7 @@ func (e *Engine) loadSeen(now job.Time, d cluster.Digest) {
 	if e.peers.loadSeen(now, d) {
 		e.origin.metAnew(d.Site)
 		e.origin.retrySoon(now)
+		e.bags.placeSoon(now)
 	}
 	e.origin.idleSeen(now, d.Site)
 }
@@ -250,12 +275,13 @@ func (e *Engine) startFailed(now job.Time, ev StartFailed) {
 
 // NeedsPass reports whether a [Pass] now could do anything.
 func (e *Engine) NeedsPass() bool {
-	return e.host.passing || len(e.origin.leaving) > 0 || e.origin.tooManyClosed()
+	return e.host.passing || e.host.tasks.dirty || e.bags.offering || len(e.origin.leaving) > 0 || e.origin.tooManyClosed()
 }
 
 // pass ends an instant. Starts at this site come first, so that a job that
 // starts at its origin at once never leaves it.
 func (e *Engine) pass(now job.Time) {
+	e.bags.offer(now)
 	e.host.pass(now)
 	e.host.noteDry(now)
 	e.origin.sendPlaced(now)
@@ -283,6 +309,8 @@ func (e *Engine) tick(now job.Time) {
 	}
 	e.host.compareCopies(now)
 	e.origin.purge(now)
+	e.bags.tick(now)
+	e.host.tasks.tick(now)
 	e.pruneTrust(now)
 	if e.host.site.NextWake(now) <= now {
 		e.host.wantPass()
@@ -291,5 +319,5 @@ func (e *Engine) tick(now job.Time) {
 
 // NextWake returns when the next [Tick] is due, [job.Never] if none is.
 func (e *Engine) NextWake(now job.Time) job.Time {
-	return min(e.host.nextWake(now), e.origin.nextWake(), e.peers.nextWake(), e.st.TrustDue())
+	return min(e.host.nextWake(now), e.origin.nextWake(), e.bags.nextWake(), e.peers.nextWake(), e.st.TrustDue())
 }

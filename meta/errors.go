@@ -60,12 +60,17 @@ func (e *TooLargeError) Unwrap() error { return ErrTooLarge }
 
 // FullError says when to try again. It wraps [ErrFull].
 type FullError struct {
-	Jobs       int
+	Jobs int
+	// Bags is set in place of Jobs if it is bags that are too many.
+	Bags       int
 	RetryAfter time.Duration
 }
 
 // Error implements error.
 func (e *FullError) Error() string {
+	if e.Bags > 0 {
+		return fmt.Sprintf("%d bags have not ended: %v; try again in %v", e.Bags, ErrFull, e.RetryAfter)
+	}
 	return fmt.Sprintf("%d jobs have not ended: %v; try again in %v", e.Jobs, ErrFull, e.RetryAfter)
 }
 

@@ -16,6 +16,7 @@ type host struct {
 	origin ownOrigin
 	site   Site
 	batch  Batch // the site too, nil if it is Kith's own
+	tasks  *taskHost
 
 	copies   store.Index[job.AttemptID, hostCopy]
 	remote   map[job.SiteID]int           // how many of each other origin
@@ -63,11 +64,13 @@ type ownOrigin interface {
 
 func newHost(c *core, p *peers, site Site) *host {
 	batch, _ := site.(Batch)
-	return &host{
+	h := &host{
 		core: c, peers: p, site: site, batch: batch,
 		copies: store.NewIndex(func(c *hostCopy) job.AttemptID { return c.rec.ID }), remote: make(map[job.SiteID]int),
 		aside: make(map[job.SiteID]job.AttemptID), silent: make(map[job.SiteID]*silence), verdicts: make(map[job.SiteID]job.Time), nextProbe: job.Never,
 	}
+	h.tasks = newTaskHost(c, p, h)
+	return h
 }
 
 // hostCopy is what a host keeps in mind of a copy beside the facts.
@@ -234,6 +237,7 @@ func (h *host) onWithdraw(now job.Time, from job.SiteID, m Withdraw) {
 func (h *host) onStop(now job.Time, from job.SiteID, m Stop) {
 	c := h.copies.Get(m.Attempt)
 	switch {
+	case c == nil && h.tasks.onStop(now, from, m):
 	case c == nil:
 		h.peers.send(from, GiveBack{Attempt: m.Attempt, Reason: job.UnknownCopy, Stamp: h.nextStamp()})
 	case c.rec.Phase == store.CopyQueued:
@@ -256,6 +260,7 @@ func (h *host) giveBack(now job.Time, c *hostCopy, reason job.Reason) {
 func (h *host) drain(now job.Time, on bool) {
 	h.site.Drain(now, on || h.starting.held)
 	h.passing = true
+	h.tasks.drain()
 	defer h.drainOutside(on) // what goes back to its origin is dequeued already
 	if on {
 		h.returnCopies(now, job.Draining)
@@ -271,12 +276,17 @@ func (h *host) pass(now job.Time) {
 	if h.passing {
 		h.doubt(now)
 	}
-	for h.passing {
+	for h.passing || h.tasks.dirty {
+		if !h.passing {
+			h.tasks.settle(now)
+			continue
+		}
 		h.passing = false
 		h.holdStarts(now)
 		for _, id := range h.site.Pass(now) {
 			c := h.copies.Get(id)
 			switch {
+			case c == nil && h.tasks.proposed(now, id):
 			case c == nil: // nothing of it may be trusted but its name
 				h.site.Withdraw(now, id)
 				h.emit(NotHeld{Attempt: id})
@@ -285,12 +295,13 @@ func (h *host) pass(now job.Time) {
 			}
 		}
 		h.returnLate(now)
+		h.tasks.yieldNow(now)
 	}
 }
 
 // nextWake returns when the host has to do something next.
 func (h *host) nextWake(now job.Time) job.Time {
-	return min(h.starting.nextStart(), h.nextLoad, h.nextCheck, h.nextRenew, h.nextClaimDue(), h.nextProbe, h.site.NextWake(now))
+	return min(h.starting.nextStart(), h.nextLoad, h.nextCheck, h.nextRenew, h.nextClaimDue(), h.nextProbe, h.tasks.nextWake(), h.site.NextWake(now))
 }
 
 // revive tells the origin what this host holds of it, repeats results

@@ -33,17 +33,22 @@ func (h *host) startsLeased(now job.Time, c *hostCopy) bool {
 // or the renewal was sent. It reports whether that prolongs the lease. An answer
 // to something that this daemon never sent counts for nothing.
 func (h *host) takeLease(now job.Time, c *hostCopy, sent job.Time, term time.Duration) bool {
-	if sent < h.began || sent > max(now, h.claimed) || term <= 0 {
+	return c.lease.take(now, sent, term, h.began, max(now, h.claimed))
+}
+
+// take is takeLease for what was sent from first to last.
+func (l *attemptLease) take(now, sent job.Time, term time.Duration, first, last job.Time) bool {
+	if sent < first || sent > last || term <= 0 {
 		return false
 	}
 	term = min(term, maxLease)
 	until := sent.Add(term)
-	if until <= c.lease.until || until <= now {
+	if until <= l.until || until <= now {
 		return false
 	}
-	c.lease.until = until
-	c.lease.every = max(term/3, time.Millisecond)
-	c.lease.renewAt = max(sent.Add(c.lease.every), now)
+	l.until = until
+	l.every = max(term/3, time.Millisecond)
+	l.renewAt = max(sent.Add(l.every), now)
 	return true
 }
 
@@ -99,7 +104,11 @@ func (h *host) renewSoon(now job.Time, origin job.SiteID) {
 
 func (h *host) onRenewed(now job.Time, m Renewed) {
 	c := h.copies.Get(m.Attempt)
-	if c == nil || c.rec.Phase != store.CopyBegun || !leased(c.rec.Request) || c.lease.lapsed {
+	if c == nil {
+		h.tasks.renewed(now, m)
+		return
+	}
+	if c.rec.Phase != store.CopyBegun || !leased(c.rec.Request) || c.lease.lapsed {
 		return
 	}
 	if m.Lease <= 0 {

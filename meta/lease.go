@@ -32,16 +32,25 @@ func (or *origin) grantLease(now job.Time, o *openJob) time.Duration {
 		return 0
 	}
 	term := cmp.Or(o.rec.Lease, or.cfg.Timing.Lease) // earlier versions did not record it
-	drift := time.Duration(float64(term) * 2 * or.cfg.Timing.ClockRate)
 	if !o.leased {
 		o.leased, or.leased = true, append(or.leased, o)
 	}
-	o.lease = now.Add(term + drift + or.cfg.Timing.LeaseMargin)
+	o.lease = now.Add(or.cfg.Timing.heldFor(term))
 	or.nextLease = min(or.nextLease, o.lease)
 	return term
 }
 
+// heldFor is how long after a claim or a renewal came a lease of a term has ended for sure.
+func (t *Timing) heldFor(term time.Duration) time.Duration {
+	drift := time.Duration(float64(term) * 2 * t.ClockRate)
+	return term + drift + t.LeaseMargin
+}
+
 func (or *origin) onRenew(now job.Time, from job.SiteID, m Renew) {
+	if or.st.Bag(m.Attempt.Job) != nil {
+		or.bags.onRenew(now, from, m)
+		return
+	}
 	answer := Renewed{Attempt: m.Attempt, Sent: m.Sent}
 	if o := or.holding(m.Attempt, from); o != nil && o.rec.State != job.Cancelling && (now < or.givesUpAt(o) || !runsAgain(o)) {
 		answer.Lease = or.grantLease(now, o)

@@ -30,6 +30,7 @@ type origin struct {
 	queries  []*openJob                   // wait for sites to say when they would start, by deadline
 	closed   fifo.Queue[job.ID]           // ended jobs, oldest first, until purged
 	conserve conserve                     // of work, see conserve.go
+	bags     *bagOrigin                   // what was submitted here as a bag
 
 	awayLeft    int            // how long away was when it was looked through
 	lastChanged job.ID         // the job that this step last said to have changed
@@ -88,6 +89,10 @@ func (or *origin) submit(now job.Time, ev Submit) {
 	}
 	if err := or.admit(&ev.Request); err != nil {
 		or.reply(ev.Token, job.ID{}, 0, err)
+		return
+	}
+	if b := or.st.BagOfRequest(ev.RequestID); b != nil {
+		or.reply(ev.Token, b.ID, 0, fmt.Errorf("request_id %q, bag %v: %w", ev.RequestID, b.ID, ErrRequestReused))
 		return
 	}
 	id := or.st.NextID()

@@ -21,6 +21,8 @@ type peers struct {
 	linked   []*link // by site
 	busy     []*link // those with requests that may wait for an answer
 	vanished fifo.Queue[vanishDue]
+	// resultsOf makes the message of a request of kind taskResults.
+	resultsOf func(bundle job.AttemptID) (Message, bool)
 }
 
 func newPeers(c *core) *peers {
@@ -54,10 +56,11 @@ type outKey struct {
 type outKind uint8
 
 const (
-	placement  outKind = iota // answered by CopyAnswer
-	withdrawal                // by WithdrawAck
-	result                    // by ResultAck
-	stop                      // by Result or GiveBack
+	placement   outKind = iota // answered by CopyAnswer
+	withdrawal                 // by WithdrawAck
+	result                     // by ResultAck
+	stop                       // by Result or GiveBack
+	taskResults                // by TaskResultsAck
 )
 
 type outDue struct {
@@ -276,6 +279,8 @@ func (p *peers) messageOf(to job.SiteID, key outKey) (Message, bool) {
 			return nil, false
 		}
 		return Result{Attempt: key.attempt, Outcome: *c.Outcome}, true
+	case taskResults:
+		return p.resultsOf(key.attempt)
 	case stop:
 		return Stop{Attempt: key.attempt, Stale: stale(p.st.Job(key.attempt.Job), key.attempt.Number, to)}, true
 	}

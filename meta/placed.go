@@ -33,6 +33,10 @@ func (or *origin) onCopyAnswer(now job.Time, from job.SiteID, m CopyAnswer) {
 
 // onGiveBack learns that a host does not hold a copy.
 func (or *origin) onGiveBack(now job.Time, from job.SiteID, m GiveBack) {
+	if or.st.Bag(m.Attempt.Job) != nil {
+		or.bags.onGiveBack(now, from, m)
+		return
+	}
 	l := or.peers.link(from)
 	l.settle(outKey{placement, m.Attempt})
 	l.settle(outKey{withdrawal, m.Attempt})
@@ -160,6 +164,7 @@ func (or *origin) replaceVanished(now job.Time) {
 			}
 		}
 		or.race(now, gone)
+		or.bags.race(now, gone)
 	}
 }
 

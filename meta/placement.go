@@ -21,8 +21,11 @@ func (or *origin) decide(now job.Time, o *openJob, answers []place.Answer) *stor
 // beginRound lists and filters the sites for a job. tried are those that get no
 // copy.
 func (or *origin) beginRound(now job.Time, o *openJob, tried []job.SiteID) {
-	tried = o.lost.avoided(now, tried)
-	r := &o.rec.Request
+	or.beginRoundFor(now, o.rec.ID, &o.rec.Request, o.lost.avoided(now, tried))
+}
+
+// beginRoundFor is beginRound for a job or a bag.
+func (or *origin) beginRoundFor(now job.Time, id job.ID, r *job.Request, tried []job.SiteID) {
 	v := place.View{Own: or.host.describe(now), Refusal: or.site.Refuse(r), Peers: or.peers.view.PeersAt(now), Promises: &or.promises}
 	switch {
 	case v.Refusal != job.NoReason:
@@ -31,7 +34,7 @@ func (or *origin) beginRound(now job.Time, o *openJob, tried []job.SiteID) {
 	case r.Directory != "" && (or.cfg.AllowDirectory == nil || !or.cfg.AllowDirectory(r.Directory)):
 		v.Refusal = job.Directory
 	}
-	or.round.Begin(place.Job{Request: r, Tried: tried, Seed: seedOf(o.rec.ID)}, v, now, &or.policy)
+	or.round.Begin(place.Job{Request: r, Tried: tried, Seed: seedOf(id)}, v, now, &or.policy)
 }
 
 // decideRound decides on the job of [origin.beginRound]. answers are what sites

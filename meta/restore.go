@@ -23,6 +23,7 @@ func (e *Engine) Restore(now job.Time, configured []job.SiteID) []Effect {
 	e.restoreTrust(now)
 	ended, outgrown := e.host.restore(now)
 	e.origin.restore(now)
+	e.bags.restore(now)
 	e.host.returnOutgrown(now, outgrown)
 	for _, c := range ended {
 		if c.rec.ID.Job.Origin == e.self {
@@ -69,6 +70,7 @@ func (h *host) restore(now job.Time) (ended, outgrown []*hostCopy) {
 			ended = append(ended, c)
 		}
 	}
+	h.tasks.restore(now)
 	return ended, outgrown
 }
 

@@ -27,7 +27,11 @@ func (h *host) launch(c *hostCopy, payload []byte) {
 
 func (h *host) attemptStarted(now job.Time, ev AttemptStarted) {
 	c := h.copies.Get(ev.Attempt)
-	if c == nil || c.rec.Phase != store.CopyBegun || c.started != 0 {
+	if c == nil {
+		h.tasks.started(now, ev)
+		return
+	}
+	if c.rec.Phase != store.CopyBegun || c.started != 0 {
 		return
 	}
 	c.started = ev.At
@@ -48,7 +52,12 @@ func (h *host) attemptStarted(now job.Time, ev AttemptStarted) {
 // attemptOver frees the processors of an attempt whose processes are gone. After a
 // restart it holds them again until the driver has said so once more.
 func (h *host) attemptOver(now job.Time, a job.AttemptID) {
-	if c := h.copies.Get(a); c != nil && c.rec.Phase == store.CopyBegun {
+	c := h.copies.Get(a)
+	if c == nil {
+		h.tasks.over(now, a)
+		return
+	}
+	if c.rec.Phase == store.CopyBegun {
 		h.site.Finish(now, a)
 		h.passing = true
 		if !c.over {
@@ -70,7 +79,12 @@ func (h *host) tellOver(now job.Time, c *hostCopy) {
 }
 
 func (h *host) attemptEnded(now job.Time, ev AttemptEnded) {
-	if c := h.copies.Get(ev.Attempt); c != nil && c.rec.Phase == store.CopyBegun {
+	c := h.copies.Get(ev.Attempt)
+	if c == nil {
+		h.tasks.ended(now, ev)
+		return
+	}
+	if c.rec.Phase == store.CopyBegun {
 		if ev.Outcome.Start != 0 {
 			h.startSucceeded(now, c)
 		}

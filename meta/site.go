@@ -63,6 +63,8 @@ type Site interface {
 	// Behind reports whether a copy waits behind those that the site guarantees
 	// anything: it has no guarantee until it moves up.
 	Behind(id job.AttemptID) bool
+	// HomeWaits reports whether a copy of this site's own origin waits in the queue.
+	HomeWaits(now job.Time) bool
 	// Load is how loaded the site is.
 	Load(now job.Time) job.Load
 	// NextWake is when a Pass could start something without a further event.

@@ -19,7 +19,11 @@ const bringAgain = time.Hour
 func (h *host) attemptMissing(now job.Time, ev AttemptMissing) {
 	a := ev.Attempt
 	c := h.copies.Get(a)
-	if c == nil || c.rec.Phase != store.CopyBegun {
+	if c == nil {
+		h.tasks.missing(now, a)
+		return
+	}
+	if c.rec.Phase != store.CopyBegun {
 		return
 	}
 	if a.Job.Origin == h.self {

@@ -43,7 +43,7 @@ func (s *starting) away() bool { return s.pausing && s.pause >= awayPause }
 // origin. One that was to be stopped has got what it wanted.
 func (h *host) startFailed(now job.Time, ev StartFailed) {
 	c := h.copies.Get(ev.Attempt)
-	if c == nil || c.rec.Phase != store.CopyBegun || c.started != 0 {
+	if c == nil && h.tasks.startFailed(now, ev) || c == nil || c.rec.Phase != store.CopyBegun || c.started != 0 {
 		return
 	}
 	h.pauseStarts(now, ev.Reason)
@@ -75,6 +75,7 @@ func (h *host) pauseStarts(now job.Time, reason string) {
 	h.emit(StartsPaused{Until: s.until, Reason: s.reason})
 	h.advertise(now) // ahead of what goes back, so that it does not return
 	h.passing = true
+	h.tasks.lookAll()
 	if s.away() {
 		h.returnCopies(now, job.CannotStart)
 	}
@@ -104,7 +105,14 @@ func (h *host) resumeStarts(now job.Time) {
 
 // startSucceeded notes that an attempt which began after the pause has run.
 func (h *host) startSucceeded(now job.Time, c *hostCopy) {
-	if s := &h.starting; s.pause == 0 || s.pausing || c.adopted || c.rec.Begun < s.until {
+	if !c.adopted {
+		h.startsAgain(c.rec.Begun)
+	}
+}
+
+// startsAgain ends the trouble if what has started now was begun after the pause.
+func (h *host) startsAgain(begun job.Time) {
+	if s := &h.starting; s.pause == 0 || s.pausing || begun < s.until {
 		return
 	}
 	h.starting = starting{held: h.starting.held}
@@ -115,13 +123,13 @@ func (h *host) startSucceeded(now job.Time, c *hostCopy) {
 // probing reports whether the start that shows whether starts succeed is under way.
 func (h *host) probing() bool {
 	c := h.copies.Get(h.starting.probe)
-	return c != nil && (c.status == claiming || c.rec.Phase == store.CopyBegun && c.started == 0)
+	return c != nil && (c.status == claiming || c.rec.Phase == store.CopyBegun && c.started == 0) || h.tasks.proving(h.starting.probe)
 }
 
 // holdStarts tells the local scheduler whether to start anything, before it is asked.
 func (h *host) holdStarts(now job.Time) {
 	s := &h.starting
-	if hold := s.pausing || s.pause > 0 && h.probing(); hold != s.held {
+	if hold := s.pausing || s.pause > 0 && h.probing() || h.tasks.adopting > 0; hold != s.held {
 		s.held = hold
 		h.site.Drain(now, hold || h.st.Site().Draining)
 	}

@@ -33,11 +33,16 @@ func (s *Scheduler) Load(now job.Time) job.Load {
 	}
 }
 
+// HomeWaits reports whether a copy that no other site placed here waits, postponed ones
+// included.
+func (s *Scheduler) HomeWaits(job.Time) bool { return s.sums.queuedHome > 0 }
+
 // sums are the running totals behind Load: integers, so that adding and
 // taking away for years leaves no drift.
 type sums struct {
 	queuedCharge int64
-	queuedWork   wide // charge × walltime
+	queuedHome   int64 // copies of this site's own origin
+	queuedWork   wide  // charge × walltime
 	runCharge    int64
 	runEnds      wide // charge × estimated end
 }
@@ -45,6 +50,9 @@ type sums struct {
 // queue counts r as queued (sign 1) or no longer (sign -1).
 func (m *sums) queue(r *row, sign int64) {
 	m.queuedCharge += sign * int64(r.charge)
+	if !r.copy.remote {
+		m.queuedHome += sign
+	}
 	m.queuedWork.addProduct(sign*int64(r.charge), int64(r.wall))
 }
 

@@ -40,11 +40,20 @@ func (b *Batch) Due(more bool) job.Time {
 	return b.first.Add(BatchWait)
 }
 
-// Take removes the results of the next batch, the oldest. The caller owns them. Those that
-// stay have waited as long.
-func (b *Batch) Take() []job.TaskResult {
-	n := min(len(b.results), BatchResults)
+// TakeWhile is [Batch.Take] that stops at the first result that does not fit. It takes one
+// at least.
+func (b *Batch) TakeWhile(fits func(*job.TaskResult) bool) []job.TaskResult {
+	n := 0
+	for n < min(len(b.results), BatchResults) && (fits(&b.results[n]) || n == 0) {
+		n++
+	}
 	taken := b.results[:n:n]
 	b.results = b.results[n:]
 	return taken
+}
+
+// Take removes the results of the next batch, the oldest. The caller owns them. Those that
+// stay have waited as long.
+func (b *Batch) Take() []job.TaskResult {
+	return b.TakeWhile(func(*job.TaskResult) bool { return true })
 }

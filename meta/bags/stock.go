@@ -71,6 +71,9 @@ func (s *Stock) Next(left time.Duration) (bundle job.AttemptID, task uint32, ok 
 	return job.AttemptID{}, 0, false
 }
 
+// Has reports whether tasks of a bundle are there.
+func (s *Stock) Has(bundle job.AttemptID) bool { return s.find(bundle) >= 0 }
+
 // Fits reports whether [Stock.Next] would find a task.
 func (s *Stock) Fits(left time.Duration) bool {
 	return slices.ContainsFunc(s.lots, func(l lot) bool { return l.walltime <= left })

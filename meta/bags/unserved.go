@@ -41,6 +41,22 @@ func (u *Unserved) Recall(shape Shape, holdings []Holding) (from, tasks int) {
 	return -1, 0
 }
 
+// Shapes returns the shapes of the asks, each once.
+func (u *Unserved) Shapes() []Shape {
+	var shapes []Shape
+	for i := range u.asks {
+		if !slices.Contains(shapes, u.asks[i].Shape) {
+			shapes = append(shapes, u.asks[i].Shape)
+		}
+	}
+	return shapes
+}
+
+// ForgetShape lets go of the asks of a shape: no site has tasks of it.
+func (u *Unserved) ForgetShape(shape Shape) {
+	u.asks = slices.DeleteFunc(u.asks, func(a Ask) bool { return a.Shape == shape })
+}
+
 // Forget lets go of the asks of a site: its connection is gone.
 func (u *Unserved) Forget(site job.SiteID) {
 	u.asks = slices.DeleteFunc(u.asks, func(a Ask) bool { return a.Site == site })

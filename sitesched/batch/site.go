@@ -246,6 +246,9 @@ func (s *Site) Starts(job.Time, int) iter.Seq2[job.AttemptID, job.Time] {
 	return func(func(job.AttemptID, job.Time) bool) {}
 }
 
+// HomeWaits implements meta.Site: a batch system runs no pilots that could make room.
+func (s *Site) HomeWaits(job.Time) bool { return false }
+
 // Load is how loaded the site is with what it was given. What others have given
 // to the same batch system is not in it.
 func (s *Site) Load(now job.Time) job.Load {

@@ -1,0 +1,233 @@
+package meta
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"kith/internal/job"
+	"kith/meta/bags"
+	"kith/store"
+)
+
+// Claims for tasks at their origin, the leases of bundles, and recalls.
+
+// onTaskClaim answers a host that wants tasks.
+func (bo *bagOrigin) onTaskClaim(now job.Time, from job.SiteID, m TaskClaim) {
+	v := bo.claim(now, from, m)
+	switch {
+	case !bo.peers.reachable(from):
+	case len(v.Bundles) == 0:
+		bo.peers.send(from, v)
+	default:
+		bo.emit(GrantTasks{To: from, Verdict: v})
+	}
+}
+
+// claim grants a new claim what the desk says, and a repeated one what it got before.
+func (bo *bagOrigin) claim(now job.Time, site job.SiteID, m TaskClaim) TaskVerdict {
+	m.Ask.Site = site
+	generation := bo.peers.generationOf(site)
+	if bo.answers.New(site, generation, m.Stamp) {
+		bo.grant(now, generation, &m)
+	}
+	v := TaskVerdict{Stamp: m.Stamp, Sent: m.Sent}
+	for _, id := range bo.st.BundlesOfClaim(site, generation, m.Stamp) {
+		o, t := bo.byID[id.Job], bo.st.TaskBundle(id)
+		v.Bundles = append(v.Bundles, GivenBundle{Bundle: id, Request: o.rec.Request, Tasks: t.Tasks.Clone(), Lease: bo.grantLease(now, o, t)})
+	}
+	return v
+}
+
+// grant gives a new claim its tasks.
+func (bo *bagOrigin) grant(now job.Time, generation uint32, m *TaskClaim) {
+	a := &m.Ask
+	granted := 0
+	for _, share := range slices.Clone(bo.desk.Answer(*a, bo.works, now)) {
+		o := bo.open[share.Work]
+		tasks := bo.desk.Grant(o.rec, &bo.works[share.Work], a.Site, share.Tasks, now)
+		if tasks.Empty() {
+			continue
+		}
+		id := job.AttemptID{Job: o.rec.ID, Number: o.rec.Number + 1}
+		g := store.GrantBundle{Bundle: id, Site: a.Site, Node: a.Node, Stamp: m.Stamp, Generation: generation, Tasks: tasks, Time: now}
+		if leased(&o.rec.Request) && a.Site != bo.self {
+			g.Lease = bo.cfg.Timing.Lease
+		}
+		record(bo.st, g)
+		granted += tasks.Count()
+		bo.elsewhere.Leave(o.rec.ID, &tasks)
+		bo.counters.TasksGranted += int64(tasks.Count())
+		bo.changed(o)
+	}
+	bo.seats[seat{a.Site, a.Node, a.Shape}] = a.Bounded()
+	if bo.unserved.Answer(*a, granted); granted == 0 {
+		bo.nextRecall = min(bo.nextRecall, now)
+	}
+}
+
+// grantLease starts or prolongs the lease of a bundle and returns its term, 0 if it has
+// none.
+func (bo *bagOrigin) grantLease(now job.Time, o *openBag, t *store.TaskBundle) time.Duration {
+	if !leased(&o.rec.Request) || t.Site == bo.self {
+		return 0
+	}
+	term := cmp.Or(t.Lease, bo.cfg.Timing.Lease)
+	end := now.Add(bo.cfg.Timing.heldFor(term))
+	o.leases[t.Number] = end
+	bo.nextLease = min(bo.nextLease, end)
+	return term
+}
+
+// onRenew prolongs the lease of a bundle. One whose tasks are all to be stopped is not.
+func (bo *bagOrigin) onRenew(now job.Time, from job.SiteID, m Renew) {
+	answer := Renewed{Attempt: m.Attempt, Sent: m.Sent}
+	o, t := bo.live(m.Attempt, from)
+	if t != nil && !t.Late && o.rec.State != job.BagCancelling {
+		answer.Lease = bo.grantLease(now, o, t)
+	}
+	bo.peers.send(from, answer)
+}
+
+// live returns a live bundle at a site and its bag, nil if there is none.
+func (bo *bagOrigin) live(id job.AttemptID, site job.SiteID) (*openBag, *store.TaskBundle) {
+	o := bo.byID[id.Job]
+	if o == nil {
+		return nil, nil
+	}
+	t := o.rec.Bundle(id.Number)
+	if t == nil || t.Site != site {
+		return o, nil
+	}
+	return o, t
+}
+
+// expireLeases takes the bundles back that were not renewed. What the host has ended by
+// then may still be told, and counts.
+func (bo *bagOrigin) expireLeases(now job.Time) {
+	if now < bo.nextLease {
+		return
+	}
+	next, any := job.Never, false
+	for _, o := range slices.Clone(bo.open) {
+		for _, number := range slices.Sorted(maps.Keys(o.leases)) {
+			t := o.rec.Bundle(number)
+			switch end := o.leases[number]; {
+			case t == nil || t.Late:
+				delete(o.leases, number)
+			case now < end:
+				next, any = min(next, end), true
+			default:
+				delete(o.leases, number)
+				bo.revoke(now, o, t, true)
+			}
+		}
+	}
+	if bo.nextLease = job.Never; any {
+		bo.nextLease = max(next, now.Add(bo.cfg.Timing.Lease/64))
+	}
+}
+
+// revoke takes a bundle back from its site; mayRun says that it may go on there.
+func (bo *bagOrigin) revoke(now job.Time, o *openBag, t *store.TaskBundle, mayRun bool) {
+	record(bo.st, store.RevokeBundle{Bundle: job.AttemptID{Job: o.rec.ID, Number: t.Number}, Site: t.Site, MayRun: mayRun, Time: now})
+	bo.counters.BundlesRevoked++
+	bo.forgetBundle(o, t.Number)
+	bo.changed(o)
+	bo.close(now, o)
+}
+
+// forgetBundle lets go of what was kept in mind of a bundle.
+func (bo *bagOrigin) forgetBundle(o *openBag, number uint32) {
+	delete(o.leases, number)
+	delete(o.recalled, number)
+}
+
+// recall asks for tasks back that have not begun, for hosts that got none.
+func (bo *bagOrigin) recall(now job.Time) {
+	if now < bo.nextRecall {
+		return
+	}
+	bo.nextRecall = job.Never
+	for _, shape := range bo.unserved.Shapes() {
+		if bo.waiting(shape) {
+			continue // they will ask again
+		}
+		seats, holdings := bo.holdings(now, shape)
+		if len(seats) == 0 {
+			bo.unserved.ForgetShape(shape)
+			continue
+		}
+		for {
+			from, tasks := bo.unserved.Recall(shape, holdings)
+			if from < 0 {
+				break
+			}
+			bo.recallFrom(now, seats[from], tasks)
+			holdings[from].Unstarted -= tasks
+		}
+	}
+	if len(bo.unserved.Shapes()) > 0 {
+		bo.nextRecall = now.Add(recallPause)
+	}
+}
+
+// waiting reports whether tasks of a shape could be given out.
+func (bo *bagOrigin) waiting(shape bags.Shape) bool {
+	return slices.ContainsFunc(bo.works, func(w bags.Work) bool { return w.Shape == shape && w.Tasks() > 0 })
+}
+
+// holdings is what hosts have of the tasks of a shape.
+func (bo *bagOrigin) holdings(now job.Time, shape bags.Shape) ([]seat, []bags.Holding) {
+	unstarted := make(map[seat]int)
+	var seats []seat
+	for i, o := range bo.open {
+		if bo.works[i].Shape != shape {
+			continue
+		}
+		for t := range o.rec.Bundles {
+			if t.Late {
+				continue
+			}
+			s := seat{t.Site, t.Node, shape}
+			if _, known := unstarted[s]; !known {
+				seats = append(seats, s)
+			}
+			unstarted[s] += t.Tasks.Count()
+			if r := o.recalled[t.Number]; now < r.until {
+				unstarted[s] -= r.tasks
+			}
+		}
+	}
+	var holdings []bags.Holding
+	for _, s := range seats {
+		a := bo.seats[s]
+		holdings = append(holdings, bags.Holding{Site: s.site, Node: s.node, Places: a.Places, Unstarted: unstarted[s] - a.Places, Mean: a.Mean})
+	}
+	return seats, holdings
+}
+
+// recallFrom asks a stock for tasks back, of its latest bundles first.
+func (bo *bagOrigin) recallFrom(now job.Time, s seat, tasks int) {
+	for _, o := range slices.Backward(bo.open) {
+		if bo.works[o.at].Shape != s.shape {
+			continue
+		}
+		bundles := slices.Collect(o.rec.Bundles)
+		for _, t := range slices.Backward(bundles) {
+			if t.Late || t.Site != s.site || t.Node != s.node || tasks <= 0 || now < o.recalled[t.Number].until {
+				continue
+			}
+			n := min(tasks, t.Tasks.Count())
+			tasks -= n
+			o.recalled[t.Number] = recalled{n, now.Add(recallWait)}
+			m := Recall{Bundle: job.AttemptID{Job: o.rec.ID, Number: t.Number}, Most: n}
+			if s.site == bo.self {
+				bo.host.onRecall(now, bo.self, m)
+			} else {
+				bo.peers.send(s.site, m)
+			}
+		}
+	}
+}

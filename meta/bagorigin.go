@@ -1,0 +1,373 @@
+package meta
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"kith/internal/fifo"
+	"kith/internal/job"
+	"kith/meta/bags"
+	"kith/store"
+)
+
+// bagOrigin keeps the bags submitted to this site: it offers their tasks, grants bundles,
+// and records how tasks ended. The rules are those of package bags, the facts those of the
+// store; here is who is told what when.
+type bagOrigin struct {
+	*core
+	peers *peers
+	jobs  *origin // places
+	host  ownTasks
+
+	open   []*openBag // that have not ended, in the order of ids
+	byID   map[job.ID]*openBag
+	works  []bags.Work // of open, in its order
+	closed fifo.Queue[closedBag]
+
+	board     bags.Board
+	desk      bags.Desk
+	usage     bags.Usage
+	elsewhere bags.Elsewhere
+	answers   bags.Answers
+	unserved  bags.Unserved
+	seats     map[seat]bags.Ask // the latest ask of each stock
+
+	lastChanged job.ID   // the bag that this step last said to have changed
+	offering    bool     // offers leave with the next pass
+	stale       bool     // what is offered may have changed since they were told
+	nextOffer   job.Time // no offers leave before
+	nextRefresh job.Time // when all offers are told again
+	nextLease   job.Time // no lease that it gave ends before
+	nextPlace   job.Time // when sites are looked for
+	nextStop    job.Time // when tasks that are to be stopped are looked at
+	nextRecall  job.Time
+	placeCursor int
+}
+
+// ownTasks is the host of tasks at the origin's own site. Each call stands for a message.
+type ownTasks interface {
+	onOffer(now job.Time, from job.SiteID, m Offer)
+	onTaskResultsAck(now job.Time, from job.SiteID, m TaskResultsAck)
+	onRecall(now job.Time, from job.SiteID, m Recall)
+	onStopTasks(now job.Time, from job.SiteID, m StopTasks)
+	// takesTasks reports whether this site runs tasks at all.
+	takesTasks() bool
+}
+
+// openBag is the volatile state of a bag that has not ended; the facts are in rec.
+type openBag struct {
+	rec *store.Bag
+	at  int // its place among the open ones
+	// sites are those that it is offered to.
+	sites []job.SiteID
+	// refused are sites that gave bundles back, and until when they get no more.
+	refused map[job.SiteID]job.Time
+	// leases is when the lease of a bundle has ended for sure.
+	leases map[uint32]job.Time
+	// fetching are batches whose files are on their way, by bundle.
+	fetching map[uint32]*TaskResults
+	// recalled is how many tasks of a bundle were asked back, and have not come.
+	recalled map[uint32]recalled
+	cpu      float64 // processor-seconds of its sums that count as used
+}
+
+type recalled struct {
+	tasks int
+	until job.Time // it is not waited for longer
+}
+
+// seat names a stock at a host.
+type seat struct {
+	site  job.SiteID
+	node  string
+	shape bags.Shape
+}
+
+type closedBag struct {
+	id job.ID
+	at job.Time
+}
+
+// Between two rounds of offers, of looks for sites, of stops and of recalls.
+const (
+	offerPause  = 20 * time.Millisecond
+	recallPause = 500 * time.Millisecond
+	// mostPlaced is for how many bags one look for sites is.
+	mostPlaced = 256
+	placePause = 250 * time.Millisecond
+	// recallWait is how long tasks count as recalled that do not come.
+	recallWait = 10 * time.Second
+)
+
+func newBagOrigin(c *core, p *peers, jobs *origin) *bagOrigin {
+	bo := &bagOrigin{
+		core: c, peers: p, jobs: jobs, byID: make(map[job.ID]*openBag), seats: make(map[seat]bags.Ask),
+		nextLease: job.Never, nextPlace: job.Never, nextStop: job.Never, nextRecall: job.Never, nextOffer: job.Never,
+	}
+	bo.desk = bags.Desk{Policy: bags.Anywhere{}, Usage: &bo.usage, Elsewhere: &bo.elsewhere}
+	return bo
+}
+
+// addOpen takes up a bag that has not ended.
+func (bo *bagOrigin) addOpen(b *store.Bag) *openBag {
+	o := &openBag{
+		rec: b, leases: make(map[uint32]job.Time), fetching: make(map[uint32]*TaskResults), recalled: make(map[uint32]recalled),
+		refused: make(map[job.SiteID]job.Time),
+	}
+	bo.byID[b.ID] = o
+	at, _ := slices.BinarySearchFunc(bo.open, b.ID, func(o *openBag, id job.ID) int { return o.rec.ID.Compare(id) })
+	bo.open = slices.Insert(bo.open, at, o)
+	bo.works = slices.Insert(bo.works, at, bags.WorkOf(b, nil))
+	bo.number(at)
+	return o
+}
+
+// number says the places of the open bags from one on anew.
+func (bo *bagOrigin) number(from int) {
+	for i := from; i < len(bo.open); i++ {
+		bo.open[i].at = i
+	}
+}
+
+// removeOpen forgets what was kept in mind of a bag that has ended.
+func (bo *bagOrigin) removeOpen(o *openBag) {
+	delete(bo.byID, o.rec.ID)
+	bo.open = slices.Delete(bo.open, o.at, o.at+1)
+	bo.works = slices.Delete(bo.works, o.at, o.at+1)
+	bo.number(o.at)
+	bo.elsewhere.Forget(o.rec.ID)
+	bo.closed.Push(closedBag{o.rec.ID, o.rec.Closed})
+	bo.offerSoon()
+}
+
+// changed takes up that the facts of a bag have changed, and says so, at most once a step
+// for consecutive changes of one bag.
+func (bo *bagOrigin) changed(o *openBag) {
+	bo.works[o.at] = bags.WorkOf(o.rec, o.sites)
+	bo.offerSoon()
+	bo.say(o.rec.ID)
+}
+
+func (bo *bagOrigin) say(id job.ID) {
+	if bo.lastChanged != id {
+		bo.lastChanged = id
+		bo.emit(BagChanged{Bag: id})
+	}
+}
+
+// offerSoon has offers leave with the next pass, or a little later.
+func (bo *bagOrigin) offerSoon() { bo.stale, bo.offering = true, true }
+
+// offer tells sites of what there is to do, where that has changed.
+func (bo *bagOrigin) offer(now job.Time) {
+	bo.offering = false
+	if !bo.stale {
+		return
+	}
+	if bo.nextOffer != job.Never && now < bo.nextOffer {
+		return // the tick of then has them leave
+	}
+	bo.stale, bo.nextOffer = false, now.Add(offerPause)
+	here := func(site job.SiteID) bool { return site == bo.self || bo.peers.reachable(site) }
+	for _, f := range bo.board.Due(bo.works, here) {
+		m := Offer{Shape: f.Shape, Tasks: f.Tasks}
+		if f.Site == bo.self {
+			bo.host.onOffer(now, bo.self, m)
+		} else {
+			bo.peers.send(f.Site, m)
+		}
+	}
+}
+
+// up begins to deal with a site anew whose stream is up.
+func (bo *bagOrigin) up(now job.Time, site job.SiteID) {
+	bo.board.Forget(site)
+	bo.placeSoon(now)
+	bo.offerSoon()
+	generation := bo.peers.generationOf(site)
+	for _, o := range slices.Clone(bo.open) {
+		delete(o.refused, site)
+		for t := range o.rec.Bundles {
+			if t.Site != site {
+				continue
+			}
+			if t.Generation != generation && !t.Late {
+				bo.lost(now, o, t)
+			}
+		}
+		bo.stopAt(now, o, site)
+	}
+}
+
+// down takes up that the stream to a site is gone.
+func (bo *bagOrigin) down(site job.SiteID) {
+	bo.board.Forget(site)
+	bo.unserved.Forget(site)
+	for s := range bo.seats {
+		if s.site == site {
+			delete(bo.seats, s)
+		}
+	}
+	bo.offerSoon()
+}
+
+// placeSoon has sites looked for for all bags.
+func (bo *bagOrigin) placeSoon(now job.Time) {
+	if len(bo.open) > 0 {
+		bo.nextPlace, bo.placeCursor = min(bo.nextPlace, now), 0
+	}
+}
+
+// place looks for sites for some of the bags, one after another.
+func (bo *bagOrigin) placeSome(now job.Time) {
+	if now < bo.nextPlace {
+		return
+	}
+	for n := 0; n < mostPlaced && bo.placeCursor < len(bo.open); n++ {
+		bo.place(now, bo.open[bo.placeCursor])
+		bo.placeCursor++
+	}
+	switch {
+	case len(bo.open) == 0:
+		bo.nextPlace = job.Never
+	case bo.placeCursor < len(bo.open):
+		bo.nextPlace = now.Add(placePause)
+	default:
+		bo.placeCursor, bo.nextPlace = 0, now.Add(bo.cfg.Timing.Retry)
+	}
+}
+
+// place looks for the sites that a bag is offered to: all that could run it, or as many of
+// the best as its request says. Of these it keeps those that it has.
+func (bo *bagOrigin) place(now job.Time, o *openBag) {
+	r := &o.rec.Request
+	var tried []job.SiteID
+	if !bo.host.takesTasks() {
+		tried = append(tried, bo.self)
+	}
+	for site, until := range o.refused {
+		if now < until {
+			tried = append(tried, site)
+		}
+	}
+	bo.jobs.beginRoundFor(now, o.rec.ID, r, tried)
+	var able []job.SiteID
+	for i := range bo.jobs.round.Sites {
+		if c := &bo.jobs.round.Sites[i]; c.Eligible {
+			able = append(able, c.Site)
+		}
+	}
+	if r.Copies > 0 && len(able) > int(r.Copies) {
+		best := chosen(bo.jobs.round.Decide())
+		kept := slices.DeleteFunc(slices.Clone(o.sites), func(s job.SiteID) bool { return !slices.Contains(able, s) })
+		for _, s := range best {
+			if len(kept) < int(r.Copies) && !slices.Contains(kept, s) {
+				kept = append(kept, s)
+			}
+		}
+		able = kept
+	}
+	if !slices.Equal(able, o.sites) {
+		o.sites = able
+		bo.works[o.at] = bags.WorkOf(o.rec, o.sites)
+		bo.offerSoon()
+	}
+}
+
+// tooManyClosed reports whether more ended bags are remembered than allowed.
+func (bo *bagOrigin) tooManyClosed() bool { return bo.closed.Len() > bo.cfg.Limits.ClosedJobs }
+
+// purge forgets ended bags beyond the bounds.
+func (bo *bagOrigin) purge(now job.Time) {
+	for {
+		c, ok := bo.closed.First()
+		if !ok {
+			return
+		}
+		b := bo.st.Bag(c.id)
+		if b != nil && b.State.Terminal() && b.Closed == c.at {
+			if !bo.tooManyClosed() && c.at.Add(bo.cfg.Limits.ClosedFor) > now {
+				return
+			}
+			record(bo.st, store.PurgeBag{Bag: c.id})
+			bo.emit(BagChanged{Bag: c.id, Purged: true})
+		}
+		bo.closed.Pop()
+	}
+}
+
+// tick does what has become due.
+func (bo *bagOrigin) tick(now job.Time) {
+	bo.placeSome(now)
+	bo.expireLeases(now)
+	bo.stopAgain(now)
+	bo.recall(now)
+	bo.purge(now)
+	if now >= bo.nextRefresh && len(bo.open) > 0 {
+		bo.refresh(now)
+	}
+	if bo.stale && now >= bo.nextOffer {
+		bo.offering = true
+	}
+}
+
+// refresh has all offers told again: a host forgets one that it does not hear for long.
+func (bo *bagOrigin) refresh(now job.Time) {
+	bo.nextRefresh = now.Add(bo.cfg.Timing.AntiEntropy)
+	bo.board.Forget(bo.self)
+	for _, l := range bo.peers.linked {
+		bo.board.Forget(l.site)
+	}
+	bo.offerSoon()
+}
+
+// nextWake returns when the origin has to do something next for its bags.
+func (bo *bagOrigin) nextWake() job.Time {
+	wake := min(bo.nextLease, bo.nextPlace, bo.nextStop, bo.nextRecall)
+	if bo.stale {
+		wake = min(wake, bo.nextOffer)
+	}
+	if len(bo.open) > 0 {
+		wake = min(wake, bo.nextRefresh)
+	}
+	if c, ok := bo.closed.First(); ok {
+		wake = min(wake, c.at.Add(bo.cfg.Limits.ClosedFor))
+	}
+	return wake
+}
+
+// restore goes on with the bags submitted here.
+func (bo *bagOrigin) restore(now job.Time) {
+	var closed []*store.Bag
+	var open []*store.Bag
+	for b := range bo.st.Bags {
+		bo.usage.Add(b.Request.User, usedBy(b), now)
+		if b.State.Terminal() {
+			closed = append(closed, b)
+		} else {
+			open = append(open, b)
+		}
+	}
+	slices.SortStableFunc(closed, func(a, b *store.Bag) int { return cmp.Compare(a.Closed, b.Closed) })
+	for _, b := range closed {
+		bo.closed.Push(closedBag{b.ID, b.Closed})
+	}
+	for _, b := range open {
+		o := bo.addOpen(b)
+		o.cpu = usedBy(b)
+		for t := range b.Bundles {
+			if !t.Late {
+				bo.answers.Restore(t.Site, t.Generation, t.Stamp)
+				bo.grantLease(now, o, t)
+			}
+		}
+		bo.close(now, o)
+	}
+	if len(bo.open) > 0 {
+		bo.nextPlace, bo.nextStop = now, now
+	}
+}
+
+// usedBy is what the runs of a bag have used, in processor-seconds.
+func usedBy(b *store.Bag) float64 { return b.Sums.RunTime * float64(b.Request.Processors) }

@@ -1,0 +1,355 @@
+package meta
+
+import (
+	"slices"
+	"time"
+
+	"kith/internal/job"
+	"kith/meta/bags"
+)
+
+// Pilots: the copies in which a host runs tasks. They are in the queue of the local
+// scheduler like any other copy, and in no fact.
+
+// pilotBit is set in the number of pilots' names, and in no run's: those count bundles.
+const pilotBit = 1 << 63
+
+// pilot is a copy that runs tasks of a line, one after another.
+type pilot struct {
+	id    job.AttemptID
+	line  *line
+	began job.Time // 0 while it waits in the queue
+	wall  time.Duration
+	run   *taskRun // what it runs, nil if it idles
+	tasks int      // that it has begun
+	// beside says that a home job waited already when it began: the local scheduler let it
+	// go ahead, so it runs one task.
+	beside  bool
+	stopped bool // its task is being stopped, and then it ends
+	proved  bool // a task of it has started
+}
+
+// turn is how long a pilot runs tasks.
+func (th *taskHost) turn() time.Duration {
+	if th.cfg.Bags.Turn > 0 {
+		return th.cfg.Bags.Turn
+	}
+	return 10 * time.Minute
+}
+
+// pilotRequest is what a pilot of a shape asks of the local scheduler.
+func pilotRequest(s bags.Shape, turn time.Duration) job.Request {
+	return job.Request{Name: "pilot", Processors: s.Processors, MemoryBytes: s.MemoryBytes, Walltime: s.PilotWalltime(turn)}
+}
+
+// isPilot reports whether a copy is named as a pilot is.
+func isPilot(id job.AttemptID) bool { return id.Job.Generation == 0 && id.Job.Seq&pilotBit != 0 }
+
+func (th *taskHost) newPilot(l *line) *pilot {
+	th.serial++
+	p := &pilot{
+		id:   job.AttemptID{Job: job.ID{Origin: l.origin, Seq: pilotBit | l.seq}, Number: th.serial},
+		line: l, wall: l.shape.PilotWalltime(th.turn()),
+	}
+	th.pilots[p.id] = p
+	return p
+}
+
+// copy returns a pilot as the local scheduler queues it.
+func (th *taskHost) copy(now job.Time, p *pilot) job.Copy {
+	return job.Copy{ID: p.id, Request: pilotRequest(p.line.shape, th.turn()), Arrival: now, Remote: p.line.origin != th.self}
+}
+
+// proposed begins a pilot whose turn has come, and reports whether it is one.
+func (th *taskHost) proposed(now job.Time, id job.AttemptID) bool {
+	if !isPilot(id) {
+		return false
+	}
+	p := th.pilots[id]
+	if p == nil || p.began != 0 {
+		return p != nil
+	}
+	if s := &th.host.starting; s.pause > 0 {
+		if s.pausing || th.host.probing() {
+			th.host.site.Postpone(now, id, now)
+			th.host.passing = true
+			return true
+		}
+		s.probe = id
+	}
+	l := p.line
+	l.queued = slices.DeleteFunc(l.queued, func(o *pilot) bool { return o == p })
+	l.running = append(l.running, p)
+	p.began, p.beside = now, th.homeWaits(now, l)
+	th.host.site.Confirm(now, id, now)
+	th.look(l)
+	return true
+}
+
+// proving reports whether a pilot is the start that shows whether starts succeed.
+func (th *taskHost) proving(id job.AttemptID) bool {
+	p := th.pilots[id]
+	return p != nil && p.began != 0 && !p.proved
+}
+
+// homeWaits reports whether a home job waits for processors that pilots of a line hold.
+func (th *taskHost) homeWaits(now job.Time, l *line) bool {
+	return l.origin != th.self && th.cfg.Bags.Yield != bags.YieldNever && th.host.site.HomeWaits(now)
+}
+
+// settle has pilots begin tasks and end, and tells origins what has become of tasks.
+func (th *taskHost) settle(now job.Time) {
+	for th.dirty || len(th.own) > 0 {
+		th.dirty = false
+		own := th.own
+		th.own = nil
+		for _, b := range own {
+			th.tellOwn(now, b)
+		}
+		for _, l := range slices.Clone(th.lines) {
+			if l.dirty {
+				l.dirty = false
+				th.settleLine(now, l)
+			}
+		}
+		if th.host.passing {
+			return // the local scheduler first
+		}
+	}
+}
+
+// yieldNow has pilots looked at that stop their tasks for home jobs.
+func (th *taskHost) yieldNow(now job.Time) {
+	if th.cfg.Bags.Yield != bags.YieldNow {
+		return
+	}
+	for _, l := range th.lines {
+		if len(l.running) > 0 && th.homeWaits(now, l) {
+			th.look(l)
+		}
+	}
+}
+
+// offersKept is for how many times Timing.AntiEntropy an offer holds that is not repeated.
+const offersKept = 3
+
+// settleLine decides for a line.
+func (th *taskHost) settleLine(now job.Time, l *line) {
+	if l.offered > 0 && now.Sub(l.heard) > offersKept*th.cfg.Timing.AntiEntropy {
+		l.offered = 0
+		l.interest.Offer(0)
+	}
+	if len(l.running) > 0 {
+		l.emptied = now
+	}
+	if back, _ := bags.GiveBack(len(l.running), l.emptied, now, th.st.Site().Draining || th.host.starting.away()); back {
+		th.giveBack(now, l)
+	}
+	for {
+		got := th.ask(now, l)
+		for _, p := range slices.Clone(l.running) {
+			th.step(now, p)
+		}
+		if !got {
+			break
+		}
+	}
+	th.ask(now, l)
+	th.fill(now, l)
+	th.wakeLine(now, l)
+	th.tidy(l)
+}
+
+// step does what a pilot does next.
+func (th *taskHost) step(now job.Time, p *pilot) {
+	l := p.line
+	left := p.began.Add(p.wall).Sub(now)
+	home := th.homeWaits(now, l) && !(p.beside && p.tasks <= 1 && (p.tasks == 0 || p.run != nil))
+	m := bags.Moment{
+		Left: left, Running: p.run != nil, Fits: l.stock.Fits(left), Stock: l.stock.Count(),
+		Coming: l.claim != nil && now < l.claim.patience, Shortest: l.shape.Shortest(),
+		Draining: th.st.Site().Draining || th.blocked(p), HomeWaits: home, Yield: th.cfg.Bags.Yield,
+	}
+	switch act, _ := m.Next(); act {
+	case bags.Begin:
+		th.begin(now, p, left)
+	case bags.Finish:
+		th.finish(now, p)
+	case bags.Stop:
+		if !p.stopped {
+			p.stopped = true
+			th.kill(p.run, Kill{})
+		}
+	}
+}
+
+// blocked reports whether a pilot may begin nothing: starts fail here, or the origin leaves
+// too much unacknowledged.
+func (th *taskHost) blocked(p *pilot) bool {
+	s := &th.host.starting
+	return s.pausing || s.pause > 0 && s.probe != p.id || th.unacked[p.line.origin] >= 2*mostUnacked
+}
+
+// finish ends a pilot.
+func (th *taskHost) finish(now job.Time, p *pilot) {
+	l := p.line
+	th.host.site.Finish(now, p.id)
+	th.host.passing = true
+	delete(th.pilots, p.id)
+	l.running = slices.DeleteFunc(l.running, func(o *pilot) bool { return o == p })
+	if l.emptied = now; len(l.running) == 0 {
+		th.look(l)
+	}
+}
+
+// level is how a stock stands.
+func (l *line) level() bags.Level {
+	v := bags.Level{Places: len(l.running), Stock: l.stock.Count(), Mean: l.mean.Run()}
+	for _, p := range l.running {
+		if p.run != nil {
+			v.Running++
+		}
+	}
+	return v
+}
+
+// ask claims tasks if there are too few in stock, and reports whether some came at once.
+func (th *taskHost) ask(now job.Time, l *line) (got bool) {
+	own := l.origin == th.self
+	if c := l.claim; c != nil {
+		if now >= c.again && th.peers.reachable(l.origin) {
+			th.sendClaim(now, l)
+		}
+		return false
+	}
+	open, _ := l.interest.Open(now)
+	level := l.level()
+	want := level.Want()
+	switch {
+	case want == 0 || !open && !l.interest.Last() || !own && !th.peers.reachable(l.origin):
+		return false
+	case th.st.Site().Draining || th.host.starting.pausing || th.unacked[l.origin] >= mostUnacked:
+		return false
+	}
+	l.claim = &taskClaim{stamp: th.host.nextStamp(), want: want, patience: now.Add(th.cfg.Timing.Claim)}
+	if !own {
+		th.sendClaim(now, l)
+		return false
+	}
+	v := th.origin.claim(now, th.self, th.claimOf(now, l))
+	th.onTaskVerdict(now, th.self, v)
+	return len(v.Bundles) > 0
+}
+
+// sendClaim sends the claim of a line, again if need be: it gets the same tasks.
+func (th *taskHost) sendClaim(now job.Time, l *line) {
+	l.claim.again = now.Add(th.cfg.Timing.Claim)
+	th.peers.send(l.origin, th.claimOf(now, l))
+}
+
+func (th *taskHost) claimOf(now job.Time, l *line) TaskClaim {
+	v := l.level()
+	return TaskClaim{Stamp: l.claim.stamp, Sent: now, Ask: bags.Ask{
+		Site: th.self, Shape: l.shape, Places: v.Places, Running: v.Running, Stock: v.Stock, Mean: v.Mean, Want: l.claim.want,
+	}}
+}
+
+// fill keeps as many pilots in the queue as there are tasks for: one, or more while
+// processors are free.
+func (th *taskHost) fill(now job.Time, l *line) {
+	want := th.wanted(now, l)
+	for len(l.queued) > want {
+		p := l.queued[len(l.queued)-1]
+		l.queued = l.queued[:len(l.queued)-1]
+		th.host.site.Withdraw(now, p.id)
+		delete(th.pilots, p.id)
+		th.host.passing = true
+	}
+	for len(l.queued) < want {
+		p := th.newPilot(l)
+		l.queued = append(l.queued, p)
+		th.host.site.Enqueue(now, th.copy(now, p))
+		th.host.passing = true
+	}
+}
+
+// wanted is how many pilots of a line should wait in the queue.
+func (th *taskHost) wanted(now job.Time, l *line) int {
+	if th.st.Site().Draining || th.host.starting.away() || th.unacked[l.origin] >= mostUnacked {
+		return 0
+	}
+	tasks := l.stock.Count()
+	if open, _ := l.interest.Open(now); open {
+		tasks += l.offered
+	}
+	if l.claim != nil && now >= l.claim.patience && l.stock.Count() == 0 {
+		return 0 // nobody answers
+	}
+	for _, p := range l.running {
+		if p.run == nil {
+			tasks--
+		}
+	}
+	width := max(1, l.shape.Processors)
+	free := int(th.host.site.Load(now).Free / width)
+	want := min(tasks, mostPilots, max(1, free))
+	if share := th.cfg.Bags.Share; share > 0 && share < 1 && th.crowded(l) {
+		most := max(1, int(share*float64(th.cfg.Self.Processors))/int(width))
+		want = min(want, most-len(l.running))
+	}
+	return max(0, want)
+}
+
+// crowded reports whether others have tasks for this site, too.
+func (th *taskHost) crowded(l *line) bool {
+	return l.origin != th.self && slices.ContainsFunc(th.lines, func(o *line) bool {
+		return o.origin != l.origin && (o.offered > 0 || o.stock.Count() > 0)
+	})
+}
+
+// wakeLine notes when a line is to be looked at again.
+func (th *taskHost) wakeLine(now job.Time, l *line) {
+	l.wake = job.Never
+	if open, again := l.interest.Open(now); !open {
+		l.wake = min(l.wake, again)
+	}
+	if c := l.claim; c != nil && th.peers.reachable(l.origin) {
+		l.wake = min(l.wake, c.again)
+	}
+	if c := l.claim; c != nil && now < c.patience {
+		l.wake = min(l.wake, c.patience)
+	}
+	if l.stock.Count() > 0 {
+		if _, again := bags.GiveBack(len(l.running), l.emptied, now, false); again > now {
+			l.wake = min(l.wake, again)
+		}
+	}
+}
+
+// tick does what has become due.
+func (th *taskHost) tick(now job.Time) {
+	for _, l := range th.lines {
+		if l.wake <= now {
+			l.wake = job.Never
+			th.look(l)
+		}
+	}
+	if th.adopting > 0 && now >= th.adoptBy {
+		th.adopting = 0
+		th.host.passing = true
+	}
+	th.flush(now)
+	th.renewLeases(now)
+}
+
+// nextWake returns when the host has to do something next about tasks.
+func (th *taskHost) nextWake() job.Time {
+	wake := min(th.nextFlush, th.nextRenew)
+	for _, l := range th.lines {
+		wake = min(wake, l.wake)
+	}
+	if th.adopting > 0 {
+		wake = min(wake, th.adoptBy)
+	}
+	return wake
+}
