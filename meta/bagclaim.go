@@ -61,10 +61,48 @@ func (bo *bagOrigin) grant(now job.Time, generation uint32, m *TaskClaim) {
 		bo.counters.TasksGranted += int64(tasks.Count())
 		bo.changed(o)
 	}
-	bo.seats[seat{a.Site, a.Node, a.Shape}] = a.Bounded()
+	if !bo.noteSeat(now, a) {
+		return
+	}
 	if bo.unserved.Answer(*a, granted); granted == 0 {
 		bo.nextRecall = min(bo.nextRecall, now)
 	}
+}
+
+// mostSeats bounds the stocks that are known of one site.
+const mostSeats = 4096
+
+// noteSeat keeps what an ask says of its stock, and reports whether it counts: there are
+// such tasks, and the site has no more stocks than it could.
+func (bo *bagOrigin) noteSeat(now job.Time, a *bags.Ask) bool {
+	if !slices.ContainsFunc(bo.works, func(w bags.Work) bool { return w.Shape == a.Shape }) {
+		return false
+	}
+	s := bo.seatOf(stockAt{a.Site, seat{a.Node, a.Shape}})
+	if s == nil {
+		return false
+	}
+	s.places = a.Bounded().Places
+	s.heard = now
+	return true
+}
+
+// seatOf returns what is known of a stock, nil if its site has more than it could.
+func (bo *bagOrigin) seatOf(at stockAt) *seated {
+	seats := bo.seats[at.site]
+	if seats == nil {
+		seats = make(map[seat]*seated)
+		bo.seats[at.site] = seats
+	}
+	s := seats[at.seat]
+	if s == nil {
+		if len(seats) >= mostSeats {
+			return nil
+		}
+		s = &seated{}
+		seats[at.seat] = s
+	}
+	return s
 }
 
 // grantLease starts or prolongs the lease of a bundle and returns its term, 0 if it has
@@ -179,9 +217,9 @@ func (bo *bagOrigin) waiting(shape bags.Shape) bool {
 }
 
 // holdings is what hosts have of the tasks of a shape.
-func (bo *bagOrigin) holdings(now job.Time, shape bags.Shape) ([]seat, []bags.Holding) {
-	unstarted := make(map[seat]int)
-	var seats []seat
+func (bo *bagOrigin) holdings(now job.Time, shape bags.Shape) ([]stockAt, []bags.Holding) {
+	unstarted := make(map[stockAt]int)
+	var seats []stockAt
 	for i, o := range bo.open {
 		if bo.works[i].Shape != shape {
 			continue
@@ -190,7 +228,7 @@ func (bo *bagOrigin) holdings(now job.Time, shape bags.Shape) ([]seat, []bags.Ho
 			if t.Late {
 				continue
 			}
-			s := seat{t.Site, t.Node, shape}
+			s := stockAt{t.Site, seat{t.Node, shape}}
 			if _, known := unstarted[s]; !known {
 				seats = append(seats, s)
 			}
@@ -202,14 +240,20 @@ func (bo *bagOrigin) holdings(now job.Time, shape bags.Shape) ([]seat, []bags.Ho
 	}
 	var holdings []bags.Holding
 	for _, s := range seats {
-		a := bo.seats[s]
-		holdings = append(holdings, bags.Holding{Site: s.site, Node: s.node, Places: a.Places, Unstarted: unstarted[s] - a.Places, Mean: a.Mean})
+		h := bags.Holding{Site: s.site, Node: s.node, Unstarted: unstarted[s]}
+		if k := bo.seats[s.site][s.seat]; k != nil {
+			h.Places, h.Unstarted, h.Mean = k.places, h.Unstarted-k.places, k.mean.Run()
+			if h.Mean > 0 { // what runs there now has run at least since the latest word
+				h.Mean = max(h.Mean, now.Sub(k.heard))
+			}
+		}
+		holdings = append(holdings, h)
 	}
 	return seats, holdings
 }
 
 // recallFrom asks a stock for tasks back, of its latest bundles first.
-func (bo *bagOrigin) recallFrom(now job.Time, s seat, tasks int) {
+func (bo *bagOrigin) recallFrom(now job.Time, s stockAt, tasks int) {
 	for _, o := range slices.Backward(bo.open) {
 		if bo.works[o.at].Shape != s.shape {
 			continue

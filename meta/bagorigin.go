@@ -31,7 +31,7 @@ type bagOrigin struct {
 	elsewhere bags.Elsewhere
 	answers   bags.Answers
 	unserved  bags.Unserved
-	seats     map[seat]bags.Ask // the latest ask of each stock
+	seats     map[job.SiteID]map[seat]*seated // what is known of stocks
 
 	lastChanged job.ID   // the bag that this step last said to have changed
 	offering    bool     // offers leave with the next pass
@@ -77,11 +77,23 @@ type recalled struct {
 	until job.Time // it is not waited for longer
 }
 
-// seat names a stock at a host.
-type seat struct {
-	site  job.SiteID
-	node  string
-	shape bags.Shape
+// seat names a stock at a host, and stockAt at any.
+type (
+	seat struct {
+		node  string
+		shape bags.Shape
+	}
+	stockAt struct {
+		site job.SiteID
+		seat
+	}
+)
+
+// seated is what an origin knows of a stock from asks and results.
+type seated struct {
+	places int
+	mean   bags.Mean // of the results
+	heard  job.Time  // when the latest ask or result came
 }
 
 type closedBag struct {
@@ -102,7 +114,7 @@ const (
 
 func newBagOrigin(c *core, p *peers, jobs *origin) *bagOrigin {
 	bo := &bagOrigin{
-		core: c, peers: p, jobs: jobs, byID: make(map[job.ID]*openBag), seats: make(map[seat]bags.Ask),
+		core: c, peers: p, jobs: jobs, byID: make(map[job.ID]*openBag), seats: make(map[job.SiteID]map[seat]*seated),
 		nextLease: job.Never, nextPlace: job.Never, nextStop: job.Never, nextRecall: job.Never, nextOffer: job.Never,
 	}
 	bo.desk = bags.Desk{Policy: bags.Anywhere{}, Usage: &bo.usage, Elsewhere: &bo.elsewhere}
@@ -204,11 +216,7 @@ func (bo *bagOrigin) up(now job.Time, site job.SiteID) {
 func (bo *bagOrigin) down(site job.SiteID) {
 	bo.board.Forget(site)
 	bo.unserved.Forget(site)
-	for s := range bo.seats {
-		if s.site == site {
-			delete(bo.seats, s)
-		}
-	}
+	delete(bo.seats, site)
 	bo.offerSoon()
 }
 

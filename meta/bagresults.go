@@ -75,8 +75,13 @@ func (bo *bagOrigin) take(now job.Time, o *openBag, t *store.TaskBundle, m *Task
 		bo.usage.Add(o.rec.Request.User, used-o.cpu, now)
 		o.cpu = used
 	}
+	k := bo.seatOf(stockAt{site, seat{t.Node, bo.works[o.at].Shape}})
 	for i := range m.Results {
 		r := &m.Results[i]
+		if k != nil && r.Kind != job.Cancel {
+			k.mean.Add(r.Run)
+			k.heard = now
+		}
 		if (r.Kind == job.Failure || r.Kind == job.Timeout) && o.rec.Again.Has(r.Ordinal) {
 			bo.elsewhere.Failed(o.rec.ID, r.Ordinal, site, now)
 		}

@@ -36,7 +36,6 @@ func TestBagRuns(t *testing.T) {
 		t.Errorf("1,000 tasks of 1 s took %v on 15 processors", took)
 	}
 	w.settle()
-	w.story()
 }
 
 // Whatever happens to sites, streams and messages, every task of a bag ends, none runs

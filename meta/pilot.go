@@ -37,6 +37,37 @@ func (th *taskHost) turn() time.Duration {
 	return 10 * time.Minute
 }
 
+// guests sums up the pilots of other sites that are in the queue or run. They end when a job
+// wants their processors: their turns are not work that others have to wait for.
+type guests struct {
+	queued int64 // processors x walltime, in processor-milliseconds
+	procs  int64 // of those that run
+	ends   int64 // processors x end of the turn since the daemon began, of those that run
+}
+
+// count counts a pilot, sign 1, or counts it no more, sign -1.
+func (th *taskHost) count(p *pilot, sign int64) {
+	if p.line.origin == th.self {
+		return
+	}
+	procs, g := sign*int64(p.line.shape.Processors), &th.guests
+	if p.began == 0 {
+		g.queued += procs * p.wall.Milliseconds()
+		return
+	}
+	g.procs += procs
+	g.ends += procs * p.began.Add(p.wall).Sub(th.host.began).Milliseconds()
+}
+
+// yielding is the work of pilots that yield, in seconds until the site has drained it.
+func (th *taskHost) yielding(now job.Time) float64 {
+	if g := &th.guests; th.cfg.Bags.Yield != bags.YieldNever && *g != (guests{}) {
+		work := g.queued + max(0, g.ends-g.procs*now.Sub(th.host.began).Milliseconds())
+		return float64(work) / 1000 / float64(max(1, th.cfg.Self.Processors))
+	}
+	return 0
+}
+
 // pilotRequest is what a pilot of a shape asks of the local scheduler.
 func pilotRequest(s bags.Shape, turn time.Duration) job.Request {
 	return job.Request{Name: "pilot", Processors: s.Processors, MemoryBytes: s.MemoryBytes, Walltime: s.PilotWalltime(turn)}
@@ -80,7 +111,9 @@ func (th *taskHost) proposed(now job.Time, id job.AttemptID) bool {
 	l := p.line
 	l.queued = slices.DeleteFunc(l.queued, func(o *pilot) bool { return o == p })
 	l.running = append(l.running, p)
+	th.count(p, -1)
 	p.began, p.beside = now, th.homeWaits(now, l)
+	th.count(p, 1)
 	th.host.site.Confirm(now, id, now)
 	th.look(l)
 	return true
@@ -195,6 +228,7 @@ func (th *taskHost) finish(now job.Time, p *pilot) {
 	l := p.line
 	th.host.site.Finish(now, p.id)
 	th.host.passing = true
+	th.count(p, -1)
 	delete(th.pilots, p.id)
 	l.running = slices.DeleteFunc(l.running, func(o *pilot) bool { return o == p })
 	if l.emptied = now; len(l.running) == 0 {
@@ -261,12 +295,14 @@ func (th *taskHost) fill(now job.Time, l *line) {
 	for len(l.queued) > want {
 		p := l.queued[len(l.queued)-1]
 		l.queued = l.queued[:len(l.queued)-1]
+		th.count(p, -1)
 		th.host.site.Withdraw(now, p.id)
 		delete(th.pilots, p.id)
 		th.host.passing = true
 	}
 	for len(l.queued) < want {
 		p := th.newPilot(l)
+		th.count(p, 1)
 		l.queued = append(l.queued, p)
 		th.host.site.Enqueue(now, th.copy(now, p))
 		th.host.passing = true

@@ -36,8 +36,9 @@ type taskHost struct {
 	own      []*heldTasks // whose batches this site's own bags have yet to take
 	flushing []*heldTasks // with results that are not in a batch
 	leased   []*heldTasks // that run under a lease
-	adopting int          // runs of which the driver has not said what became of them
-	adoptBy  job.Time     // until when no start waits for that
+	guests   guests
+	adopting int      // runs of which the driver has not said what became of them
+	adoptBy  job.Time // until when no start waits for that
 	rng      *rand.Rand
 
 	nextFlush, nextRenew job.Time

@@ -71,6 +71,7 @@ func (th *taskHost) adopt(now job.Time, r *taskRun, at job.Time) {
 	p := th.newPilot(l)
 	p.began, p.run, p.tasks, p.proved = min(max(at, 1), now), r, 1, true
 	r.pilot = p
+	th.count(p, 1)
 	l.running = append(l.running, p)
 	th.host.site.Adopt(now, th.copy(now, p), p.began)
 	th.host.site.Confirm(now, p.id, p.began)
