@@ -172,21 +172,21 @@ func (c *hostCopy) word() string {
 }
 
 // HeldBy reports whether a site holds the claim of an attempt of a job submitted here that
-// has not ended.
+// has not ended, or has tasks of a bundle of that name.
 func (v Views) HeldBy(a job.AttemptID, site job.SiteID) bool {
 	j := v.origin.st.Job(a.Job)
-	return j != nil && !j.State.Terminal() && j.Attempt == a.Number && j.Holder == site
+	return v.bundleAt(a, site) || j != nil && !j.State.Terminal() && j.Attempt == a.Number && j.Holder == site
 }
 
 // Counters returns the counts so far.
 func (v Views) Counters() Counters { return v.origin.counters }
 
-// EndedFiles returns the encoded files of an attempt that ended here and whose
-// origin has not acknowledged it.
+// EndedFiles returns the encoded files of an attempt, or of a run of a task, that ended here
+// and whose origin has not acknowledged it.
 func (v Views) EndedFiles(a job.AttemptID) ([]byte, bool) {
 	c := v.host.copies.Get(a)
 	if c == nil || c.rec.Outcome == nil {
-		return nil, false
+		return v.taskFiles(a)
 	}
 	return c.rec.Outcome.Files, true
 }
@@ -254,6 +254,7 @@ func (v Views) FileHolders() (open, closed, bags []job.ID, outcomes [][]byte) {
 	}
 	for b := range v.origin.st.Bags {
 		bags = append(bags, b.ID)
+		open = append(open, b.ID) // its tasks may run again
 	}
 	for _, h := range v.origin.st.HeldBundles() {
 		for i := range h.Unacked {

@@ -29,7 +29,6 @@ const (
 	JobIDs        = 1000      // in one call
 	BundleTasks   = 256       // of a bag, given to a site at once
 	TaskSet       = 4 << 10   // those of a bundle, as a set
-	TaskFiles     = 8 << 10   // a description of what a task left
 	Parameters    = 256       // of a bag
 	Piece         = 1 << 20   // of an upload
 	Bundle        = 16 << 10  // the CAs of a site
@@ -95,7 +94,7 @@ var jobBounds = map[protoreflect.FullName]bound{
 	"kith.v1.TaskResults.results":  list(BundleTasks, 0),
 	"kith.v1.TaskResults.files":    list(BundleTasks, 0),
 	"kith.v1.TaskResults.returned": text(TaskSet),
-	"kith.v1.TaskFiles.files":      text(TaskFiles),
+	"kith.v1.TaskFiles.files":      text(FileSet),
 	"kith.v1.StopTasks.tasks":      text(TaskSet),
 
 	// Gossip.

@@ -196,8 +196,11 @@ func (r *reader) taskResults(p *kithv1.TaskResults) meta.Message {
 		}
 		m.Results = append(m.Results, result)
 	}
-	at := 0
+	at, size := 0, 0
 	for _, f := range p.GetFiles() {
+		if size += len(f.GetFiles()); size > store.MaxBatchFiles || len(f.GetFiles()) == 0 {
+			r.fail("files of task %d have %d bytes, and %d with those before them, at most %d and more than 0", f.GetOrdinal(), len(f.GetFiles()), size, store.MaxBatchFiles)
+		}
 		for at < len(m.Results) && m.Results[at].Ordinal != f.GetOrdinal() {
 			at++
 		}

@@ -51,7 +51,7 @@ func taskSamples() []meta.Message {
 
 // The bounds of the border are those of the packages whose rules they are.
 func TestBoundsOfTasks(t *testing.T) {
-	if wire.BundleTasks != store.MaxBundleTasks || wire.Parameters != params.MaxParameters {
+	if wire.BundleTasks != store.MaxBundleTasks || wire.FileSet != store.MaxTaskFiles || wire.Parameters != params.MaxParameters {
 		t.Error("a bound differs from that of its package")
 	}
 	full := meta.TaskVerdict{Bundles: make([]meta.GivenBundle, bags.MaxBundles)}
@@ -117,7 +117,15 @@ func TestSenselessTaskMessages(t *testing.T) {
 		"files of no result":  results(func(r *kithv1.TaskResults) { r.Files[0].Ordinal = 77 }),
 		"files in disorder":   results(func(r *kithv1.TaskResults) { r.Files[0], r.Files[1] = r.Files[1], r.Files[0] }),
 		"files of one twice":  results(func(r *kithv1.TaskResults) { r.Files[1] = r.Files[0] }),
-		"large files":         results(func(r *kithv1.TaskResults) { r.Files[0].Files = make([]byte, wire.TaskFiles+1) }),
+		"large files":         results(func(r *kithv1.TaskResults) { r.Files[0].Files = make([]byte, wire.FileSet+1) }),
+		"no files":            results(func(r *kithv1.TaskResults) { r.Files[0].Files = nil }),
+		"many large files": results(func(r *kithv1.TaskResults) {
+			r.Results = append(r.Results, &kithv1.TaskResult{Ordinal: 99, Kind: 1})
+			r.Files = append(r.Files, &kithv1.TaskFiles{Ordinal: 99})
+			for _, f := range r.Files {
+				f.Files = make([]byte, store.MaxBatchFiles/3+1)
+			}
+		}),
 	} {
 		if m, err := fromProto(p); !errors.Is(err, ErrMessage) || strings.Contains(err.Error(), "kithv1") {
 			t.Errorf("%s: %+v, %v; want ErrMessage", name, m, err)

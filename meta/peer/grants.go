@@ -155,7 +155,7 @@ func (q *grants) load(ctx context.Context, payload PayloadFunc, written func()) 
 
 // fill adds grants to the messages of a frame as long as there is room. The frame
 // before has left.
-func (q *grants) fill(messages []*kithv1.PeerMessage, size int) []*kithv1.PeerMessage {
+func (q *grants) fill(messages []*kithv1.PeerMessage, size int) ([]*kithv1.PeerMessage, int) {
 	q.left()
 	messages = slices.Clip(messages)
 	for len(messages) < maxFrameMessages && size < maxFrameBytes {
@@ -166,5 +166,5 @@ func (q *grants) fill(messages []*kithv1.PeerMessage, size int) []*kithv1.PeerMe
 		size += proto.Size(m)
 		messages = append(messages, m)
 	}
-	return messages
+	return messages, size
 }

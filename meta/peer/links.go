@@ -60,6 +60,8 @@ type Config struct {
 	// Payload reads what the jobs of grants run, see [Links.Grant]. It must be set
 	// before the first grant and is called by one goroutine a stream.
 	Payload PayloadFunc
+	// Bundle makes what bundles run, see [Links.GrantTasks]; as Payload.
+	Bundle BundleFunc
 	// DialOptions are the credentials and the like of streams dialled here.
 	DialOptions []grpc.DialOption
 	// Credentials are those of streams dialled to a site; nil: they are in DialOptions.
@@ -291,6 +293,7 @@ func (l *Links) run(ctx context.Context, w duplex, hello *kithv1.Hello, dialled 
 	l.wg.Go(func() { ended <- s.read(func(f *kithv1.Frame) { l.received(s, f) }) })
 	l.wg.Go(func() { s.listen(l.cfg.Heartbeat) })
 	l.wg.Go(func() { s.grants.load(s.ctx, l.cfg.Payload, s.poke) })
+	l.wg.Go(func() { s.taskGrants.load(s.ctx, l.cfg.Bundle, s.poke) })
 	var err error
 	select {
 	case err = <-ended:

@@ -56,8 +56,10 @@ type stream struct {
 	bytes  int
 	moved  time.Time             // when the last frame had got away
 	pieces []*kithv1.PeerMessage // files
-	grants *grants
 	wake   chan struct{}
+
+	grants     *grants
+	taskGrants *taskGrants
 
 	heard chan struct{} // pulsed by every frame
 }
@@ -66,7 +68,7 @@ func newStream(ctx context.Context, w duplex, hello *kithv1.Hello, dialled bool,
 	ctx, cancel := context.WithCancelCause(ctx)
 	return &stream{
 		site: job.SiteID(hello.GetSiteId()), dialled: dialled, hello: hello, wire: w, ctx: ctx, cancel: cancel,
-		patience: patience, moved: time.Now(), grants: newGrants(), wake: make(chan struct{}, 1), heard: make(chan struct{}, 1),
+		patience: patience, moved: time.Now(), grants: newGrants(), taskGrants: newTaskGrants(), wake: make(chan struct{}, 1), heard: make(chan struct{}, 1),
 	}
 }
 
@@ -112,7 +114,8 @@ func poke(c chan struct{}) {
 // messages first, then grants, then one file piece.
 func (s *stream) nextFrame() *kithv1.Frame {
 	messages, size := s.nextMessages()
-	if messages = s.grants.fill(messages, size); len(messages) > 0 {
+	messages, size = s.grants.fill(messages, size)
+	if messages = s.taskGrants.fill(messages, size); len(messages) > 0 {
 		return &kithv1.Frame{Messages: messages}
 	}
 	s.mu.Lock()

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"cmp"
 	"maps"
 	"os"
 	"os/user"
@@ -98,11 +99,8 @@ const workVariable = "KITH_WORK_DIR"
 // facts lists what a script written for Slurm looks at, and the same as KITH_*.
 // What the job does not have is empty and left out.
 func (e *environment) facts(s *work.Spec, folder string) []variable {
-	id := s.Attempt.Job.String()
-	slurmID := s.SlurmJobID
-	if slurmID == "" {
-		slurmID = id
-	}
+	id := cmp.Or(s.JobID, s.Attempt.Job.String())
+	slurmID := cmp.Or(s.SlurmJobID, id)
 	work := folder + "/" + workName
 	submit := s.SubmitDirectory
 	if submit == "" {

@@ -12,31 +12,32 @@ import (
 	"kith/sitesched/work"
 )
 
-func (s *Runner) add(a job.AttemptID, r job.Request, lease job.Time) (*run, bool) {
+func (s *Runner) add(a job.AttemptID, task *meta.TaskRun, r job.Request, lease job.Time) (*run, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if old := s.byID[a]; old != nil && !old.over {
 		return old, false
 	}
-	r0 := &run{attempt: a, request: r, files: s.system.Files(a), lease: lease, ended: make(chan struct{})}
+	r0 := &run{attempt: a, task: task, request: r, files: s.system.Files(a), lease: lease, ended: make(chan struct{})}
 	s.byID[a] = r0
 	return r0, true
 }
 
 // Launch carries out a [meta.Launch].
 func (s *Runner) Launch(f meta.Launch) {
-	r, fresh := s.add(f.Attempt, f.Request, f.Lease)
+	r, fresh := s.add(f.Attempt, f.Task, f.Request, f.Lease)
 	if !fresh {
 		return
 	}
-	if f.Payload != nil || f.Attempt.Job.Origin != s.site {
-		s.prepare(r, f.Payload)
+	if f.Task == nil && (f.Payload != nil || f.Attempt.Job.Origin != s.site) {
+		p, err := parsePayload(f.Payload)
+		s.prepare(r, p, err)
 		return
 	}
-	var raw []byte
+	var p *payload
 	hold := func() (context.Context, context.CancelFunc) { return s.stoppable(r) }
 	s.whenRead(r, hold, func() (err error) {
-		raw, err = s.files.cfg.Backend.Payload(f.Attempt.Job)
+		p, err = s.files.stored(r)
 		return err
 	}, func(err error) {
 		killed := s.stopped(r)
@@ -44,12 +45,22 @@ func (s *Runner) Launch(f meta.Launch) {
 		case s.ctx.Err() != nil: // the next daemon launches it
 		case killed != nil:
 			s.over(r, killed.Unstarted(job.Instant(time.Now())))
-		case err != nil:
-			s.fail(r, err)
 		default:
-			s.prepare(r, raw)
+			s.prepare(r, p, err)
 		}
 	})
+}
+
+// stored reads what an attempt runs from this site's store.
+func (f *Files) stored(r *run) (*payload, error) {
+	if r.task != nil {
+		return f.taskPayload(*r.task)
+	}
+	raw, err := f.cfg.Backend.Payload(r.attempt.Job)
+	if err != nil {
+		return nil, err
+	}
+	return parsePayload(raw)
 }
 
 // stoppable returns a context that ends when the attempt is stopped.
@@ -74,9 +85,9 @@ func (s *Runner) stopped(r *run) *meta.Kill {
 }
 
 // prepare stages an attempt, if there is anything to stage, and starts it. What was not
-// accepted is refused before any of its files is asked for.
-func (s *Runner) prepare(r *run, raw []byte) {
-	p, err := parsePayload(raw)
+// accepted is refused before any of its files is asked for. An error says that what it runs
+// cannot be had.
+func (s *Runner) prepare(r *run, p *payload, err error) {
 	if err == nil {
 		err = p.agrees(&r.request)
 	}
@@ -150,7 +161,7 @@ func (s *Runner) Extend(f meta.Extend) {
 // Adopt carries out a [meta.Adopt]: it finds out whether the attempt got as
 // far as the executor before the restart.
 func (s *Runner) Adopt(f meta.Adopt) {
-	r, fresh := s.add(f.Attempt, f.Request, 0)
+	r, fresh := s.add(f.Attempt, f.Task, f.Request, 0)
 	if !fresh {
 		return
 	}
@@ -261,16 +272,16 @@ func (s *Runner) fail(r *run, err error) {
 		return
 	}
 	if origin := r.attempt.Job.Origin; origin != s.site && s.files.refuse(origin, WhatInputs, fmt.Errorf("%v: %w", r.attempt, err)) {
-		s.log.Debug("attempt not started", "attempt_id", r.attempt.String(), "error", err.Error()) // it counts as a refusal
+		s.log.Debug("attempt not started", append(r.names(), "error", err.Error())...) // it counts as a refusal
 	} else {
-		s.log.Warn("attempt not started", "attempt_id", r.attempt.String(), "error", err.Error())
+		s.log.Warn("attempt not started", append(r.names(), "error", err.Error())...)
 	}
 	s.over(r, job.Outcome{Kind: job.Failure, ExitCode: 127, End: job.Instant(time.Now()), Reason: "not started: " + err.Error()})
 }
 
 // unable says that this host could not start an attempt, which goes back to its origin.
 func (s *Runner) unable(r *run, reason string) {
-	s.log.Info("attempt not started here; it goes back to its origin", "attempt_id", r.attempt.String(), "reason", reason)
+	s.log.Info("attempt not started here; it goes back to its origin", append(r.names(), "reason", reason)...)
 	s.mu.Lock()
 	r.over = true
 	s.mu.Unlock()
@@ -294,15 +305,15 @@ func (s *Runner) report(ev work.Event) {
 		// It comes again and again: it waits for the engine rather than heap up.
 		s.cfg.Post(meta.TurnCame{Attempt: ev.Attempt})
 	case work.Started:
-		s.log.Info("attempt started", "attempt_id", ev.Attempt.String(), "job_id", ev.Attempt.Job.String())
+		s.log.Info("attempt started", s.names(ev.Attempt)...)
 		s.cfg.Tell(meta.AttemptStarted{Attempt: ev.Attempt, At: ev.At})
 	case work.StartFailed:
 		if r := s.get(ev.Attempt); r != nil {
 			s.unable(r, ev.Reason)
 		}
 	case work.Finished:
-		s.log.Info("attempt ended", "attempt_id", ev.Attempt.String(), "job_id", ev.Attempt.Job.String(),
-			"exit_code", ev.Outcome.ExitCode, "signal", ev.Outcome.Signal, "reason", ev.Outcome.Reason)
+		s.log.Info("attempt ended", append(s.names(ev.Attempt),
+			"exit_code", ev.Outcome.ExitCode, "signal", ev.Outcome.Signal, "reason", ev.Outcome.Reason)...)
 		if r := s.get(ev.Attempt); r != nil {
 			s.finished(r, ev.Outcome)
 		}

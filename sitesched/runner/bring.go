@@ -34,8 +34,9 @@ type bring struct {
 
 // bringIn brings the inputs of an attempt from its origin, or goes on with that, and
 // waits for as long as processors may be held for it.
-func (s *Runner) bringIn(ctx context.Context, a job.AttemptID, set transfer.Set) error {
-	b := s.bringOf(a, set)
+func (s *Runner) bringIn(ctx context.Context, r *run, set transfer.Set) error {
+	a := r.attempt
+	b := s.bringOf(a, r.inputsOf(), set)
 	bound := time.NewTimer(s.cfg.Staging)
 	defer bound.Stop()
 	select {
@@ -51,8 +52,9 @@ func (s *Runner) bringIn(ctx context.Context, a job.AttemptID, set transfer.Set)
 	}
 }
 
-// bringOf returns the inputs of an attempt on their way, which it begins if need be.
-func (s *Runner) bringOf(a job.AttemptID, set transfer.Set) *bring {
+// bringOf returns the inputs of an attempt on their way, which it begins if need be. They
+// are asked for as those of the attempt named of.
+func (s *Runner) bringOf(a, of job.AttemptID, set transfer.Set) *bring {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if b := s.brings[a]; b != nil {
@@ -64,7 +66,7 @@ func (s *Runner) bringOf(a job.AttemptID, set transfer.Set) *bring {
 	s.wg.Go(func() {
 		defer stop()
 		defer close(b.done)
-		b.err = s.bringFrom(ctx, a, set)
+		b.err = s.bringFrom(ctx, of, set)
 	})
 	return b
 }

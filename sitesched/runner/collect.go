@@ -107,7 +107,7 @@ func (s *Runner) collectInto(held context.Context, outcome *job.Outcome, leaving
 			s.giveUp(outcome)
 			return
 		}
-		s.log.Warn("output not collected; tried again", "attempt_id", r.attempt.String(), "error", err.Error())
+		s.log.Warn("output not collected; tried again", append(r.names(), "error", err.Error())...)
 		s.scarcity.note(r.attempt, err)
 		if comesBack(err) && !tooMuch {
 			s.cfg.Tell(meta.FilesWait{Attempt: r.attempt, Reason: waitText(err)})

@@ -13,6 +13,7 @@ import (
 	"kith/cluster/wire"
 	"kith/internal/job"
 	"kith/meta"
+	"kith/meta/tasks"
 	"kith/meta/transfer"
 	kithv1 "kith/proto/gen/kith/v1"
 	"kith/store"
@@ -34,6 +35,7 @@ type FilesConfig struct {
 		Payload(id job.ID) ([]byte, error)
 		Outputs(id job.ID) ([]byte, error)
 		TaskFilesFrom(bag job.ID, task uint32) ([]store.TaskFiles, error)
+		HeldPayload(bundle job.AttemptID) ([]byte, error)
 	}
 	// Look shows the engine between two events, when what is seen is durable.
 	Look func(ctx context.Context, see func(now job.Time, v meta.Views)) error
@@ -58,6 +60,7 @@ type Files struct {
 
 	garbage garbage
 	uploads uploads
+	bags    tasks.Cache // what tasks run, here and elsewhere
 
 	sent, received atomic.Int64
 }

@@ -40,7 +40,7 @@ func (s *Runner) whenRead(r *run, hold func() (context.Context, context.CancelFu
 		then(err)
 		return
 	}
-	log := s.log.With("attempt_id", r.attempt.String(), "job_id", r.attempt.Job.String())
+	log := s.log.With(r.names()...)
 	log.Error("attempt waits: what it runs cannot be read from the store; tried again until it can", "error", err.Error())
 	ctx, stop := hold()
 	s.wg.Go(func() {
@@ -65,6 +65,9 @@ type found struct {
 // find looks for what an earlier daemon left of an attempt. An error says that it
 // is not known.
 func (s *Runner) find(r *run) (found, error) {
+	if r.task != nil {
+		return s.findTask(r)
+	}
 	raw, err := s.readMark(r.files.Mark)
 	if err == nil {
 		p, parseErr := parsePayload(raw)

@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"path/filepath"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
 
 	"kith/internal/job"
+	"kith/internal/params"
 	"kith/meta/api"
 	"kith/meta/transfer"
 	kithv1 "kith/proto/gen/kith/v1"
@@ -26,6 +28,9 @@ type payload struct {
 	parsed *kithv1.Payload
 	job    *kithv1.Job
 	inputs transfer.Set
+	// Of a task: its name, and what it finds in its environment beside what jobs do.
+	task        string
+	environment []params.Variable
 }
 
 func parsePayload(raw []byte) (*payload, error) {
@@ -69,7 +74,7 @@ func (p *payload) spec(a job.AttemptID, r *job.Request, host job.SiteID, folder 
 		return work.Spec{}, err
 	}
 	s := work.Spec{
-		Attempt: a, Argv: p.job.GetCommand(), Env: p.job.GetEnvironment(), Directory: p.job.GetWorkingDirectory(),
+		Attempt: a, JobID: p.task, Argv: p.job.GetCommand(), Env: p.env(), Directory: p.job.GetWorkingDirectory(),
 		Processors: int(r.Processors), Tasks: int(p.job.GetTasks()), MemoryBytes: r.MemoryBytes, Walltime: r.Walltime,
 		Name: r.Name, User: r.User, OriginSite: a.Job.Origin, HostSite: host, SubmitDirectory: r.Directory,
 	}
@@ -85,6 +90,20 @@ func (p *payload) spec(a job.AttemptID, r *job.Request, host job.SiteID, folder 
 		return s, fmt.Errorf("%w: neither command nor script", errPayload)
 	}
 	return s, nil
+}
+
+// env is the environment that the submitter asked for, and what a task is told.
+func (p *payload) env() map[string]string {
+	env := p.job.GetEnvironment()
+	if len(p.environment) == 0 {
+		return env
+	}
+	all := make(map[string]string, len(env)+len(p.environment))
+	maps.Copy(all, env)
+	for _, v := range p.environment {
+		all[v.Name] = v.Value
+	}
+	return all
 }
 
 // shebang returns the interpreter of a script and its one argument, as

@@ -63,19 +63,7 @@ func (f *Files) checkFiles(from job.SiteID, a job.AttemptID, o *job.Outcome) (no
 		f.refuse(from, WhatResult, fmt.Errorf("%v: %w: %w", a, errList, err))
 		return "its output is lost: the list of it is not valid", nil
 	}
-	outputs := p.outputs()
-	var kept transfer.Set
-	var strange, large []string
-	for _, file := range set.Files {
-		switch {
-		case file.Path != transfer.Stdout && file.Path != transfer.Stderr && !declared.Has(outputs, file.Path):
-			strange = append(strange, fmt.Sprintf("%q", job.ClipText(file.Path, 40)))
-		case f.cfg.MaxFileBytes > 0 && file.Size > f.cfg.MaxFileBytes:
-			large = append(large, fmt.Sprintf("%q", job.ClipText(file.Path, 40)))
-		default:
-			kept.Files = append(kept.Files, file)
-		}
-	}
+	kept, strange, large := f.wanted(set, p.outputs())
 	if len(kept.Files) == len(set.Files) {
 		return "", nil
 	}
@@ -98,6 +86,22 @@ func (f *Files) checkFiles(from job.SiteID, a job.AttemptID, o *job.Outcome) (no
 		f.refuse(from, WhatResult, fmt.Errorf("%v: %w: %s", a, errUndeclared, some(strange)))
 	}
 	return note, nil
+}
+
+// wanted returns what of a set was asked for, and names what was not declared and what is
+// larger than this site takes.
+func (f *Files) wanted(set transfer.Set, outputs []string) (kept transfer.Set, strange, large []string) {
+	for _, file := range set.Files {
+		switch {
+		case file.Path != transfer.Stdout && file.Path != transfer.Stderr && !declared.Has(outputs, file.Path):
+			strange = append(strange, fmt.Sprintf("%q", job.ClipText(file.Path, 40)))
+		case f.cfg.MaxFileBytes > 0 && file.Size > f.cfg.MaxFileBytes:
+			large = append(large, fmt.Sprintf("%q", job.ClipText(file.Path, 40)))
+		default:
+			kept.Files = append(kept.Files, file)
+		}
+	}
+	return kept, strange, large
 }
 
 // some lists the first of names.

@@ -23,8 +23,9 @@ type payloads struct {
 	err error
 }
 
-func (p payloads) Payload(job.ID) ([]byte, error) { return p.raw, p.err }
-func (p payloads) Outputs(job.ID) ([]byte, error) { return nil, store.ErrUnknown }
+func (p payloads) Payload(job.ID) ([]byte, error)            { return p.raw, p.err }
+func (p payloads) Outputs(job.ID) ([]byte, error)            { return nil, store.ErrUnknown }
+func (p payloads) HeldPayload(job.AttemptID) ([]byte, error) { return p.raw, p.err }
 func (p payloads) TaskFilesFrom(job.ID, uint32) ([]store.TaskFiles, error) {
 	return nil, nil
 }

@@ -69,6 +69,7 @@ type Runner struct {
 	batch     work.Batch // the system too, nil if it has no queue of its own
 	fetcher   *transfer.Fetcher
 	fetches   fetches
+	batches   taskFetches
 	unpacker  *transfer.Unpacker
 	collector *transfer.Collector
 	log       *slog.Logger
@@ -139,6 +140,7 @@ type run struct {
 	attempt job.AttemptID
 	request job.Request
 	files   work.Files
+	task    *meta.TaskRun // nil of an attempt of a job
 	payload *payload
 	spec    *work.Spec // from staging until it starts
 	// ended is closed when nothing is written to its output any more.

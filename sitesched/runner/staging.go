@@ -17,7 +17,7 @@ import (
 
 // needsStaging reports whether anything is to be put into the private folder.
 func (s *Runner) needsStaging(r *run) bool {
-	return len(r.payload.inputs.Files) > 0 || r.attempt.Job.Origin != s.site
+	return len(r.payload.inputs.Files) > 0 || r.attempt.Job.Origin != s.site && r.task == nil
 }
 
 // startBytes is the room on the disk for an attempt: its folder, its record,
@@ -60,7 +60,7 @@ func (s *Runner) stagePatiently(ctx context.Context, r *run) error {
 			return troubleHere{err}
 		}
 		if !told {
-			s.log.Warn("attempt waits for room on the disk", "attempt_id", r.attempt.String(), "error", err.Error())
+			s.log.Warn("attempt waits for room on the disk", append(r.names(), "error", err.Error())...)
 		}
 		if !pause.For(ctx, stagePause) {
 			return ctx.Err()
@@ -78,7 +78,7 @@ func (s *Runner) stageAndStart(ctx context.Context, r *run) {
 	r.stopStaging = nil
 	killed, unstaged := r.killed, r.unstaged
 	later := killed == nil && (unstaged || comesLater(err))
-	bringing := errors.Is(err, errBringing)
+	bringing := errors.Is(err, errBringing) && r.task == nil // the next task finds what came
 	if later {
 		s.releaseFolder(r)
 		delete(s.byID, r.attempt)
@@ -91,9 +91,12 @@ func (s *Runner) stageAndStart(ctx context.Context, r *run) {
 		// Nothing has been started, so that no cut, however long, may end the job: its
 		// copy waits in the queue for its origin, and others have the processors.
 		if unstaged {
-			s.log.Info("attempt not started, as the site drains; it goes back to its origin", "attempt_id", r.attempt.String())
+			s.log.Info("attempt not started, as the site drains; it goes back to its origin", r.names()...)
 		} else {
-			s.log.Warn("attempt waits for its inputs", "attempt_id", r.attempt.String(), "error", err.Error())
+			s.log.Warn("attempt waits for its inputs", append(r.names(), "error", err.Error())...)
+		}
+		if r.task != nil {
+			s.letGo(r.attempt)
 		}
 		s.cfg.Tell(meta.AttemptMissing{Attempt: r.attempt, Bringing: bringing})
 		if bringing {
@@ -132,7 +135,7 @@ func (s *Runner) stage(ctx context.Context, r *run) error {
 		if r.attempt.Job.Origin == s.site {
 			return fmt.Errorf("an input was damaged on the disk of its origin, and no other site has it; submit the job again: %w", err)
 		}
-		s.log.Warn("an input is gone from the file store; it is brought again", "attempt_id", r.attempt.String(), "error", err.Error())
+		s.log.Warn("an input is gone from the file store; it is brought again", append(r.names(), "error", err.Error())...)
 		if again == fetchesAgain {
 			return troubleHere{err}
 		}
@@ -143,7 +146,7 @@ func (s *Runner) stage(ctx context.Context, r *run) error {
 func (s *Runner) stageOnce(ctx context.Context, r *run) error {
 	origin, inputs := r.attempt.Job.Origin, r.payload.inputs
 	if origin != s.site && hasChunks(inputs) {
-		if err := s.bringIn(ctx, r.attempt, inputs); err != nil {
+		if err := s.bringIn(ctx, r, inputs); err != nil {
 			return err
 		}
 	}

@@ -116,6 +116,8 @@ func (h *house) payload() ([]byte, error) {
 // Outputs implements the rest of it.
 func (h *house) Outputs(job.ID) ([]byte, error) { return nil, nil }
 
+func (h *house) HeldPayload(job.AttemptID) ([]byte, error) { return nil, store.ErrUnknown }
+
 func (h *house) TaskFilesFrom(job.ID, uint32) ([]store.TaskFiles, error) { return nil, nil }
 
 func (h *house) isBad() bool {

@@ -126,7 +126,9 @@ type Spec struct {
 	OriginSite, HostSite job.SiteID
 	// SubmitDirectory is where the user submitted it; it may not exist here.
 	SubmitDirectory string
-	// SlurmJobID is SLURM_JOB_ID. Default: the job's id as text.
+	// JobID is KITH_JOB_ID. Default: the job's id as text.
+	JobID string
+	// SlurmJobID is SLURM_JOB_ID. Default: as JobID.
 	SlurmJobID string
 	// Account is the local user to run as; nil for the daemon's own.
 	Account *Account

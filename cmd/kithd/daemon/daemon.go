@@ -204,6 +204,7 @@ func (d *Daemon) assemble() error {
 		Site: d.siteID(), Generation: d.self.Generation, Folder: d.self.Folder, Incarnation: d.self.Incarnation, Version: Version(),
 		Admit: d.admits, Heartbeat: d.cfg.Timing.Heartbeat, DialOptions: dialOptions(), Logger: d.log,
 		Payload: func(g meta.Grant) ([]byte, error) { return d.effects.payload(g) },
+		Bundle:  func(bundle job.AttemptID, tasks *job.TaskSet) ([]byte, error) { return d.effects.bundle(bundle, tasks) },
 		Refused: d.refusedOfPeer, Rates: ratesOf(d.cfg.Rates),
 	}
 	if d.identity != nil {
@@ -324,11 +325,7 @@ func (d *Daemon) isPeer(site job.SiteID) bool {
 
 // start sets everything going.
 func (d *Daemon) start() error {
-	copies := make(map[job.AttemptID]bool)
-	for c := range d.state.Copies() {
-		copies[c.ID] = true
-	}
-	d.runs.RemoveStrays(func(a job.AttemptID) bool { return copies[a] })
+	d.runs.RemoveStrays(attemptsOf(d.state))
 	first := append([]meta.Effect(nil), d.engine.Restore(d.loop.clock.now(), sitesOf(d.cfg.Peers))...)
 	// The facts are the loop's from here on.
 	ready := []any{

@@ -40,6 +40,13 @@ func (f *effects) carry(ef meta.Effect) {
 		f.links.Send(ef.To, ef.Message)
 	case meta.Grant:
 		f.links.Grant(ef)
+	case meta.GrantTasks:
+		f.links.GrantTasks(ef)
+	case meta.FetchTasks:
+		f.runs.FetchTasks(ef)
+	case meta.BagChanged:
+		f.changes.Add(ef.Bag)
+		f.runs.JobChanged(ef.Bag)
 	case meta.Launch:
 		f.runs.Launch(ef)
 	case meta.Kill:
@@ -129,6 +136,31 @@ func (f *effects) payload(g meta.Grant) ([]byte, error) {
 	return payload, err
 }
 
+// bundle makes what the tasks of a bundle run.
+func (f *effects) bundle(bundle job.AttemptID, tasks *job.TaskSet) ([]byte, error) {
+	payload, err := f.site.files.BundlePayload(bundle, tasks)
+	if errors.Is(err, store.ErrUnknown) { // purged meanwhile
+		return nil, peer.ErrNoGrant
+	}
+	if err != nil {
+		f.log.Error("bundle not sent: what its tasks run cannot be read from the store; tried again",
+			"bundle_id", bundle.String(), "bag_id", bundle.Job.String(), "error", err.Error())
+	}
+	return payload, err
+}
+
+// attemptsOf says which attempts, and runs of tasks, the facts know of.
+func attemptsOf(state *store.State) func(job.AttemptID) bool {
+	copies := make(map[job.AttemptID]bool)
+	for c := range state.Copies() {
+		copies[c.ID] = true
+	}
+	return func(a job.AttemptID) bool {
+		bundle, _ := state.TaskOfRun(a)
+		return copies[a] || bundle != nil
+	}
+}
+
 // handler turns what peers do into events.
 type handler struct {
 	*inbox
@@ -163,6 +195,14 @@ func (h handler) PeerMessages(site job.SiteID, messages []meta.Message) {
 			if m, err = h.files.CheckResult(site, r); err != nil {
 				h.log.Error("result not taken: its job cannot be read from the store; the host repeats it",
 					"attempt_id", r.Attempt.String(), "peer_id", string(site), "error", err.Error())
+				continue
+			}
+		}
+		if r, ok := m.(meta.TaskResults); ok && r.Bundle.Job.Origin != site {
+			var err error
+			if m, err = h.files.CheckTaskResults(site, r); err != nil {
+				h.log.Error("results of tasks not taken: their bag cannot be read from the store; the host repeats them",
+					"bundle_id", r.Bundle.String(), "peer_id", string(site), "error", err.Error())
 				continue
 			}
 		}

@@ -1,0 +1,195 @@
+package tasks
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"kith/internal/job"
+	"kith/internal/params"
+	kithv1 "kith/proto/gen/kith/v1"
+	"kith/store"
+)
+
+// ErrPayload is returned for a payload of a bag or bundle that makes no sense.
+var ErrPayload = errors.New("what the tasks of the bag run cannot be read")
+
+// ErrNoTask is returned for a task that a payload tells nothing of.
+var ErrNoTask = errors.New("the payload has no such task")
+
+// Bag is what the tasks of a bag run, or those of a bundle, read and checked as far as
+// texts and rows go. It does not change; several goroutines may use it.
+type Bag struct {
+	payload *kithv1.BagPayload
+	size    int
+	texts   *params.Texts
+	names   []string
+	array   *kithv1.TaskArray
+
+	// At the origin: indices and source; at a host: the rows, by ordinals.
+	indices job.Indices
+	source  params.Source
+	rows    []*kithv1.TaskRow
+	checked *params.Rows // the same; nil without parameters
+}
+
+// Parse reads a payload. The error wraps [ErrPayload]. It keeps raw.
+func Parse(raw []byte) (*Bag, error) {
+	var p kithv1.BagPayload
+	if err := proto.Unmarshal(raw, &p); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrPayload, err)
+	}
+	b := &Bag{payload: &p, size: len(raw)}
+	read := b.readOrigins
+	if p.GetArray() != nil {
+		read = b.readHosts
+	}
+	err := read()
+	if err == nil && p.GetTemplate() == nil {
+		err = errors.New("no template")
+	}
+	if err == nil {
+		fields := FieldsOf(p.GetTemplate(), "job.").All
+		if b.texts, err = params.Compile(fields, b.names); err == nil {
+			err = b.checkLength(len(fields))
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrPayload, err)
+	}
+	return b, nil
+}
+
+func (b *Bag) readOrigins() (err error) {
+	if b.indices, _, err = job.ParseIndices(b.payload.GetIndices()); err != nil {
+		return err
+	}
+	if b.source, err = SourceOf(b.payload, &b.indices); err != nil {
+		return err
+	}
+	if rows := b.source.Count(); rows != b.indices.Count() {
+		return fmt.Errorf("%d rows for %d tasks", rows, b.indices.Count())
+	}
+	b.names = b.source.Names()
+	b.array = &kithv1.TaskArray{Count: b.indices.Count(), Min: b.indices.Min(), Max: b.indices.Max(), Step: b.indices.Step()}
+	return nil
+}
+
+func (b *Bag) readHosts() error {
+	b.names, b.array, b.rows = b.payload.GetNames(), b.payload.GetArray(), b.payload.GetRows()
+	if len(b.rows) > store.MaxBundleTasks {
+		return fmt.Errorf("%d rows, a bundle has at most %d tasks", len(b.rows), store.MaxBundleTasks)
+	}
+	values := make([][]string, len(b.rows))
+	for i, r := range b.rows {
+		values[i] = r.GetValues()
+		if i > 0 && r.GetOrdinal() <= b.rows[i-1].GetOrdinal() {
+			return fmt.Errorf("rows[%d]: task %d does not come behind task %d", i, r.GetOrdinal(), b.rows[i-1].GetOrdinal())
+		}
+		if len(r.GetValues()) != len(b.names) {
+			return fmt.Errorf("rows[%d]: %d values, there are %d parameters", i, len(r.GetValues()), len(b.names))
+		}
+	}
+	if len(b.names) == 0 || len(b.rows) == 0 {
+		return nil
+	}
+	rows, err := params.NewRows(b.names, values)
+	if err != nil {
+		return err
+	}
+	b.checked = rows
+	return nil
+}
+
+// maxTextBytes bounds the texts of a task together, filled in. What a site submits has less;
+// a small template and a small row of another site could make gigabytes.
+const maxTextBytes = 2 << 20
+
+// checkLength looks whether texts of another site are within bounds with each of its rows.
+func (b *Bag) checkLength(fields int) error {
+	if b.checked == nil {
+		return nil
+	}
+	return b.texts.CheckLength(0, fields, maxTextBytes, func(row uint32) uint32 { return b.rows[row].GetIndex() }, b.checked)
+}
+
+// Size is how much memory the payload took, in bytes.
+func (b *Bag) Size() int { return b.size }
+
+// Inputs are the files that each task has; the script is one of them. Nil for none.
+func (b *Bag) Inputs() *kithv1.FileSet { return b.payload.GetInputs() }
+
+// Task is what a task runs.
+type Task struct {
+	// Job is the template with the values of the task in it.
+	Job *kithv1.Job
+	// Index is how its user knows it.
+	Index uint32
+	// Environment is what Kith adds to that of the job: KITH_BAG_ID, and what
+	// [params.Task.Environment] has.
+	Environment []params.Variable
+}
+
+// Task returns what a task of the bag runs, which belongs to the caller. The error wraps
+// [ErrNoTask], or says that the rows cannot be read.
+func (b *Bag) Task(bag job.ID, ordinal uint32) (*Task, error) {
+	row, err := b.row(ordinal)
+	if err != nil {
+		return nil, err
+	}
+	told := params.Task{
+		Bag: bag.String(), Index: row.GetIndex(), Count: b.array.GetCount(), Min: b.array.GetMin(), Max: b.array.GetMax(), Step: b.array.GetStep(),
+		Names: b.names, Values: row.GetValues(),
+	}
+	return &Task{
+		Job: expanded(b.payload.GetTemplate(), b.texts.Expand(row.GetIndex(), row.GetValues())), Index: row.GetIndex(),
+		Environment: append(told.Environment(), params.Variable{Name: "KITH_BAG_ID", Value: told.Bag}),
+	}, nil
+}
+
+// row returns what tells a task from the others.
+func (b *Bag) row(ordinal uint32) (*kithv1.TaskRow, error) {
+	if b.source == nil {
+		i, ok := slices.BinarySearchFunc(b.rows, ordinal, func(r *kithv1.TaskRow, n uint32) int { return int(int64(r.GetOrdinal()) - int64(n)) })
+		if !ok {
+			return nil, fmt.Errorf("task %d: %w", ordinal, ErrNoTask)
+		}
+		return b.rows[i], nil
+	}
+	if ordinal >= b.indices.Count() {
+		return nil, fmt.Errorf("task %d of %d: %w", ordinal, b.indices.Count(), ErrNoTask)
+	}
+	values, err := params.Row(b.source, ordinal)
+	if err != nil {
+		return nil, fmt.Errorf("task %d: %w", ordinal, err)
+	}
+	return &kithv1.TaskRow{Ordinal: ordinal, Index: b.indices.Index(ordinal), Values: values}, nil
+}
+
+// Bundle returns the payload of a bundle of these tasks, for their host. Two of one bag
+// begin with the same bytes and differ in the rows of the tasks behind them. It must not be
+// called at a host.
+func (b *Bag) Bundle(tasks *job.TaskSet) ([]byte, error) {
+	p := &kithv1.BagPayload{Template: b.payload.GetTemplate(), Inputs: b.payload.GetInputs(), Names: b.names, Array: b.array}
+	common, err := proto.MarshalOptions{Deterministic: true}.Marshal(p)
+	if err != nil {
+		return nil, err
+	}
+	own := &kithv1.BagPayload{}
+	for lo, hi := range tasks.Ranges {
+		if hi > b.indices.Count() {
+			return nil, fmt.Errorf("task %d of %d: %w", hi-1, b.indices.Count(), ErrNoTask)
+		}
+		err := b.source.Each(lo, func(ordinal uint32, values []string) bool {
+			own.Rows = append(own.Rows, &kithv1.TaskRow{Ordinal: ordinal, Index: b.indices.Index(ordinal), Values: slices.Clone(values)})
+			return ordinal+1 < hi
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	// One message behind another reads as one that has the fields of both.
+	return proto.MarshalOptions{}.MarshalAppend(common, own)
+}

@@ -1,0 +1,101 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+
+	"kith/internal/job"
+	"kith/meta"
+	"kith/meta/tasks"
+	"kith/meta/transfer"
+	kithv1 "kith/proto/gen/kith/v1"
+)
+
+// A run of a task goes the way of an attempt, under a name of its host's
+// ([store.HeldBundle.RunID]). What differs is here: what it runs is made of the payload of
+// its bag or bundle, which is in this site's store, so that nothing of it needs a mark; its
+// inputs are asked for as those of the bundle; and that it was begun is no fact.
+
+// bagOf returns what the tasks of a bundle run, from this site's store.
+func (f *Files) bagOf(bundle job.AttemptID) (*tasks.Bag, error) {
+	name, read := bundle, func() ([]byte, error) { return f.cfg.Backend.HeldPayload(bundle) }
+	if bundle.Job.Origin == f.cfg.Site {
+		name.Number = 0
+		read = func() ([]byte, error) { return f.cfg.Backend.Payload(bundle.Job) }
+	}
+	return f.bags.Get(name, read)
+}
+
+// BundlePayload makes what tasks of a bag of this site run, for their host.
+func (f *Files) BundlePayload(bundle job.AttemptID, set *job.TaskSet) ([]byte, error) {
+	b, err := f.bagOf(bundle)
+	if err != nil {
+		return nil, err
+	}
+	return b.Bundle(set)
+}
+
+// taskPayload returns what a task runs. An error that wraps errPayload says that this will
+// not change.
+func (f *Files) taskPayload(t meta.TaskRun) (*payload, error) {
+	b, err := f.bagOf(t.Bundle)
+	if err != nil {
+		if errors.Is(err, tasks.ErrPayload) {
+			err = fmt.Errorf("%w: %w", errPayload, err)
+		}
+		return nil, err
+	}
+	task, err := b.Task(t.Bundle.Job, t.Ordinal)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errPayload, err)
+	}
+	p := &payload{
+		raw: []byte{}, parsed: &kithv1.Payload{Job: task.Job, Inputs: b.Inputs()}, job: task.Job,
+		task: fmt.Sprintf("%v_%d", t.Bundle.Job, task.Index), environment: task.Environment,
+	}
+	if b.Inputs() != nil {
+		if p.inputs, err = transfer.FromProto(b.Inputs()); err != nil {
+			return nil, fmt.Errorf("%w: inputs: %w", errPayload, err)
+		}
+	}
+	return p, nil
+}
+
+// inputsOf is the name by which the inputs of an attempt are asked for at its origin.
+func (r *run) inputsOf() job.AttemptID {
+	if r.task != nil {
+		return r.task.Bundle
+	}
+	return r.attempt
+}
+
+// findTask looks for what an earlier daemon left of a task. That it was begun, the system
+// knows alone: one of which it knows nothing has run nothing.
+func (s *Runner) findTask(r *run) (found, error) {
+	begun := true
+	if x, ok := s.system.(interface{ Begun(job.AttemptID) bool }); ok {
+		begun = x.Begun(r.attempt)
+	}
+	p, err := s.files.stored(r)
+	if mayPass(err) {
+		return found{}, err
+	}
+	return found{p, begun}, nil
+}
+
+// names are what lines of the log have about an attempt.
+func (r *run) names() []any {
+	names := []any{"attempt_id", r.attempt.String()}
+	if r.task == nil {
+		return append(names, "job_id", r.attempt.Job.String())
+	}
+	return append(names, "bag_id", r.task.Bundle.Job.String(), "bundle_id", r.task.Bundle.String(), "task", r.task.Ordinal)
+}
+
+// names are those of an attempt, whether or not it is known here any more.
+func (s *Runner) names(a job.AttemptID) []any {
+	if r := s.get(a); r != nil {
+		return r.names()
+	}
+	return (&run{attempt: a}).names()
+}
