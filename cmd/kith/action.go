@@ -4,17 +4,36 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"kith/internal/cli"
 	kithv1 "kith/proto/gen/kith/v1"
 )
 
-// An action asks a site to do something with a job and returns the job's state
+// An action asks a site to do something with a job, or a bag, and returns its state
 // after it.
-type action func(ctx context.Context, s *site, jobID, requestID string) (kithv1.JobStatus_State, error)
+type action func(ctx context.Context, s *site, jobID, requestID string) (fmt.Stringer, error)
+
+// orBag returns an action on a job that is done with the bag of the name if there is no
+// such job.
+func orBag(onJob, onBag action) action {
+	return func(ctx context.Context, s *site, id, requestID string) (fmt.Stringer, error) {
+		state, err := onJob(ctx, s, id, requestID)
+		if err == nil || reason(err) != "JOB_NOT_FOUND" {
+			return state, err
+		}
+		bag, none := onBag(ctx, s, id, requestID)
+		if none == nil || reason(none) != "BAG_NOT_FOUND" && status.Code(none) != codes.Unimplemented {
+			return bag, none
+		}
+		return state, err
+	}
+}
 
 // actionVerb makes the command for an action on one or more jobs. Each is asked
 // for on its own: what is wrong with one does not keep the others from it.
@@ -59,7 +78,7 @@ func (c *client) act(ctx context.Context, s *site, id string, do action) error {
 		return f
 	}
 	if !c.JSON() {
-		return c.Write(id + " " + stateWord(state) + "\n")
+		return c.Write(id + " " + strings.TrimPrefix(state.String(), "STATE_") + "\n")
 	}
 	line, err := json.Marshal(struct {
 		JobID string `json:"jobId"`

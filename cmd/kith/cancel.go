@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -16,9 +17,18 @@ func cancelVerb(c *client) *cobra.Command {
 	var filter jobFilter
 	var labels pairs
 	states := cli.Parsed[[]kithv1.JobStatus_State]{Kind: "STATE[,STATE...]", Parse: parseStates}
-	w := func(ctx context.Context, s *site, jobID, requestID string) (kithv1.JobStatus_State, error) {
-		r, err := s.jobs.CancelJob(ctx, &kithv1.CancelJobRequest{JobId: jobID, RequestId: requestID, Reason: reason})
+	ofJob := orBag(func(ctx context.Context, s *site, id, requestID string) (fmt.Stringer, error) {
+		r, err := s.jobs.CancelJob(ctx, &kithv1.CancelJobRequest{JobId: id, RequestId: requestID, Reason: reason})
 		return r.GetState(), err
+	}, func(ctx context.Context, s *site, id, requestID string) (fmt.Stringer, error) {
+		r, err := s.bags.CancelBag(ctx, &kithv1.CancelBagRequest{BagId: id, RequestId: requestID, Reason: reason})
+		return r.GetState(), err
+	})
+	w := func(ctx context.Context, s *site, id, requestID string) (fmt.Stringer, error) {
+		if name, ok := parseTasksName(id); ok {
+			return c.cancelTasks(ctx, s, name, requestID, reason)
+		}
+		return ofJob(ctx, s, id, requestID)
 	}
 	cmd := c.actionVerb("cancel", "End jobs", `End jobs: those named, or with --user, --name, --state and --label every job of
 this site that has not ended and fits all of them, without asking again; "kith
@@ -42,7 +52,7 @@ and the reason. With --output json it prints a line for each job.`, w, liveState
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		switch {
 		case !selects():
-			return someJobs(cmd, args)
+			return someJobsOrTasks(cmd, args)
 		case slices.ContainsFunc(states.Value, ended):
 			return cli.Usagef("--state %s: a job in that state has ended and cannot be cancelled", states.Text)
 		case len(args) > 0:

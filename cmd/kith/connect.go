@@ -22,6 +22,7 @@ import (
 // site is a connection to a kithd.
 type site struct {
 	jobs  kithv1.JobServiceClient
+	bags  kithv1.BagServiceClient
 	sites kithv1.SiteServiceClient
 	files kithv1.FileServiceClient
 	trust kithv1.TrustServiceClient
@@ -69,7 +70,7 @@ func (c *client) dial(ctx context.Context, request func(context.Context, *site) 
 		defer conn.Close() // Nothing is left to be sent.
 	}
 	return request(ctx, &site{
-		jobs: kithv1.NewJobServiceClient(conn), sites: kithv1.NewSiteServiceClient(conn), files: kithv1.NewFileServiceClient(conn),
+		jobs: kithv1.NewJobServiceClient(conn), bags: kithv1.NewBagServiceClient(conn), sites: kithv1.NewSiteServiceClient(conn), files: kithv1.NewFileServiceClient(conn),
 		trust: kithv1.NewTrustServiceClient(conn),
 	})
 }

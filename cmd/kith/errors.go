@@ -102,6 +102,10 @@ func advice(reason string) string {
 		return "kith sends the one in the file of --token, or KITH_TOKEN"
 	case "JOB_NOT_FOUND":
 		return `"kith queue --all" lists the jobs of this site`
+	case "BAG_NOT_FOUND":
+		return `"kith bag list --all" lists the bags of this site`
+	case "BAG_ENDED":
+		return `"kith bag retry" runs tasks again`
 	case "JOB_OF_ANOTHER_SITE":
 		return "ask that site with --site: a job's id begins with its origin"
 	case "NO_SITE_LARGE_ENOUGH":
@@ -143,7 +147,19 @@ func violations(st *status.Status) []string {
 // flagOf returns what sets a field of a request on the command line, or "".
 func flagOf(field string) string {
 	field, _, _ = strings.Cut(field, "[")
-	switch field {
+	switch field = strings.TrimPrefix(field, "bag."); field {
+	case "indices":
+		return "--array or --index"
+	case "max_running":
+		return "%N of --array"
+	case "values", "matrix":
+		return "--" + field
+	case "table", "table.data":
+		return "--params"
+	case "retries", "priority":
+		return "--" + field
+	case "bag_id":
+		return "BAG"
 	case "job.command", "job.arguments":
 		return "COMMAND"
 	case "job.script":

@@ -34,6 +34,7 @@ type fakeSite struct {
 	kithv1.UnimplementedFileServiceServer
 
 	addr string
+	bags *fakeBags
 
 	mu       sync.Mutex
 	server   *grpc.Server
@@ -68,6 +69,7 @@ func startFake() (*fakeSite, error) {
 		faults: map[string][]*fault{}, requests: map[string][]proto.Message{}, page: 1000,
 		sites: &kithv1.ListSitesResponse{},
 	}
+	f.bags = &fakeBags{f: f}
 	return f, f.up()
 }
 
@@ -79,6 +81,7 @@ func (f *fakeSite) up() error {
 	}
 	server := grpc.NewServer(grpc.UnaryInterceptor(f.unary), grpc.StreamInterceptor(f.stream), grpc.WaitForHandlers(true))
 	kithv1.RegisterJobServiceServer(server, f)
+	kithv1.RegisterBagServiceServer(server, f.bags)
 	kithv1.RegisterSiteServiceServer(server, f)
 	kithv1.RegisterFileServiceServer(server, f)
 	served := make(chan struct{})

@@ -67,7 +67,9 @@ unless --force is given; if anything goes wrong, no file is written.`,
 			return c.dial(cmd.Context(), func(ctx context.Context, s *site) error {
 				got, err := c.getJob(ctx, s, args[0])
 				if err != nil {
-					return err
+					return c.bagOr(ctx, s, args[0], err, func(b *kithv1.Bag) error {
+						return c.fetchTasks(ctx, s, b, &kithv1.GetTaskOutputRequest{BagId: b.GetId(), AllFiles: true}, dir, force)
+					})
 				}
 				j := got.GetJob()
 				files, err := planFiles(j)

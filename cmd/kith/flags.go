@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -79,6 +80,28 @@ func oneJob(cmd *cobra.Command, args []string) error {
 		return cli.Usagef("%s: unexpected argument %q", cmd.Name(), args[1])
 	}
 	return someJobs(cmd, args)
+}
+
+// someJobsOrTasks accepts one or more jobs, bags, and tasks of bags.
+func someJobsOrTasks(cmd *cobra.Command, args []string) error {
+	others := slices.DeleteFunc(slices.Clone(args), func(arg string) bool {
+		_, ok := parseTasksName(arg)
+		return ok
+	})
+	if len(others) == 0 && len(args) > 0 {
+		return nil
+	}
+	return someJobs(cmd, others)
+}
+
+// oneJobOrTask accepts exactly one job, bag, or task of a bag.
+func oneJobOrTask(cmd *cobra.Command, args []string) error {
+	if len(args) == 1 {
+		if _, ok := parseTasksName(args[0]); ok {
+			return nil
+		}
+	}
+	return oneJob(cmd, args)
 }
 
 // someJobs accepts one or more jobs.

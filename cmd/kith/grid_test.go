@@ -59,10 +59,10 @@ func load[M proto.Message](t *testing.T, name string, m M) M {
 func TestTables(t *testing.T) {
 	t.Parallel()
 	list := load(t, "jobs.json", &kithv1.ListJobsResponse{})
-	golden(t, "queue.txt", still(0).queueText(list, true, liveColumns, false))
-	golden(t, "queue-80.txt", still(80).queueText(list, true, liveColumns, false))
-	golden(t, "queue-20.txt", still(20).queueText(list, false, liveColumns, false))
-	golden(t, "queue-none.txt", still(80).queueText(&kithv1.ListJobsResponse{}, true, liveColumns, false))
+	golden(t, "queue.txt", still(0).queueText(list, nil, true, liveColumns, false))
+	golden(t, "queue-80.txt", still(80).queueText(list, nil, true, liveColumns, false))
+	golden(t, "queue-20.txt", still(20).queueText(list, nil, false, liveColumns, false))
+	golden(t, "queue-none.txt", still(80).queueText(&kithv1.ListJobsResponse{}, nil, true, liveColumns, false))
 	for _, rank := range []string{"procs", "start", "none"} {
 		j := load(t, "why.json", &kithv1.Job{})
 		j.Status.Rank = rank
@@ -79,7 +79,7 @@ func TestTableWidth(t *testing.T) {
 	t.Parallel()
 	list := load(t, "jobs.json", &kithv1.ListJobsResponse{})
 	for width := 90; width <= 200; width++ {
-		for line := range strings.Lines(still(width).queueText(list, true, liveColumns, false)) {
+		for line := range strings.Lines(still(width).queueText(list, nil, true, liveColumns, false)) {
 			if w := cli.TextWidth(strings.TrimRight(line, "\n")); w > width {
 				t.Fatalf("width %d: %d columns in %q", width, w, line)
 			}
@@ -125,12 +125,12 @@ func TestLongNameDoesNotWidenTheQueue(t *testing.T) {
 	long := strings.Repeat("n", 200)
 	list := &kithv1.ListJobsResponse{Jobs: []*kithv1.Job{{Id: "uni-a.1.1", Name: long}, {Id: "uni-a.1.2", Name: "b"}}}
 	list.RemoteCopies = []*kithv1.HostedCopy{{JobId: "uni-b.1.1", Name: long}}
-	for line := range strings.Lines(still(0).queueText(list, true, liveColumns, false)) {
+	for line := range strings.Lines(still(0).queueText(list, nil, true, liveColumns, false)) {
 		if cli.TextWidth(line) > 140 {
 			t.Errorf("%q", line)
 		}
 	}
-	if s := still(0).queueText(list, false, []string{"id", "name"}, true); !strings.Contains(s, long) {
+	if s := still(0).queueText(list, nil, false, []string{"id", "name"}, true); !strings.Contains(s, long) {
 		t.Error(s)
 	}
 }

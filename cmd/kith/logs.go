@@ -20,8 +20,11 @@ func logsVerb(c *client) *cobra.Command {
 stderr, or a file that it declared as output. -f goes on until the job ends. With --output json it prints a line for each
 piece, with the bytes in base64.`,
 		ValidArgsFunction: c.completeJobs(false),
-		Args:              oneJob,
+		Args:              oneJobOrTask,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if name, ok := parseTasksName(args[0]); ok {
+				return c.logsOfTasks(cmd.Context(), name, follow, ofStderr, file)
+			}
 			f := &outputFile{job: args[0], name: stdoutName, follow: follow}
 			switch {
 			case ofStderr && file != "":
@@ -53,7 +56,12 @@ piece, with the bytes in base64.`,
 			}
 			return c.dial(cmd.Context(), func(ctx context.Context, s *site) error {
 				err := c.receive(ctx, s, f, sink)
-				if err == nil && f.offset == 0 && file == "" {
+				if err != nil {
+					return c.bagOr(ctx, s, f.job, err, func(*kithv1.Bag) error {
+						return cli.Usagef("%s is a bag: \"kith bag logs %s\" prints the output of its tasks, \"kith logs %s_INDEX\" that of one", f.job, f.job, f.job)
+					})
+				}
+				if f.offset == 0 && file == "" {
 					return c.noOutput(ctx, s, f.job)
 				}
 				return err

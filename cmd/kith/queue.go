@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"kith/internal/cli"
@@ -63,7 +66,13 @@ func queueVerb(c *client) *cobra.Command {
 					return err
 				}
 				list.Jobs = between(filter.keep(list.Jobs), since.Value, until.Value)
-				return c.printMessage(list, func() string { return c.queueText(list, remote, columns, len(format.Value) > 0) })
+				var bags []*kithv1.Bag
+				if !start && !c.JSON() && len(states.Value) == 0 && len(labels.values) == 0 {
+					if bags, err = queuedBags(ctx, s, request, since.Value, until.Value); err != nil {
+						return err
+					}
+				}
+				return c.printMessage(list, func() string { return c.queueText(list, bags, remote, columns, len(format.Value) > 0) })
 			})
 		},
 	}
@@ -104,8 +113,8 @@ func listJobs(ctx context.Context, s *site, request *kithv1.ListJobsRequest) (*k
 }
 
 // queueText is the list for people. Where they chose the columns, names are whole.
-func (c *client) queueText(list *kithv1.ListJobsResponse, remote bool, columns []string, chosen bool) string {
-	g := c.jobGrid(list.GetJobs(), columns)
+func (c *client) queueText(list *kithv1.ListJobsResponse, bags []*kithv1.Bag, remote bool, columns []string, chosen bool) string {
+	g := c.bagGrid(c.jobGrid(list.GetJobs(), columns), bags, columns)
 	if i := slices.Index(columns, "name"); i >= 0 && !chosen {
 		g.Columns[i].Most = longestName
 	}
@@ -122,6 +131,18 @@ func (c *client) queueText(list *kithv1.ListJobsResponse, remote bool, columns [
 			spanOf(h.GetWalltime()), fmt.Sprint(h.GetProcessors()))
 	}
 	return text + "\nCopies held for other sites:\n" + copies.Render(c.Width)
+}
+
+// queuedBags returns the bags that a list of jobs selects, none from a site that knows none.
+func queuedBags(ctx context.Context, s *site, r *kithv1.ListJobsRequest, since, until time.Time) ([]*kithv1.Bag, error) {
+	list, err := listBags(ctx, s, &kithv1.ListBagsRequest{PageSize: 1000, AllStates: r.GetAllStates(), Users: r.GetUsers(), Names: r.GetNames()})
+	if status.Code(err) == codes.Unimplemented {
+		return nil, nil
+	}
+	return slices.DeleteFunc(list.GetBags(), func(b *kithv1.Bag) bool {
+		at := b.GetStatus().GetSubmitTime().AsTime()
+		return at.Before(since) || !until.IsZero() && at.After(until)
+	}), err
 }
 
 // stateNames lists the states of a job as users write them.

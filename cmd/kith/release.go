@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -12,8 +13,11 @@ import (
 func releaseVerb(c *client) *cobra.Command {
 	return c.actionVerb("release", "Let held jobs start", `Let jobs start that "kith hold" or "kith submit --hold" keeps from it. With
 --output json it prints a line for each job.`,
-		func(ctx context.Context, s *site, jobID, requestID string) (kithv1.JobStatus_State, error) {
-			r, err := s.jobs.ReleaseJob(ctx, &kithv1.ReleaseJobRequest{JobId: jobID, RequestId: requestID})
+		orBag(func(ctx context.Context, s *site, id, requestID string) (fmt.Stringer, error) {
+			r, err := s.jobs.ReleaseJob(ctx, &kithv1.ReleaseJobRequest{JobId: id, RequestId: requestID})
 			return r.GetState(), err
-		}, []kithv1.JobStatus_State{kithv1.JobStatus_STATE_HELD})
+		}, func(ctx context.Context, s *site, id, requestID string) (fmt.Stringer, error) {
+			r, err := s.bags.ReleaseBag(ctx, &kithv1.ReleaseBagRequest{BagId: id, RequestId: requestID})
+			return r.GetState(), err
+		}), []kithv1.JobStatus_State{kithv1.JobStatus_STATE_HELD})
 }

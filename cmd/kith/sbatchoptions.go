@@ -20,7 +20,7 @@ func slurmOptions() []option {
 }
 
 func supportedOptions() []option {
-	return []option{
+	options := []option{
 		{long: "job-name", short: 'J', arg: takesArgument, flag: "job-name"},
 		{long: "ntasks", short: 'n', arg: takesArgument, flag: "ntasks"},
 		{long: "cpus-per-task", short: 'c', arg: takesArgument, flag: "cpus-per-task"},
@@ -44,13 +44,16 @@ func supportedOptions() []option {
 		{long: "stdout", arg: takesArgument, flag: "stdout"},
 		{long: "stderr", arg: takesArgument, flag: "stderr"},
 	}
+	if bagsShown {
+		options = append(options, option{long: "array", short: 'a', arg: takesArgument, flag: "array"})
+	}
+	return options
 }
 
 func unsupportedOptions() []option {
-	return []option{
+	options := []option{
 		{long: "account", short: 'A', arg: takesArgument, remedy: noAccounts},
 		{long: "acctg-freq", arg: takesArgument, remedy: "remove it; the outcome of a job has its CPU time and memory"},
-		{long: "array", short: 'a', arg: takesArgument, remedy: "submit a job for each index, for example in a shell loop, and mark them with --label"},
 		{long: "batch", arg: takesArgument, remedy: noChoice},
 		{long: "bb", arg: takesArgument, remedy: noDevices},
 		{long: "bbf", arg: takesArgument, remedy: noDevices},
@@ -150,4 +153,9 @@ func unsupportedOptions() []option {
 		{long: "workdir", arg: takesArgument, remedy: "use --chdir"},
 		{long: "wrap", arg: takesArgument, remedy: commandOnly},
 	}
+	if !bagsShown {
+		options = append(options, option{long: "array", short: 'a', arg: takesArgument,
+			remedy: "submit a job for each index, for example in a shell loop, and mark them with --label"})
+	}
+	return options
 }

@@ -45,6 +45,7 @@ type fakeKey struct{}
 //	code N COMMAND ARGS...      runs a command that must exit with N
 //	site job FILE               adds or replaces a job, in proto JSON
 //	site state JOB STATE [exit=N] [signal=N] [reason=TEXT] [host=SITE]
+//	site tasks BAG INDICES CODE ends tasks of a bag with an exit code
 //	site output JOB NAME FILE   appends to an output of a job
 //	site fail METHOD CODE REASON TEXT [times=N] [retry=D] [field=NAME:TEXT] [late]
 //	site silent METHOD          lets the next call hang
@@ -119,6 +120,10 @@ func tellSite(ts *testscript.TestScript, neg bool, args []string) {
 		f.change(func() { f.replace(j) })
 	case "state":
 		f.change(func() { ts.Check(f.setState(rest)) })
+	case "tasks":
+		code, err := strconv.ParseInt(rest[2], 10, 32)
+		ts.Check(err)
+		ts.Check(f.bags.end(rest[0], rest[1], int32(code)))
 	case "output":
 		text := ts.ReadFile(rest[2])
 		f.change(func() { f.addOutput(rest[0], rest[1], text) })

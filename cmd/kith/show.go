@@ -19,12 +19,15 @@ func showVerb(c *client) *cobra.Command {
 		Use:               "show JOB",
 		Short:             "Tell all that is known of a job",
 		ValidArgsFunction: c.completeJobs(false),
-		Args:              oneJob,
+		Args:              oneJobOrTask,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.dial(cmd.Context(), func(ctx context.Context, s *site) error {
+				if name, ok := parseTasksName(args[0]); ok {
+					return c.showTasks(ctx, s, name)
+				}
 				got, err := c.getJob(ctx, s, args[0])
 				if err != nil {
-					return err
+					return c.bagOr(ctx, s, args[0], err, c.printBag)
 				}
 				return c.printMessage(got, func() string { return c.showText(got.GetJob()) })
 			})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -42,6 +43,8 @@ type submission struct {
 	wrap      string
 	inputs    []string
 	requestID string
+
+	bag bagOptions
 }
 
 // newSubmission returns a submission with the defaults.
@@ -56,6 +59,7 @@ func newSubmission() *submission {
 		export:     cli.Parsed[exports]{Text: "NONE", Kind: "LIST", Parse: parseExport},
 		copies:     cli.Parsed[int32]{Kind: "K", Parse: parseSpread},
 		onSiteLost: cli.Parsed[kithv1.Job_OnSiteLost]{Text: "wait", Kind: "wait|rerun|race", Parse: parseOnSiteLost},
+		bag:        newBagOptions(),
 	}
 }
 
@@ -93,8 +97,16 @@ func (o *submission) register(flags *pflag.FlagSet) {
 	flags.BoolVarP(&o.wait, "wait", "W", false, "wait for the end, print the job's output, and exit with its code")
 	flags.BoolVar(&o.testOnly, "test-only", false, "check the job, tell where it would go and when it would start at this site, and submit nothing")
 	flags.StringVar(&o.requestID, "request-id", "", "`ID` of this submission: repeating it submits nothing twice (default a random one)")
+	switch {
+	case o.bag.wanted:
+		o.bag.register(flags)
+	case bagsShown:
+		o.bag.registerArray(flags)
+	}
 	for _, opt := range unsupportedOptions() {
-		refuse(flags, opt)
+		if opt.long != "array" || !o.bag.wanted {
+			refuse(flags, opt)
+		}
 	}
 }
 
@@ -148,7 +160,7 @@ func (o *submission) follow(flags *pflag.FlagSet, p *program) error {
 			outputs = append(outputs, d.value)
 		case !given[d.option.flag]:
 			if err = flags.Lookup(d.option.flag).Value.Set(d.value); err == nil && (d.option.flag == "stdout" || d.option.flag == "stderr") {
-				_, err = fillName(d.value, "")
+				_, err = fillName(d.value, "", o.bag.is() || slices.ContainsFunc(found, isArray))
 			}
 		}
 		if err != nil {
@@ -190,10 +202,10 @@ func (o *submission) job(p *program, environ []string) (*kithv1.Job, error) {
 	if j.Environment, err = o.export.Value.environment(environ); err != nil {
 		return nil, err
 	}
-	if j.StdoutPath, err = outputName("--stdout (-o)", o.stdout, j.Name); err != nil {
+	if j.StdoutPath, err = outputName("--stdout (-o)", o.stdout, j.Name, o.bag.is()); err != nil {
 		return nil, err
 	}
-	if j.StderrPath, err = outputName("--stderr (-e)", o.stderr, j.Name); err != nil {
+	if j.StderrPath, err = outputName("--stderr (-e)", o.stderr, j.Name, o.bag.is()); err != nil {
 		return nil, err
 	}
 	if orDefault(j.StdoutPath, stdoutName) == orDefault(j.StderrPath, stderrName) {
@@ -245,9 +257,9 @@ func nameFrom(file string) string {
 }
 
 // outputName checks a name for stdout or stderr and fills in the job's name
-// for %x; %j stays for "kith fetch".
-func outputName(flag, text, jobName string) (string, error) {
-	name, err := fillName(text, jobName)
+// for %x; %j, and %A and %a of a bag, stay for "kith fetch" and "kith bag fetch".
+func outputName(flag, text, jobName string, ofBag bool) (string, error) {
+	name, err := fillName(text, jobName, ofBag)
 	if err != nil {
 		return "", cli.Usagef("%s %s: %v", flag, text, err)
 	}
@@ -256,7 +268,7 @@ func outputName(flag, text, jobName string) (string, error) {
 
 // fillName is outputName without the flag in its errors. Without a job's name it
 // finds what is wrong with the text whatever the name is.
-func fillName(text, jobName string) (string, error) {
+func fillName(text, jobName string, ofBag bool) (string, error) {
 	var name strings.Builder
 	for i := 0; i < len(text); i++ {
 		switch rest := text[i:]; {
@@ -266,6 +278,13 @@ func fillName(text, jobName string) (string, error) {
 		case strings.HasPrefix(rest, "%j"):
 			name.WriteString("%j")
 			i++
+		case ofBag && (strings.HasPrefix(rest, "%A") || strings.HasPrefix(rest, "%a")):
+			name.WriteString(rest[:2])
+			i++
+		case ofBag && strings.HasPrefix(rest, "{{"):
+			return "", errors.New("parameters have no place in it; %A is the bag's id and %a the task's index")
+		case ofBag && text[i] == '%':
+			return "", errors.New("only %A for the bag's id, %a for the task's index, %j for both and %x for the job's name are available")
 		case text[i] == '%':
 			return "", errors.New("only %j for the job's id and %x for its name are available")
 		default:
@@ -277,6 +296,9 @@ func fillName(text, jobName string) (string, error) {
 	}
 	return name.String(), nil
 }
+
+// isArray reports whether a line makes a bag.
+func isArray(d directive) bool { return d.option.flag == "array" }
 
 func parseOnSiteLost(text string) (kithv1.Job_OnSiteLost, error) {
 	switch text {

@@ -24,44 +24,59 @@ func submitVerb(c *client) *cobra.Command {
 		Example: `  kith submit -n 4 -t 30 --input solve --input data -- ./solve data/grid
   kith submit --copies 3 --output-file 'result*' job.sh first second
   id=$(kith submit --parsable job.sh) && kith wait $id && kith fetch $id results`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			p, err := c.readProgram(cmd, args, o.wrap)
-			if err != nil {
-				return err
-			}
-			if p.source != "" {
-				if err := o.follow(cmd.Flags(), p); err != nil {
-					return err
-				}
-			}
-			j, err := o.job(p, c.Environ)
-			if err != nil {
-				return err
-			}
-			inputs := newInputFiles()
-			defer inputs.Close()
-			if err := inputs.collect(o.inputs); err != nil {
-				return err
-			}
-			if o.testOnly {
-				return c.dial(cmd.Context(), func(ctx context.Context, s *site) error { return c.preview(ctx, s, j) })
-			}
-			return c.dial(cmd.Context(), func(ctx context.Context, s *site) error {
-				if j.Inputs, err = c.send(ctx, s, inputs); err != nil {
-					return err
-				}
-				r, err := c.submit(ctx, s, &kithv1.SubmitJobRequest{RequestId: orDefault(o.requestID, newUUID()), Job: j})
-				if err != nil {
-					return err
-				}
-				return c.submitted(ctx, s, r, o)
-			})
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return c.runSubmit(cmd, args, o) },
 	}
 	o.register(cmd.Flags())
 	cmd.SetFlagErrorFunc(submitFlagFailure)
 	cli.Complete(cmd, "on-site-lost", "wait", "rerun", "race")
 	return cmd
+}
+
+// runSubmit carries out "kith submit" and "kith bag submit".
+func (c *client) runSubmit(cmd *cobra.Command, args []string, o *submission) error {
+	p, err := c.readProgram(cmd, args, o.wrap)
+	if err != nil {
+		return err
+	}
+	if p.source != "" {
+		if err := o.follow(cmd.Flags(), p); err != nil {
+			return err
+		}
+	}
+	j, err := o.job(p, c.Environ)
+	if err != nil {
+		return err
+	}
+	var b *kithv1.Bag
+	if o.bag.is() {
+		if b, err = o.bag.bag(j); err != nil {
+			return err
+		}
+	}
+	inputs := newInputFiles()
+	defer inputs.Close()
+	if err := inputs.collect(o.inputs); err != nil {
+		return err
+	}
+	if o.testOnly && b == nil {
+		return c.dial(cmd.Context(), func(ctx context.Context, s *site) error { return c.preview(ctx, s, j) })
+	}
+	return c.dial(cmd.Context(), func(ctx context.Context, s *site) error {
+		if o.testOnly {
+			return c.submitBag(ctx, s, b, o)
+		}
+		if j.Inputs, err = c.send(ctx, s, inputs); err != nil {
+			return err
+		}
+		if b != nil {
+			return c.submitBag(ctx, s, b, o)
+		}
+		r, err := c.submit(ctx, s, &kithv1.SubmitJobRequest{RequestId: orDefault(o.requestID, newUUID()), Job: j})
+		if err != nil {
+			return err
+		}
+		return c.submitted(ctx, s, r, o)
+	})
 }
 
 // submitFlagFailure knows that --output is another thing with sbatch.
@@ -100,18 +115,24 @@ If the site cannot be reached or has too much to do, kith submit tries again for
 as long as --timeout says, without submitting anything twice. If --timeout is given, --wait does not
 wait for longer either.`
 
-// submit hands the job over. It is repeated while the site cannot be reached or has too much
-// to do, which is safe because of the request's id.
+// submit hands the job over.
 func (c *client) submit(ctx context.Context, s *site, request *kithv1.SubmitJobRequest) (*kithv1.SubmitJobResponse, error) {
-	limited, cancel := context.WithTimeout(ctx, c.timeout)
-	defer cancel()
 	var r *kithv1.SubmitJobResponse
-	unsure, err := c.persist(limited, func(ctx context.Context) (err error) {
+	err := c.handOver(ctx, "job", request.GetRequestId(), func(ctx context.Context) (err error) {
 		r, err = s.jobs.SubmitJob(ctx, request)
 		return err
 	})
+	return r, err
+}
+
+// handOver submits something. It is repeated while the site cannot be reached or has too much
+// to do, which is safe because of the request's id.
+func (c *client) handOver(ctx context.Context, what, requestID string, try func(context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	unsure, err := c.persist(limited, try)
 	if err == nil || !unsure {
-		return r, err
+		return err
 	}
 	f, _ := errors.AsType[*cli.Failure](c.explain(err))
 	if ctx.Err() != nil {
@@ -119,8 +140,8 @@ func (c *client) submit(ctx context.Context, s *site, request *kithv1.SubmitJobR
 	}
 	f.Keep = true
 	f.Problems = append(f.Problems,
-		fmt.Sprintf("whether the job was accepted is not known; the same command with --request-id %s finds out, and submits nothing twice", request.GetRequestId()))
-	return nil, f
+		fmt.Sprintf("whether the %s was accepted is not known; the same command with --request-id %s finds out, and submits nothing twice", what, requestID))
+	return f
 }
 
 // submitted tells the user about the job, and waits for it if that is wanted.

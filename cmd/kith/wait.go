@@ -33,7 +33,7 @@ each change of each job.`,
 		RunE: func(cmd *cobra.Command, jobs []string) error {
 			return c.attend(cmd.Context(), func(ctx context.Context, s *site) error {
 				slices.Sort(jobs)
-				code, err := c.waitFor(ctx, s, slices.Compact(jobs))
+				code, err := c.waitForAll(ctx, s, slices.Compact(jobs))
 				if err != nil {
 					return err
 				}
@@ -41,6 +41,39 @@ each change of each job.`,
 			})
 		},
 	}
+}
+
+// waitForAll is waitFor of jobs and bags. What is a bag is found out when the site has no
+// job of a name.
+func (c *client) waitForAll(ctx context.Context, s *site, ids []string) (code int, err error) {
+	code, err = c.waitFor(ctx, s, ids)
+	if err == nil || reason(err) != "JOB_NOT_FOUND" {
+		return code, err
+	}
+	var jobs, bags []string
+	for _, id := range ids {
+		if _, none := c.getBag(ctx, s, id); none == nil {
+			bags = append(bags, id)
+		} else {
+			jobs = append(jobs, id)
+		}
+	}
+	if len(bags) == 0 {
+		return code, err
+	}
+	if len(jobs) > 0 {
+		if code, err = c.waitFor(ctx, s, jobs); err != nil {
+			return code, err
+		}
+	}
+	for _, id := range bags {
+		ofBag, err := c.waitForBag(ctx, s, id)
+		if err != nil {
+			return code, err
+		}
+		code = max(code, ofBag)
+	}
+	return code, nil
 }
 
 // waitFor waits for the end of jobs, tells about it, and returns the highest

@@ -29,7 +29,9 @@ those there, as the origin is configured; the weight is already in it.`,
 			return c.dial(cmd.Context(), func(ctx context.Context, s *site) error {
 				got, err := c.getJob(ctx, s, args[0])
 				if err != nil {
-					return err
+					return c.bagOr(ctx, s, args[0], err, func(b *kithv1.Bag) error {
+						return c.printMessage(&kithv1.GetBagResponse{Bag: b}, func() string { return c.bagWhy(b) })
+					})
 				}
 				return c.printMessage(got, func() string { return c.whyText(got.GetJob()) })
 			})

@@ -150,6 +150,8 @@ func actWord(k kithv1.JobAct_Kind) string {
 		return "released"
 	case kithv1.JobAct_KIND_FORGET:
 		return "gave up site"
+	case kithv1.JobAct_KIND_RETRY:
+		return "run again"
 	}
 	return "unknown"
 }

@@ -23,10 +23,13 @@ func CheckPage(t *testing.T, page, all string, root *cobra.Command, sections map
 	checkFlags(t, root.Name(), rowOf(page, all), root.PersistentFlags())
 	var check func(*cobra.Command)
 	check = func(cmd *cobra.Command) {
+		if cmd.Hidden { // and what is below it
+			return
+		}
 		for _, sub := range cmd.Commands() {
 			check(sub)
 		}
-		if cmd == root || cmd.Hidden || !cmd.Runnable() || cmd.HasSubCommands() && cmd.LocalNonPersistentFlags().FlagUsages() == "" {
+		if cmd == root || !cmd.Runnable() || cmd.HasSubCommands() && cmd.LocalNonPersistentFlags().FlagUsages() == "" {
 			return
 		}
 		row := rowOf(page, "| `"+cmd.CommandPath()+"` |")
