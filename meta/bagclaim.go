@@ -221,7 +221,7 @@ func (bo *bagOrigin) holdings(now job.Time, shape bags.Shape) ([]stockAt, []bags
 	unstarted := make(map[stockAt]int)
 	var seats []stockAt
 	for i, o := range bo.open {
-		if bo.works[i].Shape != shape {
+		if bo.works[i].Shape != shape || !o.rec.State.Gives() {
 			continue
 		}
 		for t := range o.rec.Bundles {
@@ -255,7 +255,7 @@ func (bo *bagOrigin) holdings(now job.Time, shape bags.Shape) ([]stockAt, []bags
 // recallFrom asks a stock for tasks back, of its latest bundles first.
 func (bo *bagOrigin) recallFrom(now job.Time, s stockAt, tasks int) {
 	for _, o := range slices.Backward(bo.open) {
-		if bo.works[o.at].Shape != s.shape {
+		if bo.works[o.at].Shape != s.shape || !o.rec.State.Gives() {
 			continue
 		}
 		bundles := slices.Collect(o.rec.Bundles)

@@ -180,9 +180,13 @@ func (bo *bagOrigin) offer(now job.Time) {
 	if bo.nextOffer != job.Never && now < bo.nextOffer {
 		return // the tick of then has them leave
 	}
-	bo.stale, bo.nextOffer = false, now.Add(offerPause)
+	bo.stale = false
 	here := func(site job.SiteID) bool { return site == bo.self || bo.peers.reachable(site) }
-	for _, f := range bo.board.Due(bo.works, here) {
+	due := bo.board.Due(bo.works, here)
+	if len(due) > 0 || len(bo.works) > 0 {
+		bo.nextOffer = now.Add(offerPause)
+	}
+	for _, f := range due {
 		m := Offer{Shape: f.Shape, Tasks: f.Tasks}
 		if f.Site == bo.self {
 			bo.host.onOffer(now, bo.self, m)

@@ -42,7 +42,7 @@ func TestBagRuns(t *testing.T) {
 // twice at once, and nothing of them is left. Of what runs on through it all none runs
 // twice at all.
 func TestBagsSurvive(t *testing.T) {
-	seeds := uint64(4)
+	seeds := uint64(3)
 	if testing.Short() {
 		seeds = 1
 	}
@@ -59,7 +59,11 @@ func TestBagsSurvive(t *testing.T) {
 }
 
 func survive(t *testing.T, seed uint64, lost job.OnSiteLost, machines bool) {
-	w := newWorld(t, seed, nil, 4, 8, 3)
+	procs := []int32{4, 8, 3}
+	if machines {
+		procs = append(procs, 4) // of a site that loses its disk
+	}
+	w := newWorld(t, seed, nil, procs...)
 	w.lost = 0.1
 	w.takes = func(id job.TaskID) outcome {
 		n := (uint64(id.Ordinal)*2654435761 + id.Bag.Seq) % 4000
@@ -70,7 +74,7 @@ func survive(t *testing.T, seed uint64, lost job.OnSiteLost, machines bool) {
 		return o
 	}
 	var bags []job.ID
-	for i, p := range w.sites {
+	for i, p := range w.sites[:3] {
 		for k := range 2 {
 			bags = append(bags, p.submit(meta.SubmitBag{
 				Token: 1, Indices: tasks(uint32(400 * (i + 1))), Retries: uint8(k),
@@ -80,8 +84,8 @@ func survive(t *testing.T, seed uint64, lost job.OnSiteLost, machines bool) {
 	}
 	var trouble func()
 	trouble = func() {
-		p, q := w.sites[w.rng.IntN(3)], w.sites[w.rng.IntN(3)]
-		switch n := w.rng.IntN(6); {
+		p, q := w.sites[w.rng.IntN(len(procs))], w.sites[w.rng.IntN(len(procs))]
+		switch n := w.rng.IntN(9); {
 		case n < 3 && p != q:
 			w.cut(p, q)
 			w.after(time.Duration(w.rng.IntN(100))*time.Second, func() { w.connect(p, q) })
@@ -89,6 +93,14 @@ func survive(t *testing.T, seed uint64, lost job.OnSiteLost, machines bool) {
 			p.stop(false, time.Duration(w.rng.IntN(30))*time.Second)
 		case n == 4 && p.engine != nil && machines:
 			p.stop(true, time.Duration(w.rng.IntN(200))*time.Second)
+		case n == 5 && machines && w.sites[3].engine != nil:
+			w.sites[3].wiped = true
+			w.sites[3].stop(true, time.Duration(w.rng.IntN(200))*time.Second)
+		case n == 6:
+			p.feed(meta.SetDrain{Token: 9, On: true})
+			w.after(time.Duration(w.rng.IntN(60))*time.Second, func() { p.feed(meta.SetDrain{Token: 9}) })
+		case n == 7:
+			p.feed(meta.Submit{Token: 9, Request: job.Request{Processors: 1 + w.rng.Int32N(3), Copies: 2, Walltime: time.Minute}})
 		}
 		if w.now < job.Time(time.Hour+10*time.Minute) {
 			w.after(time.Duration(w.rng.IntN(30_000))*time.Millisecond, trouble)

@@ -50,12 +50,14 @@ type place struct {
 	engine *meta.Engine
 	site   *sitesched.Scheduler
 	boot   int
-	life   int // counts the daemons
+	folder uint32 // generation of the data folder
+	life   int    // counts the daemons
 	wakes  job.Time
 	links  map[job.SiteID]int // number of the stream that is up, 0 for none
 	tasks  map[job.AttemptID]*process
 	busy   int32
 	fed    int  // events
+	wiped  bool // its next daemon finds no disk
 	hung   bool // fetches nothing
 	broken bool // starts nothing
 	failed int  // starts
@@ -100,7 +102,7 @@ func newWorld(t *testing.T, seed uint64, tune func(*meta.Config), procs ...int32
 	}
 	w.takes = func(job.TaskID) outcome { return outcome{run: time.Second} }
 	for i, n := range procs {
-		p := &place{w: w, id: job.SiteID([]string{"alpha", "beta", "gamma", "delta"}[i]), procs: n, boot: 1, links: map[job.SiteID]int{}, tasks: map[job.AttemptID]*process{}}
+		p := &place{w: w, id: job.SiteID([]string{"alpha", "beta", "gamma", "delta"}[i]), procs: n, boot: 1, folder: 1, links: map[job.SiteID]int{}, tasks: map[job.AttemptID]*process{}}
 		p.cfg = meta.Default()
 		p.cfg.Self = meta.Self{Processors: n, Speed: 1}
 		if tune != nil {
@@ -251,8 +253,8 @@ func (w *world) connect(p, q *place) {
 	}
 	w.seq++
 	p.links[q.id], q.links[p.id] = w.seq, w.seq
-	p.feed(meta.PeerUp{Site: q.id, Generation: 1})
-	q.feed(meta.PeerUp{Site: p.id, Generation: 1})
+	p.feed(meta.PeerUp{Site: q.id, Generation: q.folder})
+	q.feed(meta.PeerUp{Site: p.id, Generation: p.folder})
 }
 
 func (w *world) cut(p, q *place) {
@@ -282,6 +284,12 @@ func (p *place) stop(machine bool, pause time.Duration) {
 		p.busy = 0
 	}
 	p.w.after(pause, func() {
+		if p.wiped {
+			p.wiped = false
+			p.folder++
+			p.state = store.NewState(p.id, p.folder)
+			clear(p.tasks) // what still runs nobody knows of
+		}
 		p.start()
 		for _, q := range p.w.sites {
 			if q != p {

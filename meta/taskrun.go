@@ -328,7 +328,9 @@ func (th *taskHost) makeBatch(now job.Time, b *heldTasks) {
 // until it has.
 func (th *taskHost) report(now job.Time, b *heldTasks) {
 	if origin := b.line.origin; origin != th.self {
-		th.peers.request(now, origin, outKey{taskResults, b.rec.ID})
+		if key := (outKey{taskResults, b.rec.ID}); !th.peers.link(origin).waits(key) {
+			th.peers.request(now, origin, key)
+		}
 		return
 	}
 	th.own, th.dirty = append(th.own, b), true

@@ -43,6 +43,8 @@ var rewrite = flag.Bool("rewrite", false, "write the answers of the transcripts 
 //	invite ID SITE | try ID | come ID SITE keys=1 | refuse ID | token ID [unlisted]
 //	trust | dealings                   what the trust table holds; what sites hold of each other
 //	show JOB | copies | counters       what the engine knows
+//
+// Those about bags are in transcript_bags_test.go.
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -334,7 +336,7 @@ func (s *stage) carry(effects []meta.Effect) {
 		case meta.Grant:
 			s.say("to %s: %s", f.To, describe(f.Message(nil)))
 		case meta.Launch:
-			s.say("launch %v payload=%q%s", f.Attempt, f.Payload, s.until(f.Lease))
+			s.say("launch %v payload=%q%s%s", f.Attempt, f.Payload, s.until(f.Lease), ofTask(f.Task))
 		case meta.Extend:
 			s.say("extend %v%s", f.Attempt, s.until(f.Until))
 		case meta.Kill:
@@ -342,7 +344,7 @@ func (s *stage) carry(effects []meta.Effect) {
 		case meta.Unstage:
 			s.say("unstage %v", f.Attempt)
 		case meta.Adopt:
-			s.say("adopt %v begun under %s%s", f.Attempt, f.BootID, because(f.Leased))
+			s.say("adopt %v begun under %s%s%s", f.Attempt, f.BootID, because(f.Leased), ofTask(f.Task))
 		case meta.Queue:
 			s.say("queue %v processors=%d walltime=%v%s", f.Copy.ID, f.Copy.Request.Processors, f.Copy.Request.Walltime, s.notBefore(f.NotBefore))
 		case meta.Dequeue:
@@ -368,7 +370,7 @@ func (s *stage) carry(effects []meta.Effect) {
 		case meta.Refused:
 			s.say("refused: %s of %s, rule %s", f.Kind, f.Peer, f.Rule)
 		default:
-			s.say("%s", strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%T %+v", f, f), "meta.")))
+			s.sayOther(f)
 		}
 	}
 	for _, d := range s.state.TakeChanges().Decision {

@@ -81,7 +81,7 @@ func (s *stage) doTrust(a arguments) {
 			s.say("%s holds %d, %d overdue, %d copies of it are here", site, d.Held, d.Overdue, d.Copies)
 		}
 	default:
-		s.t.Fatalf("unknown command %q", strings.Join(a.words, " "))
+		s.doBag(a)
 	}
 }
 

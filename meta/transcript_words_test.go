@@ -54,6 +54,9 @@ func describe(m meta.Message) string {
 	case meta.Result:
 		return fmt.Sprintf("result %v kind=%d exit=%d %s", m.Attempt, m.Outcome.Kind, m.Outcome.ExitCode, m.Outcome.Reason)
 	}
+	if text, ok := describeTasks(m); ok {
+		return text
+	}
 	return strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%T %+v", m, m), "meta."))
 }
 
@@ -75,7 +78,7 @@ func (s *stage) outcome(a arguments) job.Outcome {
 
 func (s *stage) message(a arguments) meta.Message {
 	var id job.AttemptID
-	if len(a.words) > 3 && a.words[2] != "digest" {
+	if len(a.words) > 3 && a.words[2] != "digest" && a.words[3] != "none" {
 		id = s.attempt(a.words[3])
 	}
 	reason := job.Reason(s.number(a, "reason", 0))
@@ -159,6 +162,5 @@ func (s *stage) message(a arguments) meta.Message {
 	case "bundle-taken":
 		return meta.BundleTaken{Sequence: uint64(s.number(a, "sequence", 1))}
 	}
-	s.t.Fatalf("unknown message %q", a.words[2])
-	return nil
+	return s.bagMessage(a)
 }
