@@ -27,6 +27,9 @@ func TestMain(m *testing.M) {
 	if isShim, code := executor.ShimMain(os.Args); isShim {
 		os.Exit(code)
 	}
+	if name := os.Getenv(killedSite); name != "" {
+		os.Exit(runKilledSite(name))
+	}
 	scratch.InMemory()
 	os.Exit(m.Run())
 }
@@ -37,6 +40,7 @@ type testSite struct {
 	cfg   config.Config
 	d     *Daemon
 	jobs  kithv1.JobServiceClient
+	bags  kithv1.BagServiceClient
 	sites kithv1.SiteServiceClient
 	files kithv1.FileServiceClient
 	// host is how it schedules and runs work; nil for Kith's own way.
@@ -109,6 +113,7 @@ func (s *testSite) dial() {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(func() { conn.Close() })
+	s.bags = kithv1.NewBagServiceClient(conn)
 	s.jobs, s.sites, s.files = kithv1.NewJobServiceClient(conn), kithv1.NewSiteServiceClient(conn), kithv1.NewFileServiceClient(conn)
 }
 

@@ -84,6 +84,7 @@ func newServer(users *api.Server, door *door, rates *userRates, pace *framePace,
 		grpc.ChainStreamInterceptor(recoverStream(log), wholeStream, identifyStream, rates.stream, users.Stream),
 	)...)
 	kithv1.RegisterJobServiceServer(g, users)
+	kithv1.RegisterBagServiceServer(g, users)
 	kithv1.RegisterSiteServiceServer(g, users)
 	kithv1.RegisterFileServiceServer(g, users)
 	kithv1.RegisterTrustServiceServer(g, users)
