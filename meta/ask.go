@@ -85,9 +85,13 @@ func answerOf(site job.SiteID, m *StartAnswer) place.Answer {
 }
 
 func (or *origin) ownAnswer(now job.Time, o *openJob) place.Answer {
-	c := job.Copy{ID: job.AttemptID{Job: o.rec.ID, Number: o.rec.NextAttempt()}, Request: or.here(&o.rec.Request), Arrival: now}
-	wait, ok := or.host.waitHere(now, c, or.predicts())
+	wait, ok := or.host.waitHere(now, or.ownCopy(now, o), or.predicts())
 	return place.Answer{Site: or.self, Wait: wait, Known: ok, Reason: job.WouldNotStart}
+}
+
+// ownCopy is a copy of a job that arrives here now.
+func (or *origin) ownCopy(now job.Time, o *openJob) job.Copy {
+	return job.Copy{ID: job.AttemptID{Job: o.rec.ID, Number: o.rec.NextAttempt()}, Request: or.here(&o.rec.Request), Arrival: now}
 }
 
 // waitHere says how long a copy that arrived now would wait here.

@@ -14,8 +14,8 @@ import (
 
 // Conservation of work (ADR 0026): no site stands idle for long while a job
 // that fits it waits at another one. Now and then the origin makes a round. It
-// adds copies to jobs that have fewer than K, and gives queued copies to sites
-// that are idle, new ones or those of the site that will need them last. What is
+// gives queued copies to sites that are idle, new ones or those of the site that will
+// need them last, and adds copies to jobs that have fewer than K. What is
 // claimed is not touched. All of it is off without [place.Options.Conserve].
 
 // Bounds of one round. A look is a few comparisons, once for each site that could
@@ -136,8 +136,8 @@ func (or *origin) conserveWork(now job.Time) {
 		c.short = nil
 		return
 	}
+	or.feedIdle(now) // first: a site that counts copies has room for what would start at once
 	or.topUp(now)
-	or.feedIdle(now)
 }
 
 // topUp adds copies to jobs that have fewer than K.

@@ -7,16 +7,17 @@ import (
 	"kith/internal/job"
 )
 
-// A site that has run dry says so at once, so that origins can give it work:
-// they would else learn of it up to Timing.Load later.
+// A site that has run dry, or has more processors free than others know, says so at once,
+// so that origins can give it work: they would else learn of it up to Timing.Load later,
+// and of processors that jobs as long as that leave idle in between never.
 
-// dryness is what a host has told of its running dry.
+// dryness is what a host has told of its free processors.
 type dryness struct {
-	said job.Time // when the latest digest was made
+	said job.Time // when the latest digest for all was made
 	dry  bool     // it said that the site has run dry, and no work has come from others since
-	// free is how many processors it said are free, claiming that some were held by a claim.
-	free     int32
-	claiming bool
+	// free is how many processors it said are free, less those that copies which came from
+	// others since may have taken.
+	free int32
 }
 
 // dryPause and dryPausePerSite are how long after one digest the next may follow:
@@ -32,21 +33,26 @@ func isDry(d *cluster.Digest) bool {
 }
 
 // told remembers what others have been told.
-func (y *dryness) told(now job.Time, d *cluster.Digest, claiming bool) {
-	*y = dryness{said: now, dry: isDry(d), free: d.Load.Free, claiming: claiming}
+func (y *dryness) told(now job.Time, d *cluster.Digest) {
+	*y = dryness{said: now, dry: isDry(d), free: d.Load.Free}
 }
 
-// noteDry has a digest leave soon if the site has run dry since the latest one, or had
-// already, and processors are free again that claims held then.
-func (h *host) noteDry(now job.Time) {
+// came notes that a copy has come from another site, which counts its processors as taken.
+func (y *dryness) came(r *job.Request) {
+	y.dry, y.free = false, max(0, y.free-r.Processors)
+}
+
+// noteFree has a digest leave soon if the site has run dry since the latest one, or has
+// more processors free than others know.
+func (h *host) noteFree(now job.Time) {
 	if !h.cfg.Placement.Conserve || len(h.peers.linked) == 0 {
 		return
 	}
-	switch d := h.describe(now); {
-	case !isDry(&d):
-		h.dry.dry = false
-	case !h.dry.dry, h.dry.claiming && d.Load.Free > h.dry.free && !h.claiming():
+	d := h.describe(now)
+	dry := isDry(&d)
+	if dry && !h.dry.dry || d.Load.Free > h.dry.free && !d.Draining && !d.NotStarting {
 		pause := max(dryPause, time.Duration(len(h.peers.linked))*dryPausePerSite)
 		h.nextLoad = min(h.nextLoad, max(now, h.dry.said.Add(pause)))
 	}
+	h.dry.dry = h.dry.dry && dry
 }

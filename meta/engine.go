@@ -283,7 +283,7 @@ func (e *Engine) NeedsPass() bool {
 func (e *Engine) pass(now job.Time) {
 	e.bags.offer(now)
 	e.host.pass(now)
-	e.host.noteDry(now)
+	e.host.noteFree(now)
 	e.origin.sendPlaced(now)
 	if e.origin.tooManyClosed() {
 		e.origin.purge(now)

@@ -9,7 +9,7 @@ import (
 	"kith/meta/place"
 )
 
-// Feeding idle sites: the second half of a round (conserve.go).
+// Feeding idle sites: the first half of a round (conserve.go).
 
 // target is an idle site in a round.
 type target struct {
@@ -216,6 +216,5 @@ func (or *origin) give(now job.Time, o *openJob, t *target, i int) {
 
 // wouldStartHere reports whether a copy of a job would start at this site at once.
 func (or *origin) wouldStartHere(now job.Time, o *openJob) bool {
-	a := or.ownAnswer(now, o)
-	return a.Known && a.Wait == 0
+	return or.site.StartsAtOnce(now, or.ownCopy(now, o))
 }

@@ -88,6 +88,8 @@ type hostCopy struct {
 	adopted, returned bool
 	// bringing says that the driver brings its inputs while it waits in the queue.
 	bringing bool
+	// unstaged says that the driver was told to take it back, as the site drains.
+	unstaged bool
 	// forgotten says that its origin was given up while it ran.
 	forgotten bool
 	// killed says that the driver was told to stop it.
@@ -174,7 +176,7 @@ func (h *host) addCopy(rec *store.Copy) *hostCopy {
 	h.copies.Put(c)
 	if origin := rec.ID.Job.Origin; origin != h.self {
 		h.remote[origin]++
-		h.dry.dry = false
+		h.dry.came(rec.Request)
 		h.foreign++
 	}
 	return c

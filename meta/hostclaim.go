@@ -87,9 +87,6 @@ func (h *host) nextClaimDue() job.Time {
 	}
 }
 
-// claiming reports whether a claim waits for its answer.
-func (h *host) claiming() bool { return h.nextClaimDue() != job.Never }
-
 // expireClaims frees the processors of claims that were not answered, so that
 // an origin out of reach cannot pin them.
 func (h *host) expireClaims(now job.Time) {
@@ -149,6 +146,9 @@ func (h *host) onGrant(now job.Time, c *hostCopy, payload []byte) {
 		}
 		h.begin(now, c, payload)
 	case waiting:
+		if c.bringing {
+			return // it was begun before: its turn comes when its inputs are here
+		}
 		// The claim had run out. The attempt is ours now: it starts at once or, as
 		// other sites might start it sooner, goes back.
 		if h.batch != nil { // what it had started for the claim has left

@@ -17,18 +17,23 @@ func (h *host) describe(now job.Time) cluster.Digest {
 	}
 }
 
-// digest is what other sites are told of this one now.
+// digest is what one site is told of this one now.
 func (h *host) digest(now job.Time) cluster.Digest {
 	h.loadSeq++
-	d := h.describe(now)
-	h.dry.told(now, &d, h.claiming())
+	return h.describe(now)
+}
+
+// digestForAll is what all other sites are told of this one now.
+func (h *host) digestForAll(now job.Time) cluster.Digest {
+	d := h.digest(now)
+	h.dry.told(now, &d)
 	return d
 }
 
 // advertise tells the other sites how loaded this one is.
 func (h *host) advertise(now job.Time) {
 	h.nextLoad = now.Add(h.cfg.Timing.Load)
-	d := h.digest(now)
+	d := h.digestForAll(now)
 	for _, l := range h.peers.linked {
 		h.peers.send(l.site, LoadDigest{Digest: d})
 	}

@@ -68,6 +68,7 @@ type ownHost interface {
 // outlook is what an origin may ask the local scheduler; only the host changes it.
 type outlook interface {
 	Refuse(r *job.Request) job.Reason
+	StartsAtOnce(now job.Time, c job.Copy) bool
 }
 
 func newOrigin(c *core, p *peers, h ownHost, site outlook) *origin {

@@ -10,7 +10,7 @@ import (
 // here.
 
 // Digest returns what this site says of itself now.
-func (e *Engine) Digest(now job.Time) cluster.Digest { return e.host.digest(now) }
+func (e *Engine) Digest(now job.Time) cluster.Digest { return e.host.digestForAll(now) }
 
 // AnswerStart returns what this site answers to a query of another one now. It
 // changes nothing.

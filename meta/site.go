@@ -55,6 +55,9 @@ type Site interface {
 	Predict(now job.Time, c job.Copy) (job.Time, bool)
 	// EarliestStart is metric "start" of spec 001 section 2.3; false if it cannot say.
 	EarliestStart(now job.Time, c job.Copy) (job.Time, bool)
+	// StartsAtOnce reports whether a Pass now would start c, of a job of this site, if it
+	// arrived now.
+	StartsAtOnce(now job.Time, c job.Copy) bool
 	// Starts yields queued copies, the first ones of the local queue and at most
 	// that many, each with when it would start by the limits of those ahead of it.
 	// Those of which the site knows no time are left out. The site must not change

@@ -59,13 +59,14 @@ func (h *host) requeue(now job.Time, c *hostCopy, bringing bool) {
 	switch {
 	case bringing:
 		h.postpone(now, c, now.Add(bringAgain))
+	case c.unstaged: // it goes back; or it has its turn, as the site drains no more
 	case !c.adopted: // its inputs could not be had: others first
 		h.postpone(now, c, now.Add(h.cfg.Timing.Backoff))
 	case h.batch != nil:
 		h.queueOutside(entry, 0) // what was started for it may still wait for a word
 	}
-	c.postponed = !c.adopted && !bringing
-	c.status, c.returned, c.adopted, c.lease = waiting, true, false, attemptLease{}
+	c.postponed = !c.adopted && !c.unstaged && !bringing
+	c.status, c.returned, c.adopted, c.unstaged, c.lease = waiting, true, false, false, attemptLease{}
 	c.bringing = bringing
 	h.passing = true
 }
@@ -93,6 +94,7 @@ func (h *host) unstageAll() {
 // unstage takes back what has begun here and has not been started.
 func (h *host) unstage(c *hostCopy) {
 	if c.rec.Phase == store.CopyBegun && c.started == 0 && !c.adopted && !c.killed {
+		c.unstaged = true
 		h.emit(Unstage{Attempt: c.rec.ID})
 	}
 }

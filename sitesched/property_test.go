@@ -233,6 +233,11 @@ func (g *stage) compareStarts(s *Scheduler, now int) error {
 			return err
 		}
 	}
+	if g.cfg.Backfill == EASY {
+		if err := g.compareAtOnce(s, now); err != nil {
+			return err
+		}
+	}
 	if g.cfg.Backfill.plans() {
 		return nil
 	}
@@ -242,6 +247,23 @@ func (g *stage) compareStarts(s *Scheduler, now int) error {
 	for i, j := range q {
 		if got := s.estimate(at(now), &entry{id: j.id}, true); got != at(slots[i]) {
 			return fmt.Errorf("at %d %v is estimated to start at %d, want %d", now, j.id, got/second, slots[i])
+		}
+	}
+	return nil
+}
+
+// compareAtOnce compares what is said of starts at once under EASY with a pass of a copy
+// of s, where that has nothing else to do.
+func (g *stage) compareAtOnce(s *Scheduler, now int) error {
+	for n := range 3 {
+		c := entry{id: attempt("z", 99), processors: 1 + int32(now+n)%g.cfg.Processors, walltime: time.Duration(1+(now+3*n)%11) * time.Second, arrival: at(now)}
+		t := s.Clone()
+		if got := t.StartsAtOnce(at(now), c.copy()); t.keepsSurface(at(now)) && t.local.seen == len(t.local.slot) {
+			t = s.Clone()
+			t.Enqueue(at(now), c.copy())
+			if want := slices.Contains(t.Pass(at(now)), c.id); got != want {
+				return fmt.Errorf("at %d %d × %v starts at once: %v, want %v", now, c.processors, c.walltime, got, want)
+			}
 		}
 	}
 	return nil

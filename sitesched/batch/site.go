@@ -238,6 +238,11 @@ func (s *Site) EarliestStart(now job.Time, c job.Copy) (job.Time, bool) {
 	return now.Add(time.Duration(s.Load(now).Work * float64(time.Second))), true
 }
 
+// StartsAtOnce reports whether c fits beside all that is there.
+func (s *Site) StartsAtOnce(_ job.Time, c job.Copy) bool {
+	return s.charge+int64(c.Request.Processors) <= int64(s.processors)
+}
+
 // Behind reports nothing: no depth bounds guarantees of which there are none.
 func (s *Site) Behind(job.AttemptID) bool { return false }
 

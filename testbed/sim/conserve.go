@@ -38,7 +38,9 @@ import (
 // there before it, and two of the longest there meanwhile, while the site could
 // start it but for others, and Bound, in which any start may be late. That is how
 // long it may be overtaken. Time in which
-// local jobs wait at the site does not count for a remote copy: they go first.
+// local jobs wait at the site does not count for a remote copy: they go first. Nor does
+// that up to the time limits of local jobs that started since it came, where these and
+// the copy do not fit the site together: they went first.
 //
 // L5 is broken when a job that waits has fewer than K live copies for longer than Lack,
 // while one and the same site could take another one: origin and site are at peace, the
@@ -68,6 +70,8 @@ type keeper struct {
 	least []int32
 	// held is how many copies each site had of each origin at the latest look.
 	held map[[2]job.SiteID]int
+	// locals are what each site has started of its own jobs.
+	locals [][]localStart
 	// lives are those of the sites at the latest look.
 	lives []int
 	copies
@@ -90,6 +94,7 @@ type waiting struct {
 	// queued is how long its copy was held up at each site by others, most what is
 	// allowed but for the longest time limit there since.
 	queued, most, longest []time.Duration
+	came                  []job.Time // when that began, by the site's clock
 	stray                 job.Time   // since when its output cannot be fetched, see returning
 	cancelled             job.Time   // since when it should have been stopped, see stopping
 	unfit                 []job.Time // since when it has a copy at each site that can never run it
@@ -111,6 +116,7 @@ func (k *keeper) init(w *World) {
 	k.sites, k.streams = make([]peace, len(w.sites)), make([]peace, len(w.net.pairs))
 	k.plans, k.memory = make([]*outlook, len(w.sites)), make([]*outlook, len(w.sites))
 	k.crowds, k.least = make([]*crowd, len(w.sites)), make([]int32, len(w.sites))
+	k.locals = make([][]localStart, len(w.sites))
 	k.held, k.lives = make(map[[2]job.SiteID]int), make([]int, len(w.sites))
 	k.copies.init(w)
 	for i, s := range w.sites { // at peace from the beginning, and for long
@@ -135,7 +141,7 @@ func (k *keeper) add(id job.ID) {
 		n := len(k.w.sites)
 		spans := make([]time.Duration, 3*n)
 		k.jobs = append(k.jobs, &waiting{
-			id: id, could: make([]job.Time, n), queued: spans[:n], most: spans[n : 2*n], longest: spans[2*n:], unfit: make([]job.Time, n), lacks: make([]job.Time, n),
+			id: id, could: make([]job.Time, n), queued: spans[:n], most: spans[n : 2*n], longest: spans[2*n:], came: make([]job.Time, n), unfit: make([]job.Time, n), lacks: make([]job.Time, n),
 		})
 	}
 }
@@ -171,6 +177,7 @@ func (k *keeper) look() {
 		k.note(&k.sites[i], s.calm(), s.life)
 		k.plans[i], k.crowds[i] = nil, nil
 		k.took(s)
+		k.forgetLocals(s)
 	}
 	for i, p := range w.net.pairs {
 		if p != nil {
@@ -294,10 +301,10 @@ func (k *keeper) overtaken(x *waiting, s *Site, j *store.Job, i int) {
 	}
 	c := k.crowd(s)
 	if x.most[i] == 0 {
-		x.most[i], x.longest[i] = k.cfg.Patience+c.sum+k.cfg.Bound, 0
+		x.most[i], x.longest[i], x.came[i] = k.cfg.Patience+c.sum+k.cfg.Bound, 0, s.now()
 	}
 	x.longest[i] = max(x.longest[i], c.longest)
-	if s.cfg.ID != j.ID.Origin && s.scheduler.Config().Queues != sitesched.Single && c.localWaits {
+	if s.cfg.ID != j.ID.Origin && s.scheduler.Config().Queues != sitesched.Single && (c.localWaits || k.localsWent(s, x.came[i], &j.Request)) {
 		return
 	}
 	x.queued[i] += look // it has waited for more than this less one look

@@ -127,3 +127,29 @@ func TestWallClockSteps(t *testing.T) {
 		}
 	}
 }
+
+// A remote copy that waits while a site's own jobs, or copies that came later, follow each
+// other there without a gap is overtaken. What a site does for itself is no fault: wide
+// schedules 42023, 43970 and 49431 showed it.
+func TestLocalJobsGoFirst(t *testing.T) {
+	for name, c := range map[string]struct {
+		others job.SiteID // whose jobs follow each other
+		want   string
+	}{
+		"the site's own jobs": {"s1", ""},
+		"those of a third":    {"s2", "L4"},
+	} {
+		w := conserving(t, 1, 6, 1)
+		for _, s := range []job.SiteID{"s0", "s2"} {
+			home(w, 0, s, 1, time.Hour, time.Hour)
+		}
+		for at := time.Second; at < 5*time.Minute; at += 9 * time.Second {
+			home(w, at, "s1", 1, 9100*time.Millisecond, 10*time.Second)
+			home(w, at, c.others, 2, 9100*time.Millisecond, 10*time.Second)
+		}
+		home(w, 5*time.Second, "s0", 4, time.Second, 10*time.Second)
+		if got := broken(w, 4*time.Minute); got != c.want {
+			t.Errorf("%s: %q is broken, expected %q", name, got, c.want)
+		}
+	}
+}

@@ -63,7 +63,9 @@ func Describe(m meta.Message) string {
 		return fmt.Sprintf("%s %d", word, m.Query)
 	case meta.StartAnswer:
 		return fmt.Sprintf("%s %d: in %v %v", word, m.Query, m.Wait, m.Reason)
-	case meta.DigestRequest, meta.LoadDigest:
+	case meta.LoadDigest:
+		return fmt.Sprintf("%s: %d of %d processors free, %d wait", word, m.Digest.Load.Free, m.Digest.Processors, m.Digest.Load.Queued)
+	case meta.DigestRequest:
 		return word
 	}
 	return fmt.Sprintf("%s %+v", word, m)

@@ -13,6 +13,8 @@ type copies struct {
 	// parted is since when each site knows that it has no stream to another one, 0 if it
 	// believes that it has one; by the places of both.
 	parted []job.Time
+	// of is which of their streams that was: one may have come and gone between two looks.
+	of []int
 	// met says that a site had no room for a copy of another one that came since the
 	// latest look.
 	met []bool
@@ -20,7 +22,7 @@ type copies struct {
 
 func (c *copies) init(w *World) {
 	n := len(w.sites)
-	c.parted, c.met = make([]job.Time, n*n), make([]bool, n*n)
+	c.parted, c.of, c.met = make([]job.Time, n*n), make([]int, n*n), make([]bool, n*n)
 }
 
 // at is the place of what one site has of another one.
@@ -30,12 +32,12 @@ func (k *keeper) at(a, b *Site) int { return a.index*len(k.w.sites) + b.index }
 func (k *keeper) lookAtStreams() {
 	k.w.net.each(func(p *pair) {
 		for i, s := range p.ends {
-			since := &k.parted[k.at(s, p.ends[1-i])]
+			at := k.at(s, p.ends[1-i])
 			switch {
 			case p.known[i]:
-				*since = 0
-			case *since == 0:
-				*since = k.w.now
+				k.parted[at] = 0
+			case k.parted[at] == 0 || k.of[at] != p.epoch:
+				k.parted[at], k.of[at] = k.w.now, p.epoch
 			}
 		}
 	})

@@ -114,4 +114,13 @@ func TestLiveCopies(t *testing.T) {
 	w.Site("s2").Crash()
 	live(30*time.Second, 3) // it may come back at once
 	live(70*time.Second, 2)
+
+	// A stream that comes and goes between two looks begins that time anew.
+	w.At(Start.Add(70300*time.Millisecond), func() {
+		if err := w.Site("s2").Restart(); err != nil {
+			t.Error(err)
+		}
+	})
+	w.At(Start.Add(71600*time.Millisecond), func() { w.Site("s2").Crash() })
+	live(80*time.Second, 3)
 }

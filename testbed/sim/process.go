@@ -63,6 +63,9 @@ func (s *Site) launch(f meta.Launch) {
 	s.w.log.started(s, a)
 	s.w.watch.started(p)
 	s.w.keeper.took(s)
+	if a.Job.Origin == s.cfg.ID {
+		s.w.keeper.startedLocal(s, r)
+	}
 	e := s.w.entry(a.Job)
 	run := job.Scaled(e.run, s.cfg.Meta.Self.Speed)
 	if run > r.Walltime {

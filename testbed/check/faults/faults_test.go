@@ -203,6 +203,15 @@ func TestWideSeedsThatFoundSomething(t *testing.T) {
 		19555: "the product: a site that had told of its free processors while a claim held some told of those no more when the claim was denied",
 		25451: "the product: a job that held a disk full was not stopped when its origin was revoked, as that could not be written",
 		27964: "the product: a host that was busy when its claim ran out never learned that the claim had been granted",
+		34315: "the product: a site that is never dry told of processors that came free with its next load only, just before the next ones did",
+		47726: "the product: the same",
+		42501: "the product: an origin did not take a job back that would have started beside those that wait there, as one behind the first would be later",
+		29835: "the product: what a site with a processor free had room for were copies that could not start on it",
+		51181: "the product: what a drain took back that was over by then waited as if its input could not be had",
+		42023: "the model: time in which local jobs that came later run was to count for a copy that they overtake, unless they waited first",
+		43970: "the model: the same",
+		49431: "the model: the same",
+		778:   "the model: a stream that came and went between two looks was none, and a copy counted as lost too soon",
 		1458:  "the product: the output of a stale attempt was collected to the end, which its origin waited for in vain",
 	} {
 		if v := Run(Wide(seed, Size{}), nil).Violation; v != nil {
@@ -215,6 +224,7 @@ func TestWideSeedsThatFoundSomething(t *testing.T) {
 		9440:  "the model: attempts that were lost were forgotten when an enemy had filled the job's history",
 		10026: "the model: an attempt whose input had come was no reason for those behind it to wait",
 		10646: "the product: a full site that took the one copy it was offered was offered no more of jobs without any, but after their pause",
+		45:    "the product: an origin did not take a job back, as in 42501",
 		11665: "the product: a site from which a copy was moved, as it could start it, got none again for the growing pause after a move",
 	} {
 		if v := Run(WideAttacked(seed, Size{}), nil).Violation; v != nil {

@@ -7,7 +7,7 @@ func wideMutants() []Mutant {
 	return []Mutant{
 		{
 			Name: "no-top-up", Rule: "a job that has fewer than K copies never gets another",
-			Changes: []Change{{"meta/conserve.go", "	or.topUp(now)\n	or.feedIdle(now)\n", "	or.feedIdle(now)\n"}},
+			Changes: []Change{{"meta/conserve.go", "	or.topUp(now)\n}", "}"}},
 			Caught:  wideSeed("19"), Breaks: "L5",
 		},
 		{
@@ -32,7 +32,7 @@ func wideMutants() []Mutant {
 		},
 		{
 			Name: "idle-sites-not-fed", Rule: "an idle site gets no copies of jobs that wait elsewhere",
-			Changes: []Change{{"meta/conserve.go", "	or.topUp(now)\n	or.feedIdle(now)\n", "	or.topUp(now)\n"}},
+			Changes: []Change{{"meta/conserve.go", "	or.feedIdle(now) //", "	//"}},
 			Caught:  wideSeed("1"), Breaks: "L4",
 		},
 		{
@@ -167,9 +167,19 @@ func wideMutants() []Mutant {
 			Caught: append(wideSeed("4868"), "-hostile"), Breaks: "L4",
 		},
 		{
-			Name: "claims-hide-processors", Rule: "a site tells nobody of processors that a claim held when it ran dry",
-			Changes: []Change{{"meta/dry.go", "h.dry.claiming && d.Load.Free", "h.dry.claiming && now < 0 && d.Load.Free"}},
-			Caught:  wideSeed("19555"), Breaks: "L4",
+			Name: "freed-processors-untold", Rule: "a site tells of more free processors with its next load only",
+			Changes: []Change{{"meta/dry.go", "d.Load.Free > h.dry.free && !d", "d.Load.Free > h.dry.free && now < 0 && !d"}},
+			Caught:  wideSeed("34315"), Breaks: "L4",
+		},
+		{
+			Name: "taken-back-and-put-off", Rule: "what a drain took back that was over by then waits as if its input could not be had",
+			Changes: []Change{{"meta/staged.go", "	case c.unstaged: //", "	case c.unstaged && now < 0: //"}},
+			Caught:  wideSeed("51181"), Breaks: "L4",
+		},
+		{
+			Name: "kill-waits-for-the-revocation", Rule: "a job that fills the disk of its host runs on when its origin is revoked",
+			Changes: []Change{{"meta/revoke.go", "Lease: true, Early: true})", "Lease: true})"}},
+			Caught:  wideSeed("25451"), Breaks: "L1",
 		},
 		{
 			Name: "stale-output-collected", Rule: "what a stale attempt leaves is collected to its end, though nobody wants it",

@@ -91,7 +91,7 @@ func (a *answers) Workload() string {
 // Remark says how things were read.
 func (a *answers) Remark(r *lab.Report) {
 	r.Remark("The bands of this experiment are our own. They were drawn before the first run was looked at and not moved since.")
-	r.Remark("Sites tell their load by messages, once in %v and, with the switch on, when they run dry; these are counted apart. Messages take no time, none is lost.", loadPeriod)
+	r.Remark("Sites tell their load by messages, once in %v and, with the switch on, when processors come free; these are counted apart. Messages take no time, none is lost.", loadPeriod)
 	r.Remark("Processors are idle while jobs wait if they run nothing at a moment, before the last submission, at which a job of any site waits; the share is that of all processors, over such moments. Of these, processors are wasted if they are at a site where one of the waiting jobs would fit beside what runs; it may have to stay out there so as not to delay a job with a guarantee.")
 	r.Remark("The worst tenth is the tenth of all jobs that waits longest.")
 }
