@@ -135,7 +135,7 @@ func first() []Mutant {
 		},
 		{
 			Name: "origin-does-not-wait-for-the-lease", Rule: "an origin takes a claim back before the lease has ended",
-			Changes: []Change{{"meta/lease.go", "	o.lease = now.Add(term + drift + or.cfg.Timing.LeaseMargin)\n", "	o.lease = now.Add((term + drift + or.cfg.Timing.LeaseMargin) / 2)\n"}},
+			Changes: []Change{{"meta/lease.go", "	o.lease = now.Add(or.cfg.Timing.heldFor(term))\n", "	o.lease = now.Add(or.cfg.Timing.heldFor(term) / 2)\n"}},
 			Caught:  search("3000"), Breaks: "S2",
 		},
 		{
@@ -145,7 +145,7 @@ func first() []Mutant {
 		},
 		{
 			Name: "no-margin-for-clocks", Rule: "an origin waits for the lease's term only, whatever clocks differ by",
-			Changes: []Change{{"meta/lease.go", "	o.lease = now.Add(term + drift + or.cfg.Timing.LeaseMargin)\n", "	o.lease = now.Add(term)\n	_ = drift\n"}},
+			Changes: []Change{{"meta/lease.go", "	return term + drift + t.LeaseMargin\n", "	_ = drift\n	return term\n"}},
 			Caught:  search(mostSeeds), Breaks: "S2",
 		},
 		{
