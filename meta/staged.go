@@ -54,6 +54,9 @@ func (h *host) requeue(now job.Time, c *hostCopy, bringing bool) {
 	a := c.rec.ID
 	record(h.st, store.RequeueCopy{Attempt: a})
 	h.site.Finish(now, a)
+	if o := a.Job.Origin; !h.peers.reachable(o) {
+		h.outOfReach(now, o) // it may have been revoked and admitted again meanwhile
+	}
 	entry := h.entry(c.rec)
 	h.site.Enqueue(now, entry)
 	switch {
