@@ -40,7 +40,8 @@ func (s *Sent) Full(now job.Time) bool { return now < s.FullUntil }
 
 // Credits of a site that has said that it is full: it is offered firstCredit copies
 // after the pause, creditGrowth more for each that it takes, and dryCredit once it has
-// run dry. With more than fullCredit it counts as a site like any other.
+// run dry, but for one that counts copies. With more than fullCredit it counts as a site
+// like any other.
 const (
 	firstCredit  = 1
 	dryCredit    = 64
@@ -77,9 +78,12 @@ func (s *Sent) Offered(now job.Time, pause time.Duration) {
 }
 
 // RanDry records that the site has nothing waiting any more: whatever it was full
-// of is gone.
+// of is gone. One that counts copies may be dry and still have room for one only.
 func (s *Sent) RanDry() {
-	s.FullUntil, s.credit = 0, max(s.credit, dryCredit)
+	s.FullUntil, s.credit = 0, max(s.credit, firstCredit)
+	if !s.counted {
+		s.credit = max(s.credit, dryCredit)
+	}
 }
 
 // Accepted records that the site has taken a copy. It reports whether it may be offered

@@ -44,7 +44,7 @@ func TestBagCancelled(t *testing.T) {
 	if b.State != job.BagCancelled || b.Cancelled.Count() == 0 || b.Done.Count() == 0 {
 		t.Errorf("%v with %d done, %d cancelled", b.State, b.Done.Count(), b.Cancelled.Count())
 	}
-	if took := b.Closed.Sub(before); took > 30*time.Second {
+	if took := b.Closed.Sub(before); took > time.Minute { // each of its messages may be lost a few times, and is repeated after 5 s
 		t.Errorf("it took %v", took)
 	}
 }

@@ -209,6 +209,7 @@ func TestWideSeedsThatFoundSomething(t *testing.T) {
 		29835: "the product: what a site with a processor free had room for were copies that could not start on it",
 		51181: "the product: what a drain took back that was over by then waited as if its input could not be had",
 		53085: "the product: an attempt that went back into the queue counted as load, as its origin had been revoked and admitted again and was away",
+		52448: "the product: a site that holds as many copies as it takes, and yet runs dry, was offered 64 each time, and jobs went there and back",
 		42023: "the model: time in which local jobs that came later run was to count for a copy that they overtake, unless they waited first",
 		43970: "the model: the same",
 		49431: "the model: the same",
