@@ -63,7 +63,7 @@ func (e *Engine) forgetTrust(ev ForgetTrust) {
 
 // keeps reports whether a site has anything here, or may still run a job of this site.
 func (e *Engine) keeps(site job.SiteID) bool {
-	return e.host.remote[site] > 0 || e.bags.keeps(site) || slices.ContainsFunc(e.origin.jobs, func(o *openJob) bool {
+	return e.host.remote[site] > 0 || len(e.host.tasks.of(site)) > 0 || e.bags.keeps(site) || slices.ContainsFunc(e.origin.jobs, func(o *openJob) bool {
 		return !o.ended && (o.rec.Holder == site || earlierAt(o, site))
 	})
 }

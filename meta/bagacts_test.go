@@ -275,3 +275,18 @@ func TestBagWhoseOriginTakesNoResults(t *testing.T) {
 		t.Errorf("%d tasks began since it takes results", n)
 	}
 }
+
+// A site of an earlier version is offered nothing, and does not count as one that could run
+// what failed elsewhere.
+func TestBagBesideAnOlderSite(t *testing.T) {
+	w := newWorld(t, 1, nil, 2, 8)
+	w.cut(w.sites[0], w.sites[1])
+	w.sites[1].old = true
+	w.connect(w.sites[0], w.sites[1])
+	w.takes = func(job.TaskID) outcome { return outcome{time.Second, 1} }
+	id := w.bagOf(100, func(ev *meta.SubmitBag) { ev.Retries = 1 })
+	w.run(40 * time.Second)
+	if b := w.sites[0].state.Bag(id); b.State != job.BagOnHold || b.Failed.Count() == 0 {
+		t.Errorf("%v with %d failed: what fails at the only site is tried again there", b.State, b.Failed.Count())
+	}
+}

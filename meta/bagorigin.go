@@ -103,8 +103,10 @@ type closedBag struct {
 
 // Between two rounds of offers, of looks for sites, of stops and of recalls.
 const (
-	offerPause  = 20 * time.Millisecond
-	recallPause = 500 * time.Millisecond
+	offerPause = 20 * time.Millisecond
+	// offerPausePerBag keeps what offers cost a small part of the time.
+	offerPausePerBag = 50 * time.Microsecond
+	recallPause      = 500 * time.Millisecond
 	// mostPlaced is for how many bags one look for sites is.
 	mostPlaced = 256
 	placePause = 250 * time.Millisecond
@@ -181,10 +183,10 @@ func (bo *bagOrigin) offer(now job.Time) {
 		return // the tick of then has them leave
 	}
 	bo.stale = false
-	here := func(site job.SiteID) bool { return site == bo.self || bo.peers.reachable(site) }
+	here := func(site job.SiteID) bool { return site == bo.self || bo.peers.knowsTasks(site) }
 	due := bo.board.Due(bo.works, here)
 	if len(due) > 0 || len(bo.works) > 0 {
-		bo.nextOffer = now.Add(offerPause)
+		bo.nextOffer = now.Add(offerPause + time.Duration(len(bo.works))*offerPausePerBag)
 	}
 	for _, f := range due {
 		m := Offer{Shape: f.Shape, Tasks: f.Tasks}
@@ -257,6 +259,11 @@ func (bo *bagOrigin) place(now job.Time, o *openBag) {
 	var tried []job.SiteID
 	if !bo.host.takesTasks() {
 		tried = append(tried, bo.self)
+	}
+	for _, l := range bo.peers.linked {
+		if l.up && l.noTasks {
+			tried = append(tried, l.site)
+		}
 	}
 	for site, until := range o.refused {
 		if now < until {

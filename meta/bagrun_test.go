@@ -42,7 +42,7 @@ func TestBagRuns(t *testing.T) {
 // twice at once, and nothing of them is left. Of what runs on through it all none runs
 // twice at all.
 func TestBagsSurvive(t *testing.T) {
-	seeds := uint64(3)
+	seeds := uint64(2)
 	if testing.Short() {
 		seeds = 1
 	}

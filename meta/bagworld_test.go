@@ -57,6 +57,7 @@ type place struct {
 	tasks  map[job.AttemptID]*process
 	busy   int32
 	fed    int  // events
+	old    bool // its version knows no tasks
 	wiped  bool // its next daemon finds no disk
 	hung   bool // fetches nothing
 	broken bool // starts nothing
@@ -236,6 +237,9 @@ func (p *place) send(to job.SiteID, m meta.Message) {
 		return
 	}
 	q := p.w.place(to)
+	if _, offer := m.(meta.Offer); offer && q.old {
+		p.w.t.Errorf("%s offers tasks to %s, which knows none", p.id, to)
+	}
 	p.w.after(10*time.Millisecond, func() {
 		if p.links[to] == n && q.engine != nil {
 			q.feed(meta.Receive{From: p.id, Message: m})
@@ -253,8 +257,8 @@ func (w *world) connect(p, q *place) {
 	}
 	w.seq++
 	p.links[q.id], q.links[p.id] = w.seq, w.seq
-	p.feed(meta.PeerUp{Site: q.id, Generation: q.folder})
-	q.feed(meta.PeerUp{Site: p.id, Generation: p.folder})
+	p.feed(meta.PeerUp{Site: q.id, Generation: q.folder, NoTasks: q.old})
+	q.feed(meta.PeerUp{Site: p.id, Generation: p.folder, NoTasks: p.old})
 }
 
 func (w *world) cut(p, q *place) {

@@ -41,6 +41,7 @@ func newPeers(c *core) *peers {
 type link struct {
 	site    job.SiteID
 	up      bool
+	noTasks bool          // its version knows no tasks
 	met     time.Duration // how long streams were up that have ended, each overdueMoment at least
 	waiting map[outKey]struct{}
 	due     fifo.Queue[outDue]
@@ -94,6 +95,7 @@ func (p *peers) up(now job.Time, ev PeerUp) bool {
 		i, _ := slices.BinarySearchFunc(p.linked, site, func(l *link, s job.SiteID) int { return cmp.Compare(l.site, s) })
 		p.linked = slices.Insert(p.linked, i, l)
 	}
+	l.noTasks = ev.NoTasks
 	l.up, l.waiting, l.due = true, make(map[outKey]struct{}), fifo.Queue[outDue]{}
 	return true
 }
@@ -129,6 +131,12 @@ func (p *peers) met(now job.Time, site job.SiteID) time.Duration {
 func (p *peers) reachable(site job.SiteID) bool {
 	l := p.links[site]
 	return l != nil && l.up
+}
+
+// knowsTasks reports whether a site in reach takes messages about tasks.
+func (p *peers) knowsTasks(site job.SiteID) bool {
+	l := p.links[site]
+	return l != nil && l.up && !l.noTasks
 }
 
 // watch has a site that is out of reach count as vanished if it stays so.

@@ -21,6 +21,9 @@ func (th *taskHost) onRecall(now job.Time, from job.SiteID, m Recall) {
 // run.
 func (th *taskHost) onStopTasks(now job.Time, from job.SiteID, m StopTasks) {
 	b := th.bundles[m.Bundle]
+	if b != nil && b.unwanted {
+		return
+	}
 	if b == nil {
 		if _, claiming := th.claiming(from); !claiming { // else it may be on its way
 			th.decline(now, m.Bundle, job.UnknownCopy)
@@ -75,7 +78,7 @@ func (th *taskHost) renewLeases(now job.Time) {
 		return
 	}
 	next := job.Never
-	th.leased = slices.DeleteFunc(th.leased, func(b *heldTasks) bool { return b.gone || b.lease.lapsed || b.rec.Tasks.Empty() })
+	th.leased = slices.DeleteFunc(th.leased, func(b *heldTasks) bool { return b.unwanted || b.lease.lapsed || b.rec.Tasks.Empty() })
 	for _, b := range slices.Clone(th.leased) {
 		l := &b.lease
 		if l.until != 0 && l.until <= now {
@@ -111,7 +114,7 @@ func (th *taskHost) lapse(now job.Time, b *heldTasks) {
 // renewed takes up the answer to a renewal of a bundle.
 func (th *taskHost) renewed(now job.Time, m Renewed) {
 	b := th.bundles[m.Attempt]
-	if b == nil || !leased(&b.rec.Request) || b.lease.lapsed || b.line.origin == th.self {
+	if b == nil || b.unwanted || !leased(&b.rec.Request) || b.lease.lapsed || b.line.origin == th.self {
 		return
 	}
 	if m.Lease <= 0 {
@@ -154,7 +157,10 @@ func (th *taskHost) restore(now job.Time) {
 				Leased: leased(&rec.Request) && origin != th.self,
 			})
 		}
-		if len(rec.Unacked) > 0 {
+		if th.host.revoked(origin) { // what stops it may have died with the daemon before
+			th.disown(now, b, !th.st.TrustedSite(origin).LetRun, Kill{Stale: true, Lease: true, Early: true})
+		}
+		if len(rec.Unacked) > 0 && !b.unwanted {
 			th.report(now, b)
 		}
 		th.look(b.line)

@@ -64,9 +64,9 @@ type heldTasks struct {
 	waiting job.TaskSet
 	// due says that it is among those to be flushed.
 	due bool
-	// gone says that the origin does not want it, or was given up: what still runs ends
-	// without a word.
-	gone bool
+	// unwanted says that the origin does not want it, or was given up: what still runs ends
+	// without a word, and then the bundle is forgotten. gone says that it is.
+	unwanted, gone bool
 }
 
 // taskRun is a run of a task.
@@ -285,14 +285,11 @@ func (th *taskHost) addBundle(l *line, rec *store.HeldBundle) *heldTasks {
 	return b
 }
 
-// removeBundle forgets a bundle that the facts have forgotten. What runs of it ends without
-// a word.
+// removeBundle forgets a bundle that the facts have forgotten.
 func (th *taskHost) removeBundle(b *heldTasks) {
 	delete(th.bundles, b.rec.ID)
 	b.gone = true
 	b.line.bundles--
-	all := job.TaskRange(0, job.MaxTasks)
-	b.line.stock.Remove(b.rec.ID, &all)
 	th.look(b.line)
 }
 
@@ -393,15 +390,34 @@ func (th *taskHost) forgetOrigin(now job.Time, site job.SiteID, stop bool) (stop
 		}
 	}
 	for _, b := range th.of(site) {
-		for _, r := range b.sorted() {
-			if stop && !r.killed {
-				stopped++
-				th.kill(r, Kill{Stale: true, Lease: true, Early: true})
-			}
-		}
-		th.forget(now, b, store.ForgetTasks{Bundle: b.rec.ID, All: true})
+		stopped += th.disown(now, b, stop, Kill{Stale: true, Lease: true, Early: true})
 	}
 	return stopped
+}
+
+// disown has a bundle end that nobody wants, without a word: its runs are stopped in the way
+// of k, or end. It returns how many are stopped.
+func (th *taskHost) disown(now job.Time, b *heldTasks, stop bool, k Kill) (stopped int) {
+	b.unwanted = true
+	all := job.TaskRange(0, job.MaxTasks)
+	b.line.stock.Remove(b.rec.ID, &all)
+	b.waiting.Clear()
+	th.look(b.line)
+	for _, r := range b.sorted() {
+		if stop && !r.killed {
+			stopped++
+			th.kill(r, k)
+		}
+	}
+	th.forgetUnwanted(now, b)
+	return stopped
+}
+
+// forgetUnwanted forgets a bundle that nobody wants once nothing of it runs.
+func (th *taskHost) forgetUnwanted(now job.Time, b *heldTasks) {
+	if b.unwanted && !b.gone && len(b.runs) == 0 {
+		th.forget(now, b, store.ForgetTasks{Bundle: b.rec.ID, All: true})
+	}
 }
 
 // sorted returns the runs of a bundle in the order of tasks.

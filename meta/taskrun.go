@@ -139,8 +139,9 @@ func (th *taskHost) ended(now job.Time, ev AttemptEnded) {
 func (th *taskHost) end(now job.Time, r *taskRun, o *job.Outcome) {
 	b := r.bundle
 	th.removeRun(now, r)
-	if b.gone {
+	if b.unwanted {
 		th.emit(Clear{Attempt: r.id})
+		th.forgetUnwanted(now, b)
 		return
 	}
 	result := resultOf(r.task, o)
@@ -183,8 +184,9 @@ func (th *taskHost) missing(now job.Time, a job.AttemptID) {
 	}
 	b := r.bundle
 	switch {
-	case b.gone:
+	case b.unwanted:
 		th.removeRun(now, r)
+		th.forgetUnwanted(now, b)
 	case r.killed:
 		th.end(now, r, new(Kill{Lease: b.lease.lapsed}.Unstarted(now)))
 	case r.adopted && b.rec.BootID != th.cfg.BootID:
@@ -230,7 +232,9 @@ func (th *taskHost) startFailed(now job.Time, ev StartFailed) bool {
 	}
 	b := r.bundle
 	th.removeRun(now, r)
-	if !b.gone {
+	if b.unwanted {
+		th.forgetUnwanted(now, b)
+	} else {
 		th.drop(now, b, job.TaskRange(r.task, r.task+1))
 	}
 	th.lookAll()
@@ -292,7 +296,7 @@ func (th *taskHost) flush(now job.Time) {
 	th.flushing = nil
 	for _, b := range waiting {
 		b.due = false
-		if b.gone {
+		if b.unwanted {
 			continue
 		}
 		for b.nextFlush() <= now {
@@ -340,7 +344,7 @@ func (th *taskHost) report(now job.Time, b *heldTasks) {
 // false if there is none.
 func (th *taskHost) resultsOf(id job.AttemptID) (TaskResults, bool) {
 	b := th.bundles[id]
-	if b == nil || len(b.rec.Unacked) == 0 {
+	if b == nil || b.unwanted || len(b.rec.Unacked) == 0 {
 		return TaskResults{}, false
 	}
 	batch := &b.rec.Unacked[0]
@@ -369,12 +373,7 @@ func (th *taskHost) onTaskResultsAck(now job.Time, from job.SiteID, m TaskResult
 		return
 	}
 	if m.Unknown {
-		for _, r := range b.sorted() {
-			if !r.killed {
-				th.kill(r, Kill{Stale: true})
-			}
-		}
-		th.forget(now, b, store.ForgetTasks{Bundle: m.Bundle, All: true})
+		th.disown(now, b, true, Kill{Stale: true})
 		return
 	}
 	if m.Batch <= b.rec.Batch {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"reflect"
 	"testing"
+	"time"
 
 	"kith/internal/job"
 	"kith/meta"
@@ -130,6 +131,24 @@ func TestRenewalsLeaveEarly(t *testing.T) {
 	}
 	if want := []meta.Effect{reply(1), early, longer, ends}; !reflect.DeepEqual(b.Held(), want) {
 		t.Errorf("held: %v, expected %v", b.Held(), want)
+	}
+}
+
+// A bundle is renewed at once when a task of it has been launched.
+func TestRenewalsOfBundlesLeaveEarly(t *testing.T) {
+	facts := store.NewState("a", 1)
+	request := job.Request{Processors: 1, Walltime: time.Hour}
+	runs, waits := job.AttemptID{Job: job.ID{Origin: "b", Generation: 1, Seq: 1}, Number: 1}, job.AttemptID{Job: job.ID{Origin: "b", Generation: 1, Seq: 1}, Number: 2}
+	for _, id := range []job.AttemptID{runs, waits} {
+		if err := store.Record(facts, store.AcceptBundle{Bundle: id, Request: request, Tasks: job.TaskRange(0, 3), Time: 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := facts.Held(runs).RunID(2)
+	b := New(facts, &disk{}, func(a job.AttemptID) bool { return a == run })
+	early, late := meta.Send{Message: meta.Renew{Attempt: runs}}, meta.Send{Message: meta.Renew{Attempt: waits}}
+	if now := b.Add([]meta.Effect{early, late}); !reflect.DeepEqual(now, []meta.Effect{early}) {
+		t.Errorf("at once: %v", now)
 	}
 }
 

@@ -1,6 +1,9 @@
 package commit
 
-import "kith/meta"
+import (
+	"kith/internal/job"
+	"kith/meta"
+)
 
 // leave says when an effect is carried out.
 type leave uint8
@@ -21,6 +24,7 @@ const (
 //   - A host asks for a renewal of what it has launched, so that the beginning
 //     is on its disk. That it still runs it is no fact. Whose beginning waits
 //     for the disk is not renewed: the job may run elsewhere sooner.
+//     The same holds for a bundle, of which one task at least has been launched.
 //   - An origin renews a lease only while its facts in memory, which are those
 //     on its disk or later ones, say that the site holds the claim. A holder of
 //     an attempt never becomes one again, so a crash can take back only what
@@ -43,7 +47,7 @@ func (b *Barrier) leaves(f meta.Effect) leave {
 	case meta.Send:
 		switch m := f.Message.(type) {
 		case meta.Renew:
-			if b.launched != nil && b.launched(m.Attempt) {
+			if b.launched != nil && (b.launched(m.Attempt) || b.runsOf(m.Attempt)) {
 				return atOnce
 			}
 		case meta.Renewed:
@@ -53,4 +57,18 @@ func (b *Barrier) leaves(f meta.Effect) leave {
 		}
 	}
 	return afterCommit
+}
+
+// runsOf reports whether the driver has launched a task of a bundle.
+func (b *Barrier) runsOf(bundle job.AttemptID) bool {
+	h := b.facts.Held(bundle)
+	if h == nil {
+		return false
+	}
+	for task := range h.Tasks.All {
+		if b.launched(h.RunID(task)) {
+			return true
+		}
+	}
+	return false
 }
