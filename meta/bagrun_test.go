@@ -64,7 +64,7 @@ func survive(t *testing.T, seed uint64, lost job.OnSiteLost, machines bool) {
 		procs = append(procs, 4) // of a site that loses its disk
 	}
 	w := newWorld(t, seed, nil, procs...)
-	w.lost = 0.1
+	w.lost, w.twist = 0.1, 0.1
 	w.takes = func(id job.TaskID) outcome {
 		n := (uint64(id.Ordinal)*2654435761 + id.Bag.Seq) % 4000
 		o := outcome{run: time.Duration(n+1) * time.Millisecond}

@@ -27,6 +27,7 @@ type world struct {
 	seq     int
 	sites   []*place
 	lost    float64                  // of messages
+	twist   float64                  // of messages that come twice
 	takes   func(job.TaskID) outcome // what becomes of a task
 	running map[job.TaskID]int       // how many runs of it there are
 	starts  map[job.TaskID]int
@@ -240,11 +241,15 @@ func (p *place) send(to job.SiteID, m meta.Message) {
 	if _, offer := m.(meta.Offer); offer && q.old {
 		p.w.t.Errorf("%s offers tasks to %s, which knows none", p.id, to)
 	}
-	p.w.after(10*time.Millisecond, func() {
+	deliver := func() {
 		if p.links[to] == n && q.engine != nil {
 			q.feed(meta.Receive{From: p.id, Message: m})
 		}
-	})
+	}
+	p.w.after(10*time.Millisecond, deliver)
+	if p.w.rng.Float64() < p.w.twist { // again, and late: no stream does this
+		p.w.after(time.Duration(p.w.rng.IntN(10_000))*time.Millisecond, deliver)
+	}
 }
 
 func (w *world) place(id job.SiteID) *place {

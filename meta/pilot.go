@@ -110,7 +110,7 @@ func (th *taskHost) proposed(now job.Time, id job.AttemptID) bool {
 	}
 	l := p.line
 	l.queued = slices.DeleteFunc(l.queued, func(o *pilot) bool { return o == p })
-	l.running = append(l.running, p)
+	l.running, l.idle = append(l.running, p), append(l.idle, p)
 	th.count(p, -1)
 	p.began, p.beside = now, th.homeWaits(now, l)
 	th.count(p, 1)
@@ -180,11 +180,16 @@ func (th *taskHost) settleLine(now job.Time, l *line) {
 	}
 	for {
 		got := th.ask(now, l)
-		for _, p := range slices.Clone(l.running) {
+		for _, p := range slices.Clone(l.idle) {
 			th.step(now, p)
 		}
 		if !got {
 			break
+		}
+	}
+	if th.cfg.Bags.Yield == bags.YieldNow && th.homeWaits(now, l) { // else what runs a task goes on
+		for _, p := range slices.Clone(l.running) {
+			th.step(now, p)
 		}
 	}
 	th.ask(now, l)
@@ -231,6 +236,7 @@ func (th *taskHost) finish(now job.Time, p *pilot) {
 	th.count(p, -1)
 	delete(th.pilots, p.id)
 	l.running = slices.DeleteFunc(l.running, func(o *pilot) bool { return o == p })
+	l.idle = slices.DeleteFunc(l.idle, func(o *pilot) bool { return o == p })
 	if l.emptied = now; len(l.running) == 0 {
 		th.look(l)
 	}
@@ -238,13 +244,7 @@ func (th *taskHost) finish(now job.Time, p *pilot) {
 
 // level is how a stock stands.
 func (l *line) level() bags.Level {
-	v := bags.Level{Places: len(l.running), Stock: l.stock.Count(), Mean: l.mean.Run()}
-	for _, p := range l.running {
-		if p.run != nil {
-			v.Running++
-		}
-	}
-	return v
+	return bags.Level{Places: len(l.running), Running: len(l.running) - len(l.idle), Stock: l.stock.Count(), Mean: l.mean.Run()}
 }
 
 // ask claims tasks if there are too few in stock, and reports whether some came at once.
@@ -321,11 +321,7 @@ func (th *taskHost) wanted(now job.Time, l *line) int {
 	if l.claim != nil && now >= l.claim.patience && l.stock.Count() == 0 {
 		return 0 // nobody answers
 	}
-	for _, p := range l.running {
-		if p.run == nil {
-			tasks--
-		}
-	}
+	tasks -= len(l.idle)
 	width := max(1, l.shape.Processors)
 	free := int(th.host.site.Load(now).Free / width)
 	want := min(tasks, mostPilots, max(1, free))

@@ -118,6 +118,7 @@ type line struct {
 	claim    *taskClaim
 	queued   []*pilot
 	running  []*pilot
+	idle     []*pilot // those of running that run no task
 	// emptied is since when no pilot runs for it.
 	emptied job.Time
 	bundles int // that it has

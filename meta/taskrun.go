@@ -1,6 +1,7 @@
 package meta
 
 import (
+	"slices"
 	"time"
 
 	"kith/internal/job"
@@ -19,6 +20,7 @@ func (th *taskHost) begin(now job.Time, p *pilot, left time.Duration) {
 	r := &taskRun{id: b.rec.RunID(task), bundle: b, task: task, pilot: p, begun: now}
 	th.addRun(r)
 	p.run = r
+	p.line.idle = slices.DeleteFunc(p.line.idle, func(o *pilot) bool { return o == p })
 	p.tasks++
 	th.counters.TasksStarted++
 	th.emit(Launch{
@@ -109,8 +111,9 @@ func (th *taskHost) busy() int {
 // vacate has the pilot of a run go on without it.
 func (th *taskHost) vacate(_ job.Time, r *taskRun) {
 	if r.pilot != nil {
-		r.pilot.run, r.pilot.stopped = nil, false
-		r.pilot = nil
+		p := r.pilot
+		p.run, p.stopped, r.pilot = nil, false, nil
+		p.line.idle = append(p.line.idle, p)
 	}
 }
 
