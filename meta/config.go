@@ -173,7 +173,7 @@ func Default() Config {
 		Bags:      Bags{Turn: 10 * time.Minute, Yield: bags.YieldTask, Share: 1},
 		Limits: Limits{
 			Jobs: 200_000, CopiesPerOrigin: 10_000, Copies: 100_000,
-			ClosedJobs: 100_000, ClosedFor: 7 * 24 * time.Hour,
+			ClosedJobs: 100_000, ClosedFor: 7 * 24 * time.Hour, Bags: 10_000,
 		},
 		Timing: Timing{
 			Claim: 5 * time.Second, Backoff: 30 * time.Second, Resend: 5 * time.Second, Vanish: time.Minute,

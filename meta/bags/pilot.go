@@ -39,6 +39,16 @@ const (
 	YieldNow   Yield = 2 // its task is stopped, which is no failure
 )
 
+// String returns the word of the way in configurations.
+func (y Yield) String() string {
+	if int(y) < len(yieldTexts) {
+		return yieldTexts[y]
+	}
+	return fmt.Sprintf("yield(%d)", uint8(y))
+}
+
+var yieldTexts = [...]string{"never", "task", "now"}
+
 // Moment is all that decides what a pilot does next.
 type Moment struct {
 	// Left is of the pilot's walltime. Running says that it runs a task.

@@ -22,6 +22,7 @@ type Config struct {
 	Scheduler Scheduler
 	Placement meta.Placement
 	Limits    meta.Limits
+	Bags      meta.Bags
 	Timing    Timing
 	Executor  Executor
 	Files     Files
@@ -151,7 +152,7 @@ func (c *Config) SchedulerConfig() sitesched.Config {
 // MetaConfig is the configuration of the engine, without what only the running
 // daemon knows.
 func (c *Config) MetaConfig() meta.Config {
-	return meta.Config{Placement: c.Placement, Limits: c.Limits, Timing: c.Timing.Timing, AllowDirectory: c.allowDirectory}
+	return meta.Config{Placement: c.Placement, Limits: c.Limits, Timing: c.Timing.Timing, Bags: c.Bags, AllowDirectory: c.allowDirectory}
 }
 
 // allowDirectory reports whether a job may run in an absolute folder.

@@ -25,8 +25,8 @@ func TestDefaultsAreGood(t *testing.T) {
 	if c.Placement.Copies != 3 || c.Scheduler.Queues != sitesched.DualBackfill || c.Listen.Address != "127.0.0.1:7410" {
 		t.Errorf("defaults %+v", c)
 	}
-	if want := meta.Default(); c.Placement != want.Placement || c.Limits != want.Limits || c.Timing.Timing != want.Timing {
-		t.Errorf("the engine's defaults are %+v, those of the file %+v %+v %+v", want, c.Placement, c.Limits, c.Timing.Timing)
+	if want := meta.Default(); c.Placement != want.Placement || c.Limits != want.Limits || c.Timing.Timing != want.Timing || c.Bags != want.Bags || c.MetaConfig().Bags != want.Bags {
+		t.Errorf("the engine's defaults are %+v, those of the file %+v %+v %+v %+v", want, c.Placement, c.Limits, c.Timing.Timing, c.Bags)
 	}
 }
 
@@ -117,6 +117,10 @@ func TestMistakes(t *testing.T) {
 		"peer twice":            {"[[peers]]\nsite = \"beta\"\n[[peers]]\nsite = \"beta\"", `line 5: peers[1].site = "beta": name every other site once`},
 		"peer without a name":   {"[[peers]]\naddress = \"b:1\"", "line 2: peers[0].site is missing: give the site a name"},
 		"peer address":          {"[[peers]]\nsite = \"beta\"\naddress = \"beta\"", `line 4: peers[0].address = "beta": give host:port, or leave it out`},
+		"share of nothing":      {"[bags]\nshare = 0.0", `line 3: bags.share = 0.0: give a number above 0 and at most 1`},
+		"share of more":         {"[bags]\nshare = 1.5", `line 3: bags.share = 1.5: give a number above 0 and at most 1`},
+		"yield":                 {"[bags]\nyield = \"later\"", `line 3: bags.yield = "later": give "never", "task" or "now"`},
+		"turn":                  {"[bags]\nturn = \"0s\"", `line 3: bags.turn = "0s": give a positive duration of at most ten years`},
 		"peer port":             {"[[peers]]\nsite = \"beta\"\naddress = \"beta:99999\"", `line 4: peers[0].address = "beta:99999": give host:port with a port of 1 to 65535`},
 		"peer here":             {"[[peers]]\nsite = \"beta\"\naddress = \"localhost:7410\"", `line 4: peers[0].address = "localhost:7410" is this site's own address: give that of beta`},
 		"peer advertised":       {"[listen]\nadvertise = \"a:1\"\n[[peers]]\nsite = \"beta\"\naddress = \"a:1\"", `line 6: peers[0].address = "a:1" is this site's own address`},

@@ -6,6 +6,7 @@ import (
 
 	"kith/internal/job"
 	"kith/meta"
+	"kith/meta/bags"
 	"kith/sitesched"
 )
 
@@ -34,7 +35,7 @@ func live(key string, f interface{ erased() field }, says string) Knob {
 // the fields of c. Where a row has no bounds, meta or sitesched checks them.
 func (c *Config) Knobs() []Knob {
 	std := meta.Default()
-	s, p, l, t := &c.Scheduler, &c.Placement, &c.Limits, &c.Timing
+	s, p, l, t, b := &c.Scheduler, &c.Placement, &c.Limits, &c.Timing, &c.Bags
 	return []Knob{
 		fixed("site", must(text(&c.Site, ""), siteName), "name of this site among the others: 1 to 32 of `a-z`, `0-9`, `-`, beginning with a letter, not ending with `-`; it never changes"),
 		fixed("data", must(text(&c.Data, "/var/lib/kith"), absolute), "folder for everything the site keeps; absolute"),
@@ -69,6 +70,12 @@ func (c *Config) Knobs() []Knob {
 		live("limits.closed_jobs", whole(&l.ClosedJobs, std.Limits.ClosedJobs), "ended jobs that are remembered"),
 		live("limits.closed_for", span(&l.ClosedFor, std.Limits.ClosedFor), "and how long; their outputs go with them"),
 
+		live("limits.bags", between(whole(&l.Bags, 10_000), 1, math.MaxInt32, "give a positive value"), "bags submitted here that have not ended; then submissions get RESOURCE_EXHAUSTED"),
+
+		fixed("bags.turn", between(span(&b.Turn, std.Bags.Turn), 1, job.MaxWalltime, "give a positive duration of at most ten years"), "how long processors run one task of a bag after the other before whatever waits has its turn; longer if the time limit of a task is"),
+		fixed("bags.yield", choice(&b.Yield, std.Bags.Yield, bags.YieldNever, bags.YieldTask, bags.YieldNow), "what tasks of other sites do while a job of this site's own users waits for processors. `\"never\"`: one after the other to the end of the turn. `\"task\"`: none begins. `\"now\"`: those that run are stopped, too, and run again from their begin, here or elsewhere"),
+		fixed("bags.share", must(fraction(&b.Share, std.Bags.Share), share), "the part of the processors that tasks of one other site may have while others wait: above 0, at most 1"),
+
 		fixed("timing.claim", between(span(&t.Claim, std.Timing.Claim), 1, job.MaxWalltime, "give a positive duration of at most ten years"), "how long processors are kept for a claim without an answer; copies of other sites are planned for so much longer, so that a claim that is granted in time delays no local job"),
 		live("timing.backoff", span(&t.Backoff, std.Timing.Backoff), "how long that copy is then left alone"),
 		live("timing.resend", span(&t.Resend, std.Timing.Resend), "when a request is repeated"),
@@ -96,7 +103,7 @@ func (c *Config) Knobs() []Knob {
 
 		fixed("rates.queries", rate(&c.Rates.Queries, 1000), "questions of one peer about starts that are answered in a second; it is told to ask later beyond that. Of this and of rates below that say nothing else twice as many may come together"),
 		fixed("rates.protocol", rate(&c.Rates.Protocol, 10_000), "messages of one peer about copies, claims and results that are taken in a second, a fifth of it together. None is lost: its stream is read more slowly"),
-		fixed("rates.comparisons", rate(&c.Rates.Comparisons, 50), "summaries and lists of copies, with which sites compare what they hold, that are taken of one peer in a second; its stream is read more slowly beyond that"),
+		fixed("rates.comparisons", rate(&c.Rates.Comparisons, 50), "summaries and lists of copies, with which sites compare what they hold, and claims for tasks, that are taken of one peer in a second; its stream is read more slowly beyond that"),
 		fixed("rates.loads", rate(&c.Rates.Loads, 50), "loads that one peer may tell in a second; others are dropped"),
 		fixed("rates.files", rate(&c.Rates.Files, 2000), "pieces of files that one peer may ask for in a second; it is told that this site is busy beyond that"),
 		fixed("rates.streams", between(whole(&c.Rates.Streams, 1), 1, 1000, "give 1 to 1000"), "streams of one peer that begin in a second, 8 together: each makes both sites tell each other all that is open between them. Further ones wait, for up to 5 s, and are refused beyond that"),
@@ -107,6 +114,13 @@ func (c *Config) Knobs() []Knob {
 		live("log.level", choice(&c.Log.Level, "info", "debug", "info", "warn", "error"), "`\"debug\"`, `\"info\"`, `\"warn\"` or `\"error\"`"),
 		fixed("log.format", choice(&c.Log.Format, "json", "json", "text"), "or `\"text\"`; on stderr"),
 	}
+}
+
+func share(part float64) (remedy string) {
+	if !(part > 0 && part <= 1) {
+		return "give a number above 0 and at most 1"
+	}
+	return ""
 }
 
 // rate is a number of messages in a second. Fewer than ten would keep honest peers from
