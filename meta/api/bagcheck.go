@@ -3,9 +3,7 @@ package api
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"path"
-	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
@@ -13,6 +11,7 @@ import (
 	"kith/internal/job"
 	"kith/internal/params"
 	"kith/meta/bags"
+	"kith/meta/tasks"
 	kithv1 "kith/proto/gen/kith/v1"
 	"kith/store"
 )
@@ -162,10 +161,10 @@ func (c *checkedBag) checkIndices(f *fieldErrors, b *kithv1.Bag) {
 // checkTexts looks at the texts of the job that may have parameters in them, and at what
 // becomes of them.
 func (c *checkedBag) checkTexts(f *fieldErrors, j *kithv1.Job) {
-	x := textsOf(j)
+	x := tasks.FieldsOf(j, "bag.job.")
 	names := c.source.Names()
 	before := len(*f)
-	for _, field := range x.fields {
+	for _, field := range x.All {
 		if _, err := params.ParseTemplate(field.Text, names); err != nil {
 			f.add(field.Name, err.Error())
 		}
@@ -178,70 +177,36 @@ func (c *checkedBag) checkTexts(f *fieldErrors, j *kithv1.Job) {
 	if len(*f) > before {
 		return
 	}
-	texts, err := params.Compile(x.fields, names)
+	texts, err := params.Compile(x.All, names)
 	if err != nil {
 		f.add("bag.job", err.Error())
 		return
 	}
 	long := func(field string, first, last, most int) {
 		if err := texts.CheckLength(first, last, most, c.indices.Index, c.source); err != nil {
-			f.add(field, strings.TrimPrefix(err.Error(), x.fields[first].Name+": "))
+			f.add(field, strings.TrimPrefix(err.Error(), x.All[first].Name+": "))
 		}
 	}
-	if x.command > 0 {
-		long("bag.job.command", 0, x.command, maxCommandBytes)
+	if x.Command > 0 {
+		long("bag.job.command", 0, x.Command, maxCommandBytes)
 	}
-	if x.environment > x.command {
+	if x.Environment > x.Command {
 		rest := maxEnvironmentBytes
 		for name := range j.GetEnvironment() {
 			rest -= len(name) + 1
 		}
-		long("bag.job.environment", x.command, x.environment, rest)
+		long("bag.job.environment", x.Command, x.Environment, rest)
 	}
-	for i := x.environment; i < len(x.fields); i++ {
-		long(x.fields[i].Name, i, i+1, maxPath+1)
+	for i := x.Environment; i < len(x.All); i++ {
+		long(x.All[i].Name, i, i+1, maxPath+1)
 	}
 	c.checkOutputs(f, x)
 }
 
-// bagTexts are the texts of a job that may have parameters in them: the command with its
-// arguments, the values of the environment by their names, the paths of outputs, and the
-// names for stdout and stderr.
-type bagTexts struct {
-	fields []params.Field
-	// command, environment and outputs are behind which of them they end.
-	command, environment, outputs int
-}
-
-func textsOf(j *kithv1.Job) *bagTexts {
-	x := &bagTexts{}
-	add := func(name, text string) {
-		x.fields = append(x.fields, params.Field{Name: "bag.job." + name, Text: text})
-	}
-	for i, word := range j.GetCommand() {
-		add(fmt.Sprintf("command[%d]", i), word)
-	}
-	for i, word := range j.GetArguments() {
-		add(fmt.Sprintf("arguments[%d]", i), word)
-	}
-	x.command = len(x.fields)
-	for _, name := range slices.Sorted(maps.Keys(j.GetEnvironment())) {
-		add(fmt.Sprintf("environment[%q]", name), j.GetEnvironment()[name])
-	}
-	x.environment = len(x.fields)
-	for i, out := range j.GetOutputs() {
-		add(fmt.Sprintf("outputs[%d].path", i), out.GetPath())
-	}
-	x.outputs = len(x.fields)
-	add("stdout_path", j.GetStdoutPath())
-	add("stderr_path", j.GetStderrPath())
-	return x
-}
-
 // checkOutputs looks at the paths of outputs that each task declares.
-func (c *checkedBag) checkOutputs(f *fieldErrors, x *bagTexts) {
+func (c *checkedBag) checkOutputs(f *fieldErrors, x *tasks.Fields) {
 	var fields []params.Field
-	for _, field := range x.fields[x.environment:x.outputs] {
+	for _, field := range x.All[x.Environment:x.Outputs] {
 		if strings.Contains(field.Text, "{{") {
 			fields = append(fields, field)
 		}

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"kith/internal/job"
+	"kith/meta/tasks"
 	kithv1 "kith/proto/gen/kith/v1"
 )
 
@@ -193,7 +194,7 @@ func TestAllTextsAreTemplates(t *testing.T) {
 	j.Environment, j.StdoutPath, j.StderrPath = map[string]string{"B": "{{x}}", "A": "{{x}}"}, "{{x}}", "{{x}}"
 	j.Arguments, j.Outputs = []string{"{{x}}"}, []*kithv1.OutputFile{{Path: "{{x}}"}}
 	var names []string
-	for _, f := range textsOf(j).fields {
+	for _, f := range tasks.FieldsOf(j, "bag.job.").All {
 		if f.Text != "{{x}}" {
 			t.Errorf("%s has %q", f.Name, f.Text)
 		}

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bytes"
 	"fmt"
 	"math"
 	"time"
@@ -9,8 +8,8 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"kith/internal/job"
-	"kith/internal/params"
 	"kith/meta"
+	"kith/meta/tasks"
 	kithv1 "kith/proto/gen/kith/v1"
 	"kith/store"
 )
@@ -117,36 +116,12 @@ func fillFromBagPayload(b *kithv1.Bag, p *kithv1.BagPayload) error {
 	case *kithv1.BagPayload_Table:
 		b.Parameters = &kithv1.Bag_Table{Table: &kithv1.TaskTable{Format: kithv1.TaskTable_Format(given.Table.GetFormat())}}
 	}
-	source, err := sourceOf(p)
+	source, err := tasks.SourceOf(p)
 	if err != nil {
 		return err
 	}
 	b.Status.ParameterNames = source.Names()
 	return nil
-}
-
-// sourceOf returns the rows of a payload that this site made.
-func sourceOf(p *kithv1.BagPayload) (params.Source, error) {
-	switch given := p.GetParameters().(type) {
-	case *kithv1.BagPayload_Matrix:
-		return params.ParseMatrix(given.Matrix)
-	case *kithv1.BagPayload_Values:
-		rows := make([][]string, len(given.Values.GetRows()))
-		for i, r := range given.Values.GetRows() {
-			rows[i] = r.GetValues()
-		}
-		return params.NewRows(given.Values.GetNames(), rows)
-	case *kithv1.BagPayload_Table:
-		t := given.Table
-		widths := make([]int, len(t.GetWidths()))
-		for i, w := range t.GetWidths() {
-			widths[i] = int(w)
-		}
-		index := &params.Index{Format: params.Format(t.GetFormat()), Names: t.GetNames(), Count: t.GetCount(), Widths: widths, Offsets: t.GetOffsets()}
-		return params.NewTable(index, bytes.NewReader(t.GetFile().GetInline())), nil
-	}
-	indices, _, err := job.ParseIndices(p.GetIndices())
-	return params.NoRows{Tasks: indices.Count()}, err
 }
 
 // explainBag says in a sentence why a bag is where it is.

@@ -9,9 +9,11 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"kith/cluster/wire"
 	"kith/internal/identity"
 	"kith/internal/job"
 	"kith/meta"
+	"kith/meta/tasks"
 	kithv1 "kith/proto/gen/kith/v1"
 )
 
@@ -70,11 +72,29 @@ func (s *Server) bagSubmission(ctx context.Context, r *kithv1.SubmitBagRequest, 
 	if err != nil {
 		return meta.SubmitBag{}, fmt.Errorf("bag: %w", err)
 	}
+	if err := checkBundles(payload); err != nil {
+		return meta.SubmitBag{}, err
+	}
 	caller := identity.From(ctx)
 	return meta.SubmitBag{
 		Actor: caller.Actor, Request: requestOf(j, s.userOf(caller)), Indices: c.indices, RequestID: r.GetRequestId(), BodyHash: sha256.Sum256(body),
 		Payload: payload, Priority: b.GetPriority(), MaxRunning: uint32(b.GetMaxRunning()), Retries: uint8(b.GetRetries()), Hold: j.GetHold(),
 	}, nil
+}
+
+// checkBundles looks whether hosts can be sent, and read, what they are to run.
+func checkBundles(payload []byte) error {
+	b, err := tasks.Parse(payload)
+	if err == nil {
+		err = b.CheckBundles(wire.Payload)
+	}
+	switch {
+	case errors.Is(err, tasks.ErrTooLarge):
+		return &FieldError{Field: "bag", Reason: err.Error(), Err: err}
+	case err != nil:
+		return fmt.Errorf("bag: %w", err)
+	}
+	return nil
 }
 
 // GetBag implements kithv1.BagServiceServer.

@@ -66,7 +66,7 @@ func (b *Bag) readOrigins() (err error) {
 	if b.indices, _, err = job.ParseIndices(b.payload.GetIndices()); err != nil {
 		return err
 	}
-	if b.source, err = SourceOf(b.payload, &b.indices); err != nil {
+	if b.source, err = sourceOf(b.payload, &b.indices); err != nil {
 		return err
 	}
 	if rows := b.source.Count(); rows != b.indices.Count() {

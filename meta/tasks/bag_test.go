@@ -236,3 +236,57 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// A bag of which a bundle would not fit into a message is found before it is submitted; one
+// that passes makes bundles that hosts read.
+func TestCheckBundles(t *testing.T) {
+	long := strings.Repeat("x", 30_000)
+	lines := func(rows int, row string) *kithv1.BagPayload {
+		content := strings.Repeat(row+"\n", rows) + strings.Repeat("short\n", 500)
+		index, err := params.Scan(strings.NewReader(content), params.Lines)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &kithv1.BagPayload{
+			Indices: fmt.Sprintf("0-%d", rows+499), Template: &kithv1.Job{Command: []string{"{{line}}"}},
+			Parameters: &kithv1.BagPayload_Table{Table: &kithv1.ParameterTable{
+				File: &kithv1.File{Inline: []byte(content)}, Format: uint32(params.Lines), Names: index.Names, Count: index.Count, Widths: []uint32{uint32(index.Widths[0])}, Offsets: index.Offsets,
+			}},
+		}
+	}
+	var outputs []*kithv1.OutputFile
+	for range 1000 {
+		outputs = append(outputs, &kithv1.OutputFile{Path: strings.Repeat("p", 1024)})
+	}
+	large := &kithv1.BagPayload{
+		Indices: "0-999", Template: &kithv1.Job{Command: []string{strings.Repeat("c", 130_000), "{{x}}"}, Outputs: outputs},
+		Inputs: &kithv1.FileSet{Files: []*kithv1.File{{Inline: make([]byte, 1<<20)}}}, Parameters: &kithv1.BagPayload_Matrix{Matrix: "x=0..998," + strings.Repeat("y", 4000)},
+	}
+	for name, c := range map[string]struct {
+		p    *kithv1.BagPayload
+		fits bool
+	}{
+		"a range":             {&kithv1.BagPayload{Indices: "0-999", Template: template(), Parameters: &kithv1.BagPayload_Matrix{Matrix: "x=1..1000,y=p"}}, true},
+		"a few long rows":     {lines(30, long), true},
+		"many long rows":      {lines(40, long), false},
+		"a matrix of them":    {&kithv1.BagPayload{Indices: "0-199", Template: &kithv1.Job{}, Parameters: &kithv1.BagPayload_Matrix{Matrix: "a=" + long + ",b,c=1..100"}}, false},
+		"few combinations":    {&kithv1.BagPayload{Indices: "0-19", Template: &kithv1.Job{}, Parameters: &kithv1.BagPayload_Matrix{Matrix: "a=" + long + ",b,c=1..10"}}, true},
+		"all that is allowed": {large, false},
+	} {
+		b := parse(t, c.p)
+		if err := b.CheckBundles(3 << 20); (err == nil) != c.fits || err != nil && !errors.Is(err, ErrTooLarge) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if !c.fits {
+			continue
+		}
+		set := job.TaskRange(0, min(256, b.indices.Count()))
+		raw, err := b.Bundle(&set)
+		if err == nil {
+			_, err = Parse(raw)
+		}
+		if err != nil || len(raw) > 3<<20 {
+			t.Errorf("%s: %d bytes, %v", name, len(raw), err)
+		}
+	}
+}

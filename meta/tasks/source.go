@@ -12,7 +12,15 @@ import (
 
 // SourceOf returns what the tasks of a bag differ by, of a payload that this site made. The
 // content of a table is in its file.
-func SourceOf(p *kithv1.BagPayload, indices *job.Indices) (params.Source, error) {
+func SourceOf(p *kithv1.BagPayload) (params.Source, error) {
+	indices, _, err := job.ParseIndices(p.GetIndices())
+	if err != nil {
+		return nil, err
+	}
+	return sourceOf(p, &indices)
+}
+
+func sourceOf(p *kithv1.BagPayload, indices *job.Indices) (params.Source, error) {
 	switch given := p.GetParameters().(type) {
 	case *kithv1.BagPayload_Matrix:
 		m, err := params.ParseMatrix(given.Matrix)

@@ -24,6 +24,9 @@ type Fields struct {
 // FieldsOf returns the texts of a template. Their names begin with prefix: "job.".
 func FieldsOf(template *kithv1.Job, prefix string) *Fields {
 	x := &Fields{}
+	if template == nil {
+		template = &kithv1.Job{}
+	}
 	visit(template, func(name string, text *string) {
 		x.All = append(x.All, params.Field{Name: prefix + name, Text: *text})
 	}, func() { x.Command = len(x.All) }, func() { x.Environment = len(x.All) }, func() { x.Outputs = len(x.All) })
