@@ -290,3 +290,29 @@ func TestBagBesideAnOlderSite(t *testing.T) {
 		t.Errorf("%v with %d failed: what fails at the only site is tried again there", b.State, b.Failed.Count())
 	}
 }
+
+// A site that renews its leases and ends nothing does not keep its tasks for ever.
+func TestBagAtASiteThatOnlyRenews(t *testing.T) {
+	w := newWorld(t, 1, func(c *meta.Config) { c.Timing.Overdue = 10 * time.Minute }, 1, 2)
+	w.mayRace = true // it runs them nowhere
+	stuck := true
+	w.takes = func(job.TaskID) outcome {
+		if stuck {
+			return outcome{run: 24 * time.Hour}
+		}
+		return outcome{run: time.Second}
+	}
+	w.sites[0].feed(meta.Submit{Token: 1, Request: job.Request{Processors: 1, Copies: 1, Walltime: time.Hour}})
+	id := w.bagOf(2, func(ev *meta.SubmitBag) { ev.Request.OnSiteLost = job.Rerun })
+	w.run(10 * time.Second)
+	stuck = false
+	b := w.sites[0].state.Bag(id)
+	w.run(10 * time.Minute)
+	if b.State != job.BagOpen {
+		t.Errorf("after 10 min it is %v", b.State)
+	}
+	if !w.run(10 * time.Minute) {
+		w.story()
+		t.Error("the bag has not ended")
+	}
+}

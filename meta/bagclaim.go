@@ -51,7 +51,7 @@ func (bo *bagOrigin) grant(now job.Time, generation uint32, m *TaskClaim) {
 			continue
 		}
 		id := job.AttemptID{Job: o.rec.ID, Number: o.rec.Number + 1}
-		g := store.GrantBundle{Bundle: id, Site: a.Site, Node: a.Node, Stamp: m.Stamp, Generation: generation, Tasks: tasks, Time: now}
+		g := store.GrantBundle{Bundle: id, Site: a.Site, Node: a.Node, Stamp: m.Stamp, Generation: generation, Tasks: tasks, Time: now, Deadline: now.Add(bo.longest(o, tasks.Count()))}
 		if leased(&o.rec.Request) && a.Site != bo.self {
 			g.Lease = bo.cfg.Timing.Lease
 		}
@@ -67,6 +67,16 @@ func (bo *bagOrigin) grant(now job.Time, generation uint32, m *TaskClaim) {
 	if bo.unserved.Answer(*a, granted); granted == 0 {
 		bo.nextRecall = min(bo.nextRecall, now)
 	}
+}
+
+// longest is how long a site in reach may have so many tasks of a bag: all of their
+// walltimes, one after another, and Timing.Overdue.
+func (bo *bagOrigin) longest(o *openBag, tasks int) time.Duration {
+	each, most := o.rec.Request.Walltime, job.MaxWalltime
+	if each < most/time.Duration(tasks) {
+		most = each * time.Duration(tasks)
+	}
+	return most + bo.cfg.Timing.Overdue
 }
 
 // mostSeats bounds the stocks that are known of one site.
@@ -118,11 +128,12 @@ func (bo *bagOrigin) grantLease(now job.Time, o *openBag, t *store.TaskBundle) t
 	return term
 }
 
-// onRenew prolongs the lease of a bundle. One whose tasks are all to be stopped is not.
+// onRenew prolongs the lease of a bundle. One whose tasks are all to be stopped is not, nor
+// one that should have ended long ago: whoever only renews would keep its tasks for ever.
 func (bo *bagOrigin) onRenew(now job.Time, from job.SiteID, m Renew) {
 	answer := Renewed{Attempt: m.Attempt, Sent: m.Sent}
 	o, t := bo.live(m.Attempt, from)
-	if t != nil && !t.Late && o.rec.State != job.BagCancelling {
+	if t != nil && !t.Late && o.rec.State != job.BagCancelling && (t.Deadline == 0 || now < t.Deadline) {
 		answer.Lease = bo.grantLease(now, o, t)
 	}
 	bo.peers.send(from, answer)

@@ -21,12 +21,15 @@ func (bo *bagOrigin) onTaskResults(now job.Time, from job.SiteID, m TaskResults)
 	case m.Batch <= t.Batch:
 		bo.acknowledge(now, from, TaskResultsAck{Bundle: m.Bundle, Batch: t.Batch})
 	case m.Batch > t.Batch+1:
-	case len(m.Files) > 0:
+	case slices.ContainsFunc(m.Files, func(f store.TaskFiles) bool { return t.Tasks.Has(f.Ordinal) }):
+		// What the bundle does not have counts for nothing, and nothing of it is brought here.
+		m.Files = slices.DeleteFunc(slices.Clone(m.Files), func(f store.TaskFiles) bool { return !t.Tasks.Has(f.Ordinal) })
 		if f := o.fetching[t.Number]; f == nil || f.Batch != m.Batch {
 			o.fetching[t.Number] = &m
 		}
 		bo.emit(FetchTasks{Bundle: m.Bundle, Batch: m.Batch, From: from, Run: m.Run, Files: m.Files})
 	default:
+		m.Files = nil
 		bo.take(now, o, t, &m)
 	}
 }

@@ -204,7 +204,10 @@ func (th *taskHost) onTaskVerdict(now job.Time, from job.SiteID, m TaskVerdict) 
 			l = c
 		}
 	}
-	got, room := 0, bags.MaxAsk
+	got, room := 0, 0
+	if l != nil {
+		room = l.claim.want
+	}
 	for i := range m.Bundles {
 		g := &m.Bundles[i]
 		if g.Bundle.Job.Origin != from || th.bundles[g.Bundle] != nil {
