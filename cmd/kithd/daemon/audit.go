@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"time"
@@ -80,6 +81,12 @@ func decisionOf(ev meta.Event) (e audit.Entry, durable, ok bool) {
 		return audit.Entry{Kind: "revoke-token", User: ev.Actor.String(), Text: ev.ID}, true, true
 	case meta.Cancel:
 		return audit.Entry{Kind: "cancel", User: ev.Actor.String(), Job: ev.Job.String(), Text: ev.Reason}, false, true
+	case meta.CancelBag:
+		e = audit.Entry{Kind: "cancel", User: ev.Actor.String(), Job: ev.Bag.String(), Text: ev.Reason}
+		if ev.Tasks != nil {
+			e.Text = strings.TrimSuffix(fmt.Sprintf("%d of its tasks: %s", ev.Tasks.Count(), ev.Reason), ": ")
+		}
+		return e, false, true
 	}
 	return audit.Entry{}, false, false
 }

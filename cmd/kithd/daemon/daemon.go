@@ -230,12 +230,12 @@ func (d *Daemon) assemble() error {
 		return err
 	}
 	d.effects = &effects{
-		links: d.links, runs: d.runs, backend: d.backend, log: d.log, changes: api.NewChanges(d.self.Incarnation), streams: streams, spread: spread, audit: d.audit, site: d,
+		links: d.links, runs: d.runs, backend: d.backend, log: d.log, changes: api.NewChanges(d.self.Incarnation), bags: api.NewChanges(d.self.Incarnation), streams: streams, spread: spread, audit: d.audit, site: d,
 	}
 	barrier := commit.New(d.state, d.backend, d.runs.Launched)
 	d.loop = newLoop(in, d.engine, barrier, d.effects.carry)
 	ac := api.Config{
-		Node: node{d.loop, d.backend, d}, Files: d.files, Output: d.runs, Changes: d.effects.changes, User: userName(), Logger: d.log,
+		Node: node{d.loop, d.backend, d}, Files: d.files, Output: d.runs, Changes: d.effects.changes, BagChanges: d.effects.bags, User: userName(), Logger: d.log,
 	}
 	if d.identity != nil {
 		d.desk = d.openDesk()

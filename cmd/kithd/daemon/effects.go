@@ -23,7 +23,8 @@ type effects struct {
 	runs    *runner.Runner
 	backend store.Backend
 	log     *slog.Logger
-	changes *api.Changes
+	changes *api.Changes // of jobs
+	bags    *api.Changes
 	streams *streams
 	spread  *spread
 	refused refusals
@@ -45,7 +46,7 @@ func (f *effects) carry(ef meta.Effect) {
 	case meta.FetchTasks:
 		f.runs.FetchTasks(ef)
 	case meta.BagChanged:
-		f.changes.Add(ef.Bag)
+		f.bags.Add(ef.Bag)
 		f.runs.JobChanged(ef.Bag)
 	case meta.Launch:
 		f.runs.Launch(ef)
