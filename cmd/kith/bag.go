@@ -12,14 +12,10 @@ import (
 	kithv1 "kith/proto/gen/kith/v1"
 )
 
-// bagsShown says that help and completion tell of bags, and that "kith submit" takes
-// --array. The verbs are there without it.
-const bagsShown = false
-
 // bagVerb is "kith bag", what users do about bags of tasks.
 func bagVerb(c *client) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "bag", Short: "Deal with a bag of tasks", Hidden: !bagsShown,
+		Use: "bag", Short: "Deal with a bag of tasks",
 		Long: `A bag is many tasks of one job, each with an index and, if that is wanted, with
 parameters. Each runs once, at whichever site has room. "kith submit --array"
 makes one, too. A task is named BAG_INDEX, as in Slurm.`,

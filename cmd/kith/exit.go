@@ -34,7 +34,7 @@ func exitCodes() (own, ofJobs []cli.ExitCode) {
 		{Code: "0 to 255", Meaning: "the job's own exit code; with several jobs, the highest of all codes"},
 		{Code: fmt.Sprint(exitOutputLost), Meaning: "the job succeeded, and some of its output could not be kept or brought home, or was removed by the job"},
 		{Code: fmt.Sprint(exitTimeLimit), Meaning: "the job was stopped at its time limit"},
-		{Code: fmt.Sprint(exitNoResult), Meaning: "the job was cancelled or lost"},
+		{Code: fmt.Sprint(exitNoResult), Meaning: "the job, or the bag, was cancelled or lost"},
 		{Code: fmt.Sprintf("%d + N", exitSignal), Meaning: "signal N ended the job"},
 	}
 	return own, ofJobs

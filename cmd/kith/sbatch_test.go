@@ -67,8 +67,8 @@ func TestParseDirectives(t *testing.T) {
 		"dashes":         {script: "#SBATCH - --", problems: []string{`line 1: "-" is no option; a value with blanks needs quotes`, `line 1: "--" is no option; a value with blanks needs quotes`}},
 		"unknown":        {script: "#SBATCH --ntask=4", problems: []string{`line 1: unknown option --ntask; "kith submit --help" lists those that there are`}},
 		"unknown, short": {script: "#SBATCH -n4 -Z3", want: []string{"1 ntasks=4"}, problems: []string{`line 1: unknown option -Z; "kith submit --help" lists those that there are`}},
-		"goes on": {script: "#SBATCH --array=1 -n 4\n\n#SBATCH --nice -c 2\n", want: []string{"1 ntasks=4", "3 cpus-per-task=2"}, problems: []string{
-			"line 1: option --array (-a) of Slurm is not available in Kith: submit a job for each index, for example in a shell loop, and mark them with --label",
+		"goes on": {script: "#SBATCH --gres=1 -n 4\n\n#SBATCH --nice -c 2\n", want: []string{"1 ntasks=4", "3 cpus-per-task=2"}, problems: []string{
+			"line 1: option --gres of Slurm is not available in Kith: remove it, or submit at a site's own Slurm; Kith hands out processors and memory only",
 			"line 3: option --nice of Slurm is not available in Kith: remove it; each site serves its queue by its own policy",
 		}},
 	}

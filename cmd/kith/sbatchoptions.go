@@ -20,7 +20,7 @@ func slurmOptions() []option {
 }
 
 func supportedOptions() []option {
-	options := []option{
+	return []option{
 		{long: "job-name", short: 'J', arg: takesArgument, flag: "job-name"},
 		{long: "ntasks", short: 'n', arg: takesArgument, flag: "ntasks"},
 		{long: "cpus-per-task", short: 'c', arg: takesArgument, flag: "cpus-per-task"},
@@ -33,6 +33,7 @@ func supportedOptions() []option {
 		{long: "chdir", short: 'D', arg: takesArgument, flag: "chdir"},
 		{long: "export", arg: takesArgument, flag: "export"},
 		{long: "hold", short: 'H', flag: "hold"},
+		{long: "array", short: 'a', arg: takesArgument, flag: "array"},
 		{long: "parsable", flag: "parsable"},
 		{long: "wait", short: 'W', flag: "wait"},
 		// Kith's own, which Slurm would refuse.
@@ -44,14 +45,10 @@ func supportedOptions() []option {
 		{long: "stdout", arg: takesArgument, flag: "stdout"},
 		{long: "stderr", arg: takesArgument, flag: "stderr"},
 	}
-	if bagsShown {
-		options = append(options, option{long: "array", short: 'a', arg: takesArgument, flag: "array"})
-	}
-	return options
 }
 
 func unsupportedOptions() []option {
-	options := []option{
+	return []option{
 		{long: "account", short: 'A', arg: takesArgument, remedy: noAccounts},
 		{long: "acctg-freq", arg: takesArgument, remedy: "remove it; the outcome of a job has its CPU time and memory"},
 		{long: "batch", arg: takesArgument, remedy: noChoice},
@@ -153,9 +150,4 @@ func unsupportedOptions() []option {
 		{long: "workdir", arg: takesArgument, remedy: "use --chdir"},
 		{long: "wrap", arg: takesArgument, remedy: commandOnly},
 	}
-	if !bagsShown {
-		options = append(options, option{long: "array", short: 'a', arg: takesArgument,
-			remedy: "submit a job for each index, for example in a shell loop, and mark them with --label"})
-	}
-	return options
 }

@@ -97,16 +97,13 @@ func (o *submission) register(flags *pflag.FlagSet) {
 	flags.BoolVarP(&o.wait, "wait", "W", false, "wait for the end, print the job's output, and exit with its code")
 	flags.BoolVar(&o.testOnly, "test-only", false, "check the job, tell where it would go and when it would start at this site, and submit nothing")
 	flags.StringVar(&o.requestID, "request-id", "", "`ID` of this submission: repeating it submits nothing twice (default a random one)")
-	switch {
-	case o.bag.wanted:
+	if o.bag.wanted {
 		o.bag.register(flags)
-	case bagsShown:
+	} else {
 		o.bag.registerArray(flags)
 	}
 	for _, opt := range unsupportedOptions() {
-		if opt.long != "array" || !o.bag.wanted {
-			refuse(flags, opt)
-		}
+		refuse(flags, opt)
 	}
 }
 

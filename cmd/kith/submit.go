@@ -110,6 +110,8 @@ Where Kith differs from sbatch:
              LOCAL inside the current folder keeps its path in the job's private
              folder, any other gets its last name, unless :PATH says where.
   --mem=0    is not available; leave --mem out for no limit of the job's own.
+  --array    makes a bag of tasks; "kith help bag" tells more. In -o and -e, %A is
+             the bag's id and %a the task's index.
 
 If the site cannot be reached or has too much to do, kith submit tries again for
 as long as --timeout says, without submitting anything twice. If --timeout is given, --wait does not
