@@ -72,8 +72,9 @@ type Node struct {
 	Name    string
 	Config  config.Config
 	Address string // host:port
-	// Jobs, Sites, Files and Trust are clients to it; they survive restarts.
+	// Jobs, Bags, Sites, Files and Trust are clients to it; they survive restarts.
 	Jobs  kithv1.JobServiceClient
+	Bags  kithv1.BagServiceClient
 	Sites kithv1.SiteServiceClient
 	Files kithv1.FileServiceClient
 	Trust kithv1.TrustServiceClient
@@ -279,6 +280,7 @@ func (n *Node) dial(address string) error {
 		return fmt.Errorf("site %s: %w", n.Name, err)
 	}
 	n.conn = conn
+	n.Bags = kithv1.NewBagServiceClient(conn)
 	n.Jobs, n.Sites = kithv1.NewJobServiceClient(conn), kithv1.NewSiteServiceClient(conn)
 	n.Files, n.Trust = kithv1.NewFileServiceClient(conn), kithv1.NewTrustServiceClient(conn)
 	return nil
