@@ -203,6 +203,10 @@ func (c *checkedBag) checkTexts(f *fieldErrors, j *kithv1.Job) {
 	c.checkOutputs(f, x)
 }
 
+// outputsChecked is of how many tasks the paths of outputs are looked at before a bag is
+// taken: some tenths of a second. A host looks at those of each task before it runs it.
+const outputsChecked = 1 << 20
+
 // checkOutputs looks at the paths of outputs that each task declares.
 func (c *checkedBag) checkOutputs(f *fieldErrors, x *tasks.Fields) {
 	var fields []params.Field
@@ -219,8 +223,15 @@ func (c *checkedBag) checkOutputs(f *fieldErrors, x *tasks.Fields) {
 		f.add("bag.job.outputs", err.Error())
 		return
 	}
+	most := uint32(outputsChecked)
+	if len(c.source.Names()) == 0 {
+		most = 1 // an index is digits
+	}
 	var bad fieldErrors
 	err = c.source.Each(0, func(ordinal uint32, values []string) bool {
+		if ordinal == most {
+			return false
+		}
 		index := c.indices.Index(ordinal)
 		for i, p := range texts.Expand(index, values) {
 			checkPath(&bad, fields[i].Name, p)

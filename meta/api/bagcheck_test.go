@@ -122,6 +122,8 @@ func TestCheckBag(t *testing.T) {
 		"environment too long at a row":  {with(withValues("a", long("b", 65_536)), func(b *kithv1.Bag) { b.Job.Environment = map[string]string{"A": "{{x}}{{x}}"} }), 0, "bag.job.environment: 131073 bytes for the task with index 1"},
 		"name for stdout that is long":   {with(withValues("a", long("b", 1025)), func(b *kithv1.Bag) { b.Job.StdoutPath = "{{x}}" }), 0, "bag.job.stdout_path: 1026 bytes for the task with index 1, at most 1025"},
 		"output of a task":               {outputs(withValues("a", "b/c"), "out/{{x}}"), 2, ""},
+		"output of an index":             {with(outputs(goodBag(), "out/{{index}}"), func(b *kithv1.Bag) { b.Indices = "0-16777215" }), 1 << 24, ""},
+		"outputs of many":                {outputs(withMatrix("x=1..4096,y=1..4096"), "out/{{x}}/{{y}}"), 1 << 24, ""},
 		"output outside at a row":        {outputs(withValues("a", "../c"), "{{x}}"), 0, `bag.job.outputs[0].path: for the task with index 1: "../c" leaves the job's private folder`},
 		"output outside by two":          {outputs(withValues("a", "."), "{{x}}{{x}}/b"), 0, `for the task with index 1: "../b" leaves the job's private folder`},
 		"output without a name at a row": {outputs(withValues("a", ""), "fixed", "{{x}}"), 0, "bag.job.outputs[1].path: for the task with index 1: must be 1 to 1024 bytes"},
