@@ -70,6 +70,20 @@ func (o *bagOptions) register(flags *pflag.FlagSet) {
 	flags.StringVar(&o.matrix, "matrix", "", "a task for each combination, as `NAME=LIST[,NAME=LIST...]`, for example a=1..9,b=x,y")
 	flags.Var(&o.retries, "retries", "how often a task that fails runs again, at most 100")
 	flags.Int32Var(&o.priority, "priority", 0, "`N` of the bag among those of this site: -1000 to 0; operators: to 1000")
+	// What is otherwise than with a job.
+	flags.Lookup("on-site-lost").DefValue = "rerun"
+	for name, usage := range map[string]string{
+		"stdout":    "`FILE` under which \"kith bag fetch\" writes stdout; %A is the bag's id, %a the task's index, %x the job's name (default " + defaultTaskStdout + ")",
+		"stderr":    "`FILE` for stderr, likewise; also --error (default " + defaultTaskStderr + ")",
+		"copies":    "sites that tasks are offered to (default all)",
+		"mem":       "memory of a task; without a letter, megabytes (default no limit of its own)",
+		"hold":      "give no task to a site before \"kith bag release\"",
+		"parsable":  "print the bag's id and nothing else",
+		"wait":      "wait for the end, print what came of it, and exit with 0 only if all tasks did",
+		"test-only": "check the bag, and submit nothing",
+	} {
+		flags.Lookup(name).Usage = usage
+	}
 }
 
 func parseRetries(text string) (int32, error) {
