@@ -35,7 +35,7 @@ func (v Views) BagView(id job.ID) (BagView, error) {
 	}
 	view := viewOf(b)
 	at := make(map[job.SiteID]int)
-	for t := range b.Bundles {
+	for _, t := range b.Live {
 		if !t.Late {
 			at[t.Site] += t.Tasks.Count()
 		}

@@ -178,3 +178,21 @@ func TestListTasks(t *testing.T) {
 		t.Errorf("behind the end: %+v, %v", end, err)
 	}
 }
+
+// What was taken back from a site waits again, although the site may still report it.
+func TestListTasksTakenBack(t *testing.T) {
+	commands := someTasks(t, "0-9")
+	e := bagEngine(t, append(commands, store.RevokeBundle{Bundle: job.AttemptID{Job: firstBag, Number: 1}, Site: "beta", MayRun: true, Time: 9})...)
+	list, err := e.Views().ListTasks(TaskQuery{Bag: firstBag, Limit: 10, Wanted: [taskStateCount]bool{TaskWaiting: true, TaskAtSite: true, TaskStopping: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, task := range list.Tasks {
+		if task.State != TaskWaiting || task.Site != "" {
+			t.Errorf("%+v", task)
+		}
+	}
+	if v, _ := e.Views().BagView(firstBag); v.AtSites != 0 || len(v.Sites) != 0 || v.Waiting != len(list.Tasks) {
+		t.Errorf("%d tasks wait, the view has %+v", len(list.Tasks), v)
+	}
+}

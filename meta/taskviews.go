@@ -1,6 +1,8 @@
 package meta
 
 import (
+	"slices"
+
 	"kith/internal/job"
 	"kith/store"
 )
@@ -95,13 +97,12 @@ func (w *window) part(set *job.TaskSet) job.TaskSet {
 	return part
 }
 
-// wanted returns the tasks that a query asks for. It sets given.
+// wanted returns the tasks that a query asks for. It sets given: what was given out and
+// neither waits again nor has ended. Bundles may be many, and are not looked at.
 func (w *window) wanted(q *TaskQuery) job.TaskSet {
-	for t := range w.b.Bundles {
-		if !t.Late {
-			part := w.part(&t.Tasks)
-			w.given.AddAll(&part)
-		}
+	w.given.AddRange(w.lo, max(w.lo, min(w.hi, w.b.Next)))
+	for _, set := range []*job.TaskSet{&w.b.Again, &w.b.Done, &w.b.Failed, &w.b.Cancelled} {
+		w.given.RemoveAll(set)
 	}
 	var tasks job.TaskSet
 	add := func(state TaskState, set *job.TaskSet) {
@@ -144,12 +145,12 @@ func (w *window) stateOf(task uint32) TaskState {
 
 // addSites says which site has which of the tasks, which are in the order of ordinals.
 func (w *window) addSites(tasks []TaskView) {
-	if len(tasks) == 0 {
+	if !slices.ContainsFunc(tasks, func(t TaskView) bool { return t.State == TaskAtSite || t.State == TaskStopping }) {
 		return
 	}
 	at := make(map[uint32]job.SiteID)
 	last := tasks[len(tasks)-1].Ordinal
-	for t := range w.b.Bundles {
+	for _, t := range w.b.Live {
 		if t.Late {
 			continue
 		}
