@@ -7,14 +7,16 @@ import (
 	"kith/store"
 )
 
-// bundleAt reports whether a site has tasks of a bundle of a bag submitted here.
+// bundleAt reports whether a site has tasks of a bundle of a bag submitted here. One that was
+// taken back and may run on is such: that it cannot read its inputs would be a failure, which
+// might be the first result.
 func (v Views) bundleAt(bundle job.AttemptID, site job.SiteID) bool {
 	b := v.origin.st.Bag(bundle.Job)
 	if b == nil {
 		return false
 	}
 	t := b.Bundle(bundle.Number)
-	return t != nil && t.Site == site && !t.Late
+	return t != nil && t.Site == site
 }
 
 // taskFiles returns the encoded files of a run of a task that ended here and that its origin

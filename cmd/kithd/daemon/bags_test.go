@@ -163,6 +163,37 @@ func TestBagsRun(t *testing.T) {
 	}
 }
 
+// A host and then the origin stop in the middle of a bag and come back. Each task runs once.
+func TestBagSurvivesRestarts(t *testing.T) {
+	t.Parallel()
+	sites := federation(t, nil, "alpha", "beta")
+	alpha, beta := sites[0], sites[1]
+	ran := filepath.Join(t.TempDir(), "ran")
+	const n = 60
+	id := alpha.submitBag(noting(ran, `head -c 5000 /dev/zero; sleep 0.2`, n))
+	after := func(tasks int) {
+		t.Helper()
+		alpha.eventually("tasks have run", func() bool {
+			raw, err := os.ReadFile(ran)
+			return err == nil && strings.Count(string(raw), "\n") > tasks
+		})
+	}
+	after(8)
+	beta.restart()
+	after(20)
+	alpha.restart()
+	alpha.endsBag(id)
+	onceEach(t, ran, n)
+	for i, text := range alpha.taskOutput(id, "") {
+		if len(text) != 5000 {
+			t.Errorf("task %d wrote %d bytes", i, len(text))
+		}
+	}
+	if at := alpha.tasksAt(id); at["alpha"] == 0 || at["beta"] == 0 {
+		t.Errorf("tasks ran at %v", at)
+	}
+}
+
 // A daemon is killed again and again in the middle of a bag. Each task runs once: those that
 // run outlive it, those that wait wait on.
 func TestBagSurvivesKills(t *testing.T) {
