@@ -50,3 +50,19 @@ func TestProtocolHasTheLifeCycle(t *testing.T) {
 		}
 	}
 }
+
+// So is that of a bag.
+func TestProtocolHasTheLifeCycleOfBags(t *testing.T) {
+	page := protocolPage(t)
+	for s := BagOpen; s <= BagCancelled; s++ {
+		var moves []string
+		for ev := range bagEventCount {
+			if to, ok := s.Next(ev); ok {
+				moves = append(moves, fmt.Sprintf("%v → `%v`", ev, to))
+			}
+		}
+		if row := fmt.Sprintf("\n| `%v` | %s |\n", s, strings.Join(moves, " · ")); !strings.Contains(page, row) {
+			t.Errorf("docs/protocol.md lacks the row %q", row)
+		}
+	}
+}
