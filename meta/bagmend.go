@@ -107,7 +107,7 @@ func (bo *bagOrigin) addTo(s *summary, site job.SiteID) {
 
 // mendListed deals with a bundle that a host holds, and reports whether it is one.
 func (bo *bagOrigin) mendListed(now job.Time, from job.SiteID, entry *DigestEntry) bool {
-	if bo.st.Bag(entry.Attempt.Job) == nil {
+	if bo.st.Bag(entry.Attempt.Job) == nil || !entry.Begun { // bundles are listed as begun: this is a copy
 		return false
 	}
 	if _, t := bo.live(entry.Attempt, from); t == nil {

@@ -32,6 +32,7 @@ type bagOrigin struct {
 	answers   bags.Answers
 	unserved  bags.Unserved
 	seats     map[job.SiteID]map[seat]*seated // what is known of stocks
+	lives     map[job.SiteID]uint64           // the incarnation of each site when it came up
 
 	lastChanged job.ID   // the bag that this step last said to have changed
 	offering    bool     // offers leave with the next pass
@@ -116,7 +117,7 @@ const (
 
 func newBagOrigin(c *core, p *peers, jobs *origin) *bagOrigin {
 	bo := &bagOrigin{
-		core: c, peers: p, jobs: jobs, byID: make(map[job.ID]*openBag), seats: make(map[job.SiteID]map[seat]*seated),
+		core: c, peers: p, jobs: jobs, byID: make(map[job.ID]*openBag), lives: make(map[job.SiteID]uint64), seats: make(map[job.SiteID]map[seat]*seated),
 		nextLease: job.Never, nextPlace: job.Never, nextStop: job.Never, nextRecall: job.Never, nextOffer: job.Never,
 	}
 	bo.desk = bags.Desk{Policy: bags.Anywhere{}, Usage: &bo.usage, Elsewhere: &bo.elsewhere}
@@ -199,7 +200,11 @@ func (bo *bagOrigin) offer(now job.Time) {
 }
 
 // up begins to deal with a site anew whose stream is up.
-func (bo *bagOrigin) up(now job.Time, site job.SiteID) {
+func (bo *bagOrigin) up(now job.Time, site job.SiteID, incarnation uint64) {
+	if bo.lives[site] != incarnation { // its stamps are above those of earlier lives, whatever was said in its name
+		bo.lives[site] = incarnation
+		bo.answers.Forget(site)
+	}
 	bo.board.Forget(site)
 	bo.placeSoon(now)
 	bo.offerSoon()

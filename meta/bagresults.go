@@ -45,15 +45,23 @@ func (bo *bagOrigin) acknowledge(now job.Time, to job.SiteID, m TaskResultsAck) 
 // tasksHome records a batch whose files are home.
 func (bo *bagOrigin) tasksHome(now job.Time, ev TasksHome) {
 	o := bo.byID[ev.Bundle.Job]
-	if o == nil {
+	var t *store.TaskBundle
+	if o != nil {
+		t = o.rec.Bundle(ev.Bundle.Number)
+	}
+	if t == nil { // a late result has ended its tasks meanwhile; this site's own host does not say so again
+		if o != nil {
+			delete(o.fetching, ev.Bundle.Number)
+		}
+		bo.host.onTaskResultsAck(now, bo.self, TaskResultsAck{Bundle: ev.Bundle, Batch: ev.Batch, Unknown: true})
 		return
 	}
-	m := o.fetching[ev.Bundle.Number]
+	m := o.fetching[t.Number]
 	if m == nil || m.Batch != ev.Batch {
 		return
 	}
-	delete(o.fetching, ev.Bundle.Number)
-	if t := o.rec.Bundle(ev.Bundle.Number); t != nil && m.Batch == t.Batch+1 {
+	delete(o.fetching, t.Number)
+	if m.Batch == t.Batch+1 {
 		bo.take(now, o, t, m)
 	} // else the host learns of it when it says so again
 }

@@ -224,7 +224,7 @@ func (e *Engine) peerUp(now job.Time, ev PeerUp) {
 	e.peers.send(ev.Site, LoadDigest{Digest: e.host.digest(now)})
 	e.origin.revive(now, ev.Site)
 	e.host.revive(now, ev.Site)
-	e.bags.up(now, ev.Site)
+	e.bags.up(now, ev.Site, ev.Incarnation)
 	e.host.tasks.up(now, ev.Site)
 	e.origin.retrySoon(now)
 }

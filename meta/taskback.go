@@ -66,7 +66,8 @@ func (th *taskHost) onStop(now job.Time, from job.SiteID, m Stop) bool {
 // drain takes up that a drain begins or ends.
 func (th *taskHost) drain() { th.lookAll() }
 
-// keepLease makes renewals go on for as long as a bundle has tasks.
+// keepLease makes renewals go on for as long as a bundle has tasks, or results that the
+// origin has yet to acknowledge.
 func (th *taskHost) keepLease(now job.Time, b *heldTasks) {
 	th.leased = append(th.leased, b)
 	th.nextRenew = min(th.nextRenew, max(b.lease.renewAt, now))
@@ -78,7 +79,10 @@ func (th *taskHost) renewLeases(now job.Time) {
 		return
 	}
 	next := job.Never
-	th.leased = slices.DeleteFunc(th.leased, func(b *heldTasks) bool { return b.unwanted || b.lease.lapsed || b.rec.Tasks.Empty() })
+	th.leased = slices.DeleteFunc(th.leased, func(b *heldTasks) bool {
+		// What waits for its files to be fetched is not to run again meanwhile.
+		return b.unwanted || b.lease.lapsed || b.rec.Tasks.Empty() && len(b.rec.Unacked) == 0
+	})
 	for _, b := range slices.Clone(th.leased) {
 		l := &b.lease
 		if l.until != 0 && l.until <= now {

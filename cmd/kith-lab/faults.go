@@ -71,7 +71,11 @@ one schedule in text form, as a failure prints it.`,
 	flags.IntVar(&opt.search.Size.Sites, "sites", 0, "how many sites, as `S` (default: 2 to 5, by the seed)")
 	flags.IntVar(&opt.search.Size.Jobs, "jobs", 0, "how many jobs, as `J` (default: 1 to 40, by the seed)")
 	flags.BoolVar(&opt.search.Wide, "wide", false, "make wide schedules")
+	flags.BoolVar(&opt.search.Bags, "bags", false, "make schedules with bags of tasks")
 	flags.BoolVar(&opt.search.Hostile, "hostile", false, "make schedules with an enemy among the sites")
+	if err := flags.MarkHidden("bags"); err != nil { // there are none yet for users
+		panic(err)
+	}
 	flags.IntVar(&opt.search.Workers, "workers", opt.search.Workers, "how many schedules run at a time, as `N`")
 	flags.StringVar(&opt.replay, "replay", "", "tell the story of the schedule in `FILE` instead (- for stdin)")
 	return cmd

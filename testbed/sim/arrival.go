@@ -85,8 +85,13 @@ func (w *World) entry(id job.ID) entry {
 	return entry{}
 }
 
-// Tag returns the tag of the submission that became job id.
-func (w *World) Tag(id job.ID) int { return w.entry(id).tag }
+// Tag returns the tag of the submission that became job or bag id.
+func (w *World) Tag(id job.ID) int {
+	if b := w.bagOf(id); b != nil {
+		return b.Tag
+	}
+	return w.entry(id).tag
+}
 
 // Transfer returns how long the input of job id takes to another site.
 func (w *World) Transfer(id job.ID) time.Duration { return w.entry(id).transfer }
@@ -154,6 +159,7 @@ func (s *Site) submit(sub *Submission) {
 		entry: entry{run: sub.RunTime, transfer: sub.Transfer, tag: sub.Tag, fills: sub.Fills}, expected: s.state.NextID(), done: sub.Done,
 	}
 	s.book.put(p.expected, p.entry)
+	delete(s.bags, p.expected) // one whose record was lost
 	s.rush(originTurn)
 	s.tokens++
 	p.token = s.tokens
@@ -164,6 +170,7 @@ func (s *Site) submit(sub *Submission) {
 // submitted is a submission that the daemon has not answered yet.
 type submitted struct {
 	entry
+	bag      *BagSubmission // nil for a job
 	token    uint64
 	expected job.ID
 	done     func(job.ID, error)
@@ -182,9 +189,11 @@ func (s *Site) answered(r *meta.Reply) bool {
 			continue
 		}
 		if r.Err == nil {
-			s.w.watch.acknowledged(r.Job)
 			s.w.log.submitted(s, r.Job)
-			if r.Job != p.expected {
+			if p.bag != nil {
+				s.w.watch.tasks.acknowledged(r.Job)
+				s.bags[r.Job] = p.bag
+			} else if s.w.watch.acknowledged(r.Job); r.Job != p.expected {
 				s.book.put(r.Job, p.entry) // it was known under this request id, or others came first
 			}
 		} else if s.w.cfg.Refused != nil {

@@ -46,6 +46,8 @@ type watch struct {
 	revoked map[trustKey]bool
 	// gone counts acknowledged jobs that were lost with the only disk that had them.
 	gone int
+	// tasks watches those of bags.
+	tasks taskWatch
 }
 
 func (x *watch) init(w *World) {
@@ -58,6 +60,7 @@ func (x *watch) init(w *World) {
 	x.ends = make(map[job.ID]job.State)
 	x.acks = make(map[job.ID]bool)
 	x.trust, x.revoked = make(map[trustKey]store.TrustedSite), make(map[trustKey]bool)
+	x.tasks.init(x)
 }
 
 func (x *watch) violate(format string, args ...any) {
@@ -98,6 +101,10 @@ func (x *watch) started(p *process) {
 	if x.liars[p.s.cfg.ID] || x.liars[a.Job.Origin] {
 		return
 	}
+	if p.task != nil {
+		x.tasks.started(p)
+		return
+	}
 	if x.several[a.Job] > 0 && !p.race {
 		for _, other := range x.running {
 			if other.attempt.Job == a.Job {
@@ -124,6 +131,10 @@ func (x *watch) ended(p *process) {
 		return
 	}
 	x.release(p)
+	if p.task != nil {
+		x.tasks.ended(p)
+		return
+	}
 	if x.running[p.attempt] == p {
 		delete(x.running, p.attempt)
 		if x.several[p.attempt.Job]--; x.several[p.attempt.Job] == 0 {
@@ -196,10 +207,11 @@ func (x *watch) purge(id job.ID) {
 	x.order = slices.DeleteFunc(x.order, func(other job.ID) bool { return other == id })
 }
 
-// closed is a job and the state in which it was closed.
+// closed is a job and the state in which it was closed, or what a batch says of a bag.
 type closed struct {
 	job   job.ID
 	state job.State
+	bag   *bagFacts // nil for a job
 }
 
 // closing lists the jobs that a batch closes, which holds the facts behind effects.
@@ -210,7 +222,12 @@ func (x *watch) closing(s *Site, effects []meta.Effect) (list []closed) {
 	for _, f := range effects {
 		if f, ok := f.(meta.Changed); ok && !f.Purged {
 			if j := s.state.Job(f.Job); j != nil && j.State.Terminal() {
-				list = append(list, closed{j.ID, j.State})
+				list = append(list, closed{job: j.ID, state: j.State})
+			}
+		}
+		if f, ok := f.(meta.BagChanged); ok && !f.Purged {
+			if b := s.state.Bag(f.Bag); b != nil {
+				list = append(list, closed{bag: factsOf(s, b)})
 			}
 		}
 	}
@@ -220,6 +237,10 @@ func (x *watch) closing(s *Site, effects []meta.Effect) (list []closed) {
 // durable notes that a batch is on disk.
 func (x *watch) durable(list []closed) {
 	for _, c := range list {
+		if c.bag != nil {
+			x.tasks.durable(c.bag)
+			continue
+		}
 		x.ends[c.job] = c.state
 	}
 }
@@ -280,6 +301,7 @@ func (x *watch) booted(s *Site) {
 		return
 	}
 	x.restoredTrust(s)
+	x.tasks.booted(s)
 	for _, id := range x.order {
 		if id.Origin != s.cfg.ID {
 			continue
@@ -296,6 +318,7 @@ func (x *watch) booted(s *Site) {
 // wiped forgets the jobs whose only record was on a disk that is gone.
 func (x *watch) wiped(s *Site) {
 	x.forgetTrust(s)
+	x.tasks.wiped(s)
 	n := len(x.order)
 	x.order = slices.DeleteFunc(x.order, func(id job.ID) bool { return id.Origin == s.cfg.ID })
 	x.gone += n - len(x.order)
@@ -383,5 +406,5 @@ func (w *World) CheckEnded() error {
 			return w.violation("L2: site %s still holds %d copies", s.cfg.ID, n)
 		}
 	}
-	return nil
+	return w.watch.tasks.checkEnded()
 }

@@ -11,11 +11,13 @@ import (
 
 var errDown = errors.New("the site is down")
 
-// process is a job that runs at a site, or has run there; it knows nothing of
+// process is a job or task that runs at a site, or has run there; it knows nothing of
 // the daemon's lives.
 type process struct {
 	s       *Site
 	attempt job.AttemptID
+	// task is what it runs if it is the run of a task: attempt only names it at its host.
+	task    *meta.TaskRun
 	boot    string
 	started job.Time
 	// processors and memory are what it holds of its site while it runs.
@@ -40,6 +42,17 @@ type process struct {
 	lease job.Time
 }
 
+// of returns the job or bag that an attempt belongs to.
+func of(a job.AttemptID, task *meta.TaskRun) job.ID {
+	if task != nil {
+		return task.Bundle.Job
+	}
+	return a.Job
+}
+
+// work returns the job or bag that it is of.
+func (p *process) work() job.ID { return of(p.attempt, p.task) }
+
 // launch starts an attempt, once.
 func (s *Site) launch(f meta.Launch) {
 	a, r := f.Attempt, &f.Request
@@ -56,7 +69,7 @@ func (s *Site) launch(f meta.Launch) {
 	}
 	p := &process{
 		s: s, attempt: a, boot: s.bootID(), started: s.now(), processors: r.Processors, memory: r.MemoryBytes,
-		kind: job.Success, race: r.OnSiteLost == job.Race,
+		kind: job.Success, race: r.OnSiteLost == job.Race, task: f.Task,
 	}
 	s.procs[a] = p
 	p.leaseUntil(f.Lease)
@@ -66,7 +79,14 @@ func (s *Site) launch(f meta.Launch) {
 	if a.Job.Origin == s.cfg.ID {
 		s.w.keeper.startedLocal(s, r)
 	}
-	e := s.w.entry(a.Job)
+	var e entry
+	if p.task == nil {
+		e = s.w.entry(a.Job)
+	} else {
+		b := s.w.bagOf(p.work())
+		e.tag = b.Tag
+		e.run, p.kind, p.reason = b.ofTask(p.task.Ordinal)
+	}
 	run := job.Scaled(e.run, s.cfg.Meta.Self.Speed)
 	if run > r.Walltime {
 		run, p.kind, p.reason = r.Walltime, job.Timeout, "stopped at its walltime"
@@ -114,8 +134,14 @@ func (p *process) end(kind job.OutcomeKind, reason string) {
 	s := p.s
 	p.final = job.Outcome{Kind: kind, Reason: reason, Start: p.started, End: s.now()}
 	p.outcome = &p.final
+	if kind == job.Failure {
+		p.final.ExitCode = 1
+	}
 	if kind == job.Success && p.attempt.Job.Origin != s.cfg.ID && s.w.output(p.attempt.Job) > 0 {
 		p.final.Files, p.final.FilesRemain = []byte("output"), true
+	}
+	if p.task != nil && s.w.output(p.work()) > 0 {
+		p.final.Files, p.final.FilesRemain = p.leaves(), true
 	}
 	if s.w.cfg.Trace != nil {
 		s.w.trace("%s: %v ends", s.cfg.ID, p.attempt)
@@ -124,7 +150,7 @@ func (p *process) end(kind job.OutcomeKind, reason string) {
 	p.empty() // what ended attempts leave is removed first where the disk is full
 	s.w.watch.ended(p)
 	if f := s.w.cfg.Ended; f != nil {
-		f(s.cfg.ID, p.attempt, s.w.entry(p.attempt.Job).tag, p.outcome)
+		f(s.cfg.ID, p.attempt, s.w.Tag(p.work()), p.outcome)
 	}
 	if !p.orphan {
 		s.report(p, s.feed)

@@ -35,6 +35,7 @@ type Site struct {
 	cfg   SiteConfig
 	index int // among the names
 	book  book
+	bags  map[job.ID]*BagSubmission // by those that were submitted here
 
 	disk       memstore.Disk
 	generation uint32
@@ -44,6 +45,7 @@ type Site struct {
 	staged     map[job.AttemptID]*staging   // begun, not started yet
 	bringing   map[job.AttemptID]job.Time   // when input is here that processors wait for no longer
 	fetching   map[job.AttemptID]bool       // output on its way here
+	bringTasks map[meta.TasksHome]bool      // what tasks of a batch left, on its way here
 	orphans    []map[job.AttemptID]*process // of data folders that are gone
 	taken      taken                        // by what runs, for the watch
 
@@ -99,9 +101,9 @@ func (s *Site) boot() error {
 		s.generation = 1
 	}
 	if s.procs == nil {
-		s.procs = make(map[job.AttemptID]*process)
+		s.procs, s.bags = make(map[job.AttemptID]*process), make(map[job.ID]*BagSubmission)
 	}
-	s.fetching = make(map[job.AttemptID]bool)
+	s.fetching, s.bringTasks = make(map[job.AttemptID]bool), make(map[meta.TasksHome]bool)
 	var err error
 	if s.w.cfg.Disk.Keep {
 		if s.backend, err = memstore.Open(&s.disk, s.cfg.ID, s.generation); err != nil {
@@ -253,29 +255,6 @@ func (s *Site) Restart() error {
 	return nil
 }
 
-// The turns in which touched sites make their pass: the origins of what was
-// submitted in this instant, then those that copies came to, in the order of
-// coming, which for one job is the order of rank (spec 001 section 2.5), then
-// all others; within a turn by name.
-const (
-	originTurn uint64 = iota << turnShift
-	hostTurn
-	otherTurn
-
-	turnShift = 32
-)
-
-// touch makes the site have a pass at the end of this instant.
-func (s *Site) touch() {
-	if !s.touched {
-		s.touched, s.turn = true, min(s.turn, otherTurn)
-		s.w.touched = append(s.w.touched, s)
-	}
-}
-
-// rush makes the site's pass in this instant come in an earlier turn.
-func (s *Site) rush(turn uint64) { s.turn = min(s.turn, turn) }
-
 // feed gives the daemon an event.
 func (s *Site) feed(ev meta.Event) {
 	if s.engine == nil {
@@ -330,7 +309,7 @@ func (s *Site) add(effects []meta.Effect) {
 // launched reports whether an attempt was launched here and has not ended.
 func (s *Site) launched(a job.AttemptID) bool {
 	p := s.procs[a]
-	return p != nil && p.outcome == nil || s.staged[a] != nil
+	return p != nil && p.outcome == nil || s.staged[a] != nil || s.runsTasksOf(a)
 }
 
 // setAlarm puts the next tick on the agenda.
@@ -483,6 +462,14 @@ func (s *Site) carry(f meta.Effect) {
 		s.fetch(f)
 	case meta.Unfetch:
 		delete(s.fetching, f.Attempt)
+	case meta.BagChanged:
+		if f.Purged {
+			s.w.watch.tasks.purged(f.Bag)
+		}
+	case meta.GrantTasks:
+		s.grantTasks(f)
+	case meta.FetchTasks:
+		s.fetchTasks(f)
 	case meta.Changed:
 		s.w.watch.changed(s, f)
 	case meta.TrustChanged:

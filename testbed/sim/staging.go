@@ -22,7 +22,7 @@ func (s *Site) stage(f meta.Launch) {
 	if s.procs[f.Attempt] != nil || s.staged[f.Attempt] != nil {
 		return
 	}
-	took := s.stagingLeft(f.Attempt)
+	took := s.stagingLeft(f.Attempt, of(f.Attempt, f.Task))
 	if took == 0 {
 		delete(s.bringing, f.Attempt)
 		s.launch(f)
@@ -40,13 +40,13 @@ func (s *Site) stage(f meta.Launch) {
 	s.w.agenda.add(s.w.now.Add(took), message, 0, g)
 }
 
-// stagingLeft returns how long the input of an attempt takes yet.
-func (s *Site) stagingLeft(a job.AttemptID) time.Duration {
+// stagingLeft returns how long the input of an attempt, of a job or bag, takes yet.
+func (s *Site) stagingLeft(a job.AttemptID, of job.ID) time.Duration {
 	if here, ok := s.bringing[a]; ok {
 		return max(0, here.Sub(s.w.now))
 	}
 	if d := s.w.cfg.Staging; d != nil && a.Job.Origin != s.cfg.ID {
-		return d(s.w.Tag(a.Job))
+		return d(s.w.Tag(of))
 	}
 	return 0
 }
@@ -106,7 +106,7 @@ func (s *Site) report(p *process, tell func(meta.Event)) {
 	ended := meta.AttemptEnded{Attempt: p.attempt, Outcome: *p.outcome}
 	took := time.Duration(0)
 	if d := s.w.cfg.Collecting; d != nil && p.started != 0 && !p.stale {
-		took = d(s.w.Tag(p.attempt.Job))
+		took = d(s.w.Tag(p.work()))
 	}
 	if took == 0 {
 		tell(ended)

@@ -11,15 +11,16 @@ import (
 )
 
 // left out are fields that do not bear on what an engine does next: what it
-// was configured with, counts for people, scratch space, history, and indexes
-// that repeat what stands elsewhere. Everything else counts, also what is added
-// to the engines later; a field that should be here and is not costs states,
-// but hides none.
+// was configured with, counts for people, scratch space, history, indexes that
+// repeat what stands elsewhere, and what is of bags: there are none. Everything else
+// counts, also what is added to the engines later; a field that should be here and is
+// not costs states, but hides none.
 var leftOut = map[string][]string{
 	"meta.core":           {"cfg", "out", "counters"},
-	"meta.origin":         {"core", "peers", "host", "site", "policy", "round", "answers"},
-	"meta.host":           {"core", "peers", "origin", "batch", "loadSeq", "began"},
+	"meta.origin":         {"core", "peers", "host", "site", "policy", "round", "answers", "bags"},
+	"meta.host":           {"core", "peers", "origin", "batch", "loadSeq", "began", "tasks"},
 	"meta.peers":          {"core"},
+	"meta.Engine":         {"bags"},
 	"meta.openJob":        {"decision"},
 	"store.Index":         {"name", "latest"},
 	"store.State":         {"changes", "order", "requests"},

@@ -290,6 +290,7 @@ func FuzzParse(f *testing.F) {
 	for seed := range uint64(5) {
 		f.Add(Wide(seed, Size{Sites: 2}).String())
 	}
+	f.Add(Bagged(3, Size{Sites: 2}).String())
 	f.Add("site a drift=-5\njob 1 from=a\nfault lie a before=any nth=3 by=1s\nexpect 1 COMPLETED\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		s, err := Parse(text)

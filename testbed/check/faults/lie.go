@@ -26,6 +26,9 @@ func (x *run) lie(f *Fault, until time.Duration) {
 
 // nonsense makes up a message of a liar to a site.
 func (x *run) nonsense(liar, to job.SiteID) meta.Message {
+	if len(x.s.Bags) > 0 && x.rng.IntN(2) == 0 {
+		return x.taskNonsense(liar, to)
+	}
 	a := x.anyAttempt(liar, to)
 	return x.anyMessage(liar, to, a, -1)
 }

@@ -4,14 +4,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"time"
 
 	"kith/internal/job"
 	"kith/meta"
 	"kith/sitesched"
-	"kith/store"
 	"kith/testbed/sim"
 )
 
@@ -112,6 +110,7 @@ type run struct {
 	jobs    []Job
 	numbers map[int]int
 	ids     map[int]job.ID // of jobs that were acknowledged, by number
+	bags    map[int]job.ID // of bags that were acknowledged, by number
 	// counts are how many effects of a kind each site has carried out.
 	counts map[Point]int
 	waits  []*Fault // faults whose moment has yet to come
@@ -138,6 +137,9 @@ func (x *run) config(trace func(string)) sim.Config {
 			if j := x.job(number); j != nil {
 				return j.Staging
 			}
+			if b := x.s.bag(-number); b != nil {
+				return b.Staging
+			}
 			return 0
 		},
 		StagingBound: x.s.stagingBound(),
@@ -150,6 +152,9 @@ func (x *run) config(trace func(string)) sim.Config {
 		Output: func(number int) time.Duration {
 			if j := x.job(number); j != nil {
 				return j.Output
+			}
+			if b := x.s.bag(-number); b != nil {
+				return b.Output
 			}
 			return 0
 		},
@@ -172,6 +177,7 @@ func (x *run) config(trace func(string)) sim.Config {
 				Patience: x.s.patience(),
 			},
 		}
+		x.s.turn(&sc.Meta)
 		site.apply(&sc)
 		cfg.Sites = append(cfg.Sites, sc)
 	}
@@ -180,7 +186,7 @@ func (x *run) config(trace func(string)) sim.Config {
 }
 
 func (x *run) play(trace func(string)) *sim.Violation {
-	x.ids, x.counts, x.outlaws = make(map[int]job.ID), make(map[Point]int), make(map[[2]job.SiteID]bool)
+	x.ids, x.bags, x.counts, x.outlaws = make(map[int]job.ID), make(map[int]job.ID), make(map[Point]int), make(map[[2]job.SiteID]bool)
 	x.list()
 	cfg := x.config(trace)
 	for i := range x.s.Faults {
@@ -203,6 +209,9 @@ func (x *run) play(trace func(string)) *sim.Violation {
 	}
 	for i := range x.jobs {
 		x.at(x.jobs[i].At, func() { x.submit(&x.jobs[i]) })
+	}
+	for i := range x.s.Bags {
+		x.at(x.s.Bags[i].At, func() { x.submitBag(&x.s.Bags[i]) })
 	}
 	for i := range x.s.Acts {
 		x.at(x.s.Acts[i].At, func() { x.act(&x.s.Acts[i]) })
@@ -229,7 +238,7 @@ func (x *run) play(trace func(string)) *sim.Violation {
 		err = x.unanswered()
 	}
 	x.r.Ended = x.since()
-	x.r.Acknowledged, x.r.LostWithDisk = len(w.Acknowledged())+w.LostWithDisk(), w.LostWithDisk()
+	x.r.Acknowledged, x.r.LostWithDisk = len(w.Acknowledged())+len(w.Bags())+w.LostWithDisk(), w.LostWithDisk()
 	x.r.Messages, _ = w.Messages()
 	x.fates()
 	if v, ok := err.(*sim.Violation); ok { //nolint:errorlint // the world returns nothing else
@@ -244,6 +253,9 @@ func (x *run) work() time.Duration {
 	for i := range x.jobs {
 		j := &x.jobs[i]
 		sum += 2*(min(j.Run, j.Walltime)+j.Staging+j.Collecting) + j.Output
+	}
+	for i := range x.s.Bags {
+		sum += x.s.Bags[i].work()
 	}
 	return sum
 }
@@ -286,12 +298,23 @@ func (x *run) unanswered() error {
 			return x.w.CheckEnded()
 		}
 	}
+	for i := range x.s.Bags {
+		b := &x.s.Bags[i]
+		if _, ok := x.bags[b.Number]; !ok && b.At <= x.s.End && !x.w.Distrusted(b.From) && !x.w.Site(b.From).Gone() {
+			x.w.Violate("L1: the submission of bag %d at %s was never answered", b.Number, b.From)
+			return x.w.CheckEnded()
+		}
+	}
 	return nil
 }
 
 func (x *run) act(act *Act) {
-	if act.Kind == Forget {
+	switch {
+	case act.Kind == Forget:
 		x.forget(act.Site)
+		return
+	case act.Bag > 0:
+		x.actOnBag(act)
 		return
 	}
 	id, site := x.ids[act.Job], act.Site
@@ -345,6 +368,7 @@ func (x *run) mend() {
 		x.w.Break(a, b) // what is hours late on the old stream never comes
 	})
 	x.release()
+	x.releaseBags()
 	x.forgetGone()
 	x.at(x.since()+time.Second, x.lookForStrays(x.since()))
 }
@@ -403,98 +427,4 @@ func (x *run) fates() {
 		}
 		x.r.Jobs[n] = f
 	}
-}
-
-// holding is something that two sites must agree on: what site holds, or what
-// the origin thinks that it holds.
-type holding struct {
-	site     job.SiteID
-	attempt  job.AttemptID
-	believed bool // the origin thinks so, the site does not
-}
-
-// lookForStrays returns a look at who holds what, repeated until all that
-// differed when the faults ended has been mended.
-func (x *run) lookForStrays(ended time.Duration) func() {
-	var differ []holding
-	first := true
-	full := make(map[job.SiteID]time.Duration) // until when a job filled a disk
-	var look func()
-	look = func() {
-		now := x.disagreements()
-		for i := range x.s.Sites {
-			if at := x.s.Sites[i].Name; x.filling(at) {
-				full[at] = x.since()
-			}
-		}
-		if first {
-			differ, first = now, false
-		} else {
-			differ = slices.DeleteFunc(differ, func(h holding) bool { return !slices.Contains(now, h) })
-		}
-		took := x.since() - ended
-		late := slices.IndexFunc(differ, func(h holding) bool {
-			liar := x.w.Distrusted(h.site) || x.w.Distrusted(h.attempt.Job.Origin)
-			took := x.since() - max(ended, full[h.site], full[h.attempt.Job.Origin])
-			return took > settlingWithLiars || took > settling && !liar
-		})
-		switch {
-		case len(differ) == 0:
-			x.r.Agreed = took
-		case late >= 0:
-			h := differ[late]
-			x.w.Violate("L2: %v after the last fault %s and %s still do not agree on %v", took, h.site, h.attempt.Job.Origin, h.attempt)
-		default:
-			x.at(x.since()+time.Second, look)
-		}
-	}
-	return look
-}
-
-// disagreements compares what all sites hold with what the origins think.
-func (x *run) disagreements() []holding {
-	var list []holding
-	for i := range x.s.Sites {
-		s := x.w.Site(x.s.Sites[i].Name)
-		if !s.Up() {
-			continue
-		}
-		for c := range s.State().Copies() {
-			origin := x.w.Site(c.ID.Job.Origin)
-			if origin != nil && origin.Gone() && c.Phase != store.CopyQueued {
-				continue // it runs to its end, and is forgotten after it
-			}
-			if origin == nil || !origin.Up() || !holds(origin.State().Job(c.ID.Job), c.ID, s.ID()) {
-				list = append(list, holding{s.ID(), c.ID, false})
-			}
-		}
-		for j := range s.State().Jobs(job.ID{}) {
-			// A liar keeps what it has claimed for as long as it likes.
-			if j.State.Claim() == job.ClaimTaken && j.Outcome == nil && !x.w.Distrusted(j.Holder) {
-				host := x.w.Site(j.Holder)
-				// What a site held that has lost its folder may run on there until the end
-				// of its lease; of one that had revoked the origin nobody can tell that it
-				// did not lose it.
-				wasOther := host != nil && host.Up() && j.Lease != 0 && (host.State().Site().Generation != j.HolderGeneration || x.outlaws[[2]job.SiteID{j.Holder, j.ID.Origin}])
-				if host != nil && host.Up() && !wasOther && host.State().Copy(j.AttemptID()) == nil {
-					list = append(list, holding{j.Holder, j.AttemptID(), true})
-				}
-			}
-			if j.State != job.Queued {
-				continue
-			}
-			for _, at := range j.Sites {
-				if host := x.w.Site(at); host != nil && host.Up() && host.State().Copy(j.AttemptID()) == nil {
-					list = append(list, holding{at, j.AttemptID(), true})
-				}
-			}
-		}
-	}
-	slices.SortFunc(list, func(a, b holding) int {
-		if c := strings.Compare(string(a.site), string(b.site)); c != 0 {
-			return c
-		}
-		return a.attempt.Compare(b.attempt)
-	})
-	return list
 }

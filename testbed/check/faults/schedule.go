@@ -5,6 +5,7 @@ import (
 
 	"kith/internal/job"
 	"kith/meta"
+	"kith/meta/bags"
 	"kith/sitesched"
 )
 
@@ -24,11 +25,17 @@ type Schedule struct {
 	Sync, SyncJitter time.Duration
 
 	Jobs    []Job
+	Bags    []Bag
 	Streams []Stream
 	Acts    []Act
 	Faults  []Fault
 	// End is when all faults are over at the latest, and held jobs are released.
 	End time.Duration
+	// Turn, Yield and Share are the configuration of all sites that run tasks; those of
+	// [meta.Default] where there are no bags, or Turn is 0.
+	Turn  time.Duration
+	Yield bags.Yield
+	Share float64
 	// Watch is how much longer streams go on. Above 0, the run is a wide one: L4 is
 	// watched from beginning to end, and sites tell their loads as often as daemons do.
 	Watch time.Duration
@@ -94,6 +101,9 @@ type Act struct {
 	Kind ActKind
 	Job  int        // of cancel, hold and release
 	Site job.SiteID // of drain and resume
+	// Bag is that of acts about bags, Tasks those that it is about; empty for all.
+	Bag   int
+	Tasks job.TaskSet
 }
 
 // ActKind is what a user or operator wants.

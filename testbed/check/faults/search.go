@@ -16,6 +16,8 @@ type Search struct {
 	Size      Size
 	// Wide makes wide schedules, see [Wide].
 	Wide bool
+	// Bags makes schedules with bags of tasks beside the jobs, see [Bagged].
+	Bags bool
 	// Hostile makes schedules with an enemy among the sites, see [Attacked] and
 	// [WideAttacked].
 	Hostile bool
@@ -138,6 +140,8 @@ func (x *Search) schedule(seed uint64) *Schedule {
 		return Wide(seed, x.Size)
 	case x.Hostile:
 		return Attacked(seed, x.Size)
+	case x.Bags:
+		return Bagged(seed, x.Size)
 	}
 	return Random(seed, x.Size)
 }

@@ -38,7 +38,7 @@ type shrinker struct {
 
 func (k *shrinker) size() int {
 	s := k.best
-	return len(s.Sites) + len(s.Jobs) + len(s.Streams) + len(s.Acts) + len(s.Faults)
+	return len(s.Sites) + len(s.Jobs) + len(s.Bags) + len(s.Streams) + len(s.Acts) + len(s.Faults)
 }
 
 // try takes a schedule if it fails in the same way. What was left out changes
@@ -65,7 +65,7 @@ func (k *shrinker) try(change func(s *Schedule)) bool {
 func (s *Schedule) clone() *Schedule {
 	c := *s
 	c.Sites, c.Jobs, c.Acts, c.Faults = slices.Clone(s.Sites), slices.Clone(s.Jobs), slices.Clone(s.Acts), slices.Clone(s.Faults)
-	c.Streams = slices.Clone(s.Streams)
+	c.Streams, c.Bags = slices.Clone(s.Streams), slices.Clone(s.Bags)
 	return &c
 }
 
@@ -88,6 +88,10 @@ func (k *shrinker) leaveOut() {
 		s.Jobs = slices.Delete(s.Jobs, i, i+n)
 		s.Acts = slices.DeleteFunc(s.Acts, func(w Act) bool { return w.Job > 0 && s.job(w.Job) == nil })
 	})
+	k.thin(func(s *Schedule) int { return len(s.Bags) }, func(s *Schedule, i, n int) {
+		s.Bags = slices.Delete(s.Bags, i, i+n)
+		s.forgetMissing()
+	})
 	k.thin(func(s *Schedule) int { return len(s.Streams) }, func(s *Schedule, i, n int) { s.Streams = slices.Delete(s.Streams, i, i+n) })
 	k.thin(func(s *Schedule) int { return len(s.Sites) }, func(s *Schedule, i, n int) {
 		s.Sites = slices.Delete(s.Sites, i, i+n)
@@ -100,7 +104,10 @@ func (s *Schedule) forgetMissing() {
 	gone := func(id job.SiteID) bool { return id != "" && s.site(id) == nil }
 	s.Jobs = slices.DeleteFunc(s.Jobs, func(j Job) bool { return gone(j.From) })
 	s.Streams = slices.DeleteFunc(s.Streams, func(x Stream) bool { return gone(x.From) })
-	s.Acts = slices.DeleteFunc(s.Acts, func(w Act) bool { return gone(w.Site) || w.Job > 0 && s.job(w.Job) == nil })
+	s.Bags = slices.DeleteFunc(s.Bags, func(b Bag) bool { return gone(b.From) })
+	s.Acts = slices.DeleteFunc(s.Acts, func(w Act) bool {
+		return gone(w.Site) || w.Job > 0 && s.job(w.Job) == nil || w.Bag > 0 && s.bag(w.Bag) == nil
+	})
 	s.Faults = slices.DeleteFunc(s.Faults, func(f Fault) bool {
 		return gone(f.Site) || gone(f.Other) || gone(f.To.Without) || f.Before != nil && gone(f.Before.Site)
 	})
@@ -151,6 +158,7 @@ func (k *shrinker) simplify() {
 			k.try(func(s *Schedule) { s.Jobs[i].OnSiteLost = job.Wait })
 		}
 	}
+	k.simplifyBags()
 	for i := range k.best.Streams {
 		k.round(k.best.Streams[i].At, func(s *Schedule, d time.Duration) { s.Streams[i].At = d })
 	}

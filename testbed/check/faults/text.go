@@ -29,7 +29,9 @@ var ErrSchedule = errors.New("not a schedule")
 //	run seed=7 end=30m0s scheme=k-dual rank=work latency=10ms jitter=100ms sync=2ms sync-jitter=20ms
 //	site s0 processors=4 backfill=easy queues=dual-backfill scope=all drift=-300
 //	job 1 at=10s from=s0 processors=2 copies=2 run=1m0s walltime=2m0s on-site-lost=wait staging=5s output=30s collecting=10s
+//	bag 1 at=10s from=s0 tasks=20 processors=1 copies=0 run=5s walltime=20s on-site-lost=rerun retries=1 max-running=5 fails=7
 //	act cancel 1 at=40s
+//	act cancel-bag 1 at=40s tasks=3-7
 //	act drain s0 at=50s
 //	fault crash s0 at=12s for=1m0s
 //	fault freeze s1 before=launch nth=2 for=10m0s
@@ -45,6 +47,7 @@ func (s *Schedule) String() string {
 	if s.Watch != 0 {
 		fmt.Fprintf(&b, " watch=%v", s.Watch)
 	}
+	b.WriteString(s.turns())
 	b.WriteByte('\n')
 	for i := range s.Sites {
 		x := &s.Sites[i]
@@ -77,12 +80,17 @@ func (s *Schedule) String() string {
 		}
 		b.WriteByte('\n')
 	}
+	for i := range s.Bags {
+		b.WriteString(s.Bags[i].String() + "\n")
+	}
 	for i := range s.Streams {
 		b.WriteString(s.Streams[i].String() + "\n")
 	}
 	for i := range s.Acts {
 		x := &s.Acts[i]
-		if x.Job > 0 {
+		if x.Bag > 0 {
+			b.WriteString(x.ofBag() + "\n")
+		} else if x.Job > 0 {
 			fmt.Fprintf(&b, "act %s %d at=%v\n", x.Kind, x.Job, x.At)
 		} else {
 			fmt.Fprintf(&b, "act %s %s at=%v\n", x.Kind, x.Site, x.At)
@@ -168,6 +176,8 @@ func (l *line) read(s *Schedule) {
 		x.OnSiteLost, x.Staging, x.Output, x.Collecting = l.lost(), l.span("staging", 0), l.span("output", 0), l.span("collecting", 0)
 		x.Memory, x.Fills = l.int("memory", 0, 0, 1<<50), l.named("fills", "") == "yes"
 		s.Jobs = append(s.Jobs, x)
+	case "bag":
+		s.Bags = append(s.Bags, l.bag())
 	case "stream":
 		s.Streams = append(s.Streams, l.stream())
 	case "act":
@@ -177,15 +187,17 @@ func (l *line) read(s *Schedule) {
 			x.Job = int(l.count())
 		case Drain, Resume, Forget:
 			x.Site = l.site()
+		case CancelBag, HoldBag, ReleaseBag, RetryBag:
+			x.Bag, x.Tasks = int(l.count()), l.tasks()
 		default:
-			l.fail("act %q: choose cancel, hold, release, drain, resume or forget", x.Kind)
+			l.fail("act %q: choose cancel, hold, release, drain, resume, forget, cancel-bag, hold-bag, release-bag or retry-bag", x.Kind)
 		}
 		x.At = l.span("at", 0)
 		s.Acts = append(s.Acts, x)
 	case "fault":
 		s.Faults = append(s.Faults, l.fault())
 	default:
-		l.fail("%q: choose run, site, job, stream, act or fault", what)
+		l.fail("%q: choose run, site, job, bag, stream, act or fault", what)
 	}
 }
 
@@ -203,6 +215,7 @@ func (l *line) readRun(s *Schedule) {
 	s.Latency, s.Jitter = l.span("latency", s.Latency), l.span("jitter", 0)
 	s.Sync, s.SyncJitter = l.span("sync", s.Sync), l.span("sync-jitter", 0)
 	s.Watch = l.span("watch", 0)
+	l.readTurns(s)
 }
 
 func (l *line) fault() Fault {
@@ -254,9 +267,9 @@ func (l *line) lost() job.OnSiteLost {
 
 // check finds what no line shows by itself.
 func (s *Schedule) check() error {
-	if len(s.Sites) < 1 || len(s.Sites) > maxSites || len(s.Jobs)+len(s.Streams)+len(s.Acts)+len(s.Faults) > maxItems {
+	if len(s.Sites) < 1 || len(s.Sites) > maxSites || len(s.Jobs)+len(s.Bags)+len(s.Streams)+len(s.Acts)+len(s.Faults) > maxItems {
 		return fmt.Errorf("%d sites and %d other lines: choose 1 to %d sites and at most %d lines",
-			len(s.Sites), len(s.Jobs)+len(s.Acts)+len(s.Faults), maxSites, maxItems)
+			len(s.Sites), len(s.Jobs)+len(s.Bags)+len(s.Acts)+len(s.Faults), maxSites, maxItems)
 	}
 	for i := range s.Sites {
 		if s.site(s.Sites[i].Name) != &s.Sites[i] {
@@ -278,6 +291,15 @@ func (s *Schedule) check() error {
 			return err
 		}
 	}
+	for i := range s.Bags {
+		x := &s.Bags[i]
+		if s.bag(x.Number) != x {
+			return fmt.Errorf("bag %d: named twice", x.Number)
+		}
+		if err := known(x.From, fmt.Sprintf("bag %d", x.Number)); err != nil {
+			return err
+		}
+	}
 	for i := range s.Streams {
 		if err := known(s.Streams[i].From, "stream"); err != nil {
 			return err
@@ -287,6 +309,9 @@ func (s *Schedule) check() error {
 		x := &s.Acts[i]
 		if x.Job > 0 && s.job(x.Job) == nil {
 			return fmt.Errorf("act %s: there is no job %d", x.Kind, x.Job)
+		}
+		if x.Bag > 0 && s.bag(x.Bag) == nil {
+			return fmt.Errorf("act %s: there is no bag %d", x.Kind, x.Bag)
 		}
 		if x.Site != "" {
 			if err := known(x.Site, "act "+string(x.Kind)); err != nil {

@@ -3,7 +3,7 @@ package mutants
 import "slices"
 
 // All lists the mutants.
-func All() []Mutant { return slices.Concat(first(), wideMutants(), trustMutants()) }
+func All() []Mutant { return slices.Concat(first(), wideMutants(), trustMutants(), bagMutants()) }
 
 func first() []Mutant {
 	return []Mutant{

@@ -83,7 +83,7 @@ func TestCaught(t *testing.T) {
 					t.Errorf("expected a violation of %s", m.Breaks)
 				}
 				switch args[0] {
-				case "-seeds", "-wide", "-hostile":
+				case "-seeds", "-wide", "-hostile", "-bags":
 					t.Logf("fault search, seed %d: %s", f.Seed, f.Violation)
 				case "-scenario":
 					t.Logf("scenario %s: %s", args[1], f.Violation)

@@ -42,12 +42,13 @@ func run(args []string, stdout, stderr io.Writer) int {
 	first := flags.Uint64("first-seed", 0, "fault search: first seed")
 	seeds := flags.Int("seeds", 0, "fault search: how many seeds; 0 explores instead")
 	wide := flags.Bool("wide", false, "fault search: wide schedules")
+	bags := flags.Bool("bags", false, "fault search: bags of tasks")
 	hostile := flags.Bool("hostile", false, "fault search: an enemy among the sites")
 	scenario := flags.String("scenario", "", "play a scenario instead")
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}
-	find, err := look(cfg, *scenario, faults.Search{Seeds: *seeds, FirstSeed: *first, Wide: *wide, Hostile: *hostile, Workers: runtime.GOMAXPROCS(0)})
+	find, err := look(cfg, *scenario, faults.Search{Seeds: *seeds, FirstSeed: *first, Wide: *wide, Bags: *bags, Hostile: *hostile, Workers: runtime.GOMAXPROCS(0)})
 	if err != nil {
 		fmt.Fprintln(stderr, err)
 		return 1

@@ -1,0 +1,99 @@
+package faults
+
+import (
+	"testing"
+
+	"kith/internal/job"
+)
+
+// TestBaggedSchedules is a short form of "kith-lab faults --bags".
+func TestBaggedSchedules(t *testing.T) {
+	searchFor(t, Search{Seeds: short(20), FirstSeed: *firstSeed, Bags: true, Workers: 2}, []Kind{Crash, Reboot, Cut, Lie, FullDisk})
+}
+
+// Bags have draws of their own: what a schedule has beside them is that of the same seed
+// without, but for jobs that are left out and moments that are those of tasks.
+func TestBaggedTextForm(t *testing.T) {
+	for seed := range uint64(200) {
+		with, without := Bagged(seed, Size{}), Random(seed, Size{})
+		if len(with.Bags) == 0 || len(with.Faults) != len(without.Faults) || with.End != without.End || with.Latency != without.Latency {
+			t.Errorf("seed %d: with bags it is another schedule", seed)
+		}
+		text := with.String()
+		s, err := Parse(text)
+		if err != nil {
+			t.Fatalf("seed %d: %v\n%s", seed, err, text)
+		}
+		if again := s.String(); again != text {
+			t.Fatalf("seed %d: written\n%s\nread as\n%s", seed, text, again)
+		}
+	}
+}
+
+// Seeds with bags that have found something, and what it was.
+func TestBaggedSeedsThatFoundSomething(t *testing.T) {
+	for seed, what := range map[uint64]string{
+		582:  "the product: what a liar had claimed in the name of a site kept that from tasks also after its restart",
+		857:  "the product: the same",
+		5681: "the product: a copy that was forged in the name of what is a bag was asked back as a bundle, and stayed for ever",
+	} {
+		if v := Run(Bagged(seed, Size{}), nil).Violation; v != nil {
+			t.Errorf("seed %d, which found %s: %v", seed, what, v)
+		}
+	}
+}
+
+// Small schedules with bags, and how many runs of tasks each must have.
+func TestBagsAsTold(t *testing.T) {
+	const sites = "run seed=1 end=10m scheme=k-dual latency=10ms sync=2ms\nsite s0 processors=1\nsite s1 processors=4\n"
+	for name, c := range map[string]struct {
+		text   string
+		starts int
+	}{
+		"all of a bag runs once": {"bag 1 from=s0 tasks=50 run=5s", 50},
+		"what a host has to tell is under its lease until its files are home":      {"bag 1 from=s0 tasks=10 run=10s walltime=1m on-site-lost=rerun output=3m", 10},
+		"a task that fails runs again as often as it may":                          {"bag 1 from=s0 tasks=6 run=1s walltime=1m fails=3 retries=2", 4 + 2*3},
+		"those that have failed run again when asked":                              {"bag 1 from=s0 tasks=6 run=1s walltime=1m fails=3\nact retry-bag 1 at=5m", 6 + 2},
+		"tasks that wait are cancelled":                                            {"bag 1 from=s0 tasks=20 run=1m walltime=2m max-running=5\nact cancel-bag 1 at=10s tasks=5-19", 5},
+		"of a bag that waits for lost sites nothing runs again":                    {"bag 1 from=s0 tasks=5 run=1m walltime=2m\nfault reboot s1 at=10s for=5s", 5},
+		"of a bag that is run again what was lost with its site does, and no more": {"bag 1 from=s0 tasks=5 run=1m walltime=2m on-site-lost=rerun\nfault reboot s1 at=10s for=5s", 8},
+	} {
+		s, err := Parse(sites + c.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := Run(s, nil); r.Violation != nil || r.Starts != c.starts {
+			t.Errorf("%s: %d runs, want %d; %v", name, r.Starts, c.starts, r.Violation)
+		}
+	}
+}
+
+// Tasks take from half of what the bag says to one and a half, each always the same.
+func TestRunTimesOfTasks(t *testing.T) {
+	b := Bag{Run: 1000, Fails: 3}
+	seen := map[int64]bool{}
+	for task := range uint32(100) {
+		d := b.runTime(task)
+		if d < 500 || d >= 1500 || d != b.runTime(task) {
+			t.Errorf("task %d takes %v", task, d)
+		}
+		seen[int64(d)] = true
+		if b.fails(task) != (task%3 == 2) {
+			t.Errorf("task %d fails: %v", task, b.fails(task))
+		}
+	}
+	if len(seen) < 50 {
+		t.Errorf("only %d different run times", len(seen))
+	}
+	if _, err := Parse("site a\nbag 1 from=a tasks=3-1"); err == nil {
+		t.Error("a bag whose tasks are no number is one")
+	}
+	for _, text := range []string{"act cancel-bag 1", "bag 1 from=b", "bag 1 from=a\nbag 1 from=a", "bag 1 from=a\nact retry-bag 1 tasks=x", "run turn=1m yield=later", "run turn=1m share=2"} {
+		if _, err := Parse("site a\n" + text); err == nil {
+			t.Errorf("%q is a schedule", text)
+		}
+	}
+	if s, err := Parse("site a\nbag 1 from=a\nact cancel-bag 1 tasks=3-5"); err != nil || s.Acts[0].Tasks.Count() != 3 || s.Bags[0].OnSiteLost != job.Wait {
+		t.Errorf("%+v, %v", s, err)
+	}
+}

@@ -1,0 +1,415 @@
+package sim
+
+import (
+	"maps"
+	"slices"
+
+	"kith/internal/job"
+	"kith/meta"
+	"kith/store"
+)
+
+// taskWatch checks the invariants for bags and their tasks, from the outside like watch: by
+// what runs on machines and what is on disks. A task is named by its bag, whatever bundle
+// or run it is in.
+//
+//	S1 a bundle is granted to one site, and its tasks start there
+//	S2 no two runs of a task overlap, unless the bag says race; under wait it runs again only
+//	   after it has failed, with retries left, or its host stopped it, or its user wants it
+//	S3 a task that has ended is not given out again, and its end and result stay what they
+//	   are, unless its user has it run again; a host that was given it before, and is out of
+//	   reach when the late result of another one ends it, may start it
+//	S5 bags that were acknowledged, ends that are on disk and cancellations survive; a task
+//	   is done only with a result, after a run that succeeded, and with what that left
+//	L1 every bag ends; L2 no site holds a bundle or a pilot in the end
+type taskWatch struct {
+	x     *watch
+	bags  map[job.ID]*bagSeen
+	order []job.ID // of bags that were acknowledged
+	tasks map[job.TaskID]*taskSeen
+	// grants are the sites that bundles were granted to.
+	grants map[job.AttemptID]job.SiteID
+	// granted is when bundles were granted, by the clocks of origins.
+	granted map[job.AttemptID]job.Time
+	// lost are batches whose files could not be fetched.
+	lost map[job.AttemptID]bool
+}
+
+// bagSeen is what is durable of a bag.
+type bagSeen struct {
+	done, failed, cancelled job.TaskSet
+	// wanted are tasks that their user may have had run again since.
+	wanted job.TaskSet
+	// records are the results of tasks that have ended.
+	records map[uint32]store.TaskRecord
+	// cancels says that a client was told that it will be cancelled.
+	cancels bool
+}
+
+// taskSeen is what has run of a task.
+type taskSeen struct {
+	running []*process
+	last    job.OutcomeKind // how its latest run ended, 0 before
+	// failures counts the runs that failed by themselves since its user wanted it run.
+	failures int
+	// again says that its user had it run again. It has ended, as is durable, at ended, by
+	// the clock of its origin.
+	again bool
+	ended job.Time
+	// ends are the runs that ended, by site and kind; left is what they left.
+	ends map[endedAt]bool
+	left map[string]bool
+}
+
+type endedAt struct {
+	site job.SiteID
+	kind job.OutcomeKind
+}
+
+func (x *taskWatch) init(w *watch) {
+	x.x = w
+	x.bags, x.tasks = make(map[job.ID]*bagSeen), make(map[job.TaskID]*taskSeen)
+	x.grants, x.granted, x.lost = make(map[job.AttemptID]job.SiteID), make(map[job.AttemptID]job.Time), make(map[job.AttemptID]bool)
+}
+
+func (x *taskWatch) bag(id job.ID) *bagSeen {
+	if x.bags[id] == nil {
+		x.bags[id] = &bagSeen{records: make(map[uint32]store.TaskRecord)}
+	}
+	return x.bags[id]
+}
+
+func (x *taskWatch) task(id job.TaskID) *taskSeen {
+	if x.tasks[id] == nil {
+		x.tasks[id] = &taskSeen{ends: make(map[endedAt]bool), left: make(map[string]bool)}
+	}
+	return x.tasks[id]
+}
+
+// has reports whether a task has ended.
+func (b *bagSeen) has(task uint32) bool {
+	return b.done.Has(task) || b.failed.Has(task) || b.cancelled.Has(task)
+}
+
+func (x *taskWatch) acknowledged(id job.ID) {
+	if x.x.w.cfg.Check && !slices.Contains(x.order, id) {
+		x.order = append(x.order, id)
+	}
+}
+
+// leaves watches the bundles that leave a site.
+func (x *taskWatch) leaves(s *Site, f *meta.GrantTasks) {
+	if !x.x.w.cfg.Check || x.x.liars[s.cfg.ID] {
+		return
+	}
+	for i := range f.Verdict.Bundles {
+		id := f.Verdict.Bundles[i].Bundle
+		x.grantedTo(id, f.To)
+		if s.w.cfg.Disk.Keep && s.state.Bag(id.Job) != nil {
+			if _, err := s.backend.Payload(id.Job); err != nil {
+				x.x.violate("S5: bundle %v is granted to %s, and what it runs is not on disk: %v", id, f.To, err)
+			}
+		}
+	}
+}
+
+func (x *taskWatch) grantedTo(bundle job.AttemptID, site job.SiteID) {
+	if holder, again := x.grants[bundle]; again && holder != site {
+		x.x.violate("S1: bundle %v was granted to %s and to %s", bundle, holder, site)
+	}
+	x.grants[bundle] = site
+}
+
+// started watches the runs of tasks that begin.
+func (x *taskWatch) started(p *process) {
+	s, id := p.s, job.TaskID{Bag: p.task.Bundle.Job, Ordinal: p.task.Ordinal}
+	x.grantedTo(p.task.Bundle, s.cfg.ID)
+	if s.w.cfg.Disk.Keep {
+		if _, err := s.backend.HeldPayload(p.task.Bundle); err != nil {
+			x.x.violate("S5: task %v starts at %s, and its bundle is not on the disk there: %v", id, s.cfg.ID, err)
+		}
+	}
+	b, t := x.bag(id.Bag), x.task(id)
+	if b.wanted.Has(id.Ordinal) {
+		t.again, t.failures, t.last = true, 0, 0
+	}
+	for _, other := range t.running {
+		if !p.race && !(other.orphan && t.again) {
+			x.x.violate("S2: task %v starts at %s while it runs at %s", id, s.cfg.ID, other.s.cfg.ID)
+		}
+	}
+	if b.has(id.Ordinal) && !b.wanted.Has(id.Ordinal) && !p.race && x.granted[p.task.Bundle] >= t.ended {
+		x.x.violate("S3: task %v has ended and starts at %s", id, s.cfg.ID)
+	}
+	x.checkAgain(p, id, t)
+	t.running = append(t.running, p)
+}
+
+// checkAgain checks that a task of a bag that waits for lost sites may run again.
+func (x *taskWatch) checkAgain(p *process, id job.TaskID, t *taskSeen) {
+	o := x.x.w.byID[id.Bag.Origin]
+	if !o.Up() || o.state.Bag(id.Bag) == nil {
+		return // it has lost its disk, or has yet to come back
+	}
+	rec := o.state.Bag(id.Bag)
+	if rec.Request.OnSiteLost != job.Wait {
+		return
+	}
+	switch {
+	case t.last == job.Success:
+		x.x.violate("S2: task %v has succeeded and starts again at %s", id, p.s.cfg.ID)
+	case t.last == job.Loss:
+		x.x.violate("S2: task %v was lost, its bag waits for lost sites, and it starts again at %s", id, p.s.cfg.ID)
+	case t.failures > int(rec.Retries):
+		x.x.violate("S3: task %v has failed %d times with %d retries and starts again at %s", id, t.failures, rec.Retries, p.s.cfg.ID)
+	}
+}
+
+// ended watches the runs of tasks that end.
+func (x *taskWatch) ended(p *process) {
+	t := x.task(job.TaskID{Bag: p.task.Bundle.Job, Ordinal: p.task.Ordinal})
+	at := slices.Index(t.running, p)
+	if at < 0 {
+		return // of a liar
+	}
+	t.running = slices.Delete(t.running, at, at+1)
+	t.last = p.outcome.Kind
+	if t.last == job.Failure || t.last == job.Timeout {
+		t.failures++
+	}
+	t.ends[endedAt{p.s.cfg.ID, t.last}] = true
+	if len(p.outcome.Files) > 0 {
+		t.left[string(p.outcome.Files)] = true
+	}
+}
+
+// filesLost notes that an origin was told that what tasks left is gone.
+func (x *taskWatch) filesLost(f *meta.FetchTasks) { x.lost[f.Bundle] = true }
+
+// BagCancelled notes that a client was told that a bag will be cancelled.
+func (w *World) BagCancelled(id job.ID) {
+	if s := w.byID[id.Origin]; s.Up() && s.state.Bag(id) != nil && s.state.Bag(id).CancelRequested {
+		w.watch.tasks.bag(id).cancels = true
+	}
+}
+
+// Retries notes that a client asks to have tasks of a bag run again, or with refused that it
+// was told that they will not be.
+func (w *World) Retries(id job.ID, tasks *job.TaskSet, refused bool) {
+	b := w.watch.tasks.bag(id)
+	if refused {
+		b.wanted.RemoveAll(tasks)
+		return
+	}
+	b.wanted.AddAll(tasks)
+	b.cancels = false
+}
+
+// bagFacts is what a batch says of a bag.
+type bagFacts struct {
+	s                       *Site
+	id                      job.ID
+	done, failed, cancelled job.TaskSet
+}
+
+func factsOf(s *Site, b *store.Bag) *bagFacts {
+	for t := range b.Bundles {
+		s.w.watch.tasks.granted[job.AttemptID{Job: b.ID, Number: t.Number}] = t.Granted
+	}
+	return &bagFacts{s, b.ID, b.Done.Clone(), b.Failed.Clone(), b.Cancelled.Clone()}
+}
+
+// durable takes up what is on disk of a bag.
+func (x *taskWatch) durable(f *bagFacts) {
+	if x.x.liars[f.s.cfg.ID] {
+		return
+	}
+	b := x.bag(f.id)
+	x.stays(b, f)
+	x.news(b, f, &b.done, &f.done, "done", job.Success)
+	x.news(b, f, &b.failed, &f.failed, "failed", job.Failure, job.Timeout, job.Loss)
+	b.done, b.failed, b.cancelled = f.done, f.failed, f.cancelled
+}
+
+// stays checks that what had ended has ended in the same way, unless its user had it run
+// again.
+func (x *taskWatch) stays(b *bagSeen, f *bagFacts) {
+	spent := job.TaskSet{}
+	for _, set := range []struct {
+		what     string
+		was, are *job.TaskSet
+	}{{"done", &b.done, &f.done}, {"failed", &b.failed, &f.failed}, {"cancelled", &b.cancelled, &f.cancelled}} {
+		gone := set.was.Clone()
+		gone.RemoveAll(set.are)
+		again := gone.Clone()
+		again.RetainAll(&b.wanted)
+		spent.AddAll(&again)
+		gone.RemoveAll(&again)
+		for task := range gone.All {
+			x.x.violate("S3: task %v was %s and is so no more", job.TaskID{Bag: f.id, Ordinal: task}, set.what)
+		}
+	}
+	b.wanted.RemoveAll(&spent)
+	for task := range spent.All {
+		t := x.task(job.TaskID{Bag: f.id, Ordinal: task})
+		t.again, t.failures, t.last = true, 0, 0
+		delete(b.records, task)
+	}
+}
+
+// news checks the results of tasks that have ended since.
+func (x *taskWatch) news(b *bagSeen, f *bagFacts, was, are *job.TaskSet, what string, kinds ...job.OutcomeKind) {
+	fresh := are.Clone()
+	fresh.RemoveAll(was)
+	if fresh.Empty() || !f.s.w.cfg.Disk.Keep {
+		return
+	}
+	results := resultsOf{s: f.s, bag: f.id}
+	for task := range fresh.All {
+		id := job.TaskID{Bag: f.id, Ordinal: task}
+		x.task(id).ended = f.s.now()
+		r, ok := results.of(task)
+		switch {
+		case !ok || !slices.Contains(kinds, r.Result.Kind):
+			x.x.violate("S5: task %v is %s, and its result on disk is of kind %d", id, what, r.Result.Kind)
+		case x.x.liars[r.Site]:
+		case r.Result.Kind != job.Loss && !x.task(id).ends[endedAt{r.Site, r.Result.Kind}]:
+			x.x.violate("S5: task %v is %s with a result of %s, where no run of it has ended so", id, what, r.Site)
+		}
+		b.records[task] = r
+	}
+}
+
+// resultsOf reads results of a bag, block by block.
+type resultsOf struct {
+	s      *Site
+	bag    job.ID
+	block  uint32
+	loaded bool
+	list   []store.TaskRecord
+}
+
+func (r *resultsOf) of(task uint32) (store.TaskRecord, bool) {
+	if block := task / store.ResultBlock; !r.loaded || block != r.block {
+		list, err := r.s.backend.TaskResults(r.bag, block)
+		if err != nil {
+			r.s.w.watch.violate("S5: results of bag %v: %v", r.bag, err)
+		}
+		r.list, r.block, r.loaded = list, block, true
+	}
+	for _, rec := range r.list {
+		if rec.Result.Ordinal == task {
+			return rec, true
+		}
+	}
+	return store.TaskRecord{}, false
+}
+
+// booted checks that what is durable of bags is still there.
+func (x *taskWatch) booted(s *Site) {
+	for _, id := range x.order {
+		if id.Origin != s.cfg.ID || x.x.liars[s.cfg.ID] {
+			continue
+		}
+		rec, b := s.state.Bag(id), x.bag(id)
+		if rec == nil {
+			x.x.violate("S5: acknowledged bag %v is lost in a restart of site %s", id, s.cfg.ID)
+			continue
+		}
+		if b.cancels && !rec.CancelRequested {
+			x.x.violate("S5: the cancellation of bag %v was acknowledged and is lost in a restart of site %s", id, s.cfg.ID)
+		}
+		x.stays(b, factsOf(s, rec))
+	}
+}
+
+// purged notes that a site no longer remembers a bag.
+func (x *taskWatch) purged(id job.ID) {
+	x.order = slices.DeleteFunc(x.order, func(other job.ID) bool { return other == id })
+}
+
+// wiped forgets the bags whose only record was on a disk that is gone.
+func (x *taskWatch) wiped(s *Site) {
+	n := len(x.order)
+	x.order = slices.DeleteFunc(x.order, func(id job.ID) bool { return id.Origin == s.cfg.ID })
+	maps.DeleteFunc(x.bags, func(id job.ID, _ *bagSeen) bool { return id.Origin == s.cfg.ID })
+	x.x.gone += n - len(x.order)
+}
+
+// Bags returns the bags that clients were told of, in that order.
+func (w *World) Bags() []job.ID { return w.watch.tasks.order }
+
+// checkEnded returns an error unless every bag has ended, with its results, and nothing of
+// bags is left at any site.
+func (x *taskWatch) checkEnded() error {
+	w := x.x.w
+	for _, id := range x.order {
+		o := w.byID[id.Origin]
+		if x.x.liars[id.Origin] || o.gone {
+			continue
+		}
+		b := o.state.Bag(id)
+		switch {
+		case b == nil:
+			return w.violation("S5: acknowledged bag %v is lost", id)
+		case b.State.Terminal():
+		case x.withLiars(b):
+		default:
+			return w.violation("L1: bag %v is %v: of %d tasks %d have ended, %d wait, %d are with sites", id, b.State, b.Tasks(), b.EndedCount(), b.Waiting(), b.Given())
+		}
+		if err := x.checkResults(o, b); err != nil {
+			return err
+		}
+	}
+	for _, id := range slices.SortedFunc(maps.Keys(x.tasks), job.TaskID.Compare) {
+		for _, p := range x.tasks[id].running {
+			return w.violation("L1: task %v still runs at %s", id, p.s.cfg.ID)
+		}
+	}
+	for _, s := range w.sites {
+		if s.gone || len(x.x.liars) > 0 { // what those offer others wait for
+			continue
+		}
+		if n := len(s.state.HeldBundles()); n > 0 {
+			return w.violation("L2: site %s still holds %d bundles", s.cfg.ID, n)
+		}
+		if l := s.scheduler.Load(s.now()); len(x.order) > 0 && (l.Queued > 0 || l.Free != s.cfg.Scheduler.Processors) {
+			return w.violation("L2: at site %s %d copies wait and %d of %d processors are free", s.cfg.ID, l.Queued, l.Free, s.cfg.Scheduler.Processors)
+		}
+	}
+	return nil
+}
+
+// withLiars reports whether a liar has tasks of a bag, which it may keep.
+func (x *taskWatch) withLiars(b *store.Bag) bool {
+	for t := range b.Bundles {
+		if x.x.liars[t.Site] {
+			return true
+		}
+	}
+	return false
+}
+
+// checkResults checks that the results of a bag are those that were on disk first, with
+// what the tasks left.
+func (x *taskWatch) checkResults(o *Site, rec *store.Bag) error {
+	if !o.w.cfg.Disk.Keep {
+		return nil
+	}
+	b, results := x.bag(rec.ID), resultsOf{s: o, bag: rec.ID}
+	for _, task := range slices.Sorted(maps.Keys(b.records)) {
+		id := job.TaskID{Bag: rec.ID, Ordinal: task}
+		was := b.records[task]
+		r, _ := results.of(task)
+		if r != was {
+			return o.w.violation("S3: the result of task %v was %+v and is %+v", id, was, r)
+		}
+		if o.w.output(rec.ID) == 0 || r.Result.Kind != job.Success || x.x.liars[r.Site] || x.lost[job.AttemptID{Job: rec.ID, Number: r.Bundle}] {
+			continue
+		}
+		if files, err := o.backend.TaskFiles(rec.ID, task); err != nil || !x.task(id).left[string(files)] {
+			return o.w.violation("S5: of task %v, which has succeeded at %s, there is %q, %v", id, r.Site, files, err)
+		}
+	}
+	return nil
+}
