@@ -111,7 +111,9 @@ func someJobs(cmd *cobra.Command, args []string) error {
 	}
 	var problems []string
 	for _, arg := range args {
-		if _, err := job.ParseID(arg); err != nil {
+		if name, ok := parseTasksName(arg); ok {
+			problems = append(problems, fmt.Sprintf("%s: %s is a task; give its bag, %s; %q is about its tasks", cmd.Name(), arg, name.bag, "kith bag"))
+		} else if _, err := job.ParseID(arg); err != nil {
 			problems = append(problems, err.Error())
 		}
 	}

@@ -21,7 +21,11 @@ func (x *Indices) Ordinals(of *Indices) (TaskSet, error) {
 				return TaskSet{}, fmt.Errorf("index %d: %w; there are %s", index, ErrNoSuchIndex, clip(x.String()))
 			}
 			count := x.goesOn(first, r, uint32(index))
-			tasks.AddRange(first, first+count)
+			if count == 1 { // a range looks at all pages of the set
+				tasks.Add(first)
+			} else {
+				tasks.AddRange(first, first+count)
+			}
 			index += uint64(count) * uint64(r.Step)
 		}
 	}

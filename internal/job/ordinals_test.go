@@ -43,6 +43,24 @@ func TestOrdinals(t *testing.T) {
 	}
 }
 
+// Indices that do not follow one another cost a bit each, not a look at all pages of the
+// set: a short request may name millions.
+func TestOrdinalsOneByOne(t *testing.T) {
+	bag := FirstIndices(1 << 20)
+	of, _, err := ParseIndices("0-1048574:2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	allocations := testing.AllocsPerRun(1, func() {
+		if got, err := bag.Ordinals(&of); err != nil || got.Count() != 1<<19 {
+			t.Errorf("%d, %v", got.Count(), err)
+		}
+	})
+	if pages := float64(1 << 20 / pageTasks); allocations > 4*pages {
+		t.Errorf("%v allocations for %v pages", allocations, pages)
+	}
+}
+
 // What Ordinals finds at once is what looking for each index by itself finds.
 func FuzzOrdinals(f *testing.F) {
 	f.Add("0-15:4,17,100-200", "4-12:4,17,150-160")
