@@ -26,9 +26,10 @@ func chaosVerb(p *cli.Program) *cobra.Command {
 		Long: `Start real sites on loopback, submit real jobs at all of them, and meanwhile kill,
 freeze, cut off, fill up, restart and upgrade them. Each job signs a ledger when
 it starts and ends, and checks that no other attempt of it runs; one in ten then
-damages the folder of its own attempt. At the end the
-history is checked: the exit code is 0 only if every acknowledged job had one
-outcome, none started twice, nothing is left over, and the sites agreed in time
+damages the folder of its own attempt. So do the tasks of bags, which are held and
+cancelled at times. At the end the
+history is checked: the exit code is 0 only if every acknowledged job and task had
+one outcome, none started twice, nothing is left over, and the sites agreed in time
 after each healing.
 
 Faults: ` + faultNames() + `.
@@ -220,10 +221,13 @@ func chaosTable(r *chaos.Result, width int) string {
 	g.Add("faults", fmt.Sprint(r.FaultCount), "", "")
 	g.Add("jobs acknowledged", fmt.Sprint(j.Acknowledged), "", "")
 	g.Add("attempts that ran", fmt.Sprint(j.Attempts), "", "")
+	g.Add("tasks of bags acknowledged", fmt.Sprint(r.Bags.Tasks), "", "")
+	g.Add("runs of tasks", fmt.Sprint(r.Bags.Runs), "", "")
 	none("double starts", r.DoubleStarts)
 	none("lost jobs", r.LostJobs)
-	none("stray copies after healing", r.StrayCopies)
-	none("overlapping attempts", r.Overlaps)
+	none("lost tasks of bags", r.LostTasks)
+	none("stray copies and bundles after healing", r.StrayCopies)
+	none("overlapping attempts and runs", r.Overlaps)
 	none("changed outcomes", r.ChangedOutcomes)
 	none("damaged outputs", r.DamagedOutputs)
 	none("processes left", r.LeftProcesses)
@@ -239,6 +243,9 @@ func chaosTable(r *chaos.Result, width int) string {
 	text += fmt.Sprintf("Faults: %s.\n", byKind(r.Faults))
 	text += fmt.Sprintf("Jobs: %d completed, %d failed as meant, %d out of time, %d cancelled, %d lost with their shim, %d with the trust between their sites, %d spoilt by the full disk, %d that damaged their own folder; %d ran more than once.\n",
 		j.Completed, j.Failed, j.TimedOut, j.Cancelled, j.LostWithShim, j.LostWithTrust, j.SpoiltByDisk, j.Vandals, j.RanAgain)
+	b := r.Bags
+	text += fmt.Sprintf("Tasks of %d bags: %d completed, %d failed as meant, %d cancelled, %d lost with their shim, %d with the trust between their sites, %d spoilt by the full disk; %d ran more than once; %d outputs were read.\n",
+		b.Acknowledged, b.Completed, b.Failed, b.Cancelled, b.LostWithShim, b.LostWithTrust, b.SpoiltByDisk, b.RanAgain, b.OutputsRead)
 	text += fmt.Sprintf("Audit logs: %d lines.\n", r.AuditLines)
 	if r.Unguarded > 0 {
 		text += fmt.Sprintf("Jobs that overlapped as they may, with a frozen shim and no daemon at work: %d.\n", r.Unguarded)

@@ -34,7 +34,9 @@ type bed struct {
 	shimBeside string
 	// stopping tells those who watch over the sites that they end for good.
 	stopping chan struct{}
-	watch    sync.WaitGroup
+	// stopped looks at a site once all have ended, while its disk is there; may be nil.
+	stopped func(*site)
+	watch   sync.WaitGroup
 }
 
 // site is a site of the bed.
@@ -261,6 +263,11 @@ func (b *bed) close() error {
 	var errs []error
 	if b.fed != nil {
 		errs = append(errs, b.fed.Close())
+		for _, s := range b.sites {
+			if b.stopped != nil {
+				b.stopped(s)
+			}
+		}
 	}
 	if b.net != nil {
 		errs = append(errs, b.net.Close())

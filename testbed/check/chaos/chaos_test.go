@@ -36,7 +36,7 @@ func TestRun(t *testing.T) {
 	for _, m := range r.Misses(testSlack) {
 		t.Error(m)
 	}
-	if r.FaultCount == 0 || r.Jobs.Acknowledged == 0 || r.Jobs.Completed == 0 || r.Jobs.Attempts < r.Jobs.Completed || r.Heals.Count == 0 {
+	if r.FaultCount == 0 || r.Jobs.Acknowledged == 0 || r.Jobs.Completed == 0 || r.Jobs.Attempts < r.Jobs.Completed || r.Heals.Count == 0 || r.Bags.Completed == 0 || r.Bags.Runs < r.Bags.Completed || r.Bags.OutputsRead == 0 {
 		t.Error("nothing happened")
 	}
 }

@@ -1,6 +1,6 @@
 // Package chaos proves on real sites what testbed/check/faults searches for in
 // virtual time: it starts kithd processes on loopback whose links all pass
-// through testbed/check/wan, gives them a mixture of jobs, and meanwhile kills,
+// through testbed/check/wan, gives them a mixture of jobs and bags, and meanwhile kills,
 // freezes, cuts off, fills up, restarts and upgrades them.
 //
 //	rounds of faults ──► sites ◄── submitters, cancellers
@@ -10,7 +10,8 @@
 //
 // Every job signs a ledger that only the checker reads, with one appended line
 // at its start and one at its end, and holds a lock that no other attempt of
-// the job can hold at the same time. The kernel keeps both in order, so that no
+// the job can hold at the same time. Every task of a bag does the same with a ledger
+// of their own. The kernel keeps both in order, so that no
 // clock is needed to tell whether two attempts overlapped.
 //
 // Faults come in rounds. At the end of a round everything is healed, and the
@@ -25,8 +26,11 @@
 //     what it wrote.
 //   - C5. A job is lost only if its shim was killed, or if its host and its origin did
 //     not trust each other for a while, and only under wait.
-//   - C6. No copy, attempt or process is left over.
+//   - C6. No copy, attempt, bundle or process is left over.
 //   - C7. The audit log of each site is whole, and no revoked token is taken.
+//
+// C1 to C5 hold for each task of a bag as for a job; its runs take the place of attempts,
+// of which there are as many as its origin knows of at most.
 //
 // The faults and jobs of a run come from its seed, and only from that; what
 // they meet, no seed can repeat.

@@ -30,7 +30,7 @@ type task struct {
 }
 
 // folders of a run that jobs use.
-type folders struct{ ledger, locks, secret string }
+type folders struct{ ledger, taskLedger, locks, secret string }
 
 // maker makes the workload of one origin from a seed.
 type maker struct {

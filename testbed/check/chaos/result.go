@@ -12,6 +12,7 @@ type Result struct {
 	Minutes float64 `json:"minutes"` // with faults
 	Sites   int     `json:"sites"`
 	Jobs    Jobs    `json:"jobs"`
+	Bags    Bags    `json:"bags"`
 	// Faults came about. Skipped are the kinds of which none did, each with the reason.
 	FaultCount int            `json:"fault_count"`
 	Faults     map[string]int `json:"faults"`
@@ -20,10 +21,12 @@ type Result struct {
 
 	// What must be zero. DoubleStarts are attempts that started twice and jobs
 	// under wait that ran twice; LostJobs were acknowledged and have no outcome,
-	// or one that nothing explains; StrayCopies stayed after a heal or the end;
-	// Overlaps are attempts that ran beside another of their job.
+	// or one that nothing explains, and so have LostTasks of bags; StrayCopies, and bundles
+	// of bags, stayed after a heal or the end; Overlaps are attempts that ran beside another
+	// of their job, or runs beside another of their task.
 	DoubleStarts    int `json:"double_starts"`
 	LostJobs        int `json:"lost_jobs"`
+	LostTasks       int `json:"lost_tasks"`
 	StrayCopies     int `json:"stray_copies"`
 	Overlaps        int `json:"overlapping_attempts"`
 	ChangedOutcomes int `json:"changed_outcomes"`
@@ -70,6 +73,23 @@ type Jobs struct {
 	RanAgain int `json:"ran_again"`
 }
 
+// Bags counts what became of bags and their tasks. An origin that is of an earlier
+// version at first is given none.
+type Bags struct {
+	Acknowledged int `json:"acknowledged"`
+	Tasks        int `json:"tasks"` // of those bags
+	Completed    int `json:"completed"`
+	Failed       int `json:"failed"` // as they were meant to
+	Cancelled    int `json:"cancelled"`
+	// These explain themselves as those of [Jobs] do.
+	LostWithShim  int `json:"lost_with_shim"`
+	SpoiltByDisk  int `json:"spoilt_by_disk"`
+	LostWithTrust int `json:"lost_with_trust"`
+	Runs          int `json:"runs"`      // of tasks, by the ledger
+	RanAgain      int `json:"ran_again"` // tasks with more than one run
+	OutputsRead   int `json:"outputs_read"`
+}
+
 // Skipped is a kind of fault that was wanted and did not come about.
 type Skipped struct {
 	Kind   Kind   `json:"kind"`
@@ -114,5 +134,5 @@ func (t *targets) atMost(slack float64, what string, value, target float64) {
 
 // Sound reports whether nothing is wrong, however long it took.
 func (r *Result) Sound() bool {
-	return r.DoubleStarts+r.LostJobs+r.StrayCopies+r.Overlaps+r.ChangedOutcomes+r.DamagedOutputs+r.LeftProcesses+r.Crashes+r.OtherProblems == 0
+	return r.DoubleStarts+r.LostJobs+r.LostTasks+r.StrayCopies+r.Overlaps+r.ChangedOutcomes+r.DamagedOutputs+r.LeftProcesses+r.Crashes+r.OtherProblems == 0
 }

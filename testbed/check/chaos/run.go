@@ -20,6 +20,7 @@ type campaign struct {
 	*bed
 	in      *injector
 	users   []*user
+	bags    []*bagUser
 	folders folders
 	heals   []time.Duration
 	strays  []string
@@ -58,7 +59,7 @@ func (c *campaign) open(ctx context.Context, opt *Options) error {
 	if err != nil {
 		return err
 	}
-	c.folders = folders{ledger: filepath.Join(jobs, "ledger"), locks: filepath.Join(jobs, "locks"), secret: filepath.Join(jobs, "secret")}
+	c.folders = folders{ledger: filepath.Join(jobs, "ledger"), taskLedger: filepath.Join(jobs, "tasks"), locks: filepath.Join(jobs, "locks"), secret: filepath.Join(jobs, "secret")}
 	if err := os.Mkdir(c.folders.locks, 0o700); err != nil {
 		return err
 	}
@@ -121,6 +122,9 @@ func (c *campaign) workload() {
 		m := newMaker(c.opt, i, s.processors, min(25*time.Second, c.opt.Duration/2), c.folders)
 		m.tame = c.opt.UpgradeFrom != "" // earlier versions waited for what such a job left
 		c.users = append(c.users, newUser(s, m, c.logs, c.opt.UpgradeFrom != "" || c.in.planner.draws(Reconfigure)))
+		if c.opt.UpgradeFrom == "" { // earlier versions know no bags
+			c.bags = append(c.bags, newBagUser(c.opt, s, c.folders, c.logs))
+		}
 	}
 }
 
@@ -133,7 +137,7 @@ func (c *campaign) pace(u *user) float64 {
 	if c.opt.JobsPerSecond > 0 {
 		return c.opt.JobsPerSecond / float64(len(c.users))
 	}
-	return 0.9 * shares[u.site.index%len(shares)] * float64(u.site.processors) / load(u.maker.width, u.maker.longest)
+	return 0.8 * shares[u.site.index%len(shares)] * float64(u.site.processors) / load(u.maker.width, u.maker.longest)
 }
 
 // run lets users submit and faults happen, heals, waits and checks.
@@ -147,6 +151,9 @@ func (c *campaign) run(ctx context.Context) (*Result, error) {
 		submitting.Go(func() { u.submit(working, all, c.pace(u)) })
 		following.Go(func() { u.follow(all) })
 	}
+	for _, u := range c.bags {
+		submitting.Go(func() { u.submit(working, all) })
+	}
 	stop := func() {
 		rest()
 		submitting.Wait()
@@ -154,6 +161,9 @@ func (c *campaign) run(ctx context.Context) (*Result, error) {
 		following.Wait()
 		for _, u := range c.users {
 			u.asking.Wait()
+		}
+		for _, u := range c.bags {
+			u.seeing.Wait()
 		}
 	}
 	defer stop()
@@ -213,6 +223,9 @@ func (c *campaign) drain(ctx context.Context) {
 		for _, u := range c.users {
 			waiting += u.unsettled()
 		}
+		for _, u := range c.bags {
+			waiting += u.unsettled()
+		}
 		if waiting == 0 || !pause.For(ctx, lookPause) {
 			return
 		}
@@ -255,6 +268,9 @@ func (c *campaign) check(ctx context.Context) (*Result, error) {
 	for _, u := range c.users {
 		c.checkUser(ctx, k, u)
 	}
+	if err := c.checkBags(ctx, k); err != nil {
+		return nil, err
+	}
 	k.leftOver(ctx, c.bed)
 	r.AuditLines = c.verifyAudits()
 	return r, ctx.Err()
@@ -283,6 +299,9 @@ func (c *campaign) end(r *Result) error {
 	if r == nil || !r.Sound() {
 		c.in.healEverything(ctx)
 		c.fed.Cancel(ctx)
+	}
+	if r != nil && len(c.bags) > 0 {
+		c.stopped = func(s *site) { c.checkHeld(r, s) }
 	}
 	err := c.close()
 	left := c.sweep(5 * time.Second)

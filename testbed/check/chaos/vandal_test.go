@@ -15,7 +15,7 @@ import (
 // of an earlier version.
 func TestVandals(t *testing.T) {
 	made := func(tame bool) (vandals int) {
-		m := newMaker(&Options{Seed: 1, Sites: 3}, 0, 8, 20*time.Second, folders{"ledger", "locks", "secret"})
+		m := newMaker(&Options{Seed: 1, Sites: 3}, 0, 8, 20*time.Second, folders{ledger: "ledger", locks: "locks", secret: "secret"})
 		m.tame = tame
 		for range 400 {
 			j := m.next()
