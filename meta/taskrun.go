@@ -219,7 +219,7 @@ func (th *taskHost) putBack(now job.Time, b *heldTasks, task uint32) {
 }
 
 // startFailed takes a task back that could not be started, and reports whether it is one.
-// It goes back to its origin, and the host pauses.
+// It goes back to its origin with all that is in stock, and the host pauses.
 func (th *taskHost) startFailed(now job.Time, ev StartFailed) bool {
 	r := th.runs[ev.Attempt]
 	if r == nil {
@@ -239,6 +239,10 @@ func (th *taskHost) startFailed(now job.Time, ev StartFailed) bool {
 		th.forgetUnwanted(now, b)
 	} else {
 		th.drop(now, b, job.TaskRange(r.task, r.task+1))
+	}
+	// What is in stock would wait for this host's trouble to pass: other sites may have it.
+	for _, l := range th.lines {
+		th.giveBack(now, l)
 	}
 	th.lookAll()
 	return true
