@@ -26,7 +26,7 @@ var pure = map[string][]string{
 	"sitesched/batch": {"kith/internal/job"},
 	"cluster":         {"kith/internal/job"},
 	"store":           {"kith/internal/job", "kith/internal/identity", "kith/internal/hashed"},
-	"meta":            {"kith/internal/fifo", "kith/internal/job", "kith/internal/identity", "kith/cluster", "kith/store", "kith/meta/place"},
+	"meta":            {"kith/internal/fifo", "kith/internal/job", "kith/internal/identity", "kith/cluster", "kith/store", "kith/meta/place", "kith/meta/bags"},
 	"meta/place":      {"kith/internal/job", "kith/cluster", "kith/store"},
 	"meta/bags":       {"kith/internal/job", "kith/store"},
 	"meta/commit":     {"kith/internal/job", "kith/meta", "kith/store"},

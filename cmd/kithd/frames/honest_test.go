@@ -76,7 +76,7 @@ func TestHonestCallsCostLittle(t *testing.T) {
 		wg.Wait()
 		each := (before - m.bucket.Tokens()) / float64(c.callers*c.calls)
 		t.Logf("%s: %.2f tokens a call", name, each)
-		if each > c.most || each < 2 {
+		if each > c.most+0.05 || each < 2 { // a few frames are of the connection, not of a call
 			t.Errorf("%s: a call costs %.2f tokens, at most %.0f", name, each, c.most)
 		}
 	}
