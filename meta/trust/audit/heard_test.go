@@ -214,3 +214,30 @@ func TestHeadIsToldWhenDurable(t *testing.T) {
 		closeLog(t, l)
 	})
 }
+
+// A head that is asked for covers what was recorded before, whatever the writer is at.
+func TestHeadCoversWhatWasRecorded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := open(t, Config{Dir: t.TempDir(), Site: "beta", Signer: fakeSigner{}})
+		synctest.Wait()
+		least, _ := l.Head()
+		want := least.Number
+		const records = 400 // so that the writer is at work when the head is asked for
+		for round := range 50 {
+			for range records {
+				l.Record(Entry{Kind: "drain"})
+			}
+			l.SignSoon()
+			want += records
+			time.Sleep(2 * syncEvery)
+			synctest.Wait()
+			h, _ := l.Head()
+			if h.Number < want {
+				t.Errorf("round %d: the head is of line %d, %d were written before it was asked for", round, h.Number, want)
+				break
+			}
+			want = h.Number
+		}
+		closeLog(t, l)
+	})
+}

@@ -40,6 +40,12 @@ func (l *Log) write() {
 // round writes what there is to write. It returns true if it was the last one.
 func (w *writer) round() (last bool) {
 	now := w.cfg.Now()
+	resign := w.resign.Swap(false) // before what is written is taken: a head covers what came before it was asked for
+	defer func() {
+		if resign {
+			w.resign.Store(true)
+		}
+	}()
 	entries, lost, last := w.take(now)
 	if !w.failed.IsZero() && now.Sub(w.failed) < retryEvery && !last {
 		w.drop(entries, lost)
@@ -62,8 +68,9 @@ func (w *writer) round() (last bool) {
 		}
 		w.unsynced = true
 	}
-	if last || w.chain.number > 0 && (now.Sub(w.signed) >= headEvery || w.resign.Swap(false)) {
+	if last || w.chain.number > 0 && (resign || now.Sub(w.signed) >= headEvery) {
 		w.writeHead(now)
+		resign = false
 	}
 	waits := false
 	for _, e := range entries {
