@@ -113,8 +113,10 @@ func TestBagThatOnlyFails(t *testing.T) {
 		t.Fatalf("%v, %d failed", b.State, b.Failed.Count())
 	}
 	code = 0
-	w.sites[0].feed(meta.RetryTasks{Token: 3, Bag: id, Tasks: b.Failed.Clone()})
+	again := meta.RetryTasks{Token: 3, Bag: id, Tasks: b.Failed.Clone(), RequestID: "r"}
+	w.sites[0].feed(again)
 	w.mustEnd(time.Hour)
+	w.sites[0].feed(again) // its answer was lost
 	if b.State != job.BagCompleted || b.Done.Count() != 500 {
 		t.Errorf("%v, %d done", b.State, b.Done.Count())
 	}
@@ -138,7 +140,33 @@ func TestBagWhileASiteDrains(t *testing.T) {
 	}
 }
 
-// Jobs of a site's own users do not wait for the turns of pilots of other sites.
+// Guests that were let go ahead of a home job yield at once to the next one, which gets the
+// processors of all of them together.
+func TestGuestsThatWentAheadYield(t *testing.T) {
+	w := newWorld(t, 1, func(c *meta.Config) { c.Bags.Yield = bags.YieldNow }, 1, 8)
+	w.takes = func(job.TaskID) outcome { return outcome{run: 20 * time.Second} }
+	w.bagOf(200, nil)
+	beta := w.sites[1]
+	for _, width := range []int32{4, 8} { // the second waits for the first
+		beta.feed(meta.Submit{Token: 1, Request: job.Request{Processors: width, Copies: 1, Walltime: time.Hour}})
+	}
+	w.run(5 * time.Second)
+	if beta.busy < 3 {
+		t.Fatalf("tasks run on %d processors beside the job", beta.busy)
+	}
+	home := beta.state.NextID()
+	beta.feed(meta.Submit{Token: 2, Request: job.Request{Processors: 4, Copies: 1, Walltime: time.Minute}})
+	before := w.now
+	for beta.state.Job(home).State == job.Queued && w.now < before.Add(10*time.Minute) {
+		w.run(100 * time.Millisecond)
+	}
+	if waited := w.now.Sub(before); waited > time.Second {
+		t.Errorf("the home job waited %v", waited)
+	}
+}
+
+// Jobs of a site's own users wait for the present tasks of other sites at most, or not even
+// for those, but not for the turns of their pilots.
 func TestGuestsYield(t *testing.T) {
 	for yield, most := range map[bags.Yield]time.Duration{bags.YieldTask: 21 * time.Second, bags.YieldNow: time.Second} {
 		w := newWorld(t, 1, func(c *meta.Config) { c.Bags.Yield = yield }, 1, 8)
@@ -257,6 +285,9 @@ func TestBagAtASiteThatCannotStart(t *testing.T) {
 	if b.State != job.BagCompleted || b.Sums.Runs != 3000 {
 		t.Errorf("%v in %d runs", b.State, b.Sums.Runs)
 	}
+	if len(beta.left) > 0 {
+		t.Errorf("what %d of %d starts that failed made is there for good", len(beta.left), beta.failed)
+	}
 }
 
 // A host whose results are not taken begins no tasks without end.
@@ -314,5 +345,93 @@ func TestBagAtASiteThatOnlyRenews(t *testing.T) {
 	if !w.run(10 * time.Minute) {
 		w.story()
 		t.Error("the bag has not ended")
+	}
+}
+
+// A task whose output did not come home is told from others.
+func TestOutputOfTasksThatIsLost(t *testing.T) {
+	w := newWorld(t, 1, nil, 4, 8)
+	w.loses = func(task uint32) bool { return task%3 == 1 }
+	id := w.bagOf(30, nil)
+	w.mustEnd(time.Hour)
+	if len(w.results) != 30 {
+		t.Fatal(id, len(w.results))
+	}
+	for _, r := range w.results {
+		if r.Result.FilesLost != (r.Result.Ordinal%3 == 1) {
+			t.Errorf("%+v", r.Result)
+		}
+	}
+}
+
+// Tasks that are cancelled end soon although their origin, their host or its machine dies
+// before any word of it has left or been acted upon; the others of their bundles run on.
+func TestTasksCancelledBeforeACrash(t *testing.T) {
+	for name, crash := range map[string]func(w *world){
+		"origin":                func(w *world) { w.sites[0].stop(false, time.Second) },
+		"host":                  func(w *world) { w.sites[1].stop(false, time.Second) },
+		"both":                  func(w *world) { w.sites[0].stop(false, time.Second); w.sites[1].stop(false, 2*time.Second) },
+		"host that was told":    func(w *world) { w.run(10 * time.Millisecond); w.sites[1].stop(false, time.Second) },
+		"machine of the origin": func(w *world) { w.sites[0].stop(true, time.Second) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 1, nil, 2, 8)
+			w.takes = func(job.TaskID) outcome { return outcome{run: 50 * time.Minute} }
+			id := w.bagOf(10, func(ev *meta.SubmitBag) { ev.Request.Walltime = time.Hour })
+			w.run(15 * time.Second)
+			some := job.TaskRange(0, 10)
+			for _, kept := range []uint32{2, 5, 8} {
+				some.Remove(kept)
+			}
+			w.sites[0].feed(meta.CancelBag{Token: 2, Bag: id, Tasks: &some})
+			crash(w)
+			w.run(20 * time.Second)
+			b := w.sites[0].state.Bag(id)
+			if b.Cancelled.Count() != 7 || !b.Stopping.Empty() {
+				t.Errorf("%d tasks are cancelled, %v are still to be", b.Cancelled.Count(), &b.Stopping)
+			}
+			for task, n := range w.running {
+				if n > 0 && some.Has(task.Ordinal) {
+					t.Errorf("%v runs", task)
+				}
+			}
+			if name != "machine of the origin" && (w.running[job.TaskID{Bag: id, Ordinal: 2}] != 1 || w.running[job.TaskID{Bag: id, Ordinal: 5}] != 1) {
+				t.Errorf("of those that were not cancelled %v run", w.running)
+			}
+			w.mustEnd(4 * time.Hour)
+		})
+	}
+}
+
+// A home job of several processors that stands behind another, and that could go ahead of it,
+// waits for the present tasks of guests at most: those that begin one by one do not keep its
+// processors for ever.
+func TestGuestsMakeRoomBehindTheHead(t *testing.T) {
+	w := newWorld(t, 1, func(c *meta.Config) { c.Bags.Yield = bags.YieldTask }, 1, 8)
+	w.takes = func(id job.TaskID) outcome {
+		return outcome{run: 20*time.Second + time.Duration(id.Ordinal*7919%20_000)*time.Millisecond}
+	}
+	w.jobs = 3 * time.Hour
+	w.bagOf(3000, nil)
+	beta := w.sites[1]
+	for _, width := range []int32{4, 8} { // the second waits for the first
+		beta.feed(meta.Submit{Token: 1, Request: job.Request{Processors: width, Copies: 1, Walltime: 4 * time.Hour}})
+	}
+	w.run(3 * time.Minute)
+	if beta.busy < 3 {
+		t.Fatalf("tasks run on %d processors beside the job", beta.busy)
+	}
+	home := beta.state.NextID()
+	beta.feed(meta.Submit{Token: 2, Request: job.Request{Processors: 3, Copies: 1, Walltime: 2 * time.Hour}})
+	before := w.now
+	for beta.state.Job(home).State == job.Queued && w.now < before.Add(10*time.Minute) {
+		w.run(100 * time.Millisecond)
+	}
+	if waited := w.now.Sub(before); waited > 41*time.Second {
+		t.Errorf("the home job waited %v", waited)
+	}
+	w.run(2 * time.Minute)
+	if beta.busy != 1 {
+		t.Errorf("tasks run on %d processors beside both jobs", beta.busy)
 	}
 }

@@ -44,29 +44,53 @@ func (bo *bagOrigin) claim(now job.Time, site job.SiteID, m TaskClaim) TaskVerdi
 func (bo *bagOrigin) grant(now job.Time, generation uint32, m *TaskClaim) {
 	a := &m.Ask
 	granted := 0
+	places := bo.places[a.Shape]
+	counts := bo.noteSeat(now, a)
+	if bo.places[a.Shape] > places {
+		bo.beginTails(now, a.Site, a.Shape)
+	}
+	held := bo.holdBack(now, a)
 	for _, share := range slices.Clone(bo.desk.Answer(*a, bo.works, now)) {
 		o := bo.open[share.Work]
-		tasks := bo.desk.Grant(o.rec, &bo.works[share.Work], a.Site, share.Tasks, now)
-		if tasks.Empty() {
-			continue
-		}
-		id := job.AttemptID{Job: o.rec.ID, Number: o.rec.Number + 1}
-		g := store.GrantBundle{Bundle: id, Site: a.Site, Node: a.Node, Stamp: m.Stamp, Generation: generation, Tasks: tasks, Time: now, Deadline: now.Add(bo.longest(o, tasks.Count()))}
-		if leased(&o.rec.Request) && a.Site != bo.self {
-			g.Lease = bo.cfg.Timing.Lease
-		}
-		record(bo.st, g)
-		granted += tasks.Count()
-		bo.elsewhere.Leave(o.rec.ID, &tasks)
-		bo.counters.TasksGranted += int64(tasks.Count())
-		bo.changed(o)
+		granted += bo.give(now, generation, m, o, bo.desk.Grant(o.rec, &bo.works[share.Work], a.Site, share.Tasks, now), false)
 	}
-	if !bo.noteSeat(now, a) {
+	for _, share := range slices.Clone(bo.desk.Twice(bo.works, now)) {
+		o := bo.open[share.Work]
+		granted += bo.give(now, generation, m, o, bo.replicas.Tasks(o.rec, a.Site, share.Tasks), true)
+	}
+	if held != nil && granted > 0 {
+		held.Probed(now)
+	}
+	if !counts || held != nil { // nothing is recalled for a host that is held back
 		return
 	}
 	if bo.unserved.Answer(*a, granted); granted == 0 {
 		bo.nextRecall = min(bo.nextRecall, now)
 	}
+}
+
+// give records a bundle for a claim, and returns how many tasks it has.
+func (bo *bagOrigin) give(now job.Time, generation uint32, m *TaskClaim, o *openBag, tasks job.TaskSet, replica bool) int {
+	if tasks.Empty() {
+		return 0
+	}
+	a := &m.Ask
+	id := job.AttemptID{Job: o.rec.ID, Number: o.rec.Number + 1}
+	g := store.GrantBundle{Bundle: id, Site: a.Site, Node: a.Node, Stamp: m.Stamp, Generation: generation, Tasks: tasks, Replica: replica, Time: now, Deadline: bo.deadlineOf(now, o, a, tasks.Count())}
+	if leased(&o.rec.Request) && a.Site != bo.self {
+		g.Lease = bo.cfg.Timing.Lease
+	}
+	record(bo.st, g)
+	bo.indexDeadline(now, o, o.rec.Bundle(id.Number))
+	if replica {
+		bo.replicas.Granted(o.rec, &tasks)
+	} else {
+		bo.elsewhere.Leave(o.rec.ID, &tasks)
+		bo.counters.TasksGranted += int64(tasks.Count())
+		bo.beginTail(now, o)
+	}
+	bo.changed(o)
+	return tasks.Count()
 }
 
 // longest is how long a site in reach may have so many tasks of a bag: all of their
@@ -82,16 +106,18 @@ func (bo *bagOrigin) longest(o *openBag, tasks int) time.Duration {
 // mostSeats bounds the stocks that are known of one site.
 const mostSeats = 4096
 
-// noteSeat keeps what an ask says of its stock, and reports whether it counts: there are
+// noteSeat keeps what an ask says of its stock, shows it to policies, and reports whether it counts: there are
 // such tasks, and the site has no more stocks than it could.
 func (bo *bagOrigin) noteSeat(now job.Time, a *bags.Ask) bool {
 	if !slices.ContainsFunc(bo.works, func(w bags.Work) bool { return w.Shape == a.Shape }) {
 		return false
 	}
 	s := bo.seatOf(stockAt{a.Site, seat{a.Node, a.Shape}})
+	bo.setScene(now, a, s)
 	if s == nil {
 		return false
 	}
+	bo.places[a.Shape] += a.Bounded().Places - s.places
 	s.places = a.Bounded().Places
 	s.heard = now
 	return true
@@ -115,6 +141,33 @@ func (bo *bagOrigin) seatOf(at stockAt) *seated {
 	return s
 }
 
+// forgetSeats lets go of stocks that have no task of an open bag and were not heard of for
+// long: their pilots have ended. Of the latest ones a host says nothing more.
+func (bo *bagOrigin) forgetSeats(now job.Time) {
+	busy := make(map[stockAt]bool)
+	for i, o := range bo.open {
+		for t := range o.rec.Bundles {
+			if !t.Late {
+				busy[stockAt{t.Site, seat{t.Node, bo.works[i].Shape}}] = true
+			}
+		}
+	}
+	for site, seats := range bo.seats {
+		for at, s := range seats {
+			if now.Sub(s.heard) < bo.cfg.Timing.AntiEntropy || busy[stockAt{site, at}] {
+				continue
+			}
+			delete(seats, at)
+			if bo.places[at.shape] -= s.places; bo.places[at.shape] <= 0 {
+				delete(bo.places, at.shape)
+			}
+		}
+		if len(seats) == 0 {
+			delete(bo.seats, site)
+		}
+	}
+}
+
 // grantLease starts or prolongs the lease of a bundle and returns its term, 0 if it has
 // none.
 func (bo *bagOrigin) grantLease(now job.Time, o *openBag, t *store.TaskBundle) time.Duration {
@@ -133,7 +186,7 @@ func (bo *bagOrigin) grantLease(now job.Time, o *openBag, t *store.TaskBundle) t
 func (bo *bagOrigin) onRenew(now job.Time, from job.SiteID, m Renew) {
 	answer := Renewed{Attempt: m.Attempt, Sent: m.Sent}
 	o, t := bo.live(m.Attempt, from)
-	if t != nil && !t.Late && o.rec.State != job.BagCancelling && (t.Deadline == 0 || now < t.Deadline) {
+	if t != nil && !t.Late && o.rec.State != job.BagCancelling && !bo.overdue(now, o, t) {
 		answer.Lease = bo.grantLease(now, o, t)
 	}
 	bo.peers.send(from, answer)
@@ -169,7 +222,7 @@ func (bo *bagOrigin) expireLeases(now job.Time) {
 				next, any = min(next, end), true
 			default:
 				delete(o.leases, number)
-				bo.revoke(now, o, t, true)
+				bo.revoke(now, o, t, store.RevokeBundle{MayRun: true})
 			}
 		}
 	}
@@ -178,12 +231,19 @@ func (bo *bagOrigin) expireLeases(now job.Time) {
 	}
 }
 
-// revoke takes a bundle back from its site; mayRun says that it may go on there.
-func (bo *bagOrigin) revoke(now job.Time, o *openBag, t *store.TaskBundle, mayRun bool) {
-	record(bo.st, store.RevokeBundle{Bundle: job.AttemptID{Job: o.rec.ID, Number: t.Number}, Site: t.Site, MayRun: mayRun, Time: now})
+// revoke takes a bundle back from its site, in the way of how.
+func (bo *bagOrigin) revoke(now job.Time, o *openBag, t *store.TaskBundle, how store.RevokeBundle) {
+	how.Bundle, how.Site, how.Time = job.AttemptID{Job: o.rec.ID, Number: t.Number}, t.Site, now
+	all := job.TaskRange(0, o.rec.Tasks())
+	others := lateWith(o.rec, &all)
+	if how.MayRun && !t.Late { // it is one of them then, or its tasks were lost too often
+		others = append(others, otherHolder{t, t.Tasks.Clone()})
+	}
+	record(bo.st, how)
 	bo.counters.BundlesRevoked++
 	bo.forgetBundle(o, t.Number)
 	bo.changed(o)
+	bo.stopBeaten(now, o, others)
 	bo.close(now, o)
 }
 
@@ -191,6 +251,7 @@ func (bo *bagOrigin) revoke(now job.Time, o *openBag, t *store.TaskBundle, mayRu
 func (bo *bagOrigin) forgetBundle(o *openBag, number uint32) {
 	delete(o.leases, number)
 	delete(o.recalled, number)
+	delete(o.beaten, number)
 }
 
 // recall asks for tasks back that have not begun, for hosts that got none.
@@ -271,18 +332,25 @@ func (bo *bagOrigin) recallFrom(now job.Time, s stockAt, tasks int) {
 		}
 		bundles := slices.Collect(o.rec.Bundles)
 		for _, t := range slices.Backward(bundles) {
-			if t.Late || t.Site != s.site || t.Node != s.node || tasks <= 0 || now < o.recalled[t.Number].until {
-				continue
-			}
-			n := min(tasks, t.Tasks.Count())
-			tasks -= n
-			o.recalled[t.Number] = recalled{n, now.Add(recallWait)}
-			m := Recall{Bundle: job.AttemptID{Job: o.rec.ID, Number: t.Number}, Most: n}
-			if s.site == bo.self {
-				bo.host.onRecall(now, bo.self, m)
-			} else {
-				bo.peers.send(s.site, m)
+			if t.Site == s.site && t.Node == s.node && tasks > 0 {
+				tasks -= bo.askBack(now, o, t, min(tasks, t.Tasks.Count()))
 			}
 		}
 	}
+}
+
+// askBack asks for so many tasks of a bundle back, unless some were and have yet to come. It
+// returns for how many it asked.
+func (bo *bagOrigin) askBack(now job.Time, o *openBag, t *store.TaskBundle, n int) int {
+	if t.Late || now < o.recalled[t.Number].until {
+		return 0
+	}
+	o.recalled[t.Number] = recalled{n, now.Add(recallWait)}
+	m := Recall{Bundle: job.AttemptID{Job: o.rec.ID, Number: t.Number}, Most: n}
+	if t.Site == bo.self {
+		bo.host.onRecall(now, bo.self, m)
+	} else {
+		bo.peers.send(t.Site, m)
+	}
+	return n
 }

@@ -37,9 +37,11 @@ func (bo *bagOrigin) lacks(now job.Time, o *openBag, t *store.TaskBundle) {
 		bo.lost(now, o, t)
 		return
 	}
+	late := lateWith(o.rec, &t.Tasks)
 	record(bo.st, store.ReturnTasks{Bundle: job.AttemptID{Job: o.rec.ID, Number: t.Number}, Site: t.Site, Tasks: t.Tasks.Clone(), Time: now})
 	bo.forgetBundle(o, t.Number)
 	bo.changed(o)
+	bo.stopBeaten(now, o, late)
 	bo.close(now, o)
 }
 
@@ -47,7 +49,7 @@ func (bo *bagOrigin) lacks(now job.Time, o *openBag, t *store.TaskBundle) {
 // what has begun. What runs there under a lease ends with that.
 func (bo *bagOrigin) lost(now job.Time, o *openBag, t *store.TaskBundle) {
 	if !leased(&o.rec.Request) {
-		bo.revoke(now, o, t, o.rec.Request.OnSiteLost == job.Race)
+		bo.revoke(now, o, t, store.RevokeBundle{MayRun: o.rec.Request.OnSiteLost == job.Race})
 	}
 }
 
@@ -55,7 +57,7 @@ func (bo *bagOrigin) lost(now job.Time, o *openBag, t *store.TaskBundle) {
 func (bo *bagOrigin) race(now job.Time, site job.SiteID) {
 	bo.eachAt(site, func(o *openBag, t *store.TaskBundle) {
 		if o.rec.Request.OnSiteLost == job.Race && !t.Late {
-			bo.revoke(now, o, t, true)
+			bo.revoke(now, o, t, store.RevokeBundle{MayRun: true})
 		}
 	})
 }
@@ -71,16 +73,20 @@ func (bo *bagOrigin) eachAt(site job.SiteID, f func(*openBag, *store.TaskBundle)
 	}
 }
 
-// forgetHost does without a site. With leases it waits for the end of leases.
-func (bo *bagOrigin) forgetHost(now job.Time, site job.SiteID, leases bool) (revoked int) {
+// forgetHost does without a site. With leases it waits for the end of leases; with requeue
+// tasks run again also where their bag waits for lost sites. It returns of how many bags the
+// site had tasks that were taken back.
+func (bo *bagOrigin) forgetHost(now job.Time, site job.SiteID, leases, requeue bool) (revoked int) {
+	var last job.ID
 	bo.eachAt(site, func(o *openBag, t *store.TaskBundle) {
 		if leases && leased(&o.rec.Request) && !t.Late {
 			return
 		}
-		if !t.Late {
+		if !t.Late && o.rec.ID != last {
+			last = o.rec.ID
 			revoked++
 		}
-		bo.revoke(now, o, t, false)
+		bo.revoke(now, o, t, store.RevokeBundle{Requeue: requeue})
 	})
 	bo.answers.Forget(site)
 	bo.down(site)

@@ -19,6 +19,7 @@ type bagOrigin struct {
 	peers *peers
 	jobs  *origin // places
 	host  ownTasks
+	deps  *dependencies
 
 	open   []*openBag // that have not ended, in the order of ids
 	byID   map[job.ID]*openBag
@@ -31,19 +32,29 @@ type bagOrigin struct {
 	elsewhere bags.Elsewhere
 	answers   bags.Answers
 	unserved  bags.Unserved
+	replicas  bags.Replicas
+	tasks     bags.TaskPolicy
+	policies  bagPolicies
+	deadlines deadlines
+	spoilers  []spoiler                       // hosts that are held back
+	had       []bool                          // scratch, see hadOf
 	seats     map[job.SiteID]map[seat]*seated // what is known of stocks
+	places    map[bags.Shape]int              // of them all
 	lives     map[job.SiteID]uint64           // the incarnation of each site when it came up
 
-	lastChanged job.ID   // the bag that this step last said to have changed
-	offering    bool     // offers leave with the next pass
-	stale       bool     // what is offered may have changed since they were told
-	nextOffer   job.Time // no offers leave before
-	nextRefresh job.Time // when all offers are told again
-	nextLease   job.Time // no lease that it gave ends before
-	nextPlace   job.Time // when sites are looked for
-	nextStop    job.Time // when tasks that are to be stopped are looked at
-	nextRecall  job.Time
-	placeCursor int
+	lastChanged  job.ID   // the bag that this step last said to have changed
+	offering     bool     // offers leave with the next pass
+	stale        bool     // what is offered may have changed since they were told
+	nextOffer    job.Time // no offers leave before
+	nextRefresh  job.Time // when all offers are told again
+	nextLease    job.Time // no lease that it gave ends before
+	nextPlace    job.Time // when sites are looked for
+	nextStop     job.Time // when tasks that are to be stopped are looked at
+	nextRecall   job.Time
+	nextTakeBack job.Time // when hosts that are held back are looked at
+	nextReplica  job.Time // when tasks are drawn for one more site
+	placeCursor  int
+	drawCursor   int
 }
 
 // ownTasks is the host of tasks at the origin's own site. Each call stands for a message.
@@ -60,6 +71,7 @@ type ownTasks interface {
 type openBag struct {
 	rec *store.Bag
 	at  int // its place among the open ones
+	openPolicies
 	// sites are those that it is offered to.
 	sites []job.SiteID
 	// refused are sites that gave bundles back, and until when they get no more.
@@ -70,7 +82,14 @@ type openBag struct {
 	fetching map[uint32]*TaskResults
 	// recalled is how many tasks of a bundle were asked back, and have not come.
 	recalled map[uint32]recalled
-	cpu      float64 // processor-seconds of its sums that count as used
+	// beaten are tasks that sites are to stop, as others have ended them.
+	beaten beaten
+	cpu    float64 // processor-seconds of its sums that count as used
+	// places is how many served it when its tail began, or later.
+	places int
+	missed int // deadlines, by runs, since this engine began
+	// blame is what hosts have made of it.
+	blame bags.Blame
 }
 
 type recalled struct {
@@ -93,8 +112,9 @@ type (
 // seated is what an origin knows of a stock from asks and results.
 type seated struct {
 	places int
-	mean   bags.Mean // of the results
-	heard  job.Time  // when the latest ask or result came
+	scope  *bags.Scope // that policies read, nil before any asked
+	mean   bags.Mean   // of the results
+	heard  job.Time    // when the latest ask or result came
 }
 
 type closedBag struct {
@@ -118,9 +138,10 @@ const (
 func newBagOrigin(c *core, p *peers, jobs *origin) *bagOrigin {
 	bo := &bagOrigin{
 		core: c, peers: p, jobs: jobs, byID: make(map[job.ID]*openBag), lives: make(map[job.SiteID]uint64), seats: make(map[job.SiteID]map[seat]*seated),
-		nextLease: job.Never, nextPlace: job.Never, nextStop: job.Never, nextRecall: job.Never, nextOffer: job.Never,
+		places: make(map[bags.Shape]int), policies: newBagPolicies(), tasks: bags.Usual{}, nextReplica: job.Never,
+		nextLease: job.Never, nextPlace: job.Never, nextStop: job.Never, nextRecall: job.Never, nextTakeBack: job.Never, nextOffer: job.Never,
 	}
-	bo.desk = bags.Desk{Policy: bags.Anywhere{}, Usage: &bo.usage, Elsewhere: &bo.elsewhere}
+	bo.desk = bags.Desk{Usage: &bo.usage, Elsewhere: &bo.elsewhere, Replicas: &bo.replicas}
 	return bo
 }
 
@@ -128,13 +149,15 @@ func newBagOrigin(c *core, p *peers, jobs *origin) *bagOrigin {
 func (bo *bagOrigin) addOpen(b *store.Bag) *openBag {
 	o := &openBag{
 		rec: b, leases: make(map[uint32]job.Time), fetching: make(map[uint32]*TaskResults), recalled: make(map[uint32]recalled),
-		refused: make(map[job.SiteID]job.Time),
+		beaten: make(beaten), refused: make(map[job.SiteID]job.Time),
 	}
 	bo.byID[b.ID] = o
 	at, _ := slices.BinarySearchFunc(bo.open, b.ID, func(o *openBag, id job.ID) int { return o.rec.ID.Compare(id) })
 	bo.open = slices.Insert(bo.open, at, o)
-	bo.works = slices.Insert(bo.works, at, bags.WorkOf(b, nil))
+	bo.works = slices.Insert(bo.works, at, bags.Work{})
 	bo.number(at)
+	bo.leavePolicies(o)
+	bo.lookAt(o)
 	return o
 }
 
@@ -148,18 +171,26 @@ func (bo *bagOrigin) number(from int) {
 // removeOpen forgets what was kept in mind of a bag that has ended.
 func (bo *bagOrigin) removeOpen(o *openBag) {
 	delete(bo.byID, o.rec.ID)
+	bo.forgetPolicies(o)
+	bo.policies.unsent -= bo.works[o.at].Waiting
 	bo.open = slices.Delete(bo.open, o.at, o.at+1)
 	bo.works = slices.Delete(bo.works, o.at, o.at+1)
 	bo.number(o.at)
+	if len(bo.open) == 0 { // whoever has places for the next one says so
+		clear(bo.seats)
+		clear(bo.places)
+	}
 	bo.elsewhere.Forget(o.rec.ID)
+	bo.replicas.Forget(o.rec.ID)
 	bo.closed.Push(closedBag{o.rec.ID, o.rec.Closed})
+	bo.deps.ended(o.rec.ID, &o.rec.Request)
 	bo.offerSoon()
 }
 
 // changed takes up that the facts of a bag have changed, and says so, at most once a step
 // for consecutive changes of one bag.
 func (bo *bagOrigin) changed(o *openBag) {
-	bo.works[o.at] = bags.WorkOf(o.rec, o.sites)
+	bo.lookAt(o)
 	bo.offerSoon()
 	bo.say(o.rec.ID)
 }
@@ -220,6 +251,7 @@ func (bo *bagOrigin) up(now job.Time, site job.SiteID, incarnation uint64) {
 			}
 		}
 		bo.stopAt(now, o, site)
+		bo.stopEnded(now, o, site)
 	}
 }
 
@@ -227,6 +259,11 @@ func (bo *bagOrigin) up(now job.Time, site job.SiteID, incarnation uint64) {
 func (bo *bagOrigin) down(site job.SiteID) {
 	bo.board.Forget(site)
 	bo.unserved.Forget(site)
+	for k, s := range bo.seats[site] {
+		if bo.places[k.shape] -= s.places; bo.places[k.shape] <= 0 {
+			delete(bo.places, k.shape)
+		}
+	}
 	delete(bo.seats, site)
 	bo.offerSoon()
 }
@@ -243,8 +280,9 @@ func (bo *bagOrigin) placeSome(now job.Time) {
 	if now < bo.nextPlace {
 		return
 	}
-	for n := 0; n < mostPlaced && bo.placeCursor < len(bo.open); n++ {
-		bo.place(now, bo.open[bo.placeCursor])
+	p := &pass{}
+	for n := 0; n < mostPlaced && bo.placeCursor < len(bo.open) && !p.full(bo.open[bo.placeCursor]); n++ {
+		bo.placeIn(now, bo.open[bo.placeCursor], p)
 		bo.placeCursor++
 	}
 	switch {
@@ -259,7 +297,9 @@ func (bo *bagOrigin) placeSome(now job.Time) {
 
 // place looks for the sites that a bag is offered to: all that could run it, or as many of
 // the best as its request says. Of these it keeps those that it has.
-func (bo *bagOrigin) place(now job.Time, o *openBag) {
+func (bo *bagOrigin) place(now job.Time, o *openBag) { bo.placeIn(now, o, &pass{}) }
+
+func (bo *bagOrigin) placeIn(now job.Time, o *openBag, p *pass) {
 	r := &o.rec.Request
 	var tried []job.SiteID
 	if !bo.host.takesTasks() {
@@ -275,6 +315,7 @@ func (bo *bagOrigin) place(now job.Time, o *openBag) {
 			tried = append(tried, site)
 		}
 	}
+	tried = append(tried, bo.mismatched(now, o, p)...)
 	bo.jobs.beginRoundFor(now, o.rec.ID, r, tried)
 	var able []job.SiteID
 	for i := range bo.jobs.round.Sites {
@@ -294,7 +335,7 @@ func (bo *bagOrigin) place(now job.Time, o *openBag) {
 	}
 	if !slices.Equal(able, o.sites) {
 		o.sites = able
-		bo.works[o.at] = bags.WorkOf(o.rec, o.sites)
+		bo.lookAt(o)
 		bo.offerSoon()
 	}
 }
@@ -314,6 +355,9 @@ func (bo *bagOrigin) purge(now job.Time) {
 			if !bo.tooManyClosed() && c.at.Add(bo.cfg.Limits.ClosedFor) > now {
 				return
 			}
+			if bo.deps.holds(c.id) {
+				return
+			}
 			record(bo.st, store.PurgeBag{Bag: c.id})
 			bo.emit(BagChanged{Bag: c.id, Purged: true})
 		}
@@ -325,8 +369,11 @@ func (bo *bagOrigin) purge(now job.Time) {
 func (bo *bagOrigin) tick(now job.Time) {
 	bo.placeSome(now)
 	bo.expireLeases(now)
+	bo.missDeadlines(now)
 	bo.stopAgain(now)
 	bo.recall(now)
+	bo.takeBack(now)
+	bo.replicate(now)
 	bo.purge(now)
 	if now >= bo.nextRefresh && len(bo.open) > 0 {
 		bo.refresh(now)
@@ -336,9 +383,11 @@ func (bo *bagOrigin) tick(now job.Time) {
 	}
 }
 
-// refresh has all offers told again: a host forgets one that it does not hear for long.
+// refresh has all offers told again, as a host forgets one that it does not hear for long, and
+// forgets stocks that it does not hear of itself.
 func (bo *bagOrigin) refresh(now job.Time) {
 	bo.nextRefresh = now.Add(bo.cfg.Timing.AntiEntropy)
+	bo.forgetSeats(now)
 	bo.board.Forget(bo.self)
 	for _, l := range bo.peers.linked {
 		bo.board.Forget(l.site)
@@ -348,7 +397,7 @@ func (bo *bagOrigin) refresh(now job.Time) {
 
 // nextWake returns when the origin has to do something next for its bags.
 func (bo *bagOrigin) nextWake() job.Time {
-	wake := min(bo.nextLease, bo.nextPlace, bo.nextStop, bo.nextRecall)
+	wake := min(bo.nextLease, bo.nextPlace, bo.nextStop, bo.nextRecall, bo.nextTakeBack, bo.nextReplica, bo.deadlines.next())
 	if bo.stale {
 		wake = min(wake, bo.nextOffer)
 	}
@@ -386,6 +435,9 @@ func (bo *bagOrigin) restore(now job.Time) {
 				bo.grantLease(now, o, t)
 			}
 		}
+		bo.indexDeadlines(now, o)
+		bo.drawSoon(now, o)
+		bo.stopEnded(now, o, bo.self) // others when they come up
 		bo.close(now, o)
 	}
 	if len(bo.open) > 0 {
@@ -393,5 +445,7 @@ func (bo *bagOrigin) restore(now job.Time) {
 	}
 }
 
-// usedBy is what the runs of a bag have used, in processor-seconds.
-func usedBy(b *store.Bag) float64 { return b.Sums.RunTime * float64(b.Request.Processors) }
+// usedBy is what the runs of a bag have used, in processor-seconds, those in vain included.
+func usedBy(b *store.Bag) float64 {
+	return (b.Sums.RunTime + b.Sums.WastedTime) * float64(b.Request.Processors)
+}

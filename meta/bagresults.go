@@ -62,22 +62,26 @@ func (bo *bagOrigin) tasksHome(now job.Time, ev TasksHome) {
 	}
 	delete(o.fetching, t.Number)
 	if m.Batch == t.Batch+1 {
+		m.Results = slices.Clone(m.Results) // in this process they are the host's
+		for i := range m.Results {
+			r := &m.Results[i]
+			r.FilesLost = r.FilesLost || slices.Contains(ev.Lost, r.Ordinal)
+		}
 		bo.take(now, o, t, m)
 	} // else the host learns of it when it says so again
 }
 
 // take records a batch of results.
 func (bo *bagOrigin) take(now job.Time, o *openBag, t *store.TaskBundle, m *TaskResults) {
-	site, late := t.Site, t.Late
-	var others []*store.TaskBundle
-	if late {
-		others = bo.alsoAt(o, m)
-	}
+	site, given := t.Site, *t
+	results := stoppedLate(now, o.rec, t, m.Results)
+	others := alsoAt(o.rec, t, results, &m.Returned)
+	had := bo.hadOf(t, m)
 	err := store.Record(bo.st, store.RecordResults{
-		Bundle: m.Bundle, Site: site, Batch: m.Batch, Results: m.Results, Files: m.Files, Returned: m.Returned, Time: now,
+		Bundle: m.Bundle, Site: site, Batch: m.Batch, Results: results, Files: m.Files, Returned: m.Returned, Time: now,
 	})
 	if err != nil { // no task can have such results: whatever the host has is not this bundle
-		bo.revoke(now, o, t, false)
+		bo.revoke(now, o, t, store.RevokeBundle{})
 		bo.acknowledge(now, site, TaskResultsAck{Bundle: m.Bundle, Batch: m.Batch, Unknown: true})
 		return
 	}
@@ -87,13 +91,17 @@ func (bo *bagOrigin) take(now job.Time, o *openBag, t *store.TaskBundle, m *Task
 		o.cpu = used
 	}
 	k := bo.seatOf(stockAt{site, seat{t.Node, bo.works[o.at].Shape}})
-	for i := range m.Results {
-		r := &m.Results[i]
+	for i := range results {
+		r := &results[i]
+		if had[i] {
+			bo.noteStanding(now, o, &given, r)
+		}
 		if k != nil && r.Kind != job.Cancel {
 			k.mean.Add(r.Run)
 			k.heard = now
 		}
-		if (r.Kind == job.Failure || r.Kind == job.Timeout) && o.rec.Again.Has(r.Ordinal) {
+		late := r.Kind == job.Loss && m.Results[i].Kind == job.Cancel
+		if (r.Kind == job.Failure || r.Kind == job.Timeout || late) && o.rec.Again.Has(r.Ordinal) {
 			bo.elsewhere.Failed(o.rec.ID, r.Ordinal, site, now)
 		}
 	}
@@ -103,40 +111,16 @@ func (bo *bagOrigin) take(now job.Time, o *openBag, t *store.TaskBundle, m *Task
 	if o.rec.Bundle(t.Number) == nil {
 		bo.forgetBundle(o, t.Number)
 	}
+	o.beaten.heard(t.Number, m)
 	bo.changed(o)
-	bo.stopBeaten(now, o, others, m)
+	bo.stopBeaten(now, o, others)
 	if reason, hold := bags.Hold(o.rec, len(o.sites)); hold {
 		record(bo.st, store.HoldBag{Bag: o.rec.ID, Reason: reason, Time: now})
+		bo.forgive(now, o)
 		bo.held(now, o)
 	}
 	bo.close(now, o)
 	bo.acknowledge(now, site, TaskResultsAck{Bundle: m.Bundle, Batch: m.Batch})
-}
-
-// alsoAt returns the bundles that have tasks which a bundle that was taken back tells of.
-func (bo *bagOrigin) alsoAt(o *openBag, m *TaskResults) []*store.TaskBundle {
-	var others []*store.TaskBundle
-	for t := range o.rec.Bundles {
-		if !t.Late && slices.ContainsFunc(m.Results, func(r job.TaskResult) bool { return t.Tasks.Has(r.Ordinal) }) {
-			others = append(others, t)
-		}
-	}
-	return others
-}
-
-// stopBeaten stops runs of tasks that have ended elsewhere first.
-func (bo *bagOrigin) stopBeaten(now job.Time, o *openBag, others []*store.TaskBundle, m *TaskResults) {
-	for _, t := range others {
-		var ended job.TaskSet
-		for i := range m.Results {
-			if task := m.Results[i].Ordinal; o.rec.Ended(task) {
-				ended.Add(task)
-			}
-		}
-		if !ended.Empty() {
-			bo.askStop(now, t.Site, StopTasks{Bundle: job.AttemptID{Job: o.rec.ID, Number: t.Number}, Tasks: &ended})
-		}
-	}
 }
 
 // close ends a bag all of whose tasks have ended. What they left is home: no result is
@@ -148,52 +132,4 @@ func (bo *bagOrigin) close(now job.Time, o *openBag) {
 	record(bo.st, store.CloseBag{Bag: o.rec.ID, Time: now})
 	bo.say(o.rec.ID)
 	bo.removeOpen(o)
-}
-
-// stopAt has sites, or one of them, give tasks back or stop them, as their user wants.
-func (bo *bagOrigin) stopAt(now job.Time, o *openBag, at job.SiteID) {
-	stopping := !o.rec.Stopping.Empty()
-	if !stopping && o.rec.State != job.BagOnHold {
-		return
-	}
-	if stopping {
-		bo.nextStop = min(bo.nextStop, now.Add(bo.cfg.Timing.Resend))
-	}
-	for t := range o.rec.Bundles {
-		if at != "" && t.Site != at || t.Late {
-			continue
-		}
-		m := StopTasks{Bundle: job.AttemptID{Job: o.rec.ID, Number: t.Number}}
-		switch {
-		case stopping && o.rec.Stopping.Covers(&t.Tasks):
-		case stopping && o.rec.Stopping.Intersects(&t.Tasks):
-			tasks := t.Tasks.Clone()
-			tasks.RetainAll(&o.rec.Stopping)
-			m.Tasks = &tasks
-		case o.rec.State == job.BagOnHold:
-			m.Waiting = true
-		default:
-			continue
-		}
-		bo.askStop(now, t.Site, m)
-	}
-}
-
-func (bo *bagOrigin) askStop(now job.Time, to job.SiteID, m StopTasks) {
-	if to == bo.self {
-		bo.host.onStopTasks(now, bo.self, m)
-	} else {
-		bo.peers.send(to, m)
-	}
-}
-
-// stopAgain repeats what was asked of sites that have tasks which are to be stopped.
-func (bo *bagOrigin) stopAgain(now job.Time) {
-	if now < bo.nextStop {
-		return
-	}
-	bo.nextStop = job.Never
-	for _, o := range bo.open {
-		bo.stopAt(now, o, "")
-	}
 }

@@ -21,8 +21,12 @@ func (e *Engine) bagStep(now job.Time, ev Event) {
 		e.bags.hold(now, ev)
 	case ReleaseBag:
 		e.bags.release(now, ev)
+	case SetPolicies:
+		e.bags.setPolicies(now, ev)
 	case RetryTasks:
 		e.bags.retry(now, ev)
+	case TrustHost:
+		e.bags.trustHost(ev)
 	case TasksHome:
 		e.bags.tasksHome(now, ev)
 	}
@@ -30,48 +34,38 @@ func (e *Engine) bagStep(now job.Time, ev Event) {
 
 // submit takes on a new bag.
 func (bo *bagOrigin) submit(now job.Time, ev SubmitBag) {
-	if known, ok := bo.repeated(&ev); ok {
-		bo.emit(known)
+	if known, err := bo.submitted(ev.RequestID, ev.BodyHash, true); known != (job.ID{}) {
+		bo.reply(ev.Token, known, 0, err)
 		return
 	}
 	if err := bo.admit(&ev); err != nil {
 		bo.reply(ev.Token, job.ID{}, 0, err)
 		return
 	}
+	after, err := bo.deps.ask(&ev.Request, ev.After)
+	if err != nil {
+		bo.reply(ev.Token, job.ID{}, 0, err)
+		return
+	}
 	id := bo.st.NextID()
-	err := store.Record(bo.st, store.SubmitBag{
+	err = store.Record(bo.st, store.SubmitBag{
 		ID: id, Request: ev.Request, Indices: ev.Indices, RequestID: ev.RequestID, BodyHash: ev.BodyHash, Priority: ev.Priority,
-		MaxRunning: ev.MaxRunning, Retries: ev.Retries, Payload: ev.Payload, Actor: ev.Actor, Time: now,
+		Policies: ev.Policies, MaxRunning: ev.MaxRunning, Retries: ev.Retries, MaxReplicas: ev.MaxReplicas, TailAt: ev.TailAt, After: after, Payload: ev.Payload, Actor: ev.Actor, Time: now,
 	})
 	if err != nil {
 		bo.reply(ev.Token, job.ID{}, 0, fmt.Errorf("%w: %w", ErrInvalid, err))
 		return
 	}
 	o := bo.addOpen(bo.st.Bag(id))
-	if ev.Hold {
+	bo.deps.added(id, &o.rec.Request)
+	if ev.Hold && !o.rec.State.Resolved() {
 		record(bo.st, store.HoldBag{Bag: id, Actor: ev.Actor, Time: now})
 	}
 	bo.place(now, o)
 	bo.nextPlace = min(bo.nextPlace, now.Add(bo.cfg.Timing.Retry))
 	bo.changed(o)
+	bo.close(now, o) // it can never start
 	bo.reply(ev.Token, id, 0, nil)
-}
-
-// repeated answers a submission under a request id that is taken.
-func (bo *bagOrigin) repeated(ev *SubmitBag) (Reply, bool) {
-	reused := func(id job.ID) Reply {
-		return Reply{Token: ev.Token, Job: id, Err: fmt.Errorf("request_id %q, bag %v: %w", ev.RequestID, id, ErrRequestReused)}
-	}
-	if b := bo.st.BagOfRequest(ev.RequestID); b != nil {
-		if b.BodyHash != ev.BodyHash {
-			return reused(b.ID), true
-		}
-		return Reply{Token: ev.Token, Job: b.ID}, true
-	}
-	if j := bo.st.JobOfRequest(ev.RequestID); j != nil {
-		return reused(j.ID), true
-	}
-	return Reply{}, false
 }
 
 // admit checks a bag against what this site and the known others can do.
@@ -84,11 +78,20 @@ func (bo *bagOrigin) admit(ev *SubmitBag) error {
 		return fmt.Errorf("%w: bag of %d tasks: give 1 to %d", ErrInvalid, n, job.MaxTasks)
 	case ev.Retries > store.MaxRetries:
 		return fmt.Errorf("%w: retries %d: give at most %d", ErrInvalid, ev.Retries, store.MaxRetries)
+	case ev.MaxReplicas > store.MaxReplicas:
+		return fmt.Errorf("%w: replicas %d: give at most %d", ErrInvalid, ev.MaxReplicas, store.MaxReplicas)
 	case ev.Request.Walltime > bags.MaxTaskWalltime:
 		return fmt.Errorf("%w: walltime %v of a task: give at most %v", ErrInvalid, ev.Request.Walltime, bags.MaxTaskWalltime)
 	}
 	if most := bo.cfg.Limits.bags(); len(bo.open) >= most {
 		return &FullError{Bags: len(bo.open), RetryAfter: bo.cfg.Timing.Retry}
+	}
+	judge, err := bo.compile(&ev.Policies)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	if err := bo.roomFor(judge, &openPolicies{}); err != nil {
+		return err
 	}
 	return bo.jobs.largeEnough(&ev.Request)
 }
@@ -130,13 +133,20 @@ func (bo *bagOrigin) cancel(now job.Time, ev CancelBag) {
 	if o == nil {
 		return
 	}
+	tasks := job.TaskRange(0, o.rec.Tasks())
+	if ev.Tasks != nil {
+		tasks = *ev.Tasks
+	}
+	late := lateWith(o.rec, &tasks)
 	err := store.Record(bo.st, store.CancelBag{Bag: ev.Bag, Tasks: ev.Tasks, Actor: ev.Actor, Reason: ev.Reason, Time: now})
 	if err != nil {
 		bo.reply(ev.Token, ev.Bag, 0, fmt.Errorf("%w: %w", ErrInvalid, err))
 		return
 	}
+	bo.beginTail(now, o)
 	bo.changed(o)
 	bo.stopAt(now, o, "")
+	bo.stopBeaten(now, o, late)
 	bo.close(now, o)
 	bo.reply(ev.Token, ev.Bag, 0, nil)
 }
@@ -174,6 +184,7 @@ func (bo *bagOrigin) release(now job.Time, ev ReleaseBag) {
 		return
 	}
 	record(bo.st, store.ReleaseBag{Bag: ev.Bag, Actor: ev.Actor, Time: now})
+	bo.beginTail(now, o)
 	bo.changed(o)
 	bo.reply(ev.Token, ev.Bag, 0, nil)
 }
@@ -184,7 +195,17 @@ func (bo *bagOrigin) retry(now job.Time, ev RetryTasks) {
 	if b == nil {
 		return
 	}
-	if err := store.Record(bo.st, store.RetryTasks{Bag: ev.Bag, Tasks: ev.Tasks, Actor: ev.Actor, Time: now}); err != nil {
+	if _, done := b.RetryOf(ev.RequestID); done {
+		bo.reply(ev.Token, ev.Bag, 0, nil)
+		return
+	}
+	if b.State.Terminal() {
+		if other := bo.deps.beside(b); other != (job.ID{}) {
+			bo.reply(ev.Token, ev.Bag, 0, fmt.Errorf("bag %v: %w: %v has not ended; run the tasks again when it has", ev.Bag, ErrSingletonRuns, other))
+			return
+		}
+	}
+	if err := store.Record(bo.st, store.RetryTasks{Bag: ev.Bag, Tasks: ev.Tasks, RequestID: ev.RequestID, Actor: ev.Actor, Time: now}); err != nil {
 		why := ErrTasksNotEnded
 		if b.State == job.BagCancelling {
 			why = ErrBagCancelling
@@ -196,6 +217,7 @@ func (bo *bagOrigin) retry(now job.Time, ev RetryTasks) {
 	if o == nil {
 		o = bo.addOpen(b)
 		o.cpu = usedBy(b)
+		bo.deps.again(b.ID, &b.Request)
 		bo.place(now, o)
 		bo.nextPlace = min(bo.nextPlace, now.Add(bo.cfg.Timing.Retry))
 	}

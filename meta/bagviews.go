@@ -13,9 +13,13 @@ import (
 type BagView struct {
 	// Record is without the sets of tasks, their tries and the bundles.
 	Record store.Bag
+	// After is what it waits for, or waited for.
+	After []job.Dependency
 	// Waiting, AtSites, Done, Failed and Cancelled are how many tasks are where; of those at
 	// sites, Stopping are to be ended.
 	Waiting, AtSites, Done, Failed, Cancelled, Stopping int
+	// Missed are runs that sites did not end by their deadline since this engine began.
+	Missed int
 	// Sites are those that have tasks now, by name.
 	Sites []SiteTasks
 }
@@ -33,7 +37,7 @@ func (v Views) BagView(id job.ID) (BagView, error) {
 	if err != nil {
 		return BagView{}, err
 	}
-	view := viewOf(b)
+	view := v.viewOf(b)
 	at := make(map[job.SiteID]int)
 	for _, t := range b.Live {
 		if !t.Late {
@@ -44,6 +48,13 @@ func (v Views) BagView(id job.ID) (BagView, error) {
 		view.Sites = append(view.Sites, SiteTasks{site, at[site]})
 	}
 	return view, nil
+}
+
+// Submitted returns the job or bag that was submitted under a request id, the zero id for
+// none. The error wraps [ErrRequestReused] if it is not of the kind that is meant, or the body
+// of the request was another one.
+func (v Views) Submitted(requestID string, bodyHash [32]byte, bag bool) (job.ID, error) {
+	return v.origin.submitted(requestID, bodyHash, bag)
 }
 
 func (v Views) bag(id job.ID) (*store.Bag, error) {
@@ -57,10 +68,13 @@ func (v Views) bag(id job.ID) (*store.Bag, error) {
 }
 
 // viewOf is what costs next to nothing to tell of a bag: all but where its tasks are.
-func viewOf(b *store.Bag) BagView {
+func (v Views) viewOf(b *store.Bag) BagView {
 	view := BagView{
-		Record: *b, Waiting: b.Waiting(), AtSites: b.Given(),
+		Record: *b, After: v.origin.st.After(b.ID), Waiting: b.Waiting(), AtSites: b.Given(),
 		Done: b.Done.Count(), Failed: b.Failed.Count(), Cancelled: b.Cancelled.Count(), Stopping: b.Stopping.Count(),
+	}
+	if o := v.origin.bags.byID[b.ID]; o != nil {
+		view.Missed = o.missed
 	}
 	r := &view.Record
 	for _, set := range []*job.TaskSet{&r.Again, &r.Done, &r.Failed, &r.Cancelled, &r.Stopping} {
@@ -103,7 +117,7 @@ func (v Views) ListBags(q BagQuery) BagList {
 			list.More = true
 			return list
 		default:
-			list.Bags = append(list.Bags, viewOf(b))
+			list.Bags = append(list.Bags, v.viewOf(b))
 		}
 	}
 	return list

@@ -26,13 +26,17 @@ type world struct {
 	next    deeds
 	seq     int
 	sites   []*place
-	lost    float64                  // of messages
-	twist   float64                  // of messages that come twice
-	takes   func(job.TaskID) outcome // what becomes of a task
-	running map[job.TaskID]int       // how many runs of it there are
+	lost    float64                              // of messages
+	twist   float64                              // of messages that come twice
+	takes   func(job.TaskID) outcome             // what becomes of a task
+	takesAt func(job.SiteID, job.TaskID) outcome // instead of takes, if set
+	running map[job.TaskID]int                   // how many runs of it there are
 	starts  map[job.TaskID]int
 	twice   []string // what must not be
 	mayRace bool
+	jobs    time.Duration          // how long jobs run, 0 for 30 s
+	loses   func(task uint32) bool // whether its output does not come home; nil: never
+	results []store.ResultOf       // as origins have recorded them
 }
 
 // outcome is how long a task runs, and with what exit code it ends.
@@ -57,12 +61,13 @@ type place struct {
 	links  map[job.SiteID]int // number of the stream that is up, 0 for none
 	tasks  map[job.AttemptID]*process
 	busy   int32
-	fed    int  // events
-	old    bool // its version knows no tasks
-	wiped  bool // its next daemon finds no disk
-	hung   bool // fetches nothing
-	broken bool // starts nothing
-	failed int  // starts
+	fed    int                    // events
+	old    bool                   // its version knows no tasks
+	wiped  bool                   // its next daemon finds no disk
+	hung   bool                   // fetches nothing
+	broken bool                   // starts nothing
+	failed int                    // starts
+	left   map[job.AttemptID]bool // what such a start made, until it is cleared
 }
 
 // checkEvery is after how many events a site is checked from scratch.
@@ -104,7 +109,7 @@ func newWorld(t *testing.T, seed uint64, tune func(*meta.Config), procs ...int32
 	}
 	w.takes = func(job.TaskID) outcome { return outcome{run: time.Second} }
 	for i, n := range procs {
-		p := &place{w: w, id: job.SiteID([]string{"alpha", "beta", "gamma", "delta"}[i]), procs: n, boot: 1, folder: 1, links: map[job.SiteID]int{}, tasks: map[job.AttemptID]*process{}}
+		p := &place{w: w, id: job.SiteID([]string{"alpha", "beta", "gamma", "delta", "epsilon"}[i]), procs: n, boot: 1, folder: 1, links: map[job.SiteID]int{}, tasks: map[job.AttemptID]*process{}, left: map[job.AttemptID]bool{}}
 		p.cfg = meta.Default()
 		p.cfg.Self = meta.Self{Processors: n, Speed: 1}
 		if tune != nil {
@@ -170,7 +175,7 @@ func (p *place) feed(ev meta.Event) {
 			p.w.t.Fatal(err)
 		}
 	}
-	p.state.TakeChanges()
+	p.w.results = append(p.w.results, p.state.TakeChanges().Results...)
 	at := p.engine.NextWake(p.w.now)
 	if at < p.wakes {
 		p.wakes = at
@@ -220,9 +225,16 @@ func (p *place) carry(effects []meta.Effect) {
 				p.w.t.Fatalf("%s: %v is cleared while it runs", p.id, f.Attempt)
 			}
 			delete(p.tasks, f.Attempt)
+			delete(p.left, f.Attempt)
 		case meta.FetchTasks:
 			if !p.hung {
-				p.later(20*time.Millisecond, func() meta.Event { return meta.TasksHome{Bundle: f.Bundle, Batch: f.Batch} })
+				home := meta.TasksHome{Bundle: f.Bundle, Batch: f.Batch}
+				for i := range f.Files {
+					if p.w.loses != nil && p.w.loses(f.Files[i].Ordinal) {
+						home.Lost = append(home.Lost, f.Files[i].Ordinal)
+					}
+				}
+				p.later(20*time.Millisecond, func() meta.Event { return home })
 			}
 		case meta.Reply:
 			if f.Err != nil {
@@ -311,8 +323,9 @@ func (p *place) stop(machine bool, pause time.Duration) {
 func (p *place) launch(f meta.Launch) {
 	if f.Task == nil { // a job
 		p.later(time.Millisecond, func() meta.Event { return meta.AttemptStarted{Attempt: f.Attempt, At: p.w.now} })
-		out := job.Outcome{Kind: job.Success, Start: p.w.now, End: p.w.now.Add(30 * time.Second)}
-		p.later(30*time.Second, func() meta.Event { return meta.AttemptEnded{Attempt: f.Attempt, Outcome: out} })
+		run := cmp.Or(p.w.jobs, 30*time.Second)
+		out := job.Outcome{Kind: job.Success, Start: p.w.now, End: p.w.now.Add(run)}
+		p.later(run, func() meta.Event { return meta.AttemptEnded{Attempt: f.Attempt, Outcome: out} })
 		return
 	}
 	if p.tasks[f.Attempt] != nil {
@@ -320,6 +333,7 @@ func (p *place) launch(f meta.Launch) {
 	}
 	if p.broken {
 		p.failed++
+		p.left[f.Attempt] = true
 		p.later(time.Millisecond, func() meta.Event { return meta.StartFailed{Attempt: f.Attempt, Reason: "no more processes"} })
 		return
 	}
@@ -335,6 +349,9 @@ func (p *place) launch(f meta.Launch) {
 		p.w.t.Fatalf("%s runs tasks on %d of %d processors", p.id, p.busy, p.procs)
 	}
 	out := p.w.takes(task)
+	if p.w.takesAt != nil {
+		out = p.w.takesAt(p.id, task)
+	}
 	p.later(time.Millisecond, func() meta.Event {
 		if p.tasks[f.Attempt] != r || r.out != nil {
 			return nil

@@ -41,6 +41,7 @@ func (h *host) entry(rec *store.Copy) job.Copy {
 func (h *host) enqueue(now job.Time, rec *store.Copy) {
 	entry := h.entry(rec)
 	h.site.Enqueue(now, entry)
+	h.tasks.news = now
 	if h.batch != nil {
 		h.queueOutside(entry, 0)
 	}

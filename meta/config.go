@@ -131,6 +131,8 @@ type Config struct {
 	// user's limit is time on the clock, and where a site is faster the job ends before
 	// it (ADR 0025).
 	ReferenceTimes bool
+	// Policies compiles the policies of bags; nil for a site that refuses them.
+	Policies bags.Policies
 	// Board is where the loads of other sites are read; nil for digests that
 	// arrive as messages and events.
 	Board cluster.Board

@@ -69,7 +69,7 @@ func (or *origin) hold(now job.Time, ev Hold) {
 	}
 	switch o.rec.State {
 	case job.OnHold:
-	case job.Queued, job.Pending:
+	case job.Queued, job.Pending, job.Blocked:
 		if o.rec.State == job.Queued {
 			or.withdraw(now, o, "")
 		}

@@ -33,6 +33,27 @@ func (c *core) reply(token uint64, id job.ID, state job.State, err error) {
 	c.emit(Reply{Token: token, Job: id, State: state, Err: err})
 }
 
+// submitted returns the job or bag that was submitted here under a request id, the zero id
+// for none. The error wraps [ErrRequestReused] if it is not the one that is meant.
+func (c *core) submitted(requestID string, bodyHash [32]byte, bag bool) (job.ID, error) {
+	reused := func(what string, id job.ID) error {
+		return fmt.Errorf("request_id %q, %s %v: %w", requestID, what, id, ErrRequestReused)
+	}
+	if b := c.st.BagOfRequest(requestID); b != nil {
+		if !bag || b.BodyHash != bodyHash {
+			return b.ID, reused("bag", b.ID)
+		}
+		return b.ID, nil
+	}
+	if j := c.st.JobOfRequest(requestID); j != nil {
+		if bag || j.BodyHash != bodyHash {
+			return j.ID, reused("job", j.ID)
+		}
+		return j.ID, nil
+	}
+	return job.ID{}, nil
+}
+
 // here returns a request as it counts at this site, see [Config.ReferenceTimes].
 func (c *core) here(r *job.Request) job.Request {
 	local := *r

@@ -20,6 +20,8 @@ type Counters struct {
 	// TasksGranted and TaskResults are of this origin's bags, TasksStarted of all that began
 	// here. BundlesRevoked were taken back.
 	TasksGranted, TaskResults, TasksStarted, BundlesRevoked int64
+	// DeadlinesMissed are runs of this origin's bags.
+	DeadlinesMissed int64
 	// WaitSeconds sums, over attempts started here, the time since submission
 	// (of jobs of this origin) or arrival (of others).
 	WaitSeconds float64

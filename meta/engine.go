@@ -21,6 +21,7 @@ type Engine struct {
 	host   *host
 	peers  *peers
 	bags   *bagOrigin // what was submitted here as a bag
+	deps   *dependencies
 	// severed are sites whose stream, up as it is, is not heard, see [Engine.sever].
 	severed map[job.SiteID]bool
 }
@@ -38,7 +39,9 @@ func New(cfg Config, st *store.State, site Site) (*Engine, error) {
 	h.origin = o
 	b := newBagOrigin(c, p, o)
 	b.host, h.tasks.origin, o.bags, p.resultsOf = h.tasks, b, b, h.tasks.message
-	return &Engine{core: c, origin: o, host: h, peers: p, bags: b}, nil
+	d := newDependencies(c, o, b)
+	o.deps, b.deps = d, d
+	return &Engine{core: c, origin: o, host: h, peers: p, bags: b, deps: d}, nil
 }
 
 // Step takes up what happened at now and returns what must be done about it.
@@ -92,12 +95,15 @@ func (e *Engine) Step(now job.Time, ev Event) []Effect {
 		e.reconfigure(now, ev)
 	case SendCopies:
 		e.origin.sendPlaced(now)
-	case SubmitBag, CancelBag, HoldBag, ReleaseBag, RetryTasks, TasksHome:
+	case SubmitBag, CancelBag, HoldBag, ReleaseBag, RetryTasks, SetPolicies, TrustHost, TasksHome:
 		e.bagStep(now, ev)
 	case Pass:
 		e.pass(now)
 	default:
 		e.trustStep(now, ev)
+	}
+	if _, pass := ev.(Pass); !pass { // what goes on then is placed, and leaves with the pass
+		e.deps.resolve(now)
 	}
 	// Along with other facts now and then the time, see [store.Site].
 	if now.Sub(e.st.Site().Latest) > store.Late && e.st.Dirty() {
@@ -319,5 +325,8 @@ func (e *Engine) tick(now job.Time) {
 
 // NextWake returns when the next [Tick] is due, [job.Never] if none is.
 func (e *Engine) NextWake(now job.Time) job.Time {
+	if e.deps.busy() {
+		return now
+	}
 	return min(e.host.nextWake(now), e.origin.nextWake(), e.bags.nextWake(), e.peers.nextWake(), e.st.TrustDue())
 }

@@ -33,6 +33,8 @@ var (
 	ErrJobEnded = errors.New("job has ended")
 	// ErrJobStarted is returned when it is too late because a site has the claim.
 	ErrJobStarted = errors.New("job has been given to a site")
+	// ErrDependency is returned when a job is to wait for what is not here.
+	ErrDependency = errors.New("dependency cannot be")
 	// ErrNotHeld is returned when a job to be released is not held.
 	ErrNotHeld = errors.New("job is not held")
 )
@@ -57,6 +59,21 @@ func (e *TooLargeError) Error() string {
 
 // Unwrap returns [ErrTooLarge].
 func (e *TooLargeError) Unwrap() error { return ErrTooLarge }
+
+// DependencyError says which dependency of a submission cannot be, and why. It wraps
+// [ErrDependency].
+type DependencyError struct {
+	Index  int
+	Reason string
+}
+
+// Error implements error.
+func (e *DependencyError) Error() string {
+	return fmt.Sprintf("after[%d]: %s: %v", e.Index, e.Reason, ErrDependency)
+}
+
+// Unwrap returns [ErrDependency].
+func (e *DependencyError) Unwrap() error { return ErrDependency }
 
 // FullError says when to try again. It wraps [ErrFull].
 type FullError struct {

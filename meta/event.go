@@ -21,6 +21,9 @@ type Submit struct {
 	Payload  []byte
 	// Hold keeps the job from starting until it is released.
 	Hold bool
+	// After is what must have ended first; the states are not looked at. What is not here
+	// is answered with a [DependencyError].
+	After []job.Dependency
 }
 
 // Cancel ends a job. Reason is why, in the user's words; it may be empty.

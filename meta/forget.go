@@ -31,7 +31,7 @@ func (e *Engine) forgetSite(now job.Time, ev ForgetSite) {
 			e.origin.forgetHost(now, o, ev, &r.Forgotten)
 		}
 	}
-	r.Forgotten.Revoked += e.bags.forgetHost(now, ev.Site, false)
+	r.Forgotten.Revoked += e.bags.forgetHost(now, ev.Site, false, ev.Requeue)
 	e.host.tasks.forgetOrigin(now, ev.Site, false)
 	for _, c := range e.host.copiesOf(ev.Site) {
 		switch c.rec.Phase {
@@ -49,7 +49,8 @@ func (e *Engine) forgetSite(now job.Time, ev ForgetSite) {
 
 // Forgotten counts what [ForgetSite] gave up.
 type Forgotten struct {
-	// Revoked are jobs of this origin that the site held, Replaced copies of
+	// Revoked are jobs of this origin that the site held, and bags of which it had tasks,
+	// Replaced copies of
 	// such jobs that waited there, Dropped copies of the site's own jobs here.
 	Revoked, Replaced, Dropped int
 }

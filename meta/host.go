@@ -298,6 +298,7 @@ func (h *host) pass(now job.Time) {
 		}
 		h.returnLate(now)
 		h.tasks.yieldNow(now)
+		h.tasks.makeRoom(now)
 	}
 }
 

@@ -34,8 +34,9 @@ func (h *host) digestForAll(now job.Time) cluster.Digest {
 func (h *host) advertise(now job.Time) {
 	h.nextLoad = now.Add(h.cfg.Timing.Load)
 	d := h.digestForAll(now)
+	var m Message = LoadDigest{Digest: d} // one for all: a digest is long
 	for _, l := range h.peers.linked {
-		h.peers.send(l.site, LoadDigest{Digest: d})
+		h.peers.send(l.site, m)
 	}
 	h.emit(Advertise{Digest: d})
 }

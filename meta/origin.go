@@ -31,6 +31,7 @@ type origin struct {
 	closed   fifo.Queue[job.ID]           // ended jobs, oldest first, until purged
 	conserve conserve                     // of work, see conserve.go
 	bags     *bagOrigin                   // what was submitted here as a bag
+	deps     *dependencies
 
 	awayLeft    int            // how long away was when it was looked through
 	lastChanged job.ID         // the job that this step last said to have changed
@@ -80,31 +81,40 @@ func newOrigin(c *core, p *peers, h ownHost, site outlook) *origin {
 
 // submit takes on a new job and looks for a place.
 func (or *origin) submit(now job.Time, ev Submit) {
-	if j := or.st.JobOfRequest(ev.RequestID); j != nil {
-		if j.BodyHash != ev.BodyHash {
-			or.reply(ev.Token, j.ID, j.State, fmt.Errorf("request_id %q, job %v: %w", ev.RequestID, j.ID, ErrRequestReused))
-			return
+	if known, err := or.submitted(ev.RequestID, ev.BodyHash, false); known != (job.ID{}) {
+		var state job.State
+		if j := or.st.Job(known); j != nil {
+			state = j.State
 		}
-		or.reply(ev.Token, j.ID, j.State, nil)
+		or.reply(ev.Token, known, state, err)
 		return
 	}
 	if err := or.admit(&ev.Request); err != nil {
 		or.reply(ev.Token, job.ID{}, 0, err)
 		return
 	}
-	if b := or.st.BagOfRequest(ev.RequestID); b != nil {
-		or.reply(ev.Token, b.ID, 0, fmt.Errorf("request_id %q, bag %v: %w", ev.RequestID, b.ID, ErrRequestReused))
+	after, err := or.deps.ask(&ev.Request, ev.After)
+	if err != nil {
+		or.reply(ev.Token, job.ID{}, 0, err)
 		return
 	}
 	id := or.st.NextID()
-	record(or.st, store.SubmitJob{
-		ID: id, Request: ev.Request, RequestID: ev.RequestID, BodyHash: ev.BodyHash, Payload: ev.Payload, Actor: ev.Actor, Time: now,
+	err = store.Record(or.st, store.SubmitJob{
+		ID: id, Request: ev.Request, RequestID: ev.RequestID, BodyHash: ev.BodyHash, After: after, Payload: ev.Payload, Actor: ev.Actor, Time: now,
 	})
+	if err != nil {
+		or.reply(ev.Token, job.ID{}, 0, fmt.Errorf("%w: %w", ErrInvalid, err))
+		return
+	}
 	or.counters.JobsSubmitted++
 	o := or.addOpen(or.st.Job(id))
-	if ev.Hold {
+	or.deps.added(id, &o.rec.Request)
+	switch {
+	case o.rec.State.Terminal(): // it can never start
+		or.removeOpen(o)
+	case ev.Hold:
 		record(or.st, store.HoldJob{Job: id, Actor: ev.Actor, Time: now})
-	} else {
+	default:
 		or.place(now, o)
 	}
 	or.changed(id)
@@ -161,6 +171,7 @@ func (or *origin) removeOpen(o *openJob) {
 	or.dropQuery(o)
 	or.counters.JobsClosed++
 	or.closed.Push(o.rec.ID)
+	or.deps.ended(o.rec.ID, &o.rec.Request)
 	or.gone++
 	if or.gone > 1024 && or.gone > len(or.jobs)/2 {
 		or.jobs = slices.DeleteFunc(or.jobs, func(o *openJob) bool { return o.ended })

@@ -141,6 +141,9 @@ func (or *origin) purge(now job.Time) {
 			if or.closed.Len() <= or.cfg.Limits.ClosedJobs && j.Closed.Add(or.cfg.Limits.ClosedFor) > now {
 				return
 			}
+			if or.deps.holds(id) {
+				return
+			}
 			record(or.st, store.PurgeJob{Job: id})
 			or.emit(Changed{Job: id, Purged: true})
 		}

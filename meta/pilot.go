@@ -48,6 +48,9 @@ type guests struct {
 // count counts a pilot, sign 1, or counts it no more, sign -1.
 func (th *taskHost) count(p *pilot, sign int64) {
 	if p.line.origin == th.self {
+		if p.began == 0 {
+			th.homePilots += int(sign)
+		}
 		return
 	}
 	procs, g := sign*int64(p.line.shape.Processors), &th.guests
@@ -125,9 +128,25 @@ func (th *taskHost) proving(id job.AttemptID) bool {
 	return p != nil && p.began != 0 && !p.proved
 }
 
-// homeWaits reports whether a home job waits for processors that pilots of a line hold.
+// homeWaits reports whether a home job waits for processors that pilots of a line hold. To
+// pilots of this site's own bags those of other bags of its own are none.
 func (th *taskHost) homeWaits(now job.Time, l *line) bool {
-	return l.origin != th.self && th.cfg.Bags.Yield != bags.YieldNever && th.host.site.HomeWaits(now)
+	if th.cfg.Bags.Yield == bags.YieldNever {
+		return false
+	}
+	waits := th.host.site.HomeWaits(now)
+	if l.origin == th.self {
+		waits -= th.homePilots
+	}
+	return waits > 0
+}
+
+// yield is what pilots of a line do for home jobs: tasks of this site's own are not stopped.
+func (th *taskHost) yield(l *line) bags.Yield {
+	if l.origin == th.self {
+		return min(th.cfg.Bags.Yield, bags.YieldTask)
+	}
+	return th.cfg.Bags.Yield
 }
 
 // settle has pilots begin tasks and end, and tells origins what has become of tasks.
@@ -157,7 +176,7 @@ func (th *taskHost) yieldNow(now job.Time) {
 		return
 	}
 	for _, l := range th.lines {
-		if len(l.running) > 0 && th.homeWaits(now, l) {
+		if len(l.running) > 0 && l.origin != th.self && th.homeWaits(now, l) {
 			th.look(l)
 		}
 	}
@@ -183,14 +202,16 @@ func (th *taskHost) settleLine(now job.Time, l *line) {
 		for _, p := range slices.Clone(l.idle) {
 			th.step(now, p)
 		}
+		l.busied()
 		if !got {
 			break
 		}
 	}
-	if th.cfg.Bags.Yield == bags.YieldNow && th.homeWaits(now, l) { // else what runs a task goes on
+	if th.yield(l) == bags.YieldNow && th.homeWaits(now, l) { // else what runs a task goes on
 		for _, p := range slices.Clone(l.running) {
 			th.step(now, p)
 		}
+		l.busied()
 	}
 	th.ask(now, l)
 	th.fill(now, l)
@@ -198,15 +219,20 @@ func (th *taskHost) settleLine(now job.Time, l *line) {
 	th.tidy(l)
 }
 
-// step does what a pilot does next.
+// busied takes the pilots that have begun a task off those that idle, all of them at once.
+func (l *line) busied() {
+	l.idle = slices.DeleteFunc(l.idle, func(p *pilot) bool { return p.run != nil })
+}
+
+// step does what a pilot does next. The caller calls [line.busied] behind the last one.
 func (th *taskHost) step(now job.Time, p *pilot) {
 	l := p.line
 	left := p.began.Add(p.wall).Sub(now)
-	home := th.homeWaits(now, l) && !(p.beside && p.tasks <= 1 && (p.tasks == 0 || p.run != nil))
+	home := th.homeWaits(now, l) && !th.goesAhead(p)
 	m := bags.Moment{
 		Left: left, Running: p.run != nil, Fits: l.stock.Fits(left), Stock: l.stock.Count(),
 		Coming: l.claim != nil && now < l.claim.patience, Shortest: l.shape.Shortest(),
-		Draining: th.st.Site().Draining || th.blocked(p), HomeWaits: home, Yield: th.cfg.Bags.Yield,
+		Draining: th.st.Site().Draining || th.blocked(p), HomeWaits: home, Yield: th.yield(l),
 	}
 	switch act, _ := m.Next(); act {
 	case bags.Begin:
@@ -219,6 +245,22 @@ func (th *taskHost) step(now job.Time, p *pilot) {
 			th.kill(p.run, Kill{})
 		}
 	}
+}
+
+// goesAhead reports whether a pilot goes on though a home job waits: the local scheduler let
+// it go ahead of those that waited when it began. Where guests yield at once, it does so
+// only until there is a home job more, or processors come free: with its own, a home job
+// might start.
+func (th *taskHost) goesAhead(p *pilot) bool {
+	return p.beside && p.tasks <= 1 && (p.tasks == 0 || p.run != nil) && (th.cfg.Bags.Yield != bags.YieldNow || p.began >= th.news)
+}
+
+// vacating reports whether guests are being stopped for a home job. Until all of them have
+// ended no other begins: it would take the processors that are to come free together.
+func (th *taskHost) vacating(now job.Time, l *line) bool {
+	return th.cfg.Bags.Yield == bags.YieldNow && th.homeWaits(now, l) && slices.ContainsFunc(th.lines, func(o *line) bool {
+		return o.origin != th.self && slices.ContainsFunc(o.running, func(p *pilot) bool { return !th.goesAhead(p) })
+	})
 }
 
 // blocked reports whether a pilot may begin nothing: starts fail here, or the origin leaves
@@ -239,6 +281,9 @@ func (th *taskHost) finish(now job.Time, p *pilot) {
 	l.idle = slices.DeleteFunc(l.idle, func(o *pilot) bool { return o == p })
 	if l.emptied = now; len(l.running) == 0 {
 		th.look(l)
+	}
+	if th.cfg.Bags.Yield == bags.YieldNow {
+		th.lookAll() // others may begin again
 	}
 }
 
@@ -314,6 +359,9 @@ func (th *taskHost) wanted(now job.Time, l *line) int {
 	if th.st.Site().Draining || th.host.starting.away() || th.unacked[l.origin] >= mostUnacked {
 		return 0
 	}
+	if th.room.made || th.vacating(now, l) {
+		return 0
+	}
 	tasks := l.stock.Count()
 	if open, _ := l.interest.Open(now); open {
 		tasks += l.offered
@@ -360,6 +408,7 @@ func (th *taskHost) wakeLine(now job.Time, l *line) {
 
 // tick does what has become due.
 func (th *taskHost) tick(now job.Time) {
+	th.makeRoom(now)
 	for _, l := range th.lines {
 		if l.wake <= now {
 			l.wake = job.Never
@@ -376,7 +425,7 @@ func (th *taskHost) tick(now job.Time) {
 
 // nextWake returns when the host has to do something next about tasks.
 func (th *taskHost) nextWake() job.Time {
-	wake := min(th.nextFlush, th.nextRenew)
+	wake := min(th.nextFlush, th.nextRenew, th.room.wake())
 	for _, l := range th.lines {
 		wake = min(wake, l.wake)
 	}

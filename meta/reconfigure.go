@@ -2,13 +2,14 @@ package meta
 
 import "kith/internal/job"
 
-// Reconfigure changes how the site places its jobs, what it takes on and when
-// it gives up waiting. The driver has checked it with [Config.Check]. A shorter
+// Reconfigure changes how the site places its jobs, what it takes on, how it runs tasks and
+// when it gives up waiting. The driver has checked it with [Config.Check]. A shorter
 // time holds for what begins after it.
 type Reconfigure struct {
 	Placement Placement
 	Limits    Limits
 	Timing    Timing
+	Bags      Bags
 	// Peers are the sites that the configuration names now. Those that it no
 	// longer names stay known until the next start.
 	Peers []job.SiteID
@@ -19,7 +20,8 @@ func (Reconfigure) event() {}
 // reconfigure takes a new configuration up.
 func (e *Engine) reconfigure(now job.Time, ev Reconfigure) {
 	ev.Limits.DecisionSites = e.cfg.Limits.DecisionSites // no knob
-	e.cfg.Placement, e.cfg.Limits, e.cfg.Timing = ev.Placement, ev.Limits, ev.Timing
+	e.cfg.Placement, e.cfg.Limits, e.cfg.Timing, e.cfg.Bags = ev.Placement, ev.Limits, ev.Timing, ev.Bags
+	e.host.tasks.lookAll()
 	e.origin.policy = e.cfg.Placement.Policy()
 	e.origin.policy.Kept = e.cfg.Limits.DecisionSites
 	e.origin.reconsider(now)

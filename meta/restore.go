@@ -24,6 +24,7 @@ func (e *Engine) Restore(now job.Time, configured []job.SiteID) []Effect {
 	ended, outgrown := e.host.restore(now)
 	e.origin.restore(now)
 	e.bags.restore(now)
+	e.deps.restore(now)
 	e.host.returnOutgrown(now, outgrown)
 	for _, c := range ended {
 		if c.rec.ID.Job.Origin == e.self {

@@ -77,7 +77,7 @@ func (e *Engine) cutOff(now job.Time, site job.SiteID, actor identity.Actor, cou
 			e.origin.revokedHost(now, o, site, actor, count)
 		}
 	}
-	count.Revoked += e.bags.forgetHost(now, site, true)
+	count.Revoked += e.bags.forgetHost(now, site, true, false)
 	count.Stopped += e.host.tasks.forgetOrigin(now, site, !e.st.TrustedSite(site).LetRun)
 	for _, c := range e.host.copiesOf(site) {
 		switch c.rec.Phase {

@@ -58,8 +58,7 @@ func (h *host) attemptOver(now job.Time, a job.AttemptID) {
 		return
 	}
 	if c.rec.Phase == store.CopyBegun {
-		h.site.Finish(now, a)
-		h.passing = true
+		h.free(now, a)
 		if !c.over {
 			c.over = true
 			h.tellOver(now, c)
@@ -92,13 +91,18 @@ func (h *host) attemptEnded(now job.Time, ev AttemptEnded) {
 	}
 }
 
+// free frees the processors of an attempt.
+func (h *host) free(now job.Time, a job.AttemptID) {
+	h.site.Finish(now, a)
+	h.passing, h.tasks.news = true, now
+}
+
 // end records how an attempt ended here and reports it.
 func (h *host) end(now job.Time, c *hostCopy, outcome job.Outcome) {
 	outcome.Reason = job.ClipReason(outcome.Reason)
 	record(h.st, store.EndAttempt{Attempt: c.rec.ID, Outcome: outcome})
 	c.status = launched // nothing is launched any more
-	h.site.Finish(now, c.rec.ID)
-	h.passing = true
+	h.free(now, c.rec.ID)
 	if c.forgotten && !h.peers.reachable(c.rec.ID.Job.Origin) {
 		h.forget(c.rec.ID)
 		return

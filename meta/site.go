@@ -66,8 +66,11 @@ type Site interface {
 	// Behind reports whether a copy waits behind those that the site guarantees
 	// anything: it has no guarantee until it moves up.
 	Behind(id job.AttemptID) bool
-	// HomeWaits reports whether a copy of this site's own origin waits in the queue.
-	HomeWaits(now job.Time) bool
+	// HomeWaits returns how many copies of this site's own origin wait in the queue.
+	HomeWaits(now job.Time) int
+	// HomeStarts reports whether one of these would start now if some other copies, queued or
+	// holding processors, were not here. It changes nothing.
+	HomeStarts(now job.Time, without []job.AttemptID) bool
 	// Load is how loaded the site is.
 	Load(now job.Time) job.Load
 	// NextWake is when a Pass could start something without a further event.

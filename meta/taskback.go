@@ -164,6 +164,9 @@ func (th *taskHost) restore(now job.Time) {
 		if th.host.revoked(origin) { // what stops it may have died with the daemon before
 			th.disown(now, b, !th.st.TrustedSite(origin).LetRun, Kill{Stale: true, Lease: true, Early: true})
 		}
+		if origin == th.self && th.st.TaskBundle(rec.ID) == nil { // with itself a site compares nothing
+			th.disown(now, b, true, Kill{Stale: true})
+		}
 		if len(rec.Unacked) > 0 && !b.unwanted {
 			th.report(now, b)
 		}

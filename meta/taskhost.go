@@ -37,9 +37,13 @@ type taskHost struct {
 	flushing []*heldTasks // with results that are not in a batch
 	leased   []*heldTasks // that run under a lease
 	guests   guests
-	adopting int      // runs of which the driver has not said what became of them
-	adoptBy  job.Time // until when no start waits for that
-	rng      *rand.Rand
+	room     room
+	news     job.Time // when a job was queued here or freed processors, the latest time
+	// homePilots are those of this site's own bags that wait in the queue.
+	homePilots int
+	adopting   int      // runs of which the driver has not said what became of them
+	adoptBy    job.Time // until when no start waits for that
+	rng        *rand.Rand
 
 	nextFlush, nextRenew job.Time
 }
@@ -76,6 +80,7 @@ type taskRun struct {
 	task   uint32
 	pilot  *pilot // nil once it needs no processors any more, or after a restart
 	begun  job.Time
+	run    TaskRun // for the driver; it does not change
 	// started: its command runs, or has. killed: the driver was told to stop it. adopted: it
 	// was begun before a restart, and asked says that the driver has not answered yet.
 	started, killed, adopted, asked bool

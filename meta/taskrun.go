@@ -1,7 +1,6 @@
 package meta
 
 import (
-	"slices"
 	"time"
 
 	"kith/internal/job"
@@ -17,14 +16,13 @@ func (th *taskHost) begin(now job.Time, p *pilot, left time.Duration) {
 		return
 	}
 	b := th.bundles[id]
-	r := &taskRun{id: b.rec.RunID(task), bundle: b, task: task, pilot: p, begun: now}
+	r := &taskRun{id: b.rec.RunID(task), bundle: b, task: task, pilot: p, begun: now, run: TaskRun{Bundle: id, Ordinal: task}}
 	th.addRun(r)
 	p.run = r
-	p.line.idle = slices.DeleteFunc(p.line.idle, func(o *pilot) bool { return o == p })
 	p.tasks++
 	th.counters.TasksStarted++
 	th.emit(Launch{
-		Attempt: r.id, Request: b.rec.Request, Task: &TaskRun{Bundle: id, Ordinal: task}, Lease: b.lease.until,
+		Attempt: r.id, Request: b.rec.Request, Task: &r.run, Lease: b.lease.until,
 	})
 }
 
@@ -97,7 +95,7 @@ func (th *taskHost) over(now job.Time, run job.AttemptID) {
 
 // mostCollecting is how many tasks may wait for what they left to be collected while their
 // pilots go on.
-const mostCollecting = 256
+const mostCollecting = 1024
 
 // busy is how many pilots run a task.
 func (th *taskHost) busy() int {
@@ -151,7 +149,10 @@ func (th *taskHost) end(now job.Time, r *taskRun, o *job.Outcome) {
 	if result.Run > 0 && o.Kind != job.Cancel {
 		b.line.mean.Add(result.Run)
 	}
-	if len(o.Files) > 0 && len(o.Files) <= store.MaxTaskFiles { // the driver keeps to the bound
+	switch n := len(o.Files); {
+	case n > store.MaxTaskFiles: // the driver keeps to the bound
+		result.FilesLost = true
+	case n > 0:
 		b.files[r.task] = o.Files
 	}
 	b.batch.Add(result, now)
@@ -163,6 +164,7 @@ func resultOf(task uint32, o *job.Outcome) job.TaskResult {
 	r := job.TaskResult{
 		Ordinal: task, Kind: o.Kind, ExitCode: min(max(0, o.ExitCode), 255), Signal: min(max(0, o.Signal), job.MaxSignal),
 		Start: max(0, o.Start), CPUTime: max(0, o.CPUTime), MaxRSSBytes: min(max(0, o.MaxRSSBytes), job.MaxMemoryBytes),
+		FilesLost: o.FilesLost,
 	}
 	if r.Start != 0 {
 		r.Run = min(max(0, o.End.Sub(o.Start)), job.MaxWalltime)
@@ -189,6 +191,7 @@ func (th *taskHost) missing(now job.Time, a job.AttemptID) {
 	switch {
 	case b.unwanted:
 		th.removeRun(now, r)
+		th.emit(Clear{Attempt: r.id})
 		th.forgetUnwanted(now, b)
 	case r.killed:
 		th.end(now, r, new(Kill{Lease: b.lease.lapsed}.Unstarted(now)))
@@ -200,6 +203,7 @@ func (th *taskHost) missing(now job.Time, a job.AttemptID) {
 	default:
 		th.removeRun(now, r)
 		th.drop(now, b, job.TaskRange(r.task, r.task+1))
+		th.emit(Clear{Attempt: r.id}) // what was prepared for it
 	}
 }
 
@@ -235,6 +239,7 @@ func (th *taskHost) startFailed(now job.Time, ev StartFailed) bool {
 	}
 	b := r.bundle
 	th.removeRun(now, r)
+	th.emit(Clear{Attempt: r.id}) // what was prepared for it
 	if b.unwanted {
 		th.forgetUnwanted(now, b)
 	} else {

@@ -13,7 +13,7 @@ import (
 
 // The words that transcripts have for bags:
 //
-//	bag tasks=N [walltime=D] [lost=rerun] [running=N] [retries=N] [id=R] [hold]  a client submits
+//	bag tasks=N [walltime=D] [lost=rerun] [running=N] [retries=N] [replicas=N] [tail=N] [id=R] [hold]  a client submits
 //	cancel-bag|hold-bag|release-bag|retry BAG [tasks=0-3]
 //	tasks-home BUNDLE batch=N
 //	show-bag BAG | held                                          what the engine knows
@@ -34,6 +34,7 @@ func (s *stage) doBag(a arguments) {
 		ev := meta.SubmitBag{
 			Token: 1, Request: s.request(a), Indices: x, RequestID: a.named["id"], Hold: a.has("hold"), Payload: []byte("p"), Actor: "ada",
 			MaxRunning: uint32(s.number(a, "running", 0)), Retries: uint8(s.number(a, "retries", 0)),
+			MaxReplicas: uint8(s.number(a, "replicas", 0)), TailAt: uint32(s.number(a, "tail", 0)), After: s.after(a),
 		}
 		copy(ev.BodyHash[:], a.named["name"])
 		s.feed(ev)
@@ -55,7 +56,14 @@ func (s *stage) doBag(a arguments) {
 		}
 		s.say("%v %v next=%d again=%v done=%v failed=%v cancelled=%v stopping=%v", b.ID, b.State, b.Next, &b.Again, &b.Done, &b.Failed, &b.Cancelled, &b.Stopping)
 		for t := range b.Bundles {
-			s.say("bundle %d at %s: %v late=%v batch=%d", t.Number, t.Site, &t.Tasks, t.Late, t.Batch)
+			text := ""
+			if t.Replica {
+				text = " replica"
+			}
+			s.say("bundle %d at %s: %v late=%v batch=%d%s", t.Number, t.Site, &t.Tasks, t.Late, t.Batch, text)
+		}
+		if b.MaxReplicas > 0 {
+			s.say("tail since %v, %d replicas, %v s in vain", time.Duration(b.TailSince), b.Sums.Replicas, b.Sums.WastedTime)
 		}
 	case "held":
 		for _, h := range s.state.HeldBundles() {

@@ -418,7 +418,7 @@ func (s *stage) request(a arguments) job.Request {
 
 func (s *stage) submit(a arguments) {
 	s.token++
-	ev := meta.Submit{Token: s.token, Request: s.request(a), RequestID: a.named["id"], Hold: a.has("hold"), Payload: []byte("p")}
+	ev := meta.Submit{Token: s.token, Request: s.request(a), RequestID: a.named["id"], Hold: a.has("hold"), Payload: []byte("p"), After: s.after(a)}
 	copy(ev.BodyHash[:], a.named["name"])
 	s.feed(ev)
 }

@@ -57,7 +57,22 @@ func (e *Engine) tellUnlisted(now job.Time, configured []job.SiteID) {
 
 // names reports whether a record here names a site.
 func (e *Engine) names(site job.SiteID) bool {
-	return e.host.remote[site] > 0 || slices.ContainsFunc(e.origin.jobs, func(o *openJob) bool {
+	bundles := func() bool {
+		for _, h := range e.bags.st.HeldBundles() {
+			if h.ID.Job.Origin == site {
+				return true
+			}
+		}
+		for b := range e.bags.st.Bags {
+			for t := range b.Bundles {
+				if t.Site == site {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	return e.host.remote[site] > 0 || bundles() || slices.ContainsFunc(e.origin.jobs, func(o *openJob) bool {
 		return !o.ended && (o.rec.Holder == site || slices.Contains(o.rec.Sites, site) || earlierAt(o, site))
 	})
 }

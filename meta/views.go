@@ -25,6 +25,8 @@ func (e *Engine) Views() Views { return Views{e.origin, e.host, e.peers} }
 // JobView is all that the engine knows of a job submitted here.
 type JobView struct {
 	Record store.Job
+	// After is what it waits for, or waited for.
+	After  []job.Dependency
 	Copies []CopyView
 	// Decision is why a pending job has no place; nil if its latest decision
 	// is the stored one.
@@ -87,7 +89,7 @@ func (v Views) brief(j *store.Job) JobView {
 	if copies == 0 {
 		copies = v.origin.cfg.Placement.DefaultCopies()
 	}
-	view := JobView{Record: snapshot(j), HostAway: v.hostAway(j), WantedCopies: copies}
+	view := JobView{Record: snapshot(j), After: v.origin.st.After(j.ID), HostAway: v.hostAway(j), WantedCopies: copies}
 	if !j.State.Terminal() {
 		if o := v.origin.open.Get(j.ID); o != nil {
 			view.FilesWait = o.filesWait
@@ -234,8 +236,8 @@ func (v Views) Draining(now job.Time) (bool, int) {
 }
 
 // FileHolders returns what names files at this site: the jobs whose payload
-// does, those whose outputs do, the bags whose tasks may have left some, and the encoded
-// files of outcomes on their way.
+// does, those whose outputs do, the bags, whose payload does and whose tasks may have left
+// some, and the encoded files of outcomes on their way.
 func (v Views) FileHolders() (open, closed, bags []job.ID, outcomes [][]byte) {
 	for j := range v.origin.st.Jobs(job.ID{}) {
 		if j.State.Terminal() {
@@ -254,7 +256,6 @@ func (v Views) FileHolders() (open, closed, bags []job.ID, outcomes [][]byte) {
 	}
 	for b := range v.origin.st.Bags {
 		bags = append(bags, b.ID)
-		open = append(open, b.ID) // its tasks may run again
 	}
 	for _, h := range v.origin.st.HeldBundles() {
 		for i := range h.Unacked {

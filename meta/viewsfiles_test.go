@@ -44,7 +44,7 @@ func TestFilesOfTasks(t *testing.T) {
 		t.Error("a bundle left something itself")
 	}
 	open, _, bags, sets := v.FileHolders()
-	if !slices.Contains(open, firstBag) || !slices.Contains(bags, firstBag) || len(sets) != 1 {
+	if len(open) != 0 || !slices.Contains(bags, firstBag) || len(sets) != 1 {
 		t.Errorf("files are held by %v, %v and %d sets", open, bags, len(sets))
 	}
 	if err := e.st.Apply(store.ForgetTasks{Bundle: held, Batch: 1}); err != nil {

@@ -33,9 +33,6 @@ func (s *Scheduler) checkTable() error {
 		if s.isAside(r) != (r.state == aside) && !r.state.holds() || r.state == aside && r.hidden {
 			return fmt.Errorf("%v is in state %d, its origin set aside: %v", r.copy.id, r.state, s.aside[r.copy.id.Job.Origin])
 		}
-		if at, ok := s.lookup(&r.copy.id); !ok || int(at) != slot {
-			return fmt.Errorf("%v lies in slot %d, the index says %d, %v", r.copy.id, slot, at, ok)
-		}
 		if r.charge < 1 || r.charge > s.cfg.Processors {
 			return fmt.Errorf("%v is charged %d processors of %d", r.copy.id, r.charge, s.cfg.Processors)
 		}
@@ -44,6 +41,27 @@ func (s *Scheduler) checkTable() error {
 		used+len(s.table.vacant) != len(s.table.rows) {
 		return fmt.Errorf("%d copies, but %d indexed, %d+%d queued, %d running, %d aside of %d, %d of %d rows vacant", used, s.index.Len(),
 			s.local.live, s.remote.live, len(s.run.items()), s.away, away, len(s.table.vacant), len(s.table.rows))
+	}
+	return s.checkIndex()
+}
+
+// checkIndex compares the index, which has as many slots as are used, with the rows: each
+// slot is there once. That it is found by its name is asked of one only, as that costs more than
+// all the rest; package hashed is tested for it.
+func (s *Scheduler) checkIndex() error {
+	s.indexed = append(s.indexed[:0], make([]bool, len(s.table.rows))...)
+	one := int32(gap)
+	for slot := range s.index.All {
+		if one = slot; s.table.rows[slot].state == vacant || s.indexed[slot] {
+			return fmt.Errorf("the index has slot %d, which is vacant or there twice: %v", slot, s.indexed[slot])
+		}
+		s.indexed[slot] = true
+	}
+	if one == gap {
+		return nil
+	}
+	if at, ok := s.lookup(&s.table.rows[one].copy.id); !ok || at != one {
+		return fmt.Errorf("%v lies in slot %d, the index says %d, %v", s.table.rows[one].copy.id, one, at, ok)
 	}
 	return nil
 }

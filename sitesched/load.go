@@ -33,9 +33,9 @@ func (s *Scheduler) Load(now job.Time) job.Load {
 	}
 }
 
-// HomeWaits reports whether a copy that no other site placed here waits, postponed ones
+// HomeWaits returns how many copies wait that no other site placed here, postponed ones
 // included.
-func (s *Scheduler) HomeWaits(job.Time) bool { return s.sums.queuedHome > 0 }
+func (s *Scheduler) HomeWaits(job.Time) int { return int(s.sums.queuedHome) }
 
 // sums are the running totals behind Load: integers, so that adding and
 // taking away for years leaves no drift.

@@ -75,6 +75,7 @@ type Scheduler struct {
 	trial     *Scheduler // the copy that WhatIf plays with
 	quiet     bool       // notes no starts
 	passSteps int64      // what passes of a simulation cost
+	indexed   []bool     // scratch of Check
 	starts    []job.AttemptID
 }
 
@@ -468,7 +469,7 @@ func (s *Scheduler) CloneInto(c *Scheduler) {
 func (s *Scheduler) copyFrom(o *Scheduler) {
 	old := *s
 	*s = *o
-	s.index, s.trial, s.starts, s.scratch, s.admission = old.index, old.trial, old.starts[:0], old.scratch, old.admission
+	s.index, s.trial, s.starts, s.scratch, s.admission, s.indexed = old.index, old.trial, old.starts[:0], old.scratch, old.admission, old.indexed
 	s.table, s.local, s.remote, s.run, s.surface = old.table, old.local, old.remote, old.run, old.surface
 	s.lines = old.lines
 	s.breakLines()

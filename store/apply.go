@@ -147,6 +147,10 @@ func (c SubmitJob) apply(s *State) error {
 			return fmt.Errorf("request %q: %w", c.RequestID, ErrExists)
 		}
 	}
+	after, err := s.checkAfter(c.After)
+	if err != nil {
+		return fmt.Errorf("job %v: %w", c.ID, err)
+	}
 	j := newJob()
 	j.ID, j.Request, j.RequestID, j.BodyHash = c.ID, c.Request, c.RequestID, c.BodyHash
 	j.State, j.Submitted, j.Submitter = job.Pending, c.Time, c.Actor
@@ -158,6 +162,7 @@ func (c SubmitJob) apply(s *State) error {
 	s.changes.Site = true
 	s.changes.Payloads = append(s.changes.Payloads, SideRecord{Job: c.ID, Data: c.Payload})
 	s.touchJob(j)
+	s.begin(j, after, c.Time)
 	return nil
 }
 
@@ -365,6 +370,7 @@ func (c CancelJob) apply(s *State) error {
 	if j.State.Terminal() {
 		j.Closed = c.Time
 		j.Sites = nil
+		s.dropAfter(j.ID)
 	}
 	return nil
 }
@@ -391,6 +397,9 @@ func (c ReleaseJob) apply(s *State) error {
 		return err
 	}
 	j.Acts = withAct(j.Acts, Act{Time: c.Time, Kind: ActRelease, Actor: c.Actor})
+	if job.Waiting(s.after[j.ID]) > 0 {
+		return j.block(s)
+	}
 	return nil
 }
 
@@ -413,6 +422,7 @@ func (c PurgeJob) apply(s *State) error {
 		return fmt.Errorf("job %v is %v: %w", j.ID, j.State, ErrState)
 	}
 	s.jobs.Delete(j.ID)
+	s.forgetAfter(j.ID)
 	if j.RequestID != "" {
 		s.requests.Delete(hashed.Text(j.RequestID))
 	}

@@ -43,19 +43,30 @@ func (c SubmitBag) apply(s *State) error {
 	if s.JobOfRequest(c.RequestID) != nil || s.BagOfRequest(c.RequestID) != nil {
 		return fmt.Errorf("request %q: %w", c.RequestID, ErrExists)
 	}
-	if n := c.Indices.Count(); n == 0 || n > job.MaxTasks || c.Retries > MaxRetries {
-		return fmt.Errorf("bag of %d tasks with %d retries, it may have 1 to %d and at most %d: %w", n, c.Retries, job.MaxTasks, MaxRetries, ErrBounds)
+	if n := c.Indices.Count(); n == 0 || n > job.MaxTasks || c.Retries > MaxRetries || c.MaxReplicas > MaxReplicas {
+		return fmt.Errorf("bag of %d tasks with %d retries and %d replicas, it may have 1 to %d, at most %d and %d: %w",
+			n, c.Retries, c.MaxReplicas, job.MaxTasks, MaxRetries, MaxReplicas, ErrBounds)
+	}
+	if err := c.Policies.check(); err != nil {
+		return err
+	}
+	after, err := s.checkAfter(c.After)
+	if err != nil {
+		return fmt.Errorf("bag %v: %w", c.ID, err)
 	}
 	b := &Bag{
-		ID: c.ID, Request: c.Request, Indices: c.Indices, RequestID: c.RequestID, BodyHash: c.BodyHash, Submitter: c.Actor,
-		Priority: c.Priority, MaxRunning: c.MaxRunning, Retries: c.Retries, State: job.BagOpen, Submitted: c.Time,
-		Tries: make(map[uint32]Tries), Live: make(map[uint32]*TaskBundle),
+		Policies: BagPolicies{Texts: c.Policies.Texts},
+		ID:       c.ID, Request: c.Request, Indices: c.Indices, RequestID: c.RequestID, BodyHash: c.BodyHash, Submitter: c.Actor,
+		Priority: c.Priority, MaxRunning: c.MaxRunning, Retries: c.Retries, MaxReplicas: c.MaxReplicas, TailAt: c.TailAt,
+		State: job.BagOpen, Submitted: c.Time,
 	}
+	b.makeMaps()
 	s.insertBag(b)
 	s.site.NextSeq++
 	s.changes.Site = true
 	s.changes.Payloads = append(s.changes.Payloads, SideRecord{Job: c.ID, Data: c.Payload})
 	s.touchBag(b)
+	s.begin(b, after, c.Time)
 	return nil
 }
 
@@ -80,6 +91,9 @@ func (c ReleaseBag) apply(s *State) error {
 		return err
 	}
 	b.Acts = withAct(b.Acts, Act{Time: c.Time, Kind: ActRelease, Actor: c.Actor})
+	if job.Waiting(s.after[b.ID]) > 0 {
+		return b.block(s)
+	}
 	return nil
 }
 
@@ -173,10 +187,9 @@ func (b *Bag) skipTo(tasks *job.TaskSet) {
 
 // resolve moves a bag all of whose tasks have ended.
 func (s *State) resolve(b *Bag) {
-	if b.State < job.BagReturning && b.EndedCount() == int(b.Tasks()) {
-		if err := s.moveBag(b, job.ResolveBag); err != nil {
-			panic(err) // from each of these states there is a way
-		}
+	if !b.State.Resolved() && b.EndedCount() == int(b.Tasks()) {
+		mustMove(s.moveBag(b, job.ResolveBag)) // from each of these states there is a way
+		s.dropAfter(b.ID)
 	}
 }
 
@@ -202,8 +215,23 @@ func (c RetryTasks) apply(s *State) error {
 	b.Cancelled.RemoveAll(&c.Tasks)
 	b.Again.AddAll(&c.Tasks)
 	b.noteAll(&c.Tasks)
-	b.CancelRequested, b.Closed, b.Retried = false, 0, true
-	b.Acts = withAct(b.Acts, Act{Time: c.Time, Kind: ActRetry, Actor: c.Actor, Tasks: uint32(c.Tasks.Count())})
+	b.CancelRequested, b.Closed, b.Retried, b.TailSince = false, 0, true, 0
+	b.Acts = withAct(b.Acts, Act{Time: c.Time, Kind: ActRetry, Actor: c.Actor, Tasks: uint32(c.Tasks.Count()), RequestID: c.RequestID})
+	return nil
+}
+
+func (c BeginTail) apply(s *State) error {
+	b, err := s.knownBag(c.Bag)
+	if err != nil {
+		return err
+	}
+	switch {
+	case !b.State.Gives():
+		return fmt.Errorf("bag %v is %v: %w", b.ID, b.State, ErrState)
+	case b.TailSince == 0:
+		b.TailSince = max(c.Time, 1)
+		s.touchBag(b)
+	}
 	return nil
 }
 
@@ -237,6 +265,7 @@ func (c PurgeBag) apply(s *State) error {
 		return fmt.Errorf("bag %v is %v: %w", b.ID, b.State, ErrState)
 	}
 	s.removeBag(b)
+	s.forgetAfter(b.ID)
 	s.changes.ForgottenBags = append(s.changes.ForgottenBags, b.ID)
 	return nil
 }

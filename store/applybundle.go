@@ -27,33 +27,65 @@ func (c GrantBundle) apply(s *State) error {
 		return fmt.Errorf("bag %v is %v: %w", b.ID, b.State, ErrState)
 	case n == 0 || n > MaxBundleTasks || c.Site == "" || b.Number == math.MaxUint32:
 		return fmt.Errorf("bundle %v of %d tasks for %q; it must have 1 to %d, a site and a number: %w", c.Bundle, n, c.Site, MaxBundleTasks, ErrBounds)
-	case b.MaxRunning > 0 && b.given+n > int(b.MaxRunning):
-		return fmt.Errorf("bundle %v of %d tasks, %d of at most %d are with sites: %w", c.Bundle, n, b.given, b.MaxRunning, ErrState)
+	case b.MaxRunning > 0 && b.Runs()+n > int(b.MaxRunning):
+		return fmt.Errorf("bundle %v of %d tasks, %d of at most %d are with sites: %w", c.Bundle, n, b.Runs(), b.MaxRunning, ErrState)
 	}
-	tasks := c.Tasks.Clone()
+	if c.Replica {
+		err = b.takeReplicas(&c)
+	} else {
+		err = b.takeWaiting(&c)
+	}
+	if err != nil {
+		return fmt.Errorf("bundle %v of %d tasks: %w", c.Bundle, n, err)
+	}
+	b.Number++
+	t := &TaskBundle{
+		Number: b.Number, Site: c.Site, Node: c.Node, Stamp: c.Stamp, Generation: c.Generation, Lease: c.Lease,
+		Granted: c.Time, Deadline: c.Deadline, Tasks: c.Tasks.Clone(), Replica: c.Replica,
+	}
+	s.addBundle(b, t)
+	s.touchBundle(b, t)
+	s.touchBag(b)
+	return nil
+}
+
+// takeReplicas checks that the tasks of a grant may be with its site beside others, and
+// counts them.
+func (b *Bag) takeReplicas(c *GrantBundle) error {
+	if b.TailSince == 0 {
+		return fmt.Errorf("of replicas before the tail: %w", ErrState)
+	}
+	here := b.TasksAt(c.Site)
+	for task := range c.Tasks.All {
+		switch {
+		case !b.MayReplicate(task):
+			return fmt.Errorf("replica of task %d, which is with %d sites of 1 to %d, is being stopped or should have ended: %w", task, b.RunsOf(task), b.MaxReplicas, ErrNotWaiting)
+		case here.Has(task):
+			return fmt.Errorf("replica of task %d at %q: %w", task, c.Site, ErrBeside)
+		}
+	}
+	b.Sums.Replicas += uint64(c.Tasks.Count())
+	return nil
+}
+
+// takeWaiting takes the tasks of a grant from those that wait.
+func (b *Bag) takeWaiting(c *GrantBundle) error {
+	tasks := &c.Tasks
 	fresh := job.TaskSet{}
 	if last, _ := tasks.Last(); last >= b.Next {
 		if last >= b.Tasks() {
-			return fmt.Errorf("bundle %v with task %d, the last one is %d: %w", c.Bundle, last, b.Tasks()-1, ErrBounds)
+			return fmt.Errorf("task %d, the last one is %d: %w", last, b.Tasks()-1, ErrBounds)
 		}
 		fresh = job.TaskRange(b.Next, last+1)
 	}
 	again := tasks.Clone()
 	again.RemoveAll(&fresh)
 	if !tasks.Covers(&fresh) || !b.Again.Covers(&again) {
-		return fmt.Errorf("bundle %v of %d tasks: %w", c.Bundle, n, ErrNotWaiting)
+		return ErrNotWaiting
 	}
 	b.noteAll(&again)
 	b.Again.RemoveAll(&again)
 	b.Next += uint32(fresh.Count())
-	b.Number++
-	t := &TaskBundle{
-		Number: b.Number, Site: c.Site, Node: c.Node, Stamp: c.Stamp, Generation: c.Generation, Lease: c.Lease,
-		Granted: c.Time, Deadline: c.Deadline, Tasks: tasks,
-	}
-	s.addBundle(b, t)
-	s.touchBundle(b, t)
-	s.touchBag(b)
 	return nil
 }
 
@@ -70,14 +102,16 @@ func (s *State) bundleAt(id job.AttemptID, site job.SiteID) (*Bag, *TaskBundle, 
 	return b, t, nil
 }
 
-// leave takes a task from the bundle that has it.
-func (s *State) leave(b *Bag, t *TaskBundle, task uint32) {
+// leave takes a task from a bundle that has it, and reports whether it is with no site any
+// more that had it. A bundle that is late did not count as one.
+func (s *State) leave(b *Bag, t *TaskBundle, task uint32) (last bool) {
 	t.Tasks.Remove(task)
-	if !t.Late {
-		b.given--
-	}
 	s.touchBundle(b, t)
+	return !t.Late && b.part(t.Number, task)
 }
+
+// lose counts that a run of the task was lost.
+func (t *Tries) lose() { t.Losses = min(t.Losses, math.MaxUint8-1) + 1 }
 
 // comeBack has a task that no site has any more wait again, or ends it if its user wants
 // that.
@@ -96,8 +130,10 @@ func (s *State) end(b *Bag, task uint32, set *job.TaskSet) {
 	set.Add(task)
 	b.Stopping.Remove(task)
 	b.setTries(task, Tries{})
-	one := job.TaskRange(task, task+1)
-	s.dropFromLate(b, &one)
+	if len(b.late) > 0 {
+		one := job.TaskRange(task, task+1)
+		s.dropFromLate(b, &one)
+	}
 }
 
 // dropFromLate takes tasks that have ended from the bundles that were taken back.
@@ -129,8 +165,7 @@ func (s *State) returnTasks(b *Bag, t *TaskBundle, tasks *job.TaskSet) {
 	back := t.Tasks.Clone()
 	back.RetainAll(tasks)
 	for task := range back.All {
-		s.leave(b, t, task)
-		if !t.Late {
+		if s.leave(b, t, task) {
 			s.comeBack(b, task)
 		}
 	}
@@ -167,8 +202,9 @@ func (c RecordResults) apply(s *State) error {
 	for i := range c.Files {
 		files[c.Files[i].Ordinal] = c.Files[i].Set
 	}
+	others := b.Holding(t, c.Results)
 	for i := range c.Results {
-		s.takeResult(b, t, c.Results[i], files[c.Results[i].Ordinal])
+		s.takeResult(b, t, others, c.Results[i], files[c.Results[i].Ordinal], c.Time)
 	}
 	s.returnTasks(b, t, &c.Returned)
 	s.settleBundle(b, t)
@@ -176,14 +212,15 @@ func (c RecordResults) apply(s *State) error {
 }
 
 // takeResult records how a run of a task ended and, if that ends the task, what it left.
-func (s *State) takeResult(b *Bag, t *TaskBundle, r job.TaskResult, files []byte) {
+// Others are the bundles that are not late and had some of the tasks that t tells of.
+func (s *State) takeResult(b *Bag, t *TaskBundle, others []*TaskBundle, r job.TaskResult, files []byte, now job.Time) {
 	task := r.Ordinal
 	byItself := r.Kind == job.Failure || r.Kind == job.Timeout
 	if !t.Tasks.Has(task) || t.Late && r.Kind != job.Success && !byItself {
 		b.Sums.Wasted++
 		return
 	}
-	s.leave(b, t, task)
+	last := s.leave(b, t, task)
 	b.Sums.add(t.Site, &r)
 	stopping := b.Stopping.Has(task)
 	tries := b.Tries[task]
@@ -195,42 +232,47 @@ func (s *State) takeResult(b *Bag, t *TaskBundle, r job.TaskResult, files []byte
 		set = &b.Cancelled
 	case r.Kind == job.Cancel: // the host stopped it for reasons of its own
 	case r.Kind == job.Loss:
-		if tries.Losses++; b.Request.OnSiteLost == job.Wait || tries.Losses >= MaxTaskLosses {
+		if tries.lose(); b.lostForGood(tries) {
 			set = &b.Failed
 		}
 	default:
-		if tries.Failures++; tries.Failures > b.Retries {
+		if tries.Failures = min(tries.Failures, math.MaxUint8-1) + 1; tries.Failures > b.Retries {
 			set = &b.Failed
 		}
+	}
+	if set != &b.Done && slices.ContainsFunc(others, func(o *TaskBundle) bool { return o.Tasks.Has(task) }) {
+		set = nil // they go on with it
 	}
 	if set == nil {
 		if tries != (Tries{}) {
 			b.setTries(task, tries)
 			b.note(task)
 		}
-		if !t.Late {
+		if last {
 			s.comeBack(b, task)
 		}
 		return
 	}
 	if t.Late { // where the task has been since
 		b.Again.Remove(task)
-		s.takeFromOther(b, task)
+	}
+	if !last {
+		s.takeFrom(others, b, task, now)
 	}
 	s.keepResult(b, t, r, files)
 	s.end(b, task, set)
 }
 
-// takeFromOther takes a task from the bundle that is not late and has it. There is one at
-// most, so that the order does not matter.
-func (s *State) takeFromOther(b *Bag, task uint32) {
-	for _, o := range b.Live {
-		if !o.Late && o.Tasks.Has(task) {
-			s.leave(b, o, task)
-			if o.Tasks.Empty() {
-				s.dropBundle(b, o)
-			}
-			return
+// takeFrom takes a task that ends from the bundles that have it of some which are not late.
+func (s *State) takeFrom(others []*TaskBundle, b *Bag, task uint32, now job.Time) {
+	for _, o := range others {
+		if !o.Tasks.Has(task) {
+			continue
+		}
+		b.Sums.WastedTime += min(max(0, now.Sub(o.Granted)), b.Request.Walltime).Seconds()
+		s.leave(b, o, task)
+		if o.Tasks.Empty() {
+			s.dropBundle(b, o)
 		}
 	}
 }
@@ -264,7 +306,6 @@ func (c RevokeBundle) apply(s *State) error {
 	mayRun := c.MayRun && b.Request.OnSiteLost != job.Wait
 	s.forgetClaim(b, t)
 	b.setLate(t)
-	b.given -= tasks.Count()
 	if !mayRun {
 		t.Tasks.Clear()
 	}
@@ -272,9 +313,13 @@ func (c RevokeBundle) apply(s *State) error {
 	for task := range tasks.All {
 		b.note(task)
 		tries := b.Tries[task]
-		tries.Losses++
+		tries.lose()
 		b.Sums.site(t.Site, func(sum *SiteSums) { sum.Lost++ })
-		if !b.Stopping.Has(task) && (b.Request.OnSiteLost == job.Wait || tries.Losses >= MaxTaskLosses) {
+		if !b.part(t.Number, task) { // others go on with it
+			b.setTries(task, tries)
+			continue
+		}
+		if !b.Stopping.Has(task) && b.lostForGood(tries) && (!c.Requeue || tries.Losses >= MaxTaskLosses) {
 			lost := job.TaskResult{Ordinal: task, Kind: job.Loss}
 			b.Sums.fail(&lost) // no run: nothing was reported
 			s.keepResult(b, t, lost, nil)

@@ -26,6 +26,8 @@ const (
 	// MaxTaskFiles is the longest [TaskFiles.Set], MaxBatchFiles all sets of a batch together,
 	// in bytes: a batch is one message.
 	MaxTaskFiles, MaxBatchFiles = 1 << 20, 2 << 20
+	// MaxReplicas bounds [Bag.MaxReplicas].
+	MaxReplicas = 5
 	// MaxUnacked is how many batches of results of a held bundle may wait for the origin, see
 	// [HeldBundle.Full].
 	MaxUnacked = 16
@@ -35,9 +37,10 @@ const (
 // [State.Apply] changes it; everyone else reads. Its memory goes by the tasks that are
 // with sites and by the ranges of the others, not by their number.
 //
-// A task is in exactly one place: waiting (in Again, or from Next on), with a site (in the
-// Tasks of one bundle that is not late), or ended (in Done, Failed or Cancelled). Results
-// are on disk only, see [Backend.TaskResults] and [Backend.TaskFiles].
+// A task is in exactly one place: waiting (in Again, or from Next on), with sites (in the
+// Tasks of one bundle that is not late and, if the bag has replicas, of some more at other
+// sites), or ended (in Done, Failed or Cancelled). Results are on disk only, see
+// [Backend.TaskResults] and [Backend.TaskFiles].
 type Bag struct {
 	ID      job.ID
 	Request job.Request // of one task
@@ -47,10 +50,18 @@ type Bag struct {
 	BodyHash  [32]byte
 	Submitter identity.Actor
 	Priority  int32
-	// MaxRunning is how many tasks may be with sites at once; 0 for no limit.
+	// Policies are what its user says of hosts and order; the engine asks them.
+	Policies BagPolicies
+	// MaxRunning is how many tasks may be with sites at once, where each replica counts as
+	// one; 0 for no limit.
 	MaxRunning uint32
 	// Retries is how often a task that fails by itself runs again.
 	Retries uint8
+	// MaxReplicas is how many sites may have a task beside the first one, in the bag's tail. 0
+	// unless its user says that a task may run twice.
+	MaxReplicas uint8
+	// TailAt: the tail begins when fewer tasks wait; 0 for as many as places serve the bag.
+	TailAt uint32
 
 	State           job.BagState
 	CancelRequested bool // of the whole bag
@@ -65,6 +76,9 @@ type Bag struct {
 	Tries map[uint32]Tries
 	// Retried: its user has had tasks run again that had ended.
 	Retried bool
+	// TailSince is when its tail began, 0 before. It does not end, but if its user has tasks
+	// run again.
+	TailSince job.Time
 	// Number is that of the latest bundle, Live are those that may report results.
 	Number uint32
 	Live   map[uint32]*TaskBundle
@@ -74,11 +88,13 @@ type Bag struct {
 	// Acts is what people did to the bag after its submission, oldest first, the last MaxActs.
 	Acts []Act
 
-	given int           // tasks with sites
-	late  []*TaskBundle // those of Live that are late, the oldest first
-	tried job.TaskSet   // those in Tries
-	dirty bool
-	pages job.TaskSet // of the sets, which have changed
+	given  int                // tasks with sites
+	copies map[uint32]holders // of those, by which; nil if there are no replicas
+	twins  int                // how many more bundles have a task than tasks are with sites
+	late   []*TaskBundle      // those of Live that are late, the oldest first
+	tried  job.TaskSet        // those in Tries
+	dirty  bool
+	pages  job.TaskSet // of the sets, which have changed
 }
 
 // PageTasks is how many tasks of a bag one record of its sets tells of.
@@ -105,6 +121,8 @@ type TaskBundle struct {
 	Tasks job.TaskSet
 	// Batch is the number of the latest batch of results.
 	Batch uint32
+	// Replica: its tasks were with other sites when it was granted.
+	Replica bool
 	// Late: it was taken back and may still report. Its tasks may be in another bundle.
 	Late bool
 
@@ -114,8 +132,11 @@ type TaskBundle struct {
 // BagSums is what a bag has come to.
 type BagSums struct {
 	// Runs counts results that were taken, also of runs that did not end their task, Wasted
-	// those that came too late.
-	Runs, Wasted uint64
+	// those that came too late, Replicas the tasks in bundles of replicas.
+	Runs, Wasted, Replicas uint64
+	// WastedTime is for how long at most others had run tasks, in seconds, when these ended: from
+	// the grant to the result that won, and no longer than the walltime.
+	WastedTime float64
 	// RunTime and CPUTime add up those of Runs, in seconds, Squares the squares of run times.
 	RunTime, CPUTime, Squares float64
 	// Sites are the first MaxSiteSums that had a task, in the order of their names.
@@ -160,6 +181,45 @@ func (b *Bag) Tasks() uint32 { return b.Indices.Count() }
 // Given returns how many tasks are with sites.
 func (b *Bag) Given() int { return b.given }
 
+// Runs returns how many runs of tasks sites have: one for each that is Given, and their
+// replicas.
+func (b *Bag) Runs() int { return b.given + b.twins }
+
+// RunsOf returns how many bundles that are not late have a task, of a bag that has replicas.
+func (b *Bag) RunsOf(task uint32) int { return int(b.copies[task].n) }
+
+// TasksAt returns the tasks of all live bundles at a site.
+func (b *Bag) TasksAt(site job.SiteID) (tasks job.TaskSet) {
+	for _, t := range b.Live {
+		if t.Site == site {
+			tasks.AddAll(&t.Tasks)
+		}
+	}
+	return tasks
+}
+
+// MayReplicate reports whether one more site may have a task: it is with sites, with no more
+// than it may be, nobody wants it ended, and it has not failed or been lost so often that
+// it would have ended had other sites not had it. Without the last, runs that only fail
+// would follow each other for ever.
+func (b *Bag) MayReplicate(task uint32) bool {
+	n, tries := b.copies[task].n, b.Tries[task]
+	return n > 0 && n <= b.MaxReplicas && !b.Stopping.Has(task) && tries.Failures <= b.Retries && !b.lostForGood(tries)
+}
+
+// lostForGood reports whether a task that was lost so often does not run again.
+func (b *Bag) lostForGood(t Tries) bool {
+	return t.Losses >= MaxTaskLosses || t.Losses > 0 && b.Request.OnSiteLost == job.Wait
+}
+
+// makeMaps makes what a new or restored bag needs.
+func (b *Bag) makeMaps() {
+	b.Live, b.Tries = make(map[uint32]*TaskBundle), make(map[uint32]Tries)
+	if b.MaxReplicas > 0 {
+		b.copies = make(map[uint32]holders)
+	}
+}
+
 // Waiting returns how many tasks could be given out.
 func (b *Bag) Waiting() int { return int(b.Tasks()-b.Next) + b.Again.Count() }
 
@@ -180,7 +240,7 @@ func (b *Bag) NextTasks(n int) job.TaskSet { return b.NextTasksBut(n, job.TaskSe
 func (b *Bag) NextTasksBut(n int, not job.TaskSet) job.TaskSet {
 	n = min(n, MaxBundleTasks)
 	if b.MaxRunning > 0 {
-		n = min(n, int(b.MaxRunning)-b.given)
+		n = min(n, int(b.MaxRunning)-b.Runs())
 	}
 	var tasks job.TaskSet
 	if n <= 0 || !b.State.Gives() {
@@ -301,4 +361,18 @@ func (s *State) TaskOfRun(run job.AttemptID) (*HeldBundle, uint32) {
 		return nil, 0
 	}
 	return h, run.Number - 1
+}
+
+// RetryOf returns what was done under the id of a request for tasks to run again. It is
+// forgotten after MaxActs other acts.
+func (b *Bag) RetryOf(requestID string) (Act, bool) {
+	if requestID == "" {
+		return Act{}, false
+	}
+	for _, a := range b.Acts {
+		if a.Kind == ActRetry && a.RequestID == requestID {
+			return a, true
+		}
+	}
+	return Act{}, false
 }

@@ -18,8 +18,13 @@ type SubmitBag struct {
 	RequestID  string
 	BodyHash   [32]byte
 	Priority   int32
+	Policies   BagPolicies // of version 0
 	MaxRunning uint32
 	Retries    uint8
+	// MaxReplicas and TailAt are those of the bag.
+	MaxReplicas uint8
+	TailAt      uint32
+	After       []job.Dependency // as [SubmitJob] has them
 	// Payload is the template and the parameters; it is written but not kept in memory.
 	Payload []byte
 	Actor   identity.Actor
@@ -31,6 +36,10 @@ type SubmitBag struct {
 // [Bag.Next] on without a gap: so no task is in two live bundles that are not late. It
 // fails with [ErrNotWaiting] otherwise, with [ErrState] if the bag gives no tasks or no more,
 // and with [ErrBounds]. The same grant again succeeds and changes nothing.
+//
+// With Replica each task must be with other sites, with at most [Bag.MaxReplicas] of them, in
+// the bag's tail, and its user must not want it ended. No live bundle at this site may have
+// it: it fails with [ErrBeside].
 type GrantBundle struct {
 	Bundle     job.AttemptID
 	Site       job.SiteID
@@ -39,8 +48,16 @@ type GrantBundle struct {
 	Generation uint32
 	Lease      time.Duration
 	Tasks      job.TaskSet
+	Replica    bool
 	Deadline   job.Time
 	Time       job.Time
+}
+
+// BeginTail records that a bag's tail has begun; once it has, this changes nothing. It fails
+// with [ErrState] if the bag gives no tasks.
+type BeginTail struct {
+	Bag  job.ID
+	Time job.Time
 }
 
 // ReturnTasks records that a site gave tasks of a bundle back without having begun them.
@@ -56,7 +73,8 @@ type ReturnTasks struct {
 
 // RecordResults records how tasks of a bundle ended, in batches that the host numbers from
 // 1. A batch that was recorded before changes nothing. A result counts if the bundle has
-// the task, and so none counts twice; others are counted as wasted. It fails with
+// the task, and so none counts twice; others are counted as wasted. While other sites have
+// the task only a success ends it, and then they have it no more. It fails with
 // [ErrStale] if there is no such bundle at the site, with [ErrBounds] for results that no
 // task of the bag can have, and for files of a task that has no result in the batch, twice
 // of one, or of more than [MaxTaskFiles] or [MaxBatchFiles] bytes.
@@ -75,13 +93,16 @@ type RecordResults struct {
 
 // RevokeBundle takes back what a bundle still has from a site that runs it no longer, or,
 // with MayRun, that may go on and report late. The tasks wait again, unless the bag waits
-// for lost sites ([job.Wait]) or they were lost too often: then they end as lost. It
+// for lost sites ([job.Wait]) and Requeue is not set, or they were lost too often: then they
+// end as lost. Requeue is an operator's word that the site never returns. It
 // fails with [ErrStale] if there is no such bundle at the site.
 type RevokeBundle struct {
 	Bundle job.AttemptID
 	Site   job.SiteID
 	MayRun bool
-	Time   job.Time
+	// Requeue has tasks of a bag that waits for lost sites wait again.
+	Requeue bool
+	Time    job.Time
 }
 
 // HoldBag keeps tasks from being given out. Reason is why, in words, and may be empty.
@@ -92,7 +113,7 @@ type HoldBag struct {
 	Time   job.Time
 }
 
-// ReleaseBag ends a hold.
+// ReleaseBag ends a hold. A bag that waits for others goes on waiting.
 type ReleaseBag struct {
 	Bag   job.ID
 	Actor identity.Actor
@@ -113,10 +134,11 @@ type CancelBag struct {
 // RetryTasks makes tasks that have ended wait again, with all their retries. It fails with
 // [ErrState] if one of them has not ended, or the bag is being cancelled.
 type RetryTasks struct {
-	Bag   job.ID
-	Tasks job.TaskSet
-	Actor identity.Actor
-	Time  job.Time
+	Bag       job.ID
+	Tasks     job.TaskSet
+	RequestID string
+	Actor     identity.Actor
+	Time      job.Time
 }
 
 // CloseBag ends a bag all of whose tasks have ended and whose output is home.

@@ -20,7 +20,7 @@ func TestBagErrorsAreSentinels(t *testing.T) {
 			continue
 		}
 		is := func(want error) bool { return errors.Is(err, want) }
-		if !slices.ContainsFunc([]error{store.ErrUnknown, store.ErrExists, store.ErrStale, store.ErrNotWaiting, store.ErrState, store.ErrBounds, store.ErrFull}, is) {
+		if !slices.ContainsFunc([]error{store.ErrUnknown, store.ErrExists, store.ErrStale, store.ErrNotWaiting, store.ErrBeside, store.ErrState, store.ErrBounds, store.ErrFull}, is) {
 			t.Errorf("%v wraps no sentinel", err)
 		}
 	}

@@ -2,11 +2,13 @@ package store_test
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"kith/internal/job"
 	"kith/store"
@@ -21,6 +23,11 @@ type slowBag struct {
 	number     uint32
 	maxRunning int
 	retries    int
+	replicas   int
+	tail       bool
+	seconds    float64 // wasted
+	twice      int     // tasks in bundles of replicas
+	walltime   time.Duration
 	wait       bool // for lost sites
 	state      job.BagState
 	cancelled  bool
@@ -28,11 +35,12 @@ type slowBag struct {
 	wasted     int
 	lost       map[job.SiteID]int
 	indices    job.Indices
+	after      []job.Dependency
+	policies   store.BagPolicies
 }
 
 type slowTask struct {
 	where            string // fresh, waits, given, done, failed or cancelled
-	bundle           uint32
 	stopping         bool
 	failures, losses int
 	ends, retries    int // how often it has ended, and was retried after that
@@ -42,6 +50,7 @@ type slowBundle struct {
 	site  job.SiteID
 	late  bool
 	batch uint32
+	since job.Time
 	tasks map[uint32]bool
 	claim string
 }
@@ -90,8 +99,9 @@ func (b *slowBag) settle() {
 			return
 		}
 	}
-	if b.state < job.BagReturning {
+	if b.state != job.BagReturning && !b.state.Terminal() {
 		b.state = job.BagReturning
+		b.drop()
 	}
 }
 
@@ -102,8 +112,16 @@ func (b *slowBag) grant(c store.GrantBundle) bool {
 		return true
 	}
 	n := c.Tasks.Count()
-	if c.Bundle.Number != b.number+1 || b.state != job.BagOpen || n == 0 || n > store.MaxBundleTasks || b.maxRunning > 0 && b.given()+n > b.maxRunning {
+	if c.Bundle.Number != b.number+1 || b.state != job.BagOpen || n == 0 || n > store.MaxBundleTasks || b.maxRunning > 0 && b.runsAtSites()+n > b.maxRunning {
 		return false
+	}
+	if c.Replica {
+		if !b.mayReplicate(&c) {
+			return false
+		}
+		b.twice += n
+		b.give(&c, claim)
+		return true
 	}
 	gap := false // a fresh task that is left out
 	for i := range b.tasks {
@@ -118,17 +136,21 @@ func (b *slowBag) grant(c store.GrantBundle) bool {
 	if last, _ := c.Tasks.Last(); int(last) >= len(b.tasks) {
 		return false
 	}
-	b.number++
-	o := &slowBundle{site: c.Site, tasks: map[uint32]bool{}, claim: claim}
-	for task := range c.Tasks.All {
-		o.tasks[task] = true
-		b.tasks[task].where, b.tasks[task].bundle = "given", b.number
-	}
-	b.bundles[b.number] = o
+	b.give(&c, claim)
 	return true
 }
 
-func (b *slowBag) result(number uint32, o *slowBundle, r job.TaskResult) {
+func (b *slowBag) give(c *store.GrantBundle, claim string) {
+	b.number++
+	o := &slowBundle{site: c.Site, since: c.Time, tasks: map[uint32]bool{}, claim: claim}
+	for task := range c.Tasks.All {
+		o.tasks[task] = true
+		b.tasks[task].where = "given"
+	}
+	b.bundles[b.number] = o
+}
+
+func (b *slowBag) result(o *slowBundle, r job.TaskResult, now job.Time) {
 	own := r.Kind == job.Failure || r.Kind == job.Timeout
 	if !o.tasks[r.Ordinal] || o.late && !own && r.Kind != job.Success {
 		b.wasted++
@@ -140,6 +162,7 @@ func (b *slowBag) result(number uint32, o *slowBundle, r job.TaskResult) {
 	}
 	delete(o.tasks, r.Ordinal)
 	t := &b.tasks[r.Ordinal]
+	others := b.having(r.Ordinal)
 	where := ""
 	switch {
 	case r.Kind == job.Success:
@@ -156,9 +179,12 @@ func (b *slowBag) result(number uint32, o *slowBundle, r job.TaskResult) {
 		}
 	}
 	switch {
-	case where != "":
+	case where != "" && (where == "done" || len(others) == 0):
+		for _, other := range others {
+			b.seconds += min(max(0, now.Sub(other.since)), b.walltime).Seconds()
+		}
 		b.end(r.Ordinal, where)
-	case !o.late:
+	case !o.late && len(others) == 0:
 		b.back(r.Ordinal)
 	}
 }
@@ -167,14 +193,14 @@ func (b *slowBag) returned(o *slowBundle, tasks *job.TaskSet) {
 	for task := range tasks.All {
 		if o.tasks[task] {
 			delete(o.tasks, task)
-			if !o.late {
+			if !o.late && len(b.having(task)) == 0 {
 				b.back(task)
 			}
 		}
 	}
 }
 
-func (b *slowBag) revoke(o *slowBundle, mayRun bool) {
+func (b *slowBag) revoke(o *slowBundle, mayRun, requeue bool) {
 	if o.late {
 		if !mayRun {
 			clear(o.tasks)
@@ -188,12 +214,25 @@ func (b *slowBag) revoke(o *slowBundle, mayRun bool) {
 		}
 		t := &b.tasks[task]
 		b.lost[o.site]++
-		if t.losses++; !t.stopping && (b.wait || t.losses >= store.MaxTaskLosses) {
+		if t.losses++; len(b.having(task)) > 0 {
+			continue
+		}
+		if !t.stopping && (b.wait && !requeue || t.losses >= store.MaxTaskLosses) {
 			b.end(task, "failed")
 			continue
 		}
 		b.back(task)
 	}
+}
+
+// setPolicies reports whether the policies are allowed, and takes them.
+func (b *slowBag) setPolicies(c store.SetPolicies) bool {
+	long := slices.ContainsFunc(c.Texts[:], func(text string) bool { return len(text) > store.MaxPolicyText })
+	if long || c.Version != b.policies.Version || b.cancelled || b.state == job.BagCancelling || b.state.Terminal() {
+		return false
+	}
+	b.policies = store.BagPolicies{Texts: c.Texts, Version: c.Version + 1}
+	return true
 }
 
 func (b *slowBag) cancel(only *job.TaskSet) bool {
@@ -243,7 +282,7 @@ func (b *slowBag) retry(tasks *job.TaskSet) bool {
 			return false
 		}
 	}
-	b.state, b.cancelled = to, false
+	b.state, b.cancelled, b.tail = to, false, false
 	for task := range tasks.All {
 		b.tasks[task].where = "waits"
 		b.tasks[task].retries++
@@ -269,6 +308,9 @@ func (b *slowBag) closeAs() (job.BagState, bool) {
 	return job.BagCompleted, true
 }
 
+// requeue counts revocations with Requeue of bags that wait for lost sites.
+type requeue struct{}
+
 // slowSite is all bags of a site.
 type slowSite map[job.ID]*slowBag
 
@@ -292,20 +334,27 @@ func (m slowSite) step(s *store.State, c store.Command) (ok, known bool) {
 	var o *slowBundle
 	switch c := c.(type) {
 	case store.SubmitBag:
-		if c.ID != s.NextID() || s.BagOfRequest(c.RequestID) != nil {
+		if c.ID != s.NextID() || s.BagOfRequest(c.RequestID) != nil || c.MaxReplicas > store.MaxReplicas {
 			return false, true
 		}
 		b = &slowBag{
 			tasks: make([]slowTask, c.Indices.Count()), bundles: map[uint32]*slowBundle{}, maxRunning: int(c.MaxRunning), retries: int(c.Retries), lost: map[job.SiteID]int{},
-			wait: c.Request.OnSiteLost == job.Wait, state: job.BagOpen, indices: c.Indices,
+			replicas: int(c.MaxReplicas), walltime: c.Request.Walltime, wait: c.Request.OnSiteLost == job.Wait, state: job.BagOpen, indices: c.Indices,
 		}
 		for i := range b.tasks {
 			b.tasks[i].where = "fresh"
 		}
+		if !m.submitted(b, c.After) {
+			return false, true
+		}
 		m[c.ID] = b
-		return true, true
 	case store.GrantBundle:
 		return m[c.Bundle.Job].grant(c), true
+	case store.BeginTail:
+		if b = m[c.Bag]; b.state != job.BagOpen {
+			return false, true
+		}
+		b.tail = true
 	case store.RecordResults:
 		if b, o = at(c.Bundle, c.Site); b == nil {
 			return false, true
@@ -318,7 +367,7 @@ func (m slowSite) step(s *store.State, c store.Command) (ok, known bool) {
 		}
 		o.batch = c.Batch
 		for _, r := range c.Results {
-			b.result(c.Bundle.Number, o, r)
+			b.result(o, r, c.Time)
 		}
 		b.returned(o, &c.Returned)
 	case store.ReturnTasks:
@@ -330,11 +379,21 @@ func (m slowSite) step(s *store.State, c store.Command) (ok, known bool) {
 		if b, o = at(c.Bundle, c.Site); b == nil {
 			return false, true
 		}
-		b.revoke(o, c.MayRun)
+		b.revoke(o, c.MayRun, c.Requeue)
+	case store.SetPolicies:
+		return m[c.Bag].setPolicies(c), true
 	case store.HoldBag:
 		return simple(c.Bag, job.BagHold), true
 	case store.ReleaseBag:
-		return simple(c.Bag, job.BagRelease), true
+		ok := simple(c.Bag, job.BagRelease)
+		if ok && m[c.Bag].has(job.DependencyWaits) {
+			m[c.Bag].state = job.BagBlocked
+		}
+		return ok, true
+	case store.ResolveDependency:
+		if b = m[c.ID]; !m.resolved(c) {
+			return false, true
+		}
 	case store.CancelBag:
 		if b = m[c.Bag]; !b.cancel(c.Tasks) {
 			return false, true
@@ -360,58 +419,13 @@ func (m slowSite) step(s *store.State, c store.Command) (ok, known bool) {
 	return true, true
 }
 
-// compare returns how a bag differs from the reference.
-func (b *slowBag) compare(got *store.Bag) error {
-	for i := range b.tasks {
-		t, task := &b.tasks[i], uint32(i)
-		where := map[string]bool{
-			"fresh": task >= got.Next, "waits": got.Again.Has(task), "done": got.Done.Has(task), "failed": got.Failed.Has(task), "cancelled": got.Cancelled.Has(task),
-		}
-		n := 0
-		for o := range got.Bundles {
-			if !o.Late && o.Tasks.Has(task) {
-				n++
-				where["given"] = true
-			}
-		}
-		if !where[t.where] || len(slices.DeleteFunc(slices.Collect(maps.Values(where)), func(is bool) bool { return !is })) != 1 || n > 1 {
-			return fmt.Errorf("task %d should be %s, is %v, in %d bundles", task, t.where, where, n)
-		}
-		if tries := got.Tries[task]; int(tries.Failures) != t.failures || int(tries.Losses) != t.losses || got.Stopping.Has(task) != t.stopping {
-			return fmt.Errorf("task %d has %+v, stopping %v; want %+v", task, tries, got.Stopping.Has(task), *t)
-		}
-		if t.ends != t.retries && !t.ended() || t.ended() && t.ends != t.retries+1 {
-			return fmt.Errorf("task %d has ended %d times with %d retries by its user", task, t.ends, t.retries)
-		}
-	}
-	if len(got.Live) != len(b.bundles) {
-		return fmt.Errorf("%d live bundles, want %d", len(got.Live), len(b.bundles))
-	}
-	for number, o := range b.bundles {
-		g := got.Bundle(number)
-		if g == nil || g.Late != o.late || g.Site != o.site || g.Batch != o.batch || !slices.Equal(slices.Collect(g.Tasks.All), slices.Sorted(maps.Keys(o.tasks))) {
-			return fmt.Errorf("bundle %d is %+v, want %+v", number, g, o)
-		}
-	}
-	for _, sum := range got.Sums.Sites {
-		if int(sum.Lost) != b.lost[sum.Site] {
-			return fmt.Errorf("%d runs were lost at %s, want %d", sum.Lost, sum.Site, b.lost[sum.Site])
-		}
-	}
-	if got.State != b.state || got.CancelRequested != b.cancelled || got.Number != b.number || int(got.Sums.Runs) != b.runs || int(got.Sums.Wasted) != b.wasted || got.Given() != b.given() {
-		return fmt.Errorf("%v, cancelled %v, bundle %d, %d runs, %d wasted, %d given; want %v, %v, %d, %d, %d, %d", got.State, got.CancelRequested,
-			got.Number, got.Sums.Runs, got.Sums.Wasted, got.Given(), b.state, b.cancelled, b.number, b.runs, b.wasted, b.given())
-	}
-	return nil
-}
-
 // Whatever is applied in whatever order, a bag is what a list of its tasks would be: each
 // task is in one place, in one live bundle at most, and ends once unless its user has it
 // run again. What is refused changes nothing.
 func TestBagsAgainstAList(t *testing.T) {
-	seeds, steps := uint64(16), 700
+	seeds, steps := uint64(16), 900
 	if testing.Short() {
-		seeds = 4
+		seeds, steps = 4, 700
 	}
 	applied := map[string]int{}
 	for seed := range seeds {
@@ -431,6 +445,9 @@ func TestBagsAgainstAList(t *testing.T) {
 			}
 			if err == nil {
 				applied[fmt.Sprintf("%T", c)]++
+				if r, is := c.(store.RevokeBundle); is && r.Requeue && m[r.Bundle.Job].wait {
+					applied[fmt.Sprintf("%T", requeue{})]++
+				}
 			} else if before != nil && !bytes.Equal(codec.Dump(s), before) {
 				t.Fatalf("seed %d, step %d: %T failed and changed the state: %v", seed, step, c, err)
 			}
@@ -441,7 +458,7 @@ func TestBagsAgainstAList(t *testing.T) {
 				if len(m[b.ID].tasks) > 200 && step%25 != 0 {
 					continue // a long list
 				}
-				if err := m[b.ID].compare(b); err != nil {
+				if err := cmp.Or(m[b.ID].compare(b), m[b.ID].sameAfter(s.After(b.ID))); err != nil {
 					t.Fatalf("seed %d, step %d: bag %v after %T: %v\n%+v", seed, step, b.ID, c, err, c)
 				}
 			}
@@ -451,42 +468,12 @@ func TestBagsAgainstAList(t *testing.T) {
 		}
 		finish(t, s)
 	}
-	for _, c := range []store.Command{
+	for _, c := range []any{
 		store.SubmitBag{}, store.GrantBundle{}, store.RecordResults{}, store.ReturnTasks{}, store.RevokeBundle{}, store.HoldBag{}, store.ReleaseBag{},
-		store.CancelBag{}, store.RetryTasks{}, store.CloseBag{}, store.PurgeBag{}, store.AcceptBundle{}, store.EndTasks{}, store.DropTasks{}, store.ForgetTasks{},
+		store.CancelBag{}, store.RetryTasks{}, store.CloseBag{}, store.PurgeBag{}, store.BeginTail{}, store.SetPolicies{}, requeue{}, store.ResolveDependency{}, store.AcceptBundle{}, store.EndTasks{}, store.DropTasks{}, store.ForgetTasks{},
 	} {
 		if n := applied[fmt.Sprintf("%T", c)]; n < int(seeds) {
 			t.Errorf("%T was applied %d times in %d walks: the test looks at too little", c, n, seeds)
 		}
-	}
-}
-
-// finish has all bags end from where they are: every task runs, and every bag closes.
-func finish(t *testing.T, s *store.State) {
-	t.Helper()
-	for b := range s.Bags {
-		if b.State == job.BagOnHold {
-			must(t, s, store.ReleaseBag{Bag: b.ID})
-		}
-		for !b.State.Terminal() {
-			for o := range b.Bundles {
-				c := store.RecordResults{Bundle: job.AttemptID{Job: b.ID, Number: o.Number}, Site: o.Site, Batch: o.Batch + 1}
-				for task := range o.Tasks.All {
-					c.Results = append(c.Results, job.TaskResult{Ordinal: task, Kind: job.Success})
-				}
-				must(t, s, c)
-			}
-			if b.State == job.BagReturning {
-				must(t, s, store.CloseBag{Bag: b.ID})
-				continue
-			}
-			must(t, s, store.GrantBundle{Bundle: job.AttemptID{Job: b.ID, Number: b.Number + 1}, Site: "beta", Stamp: 99, Tasks: b.NextTasks(store.MaxBundleTasks)})
-		}
-		if b.EndedCount() != int(b.Tasks()) || len(b.Live) != 0 || b.Given() != 0 || len(b.Tries) != 0 {
-			t.Errorf("bag %v has ended with %d of %d tasks, %d bundles, %d given, tries of %d", b.ID, b.EndedCount(), b.Tasks(), len(b.Live), b.Given(), len(b.Tries))
-		}
-	}
-	if err := s.Check(); err != nil {
-		t.Error(err)
 	}
 }

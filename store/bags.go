@@ -192,7 +192,7 @@ func (s *State) addBundle(b *Bag, t *TaskBundle) {
 	if t.Late {
 		b.setLate(t)
 	} else {
-		b.given += t.Tasks.Count()
+		b.join(t.Number, &t.Tasks)
 		s.bags.granted[t.claim()] = append(s.bags.granted[t.claim()], job.AttemptID{Job: b.ID, Number: t.Number})
 	}
 }
@@ -239,7 +239,7 @@ func (s *State) RestoreBag(b Bag) error {
 	if s.Bag(b.ID) != nil || s.Job(b.ID) != nil || (len(s.bags.order) > 0 && s.bags.order[len(s.bags.order)-1].ID.Compare(b.ID) >= 0) {
 		return fmt.Errorf("bag %v out of order: %w", b.ID, ErrCorrupt)
 	}
-	b.Live, b.Tries = make(map[uint32]*TaskBundle), make(map[uint32]Tries)
+	b.makeMaps()
 	s.insertBag(&b)
 	return nil
 }
@@ -336,7 +336,7 @@ func (s *State) checkBag(b *Bag) error {
 	switch {
 	case b.ID.Origin != s.site.ID || b.ID.Generation == s.site.Generation && b.ID.Seq >= s.site.NextSeq:
 		return fmt.Errorf("it is not of this site, or its number is not below the next, %d", s.site.NextSeq)
-	case b.State < job.BagOpen || b.State > job.BagCancelled:
+	case b.State < job.BagOpen || b.State > job.BagBlocked:
 		return fmt.Errorf("its state is %d", uint8(b.State))
 	case tasks == 0 || b.Next > tasks:
 		return fmt.Errorf("it has %d tasks, of which %d were given out", tasks, b.Next)
@@ -358,18 +358,17 @@ func (s *State) checkBag(b *Bag) error {
 			return err
 		}
 	}
-	given := job.TaskSet{}
+	given, err := b.checkCopies()
+	if err != nil {
+		return err
+	}
 	for t := range b.Bundles {
 		if t.Number == 0 || t.Number > b.Number || t.Site == "" || t.Tasks.Empty() {
 			return fmt.Errorf("bundle %d of %d at %q has %d tasks", t.Number, b.Number, t.Site, t.Tasks.Count())
 		}
-		if t.Late {
-			continue
-		}
-		if err := add(fmt.Sprintf("bundle %d", t.Number), &t.Tasks); err != nil {
-			return err
-		}
-		given.AddAll(&t.Tasks)
+	}
+	if err := add("a bundle", &given); err != nil {
+		return err
 	}
 	if last, any := seen.Last(); any && last >= b.Next || seen.Count() != int(b.Next) {
 		return fmt.Errorf("%d tasks are somewhere, %d were given out", seen.Count(), b.Next)
@@ -380,10 +379,55 @@ func (s *State) checkBag(b *Bag) error {
 	if b.given != given.Count() {
 		return fmt.Errorf("%d tasks are with sites, %d are counted", given.Count(), b.given)
 	}
-	if ended := b.EndedCount() == int(tasks); ended != (b.State >= job.BagReturning) {
+	if ended := b.EndedCount() == int(tasks); ended != b.State.Resolved() {
 		return fmt.Errorf("it is %v with %d of %d tasks ended", b.State, b.EndedCount(), tasks)
 	}
+	if b.State == job.BagBlocked && job.Waiting(s.after[b.ID]) == 0 {
+		return fmt.Errorf("it is %v and waits for nothing", b.State)
+	}
 	return nil
+}
+
+// checkCopies returns the tasks with sites, and an error if they are with more than they may
+// be, or with one twice.
+func (b *Bag) checkCopies() (given job.TaskSet, err error) {
+	copies := make(map[uint32]holders)
+	at := make(map[job.SiteID]*job.TaskSet)
+	for t := range b.Bundles {
+		if t.Late {
+			continue
+		}
+		if at[t.Site] == nil {
+			at[t.Site] = &job.TaskSet{}
+		}
+		if at[t.Site].Intersects(&t.Tasks) || b.MaxReplicas == 0 && given.Intersects(&t.Tasks) {
+			return given, fmt.Errorf("a task of bundle %d is in another one", t.Number)
+		}
+		at[t.Site].AddAll(&t.Tasks)
+		given.AddAll(&t.Tasks)
+		if b.MaxReplicas > 0 {
+			for task := range t.Tasks.All {
+				h := copies[task]
+				if h.n > b.MaxReplicas {
+					return given, fmt.Errorf("task %d is with more sites than the first one and %d replicas", task, b.MaxReplicas)
+				}
+				h.by[h.n] = t.Number
+				h.n++
+				copies[task] = h
+			}
+		}
+	}
+	twins := 0
+	for task, h := range copies {
+		if counted := b.copies[task]; h.n != counted.n || !slices.Equal(h.by[:h.n], counted.by[:h.n]) {
+			return given, fmt.Errorf("task %d is in bundles %v, %v are counted", task, h.by[:h.n], counted.by[:min(int(counted.n), len(counted.by))])
+		}
+		twins += int(h.n) - 1
+	}
+	if len(copies) != len(b.copies) || twins != b.twins {
+		return given, fmt.Errorf("%d tasks with %d replicas are with sites, %d and %d are counted", len(copies), twins, len(b.copies), b.twins)
+	}
+	return given, nil
 }
 
 func (s *State) checkHeld(h *HeldBundle) error {

@@ -8,7 +8,7 @@ import (
 )
 
 // Command is a fact to record. The set is closed: all kinds are in this file, but for
-// those of bags in bagcommand.go, ordered as they follow one another in a job's life. A command carries all
+// those of bags in bagcommand.go and that of dependencies in dependency.go, ordered as they follow one another in a job's life. A command carries all
 // that recording it needs, so that it can be written down and replayed.
 type Command interface {
 	apply(s *State) error
@@ -23,6 +23,10 @@ type SubmitJob struct {
 	Request   job.Request
 	RequestID string
 	BodyHash  [32]byte
+	// After is what it waits for, at most [job.MaxDependencies]. Their states are found out,
+	// but that of a [job.Singleton], which waits if the command says so. One that nothing
+	// has the name of is [ErrUnknown].
+	After []job.Dependency
 	// Payload is what to run; it is written but not kept in memory.
 	Payload []byte
 	Actor   identity.Actor // who submitted it
@@ -151,7 +155,7 @@ type HoldJob struct {
 	Time  job.Time
 }
 
-// ReleaseJob ends a hold.
+// ReleaseJob ends a hold. A job that waits for others goes on waiting.
 type ReleaseJob struct {
 	Job   job.ID
 	Actor identity.Actor

@@ -16,6 +16,8 @@ var (
 	// ErrNotWaiting is returned when a task of a grant is with a site or has ended, or a
 	// task before it that was never given out would be left out.
 	ErrNotWaiting = errors.New("not all of its tasks wait")
+	// ErrBeside is returned when a replica would be where the task is already.
+	ErrBeside = errors.New("the site has the task")
 	// ErrFull is returned when a held bundle has [MaxUnacked] batches that wait for the origin.
 	ErrFull = errors.New("too many results wait for the origin")
 	// ErrNoCopy is returned when the claiming site holds no copy.

@@ -128,6 +128,8 @@ type Act struct {
 	Site job.SiteID
 	// Tasks is how many tasks of a bag it was about, 0 for the whole bag.
 	Tasks uint32
+	// RequestID tells a request for tasks to run again when it is repeated; for [ActRetry].
+	RequestID string
 }
 
 // MaxActs bounds [Job.Acts] and [Bag.Acts].
@@ -153,6 +155,8 @@ const (
 	ActRelease ActKind = 4
 	ActForget  ActKind = 5 // gave up a site that had a copy of it, or its claim
 	ActRetry   ActKind = 6 // had tasks that had ended run again
+	// ActPolicies replaced the policies of a bag.
+	ActPolicies ActKind = 7
 )
 
 // AttemptID names the latest attempt.

@@ -20,6 +20,7 @@ type State struct {
 	requests Index[hashed.Text, Job] // those that have a request id
 	trust    trust
 	bags     bags
+	after    map[job.ID][]job.Dependency // of the jobs and bags that have any
 
 	changes Changes
 }
@@ -42,6 +43,9 @@ type Changes struct {
 	// whether the record is in the state now.
 	Trusted             []job.SiteID
 	Invitations, Tokens []string
+	// After names jobs and bags whose dependencies have changed. What counts is whether
+	// they have some now.
+	After []job.ID
 	BagChanges
 }
 
@@ -62,7 +66,7 @@ type DecisionOf struct {
 func (c *Changes) Empty() bool {
 	return !c.Site && len(c.Jobs) == 0 && len(c.Copies) == 0 && len(c.Payloads) == 0 && len(c.Outputs) == 0 &&
 		len(c.Decision) == 0 && len(c.ForgottenJobs) == 0 && len(c.ForgottenCopies) == 0 &&
-		len(c.Trusted) == 0 && len(c.Invitations) == 0 && len(c.Tokens) == 0 && c.noBags()
+		len(c.Trusted) == 0 && len(c.Invitations) == 0 && len(c.Tokens) == 0 && len(c.After) == 0 && c.noBags()
 }
 
 // NewState returns the state of a site that has seen nothing yet. The site
@@ -249,6 +253,9 @@ func (s *State) Check() error {
 	if err := s.checkBags(); err != nil {
 		return err
 	}
+	if err := s.checkDependencies(); err != nil {
+		return err
+	}
 	return s.checkTrust()
 }
 
@@ -259,7 +266,7 @@ func (s *State) checkJob(j *Job) error {
 		return fmt.Errorf("its origin is not %s", s.site.ID)
 	case j.ID.Generation == s.site.Generation && j.ID.Seq >= s.site.NextSeq:
 		return fmt.Errorf("its number is not below the next, %d", s.site.NextSeq)
-	case j.State < job.Pending || j.State > job.Lost:
+	case j.State < job.Pending || j.State > job.Blocked:
 		return fmt.Errorf("its state is %d", uint8(j.State))
 	case held != (j.Holder != "") && !j.State.Terminal():
 		return fmt.Errorf("it is %v and its holder is %q", j.State, j.Holder)
@@ -267,6 +274,8 @@ func (s *State) checkJob(j *Job) error {
 		return fmt.Errorf("it is %v at no site", j.State)
 	case j.State == job.Returning && j.Outcome == nil:
 		return fmt.Errorf("it is %v without an outcome", j.State)
+	case j.State == job.Blocked && job.Waiting(s.after[j.ID]) == 0:
+		return fmt.Errorf("it is %v and waits for nothing", j.State)
 	}
 	return nil
 }

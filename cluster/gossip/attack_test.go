@@ -53,34 +53,36 @@ func TestHostileDigests(t *testing.T) {
 		signed func(*kithv1.SignedDigest) // after
 		good   bool
 		mild   bool // dropped without a word: honest sites come to it, too
+		skewed bool // bob's clock is off
 	}
 	for name, c := range map[string]attack{
-		"as bob made it":       {good: true},
-		"older incarnation":    {digest: func(d *cluster.Digest) { d.Incarnation, d.Sequence = 4, 100 }, mild: true},
-		"older sequence":       {digest: func(d *cluster.Digest) { d.Sequence = 9 }, mild: true},
-		"the same again":       {digest: func(d *cluster.Digest) { d.Sequence = 10 }, mild: true},
-		"unsigned":             {signed: func(m *kithv1.SignedDigest) { m.Signature = nil }},
-		"unsigned, no key":     {signed: func(m *kithv1.SignedDigest) { m.Signature, m.KeyId = nil, nil }},
-		"another signature":    {signed: func(m *kithv1.SignedDigest) { m.Signature[3]++ }},
-		"altered":              {signed: func(m *kithv1.SignedDigest) { m.Digest[len(m.Digest)-1]++ }},
-		"more altered":         {signed: func(m *kithv1.SignedDigest) { m.Digest = append(m.Digest, 0x18, 99) }}, // the sequence again
-		"under another name":   {signed: func(m *kithv1.SignedDigest) { m.SiteId = "eve" }},
-		"a long signature":     {signed: func(m *kithv1.SignedDigest) { m.Signature = make([]byte, 129) }},
-		"an unknown key":       {signed: func(m *kithv1.SignedDigest) { m.KeyId = make([]byte, keyIDBytes) }, mild: true},
-		"the key of eve":       {signed: func(m *kithv1.SignedDigest) { m.KeyId = keyID([][]byte{[]byte("certificate 2 of eve")}) }, mild: true},
-		"an hour ahead":        {digest: func(d *cluster.Digest) { d.Time = d.Time.Add(mostSkew + time.Minute) }},
-		"a day old":            {digest: func(d *cluster.Digest) { d.Time = d.Time.Add(-24 * time.Hour) }},
-		"at the end of time":   {digest: func(d *cluster.Digest) { d.Time = math.MaxInt64 }},
-		"at its beginning":     {digest: func(d *cluster.Digest) { d.Time = math.MinInt64 }},
-		"work is no number":    {digest: func(d *cluster.Digest) { d.Load.Work = math.NaN() }},
-		"endless work":         {digest: func(d *cluster.Digest) { d.Load.Work = math.Inf(1) }},
-		"less than no work":    {digest: func(d *cluster.Digest) { d.Load.Work = math.Inf(-1) }},
-		"a hugely negative":    {digest: func(d *cluster.Digest) { d.Load.Procs = -1e300 }},
-		"2^30 processors":      {digest: func(d *cluster.Digest) { d.Processors = 1 << 30 }},
-		"speed of 1e300":       {digest: func(d *cluster.Digest) { d.Speed = 1e300 }},
-		"a speed of a million": {digest: func(d *cluster.Digest) { d.Speed = 1e6 }},
-		"a long policy":        {digest: func(d *cluster.Digest) { d.Policy = strings.Repeat("x", 300) }},
-		"the last incarnation": {digest: func(d *cluster.Digest) { d.Incarnation = math.MaxUint64 }, good: true}, // bob's own doing
+		"as bob made it":            {good: true},
+		"older incarnation":         {digest: func(d *cluster.Digest) { d.Incarnation, d.Sequence = 4, 100 }, mild: true},
+		"older sequence":            {digest: func(d *cluster.Digest) { d.Sequence = 9 }, mild: true},
+		"the same again":            {digest: func(d *cluster.Digest) { d.Sequence = 10 }, mild: true},
+		"unsigned":                  {signed: func(m *kithv1.SignedDigest) { m.Signature = nil }},
+		"unsigned, no key":          {signed: func(m *kithv1.SignedDigest) { m.Signature, m.KeyId = nil, nil }},
+		"another signature":         {signed: func(m *kithv1.SignedDigest) { m.Signature[3]++ }},
+		"altered":                   {signed: func(m *kithv1.SignedDigest) { m.Digest[len(m.Digest)-1]++ }},
+		"more altered":              {signed: func(m *kithv1.SignedDigest) { m.Digest = append(m.Digest, 0x18, 99) }}, // the sequence again
+		"under another name":        {signed: func(m *kithv1.SignedDigest) { m.SiteId = "eve" }},
+		"a long signature":          {signed: func(m *kithv1.SignedDigest) { m.Signature = make([]byte, 129) }},
+		"an unknown key":            {signed: func(m *kithv1.SignedDigest) { m.KeyId = make([]byte, keyIDBytes) }, mild: true},
+		"the key of eve":            {signed: func(m *kithv1.SignedDigest) { m.KeyId = keyID([][]byte{[]byte("certificate 2 of eve")}) }, mild: true},
+		"an hour ahead":             {digest: func(d *cluster.Digest) { d.Time = d.Time.Add(mostSkew + time.Minute) }, skewed: true},
+		"a day old":                 {digest: func(d *cluster.Digest) { d.Time = d.Time.Add(-24 * time.Hour) }, skewed: true},
+		"an hour ahead, of another": {digest: func(d *cluster.Digest) { d.Time = d.Time.Add(mostSkew + time.Minute) }, signed: func(m *kithv1.SignedDigest) { m.Signature[3]++ }},
+		"at the end of time":        {digest: func(d *cluster.Digest) { d.Time = math.MaxInt64 }, skewed: true},
+		"at its beginning":          {digest: func(d *cluster.Digest) { d.Time = math.MinInt64 }, skewed: true},
+		"work is no number":         {digest: func(d *cluster.Digest) { d.Load.Work = math.NaN() }},
+		"endless work":              {digest: func(d *cluster.Digest) { d.Load.Work = math.Inf(1) }},
+		"less than no work":         {digest: func(d *cluster.Digest) { d.Load.Work = math.Inf(-1) }},
+		"a hugely negative":         {digest: func(d *cluster.Digest) { d.Load.Procs = -1e300 }},
+		"2^30 processors":           {digest: func(d *cluster.Digest) { d.Processors = 1 << 30 }},
+		"speed of 1e300":            {digest: func(d *cluster.Digest) { d.Speed = 1e300 }},
+		"a speed of a million":      {digest: func(d *cluster.Digest) { d.Speed = 1e6 }},
+		"a long policy":             {digest: func(d *cluster.Digest) { d.Policy = strings.Repeat("x", 300) }},
+		"the last incarnation":      {digest: func(d *cluster.Digest) { d.Incarnation = math.MaxUint64 }, good: true}, // bob's own doing
 	} {
 		t.Run(name, func(t *testing.T) {
 			alone(t, func(n *network, s *site, e *eve) {
@@ -115,6 +117,15 @@ func TestHostileDigests(t *testing.T) {
 				refused := s.refused.Load()
 				if want := !c.good && !c.mild; (refused == 2) != want || refused != 0 && !want {
 					t.Errorf("%d notes were refused", refused)
+				}
+				if s.Skewed("bob") != c.skewed {
+					t.Errorf("bob's clock is off: %v", !c.skewed)
+				}
+				again := bob.digest() // with the right time
+				e.say(notePacket(noteOf(t, bob, again, nil)))
+				time.Sleep(time.Second)
+				if d.Incarnation == again.Incarnation && (s.of("bob") != again || s.Skewed("bob")) {
+					t.Errorf("after the clock was set: %+v, off %v", s.of("bob"), s.Skewed("bob"))
 				}
 			})
 		})

@@ -70,6 +70,8 @@ type known struct {
 	// early is the latest note whose key had not come.
 	early []byte
 	at    time.Time
+	// skewed says that the last digest that was proved was refused for its time.
+	skewed bool
 	// spare is how many digests count now, at the time at.
 	spare   float64
 	counted time.Time
@@ -181,11 +183,18 @@ func (t *digests) takeDigest(u *unsealed, b []byte) error {
 		}
 	}
 	t.mu.Unlock()
-	if err != nil {
+	skewed := errors.Is(err, errClock)
+	if err != nil && !skewed {
 		return err
 	}
 	if err := t.verify.Verify(site, chain, signedText(u.signed.GetDigest()), u.signed.GetSignature()); err != nil {
 		return fmt.Errorf("%w: digest of %s: %w: %w", errDigest, site, errUnproven, err)
+	}
+	if skewed {
+		t.mu.Lock()
+		k.skewed = true
+		t.mu.Unlock()
+		return err
 	}
 	if err := t.checkHead(k, u, chain); err != nil {
 		return err
@@ -196,6 +205,7 @@ func (t *digests) takeDigest(u *unsealed, b []byte) error {
 		return errOld
 	}
 	k.spare--
+	k.skewed = false
 	k.has, k.digest, k.at, k.note = true, u.digest, now, slices.Clone(b)
 	return nil
 }
@@ -215,7 +225,7 @@ func (t *digests) checkHead(k *known, u *unsealed, chain [][]byte) error {
 		return nil
 	}
 	err := t.verify.VerifyHead(u.digest.Site, h)
-	if late := time.Duration(h.Time - u.digest.Time); err == nil && late > mostSkew {
+	if late := lateHead(&u.digest); err == nil && late > mostSkew {
 		err = fmt.Errorf("signed %v after the digest", late)
 	}
 	if err != nil {
@@ -224,27 +234,36 @@ func (t *digests) checkHead(k *known, u *unsealed, chain [][]byte) error {
 	return nil
 }
 
-// judge checks what needs no key, and returns the chain of the key. The mutex is held.
-func (k *known) judge(u *unsealed, now time.Time) ([][]byte, error) {
+// lateHead returns by how much the head of a digest is later than the digest.
+func lateHead(d *cluster.Digest) time.Duration {
+	if d.Head == nil {
+		return 0
+	}
+	return d.Head.Time.Sub(d.Time)
+}
+
+// judge checks what needs no key, and returns the chain of the key, beside errClock, too.
+// The mutex is held.
+func (k *known) judge(u *unsealed, now time.Time) (chain [][]byte, err error) {
 	d := &u.digest
 	if k.has && now.Sub(k.at) < forgotten && !d.Newer(&k.digest) {
 		return nil, errOld
 	}
+	if len(u.signed.GetKeyId()) > 0 {
+		signer := findKey(k.keys, u.signed.GetKeyId())
+		if signer == nil {
+			return nil, errUnknownKey
+		}
+		chain = signer.chain
+	}
 	if skew := time.Duration(d.Time - job.Instant(now)); skew < -mostSkew || skew > mostSkew {
-		return nil, fmt.Errorf("%w: %w", refusedNote("time_ns", fmt.Sprint(skew.Round(time.Second), " from this site's clock"), fmt.Sprint("within ", mostSkew, "; set the clocks")), errClock)
+		return chain, fmt.Errorf("%w: %w", refusedNote("time_ns", fmt.Sprint(skew.Round(time.Second), " from this site's clock"), fmt.Sprint("within ", mostSkew, "; set the clocks")), errClock)
 	}
 	k.spare = min(atOnce, k.spare+float64(now.Sub(k.counted))/float64(newsPause))
 	if k.counted = now; k.spare < 1 {
 		return nil, errOften
 	}
-	if len(u.signed.GetKeyId()) == 0 {
-		return nil, nil
-	}
-	signer := findKey(k.keys, u.signed.GetKeyId())
-	if signer == nil {
-		return nil, errUnknownKey
-	}
-	return signer.chain, nil
+	return chain, nil
 }
 
 // state returns what this site knows, encoded: all that fits, beginning with another
@@ -303,6 +322,15 @@ func (t *digests) drop() {
 			k.has, k.note = false, nil
 		}
 	}
+}
+
+// isSkewed reports whether the last digest of a site that was proved had a time that is
+// too far off.
+func (t *digests) isSkewed(site job.SiteID) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	k := t.of[site]
+	return k != nil && k.skewed
 }
 
 // latest reports whether d is still the latest digest of its site.

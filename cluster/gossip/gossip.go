@@ -133,6 +133,10 @@ func (g *Gossip) Accept(site job.SiteID, conn Conn) { g.transport.add(site, conn
 // Up reports whether a lane to a site is up.
 func (g *Gossip) Up(site job.SiteID) bool { return g.transport.up(site) }
 
+// Skewed reports whether the latest digest of a site was refused for its time: one of the
+// two clocks is wrong, so that the other site refuses this one's digests, too.
+func (g *Gossip) Skewed(site job.SiteID) bool { return g.digests.isSkewed(site) }
+
 // Members returns the sites that count as alive, this one left out, by name. It is a
 // hint.
 func (g *Gossip) Members() []job.SiteID {
@@ -265,8 +269,12 @@ func (g *Gossip) join(site job.SiteID) bool {
 // that missed it.
 const keyEvery = 3
 
-// Advertise spreads this site's own digest.
+// Advertise spreads this site's own digest. Its time is the wall's: others refuse one that
+// is an hour from theirs.
 func (g *Gossip) Advertise(d cluster.Digest) {
+	if lateHead(&d) > mostSkew { // it was signed before the clock was set back
+		d.Head = nil
+	}
 	note, chain, err := seal(g.cfg.Signer, &d)
 	if err != nil {
 		g.cfg.Logger.Warn("load not spread", "error", job.ClipReason(err.Error()))

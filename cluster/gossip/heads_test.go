@@ -63,6 +63,33 @@ func TestHeadsRideOnDigests(t *testing.T) {
 	}
 }
 
+// A head that was signed while the clock was ahead is not told once that is set: who
+// heard it would take the digest for a false one.
+func TestHeadOfAClockThatWasAheadIsLeftOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		defer n.end()
+		bob, me := n.member("bob"), n.member("me")
+		trust(bob, me)
+		bob.begin()
+		me.begin()
+		until(t, 10*time.Second, "a lane", func() bool { return me.Up("bob") })
+		for _, ahead := range []time.Duration{2 * mostSkew, 0} {
+			d := bob.digest()
+			d.Head = headOf(bob, 7)
+			d.Head.Time = d.Head.Time.Add(ahead)
+			bob.Advertise(d)
+			until(t, 10*time.Second, "the digest heard", func() bool { return me.of("bob").Sequence == d.Sequence })
+			me.mu.Lock()
+			told := me.heads["bob"] != nil
+			me.mu.Unlock()
+			if told != (ahead == 0) {
+				t.Errorf("%v ahead: the head is told: %v", ahead, told)
+			}
+		}
+	})
+}
+
 // A head that was signed by a certificate of before is not told: nobody could check it.
 func TestHeadOfAnEarlierKeyIsLeftOut(t *testing.T) {
 	alone(t, func(n *network, _ *site, _ *eve) {

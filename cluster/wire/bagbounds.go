@@ -11,6 +11,7 @@ const (
 	Table   = 3 << 20  // in a request
 	indices = 64 << 10 // of tasks
 	matrix  = 64 << 10
+	policy  = 4 << 10
 )
 
 // bagBounds are the rows about bags, as users see them.
@@ -19,6 +20,14 @@ var bagBounds = map[protoreflect.FullName]bound{
 	"kith.v1.Bag.indices":               text(indices),
 	"kith.v1.Bag.matrix":                text(matrix),
 	"kith.v1.Bag.left_out":              list(64, 64),
+	"kith.v1.Bag.after":                 list(Dependencies, 0),
+	"kith.v1.BagPolicies.requirements":  text(policy),
+	"kith.v1.BagPolicies.rank":          text(policy),
+	"kith.v1.BagPolicies.concurrency":   text(policy),
+	"kith.v1.BagPolicies.deadline":      text(policy),
+	"kith.v1.BagPolicies.replicate":     text(policy),
+	"kith.v1.BagPolicies.sites":         text(policy),
+	"kith.v1.BagPolicies.etag":          text(16),
 	"kith.v1.TaskTable.data":            text(Table),
 	"kith.v1.TaskTable.upload_id":       text(128),
 	"kith.v1.BagStatus.reason":          text(detail),
@@ -59,6 +68,17 @@ var bagBounds = map[protoreflect.FullName]bound{
 	"kith.v1.RetryTasksRequest.bag_id":     text(jobID),
 	"kith.v1.RetryTasksRequest.indices":    text(indices),
 	"kith.v1.RetryTasksRequest.request_id": text(RequestID),
+
+	"kith.v1.SetBagPoliciesRequest.bag_id": text(jobID),
+	"kith.v1.CheckPoliciesRequest.bag_id":  text(jobID),
+	"kith.v1.SetBagPoliciesResponse.etag":  text(16),
+	"kith.v1.CheckPoliciesResponse.hosts":  list(4*4097, 0),
+	"kith.v1.HostPolicies.site_id":         text(siteID),
+	"kith.v1.HostPolicies.node":            text(ShortText),
+	"kith.v1.HostPolicies.values":          list(6, 0),
+	"kith.v1.PolicyValue.policy":           text(ShortText),
+	"kith.v1.PolicyValue.value":            text(ShortText),
+	"kith.v1.PolicyValue.part":             text(ShortText),
 
 	"kith.v1.SubmitBagResponse.bag_id":          text(jobID),
 	"kith.v1.ListBagsResponse.bags":             list(1000, 0),

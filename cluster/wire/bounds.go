@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"fmt"
 	"reflect"
 	"slices"
 
@@ -23,6 +22,7 @@ const (
 	Environment   = 128 << 10 // names and values
 	Labels        = 64        // of them
 	Files         = 1000      // inputs or outputs of a job
+	Dependencies  = 64        // of a job or a bag
 	FileSet       = 1 << 20   // a description of files
 	Payload       = 3 << 20   // what to run, in a grant
 	Entries       = 1 << 14   // in a list of copies
@@ -154,6 +154,8 @@ var jobBounds = map[protoreflect.FullName]bound{
 	"kith.v1.Job.stdout_path":       text(Path),
 	"kith.v1.Job.stderr_path":       text(Path),
 	"kith.v1.Job.left_out":          list(64, 64),
+	"kith.v1.Job.after":             list(Dependencies, 0),
+	"kith.v1.Dependency.id":         text(jobID),
 	"kith.v1.InputFile.path":        text(Path),
 	"kith.v1.InputFile.data":        text(InlineInput),
 	"kith.v1.InputFile.source":      text(4096),
@@ -208,6 +210,8 @@ var jobBounds = map[protoreflect.FullName]bound{
 	"kith.v1.DrainSiteRequest.request_id":  text(RequestID),
 	"kith.v1.ResumeSiteRequest.request_id": text(RequestID),
 	"kith.v1.ForgetSiteRequest.site_id":    text(siteID),
+	"kith.v1.TrustHostRequest.site_id":     text(siteID),
+	"kith.v1.TrustHostRequest.node":        text(ShortText),
 
 	// Calls of operators about trust.
 	"kith.v1.InviteSiteRequest.site_id":               text(siteID),
@@ -251,6 +255,8 @@ var jobBounds = map[protoreflect.FullName]bound{
 	"kith.v1.Site.drain_reason":                text(ShortText),
 	"kith.v1.Site.drain_actor":                 text(ShortText),
 	"kith.v1.Site.start_trouble":               text(detail),
+	"kith.v1.Site.hosts":                       list(16, 0),
+	"kith.v1.HostStanding.node":                text(ShortText),
 	"kith.v1.Capability.name":                  text(64),
 	"kith.v1.Capability.detail":                text(detail),
 	"kith.v1.GetSiteResponse.capabilities":     list(64, 0),
@@ -293,17 +299,6 @@ var jobBounds = map[protoreflect.FullName]bound{
 	"kith.v1.RevokedToken.actor":                  text(ShortText),
 	"kith.v1.ListRevokedTokensResponse.tokens":    list(10_000, 0),
 }
-
-// A Breach is a field that breaks its bound.
-type Breach struct {
-	// Field is its path from the message, for example "job.labels".
-	Field string
-	// Reason says how long it is, how long it may be, and what to do.
-	Reason string
-}
-
-// Error implements error.
-func (b Breach) Error() string { return b.Field + ": " + b.Reason }
 
 // Check returns what of a message of kith.v1 breaks a bound.
 func Check(m proto.Message) []Breach {
@@ -402,96 +397,3 @@ var files = []protoreflect.FileDescriptor{
 	kithv1.File_kith_v1_peer_service_proto, kithv1.File_kith_v1_site_proto, kithv1.File_kith_v1_site_service_proto,
 	kithv1.File_kith_v1_trust_service_proto,
 }
-
-func (p *plan) check(m protoreflect.Message) (breaches []Breach) {
-	if p == nil {
-		return nil
-	}
-	if n := len(m.GetUnknown()); n > unknownBytes {
-		breaches = append(breaches, Breach{string(m.Descriptor().Name()), tooLong(n, unknownBytes) + " in fields that this version does not know; leave them out"})
-	}
-	for i := range p.fields {
-		if f := &p.fields[i]; m.Has(f.fd) {
-			breaches = append(breaches, f.check(m.Get(f.fd))...)
-		}
-	}
-	for i := range p.choices {
-		c := &p.choices[i]
-		if fd := m.WhichOneof(c.of); fd != nil {
-			if f := c.fields[fd.Number()]; f != nil {
-				breaches = append(breaches, f.check(m.Get(fd))...)
-			}
-		}
-	}
-	return breaches
-}
-
-// check says what of a field breaks its bound. What breaks none, and that is nearly all
-// there ever is, allocates nothing here.
-func (f *planned) check(v protoreflect.Value) []Breach {
-	switch {
-	case f.fd.IsMap():
-		return f.checkMap(v.Map())
-	case f.fd.IsList():
-		return f.checkList(v.List())
-	case f.sub != nil:
-		return f.below("", f.sub.check(v.Message()))
-	}
-	if n := size(f.fd, v); n > f.most.bytes {
-		return []Breach{{f.name(), tooLong(n, f.most.bytes) + "; shorten it"}}
-	}
-	return nil
-}
-
-func (f *planned) checkMap(m protoreflect.Map) (breaches []Breach) {
-	if n := m.Len(); n > f.most.entries {
-		return []Breach{{f.name(), tooMany(n, f.most.entries)}}
-	}
-	m.Range(func(k protoreflect.MapKey, value protoreflect.Value) bool {
-		if n := max(len(k.String()), len(value.String())); n > f.most.bytes {
-			breaches = append(breaches, Breach{f.name(), fmt.Sprintf("entry %.64q: ", k.String()) + tooLong(n, f.most.bytes) + "; shorten it"})
-		}
-		return true
-	})
-	return breaches
-}
-
-func (f *planned) checkList(l protoreflect.List) (breaches []Breach) {
-	if l.Len() > f.most.entries {
-		return []Breach{{f.name(), tooMany(l.Len(), f.most.entries)}}
-	}
-	for i := range l.Len() {
-		switch {
-		case f.sub != nil:
-			if found := f.sub.check(l.Get(i).Message()); len(found) > 0 {
-				breaches = append(breaches, f.below(fmt.Sprintf("[%d]", i), found)...)
-			}
-		case f.most.bytes > 0:
-			if n := size(f.fd, l.Get(i)); n > f.most.bytes {
-				breaches = append(breaches, Breach{fmt.Sprintf("%s[%d]", f.name(), i), tooLong(n, f.most.bytes) + "; shorten it"})
-			}
-		}
-	}
-	return breaches
-}
-
-// below names what was found in a message of the field, or in one of its list.
-func (f *planned) below(index string, found []Breach) []Breach {
-	for i := range found {
-		found[i].Field = f.name() + index + "." + found[i].Field
-	}
-	return found
-}
-
-func (f *planned) name() string { return string(f.fd.Name()) }
-
-func size(fd protoreflect.FieldDescriptor, v protoreflect.Value) int {
-	if fd.Kind() == protoreflect.BytesKind {
-		return len(v.Bytes())
-	}
-	return len(v.String())
-}
-
-func tooLong(n, most int) string { return fmt.Sprintf("has %d bytes, at most %d", n, most) }
-
-func tooMany(n, most int) string { return fmt.Sprintf("%d of them, at most %d; send fewer", n, most) }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"kith/internal/cli"
+	"kith/internal/job"
 	"kith/testbed/check/bench"
 )
 
@@ -33,7 +34,7 @@ func benchVerb(p *cli.Program) *cobra.Command {
 			}{
 				{"starts", opt.Starts, 10_000}, {"jobs", opt.Jobs, 100_000}, {"sites", opt.Sites, 50}, {"copies", opt.Copies, 50},
 				{"claims", opt.Claims, 150_000}, {"in-flight", opt.InFlight, 1000}, {"queued", opt.Queued, 1_000_000},
-				{"clients", opt.Clients, 10_000},
+				{"clients", opt.Clients, 10_000}, {"tasks", opt.Tasks, 1_000_000}, {"bag-tasks", opt.BagTasks, job.MaxTasks / 10},
 			} {
 				if v.value < 1 || v.value > v.max {
 					return cli.Usagef("--%s %d: choose 1 to %d", v.flag, v.value, v.max)
@@ -67,10 +68,14 @@ func benchVerb(p *cli.Program) *cobra.Command {
 	flags.IntVar(&opt.Copies, "copies", opt.Copies, "throughput: each job queues at `K` sites")
 	flags.IntVar(&opt.Claims, "claims", opt.Claims, "claims: `N` claims")
 	flags.IntVar(&opt.InFlight, "in-flight", opt.InFlight, "claims: `N` at a time, from two hosts")
+	flags.IntVar(&opt.Tasks, "tasks", opt.Tasks, "bags: `N` tasks at real sites")
+	flags.IntVar(&opt.BagTasks, "bag-tasks", opt.BagTasks, "bags: `N` tasks of the large bag; the largest has ten times as many")
+	flags.IntVar(&opt.GuestJobs, "guest-jobs", opt.GuestJobs, "guests: only the first `N` jobs of the log")
+	flags.BoolVar(&opt.GuestChecks, "guest-checks", false, "guests: watch the guarantees of the jobs as well; slow")
 	flags.StringSliceVar(&opt.Floods, "floods", nil, "flood: only these `KINDS`, with commas")
 	flags.DurationVar(&opt.FloodTime, "flood-time", opt.FloodTime, "flood: each turn with a flood and without lasts `D`")
 	flags.IntVar(&opt.Queued, "queued", opt.Queued, "queue: `N` jobs; sim: the longest queue")
-	flags.StringVar(&opt.Trace, "trace", "", "sim: replay log `F` instead of generated jobs")
+	flags.StringVar(&opt.Trace, "trace", "", "sim, guests: replay log `F` instead of generated jobs")
 	flags.BoolVar(&opt.Large, "large", false, "sim: also 200 sites with 10,000 jobs each, and kith-lab run 001 and 004; takes minutes")
 	return cmd
 }

@@ -15,7 +15,7 @@ import (
 // exploreVerb is "kith-lab explore".
 func exploreVerb(p *cli.Program) *cobra.Command {
 	cfg := explore.Default()
-	idle := false
+	idle, bag := false, false
 	cmd := &cobra.Command{
 		Use:   "explore [--sites S] [--jobs J] [--copies K] [--crashes N] [--losses N] [--duplicates N] [--timeouts N]",
 		Short: "Walk through every behaviour of a small federation",
@@ -29,6 +29,12 @@ shortest way to a violation; the exit code is then 1.`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg.Busy = !idle
+			switch {
+			case bag:
+				cfg = withBag(cmd, cfg)
+			case cfg.Tasks > 0:
+				return cli.Usagef("--tasks %d: they are of a bag; give --bag as well", cfg.Tasks)
+			}
 			if err := cfg.Validate(); err != nil {
 				return cli.Usagef("%v", err)
 			}
@@ -44,6 +50,7 @@ shortest way to a violation; the exit code is then 1.`,
 	}{
 		{&cfg.Sites, "sites", "how many sites, as `S`; job i is submitted at site i"},
 		{&cfg.Jobs, "jobs", "how many jobs, as `J`"},
+		{&cfg.Tasks, "tasks", "with --bag, how many tasks it has, as `T`"},
 		{&cfg.Copies, "copies", "at how many sites each job queues, as `K`"},
 		{&cfg.Crashes, "crashes", "how many daemons die, at any boundary between two effects, as `N`"},
 		{&cfg.Reboots, "reboots", "how many machines lose power, as `N`"},
@@ -57,6 +64,7 @@ shortest way to a violation; the exit code is then 1.`,
 	} {
 		flags.IntVar(f.to, f.name, *f.to, f.usage)
 	}
+	flags.BoolVar(&bag, "bag", false, "submit a bag of 3 tasks at the first of 2 sites in place of jobs")
 	flags.BoolVar(&cfg.Race, "race", false, "submit jobs under on_site_lost=race")
 	flags.BoolVar(&cfg.Staging, "job-staging", false, "submit jobs whose input takes time to other sites")
 	flags.BoolVar(&cfg.Output, "job-output", false, "submit jobs whose output is fetched from their hosts")
@@ -66,6 +74,21 @@ shortest way to a violation; the exit code is then 1.`,
 	flags.BoolVar(&cfg.Full, "full", false, "look at all orders of steps that commute as well")
 	flags.IntVar(&cfg.MaxStates, "max-states", explore.DefaultMaxStates, "give up after `N` states; a million takes some 100 MB")
 	return cmd
+}
+
+// withBag is a world with a bag, and otherwise as the flags say that were given.
+func withBag(cmd *cobra.Command, given explore.Config) explore.Config {
+	cfg := given
+	usual := explore.DefaultBag()
+	for name, set := range map[string]func(){
+		"jobs": func() { cfg.Jobs = usual.Jobs }, "sites": func() { cfg.Sites = usual.Sites }, "tasks": func() { cfg.Tasks = usual.Tasks }, "copies": func() { cfg.Copies = usual.Copies },
+		"timeouts": func() { cfg.Timeouts = usual.Timeouts },
+	} {
+		if !cmd.Flags().Changed(name) {
+			set()
+		}
+	}
+	return cfg
 }
 
 func runExplore(ctx context.Context, p *cli.Program, cfg explore.Config) error {

@@ -100,6 +100,7 @@ type taskWriter struct {
 	files, tasks int
 	last         int32 // the latest task, if there is one
 	missing      []string
+	shared       map[string]int32 // names without an index that a task has already, at most two
 
 	file            *os.File
 	name, temporary string
@@ -142,6 +143,17 @@ func (w *taskWriter) begin(p *kithv1.GetTaskOutputResponse) error {
 	name, ok := taskFileName(w.bag, p.GetIndex(), p.GetPath())
 	if !ok {
 		return cli.Refusedf("task %s_%d left %q, which it did not declare; \"kith bag logs\" prints files", w.bag.GetId(), p.GetIndex(), p.GetPath())
+	}
+	if other, _ := taskFileName(w.bag, p.GetIndex()^1, p.GetPath()); other == name { // of every task
+		if earlier, taken := w.shared[name]; taken && earlier != p.GetIndex() {
+			id := w.bag.GetId()
+			return cli.Refusedf("tasks %s_%d and %s_%d would both be written to %s: fetch one at a time with --index, or print them with \"kith bag logs\"; %%a in -o and -e of a submission keeps tasks apart",
+				id, earlier, id, p.GetIndex(), filepath.Join(w.dir, name))
+		}
+		if w.shared == nil {
+			w.shared = make(map[string]int32)
+		}
+		w.shared[name] = p.GetIndex()
 	}
 	if _, err := w.root.Lstat(name); err == nil && !w.force {
 		return cli.Refusedf("%s is there already; --force overwrites it", filepath.Join(w.dir, name))

@@ -44,6 +44,7 @@ func (c *client) bagText(b *kithv1.Bag) string {
 	f.add("Name", j.GetName())
 	f.add("User", s.GetUser())
 	f.add("State", withReason(bagStateWord(s.GetState()), s.GetReason()))
+	f.each("After", afterLines(b.GetAfter(), b.GetSingleton()))
 	f.add("Tasks", fmt.Sprintf("%s %s", barOf(s.GetTasks()), countsText(s.GetTasks())))
 	f.add("Indices", shortened(b.GetIndices()))
 	f.add("Parameters", strings.Join(s.GetParameterNames(), ", "))
@@ -54,6 +55,9 @@ func (c *client) bagText(b *kithv1.Bag) string {
 	if n := b.GetRetries(); n > 0 {
 		f.add("Retries", fmt.Sprint(n))
 	}
+	if n := b.GetMaxReplicas(); n > 0 {
+		f.add("Replicas", replicasText(b))
+	}
 	if n := b.GetPriority(); n != 0 {
 		f.add("Priority", fmt.Sprint(n))
 	}
@@ -62,17 +66,21 @@ func (c *client) bagText(b *kithv1.Bag) string {
 		f.add("Ended", c.at(s.GetEndTime()))
 	}
 	f.add("Limit", fmt.Sprintf("%s a task, on %s", spanOf(j.GetWalltime()), cli.Plural(int64(j.GetProcessors()), "processor", "processors")))
+	f.each("Policies", statedPolicies(b.GetPolicies()))
 	f.add("Command", strings.Join(j.GetCommand(), " "))
 	if s.GetRunCount() > 0 {
 		text := fmt.Sprintf("%s, %s in all, %s of processors", cli.Plural(s.GetRunCount(), "run", "runs"), spanOf(s.GetRunTime()), spanOf(s.GetCpuTime()))
 		if n := s.GetWastedRunCount(); n > 0 {
 			text += fmt.Sprintf("; %d more came too late", n)
 		}
+		if n := s.GetMissedDeadlineCount(); n > 0 {
+			text += fmt.Sprintf("; %d missed their deadline", n)
+		}
 		f.add("Runs", text)
 	}
 	var acts []string
 	for _, a := range s.GetActs() {
-		text := fmt.Sprintf("%s %s by %s", c.at(a.GetTime()), actWord(a.GetKind()), a.GetActor())
+		text := fmt.Sprintf("%s %s by %s", c.at(a.GetTime()), actWord(a.GetKind()), orDefault(a.GetActor(), byRule))
 		if n := a.GetTaskCount(); n > 0 {
 			text += ": " + cli.Plural(n, "task", "tasks")
 		}
@@ -80,11 +88,28 @@ func (c *client) bagText(b *kithv1.Bag) string {
 	}
 	f.each("Acts", acts)
 	text := f.String()
+	if n := s.GetMissedDeadlineCount(); n > 0 {
+		text += cli.Plural(n, "run has", "runs have") + " missed the deadline that its policies state, and " + map[bool]string{true: "counts", false: "count"}[n == 1] + " as lost.\n"
+	}
 	if table := sitesTable(s); table != nil {
 		text += "\n" + table.Render(c.Width)
 	}
 	if table := failureTable(b); table != nil {
 		text += "\n" + table.Render(c.Width)
+	}
+	return text
+}
+
+// replicasText says what replicas a bag may have, and has had.
+func replicasText(b *kithv1.Bag) string {
+	s := b.GetStatus()
+	text := fmt.Sprintf("a task may be at %d more sites", b.GetMaxReplicas())
+	if s.GetTailTime() == nil {
+		return text + " at the end, which has not begun"
+	}
+	text += "; " + cli.Plural(s.GetReplicaCount(), "replica", "replicas")
+	if s.GetWastedTime().AsDuration() > 0 {
+		text += fmt.Sprintf(", %s in vain", spanOf(s.GetWastedTime()))
 	}
 	return text
 }
@@ -194,7 +219,7 @@ func bagWhyVerb(c *client) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return c.printMessage(&kithv1.GetBagResponse{Bag: b}, func() string { return c.bagWhy(b) })
+				return c.printWhy(cmd.Context(), s, b)
 			})
 		},
 	}
@@ -206,6 +231,8 @@ func (c *client) bagWhy(b *kithv1.Bag) string {
 	t := s.GetTasks()
 	text := cli.Clean(fmt.Sprintf("%s is %s: %s.", b.GetId(), withReason(bagStateWord(s.GetState()), s.GetReason()), countsText(t))) + "\n"
 	switch {
+	case s.GetState() == kithv1.BagStatus_STATE_BLOCKED:
+		text += "Its tasks are given to sites when that has ended as it must:\n" + strings.Join(afterLines(b.GetAfter(), b.GetSingleton()), "\n") + "\n"
 	case s.GetState() == kithv1.BagStatus_STATE_HELD:
 		text += "Its tasks are not given to sites before \"kith bag release " + b.GetId() + "\".\n"
 	case b.GetMaxRunning() > 0 && t.GetAtSite() >= int64(b.GetMaxRunning()) && t.GetWaiting() > 0:

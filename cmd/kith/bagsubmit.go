@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -42,14 +39,18 @@ type bagOptions struct {
 	values   []string
 	matrix   string
 	retries  cli.Parsed[int32]
+	replicas cli.Parsed[int32]
+	tailAt   cli.Parsed[int32]
 	priority int32
+	policy   string
 }
 
 func newBagOptions() bagOptions {
 	return bagOptions{
-		array:   cli.Parsed[arraySpec]{Kind: "INDICES[%N]", Parse: parseArray},
-		format:  cli.Parsed[kithv1.TaskTable_Format]{Kind: "lines|csv|tsv|jsonl", Parse: parseTableFormat},
-		retries: cli.Parsed[int32]{Kind: "N", Parse: parseRetries},
+		array:    cli.Parsed[arraySpec]{Kind: "INDICES[%N]", Parse: parseArray},
+		format:   cli.Parsed[kithv1.TaskTable_Format]{Kind: "lines|csv|tsv|jsonl", Parse: parseTableFormat},
+		retries:  cli.Parsed[int32]{Kind: "N", Parse: parseRetries},
+		replicas: cli.Parsed[int32]{Kind: "N", Parse: parseReplicas}, tailAt: cli.Parsed[int32]{Kind: "N", Parse: parseTailAt},
 	}
 }
 
@@ -64,11 +65,14 @@ func (o *bagOptions) registerArray(flags *pflag.FlagSet) {
 // register adds the flags of "kith bag submit".
 func (o *bagOptions) register(flags *pflag.FlagSet) {
 	o.registerArray(flags)
-	flags.StringVar(&o.params, "params", "", "a task for each row of `FILE`, whose columns are parameters; at most 3 MiB")
+	flags.StringVar(&o.params, "params", "", "a task for each row of `FILE`, whose columns are parameters, or - for stdin; at most 512 MiB")
 	flags.Var(&o.format, "params-format", "how it is written (default by its name: .csv, .tsv, .jsonl, else lines, with the parameter \"line\")")
 	flags.StringArrayVar(&o.values, "values", nil, "a task for each value, as `NAME=VALUE[,VALUE...]`; repeatable, with as many values each")
 	flags.StringVar(&o.matrix, "matrix", "", "a task for each combination, as `NAME=LIST[,NAME=LIST...]`, for example a=1..9,b=x,y")
 	flags.Var(&o.retries, "retries", "how often a task that fails runs again, at most 100")
+	flags.Var(&o.replicas, "replicas", "tasks may run twice: at the end, those that take long are given to up to `N` more sites, too; at most 5")
+	flags.Var(&o.tailAt, "tail-at", "the end is when fewer than `N` tasks wait (default as many as places serve the bag); goes with --replicas")
+	flags.StringVar(&o.policy, "policy", "", "where tasks run, in which order and how many at once: policies in `FILE`, see \"kith bag policy\"")
 	flags.Int32Var(&o.priority, "priority", 0, "`N` of the bag among those of this site: -1000 to 0; operators: to 1000")
 	// What is otherwise than with a job.
 	flags.Lookup("on-site-lost").DefValue = "rerun"
@@ -86,6 +90,22 @@ func (o *bagOptions) register(flags *pflag.FlagSet) {
 	}
 }
 
+func parseReplicas(text string) (int32, error) {
+	n, err := strconv.ParseInt(text, 10, 32)
+	if err != nil || n < 0 || n > 5 {
+		return 0, errors.New("write a number from 0 to 5")
+	}
+	return int32(n), nil
+}
+
+func parseTailAt(text string) (int32, error) {
+	n, err := strconv.ParseInt(text, 10, 32)
+	if err != nil || n < 1 {
+		return 0, errors.New("write a number of tasks, at least 1")
+	}
+	return int32(n), nil
+}
+
 func parseRetries(text string) (int32, error) {
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil || n < 0 || n > 100 {
@@ -94,21 +114,13 @@ func parseRetries(text string) (int32, error) {
 	return int32(n), nil
 }
 
-var tableFormats = map[string]kithv1.TaskTable_Format{
-	"lines": kithv1.TaskTable_FORMAT_LINES, "csv": kithv1.TaskTable_FORMAT_CSV, "tsv": kithv1.TaskTable_FORMAT_TSV, "jsonl": kithv1.TaskTable_FORMAT_JSON_LINES,
-}
-
-func parseTableFormat(text string) (kithv1.TaskTable_Format, error) {
-	f := tableFormats[text]
-	if f == 0 {
-		return 0, errors.New("choose lines, csv, tsv or jsonl")
-	}
-	return f, nil
-}
-
 // bag makes a bag of a job.
 func (o *bagOptions) bag(j *kithv1.Job) (*kithv1.Bag, error) {
-	b := &kithv1.Bag{Job: j, Indices: o.array.Value.indices, MaxRunning: o.array.Value.running, Retries: o.retries.Value, Priority: o.priority}
+	b := &kithv1.Bag{Job: j, After: j.GetAfter(), Singleton: j.GetSingleton(), Indices: o.array.Value.indices, MaxRunning: o.array.Value.running, Retries: o.retries.Value, Priority: o.priority, MaxReplicas: o.replicas.Value, TailAt: o.tailAt.Value}
+	if o.tailAt.Text != "" && o.replicas.Value == 0 {
+		return nil, cli.Usagef("--tail-at %s: goes with --replicas", o.tailAt.Text)
+	}
+	j.After, j.Singleton = nil, false // the bag's
 	given := 0
 	for _, is := range []bool{o.params != "", len(o.values) > 0, o.matrix != ""} {
 		if is {
@@ -121,44 +133,18 @@ func (o *bagOptions) bag(j *kithv1.Job) (*kithv1.Bag, error) {
 		return nil, cli.Usagef("--params, --values and --matrix: choose one of them")
 	case given == 0 && o.array.Text == "":
 		return nil, cli.Usagef("bag submit: which tasks? Give --array, --params, --values or --matrix")
-	case o.params != "":
-		b.Parameters, err = o.table()
 	case len(o.values) > 0:
 		b.Parameters, err = o.rows()
 	case o.matrix != "":
 		b.Parameters = &kithv1.Bag_Matrix{Matrix: o.matrix}
 	}
+	if o.policy != "" && err == nil {
+		b.Policies, err = readPolicies(o.policy)
+	}
 	if o.format.Text != "" && o.params == "" {
 		return nil, cli.Usagef("--params-format %s: goes with --params", o.format.Text)
 	}
 	return b, err
-}
-
-// maxTable is how large a table may be.
-const maxTable = 3 << 20
-
-// table reads the table.
-func (o *bagOptions) table() (*kithv1.Bag_Table, error) {
-	format := o.format.Value
-	if format == 0 {
-		format = tableFormats[strings.TrimPrefix(strings.ToLower(filepath.Ext(o.params)), ".")]
-	}
-	if format == 0 {
-		format = kithv1.TaskTable_FORMAT_LINES
-	}
-	f, err := os.Open(o.params)
-	if err != nil {
-		return nil, cli.Usagef("--params %s: %v", o.params, cli.Bare(err))
-	}
-	defer f.Close() //nolint:errcheck // Only read from.
-	data, err := io.ReadAll(io.LimitReader(f, maxTable+1))
-	switch {
-	case err != nil:
-		return nil, cli.Usagef("--params %s: %v", o.params, cli.Bare(err))
-	case len(data) > maxTable:
-		return nil, cli.Usagef("--params %s: has more than %d bytes; split it and submit a bag for each part", o.params, maxTable)
-	}
-	return &kithv1.Bag_Table{Table: &kithv1.TaskTable{Format: format, Content: &kithv1.TaskTable_Data{Data: data}}}, nil
 }
 
 // rows takes the values apart.
@@ -218,7 +204,13 @@ name in capital letters. In -o and -e, %A is the bag's id and %a the index
 }
 
 // submitBag hands a bag over, and waits for it if that is wanted.
-func (c *client) submitBag(ctx context.Context, s *site, b *kithv1.Bag, o *submission) error {
+func (c *client) submitBag(ctx context.Context, s *site, b *kithv1.Bag, table *tableFile, o *submission) error {
+	if table != nil {
+		var err error
+		if b.Parameters, err = table.send(ctx, c, s); err != nil {
+			return err
+		}
+	}
 	request := &kithv1.SubmitBagRequest{RequestId: orDefault(o.requestID, newUUID()), Bag: b, ValidateOnly: o.testOnly}
 	var r *kithv1.SubmitBagResponse
 	err := c.handOver(ctx, "bag", request.GetRequestId(), func(ctx context.Context) (err error) {
@@ -226,7 +218,7 @@ func (c *client) submitBag(ctx context.Context, s *site, b *kithv1.Bag, o *submi
 		return err
 	})
 	if err != nil {
-		return err
+		return table.explain(c, err)
 	}
 	id, tasks := r.GetBagId(), cli.Plural(r.GetTaskCount(), "task", "tasks")
 	switch {

@@ -75,7 +75,7 @@ func (c *client) taskGrid(tasks []*kithv1.Task) *cli.Grid {
 	for _, t := range tasks {
 		how, memory, runs := cli.Nothing, cli.Nothing, cli.Nothing
 		if t.GetEnding() != kithv1.Task_ENDING_UNSPECIFIED {
-			how, runs = howText(t.GetEnding(), t.GetExitCode(), t.GetSignal()), fmt.Sprint(t.GetRunCount())
+			how, runs = taskHow(t), fmt.Sprint(t.GetRunCount())
 		}
 		if t.GetMaxRssBytes() > 0 {
 			memory = fmt.Sprintf("%dK", t.GetMaxRssBytes()>>10)
@@ -93,4 +93,13 @@ func (c *client) showTasks(ctx context.Context, s *site, name tasksName) error {
 		return err
 	}
 	return c.printMessage(list, func() string { return c.taskGrid(list.GetTasks()).Render(c.Width) })
+}
+
+// taskHow says how a task ended, and whether its output is lost.
+func taskHow(t *kithv1.Task) string {
+	text := howText(t.GetEnding(), t.GetExitCode(), t.GetSignal())
+	if t.GetOutputLost() {
+		text += ", output lost"
+	}
+	return text
 }

@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"kith/internal/cli"
+	"kith/internal/job"
 	kithv1 "kith/proto/gen/kith/v1"
 )
 
@@ -44,13 +46,18 @@ func bagLine(b *kithv1.Bag) string {
 // ended. Once the site has answered, it outlasts its absence.
 func (c *client) watchBag(ctx context.Context, s *site, id string, see func(*kithv1.Bag) error) (last *kithv1.Bag, err error) {
 	p := pause{}
+	var seen *kithv1.Bag
 	for {
 		err := c.watchBagOnce(ctx, s, id, func(b *kithv1.Bag) error {
-			again := last != nil && last.GetStatus().GetVersion() == b.GetStatus().GetVersion()
-			if last, p = b, (pause{}); again {
+			last, p = b, pause{}
+			if seen != nil && seen.GetStatus().GetVersion() == b.GetStatus().GetVersion() {
 				return nil // it was seen before the site went away
 			}
-			return see(b)
+			err := see(b)
+			if err == nil {
+				seen = b
+			}
+			return err
 		})
 		if last != nil && bagEnded(last.GetStatus().GetState()) && (err == nil || passes(err)) {
 			return last, nil
@@ -108,6 +115,83 @@ func (c *client) waitForBag(ctx context.Context, s *site, id string) (int, error
 	return bagExitCode(b), nil
 }
 
+// errOver ends a watch whose end the site does not tell.
+var errOver = errors.New("over")
+
+// waitForTasks waits for the end of some tasks of a bag, prints a line for each, and returns
+// the highest of their exit codes.
+func (c *client) waitForTasks(ctx context.Context, s *site, name tasksName) (code int, err error) {
+	open := []kithv1.Task_State{kithv1.Task_STATE_WAITING, kithv1.Task_STATE_AT_SITE, kithv1.Task_STATE_STOPPING}
+	_, err = c.watchBag(ctx, s, name.bag, func(*kithv1.Bag) error {
+		left, err := c.listTasks(ctx, s, &kithv1.ListTasksRequest{BagId: name.bag, Indices: name.indices, States: open}, 1)
+		if err == nil && len(left.GetTasks()) == 0 {
+			err = errOver
+		}
+		return err
+	})
+	if err != nil && !errors.Is(err, errOver) {
+		return 0, err
+	}
+	list, err := c.listTasks(ctx, s, &kithv1.ListTasksRequest{BagId: name.bag, Indices: name.indices}, job.MaxTasks)
+	if err != nil {
+		return 0, err
+	}
+	for _, t := range list.GetTasks() {
+		code = max(code, taskExitCode(t))
+		if c.JSON() {
+			err = c.printLineTogether(&kithv1.GetBagRequest{BagId: name.bag}, t)
+		} else {
+			err = c.Write(taskLine(name.bag, t))
+		}
+		if err != nil {
+			return code, err
+		}
+	}
+	return code, nil
+}
+
+// taskLine says how a task ended.
+func taskLine(bag string, t *kithv1.Task) string {
+	text := fmt.Sprintf("%s_%d %s", bag, t.GetIndex(), taskStateWord(t.GetState()))
+	if t.GetEnding() != kithv1.Task_ENDING_UNSPECIFIED {
+		text = withReason(text, taskHow(t))
+	}
+	if t.GetSiteId() != "" {
+		text += " at " + t.GetSiteId()
+	}
+	return cli.Clean(text) + "\n"
+}
+
+// taskExitCode returns the exit code that stands for a task that has ended.
+func taskExitCode(t *kithv1.Task) int {
+	switch t.GetState() {
+	case kithv1.Task_STATE_COMPLETED:
+		if t.GetOutputLost() {
+			return exitOutputLost
+		}
+		return cli.ExitOK
+	case kithv1.Task_STATE_CANCELLED:
+		return exitNoResult
+	}
+	return max(cli.ExitRefused, endingExitCode(t.GetEnding(), t.GetExitCode(), t.GetSignal()))
+}
+
+// endingExitCode returns the exit code that stands for how a run of a task failed, 0 if it
+// did not fail.
+func endingExitCode(e kithv1.Task_Ending, code, signal int32) int {
+	switch {
+	case e == kithv1.Task_ENDING_TIMEOUT:
+		return exitTimeLimit
+	case e == kithv1.Task_ENDING_LOSS:
+		return exitNoResult
+	case e == kithv1.Task_ENDING_CANCEL:
+		return 0
+	case signal > 0:
+		return exitSignal + int(signal)
+	}
+	return int(code)
+}
+
 // bagExitCode returns the exit code that stands for a bag that has ended: 0 only if all
 // tasks ended with 0, else the highest of those of its failures.
 func bagExitCode(b *kithv1.Bag) int {
@@ -120,17 +204,7 @@ func bagExitCode(b *kithv1.Bag) int {
 	}
 	code := cli.ExitRefused
 	for _, k := range s.GetFailures() {
-		switch {
-		case k.GetEnding() == kithv1.Task_ENDING_TIMEOUT:
-			code = max(code, exitTimeLimit)
-		case k.GetEnding() == kithv1.Task_ENDING_LOSS:
-			code = max(code, exitNoResult)
-		case k.GetEnding() == kithv1.Task_ENDING_CANCEL:
-		case k.GetSignal() > 0:
-			code = max(code, exitSignal+int(k.GetSignal()))
-		default:
-			code = max(code, int(k.GetExitCode()))
-		}
+		code = max(code, endingExitCode(k.GetEnding(), k.GetExitCode(), k.GetSignal()))
 	}
 	return code
 }

@@ -65,7 +65,7 @@ func (c *client) askForCompletion(cmd *cobra.Command, request func(context.Conte
 var (
 	liveStates = []kithv1.JobStatus_State{
 		kithv1.JobStatus_STATE_PENDING, kithv1.JobStatus_STATE_HELD, kithv1.JobStatus_STATE_QUEUED, kithv1.JobStatus_STATE_CLAIMED,
-		kithv1.JobStatus_STATE_RUNNING, kithv1.JobStatus_STATE_CANCELLING, kithv1.JobStatus_STATE_RETURNING,
+		kithv1.JobStatus_STATE_RUNNING, kithv1.JobStatus_STATE_CANCELLING, kithv1.JobStatus_STATE_RETURNING, kithv1.JobStatus_STATE_BLOCKED,
 	}
-	waitingStates = []kithv1.JobStatus_State{kithv1.JobStatus_STATE_PENDING, kithv1.JobStatus_STATE_QUEUED}
+	waitingStates = []kithv1.JobStatus_State{kithv1.JobStatus_STATE_PENDING, kithv1.JobStatus_STATE_BLOCKED, kithv1.JobStatus_STATE_QUEUED}
 )

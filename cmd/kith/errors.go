@@ -104,6 +104,8 @@ func advice(reason string) string {
 		return `"kith queue --all" lists the jobs of this site`
 	case "BAG_NOT_FOUND":
 		return `"kith bag list --all" lists the bags of this site`
+	case "POLICIES_CHANGED":
+		return `"kith bag show" has them, and a second "kith bag policy set" replaces those`
 	case "BAG_ENDED":
 		return `"kith bag retry" runs tasks again`
 	case "JOB_OF_ANOTHER_SITE":
@@ -147,6 +149,12 @@ func violations(st *status.Status) []string {
 // flagOf returns what sets a field of a request on the command line, or "".
 func flagOf(field string) string {
 	field, _, _ = strings.Cut(field, "[")
+	switch {
+	case strings.HasPrefix(field, "bag.policies."):
+		return "--policy"
+	case strings.HasPrefix(field, "policies."):
+		return "FILE"
+	}
 	switch field = strings.TrimPrefix(field, "bag."); field {
 	case "indices":
 		return "--array or --index"
@@ -154,16 +162,22 @@ func flagOf(field string) string {
 		return "%N of --array"
 	case "values", "matrix":
 		return "--" + field
-	case "table", "table.data":
+	case "table", "table.data", "table.upload_id", "table.format":
 		return "--params"
 	case "retries", "priority":
 		return "--" + field
+	case "max_replicas":
+		return "--replicas"
+	case "tail_at":
+		return "--tail-at"
 	case "bag_id":
 		return "BAG"
 	case "job.command", "job.arguments":
 		return "COMMAND"
 	case "job.script":
 		return "SCRIPT"
+	case "after", "singleton", "job.after", "job.singleton":
+		return "--dependency"
 	case "job.name":
 		return "--job-name"
 	case "job.environment":

@@ -53,6 +53,7 @@ func TestExplain(t *testing.T) {
 		{codes.FailedPrecondition, "JOB_STARTED", 0, 1, `it is so; "kith cancel" ends it`},
 		{codes.FailedPrecondition, "JOB_NOT_HELD", 0, 1, `it is so; "kith show" tells where it is`},
 		{codes.InvalidArgument, "INVALID_JOB_ID", 0, 2, "it is so"},
+		{codes.InvalidArgument, "INVALID_DEPENDENCY", 0, 2, "it is so"},
 		{codes.Unavailable, "SITE_STOPPING", 2 * time.Second, 3, "it is so; try again in 2s"},
 		{codes.NotFound, "OUTPUT_NOT_FOUND", 0, 1, `it is so; "kith show" lists what came back`},
 		{codes.Unavailable, "HOST_UNREACHABLE", 5 * time.Second, 3, "it is so; the output is there when the site is back; try again in 5s"},
@@ -123,6 +124,11 @@ func TestFlagOf(t *testing.T) {
 		long, _, _ := strings.Cut(strings.TrimPrefix(flag, "--"), " ")
 		if flags.Lookup(long) == nil {
 			t.Errorf("%s: %q is no flag", name, flag)
+		}
+	}
+	for field, want := range map[string]string{"bag.policies.rank": "--policy", "policies.rank": "FILE"} {
+		if flag := flagOf(field); flag != want {
+			t.Errorf("%s: %q", field, flag)
 		}
 	}
 	st := status.Convert(siteError(codes.InvalidArgument, "x", "INVALID_ARGUMENT", 0,

@@ -435,6 +435,10 @@ func (f *fakeSite) ListSites(context.Context, *kithv1.ListSitesRequest) (*kithv1
 	return f.sites, nil
 }
 
+func (f *fakeSite) TrustHost(context.Context, *kithv1.TrustHostRequest) (*kithv1.TrustHostResponse, error) {
+	return &kithv1.TrustHostResponse{}, nil
+}
+
 func (f *fakeSite) DrainSite(context.Context, *kithv1.DrainSiteRequest) (*kithv1.DrainSiteResponse, error) {
 	return &kithv1.DrainSiteResponse{RunningAttempts: 3}, nil
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
@@ -322,4 +324,34 @@ func (b *fakeBags) end(id, indices string, code int32) error {
 		return nil
 	})
 	return err
+}
+
+// CheckPolicies gives each policy the value false, decided by all of it, at a host that has
+// asked unless its rank is 2. Of sites that are "false" none is offered anything.
+func (b *fakeBags) CheckPolicies(_ context.Context, r *kithv1.CheckPoliciesRequest) (*kithv1.CheckPoliciesResponse, error) {
+	p := r.GetPolicies()
+	if bag, err := b.find(r.GetBagId()); err == nil && p == nil {
+		p = bag.bag.GetPolicies()
+	}
+	h := &kithv1.HostPolicies{SiteId: "uni-b", Node: "n1", Asked: p.GetRank() != "2", Offered: p.GetSites() != "false"}
+	if strings.HasPrefix(p.GetRequirements(), "wrong") {
+		return nil, siteError(codes.InvalidArgument, "it is wrong", "INVALID_ARGUMENT", 0, &errdetails.BadRequest_FieldViolation{
+			Field: "policies.requirements", Description: "line 1 column 1: undeclared reference\n    wrong > 1\x1b\n    ^",
+		})
+	}
+	if p.GetRequirements() != "" {
+		h.Values = append(h.Values, &kithv1.PolicyValue{Policy: "requirements", Value: "false", Part: p.GetRequirements()})
+	}
+	if p.GetRank() != "" {
+		h.Values = append(h.Values, &kithv1.PolicyValue{Policy: "rank", Value: "UNDEFINED: bag.mean_run is not known", Undefined: true})
+	}
+	return &kithv1.CheckPoliciesResponse{Hosts: []*kithv1.HostPolicies{h}, HostsLeftOut: int32(max(0, len(p.GetRank())-3))}, nil
+}
+
+func (b *fakeBags) SetBagPolicies(_ context.Context, r *kithv1.SetBagPoliciesRequest) (*kithv1.SetBagPoliciesResponse, error) {
+	bag, err := b.find(r.GetBagId())
+	if err == nil {
+		bag.bag.Policies = r.GetPolicies()
+	}
+	return &kithv1.SetBagPoliciesResponse{Etag: "1"}, err
 }

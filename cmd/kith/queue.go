@@ -67,12 +67,15 @@ func queueVerb(c *client) *cobra.Command {
 				}
 				list.Jobs = between(filter.keep(list.Jobs), since.Value, until.Value)
 				var bags []*kithv1.Bag
-				if !start && !c.JSON() && len(states.Value) == 0 && len(labels.values) == 0 {
+				if !start && len(states.Value) == 0 && len(labels.values) == 0 {
 					if bags, err = queuedBags(ctx, s, request, since.Value, until.Value); err != nil {
 						return err
 					}
 				}
-				return c.printMessage(list, func() string { return c.queueText(list, bags, remote, columns, len(format.Value) > 0) })
+				if c.JSON() {
+					return c.printTogether(list, &kithv1.ListBagsResponse{Bags: bags})
+				}
+				return c.Write(c.queueText(list, bags, remote, columns, len(format.Value) > 0))
 			})
 		},
 	}

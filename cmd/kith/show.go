@@ -78,6 +78,7 @@ func (c *client) showText(j *kithv1.Job) string {
 		f.add("Ended", c.at(s.GetEndTime()))
 	}
 	f.each("Acts", c.actLines(s))
+	f.each("After", afterLines(j.GetAfter(), j.GetSingleton()))
 	f.add("Asks for", asksFor(j))
 	c.addProgram(&f, j)
 	f.each("Labels", pairLines(j.GetLabels()))
@@ -101,10 +102,11 @@ func (c *client) showText(j *kithv1.Job) string {
 func (c *client) actLines(s *kithv1.JobStatus) []string {
 	var lines []string
 	for _, a := range s.GetActs() {
-		text := fmt.Sprintf("%s %s by %s", c.at(a.GetTime()), actWord(a.GetKind()), a.GetActor())
+		text := c.at(a.GetTime()) + " " + actWord(a.GetKind())
 		if a.GetSiteId() != "" {
-			text = fmt.Sprintf("%s %s %s by %s", c.at(a.GetTime()), actWord(a.GetKind()), a.GetSiteId(), a.GetActor())
+			text += " " + a.GetSiteId()
 		}
+		text += " by " + orDefault(a.GetActor(), byRule)
 		if a.GetReason() != "" {
 			text += ": " + a.GetReason()
 		}

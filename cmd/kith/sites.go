@@ -25,6 +25,10 @@ knowledge is. MEMORY is what the site offers to all jobs together; SPEED is that
 of a processor against the federation's reference, 1: a time limit is the same
 time at all sites.
 
+NOTE tells of hosts that are held back: too many tasks of this site's bags failed
+there that do well elsewhere. Such a host gets a task now and then and comes back
+by doing them well; "kith site trust" has it come back at once.
+
 A terminal too narrow for all columns shows fewer of them; into a pipe or a file
 all are written.`,
 		Args: cli.NoArgs,
@@ -114,6 +118,7 @@ func siteNote(s *kithv1.Site) string {
 	if s.GetLoadRefused() != "" {
 		notes = append(notes, "its load is not believed: "+s.GetLoadRefused())
 	}
+	notes = append(notes, heldNotes(s)...)
 	switch {
 	case s.GetConnectionError() != "":
 		notes = append(notes, s.GetConnectionError())

@@ -31,6 +31,7 @@ type submission struct {
 	chdir          string
 	export         cli.Parsed[exports]
 	hold           bool
+	dependency     cli.Parsed[dependencies]
 	copies         cli.Parsed[int32]
 	labels         pairs
 	outputs        []string
@@ -58,6 +59,7 @@ func newSubmission() *submission {
 		perCPU:     cli.Parsed[int64]{Kind: "SIZE[K|M|G|T]", Parse: parseMemory},
 		export:     cli.Parsed[exports]{Text: "NONE", Kind: "LIST", Parse: parseExport},
 		copies:     cli.Parsed[int32]{Kind: "K", Parse: parseSpread},
+		dependency: cli.Parsed[dependencies]{Kind: "afterok:ID[:ID][,...]", Parse: parseDependency},
 		onSiteLost: cli.Parsed[kithv1.Job_OnSiteLost]{Text: "wait", Kind: "wait|rerun|race", Parse: parseOnSiteLost},
 		bag:        newBagOptions(),
 	}
@@ -85,6 +87,7 @@ func (o *submission) register(flags *pflag.FlagSet) {
 	flags.StringVarP(&o.stderr, "stderr", "e", "", "`FILE` for stderr, likewise; also --error (default kith-%j.err)")
 	flags.StringVarP(&o.chdir, "chdir", "D", "", "`DIR` to run in: absolute at the site, or below the private folder (default the private folder)")
 	flags.Var(&o.export, "export", "variables to take along: NONE, ALL, or VAR[=VALUE][,...]")
+	flags.VarP(&o.dependency, "dependency", "d", "start only when jobs or bags of this site have ended: afterok, afterany, afternotok, each with ids, or singleton")
 	flags.BoolVarP(&o.hold, "hold", "H", false, "do not start before \"kith release\"")
 	flags.Var(&o.copies, "copies", "sites to queue at; the first that can start the job runs it (default the site's)")
 	flags.Var(&o.labels, "label", "mark the job, to find it again; repeatable")
@@ -180,6 +183,7 @@ func (o *submission) job(p *program, environ []string) (*kithv1.Job, error) {
 		Name: orDefault(o.name, nameFrom(p.name)), Command: p.command, Script: p.script, Arguments: p.arguments,
 		WorkingDirectory: o.chdir, Walltime: durationpb.New(o.walltime.Value), Copies: o.copies.Value,
 		Labels: o.labels.merged(), OnSiteLost: o.onSiteLost.Value, Hold: o.hold,
+		After: o.dependency.Value.after, Singleton: o.dependency.Value.singleton,
 	}
 	processors, ok := times(int64(o.tasks.Value), int64(o.cpus.Value), job.MaxProcessors)
 	if !ok {

@@ -34,6 +34,9 @@ func submitVerb(c *client) *cobra.Command {
 
 // runSubmit carries out "kith submit" and "kith bag submit".
 func (c *client) runSubmit(cmd *cobra.Command, args []string, o *submission) error {
+	if o.bag.params == "-" && (len(args) == 0 || args[0] == "-") && cmd.ArgsLenAtDash() < 0 && o.wrap == "" {
+		return cli.Usagef("--params -: the script comes from stdin, too; name one of them by a file")
+	}
 	p, err := c.readProgram(cmd, args, o.wrap)
 	if err != nil {
 		return err
@@ -53,6 +56,13 @@ func (c *client) runSubmit(cmd *cobra.Command, args []string, o *submission) err
 			return err
 		}
 	}
+	var table *tableFile
+	if o.bag.params != "" {
+		if table, err = c.openTable(o.bag.params, o.bag.format.Value); err != nil {
+			return err
+		}
+		defer table.Close()
+	}
 	inputs := newInputFiles()
 	defer inputs.Close()
 	if err := inputs.collect(o.inputs); err != nil {
@@ -63,13 +73,13 @@ func (c *client) runSubmit(cmd *cobra.Command, args []string, o *submission) err
 	}
 	return c.dial(cmd.Context(), func(ctx context.Context, s *site) error {
 		if o.testOnly {
-			return c.submitBag(ctx, s, b, o)
+			return c.submitBag(ctx, s, b, table, o)
 		}
 		if j.Inputs, err = c.send(ctx, s, inputs); err != nil {
 			return err
 		}
 		if b != nil {
-			return c.submitBag(ctx, s, b, o)
+			return c.submitBag(ctx, s, b, table, o)
 		}
 		r, err := c.submit(ctx, s, &kithv1.SubmitJobRequest{RequestId: orDefault(o.requestID, newUUID()), Job: j})
 		if err != nil {
@@ -110,6 +120,9 @@ Where Kith differs from sbatch:
              LOCAL inside the current folder keeps its path in the job's private
              folder, any other gets its last name, unless :PATH says where.
   --mem=0    is not available; leave --mem out for no limit of the job's own.
+  --dependency  names jobs and bags of this site that must have ended first, in
+             afterok, afterany, afternotok or singleton. A job whose dependency
+             can never be met is cancelled, not left waiting.
   --array    makes a bag of tasks; "kith help bag" tells more. In -o and -e, %A is
              the bag's id and %a the task's index.
 

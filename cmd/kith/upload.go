@@ -33,11 +33,7 @@ func (c *client) send(ctx context.Context, s *site, in *inputFiles) ([]*kithv1.I
 			inline += f.size
 			continue
 		}
-		var id string
-		_, err := c.persist(ctx, func(ctx context.Context) (err error) {
-			id, err = c.upload(ctx, s, f)
-			return err
-		})
+		id, err := c.upload(ctx, s, "--input "+f.local, func() (io.ReadCloser, error) { return f.open() })
 		if err != nil {
 			return nil, err
 		}
@@ -46,15 +42,24 @@ func (c *client) send(ctx context.Context, s *site, in *inputFiles) ([]*kithv1.I
 	return sent, nil
 }
 
-// upload brings one file to the site. It takes as long as it takes while it
-// goes on.
-func (c *client) upload(ctx context.Context, s *site, f *inputFile) (string, error) {
+// upload brings one file to the site, and begins again while the site cannot be reached or
+// has too much to do. What is how the user named the file.
+func (c *client) upload(ctx context.Context, s *site, what string, open func() (io.ReadCloser, error)) (id string, err error) {
+	_, err = c.persist(ctx, func(ctx context.Context) (err error) {
+		id, err = c.uploadOnce(ctx, s, what, open)
+		return err
+	})
+	return id, err
+}
+
+// uploadOnce is one try of upload. It takes as long as it takes while it goes on.
+func (c *client) uploadOnce(ctx context.Context, s *site, what string, open func() (io.ReadCloser, error)) (string, error) {
 	allProcessors()
 	ctx, heard, stop := c.deadline(ctx)
 	defer stop()
-	file, err := f.open()
+	file, err := open()
 	if err != nil {
-		return "", cli.Refusedf("--input %s: %v", f.local, err)
+		return "", cli.Refusedf("%s: %v", what, err)
 	}
 	defer file.Close() //nolint:errcheck // Only read from.
 	stream, err := s.files.UploadFile(ctx)
@@ -76,7 +81,7 @@ func (c *client) upload(ctx context.Context, s *site, f *inputFile) (string, err
 			break
 		}
 		if err != nil {
-			return "", cli.Refusedf("--input %s: %v", f.local, plain(err))
+			return "", cli.Refusedf("%s: %v", what, plain(err))
 		}
 	}
 	r, err := stream.CloseAndRecv()
@@ -84,7 +89,7 @@ func (c *client) upload(ctx context.Context, s *site, f *inputFile) (string, err
 	case err != nil:
 		return "", silence(ctx, err)
 	case r.GetSizeBytes() != total:
-		return "", cli.Refusedf("--input %s: the site has stored %d of %d bytes; try again", f.local, r.GetSizeBytes(), total)
+		return "", cli.Refusedf("%s: the site has stored %d of %d bytes; try again", what, r.GetSizeBytes(), total)
 	}
 	return r.GetUploadId(), nil
 }

@@ -17,7 +17,8 @@ func waitVerb(c *client) *cobra.Command {
 		Short: "Wait until jobs have ended, and exit with their exit code",
 		Long: `Wait until jobs have ended, print a line for each, and exit with the job's exit
 code; with several jobs, with the highest. "kith help exit-codes" has the codes
-for jobs that did not end by themselves.
+for jobs that did not end by themselves. A JOB may be a bag, or tasks of one:
+BAG_INDEX or BAG_[1-5,9].
 
 Once the site has answered, kith wait outlasts its absence. It waits for as long
 as it takes, unless --timeout is given. With --output json it prints a line for
@@ -28,7 +29,7 @@ each change of each job.`,
 			if len(args) > most {
 				return cli.Usagef("%s: %d jobs, at most %d at a time", cmd.Name(), len(args), most)
 			}
-			return someJobs(cmd, args)
+			return someJobsOrTasks(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, jobs []string) error {
 			return c.attend(cmd.Context(), func(ctx context.Context, s *site) error {
@@ -43,9 +44,34 @@ each change of each job.`,
 	}
 }
 
-// waitForAll is waitFor of jobs and bags. What is a bag is found out when the site has no
+// waitForAll is waitFor of jobs, bags and tasks. What is a bag is found out when the site has no
 // job of a name.
 func (c *client) waitForAll(ctx context.Context, s *site, ids []string) (code int, err error) {
+	var tasks []tasksName
+	ids = slices.DeleteFunc(ids, func(id string) bool {
+		name, ok := parseTasksName(id)
+		if ok {
+			tasks = append(tasks, name)
+		}
+		return ok
+	})
+	if len(ids) > 0 {
+		if code, err = c.waitForJobsAndBags(ctx, s, ids); err != nil {
+			return code, err
+		}
+	}
+	for _, name := range tasks {
+		ofTasks, err := c.waitForTasks(ctx, s, name)
+		if err != nil {
+			return code, err
+		}
+		code = max(code, ofTasks)
+	}
+	return code, nil
+}
+
+// waitForJobsAndBags is waitForAll without tasks.
+func (c *client) waitForJobsAndBags(ctx context.Context, s *site, ids []string) (code int, err error) {
 	code, err = c.waitFor(ctx, s, ids)
 	if err == nil || reason(err) != "JOB_NOT_FOUND" {
 		return code, err

@@ -30,7 +30,7 @@ those there, as the origin is configured; the weight is already in it.`,
 				got, err := c.getJob(ctx, s, args[0])
 				if err != nil {
 					return c.bagOr(ctx, s, args[0], err, func(b *kithv1.Bag) error {
-						return c.printMessage(&kithv1.GetBagResponse{Bag: b}, func() string { return c.bagWhy(b) })
+						return c.printWhy(ctx, s, b)
 					})
 				}
 				return c.printMessage(got, func() string { return c.whyText(got.GetJob()) })
@@ -56,7 +56,9 @@ func (c *client) whyText(j *kithv1.Job) string {
 		fmt.Fprintf(&b, ": %s", cli.Clean(why))
 	}
 	b.WriteString(".\n\n")
-	if len(s.GetDecisions()) == 0 {
+	if s.GetState() == kithv1.JobStatus_STATE_BLOCKED {
+		b.WriteString("It is placed when that has ended as it must:\n" + strings.Join(afterLines(j.GetAfter(), j.GetSingleton()), "\n") + "\n")
+	} else if len(s.GetDecisions()) == 0 {
 		b.WriteString("It has not been placed yet.\n")
 	} else {
 		b.WriteString(rankText(s.GetRank()) + "\n")

@@ -137,6 +137,9 @@ func sentenceOf(word string) string {
 	}
 }
 
+// byRule stands for who did what a rule of the site did.
+const byRule = "a rule of the site"
+
 // actWord says what a person did to a job.
 func actWord(k kithv1.JobAct_Kind) string {
 	switch k {
@@ -152,6 +155,8 @@ func actWord(k kithv1.JobAct_Kind) string {
 		return "gave up site"
 	case kithv1.JobAct_KIND_RETRY:
 		return "run again"
+	case kithv1.JobAct_KIND_POLICIES:
+		return "policies replaced"
 	}
 	return "unknown"
 }

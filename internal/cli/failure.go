@@ -43,6 +43,21 @@ func (p *Program) Note(format string, args ...any) {
 	_, _ = fmt.Fprintf(p.Stderr, "%s: %s\n", p.Name, Clean(fmt.Sprintf(format, args...))) // there is no other way to tell
 }
 
+// tell prints a problem: one line, but for what shows a place in a text of the user's, the line
+// and a mark below it. Those two begin with four blanks, so that no site can make them look
+// like problems.
+func (p *Program) tell(problem string) {
+	what, place, _ := strings.Cut(problem, "\n"+placeIndent)
+	p.Note("%s", what)
+	for line := range strings.SplitSeq(place, "\n"+placeIndent) {
+		if line != "" {
+			_, _ = fmt.Fprintln(p.Stderr, placeIndent+Clean(line))
+		}
+	}
+}
+
+const placeIndent = "    "
+
 // Bare returns what is wrong with a file without the call and the name.
 func Bare(err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {

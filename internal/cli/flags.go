@@ -42,9 +42,9 @@ func FlagFailure(cmd *cobra.Command, err error) error {
 			return f
 		}
 		if bad.GetFlag().Value.Type() == "duration" {
-			return Usagef("--%s %s: write a number with a unit, for example 30s, 5m or 1h30m", bad.GetFlag().Name, bad.GetValue())
+			return Usagef("--%s %s: write a number with a unit, for example 30s, 5m or 1h30m", bad.GetFlag().Name, clip(bad.GetValue()))
 		}
-		return Usagef("--%s %s: %v", bad.GetFlag().Name, bad.GetValue(), bad.Unwrap())
+		return Usagef("--%s %s: %v", bad.GetFlag().Name, clip(bad.GetValue()), bad.Unwrap())
 	}
 	if missing, ok := errors.AsType[*pflag.NotExistError](err); ok && missing.GetSpecifiedShortnames() == "" {
 		if similar := similarFlag(cmd.Flags(), missing.GetSpecifiedName()); similar != "" {
@@ -52,6 +52,15 @@ func FlagFailure(cmd *cobra.Command, err error) error {
 		}
 	}
 	return Usagef("%v; %q lists the flags", err, cmd.CommandPath()+" --help")
+}
+
+// clip shortens a value that may be long.
+func clip(text string) string {
+	const most = 200
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
 // similarFlag returns the flag that a mistyped name most likely stands for: one

@@ -150,7 +150,7 @@ func (p *Program) Run(ctx context.Context, root *cobra.Command, args []string) i
 		f = &Failure{Code: ExitInterrupted, Problems: []string{"interrupted"}}
 	}
 	for _, problem := range f.Problems {
-		p.Note("%s", problem)
+		p.tell(problem)
 	}
 	return f.Code
 }

@@ -9,10 +9,18 @@ OPEN       hold            HELD
 OPEN       request cancel  CANCELLING
 OPEN       resolve         RETURNING
 OPEN       retry           OPEN
+OPEN       block           BLOCKED
+BLOCKED    unblock         OPEN
+BLOCKED    hold            HELD
+BLOCKED    request cancel  CANCELLING
+BLOCKED    resolve         RETURNING
+BLOCKED    retry           BLOCKED
+BLOCKED    refuse          CANCELLING
 HELD       release         OPEN
 HELD       request cancel  CANCELLING
 HELD       resolve         RETURNING
 HELD       retry           HELD
+HELD       refuse          CANCELLING
 CANCELLING request cancel  CANCELLING
 CANCELLING resolve         RETURNING
 RETURNING  request cancel  RETURNING
@@ -41,7 +49,7 @@ func TestBagLifeCycleEnds(t *testing.T) {
 		}
 	}
 	for range bagStateCount {
-		for s := BagOpen; s <= BagReturning; s++ {
+		for s := range BagState(bagStateCount) {
 			for ev := range BagEvent(bagEventCount) { //nolint:unconvert // it gives ev its type
 				if to, ok := s.Next(ev); ok && ev != BagRetry && reaches[to] {
 					reaches[s] = true
@@ -49,12 +57,15 @@ func TestBagLifeCycleEnds(t *testing.T) {
 			}
 		}
 	}
-	for s := BagOpen; s <= BagCancelled; s++ {
+	for s := BagOpen; s < bagStateCount; s++ {
 		if !reaches[s] {
 			t.Errorf("no end can be reached from %v", s)
 		}
-		if s.Terminal() != (s >= BagCompleted) {
+		if s.Terminal() != (s >= BagCompleted && s != BagBlocked) {
 			t.Errorf("%v.Terminal() = %v", s, s.Terminal())
+		}
+		if s.Resolved() != (s.Terminal() || s == BagReturning) {
+			t.Errorf("%v.Resolved() = %v", s, s.Resolved())
 		}
 		if s.Gives() != (s == BagOpen) {
 			t.Errorf("%v.Gives() = %v", s, s.Gives())

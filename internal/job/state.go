@@ -4,6 +4,8 @@ import "fmt"
 
 // State is where a job is in its life, as its origin knows it.
 //
+//	Blocked ──unblock──► Pending    (refuse: Cancelled, also from OnHold; hold: OnHold)
+//
 //	            hold                                      the claim of the attempt is
 //	  ┌──────► OnHold ──┐ release
 //	  │          ▲ hold │                                  (none)
@@ -25,7 +27,8 @@ import "fmt"
 //	  ▼
 //	Completed · Failed · TimedOut · Cancelled · Lost       Closed
 //
-// A job that does not run is cancelled at once. The state of the claim (design:
+// A job that waits for others begins as Blocked, which OnHold leads back to while it
+// waits. A job that does not run is cancelled at once. The state of the claim (design:
 // Open, Taken, Closed) is a function of this state, see [State.Claim].
 type State uint8
 
@@ -41,10 +44,11 @@ const (
 	Completed  State = 8  // ended with exit code 0
 	Failed     State = 9  // ended otherwise
 	TimedOut   State = 10 // stopped at its walltime
-	Cancelled  State = 11 // ended because the user cancelled it
+	Cancelled  State = 11 // ended because the user cancelled it, or what it waited for ended in another way
 	Lost       State = 12 // the host lost it
+	Blocked    State = 13 // waits for other jobs or bags to end, see [Dependency]
 
-	stateCount = 13
+	stateCount = 14
 )
 
 // Event is what moves a job from one state to the next.
@@ -68,14 +72,18 @@ const (
 	CloseLoss
 	Revoke  // the origin took the claim back: that site can run it no longer, or it may run twice
 	Outrace // an earlier attempt of a job that may run twice has ended first
+	Block   // it waits for other jobs or bags
+	Unblock // all that it waited for has ended as it had to
+	Refuse  // what it waited for has ended otherwise: it can never start
 
 	eventCount
 )
 
 // transitions is the whole life cycle. What is not here cannot happen.
 var transitions = [stateCount][eventCount]State{
-	Pending: {Place: Queued, Hold: OnHold, RequestCancel: Cancelled, Outrace: Returning},
-	OnHold:  {Release: Pending, RequestCancel: Cancelled, Outrace: Returning},
+	Pending: {Place: Queued, Hold: OnHold, RequestCancel: Cancelled, Outrace: Returning, Block: Blocked},
+	OnHold:  {Release: Pending, RequestCancel: Cancelled, Outrace: Returning, Refuse: Cancelled},
+	Blocked: {Unblock: Pending, Hold: OnHold, RequestCancel: Cancelled, Refuse: Cancelled},
 	Queued:  {Unplace: Pending, Hold: OnHold, Grant: Claimed, RequestCancel: Cancelled, Outrace: Returning},
 	Claimed: {GiveBack: Pending, Begin: Running, RequestCancel: Cancelling, Finish: Returning, Revoke: Pending, Outrace: Returning},
 	Running: {RequestCancel: Cancelling, Finish: Returning, Revoke: Pending, Outrace: Returning},
@@ -134,7 +142,7 @@ func (s State) Claim() ClaimState {
 var stateNames = [stateCount]string{
 	Pending: "PENDING", OnHold: "HELD", Queued: "QUEUED", Claimed: "CLAIMED", Running: "RUNNING",
 	Cancelling: "CANCELLING", Returning: "RETURNING", Completed: "COMPLETED", Failed: "FAILED",
-	TimedOut: "TIMEOUT", Cancelled: "CANCELLED", Lost: "LOST",
+	TimedOut: "TIMEOUT", Cancelled: "CANCELLED", Lost: "LOST", Blocked: "BLOCKED",
 }
 
 // String returns the name that users see.
@@ -148,6 +156,7 @@ func (s State) String() string {
 var eventNames = [eventCount]string{
 	"place", "unplace", "hold", "release", "grant", "give back", "begin", "request cancel", "finish",
 	"close: success", "close: failure", "close: timeout", "close: cancel", "close: loss", "revoke", "outrace",
+	"block", "unblock", "refuse",
 }
 
 // String returns the event in words.

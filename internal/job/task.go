@@ -72,6 +72,8 @@ type TaskResult struct {
 	CPUTime time.Duration
 	// MaxRSSBytes is the largest resident set of any one process of the task.
 	MaxRSSBytes int64
+	// FilesLost says that some of its output could not be kept or brought home.
+	FilesLost bool
 }
 
 // MaxSignal bounds [TaskResult.Signal].

@@ -47,9 +47,9 @@ func (r *rowReader) readLine() (content, end []byte, err error) {
 	case len(content) > MaxRowBytes:
 		return nil, nil, r.complain("a row of more than %d bytes; put long values into files and their names into the table", MaxRowBytes)
 	case bytes.IndexByte(content, 0) >= 0:
-		return nil, nil, r.complain("a zero byte, in line %d", r.line)
+		return nil, nil, r.complain("a zero byte, the byte %d of line %d", bytes.IndexByte(content, 0)+1, r.line)
 	case !utf8.Valid(content):
-		return nil, nil, r.complain("not UTF-8, in line %d; convert the table, for example with iconv", r.line)
+		return nil, nil, r.complain("not UTF-8, from byte %d of line %d on; convert the table, for example with iconv", validBytes(content)+1, r.line)
 	}
 	return content, end, nil
 }
@@ -87,6 +87,28 @@ func (r *rowReader) split(content, end []byte) error {
 	return nil
 }
 
+// validBytes returns how many bytes at the begin of a text are UTF-8.
+func validBytes(text []byte) int {
+	n := 0
+	for n < len(text) {
+		char, size := utf8.DecodeRune(text[n:])
+		if char == utf8.RuneError && size == 1 {
+			break
+		}
+		n += size
+	}
+	return n
+}
+
+// value names the value that is being read, and its column if that has a name.
+func (r *rowReader) value() string {
+	n := len(r.ends)
+	if r.names == nil || n >= len(r.names) {
+		return fmt.Sprintf("value %d", n+1)
+	}
+	return fmt.Sprintf("value %d (%s)", n+1, r.names[n])
+}
+
 func (r *rowReader) endValue() { r.ends = append(r.ends, len(r.text)) }
 
 // splitCSV reads a row as RFC 4180 has it, and further lines if a value in quotes has any.
@@ -114,9 +136,9 @@ func (r *rowReader) splitCSV(content, end []byte) error {
 				r.text = append(r.text, c)
 				state = inQuotes
 			case c == '"':
-				return r.complain(`a quote in value %d, which is not in quotes: write "…""…"`, len(r.ends)+1)
+				return r.complain(`a quote in %s, which is not in quotes: write "…""…"`, r.value())
 			case state == behind:
-				return r.complain("text behind the closing quote of value %d", len(r.ends)+1)
+				return r.complain("text behind the closing quote of %s", r.value())
 			default:
 				r.text = append(r.text, c)
 				state = bare
@@ -130,12 +152,12 @@ func (r *rowReader) splitCSV(content, end []byte) error {
 		size += len(end)
 		var err error
 		if content, end, err = r.readLine(); errors.Is(err, io.EOF) {
-			return r.complain("the quotes of value %d never close", len(r.ends)+1)
+			return r.complain("the quotes of %s never close", r.value())
 		} else if err != nil {
 			return err
 		}
 		if size += len(content); size > MaxRowBytes {
-			return r.complain("the quotes of value %d do not close within %d bytes", len(r.ends)+1, MaxRowBytes)
+			return r.complain("the quotes of %s do not close within %d bytes", r.value(), MaxRowBytes)
 		}
 	}
 }

@@ -141,35 +141,48 @@ func (x *Texts) Expand(index uint32, values []string) []string {
 // ErrTooLong is returned for texts that are longer than they may be with some row.
 var ErrTooLong = errors.New("shorten the text, or the values in that row")
 
-// CheckLength looks whether the texts of the fields from first to before last, and a byte
-// behind each, have at most most bytes together with every row of a source. The error
-// wraps [ErrTooLong] and names the first task with which they have more. It reads rows
-// only if the longest values of all parameters would be too long together.
-func (x *Texts) CheckLength(first, last, most int, indexOf func(ordinal uint32) uint32, rows Source) error {
-	length := func(digits int, widths []int) int {
+// Span is the texts of the fields from First to before Last, which may have at most Most bytes
+// together with a byte behind each. Only the first Rows rows are looked at, if that is not 0.
+type Span struct {
+	First, Last, Most int
+	Rows              uint32
+}
+
+// CheckLengths looks whether the texts of spans are short enough with every row of a source.
+// It calls tooLong once for each span that is not, with an error that wraps [ErrTooLong] and
+// names the first task with which it has more. It reads rows, once, only if some span would be
+// too long with the longest values of all parameters. The error is that of reading.
+func (x *Texts) CheckLengths(spans []Span, indexOf func(ordinal uint32) uint32, rows Source, tooLong func(Span, error)) error {
+	length := func(s *Span, digits int, widths []int) int {
 		n := 0
-		for i := first; i < last; i++ {
+		for i := s.First; i < s.Last; i++ {
 			n = min(n+x.templates[i].Length(digits, widths)+1, maxLength)
 		}
 		return n
 	}
 	const mostDigits = 10
-	if length(mostDigits, rows.Widths()) <= most {
+	doubtful := slices.DeleteFunc(slices.Clone(spans), func(s Span) bool { return length(&s, mostDigits, rows.Widths()) <= s.Most })
+	if len(doubtful) == 0 {
 		return nil
 	}
 	widths := make([]int, len(x.names))
 	var digits []byte
-	var tooLong error
-	err := rows.Each(0, func(ordinal uint32, values []string) bool {
+	return rows.Each(0, func(ordinal uint32, values []string) bool {
 		for i, v := range values {
 			widths[i] = len(v)
 		}
 		index := indexOf(ordinal)
 		digits = strconv.AppendUint(digits[:0], uint64(index), 10)
-		if n := length(len(digits), widths); n > most {
-			tooLong = fmt.Errorf("%s: %d bytes for the task with index %d, at most %d: %w", x.fields[first].Name, n, index, most, ErrTooLong)
-		}
-		return tooLong == nil
+		doubtful = slices.DeleteFunc(doubtful, func(s Span) bool {
+			if s.Rows > 0 && ordinal >= s.Rows {
+				return true
+			}
+			n := length(&s, len(digits), widths)
+			if n > s.Most {
+				tooLong(s, fmt.Errorf("%s: %d bytes for the task with index %d, at most %d: %w", x.fields[s.First].Name, n, index, s.Most, ErrTooLong))
+			}
+			return n > s.Most
+		})
+		return len(doubtful) > 0
 	})
-	return errors.Join(tooLong, err)
 }

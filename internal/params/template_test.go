@@ -113,11 +113,18 @@ func (r *reads) Each(from uint32, visit func(uint32, []string) bool) error {
 // A command that is too long with one row only is found before anything runs, and rows
 // are read for it only if need be.
 func TestCommandThatIsTooLongAtOneRow(t *testing.T) {
-	texts, err := Compile([]Field{{"command[0]", "run"}, {"command[1]", "{{a}}{{b}}"}, {"environment.X", "{{a}}{{a}}{{a}}"}}, []string{"a", "b"})
+	texts, err := Compile([]Field{{"command[0]", "run"}, {"command[1]", "{{a}}{{b}}"}, {"environment.X", "{{a}}{{a}}{{a}}"}, {"outputs[0]", "{{b}}"}}, []string{"a", "b"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	index := func(ordinal uint32) uint32 { return ordinal * 10 }
+	check := func(rows Source, spans ...Span) (found []error) {
+		t.Helper()
+		if err := texts.CheckLengths(spans, index, rows, func(_ Span, err error) { found = append(found, err) }); err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
 	long := strings.Repeat("x", 100)
 	rows, err := NewRows([]string{"a", "b"}, [][]string{{long, "b"}, {"a", long}, {"a", "b"}})
 	if err != nil {
@@ -133,7 +140,7 @@ func TestCommandThatIsTooLongAtOneRow(t *testing.T) {
 		105: {1, "with index 0, at most"}, // the first of two rows is named
 	} {
 		r := &reads{Rows: rows}
-		err := texts.CheckLength(0, 2, most, index, r)
+		err := errors.Join(check(r, Span{Last: 2, Most: most})...)
 		if r.times != want.times || (err == nil) != (want.err == "") {
 			t.Errorf("at most %d bytes: rows read %d times, %v; want %+v", most, r.times, err, want)
 		}
@@ -141,8 +148,13 @@ func TestCommandThatIsTooLongAtOneRow(t *testing.T) {
 			t.Errorf("at most %d bytes: %v", most, err)
 		}
 	}
-	if err := texts.CheckLength(2, 3, 10, index, rows); !errors.Is(err, ErrTooLong) || !strings.HasPrefix(err.Error(), "environment.X: 301 bytes") {
-		t.Errorf("a variable of 300 bytes: %v", err)
+	r := &reads{Rows: rows}
+	found := check(r, Span{Last: 2, Most: 204}, Span{Last: 2, Most: 105}, Span{First: 2, Last: 3, Most: 10}, Span{First: 3, Last: 4, Most: 100, Rows: 1})
+	if r.times != 1 || len(found) != 2 || !strings.HasPrefix(found[0].Error(), "command[0]: 106 bytes") || !strings.HasPrefix(found[1].Error(), "environment.X: 301 bytes") {
+		t.Errorf("four spans: rows read %d times, %v", r.times, found)
+	}
+	if found := check(rows, Span{First: 3, Last: 4, Most: 100, Rows: 2}); len(found) != 1 || !errors.Is(found[0], ErrTooLong) {
+		t.Errorf("the first two rows: %v", found)
 	}
 }
 

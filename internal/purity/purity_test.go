@@ -29,7 +29,14 @@ var pure = map[string][]string{
 	"meta":            {"kith/internal/fifo", "kith/internal/job", "kith/internal/identity", "kith/cluster", "kith/store", "kith/meta/place", "kith/meta/bags"},
 	"meta/place":      {"kith/internal/job", "kith/cluster", "kith/store"},
 	"meta/bags":       {"kith/internal/job", "kith/store"},
-	"meta/commit":     {"kith/internal/job", "kith/meta", "kith/store"},
+	// Its programs know no clock: the functions of times are not in their language.
+	"meta/policy": {
+		"kith/internal/job", "kith/store", "kith/meta/bags", "regexp/syntax", "reflect",
+		"cel.dev/cel-go/cel", "cel.dev/cel-go/common", "cel.dev/cel-go/common/ast", "cel.dev/cel-go/common/cost", "cel.dev/cel-go/common/env",
+		"cel.dev/cel-go/common/operators", "cel.dev/cel-go/common/overloads", "cel.dev/cel-go/common/types", "cel.dev/cel-go/common/types/ref",
+		"cel.dev/cel-go/interpreter", "cel.dev/cel-go/parser",
+	},
+	"meta/commit": {"kith/internal/job", "kith/meta", "kith/store"},
 	// The simulator writes what happened to a writer of its caller, and hashes it.
 	"testbed/sim": {
 		"kith/internal/fifo", "kith/internal/job", "kith/cluster", "kith/store", "kith/store/memstore", "kith/meta", "kith/meta/commit", "kith/sitesched",

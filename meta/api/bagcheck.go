@@ -25,15 +25,18 @@ type checkedBag struct {
 	// indexText is the indices as submitted, or those of the rows.
 	indexText string
 	source    params.Source
-	table     *params.Index // of a table, nil without one
+	table     *tableFile // nil without one
+	// failed is why it could not be looked at, which is not the bag's fault.
+	failed error
 }
 
-// checkBag returns all that is wrong with a submitted bag by itself. It touches no file.
-func checkBag(b *kithv1.Bag, operator bool) (*checkedBag, fieldErrors) {
+// checkBag returns all that is wrong with a submitted bag by itself. It touches no file but
+// a table.
+func checkBag(b *kithv1.Bag, operator bool, open openUpload) (*checkedBag, fieldErrors) {
 	var f fieldErrors
 	if b == nil {
 		f.add("bag", "missing")
-		return nil, f
+		return &checkedBag{}, f
 	}
 	if b.GetId() != "" {
 		f.add("bag.id", "is set by Kith; leave it empty")
@@ -41,18 +44,25 @@ func checkBag(b *kithv1.Bag, operator bool) (*checkedBag, fieldErrors) {
 	if b.GetStatus() != nil {
 		f.add("bag.status", "is set by Kith; leave it empty")
 	}
+	if b.GetPolicies().GetEtag() != "" {
+		f.add("bag.policies.etag", "is set by Kith; leave it empty")
+	}
 	if len(b.GetLeftOut()) > 0 {
 		f.add("bag.left_out", "is set by Kith; leave it empty")
 	}
 	for _, e := range checkJob(b.GetJob()) {
 		f.add("bag."+e.Field, e.Reason)
 	}
+	if len(b.GetJob().GetAfter()) > 0 || b.GetJob().GetSingleton() {
+		f.add("bag.job.after", "is what jobs wait for; what a bag waits for belongs into bag.after and bag.singleton")
+	}
+	checkAfter(&f, "bag", b.GetAfter(), b.GetSingleton())
 	checkBagSize(&f, b, operator)
 	c := &checkedBag{}
 	before := len(f)
-	c.checkSource(&f, b)
+	c.checkSource(&f, b, open)
 	c.checkIndices(&f, b)
-	if len(f) == before {
+	if len(f) == before && c.failed == nil {
 		c.checkTexts(&f, b.GetJob())
 	}
 	return c, f
@@ -68,6 +78,12 @@ func checkBagSize(f *fieldErrors, b *kithv1.Bag, operator bool) {
 	if n := b.GetRetries(); n < 0 || n > store.MaxRetries {
 		f.add("bag.retries", fmt.Sprintf("%d: must be 0 to %d", n, store.MaxRetries))
 	}
+	if n := b.GetMaxReplicas(); n < 0 || n > store.MaxReplicas {
+		f.add("bag.max_replicas", fmt.Sprintf("%d: must be 0 to %d", n, store.MaxReplicas))
+	}
+	if n := b.GetTailAt(); n < 0 {
+		f.add("bag.tail_at", fmt.Sprintf("%d: must be at least 1, or 0 for as many tasks as places serve the bag", n))
+	}
 	switch n := b.GetPriority(); {
 	case n < -maxPriority || n > maxPriority:
 		f.add("bag.priority", fmt.Sprintf("%d: must be %d to %d", n, -maxPriority, maxPriority))
@@ -76,14 +92,9 @@ func checkBagSize(f *fieldErrors, b *kithv1.Bag, operator bool) {
 	}
 }
 
-var tableFormats = map[kithv1.TaskTable_Format]params.Format{
-	kithv1.TaskTable_FORMAT_LINES: params.Lines, kithv1.TaskTable_FORMAT_CSV: params.CSV,
-	kithv1.TaskTable_FORMAT_TSV: params.TSV, kithv1.TaskTable_FORMAT_JSON_LINES: params.JSONLines,
-}
-
 // checkSource makes the source of the rows; nil if there are no parameters, or something is
 // wrong with them.
-func (c *checkedBag) checkSource(f *fieldErrors, b *kithv1.Bag) {
+func (c *checkedBag) checkSource(f *fieldErrors, b *kithv1.Bag, open openUpload) {
 	switch p := b.GetParameters().(type) {
 	case *kithv1.Bag_Values:
 		rows := make([][]string, len(p.Values.GetRows()))
@@ -104,28 +115,7 @@ func (c *checkedBag) checkSource(f *fieldErrors, b *kithv1.Bag) {
 		}
 		c.source = source
 	case *kithv1.Bag_Table:
-		c.checkTable(f, p.Table)
-	}
-}
-
-func (c *checkedBag) checkTable(f *fieldErrors, t *kithv1.TaskTable) {
-	format, ok := tableFormats[t.GetFormat()]
-	switch content := t.GetContent().(type) {
-	case nil:
-		f.add("bag.table", "has no content: set data")
-	case *kithv1.TaskTable_UploadId:
-		f.add("bag.table.upload_id", fmt.Sprintf("%.64q: tables that were uploaded are not built yet; put the table into data, at most %d bytes, or submit several bags", content.UploadId, maxTable))
-	case *kithv1.TaskTable_Data:
-		if !ok {
-			f.add("bag.table.format", fmt.Sprintf("%d: choose LINES, CSV, TSV or JSON_LINES", t.GetFormat()))
-			return
-		}
-		index, err := params.Scan(strings.NewReader(string(content.Data)), format)
-		if err != nil {
-			f.add("bag.table.data", err.Error())
-			return
-		}
-		c.table, c.source = index, params.NewTable(index, strings.NewReader(string(content.Data)))
+		c.checkTable(f, p.Table, open)
 	}
 }
 
@@ -182,29 +172,34 @@ func (c *checkedBag) checkTexts(f *fieldErrors, j *kithv1.Job) {
 		f.add("bag.job", err.Error())
 		return
 	}
-	long := func(field string, first, last, most int) {
-		if err := texts.CheckLength(first, last, most, c.indices.Index, c.source); err != nil {
-			f.add(field, strings.TrimPrefix(err.Error(), x.All[first].Name+": "))
-		}
+	var spans []params.Span
+	fields := make(map[params.Span]string)
+	short := func(field string, s params.Span) {
+		spans = append(spans, s)
+		fields[s] = field
 	}
 	if x.Command > 0 {
-		long("bag.job.command", 0, x.Command, maxCommandBytes)
+		short("bag.job.command", params.Span{Last: x.Command, Most: maxCommandBytes})
 	}
 	if x.Environment > x.Command {
 		rest := maxEnvironmentBytes
 		for name := range j.GetEnvironment() {
 			rest -= len(name) + 1
 		}
-		long("bag.job.environment", x.Command, x.Environment, rest)
+		short("bag.job.environment", params.Span{First: x.Command, Last: x.Environment, Most: rest})
 	}
 	for i := x.Environment; i < len(x.All); i++ {
-		long(x.All[i].Name, i, i+1, maxPath+1)
+		short(x.All[i].Name, params.Span{First: i, Last: i + 1, Most: maxPath + 1, Rows: outputsChecked / uint32(len(x.All)-x.Environment)}) //nolint:gosec // few
 	}
+	err = texts.CheckLengths(spans, c.indices.Index, c.source, func(s params.Span, err error) {
+		f.add(fields[s], strings.TrimPrefix(err.Error(), x.All[s.First].Name+": "))
+	})
+	c.failed = errors.Join(c.failed, err)
 	c.checkOutputs(f, x)
 }
 
-// outputsChecked is of how many tasks the paths of outputs are looked at before a bag is
-// taken: some tenths of a second. A host looks at those of each task before it runs it.
+// outputsChecked is how many paths of outputs are looked at before a bag is taken: some tenths
+// of a second. A host looks at those of each task before it runs it.
 const outputsChecked = 1 << 20
 
 // checkOutputs looks at the paths of outputs that each task declares.
@@ -223,7 +218,7 @@ func (c *checkedBag) checkOutputs(f *fieldErrors, x *tasks.Fields) {
 		f.add("bag.job.outputs", err.Error())
 		return
 	}
-	most := uint32(outputsChecked)
+	most := outputsChecked / uint32(len(fields)) //nolint:gosec // few
 	if len(c.source.Names()) == 0 {
 		most = 1 // an index is digits
 	}
@@ -245,9 +240,7 @@ func (c *checkedBag) checkOutputs(f *fieldErrors, x *tasks.Fields) {
 		}
 		return true
 	})
-	if err != nil {
-		f.add("bag.table.data", err.Error())
-	}
+	c.failed = errors.Join(c.failed, err)
 }
 
 // parseTasks reads indices that name tasks of a bag, nil for an empty text.
@@ -266,21 +259,25 @@ func parseTasks(field, text string) (*job.Indices, error) {
 }
 
 // checkBagRequest returns all that is wrong with a submission by itself.
-func checkBagRequest(r *kithv1.SubmitBagRequest, operator bool) (*checkedBag, error) {
+func checkBagRequest(r *kithv1.SubmitBagRequest, operator bool, open openUpload) (*checkedBag, error) {
 	if err := knownRequest(r); err != nil {
 		return nil, err
 	}
-	c, f := checkBag(r.GetBag(), operator)
+	c, f := checkBag(r.GetBag(), operator, open)
 	checkRequestID(&f, r.GetRequestId())
 	f.addNew(breaches(r))
+	if c.failed != nil {
+		return nil, c.failed
+	}
 	if len(f) > 0 {
 		return nil, f
 	}
 	return c, nil
 }
 
-// payloadOf is what the origin keeps of a bag, without its files.
-func (c *checkedBag) payloadOf(b *kithv1.Bag) *kithv1.BagPayload {
+// payloadOf is what the origin keeps of a bag, without its files. A table that was uploaded
+// is the given file.
+func (c *checkedBag) payloadOf(b *kithv1.Bag, table *kithv1.File) *kithv1.BagPayload {
 	template := proto.CloneOf(b.GetJob())
 	template.Script, template.Inputs = "", nil
 	p := &kithv1.BagPayload{Template: template, Indices: c.indexText}
@@ -290,15 +287,10 @@ func (c *checkedBag) payloadOf(b *kithv1.Bag) *kithv1.BagPayload {
 	case *kithv1.Bag_Matrix:
 		p.Parameters = &kithv1.BagPayload_Matrix{Matrix: given.Matrix}
 	case *kithv1.Bag_Table:
-		data := given.Table.GetData()
-		widths := make([]uint32, len(c.table.Widths))
-		for i, w := range c.table.Widths {
-			widths[i] = uint32(w)
+		if len(given.Table.GetData()) > 0 {
+			table = &kithv1.File{Path: tablePath, SizeBytes: c.table.size, Inline: given.Table.GetData()}
 		}
-		p.Parameters = &kithv1.BagPayload_Table{Table: &kithv1.ParameterTable{
-			File:   &kithv1.File{Path: ".kith/table", SizeBytes: int64(len(data)), Inline: data},
-			Format: uint32(c.table.Format), Names: c.table.Names, Count: c.table.Count, Widths: widths, Offsets: c.table.Offsets,
-		}}
+		p.Parameters = &kithv1.BagPayload_Table{Table: c.table.message(table)}
 	}
 	return p
 }

@@ -1,15 +1,19 @@
 package api
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"kith/internal/job"
 	"kith/meta/tasks"
+	"kith/meta/transfer"
 	kithv1 "kith/proto/gen/kith/v1"
 )
 
@@ -75,6 +79,10 @@ func TestCheckBag(t *testing.T) {
 		"max running below 0":    {with(goodBag(), func(b *kithv1.Bag) { b.MaxRunning = -1 }), 0, "bag.max_running: -1: must be at least 1, or 0"},
 		"too many retries":       {with(goodBag(), func(b *kithv1.Bag) { b.Retries = 101 }), 0, "bag.retries: 101: must be 0 to 100"},
 		"retries":                {with(goodBag(), func(b *kithv1.Bag) { b.Retries = 100 }), 10, ""},
+		"too many replicas":      {with(goodBag(), func(b *kithv1.Bag) { b.MaxReplicas = 6 }), 0, "bag.max_replicas: 6: must be 0 to 5"},
+		"replicas below 0":       {with(goodBag(), func(b *kithv1.Bag) { b.MaxReplicas = -1 }), 0, "bag.max_replicas: -1: must be 0 to 5"},
+		"tail below 0":           {with(goodBag(), func(b *kithv1.Bag) { b.TailAt = -1 }), 0, "bag.tail_at: -1: must be at least 1"},
+		"replicas":               {with(goodBag(), func(b *kithv1.Bag) { b.MaxReplicas, b.TailAt = 5, 9 }), 10, ""},
 		"priority before others": {with(goodBag(), func(b *kithv1.Bag) { b.Priority = 1 }), 0, "bag.priority: 1: puts the bag before those of other users"},
 		"priority behind others": {with(goodBag(), func(b *kithv1.Bag) { b.Priority = -1000 }), 10, ""},
 		"priority far behind":    {with(goodBag(), func(b *kithv1.Bag) { b.Priority = -1001 }), 0, "bag.priority: -1001: must be -1000 to 1000"},
@@ -144,39 +152,49 @@ func TestCheckBag(t *testing.T) {
 		"JSON":                        {command(withTable(objects, `{"x":1,"y":"b"}`+"\n"), "echo", "{{y}}"), 1, ""},
 		"missing column":              {withTable(csv, "x,y\n1,2\n3\n"), 0, "bag.table.data: line 3: 1 values, there are 2 parameters: x, y"},
 		"zero byte":                   {withTable(lines, "a\nb\x00\n"), 0, "bag.table.data: line 2: a zero byte"},
-		"not UTF-8":                   {withTable(lines, "a\n\xff\n"), 0, "bag.table.data: line 2: not UTF-8, in line 2; convert the table"},
+		"not UTF-8":                   {withTable(lines, "a\n\xff\n"), 0, "bag.table.data: line 2: not UTF-8, from byte 1 of line 2 on; convert the table"},
 		"row above 64 KiB in a table": {withTable(lines, "a\n"+long("b", 65_537)), 0, "bag.table.data: line 2: a row of more than 65536 bytes"},
-		"quotes that never close":     {withTable(csv, "x\n\"1\n2\n"), 0, "bag.table.data: line 2: the quotes of value 1 never close"},
+		"quotes that never close":     {withTable(csv, "x\n\"1\n2\n"), 0, "bag.table.data: line 2: the quotes of value 1 (x) never close"},
 		"table without a row":         {withTable(csv, "x,y\n"), 0, "bag.table.data: no row"},
 		"no format":                   {withTable(0, "a\n"), 0, "bag.table.format: 0: choose LINES, CSV, TSV or JSON_LINES"},
-		"no content":                  {with(goodBag(), func(b *kithv1.Bag) { b.Parameters = &kithv1.Bag_Table{Table: &kithv1.TaskTable{Format: csv}} }), 0, "bag.table: has no content: set data"},
-		"uploaded table": {with(goodBag(), func(b *kithv1.Bag) {
-			b.Parameters = &kithv1.Bag_Table{Table: &kithv1.TaskTable{Format: csv, Content: &kithv1.TaskTable_UploadId{UploadId: "u"}}}
-		}), 0, `bag.table.upload_id: "u": tables that were uploaded are not built yet`},
+		"no content":                  {with(goodBag(), func(b *kithv1.Bag) { b.Parameters = &kithv1.Bag_Table{Table: &kithv1.TaskTable{Format: csv}} }), 0, "bag.table: has no content: set data or upload_id"},
 		"command too long at one row of a table": {command(withTable(lines, "a\n"+long("b", 65_000)+"\nc\n"), "echo", "{{line}}{{line}}{{line}}"),
 			0, "bag.job.command: 195006 bytes for the task with index 1"},
 	} {
-		checked, err := checkBagRequest(&kithv1.SubmitBagRequest{Bag: c.bag}, false)
-		if c.want == "" {
-			if err != nil || checked.indices.Count() != c.tasks || checked.source.Count() != c.tasks {
-				t.Errorf("%s: %+v, %v, want %d tasks", name, checked, err, c.tasks)
-			}
-			continue
+		checkCheckedBag(t, name, c.bag, nil, c.tasks, c.want)
+		if data := c.bag.GetTable().GetData(); data != nil {
+			uploaded := proto.CloneOf(c.bag)
+			uploaded.GetTable().Content = &kithv1.TaskTable_UploadId{UploadId: name}
+			checkCheckedBag(t, name+", uploaded", uploaded, func(string) (transfer.File, io.ReaderAt, error) {
+				return transfer.File{Size: int64(len(data))}, bytes.NewReader(data), nil
+			}, c.tasks, strings.Replace(c.want, "bag.table.data", "bag.table.upload_id", 1))
 		}
-		w := onWire(t, err)
-		field, _, _ := strings.Cut(c.want, ": ")
-		if !strings.HasPrefix(field, "bag") { // only the reason is given
-			field = "bag.indices"
-			if c.bag.GetParameters() != nil {
-				field = "bag."
-			}
+	}
+}
+
+// checkCheckedBag checks that a bag has so many tasks, or the fault that is wanted.
+func checkCheckedBag(t *testing.T, name string, b *kithv1.Bag, open openUpload, tasks uint32, want string) {
+	t.Helper()
+	checked, err := checkBagRequest(&kithv1.SubmitBagRequest{Bag: b}, false, open)
+	if want == "" {
+		if err != nil || checked.indices.Count() != tasks || checked.source.Count() != tasks {
+			t.Errorf("%s: %+v, %v, want %d tasks", name, checked, err, tasks)
 		}
-		if w.code != codes.InvalidArgument || len(w.fields) != 1 || !strings.HasPrefix(w.fields[0], field) || !strings.Contains(w.fields[0], c.want) {
-			t.Errorf("%s: %.300q, want %q", name, w.fields, c.want)
+		return
+	}
+	w := onWire(t, err)
+	field, _, _ := strings.Cut(want, ": ")
+	if !strings.HasPrefix(field, "bag") { // only the reason is given
+		field = "bag.indices"
+		if b.GetParameters() != nil {
+			field = "bag."
 		}
-		if len(w.fields) > 0 && len(w.fields[0]) > 700 {
-			t.Errorf("%s: an answer of %d bytes", name, len(w.fields[0]))
-		}
+	}
+	if w.code != codes.InvalidArgument || len(w.fields) != 1 || !strings.HasPrefix(w.fields[0], field) || !strings.Contains(w.fields[0], want) {
+		t.Errorf("%s: %.300q, want %q", name, w.fields, want)
+	}
+	if len(w.fields) > 0 && len(w.fields[0]) > 700 {
+		t.Errorf("%s: an answer of %d bytes", name, len(w.fields[0]))
 	}
 }
 
@@ -184,7 +202,7 @@ func TestCheckBag(t *testing.T) {
 func TestPriorityOfOperators(t *testing.T) {
 	b := goodBag()
 	b.Priority = 1000
-	if _, err := checkBagRequest(&kithv1.SubmitBagRequest{Bag: b}, true); err != nil {
+	if _, err := checkBagRequest(&kithv1.SubmitBagRequest{Bag: b}, true, nil); err != nil {
 		t.Error(err)
 	}
 }

@@ -18,17 +18,18 @@ var bagStates = map[job.BagState]kithv1.BagStatus_State{
 	job.BagOpen: kithv1.BagStatus_STATE_OPEN, job.BagOnHold: kithv1.BagStatus_STATE_HELD, job.BagCancelling: kithv1.BagStatus_STATE_CANCELLING,
 	job.BagReturning: kithv1.BagStatus_STATE_RETURNING, job.BagCompleted: kithv1.BagStatus_STATE_COMPLETED,
 	job.BagFailed: kithv1.BagStatus_STATE_FAILED, job.BagCancelled: kithv1.BagStatus_STATE_CANCELLED,
+	job.BagBlocked: kithv1.BagStatus_STATE_BLOCKED,
 }
 
 func bagState(s job.BagState) kithv1.BagStatus_State { return bagStates[s] }
 
 // What answers leave out of a bag. No answer has its rows.
 var (
-	leftOutOfBag = []string{"values.rows", "table.data", "job.inputs.data"}
+	leftOutOfBag = []string{"values.rows", "table.data", "table.upload_id", "job.inputs.data"}
 	// Lists and watches read no payload; watches say what has come of the bag.
 	leftOutOfBagList = []string{
 		"job.command", "job.script", "job.arguments", "job.environment", "job.working_directory", "job.tasks", "job.inputs", "job.outputs", "job.labels",
-		"job.stdout_path", "job.stderr_path", "job.hold", "job.require_outputs", "indices", "values", "matrix", "table",
+		"job.stdout_path", "job.stderr_path", "job.hold", "job.require_outputs", "indices", "values", "matrix", "table", "policies",
 		"status.parameter_names", "status.failures", "status.sites", "status.acts",
 	}
 	leftOutOfBagWatch = []string{
@@ -41,21 +42,28 @@ var (
 func briefBag(v *meta.BagView) *kithv1.Bag {
 	rec := &v.Record
 	r := &rec.Request
+	after, singleton := afterMessages(v.After)
 	b := &kithv1.Bag{
+		After: after, Singleton: singleton,
 		Id: rec.ID.String(), MaxRunning: int32(min(rec.MaxRunning, math.MaxInt32)), Retries: int32(rec.Retries), Priority: rec.Priority,
+		MaxReplicas: int32(rec.MaxReplicas), TailAt: int32(min(rec.TailAt, math.MaxInt32)),
 		Job: &kithv1.Job{
 			Name: clip(r.Name), Processors: r.Processors, MemoryBytes: r.MemoryBytes, Walltime: durationpb.New(r.Walltime),
 			Copies: r.Copies, OnSiteLost: onSiteLost[r.OnSiteLost],
 		},
 		Status: &kithv1.BagStatus{
 			State: bagState(rec.State), Reason: explainBag(v), OriginSiteId: string(rec.ID.Origin), User: clip(r.User), SubmitTime: stamp(rec.Submitted),
-			Version: int64(rec.Version), RunCount: int64(rec.Sums.Runs), WastedRunCount: int64(rec.Sums.Wasted),
+			Version: int64(rec.Version), RunCount: int64(rec.Sums.Runs), WastedRunCount: int64(rec.Sums.Wasted), MissedDeadlineCount: int64(v.Missed),
+			ReplicaCount: int64(rec.Sums.Replicas), WastedTime: secondsOf(rec.Sums.WastedTime),
 			RunTime: secondsOf(rec.Sums.RunTime), CpuTime: secondsOf(rec.Sums.CPUTime),
 			Tasks: &kithv1.TaskCounts{
 				Total: int64(rec.Tasks()), Waiting: int64(v.Waiting), AtSite: int64(v.AtSites), Stopping: int64(v.Stopping),
 				Completed: int64(v.Done), Failed: int64(v.Failed), Cancelled: int64(v.Cancelled),
 			},
 		},
+	}
+	if rec.TailSince != 0 {
+		b.Status.TailTime = stamp(rec.TailSince)
 	}
 	if rec.State.Terminal() {
 		b.Status.EndTime = stamp(rec.Closed)
@@ -72,6 +80,7 @@ func secondsOf(s float64) *durationpb.Duration {
 func fullBag(v *meta.BagView) *kithv1.Bag {
 	b := briefBag(v)
 	s, rec := b.Status, &v.Record
+	b.Policies = policiesMessage(&rec.Policies)
 	for _, k := range rec.Sums.Failures {
 		m := &kithv1.TaskFailures{Ending: kithv1.Task_Ending(k.Kind), ExitCode: k.ExitCode, Signal: k.Signal, Count: int64(k.Count)}
 		for _, task := range k.Tasks {
@@ -98,7 +107,7 @@ func fullBag(v *meta.BagView) *kithv1.Bag {
 	s.Acts = append(s.Acts, &kithv1.JobAct{Time: stamp(rec.Submitted), Kind: kithv1.JobAct_KIND_SUBMIT, Actor: rec.Submitter.String()})
 	for _, a := range rec.Acts {
 		s.Acts = append(s.Acts, &kithv1.JobAct{
-			Time: stamp(a.Time), Kind: kithv1.JobAct_Kind(a.Kind), Actor: a.Actor.String(), Reason: a.Reason, TaskCount: int64(a.Tasks),
+			Time: stamp(a.Time), Kind: kithv1.JobAct_Kind(a.Kind), Actor: actorOf(a.Actor, a.Reason), Reason: a.Reason, TaskCount: int64(a.Tasks),
 		})
 	}
 	return b
@@ -116,12 +125,9 @@ func fillFromBagPayload(b *kithv1.Bag, p *kithv1.BagPayload) error {
 	case *kithv1.BagPayload_Table:
 		b.Parameters = &kithv1.Bag_Table{Table: &kithv1.TaskTable{Format: kithv1.TaskTable_Format(given.Table.GetFormat())}}
 	}
-	source, err := tasks.SourceOf(p)
-	if err != nil {
-		return err
-	}
-	b.Status.ParameterNames = source.Names()
-	return nil
+	names, err := tasks.NamesOf(p)
+	b.Status.ParameterNames = names
+	return err
 }
 
 // explainBag says in a sentence why a bag is where it is.
@@ -130,6 +136,8 @@ func explainBag(v *meta.BagView) string {
 	switch rec.State {
 	case job.BagOnHold:
 		return "held" + bagActText(rec, store.ActHold)
+	case job.BagBlocked:
+		return waitsFor(v.After)
 	case job.BagCancelling:
 		return fmt.Sprintf("cancelled%s; sites have yet to confirm the end of %d tasks", bagActText(rec, store.ActCancel), v.AtSites)
 	case job.BagCancelled:
@@ -139,7 +147,11 @@ func explainBag(v *meta.BagView) string {
 	case job.BagFailed:
 		return fmt.Sprintf("%d of %d tasks failed", v.Failed, rec.Tasks())
 	case job.BagOpen:
-		if v.Waiting > 0 && v.AtSites == 0 {
+		switch {
+		case v.Waiting == 0 || v.AtSites > 0:
+		case v.Done+v.Failed > 0:
+			return "no site asks for its tasks now"
+		default:
 			return "no site has asked for its tasks yet"
 		}
 	}
@@ -148,9 +160,5 @@ func explainBag(v *meta.BagView) string {
 
 // bagActText says who did something to a bag last, and why if that is known.
 func bagActText(rec *store.Bag, kind store.ActKind) string {
-	j := store.Job{Acts: rec.Acts}
-	if a, ok := j.LastAct(kind); ok && a.Actor == "" && a.Reason != "" {
-		return ": " + a.Reason // by a rule of the site
-	}
-	return byWhom(&j, kind)
+	return byWhom(&store.Job{Acts: rec.Acts}, kind)
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
@@ -21,9 +22,29 @@ var _ kithv1.BagServiceServer = (*Server)(nil)
 
 // SubmitBag implements kithv1.BagServiceServer.
 func (s *Server) SubmitBag(ctx context.Context, r *kithv1.SubmitBagRequest) (*kithv1.SubmitBagResponse, error) {
-	caller := identity.From(ctx)
-	c, err := checkBagRequest(r, caller.Proof == identity.PeerCredential)
+	hash, err := bodyHash(r.GetBag())
 	if err != nil {
+		return nil, err
+	}
+	uploaded := r.GetBag().GetTable().GetUploadId() != ""
+	if uploaded || len(r.GetBag().GetJob().GetInputs()) > 0 {
+		if id, count, err := s.submitted(ctx, r.GetRequestId(), hash, true); err != nil || id != (job.ID{}) {
+			return &kithv1.SubmitBagResponse{BagId: id.String(), TaskCount: count}, err
+		}
+	}
+	if uploaded {
+		host := callerHost(ctx)
+		if err := enter(&s.tables, "tables are being looked at", host); err != nil {
+			return nil, err
+		}
+		defer s.tables.Leave(host)
+	}
+	caller := identity.From(ctx)
+	c, err := checkBagRequest(r, caller.Proof == identity.PeerCredential, s.openUploads(ctx))
+	if err != nil {
+		return nil, err
+	}
+	if err := s.checkTexts(ctx, "bag.policies", r.GetBag().GetPolicies()); err != nil {
 		return nil, err
 	}
 	count := int64(c.indices.Count())
@@ -34,24 +55,47 @@ func (s *Server) SubmitBag(ctx context.Context, r *kithv1.SubmitBagRequest) (*ki
 	if err != nil {
 		return nil, err
 	}
+	ev.BodyHash = hash
 	reply, err := s.Node.Ask(ctx, func(token uint64) meta.Event {
 		ev.Token = token
 		return ev
 	})
 	if err != nil {
-		return nil, err
+		return nil, fieldOfDependency("bag", err)
 	}
 	s.told(ctx, "bag submitted", "bag_id", reply.Job.String(), "tasks", count)
 	return &kithv1.SubmitBagResponse{BagId: reply.Job.String(), TaskCount: count}, nil
 }
 
+// submitted returns the job or bag that was submitted under a request id, and how many tasks
+// a bag has; the zero id for none. What it took along needs not be there any more: an upload
+// goes some time after it was named.
+func (s *Server) submitted(ctx context.Context, requestID string, hash [32]byte, bag bool) (id job.ID, tasks int64, err error) {
+	if requestID == "" {
+		return job.ID{}, 0, nil
+	}
+	e := s.Node.Look(ctx, func(_ job.Time, v meta.Views) {
+		if id, err = v.Submitted(requestID, hash, bag); err == nil && bag && id != (job.ID{}) {
+			var view meta.BagView
+			view, err = v.BagView(id)
+			tasks = int64(view.Record.Tasks())
+		}
+	})
+	return id, tasks, errors.Join(e, err)
+}
+
+// bodyHash tells a submission from others under the same request id.
+func bodyHash(m proto.Message) (hash [32]byte, err error) {
+	body, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
+	if err != nil {
+		return hash, fmt.Errorf("body of the request: %w", err)
+	}
+	return sha256.Sum256(body), nil
+}
+
 // bagSubmission makes the event of a request that was checked, and stores its files.
 func (s *Server) bagSubmission(ctx context.Context, r *kithv1.SubmitBagRequest, c *checkedBag) (meta.SubmitBag, error) {
 	b := r.GetBag()
-	body, err := proto.MarshalOptions{Deterministic: true}.Marshal(b)
-	if err != nil {
-		return meta.SubmitBag{}, fmt.Errorf("bag: %w", err)
-	}
 	j := b.GetJob()
 	if j.GetName() == "" {
 		j.Name = defaultName(j)
@@ -59,32 +103,35 @@ func (s *Server) bagSubmission(ctx context.Context, r *kithv1.SubmitBagRequest, 
 	if j.GetOnSiteLost() == kithv1.Job_ON_SITE_LOST_UNSPECIFIED {
 		j.OnSiteLost = kithv1.Job_ON_SITE_LOST_RERUN
 	}
-	p := c.payloadOf(b)
-	set, err := s.packInputs(ctx, j)
-	if bad := (*FieldError)(nil); errors.As(err, &bad) {
-		bad.Field = "bag." + bad.Field
-	}
+	set, table, err := s.packBag(ctx, b)
 	if err != nil {
 		return meta.SubmitBag{}, err
 	}
+	p := c.payloadOf(b, table)
 	p.Inputs = set
 	payload, err := proto.Marshal(p)
 	if err != nil {
 		return meta.SubmitBag{}, fmt.Errorf("bag: %w", err)
 	}
-	if err := checkBundles(payload); err != nil {
+	if err := c.checkBundles(payload); err != nil {
+		return meta.SubmitBag{}, err
+	}
+	after, err := afterOf(b.GetAfter(), b.GetSingleton())
+	if err != nil {
 		return meta.SubmitBag{}, err
 	}
 	caller := identity.From(ctx)
 	return meta.SubmitBag{
-		Actor: caller.Actor, Request: requestOf(j, s.userOf(caller)), Indices: c.indices, RequestID: r.GetRequestId(), BodyHash: sha256.Sum256(body),
-		Payload: payload, Priority: b.GetPriority(), MaxRunning: uint32(b.GetMaxRunning()), Retries: uint8(b.GetRetries()), Hold: j.GetHold(),
+		After: after,
+		Actor: caller.Actor, Request: requestOf(j, s.userOf(caller)), Indices: c.indices, RequestID: r.GetRequestId(),
+		Payload: payload, Priority: b.GetPriority(), Policies: policyTexts(b.GetPolicies()), MaxRunning: uint32(b.GetMaxRunning()), Retries: uint8(b.GetRetries()),
+		MaxReplicas: uint8(b.GetMaxReplicas()), TailAt: uint32(b.GetTailAt()), Hold: j.GetHold(),
 	}, nil
 }
 
 // checkBundles looks whether hosts can be sent, and read, what they are to run.
-func checkBundles(payload []byte) error {
-	b, err := tasks.Parse(payload)
+func (c *checkedBag) checkBundles(payload []byte) error {
+	b, err := tasks.Parse(payload, func(*kithv1.File) (io.ReaderAt, error) { return c.table.at, nil })
 	if err == nil {
 		err = b.CheckBundles(wire.Payload)
 	}
@@ -229,9 +276,20 @@ func (s *Server) ReleaseBag(ctx context.Context, r *kithv1.ReleaseBagRequest) (*
 
 // RetryTasks implements kithv1.BagServiceServer.
 func (s *Server) RetryTasks(ctx context.Context, r *kithv1.RetryTasksRequest) (*kithv1.RetryTasksResponse, error) {
+	var f fieldErrors
+	if checkRequestID(&f, r.GetRequestId()); len(f) > 0 {
+		return nil, f
+	}
 	id, err := bagID(r.GetBagId())
 	if err != nil {
 		return nil, err
+	}
+	view, err := s.bagView(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if before, done := view.Record.RetryOf(r.GetRequestId()); done {
+		return &kithv1.RetryTasksResponse{State: bagState(view.Record.State), TaskCount: int64(before.Tasks)}, nil
 	}
 	var failed job.TaskSet
 	if r.GetIndices() == "" {
@@ -245,7 +303,7 @@ func (s *Server) RetryTasks(ctx context.Context, r *kithv1.RetryTasksRequest) (*
 			tasks = &failed
 		}
 		count = tasks.Count()
-		return meta.RetryTasks{Token: token, Bag: id, Tasks: tasks.Clone(), Actor: identity.From(ctx).Actor}
+		return meta.RetryTasks{Token: token, Bag: id, Tasks: tasks.Clone(), RequestID: r.GetRequestId(), Actor: identity.From(ctx).Actor}
 	})
 	if err != nil {
 		return nil, err

@@ -60,7 +60,7 @@ func (b *bagSite) Ask(_ context.Context, event func(uint64) meta.Event) (meta.Re
 		id = b.state.NextID()
 		c = store.SubmitBag{
 			ID: id, Request: ev.Request, Indices: ev.Indices, RequestID: ev.RequestID, BodyHash: ev.BodyHash, Priority: ev.Priority,
-			MaxRunning: ev.MaxRunning, Retries: ev.Retries, Payload: ev.Payload, Actor: ev.Actor, Time: b.now,
+			Policies: ev.Policies, MaxRunning: ev.MaxRunning, Retries: ev.Retries, Payload: ev.Payload, Actor: ev.Actor, Time: b.now,
 		}
 	case meta.CancelBag:
 		id, c = ev.Bag, store.CancelBag{Bag: ev.Bag, Tasks: ev.Tasks, Actor: ev.Actor, Reason: ev.Reason, Time: b.now}
@@ -68,8 +68,14 @@ func (b *bagSite) Ask(_ context.Context, event func(uint64) meta.Event) (meta.Re
 		id, c = ev.Bag, store.HoldBag{Bag: ev.Bag, Actor: ev.Actor, Reason: ev.Reason, Time: b.now}
 	case meta.ReleaseBag:
 		id, c = ev.Bag, store.ReleaseBag{Bag: ev.Bag, Actor: ev.Actor, Time: b.now}
+	case meta.SetPolicies:
+		if bag := b.state.Bag(ev.Bag); bag != nil && ev.Version != bag.Policies.Version {
+			b.mu.Unlock()
+			return meta.Reply{}, meta.ErrStalePolicies
+		}
+		id, c = ev.Bag, store.SetPolicies{Bag: ev.Bag, Texts: ev.Texts, Version: ev.Version, Actor: ev.Actor, Time: b.now}
 	case meta.RetryTasks:
-		id, c = ev.Bag, store.RetryTasks{Bag: ev.Bag, Tasks: ev.Tasks, Actor: ev.Actor, Time: b.now}
+		id, c = ev.Bag, store.RetryTasks{Bag: ev.Bag, Tasks: ev.Tasks, RequestID: ev.RequestID, Actor: ev.Actor, Time: b.now}
 	}
 	b.mu.Unlock()
 	if err := b.fact(c); err != nil {
@@ -136,7 +142,7 @@ func tenth(task uint32) job.TaskResult {
 	if task%10 == 7 {
 		return job.TaskResult{Kind: job.Failure, ExitCode: 1, Start: 5, Run: time.Second}
 	}
-	return job.TaskResult{Kind: job.Success, Start: 5, Run: 2 * time.Second, CPUTime: time.Second, MaxRSSBytes: 1 << 20}
+	return job.TaskResult{Kind: job.Success, Start: 5, Run: 2 * time.Second, CPUTime: time.Second, MaxRSSBytes: 1 << 20, FilesLost: task == 3}
 }
 
 func submitBag(t testing.TB, s *Server, change func(*kithv1.Bag)) job.ID {
@@ -300,11 +306,20 @@ func TestActsOnBags(t *testing.T) {
 	if w := onWire(t, err); w.reason != "BAG_ENDED" {
 		t.Errorf("cancel after the end: %+v", w)
 	}
-	if r, err := s.RetryTasks(ctx, &kithv1.RetryTasksRequest{BagId: name}); err != nil || r.GetTaskCount() != 1 || r.GetState() != kithv1.BagStatus_STATE_OPEN {
+	_, err = s.RetryTasks(ctx, &kithv1.RetryTasksRequest{BagId: name, RequestId: strings.Repeat("r", 65)})
+	if w := onWire(t, err); len(w.fields) != 1 {
+		t.Errorf("a long request id: %+v", w)
+	}
+	again := &kithv1.RetryTasksRequest{BagId: name, RequestId: "r7"}
+	if r, err := s.RetryTasks(ctx, again); err != nil || r.GetTaskCount() != 1 || r.GetState() != kithv1.BagStatus_STATE_OPEN {
 		t.Fatal(r, err)
 	}
 	if got := m.events[len(m.events)-1].(meta.RetryTasks); got.Tasks.String() != "7" {
 		t.Errorf("tasks %s run again", got.Tasks.String())
+	}
+	events := len(m.events)
+	if r, err := s.RetryTasks(ctx, again); err != nil || r.GetTaskCount() != 1 || r.GetState() != kithv1.BagStatus_STATE_OPEN || len(m.events) != events {
+		t.Errorf("the same request again: %v, %v", r, err)
 	}
 	if st := status(); st.GetEndTime() != nil || st.GetTasks().GetWaiting() != 1 {
 		t.Errorf("after the retry: %v", st)

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"kith/internal/identity"
 	"kith/internal/job"
 	"kith/meta"
 	"kith/meta/transfer"
@@ -31,6 +32,7 @@ var states = map[job.State]kithv1.JobStatus_State{
 	job.Returning: kithv1.JobStatus_STATE_RETURNING, job.Completed: kithv1.JobStatus_STATE_COMPLETED,
 	job.Failed: kithv1.JobStatus_STATE_FAILED, job.TimedOut: kithv1.JobStatus_STATE_TIMEOUT,
 	job.Cancelled: kithv1.JobStatus_STATE_CANCELLED, job.Lost: kithv1.JobStatus_STATE_LOST,
+	job.Blocked: kithv1.JobStatus_STATE_BLOCKED,
 }
 
 func stateMessage(s job.State) kithv1.JobStatus_State { return states[s] }
@@ -60,9 +62,11 @@ func requestOf(j *kithv1.Job, user string) job.Request {
 // briefJob is a job without what only its payload knows.
 func briefJob(v *meta.JobView) *kithv1.Job {
 	r := &v.Record.Request
+	after, singleton := afterMessages(v.After)
 	return &kithv1.Job{
 		Id: v.Record.ID.String(), Name: r.Name, Processors: r.Processors, MemoryBytes: r.MemoryBytes,
 		Walltime: durationpb.New(r.Walltime), Copies: v.WantedCopies, OnSiteLost: onSiteLost[r.OnSiteLost], Status: briefStatus(v),
+		After: after, Singleton: singleton,
 	}
 }
 
@@ -170,6 +174,8 @@ func explain(v *meta.JobView) string {
 		return "no site can take it now" + blockers(v.Decision)
 	case job.OnHold:
 		return "held" + byWhom(rec, store.ActHold)
+	case job.Blocked:
+		return waitsFor(v.After)
 	case job.Queued:
 		return "waits at " + strings.Join(waitsAt(v), ", ")
 	case job.Claimed:
@@ -200,10 +206,21 @@ func hostAway(rec *store.Job) string {
 	return fmt.Sprintf("site %s cannot be reached; the job may have started there", rec.Holder)
 }
 
+// actorOf names who did something to a job or a bag, "" if a rule of the site did it: it
+// gives a reason and names nobody.
+func actorOf(actor identity.Actor, reason string) string {
+	if actor == "" && reason != "" {
+		return ""
+	}
+	return actor.String()
+}
+
 // byWhom says who did something to a job, and why if that is known.
 func byWhom(rec *store.Job, kind store.ActKind) string {
 	a, ok := rec.LastAct(kind)
 	switch {
+	case ok && a.Actor == "" && a.Reason != "": // by a rule of the site
+		return ": " + a.Reason
 	case !ok || a.Actor == "":
 		return " by the user"
 	case a.Reason == "":
@@ -274,7 +291,7 @@ func fullStatus(s *kithv1.JobStatus, v *meta.JobView, d *store.Decision) {
 	})
 	for _, a := range v.Record.Acts {
 		s.Acts = append(s.Acts, &kithv1.JobAct{
-			Time: stamp(a.Time), Kind: kithv1.JobAct_Kind(a.Kind), Actor: a.Actor.String(), Reason: a.Reason, SiteId: string(a.Site),
+			Time: stamp(a.Time), Kind: kithv1.JobAct_Kind(a.Kind), Actor: actorOf(a.Actor, a.Reason), Reason: a.Reason, SiteId: string(a.Site),
 		})
 	}
 }

@@ -3,7 +3,6 @@ package api
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"path"
 	"slices"
@@ -26,16 +25,29 @@ func (s *Server) SubmitJob(ctx context.Context, r *kithv1.SubmitJobRequest) (*ki
 	if r.GetValidateOnly() {
 		return s.preview(ctx, r)
 	}
+	if err := checkSubmission(r); err != nil {
+		return nil, err
+	}
+	hash, err := bodyHash(r.GetJob())
+	if err != nil {
+		return nil, err
+	}
+	if len(r.GetJob().GetInputs()) > 0 {
+		if id, _, err := s.submitted(ctx, r.GetRequestId(), hash, false); err != nil || id != (job.ID{}) {
+			return &kithv1.SubmitJobResponse{JobId: id.String()}, err
+		}
+	}
 	ev, err := s.submission(ctx, r)
 	if err != nil {
 		return nil, err
 	}
+	ev.BodyHash = hash
 	reply, err := s.Node.Ask(ctx, func(token uint64) meta.Event {
 		ev.Token = token
 		return ev
 	})
 	if err != nil {
-		return nil, err
+		return nil, fieldOfDependency("job", err)
 	}
 	s.told(ctx, "job submitted", "job_id", reply.Job.String())
 	return &kithv1.SubmitJobResponse{JobId: reply.Job.String()}, nil
@@ -55,15 +67,8 @@ func checkSubmission(r *kithv1.SubmitJobRequest) error {
 	return nil
 }
 
-// submission checks a request and stores its files.
+// submission makes the event of a request that was checked, and stores its files.
 func (s *Server) submission(ctx context.Context, r *kithv1.SubmitJobRequest) (meta.Submit, error) {
-	if err := checkSubmission(r); err != nil {
-		return meta.Submit{}, err
-	}
-	body, err := proto.MarshalOptions{Deterministic: true}.Marshal(r.GetJob())
-	if err != nil {
-		return meta.Submit{}, fmt.Errorf("job: %w", err)
-	}
 	j := r.GetJob()
 	if j.GetName() == "" {
 		j.Name = defaultName(j)
@@ -72,9 +77,14 @@ func (s *Server) submission(ctx context.Context, r *kithv1.SubmitJobRequest) (me
 	if err != nil {
 		return meta.Submit{}, err
 	}
+	after, err := afterOf(j.GetAfter(), j.GetSingleton())
+	if err != nil {
+		return meta.Submit{}, err
+	}
 	caller := identity.From(ctx)
 	return meta.Submit{
-		Actor: caller.Actor, Request: requestOf(j, s.userOf(caller)), RequestID: r.GetRequestId(), BodyHash: sha256.Sum256(body), Payload: payload, Hold: j.GetHold(),
+		After: after,
+		Actor: caller.Actor, Request: requestOf(j, s.userOf(caller)), RequestID: r.GetRequestId(), Payload: payload, Hold: j.GetHold(),
 	}, nil
 }
 
@@ -90,6 +100,7 @@ func defaultName(j *kithv1.Job) string {
 func (s *Server) payload(ctx context.Context, j *kithv1.Job) ([]byte, error) {
 	kept := proto.CloneOf(j)
 	kept.Script, kept.Inputs = "", nil
+	kept.After, kept.Singleton = nil, false // the origin's
 	set, err := s.packInputs(ctx, j)
 	if err != nil {
 		return nil, err

@@ -26,6 +26,9 @@ type Files interface {
 	// ReadFile returns the next bytes of a file that is kept here from offset on, at most
 	// [transfer.MaxPieceBytes], and whether nothing follows.
 	ReadFile(f transfer.File, offset int64) (data []byte, end bool, err error)
+	// Uploaded opens a file that was uploaded, of at most most bytes, which stays until ctx is
+	// done.
+	Uploaded(ctx context.Context, id string, most int64) (transfer.File, io.ReaderAt, error)
 	// Upload stores what r has.
 	Upload(ctx context.Context, r io.Reader) (transfer.UploadID, error)
 }
@@ -65,9 +68,10 @@ type Server struct {
 	kithv1.UnimplementedTrustServiceServer
 	Config
 	log *slog.Logger
-	// uploads bounds how many files are taken in at a time, readers how many are read.
-	uploads, readers places.Places
-	shown            shown
+	// uploads bounds how many files are taken in at a time, readers how many are read, tables
+	// how many of those that were uploaded are looked at.
+	uploads, readers, tables places.Places
+	shown                    shown
 	// scarcities bounds what the log tells of a machine that has run out of something.
 	scarcities loglines.Pacer[struct{}]
 }
@@ -78,6 +82,7 @@ func New(cfg Config) *Server {
 		Config: cfg, log: cfg.Logger,
 		uploads: places.Places{Most: mostUploads, MostOne: mostUploadsOne},
 		readers: places.Places{Most: mostReaders, MostOne: mostReadersOne},
+		tables:  places.Places{Most: mostTables, MostOne: mostTablesOne},
 	}
 }
 

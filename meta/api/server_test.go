@@ -76,6 +76,7 @@ func TestBadRequests(t *testing.T) {
 		"drain, long reason":  {first(s.DrainSite(ctx, &kithv1.DrainSiteRequest{Reason: long})), "reason"},
 		"resume, long id":     {first(s.ResumeSite(ctx, &kithv1.ResumeSiteRequest{RequestId: long})), "request_id"},
 		"forget nobody":       {first(s.ForgetSite(ctx, &kithv1.ForgetSiteRequest{})), "site_id"},
+		"trust nobody":        {first(s.TrustHost(ctx, &kithv1.TrustHostRequest{})), "site_id"},
 		"forget nonsense":     {first(s.ForgetSite(ctx, &kithv1.ForgetSiteRequest{SiteId: "No Site"})), "site_id"},
 		"watch nonsense":      {s.WatchJobs(&kithv1.WatchJobsRequest{JobIds: []string{"alpha.1.1", "?"}}, watcher{ctx: ctx}), "job_ids[1]"},
 		"watch too many":      {s.WatchJobs(&kithv1.WatchJobsRequest{JobIds: slices.Repeat([]string{"alpha.1.1"}, largestPage+1)}, watcher{ctx: ctx}), "job_ids"},

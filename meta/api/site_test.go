@@ -11,6 +11,7 @@ import (
 
 	"kith/internal/job"
 	"kith/meta"
+	"kith/meta/policy"
 	kithv1 "kith/proto/gen/kith/v1"
 	"kith/sitesched"
 	"kith/store"
@@ -47,7 +48,7 @@ func serve(t testing.TB) (*Server, *memorySite) {
 		t.Fatal(err)
 	}
 	c := meta.Default()
-	c.Self.Processors, c.BootID = 2, "boot"
+	c.Self.Processors, c.BootID, c.Policies = 2, "boot", policy.New()
 	if m.engine, err = meta.New(c, m.state, sched); err != nil {
 		t.Fatal(err)
 	}

@@ -42,9 +42,10 @@ func (s *Server) ListSites(ctx context.Context, _ *kithv1.ListSitesRequest) (*ki
 	d := s.Node.Describe()
 	resp := &kithv1.ListSitesResponse{}
 	err := s.Node.Glance(ctx, func(now job.Time, v meta.Views) {
-		views := v.Sites(now)
+		views, hosts := v.Sites(now), v.Standings(now, mostStandings)
 		for i := range views {
 			resp.Sites = append(resp.Sites, siteMessage(&views[i], now, d.Addresses[views[i].Site], d.Trouble[views[i].Site]))
+			resp.GetSites()[i].Hosts = standingMessages(hosts[views[i].Site], now)
 			if views[i].Self {
 				describeOwn(resp.GetSites()[i], &d)
 			}

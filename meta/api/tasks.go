@@ -140,5 +140,5 @@ func fillResult(m *kithv1.Task, rec *store.TaskRecord) {
 	r := &rec.Result
 	m.SiteId, m.Ending, m.ExitCode, m.Signal = string(rec.Site), kithv1.Task_Ending(r.Kind), r.ExitCode, r.Signal
 	m.StartTime, m.RunTime, m.CpuTime = stamp(r.Start), durationpb.New(r.Run), durationpb.New(r.CPUTime)
-	m.MaxRssBytes, m.RunCount = r.MaxRSSBytes, int32(rec.Tries)+1
+	m.MaxRssBytes, m.RunCount, m.OutputLost = r.MaxRSSBytes, int32(rec.Tries)+1, r.FilesLost
 }

@@ -45,6 +45,9 @@ func TestListTasks(t *testing.T) {
 	if got := list(&kithv1.ListTasksRequest{}); len(got) != 1000 || got[599].GetRunTime().AsDuration() != 2*time.Second || got[600].GetState() != kithv1.Task_STATE_WAITING || got[600].GetRunTime() != nil {
 		t.Errorf("%d tasks, %v, %v", len(got), got[599], got[600])
 	}
+	if got := list(&kithv1.ListTasksRequest{Indices: "1002-1004"}); len(got) != 3 || got[0].GetOutputLost() || !got[1].GetOutputLost() || got[2].GetOutputLost() {
+		t.Errorf("the output of 1003, and no other, is lost: %v", got)
+	}
 	if got := list(&kithv1.ListTasksRequest{Indices: "1598-1601", States: []kithv1.Task_State{kithv1.Task_STATE_WAITING, kithv1.Task_STATE_COMPLETED}}); len(got) != 4 || got[3].GetIndex() != 1601 {
 		t.Errorf("by indices: %v", got)
 	}

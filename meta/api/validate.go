@@ -58,6 +58,7 @@ func checkContents(j *kithv1.Job) fieldErrors {
 	checkLabels(&f, j.GetLabels())
 	checkDirectory(&f, j.GetWorkingDirectory())
 	checkFiles(&f, j)
+	checkAfter(&f, "job", j.GetAfter(), j.GetSingleton())
 	if j.GetOnSiteLost() < 0 || j.GetOnSiteLost() > kithv1.Job_ON_SITE_LOST_RACE {
 		f.add("job.on_site_lost", fmt.Sprintf("%d is not one of its values", j.GetOnSiteLost()))
 	}
@@ -179,8 +180,8 @@ func checkLabels(f *fieldErrors, labels map[string]string) {
 		f.add("job.labels", fmt.Sprintf("%d of them, at most %d", len(labels), maxLabels))
 	}
 	for k, v := range labels {
-		if k == "" || len(k) > maxShortText || len(v) > maxShortText {
-			f.add("job.labels", fmt.Sprintf("label %.64q: names are 1 to %d bytes, values at most %d", k, maxShortText, maxShortText))
+		if k == "" || len(k) > maxShortText || len(v) > maxShortText || strings.ContainsAny(k+v, "\x00\n") {
+			f.add("job.labels", fmt.Sprintf("label %.64q: names are 1 to %d bytes, values at most %d, without line breaks", k, maxShortText, maxShortText))
 		}
 	}
 }

@@ -82,6 +82,7 @@ func TestCheckJob(t *testing.T) {
 		"large environment":   {goodJob(), func(j *kithv1.Job) { j.Environment = variables(20, 10000) }, "job.environment", []string{"200", "131072"}},
 		"many labels":         {goodJob(), func(j *kithv1.Job) { j.Labels = variables(maxLabels+1, 1) }, "job.labels", []string{"65", "64"}},
 		"long label":          {goodJob(), func(j *kithv1.Job) { j.Labels = variables(1, 257) }, "job.labels", []string{`"V0"`, "256"}},
+		"label of two lines":  {goodJob(), func(j *kithv1.Job) { j.Labels = map[string]string{"x": "a\nb"} }, "job.labels", []string{`"x"`, "line breaks"}},
 		"nameless label":      {goodJob(), func(j *kithv1.Job) { j.Labels = map[string]string{"": "x"} }, "job.labels", []string{`""`}},
 		"folder leaves":       {goodJob(), func(j *kithv1.Job) { j.WorkingDirectory = "a/../../b" }, "job.working_directory", []string{`"a/../../b"`, "leaves"}},
 		"folder not clean":    {goodJob(), func(j *kithv1.Job) { j.WorkingDirectory = "/a//b/" }, "job.working_directory", []string{`"/a//b/"`, `"/a/b"`}},

@@ -38,7 +38,7 @@ func (b *Board) Due(works []Work, connected func(job.SiteID) bool) []Offer {
 	clear(b.now)
 	for i := range works {
 		w := &works[i]
-		if n := w.Tasks(); n > 0 {
+		if n := w.Offered(); n > 0 {
 			for _, site := range w.Sites {
 				if connected(site) {
 					b.now[key{site, w.Shape}] += n

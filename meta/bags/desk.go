@@ -9,72 +9,125 @@ import (
 	"kith/store"
 )
 
-// Desk decides which tasks an ask gets. Its three fields must be set; they and the desk
-// belong to one goroutine.
+// Desk decides which tasks an ask gets. Usage, Elsewhere and Replicas must be set; all fields
+// and the desk belong to one goroutine.
 type Desk struct {
-	Policy Policy
-	Usage  *Usage
+	// Scene has the asker, its site and the queue as policies read them. It may stay empty
+	// where no bag states any.
+	Scene Scene
+	Usage *Usage
 	// Elsewhere has the tasks that should first be tried at other sites.
 	Elsewhere *Elsewhere
+	// Replicas are the tasks that should be with one more site.
+	Replicas *Replicas
 
-	ask    Ask
-	bags   []entry
-	users  map[string]int32
-	stands []float64 // by user, in processor-seconds
-	shares []Share
+	ask  Ask
+	want int           // of the ask that is left
+	room time.Duration // likewise
+	left int           // bundles that it may have yet
+	has  int           // tasks of this origin that the asker has
+
+	bags    []entry
+	users   map[string]int32
+	stands  []float64 // by user, in processor-seconds
+	oldest  []int32   // by user: of his bags that may give tasks, the one submitted first
+	allowed []float64 // by user: how many tasks of this origin the asker may have for his bags
+	shares  []Share
 }
 
 // entry is a bag that may give the ask tasks.
 type entry struct {
 	work  int32 // its place among the works
 	user  int32
-	score float64
-	tasks int // that the ask could have
+	rank  float64
+	most  float64 // tasks that the asker may have of this origin, see [Verdict]
+	tasks int     // that the ask could have
 }
 
 // Share is a bundle that an ask should get: so many tasks of the bag at a place among the
 // works that were looked at.
 type Share struct{ Work, Tasks int }
 
-// priorityRank is what a step of priority counts in ranks (spec 002 section 2.9).
-const priorityRank = 1e6
-
 // Answer returns the bundles that an ask should get, in this order. Works are all bags
 // that may give tasks, also those of other shapes: what their users have with sites
 // counts. It changes nothing but its own memory; the list is good until the next call.
 //
 // It is Algorithm 1 of GridBot (spec 002 section 2.2) in the form of section 2.6, with one
-// look at each bag. Each bundle is of the bag that comes first: by priority and rank, then
-// by what its user has used lately and has with sites, what this ask has got included,
+// look at each bag. Each bundle is of the bag that comes first: by priority, then by what
+// its user has used lately and has with sites, what this ask has got included, then by rank,
 // then in order of submission. So users of equal priority take turns, and the bags of one
 // user come one after the other.
+//
+// Where bags state policies, requirements say which of them the ask gets tasks of, rank orders
+// the bags of a user, and concurrency bounds what the asker has of this origin: at each bundle
+// the least that a bag of this user had which came before or gets it counts, so that a bag of
+// low rank brings no more to a host than one of high rank allows. What a user states binds
+// his own bags only: the source (section 2.2) has one owner for all.
 //
 // An ask gets no more than it wants, its places use up ([Ahead]), [MaxAsk] and
 // [MaxBundles]; a bundle no more than [store.MaxBundleTasks]; a bag's user no more than
 // [Work.Room].
 func (d *Desk) Answer(ask Ask, works []Work, now job.Time) []Share {
 	d.ask, d.shares = ask.Bounded(), d.shares[:0]
-	want, room := d.ask.Want, d.ask.room()
-	if want == 0 || room == 0 {
+	d.want, d.room, d.left = d.ask.Want, d.ask.room(), MaxBundles
+	d.has = d.ask.Running + d.ask.Stock
+	d.forgetUsers()
+	return d.share(works, now, d.waiting)
+}
+
+// Twice returns bundles of tasks that should be with one more site, as [Desk.Answer] does for
+// those that wait: for what that has left of its ask. So replicas come after everything else.
+func (d *Desk) Twice(works []Work, now job.Time) []Share {
+	if !d.Replicas.Any() {
 		return nil
 	}
-	d.gather(works, now)
-	for len(d.bags) > 0 && want > 0 && room > 0 && len(d.shares) < MaxBundles {
+	d.shares = d.shares[:0]
+	return d.share(works, now, func(w *Work, _ job.Time) int { return d.Replicas.countAt(w, d.ask.Site) })
+}
+
+// waiting is how many tasks of a bag that wait an ask could have.
+func (d *Desk) waiting(w *Work, now job.Time) int {
+	if w.Tasks() == 0 {
+		return 0
+	}
+	return min(w.Room, w.Waiting-d.Elsewhere.Count(w, d.ask.Site, now))
+}
+
+// share lists bundles for the ask, of the tasks that count says each bag has.
+func (d *Desk) share(works []Work, now job.Time, count func(*Work, job.Time) int) []Share {
+	if d.want == 0 || d.room == 0 {
+		return nil
+	}
+	d.gather(works, now, count)
+	for len(d.bags) > 0 && d.want > 0 && d.room > 0 && d.left > 0 {
 		at := d.first(works)
 		e := &d.bags[at]
 		w := &works[e.work]
 		each := cost(d.mean(w))
-		n := min(e.tasks, want, fit(room, each), store.MaxBundleTasks)
+		n := min(e.tasks, d.want, fit(d.room, each), store.MaxBundleTasks)
+		allowed := &d.allowed[e.user]
+		if *allowed = min(*allowed, e.most); *allowed < float64(d.has+n) {
+			if n = int(max(0, *allowed)) - d.has; n <= 0 {
+				d.drop(at)
+				continue
+			}
+		}
+		d.has += n
 		d.shares = append(d.shares, Share{int(e.work), n})
-		want -= n
-		room -= time.Duration(n) * each
+		d.left--
+		d.want -= n
+		d.room -= time.Duration(n) * each
 		d.stands[e.user] += w.expected(n)
 		if e.tasks -= n; e.tasks == 0 {
-			d.bags[at] = d.bags[len(d.bags)-1]
-			d.bags = d.bags[:len(d.bags)-1]
+			d.drop(at)
 		}
 	}
 	return d.shares
+}
+
+func (d *Desk) drop(at int) {
+	d.bags[at] = d.bags[len(d.bags)-1]
+	d.bags = d.bags[:len(d.bags)-1]
 }
 
 // mean is how long a task of the bag is thought to run at the asker.
@@ -86,35 +139,49 @@ func (d *Desk) mean(w *Work) time.Duration {
 }
 
 // gather lists the bags that may give the ask tasks, and how their users stand.
-func (d *Desk) gather(works []Work, now job.Time) {
+func (d *Desk) gather(works []Work, now job.Time, count func(*Work, job.Time) int) {
+	d.bags, d.stands, d.oldest = d.bags[:0], d.stands[:0], d.oldest[:0]
+	for i := range works {
+		w := &works[i]
+		user := d.user(w.User)
+		if int(user) == len(d.stands) {
+			d.stands, d.oldest = append(d.stands, d.Usage.Of(w.User, now)), append(d.oldest, -1)
+		}
+		d.stands[user] += w.expected(w.Given)
+		if w.Shape != d.ask.Shape || w.Offered() == 0 || !slices.Contains(w.Sites, d.ask.Site) {
+			continue
+		}
+		tasks := count(w, now)
+		if tasks <= 0 {
+			continue
+		}
+		if v := w.judge(&d.Scene, now); v.Yes {
+			d.bags = append(d.bags, entry{int32(i), user, v.Rank, v.Most, tasks})
+			if first := d.oldest[user]; first < 0 || w.older(&works[first]) {
+				d.oldest[user] = int32(i)
+			}
+		}
+	}
+}
+
+// forgetUsers begins an answer: nothing bounds what users may have yet.
+func (d *Desk) forgetUsers() {
 	if d.users == nil {
 		d.users = make(map[string]int32)
 	}
 	clear(d.users)
-	d.bags, d.stands = d.bags[:0], d.stands[:0]
-	for i := range works {
-		w := &works[i]
-		user, known := d.users[w.User]
-		if !known {
-			user = int32(len(d.stands))
-			d.users[w.User] = user
-			d.stands = append(d.stands, d.Usage.Of(w.User, now))
-		}
-		d.stands[user] += w.expected(w.Given)
-		if w.Shape != d.ask.Shape || w.Tasks() == 0 || !slices.Contains(w.Sites, d.ask.Site) {
-			continue
-		}
-		tasks := min(w.Room, w.Waiting-d.Elsewhere.Count(w, d.ask.Site, now))
-		if tasks <= 0 {
-			continue
-		}
-		if rank, yes := d.Policy.Judge(w, &d.ask); yes {
-			if math.IsNaN(rank) {
-				rank = 0
-			}
-			d.bags = append(d.bags, entry{int32(i), user, rank + priorityRank*float64(w.Priority), tasks})
-		}
+	d.allowed = d.allowed[:0]
+}
+
+// user returns the place of a user among those of this answer.
+func (d *Desk) user(name string) int32 {
+	at, known := d.users[name]
+	if !known {
+		at = int32(len(d.allowed))
+		d.users[name] = at
+		d.allowed = append(d.allowed, math.Inf(1))
 	}
+	return at
 }
 
 // first returns where the bag is that comes first.
@@ -129,17 +196,20 @@ func (d *Desk) first(works []Work) int {
 }
 
 func (d *Desk) before(a, b *entry, works []Work) bool {
-	if a.score != b.score {
-		return a.score > b.score
-	}
-	if x, y := d.stands[a.user], d.stands[b.user]; x != y {
-		return x < y
-	}
 	v, w := &works[a.work], &works[b.work]
-	if v.Submitted != w.Submitted {
-		return v.Submitted < w.Submitted
+	if v.Priority != w.Priority {
+		return v.Priority > w.Priority
 	}
-	return v.Bag.Compare(w.Bag) < 0
+	if a.user != b.user {
+		if x, y := d.stands[a.user], d.stands[b.user]; x != y {
+			return x < y
+		}
+		return works[d.oldest[a.user]].older(&works[d.oldest[b.user]])
+	}
+	if a.rank != b.rank {
+		return a.rank > b.rank
+	}
+	return v.older(w)
 }
 
 // Grant returns the tasks of a share: those that wait again before those that no site has

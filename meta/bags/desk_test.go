@@ -64,23 +64,61 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// judge is a policy made of ranks; a bag without one must not run.
-type judge map[uint64]float64
+// judge is a policy that gives what it is; where it is not Yes the bag must not run.
+type judge Verdict
 
-func (j judge) Judge(w *Work, _ *Ask) (float64, bool) {
-	rank, yes := j[w.Bag.Seq]
-	return rank, yes
+func (j judge) Verdict(*Scene) Verdict        { return Verdict(j) }
+func (j judge) Offer(*Scene) bool             { return true }
+func (judge) Deadline(*Scene) (float64, bool) { return 0, false }
+func (j judge) Replicate(*Scene) bool         { return false }
+func (j judge) Cost(Text) int                 { return 0 }
+func (j judge) Explain(*Scene) []Given        { return nil }
+func (j judge) Forget()                       {}
+
+// What requirements refuse gets nothing. Ranks order the bags of a user (spec 002 section 2.1)
+// and put none before those of others; nor does what one user allows bind others.
+func TestPoliciesDecide(t *testing.T) {
+	works := []Work{workOf(1, "ann", 1), workOf(2, "ann", 1), workOf(3, "cid", 1), workOf(4, "dan", 1), workOf(5, "eve", 1), workOf(6, "fay", 1), workOf(7, "ann", 1)}
+	works[4].Priority = -1
+	for i, rank := range []float64{0, 1, 0, 1e10, 1e10, 0, 2} {
+		works[i].Judge = judge{Yes: i != 2, Rank: rank, Most: math.Inf(1)}
+	}
+	works[5].Judge = judge{Yes: true}
+	if got, want := newDesk().Answer(Ask{Site: "beta", Shape: hour, Places: 9, Want: 9}, works, 0), []Share{{6, 1}, {3, 1}, {1, 1}, {0, 1}, {4, 1}}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
 }
 
-// What a policy refuses gets nothing; ranks come before users and below a priority; what
-// is no number counts as 0 (spec 002 section 2.1).
-func TestPoliciesDecide(t *testing.T) {
-	works := []Work{workOf(1, "ann", 1), workOf(2, "bob", 1), workOf(3, "cid", 1), workOf(4, "dan", 1), workOf(5, "eve", 1)}
-	works[4].Priority = -1
-	d := newDesk()
-	d.Policy = judge{1: math.NaN(), 2: 1, 4: -1, 5: 10}
-	if got, want := d.Answer(Ask{Site: "beta", Shape: hour, Places: 9, Want: 9}, works, 0), []Share{{1, 1}, {0, 1}, {3, 1}, {4, 1}}; !slices.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
+// Concurrency bounds what a host has, and the bag that comes first bounds those behind it
+// (spec 002 section 2.2, acceptance 2 and 3).
+func TestConcurrency(t *testing.T) {
+	for name, c := range map[string]struct {
+		most           []float64 // of bags of ten tasks, by rank
+		running, stock int
+		want           []Share
+	}{
+		"an idle host":                 {[]float64{5}, 0, 0, []Share{{0, 5}}},
+		"a host with as many":          {[]float64{5}, 5, 0, nil},
+		"a host with as many in stock": {[]float64{5}, 2, 3, nil},
+		"a host with some":             {[]float64{5}, 2, 1, []Share{{0, 2}}},
+		"a low rank allows more":       {[]float64{1, 10}, 0, 0, []Share{{0, 1}}},
+		"a low rank allows less":       {[]float64{12, 11, 30}, 0, 0, []Share{{0, 10}, {1, 1}}},
+		"a low rank allows far less":   {[]float64{12, 2}, 0, 0, []Share{{0, 10}}},
+		"none":                         {[]float64{0}, 0, 0, nil},
+		"less than none":               {[]float64{-1e300}, 0, 0, nil},
+		"a half":                       {[]float64{1.5}, 0, 0, []Share{{0, 1}}},
+		"no bound":                     {[]float64{math.Inf(1), math.Inf(1)}, 3, 3, []Share{{0, 10}, {1, 10}}},
+	} {
+		var works []Work
+		for i, most := range c.most {
+			w := workOf(uint64(i), "ann", 10)
+			w.Judge = judge{Yes: true, Rank: -float64(i), Most: most}
+			works = append(works, w)
+		}
+		a := Ask{Site: "beta", Shape: hour, Places: 40, Running: c.running, Stock: c.stock, Want: 20}
+		if got := newDesk().Answer(a, works, 0); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
 	}
 }
 

@@ -19,7 +19,7 @@ func workOf(seq uint64, user string, waiting int) Work {
 	}
 }
 
-func newDesk() *Desk { return &Desk{Policy: Anywhere{}, Usage: &Usage{}, Elsewhere: &Elsewhere{}} }
+func newDesk() *Desk { return &Desk{Usage: &Usage{}, Elsewhere: &Elsewhere{}, Replicas: &Replicas{}} }
 
 func must(t *testing.T, s *store.State, c store.Command) {
 	t.Helper()

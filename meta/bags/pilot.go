@@ -63,7 +63,7 @@ type Moment struct {
 	Coming   bool
 	Shortest time.Duration
 	// Draining: the site starts nothing any more. HomeWaits: a job of its own users waits for
-	// processors, and the pilot runs tasks of another site.
+	// processors, and was not waiting already when the pilot was let go ahead of it.
 	Draining, HomeWaits bool
 	Yield               Yield
 }

@@ -16,14 +16,19 @@ type Work struct {
 	Shape     Shape
 	Priority  int32
 	// Waiting is how many tasks no site has, Room how many more sites may have, Given how
-	// many they have.
+	// many they have, replicas included.
 	Waiting, Room, Given int
+	// Twice is how many tasks should be with one more site.
+	Twice int
 	// Mean is how long the runs of its tasks took that have ended, 0 if none has. Walltime
 	// is the limit of one.
 	Mean, Walltime time.Duration
 	// Sites are those that the bag is offered to: the first of its placement. Whoever made
 	// the value owns the list.
 	Sites []job.SiteID
+	// Judge has the policies of the bag, nil if it states none, and Scope what they read of it.
+	Judge Judge
+	Scope *Scope
 }
 
 // WorkOf returns what there is to do for a bag that sites are offered. It has no room if
@@ -31,7 +36,7 @@ type Work struct {
 func WorkOf(b *store.Bag, sites []job.SiteID) Work {
 	w := Work{
 		Bag: b.ID, Submitted: b.Submitted, User: b.Request.User, Shape: ShapeOf(&b.Request), Priority: b.Priority,
-		Waiting: b.Waiting(), Room: math.MaxInt, Given: b.Given(), Walltime: b.Request.Walltime, Sites: sites,
+		Waiting: b.Waiting(), Room: math.MaxInt, Given: b.Runs(), Walltime: b.Request.Walltime, Sites: sites,
 	}
 	if b.MaxRunning > 0 {
 		w.Room = max(0, int(b.MaxRunning)-w.Given)
@@ -49,6 +54,9 @@ func WorkOf(b *store.Bag, sites []job.SiteID) Work {
 // Tasks returns how many tasks sites could have now.
 func (w *Work) Tasks() int { return min(w.Waiting, w.Room) }
 
+// Offered returns how many tasks sites are told of.
+func (w *Work) Offered() int { return w.Tasks() + w.Twice }
+
 // FirstGuess bounds what a task is thought to take of a bag of which none has ended.
 // Walltimes are far above run times, and who states a long one would come last until his
 // first task ends.
@@ -61,4 +69,12 @@ func (w *Work) expected(n int) float64 {
 		each = min(w.Walltime, FirstGuess)
 	}
 	return float64(n) * float64(w.Shape.Processors) * each.Seconds()
+}
+
+// older reports whether a bag was submitted before another.
+func (w *Work) older(o *Work) bool {
+	if w.Submitted != o.Submitted {
+		return w.Submitted < o.Submitted
+	}
+	return w.Bag.Compare(o.Bag) < 0
 }

@@ -185,3 +185,17 @@ func TestTasksAreForThoseWhoKnowThem(t *testing.T) {
 		}
 	}
 }
+
+// That a task lost its output is told.
+func TestOutputThatIsLostIsTold(t *testing.T) {
+	for _, lost := range []bool{true, false} {
+		m := meta.TaskResults{Bundle: job.AttemptID{Job: job.ID{Origin: "alpha", Generation: 3, Seq: 4}, Number: 5}, Batch: 1, Results: []job.TaskResult{{Kind: job.Success, FilesLost: lost}}}
+		if got := resultsToProto(&m).GetResults(); len(got) != 1 || got[0].GetFilesLost() != lost {
+			t.Errorf("%v", got)
+		}
+		r := reader{}
+		if got, ok := r.taskResults(resultsToProto(&m)).(meta.TaskResults); !ok || len(got.Results) != 1 || got.Results[0].FilesLost != lost {
+			t.Errorf("%+v", got)
+		}
+	}
+}

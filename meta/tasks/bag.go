@@ -31,17 +31,19 @@ type Bag struct {
 	// At the origin: indices and source; at a host: the rows, by ordinals.
 	indices job.Indices
 	source  params.Source
+	open    OpenTable
 	rows    []*kithv1.TaskRow
 	checked *params.Rows // the same; nil without parameters
 }
 
-// Parse reads a payload. The error wraps [ErrPayload]. It keeps raw.
-func Parse(raw []byte) (*Bag, error) {
+// Parse reads a payload, and nothing of the file of a table. The error wraps [ErrPayload].
+// It keeps raw. Where no payload has a table in a file, as at hosts, open may be nil.
+func Parse(raw []byte, open OpenTable) (*Bag, error) {
 	var p kithv1.BagPayload
 	if err := proto.Unmarshal(raw, &p); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrPayload, err)
 	}
-	b := &Bag{payload: &p, size: len(raw)}
+	b := &Bag{payload: &p, size: len(raw), open: open}
 	read := b.readOrigins
 	if p.GetArray() != nil {
 		read = b.readHosts
@@ -66,7 +68,7 @@ func (b *Bag) readOrigins() (err error) {
 	if b.indices, _, err = job.ParseIndices(b.payload.GetIndices()); err != nil {
 		return err
 	}
-	if b.source, err = sourceOf(b.payload, &b.indices); err != nil {
+	if b.source, err = sourceOf(b.payload, &b.indices, b.open); err != nil {
 		return err
 	}
 	if rows := b.source.Count(); rows != b.indices.Count() {
@@ -112,7 +114,10 @@ func (b *Bag) checkLength(fields int) error {
 	if b.checked == nil {
 		return nil
 	}
-	return b.texts.CheckLength(0, fields, maxTextBytes, func(row uint32) uint32 { return b.rows[row].GetIndex() }, b.checked)
+	var tooLong error
+	err := b.texts.CheckLengths([]params.Span{{Last: fields, Most: maxTextBytes}}, func(row uint32) uint32 { return b.rows[row].GetIndex() }, b.checked,
+		func(_ params.Span, err error) { tooLong = err })
+	return errors.Join(err, tooLong)
 }
 
 // Size is how much memory the payload took, in bytes.
@@ -178,18 +183,34 @@ func (b *Bag) Bundle(tasks *job.TaskSet) ([]byte, error) {
 		return nil, err
 	}
 	own := &kithv1.BagPayload{}
-	for lo, hi := range tasks.Ranges {
-		if hi > b.indices.Count() {
-			return nil, fmt.Errorf("task %d of %d: %w", hi-1, b.indices.Count(), ErrNoTask)
+	if own.Rows, err = b.rowsOf(tasks); err != nil {
+		return nil, err
+	}
+	// One message behind another reads as one that has the fields of both.
+	return proto.MarshalOptions{}.MarshalAppend(common, own)
+}
+
+// readThrough is how many rows that are not asked for are read rather than looked past: to
+// find a row of a table takes up to 255 others.
+const readThrough = 256
+
+// rowsOf returns the rows of some tasks, at the origin.
+func (b *Bag) rowsOf(tasks *job.TaskSet) (rows []*kithv1.TaskRow, err error) {
+	wanted := slices.Collect(tasks.All)
+	for len(wanted) > 0 {
+		if last := wanted[len(wanted)-1]; last >= b.indices.Count() {
+			return nil, fmt.Errorf("task %d of %d: %w", last, b.indices.Count(), ErrNoTask)
 		}
-		err := b.source.Each(lo, func(ordinal uint32, values []string) bool {
-			own.Rows = append(own.Rows, &kithv1.TaskRow{Ordinal: ordinal, Index: b.indices.Index(ordinal), Values: slices.Clone(values)})
-			return ordinal+1 < hi
+		err := b.source.Each(wanted[0], func(ordinal uint32, values []string) bool {
+			if ordinal == wanted[0] {
+				rows = append(rows, &kithv1.TaskRow{Ordinal: ordinal, Index: b.indices.Index(ordinal), Values: slices.Clone(values)})
+				wanted = wanted[1:]
+			}
+			return len(wanted) > 0 && wanted[0]-ordinal <= readThrough
 		})
 		if err != nil {
 			return nil, err
 		}
 	}
-	// One message behind another reads as one that has the fields of both.
-	return proto.MarshalOptions{}.MarshalAppend(common, own)
+	return rows, nil
 }

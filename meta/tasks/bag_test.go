@@ -56,7 +56,7 @@ func parse(t *testing.T, p *kithv1.BagPayload) *Bag {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := Parse(raw)
+	b, err := Parse(raw, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestTaskIsTheSameEverywhere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		host, err := Parse(raw)
+		host, err := Parse(raw, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -173,11 +173,11 @@ func TestParseRefuses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Parse(raw); !errors.Is(err, ErrPayload) {
+		if _, err := Parse(raw, nil); !errors.Is(err, ErrPayload) {
 			t.Errorf("%s: %v, want ErrPayload", name, err)
 		}
 	}
-	if _, err := Parse([]byte{0xff}); !errors.Is(err, ErrPayload) {
+	if _, err := Parse([]byte{0xff}, nil); !errors.Is(err, ErrPayload) {
 		t.Errorf("no message: %v", err)
 	}
 }
@@ -192,7 +192,7 @@ func TestCache(t *testing.T) {
 	reads := 0
 	get := func(n uint32) {
 		t.Helper()
-		if _, err := c.Get(job.AttemptID{Job: bagID, Number: n}, func() ([]byte, error) { reads++; return raw, nil }); err != nil {
+		if _, err := c.Get(job.AttemptID{Job: bagID, Number: n}, func() ([]byte, error) { reads++; return raw, nil }, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -204,7 +204,7 @@ func TestCache(t *testing.T) {
 		t.Errorf("%d reads, %d kept, %d bytes", reads, len(c.known), c.bytes)
 	}
 	failed := errors.New("the disk")
-	if _, err := c.Get(job.AttemptID{Number: 9}, func() ([]byte, error) { return nil, failed }); !errors.Is(err, failed) {
+	if _, err := c.Get(job.AttemptID{Number: 9}, func() ([]byte, error) { return nil, failed }, nil); !errors.Is(err, failed) {
 		t.Errorf("a read that fails: %v", err)
 	}
 }
@@ -222,7 +222,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(raw)
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		b, err := Parse(raw)
+		b, err := Parse(raw, nil)
 		if err != nil {
 			return
 		}
@@ -283,7 +283,7 @@ func TestCheckBundles(t *testing.T) {
 		set := job.TaskRange(0, min(256, b.indices.Count()))
 		raw, err := b.Bundle(&set)
 		if err == nil {
-			_, err = Parse(raw)
+			_, err = Parse(raw, nil)
 		}
 		if err != nil || len(raw) > 3<<20 {
 			t.Errorf("%s: %d bytes, %v", name, len(raw), err)

@@ -28,9 +28,9 @@ type entry struct {
 }
 
 // Get returns a payload by the name of a bundle, or by that of a bag with number 0, and
-// reads it if it is not kept. Several may read it at the same time. What cannot be read or
+// reads it, as [Parse] does, if it is not kept. Several may read it at the same time. What cannot be read or
 // parsed is not kept.
-func (c *Cache) Get(id job.AttemptID, read func() ([]byte, error)) (*Bag, error) {
+func (c *Cache) Get(id job.AttemptID, read func() ([]byte, error), open OpenTable) (*Bag, error) {
 	if b := c.find(id); b != nil {
 		return b, nil
 	}
@@ -38,7 +38,7 @@ func (c *Cache) Get(id job.AttemptID, read func() ([]byte, error)) (*Bag, error)
 	if err != nil {
 		return nil, err
 	}
-	b, err := Parse(raw)
+	b, err := Parse(raw, open)
 	if err != nil {
 		return nil, err
 	}

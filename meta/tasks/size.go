@@ -1,9 +1,9 @@
 package tasks
 
 import (
+	"container/heap"
 	"errors"
 	"fmt"
-	"slices"
 
 	"google.golang.org/protobuf/proto"
 
@@ -48,22 +48,35 @@ func (b *Bag) longestRows(n int) (int, error) {
 		}
 		return n * widest, nil
 	}
-	var sizes []int
+	// The n longest rows so far, the shortest of them first: a table may be too long to
+	// remember the length of each.
+	longest := make(lengths, 0, n)
 	err := b.source.Each(0, func(_ uint32, values []string) bool {
 		size := 0
 		for _, v := range values {
 			size += len(v)
 		}
-		sizes = append(sizes, size)
+		switch {
+		case len(longest) < n:
+			heap.Push(&longest, size)
+		case size > longest[0]:
+			longest[0] = size
+			heap.Fix(&longest, 0)
+		}
 		return true
 	})
-	if err != nil {
-		return 0, err
-	}
-	slices.Sort(sizes)
 	sum := 0
-	for _, size := range sizes[len(sizes)-n:] {
+	for _, size := range longest {
 		sum += size
 	}
-	return sum, nil
+	return sum, err
 }
+
+// lengths is a heap.
+type lengths []int
+
+func (l lengths) Len() int           { return len(l) }
+func (l lengths) Less(i, j int) bool { return l[i] < l[j] }
+func (l lengths) Swap(i, j int)      { l[i], l[j] = l[j], l[i] }
+func (l *lengths) Push(x any)        { *l = append(*l, x.(int)) }
+func (l *lengths) Pop() any          { panic("lengths only grow") }

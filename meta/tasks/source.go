@@ -10,17 +10,23 @@ import (
 	kithv1 "kith/proto/gen/kith/v1"
 )
 
-// SourceOf returns what the tasks of a bag differ by, of a payload that this site made. The
-// content of a table is in its file.
-func SourceOf(p *kithv1.BagPayload) (params.Source, error) {
-	indices, _, err := job.ParseIndices(p.GetIndices())
+// OpenTable returns the content of the file of a table, which this site keeps. It reads
+// nothing, and what it returns needs not be closed.
+type OpenTable func(file *kithv1.File) (io.ReaderAt, error)
+
+// NamesOf returns the parameters of a bag, of a payload that this site made.
+func NamesOf(p *kithv1.BagPayload) ([]string, error) {
+	if t := p.GetTable(); t != nil {
+		return t.GetNames(), nil
+	}
+	source, err := sourceOf(p, &job.Indices{}, nil)
 	if err != nil {
 		return nil, err
 	}
-	return sourceOf(p, &indices)
+	return source.Names(), nil
 }
 
-func sourceOf(p *kithv1.BagPayload, indices *job.Indices) (params.Source, error) {
+func sourceOf(p *kithv1.BagPayload, indices *job.Indices, open OpenTable) (params.Source, error) {
 	switch given := p.GetParameters().(type) {
 	case *kithv1.BagPayload_Matrix:
 		m, err := params.ParseMatrix(given.Matrix)
@@ -39,20 +45,25 @@ func sourceOf(p *kithv1.BagPayload, indices *job.Indices) (params.Source, error)
 		}
 		return r, nil
 	case *kithv1.BagPayload_Table:
-		return tableOf(given.Table)
+		return tableOf(given.Table, open)
 	}
 	return params.NoRows{Tasks: indices.Count()}, nil
 }
 
-func tableOf(t *kithv1.ParameterTable) (params.Source, error) {
+func tableOf(t *kithv1.ParameterTable, open OpenTable) (_ params.Source, err error) {
+	var content io.ReaderAt = bytes.NewReader(t.GetFile().GetInline())
 	if len(t.GetFile().GetChunks()) > 0 {
-		return nil, fmt.Errorf("%w: a table in chunks", ErrPayload)
+		if open == nil {
+			return nil, fmt.Errorf("%w: a table in chunks", ErrPayload)
+		}
+		if content, err = open(t.GetFile()); err != nil {
+			return nil, err
+		}
 	}
 	widths := make([]int, len(t.GetWidths()))
 	for i, w := range t.GetWidths() {
 		widths[i] = int(w)
 	}
 	index := &params.Index{Format: params.Format(t.GetFormat()), Names: t.GetNames(), Count: t.GetCount(), Widths: widths, Offsets: t.GetOffsets()}
-	var content io.ReaderAt = bytes.NewReader(t.GetFile().GetInline())
 	return params.NewTable(index, content), nil
 }

@@ -30,9 +30,13 @@ type builder struct {
 	encodedLeft int
 	entries     int
 	stored      bool
+	// loose keeps contents in memory, which go into a container, and inline only those that
+	// are no longer than the name of one.
+	loose bool
 
 	mu    sync.Mutex // guards files
 	files []File
+	held  []Loose
 }
 
 // newBuilder begins a set. The caller calls finish, and closes the batch or keeps its hold.
@@ -59,6 +63,9 @@ func encodedCost(path string, inline int, chunks int64) int64 {
 // whether its content goes inline. It reports !fits when the set is full.
 func (b *builder) claim(path string, size int64) (inline, fits bool) {
 	inline = size <= MaxInlineFileBytes && size <= int64(b.inlineLeft)
+	if b.loose && size > looseInline {
+		inline = false
+	}
 	cost := encodedCost(path, 0, (size+ChunkBytes-1)/ChunkBytes)
 	if inline {
 		cost = encodedCost(path, int(size), 0)

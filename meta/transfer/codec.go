@@ -38,7 +38,10 @@ func (s Set) Proto() *kithv1.FileSet {
 		for c := range f.Chunks {
 			chunks[c] = f.Chunks[c][:]
 		}
-		m.Files[i] = &kithv1.File{Path: f.Path, Executable: f.Executable, SizeBytes: f.Size, Inline: f.Inline, Chunks: chunks}
+		m.Files[i] = &kithv1.File{
+			Path: f.Path, Executable: f.Executable, SizeBytes: f.Size, Inline: f.Inline, Chunks: chunks,
+			OffsetBytes: f.Offset, ContainerBytes: f.Container,
+		}
 	}
 	return m
 }
@@ -93,7 +96,10 @@ func (f *File) fromProto(i int, m *kithv1.File) error {
 	if len(m.ProtoReflect().GetUnknown()) > 0 {
 		return bad(i, "path", m.GetPath(), "followed by a field that this version does not know")
 	}
-	*f = File{Path: m.GetPath(), Executable: m.GetExecutable(), Size: m.GetSizeBytes()}
+	*f = File{
+		Path: m.GetPath(), Executable: m.GetExecutable(), Size: m.GetSizeBytes(),
+		Container: m.GetContainerBytes(), Offset: m.GetOffsetBytes(),
+	}
 	if len(m.GetInline()) > 0 {
 		f.Inline = m.GetInline()
 	}

@@ -41,6 +41,9 @@ type Leaving struct {
 	// Ran says that its command ran. Then both streams were there when it began, and
 	// one that is missing was removed by the job.
 	Ran bool
+	// Loose says that contents, which have at most [MaxLoose] bytes together, are not stored
+	// but left in memory, for [PutContainer].
+	Loose bool
 }
 
 // A Collection is what Collect brought in.
@@ -53,6 +56,8 @@ type Collection struct {
 	// Hold keeps the chunks of the set from sweeps. The caller closes it when a record
 	// names them, or nothing is to.
 	Hold *blobstore.Hold
+	// Loose are files of the set that are not in it yet, see [Leaving.Loose].
+	Loose []Loose
 	// Incomplete says that some of the notes are about declared outputs.
 	Incomplete bool
 	// Lost says that stdout or stderr was removed by the job, with all that it wrote
@@ -74,6 +79,7 @@ func (c *Collector) Collect(ctx context.Context, l Leaving) (Collection, error) 
 	if k.bytesLeft <= 0 {
 		k.bytesLeft = maxFileBytes
 	}
+	k.builder.loose, k.looseLeft = l.Loose, MaxLoose
 	k.stream(Stdout, l.Stdout, l.Ran)
 	k.stream(Stderr, l.Stderr, l.Ran)
 	streams := k.notes.count()
@@ -89,7 +95,7 @@ func (c *Collector) Collect(ctx context.Context, l Leaving) (Collection, error) 
 		return Collection{}, fmt.Errorf("collect output: %w", err)
 	}
 	return Collection{
-		Set: set, Notes: k.notes.texts(), Hold: k.builder.batch.Keep(), Incomplete: k.notes.count() > streams, Lost: k.lost,
+		Set: set, Loose: k.builder.held, Notes: k.notes.texts(), Hold: k.builder.batch.Keep(), Incomplete: k.notes.count() > streams, Lost: k.lost,
 	}, nil
 }
 
@@ -123,6 +129,7 @@ type collecting struct {
 	*Collector
 	builder   *builder
 	bytesLeft int64
+	looseLeft int64
 	notes     notes
 	lost      bool // a stream was removed
 }
@@ -263,7 +270,8 @@ func (k *collecting) take(f File, file *os.File) {
 		return
 	}
 	k.bytesLeft -= f.Size
-	if !inline {
+	loose := k.builder.loose && !inline && f.Size > 0 && f.Size <= k.looseLeft
+	if !inline && !loose {
 		k.builder.store(f, file, f.Size, func(err error, _ int64) error {
 			if err != nil {
 				k.notes.failed(f.Path, err)
@@ -278,7 +286,15 @@ func (k *collecting) take(f File, file *os.File) {
 		k.notes.failed(f.Path, err)
 		return
 	}
-	f.Size, f.Inline = int64(len(data)), data
+	f.Size = int64(len(data))
+	switch {
+	case loose && f.Size > 0:
+		k.looseLeft -= f.Size
+		k.builder.held = append(k.builder.held, Loose{f, data})
+		return
+	case f.Size > 0:
+		f.Inline = data
+	}
 	k.builder.add(f)
 }
 

@@ -97,6 +97,26 @@ func (p *Packer) Pack(ctx context.Context, inputs []Input) (_ Set, hold *blobsto
 	return set, b.batch.Keep(), nil
 }
 
+// Uploaded returns the file that was uploaded under an id, without a path, and a hold of it that the
+// caller closes. The error wraps [ErrBadUploadID], [ErrNotFound] or [ErrTooLarge], or is the
+// store's.
+func (p *Packer) Uploaded(text string, most int64) (File, *blobstore.Hold, error) {
+	id, err := ParseUploadID(text)
+	if err != nil {
+		return File{}, nil, err
+	}
+	if id.Size > most {
+		return File{}, nil, fmt.Errorf("%w: %d bytes, at most %d are allowed here", ErrTooLarge, id.Size, most)
+	}
+	batch := p.Store.NewBatch()
+	f, err := openUpload(p.Store, batch, id)
+	if err != nil {
+		batch.Close()
+		return File{}, nil, err
+	}
+	return f, batch.Keep(), nil
+}
+
 // byPath returns the indices of inputs in the order of their paths, so that
 // the same inputs make the same set.
 func byPath(inputs []Input) []int {

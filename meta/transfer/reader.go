@@ -58,12 +58,11 @@ func (r *Reader) readPiece(p []byte, offset int64) (int, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	i := int(offset / ChunkBytes)
+	i, within, left := r.file.Place(offset)
 	if err := r.open(i); err != nil {
 		return 0, err
 	}
-	within := offset % ChunkBytes
-	want := min(int64(len(p)), r.chunk.Size()-within)
+	want := min(int64(len(p)), left)
 	return r.chunk.ReadAt(p[:want], within)
 }
 

@@ -3,6 +3,7 @@ package transfer
 import (
 	"context"
 	"fmt"
+	"io"
 	"sync"
 	"time"
 
@@ -82,6 +83,10 @@ func (s *Server) ReadChunk(ctx context.Context, peer job.SiteID, attempt job.Att
 	}
 	return s.chunks.read(sum, offset, limit)
 }
+
+// FileAt returns a reader of a file of the store, for as long as the server is open, which
+// shares the open chunks with peers. The file is valid. Its ReadAt returns [ErrNotFound] if a chunk is gone.
+func (s *Server) FileAt(f File) io.ReaderAt { return fileAt{s.chunks, f} }
 
 // Forget drops what the server remembers of an attempt, for all peers. To be
 // called when a peer loses its right to the attempt's files.

@@ -47,10 +47,25 @@ type File struct {
 	Inline []byte
 	// Chunks are the pieces of ChunkBytes otherwise; the last may be shorter.
 	Chunks []blobstore.Sum
+	// Container is the length of the one chunk if it is a container, which has the contents
+	// of several attempts one after another, and else 0. Offset is where in it this content
+	// begins.
+	Container, Offset int64
+}
+
+// Place returns in which chunk the byte at offset is, and where in that; left is how many
+// bytes the file has there.
+func (f *File) Place(offset int64) (chunk int, within, left int64) {
+	at := f.Offset + offset
+	chunk, within = int(at/ChunkBytes), at%ChunkBytes
+	return chunk, within, min(f.Size-offset, ChunkBytes-within)
 }
 
 // ChunkSize returns the length of the i-th chunk.
 func (f *File) ChunkSize(i int) int64 {
+	if f.Container > 0 {
+		return f.Container
+	}
 	return min(ChunkBytes, f.Size-int64(i)*ChunkBytes)
 }
 

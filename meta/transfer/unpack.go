@@ -118,6 +118,9 @@ func (w *unpacking) fill(ctx context.Context, out *os.File, f *File) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+		if f.Container != 0 {
+			return fmt.Errorf("%q is in a container, in which no input can be: %w", clip(f.Path), ErrBadSet)
+		}
 		data, err := w.Store.GetInto(w.buf, sum)
 		if err != nil {
 			return err

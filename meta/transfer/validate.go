@@ -38,6 +38,11 @@ func (f *File) validate(i int, sizes map[blobstore.Sum]int64) error {
 	if f.Size < 0 {
 		return bad(i, "size_bytes", f.Path, "%d is negative", f.Size)
 	}
+	if f.Container != 0 || f.Offset != 0 {
+		if err := f.validateContainer(i); err != nil {
+			return err
+		}
+	}
 	if len(f.Inline) > 0 {
 		return f.validateInline(i)
 	}
@@ -56,6 +61,19 @@ func (f *File) validate(i int, sizes map[blobstore.Sum]int64) error {
 
 // maxFileBytes is far above what fits a set and far below an overflow.
 const maxFileBytes = int64(MaxEncodedBytes) * ChunkBytes
+
+// validateContainer checks the i-th file, which says that it is in a container.
+func (f *File) validateContainer(i int) error {
+	switch {
+	case f.Container <= 0 || f.Container > ChunkBytes:
+		return bad(i, "container_bytes", f.Path, "%d, must be 1 to %d", f.Container, int64(ChunkBytes))
+	case f.Offset < 0 || f.Size <= 0 || f.Offset > f.Container-f.Size:
+		return bad(i, "offset_bytes", f.Path, "%d bytes at %d are not within a container of %d", f.Size, f.Offset, f.Container)
+	case len(f.Inline) > 0:
+		return bad(i, "inline", f.Path, "given besides container_bytes")
+	}
+	return nil
+}
 
 // validateInline checks the i-th file, which has its content inside.
 func (f *File) validateInline(i int) error {

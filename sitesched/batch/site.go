@@ -252,7 +252,10 @@ func (s *Site) Starts(job.Time, int) iter.Seq2[job.AttemptID, job.Time] {
 }
 
 // HomeWaits implements meta.Site: a batch system runs no pilots that could make room.
-func (s *Site) HomeWaits(job.Time) bool { return false }
+func (s *Site) HomeWaits(job.Time) int { return 0 }
+
+// HomeStarts implements meta.Site, as HomeWaits does.
+func (s *Site) HomeStarts(job.Time, []job.AttemptID) bool { return false }
 
 // Load is how loaded the site is with what it was given. What others have given
 // to the same batch system is not in it.

@@ -74,7 +74,11 @@ func (x *Executor) settle(a *attempt) {
 			x.report(a, work.StartFailed{Attempt: a.id, Reason: e.record.Exit.Reason}, nil)
 			return
 		}
-		x.finish(a, x.outcomeOf(a, e.record.Exit), nil)
+		outcome := x.outcomeOf(a, e.record.Exit)
+		_, light := x.folders.ledgers.find(a.folder)
+		// A folder goes to the next attempt only if nothing was left in it.
+		blank := light && outcome.Start != 0 && !isFolder(x.folders.path(a.folder))
+		x.report(a, work.Finished{Attempt: a.id, Outcome: outcome, Blank: blank}, nil)
 	case foundShim:
 		x.watch(a, e)
 	case foundLock:
@@ -104,6 +108,18 @@ func (x *Executor) examine(name string, rebooted bool) evidence {
 	}
 	defer func() { _ = file.Close() }()
 	record, err := readRecord(file, name)
+	if e, ok := x.folders.ledgers.find(name); ok && errors.Is(err, shim.ErrNoRecord) {
+		// It may be about to begin, as long as the ledger is not sealed.
+		switch blank, err := x.folders.ledgers.seal(e); {
+		case err != nil && scarce.OfHost(err):
+			return evidence{finding: foundLock, reason: err.Error()}
+		case err != nil:
+			return evidence{finding: foundDeath, reason: errNoLedger.Error()}
+		case blank:
+			return evidence{finding: foundNothing, reason: "its entry is blank"}
+		}
+		record, err = readRecord(file, name)
+	}
 	if err == nil && record.Exit != nil {
 		return evidence{finding: foundEnd, record: record}
 	}
@@ -122,7 +138,7 @@ func (x *Executor) examine(name string, rebooted bool) evidence {
 }
 
 // conclude reads the record once more, now that it cannot be written any more.
-func (x *Executor) conclude(file *os.File, name string) evidence {
+func (x *Executor) conclude(file recordFile, name string) evidence {
 	record, err := readRecord(file, name)
 	switch {
 	case errors.Is(err, errEmptied):
@@ -151,8 +167,12 @@ var errEmptied = errors.New("its record was emptied")
 
 var errForeignRecord = errors.New("the record belongs to another attempt")
 
-func readRecord(file *os.File, name string) (shim.Record, error) {
-	b, err := io.ReadAll(io.NewSectionReader(file, 0, shim.RecordSize+1))
+func readRecord(file recordFile, name string) (shim.Record, error) {
+	most := int64(shim.RecordSize) // the next entry is another attempt's
+	if file.at == 0 {
+		most++
+	}
+	b, err := io.ReadAll(io.NewSectionReader(file, file.at, most))
 	if err != nil {
 		return shim.Record{}, fmt.Errorf("read the record: %w", err)
 	}

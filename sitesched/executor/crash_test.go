@@ -32,6 +32,7 @@ const (
 // a while, so that the daemon dies at every stage of it.
 func crashSpec(dir string, n int) work.Spec {
 	spec := shell(n, fmt.Sprintf("echo $KITH_JOB_ID >> %s/ledger; sleep 0.0%d; exit %d", dir, n%8, n%3))
+	spec.Light = os.Getenv(crashVariable+"_LIGHT") != "" && n%5 != 0
 	return spec
 }
 
@@ -135,50 +136,55 @@ func TestKilledDaemon(t *testing.T) {
 		if testing.Short() && c.Isolation == UserNamespace {
 			t.Skip("left out with -short: one kind of namespace is enough for it")
 		}
-		dir := t.TempDir()
-		random := rand.New(rand.NewPCG(uint64(len(c.Isolation)), 5))
-		t.Cleanup(func() {
-			killMarkedJobs(filepath.Join(dir, "attempts"))
-			nothingLeft(t, filepath.Join(dir, "attempts"), shimBinary(t))
-		})
-		kills := 20
-		if testing.Short() {
-			kills = 8
-		}
-		killed := 0
-		for kills > 0 && killDaemon(t, dir, c.Isolation, random) {
-			kills--
-			killed++
-		}
-		if killed > 0 && kills == 0 {
-			runDaemon(t, dir, c.Isolation, nil)
-		}
-		t.Logf("killed %d times", killed)
-		checkLedger(t, filepath.Join(dir, "ledger"), crashJobs)
-		ends, err := openLog(filepath.Join(dir, "finished"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		seen := map[int]int{}
-		for _, line := range ends.lines {
-			n := number1(line)
-			seen[n]++
-			if want := fmt.Sprintf("%d code=%d signal=0 lost=false notstarted=false ", n, n%3); line != want {
-				t.Errorf("job %d: %s", n, line)
-			}
-		}
-		for n := 1; n <= crashJobs; n++ {
-			if seen[n] != 1 {
-				t.Errorf("the end of job %d was reported %d times", n, seen[n])
-			}
-		}
+		t.Run("light", func(t *testing.T) { testKilledDaemon(t, c, true) })
+		t.Run("with files", func(t *testing.T) { testKilledDaemon(t, c, false) })
 	})
+}
+
+func testKilledDaemon(t *testing.T, c Config, light bool) {
+	dir := t.TempDir()
+	random := rand.New(rand.NewPCG(uint64(len(c.Isolation)), 5))
+	t.Cleanup(func() {
+		killMarkedJobs(filepath.Join(dir, "attempts"))
+		nothingLeft(t, filepath.Join(dir, "attempts"), shimBinary(t))
+	})
+	kills := 20
+	if testing.Short() {
+		kills = 8
+	}
+	killed := 0
+	for kills > 0 && killDaemon(t, dir, c.Isolation, light, random) {
+		kills--
+		killed++
+	}
+	if killed > 0 && kills == 0 {
+		runDaemon(t, dir, c.Isolation, light, nil)
+	}
+	t.Logf("killed %d times", killed)
+	checkLedger(t, filepath.Join(dir, "ledger"), crashJobs)
+	ends, err := openLog(filepath.Join(dir, "finished"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[int]int{}
+	for _, line := range ends.lines {
+		n := number1(line)
+		seen[n]++
+		if want := fmt.Sprintf("%d code=%d signal=0 lost=false notstarted=false ", n, n%3); line != want {
+			t.Errorf("job %d: %s", n, line)
+		}
+	}
+	for n := 1; n <= crashJobs; n++ {
+		if seen[n] != 1 {
+			t.Errorf("the end of job %d was reported %d times", n, seen[n])
+		}
+	}
 }
 
 // killDaemon runs the daemon, kills it a little later, and reports whether that
 // kept it from ending by itself.
-func killDaemon(t *testing.T, dir string, isolation Isolation, random *rand.Rand) bool {
-	return runDaemon(t, dir, isolation, func(p *os.Process) {
+func killDaemon(t *testing.T, dir string, isolation Isolation, light bool, random *rand.Rand) bool {
+	return runDaemon(t, dir, isolation, light, func(p *os.Process) {
 		time.Sleep(time.Duration(random.IntN(60)) * time.Millisecond)
 		_ = p.Kill()
 	})
@@ -186,11 +192,14 @@ func killDaemon(t *testing.T, dir string, isolation Isolation, random *rand.Rand
 
 // runDaemon runs the daemon and calls opened, if any, when it has opened its
 // executor. It reports whether the daemon was killed.
-func runDaemon(t *testing.T, dir string, isolation Isolation, opened func(*os.Process)) bool {
+func runDaemon(t *testing.T, dir string, isolation Isolation, light bool, opened func(*os.Process)) bool {
 	t.Helper()
 	daemon := exec.Command(os.Args[0])
 	daemon.Env = append(os.Environ(), crashVariable+"="+dir, crashVariable+"_SHIM="+shimBinary(t),
 		crashVariable+"_ISOLATION="+string(isolation))
+	if light {
+		daemon.Env = append(daemon.Env, crashVariable+"_LIGHT=1")
+	}
 	var stderr strings.Builder
 	daemon.Stderr = &stderr
 	stdout, err := daemon.StdoutPipe()

@@ -42,6 +42,9 @@
 //	                record   how far the attempt came (shim.RecordName)
 //	                stop     that and why it is to be stopped
 //
+// A light attempt ([work.Spec.Light]) has its record in the ledger of its shim, and one that
+// left nothing in its folder gives that to the next.
+//
 // How strongly jobs are isolated depends on the machine; [Executor.Capabilities]
 // tells. Linux only, 5.4 or newer. Start reading at [Executor.Start], then
 // worker.go, then package shim. DESIGN.md answers why.

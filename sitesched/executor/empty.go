@@ -18,7 +18,7 @@ import (
 func (x *Executor) Empty(id job.AttemptID, keep []string) error {
 	x.mu.Lock()
 	a := x.attempts[id]
-	over := a != nil && (a.phase == ended || a.phase == announced)
+	over := a != nil && (a.phase == ended || a.phase == announced) && !a.kept // that is empty, and perhaps another's
 	x.mu.Unlock()
 	if !over {
 		return nil

@@ -84,6 +84,8 @@ type attempt struct {
 	sequence uint64
 	sent     bool // the shim has been told
 	pidfd    int  // of the shim of an earlier daemon; owned by the watcher
+
+	kept bool // its folder is its worker's, for the next one
 }
 
 // Open makes an executor that reports to sink. The sink is called by several
@@ -221,6 +223,10 @@ func (x *Executor) Forget(id job.AttemptID) {
 		return
 	}
 	delete(x.attempts, id)
+	if a != nil && a.kept {
+		x.removals.post(func() { x.forgetEntry(a.folder) })
+		return
+	}
 	known := a != nil && a.phase == ended
 	x.removals.post(func() { x.removeFolder(id, known) })
 }

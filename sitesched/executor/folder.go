@@ -15,6 +15,8 @@ import (
 
 	"kith/internal/job"
 	"kith/internal/pathkind"
+	"kith/internal/scarce"
+	"kith/sitesched/executor/shim"
 	"kith/sitesched/work"
 )
 
@@ -31,7 +33,10 @@ const (
 const (
 	spareName = ".spare"
 	trashName = ".trash"
+	begunName = ".begun" // a name of an empty file for each attempt that was given to a shim
 	logName   = ".shims.log"
+	// oneMarkName is that file's own name, in the folder of the marks.
+	oneMarkName = ".mark"
 )
 
 // mostSpares bounds the empty folders that wait for their next attempt.
@@ -44,8 +49,13 @@ const mostSpares = 256
 // its folders as it found them therefore gives them to another attempt: two
 // renames.
 type folders struct {
-	dir  string
-	lock *os.File // holds off a second executor
+	dir     string
+	lock    *os.File // holds off a second executor
+	ledgers *ledgers
+
+	// leasing is held while a lease is written, and while a folder changes hands: what is
+	// written late must not be the lease of the next attempt.
+	leasing sync.Mutex
 
 	mu        sync.Mutex
 	spares    []spare
@@ -88,7 +98,14 @@ func openFolders(dir string) (*folders, error) {
 	if f.lock, err = lockFolder(dir); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(f.makeDotted(), f.giveRecords()); err != nil {
+	err = errors.Join(f.makeDotted(), f.makeMark())
+	if err == nil {
+		f.ledgers, err = openLedgers(dir)
+	}
+	if err == nil {
+		err = f.giveRecords()
+	}
+	if err != nil {
 		return nil, errors.Join(err, f.lock.Close())
 	}
 	return f, nil
@@ -143,7 +160,7 @@ func (f *folders) makeDotted() error {
 	if err := f.clearFresh(); err != nil {
 		return err
 	}
-	for _, name := range []string{spareName, trashName, freshName} {
+	for _, name := range []string{spareName, trashName, freshName, begunName, shim.LedgersName} {
 		if !isFolder(f.path(name)) { // what is in its place is nobody's
 			if err := removeTree(f.path(name)); err != nil {
 				return err
@@ -161,6 +178,28 @@ func (f *folders) makeDotted() error {
 				f.serial = max(f.serial, n)
 			}
 		}
+	}
+	return nil
+}
+
+// mostNames is how many names the file of marks may have that a daemon finds: with those of
+// its own there are fewer than the 65,000 of ext4 for long.
+const mostNames = 1 << 14
+
+// makeMark makes the file of which the marks of attempts are names, unless that of an earlier
+// daemon can have many more: on a disk without a free inode it could not be made again while
+// marks of what runs are names of the old one. Marks can do without.
+func (f *folders) makeMark() error {
+	path := f.begun(oneMarkName)
+	var st unix.Stat_t
+	if unix.Lstat(path, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG && st.Nlink < mostNames {
+		return nil
+	}
+	if err := removeTree(path); err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, nil, 0o600); err != nil && !scarce.Passes(err) {
+		return err
 	}
 	return nil
 }
@@ -215,6 +254,30 @@ func (f *folders) keep(s spare) {
 	f.spares = append(f.spares, s)
 }
 
+// mark keeps beside the folder of an attempt that it may run: a job can remove its folder,
+// and one that ended meanwhile leaves no process that tells of it. All marks are names of one
+// file: a name takes 12 µs, a file took 200 on an ext4 without a journal, which looks for an
+// inode that was not freed lately.
+func (f *folders) mark(name string) error {
+	path := f.begun(name)
+	err := unix.Linkat(unix.AT_FDCWD, f.begun(oneMarkName), unix.AT_FDCWD, path, 0)
+	if err != nil && !errors.Is(err, unix.EEXIST) {
+		// It is gone, has as many names as it can, or the file system knows no links.
+		err = unix.Mknod(path, unix.S_IFREG|0o600, 0) // one call; open and close are two
+	}
+	if errors.Is(err, unix.ENOENT) { // a job has removed the folder: nothing would start here any more
+		if err = os.MkdirAll(f.path(begunName), 0o700); err == nil {
+			err = unix.Mknod(path, unix.S_IFREG|0o600, 0)
+		}
+	}
+	if err != nil && !errors.Is(err, unix.EEXIST) {
+		return fmt.Errorf("mark the attempt as begun: %w", err)
+	}
+	return nil
+}
+
+func (f *folders) begun(name string) string { return filepath.Join(f.dir, begunName, name) }
+
 // give hands the work and tmp folders to another user.
 func (f *folders) give(name string, a *work.Account) error {
 	path := f.path(name)
@@ -235,11 +298,25 @@ func (f *folders) give(name string, a *work.Account) error {
 	return nil
 }
 
-// remove removes the folder of an attempt, or keeps it as a spare.
+// remove removes the folder of an attempt, or keeps it as a spare, and then its mark and its
+// entry.
 func (f *folders) remove(name string) error {
-	if f.recycle(name) {
-		return nil
+	if !f.recycle(name) {
+		if err := f.discard(name); err != nil {
+			return err
+		}
 	}
+	err := unix.Unlink(f.begun(name))
+	if errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EPERM) { // a job's
+		err = removeTree(f.begun(name))
+	}
+	if err != nil && !errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("remove the mark of the attempt: %w", err)
+	}
+	return f.ledgers.forget(name)
+}
+
+func (f *folders) discard(name string) error {
 	// Out of the way in one step: after a crash there is a folder or there is none.
 	trash := f.next(trashName)
 	err := os.Rename(f.path(name), trash)
@@ -297,15 +374,29 @@ func (f *folders) isSpare(path string) bool {
 	return false
 }
 
-// list returns the attempts that have a folder.
+// list returns the attempts that have a folder, or a mark or an entry of a ledger alone.
 func (f *folders) list() ([]job.AttemptID, error) {
 	entries, err := os.ReadDir(f.dir)
+	if err != nil {
+		return nil, err
+	}
+	marks, err := os.ReadDir(f.path(begunName))
 	if err != nil {
 		return nil, err
 	}
 	var ids []job.AttemptID
 	for _, entry := range entries {
 		if id, ok := ParseFolder(entry.Name()); ok && entry.IsDir() {
+			ids = append(ids, id)
+		}
+	}
+	for _, entry := range marks {
+		if id, ok := ParseFolder(entry.Name()); ok && !isFolder(f.path(entry.Name())) {
+			ids = append(ids, id)
+		}
+	}
+	for _, name := range f.ledgers.names() {
+		if id, ok := ParseFolder(name); ok && !isFolder(f.path(name)) {
 			ids = append(ids, id)
 		}
 	}
@@ -319,5 +410,8 @@ func (f *folders) busy(name string) bool {
 		return false
 	}
 	defer func() { _ = record.Close() }()
+	if r, err := readRecord(record, name); err == nil && r.Exit != nil {
+		return false // its shim may hold the ledger for another
+	}
 	return errors.Is(unix.Flock(int(record.Fd()), unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK)
 }

@@ -2,7 +2,9 @@ package executor
 
 import (
 	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -11,6 +13,7 @@ import (
 
 	"kith/internal/job"
 	"kith/sitesched/executor/shim"
+	"kith/sitesched/work"
 )
 
 func TestFolderNames(t *testing.T) {
@@ -100,6 +103,34 @@ func TestFoldersAreUsedAgain(t *testing.T) {
 	}
 }
 
+// TestFolderOfALeaseIsUsedAgain has attempts under a lease follow each other in one folder:
+// the next must not have the lease of the last, which may be the longer one.
+func TestFolderOfALeaseIsUsedAgain(t *testing.T) {
+	f, path := testFolders(t)
+	st, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, l := range []work.Lease{{Stop: 90, Gone: 100}, {Stop: 9, Gone: 10}} {
+		if got := f.readLease("a.1.1-1"); got != (work.Lease{}) {
+			t.Errorf("round %d: it begins with the lease %+v", n, got)
+		}
+		if err := f.writeLease("a.1.1-1", l); err != nil {
+			t.Fatal(err)
+		}
+		if got := f.readLease("a.1.1-1"); got != l {
+			t.Errorf("round %d: lease %+v, want %+v", n, got, l)
+		}
+		if err := f.remove("a.1.1-1"); err != nil || len(f.spares) != 1 {
+			t.Fatalf("round %d: %d spares, %v", n, len(f.spares), err)
+		}
+		usedFolder(t, f, "a.1.1-1")
+	}
+	if now, err := os.Stat(path); err != nil || !os.SameFile(st, now) {
+		t.Errorf("another folder, %v", err)
+	}
+}
+
 // TestTouchedFoldersAreNot has jobs leave their folders in every other way than
 // they found them, as the first user of the folder and as a later one.
 func TestTouchedFoldersAreNot(t *testing.T) {
@@ -118,8 +149,10 @@ func TestTouchedFoldersAreNot(t *testing.T) {
 		"link for record": func(p string) error {
 			return replace(p+"/record", func() error { return os.Symlink("stdout", p+"/record") })
 		},
-		"second name": func(p string) error { return os.Link(p+"/record", filepath.Dir(p)+"/other") },
-		"long record": func(p string) error { return os.Truncate(p+"/record", 1<<20) },
+		"link for lease": func(p string) error { return os.Symlink("record", p+"/lease") },
+		"short lease":    func(p string) error { return os.WriteFile(p+"/lease", []byte("x"), 0o600) },
+		"second name":    func(p string) error { return os.Link(p+"/record", filepath.Dir(p)+"/other") },
+		"long record":    func(p string) error { return os.Truncate(p+"/record", 1<<20) },
 		"pipe for record": func(p string) error {
 			return replace(p+"/record", func() error { return unix.Mkfifo(p+"/record", 0o600) })
 		},
@@ -292,5 +325,106 @@ func TestClosedFolderIsRemoved(t *testing.T) {
 	}
 	if _, err := os.Lstat(f.path(name)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("it is there: %v", err)
+	}
+}
+
+// A daemon comes back on a disk without a free inode while its jobs run: their marks are names
+// of the file that new ones are to be names of, which must not have to be made again.
+func TestFoldersOpenWithoutInodes(t *testing.T) {
+	dir, image := t.TempDir(), filepath.Join(t.TempDir(), "image")
+	// A tmpfs counts names as inodes.
+	if err := errors.Join(os.WriteFile(image, nil, 0o600), os.Truncate(image, 4<<20)); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range [][]string{{"mkfs.ext4", "-q", "-F", "-N", "64", image}, {"mount", "-o", "loop", image, dir}} {
+		if out, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
+			t.Skipf("a small disk takes root, a loop device and %s: %v %s", command[0], err, out)
+		}
+	}
+	defer unix.Unmount(dir, unix.MNT_DETACH) //nolint:errcheck // the test is over
+	open := func() *folders {
+		t.Helper()
+		f, err := openFolders(filepath.Join(dir, "attempts"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	f := open()
+	if err := errors.Join(f.prepare("a.1.1-1"), f.mark("a.1.1-1"), f.lock.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for n, err := 0, error(nil); err == nil; n++ {
+		err = unix.Mknod(filepath.Join(dir, fmt.Sprint("filler-", n)), unix.S_IFREG|0o600, 0)
+	}
+	f = open()
+	if err := f.remove("a.1.1-1"); err != nil {
+		t.Error(err)
+	}
+	if ids, err := f.list(); err != nil || len(ids) != 0 {
+		t.Errorf("listed: %v, %v", ids, err)
+	}
+	_ = f.lock.Close()
+}
+
+// What a job puts into the place of a mark goes with the attempt, and the folder of marks is
+// made again if a job removes it.
+func TestMarksThatJobsChange(t *testing.T) {
+	f, _ := testFolders(t)
+	const name = "a.1.1-2"
+	if err := os.MkdirAll(f.begun(name)+"/in/it", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(f.prepare(name), f.mark(name), f.remove(name)); err != nil {
+		t.Error(err)
+	}
+	if exists(f.begun(name)) {
+		t.Error("a folder in the place of its mark is left")
+	}
+	if err := os.RemoveAll(f.path(begunName)); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.mark(name); err != nil {
+		t.Errorf("without a folder of marks: %v", err)
+	}
+	if _, err := f.openRecord(name); !errors.Is(err, errNoFolder) {
+		t.Errorf("a marked attempt without a folder: %v", err)
+	}
+}
+
+// The mark of an attempt is there whatever has become of the file that marks are names of.
+func TestMarksDoNotHangOnTheirFile(t *testing.T) {
+	for what, spoil := range map[string]func(path string) error{
+		"as it was made": func(string) error { return nil },
+		"gone":           os.Remove,
+		"a folder":       func(p string) error { return errors.Join(os.Remove(p), os.Mkdir(p, 0o700)) },
+		"a link":         func(p string) error { return errors.Join(os.Remove(p), os.Symlink("/nowhere", p)) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			f, _ := testFolders(t)
+			if err := spoil(f.begun(oneMarkName)); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 { // it may be made again
+				if err := f.mark("a.1.1-1"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := os.RemoveAll(f.path("a.1.1-1")); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := f.openRecord("a.1.1-1"); !errors.Is(err, errNoFolder) {
+				t.Errorf("of a marked attempt without a folder: %v", err)
+			}
+			if ids, err := f.list(); err != nil || len(ids) != 1 {
+				t.Errorf("listed: %v, %v", ids, err)
+			}
+			if err := f.remove("a.1.1-1"); err != nil {
+				t.Fatal(err)
+			}
+			if ids, err := f.list(); err != nil || len(ids) != 0 {
+				t.Errorf("listed after the removal: %v, %v", ids, err)
+			}
+		})
 	}
 }

@@ -26,6 +26,9 @@ const (
 // may have run; it is lost, not one that never began.
 var errNoRecord = errors.New("its record was removed from its folder")
 
+// errNoFolder is the same of an attempt whose whole folder is gone, and that was marked.
+var errNoFolder = errors.New("its folder was removed")
+
 // makeFresh makes the folder of an attempt, with a blank record, elsewhere and moves it
 // into its place in one step. If there is one already it stays.
 func (f *folders) makeFresh(path string) error {
@@ -85,17 +88,31 @@ func (f *folders) giveRecords() error {
 	return os.WriteFile(layout, nil, 0o600)
 }
 
-// openRecord opens an attempt's record. Without one the error is fs.ErrNotExist if
-// there is no folder either, else errNoRecord.
-func (f *folders) openRecord(name string) (*os.File, error) {
+// recordFile is the file that has an attempt's record, and where in it that is.
+type recordFile struct {
+	*os.File
+	at int64
+}
+
+// openRecord opens an attempt's record. Without one the error is errNoLedger if it was an
+// entry of a ledger, errNoRecord if there is a folder, errNoFolder if there was one when the
+// attempt was given to a shim, else fs.ErrNotExist.
+func (f *folders) openRecord(name string) (recordFile, error) {
+	if e, ok := f.ledgers.find(name); ok {
+		file, err := f.ledgers.open(e)
+		return recordFile{file, e.offset()}, err
+	}
 	file, err := jobfile.Open(f.dir, name+"/"+shim.RecordName, unix.O_RDONLY)
 	if !errors.Is(err, fs.ErrNotExist) {
-		return file, err
+		return recordFile{file, 0}, err
 	}
 	if _, statErr := os.Lstat(f.path(name)); statErr == nil {
-		return nil, errNoRecord
+		return recordFile{}, errNoRecord
 	}
-	return nil, err
+	if _, markErr := os.Lstat(f.begun(name)); markErr == nil {
+		return recordFile{}, errNoFolder
+	}
+	return recordFile{}, err
 }
 
 // Begun reports whether an attempt has left a trace of having been started, whatever

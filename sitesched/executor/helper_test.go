@@ -32,6 +32,7 @@ type bench struct {
 	started  map[job.AttemptID]int
 	finished map[job.AttemptID][]job.Outcome
 	unable   map[job.AttemptID][]string
+	blank    map[job.AttemptID]bool
 }
 
 // patience is how long a test waits for anything.
@@ -55,7 +56,7 @@ func openBench(t testing.TB, c Config) *bench {
 	}
 	b := &bench{
 		t: t, changed: make(chan struct{}),
-		started: map[job.AttemptID]int{}, finished: map[job.AttemptID][]job.Outcome{}, unable: map[job.AttemptID][]string{},
+		started: map[job.AttemptID]int{}, finished: map[job.AttemptID][]job.Outcome{}, unable: map[job.AttemptID][]string{}, blank: map[job.AttemptID]bool{},
 	}
 	x, err := Open(c, b.note)
 	if err != nil {
@@ -129,6 +130,7 @@ func (b *bench) note(ev work.Event) {
 		b.started[ev.Attempt]++
 	case work.Finished:
 		b.finished[ev.Attempt] = append(b.finished[ev.Attempt], ev.Outcome)
+		b.blank[ev.Attempt] = ev.Blank
 	case work.StartFailed:
 		b.unable[ev.Attempt] = append(b.unable[ev.Attempt], ev.Reason)
 	}
@@ -153,6 +155,13 @@ func (b *bench) until(what string, ok func() bool) {
 			b.t.Fatalf("not within %v: %s", patience, what)
 		}
 	}
+}
+
+// wasBlank tells whether the attempt was reported to have left nothing.
+func (b *bench) wasBlank(id job.AttemptID) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.blank[id]
 }
 
 // starts tells how often the attempt was reported as started.

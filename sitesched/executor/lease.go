@@ -48,7 +48,11 @@ func (x *Executor) Extend(id job.AttemptID, l work.Lease) {
 		if over {
 			return
 		}
-		if err := x.folders.writeLease(a.folder, latest); err != nil {
+		err := x.folders.writeLease(a.folder, latest)
+		x.mu.Lock()
+		over = a.phase == ended // then its folder may be another's by now
+		x.mu.Unlock()
+		if err != nil && !over {
 			x.log.Warn("cannot prolong the lease of an attempt", "attempt_id", a.id.String(), "error", err.Error())
 		}
 	})
@@ -73,6 +77,8 @@ func (x *Executor) recallLease(a *attempt) {
 // which needs no room on the disk. A reader that comes meanwhile or after a crash
 // finds this lease or the one before.
 func (f *folders) writeLease(name string, l work.Lease) error {
+	f.leasing.Lock()
+	defer f.leasing.Unlock()
 	file, err := jobfile.Open(f.dir, name+"/"+shim.LeaseName, unix.O_RDWR)
 	if errors.Is(err, os.ErrNotExist) {
 		return f.replace(name, shim.Lease(l).File())

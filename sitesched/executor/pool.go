@@ -144,6 +144,17 @@ func (x *Executor) finish(a *attempt, o job.Outcome, free *worker) (kept bool) {
 	return x.report(a, work.Finished{Attempt: a.id, Outcome: o}, free)
 }
 
+// finishBlank is finish for an attempt that left its folder as it found it. A worker that is
+// kept has the folder for the next attempt.
+func (x *Executor) finishBlank(a *attempt, o job.Outcome, w *worker) (kept bool) {
+	o.Reason = shim.ClipReason(o.Reason)
+	kept = x.report(a, work.Finished{Attempt: a.id, Outcome: o, Blank: true}, w)
+	if a.kept {
+		w.warm = a.folder
+	}
+	return kept
+}
+
 // report ends an attempt and reports ev, the last event about it, once. See finish
 // for the worker.
 func (x *Executor) report(a *attempt, ev work.Event, free *worker) (kept bool) {
@@ -152,6 +163,9 @@ func (x *Executor) report(a *attempt, ev work.Event, free *worker) (kept bool) {
 	kept = x.takeBack(free)
 	if report {
 		a.phase = ended
+		if f, ok := ev.(work.Finished); ok && f.Blank && kept && !a.stopping { // a stop may be being noted in it
+			a.kept = true
+		}
 		a.worker = nil
 		a.spec = work.Spec{}
 		x.processors.release(a.cpus)

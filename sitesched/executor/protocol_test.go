@@ -23,7 +23,7 @@ func startTestShim(t *testing.T, b *bench) *process {
 
 func (b *bench) message(n int, script string) *shim.Run {
 	b.t.Helper()
-	run, exit, err := b.prepareRun(&attempt{id: number(n), folder: folderName(number(n)), spec: shell(n, script)})
+	run, exit, err := b.prepareRun(&attempt{id: number(n), folder: folderName(number(n)), spec: shell(n, script)}, &worker{x: b.Executor})
 	if exit != nil || err != nil {
 		b.t.Fatal(exit, err)
 	}

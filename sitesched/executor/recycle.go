@@ -58,7 +58,14 @@ func (f *folders) recycle(name string) bool {
 			now = stamps{}
 		}
 	}
-	if blankRecord(path) != nil {
+	f.leasing.Lock()
+	defer f.leasing.Unlock()
+	if blank(path+"/"+shim.RecordName, shim.BlankRecord()) != nil {
+		return false
+	}
+	// One that runs under a lease comes next, or soon. What does not, reads none.
+	err := blank(path+"/"+shim.LeaseName, shim.BlankLease())
+	if err != nil && !errors.Is(err, unix.ENOENT) {
 		return false
 	}
 	s := spare{path: f.next(spareName), seen: now}
@@ -108,18 +115,15 @@ func settled(s stamps) bool {
 }
 
 // asMade reports whether two empty folders with this user's rights alone, the
-// streams and the record are all that is in the folder. Streams to which the
+// streams, the record and the lease are all that is in the folder. Streams to which the
 // job wrote are removed, and so is the caller's mark, whatever has become of it.
 func asMade(path string) bool {
-	for _, dir := range []string{workName, tmpName} {
-		dir = filepath.Join(path, dir)
-		if !untouched(dir, unix.S_IFDIR|0o700) || len(names(dir)) > 0 {
-			return false
-		}
+	if !emptyFolders(path) {
+		return false
 	}
 	for _, entry := range names(path) {
 		switch entry {
-		case workName, tmpName, shim.RecordName, shim.StdoutName, shim.StderrName:
+		case workName, tmpName, shim.RecordName, shim.LeaseName, shim.StdoutName, shim.StderrName:
 		case markName:
 			if unix.Unlink(filepath.Join(path, markName)) != nil {
 				return false
@@ -134,6 +138,18 @@ func asMade(path string) bool {
 			continue
 		}
 		if err := unix.Unlink(stream); err != nil && !errors.Is(err, unix.ENOENT) {
+			return false
+		}
+	}
+	return true
+}
+
+// emptyFolders reports whether the work and tmp folders in the folder of an attempt are as
+// they were made.
+func emptyFolders(path string) bool {
+	for _, dir := range []string{workName, tmpName} {
+		dir = filepath.Join(path, dir)
+		if !untouched(dir, unix.S_IFDIR|0o700) || len(names(dir)) > 0 {
 			return false
 		}
 	}
@@ -167,24 +183,25 @@ func plainAttributes(path string) bool {
 	return errors.Is(err, unix.ENOTSUP) || err == nil && (n == 0 || string(list[:n]) == "security.selinux\x00")
 }
 
-// blankRecord makes the record say that no shim has taken the attempt.
-func blankRecord(path string) error {
-	fd, err := unix.Open(path+"/"+shim.RecordName, unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+// blank writes over a record or a lease so that it says nothing. One that is not of the
+// size, or not as it was made, is an error.
+func blank(path string, blank []byte) error {
+	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
 	var st unix.Stat_t
 	err = unix.Fstat(fd, &st)
-	if err == nil && (st.Mode != unix.S_IFREG|0o600 || st.Nlink != 1 || st.Size != shim.RecordSize) {
-		err = errNotRecord
+	if err == nil && (st.Mode != unix.S_IFREG|0o600 || st.Nlink != 1 || st.Size != int64(len(blank))) {
+		err = errNotAsMade
 	}
 	if err == nil {
-		_, err = unix.Pwrite(fd, shim.BlankRecord(), 0)
+		_, err = unix.Pwrite(fd, blank, 0)
 	}
 	return errors.Join(err, unix.Close(fd))
 }
 
-var errNotRecord = errors.New("not a record")
+var errNotAsMade = errors.New("not as it was made")
 
 // names lists a folder. One that cannot be listed has an unexpected name.
 func names(dir string) []string {

@@ -16,7 +16,7 @@ import (
 // prepareRun makes the attempt's folder and the message that starts it, or
 // says why it ends here: an outcome if that lies with the job, an error if with this
 // host.
-func (x *Executor) prepareRun(a *attempt) (*shim.Run, *job.Outcome, error) {
+func (x *Executor) prepareRun(a *attempt, w *worker) (*shim.Run, *job.Outcome, error) {
 	x.mu.Lock()
 	spec, cpus := a.spec, a.cpus
 	x.mu.Unlock()
@@ -30,21 +30,14 @@ func (x *Executor) prepareRun(a *attempt) (*shim.Run, *job.Outcome, error) {
 	if spec.Account != nil && !x.accounts {
 		return fail(errAccounts)
 	}
-	if err := x.folders.prepare(a.folder); err != nil {
+	at, err := w.place(a.folder, &spec)
+	if err != nil {
 		return nil, nil, err
 	}
-	if spec.Account != nil {
-		if err := x.folders.give(a.folder, spec.Account); err != nil {
-			return nil, nil, err
-		}
-	}
 	folder := x.folders.path(a.folder)
-	if spec.Leased && spec.Lease != (work.Lease{}) {
-		if err := x.folders.writeLease(a.folder, spec.Lease); err != nil {
-			return nil, nil, err
-		}
-	}
 	return &shim.Run{
+		Ledger:        at.name(),
+		Entry:         uint64(at.number),
 		Folder:        a.folder,
 		Argv:          spec.Argv,
 		Env:           x.env.build(&spec, folder),
@@ -57,6 +50,25 @@ func (x *Executor) prepareRun(a *attempt) (*shim.Run, *job.Outcome, error) {
 		Account:       shimAccount(spec.Account),
 		Leased:        spec.Leased,
 	}, nil, nil
+}
+
+// place makes the folder of an attempt, with what must be in it or beside it.
+func (x *Executor) place(name string, spec *work.Spec) error {
+	if err := x.folders.prepare(name); err != nil {
+		return err
+	}
+	if spec.Account != nil {
+		if err := x.folders.give(name, spec.Account); err != nil {
+			return err
+		}
+	}
+	if err := x.folders.mark(name); err != nil {
+		return err
+	}
+	if spec.Leased && spec.Lease != (work.Lease{}) {
+		return x.folders.writeLease(name, spec.Lease)
+	}
+	return nil
 }
 
 // errAccounts is why a job cannot run as another user.

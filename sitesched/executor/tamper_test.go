@@ -106,6 +106,40 @@ func TestAJobThatRemovesItsFolderRunsOnce(t *testing.T) {
 	})
 }
 
+// The same if it has ended when the daemon comes back, so that no process tells of it.
+func TestAJobThatRemovedItsFolderAndEndedRanOnce(t *testing.T) {
+	inEachIsolation(t, func(t *testing.T, c Config) {
+		dir := t.TempDir()
+		b := openBench(t, c)
+		spec := shell(1, fmt.Sprintf("echo x >>%s/count; touch %s/ready; while [ ! -e %s/go ]; do sleep 0.05; done; touch %s/over", dir, dir, dir, dir))
+		b.Start(spec)
+		eventually(t, "start", func() bool { return exists(dir + "/ready") })
+		if err := os.RemoveAll(filepath.Join(b.config.Dir, folderName(spec.Attempt))); err != nil {
+			t.Fatal(err)
+		}
+		b.Close()
+		if err := os.WriteFile(dir+"/go", nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "end", func() bool { return exists(dir + "/over") })
+		b2 := b.reopen()
+		eventually(t, "end of its processes", func() bool { return len(b2.marked(folderName(spec.Attempt))) == 0 })
+		if !b2.Begun(spec.Attempt) {
+			t.Error("it counts as never begun")
+		}
+		b2.Adopt(spec, b.BootID())
+		o := b2.wait(spec.Attempt)
+		if runs := readFile(dir + "/count"); o.Kind != job.Loss || runs != "x\n" {
+			t.Errorf("it ran %d times: %+v", len(runs)/2, o)
+		}
+		b2.Forget(spec.Attempt)
+		eventually(t, "removal of its mark", func() bool {
+			ids, err := b2.Folders()
+			return err == nil && len(ids) == 0
+		})
+	})
+}
+
 // What an earlier version made and did not begin is begun.
 func TestFoldersOfAnEarlierVersionGetRecords(t *testing.T) {
 	beside(t)

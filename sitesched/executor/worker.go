@@ -16,6 +16,9 @@ type worker struct {
 	process  *process // nil until the first attempt if the shim is yet to be started
 	next     chan *attempt
 	sequence uint64
+
+	ledger *ledger // of the shim; nil before the first light attempt
+	warm   string  // the name of a folder for the next of those; empty for none
 }
 
 const (
@@ -34,6 +37,7 @@ func (w *worker) serve() {
 	defer idle.Stop()
 	for w.serveOne(idle) {
 	}
+	w.leave()
 	w.x.dropped()
 }
 
@@ -82,8 +86,10 @@ func (w *worker) retire() {
 
 // carry brings one attempt to its end, and reports whether the worker can take another.
 func (w *worker) carry(a *attempt) bool {
-	run, exit, trouble := w.x.prepareRun(a)
+	run, exit, trouble := w.x.prepareRun(a, w)
 	switch {
+	case errors.Is(trouble, errTaken):
+		return w.refused(a, &shim.Refused{Taken: true})
 	case trouble != nil:
 		return w.giveUp(a, trouble.Error())
 	case exit != nil:
@@ -214,6 +220,13 @@ func (w *worker) end(a *attempt, m *shim.Ended) bool {
 		return false
 	}
 	outcome := w.x.outcomeOf(a, &m.Exit)
+	if m.Retire == "" && w.leftBlank(a) {
+		if w.x.finishBlank(a, outcome, w) {
+			return true
+		}
+		w.retire()
+		return false
+	}
 	if m.Retire == "" {
 		return w.settleDown(a, outcome)
 	}

@@ -305,17 +305,17 @@ func (s *Runner) report(ev work.Event) {
 		// It comes again and again: it waits for the engine rather than heap up.
 		s.cfg.Post(meta.TurnCame{Attempt: ev.Attempt})
 	case work.Started:
-		s.log.Info("attempt started", s.names(ev.Attempt)...)
+		s.note("attempt started", ev.Attempt, false)
 		s.cfg.Tell(meta.AttemptStarted{Attempt: ev.Attempt, At: ev.At})
 	case work.StartFailed:
 		if r := s.get(ev.Attempt); r != nil {
 			s.unable(r, ev.Reason)
 		}
 	case work.Finished:
-		s.log.Info("attempt ended", append(s.names(ev.Attempt),
-			"exit_code", ev.Outcome.ExitCode, "signal", ev.Outcome.Signal, "reason", ev.Outcome.Reason)...)
+		s.note("attempt ended", ev.Attempt, ev.Outcome.Kind != job.Success,
+			"exit_code", ev.Outcome.ExitCode, "signal", ev.Outcome.Signal, "reason", ev.Outcome.Reason)
 		if r := s.get(ev.Attempt); r != nil {
-			s.finished(r, ev.Outcome)
+			s.finished(r, ev.Outcome, ev.Blank)
 		}
 	}
 }

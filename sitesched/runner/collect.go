@@ -16,14 +16,18 @@ import (
 	"kith/meta/transfer"
 )
 
-// finished collects what the attempt left and reports its end. Its processors are
-// free at once.
-func (s *Runner) finished(r *run, outcome job.Outcome) {
+// finished collects what the attempt left, unless that is nothing, and reports its end. Its
+// processors are free at once.
+func (s *Runner) finished(r *run, outcome job.Outcome, blank bool) {
 	explain(&outcome)
 	s.ends(r)
 	leaving := transfer.Leaving{Dir: r.files.Work, Stdout: r.files.Stdout, Stderr: r.files.Stderr, Ran: outcome.Start != 0}
 	if r.payload != nil {
 		leaving.Outputs = r.payload.outputs()
+	}
+	if blank && len(leaving.Outputs) == 0 {
+		s.over(r, outcome)
+		return
 	}
 	if len(leaving.Outputs) == 0 && isEmpty(leaving.Stdout, leaving.Ran) && isEmpty(leaving.Stderr, leaving.Ran) {
 		s.over(r, outcome)
@@ -34,16 +38,50 @@ func (s *Runner) finished(r *run, outcome job.Outcome) {
 	s.wg.Go(func() {
 		defer stop()
 		// What it left is known to the byte before anything is read of it.
-		way := s.large
-		if s.collector.Bytes(ctx, leaving) <= smallOutput {
+		way, size := s.large, s.collector.Bytes(ctx, leaving)
+		if size <= smallOutput {
 			way = s.small
 		}
-		s.collectInto(ctx, &outcome, leaving, r, way)
-		if s.ctx.Err() == nil { // else collected by the next daemon
-			s.over(r, outcome)
+		if r.task == nil || !s.gathering.reserve(size) || !s.collectLoose(ctx, r, outcome, leaving, size) {
+			s.collectAlone(ctx, r, outcome, leaving, way)
 		}
 	})
 }
+
+// collectAlone collects what an attempt left, whatever it takes, and reports its end.
+func (s *Runner) collectAlone(ctx context.Context, r *run, outcome job.Outcome, leaving transfer.Leaving, way *lane) {
+	s.collectInto(ctx, &outcome, leaving, r, way)
+	if s.ctx.Err() == nil { // else collected by the next daemon
+		s.over(r, outcome)
+	}
+}
+
+// collectLoose reads what a task left, of which size bytes are reserved, and has what is
+// short wait for a container. It reports false if that must be tried by collectAlone.
+func (s *Runner) collectLoose(ctx context.Context, r *run, outcome job.Outcome, leaving transfer.Leaving, size int64) bool {
+	if !s.small.enter(ctx, r.attempt.Job.Origin) {
+		s.gathering.release(size)
+		return false
+	}
+	leaving.Loose = true
+	c, err := s.collect(ctx, leaving)
+	s.small.leave()
+	leaving.Loose = false
+	if err == nil && len(c.Loose) > 0 {
+		s.gather(gathered{r, outcome, leaving, c, size})
+		return true
+	}
+	s.gathering.release(size)
+	if err != nil {
+		return false
+	}
+	s.attach(&outcome, c, r, r.requires())
+	s.over(r, outcome)
+	return true
+}
+
+// requires reports whether a success that lacks declared outputs is a failure.
+func (r *run) requires() bool { return r.payload != nil && r.payload.job.GetRequireOutputs() }
 
 // untilStale returns a context that ends when nobody wants any more what an attempt leaves.
 func (s *Runner) untilStale(r *run) (context.Context, context.CancelFunc) {
@@ -88,7 +126,7 @@ func (s *Runner) collectInto(held context.Context, outcome *job.Outcome, leaving
 	defer stop()
 	quota := s.files.cfg.QuotaBytes
 	tooMuch := quota > 0 && s.collector.Bytes(held, leaving) > quota
-	require := r.payload != nil && r.payload.job.GetRequireOutputs()
+	require := r.requires()
 	defer s.scarcity.over(r.attempt)
 	var err error
 	for failed, again := 0, wait; failed < tries; again = min(2*again, longest) {

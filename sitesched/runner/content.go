@@ -18,10 +18,8 @@ func (f *Files) ReadFile(file transfer.File, offset int64) ([]byte, bool, error)
 	if len(file.Chunks) == 0 {
 		return file.Inline[offset:], true, nil
 	}
-	r := transfer.OpenFile(f.blobs, file)
-	defer r.Close() //nolint:errcheck // it was only read
 	data := make([]byte, min(transfer.MaxPieceBytes, file.Size-offset))
-	n, err := r.ReadAt(data, offset)
+	n, err := f.server.FileAt(file).ReadAt(data, offset)
 	if scarce.Passes(err) || scarce.OfHost(err) {
 		return nil, false, fmt.Errorf("output %q: %w", file.Path, err) // it is there
 	}

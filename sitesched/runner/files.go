@@ -119,6 +119,16 @@ func (f *Files) pack(ctx context.Context, inputs []transfer.Input) (_ transfer.S
 	}, err
 }
 
+// Uploaded implements api.Files.
+func (f *Files) Uploaded(ctx context.Context, id string, most int64) (transfer.File, io.ReaderAt, error) {
+	file, hold, err := f.packer.Uploaded(id, most)
+	if err != nil {
+		return transfer.File{}, nil, err
+	}
+	context.AfterFunc(ctx, hold.Close)
+	return file, f.server.FileAt(file), nil
+}
+
 // Upload implements api.Files.
 func (f *Files) Upload(ctx context.Context, r io.Reader) (transfer.UploadID, error) {
 	id, hold, err := transfer.Upload(ctx, f.blobs, r, f.cfg.MaxFileBytes)

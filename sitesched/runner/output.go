@@ -105,8 +105,8 @@ func (s *Runner) readHome(ctx context.Context, a job.AttemptID, encoded []byte, 
 // readAway reads a file of an attempt's output at the site where it ran: there is no
 // room for it here.
 func (s *Runner) readAway(ctx context.Context, at job.SiteID, a job.AttemptID, file transfer.File, offset int64) ([]byte, bool, error) {
-	i, within := int(offset/transfer.ChunkBytes), offset%transfer.ChunkBytes
-	limit := min(transfer.MaxPieceBytes, file.ChunkSize(i)-within)
+	i, within, left := file.Place(offset)
+	limit := min(transfer.MaxPieceBytes, left)
 	data, err := s.sourceAt(at).ReadChunk(ctx, a, file.Chunks[i], within, int(limit))
 	switch {
 	case errors.Is(err, transfer.ErrUnavailable):

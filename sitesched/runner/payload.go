@@ -77,6 +77,7 @@ func (p *payload) spec(a job.AttemptID, r *job.Request, host job.SiteID, folder 
 		Attempt: a, JobID: p.task, Argv: p.job.GetCommand(), Env: p.env(), Directory: p.job.GetWorkingDirectory(),
 		Processors: int(r.Processors), Tasks: int(p.job.GetTasks()), MemoryBytes: r.MemoryBytes, Walltime: r.Walltime,
 		Name: r.Name, User: r.User, OriginSite: a.Job.Origin, HostSite: host, SubmitDirectory: r.Directory,
+		Light: p.task != "" && len(p.inputs.Files) == 0 && len(p.job.GetOutputs()) == 0,
 	}
 	if file, ok := p.inputs.Find(api.ScriptPath); ok {
 		script := filepath.Join(folder, filepath.FromSlash(api.ScriptPath))

@@ -70,6 +70,7 @@ type Runner struct {
 	fetcher   *transfer.Fetcher
 	fetches   fetches
 	batches   taskFetches
+	gathering gathering
 	unpacker  *transfer.Unpacker
 	collector *transfer.Collector
 	log       *slog.Logger

@@ -45,7 +45,7 @@ func TestStaleOutputIsNotCollected(t *testing.T) {
 			}
 			r := &run{attempt: own(1), ended: make(chan struct{}), begun: true, files: work.Files{Work: dir, Stdout: stdout}}
 			s.byID[r.attempt] = r
-			s.finished(r, job.Outcome{Kind: job.Success, Start: 1, End: 2})
+			s.finished(r, job.Outcome{Kind: job.Success, Start: 1, End: 2}, false)
 			<-reads
 			s.Kill(meta.Kill{Attempt: r.attempt, Early: true, Stale: stale})
 			s.Kill(meta.Kill{Attempt: r.attempt, Early: true}) // again, by who knows less

@@ -206,7 +206,8 @@ func (f *Files) liveChunks(ctx context.Context) iter.Seq2[blobstore.Sum, error] 
 			}
 			return p.inputs, nil
 		}
-		if yieldStored(open, f.cfg.Backend.Payload, inputs, yield) && yieldStored(closed, f.cfg.Backend.Outputs, transfer.Decode, yield) {
+		if yieldStored(open, f.cfg.Backend.Payload, inputs, yield) && yieldStored(bags, f.cfg.Backend.Payload, filesOfBag, yield) &&
+			yieldStored(closed, f.cfg.Backend.Outputs, transfer.Decode, yield) {
 			f.yieldTasks(bags, yield)
 		}
 	}

@@ -74,11 +74,12 @@ func (s *Runner) FetchTasks(f meta.FetchTasks) {
 // fetchTasks brings what tasks left. What cannot be had of one keeps nothing from the others.
 func (s *Runner) fetchTasks(f *meta.FetchTasks) {
 	var mu sync.Mutex
-	lost, lostOf := 0, error(nil)
+	var lost []uint32
+	var lostOf error
 	lose := func(task uint32, err error) {
 		mu.Lock()
 		defer mu.Unlock()
-		if lost++; lostOf == nil {
+		if lost = append(lost, task); lostOf == nil {
 			lostOf = fmt.Errorf("task %d: %w", task, err)
 		}
 	}
@@ -116,10 +117,9 @@ func (s *Runner) fetchTasks(f *meta.FetchTasks) {
 		}
 		return
 	}
-	home := meta.TasksHome{Bundle: f.Bundle, Batch: f.Batch}
-	if lost > 0 {
-		home.Error = fmt.Sprintf("output of %d tasks at site %s is lost: %v", lost, f.From, lostOf)
-		s.log.Warn("output of tasks is lost", "bundle_id", f.Bundle.String(), "batch", f.Batch, "peer_id", string(f.From), "tasks", lost, "error", lostOf.Error())
+	home := meta.TasksHome{Bundle: f.Bundle, Batch: f.Batch, Lost: lost}
+	if len(lost) > 0 {
+		s.log.Warn("output of tasks is lost", "bundle_id", f.Bundle.String(), "batch", f.Batch, "peer_id", string(f.From), "tasks", len(lost), "error", lostOf.Error())
 	}
 	s.cfg.Post(home)
 }

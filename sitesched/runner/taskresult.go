@@ -3,6 +3,7 @@ package runner
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"kith/internal/job"
@@ -25,7 +26,10 @@ func (f *Files) CheckTaskResults(from job.SiteID, m meta.TaskResults) (meta.Task
 	}
 	kept := m.Files[:0]
 	for _, files := range m.Files {
-		set, err := f.checkTaskFiles(from, m.Bundle, files)
+		set, lost, err := f.checkTaskFiles(from, m.Bundle, files)
+		if at := slices.IndexFunc(m.Results, func(r job.TaskResult) bool { return r.Ordinal == files.Ordinal }); lost && at >= 0 {
+			m.Results[at].FilesLost = true
+		}
 		switch {
 		case errors.Is(err, store.ErrUnknown): // the results are not wanted either
 			m.Files = nil
@@ -42,30 +46,32 @@ func (f *Files) CheckTaskResults(from job.SiteID, m meta.TaskResults) (meta.Task
 	return m, nil
 }
 
-// checkTaskFiles returns what of the files of a task was asked for, nil if that is nothing.
-func (f *Files) checkTaskFiles(from job.SiteID, bundle job.AttemptID, files store.TaskFiles) ([]byte, error) {
+// checkTaskFiles returns what of the files of a task was asked for, nil if that is nothing,
+// and whether some of that is lost.
+func (f *Files) checkTaskFiles(from job.SiteID, bundle job.AttemptID, files store.TaskFiles) (_ []byte, lost bool, _ error) {
 	p, err := f.taskPayload(meta.TaskRun{Bundle: bundle, Ordinal: files.Ordinal})
 	if errors.Is(err, errPayload) {
-		return nil, nil // it was refused there, too
+		return nil, false, nil // it was refused there, too
 	}
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	task := func(err error) error { return fmt.Errorf("%v, task %d: %w", bundle, files.Ordinal, err) }
 	set, err := transfer.Decode(files.Set)
 	if err != nil {
 		f.refuse(from, WhatResult, task(fmt.Errorf("%w: %w", errList, err)))
-		return nil, nil
+		return nil, true, nil
 	}
-	kept, strange, _ := f.wanted(set, p.outputs())
+	kept, strange, large := f.wanted(set, p.outputs())
 	if len(strange) > 0 {
 		f.refuse(from, WhatResult, task(fmt.Errorf("%w: %s", errUndeclared, some(strange))))
 	}
 	switch len(kept.Files) {
 	case 0:
-		return nil, nil
+		return nil, len(large) > 0, nil
 	case len(set.Files):
-		return files.Set, nil
+		return files.Set, false, nil
 	}
-	return kept.Encode()
+	raw, err := kept.Encode()
+	return raw, len(large) > 0, err
 }

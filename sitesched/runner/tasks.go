@@ -1,8 +1,13 @@
 package runner
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
+
+	"google.golang.org/protobuf/proto"
 
 	"kith/internal/job"
 	"kith/meta"
@@ -23,7 +28,16 @@ func (f *Files) bagOf(bundle job.AttemptID) (*tasks.Bag, error) {
 		name.Number = 0
 		read = func() ([]byte, error) { return f.cfg.Backend.Payload(bundle.Job) }
 	}
-	return f.bags.Get(name, read)
+	return f.bags.Get(name, read, f.openTable)
+}
+
+// openTable opens the file of a table of a bag of this site.
+func (f *Files) openTable(file *kithv1.File) (io.ReaderAt, error) {
+	set, err := transfer.FromProto(&kithv1.FileSet{Files: []*kithv1.File{file}})
+	if err != nil {
+		return nil, err
+	}
+	return f.server.FileAt(set.Files[0]), nil
 }
 
 // BundlePayload makes what tasks of a bag of this site run, for their host.
@@ -33,6 +47,21 @@ func (f *Files) BundlePayload(bundle job.AttemptID, set *job.TaskSet) ([]byte, e
 		return nil, err
 	}
 	return b.Bundle(set)
+}
+
+// filesOfBag returns all files that a bag of this site needs, in no order: its tasks may run
+// again until it is purged.
+func filesOfBag(raw []byte) (transfer.Set, error) {
+	var p kithv1.BagPayload
+	if err := proto.Unmarshal(raw, &p); err != nil {
+		return transfer.Set{}, fmt.Errorf("%w: %w", errPayload, err)
+	}
+	set, err := transfer.FromProto(p.GetInputs())
+	if err != nil || p.GetTable().GetFile() == nil {
+		return set, err
+	}
+	table, err := transfer.FromProto(&kithv1.FileSet{Files: []*kithv1.File{p.GetTable().GetFile()}})
+	return transfer.Set{Files: append(set.Files, table.Files...)}, err
 }
 
 // taskPayload returns what a task runs. An error that wraps errPayload says that this will
@@ -98,4 +127,16 @@ func (s *Runner) names(a job.AttemptID) []any {
 		return r.names()
 	}
 	return (&run{attempt: a}).names()
+}
+
+// note logs how far an attempt is. What goes well with a task is for those who debug: there
+// may be thousands of tasks a second.
+func (s *Runner) note(what string, a job.AttemptID, failed bool, about ...any) {
+	r, level := s.get(a), slog.LevelInfo
+	if r != nil && r.task != nil && !failed {
+		level = slog.LevelDebug
+	}
+	if s.log.Enabled(context.Background(), level) {
+		s.log.Log(context.Background(), level, what, append(s.names(a), about...)...)
+	}
 }

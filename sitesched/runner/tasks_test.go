@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -60,7 +61,7 @@ func bagPayload(t *testing.T, script string, inputs transfer.Set) []byte {
 // heldPayload is what a host is given of that bag with the tasks 2 to 4.
 func heldPayload(t *testing.T, raw []byte) []byte {
 	t.Helper()
-	bag, err := tasks.Parse(raw)
+	bag, err := tasks.Parse(raw, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -272,7 +273,7 @@ func TestCheckTaskResults(t *testing.T) {
 	}
 	future := job.Instant(time.Now()) + job.Time(48*time.Hour)
 	results := func() meta.TaskResults {
-		return meta.TaskResults{Bundle: foreignBundle, Batch: 1, Results: []job.TaskResult{{Ordinal: 0, Kind: job.Success, Start: future}}, Files: []store.TaskFiles{
+		return meta.TaskResults{Bundle: foreignBundle, Batch: 1, Results: []job.TaskResult{{Ordinal: 0, Kind: job.Success, Start: future}, {Ordinal: 3, Kind: job.Success}}, Files: []store.TaskFiles{
 			{Ordinal: 0, Set: set("out-10", "stderr", "stdout")},
 			{Ordinal: 1, Set: set("out-12", "out-14", "stdout")},
 			{Ordinal: 2, Set: set("etc/passwd")},
@@ -284,12 +285,15 @@ func TestCheckTaskResults(t *testing.T) {
 	if err != nil || len(m.Files) != 2 || !bytes.Equal(m.Files[0].Set, set("out-10", "stderr", "stdout")) || !bytes.Equal(m.Files[1].Set, set("out-12", "stdout")) {
 		t.Errorf("%+v, %v", m.Files, err)
 	}
+	if m.Results[0].FilesLost || !m.Results[1].FilesLost {
+		t.Errorf("the output of the task whose list is not valid is lost, and no other: %+v", m.Results)
+	}
 	if m.Results[0].Start >= future || refusals != 4 {
 		t.Errorf("a start in two days stays %v, %d refusals", m.Results[0].Start, refusals)
 	}
 	f.bags = tasks.Cache{}
 	backend.err = store.ErrUnknown
-	if m, err := f.CheckTaskResults("beta", results()); err != nil || len(m.Files) > 0 || len(m.Results) != 1 {
+	if m, err := f.CheckTaskResults("beta", results()); err != nil || len(m.Files) > 0 || len(m.Results) != 2 {
 		t.Errorf("of a bag that is gone: %+v, %v", m, err)
 	}
 	backend.err = errors.New("the disk")
@@ -318,7 +322,7 @@ func TestFetchTasks(t *testing.T) {
 	fetch := meta.FetchTasks{Bundle: ownBundle, Batch: 3, From: "alpha", Run: 1 << 40, Files: []store.TaskFiles{{Ordinal: 1, Set: inline}, {Ordinal: 2, Set: set}}}
 	s.FetchTasks(fetch)
 	home := meta.TasksHome{Bundle: ownBundle, Batch: 3}
-	if ev := <-posted; ev != home {
+	if ev := <-posted; !reflect.DeepEqual(ev, home) {
 		t.Errorf("%+v", ev)
 	}
 	if len(asked.names) != 1 || asked.names[0] != runOf(ownBundle, 2) {
@@ -329,7 +333,7 @@ func TestFetchTasks(t *testing.T) {
 	}
 	fetch.From = "beta"
 	s.FetchTasks(fetch)
-	if ev := s.heard(); ev != home {
+	if ev := s.heard(); !reflect.DeepEqual(ev, home) {
 		t.Errorf("of this site: %+v", ev)
 	}
 
@@ -339,7 +343,8 @@ func TestFetchTasks(t *testing.T) {
 	fetch.From = "alpha"
 	fetch.Files = append(fetch.Files, store.TaskFiles{Ordinal: 4, Set: []byte{0xff}})
 	lost.FetchTasks(fetch)
-	if ev := (<-posted).(meta.TasksHome); ev.Batch != 3 || !strings.Contains(ev.Error, "output of 2 tasks at site alpha is lost") {
+	ev := (<-posted).(meta.TasksHome)
+	if slices.Sort(ev.Lost); ev.Batch != 3 || !slices.Equal(ev.Lost, []uint32{2, 4}) {
 		t.Errorf("%+v", ev)
 	}
 	lost.cut(true)

@@ -132,6 +132,10 @@ type Spec struct {
 	SlurmJobID string
 	// Account is the local user to run as; nil for the daemon's own.
 	Account *Account
+	// Light says that the attempt has no files but its streams: nothing is put into its
+	// folder before it runs, and nothing but stdout and stderr is read there after it. Then a
+	// System may do with less on disk.
+	Light bool
 	// Leased says that the attempt runs under a lease: only until Lease, or what
 	// [System.Extend] says later.
 	Leased bool
@@ -199,6 +203,9 @@ type Finished struct {
 	// program's own; its start is zero if the program never ran. It is a
 	// [job.Loss] if it is not known how far the job came, or if its lease ended.
 	Outcome job.Outcome
+	// Blank says that a [Spec.Light] attempt wrote nothing to its streams, or has removed its
+	// folder. Then nothing is to be looked for at [Files].
+	Blank bool
 }
 
 func (Turn) event()        {}

@@ -2,7 +2,10 @@ package boltstore_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
+	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -276,5 +279,102 @@ func TestOpenRefuses(t *testing.T) {
 	}
 	if _, err := boltstore.Open(filepath.Join(dir, "new.db"), ""); !errors.Is(err, job.ErrBadSiteID) {
 		t.Errorf("a new file without a site: %v, want ErrBadSiteID", err)
+	}
+}
+
+// A page that points to itself would keep bbolt going without end: such a file is refused.
+func TestDamagedPagePointsAbove(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "whole.db")
+	written(t, rand.New(rand.NewPCG(3, 0)), path)
+	db, err := bolt.Open(path, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := []byte(tables()[0])
+	if err := db.Update(func(tx *bolt.Tx) error {
+		for i := range 1000 { // a tree with branches
+			if err := tx.Bucket(table).Put(fmt.Appendf(nil, "%040d", i), make([]byte, 40)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	whole := read(t, path)
+	order, rings := binary.NativeEndian, 0
+	for at := 2 * 4096; at+4096 <= len(whole); at += 4096 {
+		id := uint64(at / 4096)
+		if order.Uint64(whole[at:]) != id || order.Uint16(whole[at+8:]) != 1 {
+			continue // no branch
+		}
+		damaged := bytes.Clone(whole)
+		order.PutUint64(damaged[at+16+8:], id)
+		_, err := loadDamaged(path, damaged)
+		if !errors.Is(err, store.ErrCorrupt) {
+			t.Errorf("page %d in a ring: %v, want ErrCorrupt", id, err)
+		} else if strings.Contains(err.Error(), "reached twice") {
+			rings++
+		} // else the page is not in use
+	}
+	if rings == 0 {
+		t.Error("no page of the file was put into a ring")
+	}
+}
+
+// The page of a small table lies within its value: made a branch, it would be its own child.
+func TestDamagedPageWithinTable(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "whole.db")
+	written(t, rand.New(rand.NewPCG(3, 0)), path)
+	whole := read(t, path)
+	order, found := binary.NativeEndian, 0
+	for _, name := range tables() {
+		for at := bytes.Index(whole, []byte(name)); at >= 0 && at < len(whole)-40; {
+			value := whole[at+len(name):]
+			if order.Uint64(value) == 0 && order.Uint16(value[16+8:]) == 2 {
+				damaged := bytes.Clone(whole)
+				order.PutUint16(damaged[at+len(name)+16+8:], 1)
+				if _, err := loadDamaged(path, damaged); errors.Is(err, store.ErrCorrupt) {
+					found++
+				} else if err != nil {
+					t.Errorf("the page of %s a branch: %v, want ErrCorrupt", name, err)
+				} // else this page is not in use
+			}
+			next := bytes.Index(whole[at+1:], []byte(name))
+			if next < 0 {
+				break
+			}
+			at += 1 + next
+		}
+	}
+	if found == 0 {
+		t.Error("no table has its page within")
+	}
+}
+
+// Bytes of users lie in the file as they are. What looks like a header with a later
+// transaction, where none is, does not count.
+func TestHeaderInARecord(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "whole.db")
+	written(t, rand.New(rand.NewPCG(3, 0)), path)
+	whole, want := read(t, path), load(t, path)
+	at := 1 << 14
+	for at < len(whole) {
+		at <<= 1
+	}
+	forged := append(whole, make([]byte, at+4096-len(whole))...)
+	head := forged[at+16 : at+80]
+	copy(head, whole[16:80])
+	order := binary.NativeEndian
+	order.PutUint64(head[40:], 1<<52) // pages: times 4,096 that is 0
+	order.PutUint64(head[48:], 1<<62) // transaction
+	h := fnv.New64a()
+	h.Write(head[:56])
+	order.PutUint64(head[56:], h.Sum64())
+	if got, err := loadDamaged(path, forged); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("a header behind the pages in use: %v, %d bytes of facts, want %d", err, len(got), len(want))
 	}
 }

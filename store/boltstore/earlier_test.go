@@ -110,7 +110,7 @@ func TestFilesOfEarlierFormats(t *testing.T) {
 					t.Fatal(err)
 				}
 			})
-			if n, trust := format(t, path, nil); n != codec.Format || trust != len(codec.TrustTables()) || bagTables(t, path) != len(codec.BagTables()) {
+			if n, trust := format(t, path, nil); n != codec.BagFormat || trust != len(codec.TrustTables()) || bagTables(t, path) != len(codec.BagTables()) {
 				t.Fatalf("with a bag it has format %d, %d tables of trust, %d of bags", n, trust, bagTables(t, path))
 			}
 			with(func(b *boltstore.Store, s *store.State) {
@@ -119,6 +119,22 @@ func TestFilesOfEarlierFormats(t *testing.T) {
 				}
 				if p, err := b.Payload(id); string(p) != "tasks" || err != nil {
 					t.Errorf("payload %q, %v", p, err)
+				}
+			})
+			with(func(_ *boltstore.Store, s *store.State) {
+				after := []job.Dependency{{On: id, Condition: job.AfterOK}}
+				if err := s.Apply(store.SubmitJob{ID: s.NextID(), Request: job.Request{Processors: 1, Walltime: time.Hour}, After: after}); err != nil {
+					t.Fatal(err)
+				}
+			})
+			if n, _ := format(t, path, nil); n != codec.Format {
+				t.Fatalf("with a job that waits it has format %d", n)
+			}
+			with(func(_ *boltstore.Store, s *store.State) {
+				last := s.NextID()
+				last.Seq--
+				if j := s.Job(last); j == nil || j.State != job.Blocked || job.Waiting(s.After(last)) != 1 || s.After(last)[0].On != id {
+					t.Errorf("job %+v, after %v", j, s.After(last))
 				}
 			})
 			format(t, path, func(tx *bolt.Tx) error { return tx.DeleteBucket([]byte(codec.Results)) })

@@ -16,7 +16,7 @@ import (
 	"kith/store/codec"
 )
 
-// verify walks through the whole file without writing to it: its length, the
+// verify walks through the whole file without writing to it: its length, its trees, the
 // order of all keys, the checksum of every record. bbolt trusts what it maps;
 // a damaged page can send it anywhere, in goroutines of its own where no caller
 // can recover, so it is kept from opening such a file for writing.
@@ -33,10 +33,10 @@ func verify(path string) error {
 	if err != nil {
 		return err
 	}
-	if err := checkLength(path, info.Size()); err != nil {
-		return err
-	}
 	return guarded(func() error {
+		if err := checkPages(path, info.Size()); err != nil {
+			return err
+		}
 		db, err := bolt.Open(path, 0o600, &bolt.Options{Timeout: time.Second, ReadOnly: true})
 		if err != nil {
 			return explain(err)
@@ -104,20 +104,21 @@ func guarded(read func() error) (err error) {
 	return read()
 }
 
-// checkLength compares the file's length with what its newer header page says.
-func checkLength(path string, size int64) error {
+// checkPages compares the file's length with what its newer header page says, and looks
+// at the trees in it.
+func checkPages(path string, size int64) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close() //nolint:errcheck // it was only read
-	need, err := usedBytes(f, size)
+	h, err := newestHeader(f, size)
 	if err != nil {
 		return err
 	}
-	if need > size {
-		return fmt.Errorf("%w: it has %d bytes and its header speaks of %d; its end was cut off",
-			store.ErrCorrupt, size, need)
+	if h.pages > uint64(size)/h.pageSize {
+		return fmt.Errorf("%w: it has %d bytes and its header speaks of %d pages of %d bytes; its end was cut off",
+			store.ErrCorrupt, size, h.pages, h.pageSize)
 	}
-	return nil
+	return checkTrees(f, h)
 }

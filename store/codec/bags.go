@@ -54,10 +54,10 @@ func bagWrites(s *store.State, c *store.BagChanges) []Write {
 	return append(w, heldWrites(s, c)...)
 }
 
-// BagReaders returns what reads each of [BagTables] that is read at a start, in the order
-// in which they must be.
+// BagReaders returns what reads each of [BagTables] and [AfterTables] that is read at a
+// start, in the order in which they must be.
 func (r *Reader) BagReaders() []TableReader {
-	return []TableReader{{Bags, r.bag}, {BagPages, r.page}, {TaskBundles, r.taskBundle}, {Held, r.held}, {HeldBatches, r.heldBatch}}
+	return []TableReader{{Bags, r.bag}, {BagPages, r.page}, {TaskBundles, r.taskBundle}, {Held, r.held}, {HeldBatches, r.heldBatch}, {After, r.after}}
 }
 
 // TableReader reads the records of a table, in the order of their keys.
@@ -71,19 +71,22 @@ func bagMessage(b *store.Bag) *statev1.BagRecord {
 		Name: jobName(b.ID), Request: requestMessage(&b.Request), RequestId: b.RequestID, BodyHash: b.BodyHash[:], Submitter: string(b.Submitter),
 		Priority: b.Priority, MaxRunning: b.MaxRunning, Retries: uint32(b.Retries), State: uint32(b.State), CancelRequested: b.CancelRequested,
 		Version: b.Version, Next: b.Next, Number: b.Number, Sums: sumsMessage(&b.Sums), SubmittedNs: int64(b.Submitted), ClosedNs: int64(b.Closed),
-		Retried: b.Retried,
+		Retried: b.Retried, MaxReplicas: uint32(b.MaxReplicas), TailAt: b.TailAt, TailSinceNs: int64(b.TailSince),
+	}
+	if p := &b.Policies; p.Stated() || p.Version > 0 {
+		m.Policies = &statev1.BagPolicies{Texts: p.Texts[:], Version: p.Version}
 	}
 	for _, r := range b.Indices.Ranges() {
 		m.Indices = append(m.Indices, r.First, r.Last, r.Step)
 	}
 	for _, a := range b.Acts {
-		m.Acts = append(m.Acts, &statev1.ActRecord{TimeNs: int64(a.Time), Kind: uint32(a.Kind), Actor: string(a.Actor), Reason: a.Reason, Tasks: a.Tasks})
+		m.Acts = append(m.Acts, &statev1.ActRecord{TimeNs: int64(a.Time), Kind: uint32(a.Kind), Actor: string(a.Actor), Reason: a.Reason, Tasks: a.Tasks, RequestId: a.RequestID})
 	}
 	return m
 }
 
 func sumsMessage(s *store.BagSums) *statev1.BagSums {
-	m := &statev1.BagSums{Runs: s.Runs, Wasted: s.Wasted, RunTime: s.RunTime, CpuTime: s.CPUTime, Squares: s.Squares}
+	m := &statev1.BagSums{Runs: s.Runs, Wasted: s.Wasted, RunTime: s.RunTime, CpuTime: s.CPUTime, Squares: s.Squares, Replicas: s.Replicas, WastedTime: s.WastedTime}
 	for _, site := range s.Sites {
 		m.Sites = append(m.Sites, &statev1.SiteSums{SiteId: string(site.Site), Done: site.Done, Failed: site.Failed, Lost: site.Lost, RunTime: site.RunTime})
 	}
@@ -119,19 +122,25 @@ func (r *Reader) bag(value []byte) error {
 		State: job.BagState(min(m.GetState(), math.MaxUint8)), CancelRequested: m.GetCancelRequested(), Version: m.GetVersion(),
 		Next: m.GetNext(), Number: m.GetNumber(), Submitted: job.Time(m.GetSubmittedNs()), Closed: job.Time(m.GetClosedNs()),
 		Sums: r.sums(m.GetSums()), Retried: m.GetRetried(),
+		MaxReplicas: uint8(min(m.GetMaxReplicas(), store.MaxReplicas)), TailAt: m.GetTailAt(), TailSince: job.Time(m.GetTailSinceNs()),
 	}
 	copy(b.BodyHash[:], m.GetBodyHash())
+	copy(b.Policies.Texts[:], m.GetPolicies().GetTexts())
+	b.Policies.Version = m.GetPolicies().GetVersion()
 	for _, a := range m.GetActs() {
 		b.Acts = append(b.Acts, store.Act{
 			Time: job.Time(a.GetTimeNs()), Kind: store.ActKind(min(a.GetKind(), math.MaxUint8)), Actor: identity.Actor(r.names.text(a.GetActor())), Reason: a.GetReason(),
-			Tasks: a.GetTasks(),
+			Tasks: a.GetTasks(), RequestID: a.GetRequestId(),
 		})
 	}
 	return r.state.RestoreBag(b)
 }
 
 func (r *Reader) sums(m *statev1.BagSums) store.BagSums {
-	s := store.BagSums{Runs: m.GetRuns(), Wasted: m.GetWasted(), RunTime: m.GetRunTime(), CPUTime: m.GetCpuTime(), Squares: m.GetSquares()}
+	s := store.BagSums{
+		Runs: m.GetRuns(), Wasted: m.GetWasted(), Replicas: m.GetReplicas(), WastedTime: m.GetWastedTime(),
+		RunTime: m.GetRunTime(), CPUTime: m.GetCpuTime(), Squares: m.GetSquares(),
+	}
 	for _, site := range m.GetSites() {
 		s.Sites = append(s.Sites, store.SiteSums{Site: r.names.site(site.GetSiteId()), Done: site.GetDone(), Failed: site.GetFailed(), Lost: site.GetLost(), RunTime: site.GetRunTime()})
 	}
@@ -201,7 +210,7 @@ func (r *Reader) bagID(generation uint32, seq uint64) job.ID {
 func taskBundleMessage(id job.ID, t *store.TaskBundle) *statev1.TaskBundleRecord {
 	return &statev1.TaskBundleRecord{
 		Generation: id.Generation, Seq: id.Seq, Number: t.Number, SiteId: string(t.Site), Node: t.Node, Stamp: t.Stamp, HolderGeneration: t.Generation,
-		LeaseNs: int64(t.Lease), GrantedNs: int64(t.Granted), DeadlineNs: int64(t.Deadline), Tasks: t.Tasks.AppendBinary(nil), Batch: t.Batch, Late: t.Late,
+		LeaseNs: int64(t.Lease), GrantedNs: int64(t.Granted), DeadlineNs: int64(t.Deadline), Tasks: t.Tasks.AppendBinary(nil), Batch: t.Batch, Late: t.Late, Replica: t.Replica,
 	}
 }
 
@@ -217,6 +226,6 @@ func (r *Reader) taskBundle(value []byte) error {
 	return r.state.RestoreTaskBundle(r.bagID(m.GetGeneration(), m.GetSeq()), store.TaskBundle{
 		Number: m.GetNumber(), Site: r.names.site(m.GetSiteId()), Node: r.names.text(m.GetNode()), Stamp: m.GetStamp(), Generation: m.GetHolderGeneration(),
 		Lease: time.Duration(m.GetLeaseNs()), Granted: job.Time(m.GetGrantedNs()), Deadline: job.Time(m.GetDeadlineNs()),
-		Tasks: tasks, Batch: m.GetBatch(), Late: m.GetLate(),
+		Tasks: tasks, Batch: m.GetBatch(), Late: m.GetLate(), Replica: m.GetReplica(),
 	})
 }

@@ -16,14 +16,15 @@ import (
 
 // Format is the version of the layout. A file of a later one is refused, one of an
 // earlier one is read as it is.
-const Format = 3
+const Format = 4
 
 // Versions of files without some tables. A file becomes one of a later version with the
-// first record in its tables: an earlier version of Kith would not know whom to trust, or
-// what tasks it holds.
+// first record in its tables: an earlier version of Kith would not know whom to trust,
+// what tasks it holds, or what waits for what.
 const (
 	PlainFormat = 1 // only [Tables]
 	TrustFormat = 2 // and [TrustTables]
+	BagFormat   = 3 // and [BagTables]
 )
 
 // Table names one kind of record; a back end keeps each kind apart.
@@ -50,6 +51,8 @@ const (
 	Held         Table = "held"
 	HeldBatches  Table = "heldbatches"
 	HeldPayloads Table = "heldpayloads"
+
+	After Table = "after"
 )
 
 // Tables lists those that every file has.
@@ -58,19 +61,24 @@ func Tables() []Table { return []Table{Sites, Jobs, Payloads, Decisions, Outputs
 // TrustTables lists those that a file has from [TrustFormat] on.
 func TrustTables() []Table { return []Table{Trusted, Invitations, Tokens} }
 
-// BagTables lists those that a file has from [Format] on.
+// BagTables lists those that a file has from [BagFormat] on.
 func BagTables() []Table {
 	return []Table{Bags, BagPages, TaskBundles, Results, TaskFiles, Held, HeldBatches, HeldPayloads}
 }
 
+// AfterTables lists those that a file has from [Format] on.
+func AfterTables() []Table { return []Table{After} }
+
 // AllTables lists the tables of a file of the present format.
-func AllTables() []Table { return slices.Concat(Tables(), TrustTables(), BagTables()) }
+func AllTables() []Table { return slices.Concat(Tables(), TrustTables(), BagTables(), AfterTables()) }
 
 // TablesOf lists the tables that a file of a format has.
 func TablesOf(format byte) []Table {
 	switch {
 	case format >= Format:
 		return AllTables()
+	case format >= BagFormat:
+		return slices.Concat(Tables(), TrustTables(), BagTables())
 	case format >= TrustFormat:
 		return slices.Concat(Tables(), TrustTables())
 	}
@@ -80,8 +88,10 @@ func TablesOf(format byte) []Table {
 // FormatOf returns the format that a file must have for a table to be in it.
 func FormatOf(t Table) byte {
 	switch {
-	case slices.Contains(BagTables(), t):
+	case slices.Contains(AfterTables(), t):
 		return Format
+	case slices.Contains(BagTables(), t):
+		return BagFormat
 	case slices.Contains(TrustTables(), t):
 		return TrustFormat
 	}
@@ -121,16 +131,18 @@ func Writes(s *store.State) []Write {
 			w = append(w, Write{Table: Decisions, Key: JobKey(d.Job), Value: seal(decisionMessage(d.Decision))})
 		}
 	}
+	r := records.Get().(*record) //nolint:forcetypeassert // it holds nothing else
 	for _, j := range c.Jobs {
 		if s.Job(j.ID) == j {
-			w = append(w, Write{Table: Jobs, Key: JobKey(j.ID), Value: seal(jobMessage(j))})
+			w = append(w, Write{Table: Jobs, Key: JobKey(j.ID), Value: seal(r.ofJob(j))})
 		}
 	}
 	for _, cp := range c.Copies {
 		if s.Copy(cp.ID) == cp {
-			w = append(w, Write{Table: Copies, Key: copyKey(cp.ID), Value: seal(copyMessage(cp))})
+			w = append(w, Write{Table: Copies, Key: copyKey(cp.ID), Value: seal(r.ofCopy(cp))})
 		}
 	}
+	records.Put(r)
 	for _, id := range c.ForgottenJobs {
 		for _, t := range []Table{Jobs, Payloads, Decisions, Outputs} {
 			w = append(w, Write{Table: t, Key: JobKey(id), Value: nil})
@@ -141,7 +153,8 @@ func Writes(s *store.State) []Write {
 			w = append(w, Write{Table: Copies, Key: copyKey(id), Value: nil})
 		}
 	}
-	return append(append(w, trustWrites(s, &c)...), bagWrites(s, &c.BagChanges)...)
+	w = append(append(w, trustWrites(s, &c)...), bagWrites(s, &c.BagChanges)...)
+	return append(w, afterWrites(s, c.After)...)
 }
 
 var siteKey = []byte("site")
@@ -308,11 +321,11 @@ func Dump(s *store.State) []byte {
 	add := func(record []byte) { b = append(binary.AppendUvarint(b, uint64(len(record))), record...) }
 	add(seal(siteMessage(s.Site())))
 	for j := range s.Jobs(job.ID{}) {
-		add(seal(jobMessage(j)))
+		add(seal(new(record).ofJob(j)))
 	}
 	copies := slices.SortedFunc(s.Copies(), func(a, b *store.Copy) int { return a.ID.Compare(b.ID) })
 	for _, c := range copies {
-		add(seal(copyMessage(c)))
+		add(seal(new(record).ofCopy(c)))
 	}
 	for b := range s.Bags {
 		add(seal(bagMessage(b)))
@@ -330,6 +343,9 @@ func Dump(s *store.State) []byte {
 		for i := range h.Unacked {
 			add(seal(heldBatchMessage(h.ID, &h.Unacked[i])))
 		}
+	}
+	for id, after := range s.Dependants {
+		add(seal(afterMessage(id, after)))
 	}
 	for _, t := range s.TrustedSites() {
 		add(seal(trustMessage(t)))

@@ -12,7 +12,13 @@ import (
 
 // jobName converts an id.
 func jobName(id job.ID) *statev1.JobName {
-	return &statev1.JobName{Origin: string(id.Origin), Generation: id.Generation, Seq: id.Seq}
+	m := new(statev1.JobName)
+	nameJob(m, id)
+	return m
+}
+
+func nameJob(m *statev1.JobName, id job.ID) {
+	*m = statev1.JobName{Origin: string(id.Origin), Generation: id.Generation, Seq: id.Seq}
 }
 
 // jobID converts back. A name that is no job's gives an error wrapping [job.ErrBadID].
@@ -43,7 +49,13 @@ func attemptID(m *statev1.AttemptName) (job.AttemptID, error) {
 
 // requestMessage converts a request.
 func requestMessage(r *job.Request) *statev1.Request {
-	return &statev1.Request{
+	m := new(statev1.Request)
+	fillRequest(m, r)
+	return m
+}
+
+func fillRequest(m *statev1.Request, r *job.Request) {
+	*m = statev1.Request{
 		Name: r.Name, User: r.User, Processors: r.Processors, Copies: r.Copies, MemoryBytes: r.MemoryBytes,
 		WalltimeNs: int64(r.Walltime), Directory: r.Directory, OnSiteLost: uint32(r.OnSiteLost),
 	}
@@ -83,35 +95,6 @@ func outcome(m *statev1.StoredOutcome) *job.Outcome {
 	}
 }
 
-func jobMessage(j *store.Job) *statev1.JobRecord {
-	m := &statev1.JobRecord{
-		Id: jobName(j.ID), Request: requestMessage(&j.Request), RequestId: j.RequestID, BodyHash: j.BodyHash[:],
-		State: uint32(j.State), Attempt: j.Attempt, Holder: string(j.Holder), HolderStamp: j.HolderStamp, HolderGeneration: j.HolderGeneration,
-		CancelRequested: j.CancelRequested, SubmitTimeNs: int64(j.Submitted), StartTimeNs: int64(j.Started),
-		CloseTimeNs: int64(j.Closed), Outcome: outcomeMessage(j.Outcome), LeaseNs: int64(j.Lease),
-		Submitter: string(j.Submitter), Version: j.Version,
-		Sites: make([]string, len(j.Sites)), ClaimEvents: make([]*statev1.ClaimRecord, len(j.Events)),
-	}
-	for i, s := range j.Sites {
-		m.Sites[i] = string(s)
-	}
-	m.Revoked = uint32(j.Revoked)
-	for _, h := range j.Earlier {
-		m.Earlier = append(m.Earlier, &statev1.HoldingRecord{Attempt: h.Attempt, Site: string(h.Site)})
-	}
-	for i, e := range j.Events {
-		m.ClaimEvents[i] = &statev1.ClaimRecord{
-			TimeNs: int64(e.Time), Attempt: e.Attempt, Kind: uint32(e.Kind), Site: string(e.Site), Reason: uint32(e.Reason),
-		}
-	}
-	for _, a := range j.Acts {
-		m.Acts = append(m.Acts, &statev1.ActRecord{
-			TimeNs: int64(a.Time), Kind: uint32(a.Kind), Actor: string(a.Actor), Reason: a.Reason, Site: string(a.Site),
-		})
-	}
-	return m
-}
-
 func (n *names) job(m *statev1.JobRecord) (store.Job, error) {
 	id, err := jobID(m.GetId())
 	if err != nil {
@@ -149,14 +132,6 @@ func (n *names) job(m *statev1.JobRecord) (store.Job, error) {
 		})
 	}
 	return j, nil
-}
-
-func copyMessage(c *store.Copy) *statev1.CopyRecord {
-	return &statev1.CopyRecord{
-		Attempt: attemptName(c.ID), Request: requestMessage(c.Request), Phase: statev1.CopyPhase(c.Phase),
-		ArrivalTimeNs: int64(c.Arrived), BeginTimeNs: int64(c.Begun), BootId: c.BootID, Outcome: outcomeMessage(c.Outcome),
-		OriginTooSmall: c.OriginTooSmall,
-	}
 }
 
 func (n *names) copy(m *statev1.CopyRecord) (store.Copy, error) {

@@ -19,6 +19,7 @@ const (
 	hasExitCode = 1 << 4
 	hasSignal   = 1 << 5
 	hasTries    = 1 << 6
+	filesLost   = 1 << 7 // nothing follows
 	kindMask    = 1<<4 - 1
 
 	blockBitmap = store.ResultBlock / 8
@@ -126,6 +127,9 @@ func appendBlock(b []byte, records []store.TaskRecord) []byte {
 		}
 		if r.Tries != 0 {
 			kind |= hasTries
+		}
+		if r.Result.FilesLost {
+			kind |= filesLost
 		}
 		b = append(b, kind)
 	}
@@ -253,7 +257,7 @@ func readBlock(data []byte, first uint32) ([]store.TaskRecord, bool) {
 	}
 	for i := range records {
 		r := &records[i]
-		r.Result.Kind = job.OutcomeKind(kinds[i] & kindMask)
+		r.Result.Kind, r.Result.FilesLost = job.OutcomeKind(kinds[i]&kindMask), kinds[i]&filesLost != 0
 		if kinds[i]&hasExitCode != 0 {
 			r.Result.ExitCode = int32(in.byte())
 		}

@@ -19,7 +19,7 @@ func randomRecord(rng *rand.Rand, ordinal uint32) store.TaskRecord {
 		Result: job.TaskResult{
 			Ordinal: ordinal, Kind: job.Success, Start: job.Time(1_800_000_000_000_000_000 + int64(ordinal)*1_000_000 + rng.Int64N(1e9)/1000*1000),
 			Run: time.Duration(10e9 + rng.Int64N(5e9)).Truncate(time.Microsecond), CPUTime: time.Duration(9e9 + rng.Int64N(5e9)).Truncate(time.Microsecond),
-			MaxRSSBytes: (200 << 20) + rng.Int64N(1<<20)*1024,
+			MaxRSSBytes: (200 << 20) + rng.Int64N(1<<20)*1024, FilesLost: rng.IntN(20) == 0,
 		},
 		Bundle: 1 + rng.Uint32N(4000), Site: []job.SiteID{"beta", "gamma"}[rng.IntN(2)],
 	}

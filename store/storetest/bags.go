@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,11 +20,14 @@ import (
 func WalkBags(rng *rand.Rand, s *store.State) store.Command {
 	now := job.Time(rng.Int64N(1 << 40))
 	bags := slices.Collect(s.Bags)
-	if len(bags) == 0 || len(bags) < 4 && rng.IntN(40) == 0 {
+	if len(bags) == 0 || len(bags) < 6 && rng.IntN(20) == 0 {
 		return submitBag(rng, s, now)
 	}
-	if rng.IntN(4) == 0 {
+	switch rng.IntN(16) {
+	case 0, 1, 2, 3:
 		return bundleAtHost(rng, s, now)
+	case 4:
+		return resolve(rng, s, now)
 	}
 	return bagAtOrigin(rng, s, bags[rng.IntN(len(bags))], now)
 }
@@ -46,9 +50,13 @@ func submitBag(rng *rand.Rand, s *store.State, now job.Time) store.Command {
 	if rng.IntN(3) == 0 {
 		c.MaxRunning = 1 + rng.Uint32N(300)
 	}
+	if rng.IntN(2) == 0 {
+		c.MaxReplicas, c.TailAt = uint8(rng.IntN(store.MaxReplicas+1)), rng.Uint32N(3)
+	}
 	if rng.IntN(3) == 0 {
 		c.RequestID = fmt.Sprint("request-", rng.IntN(20))
 	}
+	c.After = someAfter(rng, s)
 	return c
 }
 
@@ -73,7 +81,7 @@ func someResults(rng *rand.Rand, tasks *job.TaskSet) []job.TaskResult {
 	for task := range tasks.All {
 		r := job.TaskResult{
 			Ordinal: task, Kind: kinds[rng.IntN(len(kinds))], Start: job.Time(rng.Int64N(1 << 60)), Run: time.Duration(rng.Int64N(1 << 42)),
-			CPUTime: time.Duration(rng.Int64N(1 << 42)), MaxRSSBytes: rng.Int64N(1 << 34),
+			CPUTime: time.Duration(rng.Int64N(1 << 42)), MaxRSSBytes: rng.Int64N(1 << 34), FilesLost: rng.IntN(8) == 0,
 		}
 		switch {
 		case r.Kind == job.Failure && rng.IntN(2) == 0:
@@ -118,7 +126,19 @@ func bagAtOrigin(rng *rand.Rand, s *store.State, b *store.Bag, now job.Time) sto
 		}
 	}
 	all := job.TaskRange(0, b.Tasks())
-	switch n := rng.IntN(40); {
+	switch n := rng.IntN(46); {
+	case n >= 44:
+		c := store.SetPolicies{Bag: b.ID, Version: b.Policies.Version - rng.Uint32N(4)/3, Actor: "ada", Time: now}
+		c.Texts[rng.IntN(len(c.Texts))] = []string{"", "true", fmt.Sprint("bag.left > ", rng.IntN(9)), strings.Repeat("x", store.MaxPolicyText+1)}[rng.IntN(4)]
+		return c
+	case n == 40:
+		return store.BeginTail{Bag: b.ID, Time: now}
+	case n > 40 && t != nil:
+		site = Sites()[rng.IntN(3)]
+		return store.GrantBundle{
+			Bundle: job.AttemptID{Job: b.ID, Number: b.Number + 1}, Site: site, Stamp: rng.Uint64N(50), Generation: 1,
+			Tasks: someReplicas(rng, b, site), Replica: true, Time: now,
+		}
 	case n < 14 || t == nil && n < 30:
 		tasks := b.NextTasks(1 + rng.IntN(300))
 		switch rng.IntN(12) {
@@ -147,7 +167,7 @@ func bagAtOrigin(rng *rand.Rand, s *store.State, b *store.Bag, now job.Time) sto
 	case t != nil && n < 27:
 		return store.ReturnTasks{Bundle: bundle, Site: site, Tasks: someTasks(rng, &t.Tasks), Time: now}
 	case t != nil && n < 30:
-		return store.RevokeBundle{Bundle: bundle, Site: site, MayRun: rng.IntN(2) == 0, Time: now}
+		return store.RevokeBundle{Bundle: bundle, Site: site, MayRun: rng.IntN(2) == 0, Requeue: rng.IntN(3) == 0, Time: now}
 	case n < 31:
 		return store.HoldBag{Bag: b.ID, Actor: "ada", Reason: "lunch", Time: now}
 	case n < 33:
@@ -165,15 +185,31 @@ func bagAtOrigin(rng *rand.Rand, s *store.State, b *store.Bag, now job.Time) sto
 			ended.AddAll(&b.Cancelled)
 			ended.AddAll(&b.Done)
 		}
-		return store.RetryTasks{Bag: b.ID, Tasks: someTasks(rng, &ended), Actor: "ada", Time: now}
+		return store.RetryTasks{Bag: b.ID, Tasks: someTasks(rng, &ended), RequestID: "again", Actor: "ada", Time: now}
 	case n < 38:
 		return store.CloseBag{Bag: b.ID, Time: now}
 	default:
-		if rng.IntN(4) > 0 {
+		if rng.IntN(3) > 0 {
 			return store.CloseBag{Bag: b.ID, Time: now}
 		}
 		return store.PurgeBag{Bag: b.ID}
 	}
+}
+
+// someReplicas returns some tasks that are with sites, mostly with others than one.
+func someReplicas(rng *rand.Rand, b *store.Bag, site job.SiteID) (tasks job.TaskSet) {
+	for t := range b.Bundles {
+		for task := range t.Tasks.All {
+			if rng.IntN(8) == 0 && (b.RunsOf(task) <= int(b.MaxReplicas) || rng.IntN(20) == 0) {
+				tasks.Add(task)
+			}
+		}
+	}
+	if rng.IntN(4) > 0 {
+		here := b.TasksAt(site)
+		tasks.RemoveAll(&here)
+	}
+	return tasks
 }
 
 func bundleAtHost(rng *rand.Rand, s *store.State, now job.Time) store.Command {

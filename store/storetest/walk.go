@@ -23,8 +23,11 @@ func Walk(rng *rand.Rand, s *store.State) store.Command {
 	if j == nil || rng.IntN(24) == 0 {
 		return submit(rng, s, now)
 	}
-	if rng.IntN(3) == 0 {
+	switch rng.IntN(12) {
+	case 0, 1, 2, 3:
 		return atHost(rng, s, c, now)
+	case 4:
+		return resolve(rng, s, now)
 	}
 	return atOrigin(rng, s, j, now)
 }
@@ -75,7 +78,41 @@ func submit(rng *rand.Rand, s *store.State, now job.Time) store.Command {
 		cmd.RequestID = fmt.Sprint("request-", rng.IntN(200))
 		cmd.BodyHash[0] = byte(rng.IntN(256))
 	}
+	cmd.After = someAfter(rng, s)
 	return cmd
+}
+
+// someAfter returns what a new job or bag is to wait for, now and then something that is
+// not there.
+func someAfter(rng *rand.Rand, s *store.State) []job.Dependency {
+	var after []job.Dependency
+	for range max(0, rng.IntN(6)-2) {
+		on := s.NextID()
+		on.Seq -= min(on.Seq, rng.Uint64N(9)*rng.Uint64N(3)+min(1, uint64(rng.IntN(40))))
+		after = append(after, job.Dependency{On: on, Condition: job.AfterOK + job.Condition(rng.IntN(3))})
+	}
+	if rng.IntN(8) == 0 {
+		after = append(after, job.Dependency{Condition: job.Singleton, State: job.DependencyWaits + job.DependencyState(rng.IntN(2))})
+	}
+	return after
+}
+
+// resolve returns the fact that something has ended that another waits for: mostly it has.
+func resolve(rng *rand.Rand, s *store.State, now job.Time) store.Command {
+	c := store.ResolveDependency{ID: s.NextID(), Time: now}
+	ready := rng.IntN(10) > 0
+	n := 0
+	for id, after := range s.Dependants {
+		for _, d := range after {
+			_, ended, _ := s.Ending(d.On)
+			if d.State == job.DependencyWaits && (ended || !ready) {
+				if n++; rng.IntN(n) == 0 {
+					c.ID, c.On = id, d.On
+				}
+			}
+		}
+	}
+	return c
 }
 
 func atOrigin(rng *rand.Rand, s *store.State, j *store.Job, now job.Time) store.Command {

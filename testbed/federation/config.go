@@ -45,8 +45,13 @@ type Config struct {
 	// CopiesOf returns the K of one job, by site and place in its workload; zero
 	// for that of Placement. Nil for all of them.
 	CopiesOf func(site, index int) int32
+	// Bags are submitted beside the workloads; Guests is how all sites run tasks.
+	Bags   []Bag
+	Guests meta.Bags
 	// Invariants checks the invariants of the design after every event. It is slow.
 	Invariants bool
+	// Guard checks S4 alone.
+	Guard bool
 	// EventLog receives the event log (package sim); nil for none. With Hash,
 	// [Result.Hash] is filled in.
 	EventLog io.Writer
@@ -127,6 +132,11 @@ func (cfg *Config) normalise(workloads int) error {
 		}
 		if s.Zone < 0 || s.Zone > maxZone {
 			bad("site %s, zone %v: choose 0 to %v", s.ID, s.Zone, maxZone)
+		}
+	}
+	for i := range cfg.Bags {
+		if err := cfg.Bags[i].check(len(cfg.Sites)); err != nil {
+			bad("bag %d: %v", i+1, err)
 		}
 	}
 	p := &cfg.Placement

@@ -27,6 +27,8 @@ type Result struct {
 	Hash string
 	// Sites are in the order of the configuration.
 	Sites []SiteResult
+	// Tasks is how many tasks of each bag ended well, in the order of the configuration.
+	Tasks []uint32
 }
 
 // Refusal is a job that was not accepted.
@@ -83,6 +85,8 @@ type run struct {
 	refused   []Refusal
 	done      int
 	siteAt    map[job.SiteID]int
+	bags      []bagRun
+	open      int // bags whose end is waited for
 }
 
 func newRun(cfg *Config, workloads []*workload.Workload) (*run, error) {
@@ -122,7 +126,7 @@ func checkJobs(site job.SiteID, w *workload.Workload) error {
 func (r *run) world() sim.Config {
 	cfg := r.cfg
 	c := sim.Config{
-		Seed: cfg.Seed, Network: cfg.Network, Check: cfg.Invariants, Log: cfg.EventLog, Hash: cfg.Hash,
+		Seed: cfg.Seed, Network: cfg.Network, Check: cfg.Invariants, Guard: cfg.Guard, Log: cfg.EventLog, Hash: cfg.Hash,
 		Transfers: cfg.Transfer != nil, Began: r.began, Ended: r.ended, Refused: r.refuse,
 		Loads: sim.LoadConfig{
 			Shared: !cfg.LoadMessages, Period: cfg.LoadPeriod, Delay: cfg.LoadDelay, Staggered: cfg.Staggered,
@@ -141,7 +145,7 @@ func (r *run) world() sim.Config {
 		c.Sites = append(c.Sites, sim.SiteConfig{
 			ID: s.ID, Scheduler: s.scheduler(),
 			Meta: meta.Config{
-				Placement: cfg.Placement, Timing: timing, Self: meta.Self{Speed: s.Speed}, ReferenceTimes: true,
+				Placement: cfg.Placement, Timing: timing, Bags: cfg.Guests, Self: meta.Self{Speed: s.Speed}, ReferenceTimes: true,
 				// What is asked is what the federation would do, not where it would refuse.
 				// An ended job is forgotten at once: all there is to know has been recorded.
 				Limits: meta.Limits{Jobs: math.MaxInt32, CopiesPerOrigin: math.MaxInt32, Copies: math.MaxInt32, ClosedFor: never, DecisionSites: 1},
@@ -156,6 +160,7 @@ func (r *run) run(ctx context.Context) error {
 	for i, s := range r.cfg.Sites {
 		r.w.SubmitAll(s.ID, r.submissions(i))
 	}
+	r.submitBags()
 	if r.cfg.Sample != nil {
 		r.sampleAt(sim.Start)
 	}
@@ -167,13 +172,18 @@ func (r *run) run(ctx context.Context) error {
 				r.cfg.Progress(r.done, len(r.records))
 			}
 		}
-		return !stopped && r.done < len(r.records)
+		return !stopped && (r.done < len(r.records) || r.open > 0)
 	})
+	if err == nil {
+		err = r.refusedBag()
+	}
 	switch {
 	case err != nil:
 		return fmt.Errorf("federation, seed %d: %w", r.cfg.Seed, err)
 	case stopped:
 		return fmt.Errorf("federation stopped with %d of %d jobs ended: %w", r.done, len(r.records), context.Cause(ctx))
+	case r.open > 0 && r.done == len(r.records):
+		return fmt.Errorf("federation, seed %d: %d bags have not ended and nothing more can happen", r.cfg.Seed, r.open)
 	case r.done < len(r.records):
 		return fmt.Errorf("federation, seed %d: %d of %d jobs have ended and nothing more can happen", r.cfg.Seed, r.done, len(r.records))
 	}
@@ -232,11 +242,18 @@ func (r *run) sampleAt(at job.Time) {
 }
 
 func (r *run) began(host job.SiteID, _ job.AttemptID, tag int) {
+	if tag >= len(r.records) {
+		return
+	}
 	x := &r.records[tag]
 	x.Site, x.Start = host, r.w.Now()-sim.Start
 }
 
 func (r *run) ended(host job.SiteID, a job.AttemptID, tag int, outcome *job.Outcome) {
+	if tag >= len(r.records) {
+		r.taskEnded(tag-len(r.records), outcome)
+		return
+	}
 	x := &r.records[tag]
 	i, k := r.place(tag, a.Job.Origin)
 	j := &r.workloads[i].Jobs[k]
@@ -273,6 +290,9 @@ func (r *run) result() Result {
 			}
 		}
 		res.Records = kept
+	}
+	for i := range r.bags {
+		res.Tasks = append(res.Tasks, r.bags[i].done)
 	}
 	res.Messages.ByKind = r.w.MessagesByKind()
 	for _, s := range r.cfg.Sites {

@@ -17,6 +17,8 @@ type Submission struct {
 	Transfer time.Duration
 	// Fills says that the job fills the disk of the site that it runs at.
 	Fills bool
+	// After is what must have ended first, of the same origin.
+	After []job.Dependency
 	// RequestID is the submitter's name of the submission.
 	RequestID string
 	// Tag is the driver's own: [World.Tag] returns it.
@@ -44,7 +46,7 @@ type book struct {
 // does not copy them again and again.
 type pages []*[pageSize]entry
 
-const pageSize = 1024
+const pageSize = 128
 
 func (b *book) put(id job.ID, e entry) {
 	p := b.of(id.Generation)
@@ -163,14 +165,16 @@ func (s *Site) submit(sub *Submission) {
 	s.rush(originTurn)
 	s.tokens++
 	p.token = s.tokens
+	p.as = s.w.watch.depends.submitted(s, p.expected, &sub.Request, sub.After)
 	s.submissions.Push(p)
-	s.feed(meta.Submit{Token: p.token, Request: sub.Request, RequestID: sub.RequestID})
+	s.feed(meta.Submit{Token: p.token, Request: sub.Request, RequestID: sub.RequestID, After: sub.After})
 }
 
 // submitted is a submission that the daemon has not answered yet.
 type submitted struct {
 	entry
 	bag      *BagSubmission // nil for a job
+	as       submittedAs
 	token    uint64
 	expected job.ID
 	done     func(job.ID, error)
@@ -190,6 +194,7 @@ func (s *Site) answered(r *meta.Reply) bool {
 		}
 		if r.Err == nil {
 			s.w.log.submitted(s, r.Job)
+			s.w.watch.depends.acknowledged(r.Job, p.as)
 			if p.bag != nil {
 				s.w.watch.tasks.acknowledged(r.Job)
 				s.bags[r.Job] = p.bag

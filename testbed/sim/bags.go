@@ -7,29 +7,47 @@ import (
 
 	"kith/internal/job"
 	"kith/meta"
+	"kith/store"
 )
 
 // BagSubmission is a bag to come.
 type BagSubmission struct {
 	Request job.Request // of one task
 	Indices job.Indices
-	// MaxRunning, Retries, Priority and Hold are as in [meta.SubmitBag].
-	MaxRunning uint32
-	Retries    uint8
-	Priority   int32
-	Hold       bool
+	// MaxRunning, Retries, MaxReplicas, TailAt, Priority and Hold are as in [meta.SubmitBag].
+	MaxRunning  uint32
+	Retries     uint8
+	MaxReplicas uint8
+	TailAt      uint32
+	Priority    int32
+	Hold        bool
+	// After is what must have ended first, of the same origin.
+	After []job.Dependency
+	// Policies are what it states; the sites' configurations must know how to ask them.
+	Policies store.BagPolicies
 	// RunTime says how long a task runs on processors of speed 1 if it is not stopped, Fails
 	// whether it fails then; nil for none.
 	RunTime func(task uint32) time.Duration
 	Fails   func(task uint32) bool
+	// At says how a task runs at a site where that is otherwise, as RunTime and Fails; nil for
+	// nowhere.
+	At func(site job.SiteID, task uint32) (run time.Duration, fails, otherwise bool)
 	// RequestID, Tag and Done are as in [Submission].
 	RequestID string
 	Tag       int
 	Done      func(id job.ID, err error)
 }
 
-// ofTask returns how long a task runs, and how it ends then.
-func (b *BagSubmission) ofTask(task uint32) (run time.Duration, kind job.OutcomeKind, reason string) {
+// ofTask returns how long a task runs at a site, and how it ends then.
+func (b *BagSubmission) ofTask(at job.SiteID, task uint32) (run time.Duration, kind job.OutcomeKind, reason string) {
+	if b.At != nil {
+		if run, fails, otherwise := b.At(at, task); otherwise {
+			if fails {
+				return run, job.Failure, "it fails here"
+			}
+			return run, job.Success, ""
+		}
+	}
 	if b.Fails != nil && b.Fails(task) {
 		return b.RunTime(task), job.Failure, "it fails"
 	}
@@ -57,10 +75,11 @@ func (s *Site) submitBag(sub *BagSubmission) {
 	s.bags[p.expected] = sub // its tasks may start in this very step
 	s.tokens++
 	p.token = s.tokens
+	p.as = s.w.watch.depends.submitted(s, p.expected, &sub.Request, sub.After)
 	s.submissions.Push(p)
 	s.feed(meta.SubmitBag{
 		Token: p.token, Request: sub.Request, Indices: sub.Indices, RequestID: sub.RequestID, Payload: []byte("a bag"),
-		MaxRunning: sub.MaxRunning, Retries: sub.Retries, Priority: sub.Priority, Hold: sub.Hold,
+		MaxRunning: sub.MaxRunning, Retries: sub.Retries, MaxReplicas: sub.MaxReplicas, TailAt: sub.TailAt, Priority: sub.Priority, Hold: sub.Hold, After: sub.After, Policies: sub.Policies,
 	})
 	if s.state != nil && s.state.Bag(p.expected) == nil {
 		delete(s.bags, p.expected) // refused, or known under another id
@@ -102,7 +121,7 @@ func (p *process) leaves() []byte {
 
 // fetchTasks brings home what tasks of a batch left, as [Site.fetch] does for a job.
 func (s *Site) fetchTasks(f meta.FetchTasks) {
-	key := meta.TasksHome{Bundle: f.Bundle, Batch: f.Batch}
+	key := taskBatch{f.Bundle, f.Batch}
 	if s.bringTasks[key] {
 		return
 	}
@@ -110,7 +129,13 @@ func (s *Site) fetchTasks(f meta.FetchTasks) {
 	s.bringTask(f, key)
 }
 
-func (s *Site) bringTask(f meta.FetchTasks, key meta.TasksHome) {
+// taskBatch names a batch of results.
+type taskBatch struct {
+	bundle job.AttemptID
+	batch  uint32
+}
+
+func (s *Site) bringTask(f meta.FetchTasks, key taskBatch) {
 	life, took := s.life, time.Duration(1)
 	if f.From != s.cfg.ID {
 		took += s.w.output(f.Bundle.Job)
@@ -127,9 +152,11 @@ func (s *Site) bringTask(f meta.FetchTasks, key meta.TasksHome) {
 			}
 		}
 		delete(s.bringTasks, key)
-		home := key
+		home := meta.TasksHome{Bundle: f.Bundle, Batch: f.Batch}
 		if !host.hasLeft(&f) {
-			home.Error = "its output is gone"
+			for i := range f.Files {
+				home.Lost = append(home.Lost, f.Files[i].Ordinal)
+			}
 			s.w.watch.tasks.filesLost(&f)
 		}
 		s.feed(home)

@@ -33,7 +33,11 @@ import (
 //     attempts whose input has come since they gave their processors back.
 //
 // L4 is broken when a site could run a job for longer than Bound without a break:
-// its processors were idle and work waited. It is broken, too, when a copy
+// its processors were idle and work waited. Where the limits of a site let no more copies of
+// other sites wait than it has processors, each start begins with a message to an origin, so that processors in
+// turn stand between two jobs. There it is broken only if what was idle meanwhile, less Handover
+// for each processor that came free, is as much as the job's processors idle for Bound.
+// It is broken, too, when a copy
 // waits at a site for longer than Patience, the time limits of the copies that were
 // there before it, and two of the longest there meanwhile, while the site could
 // start it but for others, and Bound, in which any start may be late. That is how
@@ -50,7 +54,7 @@ import (
 // vanish. A job of which attempts were lost is held back for a while. Where an origin does
 // not conserve work, as in the papers' schemes, nothing is promised.
 type Conserve struct {
-	Bound, Settle, Patience, Lack time.Duration
+	Bound, Settle, Patience, Lack, Handover time.Duration
 }
 
 // keeper watches L4. It looks once a second, from the outside: by what runs, what
@@ -59,6 +63,8 @@ type keeper struct {
 	w    *World
 	cfg  *Conserve
 	jobs []*waiting
+	// numbered are those of each origin's latest generation by sequence number, see here.
+	numbered []numbered
 	// sites and streams are how long these are at peace, by index.
 	sites   []peace
 	streams []peace
@@ -74,6 +80,8 @@ type keeper struct {
 	locals [][]localStart
 	// lives are those of the sites at the latest look.
 	lives []int
+	// idle is what each site had free.
+	idle []idleness
 	copies
 }
 
@@ -86,11 +94,16 @@ type peace struct {
 // waiting is a job that has not ended.
 type waiting struct {
 	id job.ID
+	o  *Site
+	// here says at which sites its attempt has a copy, at this look.
+	here []bool
 	// rec is its record in a life of its origin.
 	rec  *store.Job
 	life int
 	// could is since when each site could run it without a break, 0 if it cannot.
 	could []job.Time
+	// spare is what each site had free before could, see idleness.
+	spare []int64
 	// queued is how long its copy was held up at each site by others, most what is
 	// allowed but for the longest time limit there since.
 	queued, most, longest []time.Duration
@@ -113,10 +126,11 @@ func (k *keeper) init(w *World) {
 	if k.cfg == nil {
 		return
 	}
+	k.begun, k.numbered = make(map[job.ID]bool), make([]numbered, len(w.sites))
 	k.sites, k.streams = make([]peace, len(w.sites)), make([]peace, len(w.net.pairs))
 	k.plans, k.memory = make([]*outlook, len(w.sites)), make([]*outlook, len(w.sites))
 	k.crowds, k.least = make([]*crowd, len(w.sites)), make([]int32, len(w.sites))
-	k.locals = make([][]localStart, len(w.sites))
+	k.locals, k.idle = make([][]localStart, len(w.sites)), make([]idleness, len(w.sites))
 	k.held, k.lives = make(map[[2]job.SiteID]int), make([]int, len(w.sites))
 	k.copies.init(w)
 	for i, s := range w.sites { // at peace from the beginning, and for long
@@ -140,9 +154,11 @@ func (k *keeper) add(id job.ID) {
 	if k.cfg != nil {
 		n := len(k.w.sites)
 		spans := make([]time.Duration, 3*n)
-		k.jobs = append(k.jobs, &waiting{
-			id: id, could: make([]job.Time, n), queued: spans[:n], most: spans[n : 2*n], longest: spans[2*n:], came: make([]job.Time, n), unfit: make([]job.Time, n), lacks: make([]job.Time, n),
-		})
+		x := &waiting{
+			id: id, o: k.w.byID[id.Origin], here: make([]bool, n), could: make([]job.Time, n), spare: make([]int64, n), queued: spans[:n], most: spans[n : 2*n], longest: spans[2*n:], came: make([]job.Time, n), unfit: make([]job.Time, n), lacks: make([]job.Time, n),
+		}
+		k.jobs = append(k.jobs, x)
+		k.numbered[x.o.index].add(x)
 	}
 }
 
@@ -176,7 +192,7 @@ func (k *keeper) look() {
 	for i, s := range w.sites {
 		k.note(&k.sites[i], s.calm(), s.life)
 		k.plans[i], k.crowds[i] = nil, nil
-		k.took(s)
+		k.tally(s)
 		k.forgetLocals(s)
 	}
 	for i, p := range w.net.pairs {
@@ -185,7 +201,7 @@ func (k *keeper) look() {
 		}
 	}
 	k.lookAtStreams()
-	k.begun = make(map[job.ID]bool)
+	clear(k.begun)
 	for _, p := range w.watch.running {
 		k.begun[p.attempt.Job] = true
 	}
@@ -199,8 +215,9 @@ func (k *keeper) look() {
 			}
 		}
 	}
+	k.lookForCopies()
 	k.jobs = slices.DeleteFunc(k.jobs, func(x *waiting) bool {
-		o := w.byID[x.id.Origin]
+		o := x.o
 		if o.gone {
 			return true
 		}
@@ -209,9 +226,6 @@ func (k *keeper) look() {
 			clear(x.queued)
 			clear(x.lacks)
 			return false
-		}
-		if x.rec == nil || x.life != o.life {
-			x.rec, x.life = o.state.Job(x.id), o.life
 		}
 		j := x.rec
 		if j == nil || j.State.Terminal() {
@@ -225,13 +239,6 @@ func (k *keeper) look() {
 		k.least[i] = math.MaxInt32
 	}
 	clear(k.met)
-}
-
-// took notes that processors of a site are taken.
-func (k *keeper) took(s *Site) {
-	if k.cfg != nil {
-		k.least[s.index] = min(k.least[s.index], k.free(s))
-	}
 }
 
 // waits reports whether a job wants to run and does not.
@@ -251,13 +258,13 @@ func (k *keeper) lookAt(x *waiting, o *Site, j *store.Job) {
 	for i, s := range k.w.sites {
 		k.unfitting(x, o, s, j)
 		reach := waits && k.reaches(o, s)
-		if !reach || j.State == job.Pending && k.heldBack(x, o) || !k.could(s, o, j) {
+		if !reach || j.State == job.Pending && k.heldBack(x, o) || !k.could(x, s, o, j) {
 			x.could[i] = 0
 		} else {
 			if x.could[i] == 0 {
-				x.could[i] = k.w.now
+				x.could[i], x.spare[i] = k.w.now, k.spent(s)
 			}
-			if idle := k.w.now.Sub(x.could[i]); idle > k.cfg.Bound {
+			if idle := k.w.now.Sub(x.could[i]); idle > k.cfg.Bound && !(k.handsOver(s, o) && k.spent(s)-x.spare[i] < int64(s.cfg.Scheduler.Charge(&j.Request))*int64(k.cfg.Bound)) {
 				k.w.watch.violate("L4: for %v site %s could have run job %v, which is %v (sites %v, holder %q)", idle, s.cfg.ID, j.ID, j.State, j.Sites, j.Holder)
 			}
 		}
@@ -294,8 +301,7 @@ func (k *keeper) stream(a, b *Site) *peace {
 
 // overtaken watches how long a copy waits at a site that is at peace.
 func (k *keeper) overtaken(x *waiting, s *Site, j *store.Job, i int) {
-	a := j.AttemptID()
-	if j.State != job.Queued || s.state.Copy(a) == nil || s.state.Site().Draining || s.scheduler.Refuse(&j.Request) != job.NoReason {
+	if j.State != job.Queued || !x.here[i] || s.state.Site().Draining || s.scheduler.Refuse(&j.Request) != job.NoReason {
 		x.queued[i], x.most[i] = 0, 0
 		return
 	}

@@ -50,6 +50,11 @@ func (k *keeper) lookInto(s *Site) {
 			all++
 		}
 	}
+	for q := range s.scheduler.Queued {
+		if q.Copy.ID.Job.Generation == 0 { // a pilot: no fact tells of it
+			load++
+		}
+	}
 	if says := s.scheduler.Load(s.now()).Queued; says > load {
 		k.w.watch.violate("L4: site %s says that %d copies wait there, and %d do whose origin is in reach", s.cfg.ID, says, load)
 	}

@@ -38,7 +38,7 @@ func (g guardedSite) Pass(now job.Time) []job.AttemptID {
 
 // compare checks that no local job is worse off than without remote copies.
 func (g guardedSite) compare(now job.Time, alone *sitesched.Scheduler) {
-	var remote []job.AttemptID
+	remote := g.w.names[:0]
 	for q := range alone.Queued {
 		if q.Copy.Remote {
 			remote = append(remote, q.Copy.ID)
@@ -47,6 +47,7 @@ func (g guardedSite) compare(now job.Time, alone *sitesched.Scheduler) {
 	for _, id := range remote {
 		alone.Withdraw(now, id)
 	}
+	g.w.names = remote
 	alone.Pass(now)
 	with := &g.w.with
 	g.scheduler.CloneInto(with)

@@ -46,8 +46,9 @@ type watch struct {
 	revoked map[trustKey]bool
 	// gone counts acknowledged jobs that were lost with the only disk that had them.
 	gone int
-	// tasks watches those of bags.
-	tasks taskWatch
+	// tasks watches those of bags, depends what jobs and bags wait for.
+	tasks   taskWatch
+	depends dependencyWatch
 }
 
 func (x *watch) init(w *World) {
@@ -61,6 +62,7 @@ func (x *watch) init(w *World) {
 	x.acks = make(map[job.ID]bool)
 	x.trust, x.revoked = make(map[trustKey]store.TrustedSite), make(map[trustKey]bool)
 	x.tasks.init(x)
+	x.depends.init(x)
 }
 
 func (x *watch) violate(format string, args ...any) {
@@ -101,6 +103,7 @@ func (x *watch) started(p *process) {
 	if x.liars[p.s.cfg.ID] || x.liars[a.Job.Origin] {
 		return
 	}
+	x.depends.started(p.work(), p.s.cfg.ID)
 	if p.task != nil {
 		x.tasks.started(p)
 		return
@@ -369,7 +372,7 @@ func (w *World) hasEnded(id job.ID) (*store.Job, bool) {
 		return nil, false
 	}
 	// What has lied may keep what it had claimed: it may not hear of its own count.
-	return j, j.State.Terminal() || w.watch.liars[j.Holder] || w.keeper.cfg != nil && !w.fitsSomewhere(j)
+	return j, j.State.Terminal() || w.watch.liars[j.Holder] || j.State == job.Blocked && w.watch.depends.excused(w.byID[id.Origin], id) || w.keeper.cfg != nil && !w.fitsSomewhere(j)
 }
 
 // CheckEnded returns an error unless every acknowledged job has ended once, no

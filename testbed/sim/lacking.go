@@ -53,7 +53,7 @@ func (k *keeper) offered(s, o *Site) {
 // lacking watches one job at all sites.
 func (k *keeper) lacking(x *waiting, o *Site, j *store.Job) {
 	x.noteLosses(j)
-	short := k.short(o, j)
+	short := k.short(x, o, j)
 	for i, s := range k.w.sites {
 		if !short || !k.reaches(o, s) || !k.wouldTake(x, s, o, j) {
 			x.lacks[i] = 0
@@ -64,21 +64,21 @@ func (k *keeper) lacking(x *waiting, o *Site, j *store.Job) {
 		}
 		if lacks := k.w.now.Sub(x.lacks[i]); lacks > k.cfg.Lack {
 			k.w.watch.violate("L5: for %v job %v, which is %v, has had %d of %d copies (sites %v), and site %s could have taken one",
-				lacks, j.ID, j.State, k.live(o, j), o.cfg.Meta.Placement.CopiesOf(&j.Request), j.Sites, s.cfg.ID)
+				lacks, j.ID, j.State, k.live(x, o, j), o.cfg.Meta.Placement.CopiesOf(&j.Request), j.Sites, s.cfg.ID)
 		}
 	}
 }
 
 // short reports whether a job waits and has fewer live copies than it should.
-func (k *keeper) short(o *Site, j *store.Job) bool {
+func (k *keeper) short(x *waiting, o *Site, j *store.Job) bool {
 	p := &o.cfg.Meta.Placement
 	return p.Conserve && p.Scheme != meta.Independent && (j.State == job.Pending || j.State == job.Queued) && !j.CancelRequested && !k.begun[j.ID] &&
-		k.settled(&k.sites[o.index]) && k.live(o, j) < p.CopiesOf(&j.Request)
+		k.settled(&k.sites[o.index]) && k.live(x, o, j) < p.CopiesOf(&j.Request)
 }
 
 // live counts the copies of a job that waits. Those at sites in trouble count until these
 // have been out of reach for so long that they count as vanished.
-func (k *keeper) live(o *Site, j *store.Job) (n int) {
+func (k *keeper) live(x *waiting, o *Site, j *store.Job) (n int) {
 	if j.State != job.Queued {
 		return 0
 	}
@@ -88,7 +88,7 @@ func (k *keeper) live(o *Site, j *store.Job) (n int) {
 			continue
 		}
 		if k.reaches(o, s) {
-			if s.state.Copy(j.AttemptID()) != nil {
+			if x.here[s.index] {
 				n++
 			}
 		} else if since := k.parted[k.at(o, s)]; since == 0 || k.w.now.Sub(since) < o.cfg.Meta.Timing.Vanish {
@@ -100,7 +100,7 @@ func (k *keeper) live(o *Site, j *store.Job) (n int) {
 
 // wouldTake reports whether a site at peace, which has no copy of a job, would take one.
 func (k *keeper) wouldTake(x *waiting, s, o *Site, j *store.Job) bool {
-	if j.State == job.Queued && s.state.Copy(j.AttemptID()) != nil {
+	if j.State == job.Queued && x.here[s.index] {
 		return false
 	}
 	if s.state.Site().Draining || s.scheduler.Refuse(&j.Request) != job.NoReason {

@@ -76,8 +76,8 @@ func TestJobsWithoutACopy(t *testing.T) {
 		}
 		o, k := w.Site("s0"), &w.keeper
 		j := o.state.Job(id)
-		if j.State != job.Pending || !k.short(o, j) {
-			t.Fatalf("the job is %v, short of copies %v", j.State, k.short(o, j))
+		if x := k.numbered[o.index].jobs[id.Seq]; j.State != job.Pending || !k.short(x, o, j) {
+			t.Fatalf("the job is %v, short of copies %v", j.State, k.short(x, o, j))
 		}
 		if got := k.wouldTake(new(waiting), w.Site("s1"), o, j); got != takes {
 			t.Errorf("s1 would take it: %v, expected %v", got, takes)
@@ -106,7 +106,9 @@ func TestLiveCopies(t *testing.T) {
 		if err := w.Run(Start.Add(after)); err != nil {
 			t.Fatal(err)
 		}
-		if n := w.keeper.live(o, o.state.Job(id)); n != want {
+		k := &w.keeper
+		k.lookForCopies()
+		if n := k.live(k.numbered[o.index].jobs[id.Seq], o, o.state.Job(id)); n != want {
 			t.Errorf("%v: %d copies are live, expected %d", after, n, want)
 		}
 	}

@@ -21,6 +21,8 @@ type network struct {
 	// carried and dropped count messages, kinds those that were sent.
 	carried, dropped int64
 	kinds            map[string]int64
+	// spare are messages that have arrived, to be used again.
+	spare []*arriving
 }
 
 // pair is two sites and the stream between them. Index 0 is the site of the
@@ -207,7 +209,12 @@ func (n *network) dispatch(p *pair, i int, m meta.Message) {
 		at = max(at, p.last[1-i])
 		p.last[1-i] = at
 	}
-	n.w.agenda.add(at, message, 0, &arriving{n, d})
+	a := &arriving{n: n}
+	if last := len(n.spare) - 1; last >= 0 {
+		a, n.spare = n.spare[last], n.spare[:last]
+	}
+	a.d = d
+	n.w.agenda.add(at, message, 0, a)
 }
 
 // arriving is a message that takes its time.
@@ -216,7 +223,12 @@ type arriving struct {
 	d delivery
 }
 
-func (a *arriving) act() { a.n.arrive(&a.d) }
+func (a *arriving) act() {
+	d := a.d
+	a.d = delivery{}
+	a.n.spare = append(a.n.spare, a)
+	a.n.arrive(&d)
+}
 
 // arrive hands a message to its site if the stream is still the same.
 func (n *network) arrive(d *delivery) {

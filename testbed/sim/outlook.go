@@ -26,57 +26,58 @@ func (l *outlook) again() *sitesched.Scheduler {
 	return &l.trial
 }
 
-// begins returns the copies that start now. What their origin may not have granted yet
-// takes nothing from others.
+// begins returns the copies that start now.
 func (l *outlook) begins(now job.Time) map[job.AttemptID]bool {
 	if l.begun == nil {
 		l.begun = make(map[job.AttemptID]bool)
-		l.play(now, l.again(), func(a job.AttemptID) bool {
+		for _, a := range l.starts(now, l.again) {
 			l.begun[a] = true
-			return false
-		})
+		}
 	}
 	return l.begun
 }
 
-// play makes passes of plan, which is used up, until what starts takes nothing that it
-// may not have, or enough accepts a start. It reports whether one was accepted.
-func (l *outlook) play(now job.Time, plan *sitesched.Scheduler, enough func(job.AttemptID) bool) bool {
+// starts returns what starts now in a plan that make returns, again and again until
+// nothing starts whose origin may not have granted it: such copies are gone in the next.
+// What starts beside them does not count, as it may start because of them: it may end before
+// what they put off, or has their place.
+func (l *outlook) starts(now job.Time, plan func() *sitesched.Scheduler) []job.AttemptID {
 	for {
-		starts := plan.Pass(now)
-		if slices.ContainsFunc(starts, enough) {
-			return true
-		}
+		starts := plan().Pass(now)
 		doubtful := slices.DeleteFunc(slices.Clone(starts), func(x job.AttemptID) bool { return !l.unsettled[x] })
 		if len(doubtful) == 0 {
-			return false
+			return starts
 		}
 		for _, x := range doubtful {
-			plan.Withdraw(now, x)
+			l.Withdraw(now, x)
 		}
 	}
 }
 
 // could reports whether a site could start a job now.
-func (k *keeper) could(s, o *Site, j *store.Job) bool {
+func (k *keeper) could(x *waiting, s, o *Site, j *store.Job) bool {
 	r := &j.Request
 	if k.least[s.index] < s.cfg.Scheduler.Charge(r) || s.state.Site().Draining || s.scheduler.Refuse(r) != job.NoReason {
 		return false
 	}
-	a := j.AttemptID()
+	a, here := j.AttemptID(), x.here[s.index]
 	if j.State == job.Pending {
 		a.Number = j.NextAttempt()
+		here = s.state.Copy(a) != nil
 	}
-	if s != o && s.state.Copy(a) == nil && !k.hasRoom(s, o) {
+	if s != o && !here && !k.hasRoom(s, o) {
 		return false
 	}
 	look := k.plan(s)
 	if look.Has(a) {
 		return look.begins(s.now())[a]
 	}
-	plan := look.again()
-	plan.Enqueue(s.now(), job.Copy{ID: a, Request: *r, Arrival: s.now(), Remote: s != o})
-	return look.play(s.now(), plan, func(x job.AttemptID) bool { return x == a })
+	look.begins(s.now()) // which leaves fewer doubtful copies
+	return slices.Contains(look.starts(s.now(), func() *sitesched.Scheduler {
+		plan := look.again()
+		plan.Enqueue(s.now(), job.Copy{ID: a, Request: *r, Arrival: s.now(), Remote: s != o})
+		return plan
+	}), a)
 }
 
 // free returns how many processors of a site nothing has.

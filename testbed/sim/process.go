@@ -20,6 +20,7 @@ type process struct {
 	task    *meta.TaskRun
 	boot    string
 	started job.Time
+	began   job.Time // by the world's clock
 	// processors and memory are what it holds of its site while it runs.
 	processors int32
 	memory     int64
@@ -68,14 +69,14 @@ func (s *Site) launch(f meta.Launch) {
 		return
 	}
 	p := &process{
-		s: s, attempt: a, boot: s.bootID(), started: s.now(), processors: r.Processors, memory: r.MemoryBytes,
+		s: s, attempt: a, boot: s.bootID(), started: s.now(), began: s.w.now, processors: r.Processors, memory: r.MemoryBytes,
 		kind: job.Success, race: r.OnSiteLost == job.Race, task: f.Task,
 	}
 	s.procs[a] = p
 	p.leaseUntil(f.Lease)
 	s.w.log.started(s, a)
 	s.w.watch.started(p)
-	s.w.keeper.took(s)
+	s.w.keeper.tally(s)
 	if a.Job.Origin == s.cfg.ID {
 		s.w.keeper.startedLocal(s, r)
 	}
@@ -85,7 +86,7 @@ func (s *Site) launch(f meta.Launch) {
 	} else {
 		b := s.w.bagOf(p.work())
 		e.tag = b.Tag
-		e.run, p.kind, p.reason = b.ofTask(p.task.Ordinal)
+		e.run, p.kind, p.reason = b.ofTask(s.cfg.ID, p.task.Ordinal)
 	}
 	run := job.Scaled(e.run, s.cfg.Meta.Self.Speed)
 	if run > r.Walltime {
@@ -149,6 +150,7 @@ func (p *process) end(kind job.OutcomeKind, reason string) {
 	s.w.log.ended(s, p.attempt, kind)
 	p.empty() // what ended attempts leave is removed first where the disk is full
 	s.w.watch.ended(p)
+	s.w.keeper.left(p)
 	if f := s.w.cfg.Ended; f != nil {
 		f(s.cfg.ID, p.attempt, s.w.Tag(p.work()), p.outcome)
 	}
@@ -234,10 +236,23 @@ func (p *process) leaseUntil(until job.Time) {
 	if until == 0 || until-p.s.shift <= p.lease {
 		return
 	}
+	watched := p.lease != 0
 	p.lease = until - p.s.shift
-	p.s.w.agenda.add(p.s.instant(until), completion, p.s.w.order(p.attempt.Job), call(func() {
-		if p.lease <= p.s.now()-p.s.shift {
+	if !watched {
+		p.watchLease(0)
+	}
+}
+
+// watchLease ends the process when its lease is over, not before an instant: a lease that was
+// prolonged meanwhile is watched on.
+func (p *process) watchLease(from job.Time) {
+	p.s.w.agenda.add(max(from, p.s.instant(p.lease+p.s.shift)), completion, p.s.w.order(p.attempt.Job), call(func() {
+		switch {
+		case p.outcome != nil:
+		case p.lease <= p.s.now()-p.s.shift:
 			p.end(job.Loss, "its lease ended")
+		default:
+			p.watchLease(p.s.w.now + 1)
 		}
 	}))
 }

@@ -45,7 +45,7 @@ type Site struct {
 	staged     map[job.AttemptID]*staging   // begun, not started yet
 	bringing   map[job.AttemptID]job.Time   // when input is here that processors wait for no longer
 	fetching   map[job.AttemptID]bool       // output on its way here
-	bringTasks map[meta.TasksHome]bool      // what tasks of a batch left, on its way here
+	bringTasks map[taskBatch]bool           // what tasks of a batch left, on its way here
 	orphans    []map[job.AttemptID]*process // of data folders that are gone
 	taken      taken                        // by what runs, for the watch
 
@@ -103,7 +103,7 @@ func (s *Site) boot() error {
 	if s.procs == nil {
 		s.procs, s.bags = make(map[job.AttemptID]*process), make(map[job.ID]*BagSubmission)
 	}
-	s.fetching, s.bringTasks = make(map[job.AttemptID]bool), make(map[meta.TasksHome]bool)
+	s.fetching, s.bringTasks = make(map[job.AttemptID]bool), make(map[taskBatch]bool)
 	var err error
 	if s.w.cfg.Disk.Keep {
 		if s.backend, err = memstore.Open(&s.disk, s.cfg.ID, s.generation); err != nil {
@@ -164,7 +164,7 @@ func (s *Site) driven() meta.Site {
 	if s.w.cfg.Transfers {
 		local = transferSite{s.scheduler, s.w}
 	}
-	if s.w.cfg.Check {
+	if s.w.cfg.Check || s.w.cfg.Guard {
 		local = guardedSite{local, s.scheduler, s.w, s}
 	}
 	if s.w.cfg.Count {
@@ -188,10 +188,10 @@ func (s *Site) Crash() {
 	}
 	s.w.trace("%s: daemon %d is killed", s.cfg.ID, s.life)
 	s.w.log.site("down", s)
+	s.w.watch.durable(s.stalled) // committed before what is on its way
 	s.tear()
 	s.engine, s.state, s.scheduler, s.staged, s.bringing = nil, nil, nil, nil, nil
 	s.wakeProcesses()
-	s.w.watch.durable(s.stalled)
 	s.frozen, s.held, s.stalled = false, nil, nil
 	s.w.net.siteDown(s)
 }
@@ -395,13 +395,12 @@ func (s *Site) commit(ready *commit.Ready, closing []closed) {
 		s.w.watch.violate("commit at %s: %v", s.cfg.ID, err)
 		return
 	}
+	s.w.watch.depends.committed(closing)
 	// Callbacks may feed the site again while its effects are carried out.
 	barrier := s.barrier
 	barrier.Done()
-	s.carryAll(effects, closing)
-	if !s.w.cfg.Disk.Keep {
-		barrier.Recycle(effects)
-	}
+	s.carryAll(effects, closing) // which keeps none of them
+	barrier.Recycle(effects)
 }
 
 // carryAll carries out the effects of a batch, which closes jobs: what is said in it may
@@ -439,6 +438,7 @@ func (s *Site) carry(f meta.Effect) {
 			s.answered(&f)
 		}
 	case meta.Send:
+		s.w.watch.tasks.answeredNothing(s, f)
 		s.w.net.send(s, f)
 	case meta.Grant:
 		s.w.watch.granted(s, f)

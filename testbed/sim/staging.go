@@ -36,7 +36,7 @@ func (s *Site) stage(f meta.Launch) {
 		s.staged = make(map[job.AttemptID]*staging)
 	}
 	s.staged[f.Attempt] = g
-	s.w.keeper.took(s)
+	s.w.keeper.tally(s)
 	s.w.agenda.add(s.w.now.Add(took), message, 0, g)
 }
 

@@ -13,9 +13,11 @@ import (
 // what runs on machines and what is on disks. A task is named by its bag, whatever bundle
 // or run it is in.
 //
-//	S1 a bundle is granted to one site, and its tasks start there
-//	S2 no two runs of a task overlap, unless the bag says race; under wait it runs again only
-//	   after it has failed, with retries left, or its host stopped it, or its user wants it
+//	S1 a bundle is granted to one site, and its tasks start there; a claim that is repeated
+//	   gets no other bundles
+//	S2 no two runs of a task overlap, unless the bag says race, or one of them is a replica
+//	   and the other is at another site; under wait it runs again only after it has failed,
+//	   with retries left, or its host stopped it, or its user wants it
 //	S3 a task that has ended is not given out again, and its end and result stay what they
 //	   are, unless its user has it run again; a host that was given it before, and is out of
 //	   reach when the late result of another one ends it, may start it
@@ -29,8 +31,12 @@ type taskWatch struct {
 	tasks map[job.TaskID]*taskSeen
 	// grants are the sites that bundles were granted to.
 	grants map[job.AttemptID]job.SiteID
+	// answers is the first answer to each claim for tasks: a repeated one gets no more.
+	answers map[claimSeen][]job.AttemptID
 	// granted is when bundles were granted, by the clocks of origins.
 	granted map[job.AttemptID]job.Time
+	// replicas are the bundles of replicas.
+	replicas map[job.AttemptID]bool
 	// lost are batches whose files could not be fetched.
 	lost map[job.AttemptID]bool
 }
@@ -44,6 +50,8 @@ type bagSeen struct {
 	records map[uint32]store.TaskRecord
 	// cancels says that a client was told that it will be cancelled.
 	cancels bool
+	// tail is when its tail began, 0 before.
+	tail job.Time
 }
 
 // taskSeen is what has run of a task.
@@ -52,10 +60,13 @@ type taskSeen struct {
 	last    job.OutcomeKind // how its latest run ended, 0 before
 	// failures counts the runs that failed by themselves since its user wanted it run.
 	failures int
-	// again says that its user had it run again. It has ended, as is durable, at ended, by
-	// the clock of its origin.
-	again bool
-	ended job.Time
+	// again says that its user had it run again, the latest time at againAt; wanted that this
+	// is not known to be durable yet. It has ended, as is durable, at ended, by the clock of its
+	// origin.
+	again   bool
+	wanted  bool
+	againAt job.Time
+	ended   job.Time
 	// ends are the runs that ended, by site and kind; left is what they left.
 	ends map[endedAt]bool
 	left map[string]bool
@@ -69,6 +80,8 @@ type endedAt struct {
 func (x *taskWatch) init(w *watch) {
 	x.x = w
 	x.bags, x.tasks = make(map[job.ID]*bagSeen), make(map[job.TaskID]*taskSeen)
+	x.answers = make(map[claimSeen][]job.AttemptID)
+	x.replicas = make(map[job.AttemptID]bool)
 	x.grants, x.granted, x.lost = make(map[job.AttemptID]job.SiteID), make(map[job.AttemptID]job.Time), make(map[job.AttemptID]bool)
 }
 
@@ -84,6 +97,14 @@ func (x *taskWatch) task(id job.TaskID) *taskSeen {
 		x.tasks[id] = &taskSeen{ends: make(map[endedAt]bool), left: make(map[string]bool)}
 	}
 	return x.tasks[id]
+}
+
+// runsAgain notes that its user has it run again.
+func (t *taskSeen) runsAgain(now job.Time) {
+	if !t.wanted {
+		t.againAt = now
+	}
+	t.again, t.failures, t.last = true, 0, 0
 }
 
 // has reports whether a task has ended.
@@ -102,6 +123,7 @@ func (x *taskWatch) leaves(s *Site, f *meta.GrantTasks) {
 	if !x.x.w.cfg.Check || x.x.liars[s.cfg.ID] {
 		return
 	}
+	x.answered(s, f)
 	for i := range f.Verdict.Bundles {
 		id := f.Verdict.Bundles[i].Bundle
 		x.grantedTo(id, f.To)
@@ -109,6 +131,39 @@ func (x *taskWatch) leaves(s *Site, f *meta.GrantTasks) {
 			if _, err := s.backend.Payload(id.Job); err != nil {
 				x.x.violate("S5: bundle %v is granted to %s, and what it runs is not on disk: %v", id, f.To, err)
 			}
+		}
+	}
+}
+
+// claimSeen is a claim for tasks, in one life of the daemons at both ends: a restarted
+// origin may take an old claim for a new one, and stamps may count on with a new life.
+type claimSeen struct {
+	origin, host         job.SiteID
+	originLife, hostLife int
+	stamp                uint64
+}
+
+// answered checks that a repeated claim gets bundles that it got before.
+func (x *taskWatch) answered(s *Site, f *meta.GrantTasks) {
+	claim := claimSeen{s.cfg.ID, f.To, s.life, x.x.w.byID[f.To].life, f.Verdict.Stamp}
+	got, again := x.answers[claim]
+	for i := range f.Verdict.Bundles {
+		id := f.Verdict.Bundles[i].Bundle
+		if again && !slices.Contains(got, id) {
+			x.x.violate("S1: claim %d of %s got %v, and bundle %v when it was repeated", claim.stamp, f.To, got, id)
+		}
+		if !again {
+			x.answers[claim] = append(x.answers[claim], id)
+		}
+	}
+}
+
+// answeredNothing notes that a claim gets no tasks: repeated, it gets none either.
+func (x *taskWatch) answeredNothing(s *Site, f meta.Send) {
+	if v, ok := f.Message.(meta.TaskVerdict); ok && x.x.w.cfg.Check && !x.x.liars[s.cfg.ID] {
+		claim := claimSeen{s.cfg.ID, f.To, s.life, x.x.w.byID[f.To].life, v.Stamp}
+		if _, again := x.answers[claim]; !again {
+			x.answers[claim] = nil
 		}
 	}
 }
@@ -131,10 +186,19 @@ func (x *taskWatch) started(p *process) {
 	}
 	b, t := x.bag(id.Bag), x.task(id)
 	if b.wanted.Has(id.Ordinal) {
-		t.again, t.failures, t.last = true, 0, 0
+		t.runsAgain(x.x.w.now)
+		t.wanted = true
 	}
 	for _, other := range t.running {
-		if !p.race && !(other.orphan && t.again) {
+		replicas := x.replicas[p.task.Bundle] || x.replicas[other.task.Bundle]
+		// What had ended elsewhere before its user had it run again may run on until its host
+		// hears of it.
+		beaten := t.again && other.began <= t.againAt && x.x.w.bagOf(id.Bag).MaxReplicas > 0
+		switch {
+		case p.race || beaten || other.orphan && t.again:
+		case replicas && other.s == s:
+			x.x.violate("S2: task %v starts at %s beside itself", id, s.cfg.ID)
+		case !replicas:
 			x.x.violate("S2: task %v starts at %s while it runs at %s", id, s.cfg.ID, other.s.cfg.ID)
 		}
 	}
@@ -152,8 +216,8 @@ func (x *taskWatch) checkAgain(p *process, id job.TaskID, t *taskSeen) {
 		return // it has lost its disk, or has yet to come back
 	}
 	rec := o.state.Bag(id.Bag)
-	if rec.Request.OnSiteLost != job.Wait {
-		return
+	if rec.Request.OnSiteLost != job.Wait || rec.MaxReplicas > 0 {
+		return // others may go on with it
 	}
 	switch {
 	case t.last == job.Success:
@@ -199,8 +263,10 @@ func (w *World) Retries(id job.ID, tasks *job.TaskSet, refused bool) {
 	b := w.watch.tasks.bag(id)
 	if refused {
 		b.wanted.RemoveAll(tasks)
+		w.watch.depends.retries[id]--
 		return
 	}
+	w.watch.depends.retries[id]++
 	b.wanted.AddAll(tasks)
 	b.cancels = false
 }
@@ -210,13 +276,19 @@ type bagFacts struct {
 	s                       *Site
 	id                      job.ID
 	done, failed, cancelled job.TaskSet
+	tail                    job.Time
+	state                   job.BagState
 }
 
 func factsOf(s *Site, b *store.Bag) *bagFacts {
 	for t := range b.Bundles {
-		s.w.watch.tasks.granted[job.AttemptID{Job: b.ID, Number: t.Number}] = t.Granted
+		id := job.AttemptID{Job: b.ID, Number: t.Number}
+		s.w.watch.tasks.granted[id] = t.Granted
+		if t.Replica {
+			s.w.watch.tasks.replicas[id] = true
+		}
 	}
-	return &bagFacts{s, b.ID, b.Done.Clone(), b.Failed.Clone(), b.Cancelled.Clone()}
+	return &bagFacts{s, b.ID, b.Done.Clone(), b.Failed.Clone(), b.Cancelled.Clone(), b.TailSince, b.State}
 }
 
 // durable takes up what is on disk of a bag.
@@ -228,7 +300,7 @@ func (x *taskWatch) durable(f *bagFacts) {
 	x.stays(b, f)
 	x.news(b, f, &b.done, &f.done, "done", job.Success)
 	x.news(b, f, &b.failed, &f.failed, "failed", job.Failure, job.Timeout, job.Loss)
-	b.done, b.failed, b.cancelled = f.done, f.failed, f.cancelled
+	b.done, b.failed, b.cancelled, b.tail = f.done, f.failed, f.cancelled, f.tail
 }
 
 // stays checks that what had ended has ended in the same way, unless its user had it run
@@ -252,7 +324,8 @@ func (x *taskWatch) stays(b *bagSeen, f *bagFacts) {
 	b.wanted.RemoveAll(&spent)
 	for task := range spent.All {
 		t := x.task(job.TaskID{Bag: f.id, Ordinal: task})
-		t.again, t.failures, t.last = true, 0, 0
+		t.runsAgain(x.x.w.now)
+		t.wanted = false
 		delete(b.records, task)
 	}
 }
@@ -319,6 +392,9 @@ func (x *taskWatch) booted(s *Site) {
 		if b.cancels && !rec.CancelRequested {
 			x.x.violate("S5: the cancellation of bag %v was acknowledged and is lost in a restart of site %s", id, s.cfg.ID)
 		}
+		if b.tail != 0 && rec.TailSince != b.tail && b.wanted.Empty() {
+			x.x.violate("S5: the tail of bag %v, which began at %v, is lost in a restart of site %s", id, b.tail, s.cfg.ID)
+		}
 		x.stays(b, factsOf(s, rec))
 	}
 }
@@ -353,7 +429,7 @@ func (x *taskWatch) checkEnded() error {
 		case b == nil:
 			return w.violation("S5: acknowledged bag %v is lost", id)
 		case b.State.Terminal():
-		case x.withLiars(b):
+		case x.x.depends.keptBag(o, b):
 		default:
 			return w.violation("L1: bag %v is %v: of %d tasks %d have ended, %d wait, %d are with sites", id, b.State, b.Tasks(), b.EndedCount(), b.Waiting(), b.Given())
 		}

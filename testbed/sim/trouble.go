@@ -126,6 +126,7 @@ func (s *Site) tear() {
 		if _, err := s.pending.Commit(); err != nil {
 			s.w.watch.violate("commit at %s: %v", s.cfg.ID, err)
 		}
+		s.w.watch.depends.committed(s.closing)
 		s.w.watch.durable(s.closing)
 	}
 	s.pending = nil

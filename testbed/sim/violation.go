@@ -8,7 +8,7 @@ import (
 
 // Violation is a broken invariant of the design (docs/reliability.md).
 type Violation struct {
-	// Invariant is its short name: S1 to S6, L1, L2, L4, L5; "crash" if an engine
+	// Invariant is its short name: S1 to S7, L1, L2, L4, L5; "crash" if an engine
 	// panicked, "limits" if a site took more copies than it may, "spin" if it had itself woken
 	// without an end, and empty for anything else.
 	Invariant string

@@ -31,6 +31,8 @@ type Config struct {
 	// after its site has lost its data folder is left out of S6: no site can keep
 	// its processors free.
 	Check bool
+	// Guard watches S4 alone, of Check: it is faster by far where many tasks run.
+	Guard bool
 	// Staging says how long the input of a job takes to another site, by the tag
 	// of the submission; nil, or zero, where it has none. Hosts do not plan with
 	// it, as they do with transfers.
@@ -111,6 +113,7 @@ type World struct {
 	steps   int64
 
 	before, with sitesched.Scheduler // that guarded sites use again, see [guardedSite]
+	names        []job.AttemptID     // the same
 }
 
 // delivery is an event on its way to a site. It is void if the daemon has died

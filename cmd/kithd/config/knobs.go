@@ -72,9 +72,9 @@ func (c *Config) Knobs() []Knob {
 
 		live("limits.bags", between(whole(&l.Bags, 10_000), 1, math.MaxInt32, "give a positive value"), "bags submitted here that have not ended; then submissions get RESOURCE_EXHAUSTED"),
 
-		fixed("bags.turn", between(span(&b.Turn, std.Bags.Turn), 1, job.MaxWalltime, "give a positive duration of at most ten years"), "how long processors run one task of a bag after the other before whatever waits has its turn; longer if the time limit of a task is"),
-		fixed("bags.yield", choice(&b.Yield, std.Bags.Yield, bags.YieldNever, bags.YieldTask, bags.YieldNow), "what tasks of other sites do while a job of this site's own users waits for processors. `\"never\"`: one after the other to the end of the turn. `\"task\"`: none begins. `\"now\"`: those that run are stopped, too, and run again from their begin, here or elsewhere"),
-		fixed("bags.share", must(fraction(&b.Share, std.Bags.Share), share), "the part of the processors that tasks of one other site may have while others wait: above 0, at most 1"),
+		live("bags.turn", between(span(&b.Turn, std.Bags.Turn), 1, job.MaxWalltime, "give a positive duration of at most ten years"), "how long processors run one task of a bag after the other before whatever waits has its turn; longer if the time limit of a task is"),
+		live("bags.yield", choice(&b.Yield, std.Bags.Yield, bags.YieldNever, bags.YieldTask, bags.YieldNow), "what tasks of bags do while a job of this site's own users waits for processors. `\"never\"`: one after the other to the end of the turn. `\"task\"`: none begins. `\"now\"`: those of other sites that run are stopped, too, and run again from their begin, here or elsewhere"),
+		live("bags.share", must(fraction(&b.Share, std.Bags.Share), share), "the part of the processors that tasks of one other site may have while others wait: above 0, at most 1"),
 
 		fixed("timing.claim", between(span(&t.Claim, std.Timing.Claim), 1, job.MaxWalltime, "give a positive duration of at most ten years"), "how long processors are kept for a claim without an answer; copies of other sites are planned for so much longer, so that a claim that is granted in time delays no local job"),
 		live("timing.backoff", span(&t.Backoff, std.Timing.Backoff), "how long that copy is then left alone"),

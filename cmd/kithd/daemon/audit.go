@@ -53,6 +53,8 @@ func decisionOf(ev meta.Event) (e audit.Entry, durable, ok bool) {
 			e.Text = "requeue"
 		}
 		return e, true, true
+	case meta.TrustHost:
+		return audit.Entry{Kind: "trust-host", User: ev.Actor.String(), Peer: string(ev.Site), Text: ev.Node}, true, true
 	case meta.AdmitSite:
 		e = audit.Entry{Kind: audit.KindAdmit, User: ev.Actor.String(), Peer: string(ev.Site), Text: ev.Invitation}
 		return e, true, true

@@ -173,10 +173,10 @@ func TestRotatingWithoutRecord(t *testing.T) {
 		}
 		return sequence >= own.Sequence
 	})
-	text := beta.auditText()
-	if !strings.Contains(text, `"rotate-ca"`) || !strings.Contains(text, `"rotate-now"`) {
-		t.Error("the audit log does not tell of both")
-	}
+	beta.eventually("the audit log tells of both", func() bool {
+		text := beta.auditText()
+		return strings.Contains(text, `"rotate-ca"`) && strings.Contains(text, `"rotate-now"`)
+	})
 	alpha.eventually("connected by the new leaf", func() bool {
 		_, err := alpha.d.identity.trusted.Verify(old.Certificate, time.Now()) // it is below the floor, and later of a CA that was dropped
 		return err != nil && alpha.connected("beta")

@@ -183,13 +183,14 @@ func TestVersionGrows(t *testing.T) {
 // then the submitter and the user.
 func TestPeerCredentialNamesTheCaller(t *testing.T) {
 	t.Parallel()
-	s := startSite(t, testConfig(t, "alpha"))
+	c := testConfig(t, "alpha")
+	c.Listen.AllowOwnUID = true // the test runs under the account of the daemon
+	s := startSite(t, c)
 	path := filepath.Join(t.TempDir(), "s")
 	l, err := net.Listen("unix", path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.d.door.allow = true  // the test runs under the account of the daemon
 	go s.d.server.Serve(l) //nolint:errcheck // ends with the site
 	conn, err := grpc.NewClient("unix:"+path, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {

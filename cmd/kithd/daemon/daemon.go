@@ -31,6 +31,7 @@ import (
 	"kith/meta/api"
 	"kith/meta/commit"
 	"kith/meta/peer"
+	"kith/meta/policy"
 	"kith/meta/transfer"
 	"kith/meta/trust/audit"
 	kithv1 "kith/proto/gen/kith/v1"
@@ -260,6 +261,7 @@ func (d *Daemon) siteID() job.SiteID { return job.SiteID(d.cfg.Site) }
 
 func (d *Daemon) engineConfig() meta.Config {
 	mc, sc := d.cfg.MetaConfig(), d.cfg.SchedulerConfig()
+	mc.Policies = policy.New()
 	mc.BootID, mc.Admitted = d.runs.BootID(), d.identity != nil
 	mc.Self = meta.Self{
 		Address: d.advertised(), Processors: sc.Processors, MemoryBytes: sc.MemoryBytes, HomeJobs: cluster.HomeJobsOf(sc.HomeFirst()),

@@ -102,6 +102,9 @@ func (f *effects) carry(ef meta.Effect) {
 	case meta.TokenRevoked:
 		f.site.tokenRevoked(ef)
 	case meta.Advertise:
+		// Others compare the time with their clocks. The engine's goes on from where it was
+		// when the wall's is set back.
+		ef.Digest.Time = job.Instant(time.Now())
 		ef.Digest.Head = f.site.headToTell()
 		f.spread.gossip.Advertise(ef.Digest)
 	}

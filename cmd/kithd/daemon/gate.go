@@ -92,7 +92,7 @@ func (g *gates) of(method string) *gate {
 	switch {
 	case !ok || name == "CancelJob" || name == "CancelBag":
 		return nil
-	case strings.HasPrefix(name, "Get") || strings.HasPrefix(name, "List"):
+	case strings.HasPrefix(name, "Get") || strings.HasPrefix(name, "List") || name == "CheckPolicies":
 		return g.looks
 	}
 	return g.changes

@@ -88,18 +88,19 @@ func TestGateAtRest(t *testing.T) {
 func TestGates(t *testing.T) {
 	g := newGates()
 	for method, want := range map[string]*gate{
-		"/kith.v1.JobService/SubmitJob":  g.changes,
-		"/kith.v1.JobService/HoldJob":    g.changes,
-		"/kith.v1.JobService/GetJob":     g.looks,
-		"/kith.v1.JobService/ListJobs":   g.looks,
-		"/kith.v1.JobService/CancelJob":  nil,
-		"/kith.v1.BagService/SubmitBag":  g.changes,
-		"/kith.v1.BagService/RetryTasks": g.changes,
-		"/kith.v1.BagService/ListTasks":  g.looks,
-		"/kith.v1.BagService/CancelBag":  nil,
-		"/kith.v1.SiteService/GetSite":   nil,
-		"/kith.v1.SiteService/DrainSite": nil,
-		"/grpc.health.v1.Health/Check":   nil,
+		"/kith.v1.JobService/SubmitJob":     g.changes,
+		"/kith.v1.JobService/HoldJob":       g.changes,
+		"/kith.v1.JobService/GetJob":        g.looks,
+		"/kith.v1.JobService/ListJobs":      g.looks,
+		"/kith.v1.JobService/CancelJob":     nil,
+		"/kith.v1.BagService/SubmitBag":     g.changes,
+		"/kith.v1.BagService/RetryTasks":    g.changes,
+		"/kith.v1.BagService/ListTasks":     g.looks,
+		"/kith.v1.BagService/CheckPolicies": g.looks,
+		"/kith.v1.BagService/CancelBag":     nil,
+		"/kith.v1.SiteService/GetSite":      nil,
+		"/kith.v1.SiteService/DrainSite":    nil,
+		"/grpc.health.v1.Health/Check":      nil,
 	} {
 		if got := g.of(method); got != want {
 			t.Errorf("%s has another gate than it should", method)

@@ -63,9 +63,10 @@ type spread struct {
 }
 
 // needsStream reports whether a load is to go to a site over the stream: the first one
-// on a stream, and those that gossip cannot carry as there is no lane to the site.
+// on a stream, and those that gossip cannot carry as there is no lane to the site, or as
+// the clocks differ so much that the site refuses the digests.
 func (s *spread) needsStream(site job.SiteID) bool {
-	return s.streams.first(site) || !s.gossip.Up(site)
+	return s.streams.first(site) || !s.gossip.Up(site) || s.gossip.Skewed(site)
 }
 
 // streams knows to which sites a stream is up.

@@ -45,6 +45,8 @@ type testSite struct {
 	files kithv1.FileServiceClient
 	// host is how it schedules and runs work; nil for Kith's own way.
 	host func(config.Config, *slog.Logger) Host
+	// logger is what it logs to; nil for this.
+	logger *slog.Logger
 
 	mu  sync.Mutex
 	log []byte
@@ -78,15 +80,21 @@ func startSite(t *testing.T, cfg config.Config) *testSite {
 func startSiteOn(t *testing.T, cfg config.Config, host func(config.Config, *slog.Logger) Host) *testSite {
 	t.Helper()
 	s := &testSite{t: t, cfg: cfg, host: host}
+	s.start()
+	return s
+}
+
+// start opens the daemon, and closes it at the end of the test.
+func (s *testSite) start() {
+	s.t.Helper()
 	s.open()
-	t.Cleanup(func() {
+	s.t.Cleanup(func() {
 		if s.d != nil {
 			if err := s.d.Close(); err != nil {
-				t.Errorf("close %s: %v", cfg.Site, err)
+				s.t.Errorf("close %s: %v", s.cfg.Site, err)
 			}
 		}
 	})
-	return s
 }
 
 // open starts the daemon; its address stays the same over restarts.
@@ -96,7 +104,10 @@ func (s *testSite) open() {
 	if s.host != nil {
 		host = s.host
 	}
-	log := slog.New(slog.NewTextHandler(s, nil))
+	log := s.logger
+	if log == nil {
+		log = slog.New(slog.NewTextHandler(s, nil))
+	}
 	d, err := OpenWith(s.cfg, log, Options{Host: host(s.cfg, log)})
 	if err != nil {
 		s.t.Fatal(err)

@@ -100,7 +100,7 @@ func (k *killed) run() {
 		k.t.Fatal(err)
 	}
 	k.t.Cleanup(func() { conn.Close() })
-	k.bags = kithv1.NewBagServiceClient(conn)
+	k.jobs, k.bags = kithv1.NewJobServiceClient(conn), kithv1.NewBagServiceClient(conn)
 }
 
 // kill kills it.

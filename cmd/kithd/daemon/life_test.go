@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"kith/cmd/kithd/config"
 	"kith/internal/job"
 	kithv1 "kith/proto/gen/kith/v1"
@@ -62,6 +64,8 @@ func TestClockThatWasAheadAndWasMended(t *testing.T) {
 	if !beta.logged("the clock was set back while kithd was down") {
 		t.Error("the log does not say that the clock was set back")
 	}
+	beta.digestsAreOfNow()
+	alpha.eventually("gossip alone carries the loads", func() bool { return laned(sites) })
 	release := alpha.busy()
 	defer release()
 	j := shell("true")
@@ -87,7 +91,29 @@ func TestClockThatWasAheadAndWasMended(t *testing.T) {
 	drain(false)
 	// And again after another restart.
 	beta.restart()
+	beta.digestsAreOfNow()
 	drain(true)
+}
+
+// digestsAreOfNow checks that the digest that a site spreads has the wall's time.
+func (s *testSite) digestsAreOfNow() {
+	s.t.Helper()
+	var load kithv1.LoadDigest
+	s.eventually("a digest of "+s.cfg.Site, func() bool {
+		var own kithv1.GossipState
+		if err := proto.Unmarshal(s.d.gossip.LocalState(true), &own); err != nil {
+			s.t.Fatal(err)
+		}
+		for _, note := range own.GetNotes() {
+			if d := note.GetDigest(); d != nil {
+				return proto.Unmarshal(d.GetDigest(), &load) == nil
+			}
+		}
+		return false
+	})
+	if skew := job.Time(load.GetTimeNs()).Sub(job.Instant(time.Now())); skew.Abs() > time.Hour {
+		s.t.Errorf("the digest of %s is %v from the wall's time", s.cfg.Site, skew)
+	}
 }
 
 func (s *testSite) stop() {

@@ -61,11 +61,12 @@ type reloading struct {
 func startReloading(t *testing.T, c config.Config, before func(r *reloading)) *reloading {
 	t.Helper()
 	r := &reloading{
-		testSite: startSite(t, c), path: filepath.Join(t.TempDir(), "kithd.toml"),
+		testSite: &testSite{t: t, cfg: c}, path: filepath.Join(t.TempDir(), "kithd.toml"),
 		signal: make(chan os.Signal, 1), level: new(slog.LevelVar), lines: &logLines{},
 	}
+	r.logger = slog.New(slog.NewJSONHandler(r.lines, &slog.HandlerOptions{Level: r.level}))
+	r.start()
 	d := r.d
-	d.log = slog.New(slog.NewJSONHandler(r.lines, &slog.HandlerOptions{Level: r.level}))
 	r.d = nil // Run closes it
 	r.write(r.cfg)
 	if before != nil {

@@ -254,18 +254,15 @@ func TestOwnAccountIsRefused(t *testing.T) {
 	if status.Code(err) != codes.PermissionDenied || !strings.Contains(err.Error(), "listen.allow_own_uid") {
 		t.Errorf("the own account got %v", err)
 	}
-	alpha.d.door.allow = true
-	if _, err := alpha.sites.GetSite(alpha.ctx(), &kithv1.GetSiteRequest{}); err != nil {
+	c, _ = secureConfig(t, "beta")
+	c.Listen.AllowOwnUID = true
+	beta := startSecure(t, c, Options{})
+	if _, err := beta.sites.GetSite(beta.ctx(), &kithv1.GetSiteRequest{}); err != nil {
 		t.Errorf("with allow_own_uid: %v", err)
 	}
-	if !startSecureAllowed(t).logged("the account of kithd may call") {
+	if !beta.logged("the account of kithd may call") {
 		t.Error("no warning")
 	}
-}
-
-func startSecureAllowed(t *testing.T) *testSite {
-	c, _ := secureConfig(t, "beta")
-	return startSecure(t, c, Options{})
 }
 
 func TestSocketFile(t *testing.T) {

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,16 +12,23 @@ import (
 	"time"
 )
 
+// ownerOnly gives a unix socket its mode before it has a name, so that nobody else can
+// connect, ever. Linux makes the file with the mode of the socket. The process's umask would
+// do so too, but it is that of all threads: folders made meanwhile could not be entered.
+var ownerOnly = net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
+	if e := c.Control(func(fd uintptr) { err = syscall.Fchmod(int(fd), 0o600) }); e != nil {
+		return e
+	}
+	return err
+}}
+
 // listenSocket opens the unix socket at path. Its folder says who may connect: the owner,
 // and the folder's group if that may enter the folder; others never.
 func listenSocket(path string) (net.Listener, error) {
 	if err := removeStale(path); err != nil {
 		return nil, err
 	}
-	// Nothing can connect before the mode is right. No job is started yet.
-	was := syscall.Umask(0o177)
-	l, err := net.Listen("unix", path)
-	syscall.Umask(was)
+	l, err := ownerOnly.Listen(context.Background(), "unix", path)
 	if err != nil {
 		return nil, fmt.Errorf("listen.socket %q: %w; its folder must be there and belong to the user that runs kithd", path, err)
 	}

@@ -42,7 +42,8 @@ type running struct {
 	cgroup *cgroup
 
 	record   int
-	out, err int // the stream files, kept open to see their size
+	at       int64 // of the record in that file: it may be an entry of the shim's ledger
+	out, err int   // the stream files, kept open to see their size
 
 	pid   int
 	pidfd int  // -1 once the first process is over
@@ -104,16 +105,22 @@ func (s *shim) take(j *running) (taken bool, err error) {
 		}
 		return fd
 	}
-	j.record = open(RecordName, unix.O_RDWR)
-	if err != nil {
-		return false, err
-	}
-	if errno := takeLock(j.record); errno != 0 {
-		return errno == syscall.EWOULDBLOCK, os.NewSyscallError("flock", errno)
-	}
-	page := make([]byte, RecordSize)
-	if n, errno := readAt(j.record, page, 0); errno != 0 || !isBlank(page[:n]) {
-		return true, errTaken
+	if j.run.Ledger != "" {
+		if taken, err := s.takeEntry(j); err != nil {
+			return taken, err
+		}
+	} else {
+		j.record = open(RecordName, unix.O_RDWR)
+		if err != nil {
+			return false, err
+		}
+		if errno := takeLock(j.record); errno != 0 {
+			return errno == syscall.EWOULDBLOCK, os.NewSyscallError("flock", errno)
+		}
+		page := make([]byte, RecordSize)
+		if n, errno := readAt(j.record, page, 0); errno != 0 || !isBlank(page[:n]) {
+			return true, errTaken
+		}
 	}
 	j.out = open(StdoutName, unix.O_WRONLY|unix.O_APPEND)
 	j.err = open(StderrName, unix.O_WRONLY|unix.O_APPEND)
@@ -129,11 +136,11 @@ func (s *shim) take(j *running) (taken bool, err error) {
 		}
 	}
 	j.exit.Start = wallNow()
-	page = appendRecord(page[:0], &Start{
+	page := appendRecord(make([]byte, 0, RecordSize), &Start{
 		Attempt: j.run.Folder, Shim: s.setup.Process, At: j.exit.Start, CPUs: j.run.CPUs,
 	})
-	if errno := writeAt(j.record, page, 0); errno != 0 {
-		_ = syscall.Ftruncate(j.record, 0)
+	if errno := writeAt(j.record, page, j.at); errno != 0 {
+		j.blankEntry()
 		return false, &os.PathError{Op: "write", Path: RecordName, Err: errno}
 	}
 	return false, nil
@@ -145,6 +152,11 @@ const errTaken = shimError("another shim has started this attempt")
 
 // launch executes the program and begins to watch it.
 func (s *shim) launch(j *running) {
+	if j.run.Ledger != "" && !s.ledgerIsOpen() {
+		j.exit.Cause, j.exit.Reason = CauseNotStarted, errSealed.Error()
+		s.unstarted()
+		return
+	}
 	if m := j.run; m.Leased && clock.SinceBoot() >= s.readLease(m.Folder).Stop {
 		j.exit.Cause, j.exit.Reason = CauseLease, leaseEnded
 		s.unstarted()
@@ -189,12 +201,15 @@ func (j *running) due() time.Duration {
 	}
 }
 
-// close releases the files, and with the record's the lock on the attempt.
+// close releases the files, and with the record's the lock on the attempt. A ledger stays
+// that of the shim.
 func (j *running) close() {
 	closeFD(j.pidfd)
 	closeFD(j.out)
 	closeFD(j.err)
-	closeFD(j.record)
+	if j.run.Ledger == "" {
+		closeFD(j.record)
+	}
 }
 
 // finish tells how the job ended, first the disk, then the daemon.
@@ -208,7 +223,7 @@ func (s *shim) finish() {
 		retire += j.cgroup.remove()
 	}
 	slot := appendExitSlot(make([]byte, 0, slotSize), &j.exit)
-	if errno := writeAt(j.record, slot, slotSize); errno != 0 {
+	if errno := writeAt(j.record, slot, j.at+slotSize); errno != 0 {
 		retire = "cannot write the record: " + errno.Error()
 	}
 	j.close()

@@ -60,6 +60,9 @@ func (l Lease) File() []byte {
 	return b
 }
 
+// BlankLease returns a file of the size of a lease that has ended.
+func BlankLease() []byte { return append(bytes.Repeat([]byte{' '}, LeaseSize-1), '\n') }
+
 // OldText returns the whole file as shims of an earlier version read it. What
 // they began goes on under a later daemon.
 func (l Lease) OldText() []byte {

@@ -7,7 +7,7 @@ import (
 
 // Version is the version of the messages. A daemon and a shim of different
 // versions do not work together; the daemon then uses itself as the shim.
-const Version = 3
+const Version = 4
 
 // A Message travels between the daemon and a shim, over a stream socket, as a
 // frame: four bytes of length (little-endian, counting what follows them),
@@ -96,6 +96,10 @@ type Run struct {
 	Account *Account
 	// Leased says that the job may run only as long as [LeaseName] says.
 	Leased bool
+	// Ledger, if it is not empty, names the ledger ([LedgersName]) whose entry of that number
+	// is the job's record, in place of the file in its folder. One shim has it for good.
+	Ledger string
+	Entry  uint64
 }
 
 // Account is a local user.
@@ -196,7 +200,9 @@ func (m *Run) append(b []byte) []byte {
 	if m.Account != nil {
 		b = m.Account.append(b)
 	}
-	return appendBool(b, m.Leased)
+	b = appendBool(b, m.Leased)
+	b = appendString(b, m.Ledger)
+	return binary.AppendUvarint(b, m.Entry)
 }
 
 func (m *Run) decode(d *decoder) {
@@ -215,6 +221,8 @@ func (m *Run) decode(d *decoder) {
 		m.Account.decode(d)
 	}
 	m.Leased = d.bool()
+	m.Ledger = d.string()
+	m.Entry = d.uint()
 }
 
 func (a *Account) append(b []byte) []byte {

@@ -23,6 +23,7 @@ func messages() []Message {
 			CPUs: []int{0, 1, 1023}, Account: &Account{UID: 65534, GID: math.MaxUint32, Groups: []uint32{1, 2}},
 		},
 		&Run{Folder: "x"},
+		&Run{Folder: "x", Argv: []string{"a"}, Env: []string{"A=b"}, Leased: true, Ledger: "12", Entry: 63},
 		&Started{Sequence: 1, At: math.MinInt64},
 		&Stop{Sequence: 300},
 		&Ended{Sequence: 2, Exit: fullExit(), Retire: "why"},

@@ -51,6 +51,9 @@ type shim struct {
 	null   int // stdin of every job
 	mounts int // the mount table, -1 without a namespace
 
+	ledger     int // -1 before the first one
+	ledgerName string
+
 	before conditions  // before the first job
 	cpus   unix.CPUSet // where it may run itself
 
@@ -64,7 +67,7 @@ func open() (*shim, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &shim{conn: ConnFD, poll: poll, dir: -1, null: -1, mounts: -1, in: make([]byte, 0, 4096)}
+	s := &shim{conn: ConnFD, poll: poll, dir: -1, null: -1, mounts: -1, ledger: -1, in: make([]byte, 0, 4096)}
 	unix.CloseOnExec(s.conn)
 	if err := poll.add(s.conn); err != nil {
 		return nil, err

@@ -34,6 +34,13 @@ type Options struct {
 	// Queued is how many jobs wait at a site whose memory is looked at, and the
 	// longest queue in the simulator.
 	Queued int
+	// Tasks is how many tasks of a bag run at real sites, BagTasks how many the large bag has
+	// that an origin grants to hosts which run nothing; the largest has ten times as many.
+	Tasks, BagTasks int
+	// GuestJobs is how many jobs of the log are at home beside guests, 0 for all; GuestChecks
+	// watches the guarantees of the jobs meanwhile, which is slow.
+	GuestJobs   int
+	GuestChecks bool
 	// Clients is how often a client's process is measured. Kith is the program
 	// that is measured, Earlier another one for comparison. Without Kith it is the
 	// one beside the running program, or built from source, see package programs;
@@ -55,7 +62,7 @@ type Options struct {
 
 // DefaultOptions are those of the figures in docs/performance.md.
 func DefaultOptions() Options {
-	return Options{Starts: 101, Jobs: 2000, Sites: 3, Copies: 2, Claims: 50_000, InFlight: 64, Queued: 100_000, Clients: 200, FloodTime: time.Second}
+	return Options{Starts: 101, Jobs: 2000, Sites: 3, Copies: 2, Claims: 50_000, InFlight: 64, Queued: 100_000, Tasks: 6000, BagTasks: 1_000_000, Clients: 200, FloodTime: time.Second}
 }
 
 // Report is what was measured.
@@ -116,6 +123,8 @@ func Measures() []Measure {
 		{"flood", "what others get of a site while a peer floods it, for each kind of flood", (*bench).flood},
 		{"claims", "claims granted durably per second by one origin", (*bench).claims},
 		{"queue", "memory and restart of a site with a long queue", (*bench).queue},
+		{"bags", "what bags of tasks cost: submission, the first task, tasks per second, memory, disk", (*bench).bags},
+		{"guests", "what jobs of a log wait beside guests that run an endless bag, in virtual time", (*bench).guests},
 		{"lists", "submissions beside those who ask for the queue of a site where many jobs have ended", (*bench).lists},
 		{"sim", "jobs per second through the engines in virtual time", (*bench).sim},
 	}

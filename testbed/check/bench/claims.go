@@ -4,20 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 	"time"
 
-	"google.golang.org/grpc"
-
-	"kith/cluster"
 	"kith/cmd/kithd/config"
 	"kith/internal/job"
 	"kith/meta"
-	"kith/meta/peer"
 	kithv1 "kith/proto/gen/kith/v1"
 	"kith/testbed/local"
-	"kith/testbed/local/standin"
 )
 
 // claims lets two hosts that do nothing but the protocol hold copies of all
@@ -80,40 +74,9 @@ func (b *bench) claims(ctx context.Context) error {
 	return nil
 }
 
-// claimantProcessors is how many a claimant says that it has.
-const claimantProcessors = 1024
-
-// known waits until a site has heard of so many claimants.
-func known(ctx context.Context, n *local.Node, hosts int) error {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	for {
-		r, err := n.Sites.ListSites(ctx, &kithv1.ListSitesRequest{})
-		if err != nil {
-			return err
-		}
-		heard := 0
-		for _, s := range r.GetSites() {
-			if s.GetProcessors() == claimantProcessors {
-				heard++
-			}
-		}
-		if heard == hosts {
-			return nil
-		}
-		select {
-		case <-time.After(20 * time.Millisecond):
-		case <-ctx.Done():
-			return fmt.Errorf("site %s has heard of %d of %d hosts: %w", n.Name, heard, hosts, ctx.Err())
-		}
-	}
-}
-
 // claimant is a host that holds copies and claims them, and runs nothing.
 type claimant struct {
-	site, origin job.SiteID
-	incarnation  uint64
-	links        *peer.Links
+	*speaker
 
 	mu      sync.Mutex
 	copies  []job.AttemptID
@@ -123,62 +86,32 @@ type claimant struct {
 
 // newClaimant takes the place of a host whose kithd does not run.
 func newClaimant(host, origin *local.Node) (*claimant, error) {
-	creds, err := standin.Credentials(host, origin)
-	if err != nil {
+	c := &claimant{granted: make(chan meta.Verdict, 1024), changed: make(chan struct{}, 1)}
+	var err error
+	if c.speaker, err = newSpeaker(host, origin, c.hear); err != nil {
 		return nil, err
 	}
-	c := &claimant{
-		site: job.SiteID(host.Name), origin: job.SiteID(origin.Name), incarnation: uint64(time.Now().UnixNano()),
-		granted: make(chan meta.Verdict, 1024), changed: make(chan struct{}, 1),
-	}
-	c.links = peer.New(peer.Config{
-		Site: c.site, Generation: 1, Incarnation: c.incarnation, Version: "bench",
-		DialOptions: []grpc.DialOption{grpc.WithTransportCredentials(creds)},
-		Logger:      slog.New(slog.DiscardHandler),
-	}, c, c)
-	c.links.Dial(c.origin, origin.Address)
+	c.dial()
 	return c, nil
 }
 
-var (
-	_ peer.Handler    = (*claimant)(nil)
-	_ peer.FileServer = (*claimant)(nil)
-)
-
-// PeerUp implements peer.Handler: the origin must know that there is room.
-func (c *claimant) PeerUp(site job.SiteID, _ uint32, _ uint64, _ bool) {
-	c.links.Send(site, meta.LoadDigest{Digest: cluster.Digest{
-		Site: c.site, Incarnation: c.incarnation, Sequence: 1, Processors: claimantProcessors, Speed: 1, Policy: "none", Time: job.Instant(time.Now()), Version: "bench",
-	}})
-}
-
-// PeerDown implements peer.Handler.
-func (c *claimant) PeerDown(job.SiteID) {}
-
-// PeerMessages implements peer.Handler.
-func (c *claimant) PeerMessages(site job.SiteID, messages []meta.Message) {
-	for _, m := range messages {
-		switch m := m.(type) {
-		case meta.PlaceCopy:
-			c.mu.Lock()
-			c.copies = append(c.copies, m.Attempt)
-			c.mu.Unlock()
-			c.links.Send(site, meta.CopyAnswer{Attempt: m.Attempt, Accepted: true})
-			select {
-			case c.changed <- struct{}{}:
-			default:
-			}
-		case meta.Withdraw:
-			c.links.Send(site, meta.WithdrawAck(m))
-		case meta.Verdict:
-			c.granted <- m
+// hear takes up what the origin says.
+func (c *claimant) hear(m meta.Message) {
+	switch m := m.(type) {
+	case meta.PlaceCopy:
+		c.mu.Lock()
+		c.copies = append(c.copies, m.Attempt)
+		c.mu.Unlock()
+		c.send(meta.CopyAnswer{Attempt: m.Attempt, Accepted: true})
+		select {
+		case c.changed <- struct{}{}:
+		default:
 		}
+	case meta.Withdraw:
+		c.send(meta.WithdrawAck(m))
+	case meta.Verdict:
+		c.granted <- m
 	}
-}
-
-// ServeFile implements peer.FileServer: there are no files.
-func (c *claimant) ServeFile(context.Context, job.SiteID, *kithv1.FileRequest) *kithv1.FileReply {
-	return &kithv1.FileReply{}
 }
 
 // awaitCopies waits until the host holds n copies.
@@ -212,7 +145,7 @@ func (c *claimant) claimAll(ctx context.Context, remainder, of, inFlight int) er
 	sent, answered := 0, 0
 	for answered < len(mine) {
 		for sent < len(mine) && sent-answered < inFlight {
-			c.links.Send(c.origin, meta.Claim{Attempt: mine[sent], Stamp: uint64(sent + 1)})
+			c.send(meta.Claim{Attempt: mine[sent], Stamp: uint64(sent + 1)})
 			sent++
 		}
 		select {

@@ -74,6 +74,11 @@ func output(ctx context.Context, n *local.Node, id string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	return gather(stream, (*kithv1.GetJobOutputResponse).GetData)
+}
+
+// gather returns all that a stream of pieces brings.
+func gather[T any](stream interface{ Recv() (*T, error) }, data func(*T) []byte) (string, error) {
 	var text bytes.Buffer
 	for {
 		r, err := stream.Recv()
@@ -83,7 +88,7 @@ func output(ctx context.Context, n *local.Node, id string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		text.Write(r.GetData())
+		text.Write(data(r))
 	}
 }
 

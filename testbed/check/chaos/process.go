@@ -138,19 +138,30 @@ func runningAt(data string) []running {
 		return nil
 	}
 	var list []running
-	for _, folder := range folders {
-		// Its job may have put anything there.
-		text, err := jobfile.Read(attempts, filepath.Join(folder.Name(), shim.RecordName), 1<<20)
-		if err != nil {
-			continue
-		}
+	look := func(text []byte) {
 		r, err := shim.ParseRecord(text)
 		if err != nil || r.Exit != nil {
-			continue
+			return
 		}
 		p := process{r.Start.Shim.PID, r.Start.Shim.StartTicks}
 		if p.lives() {
 			list = append(list, running{attempt: r.Start.Attempt, shim: p})
+		}
+	}
+	for _, folder := range folders {
+		// Its job may have put anything there.
+		if text, err := jobfile.Read(attempts, filepath.Join(folder.Name(), shim.RecordName), 1<<20); err == nil {
+			look(text)
+		}
+	}
+	ledgers, err := os.ReadDir(filepath.Join(attempts, shim.LedgersName))
+	if err != nil {
+		return list
+	}
+	for _, ledger := range ledgers {
+		text, err := jobfile.Read(attempts, filepath.Join(shim.LedgersName, ledger.Name()), shim.LedgerSize)
+		for n := 0; err == nil && len(text) == shim.LedgerSize && n < shim.LedgerEntries; n++ {
+			look(text[shim.EntryOffset(n):][:shim.RecordSize])
 		}
 	}
 	return list

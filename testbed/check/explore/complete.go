@@ -85,10 +85,12 @@ func (w *world) wrong(s *state) string {
 			return fmt.Sprintf("L1: %v still runs at %s", l.running[0], siteID(i))
 		}
 	}
-	for number := range w.cfg.Jobs {
+	for number := range w.cfg.submissions() {
 		if s.acked&(1<<number) == 0 {
-			return fmt.Sprintf("L1: job %d is never acknowledged", number+1)
+			return fmt.Sprintf("L1: %s is never acknowledged", requestName(number))
 		}
+	}
+	for number := range w.cfg.Jobs {
 		if s.closed[number] == 0 {
 			return fmt.Sprintf("L1: job %d never ends", number+1)
 		}
@@ -98,5 +100,5 @@ func (w *world) wrong(s *state) string {
 			return fmt.Sprintf("L2: site %s still holds %d copies", siteID(i), n)
 		}
 	}
-	return ""
+	return w.bagLeft(s)
 }

@@ -17,6 +17,10 @@ type Config struct {
 	Sites int
 	// Jobs is how many are submitted, 1 or 2; Copies is K of each.
 	Jobs, Copies int
+	// Tasks is how many the bag has that is submitted at the first site, 1 to 4, 0 for no
+	// bag. There are no jobs beside it, but for that of Busy. The other sites have two
+	// processors, so that they are given two tasks at once.
+	Tasks int
 	// Crashes and Reboots are how many daemons and machines may die, at any
 	// boundary between two effects.
 	Crashes, Reboots int
@@ -72,11 +76,15 @@ func Default() Config {
 // Validate returns all that is wrong, joined, each naming field and value.
 func (c *Config) Validate() error {
 	var errs []error
+	least, most := 1, 2
+	if c.Tasks > 0 {
+		least, most = 0, 0
+	}
 	for _, v := range []struct {
 		name               string
 		value, least, most int
 	}{
-		{"sites", c.Sites, 2, maxSites}, {"jobs", c.Jobs, 1, 2}, {"copies", c.Copies, 1, maxSites}, {"crashes", c.Crashes, 0, 7},
+		{"sites", c.Sites, 2, maxSites}, {"tasks", c.Tasks, 0, maxTasks}, {"jobs", c.Jobs, least, most}, {"copies", c.Copies, 1, maxSites}, {"crashes", c.Crashes, 0, 7},
 		{"reboots", c.Reboots, 0, 7}, {"losses", c.Losses, 0, 7}, {"duplicates", c.Duplicates, 0, 3}, {"cuts", c.Cuts, 0, 7},
 		{"timeouts", c.Timeouts, 0, 15}, {"waits", c.Waits, 0, 15}, {"cancels", c.Cancels, 0, 3}, {"fails", c.Fails, 0, 7}, {"max_states", c.MaxStates, 0, 1 << 31},
 	} {
@@ -97,7 +105,10 @@ func (c *Config) origin(k int) int { return min(k, c.Sites-1) }
 
 // linked reports whether two sites have anything to tell each other: one of
 // them is an origin.
-func (c *Config) linked(a, b int) bool { return a != b && min(a, b) < c.Jobs }
+func (c *Config) linked(a, b int) bool { return a != b && min(a, b) < c.submissions() }
+
+// submissions is how many jobs and bags clients submit.
+func (c *Config) submissions() int { return max(c.Jobs, min(c.Tasks, 1)) }
 
 // request is what the jobs ask for.
 func (c *Config) request(k int) job.Request {

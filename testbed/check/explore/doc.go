@@ -39,4 +39,10 @@
 // In every state S1, S2, S3, S5 and S6 (docs/reliability.md). From every state
 // in which nothing but timeouts can happen, the world is let run without
 // faults: every job must end and no copy may be left (L1, L2).
+//
+// # A bag
+//
+// In place of jobs there may be a bag of some tasks (bag.go). The same then holds of each
+// task, by its bag and ordinal, and of bundles and pilots in place of copies. Tasks take no
+// time: how long they run decides how many a site is given.
 package explore

@@ -38,6 +38,13 @@ func small() map[string]Config {
 		"collecting":         {Sites: 2, Jobs: 2, Copies: 2, Crashes: 1, Collecting: true},
 		"collecting, output": {Sites: 2, Jobs: 1, Copies: 2, Losses: 1, Cancels: 1, Collecting: true, Output: true, Busy: true},
 		"shrinking":          {Sites: 2, Jobs: 2, Copies: 2, Crashes: 1, Shrink: true},
+		"bag":                {Sites: 2, Tasks: 2, Copies: 1, Losses: 1, Busy: true},
+		"bag, output":        {Sites: 2, Tasks: 2, Copies: 1, Duplicates: 1, Busy: true, Output: true},
+		"bag, timeout":       {Sites: 2, Tasks: 2, Copies: 1, Timeouts: 1, Busy: true},
+		"bag, crash":         {Sites: 2, Tasks: 2, Copies: 1, Crashes: 1, Busy: true},
+		"bag, cancel":        {Sites: 2, Tasks: 2, Copies: 1, Cancels: 1, Losses: 1, Busy: true},
+		"bag, reboot":        {Sites: 2, Tasks: 2, Copies: 1, Reboots: 1, Busy: true},
+		"bag, race":          {Sites: 2, Tasks: 2, Copies: 1, Losses: 1, Cuts: 1, Busy: true, Race: true},
 		"race":               {Sites: 2, Jobs: 1, Copies: 2, Crashes: 1, Busy: true, Race: true},
 	}
 }
@@ -156,7 +163,7 @@ func TestLeftOut(t *testing.T) {
 }
 
 func TestEncoding(t *testing.T) {
-	cfg := Config{Sites: 3, Jobs: 2, Copies: 3}
+	cfg := Config{Sites: 3, Jobs: 2, Copies: 3, Tasks: maxTasks}
 	rng := rand.New(rand.NewPCG(1, 2))
 	messages := func() (list []int32) {
 		for range rng.IntN(4) {
@@ -188,6 +195,9 @@ func TestEncoding(t *testing.T) {
 			a := testAttempt(uint32(k + 1))
 			s.seen = append(s.seen, seenAttempt{a, int8(rng.IntN(3)), rng.IntN(2) == 0})
 		}
+		for k := range s.tasks {
+			s.tasks[k] = seenTask{rng.IntN(2) == 0, rng.IntN(2) == 0, taskEnd(rng.IntN(4))}
+		}
 		b := s.encode(nil, &cfg)
 		var got state
 		if n := got.decode(append(slices.Clone(b), 1, 2, 3), &cfg); n != len(b) {
@@ -216,6 +226,9 @@ func TestTable(t *testing.T) {
 }
 
 func TestBounds(t *testing.T) {
+	if _, err := Run(context.Background(), Config{Sites: 2, Jobs: 1, Copies: 1, Tasks: 5}); err == nil || !strings.Contains(err.Error(), "tasks 5") || !strings.Contains(err.Error(), "jobs 1") {
+		t.Errorf("%v, should name the tasks, and the jobs beside them", err)
+	}
 	_, err := Run(context.Background(), Config{Sites: 9, Jobs: 3, Copies: 0, Crashes: -1})
 	for _, want := range []string{"sites 9", "jobs 3", "copies 0", "crashes -1"} {
 		if err == nil || !strings.Contains(err.Error(), want) {

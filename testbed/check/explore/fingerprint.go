@@ -12,15 +12,14 @@ import (
 
 // left out are fields that do not bear on what an engine does next: what it
 // was configured with, counts for people, scratch space, history, indexes that
-// repeat what stands elsewhere, and what is of bags: there are none. Everything else
+// repeat what stands elsewhere. Everything else
 // counts, also what is added to the engines later; a field that should be here and is
 // not costs states, but hides none.
 var leftOut = map[string][]string{
 	"meta.core":           {"cfg", "out", "counters"},
-	"meta.origin":         {"core", "peers", "host", "site", "policy", "round", "answers", "bags"},
-	"meta.host":           {"core", "peers", "origin", "batch", "loadSeq", "began", "tasks"},
+	"meta.origin":         {"core", "peers", "host", "site", "policy", "round", "answers", "bags", "deps"},
+	"meta.host":           {"core", "peers", "origin", "batch", "loadSeq", "began"},
 	"meta.peers":          {"core"},
-	"meta.Engine":         {"bags"},
 	"meta.openJob":        {"decision"},
 	"store.Index":         {"name", "latest"},
 	"store.State":         {"changes", "order", "requests"},
@@ -33,30 +32,54 @@ var leftOut = map[string][]string{
 	"sitesched.Scheduler": {"cfg", "index", "starts", "scratch", "trial", "passSteps", "quiet", "admission", "surface", "surfaceValid", "clock", "passed"},
 	"sitesched.queue":     {"scanned", "bounds"},
 	"sitesched.table":     {"vacant"},
+
+	"meta.dependencies": {"core", "jobs", "bags", "waitsFor", "names"},
+
+	"meta.bagOrigin":   {"core", "peers", "jobs", "host", "works", "desk", "usage", "deps"},
+	"meta.openBag":     {"rec", "at", "cpu"},
+	"meta.taskHost":    {"core", "host", "peers", "origin", "rng"},
+	"meta.heldTasks":   {"rec", "line"},
+	"meta.taskRun":     {"bundle"},
+	"meta.pilot":       {"line", "run"},
+	"store.Bag":        {"Acts", "Version", "Submitted", "Closed", "RequestID", "BodyHash", "Sums", "dirty", "pages"},
+	"store.TaskBundle": {"Granted", "Deadline", "dirty"},
+	"store.HeldBundle": {"Accepted", "dirty"},
 }
+
+// ofBags are fields that count in worlds with a bag only: elsewhere they tell of nothing.
+var ofBags = map[string]string{"meta.host": "tasks", "meta.Engine": "bags"}
 
 // fingerprint writes all that v holds in a form that is the same for what
 // behaves the same.
-type fingerprint struct{ b []byte }
+type fingerprint struct {
+	b    []byte
+	bags bool // there is a bag in the world
+}
 
 // plan says which fields of a struct count.
 type plan struct{ fields []int }
 
-var plans sync.Map // reflect.Type to *plan
+var plans sync.Map // planKey to *plan
 
-func planOf(t reflect.Type) *plan {
-	if p, ok := plans.Load(t); ok {
+type planKey struct {
+	of   reflect.Type
+	bags bool
+}
+
+func planOf(t reflect.Type, bags bool) *plan {
+	if p, ok := plans.Load(planKey{t, bags}); ok {
 		return p.(*plan)
 	}
 	name, _, _ := strings.Cut(t.String(), "[")
 	p := &plan{}
 	for i := range t.NumField() {
 		f := t.Field(i)
-		if !slices.Contains(leftOut[name], f.Name) && f.Type.Kind() != reflect.Func {
+		counts := bags || ofBags[name] != f.Name
+		if counts && !slices.Contains(leftOut[name], f.Name) && f.Type.Kind() != reflect.Func {
 			p.fields = append(p.fields, i)
 		}
 	}
-	plans.Store(t, p)
+	plans.Store(planKey{t, bags}, p)
 	return p
 }
 
@@ -122,7 +145,7 @@ func (f *fingerprint) structure(v reflect.Value) {
 		f.set(v)
 		return
 	}
-	for _, i := range planOf(v.Type()).fields {
+	for _, i := range planOf(v.Type(), f.bags).fields {
 		f.value(v.Field(i))
 	}
 }
@@ -134,7 +157,7 @@ func (f *fingerprint) set(v reflect.Value) {
 	var entries []string
 	for i := range hashes.Len() {
 		if hashes.Index(i).Uint() != 0 {
-			var k fingerprint
+			k := fingerprint{bags: f.bags}
 			k.value(refs.Index(i))
 			entries = append(entries, string(k.b))
 		}
@@ -154,7 +177,7 @@ func (f *fingerprint) table(v reflect.Value) {
 	}
 	entries := make([]entry, 0, v.Len())
 	for it := v.MapRange(); it.Next(); {
-		var k fingerprint
+		k := fingerprint{bags: f.bags}
 		k.value(it.Key())
 		entries = append(entries, entry{string(k.b), it.Value()})
 	}

@@ -60,6 +60,7 @@ type summary struct {
 	running []job.AttemptID
 	staged  []job.AttemptID
 	copies  int
+	bag     bagSeen
 	// jobs are those submitted here, by number in the configuration.
 	jobs []jobSeen
 }
@@ -86,7 +87,7 @@ func (s *step) key() stepKey {
 	case receive:
 		k.arg = s.msg
 	case processEnd, stagingEnd, startFails, cancelJob:
-		k.arg = int32(s.attempt.Number)<<8 | int32(s.attempt.Job.Seq)<<4 | int32(s.attempt.Job.Origin[1]-'0')
+		k.arg = int32(s.attempt.Job.Generation&1)<<16 | int32(s.attempt.Number)<<8 | int32(s.attempt.Job.Seq)<<4 | int32(s.attempt.Job.Origin[1]-'0')
 	}
 	return k
 }
@@ -96,6 +97,8 @@ type transition struct {
 	to       *local
 	sends    []sent
 	launched []job.AttemptID
+	tasks    []meta.TaskRun
+	done     []uint32
 	ended    []job.AttemptID
 	acked    []uint64
 	// boundaries is how many places to die at there are.
@@ -127,6 +130,9 @@ type sites struct {
 	messages map[string]int32
 	byNumber []meta.Message
 	played   int // local steps carried out
+	// warm is of each site the node that the latest new state is of: a chain of steps need
+	// not begin with its history again.
+	warm [maxSites]warmNode
 }
 
 func newSites(cfg *Config) *sites {
@@ -135,7 +141,7 @@ func newSites(cfg *Config) *sites {
 
 // number returns the number of a message: equal ones have the same.
 func (x *sites) number(m meta.Message) int32 {
-	key := fmt.Sprintf("%T%+v", m, m)
+	key := x.cfg.messageKey(m)
 	n, ok := x.messages[key]
 	if !ok {
 		n = int32(len(x.byNumber))
@@ -168,6 +174,7 @@ func (n *node) summary() *summary {
 	s.staged = n.staging()
 	s.inbox, s.copies = len(n.inbox) > 0, n.state.CopyCount()
 	s.wakes = n.engine.NextWake(n.now) != job.Never
+	s.bag = n.bagSeen()
 	for j := range n.state.Jobs(job.ID{}) {
 		var number int
 		if _, err := fmt.Sscanf(j.Request.Name, "job-%d", &number); err == nil {
@@ -177,8 +184,17 @@ func (n *node) summary() *summary {
 	return s
 }
 
+type warmNode struct {
+	in *local
+	n  *node
+}
+
 // revive plays the history of a local state.
 func (x *sites) revive(l *local) *node {
+	if w := x.warm[l.site]; w.in == l {
+		x.warm[l.site] = warmNode{}
+		return w.n
+	}
 	var history []step
 	for at := l; at.from != nil; at = at.from {
 		history = append(history, at.by)
@@ -212,21 +228,30 @@ func (x *sites) carryOut(l *local, s step) (t *transition) {
 	}()
 	n.play(s)
 	o := n.out
+	t.tasks, t.done = o.tasks, o.done
 	t.launched, t.ended, t.acked, t.boundaries, t.broken = o.launched, o.ended, o.acked, o.boundaries, o.broken
 	for _, m := range o.sends {
 		t.sends = append(t.sends, sent{m.to, x.number(m.message)})
 		if v, ok := m.message.(meta.Verdict); ok && v.Granted {
 			t.grants = append(t.grants, grant{v.Attempt, m.to})
 		}
+		if v, ok := m.message.(meta.TaskVerdict); ok {
+			for i := range v.Bundles {
+				t.grants = append(t.grants, grant{v.Bundles[i].Bundle, m.to})
+			}
+		}
 	}
-	t.to = x.intern(n, l, s)
-	t.visible = len(t.launched) > 0 || t.to.up && t.to.ended() != l.ended()
+	known := len(x.byID)
+	if t.to = x.intern(n, l, s); len(x.byID) > known {
+		x.warm[l.site] = warmNode{t.to, n}
+	}
+	t.visible = len(t.launched)+len(t.tasks) > 0 || t.to.up && t.to.ended() != l.ended()
 	return t
 }
 
-// ended counts the jobs submitted here that have ended.
+// ended counts the jobs and tasks submitted here that have ended.
 func (s *summary) ended() int {
-	n := 0
+	n := s.bag.ended()
 	for i := range s.jobs {
 		if s.jobs[i].state.Terminal() {
 			n++

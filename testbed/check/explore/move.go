@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"kith/internal/job"
-	"kith/testbed/sim"
 )
 
 // moveKind is what happens in the world.
@@ -153,7 +152,7 @@ func (w *world) siteMoves(s *state, i int, l *local, list []move) []move {
 	if l.inbox {
 		at(free, step{kind: report})
 	}
-	for k := range w.cfg.Jobs {
+	for k := range w.cfg.submissions() {
 		if w.cfg.origin(k) == i && s.acked&(1<<k) == 0 {
 			at(free, step{kind: submitJob, job: k})
 		}
@@ -169,6 +168,9 @@ func (w *world) siteMoves(s *state, i int, l *local, list []move) []move {
 			if j.number < w.cfg.Jobs && !j.state.Terminal() {
 				at(aCancel, step{kind: cancelJob, attempt: job.AttemptID{Job: j.id}})
 			}
+		}
+		if l.bag.open() {
+			at(aCancel, step{kind: cancelJob, attempt: job.AttemptID{Job: l.bag.id}})
 		}
 	}
 	return list
@@ -274,7 +276,7 @@ func (w *world) observe(s *state, i int, t *transition) string {
 		return t.broken
 	}
 	for _, token := range t.acked {
-		if token-1 < uint64(w.cfg.Jobs) {
+		if token-1 < uint64(w.cfg.submissions()) {
 			s.acked |= 1 << (token - 1)
 		}
 	}
@@ -287,6 +289,9 @@ func (w *world) observe(s *state, i int, t *transition) string {
 		if objection := w.launched(s, i, a); objection != "" {
 			return objection
 		}
+	}
+	if objection := w.tasks(s, i, t); objection != "" {
+		return objection
 	}
 	return w.closed(s, t.to)
 }
@@ -364,33 +369,4 @@ func (w *world) closed(s *state, l *local) string {
 		}
 	}
 	return ""
-}
-
-// describe says what a move is, for people.
-func (w *world) describe(s *state, m *move) string {
-	i, j := siteID(int(m.site)), siteID(int(m.from))
-	switch m.kind {
-	case lose:
-		return fmt.Sprintf("%s -> %s: lost: %s", j, i, sim.Describe(m.step.message))
-	case duplicate:
-		return fmt.Sprintf("%s -> %s: will arrive once more: %s", j, i, sim.Describe(m.step.message))
-	case cutStream:
-		return fmt.Sprintf("%s and %s: the stream breaks", i, j)
-	}
-	text := m.step.describe(int(m.site), nil)
-	if m.kind == replay {
-		text += " (once more)"
-	}
-	t := w.sites.take(w.local(s, int(m.site)), m.step)
-	for _, a := range t.launched {
-		text += fmt.Sprintf("\n        starts %v", a)
-	}
-	for _, x := range t.sends {
-		lost := ""
-		if s.attached[m.site]&(1<<x.to) == 0 && m.step.kind != peerUp {
-			lost = " (no site hears it)"
-		}
-		text += fmt.Sprintf("\n        to %s: %s%s", siteID(x.to), sim.Describe(w.sites.byNumber[x.msg]), lost)
-	}
-	return text
 }

@@ -17,7 +17,6 @@ import (
 	"kith/store"
 	"kith/store/codec"
 	"kith/store/memstore"
-	"kith/testbed/sim"
 )
 
 // board shows every site as large and idle: who gets a copy is not what is
@@ -62,6 +61,7 @@ type node struct {
 
 // process is a job that runs, or has run.
 type process struct {
+	task    *meta.TaskRun // nil for a job
 	killed  bool
 	outcome *job.Outcome // nil while it runs
 }
@@ -69,7 +69,9 @@ type process struct {
 // outcome is what a local step brings about outside of the site.
 type outcome struct {
 	sends    []sending
-	launched []job.AttemptID
+	launched []job.AttemptID // jobs
+	tasks    []meta.TaskRun  // started
+	done     []uint32        // tasks whose runs came to their ends by themselves
 	ended    []job.AttemptID
 	acked    []uint64 // tokens of submissions
 	// boundaries is how many effects that matter outside there were: as many
@@ -100,7 +102,7 @@ func newNode(cfg *Config, index int) *node {
 
 // processors is how many this site has now.
 func (n *node) processors() int32 {
-	if n.cfg.Shrink && !n.shrunk {
+	if n.cfg.Shrink && !n.shrunk || n.cfg.Tasks > 0 && n.index > 0 {
 		return 2
 	}
 	return 1
@@ -235,7 +237,7 @@ func (n *node) matters(f meta.Effect) bool {
 		return !load
 	case meta.Reply:
 		return f.Token != 0 && f.Err == nil
-	case meta.Grant, meta.Launch, meta.Kill, meta.Unstage, meta.Adopt, meta.Clear, meta.Fetch:
+	case meta.Grant, meta.GrantTasks, meta.Launch, meta.Kill, meta.Unstage, meta.Adopt, meta.Clear, meta.Fetch, meta.FetchTasks:
 		return true
 	}
 	return false
@@ -250,9 +252,13 @@ func (n *node) carry(f meta.Effect) {
 		n.send(f.To, f.Message)
 	case meta.Grant:
 		n.send(f.To, f.Message(nil))
+	case meta.GrantTasks:
+		n.send(f.To, f.Verdict)
 	case meta.Launch:
 		switch {
 		case n.procs[f.Attempt] != nil:
+		case f.Task != nil:
+			n.startTask(f)
 		case n.cfg.Fails > 0, n.cfg.Staging && f.Attempt.Job.Origin != siteID(n.index):
 			if n.staged == nil {
 				n.staged = make(map[job.AttemptID]bool)
@@ -279,6 +285,8 @@ func (n *node) carry(f meta.Effect) {
 		delete(n.procs, f.Attempt)
 	case meta.Fetch:
 		n.inbox = append(n.inbox, meta.FilesHome{Attempt: f.Attempt})
+	case meta.FetchTasks:
+		n.inbox = append(n.inbox, meta.TasksHome{Bundle: f.Bundle, Batch: f.Batch})
 	}
 }
 
@@ -301,7 +309,7 @@ func (n *node) start(a job.AttemptID) {
 // launched reports whether an attempt was launched here and has not ended.
 func (n *node) launched(a job.AttemptID) bool {
 	p := n.procs[a]
-	return p != nil && p.outcome == nil || n.staged[a]
+	return p != nil && p.outcome == nil || n.staged[a] || n.runsTasksOf(a)
 }
 
 // staging lists the attempts that wait for their input, in order.
@@ -337,6 +345,7 @@ func (n *node) exit(a job.AttemptID, cut int) {
 	if p.killed {
 		p.outcome = &job.Outcome{Kind: job.Cancel, End: n.now, Reason: "cancelled"}
 	}
+	n.exitTask(p)
 	if n.cfg.Output && a.Job.Origin != siteID(n.index) && !p.killed {
 		p.outcome.Files, p.outcome.FilesRemain = []byte("output"), true
 	}
@@ -382,13 +391,17 @@ func (n *node) play(s step) {
 	n.out = &outcome{}
 	switch s.kind {
 	case submitJob:
+		if s.job == 0 && n.cfg.Tasks > 0 {
+			n.feed(n.cfg.bag(), s.cut)
+			return
+		}
 		r := n.cfg.request(s.job)
 		if s.job == blockerJob {
 			r.Copies = 1
 		}
 		n.feed(meta.Submit{Token: uint64(s.job) + 1, Request: r, RequestID: r.Name}, s.cut)
 	case cancelJob:
-		n.feed(meta.Cancel{Job: s.attempt.Job}, s.cut)
+		n.feed(n.cfg.cancel(s.attempt.Job), s.cut)
 	case receive:
 		n.feed(meta.Receive{From: siteID(s.peer), Message: s.message}, s.cut)
 	case peerUp:
@@ -427,7 +440,7 @@ func (n *node) play(s step) {
 
 // key is the fingerprint of the site.
 func (n *node) key() []byte {
-	var f fingerprint
+	f := fingerprint{bags: n.cfg.Tasks > 0}
 	f.number(uint64(n.index))
 	f.number(uint64(n.boots))
 	f.value(reflect.ValueOf(n.procs))
@@ -443,47 +456,4 @@ func (n *node) key() []byte {
 	}
 	f.number(uint64(n.now))
 	return append(append(f.b, 0), n.disk.Bytes()...)
-}
-
-// describe says what a step is, for people.
-func (s *step) describe(self int, n *node) string {
-	var text string
-	switch s.kind {
-	case submitJob:
-		text = fmt.Sprintf("a client submits job %d", s.job+1)
-	case cancelJob:
-		text = fmt.Sprintf("a client cancels %v", s.attempt.Job)
-	case receive:
-		text = fmt.Sprintf("takes from %s: %s", siteID(s.peer), sim.Describe(s.message))
-	case peerUp:
-		text = fmt.Sprintf("is connected to %s again", siteID(s.peer))
-	case peerDown:
-		text = fmt.Sprintf("notices that %s is gone", siteID(s.peer))
-	case timeout:
-		text = "time passes"
-	case report:
-		text = "its executor reports"
-		if n != nil && len(n.inbox) > 0 {
-			text = fmt.Sprintf("its executor reports: %T", n.inbox[0])
-		}
-	case processEnd:
-		text = fmt.Sprintf("%v ends", s.attempt)
-	case stagingEnd:
-		text = fmt.Sprintf("%v has its input and starts", s.attempt)
-	case startFails:
-		text = fmt.Sprintf("%v cannot be started here", s.attempt)
-	case crash:
-		text = "the daemon is killed"
-	case machineDown:
-		text = "the machine loses power"
-	case restart:
-		text = "the daemon starts again"
-	}
-	switch {
-	case s.cut == unsynced:
-		text += "; it is killed before that is on disk"
-	case s.cut >= 0:
-		text += fmt.Sprintf("; it is killed after %d of the effects", s.cut)
-	}
-	return fmt.Sprintf("%s: %s", siteID(self), text)
 }

@@ -69,6 +69,7 @@ type watch struct {
 	acked  uint8 // by bits, the jobs that a client was told of
 	closed [2]job.State
 	seen   []seenAttempt // in order
+	tasks  [maxTasks]seenTask
 }
 
 // seenAttempt is what was seen of an attempt.
@@ -114,6 +115,9 @@ func (s *state) encode(b []byte, c *Config) []byte {
 			flag = 1
 		}
 		b = append(b, byte(x.holder)<<1|flag)
+	}
+	for k := range c.Tasks {
+		b = append(b, s.tasks[k].code())
 	}
 	return b
 }
@@ -191,6 +195,9 @@ func (s *state) decode(b []byte, c *Config) int {
 		a := job.AttemptID{Job: job.ID{Origin: siteID(int(origin)), Generation: 1, Seq: uint64(seq)}, Number: uint32(r.number())}
 		flags := r.byte()
 		s.seen = append(s.seen, seenAttempt{a, int8(flags) >> 1, flags&1 == 1})
+	}
+	for k := range c.Tasks {
+		s.tasks[k] = taskOfCode(r.byte())
 	}
 	return len(b) - len(r.b)
 }

@@ -30,21 +30,28 @@ func holds(j *store.Job, a job.AttemptID, site job.SiteID) bool {
 	return false
 }
 
+// moment is a fault that begins right before an effect, and how many of that kind the
+// site has carried out.
+type moment struct {
+	fault *Fault
+	seen  int
+}
+
 // before begins the faults whose moment is right before an effect. It reports
 // whether the site's daemon dies there.
 func (x *run) before(w *sim.World, s *sim.Site, f meta.Effect) bool {
 	if len(x.waits) == 0 {
 		return false
 	}
-	life := s.Engine()
-	word := f.Word()
-	for _, effect := range []string{"any", word} {
-		p := Point{Site: s.ID(), Effect: effect}
-		x.counts[p]++
-		p.Nth = x.counts[Point{Site: s.ID(), Effect: effect}]
-		for _, fault := range x.waits {
-			if *fault.Before == p {
-				x.begin(fault)
+	life, id := s.Engine(), s.ID()
+	for _, effect := range [...]string{"any", f.Word()} {
+		for i := range x.waits {
+			m := &x.waits[i]
+			if p := m.fault.Before; p.Site != id || p.Effect != effect {
+				continue
+			}
+			if m.seen++; m.seen == m.fault.Before.Nth {
+				x.begin(m.fault)
 			}
 		}
 	}

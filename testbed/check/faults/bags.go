@@ -10,6 +10,8 @@ import (
 	"kith/internal/job"
 	"kith/meta"
 	"kith/meta/bags"
+	"kith/meta/policy"
+	"kith/store"
 )
 
 // Bag is the submission of a bag of tasks. A client that gets no answer submits again.
@@ -24,10 +26,17 @@ type Bag struct {
 	Run, Walltime time.Duration // of a task; see [Bag.runTime]
 	OnSiteLost    job.OnSiteLost
 	// Retries and MaxRunning are those of the bag. Every Fails-th task fails; 0 for none.
-	Retries           uint8
+	Retries uint8
+	// Replicas is how many sites may have a task beside the first one, Tail when the tail
+	// begins: as those of the bag.
+	Replicas          uint8
+	Tail              uint32
 	MaxRunning, Fails uint32
+	// Deadline is what its policies state, in seconds; 0 for none.
+	Deadline uint32
 	// Staging and Output are as those of a job, of each task.
 	Staging, Output time.Duration
+	Waits
 }
 
 // What users want of bags, or of some of their tasks.
@@ -47,6 +56,14 @@ func (b *Bag) runTime(task uint32) time.Duration {
 
 // fails reports whether a task fails.
 func (b *Bag) fails(task uint32) bool { return b.Fails > 0 && task%b.Fails == b.Fails-1 }
+
+// policies are what the bag states.
+func (b *Bag) policies() (p store.BagPolicies) {
+	if b.Deadline > 0 {
+		p.Texts[bags.Deadline] = fmt.Sprint(b.Deadline)
+	}
+	return p
+}
 
 // work is how long all tasks take one after another, with one run in vain each.
 func (b *Bag) work() time.Duration {
@@ -79,16 +96,49 @@ func Bagged(seed uint64, size Size) *Schedule {
 		d.actOnBag()
 	}
 	if d.one(2) {
-		d.s.Turn, d.s.Share = 30*time.Second+d.upTo(20*time.Minute), []float64{1, 1, 0.5, 0.1}[d.IntN(4)]
-		d.s.Yield = []bags.Yield{bags.YieldNever, bags.YieldTask, bags.YieldNow}[d.IntN(3)]
+		d.turns()
 	}
 	for i := range d.s.Faults {
 		if p := d.s.Faults[i].Before; p != nil && d.one(2) {
 			p.Effect, p.Nth = taskEffects[d.IntN(len(taskEffects))], 1+d.IntN(20)
 		}
 	}
+	d.s.someDependencies()
 	return d.s
 }
+
+// turns draws how sites run tasks.
+func (d *draw) turns() {
+	d.s.Turn, d.s.Share = 30*time.Second+d.upTo(20*time.Minute), []float64{1, 1, 0.5, 0.1}[d.IntN(4)]
+	d.s.Yield = []bags.Yield{bags.YieldNever, bags.YieldTask, bags.YieldNow}[d.IntN(3)]
+}
+
+// someBags adds bags to every eighth wide or hostile schedule. The draws are its own, and
+// begin so that the seeds which tests and mutants name are without.
+func (s *Schedule) someBags() {
+	d := &draw{Rand: rand.New(rand.NewPCG(s.Seed, bagsBeside)), s: s}
+	if !d.one(8) {
+		return
+	}
+	for range 1 + d.IntN(2) {
+		d.bag(len(s.Bags) + 1)
+		b := &s.Bags[len(s.Bags)-1]
+		b.Tasks = min(b.Tasks, 40)
+		b.Deadline = 0   // these schedules are as they were
+		if s.Watch > 0 { // L4 has a clock: what is there takes some time, and ends
+			b.Run = min(b.Run, 20*time.Second)
+		}
+	}
+	for range d.IntN(3) {
+		d.actOnBag()
+	}
+	if d.one(2) {
+		d.turns()
+	}
+}
+
+// bagsBeside begins the draws of [Schedule.someBags].
+const bagsBeside = 152
 
 // taskEffects are those of bags that are worth a fault right before them.
 var taskEffects = []string{
@@ -124,6 +174,21 @@ func (d *draw) bag(number int) {
 		x.Staging = d.upTo(20 * time.Second)
 	}
 	x.OnSiteLost = []job.OnSiteLost{job.Wait, job.Rerun, job.Rerun, job.Race}[d.IntN(4)]
+	// Of their own draws, so that the other bags are as they were.
+	e := rand.New(rand.NewPCG(d.s.Seed, uint64(number)))
+	if e.IntN(3) == 0 {
+		x.Replicas = 1 + uint8(e.IntN(5))
+		if e.IntN(3) > 0 {
+			x.Tail = 1 + e.Uint32N(x.Tasks)
+		}
+		if e.IntN(2) == 0 { // long enough to be drawn
+			x.Run *= 1 + time.Duration(e.IntN(6))
+			x.Walltime += 2 * x.Run
+		}
+	}
+	if e.IntN(4) == 0 { // some of its runs miss it
+		x.Deadline = uint32(1 + x.Run.Seconds()/2 + e.Float64()*2*x.Run.Seconds())
+	}
 	d.s.Bags = append(d.s.Bags, x)
 }
 
@@ -142,6 +207,9 @@ func (d *draw) actOnBag() {
 
 // turn configures a site for running tasks.
 func (s *Schedule) turn(cfg *meta.Config) {
+	if slices.ContainsFunc(s.Bags, func(b Bag) bool { return b.Deadline > 0 }) {
+		cfg.Policies = policy.New()
+	}
 	if len(s.Bags) > 0 && s.Turn > 0 {
 		cfg.Bags = meta.Bags{Turn: s.Turn, Yield: s.Yield, Share: s.Share}
 	}
@@ -182,7 +250,7 @@ func (b *Bag) String() string {
 	for _, n := range []struct {
 		name string
 		n    uint32
-	}{{"retries", uint32(b.Retries)}, {"max-running", b.MaxRunning}, {"fails", b.Fails}} {
+	}{{"retries", uint32(b.Retries)}, {"max-running", b.MaxRunning}, {"fails", b.Fails}, {"replicas", uint32(b.Replicas)}, {"tail", b.Tail}, {"deadline", b.Deadline}} {
 		if n.n != 0 {
 			text += fmt.Sprintf(" %s=%d", n.name, n.n)
 		}
@@ -193,7 +261,7 @@ func (b *Bag) String() string {
 	if b.Output != 0 {
 		text += fmt.Sprintf(" output=%v", b.Output)
 	}
-	return text
+	return text + b.words()
 }
 
 // ofBag returns the line of an act about a bag.
@@ -216,6 +284,9 @@ func (l *line) bag() Bag {
 	b.Walltime = l.span("walltime", 2*b.Run)
 	b.OnSiteLost, b.Staging, b.Output = l.lost(), l.span("staging", 0), l.span("output", 0)
 	b.Retries, b.MaxRunning, b.Fails = uint8(l.int("retries", 0, 0, 100)), uint32(l.int("max-running", 0, 0, mostBagTasks)), uint32(l.int("fails", 0, 0, mostBagTasks))
+	b.Replicas, b.Tail = uint8(l.int("replicas", 0, 0, store.MaxReplicas)), uint32(l.int("tail", 0, 0, mostBagTasks))
+	b.Waits = l.waits()
+	b.Deadline = uint32(l.int("deadline", 0, 0, 1<<20))
 	return b
 }
 
@@ -244,6 +315,7 @@ func (k *shrinker) simplifyBags() {
 		for _, change := range []func(b *Bag){
 			func(b *Bag) { b.Retries = 0 }, func(b *Bag) { b.MaxRunning = 0 }, func(b *Bag) { b.Fails = 0 }, func(b *Bag) { b.Staging = 0 },
 			func(b *Bag) { b.Output = 0 }, func(b *Bag) { b.Copies = 0 }, func(b *Bag) { b.Processors = 1 }, func(b *Bag) { b.OnSiteLost = job.Wait },
+			func(b *Bag) { b.Replicas = 0 }, func(b *Bag) { b.Tail = 0 }, func(b *Bag) { b.Deadline = 0 },
 			func(b *Bag) { b.Run, b.Walltime = 10*time.Second, time.Minute },
 		} {
 			b := k.best.Bags[i]

@@ -30,11 +30,31 @@ func TestBaggedTextForm(t *testing.T) {
 	}
 }
 
+// A daemon that is killed while it is frozen has committed two things: what its effects
+// waited for, and then what was on its way. The watch took them up in the other order.
+func TestBaggedCrashOfAFrozenDaemon(t *testing.T) {
+	s, err := Parse(`run seed=18000779 end=10m0s scheme=k-distributed rank=work latency=10ms jitter=0s sync=2ms sync-jitter=0s
+site s1 processors=4 backfill=easy queues=dual-backfill scope=all
+bag 2 at=0s from=s1 tasks=3 processors=1 copies=0 run=10s walltime=1m0s
+bag 3 at=0s from=s1 tasks=5 processors=1 copies=0 run=16.731s walltime=20.91375s retries=2
+bag 4 at=3m0s from=s1 tasks=19 processors=1 copies=0 run=10s walltime=1m0s
+fault crash s1 at=6m0s for=0s
+fault freeze s1 before=launch@s1 nth=28 for=3m0s
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := Run(s, nil).Violation; v != nil {
+		t.Error(v)
+	}
+}
+
 // Seeds with bags that have found something, and what it was.
 func TestBaggedSeedsThatFoundSomething(t *testing.T) {
 	for seed, what := range map[uint64]string{
 		582:  "the product: what a liar had claimed in the name of a site kept that from tasks also after its restart",
 		857:  "the product: the same",
+		1880: "the product: a task that missed its deadline ran again at its own site, and the run that was not first went on for nobody",
 		5681: "the product: a copy that was forged in the name of what is a bag was asked back as a bundle, and stayed for ever",
 	} {
 		if v := Run(Bagged(seed, Size{}), nil).Violation; v != nil {

@@ -177,6 +177,7 @@ func searchFor(t *testing.T, x Search, kinds []Kind) {
 // Wide schedules that have found something, and what it was.
 func TestWideSeedsThatFoundSomething(t *testing.T) {
 	for seed, what := range map[uint64]string{
+		2065:  "the product: a site of which only bundles were held could not be forgotten once it was out of the configuration",
 		1260:  "the model: copies of an origin in reach but not yet settled were no reason to keep processors free",
 		1482:  "the model: the same, after the last fault, when all streams begin anew",
 		394:   "the model: what an enemy's copies claim counted as idle",
@@ -214,6 +215,8 @@ func TestWideSeedsThatFoundSomething(t *testing.T) {
 		43970: "the model: the same",
 		49431: "the model: the same",
 		778:   "the model: a stream that came and went between two looks was none, and a copy counted as lost too soon",
+		58344: "the model: processors in turn between two jobs counted as one that is idle, where limits let no copy wait",
+		6477:  "the model: a job was to start beside copies that were out of the question, behind which a wide one would have waited longer",
 		1458:  "the product: the output of a stale attempt was collected to the end, which its origin waited for in vain",
 	} {
 		if v := Run(Wide(seed, Size{}), nil).Violation; v != nil {

@@ -19,7 +19,8 @@ const flood = 8
 // results of what it does not run, grants what it does not own, and sends more
 // copies than anybody has room for. Each kind of message has its turn from a relation
 // that gives no right to it. It tells bundles, its own and others', later and earlier
-// ones, empty and endless ones. It goes on where it was revoked.
+// ones, empty and endless ones. Of bags it does the like ([run.taskStroke]). It goes on where
+// it was revoked.
 func (x *run) attack(f *Fault, until time.Duration) {
 	if x.over || x.since() >= until {
 		return
@@ -36,6 +37,11 @@ func (x *run) attack(f *Fault, until time.Duration) {
 		x.strokes++
 		x.w.Inject(f.Site, other, x.trespass(f.Site, other, x.strokes%allKinds))
 		x.w.Inject(f.Site, other, x.anyBundle(f.Site, other))
+		if len(x.s.Bags) > 0 {
+			for _, m := range x.taskStroke(f.Site, other) {
+				x.w.Inject(f.Site, other, m)
+			}
+		}
 	}
 	x.in(max(f.By, time.Millisecond), func() { x.attack(f, until) })
 }

@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"math"
 	"time"
 
 	"kith/internal/job"
@@ -45,6 +46,66 @@ func (x *run) taskNonsense(liar, to job.SiteID) meta.Message {
 		m.Tasks = &tasks
 	}
 	return m
+}
+
+// taskStroke is what an enemy says of bags in a stroke: it claims tasks without an offer and
+// as many as there are numbers, with stamps of the future, returns tasks that it does not
+// have, says twice and in two ways how tasks have ended that it was given, and names sets of
+// tasks that no bag has.
+func (x *run) taskStroke(site, to job.SiteID) []meta.Message {
+	const many = 1_000_000_000
+	b, now := x.givenTo(site, to), x.w.Site(to).Clock()
+	all := job.TaskRange(0, job.MaxTasks)
+	far := job.TaskRange(job.MaxTasks-uint32(1+x.rng.IntN(300)), job.MaxTasks)
+	results := x.anyResults(b, now.Add(24*time.Hour))
+	switch x.rng.IntN(6) {
+	case 0:
+		claim := meta.TaskClaim{Stamp: math.MaxUint64 - uint64(x.rng.IntN(3)), Sent: now.Add(24 * time.Hour), Ask: bags.Ask{
+			Shape: x.shapeOfABag(), Places: many, Running: -many, Stock: -many, Mean: -time.Hour, Want: many,
+		}}
+		if x.rng.IntN(2) == 0 { // one that the next ones may follow
+			claim.Stamp = x.anyNumber()
+		}
+		return []meta.Message{claim, claim}
+	case 1:
+		return []meta.Message{results, results, x.anyResults(b, now)}
+	case 2:
+		return []meta.Message{meta.TaskResults{Bundle: b, Batch: results.Batch, Returned: all.Clone()}}
+	case 3:
+		results.Returned = far
+		for i := range results.Results {
+			results.Results[i].Ordinal = job.MaxTasks - 1 - uint32(x.rng.IntN(1000))
+		}
+		return []meta.Message{results}
+	case 4:
+		v := meta.TaskVerdict{Stamp: x.anyNumber(), Sent: now.Add(time.Hour)}
+		v.Bundles = append(v.Bundles, meta.GivenBundle{Bundle: x.anyTaskBundle(site, to), Request: x.anyRequest(), Tasks: all, Lease: -time.Hour})
+		return []meta.Message{v, meta.StopTasks{Bundle: x.anyTaskBundle(site, to), Tasks: &far}}
+	}
+	return []meta.Message{
+		meta.Offer{Shape: x.shapeOfABag(), Tasks: many}, meta.Recall{Bundle: b, Most: many}, meta.TaskResultsAck{Bundle: b, Batch: math.MaxUint32},
+	}
+}
+
+// givenTo names a bundle that an origin has given to a site, any if there is none.
+func (x *run) givenTo(site, origin job.SiteID) job.AttemptID {
+	if s := x.w.Site(origin); s != nil && s.Up() {
+		for b := range s.State().Bags {
+			for t := range b.Bundles {
+				if t.Site == site && x.rng.IntN(2) == 0 {
+					return job.AttemptID{Job: b.ID, Number: t.Number}
+				}
+			}
+		}
+	}
+	return x.anyTaskBundle(site, origin)
+}
+
+// shapeOfABag is a shape that is offered, or was.
+func (x *run) shapeOfABag() bags.Shape {
+	b := &x.s.Bags[x.rng.IntN(len(x.s.Bags))]
+	r := job.Request{Processors: b.Processors, Walltime: b.Walltime}
+	return bags.ShapeOf(&r)
 }
 
 // anyResults makes up how some tasks of a bundle ended.

@@ -111,10 +111,8 @@ type run struct {
 	numbers map[int]int
 	ids     map[int]job.ID // of jobs that were acknowledged, by number
 	bags    map[int]job.ID // of bags that were acknowledged, by number
-	// counts are how many effects of a kind each site has carried out.
-	counts map[Point]int
-	waits  []*Fault // faults whose moment has yet to come
-	ghosts []*haunting
+	waits   []moment       // faults that begin right before an effect
+	ghosts  []*haunting
 	// strokes counts those of hostile sites, admitted how often one site admitted another.
 	strokes, admitted int
 	over              bool
@@ -186,7 +184,7 @@ func (x *run) config(trace func(string)) sim.Config {
 }
 
 func (x *run) play(trace func(string)) *sim.Violation {
-	x.ids, x.bags, x.counts, x.outlaws = make(map[int]job.ID), make(map[int]job.ID), make(map[Point]int), make(map[[2]job.SiteID]bool)
+	x.ids, x.bags, x.outlaws = make(map[int]job.ID), make(map[int]job.ID), make(map[[2]job.SiteID]bool)
 	x.list()
 	cfg := x.config(trace)
 	for i := range x.s.Faults {
@@ -222,7 +220,7 @@ func (x *run) play(trace func(string)) *sim.Violation {
 			w.Distrust(f.Site)
 		}
 		if f.Before != nil {
-			x.waits = append(x.waits, f)
+			x.waits = append(x.waits, moment{fault: f})
 		} else {
 			x.at(f.At, func() { x.begin(f) })
 		}
@@ -270,12 +268,17 @@ func (x *run) submit(j *Job) {
 	if _, known := x.ids[j.Number]; known || x.since() > x.s.End+time.Hour || x.w.Site(j.From).Gone() {
 		return
 	}
+	after, known := x.after(&j.Waits)
+	if !known {
+		x.at(x.since()+retry, func() { x.submit(j) })
+		return
+	}
 	x.w.Submit(x.w.Now(), j.From, sim.Submission{
 		Request: job.Request{
-			Name: fmt.Sprint("job-", j.Number), User: "ada", Processors: j.Processors, Copies: j.Copies, Walltime: j.Walltime, OnSiteLost: j.OnSiteLost,
+			Name: j.named(fmt.Sprint("job-", j.Number)), User: "ada", Processors: j.Processors, Copies: j.Copies, Walltime: j.Walltime, OnSiteLost: j.OnSiteLost,
 			MemoryBytes: j.Memory,
 		},
-		RunTime: j.Run, RequestID: fmt.Sprint("job-", j.Number), Tag: j.Number, Fills: j.Fills,
+		RunTime: j.Run, RequestID: fmt.Sprint("job-", j.Number), Tag: j.Number, Fills: j.Fills, After: after,
 		Done: func(id job.ID, err error) {
 			if err == nil {
 				x.ids[j.Number] = id

@@ -14,13 +14,18 @@ func (x *run) submitBag(b *Bag) {
 	if _, known := x.bags[b.Number]; known || x.since() > x.s.End+time.Hour || x.w.Site(b.From).Gone() {
 		return
 	}
+	after, known := x.after(&b.Waits)
+	if !known {
+		x.at(x.since()+retry, func() { x.submitBag(b) })
+		return
+	}
 	name := fmt.Sprint("bag-", b.Number)
 	x.w.SubmitBag(x.w.Now(), b.From, sim.BagSubmission{
 		Request: job.Request{
-			Name: name, User: "ada", Processors: b.Processors, Copies: b.Copies, Walltime: b.Walltime, OnSiteLost: b.OnSiteLost,
+			Name: b.named(name), User: "ada", Processors: b.Processors, Copies: b.Copies, Walltime: b.Walltime, OnSiteLost: b.OnSiteLost,
 		},
-		Indices: job.FirstIndices(b.Tasks), MaxRunning: b.MaxRunning, Retries: b.Retries, RunTime: b.runTime, Fails: b.fails,
-		RequestID: name, Tag: -b.Number,
+		Indices: job.FirstIndices(b.Tasks), MaxRunning: b.MaxRunning, Retries: b.Retries, MaxReplicas: b.Replicas, TailAt: b.Tail, RunTime: b.runTime, Fails: b.fails,
+		Policies: b.policies(), RequestID: name, Tag: -b.Number, After: after,
 		Done: func(id job.ID, err error) {
 			if err == nil {
 				x.bags[b.Number] = id

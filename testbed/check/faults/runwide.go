@@ -17,6 +17,9 @@ const (
 	// that was moved has begun: a load is told, a copy is placed, answered,
 	// claimed, granted and begun; twice, as the first one may come too late.
 	messages = 12
+	// handover is how many follow each other between two jobs on a processor: it is told that
+	// it is free, which a site does once a second at most, and a copy is placed, claimed and granted.
+	handover = 4
 	// settle is how long after a fault the sites that it hit are held to nothing:
 	// a site counts as vanished after a minute, and claims are put off for half of one.
 	settle = 90 * time.Second
@@ -30,7 +33,7 @@ func (x *run) widen(cfg *sim.Config) {
 		return
 	}
 	slowest := x.s.Latency + x.s.Jitter + x.s.Sync + x.s.SyncJitter
-	cfg.Conserve = &sim.Conserve{Bound: bound + 2*time.Second + messages*slowest, Settle: settle, Patience: elder, Lack: bound + 2*time.Second + messages*slowest}
+	cfg.Conserve = &sim.Conserve{Bound: bound + 2*time.Second + messages*slowest, Settle: settle, Patience: elder, Lack: bound + 2*time.Second + messages*slowest, Handover: time.Second + handover*slowest}
 	for i := range cfg.Sites {
 		m := &cfg.Sites[i].Meta
 		m.Placement.Conserve, cfg.Sites[i].Scheduler.Patience = true, elder

@@ -93,6 +93,7 @@ type Job struct {
 	// Memory is what it takes, in bytes. Fills says that it fills the disk of its host.
 	Memory int64
 	Fills  bool
+	Waits
 }
 
 // Act is what a user wants of a job, or an operator of a site.

@@ -86,7 +86,7 @@ func (k *shrinker) leaveOut() {
 	k.thin(func(s *Schedule) int { return len(s.Acts) }, func(s *Schedule, i, n int) { s.Acts = slices.Delete(s.Acts, i, i+n) })
 	k.thin(func(s *Schedule) int { return len(s.Jobs) }, func(s *Schedule, i, n int) {
 		s.Jobs = slices.Delete(s.Jobs, i, i+n)
-		s.Acts = slices.DeleteFunc(s.Acts, func(w Act) bool { return w.Job > 0 && s.job(w.Job) == nil })
+		s.forgetMissing()
 	})
 	k.thin(func(s *Schedule) int { return len(s.Bags) }, func(s *Schedule, i, n int) {
 		s.Bags = slices.Delete(s.Bags, i, i+n)
@@ -111,6 +111,7 @@ func (s *Schedule) forgetMissing() {
 	s.Faults = slices.DeleteFunc(s.Faults, func(f Fault) bool {
 		return gone(f.Site) || gone(f.Other) || gone(f.To.Without) || f.Before != nil && gone(f.Before.Site)
 	})
+	s.forgetDependencies()
 }
 
 // thin leaves out stretches of a list of n(s) things, ever shorter ones.
@@ -159,6 +160,7 @@ func (k *shrinker) simplify() {
 		}
 	}
 	k.simplifyBags()
+	k.simplifyWaits()
 	for i := range k.best.Streams {
 		k.round(k.best.Streams[i].At, func(s *Schedule, d time.Duration) { s.Streams[i].At = d })
 	}

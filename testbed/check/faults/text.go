@@ -30,6 +30,7 @@ var ErrSchedule = errors.New("not a schedule")
 //	site s0 processors=4 backfill=easy queues=dual-backfill scope=all drift=-300
 //	job 1 at=10s from=s0 processors=2 copies=2 run=1m0s walltime=2m0s on-site-lost=wait staging=5s output=30s collecting=10s
 //	bag 1 at=10s from=s0 tasks=20 processors=1 copies=0 run=5s walltime=20s on-site-lost=rerun retries=1 max-running=5 fails=7
+//	job 2 at=10s from=s0 name=x after=afterok:1,afterany:bag1,singleton
 //	act cancel 1 at=40s
 //	act cancel-bag 1 at=40s tasks=3-7
 //	act drain s0 at=50s
@@ -78,7 +79,7 @@ func (s *Schedule) String() string {
 		if x.Fills {
 			b.WriteString(" fills=yes")
 		}
-		b.WriteByte('\n')
+		b.WriteString(x.words() + "\n")
 	}
 	for i := range s.Bags {
 		b.WriteString(s.Bags[i].String() + "\n")
@@ -175,6 +176,7 @@ func (l *line) read(s *Schedule) {
 		x.Walltime = l.span("walltime", 2*x.Run)
 		x.OnSiteLost, x.Staging, x.Output, x.Collecting = l.lost(), l.span("staging", 0), l.span("output", 0), l.span("collecting", 0)
 		x.Memory, x.Fills = l.int("memory", 0, 0, 1<<50), l.named("fills", "") == "yes"
+		x.Waits = l.waits()
 		s.Jobs = append(s.Jobs, x)
 	case "bag":
 		s.Bags = append(s.Bags, l.bag())
@@ -299,6 +301,9 @@ func (s *Schedule) check() error {
 		if err := known(x.From, fmt.Sprintf("bag %d", x.Number)); err != nil {
 			return err
 		}
+	}
+	if err := s.checkWaits(); err != nil {
+		return err
 	}
 	for i := range s.Streams {
 		if err := known(s.Streams[i].From, "stream"); err != nil {

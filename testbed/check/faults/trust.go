@@ -81,6 +81,12 @@ func (x *run) readmit(at, other job.SiteID) {
 	}
 }
 
+// What is out of bounds in a bundle. Nobody keeps it.
+var (
+	endless = make([]byte, store.MaxBundle+1)
+	tooMany = make([]store.KeyID, store.MaxBundleKeys+1)
+)
+
 // anyBundle makes up a bundle of a liar: a later one, an earlier one, one of another site,
 // one that is empty or out of bounds.
 func (x *run) anyBundle(liar, to job.SiteID) meta.Message {
@@ -97,9 +103,9 @@ func (x *run) anyBundle(liar, to job.SiteID) meta.Message {
 	case 2:
 		m.Bundle = store.Bundle{}
 	case 3:
-		m.Bundle.Data = append(m.Bundle.Data, make([]byte, store.MaxBundle)...)
+		m.Bundle.Data = endless
 	case 4:
-		m.Bundle.Keys = make([]store.KeyID, store.MaxBundleKeys+1)
+		m.Bundle.Keys = tooMany
 	}
 	m.Bundle.Sequence, m.Bundle.Floor = uint64(x.rng.IntN(4*max(1, x.strokes))), job.Time(x.rng.IntN(3))
 	if x.rng.IntN(50) == 0 {
@@ -151,6 +157,7 @@ func WideAttacked(seed uint64, size Size) *Schedule {
 	if d.one(2) {
 		d.themeRevoke()
 	}
+	s.someBags()
 	return s
 }
 
@@ -176,6 +183,7 @@ func Attacked(seed uint64, size Size) *Schedule {
 		}
 		d.revocation(by, other, at)
 	}
+	s.someBags()
 	return s
 }
 

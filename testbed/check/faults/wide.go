@@ -15,7 +15,12 @@ import (
 // start processes, hang at their disks and leave. Each has one or two themes,
 // which are things that happen together; a third of all have faults of [Random]
 // besides.
-func Wide(seed uint64, size Size) *Schedule { return wide(seed, size, themes) }
+// Every eighth has bags of tasks beside the jobs.
+func Wide(seed uint64, size Size) *Schedule {
+	s := wide(seed, size, themes)
+	s.someBags()
+	return s
+}
 
 func wide(seed uint64, size Size, themes []func(*draw)) *Schedule {
 	d := &draw{Rand: rand.New(rand.NewPCG(seed, 0x77696465)), s: &Schedule{Seed: seed}}

@@ -9,6 +9,21 @@ func bagMutants() []Mutant {
 			Caught:  bagSearch, Breaks: "crash",
 		},
 		{
+			Name: "repeated-ask-gets-new-bundles", Rule: "a claim for tasks that is repeated gets tasks again",
+			Changes: []Change{{"meta/bagclaim.go", "	if bo.answers.New(site, generation, m.Stamp) {\n", "	if bo.answers.New(site, generation, m.Stamp) || len(bo.open) > 0 {\n"}},
+			Caught:  bagSearch, Breaks: "S1",
+		},
+		{
+			Name: "empty-answer-is-none", Rule: "a claim for tasks that got none gets some when it is repeated",
+			Changes: []Change{{"meta/bagclaim.go", "	if bo.answers.New(site, generation, m.Stamp) {\n", "	if bo.answers.New(site, generation, m.Stamp) || len(bo.st.BundlesOfClaim(site, generation, m.Stamp)) == 0 {\n"}},
+			Caught:  bagSearch, Breaks: "S1",
+		},
+		{
+			Name: "begun-tasks-returned", Rule: "a restarted host gives back the tasks of its bundles, of which some run",
+			Changes: []Change{{"meta/taskback.go", "		for task := range rec.Tasks.All {\n", "		th.drop(now, b, rec.Tasks.Clone())\n		for task := range rec.Tasks.All {\n"}},
+			Caught:  bagExploration, Also: [][]string{bagSearch}, Breaks: "S2 S6", // given out again, to its host too
+		},
+		{
 			Name: "bundle-not-on-disk", Rule: "a host begins tasks of a bundle that is not on its disk",
 			Changes: []Change{{"store/applyheld.go", "HeldPayload{Bundle: c.Bundle, Data: c.Payload})\n	s.touchHeld(h)\n", "HeldPayload{Bundle: c.Bundle, Data: c.Payload})\n"}},
 			Caught:  bagSearch, Breaks: "S6",
@@ -60,12 +75,66 @@ func bagMutants() []Mutant {
 			Caught:  bagSearch, Breaks: "S5",
 		},
 		{
-			Name: "lost-task-runs-again-under-wait", Rule: "a task that its host lost runs again although its bag waits for lost sites",
-			Changes: []Change{{"store/applybundle.go", "		if tries.Losses++; b.Request.OnSiteLost == job.Wait || tries.Losses >= MaxTaskLosses {\n", "		if tries.Losses++; tries.Losses >= MaxTaskLosses {\n"}},
+			Name: "missed-deadline-runs-again-at-once", Rule: "tasks that miss their deadline run again before their site has stopped them",
+			Changes: []Change{{"meta/bagdeadline.go", "	if o.rec.Request.OnSiteLost == job.Race {\n", "	if o.rec.Request.OnSiteLost != job.Wait {\n"}},
 			Caught:  bagSearch, Breaks: "S2",
+		},
+		{
+			Name: "deadline-of-what-has-ended", Rule: "the deadline passes of a bundle that has ended",
+			Changes: []Change{
+				{"meta/bagdeadline.go", "		if o, t := bo.due(b.id); t != nil {\n", "		if o, t := bo.due(b.id); o != nil {\n"},
+				{"meta/bagdeadline.go", "	if t == nil || t.Late {\n		return nil, nil\n	}\n	return o, t\n", "	return o, t\n"},
+			},
+			Caught: bagSearch, Breaks: "crash",
+		},
+		{
+			Name: "blame-on-the-wrong-host", Rule: "the origin's own host is blamed for what fails at others",
+			Changes: []Change{{"meta/bagstanding.go", "	s := bo.policies.host(t.Site, t.Node)\n	s.Result(blamed, now)\n", "	s := bo.policies.host(bo.self, t.Node)\n	s.Result(blamed, now)\n"}},
+			Caught:  []string{"-black-hole"}, Breaks: "hole",
+		},
+		{
+			Name: "lost-task-runs-again-under-wait", Rule: "a task that its host lost runs again although its bag waits for lost sites",
+			Changes: []Change{{"store/bag.go", "	return t.Losses >= MaxTaskLosses || t.Losses > 0 && b.Request.OnSiteLost == job.Wait\n", "	return t.Losses >= MaxTaskLosses\n"}},
+			Caught:  bagSearch, Breaks: "S2",
+		},
+		{
+			Name: "replica-beside-itself", Rule: "a site gets the replica of a task that it has",
+			Changes: []Change{
+				{"meta/bags/replicas.go", "		if !here.Has(task) {\n			tasks.Add(task)\n		}\n", "		tasks.Add(task)\n		_ = here\n"},
+				{"store/applybundle.go", "		case here.Has(task):\n			return fmt.Errorf(\"replica of", "		case here.Has(task) && false:\n			return fmt.Errorf(\"replica of"},
+			},
+			Caught: bagSearch, Breaks: "S2",
+		},
+		{
+			Name: "tail-not-on-disk", Rule: "the tail of a bag is over with a restart",
+			Changes: []Change{{"store/codec/bags.go", ", TailSince: job.Time(m.GetTailSinceNs()),", ","}},
+			Caught:  bagSearch, Breaks: "S5",
+		},
+		{
+			Name: "what-runs-has-ended", Rule: "what is submitted while the job runs that it is to wait for does not wait",
+			Changes: []Change{{"store/dependency.go", "j.State.Terminal(), j.State == job.Completed", "j.State.Terminal() || j.State == job.Running, j.State == job.Completed"}},
+			Caught:  bagSearch, Breaks: "S7",
+		},
+		{
+			Name: "failed-is-ok", Rule: "what is to follow a success follows a failure",
+			Changes: []Change{{"internal/job/dependency.go", "c == AfterOK && !ok || ", ""}},
+			Caught:  bagSearch, Breaks: "S7",
+		},
+		{
+			Name: "blocked-forgotten-after-a-restart", Rule: "a restarted origin does not know what waits for a job that has not ended",
+			Changes: []Change{{"meta/dependency.go", "				d.wait(id, a.On)\n", ""}},
+			Caught:  bagSearch, Breaks: "L1",
+		},
+		{
+			Name: "singleton-beside-another", Rule: "a singleton does not wait for what was submitted before it",
+			Changes: []Change{{"meta/dependency.go", "			if d.firstOf(r) != nil {\n", "			if d.firstOf(r) != nil && false {\n"}},
+			Caught:  bagSearch, Breaks: "S7",
 		},
 	}
 }
+
+// bagExploration looks at every order of steps of a bag of two tasks with one crash.
+var bagExploration = []string{"-sites", "2", "-jobs", "0", "-tasks", "2", "-copies", "1", "-losses", "0", "-duplicates", "0"}
 
 // bagSearch looks at schedules with bags.
 var bagSearch = []string{"-bags", "-seeds", "1000"}

@@ -18,7 +18,8 @@ type Mutant struct {
 	// as well.
 	Caught []string
 	Also   [][]string
-	// Breaks is the invariant that is found broken, such as S2.
+	// Breaks is the invariant that is found broken, such as S2; several, with spaces between,
+	// if it depends on the schedule which of them is seen first.
 	Breaks string
 }
 

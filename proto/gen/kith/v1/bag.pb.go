@@ -82,7 +82,7 @@ func (x TaskTable_Format) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TaskTable_Format.Descriptor instead.
 func (TaskTable_Format) EnumDescriptor() ([]byte, []int) {
-	return file_kith_v1_bag_proto_rawDescGZIP(), []int{1, 0}
+	return file_kith_v1_bag_proto_rawDescGZIP(), []int{2, 0}
 }
 
 // Where a bag is in its life.
@@ -103,8 +103,11 @@ const (
 	BagStatus_STATE_COMPLETED BagStatus_State = 5
 	// A task ended otherwise.
 	BagStatus_STATE_FAILED BagStatus_State = 6
-	// The user cancelled it, or tasks of it, and no other failed.
+	// The user cancelled it, or tasks of it, and no other failed; or a dependency can never
+	// be met.
 	BagStatus_STATE_CANCELLED BagStatus_State = 7
+	// Waits for other jobs or bags to end, see Bag.after. No site has heard of it.
+	BagStatus_STATE_BLOCKED BagStatus_State = 8
 )
 
 // Enum value maps for BagStatus_State.
@@ -118,6 +121,7 @@ var (
 		5: "STATE_COMPLETED",
 		6: "STATE_FAILED",
 		7: "STATE_CANCELLED",
+		8: "STATE_BLOCKED",
 	}
 	BagStatus_State_value = map[string]int32{
 		"STATE_UNSPECIFIED": 0,
@@ -128,6 +132,7 @@ var (
 		"STATE_COMPLETED":   5,
 		"STATE_FAILED":      6,
 		"STATE_CANCELLED":   7,
+		"STATE_BLOCKED":     8,
 	}
 )
 
@@ -155,7 +160,7 @@ func (x BagStatus_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use BagStatus_State.Descriptor instead.
 func (BagStatus_State) EnumDescriptor() ([]byte, []int) {
-	return file_kith_v1_bag_proto_rawDescGZIP(), []int{2, 0}
+	return file_kith_v1_bag_proto_rawDescGZIP(), []int{3, 0}
 }
 
 // Where a task is in its life.
@@ -224,7 +229,7 @@ func (x Task_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Task_State.Descriptor instead.
 func (Task_State) EnumDescriptor() ([]byte, []int) {
-	return file_kith_v1_bag_proto_rawDescGZIP(), []int{6, 0}
+	return file_kith_v1_bag_proto_rawDescGZIP(), []int{7, 0}
 }
 
 // How a run ended.
@@ -289,11 +294,11 @@ func (x Task_Ending) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Task_Ending.Descriptor instead.
 func (Task_Ending) EnumDescriptor() ([]byte, []int) {
-	return file_kith_v1_bag_proto_rawDescGZIP(), []int{6, 1}
+	return file_kith_v1_bag_proto_rawDescGZIP(), []int{7, 1}
 }
 
 // A Bag is many tasks of one job: each runs once, at whichever site has room. A
-// submitter fills in fields 2 to 9; the rest is set by Kith and refused in a
+// submitter fills in fields 2 to 19; the rest is set by Kith and refused in a
 // submission.
 //
 // In the job's command, its arguments, the values of its environment, the paths of its
@@ -325,6 +330,19 @@ type Bag struct {
 	Retries int32 `protobuf:"varint,8,opt,name=retries,proto3" json:"retries,omitempty"`
 	// Of the bags submitted at a site those of higher priority are served first.
 	Priority int32 `protobuf:"varint,9,opt,name=priority,proto3" json:"priority,omitempty"`
+	// How many sites may have a task beside the first one, at most 5; 0, the default, for
+	// none. Whoever sets it says that a task may run twice: when few tasks are left, those
+	// that take long are given to other sites, too, the first that ends well counts, and the
+	// others are stopped.
+	MaxReplicas int32 `protobuf:"varint,11,opt,name=max_replicas,json=maxReplicas,proto3" json:"max_replicas,omitempty"`
+	// Few are left when fewer tasks than this wait; 0 for as many as places serve the bag.
+	TailAt int32 `protobuf:"varint,12,opt,name=tail_at,json=tailAt,proto3" json:"tail_at,omitempty"`
+	// What must have ended before the first task starts, as Job.after, which is empty here.
+	After []*Dependency `protobuf:"bytes,15,rep,name=after,proto3" json:"after,omitempty"`
+	// As Job.singleton, which is not set here. A bag counts by the name of its job.
+	Singleton bool `protobuf:"varint,16,opt,name=singleton,proto3" json:"singleton,omitempty"`
+	// Where its tasks run, in which order and how many at once.
+	Policies *BagPolicies `protobuf:"bytes,14,opt,name=policies,proto3" json:"policies,omitempty"`
 	// What became of the bag. Set by the origin.
 	Status *BagStatus `protobuf:"bytes,20,opt,name=status,proto3" json:"status,omitempty"`
 	// The fields of the bag and its status that this answer leaves out, although they may
@@ -440,6 +458,41 @@ func (x *Bag) GetPriority() int32 {
 	return 0
 }
 
+func (x *Bag) GetMaxReplicas() int32 {
+	if x != nil {
+		return x.MaxReplicas
+	}
+	return 0
+}
+
+func (x *Bag) GetTailAt() int32 {
+	if x != nil {
+		return x.TailAt
+	}
+	return 0
+}
+
+func (x *Bag) GetAfter() []*Dependency {
+	if x != nil {
+		return x.After
+	}
+	return nil
+}
+
+func (x *Bag) GetSingleton() bool {
+	if x != nil {
+		return x.Singleton
+	}
+	return false
+}
+
+func (x *Bag) GetPolicies() *BagPolicies {
+	if x != nil {
+		return x.Policies
+	}
+	return nil
+}
+
 func (x *Bag) GetStatus() *BagStatus {
 	if x != nil {
 		return x.Status
@@ -480,6 +533,108 @@ func (*Bag_Matrix) isBag_Parameters() {}
 
 func (*Bag_Table) isBag_Parameters() {}
 
+// BagPolicies are expressions in CEL that the bag's origin evaluates: docs/policies.md. Each
+// has at most 4 KiB. Empty: the default.
+type BagPolicies struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Whether a host may run tasks of the bag. By default it may.
+	Requirements string `protobuf:"bytes,1,opt,name=requirements,proto3" json:"requirements,omitempty"`
+	// The bag of the highest rank is served first, behind priority. 0 by default.
+	Rank string `protobuf:"bytes,2,opt,name=rank,proto3" json:"rank,omitempty"`
+	// How many tasks of this origin a host may have at once.
+	Concurrency string `protobuf:"bytes,3,opt,name=concurrency,proto3" json:"concurrency,omitempty"`
+	// How many seconds one run of a task may take before it counts as lost. By default as long
+	// as its walltime allows.
+	Deadline string `protobuf:"bytes,4,opt,name=deadline,proto3" json:"deadline,omitempty"`
+	// Whether a task should run at one more site, in the tail.
+	Replicate string `protobuf:"bytes,5,opt,name=replicate,proto3" json:"replicate,omitempty"`
+	// Whether a site is offered tasks of the bag. By default it is.
+	Sites string `protobuf:"bytes,6,opt,name=sites,proto3" json:"sites,omitempty"`
+	// Names these policies for SetBagPolicies. Set by the origin.
+	Etag          string `protobuf:"bytes,7,opt,name=etag,proto3" json:"etag,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BagPolicies) Reset() {
+	*x = BagPolicies{}
+	mi := &file_kith_v1_bag_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BagPolicies) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BagPolicies) ProtoMessage() {}
+
+func (x *BagPolicies) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_bag_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BagPolicies.ProtoReflect.Descriptor instead.
+func (*BagPolicies) Descriptor() ([]byte, []int) {
+	return file_kith_v1_bag_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *BagPolicies) GetRequirements() string {
+	if x != nil {
+		return x.Requirements
+	}
+	return ""
+}
+
+func (x *BagPolicies) GetRank() string {
+	if x != nil {
+		return x.Rank
+	}
+	return ""
+}
+
+func (x *BagPolicies) GetConcurrency() string {
+	if x != nil {
+		return x.Concurrency
+	}
+	return ""
+}
+
+func (x *BagPolicies) GetDeadline() string {
+	if x != nil {
+		return x.Deadline
+	}
+	return ""
+}
+
+func (x *BagPolicies) GetReplicate() string {
+	if x != nil {
+		return x.Replicate
+	}
+	return ""
+}
+
+func (x *BagPolicies) GetSites() string {
+	if x != nil {
+		return x.Sites
+	}
+	return ""
+}
+
+func (x *BagPolicies) GetEtag() string {
+	if x != nil {
+		return x.Etag
+	}
+	return ""
+}
+
 // A TaskTable is a text with a row of values for each task.
 type TaskTable struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -498,7 +653,7 @@ type TaskTable struct {
 
 func (x *TaskTable) Reset() {
 	*x = TaskTable{}
-	mi := &file_kith_v1_bag_proto_msgTypes[1]
+	mi := &file_kith_v1_bag_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -510,7 +665,7 @@ func (x *TaskTable) String() string {
 func (*TaskTable) ProtoMessage() {}
 
 func (x *TaskTable) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_bag_proto_msgTypes[1]
+	mi := &file_kith_v1_bag_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -523,7 +678,7 @@ func (x *TaskTable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskTable.ProtoReflect.Descriptor instead.
 func (*TaskTable) Descriptor() ([]byte, []int) {
-	return file_kith_v1_bag_proto_rawDescGZIP(), []int{1}
+	return file_kith_v1_bag_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *TaskTable) GetFormat() TaskTable_Format {
@@ -568,7 +723,7 @@ type TaskTable_Data struct {
 }
 
 type TaskTable_UploadId struct {
-	// The name that UploadFile returned. Not built yet: it is refused.
+	// The name that UploadFile returned, of a text of at most 512 MiB.
 	UploadId string `protobuf:"bytes,3,opt,name=upload_id,json=uploadId,proto3,oneof"`
 }
 
@@ -612,14 +767,23 @@ type BagStatus struct {
 	Sites []*BagSite `protobuf:"bytes,15,rep,name=sites,proto3" json:"sites,omitempty"`
 	// What people did to the bag, oldest first: its submission and the last 16 acts
 	// after it.
-	Acts          []*JobAct `protobuf:"bytes,16,rep,name=acts,proto3" json:"acts,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Acts []*JobAct `protobuf:"bytes,16,rep,name=acts,proto3" json:"acts,omitempty"`
+	// When few enough tasks were left for replicas. Unset before, and after a retry.
+	TailTime *timestamppb.Timestamp `protobuf:"bytes,17,opt,name=tail_time,json=tailTime,proto3" json:"tail_time,omitempty"`
+	// Runs that were given to a site while another one had the task.
+	ReplicaCount int64 `protobuf:"varint,18,opt,name=replica_count,json=replicaCount,proto3" json:"replica_count,omitempty"`
+	// For how long at most other sites ran tasks when these ended.
+	WastedTime *durationpb.Duration `protobuf:"bytes,19,opt,name=wasted_time,json=wastedTime,proto3" json:"wasted_time,omitempty"`
+	// Runs that a site did not end by their deadline, since the kithd of the origin
+	// started; 0 for a bag that has ended.
+	MissedDeadlineCount int64 `protobuf:"varint,20,opt,name=missed_deadline_count,json=missedDeadlineCount,proto3" json:"missed_deadline_count,omitempty"`
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
 }
 
 func (x *BagStatus) Reset() {
 	*x = BagStatus{}
-	mi := &file_kith_v1_bag_proto_msgTypes[2]
+	mi := &file_kith_v1_bag_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -631,7 +795,7 @@ func (x *BagStatus) String() string {
 func (*BagStatus) ProtoMessage() {}
 
 func (x *BagStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_bag_proto_msgTypes[2]
+	mi := &file_kith_v1_bag_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -644,7 +808,7 @@ func (x *BagStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BagStatus.ProtoReflect.Descriptor instead.
 func (*BagStatus) Descriptor() ([]byte, []int) {
-	return file_kith_v1_bag_proto_rawDescGZIP(), []int{2}
+	return file_kith_v1_bag_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *BagStatus) GetState() BagStatus_State {
@@ -759,6 +923,34 @@ func (x *BagStatus) GetActs() []*JobAct {
 	return nil
 }
 
+func (x *BagStatus) GetTailTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.TailTime
+	}
+	return nil
+}
+
+func (x *BagStatus) GetReplicaCount() int64 {
+	if x != nil {
+		return x.ReplicaCount
+	}
+	return 0
+}
+
+func (x *BagStatus) GetWastedTime() *durationpb.Duration {
+	if x != nil {
+		return x.WastedTime
+	}
+	return nil
+}
+
+func (x *BagStatus) GetMissedDeadlineCount() int64 {
+	if x != nil {
+		return x.MissedDeadlineCount
+	}
+	return 0
+}
+
 // TaskCounts says how many tasks of a bag are where. Each task is in one place.
 type TaskCounts struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -782,7 +974,7 @@ type TaskCounts struct {
 
 func (x *TaskCounts) Reset() {
 	*x = TaskCounts{}
-	mi := &file_kith_v1_bag_proto_msgTypes[3]
+	mi := &file_kith_v1_bag_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -794,7 +986,7 @@ func (x *TaskCounts) String() string {
 func (*TaskCounts) ProtoMessage() {}
 
 func (x *TaskCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_bag_proto_msgTypes[3]
+	mi := &file_kith_v1_bag_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -807,7 +999,7 @@ func (x *TaskCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskCounts.ProtoReflect.Descriptor instead.
 func (*TaskCounts) Descriptor() ([]byte, []int) {
-	return file_kith_v1_bag_proto_rawDescGZIP(), []int{3}
+	return file_kith_v1_bag_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *TaskCounts) GetTotal() int64 {
@@ -878,7 +1070,7 @@ type TaskFailures struct {
 
 func (x *TaskFailures) Reset() {
 	*x = TaskFailures{}
-	mi := &file_kith_v1_bag_proto_msgTypes[4]
+	mi := &file_kith_v1_bag_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -890,7 +1082,7 @@ func (x *TaskFailures) String() string {
 func (*TaskFailures) ProtoMessage() {}
 
 func (x *TaskFailures) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_bag_proto_msgTypes[4]
+	mi := &file_kith_v1_bag_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -903,7 +1095,7 @@ func (x *TaskFailures) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskFailures.ProtoReflect.Descriptor instead.
 func (*TaskFailures) Descriptor() ([]byte, []int) {
-	return file_kith_v1_bag_proto_rawDescGZIP(), []int{4}
+	return file_kith_v1_bag_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *TaskFailures) GetEnding() Task_Ending {
@@ -962,7 +1154,7 @@ type BagSite struct {
 
 func (x *BagSite) Reset() {
 	*x = BagSite{}
-	mi := &file_kith_v1_bag_proto_msgTypes[5]
+	mi := &file_kith_v1_bag_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -974,7 +1166,7 @@ func (x *BagSite) String() string {
 func (*BagSite) ProtoMessage() {}
 
 func (x *BagSite) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_bag_proto_msgTypes[5]
+	mi := &file_kith_v1_bag_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -987,7 +1179,7 @@ func (x *BagSite) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BagSite.ProtoReflect.Descriptor instead.
 func (*BagSite) Descriptor() ([]byte, []int) {
-	return file_kith_v1_bag_proto_rawDescGZIP(), []int{5}
+	return file_kith_v1_bag_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *BagSite) GetSiteId() string {
@@ -1056,14 +1248,17 @@ type Task struct {
 	// The largest resident set of any one process, in bytes.
 	MaxRssBytes int64 `protobuf:"varint,10,opt,name=max_rss_bytes,json=maxRssBytes,proto3" json:"max_rss_bytes,omitempty"`
 	// How often it ran, runs that failed or were lost included; 0 before its end.
-	RunCount      int32 `protobuf:"varint,11,opt,name=run_count,json=runCount,proto3" json:"run_count,omitempty"`
+	RunCount int32 `protobuf:"varint,11,opt,name=run_count,json=runCount,proto3" json:"run_count,omitempty"`
+	// Some of its output could not be kept or brought home, or its command removed the file
+	// of its own stdout or stderr.
+	OutputLost    bool `protobuf:"varint,12,opt,name=output_lost,json=outputLost,proto3" json:"output_lost,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_kith_v1_bag_proto_msgTypes[6]
+	mi := &file_kith_v1_bag_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1075,7 +1270,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_bag_proto_msgTypes[6]
+	mi := &file_kith_v1_bag_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1088,7 +1283,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_kith_v1_bag_proto_rawDescGZIP(), []int{6}
+	return file_kith_v1_bag_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Task) GetIndex() int32 {
@@ -1168,11 +1363,18 @@ func (x *Task) GetRunCount() int32 {
 	return 0
 }
 
+func (x *Task) GetOutputLost() bool {
+	if x != nil {
+		return x.OutputLost
+	}
+	return false
+}
+
 var File_kith_v1_bag_proto protoreflect.FileDescriptor
 
 const file_kith_v1_bag_proto_rawDesc = "" +
 	"\n" +
-	"\x11kith/v1/bag.proto\x12\akith.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x11kith/v1/job.proto\x1a\x15kith/v1/payload.proto\"\xf3\x02\n" +
+	"\x11kith/v1/bag.proto\x12\akith.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x11kith/v1/job.proto\x1a\x15kith/v1/payload.proto\"\xaa\x04\n" +
 	"\x03Bag\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1e\n" +
 	"\x03job\x18\x02 \x01(\v2\f.kith.v1.JobR\x03job\x12\x18\n" +
@@ -1183,11 +1385,24 @@ const file_kith_v1_bag_proto_rawDesc = "" +
 	"\vmax_running\x18\a \x01(\x05R\n" +
 	"maxRunning\x12\x18\n" +
 	"\aretries\x18\b \x01(\x05R\aretries\x12\x1a\n" +
-	"\bpriority\x18\t \x01(\x05R\bpriority\x12*\n" +
+	"\bpriority\x18\t \x01(\x05R\bpriority\x12!\n" +
+	"\fmax_replicas\x18\v \x01(\x05R\vmaxReplicas\x12\x17\n" +
+	"\atail_at\x18\f \x01(\x05R\x06tailAt\x12)\n" +
+	"\x05after\x18\x0f \x03(\v2\x13.kith.v1.DependencyR\x05after\x12\x1c\n" +
+	"\tsingleton\x18\x10 \x01(\bR\tsingleton\x120\n" +
+	"\bpolicies\x18\x0e \x01(\v2\x14.kith.v1.BagPoliciesR\bpolicies\x12*\n" +
 	"\x06status\x18\x14 \x01(\v2\x12.kith.v1.BagStatusR\x06status\x12\x19\n" +
 	"\bleft_out\x18\x15 \x03(\tR\aleftOutB\f\n" +
 	"\n" +
-	"parameters\"\xe9\x01\n" +
+	"parameters\"\xcb\x01\n" +
+	"\vBagPolicies\x12\"\n" +
+	"\frequirements\x18\x01 \x01(\tR\frequirements\x12\x12\n" +
+	"\x04rank\x18\x02 \x01(\tR\x04rank\x12 \n" +
+	"\vconcurrency\x18\x03 \x01(\tR\vconcurrency\x12\x1a\n" +
+	"\bdeadline\x18\x04 \x01(\tR\bdeadline\x12\x1c\n" +
+	"\treplicate\x18\x05 \x01(\tR\treplicate\x12\x14\n" +
+	"\x05sites\x18\x06 \x01(\tR\x05sites\x12\x12\n" +
+	"\x04etag\x18\a \x01(\tR\x04etag\"\xe9\x01\n" +
 	"\tTaskTable\x121\n" +
 	"\x06format\x18\x01 \x01(\x0e2\x19.kith.v1.TaskTable.FormatR\x06format\x12\x14\n" +
 	"\x04data\x18\x02 \x01(\fH\x00R\x04data\x12\x1d\n" +
@@ -1200,7 +1415,7 @@ const file_kith_v1_bag_proto_rawDesc = "" +
 	"\n" +
 	"FORMAT_TSV\x10\x03\x12\x15\n" +
 	"\x11FORMAT_JSON_LINES\x10\x04B\t\n" +
-	"\acontent\"\xca\x06\n" +
+	"\acontent\"\xab\b\n" +
 	"\tBagStatus\x12.\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x18.kith.v1.BagStatus.StateR\x05state\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12$\n" +
@@ -1219,7 +1434,12 @@ const file_kith_v1_bag_proto_rawDesc = "" +
 	"\bcpu_time\x18\r \x01(\v2\x19.google.protobuf.DurationR\acpuTime\x121\n" +
 	"\bfailures\x18\x0e \x03(\v2\x15.kith.v1.TaskFailuresR\bfailures\x12&\n" +
 	"\x05sites\x18\x0f \x03(\v2\x10.kith.v1.BagSiteR\x05sites\x12#\n" +
-	"\x04acts\x18\x10 \x03(\v2\x0f.kith.v1.JobActR\x04acts\"\xa5\x01\n" +
+	"\x04acts\x18\x10 \x03(\v2\x0f.kith.v1.JobActR\x04acts\x127\n" +
+	"\ttail_time\x18\x11 \x01(\v2\x1a.google.protobuf.TimestampR\btailTime\x12#\n" +
+	"\rreplica_count\x18\x12 \x01(\x03R\freplicaCount\x12:\n" +
+	"\vwasted_time\x18\x13 \x01(\v2\x19.google.protobuf.DurationR\n" +
+	"wastedTime\x122\n" +
+	"\x15missed_deadline_count\x18\x14 \x01(\x03R\x13missedDeadlineCount\"\xb8\x01\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x0e\n" +
 	"\n" +
@@ -1230,7 +1450,8 @@ const file_kith_v1_bag_proto_rawDesc = "" +
 	"\x0fSTATE_RETURNING\x10\x04\x12\x13\n" +
 	"\x0fSTATE_COMPLETED\x10\x05\x12\x10\n" +
 	"\fSTATE_FAILED\x10\x06\x12\x13\n" +
-	"\x0fSTATE_CANCELLED\x10\a\"\xc5\x01\n" +
+	"\x0fSTATE_CANCELLED\x10\a\x12\x11\n" +
+	"\rSTATE_BLOCKED\x10\b\"\xc5\x01\n" +
 	"\n" +
 	"TaskCounts\x12\x14\n" +
 	"\x05total\x18\x01 \x01(\x03R\x05total\x12\x18\n" +
@@ -1252,7 +1473,7 @@ const file_kith_v1_bag_proto_rawDesc = "" +
 	"\tcompleted\x18\x03 \x01(\x03R\tcompleted\x12\x16\n" +
 	"\x06failed\x18\x04 \x01(\x03R\x06failed\x12\x12\n" +
 	"\x04lost\x18\x05 \x01(\x03R\x04lost\x124\n" +
-	"\brun_time\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\arunTime\"\xc5\x05\n" +
+	"\brun_time\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\arunTime\"\xe6\x05\n" +
 	"\x04Task\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x05R\x05index\x12)\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x13.kith.v1.Task.StateR\x05state\x12\x17\n" +
@@ -1266,7 +1487,9 @@ const file_kith_v1_bag_proto_rawDesc = "" +
 	"\bcpu_time\x18\t \x01(\v2\x19.google.protobuf.DurationR\acpuTime\x12\"\n" +
 	"\rmax_rss_bytes\x18\n" +
 	" \x01(\x03R\vmaxRssBytes\x12\x1b\n" +
-	"\trun_count\x18\v \x01(\x05R\brunCount\"\x94\x01\n" +
+	"\trun_count\x18\v \x01(\x05R\brunCount\x12\x1f\n" +
+	"\voutput_lost\x18\f \x01(\bR\n" +
+	"outputLost\"\x94\x01\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rSTATE_WAITING\x10\x01\x12\x11\n" +
@@ -1296,52 +1519,58 @@ func file_kith_v1_bag_proto_rawDescGZIP() []byte {
 }
 
 var file_kith_v1_bag_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_kith_v1_bag_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_kith_v1_bag_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_kith_v1_bag_proto_goTypes = []any{
 	(TaskTable_Format)(0),         // 0: kith.v1.TaskTable.Format
 	(BagStatus_State)(0),          // 1: kith.v1.BagStatus.State
 	(Task_State)(0),               // 2: kith.v1.Task.State
 	(Task_Ending)(0),              // 3: kith.v1.Task.Ending
 	(*Bag)(nil),                   // 4: kith.v1.Bag
-	(*TaskTable)(nil),             // 5: kith.v1.TaskTable
-	(*BagStatus)(nil),             // 6: kith.v1.BagStatus
-	(*TaskCounts)(nil),            // 7: kith.v1.TaskCounts
-	(*TaskFailures)(nil),          // 8: kith.v1.TaskFailures
-	(*BagSite)(nil),               // 9: kith.v1.BagSite
-	(*Task)(nil),                  // 10: kith.v1.Task
-	(*Job)(nil),                   // 11: kith.v1.Job
-	(*ParameterRows)(nil),         // 12: kith.v1.ParameterRows
-	(*timestamppb.Timestamp)(nil), // 13: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 14: google.protobuf.Duration
-	(*JobAct)(nil),                // 15: kith.v1.JobAct
+	(*BagPolicies)(nil),           // 5: kith.v1.BagPolicies
+	(*TaskTable)(nil),             // 6: kith.v1.TaskTable
+	(*BagStatus)(nil),             // 7: kith.v1.BagStatus
+	(*TaskCounts)(nil),            // 8: kith.v1.TaskCounts
+	(*TaskFailures)(nil),          // 9: kith.v1.TaskFailures
+	(*BagSite)(nil),               // 10: kith.v1.BagSite
+	(*Task)(nil),                  // 11: kith.v1.Task
+	(*Job)(nil),                   // 12: kith.v1.Job
+	(*ParameterRows)(nil),         // 13: kith.v1.ParameterRows
+	(*Dependency)(nil),            // 14: kith.v1.Dependency
+	(*timestamppb.Timestamp)(nil), // 15: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 16: google.protobuf.Duration
+	(*JobAct)(nil),                // 17: kith.v1.JobAct
 }
 var file_kith_v1_bag_proto_depIdxs = []int32{
-	11, // 0: kith.v1.Bag.job:type_name -> kith.v1.Job
-	12, // 1: kith.v1.Bag.values:type_name -> kith.v1.ParameterRows
-	5,  // 2: kith.v1.Bag.table:type_name -> kith.v1.TaskTable
-	6,  // 3: kith.v1.Bag.status:type_name -> kith.v1.BagStatus
-	0,  // 4: kith.v1.TaskTable.format:type_name -> kith.v1.TaskTable.Format
-	1,  // 5: kith.v1.BagStatus.state:type_name -> kith.v1.BagStatus.State
-	13, // 6: kith.v1.BagStatus.submit_time:type_name -> google.protobuf.Timestamp
-	13, // 7: kith.v1.BagStatus.end_time:type_name -> google.protobuf.Timestamp
-	7,  // 8: kith.v1.BagStatus.tasks:type_name -> kith.v1.TaskCounts
-	14, // 9: kith.v1.BagStatus.run_time:type_name -> google.protobuf.Duration
-	14, // 10: kith.v1.BagStatus.cpu_time:type_name -> google.protobuf.Duration
-	8,  // 11: kith.v1.BagStatus.failures:type_name -> kith.v1.TaskFailures
-	9,  // 12: kith.v1.BagStatus.sites:type_name -> kith.v1.BagSite
-	15, // 13: kith.v1.BagStatus.acts:type_name -> kith.v1.JobAct
-	3,  // 14: kith.v1.TaskFailures.ending:type_name -> kith.v1.Task.Ending
-	14, // 15: kith.v1.BagSite.run_time:type_name -> google.protobuf.Duration
-	2,  // 16: kith.v1.Task.state:type_name -> kith.v1.Task.State
-	3,  // 17: kith.v1.Task.ending:type_name -> kith.v1.Task.Ending
-	13, // 18: kith.v1.Task.start_time:type_name -> google.protobuf.Timestamp
-	14, // 19: kith.v1.Task.run_time:type_name -> google.protobuf.Duration
-	14, // 20: kith.v1.Task.cpu_time:type_name -> google.protobuf.Duration
-	21, // [21:21] is the sub-list for method output_type
-	21, // [21:21] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	12, // 0: kith.v1.Bag.job:type_name -> kith.v1.Job
+	13, // 1: kith.v1.Bag.values:type_name -> kith.v1.ParameterRows
+	6,  // 2: kith.v1.Bag.table:type_name -> kith.v1.TaskTable
+	14, // 3: kith.v1.Bag.after:type_name -> kith.v1.Dependency
+	5,  // 4: kith.v1.Bag.policies:type_name -> kith.v1.BagPolicies
+	7,  // 5: kith.v1.Bag.status:type_name -> kith.v1.BagStatus
+	0,  // 6: kith.v1.TaskTable.format:type_name -> kith.v1.TaskTable.Format
+	1,  // 7: kith.v1.BagStatus.state:type_name -> kith.v1.BagStatus.State
+	15, // 8: kith.v1.BagStatus.submit_time:type_name -> google.protobuf.Timestamp
+	15, // 9: kith.v1.BagStatus.end_time:type_name -> google.protobuf.Timestamp
+	8,  // 10: kith.v1.BagStatus.tasks:type_name -> kith.v1.TaskCounts
+	16, // 11: kith.v1.BagStatus.run_time:type_name -> google.protobuf.Duration
+	16, // 12: kith.v1.BagStatus.cpu_time:type_name -> google.protobuf.Duration
+	9,  // 13: kith.v1.BagStatus.failures:type_name -> kith.v1.TaskFailures
+	10, // 14: kith.v1.BagStatus.sites:type_name -> kith.v1.BagSite
+	17, // 15: kith.v1.BagStatus.acts:type_name -> kith.v1.JobAct
+	15, // 16: kith.v1.BagStatus.tail_time:type_name -> google.protobuf.Timestamp
+	16, // 17: kith.v1.BagStatus.wasted_time:type_name -> google.protobuf.Duration
+	3,  // 18: kith.v1.TaskFailures.ending:type_name -> kith.v1.Task.Ending
+	16, // 19: kith.v1.BagSite.run_time:type_name -> google.protobuf.Duration
+	2,  // 20: kith.v1.Task.state:type_name -> kith.v1.Task.State
+	3,  // 21: kith.v1.Task.ending:type_name -> kith.v1.Task.Ending
+	15, // 22: kith.v1.Task.start_time:type_name -> google.protobuf.Timestamp
+	16, // 23: kith.v1.Task.run_time:type_name -> google.protobuf.Duration
+	16, // 24: kith.v1.Task.cpu_time:type_name -> google.protobuf.Duration
+	25, // [25:25] is the sub-list for method output_type
+	25, // [25:25] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_kith_v1_bag_proto_init() }
@@ -1356,7 +1585,7 @@ func file_kith_v1_bag_proto_init() {
 		(*Bag_Matrix)(nil),
 		(*Bag_Table)(nil),
 	}
-	file_kith_v1_bag_proto_msgTypes[1].OneofWrappers = []any{
+	file_kith_v1_bag_proto_msgTypes[2].OneofWrappers = []any{
 		(*TaskTable_Data)(nil),
 		(*TaskTable_UploadId)(nil),
 	}
@@ -1366,7 +1595,7 @@ func file_kith_v1_bag_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kith_v1_bag_proto_rawDesc), len(file_kith_v1_bag_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   7,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

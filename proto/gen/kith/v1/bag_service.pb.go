@@ -21,6 +21,373 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// SetBagPoliciesRequest is other policies for a bag.
+type SetBagPoliciesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The bag's id.
+	BagId string `protobuf:"bytes,1,opt,name=bag_id,json=bagId,proto3" json:"bag_id,omitempty"`
+	// All its policies from now on, with the etag of those that they replace.
+	Policies      *BagPolicies `protobuf:"bytes,2,opt,name=policies,proto3" json:"policies,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetBagPoliciesRequest) Reset() {
+	*x = SetBagPoliciesRequest{}
+	mi := &file_kith_v1_bag_service_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetBagPoliciesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetBagPoliciesRequest) ProtoMessage() {}
+
+func (x *SetBagPoliciesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_bag_service_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetBagPoliciesRequest.ProtoReflect.Descriptor instead.
+func (*SetBagPoliciesRequest) Descriptor() ([]byte, []int) {
+	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *SetBagPoliciesRequest) GetBagId() string {
+	if x != nil {
+		return x.BagId
+	}
+	return ""
+}
+
+func (x *SetBagPoliciesRequest) GetPolicies() *BagPolicies {
+	if x != nil {
+		return x.Policies
+	}
+	return nil
+}
+
+// SetBagPoliciesResponse is the policies of the bag.
+type SetBagPoliciesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Names them.
+	Etag          string `protobuf:"bytes,1,opt,name=etag,proto3" json:"etag,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetBagPoliciesResponse) Reset() {
+	*x = SetBagPoliciesResponse{}
+	mi := &file_kith_v1_bag_service_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetBagPoliciesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetBagPoliciesResponse) ProtoMessage() {}
+
+func (x *SetBagPoliciesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_bag_service_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetBagPoliciesResponse.ProtoReflect.Descriptor instead.
+func (*SetBagPoliciesResponse) Descriptor() ([]byte, []int) {
+	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *SetBagPoliciesResponse) GetEtag() string {
+	if x != nil {
+		return x.Etag
+	}
+	return ""
+}
+
+// CheckPoliciesRequest is policies to try.
+type CheckPoliciesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The policies. Not set: those of the bag.
+	Policies *BagPolicies `protobuf:"bytes,1,opt,name=policies,proto3" json:"policies,omitempty"`
+	// The bag that they are tried on. Empty: any, of which nothing is known.
+	BagId         string `protobuf:"bytes,2,opt,name=bag_id,json=bagId,proto3" json:"bag_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CheckPoliciesRequest) Reset() {
+	*x = CheckPoliciesRequest{}
+	mi := &file_kith_v1_bag_service_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CheckPoliciesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CheckPoliciesRequest) ProtoMessage() {}
+
+func (x *CheckPoliciesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_bag_service_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CheckPoliciesRequest.ProtoReflect.Descriptor instead.
+func (*CheckPoliciesRequest) Descriptor() ([]byte, []int) {
+	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *CheckPoliciesRequest) GetPolicies() *BagPolicies {
+	if x != nil {
+		return x.Policies
+	}
+	return nil
+}
+
+func (x *CheckPoliciesRequest) GetBagId() string {
+	if x != nil {
+		return x.BagId
+	}
+	return ""
+}
+
+// CheckPoliciesResponse is what policies give.
+type CheckPoliciesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// For each known site, by name: for up to four of its hosts that have asked. At most 256, fewer
+	// of policies that take long to evaluate.
+	Hosts []*HostPolicies `protobuf:"bytes,1,rep,name=hosts,proto3" json:"hosts,omitempty"`
+	// How many hosts more there would have been.
+	HostsLeftOut  int32 `protobuf:"varint,2,opt,name=hosts_left_out,json=hostsLeftOut,proto3" json:"hosts_left_out,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CheckPoliciesResponse) Reset() {
+	*x = CheckPoliciesResponse{}
+	mi := &file_kith_v1_bag_service_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CheckPoliciesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CheckPoliciesResponse) ProtoMessage() {}
+
+func (x *CheckPoliciesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_bag_service_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CheckPoliciesResponse.ProtoReflect.Descriptor instead.
+func (*CheckPoliciesResponse) Descriptor() ([]byte, []int) {
+	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *CheckPoliciesResponse) GetHosts() []*HostPolicies {
+	if x != nil {
+		return x.Hosts
+	}
+	return nil
+}
+
+func (x *CheckPoliciesResponse) GetHostsLeftOut() int32 {
+	if x != nil {
+		return x.HostsLeftOut
+	}
+	return 0
+}
+
+// HostPolicies is what policies give for a host.
+type HostPolicies struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The site.
+	SiteId string `protobuf:"bytes,1,opt,name=site_id,json=siteId,proto3" json:"site_id,omitempty"`
+	// The node, empty at a site without nodes.
+	Node string `protobuf:"bytes,2,opt,name=node,proto3" json:"node,omitempty"`
+	// The host has asked for tasks of this kind. What is known only then is UNDEFINED before.
+	Asked bool `protobuf:"varint,3,opt,name=asked,proto3" json:"asked,omitempty"`
+	// The site is offered tasks.
+	Offered bool `protobuf:"varint,4,opt,name=offered,proto3" json:"offered,omitempty"`
+	// What each policy gives that is stated.
+	Values        []*PolicyValue `protobuf:"bytes,5,rep,name=values,proto3" json:"values,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HostPolicies) Reset() {
+	*x = HostPolicies{}
+	mi := &file_kith_v1_bag_service_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HostPolicies) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HostPolicies) ProtoMessage() {}
+
+func (x *HostPolicies) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_bag_service_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HostPolicies.ProtoReflect.Descriptor instead.
+func (*HostPolicies) Descriptor() ([]byte, []int) {
+	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *HostPolicies) GetSiteId() string {
+	if x != nil {
+		return x.SiteId
+	}
+	return ""
+}
+
+func (x *HostPolicies) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *HostPolicies) GetAsked() bool {
+	if x != nil {
+		return x.Asked
+	}
+	return false
+}
+
+func (x *HostPolicies) GetOffered() bool {
+	if x != nil {
+		return x.Offered
+	}
+	return false
+}
+
+func (x *HostPolicies) GetValues() []*PolicyValue {
+	if x != nil {
+		return x.Values
+	}
+	return nil
+}
+
+// A PolicyValue is what one policy gave.
+type PolicyValue struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its name, as in BagPolicies.
+	Policy string `protobuf:"bytes,1,opt,name=policy,proto3" json:"policy,omitempty"`
+	// The value in words, or UNDEFINED and why.
+	Value string `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
+	// It gave no value: the default holds.
+	Undefined bool `protobuf:"varint,3,opt,name=undefined,proto3" json:"undefined,omitempty"`
+	// The smallest part of the text that decided, empty for all of it.
+	Part          string `protobuf:"bytes,4,opt,name=part,proto3" json:"part,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PolicyValue) Reset() {
+	*x = PolicyValue{}
+	mi := &file_kith_v1_bag_service_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PolicyValue) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PolicyValue) ProtoMessage() {}
+
+func (x *PolicyValue) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_bag_service_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PolicyValue.ProtoReflect.Descriptor instead.
+func (*PolicyValue) Descriptor() ([]byte, []int) {
+	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *PolicyValue) GetPolicy() string {
+	if x != nil {
+		return x.Policy
+	}
+	return ""
+}
+
+func (x *PolicyValue) GetValue() string {
+	if x != nil {
+		return x.Value
+	}
+	return ""
+}
+
+func (x *PolicyValue) GetUndefined() bool {
+	if x != nil {
+		return x.Undefined
+	}
+	return false
+}
+
+func (x *PolicyValue) GetPart() string {
+	if x != nil {
+		return x.Part
+	}
+	return ""
+}
+
 // SubmitBagRequest is a new bag.
 type SubmitBagRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -39,7 +406,7 @@ type SubmitBagRequest struct {
 
 func (x *SubmitBagRequest) Reset() {
 	*x = SubmitBagRequest{}
-	mi := &file_kith_v1_bag_service_proto_msgTypes[0]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -51,7 +418,7 @@ func (x *SubmitBagRequest) String() string {
 func (*SubmitBagRequest) ProtoMessage() {}
 
 func (x *SubmitBagRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_bag_service_proto_msgTypes[0]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -64,7 +431,7 @@ func (x *SubmitBagRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitBagRequest.ProtoReflect.Descriptor instead.
 func (*SubmitBagRequest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{0}
+	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *SubmitBagRequest) GetRequestId() string {
@@ -101,7 +468,7 @@ type SubmitBagResponse struct {
 
 func (x *SubmitBagResponse) Reset() {
 	*x = SubmitBagResponse{}
-	mi := &file_kith_v1_bag_service_proto_msgTypes[1]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -113,7 +480,7 @@ func (x *SubmitBagResponse) String() string {
 func (*SubmitBagResponse) ProtoMessage() {}
 
 func (x *SubmitBagResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_bag_service_proto_msgTypes[1]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -126,7 +493,7 @@ func (x *SubmitBagResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitBagResponse.ProtoReflect.Descriptor instead.
 func (*SubmitBagResponse) Descriptor() ([]byte, []int) {
-	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{1}
+	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *SubmitBagResponse) GetBagId() string {
@@ -154,7 +521,7 @@ type GetBagRequest struct {
 
 func (x *GetBagRequest) Reset() {
 	*x = GetBagRequest{}
-	mi := &file_kith_v1_bag_service_proto_msgTypes[2]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -166,7 +533,7 @@ func (x *GetBagRequest) String() string {
 func (*GetBagRequest) ProtoMessage() {}
 
 func (x *GetBagRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_bag_service_proto_msgTypes[2]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -179,7 +546,7 @@ func (x *GetBagRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBagRequest.ProtoReflect.Descriptor instead.
 func (*GetBagRequest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{2}
+	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *GetBagRequest) GetBagId() string {
@@ -200,7 +567,7 @@ type GetBagResponse struct {
 
 func (x *GetBagResponse) Reset() {
 	*x = GetBagResponse{}
-	mi := &file_kith_v1_bag_service_proto_msgTypes[3]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -212,7 +579,7 @@ func (x *GetBagResponse) String() string {
 func (*GetBagResponse) ProtoMessage() {}
 
 func (x *GetBagResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_bag_service_proto_msgTypes[3]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -225,7 +592,7 @@ func (x *GetBagResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBagResponse.ProtoReflect.Descriptor instead.
 func (*GetBagResponse) Descriptor() ([]byte, []int) {
-	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{3}
+	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *GetBagResponse) GetBag() *Bag {
@@ -256,7 +623,7 @@ type ListBagsRequest struct {
 
 func (x *ListBagsRequest) Reset() {
 	*x = ListBagsRequest{}
-	mi := &file_kith_v1_bag_service_proto_msgTypes[4]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -268,7 +635,7 @@ func (x *ListBagsRequest) String() string {
 func (*ListBagsRequest) ProtoMessage() {}
 
 func (x *ListBagsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_bag_service_proto_msgTypes[4]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -281,7 +648,7 @@ func (x *ListBagsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBagsRequest.ProtoReflect.Descriptor instead.
 func (*ListBagsRequest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{4}
+	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListBagsRequest) GetPageSize() int32 {
@@ -340,7 +707,7 @@ type ListBagsResponse struct {
 
 func (x *ListBagsResponse) Reset() {
 	*x = ListBagsResponse{}
-	mi := &file_kith_v1_bag_service_proto_msgTypes[5]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -352,7 +719,7 @@ func (x *ListBagsResponse) String() string {
 func (*ListBagsResponse) ProtoMessage() {}
 
 func (x *ListBagsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_bag_service_proto_msgTypes[5]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -365,7 +732,7 @@ func (x *ListBagsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBagsResponse.ProtoReflect.Descriptor instead.
 func (*ListBagsResponse) Descriptor() ([]byte, []int) {
-	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{5}
+	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ListBagsResponse) GetBags() []*Bag {
@@ -393,7 +760,7 @@ type WatchBagRequest struct {
 
 func (x *WatchBagRequest) Reset() {
 	*x = WatchBagRequest{}
-	mi := &file_kith_v1_bag_service_proto_msgTypes[6]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -405,7 +772,7 @@ func (x *WatchBagRequest) String() string {
 func (*WatchBagRequest) ProtoMessage() {}
 
 func (x *WatchBagRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_bag_service_proto_msgTypes[6]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -418,7 +785,7 @@ func (x *WatchBagRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchBagRequest.ProtoReflect.Descriptor instead.
 func (*WatchBagRequest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{6}
+	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *WatchBagRequest) GetBagId() string {
@@ -439,7 +806,7 @@ type WatchBagResponse struct {
 
 func (x *WatchBagResponse) Reset() {
 	*x = WatchBagResponse{}
-	mi := &file_kith_v1_bag_service_proto_msgTypes[7]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -451,7 +818,7 @@ func (x *WatchBagResponse) String() string {
 func (*WatchBagResponse) ProtoMessage() {}
 
 func (x *WatchBagResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_bag_service_proto_msgTypes[7]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -464,7 +831,7 @@ func (x *WatchBagResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchBagResponse.ProtoReflect.Descriptor instead.
 func (*WatchBagResponse) Descriptor() ([]byte, []int) {
-	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{7}
+	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *WatchBagResponse) GetBag() *Bag {
@@ -493,7 +860,7 @@ type ListTasksRequest struct {
 
 func (x *ListTasksRequest) Reset() {
 	*x = ListTasksRequest{}
-	mi := &file_kith_v1_bag_service_proto_msgTypes[8]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -505,7 +872,7 @@ func (x *ListTasksRequest) String() string {
 func (*ListTasksRequest) ProtoMessage() {}
 
 func (x *ListTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_bag_service_proto_msgTypes[8]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -518,7 +885,7 @@ func (x *ListTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTasksRequest.ProtoReflect.Descriptor instead.
 func (*ListTasksRequest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{8}
+	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListTasksRequest) GetBagId() string {
@@ -570,7 +937,7 @@ type ListTasksResponse struct {
 
 func (x *ListTasksResponse) Reset() {
 	*x = ListTasksResponse{}
-	mi := &file_kith_v1_bag_service_proto_msgTypes[9]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -582,7 +949,7 @@ func (x *ListTasksResponse) String() string {
 func (*ListTasksResponse) ProtoMessage() {}
 
 func (x *ListTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_bag_service_proto_msgTypes[9]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -595,7 +962,7 @@ func (x *ListTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTasksResponse.ProtoReflect.Descriptor instead.
 func (*ListTasksResponse) Descriptor() ([]byte, []int) {
-	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{9}
+	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ListTasksResponse) GetTasks() []*Task {
@@ -631,7 +998,7 @@ type GetTaskOutputRequest struct {
 
 func (x *GetTaskOutputRequest) Reset() {
 	*x = GetTaskOutputRequest{}
-	mi := &file_kith_v1_bag_service_proto_msgTypes[10]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -643,7 +1010,7 @@ func (x *GetTaskOutputRequest) String() string {
 func (*GetTaskOutputRequest) ProtoMessage() {}
 
 func (x *GetTaskOutputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_bag_service_proto_msgTypes[10]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -656,7 +1023,7 @@ func (x *GetTaskOutputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTaskOutputRequest.ProtoReflect.Descriptor instead.
 func (*GetTaskOutputRequest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{10}
+	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *GetTaskOutputRequest) GetBagId() string {
@@ -715,7 +1082,7 @@ type GetTaskOutputResponse struct {
 
 func (x *GetTaskOutputResponse) Reset() {
 	*x = GetTaskOutputResponse{}
-	mi := &file_kith_v1_bag_service_proto_msgTypes[11]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -727,7 +1094,7 @@ func (x *GetTaskOutputResponse) String() string {
 func (*GetTaskOutputResponse) ProtoMessage() {}
 
 func (x *GetTaskOutputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_bag_service_proto_msgTypes[11]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -740,7 +1107,7 @@ func (x *GetTaskOutputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTaskOutputResponse.ProtoReflect.Descriptor instead.
 func (*GetTaskOutputResponse) Descriptor() ([]byte, []int) {
-	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{11}
+	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *GetTaskOutputResponse) GetIndex() int32 {
@@ -796,7 +1163,7 @@ type CancelBagRequest struct {
 
 func (x *CancelBagRequest) Reset() {
 	*x = CancelBagRequest{}
-	mi := &file_kith_v1_bag_service_proto_msgTypes[12]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -808,7 +1175,7 @@ func (x *CancelBagRequest) String() string {
 func (*CancelBagRequest) ProtoMessage() {}
 
 func (x *CancelBagRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_bag_service_proto_msgTypes[12]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -821,7 +1188,7 @@ func (x *CancelBagRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelBagRequest.ProtoReflect.Descriptor instead.
 func (*CancelBagRequest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{12}
+	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *CancelBagRequest) GetBagId() string {
@@ -864,7 +1231,7 @@ type CancelBagResponse struct {
 
 func (x *CancelBagResponse) Reset() {
 	*x = CancelBagResponse{}
-	mi := &file_kith_v1_bag_service_proto_msgTypes[13]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -876,7 +1243,7 @@ func (x *CancelBagResponse) String() string {
 func (*CancelBagResponse) ProtoMessage() {}
 
 func (x *CancelBagResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_bag_service_proto_msgTypes[13]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -889,7 +1256,7 @@ func (x *CancelBagResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelBagResponse.ProtoReflect.Descriptor instead.
 func (*CancelBagResponse) Descriptor() ([]byte, []int) {
-	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{13}
+	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *CancelBagResponse) GetState() BagStatus_State {
@@ -914,7 +1281,7 @@ type HoldBagRequest struct {
 
 func (x *HoldBagRequest) Reset() {
 	*x = HoldBagRequest{}
-	mi := &file_kith_v1_bag_service_proto_msgTypes[14]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -926,7 +1293,7 @@ func (x *HoldBagRequest) String() string {
 func (*HoldBagRequest) ProtoMessage() {}
 
 func (x *HoldBagRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_bag_service_proto_msgTypes[14]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -939,7 +1306,7 @@ func (x *HoldBagRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldBagRequest.ProtoReflect.Descriptor instead.
 func (*HoldBagRequest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{14}
+	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *HoldBagRequest) GetBagId() string {
@@ -974,7 +1341,7 @@ type HoldBagResponse struct {
 
 func (x *HoldBagResponse) Reset() {
 	*x = HoldBagResponse{}
-	mi := &file_kith_v1_bag_service_proto_msgTypes[15]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -986,7 +1353,7 @@ func (x *HoldBagResponse) String() string {
 func (*HoldBagResponse) ProtoMessage() {}
 
 func (x *HoldBagResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_bag_service_proto_msgTypes[15]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -999,7 +1366,7 @@ func (x *HoldBagResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldBagResponse.ProtoReflect.Descriptor instead.
 func (*HoldBagResponse) Descriptor() ([]byte, []int) {
-	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{15}
+	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *HoldBagResponse) GetState() BagStatus_State {
@@ -1022,7 +1389,7 @@ type ReleaseBagRequest struct {
 
 func (x *ReleaseBagRequest) Reset() {
 	*x = ReleaseBagRequest{}
-	mi := &file_kith_v1_bag_service_proto_msgTypes[16]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1034,7 +1401,7 @@ func (x *ReleaseBagRequest) String() string {
 func (*ReleaseBagRequest) ProtoMessage() {}
 
 func (x *ReleaseBagRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_bag_service_proto_msgTypes[16]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1047,7 +1414,7 @@ func (x *ReleaseBagRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseBagRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseBagRequest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{16}
+	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ReleaseBagRequest) GetBagId() string {
@@ -1075,7 +1442,7 @@ type ReleaseBagResponse struct {
 
 func (x *ReleaseBagResponse) Reset() {
 	*x = ReleaseBagResponse{}
-	mi := &file_kith_v1_bag_service_proto_msgTypes[17]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1087,7 +1454,7 @@ func (x *ReleaseBagResponse) String() string {
 func (*ReleaseBagResponse) ProtoMessage() {}
 
 func (x *ReleaseBagResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_bag_service_proto_msgTypes[17]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1100,7 +1467,7 @@ func (x *ReleaseBagResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseBagResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseBagResponse) Descriptor() ([]byte, []int) {
-	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{17}
+	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ReleaseBagResponse) GetState() BagStatus_State {
@@ -1117,7 +1484,8 @@ type RetryTasksRequest struct {
 	BagId string `protobuf:"bytes,1,opt,name=bag_id,json=bagId,proto3" json:"bag_id,omitempty"`
 	// These tasks, however they ended. Empty: those that failed.
 	Indices string `protobuf:"bytes,2,opt,name=indices,proto3" json:"indices,omitempty"`
-	// The caller's own name of this request, at most 64 bytes.
+	// The caller's own name of this request, at most 64 bytes. Repeated under it, the request
+	// changes nothing and has the same task_count, for as long as the bag's acts tell of it.
 	RequestId     string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1125,7 +1493,7 @@ type RetryTasksRequest struct {
 
 func (x *RetryTasksRequest) Reset() {
 	*x = RetryTasksRequest{}
-	mi := &file_kith_v1_bag_service_proto_msgTypes[18]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1137,7 +1505,7 @@ func (x *RetryTasksRequest) String() string {
 func (*RetryTasksRequest) ProtoMessage() {}
 
 func (x *RetryTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_bag_service_proto_msgTypes[18]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1150,7 +1518,7 @@ func (x *RetryTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryTasksRequest.ProtoReflect.Descriptor instead.
 func (*RetryTasksRequest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{18}
+	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *RetryTasksRequest) GetBagId() string {
@@ -1187,7 +1555,7 @@ type RetryTasksResponse struct {
 
 func (x *RetryTasksResponse) Reset() {
 	*x = RetryTasksResponse{}
-	mi := &file_kith_v1_bag_service_proto_msgTypes[19]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1199,7 +1567,7 @@ func (x *RetryTasksResponse) String() string {
 func (*RetryTasksResponse) ProtoMessage() {}
 
 func (x *RetryTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_bag_service_proto_msgTypes[19]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1212,7 +1580,7 @@ func (x *RetryTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryTasksResponse.ProtoReflect.Descriptor instead.
 func (*RetryTasksResponse) Descriptor() ([]byte, []int) {
-	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{19}
+	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *RetryTasksResponse) GetState() BagStatus_State {
@@ -1233,7 +1601,29 @@ var File_kith_v1_bag_service_proto protoreflect.FileDescriptor
 
 const file_kith_v1_bag_service_proto_rawDesc = "" +
 	"\n" +
-	"\x19kith/v1/bag_service.proto\x12\akith.v1\x1a\x11kith/v1/bag.proto\"v\n" +
+	"\x19kith/v1/bag_service.proto\x12\akith.v1\x1a\x11kith/v1/bag.proto\"`\n" +
+	"\x15SetBagPoliciesRequest\x12\x15\n" +
+	"\x06bag_id\x18\x01 \x01(\tR\x05bagId\x120\n" +
+	"\bpolicies\x18\x02 \x01(\v2\x14.kith.v1.BagPoliciesR\bpolicies\",\n" +
+	"\x16SetBagPoliciesResponse\x12\x12\n" +
+	"\x04etag\x18\x01 \x01(\tR\x04etag\"_\n" +
+	"\x14CheckPoliciesRequest\x120\n" +
+	"\bpolicies\x18\x01 \x01(\v2\x14.kith.v1.BagPoliciesR\bpolicies\x12\x15\n" +
+	"\x06bag_id\x18\x02 \x01(\tR\x05bagId\"j\n" +
+	"\x15CheckPoliciesResponse\x12+\n" +
+	"\x05hosts\x18\x01 \x03(\v2\x15.kith.v1.HostPoliciesR\x05hosts\x12$\n" +
+	"\x0ehosts_left_out\x18\x02 \x01(\x05R\fhostsLeftOut\"\x99\x01\n" +
+	"\fHostPolicies\x12\x17\n" +
+	"\asite_id\x18\x01 \x01(\tR\x06siteId\x12\x12\n" +
+	"\x04node\x18\x02 \x01(\tR\x04node\x12\x14\n" +
+	"\x05asked\x18\x03 \x01(\bR\x05asked\x12\x18\n" +
+	"\aoffered\x18\x04 \x01(\bR\aoffered\x12,\n" +
+	"\x06values\x18\x05 \x03(\v2\x14.kith.v1.PolicyValueR\x06values\"m\n" +
+	"\vPolicyValue\x12\x16\n" +
+	"\x06policy\x18\x01 \x01(\tR\x06policy\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\x12\x1c\n" +
+	"\tundefined\x18\x03 \x01(\bR\tundefined\x12\x12\n" +
+	"\x04part\x18\x04 \x01(\tR\x04part\"v\n" +
 	"\x10SubmitBagRequest\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12\x1e\n" +
@@ -1314,7 +1704,7 @@ const file_kith_v1_bag_service_proto_rawDesc = "" +
 	"\x12RetryTasksResponse\x12.\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x18.kith.v1.BagStatus.StateR\x05state\x12\x1d\n" +
 	"\n" +
-	"task_count\x18\x02 \x01(\x03R\ttaskCount2\xdd\x05\n" +
+	"task_count\x18\x02 \x01(\x03R\ttaskCount2\x85\a\n" +
 	"\n" +
 	"BagService\x12B\n" +
 	"\tSubmitBag\x12\x19.kith.v1.SubmitBagRequest\x1a\x1a.kith.v1.SubmitBagResponse\x12>\n" +
@@ -1328,7 +1718,9 @@ const file_kith_v1_bag_service_proto_rawDesc = "" +
 	"\n" +
 	"ReleaseBag\x12\x1a.kith.v1.ReleaseBagRequest\x1a\x1b.kith.v1.ReleaseBagResponse\"\x03\x90\x02\x02\x12E\n" +
 	"\n" +
-	"RetryTasks\x12\x1a.kith.v1.RetryTasksRequest\x1a\x1b.kith.v1.RetryTasksResponseB\x1fZ\x1dkith/proto/gen/kith/v1;kithv1b\x06proto3"
+	"RetryTasks\x12\x1a.kith.v1.RetryTasksRequest\x1a\x1b.kith.v1.RetryTasksResponse\x12Q\n" +
+	"\x0eSetBagPolicies\x12\x1e.kith.v1.SetBagPoliciesRequest\x1a\x1f.kith.v1.SetBagPoliciesResponse\x12S\n" +
+	"\rCheckPolicies\x12\x1d.kith.v1.CheckPoliciesRequest\x1a\x1e.kith.v1.CheckPoliciesResponse\"\x03\x90\x02\x01B\x1fZ\x1dkith/proto/gen/kith/v1;kithv1b\x06proto3"
 
 var (
 	file_kith_v1_bag_service_proto_rawDescOnce sync.Once
@@ -1342,71 +1734,86 @@ func file_kith_v1_bag_service_proto_rawDescGZIP() []byte {
 	return file_kith_v1_bag_service_proto_rawDescData
 }
 
-var file_kith_v1_bag_service_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_kith_v1_bag_service_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_kith_v1_bag_service_proto_goTypes = []any{
-	(*SubmitBagRequest)(nil),      // 0: kith.v1.SubmitBagRequest
-	(*SubmitBagResponse)(nil),     // 1: kith.v1.SubmitBagResponse
-	(*GetBagRequest)(nil),         // 2: kith.v1.GetBagRequest
-	(*GetBagResponse)(nil),        // 3: kith.v1.GetBagResponse
-	(*ListBagsRequest)(nil),       // 4: kith.v1.ListBagsRequest
-	(*ListBagsResponse)(nil),      // 5: kith.v1.ListBagsResponse
-	(*WatchBagRequest)(nil),       // 6: kith.v1.WatchBagRequest
-	(*WatchBagResponse)(nil),      // 7: kith.v1.WatchBagResponse
-	(*ListTasksRequest)(nil),      // 8: kith.v1.ListTasksRequest
-	(*ListTasksResponse)(nil),     // 9: kith.v1.ListTasksResponse
-	(*GetTaskOutputRequest)(nil),  // 10: kith.v1.GetTaskOutputRequest
-	(*GetTaskOutputResponse)(nil), // 11: kith.v1.GetTaskOutputResponse
-	(*CancelBagRequest)(nil),      // 12: kith.v1.CancelBagRequest
-	(*CancelBagResponse)(nil),     // 13: kith.v1.CancelBagResponse
-	(*HoldBagRequest)(nil),        // 14: kith.v1.HoldBagRequest
-	(*HoldBagResponse)(nil),       // 15: kith.v1.HoldBagResponse
-	(*ReleaseBagRequest)(nil),     // 16: kith.v1.ReleaseBagRequest
-	(*ReleaseBagResponse)(nil),    // 17: kith.v1.ReleaseBagResponse
-	(*RetryTasksRequest)(nil),     // 18: kith.v1.RetryTasksRequest
-	(*RetryTasksResponse)(nil),    // 19: kith.v1.RetryTasksResponse
-	(*Bag)(nil),                   // 20: kith.v1.Bag
-	(BagStatus_State)(0),          // 21: kith.v1.BagStatus.State
-	(Task_State)(0),               // 22: kith.v1.Task.State
-	(*Task)(nil),                  // 23: kith.v1.Task
+	(*SetBagPoliciesRequest)(nil),  // 0: kith.v1.SetBagPoliciesRequest
+	(*SetBagPoliciesResponse)(nil), // 1: kith.v1.SetBagPoliciesResponse
+	(*CheckPoliciesRequest)(nil),   // 2: kith.v1.CheckPoliciesRequest
+	(*CheckPoliciesResponse)(nil),  // 3: kith.v1.CheckPoliciesResponse
+	(*HostPolicies)(nil),           // 4: kith.v1.HostPolicies
+	(*PolicyValue)(nil),            // 5: kith.v1.PolicyValue
+	(*SubmitBagRequest)(nil),       // 6: kith.v1.SubmitBagRequest
+	(*SubmitBagResponse)(nil),      // 7: kith.v1.SubmitBagResponse
+	(*GetBagRequest)(nil),          // 8: kith.v1.GetBagRequest
+	(*GetBagResponse)(nil),         // 9: kith.v1.GetBagResponse
+	(*ListBagsRequest)(nil),        // 10: kith.v1.ListBagsRequest
+	(*ListBagsResponse)(nil),       // 11: kith.v1.ListBagsResponse
+	(*WatchBagRequest)(nil),        // 12: kith.v1.WatchBagRequest
+	(*WatchBagResponse)(nil),       // 13: kith.v1.WatchBagResponse
+	(*ListTasksRequest)(nil),       // 14: kith.v1.ListTasksRequest
+	(*ListTasksResponse)(nil),      // 15: kith.v1.ListTasksResponse
+	(*GetTaskOutputRequest)(nil),   // 16: kith.v1.GetTaskOutputRequest
+	(*GetTaskOutputResponse)(nil),  // 17: kith.v1.GetTaskOutputResponse
+	(*CancelBagRequest)(nil),       // 18: kith.v1.CancelBagRequest
+	(*CancelBagResponse)(nil),      // 19: kith.v1.CancelBagResponse
+	(*HoldBagRequest)(nil),         // 20: kith.v1.HoldBagRequest
+	(*HoldBagResponse)(nil),        // 21: kith.v1.HoldBagResponse
+	(*ReleaseBagRequest)(nil),      // 22: kith.v1.ReleaseBagRequest
+	(*ReleaseBagResponse)(nil),     // 23: kith.v1.ReleaseBagResponse
+	(*RetryTasksRequest)(nil),      // 24: kith.v1.RetryTasksRequest
+	(*RetryTasksResponse)(nil),     // 25: kith.v1.RetryTasksResponse
+	(*BagPolicies)(nil),            // 26: kith.v1.BagPolicies
+	(*Bag)(nil),                    // 27: kith.v1.Bag
+	(BagStatus_State)(0),           // 28: kith.v1.BagStatus.State
+	(Task_State)(0),                // 29: kith.v1.Task.State
+	(*Task)(nil),                   // 30: kith.v1.Task
 }
 var file_kith_v1_bag_service_proto_depIdxs = []int32{
-	20, // 0: kith.v1.SubmitBagRequest.bag:type_name -> kith.v1.Bag
-	20, // 1: kith.v1.GetBagResponse.bag:type_name -> kith.v1.Bag
-	21, // 2: kith.v1.ListBagsRequest.states:type_name -> kith.v1.BagStatus.State
-	20, // 3: kith.v1.ListBagsResponse.bags:type_name -> kith.v1.Bag
-	20, // 4: kith.v1.WatchBagResponse.bag:type_name -> kith.v1.Bag
-	22, // 5: kith.v1.ListTasksRequest.states:type_name -> kith.v1.Task.State
-	23, // 6: kith.v1.ListTasksResponse.tasks:type_name -> kith.v1.Task
-	22, // 7: kith.v1.GetTaskOutputRequest.states:type_name -> kith.v1.Task.State
-	21, // 8: kith.v1.CancelBagResponse.state:type_name -> kith.v1.BagStatus.State
-	21, // 9: kith.v1.HoldBagResponse.state:type_name -> kith.v1.BagStatus.State
-	21, // 10: kith.v1.ReleaseBagResponse.state:type_name -> kith.v1.BagStatus.State
-	21, // 11: kith.v1.RetryTasksResponse.state:type_name -> kith.v1.BagStatus.State
-	0,  // 12: kith.v1.BagService.SubmitBag:input_type -> kith.v1.SubmitBagRequest
-	2,  // 13: kith.v1.BagService.GetBag:input_type -> kith.v1.GetBagRequest
-	4,  // 14: kith.v1.BagService.ListBags:input_type -> kith.v1.ListBagsRequest
-	6,  // 15: kith.v1.BagService.WatchBag:input_type -> kith.v1.WatchBagRequest
-	8,  // 16: kith.v1.BagService.ListTasks:input_type -> kith.v1.ListTasksRequest
-	10, // 17: kith.v1.BagService.GetTaskOutput:input_type -> kith.v1.GetTaskOutputRequest
-	12, // 18: kith.v1.BagService.CancelBag:input_type -> kith.v1.CancelBagRequest
-	14, // 19: kith.v1.BagService.HoldBag:input_type -> kith.v1.HoldBagRequest
-	16, // 20: kith.v1.BagService.ReleaseBag:input_type -> kith.v1.ReleaseBagRequest
-	18, // 21: kith.v1.BagService.RetryTasks:input_type -> kith.v1.RetryTasksRequest
-	1,  // 22: kith.v1.BagService.SubmitBag:output_type -> kith.v1.SubmitBagResponse
-	3,  // 23: kith.v1.BagService.GetBag:output_type -> kith.v1.GetBagResponse
-	5,  // 24: kith.v1.BagService.ListBags:output_type -> kith.v1.ListBagsResponse
-	7,  // 25: kith.v1.BagService.WatchBag:output_type -> kith.v1.WatchBagResponse
-	9,  // 26: kith.v1.BagService.ListTasks:output_type -> kith.v1.ListTasksResponse
-	11, // 27: kith.v1.BagService.GetTaskOutput:output_type -> kith.v1.GetTaskOutputResponse
-	13, // 28: kith.v1.BagService.CancelBag:output_type -> kith.v1.CancelBagResponse
-	15, // 29: kith.v1.BagService.HoldBag:output_type -> kith.v1.HoldBagResponse
-	17, // 30: kith.v1.BagService.ReleaseBag:output_type -> kith.v1.ReleaseBagResponse
-	19, // 31: kith.v1.BagService.RetryTasks:output_type -> kith.v1.RetryTasksResponse
-	22, // [22:32] is the sub-list for method output_type
-	12, // [12:22] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	26, // 0: kith.v1.SetBagPoliciesRequest.policies:type_name -> kith.v1.BagPolicies
+	26, // 1: kith.v1.CheckPoliciesRequest.policies:type_name -> kith.v1.BagPolicies
+	4,  // 2: kith.v1.CheckPoliciesResponse.hosts:type_name -> kith.v1.HostPolicies
+	5,  // 3: kith.v1.HostPolicies.values:type_name -> kith.v1.PolicyValue
+	27, // 4: kith.v1.SubmitBagRequest.bag:type_name -> kith.v1.Bag
+	27, // 5: kith.v1.GetBagResponse.bag:type_name -> kith.v1.Bag
+	28, // 6: kith.v1.ListBagsRequest.states:type_name -> kith.v1.BagStatus.State
+	27, // 7: kith.v1.ListBagsResponse.bags:type_name -> kith.v1.Bag
+	27, // 8: kith.v1.WatchBagResponse.bag:type_name -> kith.v1.Bag
+	29, // 9: kith.v1.ListTasksRequest.states:type_name -> kith.v1.Task.State
+	30, // 10: kith.v1.ListTasksResponse.tasks:type_name -> kith.v1.Task
+	29, // 11: kith.v1.GetTaskOutputRequest.states:type_name -> kith.v1.Task.State
+	28, // 12: kith.v1.CancelBagResponse.state:type_name -> kith.v1.BagStatus.State
+	28, // 13: kith.v1.HoldBagResponse.state:type_name -> kith.v1.BagStatus.State
+	28, // 14: kith.v1.ReleaseBagResponse.state:type_name -> kith.v1.BagStatus.State
+	28, // 15: kith.v1.RetryTasksResponse.state:type_name -> kith.v1.BagStatus.State
+	6,  // 16: kith.v1.BagService.SubmitBag:input_type -> kith.v1.SubmitBagRequest
+	8,  // 17: kith.v1.BagService.GetBag:input_type -> kith.v1.GetBagRequest
+	10, // 18: kith.v1.BagService.ListBags:input_type -> kith.v1.ListBagsRequest
+	12, // 19: kith.v1.BagService.WatchBag:input_type -> kith.v1.WatchBagRequest
+	14, // 20: kith.v1.BagService.ListTasks:input_type -> kith.v1.ListTasksRequest
+	16, // 21: kith.v1.BagService.GetTaskOutput:input_type -> kith.v1.GetTaskOutputRequest
+	18, // 22: kith.v1.BagService.CancelBag:input_type -> kith.v1.CancelBagRequest
+	20, // 23: kith.v1.BagService.HoldBag:input_type -> kith.v1.HoldBagRequest
+	22, // 24: kith.v1.BagService.ReleaseBag:input_type -> kith.v1.ReleaseBagRequest
+	24, // 25: kith.v1.BagService.RetryTasks:input_type -> kith.v1.RetryTasksRequest
+	0,  // 26: kith.v1.BagService.SetBagPolicies:input_type -> kith.v1.SetBagPoliciesRequest
+	2,  // 27: kith.v1.BagService.CheckPolicies:input_type -> kith.v1.CheckPoliciesRequest
+	7,  // 28: kith.v1.BagService.SubmitBag:output_type -> kith.v1.SubmitBagResponse
+	9,  // 29: kith.v1.BagService.GetBag:output_type -> kith.v1.GetBagResponse
+	11, // 30: kith.v1.BagService.ListBags:output_type -> kith.v1.ListBagsResponse
+	13, // 31: kith.v1.BagService.WatchBag:output_type -> kith.v1.WatchBagResponse
+	15, // 32: kith.v1.BagService.ListTasks:output_type -> kith.v1.ListTasksResponse
+	17, // 33: kith.v1.BagService.GetTaskOutput:output_type -> kith.v1.GetTaskOutputResponse
+	19, // 34: kith.v1.BagService.CancelBag:output_type -> kith.v1.CancelBagResponse
+	21, // 35: kith.v1.BagService.HoldBag:output_type -> kith.v1.HoldBagResponse
+	23, // 36: kith.v1.BagService.ReleaseBag:output_type -> kith.v1.ReleaseBagResponse
+	25, // 37: kith.v1.BagService.RetryTasks:output_type -> kith.v1.RetryTasksResponse
+	1,  // 38: kith.v1.BagService.SetBagPolicies:output_type -> kith.v1.SetBagPoliciesResponse
+	3,  // 39: kith.v1.BagService.CheckPolicies:output_type -> kith.v1.CheckPoliciesResponse
+	28, // [28:40] is the sub-list for method output_type
+	16, // [16:28] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_kith_v1_bag_service_proto_init() }
@@ -1421,7 +1828,7 @@ func file_kith_v1_bag_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kith_v1_bag_service_proto_rawDesc), len(file_kith_v1_bag_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   20,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -19,16 +19,18 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	BagService_SubmitBag_FullMethodName     = "/kith.v1.BagService/SubmitBag"
-	BagService_GetBag_FullMethodName        = "/kith.v1.BagService/GetBag"
-	BagService_ListBags_FullMethodName      = "/kith.v1.BagService/ListBags"
-	BagService_WatchBag_FullMethodName      = "/kith.v1.BagService/WatchBag"
-	BagService_ListTasks_FullMethodName     = "/kith.v1.BagService/ListTasks"
-	BagService_GetTaskOutput_FullMethodName = "/kith.v1.BagService/GetTaskOutput"
-	BagService_CancelBag_FullMethodName     = "/kith.v1.BagService/CancelBag"
-	BagService_HoldBag_FullMethodName       = "/kith.v1.BagService/HoldBag"
-	BagService_ReleaseBag_FullMethodName    = "/kith.v1.BagService/ReleaseBag"
-	BagService_RetryTasks_FullMethodName    = "/kith.v1.BagService/RetryTasks"
+	BagService_SubmitBag_FullMethodName      = "/kith.v1.BagService/SubmitBag"
+	BagService_GetBag_FullMethodName         = "/kith.v1.BagService/GetBag"
+	BagService_ListBags_FullMethodName       = "/kith.v1.BagService/ListBags"
+	BagService_WatchBag_FullMethodName       = "/kith.v1.BagService/WatchBag"
+	BagService_ListTasks_FullMethodName      = "/kith.v1.BagService/ListTasks"
+	BagService_GetTaskOutput_FullMethodName  = "/kith.v1.BagService/GetTaskOutput"
+	BagService_CancelBag_FullMethodName      = "/kith.v1.BagService/CancelBag"
+	BagService_HoldBag_FullMethodName        = "/kith.v1.BagService/HoldBag"
+	BagService_ReleaseBag_FullMethodName     = "/kith.v1.BagService/ReleaseBag"
+	BagService_RetryTasks_FullMethodName     = "/kith.v1.BagService/RetryTasks"
+	BagService_SetBagPolicies_FullMethodName = "/kith.v1.BagService/SetBagPolicies"
+	BagService_CheckPolicies_FullMethodName  = "/kith.v1.BagService/CheckPolicies"
 )
 
 // BagServiceClient is the client API for BagService service.
@@ -69,6 +71,14 @@ type BagServiceClient interface {
 	// that failed, or those that are named. NOT_FOUND. FAILED_PRECONDITION: one of them has
 	// not ended, no task has failed, or the bag is being cancelled.
 	RetryTasks(ctx context.Context, in *RetryTasksRequest, opts ...grpc.CallOption) (*RetryTasksResponse, error)
+	// SetBagPolicies replaces the policies of a bag, from the next ask of a host on. Tasks that
+	// sites have stay there. NOT_FOUND. INVALID_ARGUMENT: they are wrong. ABORTED: they were
+	// replaced since the etag was read. FAILED_PRECONDITION: the bag has ended, or is being
+	// cancelled.
+	SetBagPolicies(ctx context.Context, in *SetBagPoliciesRequest, opts ...grpc.CallOption) (*SetBagPoliciesResponse, error)
+	// CheckPolicies tells what policies would give for each known site, and by which part.
+	// INVALID_ARGUMENT: they are wrong. NOT_FOUND: no such bag.
+	CheckPolicies(ctx context.Context, in *CheckPoliciesRequest, opts ...grpc.CallOption) (*CheckPoliciesResponse, error)
 }
 
 type bagServiceClient struct {
@@ -197,6 +207,26 @@ func (c *bagServiceClient) RetryTasks(ctx context.Context, in *RetryTasksRequest
 	return out, nil
 }
 
+func (c *bagServiceClient) SetBagPolicies(ctx context.Context, in *SetBagPoliciesRequest, opts ...grpc.CallOption) (*SetBagPoliciesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SetBagPoliciesResponse)
+	err := c.cc.Invoke(ctx, BagService_SetBagPolicies_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *bagServiceClient) CheckPolicies(ctx context.Context, in *CheckPoliciesRequest, opts ...grpc.CallOption) (*CheckPoliciesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CheckPoliciesResponse)
+	err := c.cc.Invoke(ctx, BagService_CheckPolicies_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // BagServiceServer is the server API for BagService service.
 // All implementations must embed UnimplementedBagServiceServer
 // for forward compatibility.
@@ -235,6 +265,14 @@ type BagServiceServer interface {
 	// that failed, or those that are named. NOT_FOUND. FAILED_PRECONDITION: one of them has
 	// not ended, no task has failed, or the bag is being cancelled.
 	RetryTasks(context.Context, *RetryTasksRequest) (*RetryTasksResponse, error)
+	// SetBagPolicies replaces the policies of a bag, from the next ask of a host on. Tasks that
+	// sites have stay there. NOT_FOUND. INVALID_ARGUMENT: they are wrong. ABORTED: they were
+	// replaced since the etag was read. FAILED_PRECONDITION: the bag has ended, or is being
+	// cancelled.
+	SetBagPolicies(context.Context, *SetBagPoliciesRequest) (*SetBagPoliciesResponse, error)
+	// CheckPolicies tells what policies would give for each known site, and by which part.
+	// INVALID_ARGUMENT: they are wrong. NOT_FOUND: no such bag.
+	CheckPolicies(context.Context, *CheckPoliciesRequest) (*CheckPoliciesResponse, error)
 	mustEmbedUnimplementedBagServiceServer()
 }
 
@@ -274,6 +312,12 @@ func (UnimplementedBagServiceServer) ReleaseBag(context.Context, *ReleaseBagRequ
 }
 func (UnimplementedBagServiceServer) RetryTasks(context.Context, *RetryTasksRequest) (*RetryTasksResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RetryTasks not implemented")
+}
+func (UnimplementedBagServiceServer) SetBagPolicies(context.Context, *SetBagPoliciesRequest) (*SetBagPoliciesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SetBagPolicies not implemented")
+}
+func (UnimplementedBagServiceServer) CheckPolicies(context.Context, *CheckPoliciesRequest) (*CheckPoliciesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CheckPolicies not implemented")
 }
 func (UnimplementedBagServiceServer) mustEmbedUnimplementedBagServiceServer() {}
 func (UnimplementedBagServiceServer) testEmbeddedByValue()                    {}
@@ -462,6 +506,42 @@ func _BagService_RetryTasks_Handler(srv interface{}, ctx context.Context, dec fu
 	return interceptor(ctx, in, info, handler)
 }
 
+func _BagService_SetBagPolicies_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SetBagPoliciesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BagServiceServer).SetBagPolicies(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: BagService_SetBagPolicies_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BagServiceServer).SetBagPolicies(ctx, req.(*SetBagPoliciesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _BagService_CheckPolicies_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CheckPoliciesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BagServiceServer).CheckPolicies(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: BagService_CheckPolicies_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BagServiceServer).CheckPolicies(ctx, req.(*CheckPoliciesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // BagService_ServiceDesc is the grpc.ServiceDesc for BagService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -500,6 +580,14 @@ var BagService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "RetryTasks",
 			Handler:    _BagService_RetryTasks_Handler,
+		},
+		{
+			MethodName: "SetBagPolicies",
+			Handler:    _BagService_SetBagPolicies_Handler,
+		},
+		{
+			MethodName: "CheckPolicies",
+			Handler:    _BagService_CheckPolicies_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -80,6 +80,124 @@ func (Job_OnSiteLost) EnumDescriptor() ([]byte, []int) {
 	return file_kith_v1_job_proto_rawDescGZIP(), []int{0, 0}
 }
 
+// How it must have ended.
+type Dependency_Condition int32
+
+const (
+	// Not set: it is refused.
+	Dependency_CONDITION_UNSPECIFIED Dependency_Condition = 0
+	// COMPLETED: with exit code 0, of a bag every task.
+	Dependency_CONDITION_OK Dependency_Condition = 1
+	// In any way.
+	Dependency_CONDITION_ANY Dependency_Condition = 2
+	// In any other way than OK asks: it failed, also one task, or was cancelled, or lost.
+	Dependency_CONDITION_NOT_OK Dependency_Condition = 3
+)
+
+// Enum value maps for Dependency_Condition.
+var (
+	Dependency_Condition_name = map[int32]string{
+		0: "CONDITION_UNSPECIFIED",
+		1: "CONDITION_OK",
+		2: "CONDITION_ANY",
+		3: "CONDITION_NOT_OK",
+	}
+	Dependency_Condition_value = map[string]int32{
+		"CONDITION_UNSPECIFIED": 0,
+		"CONDITION_OK":          1,
+		"CONDITION_ANY":         2,
+		"CONDITION_NOT_OK":      3,
+	}
+)
+
+func (x Dependency_Condition) Enum() *Dependency_Condition {
+	p := new(Dependency_Condition)
+	*p = x
+	return p
+}
+
+func (x Dependency_Condition) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Dependency_Condition) Descriptor() protoreflect.EnumDescriptor {
+	return file_kith_v1_job_proto_enumTypes[1].Descriptor()
+}
+
+func (Dependency_Condition) Type() protoreflect.EnumType {
+	return &file_kith_v1_job_proto_enumTypes[1]
+}
+
+func (x Dependency_Condition) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Dependency_Condition.Descriptor instead.
+func (Dependency_Condition) EnumDescriptor() ([]byte, []int) {
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{1, 0}
+}
+
+// What has become of a dependency.
+type Dependency_State int32
+
+const (
+	// Not set.
+	Dependency_STATE_UNSPECIFIED Dependency_State = 0
+	// What it names has not ended.
+	Dependency_STATE_WAITS Dependency_State = 1
+	// That has ended as it had to.
+	Dependency_STATE_MET Dependency_State = 2
+	// That has ended otherwise: it can never be met.
+	Dependency_STATE_BROKEN Dependency_State = 3
+	// What it held back was cancelled before.
+	Dependency_STATE_DROPPED Dependency_State = 4
+)
+
+// Enum value maps for Dependency_State.
+var (
+	Dependency_State_name = map[int32]string{
+		0: "STATE_UNSPECIFIED",
+		1: "STATE_WAITS",
+		2: "STATE_MET",
+		3: "STATE_BROKEN",
+		4: "STATE_DROPPED",
+	}
+	Dependency_State_value = map[string]int32{
+		"STATE_UNSPECIFIED": 0,
+		"STATE_WAITS":       1,
+		"STATE_MET":         2,
+		"STATE_BROKEN":      3,
+		"STATE_DROPPED":     4,
+	}
+)
+
+func (x Dependency_State) Enum() *Dependency_State {
+	p := new(Dependency_State)
+	*p = x
+	return p
+}
+
+func (x Dependency_State) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Dependency_State) Descriptor() protoreflect.EnumDescriptor {
+	return file_kith_v1_job_proto_enumTypes[2].Descriptor()
+}
+
+func (Dependency_State) Type() protoreflect.EnumType {
+	return &file_kith_v1_job_proto_enumTypes[2]
+}
+
+func (x Dependency_State) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Dependency_State.Descriptor instead.
+func (Dependency_State) EnumDescriptor() ([]byte, []int) {
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{1, 1}
+}
+
 // Where a job is in its life.
 type JobStatus_State int32
 
@@ -106,10 +224,12 @@ const (
 	JobStatus_STATE_FAILED JobStatus_State = 9
 	// Stopped at its walltime.
 	JobStatus_STATE_TIMEOUT JobStatus_State = 10
-	// Ended because the user cancelled it.
+	// Ended because the user cancelled it, or a dependency can never be met.
 	JobStatus_STATE_CANCELLED JobStatus_State = 11
 	// The host lost it: how far it came is not known.
 	JobStatus_STATE_LOST JobStatus_State = 12
+	// Waits for other jobs or bags to end, see Job.after. No site has heard of it.
+	JobStatus_STATE_BLOCKED JobStatus_State = 13
 )
 
 // Enum value maps for JobStatus_State.
@@ -128,6 +248,7 @@ var (
 		10: "STATE_TIMEOUT",
 		11: "STATE_CANCELLED",
 		12: "STATE_LOST",
+		13: "STATE_BLOCKED",
 	}
 	JobStatus_State_value = map[string]int32{
 		"STATE_UNSPECIFIED": 0,
@@ -143,6 +264,7 @@ var (
 		"STATE_TIMEOUT":     10,
 		"STATE_CANCELLED":   11,
 		"STATE_LOST":        12,
+		"STATE_BLOCKED":     13,
 	}
 )
 
@@ -157,11 +279,11 @@ func (x JobStatus_State) String() string {
 }
 
 func (JobStatus_State) Descriptor() protoreflect.EnumDescriptor {
-	return file_kith_v1_job_proto_enumTypes[1].Descriptor()
+	return file_kith_v1_job_proto_enumTypes[3].Descriptor()
 }
 
 func (JobStatus_State) Type() protoreflect.EnumType {
-	return &file_kith_v1_job_proto_enumTypes[1]
+	return &file_kith_v1_job_proto_enumTypes[3]
 }
 
 func (x JobStatus_State) Number() protoreflect.EnumNumber {
@@ -170,7 +292,7 @@ func (x JobStatus_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use JobStatus_State.Descriptor instead.
 func (JobStatus_State) EnumDescriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{3, 0}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{4, 0}
 }
 
 // What a person can do to a job.
@@ -191,6 +313,8 @@ const (
 	JobAct_KIND_FORGET JobAct_Kind = 5
 	// Had tasks of a bag that had ended run again.
 	JobAct_KIND_RETRY JobAct_Kind = 6
+	// Replaced the policies of a bag.
+	JobAct_KIND_POLICIES JobAct_Kind = 7
 )
 
 // Enum value maps for JobAct_Kind.
@@ -203,6 +327,7 @@ var (
 		4: "KIND_RELEASE",
 		5: "KIND_FORGET",
 		6: "KIND_RETRY",
+		7: "KIND_POLICIES",
 	}
 	JobAct_Kind_value = map[string]int32{
 		"KIND_UNSPECIFIED": 0,
@@ -212,6 +337,7 @@ var (
 		"KIND_RELEASE":     4,
 		"KIND_FORGET":      5,
 		"KIND_RETRY":       6,
+		"KIND_POLICIES":    7,
 	}
 )
 
@@ -226,11 +352,11 @@ func (x JobAct_Kind) String() string {
 }
 
 func (JobAct_Kind) Descriptor() protoreflect.EnumDescriptor {
-	return file_kith_v1_job_proto_enumTypes[2].Descriptor()
+	return file_kith_v1_job_proto_enumTypes[4].Descriptor()
 }
 
 func (JobAct_Kind) Type() protoreflect.EnumType {
-	return &file_kith_v1_job_proto_enumTypes[2]
+	return &file_kith_v1_job_proto_enumTypes[4]
 }
 
 func (x JobAct_Kind) Number() protoreflect.EnumNumber {
@@ -239,7 +365,7 @@ func (x JobAct_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use JobAct_Kind.Descriptor instead.
 func (JobAct_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{4, 0}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{5, 0}
 }
 
 // Where a copy is on its way.
@@ -287,11 +413,11 @@ func (x CopyStatus_State) String() string {
 }
 
 func (CopyStatus_State) Descriptor() protoreflect.EnumDescriptor {
-	return file_kith_v1_job_proto_enumTypes[3].Descriptor()
+	return file_kith_v1_job_proto_enumTypes[5].Descriptor()
 }
 
 func (CopyStatus_State) Type() protoreflect.EnumType {
-	return &file_kith_v1_job_proto_enumTypes[3]
+	return &file_kith_v1_job_proto_enumTypes[5]
 }
 
 func (x CopyStatus_State) Number() protoreflect.EnumNumber {
@@ -300,7 +426,7 @@ func (x CopyStatus_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use CopyStatus_State.Descriptor instead.
 func (CopyStatus_State) EnumDescriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{8, 0}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{9, 0}
 }
 
 // What can happen to a claim.
@@ -369,11 +495,11 @@ func (x ClaimEvent_Kind) String() string {
 }
 
 func (ClaimEvent_Kind) Descriptor() protoreflect.EnumDescriptor {
-	return file_kith_v1_job_proto_enumTypes[4].Descriptor()
+	return file_kith_v1_job_proto_enumTypes[6].Descriptor()
 }
 
 func (ClaimEvent_Kind) Type() protoreflect.EnumType {
-	return &file_kith_v1_job_proto_enumTypes[4]
+	return &file_kith_v1_job_proto_enumTypes[6]
 }
 
 func (x ClaimEvent_Kind) Number() protoreflect.EnumNumber {
@@ -382,11 +508,11 @@ func (x ClaimEvent_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ClaimEvent_Kind.Descriptor instead.
 func (ClaimEvent_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{9, 0}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{10, 0}
 }
 
 // A Job is a command or a script that needs processors for some time, and what
-// became of it. A submitter fills in fields 2 to 19 and 22; the rest is set by
+// became of it. A submitter fills in fields 2 to 19 and 22 to 24; the rest is set by
 // Kith and refused in a submission.
 type Job struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -448,8 +574,14 @@ type Job struct {
 	// Whether the job is FAILED if a declared output does not come back, also when
 	// its command returned 0.
 	RequireOutputs bool `protobuf:"varint,22,opt,name=require_outputs,json=requireOutputs,proto3" json:"require_outputs,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Jobs and bags of the same origin that must have ended first, at most 64. What can
+	// never be met cancels the job. What has ended already counts as it ended.
+	After []*Dependency `protobuf:"bytes,23,rep,name=after,proto3" json:"after,omitempty"`
+	// The job starts after all jobs and bags of the same user and name that were submitted
+	// before it have ended.
+	Singleton     bool `protobuf:"varint,24,opt,name=singleton,proto3" json:"singleton,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Job) Reset() {
@@ -636,6 +768,84 @@ func (x *Job) GetRequireOutputs() bool {
 	return false
 }
 
+func (x *Job) GetAfter() []*Dependency {
+	if x != nil {
+		return x.After
+	}
+	return nil
+}
+
+func (x *Job) GetSingleton() bool {
+	if x != nil {
+		return x.Singleton
+	}
+	return false
+}
+
+// A Dependency is a job or a bag that must have ended before another one starts.
+type Dependency struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its id. It was submitted at the same site and is not forgotten there.
+	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// How it must have ended.
+	Condition Dependency_Condition `protobuf:"varint,2,opt,name=condition,proto3,enum=kith.v1.Dependency_Condition" json:"condition,omitempty"`
+	// What has become of the dependency. Set by the origin.
+	State         Dependency_State `protobuf:"varint,3,opt,name=state,proto3,enum=kith.v1.Dependency_State" json:"state,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Dependency) Reset() {
+	*x = Dependency{}
+	mi := &file_kith_v1_job_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Dependency) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Dependency) ProtoMessage() {}
+
+func (x *Dependency) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_job_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Dependency.ProtoReflect.Descriptor instead.
+func (*Dependency) Descriptor() ([]byte, []int) {
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Dependency) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Dependency) GetCondition() Dependency_Condition {
+	if x != nil {
+		return x.Condition
+	}
+	return Dependency_CONDITION_UNSPECIFIED
+}
+
+func (x *Dependency) GetState() Dependency_State {
+	if x != nil {
+		return x.State
+	}
+	return Dependency_STATE_UNSPECIFIED
+}
+
 // An InputFile is a file that the job finds in its private folder.
 type InputFile struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -657,7 +867,7 @@ type InputFile struct {
 
 func (x *InputFile) Reset() {
 	*x = InputFile{}
-	mi := &file_kith_v1_job_proto_msgTypes[1]
+	mi := &file_kith_v1_job_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -669,7 +879,7 @@ func (x *InputFile) String() string {
 func (*InputFile) ProtoMessage() {}
 
 func (x *InputFile) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_job_proto_msgTypes[1]
+	mi := &file_kith_v1_job_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -682,7 +892,7 @@ func (x *InputFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputFile.ProtoReflect.Descriptor instead.
 func (*InputFile) Descriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{1}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *InputFile) GetPath() string {
@@ -772,7 +982,7 @@ type OutputFile struct {
 
 func (x *OutputFile) Reset() {
 	*x = OutputFile{}
-	mi := &file_kith_v1_job_proto_msgTypes[2]
+	mi := &file_kith_v1_job_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -784,7 +994,7 @@ func (x *OutputFile) String() string {
 func (*OutputFile) ProtoMessage() {}
 
 func (x *OutputFile) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_job_proto_msgTypes[2]
+	mi := &file_kith_v1_job_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -797,7 +1007,7 @@ func (x *OutputFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputFile.ProtoReflect.Descriptor instead.
 func (*OutputFile) Descriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{2}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *OutputFile) GetPath() string {
@@ -862,7 +1072,7 @@ type JobStatus struct {
 
 func (x *JobStatus) Reset() {
 	*x = JobStatus{}
-	mi := &file_kith_v1_job_proto_msgTypes[3]
+	mi := &file_kith_v1_job_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -874,7 +1084,7 @@ func (x *JobStatus) String() string {
 func (*JobStatus) ProtoMessage() {}
 
 func (x *JobStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_job_proto_msgTypes[3]
+	mi := &file_kith_v1_job_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -887,7 +1097,7 @@ func (x *JobStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatus.ProtoReflect.Descriptor instead.
 func (*JobStatus) Descriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{3}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *JobStatus) GetState() JobStatus_State {
@@ -1024,7 +1234,7 @@ type JobAct struct {
 	// What.
 	Kind JobAct_Kind `protobuf:"varint,2,opt,name=kind,proto3,enum=kith.v1.JobAct_Kind" json:"kind,omitempty"`
 	// Who, as the origin knows: "anonymous" if it does not, "unknown" if the act is
-	// older than such records.
+	// older than such records; empty if a rule of the site did it, for the reason given.
 	Actor string `protobuf:"bytes,3,opt,name=actor,proto3" json:"actor,omitempty"`
 	// Why, in the words of the actor; may be empty.
 	Reason string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
@@ -1038,7 +1248,7 @@ type JobAct struct {
 
 func (x *JobAct) Reset() {
 	*x = JobAct{}
-	mi := &file_kith_v1_job_proto_msgTypes[4]
+	mi := &file_kith_v1_job_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1050,7 +1260,7 @@ func (x *JobAct) String() string {
 func (*JobAct) ProtoMessage() {}
 
 func (x *JobAct) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_job_proto_msgTypes[4]
+	mi := &file_kith_v1_job_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1063,7 +1273,7 @@ func (x *JobAct) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobAct.ProtoReflect.Descriptor instead.
 func (*JobAct) Descriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{4}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *JobAct) GetTime() *timestamppb.Timestamp {
@@ -1135,7 +1345,7 @@ type Outcome struct {
 
 func (x *Outcome) Reset() {
 	*x = Outcome{}
-	mi := &file_kith_v1_job_proto_msgTypes[5]
+	mi := &file_kith_v1_job_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1147,7 +1357,7 @@ func (x *Outcome) String() string {
 func (*Outcome) ProtoMessage() {}
 
 func (x *Outcome) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_job_proto_msgTypes[5]
+	mi := &file_kith_v1_job_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1160,7 +1370,7 @@ func (x *Outcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outcome.ProtoReflect.Descriptor instead.
 func (*Outcome) Descriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{5}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Outcome) GetExitCode() int32 {
@@ -1232,7 +1442,7 @@ type OutputInfo struct {
 
 func (x *OutputInfo) Reset() {
 	*x = OutputInfo{}
-	mi := &file_kith_v1_job_proto_msgTypes[6]
+	mi := &file_kith_v1_job_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1244,7 +1454,7 @@ func (x *OutputInfo) String() string {
 func (*OutputInfo) ProtoMessage() {}
 
 func (x *OutputInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_job_proto_msgTypes[6]
+	mi := &file_kith_v1_job_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1257,7 +1467,7 @@ func (x *OutputInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputInfo.ProtoReflect.Descriptor instead.
 func (*OutputInfo) Descriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{6}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *OutputInfo) GetPath() string {
@@ -1299,7 +1509,7 @@ type SiteDecision struct {
 
 func (x *SiteDecision) Reset() {
 	*x = SiteDecision{}
-	mi := &file_kith_v1_job_proto_msgTypes[7]
+	mi := &file_kith_v1_job_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1311,7 +1521,7 @@ func (x *SiteDecision) String() string {
 func (*SiteDecision) ProtoMessage() {}
 
 func (x *SiteDecision) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_job_proto_msgTypes[7]
+	mi := &file_kith_v1_job_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1324,7 +1534,7 @@ func (x *SiteDecision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SiteDecision.ProtoReflect.Descriptor instead.
 func (*SiteDecision) Descriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{7}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *SiteDecision) GetSiteId() string {
@@ -1389,7 +1599,7 @@ type CopyStatus struct {
 
 func (x *CopyStatus) Reset() {
 	*x = CopyStatus{}
-	mi := &file_kith_v1_job_proto_msgTypes[8]
+	mi := &file_kith_v1_job_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1401,7 +1611,7 @@ func (x *CopyStatus) String() string {
 func (*CopyStatus) ProtoMessage() {}
 
 func (x *CopyStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_job_proto_msgTypes[8]
+	mi := &file_kith_v1_job_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1414,7 +1624,7 @@ func (x *CopyStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CopyStatus.ProtoReflect.Descriptor instead.
 func (*CopyStatus) Descriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{8}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *CopyStatus) GetSiteId() string {
@@ -1450,7 +1660,7 @@ type ClaimEvent struct {
 
 func (x *ClaimEvent) Reset() {
 	*x = ClaimEvent{}
-	mi := &file_kith_v1_job_proto_msgTypes[9]
+	mi := &file_kith_v1_job_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1462,7 +1672,7 @@ func (x *ClaimEvent) String() string {
 func (*ClaimEvent) ProtoMessage() {}
 
 func (x *ClaimEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_job_proto_msgTypes[9]
+	mi := &file_kith_v1_job_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1475,7 +1685,7 @@ func (x *ClaimEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimEvent.ProtoReflect.Descriptor instead.
 func (*ClaimEvent) Descriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{9}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ClaimEvent) GetTime() *timestamppb.Timestamp {
@@ -1517,7 +1727,7 @@ var File_kith_v1_job_proto protoreflect.FileDescriptor
 
 const file_kith_v1_job_proto_rawDesc = "" +
 	"\n" +
-	"\x11kith/v1/job.proto\x12\akith.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x8a\b\n" +
+	"\x11kith/v1/job.proto\x12\akith.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd3\b\n" +
 	"\x03Job\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
@@ -1546,7 +1756,9 @@ const file_kith_v1_job_proto_rawDesc = "" +
 	"\x04hold\x18\x13 \x01(\bR\x04hold\x12*\n" +
 	"\x06status\x18\x14 \x01(\v2\x12.kith.v1.JobStatusR\x06status\x12\x19\n" +
 	"\bleft_out\x18\x15 \x03(\tR\aleftOut\x12'\n" +
-	"\x0frequire_outputs\x18\x16 \x01(\bR\x0erequireOutputs\x1a>\n" +
+	"\x0frequire_outputs\x18\x16 \x01(\bR\x0erequireOutputs\x12)\n" +
+	"\x05after\x18\x17 \x03(\v2\x13.kith.v1.DependencyR\x05after\x12\x1c\n" +
+	"\tsingleton\x18\x18 \x01(\bR\tsingleton\x1a>\n" +
 	"\x10EnvironmentEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a9\n" +
@@ -1558,7 +1770,23 @@ const file_kith_v1_job_proto_rawDesc = "" +
 	"\x18ON_SITE_LOST_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11ON_SITE_LOST_WAIT\x10\x01\x12\x16\n" +
 	"\x12ON_SITE_LOST_RERUN\x10\x02\x12\x15\n" +
-	"\x11ON_SITE_LOST_RACE\x10\x03\"\x99\x01\n" +
+	"\x11ON_SITE_LOST_RACE\x10\x03\"\xd2\x02\n" +
+	"\n" +
+	"Dependency\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12;\n" +
+	"\tcondition\x18\x02 \x01(\x0e2\x1d.kith.v1.Dependency.ConditionR\tcondition\x12/\n" +
+	"\x05state\x18\x03 \x01(\x0e2\x19.kith.v1.Dependency.StateR\x05state\"a\n" +
+	"\tCondition\x12\x19\n" +
+	"\x15CONDITION_UNSPECIFIED\x10\x00\x12\x10\n" +
+	"\fCONDITION_OK\x10\x01\x12\x11\n" +
+	"\rCONDITION_ANY\x10\x02\x12\x14\n" +
+	"\x10CONDITION_NOT_OK\x10\x03\"c\n" +
+	"\x05State\x12\x15\n" +
+	"\x11STATE_UNSPECIFIED\x10\x00\x12\x0f\n" +
+	"\vSTATE_WAITS\x10\x01\x12\r\n" +
+	"\tSTATE_MET\x10\x02\x12\x10\n" +
+	"\fSTATE_BROKEN\x10\x03\x12\x11\n" +
+	"\rSTATE_DROPPED\x10\x04\"\x99\x01\n" +
 	"\tInputFile\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x14\n" +
 	"\x04data\x18\x02 \x01(\fH\x00R\x04data\x12\x18\n" +
@@ -1570,7 +1798,7 @@ const file_kith_v1_job_proto_rawDesc = "" +
 	"\acontent\" \n" +
 	"\n" +
 	"OutputFile\x12\x12\n" +
-	"\x04path\x18\x01 \x01(\tR\x04path\"\xb7\b\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\"\xca\b\n" +
 	"\tJobStatus\x12.\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x18.kith.v1.JobStatus.StateR\x05state\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12$\n" +
@@ -1593,7 +1821,7 @@ const file_kith_v1_job_proto_rawDesc = "" +
 	"\aversion\x18\x0f \x01(\x03R\aversion\x12P\n" +
 	"\x16host_unreachable_since\x18\x14 \x01(\v2\x1a.google.protobuf.TimestampR\x14hostUnreachableSince\x12#\n" +
 	"\x04acts\x18\x10 \x03(\v2\x0f.kith.v1.JobActR\x04acts\x12L\n" +
-	"\x14estimated_start_time\x18\x15 \x01(\v2\x1a.google.protobuf.TimestampR\x12estimatedStartTime\"\x83\x02\n" +
+	"\x14estimated_start_time\x18\x15 \x01(\v2\x1a.google.protobuf.TimestampR\x12estimatedStartTime\"\x96\x02\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rSTATE_PENDING\x10\x01\x12\x0e\n" +
@@ -1610,7 +1838,8 @@ const file_kith_v1_job_proto_rawDesc = "" +
 	"\x12\x13\n" +
 	"\x0fSTATE_CANCELLED\x10\v\x12\x0e\n" +
 	"\n" +
-	"STATE_LOST\x10\f\"\xcb\x02\n" +
+	"STATE_LOST\x10\f\x12\x11\n" +
+	"\rSTATE_BLOCKED\x10\r\"\xde\x02\n" +
 	"\x06JobAct\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12(\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x14.kith.v1.JobAct.KindR\x04kind\x12\x14\n" +
@@ -1618,7 +1847,7 @@ const file_kith_v1_job_proto_rawDesc = "" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x12\x17\n" +
 	"\asite_id\x18\x05 \x01(\tR\x06siteId\x12\x1d\n" +
 	"\n" +
-	"task_count\x18\x06 \x01(\x03R\ttaskCount\"\x80\x01\n" +
+	"task_count\x18\x06 \x01(\x03R\ttaskCount\"\x93\x01\n" +
 	"\x04Kind\x12\x14\n" +
 	"\x10KIND_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vKIND_SUBMIT\x10\x01\x12\x0f\n" +
@@ -1627,7 +1856,8 @@ const file_kith_v1_job_proto_rawDesc = "" +
 	"\fKIND_RELEASE\x10\x04\x12\x0f\n" +
 	"\vKIND_FORGET\x10\x05\x12\x0e\n" +
 	"\n" +
-	"KIND_RETRY\x10\x06\"\xa9\x02\n" +
+	"KIND_RETRY\x10\x06\x12\x11\n" +
+	"\rKIND_POLICIES\x10\a\"\xa9\x02\n" +
 	"\aOutcome\x12\x1b\n" +
 	"\texit_code\x18\x01 \x01(\x05R\bexitCode\x12\x16\n" +
 	"\x06signal\x18\x02 \x01(\x05R\x06signal\x12\x16\n" +
@@ -1692,61 +1922,67 @@ func file_kith_v1_job_proto_rawDescGZIP() []byte {
 	return file_kith_v1_job_proto_rawDescData
 }
 
-var file_kith_v1_job_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_kith_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_kith_v1_job_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
+var file_kith_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_kith_v1_job_proto_goTypes = []any{
 	(Job_OnSiteLost)(0),           // 0: kith.v1.Job.OnSiteLost
-	(JobStatus_State)(0),          // 1: kith.v1.JobStatus.State
-	(JobAct_Kind)(0),              // 2: kith.v1.JobAct.Kind
-	(CopyStatus_State)(0),         // 3: kith.v1.CopyStatus.State
-	(ClaimEvent_Kind)(0),          // 4: kith.v1.ClaimEvent.Kind
-	(*Job)(nil),                   // 5: kith.v1.Job
-	(*InputFile)(nil),             // 6: kith.v1.InputFile
-	(*OutputFile)(nil),            // 7: kith.v1.OutputFile
-	(*JobStatus)(nil),             // 8: kith.v1.JobStatus
-	(*JobAct)(nil),                // 9: kith.v1.JobAct
-	(*Outcome)(nil),               // 10: kith.v1.Outcome
-	(*OutputInfo)(nil),            // 11: kith.v1.OutputInfo
-	(*SiteDecision)(nil),          // 12: kith.v1.SiteDecision
-	(*CopyStatus)(nil),            // 13: kith.v1.CopyStatus
-	(*ClaimEvent)(nil),            // 14: kith.v1.ClaimEvent
-	nil,                           // 15: kith.v1.Job.EnvironmentEntry
-	nil,                           // 16: kith.v1.Job.LabelsEntry
-	(*durationpb.Duration)(nil),   // 17: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 18: google.protobuf.Timestamp
+	(Dependency_Condition)(0),     // 1: kith.v1.Dependency.Condition
+	(Dependency_State)(0),         // 2: kith.v1.Dependency.State
+	(JobStatus_State)(0),          // 3: kith.v1.JobStatus.State
+	(JobAct_Kind)(0),              // 4: kith.v1.JobAct.Kind
+	(CopyStatus_State)(0),         // 5: kith.v1.CopyStatus.State
+	(ClaimEvent_Kind)(0),          // 6: kith.v1.ClaimEvent.Kind
+	(*Job)(nil),                   // 7: kith.v1.Job
+	(*Dependency)(nil),            // 8: kith.v1.Dependency
+	(*InputFile)(nil),             // 9: kith.v1.InputFile
+	(*OutputFile)(nil),            // 10: kith.v1.OutputFile
+	(*JobStatus)(nil),             // 11: kith.v1.JobStatus
+	(*JobAct)(nil),                // 12: kith.v1.JobAct
+	(*Outcome)(nil),               // 13: kith.v1.Outcome
+	(*OutputInfo)(nil),            // 14: kith.v1.OutputInfo
+	(*SiteDecision)(nil),          // 15: kith.v1.SiteDecision
+	(*CopyStatus)(nil),            // 16: kith.v1.CopyStatus
+	(*ClaimEvent)(nil),            // 17: kith.v1.ClaimEvent
+	nil,                           // 18: kith.v1.Job.EnvironmentEntry
+	nil,                           // 19: kith.v1.Job.LabelsEntry
+	(*durationpb.Duration)(nil),   // 20: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 21: google.protobuf.Timestamp
 }
 var file_kith_v1_job_proto_depIdxs = []int32{
-	15, // 0: kith.v1.Job.environment:type_name -> kith.v1.Job.EnvironmentEntry
-	17, // 1: kith.v1.Job.walltime:type_name -> google.protobuf.Duration
-	6,  // 2: kith.v1.Job.inputs:type_name -> kith.v1.InputFile
-	7,  // 3: kith.v1.Job.outputs:type_name -> kith.v1.OutputFile
-	16, // 4: kith.v1.Job.labels:type_name -> kith.v1.Job.LabelsEntry
+	18, // 0: kith.v1.Job.environment:type_name -> kith.v1.Job.EnvironmentEntry
+	20, // 1: kith.v1.Job.walltime:type_name -> google.protobuf.Duration
+	9,  // 2: kith.v1.Job.inputs:type_name -> kith.v1.InputFile
+	10, // 3: kith.v1.Job.outputs:type_name -> kith.v1.OutputFile
+	19, // 4: kith.v1.Job.labels:type_name -> kith.v1.Job.LabelsEntry
 	0,  // 5: kith.v1.Job.on_site_lost:type_name -> kith.v1.Job.OnSiteLost
-	8,  // 6: kith.v1.Job.status:type_name -> kith.v1.JobStatus
-	1,  // 7: kith.v1.JobStatus.state:type_name -> kith.v1.JobStatus.State
-	18, // 8: kith.v1.JobStatus.submit_time:type_name -> google.protobuf.Timestamp
-	18, // 9: kith.v1.JobStatus.start_time:type_name -> google.protobuf.Timestamp
-	18, // 10: kith.v1.JobStatus.end_time:type_name -> google.protobuf.Timestamp
-	10, // 11: kith.v1.JobStatus.outcome:type_name -> kith.v1.Outcome
-	12, // 12: kith.v1.JobStatus.decisions:type_name -> kith.v1.SiteDecision
-	13, // 13: kith.v1.JobStatus.copies:type_name -> kith.v1.CopyStatus
-	14, // 14: kith.v1.JobStatus.claim_events:type_name -> kith.v1.ClaimEvent
-	18, // 15: kith.v1.JobStatus.host_unreachable_since:type_name -> google.protobuf.Timestamp
-	9,  // 16: kith.v1.JobStatus.acts:type_name -> kith.v1.JobAct
-	18, // 17: kith.v1.JobStatus.estimated_start_time:type_name -> google.protobuf.Timestamp
-	18, // 18: kith.v1.JobAct.time:type_name -> google.protobuf.Timestamp
-	2,  // 19: kith.v1.JobAct.kind:type_name -> kith.v1.JobAct.Kind
-	17, // 20: kith.v1.Outcome.cpu_time:type_name -> google.protobuf.Duration
-	11, // 21: kith.v1.Outcome.outputs:type_name -> kith.v1.OutputInfo
-	17, // 22: kith.v1.SiteDecision.load_age:type_name -> google.protobuf.Duration
-	3,  // 23: kith.v1.CopyStatus.state:type_name -> kith.v1.CopyStatus.State
-	18, // 24: kith.v1.ClaimEvent.time:type_name -> google.protobuf.Timestamp
-	4,  // 25: kith.v1.ClaimEvent.kind:type_name -> kith.v1.ClaimEvent.Kind
-	26, // [26:26] is the sub-list for method output_type
-	26, // [26:26] is the sub-list for method input_type
-	26, // [26:26] is the sub-list for extension type_name
-	26, // [26:26] is the sub-list for extension extendee
-	0,  // [0:26] is the sub-list for field type_name
+	11, // 6: kith.v1.Job.status:type_name -> kith.v1.JobStatus
+	8,  // 7: kith.v1.Job.after:type_name -> kith.v1.Dependency
+	1,  // 8: kith.v1.Dependency.condition:type_name -> kith.v1.Dependency.Condition
+	2,  // 9: kith.v1.Dependency.state:type_name -> kith.v1.Dependency.State
+	3,  // 10: kith.v1.JobStatus.state:type_name -> kith.v1.JobStatus.State
+	21, // 11: kith.v1.JobStatus.submit_time:type_name -> google.protobuf.Timestamp
+	21, // 12: kith.v1.JobStatus.start_time:type_name -> google.protobuf.Timestamp
+	21, // 13: kith.v1.JobStatus.end_time:type_name -> google.protobuf.Timestamp
+	13, // 14: kith.v1.JobStatus.outcome:type_name -> kith.v1.Outcome
+	15, // 15: kith.v1.JobStatus.decisions:type_name -> kith.v1.SiteDecision
+	16, // 16: kith.v1.JobStatus.copies:type_name -> kith.v1.CopyStatus
+	17, // 17: kith.v1.JobStatus.claim_events:type_name -> kith.v1.ClaimEvent
+	21, // 18: kith.v1.JobStatus.host_unreachable_since:type_name -> google.protobuf.Timestamp
+	12, // 19: kith.v1.JobStatus.acts:type_name -> kith.v1.JobAct
+	21, // 20: kith.v1.JobStatus.estimated_start_time:type_name -> google.protobuf.Timestamp
+	21, // 21: kith.v1.JobAct.time:type_name -> google.protobuf.Timestamp
+	4,  // 22: kith.v1.JobAct.kind:type_name -> kith.v1.JobAct.Kind
+	20, // 23: kith.v1.Outcome.cpu_time:type_name -> google.protobuf.Duration
+	14, // 24: kith.v1.Outcome.outputs:type_name -> kith.v1.OutputInfo
+	20, // 25: kith.v1.SiteDecision.load_age:type_name -> google.protobuf.Duration
+	5,  // 26: kith.v1.CopyStatus.state:type_name -> kith.v1.CopyStatus.State
+	21, // 27: kith.v1.ClaimEvent.time:type_name -> google.protobuf.Timestamp
+	6,  // 28: kith.v1.ClaimEvent.kind:type_name -> kith.v1.ClaimEvent.Kind
+	29, // [29:29] is the sub-list for method output_type
+	29, // [29:29] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_kith_v1_job_proto_init() }
@@ -1754,7 +1990,7 @@ func file_kith_v1_job_proto_init() {
 	if File_kith_v1_job_proto != nil {
 		return
 	}
-	file_kith_v1_job_proto_msgTypes[1].OneofWrappers = []any{
+	file_kith_v1_job_proto_msgTypes[2].OneofWrappers = []any{
 		(*InputFile_Data)(nil),
 		(*InputFile_Source)(nil),
 		(*InputFile_UploadId)(nil),
@@ -1764,8 +2000,8 @@ func file_kith_v1_job_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kith_v1_job_proto_rawDesc), len(file_kith_v1_job_proto_rawDesc)),
-			NumEnums:      5,
-			NumMessages:   12,
+			NumEnums:      7,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

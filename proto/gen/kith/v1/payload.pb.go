@@ -135,9 +135,14 @@ type File struct {
 	// The content itself if it is short; else empty, and chunks are given.
 	Inline []byte `protobuf:"bytes,4,opt,name=inline,proto3" json:"inline,omitempty"`
 	// The sha256 of each chunk of 4 MiB; the last may be shorter.
-	Chunks        [][]byte `protobuf:"bytes,5,rep,name=chunks,proto3" json:"chunks,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Chunks [][]byte `protobuf:"bytes,5,rep,name=chunks,proto3" json:"chunks,omitempty"`
+	// Where in its one chunk the content begins, if that is a container: the outputs of several
+	// tasks one after another. Only files of tasks are in containers.
+	OffsetBytes int64 `protobuf:"varint,6,opt,name=offset_bytes,json=offsetBytes,proto3" json:"offset_bytes,omitempty"`
+	// The size of the container, at most 4 MiB. 0: the chunks are of this file alone.
+	ContainerBytes int64 `protobuf:"varint,7,opt,name=container_bytes,json=containerBytes,proto3" json:"container_bytes,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *File) Reset() {
@@ -203,6 +208,20 @@ func (x *File) GetChunks() [][]byte {
 		return x.Chunks
 	}
 	return nil
+}
+
+func (x *File) GetOffsetBytes() int64 {
+	if x != nil {
+		return x.OffsetBytes
+	}
+	return 0
+}
+
+func (x *File) GetContainerBytes() int64 {
+	if x != nil {
+		return x.ContainerBytes
+	}
+	return 0
 }
 
 // A BagPayload is what the tasks of a bag run. The origin keeps it on disk. A host is sent
@@ -704,7 +723,7 @@ const file_kith_v1_payload_proto_rawDesc = "" +
 	"\x03job\x18\x01 \x01(\v2\f.kith.v1.JobR\x03job\x12(\n" +
 	"\x06inputs\x18\x02 \x01(\v2\x10.kith.v1.FileSetR\x06inputs\".\n" +
 	"\aFileSet\x12#\n" +
-	"\x05files\x18\x01 \x03(\v2\r.kith.v1.FileR\x05files\"\x89\x01\n" +
+	"\x05files\x18\x01 \x03(\v2\r.kith.v1.FileR\x05files\"\xd5\x01\n" +
 	"\x04File\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x1e\n" +
 	"\n" +
@@ -713,7 +732,9 @@ const file_kith_v1_payload_proto_rawDesc = "" +
 	"\n" +
 	"size_bytes\x18\x03 \x01(\x03R\tsizeBytes\x12\x16\n" +
 	"\x06inline\x18\x04 \x01(\fR\x06inline\x12\x16\n" +
-	"\x06chunks\x18\x05 \x03(\fR\x06chunks\"\xeb\x02\n" +
+	"\x06chunks\x18\x05 \x03(\fR\x06chunks\x12!\n" +
+	"\foffset_bytes\x18\x06 \x01(\x03R\voffsetBytes\x12'\n" +
+	"\x0fcontainer_bytes\x18\a \x01(\x03R\x0econtainerBytes\"\xeb\x02\n" +
 	"\n" +
 	"BagPayload\x12(\n" +
 	"\btemplate\x18\x01 \x01(\v2\f.kith.v1.JobR\btemplate\x12(\n" +

@@ -2801,7 +2801,9 @@ type TaskResult struct {
 	// User and system time of the command and its children.
 	CpuTimeNs int64 `protobuf:"varint,7,opt,name=cpu_time_ns,json=cpuTimeNs,proto3" json:"cpu_time_ns,omitempty"`
 	// The largest resident set of any one process of the task.
-	MaxRssBytes   int64 `protobuf:"varint,8,opt,name=max_rss_bytes,json=maxRssBytes,proto3" json:"max_rss_bytes,omitempty"`
+	MaxRssBytes int64 `protobuf:"varint,8,opt,name=max_rss_bytes,json=maxRssBytes,proto3" json:"max_rss_bytes,omitempty"`
+	// Some of its output could not be kept.
+	FilesLost     bool `protobuf:"varint,9,opt,name=files_lost,json=filesLost,proto3" json:"files_lost,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2890,6 +2892,13 @@ func (x *TaskResult) GetMaxRssBytes() int64 {
 		return x.MaxRssBytes
 	}
 	return 0
+}
+
+func (x *TaskResult) GetFilesLost() bool {
+	if x != nil {
+		return x.FilesLost
+	}
+	return false
 }
 
 // TaskFiles is what a task left.
@@ -3333,7 +3342,7 @@ const file_kith_v1_peer_proto_rawDesc = "" +
 	"\x03run\x18\x03 \x01(\x04R\x03run\x12-\n" +
 	"\aresults\x18\x04 \x03(\v2\x13.kith.v1.TaskResultR\aresults\x12(\n" +
 	"\x05files\x18\x05 \x03(\v2\x12.kith.v1.TaskFilesR\x05files\x12\x1a\n" +
-	"\breturned\x18\x06 \x01(\fR\breturned\"\xf7\x01\n" +
+	"\breturned\x18\x06 \x01(\fR\breturned\"\x96\x02\n" +
 	"\n" +
 	"TaskResult\x12\x18\n" +
 	"\aordinal\x18\x01 \x01(\rR\aordinal\x12\x12\n" +
@@ -3343,7 +3352,9 @@ const file_kith_v1_peer_proto_rawDesc = "" +
 	"\rstart_time_ns\x18\x05 \x01(\x03R\vstartTimeNs\x12\x1e\n" +
 	"\vrun_time_ns\x18\x06 \x01(\x03R\trunTimeNs\x12\x1e\n" +
 	"\vcpu_time_ns\x18\a \x01(\x03R\tcpuTimeNs\x12\"\n" +
-	"\rmax_rss_bytes\x18\b \x01(\x03R\vmaxRssBytes\";\n" +
+	"\rmax_rss_bytes\x18\b \x01(\x03R\vmaxRssBytes\x12\x1d\n" +
+	"\n" +
+	"files_lost\x18\t \x01(\bR\tfilesLost\";\n" +
 	"\tTaskFiles\x12\x18\n" +
 	"\aordinal\x18\x01 \x01(\rR\aordinal\x12\x14\n" +
 	"\x05files\x18\x02 \x01(\fR\x05files\"n\n" +

@@ -149,7 +149,10 @@ type Site struct {
 	// It starts nothing for a while, because it could not.
 	NotStarting bool `protobuf:"varint,24,opt,name=not_starting,json=notStarting,proto3" json:"not_starting,omitempty"`
 	// Why it does not start jobs as usual, for people. Known of the answering site only.
-	StartTrouble  string `protobuf:"bytes,25,opt,name=start_trouble,json=startTrouble,proto3" json:"start_trouble,omitempty"`
+	StartTrouble string `protobuf:"bytes,25,opt,name=start_trouble,json=startTrouble,proto3" json:"start_trouble,omitempty"`
+	// How its hosts stand with the answering site, which gives them tasks of bags: at most
+	// 16 that have had any, those that are held back first.
+	Hosts         []*HostStanding `protobuf:"bytes,34,rep,name=hosts,proto3" json:"hosts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -394,6 +397,126 @@ func (x *Site) GetStartTrouble() string {
 	return ""
 }
 
+func (x *Site) GetHosts() []*HostStanding {
+	if x != nil {
+		return x.Hosts
+	}
+	return nil
+}
+
+// A HostStanding is how a host of tasks stands with an origin: what that has seen since its
+// kithd started.
+type HostStanding struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its node, empty at a site without nodes.
+	Node string `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	// It is held back: it has no more tasks at once than its quota and, with a quota below 1,
+	// one after next_probe_time.
+	HeldBack bool `protobuf:"varint,2,opt,name=held_back,json=heldBack,proto3" json:"held_back,omitempty"`
+	// Share of its results that were failures, above what the same bags fail elsewhere; the
+	// latest counts for a tenth.
+	ErrorRate float64 `protobuf:"fixed64,3,opt,name=error_rate,json=errorRate,proto3" json:"error_rate,omitempty"`
+	// Seconds from a grant to a result there, the latest counts for a tenth; 0 before the first.
+	TurnaroundSeconds float64 `protobuf:"fixed64,4,opt,name=turnaround_seconds,json=turnaroundSeconds,proto3" json:"turnaround_seconds,omitempty"`
+	// Tasks that it has done well, half of it forgotten in an hour.
+	RecentDone float64 `protobuf:"fixed64,5,opt,name=recent_done,json=recentDone,proto3" json:"recent_done,omitempty"`
+	// Tasks that failed there, half of it forgotten in an hour.
+	RecentFailed float64 `protobuf:"fixed64,6,opt,name=recent_failed,json=recentFailed,proto3" json:"recent_failed,omitempty"`
+	// Tasks that it may still lose: 4 for each place, half of it gone with each failure that is
+	// its own fault, 1 more with each success and each hour.
+	Quota float64 `protobuf:"fixed64,7,opt,name=quota,proto3" json:"quota,omitempty"`
+	// When it gets a task next. Only set of one that is held back with a quota below 1.
+	NextProbeTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=next_probe_time,json=nextProbeTime,proto3" json:"next_probe_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HostStanding) Reset() {
+	*x = HostStanding{}
+	mi := &file_kith_v1_site_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HostStanding) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HostStanding) ProtoMessage() {}
+
+func (x *HostStanding) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_site_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HostStanding.ProtoReflect.Descriptor instead.
+func (*HostStanding) Descriptor() ([]byte, []int) {
+	return file_kith_v1_site_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *HostStanding) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *HostStanding) GetHeldBack() bool {
+	if x != nil {
+		return x.HeldBack
+	}
+	return false
+}
+
+func (x *HostStanding) GetErrorRate() float64 {
+	if x != nil {
+		return x.ErrorRate
+	}
+	return 0
+}
+
+func (x *HostStanding) GetTurnaroundSeconds() float64 {
+	if x != nil {
+		return x.TurnaroundSeconds
+	}
+	return 0
+}
+
+func (x *HostStanding) GetRecentDone() float64 {
+	if x != nil {
+		return x.RecentDone
+	}
+	return 0
+}
+
+func (x *HostStanding) GetRecentFailed() float64 {
+	if x != nil {
+		return x.RecentFailed
+	}
+	return 0
+}
+
+func (x *HostStanding) GetQuota() float64 {
+	if x != nil {
+		return x.Quota
+	}
+	return 0
+}
+
+func (x *HostStanding) GetNextProbeTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.NextProbeTime
+	}
+	return nil
+}
+
 // SiteCounters count what a site did since its kithd started.
 type SiteCounters struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -433,7 +556,7 @@ type SiteCounters struct {
 
 func (x *SiteCounters) Reset() {
 	*x = SiteCounters{}
-	mi := &file_kith_v1_site_proto_msgTypes[1]
+	mi := &file_kith_v1_site_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -445,7 +568,7 @@ func (x *SiteCounters) String() string {
 func (*SiteCounters) ProtoMessage() {}
 
 func (x *SiteCounters) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_proto_msgTypes[1]
+	mi := &file_kith_v1_site_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -458,7 +581,7 @@ func (x *SiteCounters) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SiteCounters.ProtoReflect.Descriptor instead.
 func (*SiteCounters) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_proto_rawDescGZIP(), []int{1}
+	return file_kith_v1_site_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *SiteCounters) GetJobsSubmitted() int64 {
@@ -581,7 +704,7 @@ type Capability struct {
 
 func (x *Capability) Reset() {
 	*x = Capability{}
-	mi := &file_kith_v1_site_proto_msgTypes[2]
+	mi := &file_kith_v1_site_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -593,7 +716,7 @@ func (x *Capability) String() string {
 func (*Capability) ProtoMessage() {}
 
 func (x *Capability) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_proto_msgTypes[2]
+	mi := &file_kith_v1_site_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -606,7 +729,7 @@ func (x *Capability) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Capability.ProtoReflect.Descriptor instead.
 func (*Capability) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_proto_rawDescGZIP(), []int{2}
+	return file_kith_v1_site_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Capability) GetName() string {
@@ -634,8 +757,7 @@ var File_kith_v1_site_proto protoreflect.FileDescriptor
 
 const file_kith_v1_site_proto_rawDesc = "" +
 	"\n" +
-	"\x12kith/v1/site.proto\x12\akith.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xf2\n" +
-	"\n" +
+	"\x12kith/v1/site.proto\x12\akith.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x9f\v\n" +
 	"\x04Site\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12>\n" +
 	"\freachability\x18\x02 \x01(\x0e2\x1a.kith.v1.Site.ReachabilityR\freachability\x12\x18\n" +
@@ -672,12 +794,24 @@ const file_kith_v1_site_proto_rawDesc = "" +
 	"\vkey_trouble\x18! \x01(\tR\n" +
 	"keyTrouble\x12!\n" +
 	"\fnot_starting\x18\x18 \x01(\bR\vnotStarting\x12#\n" +
-	"\rstart_trouble\x18\x19 \x01(\tR\fstartTrouble\"}\n" +
+	"\rstart_trouble\x18\x19 \x01(\tR\fstartTrouble\x12+\n" +
+	"\x05hosts\x18\" \x03(\v2\x15.kith.v1.HostStandingR\x05hosts\"}\n" +
 	"\fReachability\x12\x1c\n" +
 	"\x18REACHABILITY_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11REACHABILITY_SELF\x10\x01\x12\x1a\n" +
 	"\x16REACHABILITY_CONNECTED\x10\x02\x12\x1c\n" +
-	"\x18REACHABILITY_UNREACHABLE\x10\x03\"\xfe\x04\n" +
+	"\x18REACHABILITY_UNREACHABLE\x10\x03\"\xad\x02\n" +
+	"\fHostStanding\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\x12\x1b\n" +
+	"\theld_back\x18\x02 \x01(\bR\bheldBack\x12\x1d\n" +
+	"\n" +
+	"error_rate\x18\x03 \x01(\x01R\terrorRate\x12-\n" +
+	"\x12turnaround_seconds\x18\x04 \x01(\x01R\x11turnaroundSeconds\x12\x1f\n" +
+	"\vrecent_done\x18\x05 \x01(\x01R\n" +
+	"recentDone\x12#\n" +
+	"\rrecent_failed\x18\x06 \x01(\x01R\frecentFailed\x12\x14\n" +
+	"\x05quota\x18\a \x01(\x01R\x05quota\x12B\n" +
+	"\x0fnext_probe_time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\rnextProbeTime\"\xfe\x04\n" +
 	"\fSiteCounters\x12%\n" +
 	"\x0ejobs_submitted\x18\x01 \x01(\x03R\rjobsSubmitted\x12\x1f\n" +
 	"\vjobs_closed\x18\x02 \x01(\x03R\n" +
@@ -715,28 +849,31 @@ func file_kith_v1_site_proto_rawDescGZIP() []byte {
 }
 
 var file_kith_v1_site_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_kith_v1_site_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_kith_v1_site_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
 var file_kith_v1_site_proto_goTypes = []any{
 	(Site_Reachability)(0),        // 0: kith.v1.Site.Reachability
 	(*Site)(nil),                  // 1: kith.v1.Site
-	(*SiteCounters)(nil),          // 2: kith.v1.SiteCounters
-	(*Capability)(nil),            // 3: kith.v1.Capability
-	(*timestamppb.Timestamp)(nil), // 4: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 5: google.protobuf.Duration
+	(*HostStanding)(nil),          // 2: kith.v1.HostStanding
+	(*SiteCounters)(nil),          // 3: kith.v1.SiteCounters
+	(*Capability)(nil),            // 4: kith.v1.Capability
+	(*timestamppb.Timestamp)(nil), // 5: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 6: google.protobuf.Duration
 }
 var file_kith_v1_site_proto_depIdxs = []int32{
 	0, // 0: kith.v1.Site.reachability:type_name -> kith.v1.Site.Reachability
-	4, // 1: kith.v1.Site.load_time:type_name -> google.protobuf.Timestamp
-	5, // 2: kith.v1.Site.load_age:type_name -> google.protobuf.Duration
-	4, // 3: kith.v1.Site.connection_error_since:type_name -> google.protobuf.Timestamp
-	4, // 4: kith.v1.Site.drain_changed_time:type_name -> google.protobuf.Timestamp
-	4, // 5: kith.v1.Site.certificate_expire_time:type_name -> google.protobuf.Timestamp
-	4, // 6: kith.v1.Site.ca_expire_time:type_name -> google.protobuf.Timestamp
-	7, // [7:7] is the sub-list for method output_type
-	7, // [7:7] is the sub-list for method input_type
-	7, // [7:7] is the sub-list for extension type_name
-	7, // [7:7] is the sub-list for extension extendee
-	0, // [0:7] is the sub-list for field type_name
+	5, // 1: kith.v1.Site.load_time:type_name -> google.protobuf.Timestamp
+	6, // 2: kith.v1.Site.load_age:type_name -> google.protobuf.Duration
+	5, // 3: kith.v1.Site.connection_error_since:type_name -> google.protobuf.Timestamp
+	5, // 4: kith.v1.Site.drain_changed_time:type_name -> google.protobuf.Timestamp
+	5, // 5: kith.v1.Site.certificate_expire_time:type_name -> google.protobuf.Timestamp
+	5, // 6: kith.v1.Site.ca_expire_time:type_name -> google.protobuf.Timestamp
+	2, // 7: kith.v1.Site.hosts:type_name -> kith.v1.HostStanding
+	5, // 8: kith.v1.HostStanding.next_probe_time:type_name -> google.protobuf.Timestamp
+	9, // [9:9] is the sub-list for method output_type
+	9, // [9:9] is the sub-list for method input_type
+	9, // [9:9] is the sub-list for extension type_name
+	9, // [9:9] is the sub-list for extension extendee
+	0, // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_kith_v1_site_proto_init() }
@@ -750,7 +887,7 @@ func file_kith_v1_site_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kith_v1_site_proto_rawDesc), len(file_kith_v1_site_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   3,
+			NumMessages:   4,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -508,6 +508,98 @@ func (x *ForgetSiteResponse) GetCopiesDropped() int64 {
 	return 0
 }
 
+// TrustHostRequest names the host.
+type TrustHostRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The site.
+	SiteId string `protobuf:"bytes,1,opt,name=site_id,json=siteId,proto3" json:"site_id,omitempty"`
+	// Its node; empty for all of them, and at a site without nodes.
+	Node          string `protobuf:"bytes,2,opt,name=node,proto3" json:"node,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TrustHostRequest) Reset() {
+	*x = TrustHostRequest{}
+	mi := &file_kith_v1_site_service_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TrustHostRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TrustHostRequest) ProtoMessage() {}
+
+func (x *TrustHostRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_site_service_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TrustHostRequest.ProtoReflect.Descriptor instead.
+func (*TrustHostRequest) Descriptor() ([]byte, []int) {
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *TrustHostRequest) GetSiteId() string {
+	if x != nil {
+		return x.SiteId
+	}
+	return ""
+}
+
+func (x *TrustHostRequest) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+// TrustHostResponse says that the host is like one that is new.
+type TrustHostResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TrustHostResponse) Reset() {
+	*x = TrustHostResponse{}
+	mi := &file_kith_v1_site_service_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TrustHostResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TrustHostResponse) ProtoMessage() {}
+
+func (x *TrustHostResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_site_service_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TrustHostResponse.ProtoReflect.Descriptor instead.
+func (*TrustHostResponse) Descriptor() ([]byte, []int) {
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{11}
+}
+
 var File_kith_v1_site_service_proto protoreflect.FileDescriptor
 
 const file_kith_v1_site_service_proto_rawDesc = "" +
@@ -537,7 +629,11 @@ const file_kith_v1_site_service_proto_rawDesc = "" +
 	"\x12ForgetSiteResponse\x12!\n" +
 	"\fjobs_revoked\x18\x01 \x01(\x03R\vjobsRevoked\x12'\n" +
 	"\x0fcopies_replaced\x18\x02 \x01(\x03R\x0ecopiesReplaced\x12%\n" +
-	"\x0ecopies_dropped\x18\x03 \x01(\x03R\rcopiesDropped2\xfa\x02\n" +
+	"\x0ecopies_dropped\x18\x03 \x01(\x03R\rcopiesDropped\"?\n" +
+	"\x10TrustHostRequest\x12\x17\n" +
+	"\asite_id\x18\x01 \x01(\tR\x06siteId\x12\x12\n" +
+	"\x04node\x18\x02 \x01(\tR\x04node\"\x13\n" +
+	"\x11TrustHostResponse2\xc3\x03\n" +
 	"\vSiteService\x12A\n" +
 	"\aGetSite\x12\x17.kith.v1.GetSiteRequest\x1a\x18.kith.v1.GetSiteResponse\"\x03\x90\x02\x01\x12G\n" +
 	"\tListSites\x12\x19.kith.v1.ListSitesRequest\x1a\x1a.kith.v1.ListSitesResponse\"\x03\x90\x02\x01\x12G\n" +
@@ -545,7 +641,8 @@ const file_kith_v1_site_service_proto_rawDesc = "" +
 	"\n" +
 	"ResumeSite\x12\x1a.kith.v1.ResumeSiteRequest\x1a\x1b.kith.v1.ResumeSiteResponse\"\x03\x90\x02\x02\x12J\n" +
 	"\n" +
-	"ForgetSite\x12\x1a.kith.v1.ForgetSiteRequest\x1a\x1b.kith.v1.ForgetSiteResponse\"\x03\x90\x02\x02B\x1fZ\x1dkith/proto/gen/kith/v1;kithv1b\x06proto3"
+	"ForgetSite\x12\x1a.kith.v1.ForgetSiteRequest\x1a\x1b.kith.v1.ForgetSiteResponse\"\x03\x90\x02\x02\x12G\n" +
+	"\tTrustHost\x12\x19.kith.v1.TrustHostRequest\x1a\x1a.kith.v1.TrustHostResponse\"\x03\x90\x02\x02B\x1fZ\x1dkith/proto/gen/kith/v1;kithv1b\x06proto3"
 
 var (
 	file_kith_v1_site_service_proto_rawDescOnce sync.Once
@@ -559,7 +656,7 @@ func file_kith_v1_site_service_proto_rawDescGZIP() []byte {
 	return file_kith_v1_site_service_proto_rawDescData
 }
 
-var file_kith_v1_site_service_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_kith_v1_site_service_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_kith_v1_site_service_proto_goTypes = []any{
 	(*GetSiteRequest)(nil),     // 0: kith.v1.GetSiteRequest
 	(*GetSiteResponse)(nil),    // 1: kith.v1.GetSiteResponse
@@ -571,27 +668,31 @@ var file_kith_v1_site_service_proto_goTypes = []any{
 	(*ResumeSiteResponse)(nil), // 7: kith.v1.ResumeSiteResponse
 	(*ForgetSiteRequest)(nil),  // 8: kith.v1.ForgetSiteRequest
 	(*ForgetSiteResponse)(nil), // 9: kith.v1.ForgetSiteResponse
-	(*Site)(nil),               // 10: kith.v1.Site
-	(*SiteCounters)(nil),       // 11: kith.v1.SiteCounters
-	(*Capability)(nil),         // 12: kith.v1.Capability
+	(*TrustHostRequest)(nil),   // 10: kith.v1.TrustHostRequest
+	(*TrustHostResponse)(nil),  // 11: kith.v1.TrustHostResponse
+	(*Site)(nil),               // 12: kith.v1.Site
+	(*SiteCounters)(nil),       // 13: kith.v1.SiteCounters
+	(*Capability)(nil),         // 14: kith.v1.Capability
 }
 var file_kith_v1_site_service_proto_depIdxs = []int32{
-	10, // 0: kith.v1.GetSiteResponse.site:type_name -> kith.v1.Site
-	11, // 1: kith.v1.GetSiteResponse.counters:type_name -> kith.v1.SiteCounters
-	12, // 2: kith.v1.GetSiteResponse.capabilities:type_name -> kith.v1.Capability
-	10, // 3: kith.v1.ListSitesResponse.sites:type_name -> kith.v1.Site
+	12, // 0: kith.v1.GetSiteResponse.site:type_name -> kith.v1.Site
+	13, // 1: kith.v1.GetSiteResponse.counters:type_name -> kith.v1.SiteCounters
+	14, // 2: kith.v1.GetSiteResponse.capabilities:type_name -> kith.v1.Capability
+	12, // 3: kith.v1.ListSitesResponse.sites:type_name -> kith.v1.Site
 	0,  // 4: kith.v1.SiteService.GetSite:input_type -> kith.v1.GetSiteRequest
 	2,  // 5: kith.v1.SiteService.ListSites:input_type -> kith.v1.ListSitesRequest
 	4,  // 6: kith.v1.SiteService.DrainSite:input_type -> kith.v1.DrainSiteRequest
 	6,  // 7: kith.v1.SiteService.ResumeSite:input_type -> kith.v1.ResumeSiteRequest
 	8,  // 8: kith.v1.SiteService.ForgetSite:input_type -> kith.v1.ForgetSiteRequest
-	1,  // 9: kith.v1.SiteService.GetSite:output_type -> kith.v1.GetSiteResponse
-	3,  // 10: kith.v1.SiteService.ListSites:output_type -> kith.v1.ListSitesResponse
-	5,  // 11: kith.v1.SiteService.DrainSite:output_type -> kith.v1.DrainSiteResponse
-	7,  // 12: kith.v1.SiteService.ResumeSite:output_type -> kith.v1.ResumeSiteResponse
-	9,  // 13: kith.v1.SiteService.ForgetSite:output_type -> kith.v1.ForgetSiteResponse
-	9,  // [9:14] is the sub-list for method output_type
-	4,  // [4:9] is the sub-list for method input_type
+	10, // 9: kith.v1.SiteService.TrustHost:input_type -> kith.v1.TrustHostRequest
+	1,  // 10: kith.v1.SiteService.GetSite:output_type -> kith.v1.GetSiteResponse
+	3,  // 11: kith.v1.SiteService.ListSites:output_type -> kith.v1.ListSitesResponse
+	5,  // 12: kith.v1.SiteService.DrainSite:output_type -> kith.v1.DrainSiteResponse
+	7,  // 13: kith.v1.SiteService.ResumeSite:output_type -> kith.v1.ResumeSiteResponse
+	9,  // 14: kith.v1.SiteService.ForgetSite:output_type -> kith.v1.ForgetSiteResponse
+	11, // 15: kith.v1.SiteService.TrustHost:output_type -> kith.v1.TrustHostResponse
+	10, // [10:16] is the sub-list for method output_type
+	4,  // [4:10] is the sub-list for method input_type
 	4,  // [4:4] is the sub-list for extension type_name
 	4,  // [4:4] is the sub-list for extension extendee
 	0,  // [0:4] is the sub-list for field type_name
@@ -609,7 +710,7 @@ func file_kith_v1_site_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kith_v1_site_service_proto_rawDesc), len(file_kith_v1_site_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   10,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

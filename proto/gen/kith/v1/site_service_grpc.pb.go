@@ -24,6 +24,7 @@ const (
 	SiteService_DrainSite_FullMethodName  = "/kith.v1.SiteService/DrainSite"
 	SiteService_ResumeSite_FullMethodName = "/kith.v1.SiteService/ResumeSite"
 	SiteService_ForgetSite_FullMethodName = "/kith.v1.SiteService/ForgetSite"
+	SiteService_TrustHost_FullMethodName  = "/kith.v1.SiteService/TrustHost"
 )
 
 // SiteServiceClient is the client API for SiteService service.
@@ -48,6 +49,10 @@ type SiteServiceClient interface {
 	// back, what it reports of those jobs is superseded, and what it still runs
 	// of them is stopped; until then a job may run twice.
 	ForgetSite(ctx context.Context, in *ForgetSiteRequest, opts ...grpc.CallOption) (*ForgetSiteResponse, error)
+	// TrustHost forgets how a host, or all hosts of a site, stand with the answering site: one
+	// that was held back gets tasks of bags again, like one that is new. It fails with
+	// NOT_FOUND for a site or a node that is not known.
+	TrustHost(ctx context.Context, in *TrustHostRequest, opts ...grpc.CallOption) (*TrustHostResponse, error)
 }
 
 type siteServiceClient struct {
@@ -108,6 +113,16 @@ func (c *siteServiceClient) ForgetSite(ctx context.Context, in *ForgetSiteReques
 	return out, nil
 }
 
+func (c *siteServiceClient) TrustHost(ctx context.Context, in *TrustHostRequest, opts ...grpc.CallOption) (*TrustHostResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(TrustHostResponse)
+	err := c.cc.Invoke(ctx, SiteService_TrustHost_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // SiteServiceServer is the server API for SiteService service.
 // All implementations must embed UnimplementedSiteServiceServer
 // for forward compatibility.
@@ -130,6 +145,10 @@ type SiteServiceServer interface {
 	// back, what it reports of those jobs is superseded, and what it still runs
 	// of them is stopped; until then a job may run twice.
 	ForgetSite(context.Context, *ForgetSiteRequest) (*ForgetSiteResponse, error)
+	// TrustHost forgets how a host, or all hosts of a site, stand with the answering site: one
+	// that was held back gets tasks of bags again, like one that is new. It fails with
+	// NOT_FOUND for a site or a node that is not known.
+	TrustHost(context.Context, *TrustHostRequest) (*TrustHostResponse, error)
 	mustEmbedUnimplementedSiteServiceServer()
 }
 
@@ -154,6 +173,9 @@ func (UnimplementedSiteServiceServer) ResumeSite(context.Context, *ResumeSiteReq
 }
 func (UnimplementedSiteServiceServer) ForgetSite(context.Context, *ForgetSiteRequest) (*ForgetSiteResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ForgetSite not implemented")
+}
+func (UnimplementedSiteServiceServer) TrustHost(context.Context, *TrustHostRequest) (*TrustHostResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method TrustHost not implemented")
 }
 func (UnimplementedSiteServiceServer) mustEmbedUnimplementedSiteServiceServer() {}
 func (UnimplementedSiteServiceServer) testEmbeddedByValue()                     {}
@@ -266,6 +288,24 @@ func _SiteService_ForgetSite_Handler(srv interface{}, ctx context.Context, dec f
 	return interceptor(ctx, in, info, handler)
 }
 
+func _SiteService_TrustHost_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(TrustHostRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SiteServiceServer).TrustHost(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SiteService_TrustHost_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SiteServiceServer).TrustHost(ctx, req.(*TrustHostRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // SiteService_ServiceDesc is the grpc.ServiceDesc for SiteService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -292,6 +332,10 @@ var SiteService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ForgetSite",
 			Handler:    _SiteService_ForgetSite_Handler,
+		},
+		{
+			MethodName: "TrustHost",
+			Handler:    _SiteService_TrustHost_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -1,5 +1,5 @@
 // Command catch looks for a broken invariant in the engines that it was built
-// with: by exploration, or by search for schedules of faults. The tests of
+// with: by exploration, by search for schedules of faults, or by a scenario. The tests of
 // testbed/check/mutants build it with a mutant of the engines. It prints what it found
 // as JSON and exits with code 3 if that is a violation.
 package main
@@ -27,6 +27,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	cfg := explore.Default()
 	flags.IntVar(&cfg.Sites, "sites", cfg.Sites, "exploration: sites")
 	flags.IntVar(&cfg.Jobs, "jobs", cfg.Jobs, "exploration: jobs")
+	flags.IntVar(&cfg.Tasks, "tasks", 0, "exploration: tasks of a bag in place of jobs")
 	flags.IntVar(&cfg.Copies, "copies", cfg.Copies, "exploration: copies of each job")
 	flags.IntVar(&cfg.Crashes, "crashes", cfg.Crashes, "exploration: crashes")
 	flags.IntVar(&cfg.Reboots, "reboots", cfg.Reboots, "exploration: reboots")
@@ -45,10 +46,12 @@ func run(args []string, stdout, stderr io.Writer) int {
 	bags := flags.Bool("bags", false, "fault search: bags of tasks")
 	hostile := flags.Bool("hostile", false, "fault search: an enemy among the sites")
 	scenario := flags.String("scenario", "", "play a scenario instead")
+	hole := flags.Bool("black-hole", false, "play a site that spoils all its tasks instead")
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}
-	find, err := look(cfg, *scenario, faults.Search{Seeds: *seeds, FirstSeed: *first, Wide: *wide, Bags: *bags, Hostile: *hostile, Workers: runtime.GOMAXPROCS(0)})
+	search := faults.Search{Seeds: *seeds, FirstSeed: *first, Wide: *wide, Bags: *bags, Hostile: *hostile, Workers: runtime.GOMAXPROCS(0)}
+	find, err := look(cfg, *scenario, *hole, search)
 	if err != nil {
 		fmt.Fprintln(stderr, err)
 		return 1
@@ -63,7 +66,10 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-func look(cfg explore.Config, scenario string, search faults.Search) (*mutants.Find, error) {
+func look(cfg explore.Config, scenario string, hole bool, search faults.Search) (*mutants.Find, error) {
+	if hole {
+		return blackHole()
+	}
 	if scenario != "" {
 		return play(scenario)
 	}

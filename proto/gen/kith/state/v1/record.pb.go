@@ -1374,7 +1374,9 @@ type ActRecord struct {
 	// The site that was given up.
 	Site string `protobuf:"bytes,5,opt,name=site,proto3" json:"site,omitempty"`
 	// How many tasks of a bag it was about; 0 for the whole bag.
-	Tasks         uint32 `protobuf:"varint,6,opt,name=tasks,proto3" json:"tasks,omitempty"`
+	Tasks uint32 `protobuf:"varint,6,opt,name=tasks,proto3" json:"tasks,omitempty"`
+	// The id of the request for tasks to run again, which tells it when it is repeated.
+	RequestId     string `protobuf:"bytes,7,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1449,6 +1451,13 @@ func (x *ActRecord) GetTasks() uint32 {
 		return x.Tasks
 	}
 	return 0
+}
+
+func (x *ActRecord) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
 }
 
 // HoldingRecord is an attempt and the site that has or had its claim.
@@ -1770,6 +1779,8 @@ type BagRecord struct {
 	Submitter string `protobuf:"bytes,6,opt,name=submitter,proto3" json:"submitter,omitempty"`
 	// Its priority among the bags of its origin.
 	Priority int32 `protobuf:"zigzag32,7,opt,name=priority,proto3" json:"priority,omitempty"`
+	// What its user says of hosts and order.
+	Policies *BagPolicies `protobuf:"bytes,24,opt,name=policies,proto3" json:"policies,omitempty"`
 	// How many tasks may be with sites at once; 0 for no limit.
 	MaxRunning uint32 `protobuf:"varint,8,opt,name=max_running,json=maxRunning,proto3" json:"max_running,omitempty"`
 	// How often a task that fails by itself runs again.
@@ -1793,7 +1804,13 @@ type BagRecord struct {
 	// What people did to it, oldest first.
 	Acts []*ActRecord `protobuf:"bytes,18,rep,name=acts,proto3" json:"acts,omitempty"`
 	// Tasks of it that had ended were run again by its user.
-	Retried       bool `protobuf:"varint,19,opt,name=retried,proto3" json:"retried,omitempty"`
+	Retried bool `protobuf:"varint,19,opt,name=retried,proto3" json:"retried,omitempty"`
+	// How many sites may have a task beside the first one.
+	MaxReplicas uint32 `protobuf:"varint,20,opt,name=max_replicas,json=maxReplicas,proto3" json:"max_replicas,omitempty"`
+	// The tail begins when fewer tasks wait; 0 for as many as places serve the bag.
+	TailAt uint32 `protobuf:"varint,21,opt,name=tail_at,json=tailAt,proto3" json:"tail_at,omitempty"`
+	// When the tail began; 0 before.
+	TailSinceNs   int64 `protobuf:"varint,22,opt,name=tail_since_ns,json=tailSinceNs,proto3" json:"tail_since_ns,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1875,6 +1892,13 @@ func (x *BagRecord) GetPriority() int32 {
 		return x.Priority
 	}
 	return 0
+}
+
+func (x *BagRecord) GetPolicies() *BagPolicies {
+	if x != nil {
+		return x.Policies
+	}
+	return nil
 }
 
 func (x *BagRecord) GetMaxRunning() uint32 {
@@ -1961,6 +1985,219 @@ func (x *BagRecord) GetRetried() bool {
 	return false
 }
 
+func (x *BagRecord) GetMaxReplicas() uint32 {
+	if x != nil {
+		return x.MaxReplicas
+	}
+	return 0
+}
+
+func (x *BagRecord) GetTailAt() uint32 {
+	if x != nil {
+		return x.TailAt
+	}
+	return 0
+}
+
+func (x *BagRecord) GetTailSinceNs() int64 {
+	if x != nil {
+		return x.TailSinceNs
+	}
+	return 0
+}
+
+// BagPolicies are expressions that the origin evaluates.
+type BagPolicies struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Requirements, rank, concurrency, deadline, replicate and sites; empty for none.
+	Texts []string `protobuf:"bytes,1,rep,name=texts,proto3" json:"texts,omitempty"`
+	// Counts their changes.
+	Version       uint32 `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BagPolicies) Reset() {
+	*x = BagPolicies{}
+	mi := &file_kith_state_v1_record_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BagPolicies) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BagPolicies) ProtoMessage() {}
+
+func (x *BagPolicies) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_state_v1_record_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BagPolicies.ProtoReflect.Descriptor instead.
+func (*BagPolicies) Descriptor() ([]byte, []int) {
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *BagPolicies) GetTexts() []string {
+	if x != nil {
+		return x.Texts
+	}
+	return nil
+}
+
+func (x *BagPolicies) GetVersion() uint32 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+// An AfterRecord is what a job or a bag waits for, or waited for.
+type AfterRecord struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The generation of the id of the job or bag; its origin is the site.
+	Generation uint32 `protobuf:"varint,1,opt,name=generation,proto3" json:"generation,omitempty"`
+	// Its number.
+	Seq uint64 `protobuf:"varint,2,opt,name=seq,proto3" json:"seq,omitempty"`
+	// What it waits for.
+	After         []*DependencyRecord `protobuf:"bytes,3,rep,name=after,proto3" json:"after,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AfterRecord) Reset() {
+	*x = AfterRecord{}
+	mi := &file_kith_state_v1_record_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AfterRecord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AfterRecord) ProtoMessage() {}
+
+func (x *AfterRecord) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_state_v1_record_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AfterRecord.ProtoReflect.Descriptor instead.
+func (*AfterRecord) Descriptor() ([]byte, []int) {
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *AfterRecord) GetGeneration() uint32 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
+}
+
+func (x *AfterRecord) GetSeq() uint64 {
+	if x != nil {
+		return x.Seq
+	}
+	return 0
+}
+
+func (x *AfterRecord) GetAfter() []*DependencyRecord {
+	if x != nil {
+		return x.After
+	}
+	return nil
+}
+
+// A DependencyRecord is a job or a bag of the same site that must have ended first.
+type DependencyRecord struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The generation of its id; 0 with a singleton.
+	Generation uint32 `protobuf:"varint,1,opt,name=generation,proto3" json:"generation,omitempty"`
+	// Its number; 0 with a singleton.
+	Seq uint64 `protobuf:"varint,2,opt,name=seq,proto3" json:"seq,omitempty"`
+	// A number of job.Condition.
+	Condition uint32 `protobuf:"varint,3,opt,name=condition,proto3" json:"condition,omitempty"`
+	// A number of job.DependencyState.
+	State         uint32 `protobuf:"varint,4,opt,name=state,proto3" json:"state,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DependencyRecord) Reset() {
+	*x = DependencyRecord{}
+	mi := &file_kith_state_v1_record_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DependencyRecord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DependencyRecord) ProtoMessage() {}
+
+func (x *DependencyRecord) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_state_v1_record_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DependencyRecord.ProtoReflect.Descriptor instead.
+func (*DependencyRecord) Descriptor() ([]byte, []int) {
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *DependencyRecord) GetGeneration() uint32 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
+}
+
+func (x *DependencyRecord) GetSeq() uint64 {
+	if x != nil {
+		return x.Seq
+	}
+	return 0
+}
+
+func (x *DependencyRecord) GetCondition() uint32 {
+	if x != nil {
+		return x.Condition
+	}
+	return 0
+}
+
+func (x *DependencyRecord) GetState() uint32 {
+	if x != nil {
+		return x.State
+	}
+	return 0
+}
+
 // BagSums is what a bag has come to, in runs of tasks.
 type BagSums struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1977,14 +2214,18 @@ type BagSums struct {
 	// By site, in the order of names.
 	Sites []*SiteSums `protobuf:"bytes,6,rep,name=sites,proto3" json:"sites,omitempty"`
 	// Kinds of failed runs, in the order in which they came.
-	Failures      []*FailureKind `protobuf:"bytes,7,rep,name=failures,proto3" json:"failures,omitempty"`
+	Failures []*FailureKind `protobuf:"bytes,7,rep,name=failures,proto3" json:"failures,omitempty"`
+	// Tasks in bundles of replicas.
+	Replicas uint64 `protobuf:"varint,8,opt,name=replicas,proto3" json:"replicas,omitempty"`
+	// For how long others had run tasks when these ended, in seconds.
+	WastedTime    float64 `protobuf:"fixed64,9,opt,name=wasted_time,json=wastedTime,proto3" json:"wasted_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *BagSums) Reset() {
 	*x = BagSums{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[17]
+	mi := &file_kith_state_v1_record_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1996,7 +2237,7 @@ func (x *BagSums) String() string {
 func (*BagSums) ProtoMessage() {}
 
 func (x *BagSums) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[17]
+	mi := &file_kith_state_v1_record_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2009,7 +2250,7 @@ func (x *BagSums) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BagSums.ProtoReflect.Descriptor instead.
 func (*BagSums) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{17}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *BagSums) GetRuns() uint64 {
@@ -2061,6 +2302,20 @@ func (x *BagSums) GetFailures() []*FailureKind {
 	return nil
 }
 
+func (x *BagSums) GetReplicas() uint64 {
+	if x != nil {
+		return x.Replicas
+	}
+	return 0
+}
+
+func (x *BagSums) GetWastedTime() float64 {
+	if x != nil {
+		return x.WastedTime
+	}
+	return 0
+}
+
 // SiteSums is what a site has done for a bag, in runs.
 type SiteSums struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2080,7 +2335,7 @@ type SiteSums struct {
 
 func (x *SiteSums) Reset() {
 	*x = SiteSums{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[18]
+	mi := &file_kith_state_v1_record_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2092,7 +2347,7 @@ func (x *SiteSums) String() string {
 func (*SiteSums) ProtoMessage() {}
 
 func (x *SiteSums) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[18]
+	mi := &file_kith_state_v1_record_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2105,7 +2360,7 @@ func (x *SiteSums) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SiteSums.ProtoReflect.Descriptor instead.
 func (*SiteSums) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{18}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *SiteSums) GetSiteId() string {
@@ -2162,7 +2417,7 @@ type FailureKind struct {
 
 func (x *FailureKind) Reset() {
 	*x = FailureKind{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[19]
+	mi := &file_kith_state_v1_record_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2174,7 +2429,7 @@ func (x *FailureKind) String() string {
 func (*FailureKind) ProtoMessage() {}
 
 func (x *FailureKind) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[19]
+	mi := &file_kith_state_v1_record_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2187,7 +2442,7 @@ func (x *FailureKind) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailureKind.ProtoReflect.Descriptor instead.
 func (*FailureKind) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{19}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *FailureKind) GetKind() uint32 {
@@ -2252,7 +2507,7 @@ type BagPageRecord struct {
 
 func (x *BagPageRecord) Reset() {
 	*x = BagPageRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[20]
+	mi := &file_kith_state_v1_record_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2264,7 +2519,7 @@ func (x *BagPageRecord) String() string {
 func (*BagPageRecord) ProtoMessage() {}
 
 func (x *BagPageRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[20]
+	mi := &file_kith_state_v1_record_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2277,7 +2532,7 @@ func (x *BagPageRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BagPageRecord.ProtoReflect.Descriptor instead.
 func (*BagPageRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{20}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *BagPageRecord) GetGeneration() uint32 {
@@ -2364,14 +2619,16 @@ type TaskBundleRecord struct {
 	// The latest batch of results.
 	Batch uint32 `protobuf:"varint,12,opt,name=batch,proto3" json:"batch,omitempty"`
 	// It was taken back and may still report.
-	Late          bool `protobuf:"varint,13,opt,name=late,proto3" json:"late,omitempty"`
+	Late bool `protobuf:"varint,13,opt,name=late,proto3" json:"late,omitempty"`
+	// Its tasks were with other sites when it was granted.
+	Replica       bool `protobuf:"varint,14,opt,name=replica,proto3" json:"replica,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TaskBundleRecord) Reset() {
 	*x = TaskBundleRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[21]
+	mi := &file_kith_state_v1_record_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2383,7 +2640,7 @@ func (x *TaskBundleRecord) String() string {
 func (*TaskBundleRecord) ProtoMessage() {}
 
 func (x *TaskBundleRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[21]
+	mi := &file_kith_state_v1_record_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2396,7 +2653,7 @@ func (x *TaskBundleRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskBundleRecord.ProtoReflect.Descriptor instead.
 func (*TaskBundleRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{21}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *TaskBundleRecord) GetGeneration() uint32 {
@@ -2490,6 +2747,13 @@ func (x *TaskBundleRecord) GetLate() bool {
 	return false
 }
 
+func (x *TaskBundleRecord) GetReplica() bool {
+	if x != nil {
+		return x.Replica
+	}
+	return false
+}
+
 // A HeldBundleRecord is a bundle of tasks at its host.
 type HeldBundleRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2515,7 +2779,7 @@ type HeldBundleRecord struct {
 
 func (x *HeldBundleRecord) Reset() {
 	*x = HeldBundleRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[22]
+	mi := &file_kith_state_v1_record_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2527,7 +2791,7 @@ func (x *HeldBundleRecord) String() string {
 func (*HeldBundleRecord) ProtoMessage() {}
 
 func (x *HeldBundleRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[22]
+	mi := &file_kith_state_v1_record_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2540,7 +2804,7 @@ func (x *HeldBundleRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldBundleRecord.ProtoReflect.Descriptor instead.
 func (*HeldBundleRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{22}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *HeldBundleRecord) GetName() *AttemptName {
@@ -2612,7 +2876,7 @@ type HeldBatchRecord struct {
 
 func (x *HeldBatchRecord) Reset() {
 	*x = HeldBatchRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[23]
+	mi := &file_kith_state_v1_record_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2624,7 +2888,7 @@ func (x *HeldBatchRecord) String() string {
 func (*HeldBatchRecord) ProtoMessage() {}
 
 func (x *HeldBatchRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[23]
+	mi := &file_kith_state_v1_record_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2637,7 +2901,7 @@ func (x *HeldBatchRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldBatchRecord.ProtoReflect.Descriptor instead.
 func (*HeldBatchRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{23}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *HeldBatchRecord) GetName() *AttemptName {
@@ -2671,7 +2935,7 @@ type StoredTaskBatch struct {
 
 func (x *StoredTaskBatch) Reset() {
 	*x = StoredTaskBatch{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[24]
+	mi := &file_kith_state_v1_record_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2683,7 +2947,7 @@ func (x *StoredTaskBatch) String() string {
 func (*StoredTaskBatch) ProtoMessage() {}
 
 func (x *StoredTaskBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[24]
+	mi := &file_kith_state_v1_record_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2696,7 +2960,7 @@ func (x *StoredTaskBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoredTaskBatch.ProtoReflect.Descriptor instead.
 func (*StoredTaskBatch) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{24}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *StoredTaskBatch) GetNumber() uint32 {
@@ -2740,7 +3004,7 @@ type StoredTaskFiles struct {
 
 func (x *StoredTaskFiles) Reset() {
 	*x = StoredTaskFiles{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[25]
+	mi := &file_kith_state_v1_record_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2752,7 +3016,7 @@ func (x *StoredTaskFiles) String() string {
 func (*StoredTaskFiles) ProtoMessage() {}
 
 func (x *StoredTaskFiles) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[25]
+	mi := &file_kith_state_v1_record_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2765,7 +3029,7 @@ func (x *StoredTaskFiles) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoredTaskFiles.ProtoReflect.Descriptor instead.
 func (*StoredTaskFiles) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{25}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *StoredTaskFiles) GetOrdinal() uint32 {
@@ -2800,14 +3064,16 @@ type StoredTaskResult struct {
 	// User and system time.
 	CpuTimeNs int64 `protobuf:"varint,7,opt,name=cpu_time_ns,json=cpuTimeNs,proto3" json:"cpu_time_ns,omitempty"`
 	// The largest resident set of one process.
-	MaxRssBytes   int64 `protobuf:"varint,8,opt,name=max_rss_bytes,json=maxRssBytes,proto3" json:"max_rss_bytes,omitempty"`
+	MaxRssBytes int64 `protobuf:"varint,8,opt,name=max_rss_bytes,json=maxRssBytes,proto3" json:"max_rss_bytes,omitempty"`
+	// Some of its output could not be kept.
+	FilesLost     bool `protobuf:"varint,9,opt,name=files_lost,json=filesLost,proto3" json:"files_lost,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *StoredTaskResult) Reset() {
 	*x = StoredTaskResult{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[26]
+	mi := &file_kith_state_v1_record_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2819,7 +3085,7 @@ func (x *StoredTaskResult) String() string {
 func (*StoredTaskResult) ProtoMessage() {}
 
 func (x *StoredTaskResult) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[26]
+	mi := &file_kith_state_v1_record_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2832,7 +3098,7 @@ func (x *StoredTaskResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoredTaskResult.ProtoReflect.Descriptor instead.
 func (*StoredTaskResult) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{26}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *StoredTaskResult) GetOrdinal() uint32 {
@@ -2891,6 +3157,13 @@ func (x *StoredTaskResult) GetMaxRssBytes() int64 {
 	return 0
 }
 
+func (x *StoredTaskResult) GetFilesLost() bool {
+	if x != nil {
+		return x.FilesLost
+	}
+	return false
+}
+
 // What placement thought of one site.
 type DecisionRecord_Verdict struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2912,7 +3185,7 @@ type DecisionRecord_Verdict struct {
 
 func (x *DecisionRecord_Verdict) Reset() {
 	*x = DecisionRecord_Verdict{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[27]
+	mi := &file_kith_state_v1_record_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2924,7 +3197,7 @@ func (x *DecisionRecord_Verdict) String() string {
 func (*DecisionRecord_Verdict) ProtoMessage() {}
 
 func (x *DecisionRecord_Verdict) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[27]
+	mi := &file_kith_state_v1_record_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3114,14 +3387,16 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\x04acts\x18\x14 \x03(\v2\x18.kith.state.v1.ActRecordR\x04acts\x12\x18\n" +
 	"\aversion\x18\x15 \x01(\rR\aversion\x12\x16\n" +
 	"\x06opened\x18\x16 \x01(\rR\x06opened\x12\x18\n" +
-	"\arevoked\x18\x17 \x01(\rR\arevoked\"\x90\x01\n" +
+	"\arevoked\x18\x17 \x01(\rR\arevoked\"\xaf\x01\n" +
 	"\tActRecord\x12\x17\n" +
 	"\atime_ns\x18\x01 \x01(\x03R\x06timeNs\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\rR\x04kind\x12\x14\n" +
 	"\x05actor\x18\x03 \x01(\tR\x05actor\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x12\x12\n" +
 	"\x04site\x18\x05 \x01(\tR\x04site\x12\x14\n" +
-	"\x05tasks\x18\x06 \x01(\rR\x05tasks\"=\n" +
+	"\x05tasks\x18\x06 \x01(\rR\x05tasks\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\a \x01(\tR\trequestId\"=\n" +
 	"\rHoldingRecord\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\rR\aattempt\x12\x12\n" +
 	"\x04site\x18\x02 \x01(\tR\x04site\"\x80\x01\n" +
@@ -3150,7 +3425,7 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\rbegin_time_ns\x18\x05 \x01(\x03R\vbeginTimeNs\x12\x17\n" +
 	"\aboot_id\x18\x06 \x01(\tR\x06bootId\x126\n" +
 	"\aoutcome\x18\a \x01(\v2\x1c.kith.state.v1.StoredOutcomeR\aoutcome\x12(\n" +
-	"\x10origin_too_small\x18\b \x01(\bR\x0eoriginTooSmall\"\xef\x04\n" +
+	"\x10origin_too_small\x18\b \x01(\bR\x0eoriginTooSmall\"\x87\x06\n" +
 	"\tBagRecord\x12*\n" +
 	"\x04name\x18\x01 \x01(\v2\x16.kith.state.v1.JobNameR\x04name\x120\n" +
 	"\arequest\x18\x02 \x01(\v2\x16.kith.state.v1.RequestR\arequest\x12\x18\n" +
@@ -3159,7 +3434,8 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"request_id\x18\x04 \x01(\tR\trequestId\x12\x1b\n" +
 	"\tbody_hash\x18\x05 \x01(\fR\bbodyHash\x12\x1c\n" +
 	"\tsubmitter\x18\x06 \x01(\tR\tsubmitter\x12\x1a\n" +
-	"\bpriority\x18\a \x01(\x11R\bpriority\x12\x1f\n" +
+	"\bpriority\x18\a \x01(\x11R\bpriority\x126\n" +
+	"\bpolicies\x18\x18 \x01(\v2\x1a.kith.state.v1.BagPoliciesR\bpolicies\x12\x1f\n" +
 	"\vmax_running\x18\b \x01(\rR\n" +
 	"maxRunning\x12\x18\n" +
 	"\aretries\x18\t \x01(\rR\aretries\x12\x14\n" +
@@ -3173,7 +3449,26 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\fsubmitted_ns\x18\x10 \x01(\x03R\vsubmittedNs\x12\x1b\n" +
 	"\tclosed_ns\x18\x11 \x01(\x03R\bclosedNs\x12,\n" +
 	"\x04acts\x18\x12 \x03(\v2\x18.kith.state.v1.ActRecordR\x04acts\x12\x18\n" +
-	"\aretried\x18\x13 \x01(\bR\aretried\"\xec\x01\n" +
+	"\aretried\x18\x13 \x01(\bR\aretried\x12!\n" +
+	"\fmax_replicas\x18\x14 \x01(\rR\vmaxReplicas\x12\x17\n" +
+	"\atail_at\x18\x15 \x01(\rR\x06tailAt\x12\"\n" +
+	"\rtail_since_ns\x18\x16 \x01(\x03R\vtailSinceNs\"=\n" +
+	"\vBagPolicies\x12\x14\n" +
+	"\x05texts\x18\x01 \x03(\tR\x05texts\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\rR\aversion\"v\n" +
+	"\vAfterRecord\x12\x1e\n" +
+	"\n" +
+	"generation\x18\x01 \x01(\rR\n" +
+	"generation\x12\x10\n" +
+	"\x03seq\x18\x02 \x01(\x04R\x03seq\x125\n" +
+	"\x05after\x18\x03 \x03(\v2\x1f.kith.state.v1.DependencyRecordR\x05after\"x\n" +
+	"\x10DependencyRecord\x12\x1e\n" +
+	"\n" +
+	"generation\x18\x01 \x01(\rR\n" +
+	"generation\x12\x10\n" +
+	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x1c\n" +
+	"\tcondition\x18\x03 \x01(\rR\tcondition\x12\x14\n" +
+	"\x05state\x18\x04 \x01(\rR\x05state\"\xa9\x02\n" +
 	"\aBagSums\x12\x12\n" +
 	"\x04runs\x18\x01 \x01(\x04R\x04runs\x12\x16\n" +
 	"\x06wasted\x18\x02 \x01(\x04R\x06wasted\x12\x19\n" +
@@ -3181,7 +3476,10 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\bcpu_time\x18\x04 \x01(\x01R\acpuTime\x12\x18\n" +
 	"\asquares\x18\x05 \x01(\x01R\asquares\x12-\n" +
 	"\x05sites\x18\x06 \x03(\v2\x17.kith.state.v1.SiteSumsR\x05sites\x126\n" +
-	"\bfailures\x18\a \x03(\v2\x1a.kith.state.v1.FailureKindR\bfailures\"~\n" +
+	"\bfailures\x18\a \x03(\v2\x1a.kith.state.v1.FailureKindR\bfailures\x12\x1a\n" +
+	"\breplicas\x18\b \x01(\x04R\breplicas\x12\x1f\n" +
+	"\vwasted_time\x18\t \x01(\x01R\n" +
+	"wastedTime\"~\n" +
 	"\bSiteSums\x12\x17\n" +
 	"\asite_id\x18\x01 \x01(\tR\x06siteId\x12\x12\n" +
 	"\x04done\x18\x02 \x01(\x04R\x04done\x12\x16\n" +
@@ -3204,7 +3502,7 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\x06failed\x18\x05 \x01(\fR\x06failed\x12\x1c\n" +
 	"\tcancelled\x18\x06 \x01(\fR\tcancelled\x12\x1a\n" +
 	"\bstopping\x18\a \x01(\fR\bstopping\x12\x14\n" +
-	"\x05tries\x18\b \x03(\rR\x05tries\"\xe7\x02\n" +
+	"\x05tries\x18\b \x03(\rR\x05tries\"\x81\x03\n" +
 	"\x10TaskBundleRecord\x12\x1e\n" +
 	"\n" +
 	"generation\x18\x01 \x01(\rR\n" +
@@ -3223,7 +3521,8 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"deadlineNs\x12\x14\n" +
 	"\x05tasks\x18\v \x01(\fR\x05tasks\x12\x14\n" +
 	"\x05batch\x18\f \x01(\rR\x05batch\x12\x12\n" +
-	"\x04late\x18\r \x01(\bR\x04late\"\x8f\x02\n" +
+	"\x04late\x18\r \x01(\bR\x04late\x12\x18\n" +
+	"\areplica\x18\x0e \x01(\bR\areplica\"\x8f\x02\n" +
 	"\x10HeldBundleRecord\x12.\n" +
 	"\x04name\x18\x01 \x01(\v2\x1a.kith.state.v1.AttemptNameR\x04name\x120\n" +
 	"\arequest\x18\x02 \x01(\v2\x16.kith.state.v1.RequestR\arequest\x12\x12\n" +
@@ -3245,7 +3544,7 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\x05files\x18\x04 \x03(\v2\x1e.kith.state.v1.StoredTaskFilesR\x05files\"=\n" +
 	"\x0fStoredTaskFiles\x12\x18\n" +
 	"\aordinal\x18\x01 \x01(\rR\aordinal\x12\x10\n" +
-	"\x03set\x18\x02 \x01(\fR\x03set\"\xeb\x01\n" +
+	"\x03set\x18\x02 \x01(\fR\x03set\"\x8a\x02\n" +
 	"\x10StoredTaskResult\x12\x18\n" +
 	"\aordinal\x18\x01 \x01(\rR\aordinal\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\rR\x04kind\x12\x1b\n" +
@@ -3254,7 +3553,9 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\bstart_ns\x18\x05 \x01(\x03R\astartNs\x12\x15\n" +
 	"\x06run_ns\x18\x06 \x01(\x03R\x05runNs\x12\x1e\n" +
 	"\vcpu_time_ns\x18\a \x01(\x03R\tcpuTimeNs\x12\"\n" +
-	"\rmax_rss_bytes\x18\b \x01(\x03R\vmaxRssBytes*j\n" +
+	"\rmax_rss_bytes\x18\b \x01(\x03R\vmaxRssBytes\x12\x1d\n" +
+	"\n" +
+	"files_lost\x18\t \x01(\bR\tfilesLost*j\n" +
 	"\tCopyPhase\x12\x1a\n" +
 	"\x16COPY_PHASE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11COPY_PHASE_QUEUED\x10\x01\x12\x14\n" +
@@ -3274,7 +3575,7 @@ func file_kith_state_v1_record_proto_rawDescGZIP() []byte {
 }
 
 var file_kith_state_v1_record_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_kith_state_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_kith_state_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
 var file_kith_state_v1_record_proto_goTypes = []any{
 	(CopyPhase)(0),                 // 0: kith.state.v1.CopyPhase
 	(*JobName)(nil),                // 1: kith.state.v1.JobName
@@ -3294,17 +3595,20 @@ var file_kith_state_v1_record_proto_goTypes = []any{
 	(*DecisionRecord)(nil),         // 15: kith.state.v1.DecisionRecord
 	(*CopyRecord)(nil),             // 16: kith.state.v1.CopyRecord
 	(*BagRecord)(nil),              // 17: kith.state.v1.BagRecord
-	(*BagSums)(nil),                // 18: kith.state.v1.BagSums
-	(*SiteSums)(nil),               // 19: kith.state.v1.SiteSums
-	(*FailureKind)(nil),            // 20: kith.state.v1.FailureKind
-	(*BagPageRecord)(nil),          // 21: kith.state.v1.BagPageRecord
-	(*TaskBundleRecord)(nil),       // 22: kith.state.v1.TaskBundleRecord
-	(*HeldBundleRecord)(nil),       // 23: kith.state.v1.HeldBundleRecord
-	(*HeldBatchRecord)(nil),        // 24: kith.state.v1.HeldBatchRecord
-	(*StoredTaskBatch)(nil),        // 25: kith.state.v1.StoredTaskBatch
-	(*StoredTaskFiles)(nil),        // 26: kith.state.v1.StoredTaskFiles
-	(*StoredTaskResult)(nil),       // 27: kith.state.v1.StoredTaskResult
-	(*DecisionRecord_Verdict)(nil), // 28: kith.state.v1.DecisionRecord.Verdict
+	(*BagPolicies)(nil),            // 18: kith.state.v1.BagPolicies
+	(*AfterRecord)(nil),            // 19: kith.state.v1.AfterRecord
+	(*DependencyRecord)(nil),       // 20: kith.state.v1.DependencyRecord
+	(*BagSums)(nil),                // 21: kith.state.v1.BagSums
+	(*SiteSums)(nil),               // 22: kith.state.v1.SiteSums
+	(*FailureKind)(nil),            // 23: kith.state.v1.FailureKind
+	(*BagPageRecord)(nil),          // 24: kith.state.v1.BagPageRecord
+	(*TaskBundleRecord)(nil),       // 25: kith.state.v1.TaskBundleRecord
+	(*HeldBundleRecord)(nil),       // 26: kith.state.v1.HeldBundleRecord
+	(*HeldBatchRecord)(nil),        // 27: kith.state.v1.HeldBatchRecord
+	(*StoredTaskBatch)(nil),        // 28: kith.state.v1.StoredTaskBatch
+	(*StoredTaskFiles)(nil),        // 29: kith.state.v1.StoredTaskFiles
+	(*StoredTaskResult)(nil),       // 30: kith.state.v1.StoredTaskResult
+	(*DecisionRecord_Verdict)(nil), // 31: kith.state.v1.DecisionRecord.Verdict
 }
 var file_kith_state_v1_record_proto_depIdxs = []int32{
 	1,  // 0: kith.state.v1.AttemptName.job:type_name -> kith.state.v1.JobName
@@ -3317,28 +3621,30 @@ var file_kith_state_v1_record_proto_depIdxs = []int32{
 	14, // 7: kith.state.v1.JobRecord.claim_events:type_name -> kith.state.v1.ClaimRecord
 	13, // 8: kith.state.v1.JobRecord.earlier:type_name -> kith.state.v1.HoldingRecord
 	12, // 9: kith.state.v1.JobRecord.acts:type_name -> kith.state.v1.ActRecord
-	28, // 10: kith.state.v1.DecisionRecord.verdicts:type_name -> kith.state.v1.DecisionRecord.Verdict
+	31, // 10: kith.state.v1.DecisionRecord.verdicts:type_name -> kith.state.v1.DecisionRecord.Verdict
 	2,  // 11: kith.state.v1.CopyRecord.attempt:type_name -> kith.state.v1.AttemptName
 	3,  // 12: kith.state.v1.CopyRecord.request:type_name -> kith.state.v1.Request
 	0,  // 13: kith.state.v1.CopyRecord.phase:type_name -> kith.state.v1.CopyPhase
 	4,  // 14: kith.state.v1.CopyRecord.outcome:type_name -> kith.state.v1.StoredOutcome
 	1,  // 15: kith.state.v1.BagRecord.name:type_name -> kith.state.v1.JobName
 	3,  // 16: kith.state.v1.BagRecord.request:type_name -> kith.state.v1.Request
-	18, // 17: kith.state.v1.BagRecord.sums:type_name -> kith.state.v1.BagSums
-	12, // 18: kith.state.v1.BagRecord.acts:type_name -> kith.state.v1.ActRecord
-	19, // 19: kith.state.v1.BagSums.sites:type_name -> kith.state.v1.SiteSums
-	20, // 20: kith.state.v1.BagSums.failures:type_name -> kith.state.v1.FailureKind
-	2,  // 21: kith.state.v1.HeldBundleRecord.name:type_name -> kith.state.v1.AttemptName
-	3,  // 22: kith.state.v1.HeldBundleRecord.request:type_name -> kith.state.v1.Request
-	2,  // 23: kith.state.v1.HeldBatchRecord.name:type_name -> kith.state.v1.AttemptName
-	25, // 24: kith.state.v1.HeldBatchRecord.batch:type_name -> kith.state.v1.StoredTaskBatch
-	27, // 25: kith.state.v1.StoredTaskBatch.results:type_name -> kith.state.v1.StoredTaskResult
-	26, // 26: kith.state.v1.StoredTaskBatch.files:type_name -> kith.state.v1.StoredTaskFiles
-	27, // [27:27] is the sub-list for method output_type
-	27, // [27:27] is the sub-list for method input_type
-	27, // [27:27] is the sub-list for extension type_name
-	27, // [27:27] is the sub-list for extension extendee
-	0,  // [0:27] is the sub-list for field type_name
+	18, // 17: kith.state.v1.BagRecord.policies:type_name -> kith.state.v1.BagPolicies
+	21, // 18: kith.state.v1.BagRecord.sums:type_name -> kith.state.v1.BagSums
+	12, // 19: kith.state.v1.BagRecord.acts:type_name -> kith.state.v1.ActRecord
+	20, // 20: kith.state.v1.AfterRecord.after:type_name -> kith.state.v1.DependencyRecord
+	22, // 21: kith.state.v1.BagSums.sites:type_name -> kith.state.v1.SiteSums
+	23, // 22: kith.state.v1.BagSums.failures:type_name -> kith.state.v1.FailureKind
+	2,  // 23: kith.state.v1.HeldBundleRecord.name:type_name -> kith.state.v1.AttemptName
+	3,  // 24: kith.state.v1.HeldBundleRecord.request:type_name -> kith.state.v1.Request
+	2,  // 25: kith.state.v1.HeldBatchRecord.name:type_name -> kith.state.v1.AttemptName
+	28, // 26: kith.state.v1.HeldBatchRecord.batch:type_name -> kith.state.v1.StoredTaskBatch
+	30, // 27: kith.state.v1.StoredTaskBatch.results:type_name -> kith.state.v1.StoredTaskResult
+	29, // 28: kith.state.v1.StoredTaskBatch.files:type_name -> kith.state.v1.StoredTaskFiles
+	29, // [29:29] is the sub-list for method output_type
+	29, // [29:29] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_kith_state_v1_record_proto_init() }
@@ -3352,7 +3658,7 @@ func file_kith_state_v1_record_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kith_state_v1_record_proto_rawDesc), len(file_kith_state_v1_record_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   28,
+			NumMessages:   31,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
