@@ -350,12 +350,20 @@ func FuzzNotes(f *testing.F) {
 	with.Head = headOf(bob, 7)
 	f.Add(noteOf(f, bob, with, nil))
 	f.Add([]byte{0x0a, 0xff, 0xff, 0xff, 0xff, 0x0f})
+	stranger := bob.digest()
+	stranger.Site = "carol"
+	f.Add(noteOf(f, bob, stranger, nil))
 	trusted := me.config().Trusted
+	left := []error{errDigest, errOld, errUnknownKey, errStranger}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		d := newDigests("me", trusted, me)
 		d.take(keyNote(t, bob)) //nolint:errcheck // it is right
-		if _, _, err := d.take(b); err != nil && !errors.Is(err, errDigest) && !errors.Is(err, errOld) && !errors.Is(err, errUnknownKey) {
+		site, _, err := d.take(b)
+		if err != nil && !slices.ContainsFunc(left, func(e error) bool { return errors.Is(err, e) }) {
 			t.Errorf("%v", err)
+		}
+		if errors.Is(err, errStranger) && trusted(site) {
+			t.Errorf("%s is a stranger", site)
 		}
 		for site, k := range d.of {
 			if site != "bob" || k.has && k.digest.Site != job.SiteID("bob") {
