@@ -159,6 +159,9 @@ func (n *network) siteUp(s *Site) {
 func (n *network) send(from *Site, f meta.Send) {
 	to := n.w.byID[f.To]
 	if to == nil {
+		if outside := n.w.cfg.Outside; outside != nil {
+			outside(from.cfg.ID, f.To, f.Message)
+		}
 		return
 	}
 	p, i := n.pair(from, to)

@@ -58,6 +58,9 @@ type Config struct {
 	CrashBefore func(w *World, s *Site, f meta.Effect) bool
 	// Tap sees every message that is sent, whatever becomes of it; nil for none.
 	Tap func(from, to job.SiteID, m meta.Message)
+	// Outside gets what is sent to sites that are not of the world, see [World.Hear]; nil for
+	// no one. It may say something back. Check must be off.
+	Outside func(from, to job.SiteID, m meta.Message)
 	// Trace receives a line for everything that happens; nil for none. It is for
 	// people to read; the event log is for comparing and fast.
 	Trace func(line string)

@@ -5,6 +5,7 @@ import (
 	"kith/testbed/lab"
 	"kith/testbed/lab/choice"
 	"kith/testbed/lab/conserve"
+	"kith/testbed/lab/gridbot"
 	"kith/testbed/lab/kdistributed"
 	"kith/testbed/lab/localpriority"
 )
@@ -13,6 +14,7 @@ import (
 func All() []lab.Experiment {
 	return []lab.Experiment{
 		kdistributed.Experiment(),
+		gridbot.Experiment(),
 		localpriority.Experiment(),
 		choice.Experiment(),
 		conserve.Experiment(),

@@ -1,0 +1,334 @@
+package gridbot
+
+import (
+	"container/heap"
+	"maps"
+	"slices"
+	"time"
+
+	"kith/internal/job"
+	"kith/meta/bags"
+	"kith/meta/policy"
+	"kith/testbed/sim"
+)
+
+// plain is the paper's server: algorithm 1 for each ask (spec 002 section 2.2, with one look at
+// each bag, section 2.6) and algorithm 2 once a minute (section 2.3). Replicas are handed out
+// before tasks that were never sent: they come into the queue as tasks of their own, and in the
+// order of tasks stand before these. A bag without policies is dispatched as the unmodified
+// server does it.
+//
+// A run is not stopped when another one has won: clients learn of it only when they ask.
+type plain struct {
+	f         *floor
+	deadline  time.Duration // of bags that state none
+	bags      []*plainBag
+	standings map[*host]*plainHost
+	due       plainDeadlines
+	queue     *bags.Scope
+	sites     map[*grid]*bags.Scope
+	compiler  *policy.Compiler
+	runs      map[uint32]*plainRun // by number
+	sent      uint32
+	cycling   bool
+}
+
+type plainHost struct {
+	standing bags.Standing
+	scope    *bags.Scope
+	// quota is how many runs it may get a day, today how many it got on day.
+	quota, today float64
+	day          int64
+}
+
+type plainBag struct {
+	*bag
+	number int
+	judge  bags.Judge // nil without policies
+	scope  *bags.Scope
+	task   *bags.Scope
+	next   uint32   // tasks from here on were never sent
+	again  []uint32 // lost or failed
+	twice  []uint32 // replicas to be sent
+	live   map[uint32][]*plainRun
+	queued map[uint32]int // how often it is in twice
+	ended  []bool
+	left   int
+	tail   bool
+}
+
+// plainRun is an attempt that the server believes is alive.
+type plainRun struct {
+	bag  *plainBag
+	task uint32
+	host *host
+	at   job.Time
+	// late says that its deadline has passed: the server thinks it failed.
+	late bool
+}
+
+type plainDue struct {
+	at     job.Time
+	number uint32
+}
+
+type plainDeadlines []plainDue
+
+func (d plainDeadlines) Len() int { return len(d) }
+func (d plainDeadlines) Less(i, j int) bool {
+	return d[i].at < d[j].at || d[i].at == d[j].at && d[i].number < d[j].number
+}
+func (d plainDeadlines) Swap(i, j int) { d[i], d[j] = d[j], d[i] }
+func (d *plainDeadlines) Push(x any)   { *d = append(*d, x.(plainDue)) }
+func (d *plainDeadlines) Pop() any {
+	old := *d
+	last := old[len(old)-1]
+	*d = old[:len(old)-1]
+	return last
+}
+
+const (
+	// naiveDeadline is that of the unmodified server.
+	naiveDeadline = 3 * 24 * time.Hour
+	// plainCycle is that of replication and deadlines.
+	plainCycle = time.Minute
+	// firstQuota is how many runs a day a host may get at first. A failure halves that, a
+	// success adds one (spec 002 section 2.8); the unmodified server has such a quota, too.
+	firstQuota = 100
+)
+
+func newPlain() *plain {
+	return &plain{
+		deadline: naiveDeadline, standings: make(map[*host]*plainHost), queue: bags.NewScope(bags.RootQueue),
+		sites: make(map[*grid]*bags.Scope), compiler: policy.New(), runs: make(map[uint32]*plainRun),
+	}
+}
+
+// submit implements [dispatcher].
+func (p *plain) submit(number int, b *bag) error {
+	x := &plainBag{
+		bag: b, number: number, scope: bags.NewScope(bags.RootBag), task: bags.NewScope(bags.RootTask),
+		live: make(map[uint32][]*plainRun), queued: make(map[uint32]int), ended: make([]bool, b.tasks), left: int(b.tasks),
+	}
+	if b.policies.Stated() {
+		judge, err := p.compiler.Compile(&b.policies)
+		if err != nil {
+			return err
+		}
+		x.judge = judge
+	}
+	p.bags = append(p.bags, x)
+	p.look(x)
+	if !p.cycling {
+		p.cycling = true
+		p.cycle()
+	}
+	return nil
+}
+
+func (x *plainBag) unsent() int { return int(x.tasks-x.next) + len(x.again) }
+
+// look takes up how many tasks of a bag wait. The tail is latched.
+func (p *plain) look(x *plainBag) {
+	x.tail = x.tail || x.unsent() < int(x.tailAt)
+	x.scope.Truth(bags.BagTail, x.tail)
+	x.scope.Number(bags.BagLeft, float64(x.left))
+	x.scope.Number(bags.BagUnsent, float64(x.unsent()))
+}
+
+func (p *plain) host(h *host) *plainHost {
+	s := p.standings[h]
+	if s == nil {
+		s = &plainHost{scope: bags.NewScope(bags.RootHost), quota: firstQuota}
+		s.scope.Text(bags.HostSite, string(h.site))
+		s.standing.Fill(s.scope, p.f.w.Now())
+		p.standings[h] = s
+	}
+	return s
+}
+
+// note takes up how a run at a host ended.
+func (p *plain) note(h *host, failed bool, took time.Duration) {
+	s, now := p.host(h), p.f.w.Now()
+	excess := 0.0
+	if failed {
+		excess = 1
+		s.quota /= 2
+	} else {
+		s.quota++
+	}
+	s.standing.Result(bags.Blamed{Failed: failed, Turnaround: took, Compared: true, Excess: excess}, now)
+	s.standing.Fill(s.scope, now)
+}
+
+// scene is what policies are asked about, of a host or of none.
+func (p *plain) scene(x *plainBag, h *host) bags.Scene {
+	scene := bags.Scene{Bag: x.scope, Queue: p.queue, Submitted: sim.Start.Add(x.at), Now: p.f.w.Now()}
+	if h == nil {
+		return scene
+	}
+	site := p.sites[h.grid]
+	if site == nil {
+		site = bags.NewScope(bags.RootSite)
+		site.Text(bags.SiteName, h.grid.name)
+		p.sites[h.grid] = site
+	}
+	scene.Host, scene.Site = p.host(h).scope, site
+	return scene
+}
+
+// ask implements [dispatcher]: the bag of the highest priority that matches, then of the
+// highest rank, then the one submitted first.
+func (p *plain) ask(c *client) {
+	s := p.host(c.host)
+	if day := int64(time.Duration(p.f.w.Now()) / (24 * time.Hour)); day != s.day {
+		s.day, s.today = day, 0
+	}
+	if s.today >= max(1, s.quota) {
+		return
+	}
+	var best *plainBag
+	var rank float64
+	for _, x := range p.bags {
+		if x.unsent()+len(x.twice) == 0 {
+			continue
+		}
+		v := bags.Unbounded()
+		if x.judge != nil {
+			s := p.scene(x, c.host)
+			v = x.judge.Verdict(&s)
+		}
+		if v.Yes && (best == nil || x.priority > best.priority || x.priority == best.priority && v.Rank > rank) {
+			best, rank = x, v.Rank
+		}
+	}
+	if best != nil && p.send(c, best) {
+		s.today++
+	}
+}
+
+// send gives a client the next task of a bag, and reports whether there was one.
+func (p *plain) send(c *client, x *plainBag) bool {
+	task, replica, any := x.take()
+	if !any {
+		return false
+	}
+	deadline := p.deadline
+	if x.judge != nil {
+		s := p.scene(x, c.host)
+		if seconds, stated := x.judge.Deadline(&s); stated {
+			deadline = time.Duration(seconds * float64(time.Second))
+		}
+	}
+	p.sent++
+	r := &plainRun{bag: x, task: task, host: c.host, at: p.f.w.Now()}
+	p.runs[p.sent] = r
+	heap.Push(&p.due, plainDue{r.at.Add(deadline), p.sent})
+	x.live[task] = append(x.live[task], r)
+	p.look(x)
+	p.f.give(c, run{bag: x.number, task: task, replica: replica, name: job.AttemptID{Number: p.sent}})
+	return true
+}
+
+// take takes the next task of a bag: a replica, one that was lost or failed, one that was never
+// sent.
+func (x *plainBag) take() (task uint32, replica, any bool) {
+	for len(x.twice) > 0 {
+		task, x.twice = x.twice[0], x.twice[1:]
+		if x.queued[task]--; !x.ended[task] {
+			return task, true, true
+		}
+	}
+	for len(x.again) > 0 {
+		task, x.again = x.again[0], x.again[1:]
+		if !x.ended[task] {
+			return task, false, true
+		}
+	}
+	if x.next < x.tasks {
+		x.next++
+		return x.next - 1, false, true
+	}
+	return 0, false, false
+}
+
+// gone implements [dispatcher]: the server does not learn of it.
+func (p *plain) gone(*client, *run) {}
+
+// ended implements [dispatcher]. A result that comes after the deadline counts, if it is the
+// first.
+func (p *plain) ended(c *client, r run, failed bool) {
+	l := p.runs[r.name.Number]
+	delete(p.runs, r.name.Number)
+	x := l.bag
+	x.live[r.task] = slices.DeleteFunc(x.live[r.task], func(o *plainRun) bool { return o == l })
+	p.note(c.host, failed, p.f.w.Now().Sub(l.at))
+	switch {
+	case failed:
+		if !l.late {
+			x.lose(r.task)
+		}
+	default:
+		if !x.ended[r.task] {
+			x.ended[r.task] = true
+			x.left--
+			delete(x.live, r.task)
+		}
+		p.f.accept(x.number, r.task, c.host.grid)
+	}
+	p.look(x)
+}
+
+// lose has a task wait again that nobody else runs any more.
+func (x *plainBag) lose(task uint32) {
+	if !x.ended[task] {
+		x.again = append(x.again, task)
+	}
+}
+
+// cycle is algorithm 2, now and then.
+func (p *plain) cycle() {
+	now := p.f.w.Now()
+	for len(p.due) > 0 && p.due[0].at <= now {
+		due := heap.Pop(&p.due).(plainDue)
+		if l := p.runs[due.number]; l != nil {
+			l.late = true
+			x := l.bag
+			x.live[l.task] = slices.DeleteFunc(x.live[l.task], func(o *plainRun) bool { return o == l })
+			p.note(l.host, true, now.Sub(l.at))
+			x.lose(l.task)
+			p.look(x)
+		}
+	}
+	for _, x := range p.bags {
+		if x.tail && x.replicas > 0 {
+			p.replicate(x, now)
+		}
+	}
+	p.f.after(plainCycle, p.cycle)
+}
+
+// replicate has one more replica of each running task queued that the policy wants: each task
+// has at most replicas beside its first run, those in the queue included.
+func (p *plain) replicate(x *plainBag, now job.Time) {
+	s := p.scene(x, nil)
+	s.Task = x.task
+	for _, task := range slices.Sorted(maps.Keys(x.live)) {
+		live := x.live[task]
+		if len(live) == 0 || x.ended[task] || len(live)+x.queued[task] > int(x.replicas) {
+			continue
+		}
+		x.task.Number(bags.TaskReplicas, float64(len(live)))
+		s.Replicas = s.Replicas[:0]
+		for _, l := range live {
+			h := &p.host(l.host).standing
+			s.Replicas = append(s.Replicas, bags.Replica{
+				Site: string(l.host.site), Age: now.Sub(l.at).Seconds(), ErrorRate: h.ErrorRate(), Turnaround: h.Turnaround(),
+			})
+		}
+		if x.judge.Replicate(&s) {
+			x.twice = append(x.twice, task)
+			x.queued[task]++
+		}
+	}
+}

@@ -1,0 +1,188 @@
+package gridbot
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"kith/meta/bags"
+	"kith/store"
+	"kith/testbed/sim"
+)
+
+// server is who dispatches.
+type serverKind uint8
+
+const (
+	byEngine serverKind = iota
+	byPlain
+	byQueue
+)
+
+// trial is bags on grids under a dispatcher. Equal trials are run once.
+type trial struct {
+	// work is the bags, see [workOf].
+	work string
+	// rules name the policies of the bags, see [rulesOf].
+	rules string
+	by    serverKind
+	// alike makes the hosts of a grid alike.
+	alike bool
+}
+
+// String names the trial for people.
+func (t trial) String() string { return t.work + " " + t.rules }
+
+// setting is what a trial runs.
+type setting struct {
+	grids   []grid
+	bags    []*bag
+	divisor int
+}
+
+// size is how large trials are: the source's divided by scale, or by more.
+type size struct{ divisor int }
+
+// sourceTasks is what a bag of the source has that most statements are about.
+const sourceTasks = 30_000
+
+// sizeOf returns the size with so many tasks instead of [sourceTasks].
+func sizeOf(tasks int) size { return size{max(1, sourceTasks/max(1, tasks))} }
+
+// tasks is how many tasks a bag has that has so many in the source.
+func (s size) tasks(source int) uint32 { return uint32(max(leastTasks, source/s.divisor)) } //nolint:gosec // Tasks of people are few.
+
+const leastTasks = 4
+
+var (
+	collaborative = grids[:len(grids)-1]
+	madison       = grids[:1]
+)
+
+// setting returns the bags of the trial on their grids.
+func (t trial) setting(size size) setting {
+	s := setting{grids: collaborative, divisor: size.divisor}
+	tasks := size.tasks
+	one := func(b bag) { s.bags = append(s.bags, &b) }
+	switch t.work {
+	case "all": // G1
+		s.grids = grids
+		one(bag{tasks: tasks(30_000), least: 10 * time.Minute, most: 15 * time.Minute})
+	case "madison": // G2, G3
+		s.grids = madison
+		one(bag{tasks: tasks(3_000), least: 30 * time.Second, most: 5 * time.Minute})
+	case "single": // G15 to G19
+		one(bag{tasks: tasks(30_000), least: 10 * time.Minute, most: 15 * time.Minute})
+	}
+	for i, b := range s.bags {
+		b.name = fmt.Sprintf("%s-%d", t.work, i+1)
+		t.rule(b, size)
+	}
+	return s
+}
+
+const (
+	others = "!host.site.startsWith('community-')"
+	// deadlines: 75 min, three days in the community.
+	deadlines = others + " ? 4500 : 259200"
+	// doubtful wants a replica where some run is at an unreliable host or takes long.
+	doubtful = "replicas.exists(r, r.error_rate > 0.01 || r.age > 1800)"
+	reliable = "host.error_rate <= 0.01"
+	// sourceTail is where the tail begins in the first reading, in tasks of the source.
+	sourceTail = 3000
+)
+
+// rule gives a bag the policies of the trial.
+func (t trial) rule(b *bag, size size) {
+	texts := func(list map[bags.Text]string) {
+		for text, source := range list {
+			b.policies.Texts[text] = source
+		}
+	}
+	permissive := func() { b.replicas = 4; texts(map[bags.Text]string{bags.Replicate: "true"}) }
+	restrictive := func() { b.replicas = 4; texts(map[bags.Text]string{bags.Replicate: doubtful}) }
+	choosy := func() {
+		text := "!bag.tail || " + reliable
+		if t.by == byEngine { // the second reading wants recent success, too
+			text += " && host.recent_done >= 0.5"
+		}
+		texts(map[bags.Text]string{bags.Requirements: text})
+	}
+	if t.by == byPlain {
+		b.tailAt = size.tasks(sourceTail)
+	}
+	texts(map[bags.Text]string{bags.Deadline: deadlines})
+	switch t.rules {
+	case "naive":
+		b.policies, b.tailAt = store.BagPolicies{}, 0
+	case "policies": // G1
+		restrictive()
+		texts(map[bags.Text]string{bags.Requirements: "!bag.tail || " + others + " && " + reliable})
+	case "short": // G2: deadline 10 min, replicas where hosts fail
+		b.replicas = 4
+		texts(map[bags.Text]string{bags.Deadline: "600", bags.Replicate: "replicas.exists(r, r.error_rate > 0.1)"})
+	case "P1":
+		permissive()
+	case "P2":
+		restrictive()
+		choosy()
+	case "P3":
+		permissive()
+		choosy()
+	case "P4":
+		choosy()
+	case "P5":
+	}
+}
+
+// run runs the trial with a seed.
+func (t trial) run(ctx context.Context, size size, seed uint64) (*outcome, error) {
+	s := t.setting(size)
+	slots := newSlots(s.grids, s.divisor, t.alike, seed)
+	var d dispatcher
+	var w *sim.World
+	var bind func(*floor)
+	switch t.by {
+	case byEngine:
+		p, err := newProduction()
+		if err != nil {
+			return nil, err
+		}
+		w, d, bind = p.w, p, func(f *floor) { p.f = f }
+	default:
+		var err error
+		if w, err = sim.New(sim.Config{Seed: seed}); err != nil {
+			return nil, err
+		}
+		if t.by == byPlain {
+			p := newPlain()
+			d, bind = p, func(f *floor) { p.f = f }
+		} else {
+			q := &queueing{}
+			d, bind = q, func(f *floor) { q.f = f }
+		}
+	}
+	f := newFloor(w, slots, s.bags, seed)
+	f.d, f.oneEach = d, t.by == byQueue
+	bind(f)
+	steps := 0
+	o, err := f.play(func() bool {
+		steps++
+		return steps%4096 != 0 || ctx.Err() == nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%v, seed %d: %w", t, seed, err)
+	}
+	return o, nil
+}
+
+// expense is a guess at how long the trial takes.
+func (t trial) expense() int {
+	switch {
+	case t.work == "all":
+		return 4
+	case t.by == byEngine:
+		return 3
+	}
+	return 1
+}
