@@ -53,8 +53,16 @@ type client struct {
 	host *host
 	up   bool
 	runs []run // the first one is under way
+	// untold are results that it could not tell yet.
+	untold []untold
 	// turn counts what it did: what was planned for an earlier turn is void.
 	turn int
+}
+
+// untold is how a run ended.
+type untold struct {
+	run    run
+	failed bool
 }
 
 // floor is the grids and what happens there.
@@ -64,6 +72,7 @@ type floor struct {
 	seed    uint64
 	bags    []*bag
 	oneEach bool // a client does one task and leaves, and its host says when it is lost
+	cut     bool // no client reaches the dispatcher
 
 	open    int // bags that have not ended
 	done    [][]bool
@@ -76,7 +85,7 @@ type outcome struct {
 	// begun are runs by grid; of these failed did, lost vanished, counted gave the result.
 	begun, lost, failed, counted map[string]int
 	slots                        int
-	asks                         int // of clients
+	asks, served                 int // asks of clients, and those that got tasks
 }
 
 // bagOutcome is what came of a bag. Times are in hours since its submission.
@@ -84,9 +93,10 @@ type bagOutcome struct {
 	ends             []float64 // of its tasks, in their order
 	replicas, wasted int       // runs
 	stopped          int       // runs that another one made needless
-	// allSent is when the last task had been sent once, and open how many had not ended then.
-	allSent float64
-	open    int
+	// firstSent is when the first task was sent, allSent when all had been once; open is how many
+	// had not ended then.
+	firstSent, allSent float64
+	open               int
 	// held and retried are what the owner had to look after, see [production.look].
 	held    bool
 	retried int
@@ -94,7 +104,12 @@ type bagOutcome struct {
 	unsent  int
 }
 
+// span is until the last task ended, own that from when the first one was sent.
 func (b *bagOutcome) span() float64 { return b.ends[len(b.ends)-1] }
+func (b *bagOutcome) own() float64  { return b.span() - b.firstSent }
+
+// left is when so many tasks had not ended.
+func (b *bagOutcome) left(n int) float64 { return b.ends[len(b.ends)-1-n] }
 
 func newFloor(w *sim.World, slots []*slot, bags []*bag, seed uint64) *floor {
 	f := &floor{w: w, bags: bags, seed: seed, open: len(bags), outcome: &outcome{
@@ -127,8 +142,14 @@ func (f *floor) queue(s *slot) {
 func (f *floor) ask(c *client) {
 	c.turn++
 	turn := c.turn
-	f.outcome.asks++
-	f.d.ask(c)
+	if !f.cut {
+		for _, u := range c.untold {
+			f.d.ended(c, u.run, u.failed)
+		}
+		c.untold = nil
+		f.outcome.asks++
+		f.d.ask(c)
+	}
 	f.after(poll, func() {
 		if c.up && c.turn == turn && len(c.runs) == 0 {
 			f.ask(c)
@@ -166,6 +187,9 @@ func (f *floor) give(c *client, runs ...run) {
 		}
 		if task := runs[i].task; !o.sent[task] {
 			o.sent[task] = true
+			if o.unsent == len(o.sent) {
+				o.firstSent = f.hours(runs[i].bag)
+			}
 			if o.unsent--; o.unsent == 0 {
 				o.allSent, o.open = f.hours(runs[i].bag), len(o.sent)-len(o.ends)
 			}
@@ -203,7 +227,11 @@ func (f *floor) end(c *client, failed bool) {
 	if failed {
 		f.outcome.failed[c.host.grid.name]++
 	}
-	f.d.ended(c, r, failed)
+	if f.cut {
+		c.untold = append(c.untold, untold{r, failed})
+	} else {
+		f.d.ended(c, r, failed)
+	}
 	f.next(c)
 }
 
@@ -256,6 +284,12 @@ func (f *floor) hours(bag int) float64 {
 
 // waste notes a result that nobody wants.
 func (f *floor) waste(bag int) { f.outcome.bags[bag].wasted++ }
+
+// outage lets no client reach the dispatcher for a while.
+func (f *floor) outage(at, length time.Duration) {
+	f.w.At(sim.Start.Add(at), func() { f.cut = true })
+	f.w.At(sim.Start.Add(at+length), func() { f.cut = false })
+}
 
 // mostTime is for how long a trial goes on at most.
 const mostTime = 90 * 24 * time.Hour

@@ -6,8 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"kith/meta/bags"
 	"kith/testbed/lab"
 	"kith/testbed/lab/labtest"
+	"kith/testbed/sim"
 )
 
 // Up times are such that the share of the figure is preempted, over the hosts of a grid.
@@ -88,8 +90,56 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
+// Hosts that reach nobody keep their results, and the bag ends.
+func TestOutage(t *testing.T) {
+	for _, by := range []serverKind{byEngine, byPlain} {
+		x := outage
+		x.by = by
+		o, err := x.run(t.Context(), sizeOf(600), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if quiet := rate(o, outageAt.Hours()+0.01, (outageAt + outageFor).Hours()); quiet != 0 {
+			t.Errorf("by %d: %v results an hour came in the outage", by, quiet)
+		}
+		if rate(o, (outageAt+outageFor).Hours(), (outageAt+outageFor).Hours()+0.1) == 0 {
+			t.Errorf("by %d: nothing came after the outage", by)
+		}
+	}
+}
+
+// The source's server gives a host as many tasks as the first bag allows, and no more for the
+// bags behind it (spec 002 section 5, checks 2 and 3).
+func TestConcurrency(t *testing.T) {
+	for _, c := range []struct {
+		first, other string
+		want         int
+	}{{"5", "", 5}, {"1", "10", 1}, {"3", "2", 3}} {
+		w, err := sim.New(sim.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		list := []*bag{{tasks: 10, priority: 1, most: time.Hour}, {tasks: 10, most: time.Hour}}
+		list[0].policies.Texts[bags.Concurrency], list[1].policies.Texts[bags.Concurrency] = c.first, c.other
+		p := newPlain()
+		p.f = newFloor(w, nil, list, 0)
+		p.f.d = p
+		for i, b := range list {
+			if err := p.submit(i, b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s := newSlots(madison, 100, true, 0)[0]
+		client := &client{slot: s, host: s.hosts[0], up: true}
+		p.ask(client)
+		if len(client.runs) != c.want {
+			t.Errorf("concurrency %s before %q gives %d tasks, want %d", c.first, c.other, len(client.runs), c.want)
+		}
+	}
+}
+
 // A small run is whole.
-func TestSmall(t *testing.T) { labtest.Small(t, Experiment(), 1, 2) }
+func TestSmall(t *testing.T) { labtest.Small(t, Experiment(), 2, 4) }
 
 // Bands accept the source's own numbers and refuse those just outside.
 func TestBands(t *testing.T) {
@@ -107,6 +157,36 @@ func TestBands(t *testing.T) {
 				a.Outcomes[r.single(i+1)] = one(p[0], 2, int(p[1]), int(p[2]))
 			}
 		}
+		even := func(n int, from, to float64) (ends []float64) {
+			for i := range n {
+				ends = append(ends, from+(to-from)*float64(i+1)/float64(n))
+			}
+			return ends
+		}
+		a.Outcomes[long] = []*outcome{{slots: 10, bags: []bagOutcome{{ends: append(even(1000, 0, 50), even(10, 51, 60)...), allSent: 49, open: 20}}}}
+		a.Outcomes[outage] = []*outcome{{bags: []bagOutcome{{ends: slices.Concat(even(400, 0, 20), even(14, 26, 26.4), even(500, 27, 50)), allSent: 49}}}}
+		ranks := &outcome{}
+		for i := range rankedBags {
+			at := float64(rankedBags - i)
+			ranks.bags = append(ranks.bags, bagOutcome{ends: even(12, at, at+1), firstSent: at})
+		}
+		a.Outcomes[ranked] = []*outcome{ranks}
+		for i, h := range []float64{1, 2, 1.5, 1} {
+			a.Outcomes[bundled(i+1)] = one(h, 1, 0, 0)
+		}
+		for _, r := range []reading{first, second} {
+			for _, rules := range []string{asItStands, later, dynamic} {
+				four := &outcome{}
+				for i, x := range [][2]int{{188, 105}, {129, 75}, {49, 25}, {35, 21}} {
+					b := one(float64(8-i), 1, x[0], x[1])[0].bags[0]
+					if rules != asItStands {
+						b = one(4.9, 1, x[0], x[1])[0].bags[0]
+					}
+					four.bags = append(four.bags, b)
+				}
+				a.Outcomes[r.four(rules)] = []*outcome{four}
+			}
+		}
 		return a
 	}
 	judge := func(a *answers, id string) lab.Result {
@@ -118,7 +198,7 @@ func TestBands(t *testing.T) {
 		t.Fatalf("no question %s", id)
 		return ""
 	}
-	for _, id := range []string{"G1", "G2", "G3", "G15", "G16", "G17", "G18", "G19"} {
+	for _, id := range []string{"G1", "G2", "G3", "G4", "G5", "G6", "G9", "G10", "G14", "G20", "G21", "G22", "G23", "G15", "G16", "G17", "G18", "G19"} {
 		if judge(source(), id) != lab.Holds {
 			t.Errorf("%s fails with the source's numbers", id)
 		}
@@ -136,6 +216,42 @@ func TestBands(t *testing.T) {
 		a.Outcomes[c.trial] = c.now
 		if judge(a, c.id) != lab.Fails {
 			t.Errorf("%s holds with %v", c.id, c.trial)
+		}
+	}
+	for _, c := range []struct {
+		id    string
+		spoil func(a *answers)
+	}{
+		{"G4", func(a *answers) {
+			b := &a.Outcomes[long][0].bags[0]
+			b.ends[999], b.ends[998] = 400, 400
+			b.allSent = 500
+		}},
+		{"G5", func(a *answers) { a.Outcomes[long][0].bags[0].allSent = 51 }},
+		{"G6", func(a *answers) { b := &a.Outcomes[outage][0].bags[0]; b.ends = slices.Delete(b.ends, 400, 404) }},
+		{"G9", func(a *answers) {
+			bags := a.Outcomes[ranked][0].bags
+			bags[0], bags[49] = bags[49], bags[0]
+		}},
+		{"G10", func(a *answers) {
+			for i := range 25 {
+				b := &a.Outcomes[ranked][0].bags[i]
+				b.ends[11] += 0.2
+			}
+		}},
+		{"G14", func(a *answers) { a.Outcomes[bundled(4)] = one(1.06, 1, 0, 0) }},
+		{"G14", func(a *answers) { a.Outcomes[bundled(3)] = one(2.1, 1, 0, 0) }},
+		{"G20", func(a *answers) { a.Outcomes[first.four(asItStands)][0].bags[3].replicas = 49 }},
+		{"G20", func(a *answers) { a.Outcomes[first.four(asItStands)][0].bags[1].wasted = 105 }},
+		{"G21", func(a *answers) { a.Outcomes[first.four(asItStands)][0].bags[2].wasted = 6 }},
+		{"G22", func(a *answers) { a.Outcomes[first.four(asItStands)][0].bags[2].ends[99] = 9 }},
+		{"G23", func(a *answers) { a.Outcomes[first.four(later)][0].bags[3].ends[99] = 5.1 }},
+		{"G23", func(a *answers) { a.Outcomes[first.four(dynamic)][0].bags[3].ends[99] = 5.1 }},
+	} {
+		a := source()
+		c.spoil(a)
+		if judge(a, c.id) != lab.Fails {
+			t.Errorf("%s holds with what is outside", c.id)
 		}
 	}
 	a := source()

@@ -1,8 +1,10 @@
 package gridbot
 
 import (
+	"cmp"
 	"container/heap"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -31,6 +33,8 @@ type plain struct {
 	runs      map[uint32]*plainRun // by number
 	sent      uint32
 	cycling   bool
+
+	candidates []candidate // scratch
 }
 
 type plainHost struct {
@@ -177,34 +181,53 @@ func (p *plain) scene(x *plainBag, h *host) bags.Scene {
 	return scene
 }
 
-// ask implements [dispatcher]: the bag of the highest priority that matches, then of the
-// highest rank, then the one submitted first.
+// ask implements [dispatcher]: it is algorithm 1. Bags that match stand by priority, then by
+// rank, then in order of submission; the least concurrency of those that came before binds.
 func (p *plain) ask(c *client) {
-	s := p.host(c.host)
-	if day := int64(time.Duration(p.f.w.Now()) / (24 * time.Hour)); day != s.day {
-		s.day, s.today = day, 0
+	h := p.host(c.host)
+	if day := int64(time.Duration(p.f.w.Now()) / (24 * time.Hour)); day != h.day {
+		h.day, h.today = day, 0
 	}
-	if s.today >= max(1, s.quota) {
+	if h.today >= max(1, h.quota) {
 		return
 	}
-	var best *plainBag
-	var rank float64
+	p.candidates = p.candidates[:0]
 	for _, x := range p.bags {
 		if x.unsent()+len(x.twice) == 0 {
 			continue
 		}
-		v := bags.Unbounded()
+		v := bags.Verdict{Yes: true, Most: 1}
 		if x.judge != nil {
 			s := p.scene(x, c.host)
 			v = x.judge.Verdict(&s)
 		}
-		if v.Yes && (best == nil || x.priority > best.priority || x.priority == best.priority && v.Rank > rank) {
-			best, rank = x, v.Rank
+		if math.IsInf(v.Most, 1) {
+			v.Most = 1 // its one processor
+		}
+		if v.Yes {
+			p.candidates = append(p.candidates, candidate{x, v})
 		}
 	}
-	if best != nil && p.send(c, best) {
-		s.today++
+	slices.SortStableFunc(p.candidates, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(b.bag.priority, a.bag.priority), cmp.Compare(b.Rank, a.Rank))
+	})
+	assigned, most := 0, math.Inf(1)
+	for _, x := range p.candidates {
+		for most = min(most, x.Most); float64(assigned) < most; assigned++ {
+			if !p.send(c, x.bag) {
+				break
+			}
+			h.today++
+		}
 	}
+	if assigned > 0 {
+		p.f.outcome.served++
+	}
+}
+
+type candidate struct {
+	bag *plainBag
+	bags.Verdict
 }
 
 // send gives a client the next task of a bag, and reports whether there was one.

@@ -31,8 +31,10 @@ type member struct {
 	site   job.SiteID
 	stamp  uint64
 	client *client // that runs there, nil for none
-	asked  uint64  // the stamp of its latest ask, 0 if that was answered
-	batch  map[job.AttemptID]ended
+	// offered is how many tasks the origin has told it of: without any it does not ask.
+	offered int
+	asked   uint64 // the stamp of its latest ask, 0 if that was answered
+	batch   map[job.AttemptID]ended
 }
 
 // ended is a run whose result is on its way to be recorded.
@@ -114,7 +116,7 @@ func (p *production) member(h *host) *member {
 func (p *production) ask(c *client) {
 	m := p.member(c.host)
 	m.client = c
-	if len(p.ids) == 0 {
+	if m.offered == 0 {
 		return
 	}
 	m.stamp++
@@ -124,7 +126,7 @@ func (p *production) ask(c *client) {
 
 // gone implements [dispatcher]: the origin does not learn of it.
 func (p *production) gone(c *client, _ *run) {
-	if m := p.hosts[c.host.site]; m.client == c {
+	if m := p.hosts[c.host.site]; m != nil && m.client == c {
 		m.client = nil
 	}
 }
@@ -151,7 +153,12 @@ func (p *production) tell(c *client, r run, kind job.OutcomeKind) {
 // hear is what a host does with what the origin says.
 func (p *production) hear(_, to job.SiteID, message meta.Message) {
 	m := p.hosts[to]
+	if p.f.cut {
+		return
+	}
 	switch x := message.(type) {
+	case meta.Offer:
+		m.offered = x.Tasks
 	case meta.TaskVerdict:
 		p.granted(m, &x)
 	case meta.TaskResultsAck:

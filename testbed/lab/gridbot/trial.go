@@ -38,6 +38,8 @@ type setting struct {
 	grids   []grid
 	bags    []*bag
 	divisor int
+	// cutAt and cutFor are when nobody reaches the dispatcher, if ever.
+	cutAt, cutFor time.Duration
 }
 
 // size is how large trials are: the source's divided by scale, or by more.
@@ -52,7 +54,15 @@ func sizeOf(tasks int) size { return size{max(1, sourceTasks/max(1, tasks))} }
 // tasks is how many tasks a bag has that has so many in the source.
 func (s size) tasks(source int) uint32 { return uint32(max(leastTasks, source/s.divisor)) } //nolint:gosec // Tasks of people are few.
 
-const leastTasks = 4
+const (
+	leastTasks = 4
+	// longTasks are those of the source's longest bag. It is divided once more: it ends in two
+	// days instead of weeks.
+	longTasks, longDivisor = 2_200_000, 10
+	// The outage comes in the middle.
+	outageAt, outageFor = 20 * time.Hour, 6 * time.Hour
+	rankedBags          = 50
+)
 
 var (
 	collaborative = grids[:len(grids)-1]
@@ -73,10 +83,27 @@ func (t trial) setting(size size) setting {
 		one(bag{tasks: tasks(3_000), least: 30 * time.Second, most: 5 * time.Minute})
 	case "single": // G15 to G19
 		one(bag{tasks: tasks(30_000), least: 10 * time.Minute, most: 15 * time.Minute})
+	case "long", "outage": // G4 to G6
+		s.grids = grids
+		one(bag{tasks: tasks(longTasks / longDivisor), least: 20 * time.Minute, most: 40 * time.Minute})
+		if t.work == "outage" {
+			s.cutAt, s.cutFor = outageAt, outageFor
+		}
+	case "ranks": // G9, G10
+		for range rankedBags {
+			one(bag{tasks: tasks(1200), least: 3 * time.Minute, most: 3 * time.Minute})
+		}
+	case "four": // G20 to G23
+		s.grids = grids
+		for i := range 4 {
+			one(bag{tasks: tasks(30_000), least: 10 * time.Minute, most: 15 * time.Minute, priority: int32(4 - i)}) //nolint:gosec // Four.
+		}
+	case "bundles": // G14
+		one(bag{tasks: tasks(1200), least: 3 * time.Minute, most: 3 * time.Minute})
 	}
 	for i, b := range s.bags {
 		b.name = fmt.Sprintf("%s-%d", t.work, i+1)
-		t.rule(b, size)
+		t.rule(b, i, size)
 	}
 	return s
 }
@@ -93,7 +120,7 @@ const (
 )
 
 // rule gives a bag the policies of the trial.
-func (t trial) rule(b *bag, size size) {
+func (t trial) rule(b *bag, number int, size size) {
 	texts := func(list map[bags.Text]string) {
 		for text, source := range list {
 			b.policies.Texts[text] = source
@@ -132,6 +159,60 @@ func (t trial) rule(b *bag, size size) {
 	case "P4":
 		choosy()
 	case "P5":
+	case "long": // six times what a task needs, three days in the community
+		texts(map[bags.Text]string{bags.Deadline: others + " ? 10800 : 259200"})
+		restrictive()
+	case "ranks": // six times what a task needs; the last bag has the highest rank
+		texts(map[bags.Text]string{bags.Deadline: "1080", bags.Rank: fmt.Sprint(number + 1)})
+	case "R", "R4 4000", "R4 dynamic":
+		t.fourth(b, number, size)
+	case "B1", "B2", "B3", "B4":
+		t.bundle(b)
+	}
+}
+
+// fourth gives a bag the policies of R1 to R4.
+func (t trial) fourth(b *bag, number int, size size) {
+	p := &b.policies
+	b.replicas = 4
+	p.Texts[bags.Replicate] = "true"
+	if number > 0 {
+		p.Texts[bags.Requirements] = "!bag.tail || " + others
+	}
+	switch number {
+	case 2: // once in 15 min, and where a run is at a host that fails
+		p.Texts[bags.Replicate] = "replicas.all(r, r.age >= 900) && replicas.exists(r, r.error_rate > 0.1)"
+	case 3:
+		tail := "bag.tail"
+		if t.rules != "R4 dynamic" {
+			incomplete := 2000
+			if t.rules == "R4 4000" {
+				incomplete = 4000
+			}
+			tail = fmt.Sprintf("bag.left < %d", size.tasks(incomplete))
+		}
+		p.Texts[bags.Replicate], p.Texts[bags.Requirements] = tail, "!("+tail+") || "+others
+	}
+}
+
+// bundle gives a bag one of the policies that prefetch tasks. The definitions of B1 to B3 are
+// lost in the source: one task at a time, five, five for hosts that do not fail. B4 is the last
+// one, and reliable hosts only in the tail.
+func (t trial) bundle(b *bag) {
+	p := &b.policies
+	b.replicas = 4
+	concurrency, age := "1", "1000"
+	switch t.rules {
+	case "B2":
+		concurrency, age = "5", "5000"
+	case "B3", "B4":
+		concurrency, age = "host.error_rate < 0.05 ? 5 : 1", "(r.error_rate < 0.05 ? 5000 : 1000)"
+	}
+	p.Texts[bags.Concurrency] = concurrency
+	p.Texts[bags.Deadline] = "2000 * (" + concurrency + ")"
+	p.Texts[bags.Replicate] = "replicas.all(r, r.age >= " + age + ")"
+	if t.rules == "B4" {
+		p.Texts[bags.Requirements] = "!bag.tail || host.error_rate < 0.05"
 	}
 }
 
@@ -165,6 +246,9 @@ func (t trial) run(ctx context.Context, size size, seed uint64) (*outcome, error
 	f := newFloor(w, slots, s.bags, seed)
 	f.d, f.oneEach = d, t.by == byQueue
 	bind(f)
+	if s.cutFor > 0 {
+		f.outage(s.cutAt, s.cutFor)
+	}
 	steps := 0
 	o, err := f.play(func() bool {
 		steps++
@@ -179,6 +263,12 @@ func (t trial) run(ctx context.Context, size size, seed uint64) (*outcome, error
 // expense is a guess at how long the trial takes.
 func (t trial) expense() int {
 	switch {
+	case t.work == "long" || t.work == "outage":
+		return 8
+	case t.work == "four" && t.by == byEngine:
+		return 10
+	case t.work == "ranks":
+		return 5
 	case t.work == "all":
 		return 4
 	case t.by == byEngine:
