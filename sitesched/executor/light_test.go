@@ -303,14 +303,14 @@ func TestLedgersThatAreNone(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			beside(t)
 			if kind == "device" && os.Geteuid() != 0 {
-				t.Skip("for root alone")
+				t.Skip("needs root to make a device")
 			}
 			b := openBench(t, Config{})
 			b.run(lightShell(1, "exit 4"))
 			b.Close()
 			path := filepath.Join(b.config.Dir, shim.LedgersName, "1")
 			if err := errors.Join(os.Remove(path), make(path)); err != nil {
-				t.Skip(err)
+				t.Skipf("no %s can be put in place of a ledger here: %v", kind, err)
 			}
 			b2 := b.reopen()
 			if o := b2.run(lightShell(2, "exit 6")); o.ExitCode != 6 {

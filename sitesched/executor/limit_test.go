@@ -150,7 +150,7 @@ func TestAffinity(t *testing.T) {
 	}
 	count := set.Count()
 	if count < 2 {
-		t.Skip("one processor is not enough to tell")
+		t.Skip("this machine has one processor: with two it is seen that jobs get different ones")
 	}
 	const script = "touch ready; grep Cpus_allowed_list /proc/self/status; while [ ! -e go ]; do sleep 0.01; done"
 	b := openBench(t, Config{Processors: count})

@@ -55,3 +55,10 @@ func TestOutside(t *testing.T) {
 		t.Errorf("the bag is %+v; the outsider heard %s", b, words)
 	}
 }
+
+// The watch knows no site outside, and says so.
+func TestOutsideIsNotWatched(t *testing.T) {
+	if _, err := New(Config{Check: true, Outside: func(job.SiteID, job.SiteID, meta.Message) {}}); err == nil {
+		t.Error("a world with sites outside is watched")
+	}
+}

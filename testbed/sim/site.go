@@ -292,7 +292,14 @@ func (s *Site) step(ev meta.Event) {
 	}
 	s.steps++
 	s.w.steps++
-	s.add(s.engine.Step(s.now(), ev))
+	if up, is := ev.(meta.PeerUp); is && s.w.cfg.Check {
+		s.w.watch.tasks.meets(s, up)
+	}
+	effects := s.engine.Step(s.now(), ev)
+	if s.w.cfg.Check {
+		s.w.watch.tasks.decided(s, effects)
+	}
+	s.add(effects)
 	if s.w.cfg.Check {
 		s.w.watch.stepped(s)
 	}
@@ -438,7 +445,6 @@ func (s *Site) carry(f meta.Effect) {
 			s.answered(&f)
 		}
 	case meta.Send:
-		s.w.watch.tasks.answeredNothing(s, f)
 		s.w.net.send(s, f)
 	case meta.Grant:
 		s.w.watch.granted(s, f)

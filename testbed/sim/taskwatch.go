@@ -33,6 +33,8 @@ type taskWatch struct {
 	grants map[job.AttemptID]job.SiteID
 	// answers is the first answer to each claim for tasks: a repeated one gets no more.
 	answers map[claimSeen][]job.AttemptID
+	// met is the life of a peer that a site met last.
+	met map[[2]job.SiteID]metLife
 	// granted is when bundles were granted, by the clocks of origins.
 	granted map[job.AttemptID]job.Time
 	// replicas are the bundles of replicas.
@@ -80,7 +82,7 @@ type endedAt struct {
 func (x *taskWatch) init(w *watch) {
 	x.x = w
 	x.bags, x.tasks = make(map[job.ID]*bagSeen), make(map[job.TaskID]*taskSeen)
-	x.answers = make(map[claimSeen][]job.AttemptID)
+	x.answers, x.met = make(map[claimSeen][]job.AttemptID), make(map[[2]job.SiteID]metLife)
 	x.replicas = make(map[job.AttemptID]bool)
 	x.grants, x.granted, x.lost = make(map[job.AttemptID]job.SiteID), make(map[job.AttemptID]job.Time), make(map[job.AttemptID]bool)
 }
@@ -123,7 +125,6 @@ func (x *taskWatch) leaves(s *Site, f *meta.GrantTasks) {
 	if !x.x.w.cfg.Check || x.x.liars[s.cfg.ID] {
 		return
 	}
-	x.answered(s, f)
 	for i := range f.Verdict.Bundles {
 		id := f.Verdict.Bundles[i].Bundle
 		x.grantedTo(id, f.To)
@@ -136,16 +137,51 @@ func (x *taskWatch) leaves(s *Site, f *meta.GrantTasks) {
 }
 
 // claimSeen is a claim for tasks, in one life of the daemons at both ends: a restarted
-// origin may take an old claim for a new one, and stamps may count on with a new life.
+// origin may take an old claim for a new one, and stamps may count on with a new life. The
+// life of a host is the one that the origin had met when it answered: it may have been frozen
+// since the claim came, and its answer waits for its disk.
 type claimSeen struct {
-	origin, host         job.SiteID
-	originLife, hostLife int
-	stamp                uint64
+	origin, host job.SiteID
+	originLife   int
+	hostLife     metLife
+	stamp        uint64
+}
+
+// metLife is a life of a site's daemon as it tells its peers.
+type metLife struct {
+	generation  uint32
+	incarnation uint64
+}
+
+// meets notes which life of a peer's daemon a site has met.
+func (x *taskWatch) meets(s *Site, up meta.PeerUp) {
+	x.met[[2]job.SiteID{s.cfg.ID, up.Site}] = metLife{up.Generation, up.Incarnation}
+}
+
+func (x *taskWatch) claim(s *Site, host job.SiteID, stamp uint64) claimSeen {
+	return claimSeen{s.cfg.ID, host, s.life, x.met[[2]job.SiteID{s.cfg.ID, host}], stamp}
+}
+
+// decided checks what an origin has decided to answer to claims, before it leaves.
+func (x *taskWatch) decided(s *Site, effects []meta.Effect) {
+	if x.x.liars[s.cfg.ID] {
+		return
+	}
+	for _, f := range effects {
+		switch f := f.(type) {
+		case meta.GrantTasks:
+			x.answered(s, &f)
+		case meta.Send:
+			if v, ok := f.Message.(meta.TaskVerdict); ok {
+				x.answeredNothing(s, f.To, v.Stamp)
+			}
+		}
+	}
 }
 
 // answered checks that a repeated claim gets bundles that it got before.
 func (x *taskWatch) answered(s *Site, f *meta.GrantTasks) {
-	claim := claimSeen{s.cfg.ID, f.To, s.life, x.x.w.byID[f.To].life, f.Verdict.Stamp}
+	claim := x.claim(s, f.To, f.Verdict.Stamp)
 	got, again := x.answers[claim]
 	for i := range f.Verdict.Bundles {
 		id := f.Verdict.Bundles[i].Bundle
@@ -159,12 +195,10 @@ func (x *taskWatch) answered(s *Site, f *meta.GrantTasks) {
 }
 
 // answeredNothing notes that a claim gets no tasks: repeated, it gets none either.
-func (x *taskWatch) answeredNothing(s *Site, f meta.Send) {
-	if v, ok := f.Message.(meta.TaskVerdict); ok && x.x.w.cfg.Check && !x.x.liars[s.cfg.ID] {
-		claim := claimSeen{s.cfg.ID, f.To, s.life, x.x.w.byID[f.To].life, v.Stamp}
-		if _, again := x.answers[claim]; !again {
-			x.answers[claim] = nil
-		}
+func (x *taskWatch) answeredNothing(s *Site, to job.SiteID, stamp uint64) {
+	claim := x.claim(s, to, stamp)
+	if _, again := x.answers[claim]; !again {
+		x.answers[claim] = nil
 	}
 }
 

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -134,6 +135,9 @@ type delivery struct {
 
 // New returns a federation at [Start] with all sites up and connected.
 func New(cfg Config) (*World, error) {
+	if cfg.Outside != nil && cfg.Check {
+		return nil, errors.New("Outside is set and Check is on: the invariants are watched at both ends, so leave one out")
+	}
 	w := &World{
 		cfg: cfg, now: Start, rng: rand.New(rand.NewPCG(cfg.Seed, worldStream)),
 		byID: make(map[job.SiteID]*Site),
