@@ -136,7 +136,7 @@ type delivery struct {
 // New returns a federation at [Start] with all sites up and connected.
 func New(cfg Config) (*World, error) {
 	if cfg.Outside != nil && cfg.Check {
-		return nil, errors.New("Outside is set and Check is on: the invariants are watched at both ends, so leave one out")
+		return nil, errors.New("config: Outside is set and Check is on, but the invariants are watched at both ends of a message: leave one out")
 	}
 	w := &World{
 		cfg: cfg, now: Start, rng: rand.New(rand.NewPCG(cfg.Seed, worldStream)),

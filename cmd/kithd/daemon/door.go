@@ -58,9 +58,13 @@ func (d *door) admit(ctx context.Context, info *tap.Info) (context.Context, erro
 	switch proof := p.AuthInfo.(type) {
 	case peerCredential:
 		if proof.uid == d.ownUID && !d.allow {
+			another := ", such as root,"
+			if proof.uid == 0 {
+				another = ""
+			}
 			return ctx, status.Errorf(codes.PermissionDenied,
-				"account %s runs kithd and its jobs, and a job is not a user: call from another account, such as root, or set listen.allow_own_uid = true to try things out",
-				accountName(proof.uid))
+				"account %s runs kithd and its jobs, and a job is not a user: call from another account%s or set listen.allow_own_uid = true to try things out",
+				accountName(proof.uid), another)
 		}
 	case userConnection:
 		c, err := d.bearer(info.Header, p.Addr.String())

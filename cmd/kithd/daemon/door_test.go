@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -63,4 +64,16 @@ func FuzzCallHeaders(f *testing.F) {
 			t.Errorf("a site without keys: %+v, %v", c, err)
 		}
 	})
+}
+
+// Who is refused as the account of kithd is told whom to call as, and not that account.
+func TestOwnAccountIsTold(t *testing.T) {
+	for _, uid := range []uint32{0, 12345} {
+		d := &door{ownUID: uid}
+		p := &peer.Peer{Addr: &net.UnixAddr{Net: "unix"}, AuthInfo: ofAccount(uid)}
+		_, err := d.admit(peer.NewContext(t.Context(), p), &tap.Info{FullMethodName: "/kith.v1.JobService/SubmitJob"})
+		if err == nil || strings.Contains(err.Error(), "such as root") == (uid == 0) {
+			t.Errorf("account %d is told: %v", uid, err)
+		}
+	}
 }

@@ -177,7 +177,7 @@ func (m madeSite) text() string {
 			"               kithd renew --config %s --ca-key FILE\n", m.CAKey, day(m.LeafUntil), m.Config)
 	}
 	fmt.Fprintf(&b, "\nStart it:      kithd --config %s\nAsk it:        kith --site unix:%s sites\n", m.Config, m.Socket)
-	b.WriteString("               from another account than that of kithd, under which jobs run; root may\n")
+	b.WriteString("               from another account than that of kithd, under which jobs run\n")
 	return b.String()
 }
 
