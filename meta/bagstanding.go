@@ -57,7 +57,7 @@ func (bo *bagOrigin) noteStanding(now job.Time, o *openBag, t *store.TaskBundle,
 
 // blame takes up that a run of a task of a bundle was done well or not.
 func (bo *bagOrigin) blame(now job.Time, o *openBag, t *store.TaskBundle, failed bool, run time.Duration) {
-	alone := len(o.sites) < 2 && len(bo.seats[t.Site]) < 2
+	alone := len(o.sites) < 2 && !bo.severalNodes(t.Site)
 	at := bags.Host{Site: t.Site, Node: t.Node}
 	blamed := o.blame.Result(at, failed, run, now.Sub(t.Granted), alone)
 	s := bo.policies.host(t.Site, t.Node)
@@ -67,6 +67,18 @@ func (bo *bagOrigin) blame(now job.Time, o *openBag, t *store.TaskBundle, failed
 		bo.spoilers = append(bo.spoilers, spoiler{at, now, now})
 		bo.nextTakeBack = now
 	}
+}
+
+// severalNodes reports whether more than one node of a site asks for tasks, of whatever shape.
+func (bo *bagOrigin) severalNodes(site job.SiteID) bool {
+	first, known := "", false
+	for at := range bo.seats[site] {
+		if known && at.node != first {
+			return true
+		}
+		first, known = at.node, true
+	}
+	return false
 }
 
 // spoiler is a host that is held back since a time. What it has of bundles that were granted

@@ -85,3 +85,23 @@ func TestStandingsAfterRestart(t *testing.T) {
 		t.Errorf("beta has spoilt %d more tasks", again)
 	}
 }
+
+// A site that asks for tasks of two shapes is one host: a bag that fails everywhere and has no
+// other site holds nobody back, so its user learns of it at once.
+func TestOneSiteIsOneHost(t *testing.T) {
+	w := newWorld(t, 1, nil, 4)
+	w.takesAt = func(_ job.SiteID, task job.TaskID) outcome {
+		if task.Bag.Seq == 1 {
+			return outcome{run: time.Second, code: 1}
+		}
+		return outcome{run: 10 * time.Second}
+	}
+	for i, procs := range []int32{1, 2} {
+		w.sites[0].submit(meta.SubmitBag{
+			Token: uint64(i + 1), Request: job.Request{User: "ada", Name: "x", Processors: procs, Walltime: time.Minute}, Indices: tasks(16), MaxRunning: 2, Retries: 2,
+		})
+	}
+	if !w.run(20 * time.Minute) {
+		t.Errorf("not ended: %d hosts are held back", w.sites[0].engine.Views().HeldBack(w.now))
+	}
+}

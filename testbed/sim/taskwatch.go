@@ -449,6 +449,12 @@ func (x *taskWatch) wiped(s *Site) {
 // Bags returns the bags that clients were told of, in that order.
 func (w *World) Bags() []job.ID { return w.watch.tasks.order }
 
+// fitsNowhere reports whether no site has so many processors, as those that had them have left:
+// what takes them waits for its user, or for a site that comes.
+func (w *World) fitsNowhere(processors int32) bool {
+	return !slices.ContainsFunc(w.sites, func(s *Site) bool { return !s.gone && s.cfg.Scheduler.Processors >= processors })
+}
+
 // checkEnded returns an error unless every bag has ended, with its results, and nothing of
 // bags is left at any site.
 func (x *taskWatch) checkEnded() error {
@@ -463,7 +469,7 @@ func (x *taskWatch) checkEnded() error {
 		case b == nil:
 			return w.violation("S5: acknowledged bag %v is lost", id)
 		case b.State.Terminal():
-		case x.x.depends.keptBag(o, b):
+		case x.x.depends.keptBag(o, b), b.Given() == 0 && w.fitsNowhere(b.Request.Processors):
 		default:
 			return w.violation("L1: bag %v is %v: of %d tasks %d have ended, %d wait, %d are with sites", id, b.State, b.Tasks(), b.EndedCount(), b.Waiting(), b.Given())
 		}

@@ -65,10 +65,14 @@ func (b *Bag) policies() (p store.BagPolicies) {
 	return p
 }
 
-// work is how long all tasks take one after another, with one run in vain each.
+// work is how long all tasks take one after another, with one run in vain each. Those that take
+// longer than their deadline run until they have been lost too often.
 func (b *Bag) work() time.Duration {
-	one := min(b.Run+b.Run/2, b.Walltime) + b.Staging + b.Output
-	return time.Duration(b.Tasks) * one * time.Duration(2+b.Retries)
+	one, runs := min(b.Run+b.Run/2, b.Walltime)+b.Staging+b.Output, 2+int(b.Retries)
+	if b.Deadline > 0 {
+		runs += store.MaxTaskLosses
+	}
+	return time.Duration(b.Tasks) * one * time.Duration(runs)
 }
 
 // bag returns the bag of a number, nil if there is none.
