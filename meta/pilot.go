@@ -232,7 +232,7 @@ func (th *taskHost) step(now job.Time, p *pilot) {
 	m := bags.Moment{
 		Left: left, Running: p.run != nil, Fits: l.stock.Fits(left), Stock: l.stock.Count(),
 		Coming: l.claim != nil && now < l.claim.patience, Shortest: l.shape.Shortest(),
-		Draining: th.st.Site().Draining || th.blocked(p), HomeWaits: home, Yield: th.yield(l),
+		Draining: th.st.Site().Draining || th.blocked(p) || th.host.site.Overfull(now), HomeWaits: home, Yield: th.yield(l),
 	}
 	switch act, _ := m.Next(); act {
 	case bags.Begin:

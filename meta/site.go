@@ -71,6 +71,9 @@ type Site interface {
 	// HomeStarts reports whether one of these would start now if some other copies, queued or
 	// holding processors, were not here. It changes nothing.
 	HomeStarts(now job.Time, without []job.AttemptID) bool
+	// Overfull reports whether what holds processors takes more than there are: the site came
+	// back smaller.
+	Overfull(now job.Time) bool
 	// Load is how loaded the site is.
 	Load(now job.Time) job.Load
 	// NextWake is when a Pass could start something without a further event.

@@ -33,6 +33,9 @@ func (s *Scheduler) Load(now job.Time) job.Load {
 	}
 }
 
+// Overfull reports whether adopted copies take more than the site has.
+func (s *Scheduler) Overfull(job.Time) bool { return s.free < 0 }
+
 // HomeWaits returns how many copies wait that no other site placed here, postponed ones
 // included.
 func (s *Scheduler) HomeWaits(job.Time) int { return int(s.sums.queuedHome) }

@@ -251,6 +251,9 @@ func (s *Site) Starts(job.Time, int) iter.Seq2[job.AttemptID, job.Time] {
 	return func(func(job.AttemptID, job.Time) bool) {}
 }
 
+// Overfull implements meta.Site: what starts is the batch system's to say.
+func (s *Site) Overfull(job.Time) bool { return false }
+
 // HomeWaits implements meta.Site: a batch system runs no pilots that could make room.
 func (s *Site) HomeWaits(job.Time) int { return 0 }
 
