@@ -71,8 +71,8 @@ type Site interface {
 	// HomeStarts reports whether one of these would start now if some other copies, queued or
 	// holding processors, were not here. It changes nothing.
 	HomeStarts(now job.Time, without []job.AttemptID) bool
-	// Overfull reports whether what holds processors takes more than there are: the site came
-	// back smaller.
+	// Overfull reports whether what holds processors and memory takes more than there is: the
+	// site came back smaller.
 	Overfull(now job.Time) bool
 	// Load is how loaded the site is.
 	Load(now job.Time) job.Load

@@ -65,11 +65,11 @@ func (b *Bag) policies() (p store.BagPolicies) {
 	return p
 }
 
-// work is how long all tasks take one after another, with one run in vain each. Those that take
-// longer than their deadline run until they have been lost too often.
+// work is how long all tasks take one after another, with one run in vain each. Those that may
+// take longer than their deadline run until they have been lost too often.
 func (b *Bag) work() time.Duration {
 	one, runs := min(b.Run+b.Run/2, b.Walltime)+b.Staging+b.Output, 2+int(b.Retries)
-	if b.Deadline > 0 {
+	if b.Deadline > 0 && one > time.Duration(b.Deadline)*time.Second {
 		runs += store.MaxTaskLosses
 	}
 	return time.Duration(b.Tasks) * one * time.Duration(runs)
