@@ -132,9 +132,17 @@ func (q *grants) left() {
 
 // load reads payloads until the stream ends.
 func (q *grants) load(ctx context.Context, payload PayloadFunc, written func()) {
+	keepReading(ctx, q.wake, func() (pause, more bool) {
+		g, ok := q.next()
+		return ok && q.loaded(payload(g)), ok
+	}, written)
+}
+
+// keepReading calls read as long as there is more, and again when woken, until the stream
+// ends; after what could not be read it pauses. It calls written after each.
+func keepReading(ctx context.Context, wake <-chan struct{}, read func() (pause, more bool), written func()) {
 	for {
-		for g, ok := q.next(); ok; g, ok = q.next() {
-			pause := q.loaded(payload(g))
+		for pause, more := read(); more; pause, more = read() {
 			written()
 			if !pause {
 				continue
@@ -146,7 +154,7 @@ func (q *grants) load(ctx context.Context, payload PayloadFunc, written func()) 
 			}
 		}
 		select {
-		case <-q.wake:
+		case <-wake:
 		case <-ctx.Done():
 			return
 		}
@@ -157,9 +165,14 @@ func (q *grants) load(ctx context.Context, payload PayloadFunc, written func()) 
 // before has left.
 func (q *grants) fill(messages []*kithv1.PeerMessage, size int) ([]*kithv1.PeerMessage, int) {
 	q.left()
-	messages = slices.Clip(messages)
+	return fillFrame(slices.Clip(messages), size, q.take)
+}
+
+// fillFrame adds what take returns to the messages of a frame, until there is none or the
+// frame is full. It returns the frame's size as well.
+func fillFrame(messages []*kithv1.PeerMessage, size int, take func() *kithv1.PeerMessage) ([]*kithv1.PeerMessage, int) {
 	for len(messages) < maxFrameMessages && size < maxFrameBytes {
-		m := q.take()
+		m := take()
 		if m == nil {
 			break
 		}

@@ -5,9 +5,6 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"time"
-
-	"google.golang.org/protobuf/proto"
 
 	"kith/internal/job"
 	"kith/meta"
@@ -132,36 +129,14 @@ func (q *taskGrants) take() *kithv1.PeerMessage {
 
 // load reads what bundles run until the stream ends.
 func (q *taskGrants) load(ctx context.Context, read BundleFunc, written func()) {
-	for {
-		for b, ok := q.next(); ok; b, ok = q.next() {
-			pause := q.loaded(read(b.Bundle, &b.Tasks))
-			written()
-			if !pause {
-				continue
-			}
-			select {
-			case <-time.After(payloadPause):
-			case <-ctx.Done():
-				return
-			}
-		}
-		select {
-		case <-q.wake:
-		case <-ctx.Done():
-			return
-		}
-	}
+	keepReading(ctx, q.wake, func() (pause, more bool) {
+		b, ok := q.next()
+		return ok && q.loaded(read(b.Bundle, &b.Tasks)), ok
+	}, written)
 }
 
 // fill adds answers to the messages of a frame as long as there is room.
 func (q *taskGrants) fill(messages []*kithv1.PeerMessage, size int) []*kithv1.PeerMessage {
-	for len(messages) < maxFrameMessages && size < maxFrameBytes {
-		m := q.take()
-		if m == nil {
-			break
-		}
-		size += proto.Size(m)
-		messages = append(messages, m)
-	}
+	messages, _ = fillFrame(messages, size, q.take)
 	return messages
 }
