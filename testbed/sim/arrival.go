@@ -149,10 +149,14 @@ func (w *World) arrive(s *Site, sub *Submission) {
 }
 
 func (s *Site) submit(sub *Submission) {
-	if s.engine == nil {
+	switch {
+	case s.engine == nil:
 		if sub.Done != nil {
 			sub.Done(job.ID{}, errDown)
 		}
+		return
+	case s.frozen: // which id it may get is not known yet
+		s.hold(func() { s.submit(sub) })
 		return
 	}
 	// The run time must be known before the engine can start the job, and

@@ -1,10 +1,12 @@
 package sim
 
 import (
+	"maps"
 	"slices"
 	"time"
 
 	"kith/internal/job"
+	"kith/meta"
 	"kith/store"
 )
 
@@ -20,7 +22,9 @@ type dependencyWatch struct {
 	x    *watch
 	work map[job.ID]submittedAs
 	// ends says how jobs and bags have ended, as was on disk at one time: a bag may run again.
-	ends map[job.ID]ending
+	// decided is how they have ended by what their origins know: that may be on its way to the
+	// disk, along with a wish of their users to have tasks run again.
+	ends, decided map[job.ID]ending
 	// pending are those that wait, as far as is known; stuck is since which life of its origin
 	// one of them has not gone on although it should.
 	pending []job.ID
@@ -39,21 +43,24 @@ type submittedAs struct {
 // ending is how a job or a bag has ended, which may be in more than one way.
 type ending struct{ ok, otherwise bool }
 
+func (e ending) and(ok bool) ending { return ending{e.ok || ok, e.otherwise || !ok} }
+
+func (e ending) or(f ending) ending { return ending{e.ok || f.ok, e.otherwise || f.otherwise} }
+
 // lookAtWaiting is how often those that wait are looked at. A site takes what ends up at once.
 const lookAtWaiting = 10 * time.Second
 
 func (x *dependencyWatch) init(w *watch) {
 	x.x = w
-	x.work, x.ends = make(map[job.ID]submittedAs), make(map[job.ID]ending)
+	x.work, x.ends, x.decided = make(map[job.ID]submittedAs), make(map[job.ID]ending), make(map[job.ID]ending)
 	x.stuck, x.retries = make(map[job.ID]int), make(map[job.ID]int)
 }
 
 // submitted returns what a submission says, and notes it for the id that it will probably
-// get: it may start before its client has an answer. Of what a frozen daemon has yet to read
-// the id is not known.
+// get: it may start before its client has an answer.
 func (x *dependencyWatch) submitted(s *Site, id job.ID, r *job.Request, after []job.Dependency) submittedAs {
 	as := submittedAs{r.User, r.Name, after}
-	if x.x.w.cfg.Check && !s.frozen {
+	if x.x.w.cfg.Check {
 		x.work[id] = as
 	}
 	return as
@@ -83,22 +90,38 @@ func (x *dependencyWatch) act() {
 	}
 }
 
-// committed notes which jobs and bags a batch ends that is on disk. What it starts comes after.
-func (x *dependencyWatch) committed(list []closed) {
-	for _, c := range list {
-		switch {
-		case c.bag == nil:
-			x.end(c.job, c.state == job.Completed)
-		case c.bag.state.Terminal():
-			x.end(c.bag.id, c.bag.state == job.BagCompleted)
+// stepped notes which jobs and bags a step of an origin has ended. A later step may have a bag
+// run again before the end is on disk: both are facts of one batch then.
+func (x *dependencyWatch) stepped(s *Site, effects []meta.Effect) {
+	for _, f := range effects {
+		switch f := f.(type) {
+		case meta.Changed:
+			if j := s.state.Job(f.Job); j != nil && j.State.Terminal() {
+				x.decided[j.ID] = x.decided[j.ID].and(j.State == job.Completed)
+			}
+		case meta.BagChanged:
+			if b := s.state.Bag(f.Bag); b != nil && b.State.Terminal() {
+				x.decided[b.ID] = x.decided[b.ID].and(b.State == job.BagCompleted)
+			}
 		}
 	}
 }
 
-func (x *dependencyWatch) end(id job.ID, ok bool) {
-	e := x.ends[id]
-	e.ok, e.otherwise = e.ok || ok, e.otherwise || !ok
-	x.ends[id] = e
+// booted forgets what an earlier life of an origin knew and did not write.
+func (x *dependencyWatch) booted(s *Site) {
+	maps.DeleteFunc(x.decided, func(id job.ID, _ ending) bool { return id.Origin == s.cfg.ID })
+}
+
+// committed notes how the jobs and bags have ended that a batch speaks of, which is on disk.
+// What it starts comes after.
+func (x *dependencyWatch) committed(list []closed) {
+	for _, c := range list {
+		id, e := c.job, c.ending
+		if c.bag != nil {
+			id = c.bag.id
+		}
+		x.ends[id] = x.ends[id].or(e)
+	}
 }
 
 // started watches what begins to run of a job or a bag.
@@ -154,14 +177,14 @@ func (x *dependencyWatch) look(id job.ID) bool {
 		blocked, held, cancelled, asked = b.State == job.BagBlocked, b.State == job.BagOnHold, b.State == job.BagCancelled, b.CancelRequested
 		asked = asked || slices.ContainsFunc(b.Acts, func(a store.Act) bool { return a.Kind == store.ActCancel && a.Actor != "" }) // all of its tasks
 	}
-	if cancelled && !asked && !x.neverMet(s, id) {
+	if cancelled && !asked && !x.neverMet(id) {
 		x.x.violate("S7: %v was cancelled, and all that it waits for %v may be met", id, x.work[id].after)
 	}
 	if !blocked && !held {
 		return false // or it was lost with its disk
 	}
-	decided, broken := x.decided(s, id)
-	if !broken && !(decided && blocked) {
+	ended, broken := x.afterOf(s, id)
+	if !broken && !(ended && blocked) {
 		delete(x.stuck, id)
 		return true
 	}
@@ -174,32 +197,29 @@ func (x *dependencyWatch) look(id job.ID) bool {
 
 // neverMet reports whether something that a job or bag waits for has once ended otherwise
 // than it asks; that may be on its way to the disk.
-func (x *dependencyWatch) neverMet(s *Site, id job.ID) bool {
+func (x *dependencyWatch) neverMet(id job.ID) bool {
 	return slices.ContainsFunc(x.work[id].after, func(d job.Dependency) bool {
-		e := x.ends[d.On]
-		if _, ended, ok := s.state.Ending(d.On); ended {
-			e.ok, e.otherwise = e.ok || ok, e.otherwise || !ok
-		}
+		e := x.ends[d.On].or(x.decided[d.On])
 		return d.Condition == job.AfterOK && e.otherwise || d.Condition == job.AfterNotOK && e.ok
 	})
 }
 
-// decided reports whether all that a job or bag waits for has ended, by what its origin has
+// afterOf reports whether all that a job or bag waits for has ended, by what its origin has
 // on record now, and whether some of it otherwise than it asks.
-func (x *dependencyWatch) decided(s *Site, id job.ID) (decided, broken bool) {
-	decided = true
+func (x *dependencyWatch) afterOf(s *Site, id job.ID) (allEnded, broken bool) {
+	allEnded = true
 	for _, d := range s.state.After(id) {
 		switch {
 		case d.State != job.DependencyWaits:
 		case d.Condition == job.Singleton:
-			decided = decided && !x.openBefore(s, id)
+			allEnded = allEnded && !x.openBefore(s, id)
 		default:
 			_, ended, ok := s.state.Ending(d.On)
-			decided = decided && ended
+			allEnded = allEnded && ended
 			broken = broken || ended && d.Condition.Judge(ok) == job.DependencyBroken
 		}
 	}
-	return decided, broken
+	return allEnded, broken
 }
 
 // openBefore reports whether something that a singleton waits for has not ended.

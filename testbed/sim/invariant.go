@@ -212,9 +212,10 @@ func (x *watch) purge(id job.ID) {
 
 // closed is a job and the state in which it was closed, or what a batch says of a bag.
 type closed struct {
-	job   job.ID
-	state job.State
-	bag   *bagFacts // nil for a job
+	job    job.ID
+	state  job.State
+	bag    *bagFacts // nil for a job
+	ending ending    // how it has ended by then, once or more
 }
 
 // closing lists the jobs that a batch closes, which holds the facts behind effects.
@@ -225,12 +226,12 @@ func (x *watch) closing(s *Site, effects []meta.Effect) (list []closed) {
 	for _, f := range effects {
 		if f, ok := f.(meta.Changed); ok && !f.Purged {
 			if j := s.state.Job(f.Job); j != nil && j.State.Terminal() {
-				list = append(list, closed{job: j.ID, state: j.State})
+				list = append(list, closed{job: j.ID, state: j.State, ending: x.depends.decided[j.ID]})
 			}
 		}
 		if f, ok := f.(meta.BagChanged); ok && !f.Purged {
 			if b := s.state.Bag(f.Bag); b != nil {
-				list = append(list, closed{bag: factsOf(s, b)})
+				list = append(list, closed{bag: factsOf(s, b), ending: x.depends.decided[b.ID]})
 			}
 		}
 	}
@@ -305,6 +306,7 @@ func (x *watch) booted(s *Site) {
 	}
 	x.restoredTrust(s)
 	x.tasks.booted(s)
+	x.depends.booted(s)
 	for _, id := range x.order {
 		if id.Origin != s.cfg.ID {
 			continue

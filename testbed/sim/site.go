@@ -308,6 +308,9 @@ func (s *Site) step(ev meta.Event) {
 // add holds effects until their facts are durable, and carries out those that
 // need not wait for it.
 func (s *Site) add(effects []meta.Effect) {
+	if s.w.cfg.Check {
+		s.w.watch.depends.stepped(s, effects)
+	}
 	for _, f := range s.barrier.Add(effects) {
 		s.carry(f)
 	}

@@ -229,7 +229,7 @@ func (x *taskWatch) started(p *process) {
 		// hears of it.
 		beaten := t.again && other.began <= t.againAt && x.x.w.bagOf(id.Bag).MaxReplicas > 0
 		switch {
-		case p.race || beaten || other.orphan && t.again:
+		case p.race || beaten || other.orphan && (t.again || x.givenUp(other, id)):
 		case replicas && other.s == s:
 			x.x.violate("S2: task %v starts at %s beside itself", id, s.cfg.ID)
 		case !replicas:
@@ -241,6 +241,19 @@ func (x *taskWatch) started(p *process) {
 	}
 	x.checkAgain(p, id, t)
 	t.running = append(t.running, p)
+}
+
+// givenUp reports whether the origin of a bag has given up a run of a task whose site came back
+// without its data folder, where that need not keep the task from running: its bag waits for
+// lost sites, and its user has said that tasks may run twice. Then the sites that had it beside
+// decide as if they alone had had it, and if they give it back unrun it runs once more.
+func (x *taskWatch) givenUp(run *process, id job.TaskID) bool {
+	bag, o := x.x.w.bagOf(id.Bag), x.x.w.byID[id.Bag.Origin]
+	if bag.Request.OnSiteLost != job.Wait || bag.MaxReplicas == 0 || !o.Up() {
+		return false
+	}
+	t := o.state.TaskBundle(run.task.Bundle)
+	return t == nil || !t.Tasks.Has(id.Ordinal)
 }
 
 // checkAgain checks that a task of a bag that waits for lost sites may run again.

@@ -33,7 +33,7 @@ func TestBaggedTextForm(t *testing.T) {
 // A daemon that is killed while it is frozen has committed two things: what its effects
 // waited for, and then what was on its way. The watch took them up in the other order.
 func TestBaggedCrashOfAFrozenDaemon(t *testing.T) {
-	s, err := Parse(`run seed=18000779 end=10m0s scheme=k-distributed rank=work latency=10ms jitter=0s sync=2ms sync-jitter=0s
+	plays(t, `run seed=18000779 end=10m0s scheme=k-distributed rank=work latency=10ms jitter=0s sync=2ms sync-jitter=0s
 site s1 processors=4 backfill=easy queues=dual-backfill scope=all
 bag 2 at=0s from=s1 tasks=3 processors=1 copies=0 run=10s walltime=1m0s
 bag 3 at=0s from=s1 tasks=5 processors=1 copies=0 run=16.731s walltime=20.91375s retries=2
@@ -41,6 +41,36 @@ bag 4 at=3m0s from=s1 tasks=19 processors=1 copies=0 run=10s walltime=1m0s
 fault crash s1 at=6m0s for=0s
 fault freeze s1 before=launch@s1 nth=28 for=3m0s
 `)
+}
+
+// Submissions of jobs and bags reach a daemon that was frozen in the order in which they were
+// made, and it numbers them then: the job is not the one that waits.
+func TestSubmittedToAFrozenDaemon(t *testing.T) {
+	plays(t, `run seed=10060328 end=4m50s scheme=k-dual latency=10ms sync=2ms
+site s0 processors=6
+job 1 at=0s from=s0 copies=2 run=1m walltime=2m
+job 6 at=4m from=s0 copies=2 run=1m walltime=2m
+bag 1 at=1m from=s0 tasks=1 run=10s walltime=1m after=afternotok:1
+fault suspend s0 at=1m for=4m
+`)
+}
+
+// The end of a bag and the wish to have tasks of it run again reach the disk together: what
+// waited for the end goes on.
+func TestBagEndsAndRunsAgainInOneBatch(t *testing.T) {
+	plays(t, `run seed=10028162 end=10m scheme=k-dual latency=10ms sync=2ms
+site s2 processors=5
+bag 1 at=0s from=s2 tasks=1 run=10s walltime=1m after=afterok:bag2
+bag 2 at=4m10s from=s2 tasks=3 run=20.376s walltime=31.309s
+act retry-bag 2 at=4m48.501s tasks=2
+fault full-disk s2 at=4m30s for=1m
+`)
+}
+
+// plays plays a schedule in which nothing may be broken.
+func plays(t *testing.T, text string) {
+	t.Helper()
+	s, err := Parse(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,6 +90,11 @@ func TestBaggedSeedsThatFoundSomething(t *testing.T) {
 		10016594: "the watch: a frozen origin answered a claim of the life of a host before the one that it took it for",
 		10083166: "the watch: the same, of an answer that had waited for the disk",
 		10064215: "the product: a site was held back for a bag that fails everywhere and has no other site, as it asked for tasks of another shape, too",
+		10060328: "the watch: what a client asks of a frozen daemon got the number of what others asked it meanwhile, and was to wait for what those waited for",
+		10005131: "the watch: the same, of a singleton",
+		10028162: "the watch: a bag ended and was run again in one batch, and what waited for its end went on",
+		10018137: "the watch: the same, where that was cancelled",
+		10007619: "the watch: a site that came back without its data folder ran on with a task of a bag with replicas, and another site, which had it beside, gave it back unrun",
 		10083939: "the watch: a task that takes longer than its deadline is run until it was lost too often, which takes its time",
 	} {
 		if v := Run(Bagged(seed, Size{}), nil).Violation; v != nil {
