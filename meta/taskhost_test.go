@@ -10,6 +10,28 @@ import (
 	"kith/store"
 )
 
+// What a bag is told of the errors of a task is of those that failed; one that was not
+// started says why.
+func TestErrorLineOfAResult(t *testing.T) {
+	for _, test := range []struct {
+		o    job.Outcome
+		want string
+	}{
+		{job.Outcome{Kind: job.Failure, Start: 1, ErrorLine: "no such file", Reason: "exit code 3"}, "no such file"},
+		{job.Outcome{Kind: job.Failure, Start: 1, Reason: "exit code 3"}, ""},
+		{job.Outcome{Kind: job.Timeout, Start: 1, ErrorLine: "step 7"}, "step 7"},
+		{job.Outcome{Kind: job.Failure, Reason: "not started:\n\x1b[1mno such command"}, "no such command"},
+		{job.Outcome{Kind: job.Success, Start: 1, ErrorLine: "well"}, ""},
+		{job.Outcome{Kind: job.Cancel, Reason: "cancelled"}, ""},
+		{job.Outcome{Kind: job.Loss, Reason: "lost"}, ""},
+	} {
+		r := resultOf(7, &test.o)
+		if err := r.Validate(); err != nil || r.ErrorLine != test.want {
+			t.Errorf("%+v: %q, %v; want %q", test.o, r.ErrorLine, err, test.want)
+		}
+	}
+}
+
 // While a claim for tasks waits for its answer, what it gets may be on its way: a host does
 // not say that it lacks it, neither in a list nor when it is to stop it.
 func TestHostSaysNothingOfWhatIsOnItsWay(t *testing.T) {

@@ -175,6 +175,11 @@ func resultOf(task uint32, o *job.Outcome) job.TaskResult {
 	case r.Kind == job.Success:
 		r.ExitCode, r.Signal = 0, 0
 	}
+	if r.Kind == job.Failure || r.Kind == job.Timeout {
+		if r.ErrorLine = o.ErrorLine; r.ErrorLine == "" && o.Start == 0 {
+			r.ErrorLine = job.ErrorLineOf([]byte(o.Reason))
+		}
+	}
 	return r
 }
 

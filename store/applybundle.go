@@ -385,13 +385,15 @@ func (m *BagSums) site(site job.SiteID, change func(*SiteSums)) {
 
 // fail counts a failed run among those of its kind.
 func (m *BagSums) fail(r *job.TaskResult) {
-	same := func(f FailureKind) bool {
-		return f.Kind == r.Kind && f.Signal == r.Signal && (f.Signal != 0 || f.ExitCode == r.ExitCode)
+	line := r.ErrorLine
+	at, lines := m.failure(r, line)
+	if at < 0 && line != "" && lines >= MaxFailureLines {
+		line = ""
+		at, _ = m.failure(r, line)
 	}
-	at := slices.IndexFunc(m.Failures, same)
 	if at < 0 && len(m.Failures) < MaxFailureKinds {
 		at = len(m.Failures)
-		m.Failures = append(m.Failures, FailureKind{Kind: r.Kind, ExitCode: r.ExitCode, Signal: r.Signal})
+		m.Failures = append(m.Failures, FailureKind{Kind: r.Kind, ExitCode: r.ExitCode, Signal: r.Signal, ErrorLine: line})
 	}
 	if at < 0 {
 		at = MaxFailureKinds - 1
@@ -401,4 +403,23 @@ func (m *BagSums) fail(r *job.TaskResult) {
 	if len(f.Tasks) < MaxFailureTasks && !slices.Contains(f.Tasks, r.Ordinal) {
 		f.Tasks = append(f.Tasks, r.Ordinal)
 	}
+}
+
+// failure returns the place of the failures that ended like a result and with a line of
+// errors, -1 if there are none, and how many lines those have that ended like it.
+func (m *BagSums) failure(r *job.TaskResult, line string) (at, lines int) {
+	at = -1
+	for i := range m.Failures {
+		f := &m.Failures[i]
+		if f.Kind != r.Kind || f.Signal != r.Signal || f.Signal == 0 && f.ExitCode != r.ExitCode {
+			continue
+		}
+		if f.ErrorLine == line {
+			at = i
+		}
+		if f.ErrorLine != "" {
+			lines++
+		}
+	}
+	return at, lines
 }

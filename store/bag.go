@@ -21,6 +21,8 @@ const (
 	MaxRetries = 100
 	// MaxFailureKinds bounds [BagSums.Failures], MaxFailureTasks the tasks in each.
 	MaxFailureKinds, MaxFailureTasks = 64, 3
+	// MaxFailureLines bounds those that differ in [FailureKind.ErrorLine] only.
+	MaxFailureLines = 8
 	// MaxSiteSums bounds [BagSums.Sites].
 	MaxSiteSums = 256
 	// MaxTaskFiles is the longest [TaskFiles.Set], MaxBatchFiles all sets of a batch together,
@@ -157,8 +159,11 @@ type SiteSums struct {
 type FailureKind struct {
 	Kind             job.OutcomeKind
 	ExitCode, Signal int32
-	Count            uint64
-	Tasks            []uint32 // the first MaxFailureTasks, ordinals
+	// ErrorLine is [job.TaskResult.ErrorLine] of all of them; "" if they have none, or when
+	// MaxFailureLines that end like them have others.
+	ErrorLine string
+	Count     uint64
+	Tasks     []uint32 // the first MaxFailureTasks, ordinals
 }
 
 // TaskRecord is the latest result of a task, as it is kept on disk.

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"bytes"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -234,6 +235,52 @@ func TestRetriesOfTasks(t *testing.T) {
 	must(t, s, store.RecordResults{Bundle: grant(t, s, b, "beta", 1), Site: "beta", Batch: 1, Results: results(job.Success, 0)}, store.CloseBag{Bag: b.ID})
 	if b.State != job.BagCompleted {
 		t.Errorf("%v", b.State)
+	}
+}
+
+// Failures count by the last line of their stderr, too, and what fails with ever other lines
+// leaves room for other ends.
+func TestFailuresAreGrouped(t *testing.T) {
+	s, b := bagOf(t, 200, nil)
+	bundle := grant(t, s, b, "beta", 200)
+	batch := uint32(0)
+	fail := func(task uint32, code int32, line string) {
+		batch++
+		must(t, s, store.RecordResults{Bundle: bundle, Site: "beta", Batch: batch, Results: []job.TaskResult{
+			{Ordinal: task, Kind: job.Failure, ExitCode: code, ErrorLine: line},
+		}})
+	}
+	for task := range uint32(4) {
+		fail(task, 1, "no such file")
+	}
+	fail(4, 1, "")
+	fail(5, 2, "no such file")
+	for task := uint32(6); task < 100; task++ {
+		fail(task, 1, fmt.Sprint("line ", task))
+	}
+	f := b.Sums.Failures
+	if len(f) != store.MaxFailureLines+2 {
+		t.Fatalf("%d kinds: %+v", len(f), f)
+	}
+	for at, want := range []store.FailureKind{
+		{Kind: job.Failure, ExitCode: 1, ErrorLine: "no such file", Count: 4, Tasks: []uint32{0, 1, 2}},
+		{Kind: job.Failure, ExitCode: 1, Count: 1 + 87, Tasks: []uint32{4, 13, 14}},
+		{Kind: job.Failure, ExitCode: 2, ErrorLine: "no such file", Count: 1, Tasks: []uint32{5}},
+		{Kind: job.Failure, ExitCode: 1, ErrorLine: "line 6", Count: 1, Tasks: []uint32{6}},
+	} {
+		if got := f[at]; got.ErrorLine != want.ErrorLine || got.ExitCode != want.ExitCode || got.Count != want.Count || !slices.Equal(got.Tasks, want.Tasks) {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	}
+	for task := uint32(100); task < 200; task++ {
+		fail(task, int32(task), fmt.Sprint("line ", task))
+	}
+	total := uint64(0)
+	for _, k := range b.Sums.Failures {
+		total += k.Count
+	}
+	if n := len(b.Sums.Failures); n != store.MaxFailureKinds || total != 200 {
+		t.Errorf("%d kinds of %d failures", n, total)
 	}
 }
 

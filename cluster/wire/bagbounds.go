@@ -36,6 +36,7 @@ var bagBounds = map[protoreflect.FullName]bound{
 	"kith.v1.BagStatus.sites":           list(256, 0),
 	"kith.v1.BagStatus.acts":            list(32, 0),
 	"kith.v1.TaskFailures.indices":      list(3, 0),
+	"kith.v1.TaskFailures.error_line":   text(ErrorLine),
 	"kith.v1.BagSite.site_id":           text(siteID),
 	"kith.v1.Task.site_id":              text(siteID),
 	"kith.v1.BagStatus.origin_site_id":  text(siteID),

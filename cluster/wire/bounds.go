@@ -29,6 +29,7 @@ const (
 	JobIDs        = 1000      // in one call
 	BundleTasks   = 256       // of a bag, given to a site at once
 	TaskSet       = 4 << 10   // those of a bundle, as a set
+	ErrorLine     = 128       // of a task that failed
 	Parameters    = 256       // of a bag
 	Piece         = 1 << 20   // of an upload
 	Bundle        = 16 << 10  // the CAs of a site
@@ -87,15 +88,16 @@ var jobBounds = map[protoreflect.FullName]bound{
 
 	"kith.v1.SiteAddresses.addresses": list(JoinAddresses, address),
 
-	"kith.v1.TaskClaim.node":       text(ShortText),
-	"kith.v1.TaskVerdict.bundles":  list(64, 0),
-	"kith.v1.GivenBundle.tasks":    text(TaskSet),
-	"kith.v1.GivenBundle.payload":  text(Payload),
-	"kith.v1.TaskResults.results":  list(BundleTasks, 0),
-	"kith.v1.TaskResults.files":    list(BundleTasks, 0),
-	"kith.v1.TaskResults.returned": text(TaskSet),
-	"kith.v1.TaskFiles.files":      text(FileSet),
-	"kith.v1.StopTasks.tasks":      text(TaskSet),
+	"kith.v1.TaskClaim.node":        text(ShortText),
+	"kith.v1.TaskVerdict.bundles":   list(64, 0),
+	"kith.v1.GivenBundle.tasks":     text(TaskSet),
+	"kith.v1.GivenBundle.payload":   text(Payload),
+	"kith.v1.TaskResults.results":   list(BundleTasks, 0),
+	"kith.v1.TaskResult.error_line": text(ErrorLine),
+	"kith.v1.TaskResults.files":     list(BundleTasks, 0),
+	"kith.v1.TaskResults.returned":  text(TaskSet),
+	"kith.v1.TaskFiles.files":       text(FileSet),
+	"kith.v1.StopTasks.tasks":       text(TaskSet),
 
 	// Gossip.
 	"kith.v1.SignedDigest.site_id":     text(siteID),

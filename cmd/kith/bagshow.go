@@ -172,19 +172,19 @@ func sitesTable(s *kithv1.BagStatus) *cli.Grid {
 	return g
 }
 
-// failureTable groups failed runs by how they failed, with the first tasks of each; nil if
-// none has failed.
+// failureTable groups failed runs by how they failed and by the last line of their stderr,
+// with the first tasks of each; nil if none has failed.
 func failureTable(b *kithv1.Bag) *cli.Grid {
 	if len(b.GetStatus().GetFailures()) == 0 {
 		return nil
 	}
-	g := &cli.Grid{Columns: []cli.Column{{Title: "FAILED RUNS", Right: true}, {Title: "HOW"}, {Title: "FIRST TASKS", Elastic: true}}}
+	g := &cli.Grid{Columns: []cli.Column{{Title: "FAILED RUNS", Right: true}, {Title: "HOW"}, {Title: "LAST LINE OF STDERR", Elastic: true}, {Title: "FIRST TASKS"}}}
 	for _, k := range b.GetStatus().GetFailures() {
 		var tasks []string
 		for _, index := range k.GetIndices() {
 			tasks = append(tasks, fmt.Sprintf("%s_%d", b.GetId(), index))
 		}
-		g.Add(fmt.Sprint(k.GetCount()), howText(k.GetEnding(), k.GetExitCode(), k.GetSignal()), strings.Join(tasks, " "))
+		g.Add(fmt.Sprint(k.GetCount()), howText(k.GetEnding(), k.GetExitCode(), k.GetSignal()), orDefault(k.GetErrorLine(), cli.Nothing), strings.Join(tasks, " "))
 	}
 	return g
 }

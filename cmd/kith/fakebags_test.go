@@ -58,7 +58,7 @@ func (b *fakeBag) update() {
 			})
 			if k < 0 {
 				k = len(s.Failures)
-				s.Failures = append(s.Failures, &kithv1.TaskFailures{Ending: t.GetEnding(), ExitCode: t.GetExitCode(), Signal: t.GetSignal()})
+				s.Failures = append(s.Failures, &kithv1.TaskFailures{Ending: t.GetEnding(), ExitCode: t.GetExitCode(), Signal: t.GetSignal(), ErrorLine: "oh no"})
 			}
 			if s.Failures[k].Count++; len(s.Failures[k].Indices) < 3 {
 				s.Failures[k].Indices = append(s.Failures[k].Indices, t.GetIndex())

@@ -31,6 +31,9 @@ type Outcome struct {
 	// FilesLost says that some of its output could not be kept or brought home, or that the
 	// job removed the file of its own stdout or stderr; Reason says why.
 	FilesLost bool
+	// ErrorLine is, of a task's run that failed, the last line of its stderr, see
+	// [ErrorLineOf]. Of jobs it is neither recorded nor sent.
+	ErrorLine string
 }
 
 // MaxReasonLength bounds [Outcome.Reason], in bytes.

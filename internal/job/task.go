@@ -74,13 +74,17 @@ type TaskResult struct {
 	MaxRSSBytes int64
 	// FilesLost says that some of its output could not be kept or brought home.
 	FilesLost bool
+	// ErrorLine is, of a failure or a timeout only, the last line that it wrote to stderr, or
+	// why it was not started, as [ErrorLineOf] makes it. Bags count failures by it; the record
+	// of the task does not keep it.
+	ErrorLine string
 }
 
 // MaxSignal bounds [TaskResult.Signal].
 const MaxSignal = 64
 
 // ErrBadTaskResult is returned for a result that no task can have.
-var ErrBadTaskResult = errors.New("a task's result has a known kind, an exit code of 0 to 255, a signal of 0 to 64, and neither time nor memory below 0")
+var ErrBadTaskResult = errors.New("a task's result has a known kind, an exit code of 0 to 255, a signal of 0 to 64, neither time nor memory below 0, and a line of errors only if it failed, of at most 128 bytes without control characters")
 
 // Validate returns what is wrong with a result that came from outside, by itself: an
 // error wrapping [ErrBadTaskResult], or nil.
@@ -107,6 +111,8 @@ func (r *TaskResult) Validate() error {
 		return bad("cpu_time", r.CPUTime)
 	case r.MaxRSSBytes < 0 || r.MaxRSSBytes > MaxMemoryBytes:
 		return bad("max_rss_bytes", r.MaxRSSBytes)
+	case r.ErrorLine != "" && (r.Kind != Failure && r.Kind != Timeout || !isErrorLine(r.ErrorLine)):
+		return bad("error_line", fmt.Sprintf("%.*q", MaxErrorLine, r.ErrorLine))
 	}
 	return nil
 }

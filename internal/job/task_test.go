@@ -81,7 +81,7 @@ func TestTaskOrder(t *testing.T) {
 }
 
 func TestTaskResultValidate(t *testing.T) {
-	good := TaskResult{Ordinal: MaxTasks - 1, Kind: Failure, ExitCode: 255, Start: 1, Run: time.Hour, CPUTime: time.Minute, MaxRSSBytes: 1 << 30}
+	good := TaskResult{Ordinal: MaxTasks - 1, Kind: Failure, ExitCode: 255, Start: 1, Run: time.Hour, CPUTime: time.Minute, MaxRSSBytes: 1 << 30, ErrorLine: strings.Repeat("ö", MaxErrorLine/2)}
 	if err := good.Validate(); err != nil {
 		t.Fatalf("a good result: %v", err)
 	}
@@ -100,6 +100,12 @@ func TestTaskResultValidate(t *testing.T) {
 		"cpu_time -1ns":         func(r *TaskResult) { r.CPUTime = -1 },
 		"max_rss_bytes -1":      func(r *TaskResult) { r.MaxRSSBytes = -1 },
 		"max_rss_bytes 1125899": func(r *TaskResult) { r.MaxRSSBytes = MaxMemoryBytes + 1 },
+		"error_line \"xx":       func(r *TaskResult) { r.ErrorLine = strings.Repeat("x", MaxErrorLine+1) },
+		"error_line \"a\\nb":    func(r *TaskResult) { r.ErrorLine = "a\nb" },
+		"error_line \"\\x1b[2J": func(r *TaskResult) { r.ErrorLine = "\x1b[2J" },
+		"error_line \"\\u202e":  func(r *TaskResult) { r.ErrorLine = "\u202e" },
+		"error_line \"\\xff":    func(r *TaskResult) { r.ErrorLine = "\xff" },
+		"error_line \"cancel":   func(r *TaskResult) { r.Kind, r.ErrorLine = Cancel, "cancel" },
 	} {
 		r := good
 		spoil(&r)

@@ -82,7 +82,7 @@ func fullBag(v *meta.BagView) *kithv1.Bag {
 	s, rec := b.Status, &v.Record
 	b.Policies = policiesMessage(&rec.Policies)
 	for _, k := range rec.Sums.Failures {
-		m := &kithv1.TaskFailures{Ending: kithv1.Task_Ending(k.Kind), ExitCode: k.ExitCode, Signal: k.Signal, Count: int64(k.Count)}
+		m := &kithv1.TaskFailures{Ending: kithv1.Task_Ending(k.Kind), ExitCode: k.ExitCode, Signal: k.Signal, Count: int64(k.Count), ErrorLine: k.ErrorLine}
 		for _, task := range k.Tasks {
 			m.Indices = append(m.Indices, int32(rec.Indices.Index(task)))
 		}

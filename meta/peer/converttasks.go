@@ -84,7 +84,7 @@ func resultsToProto(m *meta.TaskResults) *kithv1.TaskResults {
 		r := &m.Results[i]
 		p.Results = append(p.Results, &kithv1.TaskResult{
 			Ordinal: r.Ordinal, Kind: uint32(r.Kind), ExitCode: r.ExitCode, Signal: r.Signal, StartTimeNs: int64(r.Start), RunTimeNs: int64(r.Run),
-			CpuTimeNs: int64(r.CPUTime), MaxRssBytes: r.MaxRSSBytes, FilesLost: r.FilesLost,
+			CpuTimeNs: int64(r.CPUTime), MaxRssBytes: r.MaxRSSBytes, FilesLost: r.FilesLost, ErrorLine: r.ErrorLine,
 		})
 	}
 	for _, f := range m.Files {
@@ -189,7 +189,7 @@ func (r *reader) taskResults(p *kithv1.TaskResults) meta.Message {
 	for _, t := range p.GetResults() {
 		result := job.TaskResult{
 			Ordinal: t.GetOrdinal(), Kind: job.OutcomeKind(min(t.GetKind(), 255)), ExitCode: t.GetExitCode(), Signal: t.GetSignal(),
-			Start: job.Time(t.GetStartTimeNs()), Run: time.Duration(t.GetRunTimeNs()), CPUTime: time.Duration(t.GetCpuTimeNs()), MaxRSSBytes: t.GetMaxRssBytes(), FilesLost: t.GetFilesLost(),
+			Start: job.Time(t.GetStartTimeNs()), Run: time.Duration(t.GetRunTimeNs()), CPUTime: time.Duration(t.GetCpuTimeNs()), MaxRSSBytes: t.GetMaxRssBytes(), FilesLost: t.GetFilesLost(), ErrorLine: t.GetErrorLine(),
 		}
 		if err := result.Validate(); err != nil {
 			r.fail("%w", err)

@@ -46,12 +46,13 @@ func taskSamples() []meta.Message {
 		meta.StopTasks{Bundle: sampleAttempt, Tasks: &few, Waiting: true},
 		meta.StopTasks{Bundle: sampleAttempt, Tasks: &none},
 		meta.StopTasks{Bundle: sampleAttempt},
+		meta.TaskResults{Bundle: sampleAttempt, Batch: 3, Results: []job.TaskResult{{Ordinal: 4, Kind: job.Timeout, ErrorLine: "no such file"}}},
 	}
 }
 
 // The bounds of the border are those of the packages whose rules they are.
 func TestBoundsOfTasks(t *testing.T) {
-	if wire.BundleTasks != store.MaxBundleTasks || wire.FileSet != store.MaxTaskFiles || wire.Parameters != params.MaxParameters {
+	if wire.BundleTasks != store.MaxBundleTasks || wire.ErrorLine != job.MaxErrorLine || wire.FileSet != store.MaxTaskFiles || wire.Parameters != params.MaxParameters {
 		t.Error("a bound differs from that of its package")
 	}
 	full := meta.TaskVerdict{Bundles: make([]meta.GivenBundle, bags.MaxBundles)}
@@ -113,6 +114,8 @@ func TestSenselessTaskMessages(t *testing.T) {
 		"no batch":            results(func(r *kithv1.TaskResults) { r.Batch = 0 }),
 		"no kind":             results(func(r *kithv1.TaskResults) { r.Results[0].Kind = 9 }),
 		"a signal":            results(func(r *kithv1.TaskResults) { r.Results[0].Signal = 65 }),
+		"a line of errors":    results(func(r *kithv1.TaskResults) { r.Results[0].ErrorLine = "two\nlines" }),
+		"a long line":         results(func(r *kithv1.TaskResults) { r.Results[0].ErrorLine = strings.Repeat("x", wire.ErrorLine+1) }),
 		"257 results":         results(func(r *kithv1.TaskResults) { r.Results = make([]*kithv1.TaskResult, store.MaxBundleTasks+1) }),
 		"files of no result":  results(func(r *kithv1.TaskResults) { r.Files[0].Ordinal = 77 }),
 		"files in disorder":   results(func(r *kithv1.TaskResults) { r.Files[0], r.Files[1] = r.Files[1], r.Files[0] }),

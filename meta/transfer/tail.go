@@ -80,6 +80,26 @@ func (t *Tail) Read(ctx context.Context, o Output, offset int64, limit int, wait
 	return t.wait(ctx, o, offset, limit, deadline.C)
 }
 
+// End returns the last bytes of what an ended attempt wrote to stdout or stderr, at most
+// n of them. Nothing is returned of what cannot be read, or is no file any more.
+func End(path string, n int) []byte {
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode().IsRegular() && info.Size() == 0 {
+		return nil
+	}
+	f, info, err := openStream(path, info)
+	if err != nil {
+		return nil
+	}
+	defer f.Close() //nolint:errcheck // Only read from.
+	data := make([]byte, min(int64(n), info.Size()))
+	read, err := f.ReadAt(data, info.Size()-int64(len(data)))
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil
+	}
+	return data[:read]
+}
+
 // wait reads again and again until there is something to say.
 func (t *Tail) wait(ctx context.Context, o Output, offset int64, limit int, deadline <-chan time.Time) ([]byte, bool, error) {
 	ticker := time.NewTicker(t.poll)

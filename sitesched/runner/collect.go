@@ -16,10 +16,16 @@ import (
 	"kith/meta/transfer"
 )
 
+// errorTail is how much of the end of stderr is looked at for its last line, in bytes.
+const errorTail = 1024
+
 // finished collects what the attempt left, unless that is nothing, and reports its end. Its
 // processors are free at once.
 func (s *Runner) finished(r *run, outcome job.Outcome, blank bool) {
 	explain(&outcome)
+	if r.task != nil && !blank && (outcome.Kind == job.Failure || outcome.Kind == job.Timeout) {
+		outcome.ErrorLine = job.ErrorLineOf(transfer.End(r.files.Stderr, errorTail)) // before room is made
+	}
 	s.ends(r)
 	leaving := transfer.Leaving{Dir: r.files.Work, Stdout: r.files.Stdout, Stderr: r.files.Stderr, Ran: outcome.Start != 0}
 	if r.payload != nil {

@@ -161,6 +161,28 @@ func TestTasksThatLeaveNothing(t *testing.T) {
 	}
 }
 
+// The last line that a failed task wrote to stderr comes with its end, whatever it put in the
+// place of the file; of one that succeeded nothing is read.
+func TestLastLineOfStderr(t *testing.T) {
+	t.Parallel()
+	for script, want := range map[string]string{
+		`printf 'first\n\033[31mno such file\033[0m\n\n' >&2; exit 3`: "no such file",
+		`echo well >&2`:                                  "",
+		`exit 3`:                                         "",
+		`echo x; exit 3`:                                 "",
+		`rm ../stderr; mkfifo ../stderr; exit 3`:         "",
+		`ln -sf /etc/passwd ../stderr; exit 3`:           "",
+		`head -c 5000 /dev/zero | tr '\0' x >&2; exit 3`: strings.Repeat("x", job.MaxErrorLine-3) + "…",
+	} {
+		s := taskStaging(t, script, transfer.Set{})
+		s.Launch(launchOf(foreignBundle, 3))
+		if o := s.outcome(); o.ErrorLine != want {
+			t.Errorf("%s: %q, want %q", script, o.ErrorLine, want)
+		}
+		s.Clear(runOf(foreignBundle, 3))
+	}
+}
+
 // askedAs notes by which names files are asked for.
 type askedAs struct {
 	*staging

@@ -91,7 +91,7 @@ func sumsMessage(s *store.BagSums) *statev1.BagSums {
 		m.Sites = append(m.Sites, &statev1.SiteSums{SiteId: string(site.Site), Done: site.Done, Failed: site.Failed, Lost: site.Lost, RunTime: site.RunTime})
 	}
 	for _, f := range s.Failures {
-		m.Failures = append(m.Failures, &statev1.FailureKind{Kind: uint32(f.Kind), ExitCode: f.ExitCode, Signal: f.Signal, Count: f.Count, Tasks: f.Tasks})
+		m.Failures = append(m.Failures, &statev1.FailureKind{Kind: uint32(f.Kind), ExitCode: f.ExitCode, Signal: f.Signal, Count: f.Count, Tasks: f.Tasks, ErrorLine: f.ErrorLine})
 	}
 	return m
 }
@@ -146,7 +146,7 @@ func (r *Reader) sums(m *statev1.BagSums) store.BagSums {
 	}
 	for _, f := range m.GetFailures() {
 		s.Failures = append(s.Failures, store.FailureKind{
-			Kind: job.OutcomeKind(min(f.GetKind(), math.MaxUint8)), ExitCode: f.GetExitCode(), Signal: f.GetSignal(), Count: f.GetCount(), Tasks: f.GetTasks(),
+			Kind: job.OutcomeKind(min(f.GetKind(), math.MaxUint8)), ExitCode: f.GetExitCode(), Signal: f.GetSignal(), Count: f.GetCount(), Tasks: f.GetTasks(), ErrorLine: f.GetErrorLine(),
 		})
 	}
 	return s

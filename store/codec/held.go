@@ -85,7 +85,7 @@ func heldBatchMessage(bundle job.AttemptID, b *store.TaskBatch) *statev1.HeldBat
 	for _, r := range b.Results {
 		m.Results = append(m.Results, &statev1.StoredTaskResult{
 			Ordinal: r.Ordinal, Kind: uint32(r.Kind), ExitCode: r.ExitCode, Signal: r.Signal,
-			StartNs: int64(r.Start), RunNs: int64(r.Run), CpuTimeNs: int64(r.CPUTime), MaxRssBytes: r.MaxRSSBytes, FilesLost: r.FilesLost,
+			StartNs: int64(r.Start), RunNs: int64(r.Run), CpuTimeNs: int64(r.CPUTime), MaxRssBytes: r.MaxRSSBytes, FilesLost: r.FilesLost, ErrorLine: r.ErrorLine,
 		})
 	}
 	for _, f := range b.Files {
@@ -108,7 +108,7 @@ func (r *Reader) heldBatch(value []byte) error {
 	for _, t := range stored.GetResults() {
 		result := job.TaskResult{
 			Ordinal: t.GetOrdinal(), Kind: job.OutcomeKind(min(t.GetKind(), math.MaxUint8)), ExitCode: t.GetExitCode(), Signal: t.GetSignal(),
-			Start: job.Time(t.GetStartNs()), Run: time.Duration(t.GetRunNs()), CPUTime: time.Duration(t.GetCpuTimeNs()), MaxRSSBytes: t.GetMaxRssBytes(), FilesLost: t.GetFilesLost(),
+			Start: job.Time(t.GetStartNs()), Run: time.Duration(t.GetRunNs()), CPUTime: time.Duration(t.GetCpuTimeNs()), MaxRSSBytes: t.GetMaxRssBytes(), FilesLost: t.GetFilesLost(), ErrorLine: t.GetErrorLine(),
 		}
 		errs = append(errs, result.Validate())
 		batch.Results = append(batch.Results, result)

@@ -89,6 +89,9 @@ func someResults(rng *rand.Rand, tasks *job.TaskSet) []job.TaskResult {
 		case r.Kind == job.Failure:
 			r.ExitCode = 1 + rng.Int32N(255)
 		}
+		if r.Kind == job.Failure || r.Kind == job.Timeout {
+			r.ErrorLine = []string{"", "no such file", "out of memory"}[rng.IntN(3)]
+		}
 		results = append(results, r)
 	}
 	return results

@@ -137,6 +137,9 @@ func (p *process) end(kind job.OutcomeKind, reason string) {
 	p.outcome = &p.final
 	if kind == job.Failure {
 		p.final.ExitCode = 1
+		if p.task != nil {
+			p.final.ErrorLine = "the command: " + reason
+		}
 	}
 	if kind == job.Success && p.attempt.Job.Origin != s.cfg.ID && s.w.output(p.attempt.Job) > 0 {
 		p.final.Files, p.final.FilesRemain = []byte("output"), true

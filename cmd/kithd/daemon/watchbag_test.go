@@ -38,7 +38,7 @@ func TestBagServiceByReflection(t *testing.T) {
 	bags := kithv1.NewBagServiceClient(conn)
 	once := t.TempDir() + "/once"
 	submitted, err := bags.SubmitBag(s.ctx(), &kithv1.SubmitBagRequest{Bag: &kithv1.Bag{Indices: "1-8", MaxRunning: 2, Job: &kithv1.Job{
-		Command: []string{"/bin/sh", "-c", "test {{index}} != 3 || test -e " + once}, Processors: 1, Walltime: durationpb.New(60e9),
+		Command: []string{"/bin/sh", "-c", "test {{index}} != 3 || test -e " + once + " || { echo; echo three is early; exit 4; } >&2"}, Processors: 1, Walltime: durationpb.New(60e9),
 	}}})
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +62,8 @@ func TestBagServiceByReflection(t *testing.T) {
 			last = r.GetBag().GetStatus()
 		}
 	}
-	if st := watch(); st.GetState() != kithv1.BagStatus_STATE_FAILED || st.GetTasks().GetCompleted() != 7 || len(st.GetFailures()) != 1 || st.GetFailures()[0].GetIndices()[0] != 3 {
+	if st := watch(); st.GetState() != kithv1.BagStatus_STATE_FAILED || st.GetTasks().GetCompleted() != 7 || len(st.GetFailures()) != 1 || st.GetFailures()[0].GetIndices()[0] != 3 ||
+		st.GetFailures()[0].GetErrorLine() != "three is early" {
 		t.Errorf("the bag ended as %v", st)
 	}
 	if _, err := s.jobs.SubmitJob(s.ctx(), &kithv1.SubmitJobRequest{Job: shell("touch " + once)}); err != nil {

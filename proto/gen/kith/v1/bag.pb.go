@@ -1063,7 +1063,11 @@ type TaskFailures struct {
 	// How many runs.
 	Count int64 `protobuf:"varint,4,opt,name=count,proto3" json:"count,omitempty"`
 	// The indices of the first three tasks.
-	Indices       []int32 `protobuf:"varint,5,rep,packed,name=indices,proto3" json:"indices,omitempty"`
+	Indices []int32 `protobuf:"varint,5,rep,packed,name=indices,proto3" json:"indices,omitempty"`
+	// The last line that each of them wrote to stderr, cut after 128 bytes, or why they were not
+	// started. Empty if there was none, and for the runs whose lines are beyond the first eight
+	// of those that ended in this way.
+	ErrorLine     string `protobuf:"bytes,6,opt,name=error_line,json=errorLine,proto3" json:"error_line,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1131,6 +1135,13 @@ func (x *TaskFailures) GetIndices() []int32 {
 		return x.Indices
 	}
 	return nil
+}
+
+func (x *TaskFailures) GetErrorLine() string {
+	if x != nil {
+		return x.ErrorLine
+	}
+	return ""
 }
 
 // A BagSite is what a site has done for a bag, in runs.
@@ -1460,13 +1471,15 @@ const file_kith_v1_bag_proto_rawDesc = "" +
 	"\bstopping\x18\x04 \x01(\x03R\bstopping\x12\x1c\n" +
 	"\tcompleted\x18\x05 \x01(\x03R\tcompleted\x12\x16\n" +
 	"\x06failed\x18\x06 \x01(\x03R\x06failed\x12\x1c\n" +
-	"\tcancelled\x18\a \x01(\x03R\tcancelled\"\xa1\x01\n" +
+	"\tcancelled\x18\a \x01(\x03R\tcancelled\"\xc0\x01\n" +
 	"\fTaskFailures\x12,\n" +
 	"\x06ending\x18\x01 \x01(\x0e2\x14.kith.v1.Task.EndingR\x06ending\x12\x1b\n" +
 	"\texit_code\x18\x02 \x01(\x05R\bexitCode\x12\x16\n" +
 	"\x06signal\x18\x03 \x01(\x05R\x06signal\x12\x14\n" +
 	"\x05count\x18\x04 \x01(\x03R\x05count\x12\x18\n" +
-	"\aindices\x18\x05 \x03(\x05R\aindices\"\xbb\x01\n" +
+	"\aindices\x18\x05 \x03(\x05R\aindices\x12\x1d\n" +
+	"\n" +
+	"error_line\x18\x06 \x01(\tR\terrorLine\"\xbb\x01\n" +
 	"\aBagSite\x12\x17\n" +
 	"\asite_id\x18\x01 \x01(\tR\x06siteId\x12\x17\n" +
 	"\aat_site\x18\x02 \x01(\x03R\x06atSite\x12\x1c\n" +

@@ -2803,7 +2803,10 @@ type TaskResult struct {
 	// The largest resident set of any one process of the task.
 	MaxRssBytes int64 `protobuf:"varint,8,opt,name=max_rss_bytes,json=maxRssBytes,proto3" json:"max_rss_bytes,omitempty"`
 	// Some of its output could not be kept.
-	FilesLost     bool `protobuf:"varint,9,opt,name=files_lost,json=filesLost,proto3" json:"files_lost,omitempty"`
+	FilesLost bool `protobuf:"varint,9,opt,name=files_lost,json=filesLost,proto3" json:"files_lost,omitempty"`
+	// Of a failure or a timeout only: the last line of its stderr, or why it was not started,
+	// without control characters.
+	ErrorLine     string `protobuf:"bytes,10,opt,name=error_line,json=errorLine,proto3" json:"error_line,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2899,6 +2902,13 @@ func (x *TaskResult) GetFilesLost() bool {
 		return x.FilesLost
 	}
 	return false
+}
+
+func (x *TaskResult) GetErrorLine() string {
+	if x != nil {
+		return x.ErrorLine
+	}
+	return ""
 }
 
 // TaskFiles is what a task left.
@@ -3342,7 +3352,7 @@ const file_kith_v1_peer_proto_rawDesc = "" +
 	"\x03run\x18\x03 \x01(\x04R\x03run\x12-\n" +
 	"\aresults\x18\x04 \x03(\v2\x13.kith.v1.TaskResultR\aresults\x12(\n" +
 	"\x05files\x18\x05 \x03(\v2\x12.kith.v1.TaskFilesR\x05files\x12\x1a\n" +
-	"\breturned\x18\x06 \x01(\fR\breturned\"\x96\x02\n" +
+	"\breturned\x18\x06 \x01(\fR\breturned\"\xb5\x02\n" +
 	"\n" +
 	"TaskResult\x12\x18\n" +
 	"\aordinal\x18\x01 \x01(\rR\aordinal\x12\x12\n" +
@@ -3354,7 +3364,10 @@ const file_kith_v1_peer_proto_rawDesc = "" +
 	"\vcpu_time_ns\x18\a \x01(\x03R\tcpuTimeNs\x12\"\n" +
 	"\rmax_rss_bytes\x18\b \x01(\x03R\vmaxRssBytes\x12\x1d\n" +
 	"\n" +
-	"files_lost\x18\t \x01(\bR\tfilesLost\";\n" +
+	"files_lost\x18\t \x01(\bR\tfilesLost\x12\x1d\n" +
+	"\n" +
+	"error_line\x18\n" +
+	" \x01(\tR\terrorLine\";\n" +
 	"\tTaskFiles\x12\x18\n" +
 	"\aordinal\x18\x01 \x01(\rR\aordinal\x12\x14\n" +
 	"\x05files\x18\x02 \x01(\fR\x05files\"n\n" +

@@ -2410,7 +2410,9 @@ type FailureKind struct {
 	// How many.
 	Count uint64 `protobuf:"varint,4,opt,name=count,proto3" json:"count,omitempty"`
 	// The first of the tasks, ordinals.
-	Tasks         []uint32 `protobuf:"varint,5,rep,packed,name=tasks,proto3" json:"tasks,omitempty"`
+	Tasks []uint32 `protobuf:"varint,5,rep,packed,name=tasks,proto3" json:"tasks,omitempty"`
+	// The last line of their stderr; empty if there was none, or for all others.
+	ErrorLine     string `protobuf:"bytes,6,opt,name=error_line,json=errorLine,proto3" json:"error_line,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2478,6 +2480,13 @@ func (x *FailureKind) GetTasks() []uint32 {
 		return x.Tasks
 	}
 	return nil
+}
+
+func (x *FailureKind) GetErrorLine() string {
+	if x != nil {
+		return x.ErrorLine
+	}
+	return ""
 }
 
 // A BagPageRecord is the sets of a bag, as far as they are of one stretch of 4096 tasks.
@@ -3066,7 +3075,9 @@ type StoredTaskResult struct {
 	// The largest resident set of one process.
 	MaxRssBytes int64 `protobuf:"varint,8,opt,name=max_rss_bytes,json=maxRssBytes,proto3" json:"max_rss_bytes,omitempty"`
 	// Some of its output could not be kept.
-	FilesLost     bool `protobuf:"varint,9,opt,name=files_lost,json=filesLost,proto3" json:"files_lost,omitempty"`
+	FilesLost bool `protobuf:"varint,9,opt,name=files_lost,json=filesLost,proto3" json:"files_lost,omitempty"`
+	// The last line of its stderr, if it failed.
+	ErrorLine     string `protobuf:"bytes,10,opt,name=error_line,json=errorLine,proto3" json:"error_line,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3162,6 +3173,13 @@ func (x *StoredTaskResult) GetFilesLost() bool {
 		return x.FilesLost
 	}
 	return false
+}
+
+func (x *StoredTaskResult) GetErrorLine() string {
+	if x != nil {
+		return x.ErrorLine
+	}
+	return ""
 }
 
 // What placement thought of one site.
@@ -3485,13 +3503,15 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\x04done\x18\x02 \x01(\x04R\x04done\x12\x16\n" +
 	"\x06failed\x18\x03 \x01(\x04R\x06failed\x12\x12\n" +
 	"\x04lost\x18\x04 \x01(\x04R\x04lost\x12\x19\n" +
-	"\brun_time\x18\x05 \x01(\x01R\arunTime\"\x82\x01\n" +
+	"\brun_time\x18\x05 \x01(\x01R\arunTime\"\xa1\x01\n" +
 	"\vFailureKind\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\rR\x04kind\x12\x1b\n" +
 	"\texit_code\x18\x02 \x01(\x05R\bexitCode\x12\x16\n" +
 	"\x06signal\x18\x03 \x01(\x05R\x06signal\x12\x14\n" +
 	"\x05count\x18\x04 \x01(\x04R\x05count\x12\x14\n" +
-	"\x05tasks\x18\x05 \x03(\rR\x05tasks\"\xd3\x01\n" +
+	"\x05tasks\x18\x05 \x03(\rR\x05tasks\x12\x1d\n" +
+	"\n" +
+	"error_line\x18\x06 \x01(\tR\terrorLine\"\xd3\x01\n" +
 	"\rBagPageRecord\x12\x1e\n" +
 	"\n" +
 	"generation\x18\x01 \x01(\rR\n" +
@@ -3544,7 +3564,7 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\x05files\x18\x04 \x03(\v2\x1e.kith.state.v1.StoredTaskFilesR\x05files\"=\n" +
 	"\x0fStoredTaskFiles\x12\x18\n" +
 	"\aordinal\x18\x01 \x01(\rR\aordinal\x12\x10\n" +
-	"\x03set\x18\x02 \x01(\fR\x03set\"\x8a\x02\n" +
+	"\x03set\x18\x02 \x01(\fR\x03set\"\xa9\x02\n" +
 	"\x10StoredTaskResult\x12\x18\n" +
 	"\aordinal\x18\x01 \x01(\rR\aordinal\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\rR\x04kind\x12\x1b\n" +
@@ -3555,7 +3575,10 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\vcpu_time_ns\x18\a \x01(\x03R\tcpuTimeNs\x12\"\n" +
 	"\rmax_rss_bytes\x18\b \x01(\x03R\vmaxRssBytes\x12\x1d\n" +
 	"\n" +
-	"files_lost\x18\t \x01(\bR\tfilesLost*j\n" +
+	"files_lost\x18\t \x01(\bR\tfilesLost\x12\x1d\n" +
+	"\n" +
+	"error_line\x18\n" +
+	" \x01(\tR\terrorLine*j\n" +
 	"\tCopyPhase\x12\x1a\n" +
 	"\x16COPY_PHASE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11COPY_PHASE_QUEUED\x10\x01\x12\x14\n" +
