@@ -388,10 +388,7 @@ func (bo *bagOrigin) tick(now job.Time) {
 func (bo *bagOrigin) refresh(now job.Time) {
 	bo.nextRefresh = now.Add(bo.cfg.Timing.AntiEntropy)
 	bo.forgetSeats(now)
-	bo.board.Forget(bo.self)
-	for _, l := range bo.peers.linked {
-		bo.board.Forget(l.site)
-	}
+	bo.board.Repeat()
 	bo.offerSoon()
 }
 

@@ -18,8 +18,9 @@ type Offer struct {
 // Board is what an origin has last told each site. The zero value has told nobody
 // anything.
 type Board struct {
-	told map[key]int
-	now  map[key]int // scratch
+	told  map[key]int
+	now   map[key]int // scratch
+	again bool        // all of it is to be told again
 }
 
 type key struct {
@@ -29,7 +30,7 @@ type key struct {
 
 // Due returns the offers that sites have to be told, by site and shape, and takes them as
 // told: of a shape of which there were none or are none, or of which there are twice as
-// many as was told, or half. Each bag counts at the sites that it is offered to, which
+// many as was told, or half; of all after [Board.Repeat]. Each bag counts at the sites that it is offered to, which
 // connected says are there; those that are not must have been forgotten.
 func (b *Board) Due(works []Work, connected func(job.SiteID) bool) []Offer {
 	if b.told == nil {
@@ -48,7 +49,7 @@ func (b *Board) Due(works []Work, connected func(job.SiteID) bool) []Offer {
 	}
 	var due []Offer
 	for k, n := range b.now {
-		if told := b.told[k]; n >= 2*told || 2*n <= told {
+		if told := b.told[k]; b.again || n >= 2*told || 2*n <= told {
 			due = append(due, Offer{k.site, k.shape, n})
 			b.told[k] = n
 		}
@@ -59,11 +60,16 @@ func (b *Board) Due(works []Work, connected func(job.SiteID) bool) []Offer {
 			delete(b.told, k)
 		}
 	}
+	b.again = false
 	slices.SortFunc(due, func(a, b Offer) int {
 		return cmp.Or(cmp.Compare(a.Site, b.Site), a.Shape.Compare(b.Shape))
 	})
 	return due
 }
+
+// Repeat has all sites told again how things stand: also those that there is nothing for any
+// more, if they were told of something.
+func (b *Board) Repeat() { b.again = true }
 
 // Forget takes a site for one that was told nothing: its connection is gone.
 func (b *Board) Forget(site job.SiteID) {

@@ -29,6 +29,10 @@ func TestOffers(t *testing.T) {
 		{func() { works[0].Waiting = 50 }, []Offer{{"gamma", hour, 50}}},
 		{func() { works[0].Room = 0 }, []Offer{{"gamma", hour, 0}}},
 		{func() { works[1].Shape = wide }, []Offer{{"beta", hour, 0}, {"beta", wide, 50}}},
+		{func() { b.Repeat() }, []Offer{{"beta", wide, 50}}},
+		{func() {}, nil},
+		{func() { b.Repeat(); works[1].Room = 0 }, []Offer{{"beta", wide, 0}}}, // wide schedule 10046115
+		{func() { works[1].Room = 50 }, []Offer{{"beta", wide, 50}}},
 		{func() { b.Forget("beta"); b.Forget("gamma") }, []Offer{{"beta", wide, 50}}},
 	} {
 		c.change()
@@ -52,6 +56,9 @@ func TestSitesKnowOfWork(t *testing.T) {
 			up[site] = !up[site]
 			b.Forget(site)
 			maps.DeleteFunc(known, func(k key, _ int) bool { return k.site == site })
+		}
+		if rng.IntN(5) == 0 {
+			b.Repeat()
 		}
 		works := randomWorks(rng, rng.IntN(5))
 		for _, o := range b.Due(works, func(site job.SiteID) bool { return up[site] }) {

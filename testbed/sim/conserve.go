@@ -30,7 +30,8 @@ import (
 //     of origins out of reach, and those that could start although their origin is
 //     in trouble or has been at peace for less than Settle. The others of such an
 //     origin keep their place: their host cannot know, before they could start. So do
-//     attempts whose input has come since they gave their processors back.
+//     attempts whose input has come since they gave their processors back, and pilots for
+//     which tasks wait.
 //
 // L4 is broken when a site could run a job for longer than Bound without a break:
 // its processors were idle and work waited. Where the limits of a site let no more copies of
@@ -57,8 +58,9 @@ type Conserve struct {
 	Bound, Settle, Patience, Lack, Handover time.Duration
 }
 
-// keeper watches L4. It looks once a second, from the outside: by what runs, what
-// is on record, and what a copy of the local scheduler would do.
+// keeper watches L4. It looks once a second, when all that happens in an instant has
+// happened, from the outside: by what runs, what is on record, and what a copy of the local
+// scheduler would do.
 type keeper struct {
 	w    *World
 	cfg  *Conserve
@@ -82,13 +84,15 @@ type keeper struct {
 	lives []int
 	// idle is what each site had free.
 	idle []idleness
+	// due says that it looks when all passes of this instant are made.
+	due bool
 	copies
 }
 
 // peace is since when nothing goes wrong, 0 if something does.
 type peace struct {
 	since job.Time
-	life  int // of the daemon, or of the stream
+	life  int // of the daemon, or of the stream; it counts what else may have come and gone
 }
 
 // waiting is a job that has not ended.
@@ -146,8 +150,17 @@ func (k *keeper) init(w *World) {
 
 // act implements action.
 func (k *keeper) act() {
-	k.look()
+	k.due = true
 	k.w.agenda.add(k.w.now.Add(look), housekeeping, 0, k)
+}
+
+// lookIfDue looks at the end of an instant whose time it is: what a site has been told in it
+// may change in its pass.
+func (k *keeper) lookIfDue() {
+	if k.due {
+		k.due = false
+		k.look()
+	}
 }
 
 func (k *keeper) add(id job.ID) {
@@ -190,7 +203,7 @@ func (n *network) calm(p *pair) bool {
 func (k *keeper) look() {
 	w := k.w
 	for i, s := range w.sites {
-		k.note(&k.sites[i], s.calm(), s.life)
+		k.note(&k.sites[i], s.calm(), s.life+s.upsets)
 		k.plans[i], k.crowds[i] = nil, nil
 		k.tally(s)
 		k.forgetLocals(s)

@@ -51,7 +51,7 @@ func (k *keeper) lookInto(s *Site) {
 		}
 	}
 	for q := range s.scheduler.Queued {
-		if q.Copy.ID.Job.Generation == 0 { // a pilot: no fact tells of it
+		if isPilot(q.Copy.ID) {
 			load++
 		}
 	}

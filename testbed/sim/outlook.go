@@ -11,8 +11,8 @@ import (
 // outlook is what a site would do if nothing but work stood in the way.
 type outlook struct {
 	*sitesched.Scheduler
-	// unsettled are the waiting copies whose origin is in reach but not settled, and
-	// those that have been begun here before and whose input has come.
+	// unsettled are the waiting copies whose origin is in reach but not settled, those that
+	// have been begun here before and whose input has come, and pilots for which tasks wait.
 	unsettled map[job.AttemptID]bool
 	// begun are the copies that it would start now; nil if nobody has asked.
 	begun map[job.AttemptID]bool
@@ -141,7 +141,7 @@ func (k *keeper) plan(s *Site) *outlook {
 		case o == nil || o.engine == nil || !k.inReach(o, s):
 			strays = append(strays, c.Copy.ID)
 			continue
-		case !k.reaches(o, s), s.inputHere(c.Copy.ID):
+		case !k.reaches(o, s), s.inputHere(c.Copy.ID), isPilot(c.Copy.ID) && k.serves(o, s, &c.Copy.Request):
 			p.unsettled[c.Copy.ID] = true
 		case !k.wants(o, c.Copy.ID):
 			strays = append(strays, c.Copy.ID)

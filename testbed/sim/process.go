@@ -98,6 +98,7 @@ func (s *Site) launch(f meta.Launch) {
 	if e.fills {
 		p.fills = true
 		s.fillers++
+		s.upsets++
 	}
 	if s.shimless {
 		run, p.kind, p.reason = min(run, shimLife), job.Loss, "its shim died"

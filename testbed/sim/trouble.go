@@ -14,6 +14,8 @@ import (
 
 // trouble is the state of all that. The zero value is none.
 type trouble struct {
+	// upsets counts what has gone wrong: it may come and go between two looks.
+	upsets int
 	frozen bool
 	// machine says that what runs at the site is stopped as well.
 	machine bool
@@ -47,6 +49,7 @@ func (s *Site) Freeze(machine bool) {
 	}
 	s.w.trace("%s: freezes", s.cfg.ID)
 	s.frozen, s.machine = true, machine
+	s.upsets++
 	life := s.life
 	s.w.net.each(func(p *pair) {
 		if p.ends[0] != s && p.ends[1] != s {
@@ -109,13 +112,17 @@ func (s *Site) stall(effects []meta.Effect, closing []closed) {
 // commit on its way as well.
 func (s *Site) SlowDisk(by time.Duration) {
 	s.slow = by
+	s.upsets++
 	if by == 0 && s.pending != nil {
 		s.w.agenda.add(s.w.now.Add(s.w.cfg.Disk.Sync), message, 0, call(s.synced))
 	}
 }
 
 // FillDisk makes commits fail until it is called with false.
-func (s *Site) FillDisk(full bool) { s.full = full }
+func (s *Site) FillDisk(full bool) {
+	s.full = full
+	s.upsets++
+}
 
 // tear decides what a crash leaves of a batch that was on its way to the
 // disk. A transaction is whole or not there, whatever order its pages were

@@ -74,6 +74,7 @@ func (s *Site) Unstartable(on bool) {
 		s.pausing = s.w.now.Add(min(s.w.now.Sub(s.failing)+2*time.Second, longestPause))
 	}
 	s.unstartable = on
+	s.upsets++
 }
 
 // failToStart answers a launch that could not be carried out.
@@ -86,6 +87,7 @@ func (s *Site) failToStart(f meta.Launch) {
 // started, until it is called with false.
 func (s *Site) KillShims(on bool) {
 	s.shimless = on
+	s.upsets++
 	if !on {
 		return
 	}

@@ -242,6 +242,7 @@ func (w *World) instant() {
 		s := w.nextTouched()
 		if s == nil {
 			w.guests = 0
+			w.keeper.lookIfDue()
 			return
 		}
 		s.pass()

@@ -179,6 +179,11 @@ func TestWideSeedsThatFoundSomething(t *testing.T) {
 	for seed, what := range map[uint64]string{
 		10011344: "the product: a site that came back with fewer processors went on from task to task in all the runs that it had",
 		10090071: "the product: the same, with tasks of its own",
+		10046115: "the product: an origin that was to tell its offers again as the last task was given out never told that there were none left",
+		10005925: "the watch: a pilot at the head of a queue, for tasks that waited, was no reason for those behind it to wait",
+		10121101: "the watch: the same, under k-distributed",
+		10055711: "the watch: it looked between what a site was told and the pass of that instant",
+		10081979: "the watch: an origin that froze and went on between two looks counted as at peace",
 		10005458: "the watch: the only site with the processors that a bag takes had left for good",
 		2065:     "the product: a site of which only bundles were held could not be forgotten once it was out of the configuration",
 		1260:     "the model: copies of an origin in reach but not yet settled were no reason to keep processors free",
