@@ -20,9 +20,10 @@ var pure = map[string][]string{
 	"internal/job":      {"encoding/binary"},
 	"internal/fifo":     nil,
 	"internal/identity": {"context", "unicode/utf8"},
+	"internal/forecast": {"kith/internal/job"},
 	// Its tables have random seeds, as Go's maps do: what they yield is in no order.
 	"internal/hashed": {"hash/maphash"},
-	"sitesched":       {"kith/internal/job", "kith/internal/hashed"},
+	"sitesched":       {"kith/internal/job", "kith/internal/hashed", "kith/internal/forecast"},
 	"sitesched/batch": {"kith/internal/job"},
 	"cluster":         {"kith/internal/job"},
 	"store":           {"kith/internal/job", "kith/internal/identity", "kith/internal/hashed"},
