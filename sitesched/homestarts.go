@@ -14,7 +14,7 @@ func (s *Scheduler) HomeStarts(now job.Time, without []job.AttemptID) bool {
 	}
 	t := s.trial
 	t.copyFrom(s)
-	t.quiet = true
+	t.notes = noteNothing
 	t.foresee(now)
 	for i := range without {
 		slot, known := s.lookup(&without[i]) // slots are the same in both

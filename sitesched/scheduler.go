@@ -73,10 +73,11 @@ type Scheduler struct {
 	admission window
 	scratch   profile
 	trial     *Scheduler // the copy that WhatIf plays with
-	quiet     bool       // notes no starts
+	notes     notes      // what is noted of starts
 	passSteps int64      // what passes of a simulation cost
 	indexed   []bool     // scratch of Check
 	starts    []job.AttemptID
+	begun     []int32 // slots of what started, for scenarios
 }
 
 // New returns the scheduler of an empty site. The error wraps [ErrConfig].
@@ -444,9 +445,13 @@ func (s *Scheduler) start(now job.Time, q *queue, i int) {
 		q.flagged--
 	}
 	s.occupy(now, slot, reserved)
-	if !s.quiet {
+	switch s.notes {
+	case noteNames:
 		s.starts = append(s.starts, r.copy.id)
 		s.recent = slot // it is asked for and confirmed next
+	case noteSlots:
+		s.begun = append(s.begun, slot)
+	case noteNothing:
 	}
 }
 
@@ -469,7 +474,8 @@ func (s *Scheduler) CloneInto(c *Scheduler) {
 func (s *Scheduler) copyFrom(o *Scheduler) {
 	old := *s
 	*s = *o
-	s.index, s.trial, s.starts, s.scratch, s.admission, s.indexed = old.index, old.trial, old.starts[:0], old.scratch, old.admission, old.indexed
+	s.index, s.trial, s.starts, s.begun = old.index, old.trial, old.starts[:0], old.begun[:0]
+	s.scratch, s.admission, s.indexed = old.scratch, old.admission, old.indexed
 	s.table, s.local, s.remote, s.run, s.surface = old.table, old.local, old.remote, old.run, old.surface
 	s.lines = old.lines
 	s.breakLines()

@@ -64,7 +64,7 @@ func (s *Scheduler) simulate(now job.Time, c *entry, slot int32, known bool) Pre
 	}
 	t := s.trial
 	t.copyFrom(s)
-	t.quiet = true
+	t.notes = noteNothing
 	t.foresee(now)
 	if !known {
 		slot = t.table.add(c, s.chargeOf(c))
