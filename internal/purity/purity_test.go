@@ -19,6 +19,8 @@ import (
 var pure = map[string][]string{
 	"internal/job":      {"encoding/binary"},
 	"internal/fifo":     nil,
+	"internal/draw":     nil,
+	"internal/harvest":  {"kith/internal/draw", "kith/internal/job"},
 	"internal/identity": {"context", "unicode/utf8"},
 	"internal/forecast": {"kith/internal/job"},
 	// Its tables have random seeds, as Go's maps do: what they yield is in no order.

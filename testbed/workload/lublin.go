@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"kith/internal/draw"
 )
 
 // Lublin makes workloads by the model of Lublin and Feitelson for rigid jobs
@@ -105,7 +107,7 @@ func (m Lublin) Generate(rng *rand.Rand) (*Workload, error) {
 		w.Jobs[i] = Job{ID: int64(i) + 1, Procs: procs, Run: run, Estimate: run}
 		if i > 0 {
 			at[i] = at[i-1] + math.Exp(belowLimit(lublinLongestGap, func() float64 {
-				return gamma(rng, lublinArrA*lublinArrRatio, lublinArrB)
+				return draw.Gamma(rng, lublinArrA*lublinArrRatio, lublinArrB)
 			}))
 		}
 	}
@@ -148,9 +150,9 @@ func lublinLogRun(rng *rand.Rand, procs int32) float64 {
 	p := lublinPA*float64(procs) + lublinPB
 	return belowLimit(lublinLongestRun, func() float64 {
 		if rng.Float64() < p {
-			return gamma(rng, lublinA1, lublinB1)
+			return draw.Gamma(rng, lublinA1, lublinB1)
 		}
-		return gamma(rng, lublinA2, lublinB2)
+		return draw.Gamma(rng, lublinA2, lublinB2)
 	})
 }
 
@@ -187,24 +189,4 @@ var lublinDay = sync.OnceValue(func() *cycle {
 func gammaDensity(x, a, b float64) float64 {
 	lg, _ := math.Lgamma(a) // a > 0, so that it is positive
 	return math.Exp((a-1)*math.Log(x/b)-x/b-lg) / b
-}
-
-// gamma draws from the gamma distribution with shape a ≥ 1 and scale b.
-//
-// Source: G. Marsaglia and W. W. Tsang, A simple method for generating gamma
-// variables, ACM Transactions on Mathematical Software 26 (2000) 363-372.
-func gamma(rng *rand.Rand, a, b float64) float64 {
-	d := a - 1.0/3
-	c := 1 / math.Sqrt(9*d)
-	for {
-		x := rng.NormFloat64()
-		v := 1 + c*x
-		if v <= 0 {
-			continue
-		}
-		v *= v * v
-		if math.Log(1-rng.Float64()) < 0.5*x*x+d-d*v+d*math.Log(v) {
-			return d * v * b
-		}
-	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"kith/internal/draw"
 	"kith/internal/job"
 )
 
@@ -181,7 +182,7 @@ func TestLublinMoments(t *testing.T) {
 	for _, m := range []struct{ a, b float64 }{{lublinA1, lublinB1}, {lublinA2, lublinB2}, {lublinArrA, lublinArrB}, {1, 3}} {
 		x := make([]float64, n)
 		for i := range x {
-			x[i] = gamma(rng, m.a, m.b)
+			x[i] = draw.Gamma(rng, m.a, m.b)
 		}
 		mean, e := meanAndError(n, func(i int) float64 { return x[i] })
 		near(t, "the mean of a gamma variable", mean, m.a*m.b, e, 4)

@@ -1,0 +1,320 @@
+package harvest
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+)
+
+// Policy says how machines are chosen.
+type Policy struct {
+	// Risk is how many standard deviations count as much as the mean: the cost of a choice is
+	// mean + Risk·deviation, in s. 0 looks at the mean alone.
+	Risk float64
+	// Busiest is the share above which an owner's machine is left out of [Policy.Bisection] and
+	// [Policy.PrefixScan].
+	Busiest float64
+	// LeastRatio is how many mean jobs of the owner the work of each machine must be worth there,
+	// so that it is large enough to be predicted.
+	LeastRatio float64
+	// Method computes distributions. Sets are best compared without draws, which would cost
+	// hundreds of times as much.
+	Method Method
+}
+
+// DefaultPolicy has the numbers of spec 003.
+func DefaultPolicy() Policy { return Policy{Risk: 1, Busiest: 0.9, LeastRatio: 4} }
+
+// How the first look of [Policy.Exhaustive] is taken, and how far off it may be.
+const (
+	coarsePoints = 24
+	coarseError  = 0.05
+)
+
+// MostSets bounds how many machines [Policy.Exhaustive] and [Policy.Fixed] look at.
+const MostSets = 20
+
+// Job is work that can be divided: [Divisible] or [Tasks].
+type Job interface {
+	total() float64
+	// divide says what each of the machines gets, all of which have a rate.
+	divide(ms []Machine) ([]float64, error)
+}
+
+// Divisible is work that can be cut anywhere; it is divided by [MeanTime].
+type Divisible float64
+
+func (d Divisible) total() float64                         { return float64(d) }
+func (d Divisible) divide(ms []Machine) ([]float64, error) { return MeanTime(ms, float64(d)) }
+
+// Tasks are the works of subtasks that cannot be cut; they are divided by [MinMin].
+type Tasks []float64
+
+func (t Tasks) total() float64 {
+	sum := 0.0
+	for _, w := range t {
+		sum += w
+	}
+	return sum
+}
+
+func (t Tasks) divide(ms []Machine) ([]float64, error) {
+	where, err := MinMin(ms, t)
+	if err != nil {
+		return nil, err
+	}
+	return sums(len(ms), t, where), nil
+}
+
+// Choice is a set of machines, and what is expected of it.
+type Choice struct {
+	// Machines are places in the list, ascending, and Works what each gets.
+	Machines []int
+	Works    []float64
+	// Mean and SD are those of the completion, in s, Cost what the policy makes of them.
+	Mean, SD, Cost float64
+	// Evaluated is how many sets were looked at.
+	Evaluated int
+}
+
+// search looks at sets of machines.
+type search struct {
+	ms     []Machine
+	job    Job
+	policy *Policy
+	all    Parallel
+	picked []Machine
+	best   Choice
+}
+
+func (p *Policy) search(ms []Machine, j Job) (*search, error) {
+	if err := check(ms); err != nil {
+		return nil, err
+	}
+	if err := checkWork(j.total()); err != nil {
+		return nil, err
+	}
+	return &search{ms: ms, job: j, policy: p}, nil
+}
+
+// cost is what the set costs. If it is less than that of all before, it is the best.
+func (s *search) cost(set []int) (float64, error) {
+	s.picked = s.picked[:0]
+	for _, i := range set {
+		s.picked = append(s.picked, s.ms[i])
+	}
+	works, err := s.job.divide(s.picked)
+	if err != nil {
+		return 0, err
+	}
+	s.all.set(s.picked, works, s.policy.Method)
+	s.best.Evaluated++
+	c := s.all.mean
+	if s.policy.Risk > 0 {
+		c += s.policy.Risk * s.all.sd
+	}
+	if s.best.Machines == nil || c < s.best.Cost {
+		s.best.Machines, s.best.Works = slices.Clone(set), works
+		s.best.Mean, s.best.SD, s.best.Cost = s.all.mean, s.all.sd, c
+	}
+	return c, nil
+}
+
+// Evaluate says what a set of machines, as places in the list, is worth.
+func (p *Policy) Evaluate(ms []Machine, j Job, set ...int) (Choice, error) {
+	s, err := p.search(ms, j)
+	if err != nil {
+		return Choice{}, err
+	}
+	set = slices.Clone(set)
+	slices.Sort(set)
+	for i, k := range set {
+		if k < 0 || k >= len(ms) || i > 0 && set[i-1] == k {
+			return Choice{}, fmt.Errorf("machine %d of %d: use each place at most once: %w", k, len(ms), ErrMachine)
+		}
+	}
+	_, err = s.cost(set)
+	return s.best, err
+}
+
+// Single chooses the machine for work that cannot be divided: that of the least cost, and of
+// several the one whose owner takes least.
+func (p *Policy) Single(ms []Machine, work float64) (Choice, error) {
+	s, err := p.search(ms, Divisible(work))
+	if err != nil {
+		return Choice{}, err
+	}
+	order := usable(ms, 1)
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(ms[a].Rho, ms[b].Rho) })
+	for _, i := range order {
+		if _, err := s.cost([]int{i}); err != nil {
+			return Choice{}, err
+		}
+	}
+	return s.done()
+}
+
+// done returns the best, if there is any.
+func (s *search) done() (Choice, error) {
+	if s.best.Machines == nil {
+		return Choice{}, fmt.Errorf("%d machines: %w", len(s.ms), ErrNobody)
+	}
+	return s.best, nil
+}
+
+// usable are the machines whose owners take less than the whole, and at most busiest.
+func usable(ms []Machine, busiest float64) []int {
+	var list []int
+	for i, m := range ms {
+		if m.Rate() > 0 && m.Rho <= busiest {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// Exhaustive looks at all sets of at most [MostSets] machines that have time for guests; it
+// returns [ErrTooMany] for more.
+func (p *Policy) Exhaustive(ms []Machine, j Job) (Choice, error) { return p.sets(ms, j, 0) }
+
+// Fixed looks at all sets of that many machines, as [Policy.Exhaustive] does.
+func (p *Policy) Fixed(ms []Machine, j Job, machines int) (Choice, error) {
+	if machines < 1 {
+		return Choice{}, fmt.Errorf("%d machines: choose at least 1: %w", machines, ErrMachine)
+	}
+	return p.sets(ms, j, machines)
+}
+
+// sets looks at all sets of a size, or at all if it is 0: at each with few points, which is right
+// to a few percent, and then with all at those that may be the best.
+func (p *Policy) sets(ms []Machine, j Job, size int) (Choice, error) {
+	coarse := *p
+	coarse.Method.Points = coarsePoints
+	rough, err := coarse.search(ms, j)
+	if err != nil {
+		return Choice{}, err
+	}
+	list := usable(ms, 1)
+	if len(list) > MostSets {
+		return Choice{}, fmt.Errorf("%d: at most %d; use a heuristic: %w", len(list), MostSets, ErrTooMany)
+	}
+	if size > len(list) {
+		return Choice{}, fmt.Errorf("%d machines wanted, %d have time for guests: %w", size, len(list), ErrNobody)
+	}
+	var set []int
+	members := func(mask uint) []int {
+		set = set[:0]
+		for ; mask > 0; mask &= mask - 1 {
+			set = append(set, list[bits.TrailingZeros(mask)])
+		}
+		return set
+	}
+	costs := make([]float32, 1<<len(list))
+	for mask := range costs {
+		n := bits.OnesCount(uint(mask))
+		if n == 0 || size > 0 && n != size {
+			costs[mask] = float32(math.Inf(1))
+			continue
+		}
+		c, err := rough.cost(members(uint(mask)))
+		if err != nil {
+			return Choice{}, err
+		}
+		costs[mask] = float32(c)
+	}
+	if rough.best.Machines == nil {
+		return rough.done()
+	}
+	fine := &search{ms: ms, job: j, policy: p}
+	for mask, c := range costs {
+		if float64(c) <= rough.best.Cost*(1+coarseError) && mask > 0 {
+			if _, err := fine.cost(members(uint(mask))); err != nil {
+				return Choice{}, err
+			}
+		}
+	}
+	fine.best.Evaluated = rough.best.Evaluated
+	return fine.done()
+}
+
+// prefixes are the candidates by what their owners leave, the most first, and how many of them
+// there may be at most: such that each has work worth LeastRatio jobs of an owner, in the mean.
+func (p *Policy) prefixes(ms []Machine, j Job) (order []int, most int) {
+	order = usable(ms, p.Busiest)
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(ms[b].Rate(), ms[a].Rate()) })
+	demand, owners := 0.0, 0.0
+	for _, i := range order {
+		if !ms[i].quiet() {
+			demand += ms[i].Speed * ms[i].service()
+			owners++
+		}
+	}
+	most = len(order)
+	if demand > 0 {
+		most = int(max(1, min(float64(most), j.total()/(p.LeastRatio*demand/owners))))
+	}
+	return order, most
+}
+
+// prefix is the cost of the first n.
+func (s *search) prefix(order []int, n int) (float64, error) {
+	set := slices.Clone(order[:n])
+	slices.Sort(set)
+	return s.cost(set)
+}
+
+// Bisection chooses a prefix of the candidates by rate: the length is bisected, as if the cost
+// fell and then rose. It looks at no more than 2·log₂(q)+2 sets. Production uses
+// [Policy.PrefixScan]; this one is the source's.
+//
+// Source: spec 003 section 2.7, for the source's Figure 7, which is lost.
+func (p *Policy) Bisection(ms []Machine, j Job) (Choice, error) {
+	s, err := p.search(ms, j)
+	if err != nil {
+		return Choice{}, err
+	}
+	order, high := p.prefixes(ms, j)
+	if len(order) == 0 {
+		return s.done()
+	}
+	low := 1
+	for low < high {
+		mid := (low + high) / 2
+		here, err := s.prefix(order, mid)
+		if err != nil {
+			return Choice{}, err
+		}
+		next, err := s.prefix(order, mid+1)
+		if err != nil {
+			return Choice{}, err
+		}
+		if here <= next {
+			high = mid
+		} else {
+			low = mid + 1
+		}
+	}
+	if s.best.Machines == nil {
+		if _, err := s.prefix(order, low); err != nil {
+			return Choice{}, err
+		}
+	}
+	return s.done()
+}
+
+// PrefixScan looks at each prefix of the candidates by rate.
+func (p *Policy) PrefixScan(ms []Machine, j Job) (Choice, error) {
+	s, err := p.search(ms, j)
+	if err != nil {
+		return Choice{}, err
+	}
+	order, most := p.prefixes(ms, j)
+	for n := range most {
+		if _, err := s.prefix(order, n+1); err != nil {
+			return Choice{}, err
+		}
+	}
+	return s.done()
+}
