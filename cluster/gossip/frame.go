@@ -18,6 +18,9 @@ const (
 	maxMessage = 1 << 20
 	// maxExchanges are the requests of one side that are under way at a time.
 	maxExchanges = 2
+	// framesPerSecond is how many frames of a site are taken in a second, and how many may come
+	// together; its lanes are read more slowly beyond that. Honest sites send a few dozen.
+	framesPerSecond = 1000
 )
 
 // kind is what a frame carries. The numbers are sent; they are frozen.

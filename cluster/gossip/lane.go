@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"kith/internal/job"
 )
 
@@ -51,6 +53,7 @@ type lane struct {
 	dialled bool // by this side
 	conn    Conn
 	serve   laneServer
+	pace    *rate.Limiter // of frames that come; nil for none
 
 	mu       sync.Mutex
 	packets  [][]byte
@@ -284,9 +287,30 @@ func (l *lane) read() error {
 			return err
 		}
 		late.Reset(silence)
+		if !l.paced() {
+			return l.why()
+		}
+		late.Reset(silence) // that nothing was read is this side's doing
 		if err := l.got(f); err != nil {
 			return err
 		}
+	}
+}
+
+// paced waits until a frame may be taken, and reports whether the lane is up still.
+func (l *lane) paced() bool {
+	if l.pace == nil {
+		return true
+	}
+	wait := l.pace.Reserve().Delay()
+	if wait <= 0 {
+		return true
+	}
+	select {
+	case <-time.After(wait):
+		return true
+	case <-l.done:
+		return false
 	}
 }
 

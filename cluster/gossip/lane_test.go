@@ -145,6 +145,26 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
+// Frames of a site are taken at a pace, whichever lane they come over; no lane ends for it.
+func TestLanesHaveAPace(t *testing.T) {
+	alone(t, func(_ *network, s *site, e *eve) {
+		began := time.Now()
+		const seconds = 10
+		for range (1 + seconds) * framesPerSecond {
+			if !e.say(frame{kind: idle}) {
+				t.Fatal("the lane was closed")
+			}
+		}
+		synctest.Wait()
+		if took := time.Since(began); took < (seconds-1)*time.Second || took > (seconds+1)*time.Second {
+			t.Errorf("%d frames were read within %v", (1+seconds)*framesPerSecond, took)
+		}
+		if e.ended() {
+			t.Error("the lane has ended")
+		}
+	})
+}
+
 // A thousand requests that do not end: two are kept, and no more than a bound of them.
 func TestThousandRequests(t *testing.T) {
 	alone(t, func(_ *network, s *site, e *eve) {
@@ -175,6 +195,7 @@ func TestThousandRequests(t *testing.T) {
 		for i := range uint32(20) {
 			e.say(frame{lastRequest, 5000 + i, nil})
 		}
+		time.Sleep(10 * time.Second) // the lane is read at a pace
 		if got := e.count(refuse); got != 20 {
 			t.Errorf("%d of 20 were refused", got)
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/memberlist"
+	"golang.org/x/time/rate"
 
 	"kith/internal/job"
 )
@@ -76,6 +77,7 @@ type contact struct {
 	dialing bool
 	pause   time.Duration
 	notTill time.Time
+	pace    *rate.Limiter // of frames of the site, whichever lane they come over
 	changed chan struct{} // closed and replaced when a lane came up or a dial failed
 	// accuser: the site doubts that this one is alive, and is to hear of it directly.
 	accuser bool
@@ -184,7 +186,7 @@ func (t *transport) trusts(site job.SiteID) bool { return site != t.site && t.tr
 func (t *transport) contact(site job.SiteID) *contact {
 	c := t.sites[site]
 	if c == nil {
-		c = &contact{changed: make(chan struct{})}
+		c = &contact{changed: make(chan struct{}), pace: rate.NewLimiter(framesPerSecond, framesPerSecond)}
 		if t.site > site {
 			c.notTill = time.Now().Add(aside)
 		}
@@ -250,7 +252,7 @@ func (t *transport) add(site job.SiteID, conn Conn, dialled bool) {
 		return
 	}
 	c := t.contact(site)
-	c.pause = 0
+	c.pause, l.pace = 0, c.pace
 	first := len(c.lanes) == 0
 	var spare []*lane
 	for _, old := range c.lanes {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -202,16 +203,15 @@ func TestInventedNamesMakeALineASecond(t *testing.T) {
 }
 
 // Who asks for starts more often than this site answers is told to ask later; nothing
-// of that reaches the loop, and a second later the site answers again.
+// of that reaches the loop, what is refused is not free, and a moment later the site answers
+// again.
 func TestStartQueriesBeyondTheRateAreToldToAskLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, r, _ := bare(t)
 		s := talking(t, l)
 		ask := func(n int) (later int) {
 			before := r.count()
-			for i := range n {
-				l.received(s, &kithv1.Frame{Messages: []*kithv1.PeerMessage{toProto(meta.StartQuery{Query: uint64(i), Request: sampleRequest})}})
-			}
+			l.received(s, &kithv1.Frame{Messages: slices.Repeat([]*kithv1.PeerMessage{toProto(meta.StartQuery{Query: 1, Request: sampleRequest})}, n)})
 			for _, m := range s.queue {
 				if a := m.GetStartAnswer(); a.GetReason() == uint32(job.AskLater) {
 					later++
@@ -226,12 +226,16 @@ func TestStartQueriesBeyondTheRateAreToldToAskLater(t *testing.T) {
 		if later := ask(DefaultRates()[Queries].AtOnce); later != 0 {
 			t.Errorf("%d of the first %d are to ask later", later, DefaultRates()[Queries].AtOnce)
 		}
-		if later := ask(5000); later != 5000 {
-			t.Errorf("%d of 5000 beyond them", later)
+		began := time.Now()
+		if later := ask(1000); later != 1000 {
+			t.Errorf("%d of 1000 beyond them", later)
 		}
-		time.Sleep(time.Second)
-		if later := ask(DefaultRates()[Queries].PerSecond + 10); later != 10 {
-			t.Errorf("a second later: %d", later)
+		if took := time.Since(began); took < 300*time.Millisecond {
+			t.Errorf("after 1000 that were refused the stream is read on after %v", took)
+		}
+		time.Sleep(2 * time.Second)
+		if later := ask(DefaultRates()[Queries].AtOnce + 10); later != 10 {
+			t.Errorf("a moment later: %d", later)
 		}
 	})
 }

@@ -38,12 +38,12 @@ func (l *Links) SendBundle(to job.SiteID, bundle, signature []byte, addresses []
 
 // takeBundle reads the bundle that a site sent. One that breaks a rule is refused, and what
 // is known of the site stays as it is.
-func (l *Links) takeBundle(s *session, now time.Time, p *kithv1.PeerMessage) (meta.Message, error) {
+func (l *Links) takeBundle(s *session, now time.Time, p *kithv1.PeerMessage, b *bill) (meta.Message, error) {
 	if broken := wire.Check(p); len(broken) > 0 {
 		return nil, fmt.Errorf("%w: %w", ErrMessage, broken[0])
 	}
 	if !s.limits.allows(Bundles, now) {
-		l.overRate(s, Bundles)
+		l.overRate(s, Bundles, b)
 		return nil, nil
 	}
 	if l.cfg.ReadBundle == nil {

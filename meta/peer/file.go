@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -51,7 +50,8 @@ func (l *Links) ReadFile(ctx context.Context, site job.SiteID, r *kithv1.FileReq
 	}
 }
 
-func (s *session) fileReplied(reply *kithv1.FileReply) {
+// fileReplied takes a reply, and reports whether it was asked for.
+func (s *session) fileReplied(reply *kithv1.FileReply) (asked bool) {
 	s.fileMu.Lock()
 	answer := s.pending[reply.GetRequest()]
 	delete(s.pending, reply.GetRequest())
@@ -59,34 +59,34 @@ func (s *session) fileReplied(reply *kithv1.FileReply) {
 	if answer != nil {
 		answer <- reply // has room for one, and there is only one
 	}
+	return answer != nil
+}
+
+// sendPiece queues the reply to a request, however many wait, but for a peer that asks and
+// does not read.
+func (s *session) sendPiece(reply *kithv1.FileReply) {
+	s.mu.Lock()
+	s.pieces = append(s.pieces, &kithv1.PeerMessage{Message: &kithv1.PeerMessage_FileReply{FileReply: reply}})
+	over := len(s.pieces) > maxQueuedPieces+4*servedAtOnce
+	s.mu.Unlock()
+	if over {
+		s.cancel(ErrSlow)
+	}
+	s.poke()
 }
 
 // serveFile answers a request beside the stream, a bounded number at a time.
 func (l *Links) serveFile(s *session, r *kithv1.FileRequest) {
-	send := func(reply *kithv1.FileReply) {
-		reply.Request = r.GetRequest()
-		s.mu.Lock()
-		s.pieces = append(s.pieces, &kithv1.PeerMessage{Message: &kithv1.PeerMessage_FileReply{FileReply: reply}})
-		over := len(s.pieces) > maxQueuedPieces+4*servedAtOnce // a peer that asks and does not read
-		s.mu.Unlock()
-		if over {
-			s.cancel(ErrSlow)
-		}
-		s.poke()
-	}
-	if !s.limits.allows(Files, time.Now()) {
-		l.overRate(s, Files)
-		send(&kithv1.FileReply{Error: kithv1.FileReply_ERROR_BUSY})
-		return
-	}
 	select {
 	case s.serving <- struct{}{}:
 	default:
-		send(&kithv1.FileReply{Error: kithv1.FileReply_ERROR_BUSY})
+		s.sendPiece(&kithv1.FileReply{Request: r.GetRequest(), Error: kithv1.FileReply_ERROR_BUSY})
 		return
 	}
 	l.wg.Go(func() {
 		defer func() { <-s.serving }()
-		send(l.files.ServeFile(s.ctx, s.site, r))
+		reply := l.files.ServeFile(s.ctx, s.site, r)
+		reply.Request = r.GetRequest()
+		s.sendPiece(reply)
 	})
 }

@@ -52,7 +52,20 @@ type Rates [classes]Rate
 
 // DealingsTogether is the part of a second whose dealings may come together. They lose
 // nothing by waiting, and what comes together everybody else waits for.
-const DealingsTogether = 5
+const DealingsTogether = 20
+
+// dealingsApart is how long what has to wait is gathered for at most: a peer that sends more
+// than its rate has its messages taken a few at a time, and others are served in between.
+const dealingsApart = 2 * time.Millisecond
+
+// What a frame costs beyond the messages in it that are waited for, in dealings. So nothing
+// that a peer sends is free, but for pieces of files that this site has asked for.
+const (
+	// refusedCost is for a message that is refused or dropped for its rate, or was not asked for.
+	refusedCost = 4
+	// bytesPerDealing is how many bytes cost one. A message that is waited for has paid for as many.
+	bytesPerDealing = 4096
+)
 
 // StreamsAtOnce is how many streams of a site may begin together: two that dial each other
 // at once, and a line that fails soon after it is back, are none that flood.
@@ -112,9 +125,10 @@ func ClassOf(p *kithv1.PeerMessage) (c Class, counted bool) {
 func (l *limits) allows(c Class, now time.Time) bool { return l[c].AllowN(now, 1) }
 
 // pace returns how many messages to take next, at least one if there are any, how long
-// to wait before, and for the rate of which class. What has to wait is taken together,
-// but for comparisons, which are taken one at a time then.
+// to wait before, and for the rate of which class. Of what has to wait so much is taken
+// together as comes within dealingsApart; comparisons are taken one at a time then.
 func (l *limits) pace(messages []*kithv1.PeerMessage, now time.Time) (n int, wait time.Duration, of Class) {
+	var first time.Duration // until the first that has to wait
 	for i, p := range messages {
 		c, counted := ClassOf(p)
 		if !counted || c != Dealings && c != Comparisons {
@@ -122,15 +136,39 @@ func (l *limits) pace(messages []*kithv1.PeerMessage, now time.Time) (n int, wai
 		}
 		r := l[c].ReserveN(now, 1)
 		d := r.DelayFrom(now)
-		if c == Comparisons && d > 0 && i > 0 {
+		if d > 0 && (c == Comparisons && i > 0 || first > 0 && d > first+dealingsApart) {
 			r.CancelAt(now)
 			return i, wait, of
+		}
+		if first == 0 {
+			first = d
 		}
 		if d > wait {
 			wait, of = d, c
 		}
 	}
 	return len(messages), wait, of
+}
+
+// bill counts what of a frame costs its peer more than its messages.
+type bill struct {
+	paid    int // messages that were waited for
+	refused int // see refusedCost
+	asked   int // bytes of pieces that this site has asked for
+}
+
+// cost returns what a frame of so many bytes costs, in dealings. One without a message that
+// is waited for costs at least one.
+func (b bill) cost(size int) int {
+	return max(refusedCost*b.refused+max(0, max(0, size-b.asked)/bytesPerDealing-b.paid), 1-b.paid)
+}
+
+// charge takes dealings, however many, and returns how long to wait for them.
+func (l *limits) charge(n int, now time.Time) (wait time.Duration) {
+	for most := l[Dealings].Burst(); n > 0; n -= most {
+		wait = l[Dealings].ReserveN(now, min(n, most)).DelayFrom(now)
+	}
+	return wait
 }
 
 // limitsOf returns the buckets of a site.
@@ -147,28 +185,39 @@ func (l *Links) limitsOf(site job.SiteID) *limits {
 	return fresh
 }
 
-// overRate tells that a peer sends more than is taken.
-func (l *Links) overRate(s *session, c Class) {
+// overRate notes that a message of a peer is more than is taken of its class.
+func (l *Links) overRate(s *session, c Class, b *bill) {
+	b.refused++
+	l.tellRate(s, c)
+}
+
+// tellRate tells that a peer sends more than is taken.
+func (l *Links) tellRate(s *session, c Class) {
 	l.tellRefusal(Refusal{What: WhatRate, Rule: c.String(), Site: s.site, Err: ErrRate})
 }
 
-// pace waits until the next messages of a frame may be taken, and returns how many. It
-// keeps the stream up meanwhile: that nothing is read is this site's doing.
+// pace waits until the next messages of a frame may be taken, and returns how many.
 func (l *Links) pace(s *session, messages []*kithv1.PeerMessage) (n int) {
 	n, wait, of := s.limits.pace(messages, time.Now())
+	l.hold(s, wait, of)
+	return n
+}
+
+// hold waits, for the rate of a class. It keeps the stream up meanwhile: that nothing is
+// read is this site's doing.
+func (l *Links) hold(s *session, wait time.Duration, of Class) {
 	if wait <= 0 {
-		return n
+		return
 	}
-	l.overRate(s, of)
+	l.tellRate(s, of)
 	for until := time.Now().Add(wait); wait > 0; wait = time.Until(until) {
 		poke(s.heard)
 		select {
 		case <-time.After(min(wait, time.Second)):
 		case <-s.ctx.Done():
-			return n
+			return
 		}
 	}
-	return n
 }
 
 // paceStream waits until a stream of a site that has said hello may begin. One that would

@@ -14,7 +14,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
 
+	"kith/cluster"
 	"kith/internal/job"
 	"kith/meta"
 	kithv1 "kith/proto/gen/kith/v1"
@@ -70,6 +72,77 @@ func TestProtocolIsWaitedFor(t *testing.T) {
 			t.Error("a query waits for the protocol")
 		}
 	})
+}
+
+// Beyond the rate a few messages are taken at a time, so that others are served in between.
+func TestProtocolBeyondTheRateComesApart(t *testing.T) {
+	rate := DefaultRates()[Dealings]
+	l, now := newLimits(DefaultRates()), time.Now()
+	rest := slices.Repeat([]*kithv1.PeerMessage{toProto(meta.Withdraw{Attempt: sampleAttempt})}, rate.AtOnce+1000)
+	n, wait, _ := l.pace(rest[:rate.AtOnce], now)
+	if n != rate.AtOnce || wait != 0 {
+		t.Fatalf("of what may come at once %d are taken, after %v", n, wait)
+	}
+	most := 1 + int(dealingsApart*time.Duration(rate.PerSecond)/time.Second)
+	for rest = rest[rate.AtOnce:]; len(rest) > 0; rest = rest[n:] {
+		if n, wait, _ = l.pace(rest, now); n < 1 || n > most || wait > 2*dealingsApart {
+			t.Fatalf("%d are taken together after %v, want at most %d", n, wait, most)
+		}
+		now = now.Add(wait)
+	}
+}
+
+// Nothing that a peer sends is free: what is refused for its rate, was not asked for or
+// means nothing is waited for like the protocol, and so are bytes. Pieces of files that this site
+// has asked for cost one a frame.
+func TestNothingOfAPeerIsFree(t *testing.T) {
+	junk := &kithv1.Frame{}
+	junk.ProtoReflect().SetUnknown(protowire.AppendBytes(protowire.AppendTag(nil, 100, protowire.BytesType), make([]byte, 100*bytesPerDealing)))
+	piece := func(n uint64) *kithv1.PeerMessage {
+		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_FileReply{FileReply: &kithv1.FileReply{Request: n, Data: make([]byte, 64*bytesPerDealing)}}}
+	}
+	frameOf := func(n int, m *kithv1.PeerMessage) *kithv1.Frame {
+		return &kithv1.Frame{Messages: slices.Repeat([]*kithv1.PeerMessage{m}, n)}
+	}
+	for name, c := range map[string]struct {
+		frame *kithv1.Frame
+		least int // what it costs, in dealings
+		most  int
+		asks  bool
+	}{
+		"an empty frame":             {frame: &kithv1.Frame{}, least: 1, most: 1},
+		"loads":                      {frame: frameOf(1000, toProto(meta.LoadDigest{Digest: cluster.Digest{Site: "beta", Incarnation: 1, Sequence: 2, Processors: 3, Speed: 1}})), least: 900 * refusedCost, most: 1100 * refusedCost},
+		"bytes that mean nothing":    {frame: junk, least: 100, most: 101},
+		"a piece not asked for":      {frame: frameOf(1, piece(99)), least: 64 + refusedCost, most: 65 + refusedCost},
+		"a piece that was asked for": {frame: frameOf(1, piece(1)), least: 1, most: 1, asks: true},
+		"too many messages":          {frame: frameOf(mostInFrame+1, toProto(meta.Withdraw{Attempt: sampleAttempt})), least: 1, most: 100},
+		"a large message":            {frame: frameOf(1, toProto(meta.Verdict{Attempt: sampleAttempt, Granted: true, Payload: make([]byte, 64*bytesPerDealing)})), least: 64, most: 65},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l, _, _ := bare(t)
+				s := talking(t, l)
+				rate := DefaultRates()[Dealings]
+				const times = 1000
+				began := time.Now()
+				for range times {
+					if c.asks {
+						s.pending[1] = make(chan *kithv1.FileReply, 1)
+					}
+					l.received(s, c.frame)
+					select {
+					case <-s.heard:
+					default:
+					}
+				}
+				took := float64(time.Since(began)) / float64(time.Second)
+				atLeast, atMost := float64(times*c.least-rate.AtOnce)/float64(rate.PerSecond), float64(times*c.most)/float64(rate.PerSecond)
+				if took < 0.99*atLeast || took > atMost {
+					t.Errorf("%d took %.2f s, want %.2f to %.2f", times, took, atLeast, atMost)
+				}
+			})
+		})
+	}
 }
 
 // A stream that is paced for longer than it may be silent is not silent.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"kith/cluster"
 	"kith/cluster/wire"
 	"kith/meta"
@@ -24,23 +26,29 @@ const (
 // received takes a frame apart. What makes no sense is logged and skipped: a
 // broken peer must not take the stream of its good messages down.
 func (l *Links) received(s *session, f *kithv1.Frame) {
-	if n := len(f.GetMessages()); n > mostInFrame {
+	var b bill
+	rest := f.GetMessages()
+	if n := len(rest); n > mostInFrame {
 		l.refuse(s, time.Now(), fmt.Errorf("frame of %d messages, at most %d: %w", n, mostInFrame, ErrMessage))
-		return
+		rest = nil
 	}
-	for rest := f.GetMessages(); len(rest) > 0; {
+	for len(rest) > 0 {
 		n := l.pace(s, rest)
-		l.deliver(s, rest[:n])
+		l.deliver(s, rest[:n], &b)
 		rest = rest[n:]
 	}
+	l.hold(s, s.limits.charge(b.cost(proto.Size(f)), time.Now()), Dealings)
 }
 
 // deliver gives the handler messages whose time has come.
-func (l *Links) deliver(s *session, list []*kithv1.PeerMessage) {
+func (l *Links) deliver(s *session, list []*kithv1.PeerMessage, b *bill) {
 	now := time.Now()
 	var messages []meta.Message
 	for _, p := range list {
-		m, err := l.take(s, now, p)
+		if c, _ := ClassOf(p); c == Dealings || c == Comparisons {
+			b.paid++
+		}
+		m, err := l.take(s, now, p, b)
 		switch {
 		case err != nil:
 			l.refuse(s, now, err)
@@ -62,31 +70,40 @@ func (l *Links) deliver(s *session, list []*kithv1.PeerMessage) {
 const mostInFrame = 8 * maxFrameMessages
 
 // take returns what a message is for the handler, nil if it is not for it.
-func (l *Links) take(s *session, now time.Time, p *kithv1.PeerMessage) (meta.Message, error) {
+func (l *Links) take(s *session, now time.Time, p *kithv1.PeerMessage, b *bill) (meta.Message, error) {
 	switch m := p.GetMessage().(type) {
 	case *kithv1.PeerMessage_FileRequest:
 		if broken := wire.Check(p); len(broken) > 0 {
 			return nil, fmt.Errorf("%w: %w", ErrMessage, broken[0])
 		}
+		if !s.limits.allows(Files, now) {
+			l.overRate(s, Files, b)
+			s.sendPiece(&kithv1.FileReply{Request: m.FileRequest.GetRequest(), Error: kithv1.FileReply_ERROR_BUSY})
+			return nil, nil
+		}
 		l.serveFile(s, m.FileRequest)
 		return nil, nil
 	case *kithv1.PeerMessage_SiteBundle:
-		return l.takeBundle(s, now, p)
+		return l.takeBundle(s, now, p, b)
 	case *kithv1.PeerMessage_FileReply:
 		if broken := wire.Check(p); len(broken) > 0 {
 			return nil, fmt.Errorf("%w: %w", ErrMessage, broken[0])
 		}
-		s.fileReplied(m.FileReply)
+		if s.fileReplied(m.FileReply) {
+			b.asked += len(m.FileReply.GetData())
+		} else {
+			b.refused++
+		}
 		return nil, nil
 	case *kithv1.PeerMessage_StartQuery:
 		if !s.limits.allows(Queries, now) {
-			l.overRate(s, Queries)
+			l.overRate(s, Queries, b)
 			s.enqueue(toProto(meta.StartAnswer{Query: m.StartQuery.GetQuery(), Reason: job.AskLater}))
 			return nil, nil
 		}
 	case *kithv1.PeerMessage_LoadDigest:
 		if !s.limits.allows(Loads, now) {
-			l.overRate(s, Loads)
+			l.overRate(s, Loads, b)
 			return nil, nil
 		}
 		d, err := fromProto(p)

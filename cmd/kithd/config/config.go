@@ -94,7 +94,7 @@ type Files struct {
 }
 
 // Rates are how many messages of each class are taken of each peer in a second, in the
-// long run; twice as many may come together, but a fifth of Protocol and Handshakes, and 8 streams. User is
+// long run; twice as many may come together, but a twentieth of Protocol and Handshakes, and 8 streams. User is
 // how many requests of a user are, and Handshakes how many of TLS of an address. Frames are
 // those of HTTP/2, of an address or of a peer.
 type Rates struct{ Queries, Protocol, Comparisons, Loads, Files, Streams, User, Handshakes, Frames int }

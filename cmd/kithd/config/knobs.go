@@ -102,13 +102,13 @@ func (c *Config) Knobs() []Knob {
 		fixed("files.max_file", between(size(&c.Files.MaxFileBytes, 64<<30), 1, math.MaxInt64, "give a positive size"), "largest single file"),
 
 		fixed("rates.queries", rate(&c.Rates.Queries, 1000), "questions of one peer about starts that are answered in a second; it is told to ask later beyond that. Of this and of rates below that say nothing else twice as many may come together"),
-		fixed("rates.protocol", rate(&c.Rates.Protocol, 10_000), "messages of one peer about copies, claims and results that are taken in a second, a fifth of it together. None is lost: its stream is read more slowly"),
+		fixed("rates.protocol", rate(&c.Rates.Protocol, 10_000), "messages of one peer about copies, claims and results that are taken in a second, a twentieth of it together; what is refused by the other rates counts here too, four times. None is lost: its stream is read more slowly"),
 		fixed("rates.comparisons", rate(&c.Rates.Comparisons, 50), "summaries and lists of copies, with which sites compare what they hold, and claims for tasks, that are taken of one peer in a second; its stream is read more slowly beyond that"),
 		fixed("rates.loads", rate(&c.Rates.Loads, 50), "loads that one peer may tell in a second; others are dropped"),
 		fixed("rates.files", rate(&c.Rates.Files, 2000), "pieces of files that one peer may ask for in a second; it is told that this site is busy beyond that"),
 		fixed("rates.streams", between(whole(&c.Rates.Streams, 1), 1, 1000, "give 1 to 1000"), "streams of one peer that begin in a second, 8 together: each makes both sites tell each other all that is open between them. Further ones wait, for up to 5 s, and are refused beyond that"),
 		fixed("rates.user", rate(&c.Rates.User, 20_000), "requests of one user in a second, who is known by name, else by address; more get RESOURCE_EXHAUSTED. To cancel, questions about health, and calls at the socket but to submit are always taken"),
-		fixed("rates.handshakes", rate(&c.Rates.Handshakes, 100), "handshakes of TLS of one address that begin in a second, a fifth of it together; further ones wait, for up to 3 s, and beyond that connections are closed"),
+		fixed("rates.handshakes", rate(&c.Rates.Handshakes, 100), "handshakes of TLS of one address that begin in a second, a twentieth of it together; further ones wait, for up to 3 s, and beyond that connections are closed"),
 		fixed("rates.frames", between(whole(&c.Rates.Frames, 40_000), 1000, 10_000_000, "give 1000 to 10000000"), "frames of HTTP/2 that are read at the port of one address, or of one peer, in a second, a tenth of it together; its connections are read more slowly beyond that. A call is about 3 to 6, a message or 16 KiB of it 1, one that is taken back 7 and one without a good token 20 more, a stream of a peer that begins 1/200 of all. A connection that goes on without a pause, with frames that bring neither a call nor data, is closed"),
 
 		live("log.level", choice(&c.Log.Level, "info", "debug", "info", "warn", "error"), "`\"debug\"`, `\"info\"`, `\"warn\"` or `\"error\"`"),

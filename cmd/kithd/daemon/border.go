@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/tap"
 
+	"kith/cmd/kithd/frames"
 	"kith/internal/job"
 	"kith/internal/loglines"
 	"kith/internal/places"
@@ -179,6 +180,7 @@ type incoming struct {
 	b      *border
 	host   string
 	place  *places.Places // one of these
+	paced  *frames.Conn   // the connection, nil if nothing paces it
 	end    context.CancelFunc
 	stay   func() bool // the end of the context gives no place back
 	late   *time.Timer
@@ -199,8 +201,9 @@ func (in *incoming) Value(key any) any {
 // tap sees a call when its headers have come and nothing else.
 func (b *border) tap(ctx context.Context, _ *tap.Info) (context.Context, error) {
 	host, local := "", false
+	var paced *frames.Conn
 	if p, ok := peer.FromContext(ctx); ok && p.Addr != nil {
-		host, local = hostOf(p.Addr), p.Addr.Network() == "unix"
+		host, local, paced = hostOf(p.Addr), p.Addr.Network() == "unix", pacedOf(p.AuthInfo)
 	}
 	place, what := &b.calls, "calls"
 	if local {
@@ -210,7 +213,10 @@ func (b *border) tap(ctx context.Context, _ *tap.Info) (context.Context, error) 
 		return ctx, api.Refusal(api.ErrBusy)
 	}
 	ctx, end := context.WithCancel(ctx)
-	in := &incoming{Context: ctx, b: b, host: host, place: place, end: end}
+	in := &incoming{Context: ctx, b: b, host: host, place: place, paced: paced, end: end}
+	if paced != nil {
+		paced.Begin()
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	in.late = time.AfterFunc(b.bounds.soon, in.slow)
@@ -224,6 +230,9 @@ func (in *incoming) left() {
 	in.finish()
 	in.b.mu.Unlock()
 	in.place.Leave(in.host)
+	if in.paced != nil {
+		in.paced.End()
+	}
 }
 
 // answered gives the place of a call back that has its answer. The end of its context

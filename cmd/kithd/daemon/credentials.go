@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/peer"
 
+	"kith/cmd/kithd/frames"
 	"kith/internal/identity"
 	"kith/internal/job"
 	"kith/meta/trust"
@@ -41,13 +42,15 @@ func (c serverCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials
 	case *tls.Conn:
 		state := conn.ConnectionState()
 		if state.NegotiatedProtocol == trust.ALPNUsers {
-			return c.pace.conn(conn, ""), userConnection{secured}, nil
+			paced := c.pace.conn(conn, "", false)
+			return paced, userConnection{secured, paced}, nil
 		}
 		site, err := trust.PeerSite(state)
 		if err != nil {
 			return nil, nil, err
 		}
-		return c.pace.conn(conn, site), peerConnection{secured, site, chainOf(state)}, nil
+		paced := c.pace.conn(conn, site, false)
+		return paced, peerConnection{secured, site, chainOf(state), paced}, nil
 	}
 	return c.TransportCredentials.ServerHandshake(conn)
 }
@@ -88,7 +91,10 @@ func ofAccount(uid uint32) peerCredential {
 func (peerCredential) AuthType() string { return "peer-credential" }
 
 // userConnection is one of a user over TLS; each call brings a token.
-type userConnection struct{ credentials.CommonAuthInfo }
+type userConnection struct {
+	credentials.CommonAuthInfo
+	paced *frames.Conn
+}
 
 // AuthType implements credentials.AuthInfo.
 func (userConnection) AuthType() string { return "tls" }
@@ -99,6 +105,19 @@ type peerConnection struct {
 	site job.SiteID
 	// chain is what proved it.
 	chain [][]byte
+	// paced is the connection; nil for one that this site dialled.
+	paced *frames.Conn
+}
+
+// pacedOf returns the connection that a call came over, nil if nothing paces it.
+func pacedOf(proof credentials.AuthInfo) *frames.Conn {
+	switch proof := proof.(type) {
+	case userConnection:
+		return proof.paced
+	case peerConnection:
+		return proof.paced
+	}
+	return nil
 }
 
 func chainOf(s tls.ConnectionState) (chain [][]byte) {
@@ -125,10 +144,11 @@ func provenSite(ctx context.Context) (job.SiteID, bool) {
 type siteCredentials struct {
 	endpoint *trust.Endpoint
 	site     job.SiteID
+	pace     *framePace // of what the site sends; nil for none
 }
 
 func (d *Daemon) siteCredentials(site job.SiteID) credentials.TransportCredentials {
-	return siteCredentials{d.identity.endpoint, site}
+	return siteCredentials{d.identity.endpoint, site, d.pace}
 }
 
 // ClientHandshake implements credentials.TransportCredentials.
@@ -137,7 +157,11 @@ func (c siteCredentials) ClientHandshake(ctx context.Context, _ string, raw net.
 	if err := conn.HandshakeContext(ctx); err != nil {
 		return nil, nil, err
 	}
-	return conn, peerConnection{secured, c.site, chainOf(conn.ConnectionState())}, nil
+	proof := peerConnection{secured, c.site, chainOf(conn.ConnectionState()), nil}
+	if c.pace == nil {
+		return conn, proof, nil
+	}
+	return c.pace.conn(conn, c.site, true), proof, nil
 }
 
 // ServerHandshake implements credentials.TransportCredentials.

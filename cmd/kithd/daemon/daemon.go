@@ -201,6 +201,7 @@ func (d *Daemon) assemble() error {
 	if err := d.openFiles(in); err != nil {
 		return err
 	}
+	d.pace = newFramePace(d.cfg.Rates.Frames, d.metFrames)
 	links := peer.Config{
 		Site: d.siteID(), Generation: d.self.Generation, Folder: d.self.Folder, Incarnation: d.self.Incarnation, Version: Version(),
 		Admit: d.admits, Heartbeat: d.cfg.Timing.Heartbeat, DialOptions: dialOptions(), Logger: d.log,
@@ -244,7 +245,6 @@ func (d *Daemon) assemble() error {
 	}
 	users := api.New(ac)
 	d.door = newDoor(d.cfg.Listen.AllowOwnUID, d.options.Tokens, d.border, d.refusedToken)
-	d.pace = newFramePace(d.cfg.Rates.Frames, d.metFrames)
 	d.server, d.health = newServer(users, d.door, newUserRates(d.cfg.Rates.User, d.refusedRate), d.pace, d.log)
 	if d.identity == nil {
 		kithv1.RegisterPeerServiceServer(d.server, d.links)

@@ -52,7 +52,7 @@ func FuzzCallHeaders(f *testing.F) {
 			t.Errorf("account %d: %+v, %v", uid, c, err)
 		}
 		before := refused
-		ctx, err = d.admit(from(&peer.Peer{Addr: tcp, AuthInfo: userConnection{secured}}), info)
+		ctx, err = d.admit(from(&peer.Peer{Addr: tcp, AuthInfo: userConnection{secured, nil}}), info)
 		if code := status.Code(err); code != codes.Unauthenticated && code != codes.PermissionDenied || code == codes.Unauthenticated && refused != before+1 {
 			t.Errorf("from elsewhere with %q: %q: %v, told %d times", name, value, err, refused-before)
 		}

@@ -37,15 +37,15 @@ func newFramePace(perSecond int, met func(job.SiteID, string, bool)) *framePace 
 }
 
 // conn returns a connection on which no frame was read yet, with a pace: that of a site, or
-// of a user.
-func (p *framePace) conn(c net.Conn, site job.SiteID) net.Conn {
+// of a user. This site may have dialled it.
+func (p *framePace) conn(c net.Conn, site job.SiteID, dialled bool) *frames.Conn {
 	host := hostOf(c.RemoteAddr())
 	of, begins := lane{caller: host}, 0
 	if site != "" {
 		of, begins = lane{peer: site}, max(1, p.of.perSecond/streamsOfPeer)
 	}
 	return frames.Pace(c, frames.Bounds{
-		Bucket: p.of.bucketOf(of, time.Now()), Begins: begins, Idle: p.of.atOnce,
+		Bucket: p.of.bucketOf(of, time.Now()), Begins: begins, Dialled: dialled, Calls: !dialled, Idle: p.of.atOnce,
 		Met: func(closed bool) { p.met(site, host, closed) },
 	})
 }

@@ -111,8 +111,8 @@ func TestHandshakesHaveAPace(t *testing.T) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	// A fifth together, and those that wait for three seconds.
-	const least = perSecond/5 + 3*perSecond
+	// One of ten a second together, and those that wait for three seconds.
+	const least = 1 + 3*perSecond
 	if in, most := s.under.count(), least+int(perSecond*time.Since(began).Seconds()); in < least-1 || in > most {
 		t.Errorf("%d were let in after %v, at most %d", in, time.Since(began), most)
 	}

@@ -252,7 +252,7 @@ func (c anyCredentials) ClientHandshake(ctx context.Context, _ string, raw net.C
 	if err := conn.HandshakeContext(ctx); err != nil {
 		return nil, nil, err
 	}
-	return conn, peerConnection{secured, job.SiteID("alpha"), nil}, nil
+	return conn, peerConnection{secured, job.SiteID("alpha"), nil, nil}, nil
 }
 
 // Clone implements credentials.TransportCredentials.

@@ -17,7 +17,7 @@ import (
 func TestHostileFrames(t *testing.T) {
 	t.Parallel()
 	for kind, peer := range map[string]string{
-		"pings": "", "resets": "", "settings": "", "windows": "", "priorities": "", "empty data": "beta", "resets of a peer": "beta",
+		"pings": "", "resets": "", "settings": "", "windows": "", "priorities": "", "data without a call": "", "empty data": "beta", "resets of a peer": "beta",
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()

@@ -218,7 +218,7 @@ func shut(err error) bool { return err != nil && strings.Contains(err.Error(), "
 
 // peers returns a gRPC connection of a site by its protocol.
 func (a *attacked) peers(i *insider) *grpc.ClientConn {
-	return a.connect("passthrough:///"+a.d.Address(), siteCredentials{i.end, "alpha"}, grpc.WithDefaultCallOptions(grpc.MaxCallSendMsgSize(64<<20)))
+	return a.connect("passthrough:///"+a.d.Address(), siteCredentials{i.end, "alpha", nil}, grpc.WithDefaultCallOptions(grpc.MaxCallSendMsgSize(64<<20)))
 }
 
 // stream opens a stream of a site, without a hello.

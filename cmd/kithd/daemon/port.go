@@ -20,10 +20,10 @@ const tlsWait = 5 * time.Second
 // its turn: a script that calls too often is slowed. What would wait longer is closed.
 const handshakePatience = 3 * time.Second
 
-// newHandshakePace returns the buckets of handshakes of an address, of which a fifth of a
+// newHandshakePace returns the buckets of handshakes of an address, of which a twentieth of a
 // second may begin together: each takes a millisecond of a processor, which others wait for.
 func newHandshakePace(perSecond int) *buckets[string] {
-	return newBucketsOf[string](perSecond, max(1, perSecond/5))
+	return newBucketsOf[string](perSecond, max(1, perSecond/20))
 }
 
 // port is the one TCP port of a site with keys. A connection comes out of its TLS

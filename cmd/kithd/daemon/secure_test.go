@@ -151,7 +151,7 @@ func TestProtocolsServeTheirServices(t *testing.T) {
 		t.Fatal(err)
 	}
 	beta := &trust.Endpoint{Keys: betaKeys, Trusted: trusted, Now: time.Now}
-	peers := alpha.connect("passthrough:///"+alpha.d.Address(), siteCredentials{beta, "alpha"})
+	peers := alpha.connect("passthrough:///"+alpha.d.Address(), siteCredentials{beta, "alpha", nil})
 	call := func(conn *grpc.ClientConn, header ...string) error {
 		ctx := metadata.AppendToOutgoingContext(alpha.ctx(), header...)
 		_, err := kithv1.NewSiteServiceClient(conn).GetSite(ctx, &kithv1.GetSiteRequest{})
@@ -211,7 +211,7 @@ func TestHelloMustBeOfTheCertificate(t *testing.T) {
 	if err := trusted.Put(alphaKeys.Bundle()); err != nil {
 		t.Fatal(err)
 	}
-	conn := alpha.connect("passthrough:///"+alpha.d.Address(), siteCredentials{&trust.Endpoint{Keys: betaKeys, Trusted: trusted, Now: time.Now}, "alpha"})
+	conn := alpha.connect("passthrough:///"+alpha.d.Address(), siteCredentials{&trust.Endpoint{Keys: betaKeys, Trusted: trusted, Now: time.Now}, "alpha", nil})
 	for name, want := range map[string]codes.Code{"gamma": codes.FailedPrecondition, "beta": codes.OK} {
 		stream, err := kithv1.NewPeerServiceClient(conn).Connect(alpha.ctx())
 		if err != nil {

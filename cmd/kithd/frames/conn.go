@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -20,6 +21,11 @@ type Bounds struct {
 	// Begins is what a frame costs that begins a call, where a connection needs so few of
 	// them that it counts as one that brings nothing; 0 where calls are what it is for.
 	Begins int
+	// Calls says that [Conn.Begin] is called for each call that is let in: data that comes
+	// while there is none brings nothing.
+	Calls bool
+	// Dialled says that the other end is the server, which begins with a frame.
+	Dialled bool
 	// Idle is by how many tokens frames that bring nothing may outweigh the others while the
 	// bucket is empty all the time; then the connection is closed. 0 for any number. Honest
 	// callers send of both, and wait only.
@@ -38,6 +44,7 @@ const smallRead = 1024
 type Conn struct {
 	net.Conn
 	bounds Bounds
+	calls  atomic.Int64 // under way
 
 	// Of the goroutine that reads.
 	follower follower
@@ -51,12 +58,17 @@ type Conn struct {
 
 // Pace returns a connection of which nothing was read yet, with bounds.
 func Pace(c net.Conn, b Bounds) *Conn {
-	return &Conn{Conn: c, bounds: b, follower: newFollower(b.Begins), closed: make(chan struct{})}
+	f := newFollower(b.Begins)
+	if b.Dialled {
+		f.skip = 0
+	}
+	return &Conn{Conn: c, bounds: b, follower: f, closed: make(chan struct{})}
 }
 
 // Read implements net.Conn. What it has read it returns once it is paid for.
 func (c *Conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
+	c.follower.uncalled = c.bounds.Calls && c.calls.Load() == 0
 	cost := c.follower.follow(p[:n])
 	if cost.All == 0 {
 		if n == 0 || n >= smallRead {
@@ -73,6 +85,12 @@ func (c *Conn) Read(p []byte) (int, error) {
 	}
 	return n, err
 }
+
+// Begin notes a call that was let in, until [Conn.End].
+func (c *Conn) Begin() { c.calls.Add(1) }
+
+// End notes that a call is over.
+func (c *Conn) End() { c.calls.Add(-1) }
 
 // reserve takes tokens and returns after how long they are there.
 func (c *Conn) reserve(n int, now time.Time) (wait time.Duration) {

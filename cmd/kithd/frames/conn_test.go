@@ -186,3 +186,45 @@ func BenchmarkRead(b *testing.B) {
 		})
 	}
 }
+
+// Data that comes while no call is under way brings nothing: who sends it waits for all of its
+// bytes, and is closed. While a call is under way it costs one a frame.
+func TestDataWithoutACall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		full := bytes.Repeat(frame(data, maxPayload), 100)
+		read := func(calls bool, begun int) (took time.Duration, err error) {
+			c := Pace(sent(32<<10, full), Bounds{Bucket: rate.NewLimiter(1000, 200), Calls: calls, Idle: 1000})
+			for range begun {
+				c.Begin()
+			}
+			began := time.Now()
+			_, err = io.ReadAll(c)
+			return time.Since(began), err
+		}
+		if took, err := read(true, 0); !errors.Is(err, ErrFlood) {
+			t.Errorf("without a call: after %v %v", took, err)
+		}
+		if took, err := read(true, 1); err != nil || took != 0 {
+			t.Errorf("in a call: after %v %v", took, err)
+		}
+		if took, err := read(false, 0); err != nil || took != 0 {
+			t.Errorf("where nobody says what is a call: after %v %v", took, err)
+		}
+		c := Pace(sent(32<<10, full), Bounds{Bucket: rate.NewLimiter(1000, 200), Calls: true, Idle: 1000})
+		c.Begin()
+		c.End()
+		if _, err := io.ReadAll(c); !errors.Is(err, ErrFlood) {
+			t.Errorf("after a call: %v", err)
+		}
+	})
+}
+
+// What a server sends begins with a frame.
+func TestConnThatWasDialled(t *testing.T) {
+	s := &sender{most: 1024}
+	s.Reset(pings(3))
+	bucket := rate.NewLimiter(0, 100)
+	if _, err := io.ReadAll(Pace(s, Bounds{Bucket: bucket, Dialled: true})); err != nil || bucket.Tokens() != 97 {
+		t.Errorf("three pings of a server leave %v of 100 tokens: %v", bucket.Tokens(), err)
+	}
+}

@@ -34,7 +34,7 @@ const settingBytes = 6
 // data, of which flow control bounds how much comes.
 type Cost struct {
 	All int
-	// Idle is the part for frames that bring nothing: neither data nor a call.
+	// Idle is the part for frames that bring nothing: neither a call nor data for one.
 	Idle int
 }
 
@@ -43,9 +43,11 @@ type follower struct {
 	// begins is what a frame costs that begins a call, where a connection needs so few of
 	// them that it counts as idle; 0 where calls are what it is for.
 	begins int
-	skip   int // bytes of the preface or a payload that have yet to come
-	header [headerBytes]byte
-	have   int // bytes of header that have come
+	// uncalled says that no call is under way that data could be for.
+	uncalled bool
+	skip     int // bytes of the preface or a payload that have yet to come
+	header   [headerBytes]byte
+	have     int // bytes of header that have come
 }
 
 func newFollower(begins int) follower { return follower{begins: begins, skip: prefaceBytes} }
@@ -75,7 +77,7 @@ func (f *follower) follow(b []byte) (sum Cost) {
 
 func (f *follower) costOf(kind byte, length int) Cost {
 	switch {
-	case kind == data && length > 0:
+	case kind == data && length > 0 && !f.uncalled:
 		return Cost{All: 1}
 	case kind == headers && f.begins == 0:
 		return Cost{All: callCost + length/perPiece}

@@ -75,6 +75,14 @@ func emptyData(b []byte, stream uint32) []byte {
 	return appendFrame(b, dataFrame, 0, 1, nil)
 }
 
+// uncalled begins a call that is refused, and goes on with its data.
+func uncalled(b []byte, stream uint32) []byte {
+	if stream == 1 {
+		return appendFrame(b, headersFrame, endHeaders, 1, callHeaders(kithv1.JobService_SubmitJob_FullMethodName))
+	}
+	return appendFrame(b, dataFrame, 0, 1, make([]byte, 16<<10))
+}
+
 // pieces begins a frame of 16 KiB after another, and sends the bytes one at a time.
 func pieces(b []byte, stream uint32) []byte {
 	const length = 16 << 10

@@ -1,9 +1,13 @@
 package flood
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
+	"io"
 	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"kith/meta/trust"
 	kithv1 "kith/proto/gen/kith/v1"
@@ -34,6 +38,10 @@ func Kinds() []Kind {
 		{"loads", 50, func(f *Flood) { f.frames(f.load) }},
 		{"file requests", 2000, func(f *Flood) { f.frames(f.fileRequest) }},
 		{"messages it may not say", 10_000, func(f *Flood) { f.frames(f.forbidden) }},
+		{"pieces that nobody asked for", 0, func(f *Flood) { f.filled(1, f.unasked) }},
+		{"packets of gossip", 0, (*Flood).gossip},
+		{"data without a call", 0, func(f *Flood) { f.raw(trust.ALPNUsers, inWrite, uncalled) }},
+		{"frames of nothing", 0, func(f *Flood) { f.filled(1, f.nothing) }},
 	}
 }
 
@@ -81,9 +89,35 @@ func (*Flood) forbidden(n uint64, _ *kithv1.Hello) *kithv1.PeerMessage {
 	return About(third)[OriginsOnly[n%uint64(len(OriginsOnly))]]
 }
 
-// frames sends frames of messages and reads all answers. When it is thrown out it comes
-// back.
+// frames sends frames of many messages.
 func (f *Flood) frames(message func(n uint64, to *kithv1.Hello) *kithv1.PeerMessage) {
+	f.filled(inFrame, func(n uint64, to *kithv1.Hello) *kithv1.Frame {
+		frame := &kithv1.Frame{}
+		for i := range uint64(inFrame) {
+			frame.Messages = append(frame.Messages, message(n*inFrame+i+1, to))
+		}
+		return frame
+	})
+}
+
+// large is how much a frame has that is large, the most that one of an honest site may have.
+const large = 256 << 10
+
+// unasked is a piece of a file for which the target did not ask.
+func (*Flood) unasked(n uint64, _ *kithv1.Hello) *kithv1.Frame {
+	return &kithv1.Frame{Messages: []*kithv1.PeerMessage{{Message: &kithv1.PeerMessage_FileReply{FileReply: &kithv1.FileReply{Request: n, Data: make([]byte, large)}}}}}
+}
+
+// nothing is a frame of bytes that mean nothing.
+func (*Flood) nothing(uint64, *kithv1.Hello) *kithv1.Frame {
+	frame := &kithv1.Frame{}
+	frame.ProtoReflect().SetUnknown(protowire.AppendBytes(protowire.AppendTag(nil, 100, protowire.BytesType), make([]byte, large)))
+	return frame
+}
+
+// filled sends frames, of which each counts as so many, and reads all answers. When it is
+// thrown out it comes back.
+func (f *Flood) filled(each int, fill func(n uint64, to *kithv1.Hello) *kithv1.Frame) {
 	var n uint64
 	f.goes(func() {
 		conn, err := Dial(f.target)
@@ -102,16 +136,12 @@ func (f *Flood) frames(message func(n uint64, to *kithv1.Hello) *kithv1.PeerMess
 				}
 			}
 		})
-		for f.passed(inFrame) {
-			frame := &kithv1.Frame{}
-			for range inFrame {
-				n++
-				frame.Messages = append(frame.Messages, message(n, to))
-			}
-			if s.Send(&kithv1.ConnectRequest{Frame: frame}) != nil {
+		for f.passed(each) {
+			if s.Send(&kithv1.ConnectRequest{Frame: fill(n, to)}) != nil {
 				return
 			}
-			f.sent.Add(inFrame)
+			n++
+			f.sent.Add(int64(each))
 		}
 	})
 }
@@ -181,4 +211,31 @@ func (f *Flood) shows(alpn string) *tls.Config {
 		InsecureSkipVerify: true, NextProtos: []string{alpn}, //nolint:gosec // it tells nothing that is secret
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return f.target.As.Keys.Leaf(), nil },
 	}
+}
+
+// gossip sends packets over a lane that say nothing. When it is thrown out it comes back.
+func (f *Flood) gossip() {
+	packet := append([]byte{1, 0, 0, 0, 0, 0, 100}, make([]byte, 100)...) // see cluster/gossip
+	f.goes(func() {
+		raw, err := f.dial()
+		if err != nil {
+			return
+		}
+		defer raw.Close()                                        //nolint:errcheck // a flood's
+		defer context.AfterFunc(f.ctx, func() { raw.Close() })() //nolint:errcheck // a flood's
+		conn := tls.Client(raw, f.shows(trust.ALPNGossip))
+		if conn.HandshakeContext(f.ctx) != nil {
+			return
+		}
+		f.wg.Go(func() {
+			io.Copy(io.Discard, conn) //nolint:errcheck // until it ends
+			raw.Close()               //nolint:errcheck // a flood's
+		})
+		for f.passed(inFrame) {
+			if _, err := conn.Write(bytes.Repeat(packet, inFrame)); err != nil {
+				return
+			}
+			f.sent.Add(inFrame)
+		}
+	})
 }
