@@ -71,26 +71,33 @@ func (h *host) sendSummary(to job.SiteID, s summary) {
 	h.peers.send(to, CopySummary{Count: s.count, Hash: s.hash})
 }
 
-// compareCopies tells every connected site what this host holds of it.
+// compareCopies tells every connected site what this host holds of it: in full where an
+// answer to a claim is missing, as both may hold the same and the origin alone know that the
+// attempt was granted.
 func (h *host) compareCopies(now job.Time) {
 	if now < h.nextCheck {
 		return
 	}
 	h.nextCheck = now.Add(h.cfg.Timing.AntiEntropy)
-	h.returnUnanswered(now)
-	sums := make(map[job.SiteID]*summary, len(h.peers.linked))
+	sums, doubts := make(map[job.SiteID]*summary, len(h.peers.linked)), make(map[job.SiteID]bool)
 	for _, l := range h.peers.linked {
 		if l.up {
 			sums[l.site] = &summary{}
 		}
 	}
 	for c := range h.copies.All {
-		if s := sums[c.rec.ID.Job.Origin]; s != nil {
+		origin := c.rec.ID.Job.Origin
+		if s := sums[origin]; s != nil {
 			s.add(c.rec.ID, c.begunHere())
+			doubts[origin] = doubts[origin] || c.doubts()
 		}
 	}
 	for _, l := range h.peers.linked {
-		if l.up {
+		switch {
+		case !l.up:
+		case doubts[l.site]:
+			h.sendDigest(now, l.site)
+		default:
 			h.tasks.addTo(sums[l.site], l.site)
 			h.sendSummary(l.site, *sums[l.site])
 		}
@@ -241,8 +248,11 @@ func (or *origin) mendExpected(now job.Time, from job.SiteID, o *openJob, entry 
 	case job.Cancelling:
 		or.peers.request(now, from, outKey{stop, a})
 	case job.Claimed:
-		if entry.Started != 0 {
+		switch {
+		case entry.Started != 0:
 			or.onStarted(now, from, Started{Attempt: a, At: entry.Started})
+		case !entry.Begun && !leased(&o.rec.Request): // the grant may be lost; a lease runs out
+			or.emit(Grant{To: from, Attempt: a})
 		}
 	}
 }

@@ -25,16 +25,13 @@ type host struct {
 	silent   map[job.SiteID]*silence      // origins that do not answer, or are out of reach
 	ahead    map[job.SiteID]ahead         // origins that take its steps for a wrong clock
 	verdicts map[job.SiteID]job.Time      // when each origin last answered a claim
-	// unansweredClaims are the stamps of claims without an answer at the latest comparison,
-	// of origins that had answered others since.
-	unansweredClaims map[job.AttemptID]uint64
-	claims           fifo.Queue[claimDue] // claims without an answer, by deadline
-	late             []*hostCopy          // whose grant came after its claim had run out, in this instant
-	claimed          job.Time             // when the latest claim was sent
-	leases           []*hostCopy          // attempts under way that run under a lease
-	passing          bool                 // the local scheduler wants a pass
-	starting         starting             // whether starts succeed
-	dry              dryness              // when the others are told that it has nothing to do
+	claims   fifo.Queue[claimDue]         // claims without an answer, by deadline
+	late     []*hostCopy                  // whose grant came after its claim had run out, in this instant
+	claimed  job.Time                     // when the latest claim was sent
+	leases   []*hostCopy                  // attempts under way that run under a lease
+	passing  bool                         // the local scheduler wants a pass
+	starting starting                     // whether starts succeed
+	dry      dryness                      // when the others are told that it has nothing to do
 
 	stamp     uint64   // protocol steps, see nextStamp
 	loadSeq   uint64   // load digests made

@@ -1,8 +1,6 @@
 package meta
 
 import (
-	"slices"
-
 	"kith/internal/job"
 	"kith/store"
 )
@@ -129,7 +127,7 @@ func (h *host) onVerdict(now job.Time, from job.SiteID, m Verdict) {
 	case m.Granted:
 		delete(h.ahead, from)
 		h.takeLease(now, c, m.Sent, m.Lease)
-		h.onGrant(now, c, m.Payload)
+		h.onGrant(now, c, &m)
 	case c.rec.Phase == store.CopyQueued:
 		if m.Reason == job.ClockAhead {
 			h.deniedAhead(now, from)
@@ -138,16 +136,16 @@ func (h *host) onVerdict(now job.Time, from job.SiteID, m Verdict) {
 	}
 }
 
-func (h *host) onGrant(now job.Time, c *hostCopy, payload []byte) {
+func (h *host) onGrant(now job.Time, c *hostCopy, m *Verdict) {
 	switch c.status {
 	case claiming:
 		if !h.startsLeased(now, c) {
 			return // the answer was too long on its way; the claim is made again
 		}
-		h.begin(now, c, payload)
+		h.begin(now, c, m.Payload)
 	case waiting:
-		if c.bringing {
-			return // it was begun before: its turn comes when its inputs are here
+		if c.bringing || c.returned && m.Sent == 0 {
+			return // it was begun before: its turn comes again
 		}
 		// The claim had run out. The attempt is ours now: it starts at once or, as
 		// other sites might start it sooner, goes back.
@@ -155,7 +153,7 @@ func (h *host) onGrant(now job.Time, c *hostCopy, payload []byte) {
 			h.giveBack(now, c, job.LateGrant)
 			return
 		}
-		c.granted, c.payload, c.postponed = true, payload, false
+		c.granted, c.payload, c.postponed = true, m.Payload, false
 		h.late = append(h.late, c)
 		h.postpone(now, c, now)
 		h.site.Probe(now, c.rec.ID) // its origin may be set aside
@@ -174,27 +172,8 @@ func (h *host) returnLate(now job.Time) {
 	h.late = h.late[:0]
 }
 
-// returnUnanswered gives the copies back that wait without an answer to their claim from
-// one comparison to the next, of origins in reach that have answered another claim since.
-// The answer was lost: the job may be ours, and no other site may start it, while we are
-// busy for any time.
-func (h *host) returnUnanswered(now job.Time) {
-	unanswered := make(map[job.AttemptID]uint64)
-	var lost []*hostCopy
-	for c := range h.copies.All {
-		id := c.rec.ID
-		switch {
-		case c.status != waiting || c.rec.Phase != store.CopyQueued || c.returned || c.claimed == 0:
-		case h.verdicts[id.Job.Origin] <= c.claimed || !h.peers.reachable(id.Job.Origin):
-		case h.unansweredClaims[id] == c.stamp:
-			lost = append(lost, c)
-		default:
-			unanswered[id] = c.stamp
-		}
-	}
-	h.unansweredClaims = unanswered
-	slices.SortFunc(lost, func(a, b *hostCopy) int { return a.rec.ID.Compare(b.rec.ID) })
-	for _, c := range lost {
-		h.giveBack(now, c, job.LateGrant)
-	}
+// doubts reports whether a copy waits whose claim has run out without an answer: it may have
+// been granted, so that no other site may start the job, while this one is busy for any time.
+func (c *hostCopy) doubts() bool {
+	return c.status == waiting && c.rec.Phase == store.CopyQueued && !c.returned && c.claimed != 0
 }

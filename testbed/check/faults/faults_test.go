@@ -183,6 +183,8 @@ func TestWideSeedsThatFoundSomething(t *testing.T) {
 		10005925: "the watch: a pilot at the head of a queue, for tasks that waited, was no reason for those behind it to wait",
 		10121101: "the watch: the same, under k-distributed",
 		10055711: "the watch: it looked between what a site was told and the pass of that instant",
+		10120137: "the product: a host whose claim was not answered, and that claimed nothing else of that origin, never learned that it had been granted",
+		10106682: "the product: the same, one comparison later than was promised",
 		10081979: "the watch: an origin that froze and went on between two looks counted as at peace",
 		10005458: "the watch: the only site with the processors that a bag takes had left for good",
 		2065:     "the product: a site of which only bundles were held could not be forgotten once it was out of the configuration",
