@@ -286,6 +286,7 @@ func (s *State) keepResult(b *Bag, t *TaskBundle, r job.TaskResult, files []byte
 	r.Start -= r.Start % job.Time(time.Microsecond)
 	r.Run, r.CPUTime = r.Run.Truncate(time.Microsecond), r.CPUTime.Truncate(time.Microsecond)
 	r.MaxRSSBytes -= r.MaxRSSBytes % 1024
+	r.ErrorLine = "" // it is in the sums
 	s.changes.Results = append(s.changes.Results, ResultOf{b.ID, TaskRecord{Result: r, Bundle: t.Number, Site: t.Site, Tries: tries.Failures + tries.Losses}})
 }
 
