@@ -412,7 +412,7 @@ func (bo *bagOrigin) restore(now job.Time) {
 	var closed []*store.Bag
 	var open []*store.Bag
 	for b := range bo.st.Bags {
-		bo.usage.Add(b.Request.User, usedBy(b), now)
+		bo.usage.Add(b.Request.User, b.Used(), now)
 		if b.State.Terminal() {
 			closed = append(closed, b)
 		} else {
@@ -425,7 +425,7 @@ func (bo *bagOrigin) restore(now job.Time) {
 	}
 	for _, b := range open {
 		o := bo.addOpen(b)
-		o.cpu = usedBy(b)
+		o.cpu = b.Used()
 		for t := range b.Bundles {
 			if !t.Late {
 				bo.answers.Restore(t.Site, t.Generation, t.Stamp)
@@ -440,9 +440,4 @@ func (bo *bagOrigin) restore(now job.Time) {
 	if len(bo.open) > 0 {
 		bo.nextPlace, bo.nextStop = now, now
 	}
-}
-
-// usedBy is what the runs of a bag have used, in processor-seconds, those in vain included.
-func usedBy(b *store.Bag) float64 {
-	return (b.Sums.RunTime + b.Sums.WastedTime) * float64(b.Request.Processors)
 }

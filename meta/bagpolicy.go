@@ -158,7 +158,7 @@ func fillBag(o *openBag) {
 	}
 	s.Number(bags.BagMeanRun, mean)
 	s.Number(bags.BagDeviation, deviation)
-	s.Number(bags.BagCPUHours, usedBy(b)/3600)
+	s.Number(bags.BagCPUHours, b.Used()/3600)
 }
 
 // siteScope returns what policies read of a site, as it is now.

@@ -73,7 +73,7 @@ func (bo *bagOrigin) tasksHome(now job.Time, ev TasksHome) {
 
 // take records a batch of results.
 func (bo *bagOrigin) take(now job.Time, o *openBag, t *store.TaskBundle, m *TaskResults) {
-	site, given := t.Site, *t
+	site, given, spent := t.Site, *t, o.rec.Spent()
 	results := stoppedLate(now, o.rec, t, m.Results)
 	others := alsoAt(o.rec, t, results, &m.Returned)
 	had := bo.hadOf(t, m)
@@ -86,7 +86,7 @@ func (bo *bagOrigin) take(now job.Time, o *openBag, t *store.TaskBundle, m *Task
 		return
 	}
 	bo.counters.TaskResults += int64(len(m.Results))
-	if used := usedBy(o.rec); used > o.cpu {
+	if used := o.rec.Used(); used > o.cpu {
 		bo.usage.Add(o.rec.Request.User, used-o.cpu, now)
 		o.cpu = used
 	}
@@ -114,6 +114,9 @@ func (bo *bagOrigin) take(now job.Time, o *openBag, t *store.TaskBundle, m *Task
 	o.beaten.heard(t.Number, m)
 	bo.changed(o)
 	bo.stopBeaten(now, o, others)
+	if !spent && o.rec.Spent() { // what has not begun comes back
+		bo.stopAt(now, o, "")
+	}
 	if reason, hold := bags.Hold(o.rec, len(o.sites)); hold {
 		record(bo.st, store.HoldBag{Bag: o.rec.ID, Reason: reason, Time: now})
 		bo.forgive(now, o)

@@ -121,10 +121,11 @@ func (bo *bagOrigin) stopEnded(now job.Time, o *openBag, at job.SiteID) {
 	}
 }
 
-// stopAt has sites, or one of them, give tasks back or stop them, as their user wants.
+// stopAt has sites, or one of them, give tasks back or stop them, as their user wants: of a
+// bag on hold, or whose budget is used up, those that have not begun.
 func (bo *bagOrigin) stopAt(now job.Time, o *openBag, at job.SiteID) {
-	stopping := !o.rec.Stopping.Empty()
-	if !stopping && o.rec.State != job.BagOnHold {
+	stopping, waits := !o.rec.Stopping.Empty(), o.rec.State == job.BagOnHold || o.rec.Spent()
+	if !stopping && !waits {
 		return
 	}
 	if stopping {
@@ -141,7 +142,7 @@ func (bo *bagOrigin) stopAt(now job.Time, o *openBag, at job.SiteID) {
 			tasks := t.Tasks.Clone()
 			tasks.RetainAll(&o.rec.Stopping)
 			m.Tasks = &tasks
-		case o.rec.State == job.BagOnHold:
+		case waits:
 			m.Waiting = true
 		default:
 			continue

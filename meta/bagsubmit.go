@@ -23,6 +23,8 @@ func (e *Engine) bagStep(now job.Time, ev Event) {
 		e.bags.release(now, ev)
 	case SetPolicies:
 		e.bags.setPolicies(now, ev)
+	case SetBudget:
+		e.bags.setBudget(now, ev)
 	case RetryTasks:
 		e.bags.retry(now, ev)
 	case TrustHost:
@@ -50,7 +52,7 @@ func (bo *bagOrigin) submit(now job.Time, ev SubmitBag) {
 	id := bo.st.NextID()
 	err = store.Record(bo.st, store.SubmitBag{
 		ID: id, Request: ev.Request, Indices: ev.Indices, RequestID: ev.RequestID, BodyHash: ev.BodyHash, Priority: ev.Priority,
-		Policies: ev.Policies, MaxRunning: ev.MaxRunning, Retries: ev.Retries, MaxReplicas: ev.MaxReplicas, TailAt: ev.TailAt, After: after, Payload: ev.Payload, Actor: ev.Actor, Time: now,
+		Policies: ev.Policies, MaxRunning: ev.MaxRunning, Budget: ev.Budget, Retries: ev.Retries, MaxReplicas: ev.MaxReplicas, TailAt: ev.TailAt, After: after, Payload: ev.Payload, Actor: ev.Actor, Time: now,
 	})
 	if err != nil {
 		bo.reply(ev.Token, job.ID{}, 0, fmt.Errorf("%w: %w", ErrInvalid, err))
@@ -216,7 +218,7 @@ func (bo *bagOrigin) retry(now job.Time, ev RetryTasks) {
 	o := bo.byID[ev.Bag]
 	if o == nil {
 		o = bo.addOpen(b)
-		o.cpu = usedBy(b)
+		o.cpu = b.Used()
 		bo.deps.again(b.ID, &b.Request)
 		bo.place(now, o)
 		bo.nextPlace = min(bo.nextPlace, now.Add(bo.cfg.Timing.Retry))

@@ -95,7 +95,7 @@ func (e *Engine) Step(now job.Time, ev Event) []Effect {
 		e.reconfigure(now, ev)
 	case SendCopies:
 		e.origin.sendPlaced(now)
-	case SubmitBag, CancelBag, HoldBag, ReleaseBag, RetryTasks, SetPolicies, TrustHost, TasksHome:
+	case SubmitBag, CancelBag, HoldBag, ReleaseBag, RetryTasks, SetPolicies, SetBudget, TrustHost, TasksHome:
 		e.bagStep(now, ev)
 	case Pass:
 		e.pass(now)

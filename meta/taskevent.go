@@ -20,6 +20,8 @@ type SubmitBag struct {
 	Policies  store.BagPolicies
 	// MaxRunning is how many tasks may be with sites at once, 0 for no limit.
 	MaxRunning uint32
+	// Budget is how many processor-seconds its runs may take together, 0 for no bound.
+	Budget uint64
 	// Retries is how often a task that fails by itself runs again.
 	Retries uint8
 	// MaxReplicas is how many sites may have a task beside the first one, in the tail: it may

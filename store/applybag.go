@@ -47,6 +47,9 @@ func (c SubmitBag) apply(s *State) error {
 		return fmt.Errorf("bag of %d tasks with %d retries and %d replicas, it may have 1 to %d, at most %d and %d: %w",
 			n, c.Retries, c.MaxReplicas, job.MaxTasks, MaxRetries, MaxReplicas, ErrBounds)
 	}
+	if c.Budget > MaxBudget {
+		return fmt.Errorf("bag with a budget of %d processor-seconds, it may have %d: %w", c.Budget, uint64(MaxBudget), ErrBounds)
+	}
 	if err := c.Policies.check(); err != nil {
 		return err
 	}
@@ -57,7 +60,7 @@ func (c SubmitBag) apply(s *State) error {
 	b := &Bag{
 		Policies: BagPolicies{Texts: c.Policies.Texts},
 		ID:       c.ID, Request: c.Request, Indices: c.Indices, RequestID: c.RequestID, BodyHash: c.BodyHash, Submitter: c.Actor,
-		Priority: c.Priority, MaxRunning: c.MaxRunning, Retries: c.Retries, MaxReplicas: c.MaxReplicas, TailAt: c.TailAt,
+		Priority: c.Priority, MaxRunning: c.MaxRunning, Budget: c.Budget, Retries: c.Retries, MaxReplicas: c.MaxReplicas, TailAt: c.TailAt,
 		State: job.BagOpen, Submitted: c.Time,
 	}
 	b.makeMaps()

@@ -29,6 +29,8 @@ func (c GrantBundle) apply(s *State) error {
 		return fmt.Errorf("bundle %v of %d tasks for %q; it must have 1 to %d, a site and a number: %w", c.Bundle, n, c.Site, MaxBundleTasks, ErrBounds)
 	case b.MaxRunning > 0 && b.Runs()+n > int(b.MaxRunning):
 		return fmt.Errorf("bundle %v of %d tasks, %d of at most %d are with sites: %w", c.Bundle, n, b.Runs(), b.MaxRunning, ErrState)
+	case n > b.Affords():
+		return fmt.Errorf("bundle %v of %d tasks, the budget of %d processor-seconds allows %d more than the %d with sites: %w", c.Bundle, n, b.Budget, b.Affords(), b.Runs(), ErrState)
 	}
 	if c.Replica {
 		err = b.takeReplicas(&c)

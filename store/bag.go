@@ -57,6 +57,9 @@ type Bag struct {
 	// MaxRunning is how many tasks may be with sites at once, where each replica counts as
 	// one; 0 for no limit.
 	MaxRunning uint32
+	// Budget is how many processor-seconds its runs may take together, 0 for no bound, see
+	// [Bag.Affords].
+	Budget uint64
 	// Retries is how often a task that fails by itself runs again.
 	Retries uint8
 	// MaxReplicas is how many sites may have a task beside the first one, in the bag's tail. 0
@@ -168,7 +171,7 @@ type FailureKind struct {
 
 // TaskRecord is the latest result of a task, as it is kept on disk.
 type TaskRecord struct {
-	// Result has times to the microsecond and memory to the KiB.
+	// Result has times to the microsecond, memory to the KiB, and no ErrorLine.
 	Result job.TaskResult
 	// Bundle and Site are where it ran, Tries how often it had before.
 	Bundle uint32
@@ -237,16 +240,13 @@ func (b *Bag) Ended(task uint32) bool {
 func (b *Bag) EndedCount() int { return b.Done.Count() + b.Failed.Count() + b.Cancelled.Count() }
 
 // NextTasks returns the tasks that a bundle of at most n should have: those that wait
-// again first, then those that were never given out. It respects MaxRunning and
+// again first, then those that were never given out. It respects [Bag.Room] and
 // [MaxBundleTasks], and changes nothing.
 func (b *Bag) NextTasks(n int) job.TaskSet { return b.NextTasksBut(n, job.TaskSet{}) }
 
 // NextTasksBut is [Bag.NextTasks] without some of the tasks that wait again.
 func (b *Bag) NextTasksBut(n int, not job.TaskSet) job.TaskSet {
-	n = min(n, MaxBundleTasks)
-	if b.MaxRunning > 0 {
-		n = min(n, int(b.MaxRunning)-b.Runs())
-	}
+	n = min(n, MaxBundleTasks, b.Room())
 	var tasks job.TaskSet
 	if n <= 0 || !b.State.Gives() {
 		return tasks

@@ -20,6 +20,7 @@ type SubmitBag struct {
 	Priority   int32
 	Policies   BagPolicies // of version 0
 	MaxRunning uint32
+	Budget     uint64
 	Retries    uint8
 	// MaxReplicas and TailAt are those of the bag.
 	MaxReplicas uint8

@@ -22,6 +22,8 @@ type slowBag struct {
 	bundles    map[uint32]*slowBundle
 	number     uint32
 	maxRunning int
+	budget     uint64 // of a bag whose tasks have a processor each
+	ran        float64
 	retries    int
 	replicas   int
 	tail       bool
@@ -105,6 +107,16 @@ func (b *slowBag) settle() {
 	}
 }
 
+// affords reports whether the last of n more runs begins within the budget if those with sites
+// and the others take as long as runs did so far, or their walltime.
+func (b *slowBag) affords(n int) bool {
+	each := b.walltime.Seconds()
+	if b.runs > 0 {
+		each = b.ran / float64(b.runs)
+	}
+	return b.budget == 0 || b.ran+b.seconds+float64(b.runsAtSites()+n-1)*each < float64(b.budget)
+}
+
 // grant reports whether the grant is allowed, and carries it out.
 func (b *slowBag) grant(c store.GrantBundle) bool {
 	claim := claimText(c.Site, c.Generation, c.Stamp, c.Node)
@@ -112,7 +124,7 @@ func (b *slowBag) grant(c store.GrantBundle) bool {
 		return true
 	}
 	n := c.Tasks.Count()
-	if c.Bundle.Number != b.number+1 || b.state != job.BagOpen || n == 0 || n > store.MaxBundleTasks || b.maxRunning > 0 && b.runsAtSites()+n > b.maxRunning {
+	if c.Bundle.Number != b.number+1 || b.state != job.BagOpen || n == 0 || n > store.MaxBundleTasks || b.maxRunning > 0 && b.runsAtSites()+n > b.maxRunning || !b.affords(n) {
 		return false
 	}
 	if c.Replica {
@@ -157,6 +169,7 @@ func (b *slowBag) result(o *slowBundle, r job.TaskResult, now job.Time) {
 		return
 	}
 	b.runs++
+	b.ran += r.Run.Seconds()
 	if r.Kind == job.Loss {
 		b.lost[o.site]++
 	}
@@ -338,7 +351,7 @@ func (m slowSite) step(s *store.State, c store.Command) (ok, known bool) {
 			return false, true
 		}
 		b = &slowBag{
-			tasks: make([]slowTask, c.Indices.Count()), bundles: map[uint32]*slowBundle{}, maxRunning: int(c.MaxRunning), retries: int(c.Retries), lost: map[job.SiteID]int{},
+			tasks: make([]slowTask, c.Indices.Count()), bundles: map[uint32]*slowBundle{}, maxRunning: int(c.MaxRunning), budget: c.Budget, retries: int(c.Retries), lost: map[job.SiteID]int{},
 			replicas: int(c.MaxReplicas), walltime: c.Request.Walltime, wait: c.Request.OnSiteLost == job.Wait, state: job.BagOpen, indices: c.Indices,
 		}
 		for i := range b.tasks {
@@ -382,6 +395,11 @@ func (m slowSite) step(s *store.State, c store.Command) (ok, known bool) {
 		b.revoke(o, c.MayRun, c.Requeue)
 	case store.SetPolicies:
 		return m[c.Bag].setPolicies(c), true
+	case store.SetBudget:
+		if b = m[c.Bag]; c.Budget > store.MaxBudget || b.cancelled || b.state == job.BagCancelling || b.state.Terminal() {
+			return false, true
+		}
+		b.budget = c.Budget
 	case store.HoldBag:
 		return simple(c.Bag, job.BagHold), true
 	case store.ReleaseBag:

@@ -99,6 +99,9 @@ func (b *slowBag) compare(got *store.Bag) error {
 	if got.Policies != b.policies {
 		return fmt.Errorf("policies %+v, want %+v", got.Policies, b.policies)
 	}
+	if got.Budget != b.budget || got.Used() != b.ran+b.seconds {
+		return fmt.Errorf("%v of %d processor-seconds are used; want %v of %d", got.Used(), got.Budget, b.ran+b.seconds, b.budget)
+	}
 	if got.State != b.state || got.CancelRequested != b.cancelled || got.Number != b.number || int(got.Sums.Runs) != b.runs || int(got.Sums.Wasted) != b.wasted || got.Given() != b.given() {
 		return fmt.Errorf("%v, cancelled %v, bundle %d, %d runs, %d wasted, %d given; want %v, %v, %d, %d, %d, %d", got.State, got.CancelRequested,
 			got.Number, got.Sums.Runs, got.Sums.Wasted, got.Given(), b.state, b.cancelled, b.number, b.runs, b.wasted, b.given())

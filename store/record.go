@@ -157,6 +157,7 @@ const (
 	ActRetry   ActKind = 6 // had tasks that had ended run again
 	// ActPolicies replaced the policies of a bag.
 	ActPolicies ActKind = 7
+	ActBudget   ActKind = 8 // replaced its budget
 )
 
 // AttemptID names the latest attempt.

@@ -71,6 +71,7 @@ var bagBounds = map[protoreflect.FullName]bound{
 	"kith.v1.RetryTasksRequest.request_id": text(RequestID),
 
 	"kith.v1.SetBagPoliciesRequest.bag_id": text(jobID),
+	"kith.v1.SetBagBudgetRequest.bag_id":   text(jobID),
 	"kith.v1.CheckPoliciesRequest.bag_id":  text(jobID),
 	"kith.v1.SetBagPoliciesResponse.etag":  text(16),
 	"kith.v1.CheckPoliciesResponse.hosts":  list(4*4097, 0),

@@ -21,7 +21,7 @@ parameters. Each runs once, at whichever site has room. "kith submit --array"
 makes one, too. A task is named BAG_INDEX, as in Slurm.`,
 	}
 	cmd.AddCommand(bagSubmitVerb(c), bagListVerb(c), bagShowVerb(c), bagTasksVerb(c), bagWatchVerb(c), bagLogsVerb(c), bagFetchVerb(c),
-		bagCancelVerb(c), bagRetryVerb(c), bagHoldVerb(c), bagReleaseVerb(c), bagWhyVerb(c), bagPolicyVerb(c))
+		bagCancelVerb(c), bagRetryVerb(c), bagHoldVerb(c), bagReleaseVerb(c), bagBudgetVerb(c), bagWhyVerb(c), bagPolicyVerb(c))
 	return cmd
 }
 

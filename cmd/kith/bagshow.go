@@ -52,6 +52,7 @@ func (c *client) bagText(b *kithv1.Bag) string {
 	if n := b.GetMaxRunning(); n > 0 {
 		f.add("At once", fmt.Sprint(n))
 	}
+	f.add("Budget", budgetText(b))
 	if n := b.GetRetries(); n > 0 {
 		f.add("Retries", fmt.Sprint(n))
 	}
@@ -235,6 +236,8 @@ func (c *client) bagWhy(b *kithv1.Bag) string {
 		text += "Its tasks are given to sites when that has ended as it must:\n" + strings.Join(afterLines(b.GetAfter(), b.GetSingleton()), "\n") + "\n"
 	case s.GetState() == kithv1.BagStatus_STATE_HELD:
 		text += "Its tasks are not given to sites before \"kith bag release " + b.GetId() + "\".\n"
+	case b.GetBudgetProcessorSeconds() > 0 && s.GetUsedProcessorSeconds() >= float64(b.GetBudgetProcessorSeconds()) && t.GetWaiting() > 0:
+		text += fmt.Sprintf("%s. \"kith bag budget %s HOURS\" raises it, and the bag goes on.\n", budgetText(b), b.GetId())
 	case b.GetMaxRunning() > 0 && t.GetAtSite() >= int64(b.GetMaxRunning()) && t.GetWaiting() > 0:
 		text += fmt.Sprintf("%d tasks may be with sites at once, and so many are.\n", b.GetMaxRunning())
 	case s.GetState() == kithv1.BagStatus_STATE_OPEN && t.GetWaiting() > 0 && t.GetAtSite() == 0:

@@ -41,6 +41,7 @@ type bagOptions struct {
 	retries  cli.Parsed[int32]
 	replicas cli.Parsed[int32]
 	tailAt   cli.Parsed[int32]
+	budget   cli.Parsed[int64]
 	priority int32
 	policy   string
 }
@@ -51,6 +52,7 @@ func newBagOptions() bagOptions {
 		format:   cli.Parsed[kithv1.TaskTable_Format]{Kind: "lines|csv|tsv|jsonl", Parse: parseTableFormat},
 		retries:  cli.Parsed[int32]{Kind: "N", Parse: parseRetries},
 		replicas: cli.Parsed[int32]{Kind: "N", Parse: parseReplicas}, tailAt: cli.Parsed[int32]{Kind: "N", Parse: parseTailAt},
+		budget: cli.Parsed[int64]{Kind: "HOURS", Parse: parseBudget},
 	}
 }
 
@@ -72,6 +74,7 @@ func (o *bagOptions) register(flags *pflag.FlagSet) {
 	flags.Var(&o.retries, "retries", "how often a task that fails runs again, at most 100")
 	flags.Var(&o.replicas, "replicas", "tasks may run twice: at the end, those that take long are given to up to `N` more sites, too; at most 5")
 	flags.Var(&o.tailAt, "tail-at", "the end is when fewer than `N` tasks wait (default as many as places serve the bag); goes with --replicas")
+	flags.Var(&o.budget, "budget", "processor-hours that its tasks may use together (default no bound); \"kith bag budget\" changes it")
 	flags.StringVar(&o.policy, "policy", "", "where tasks run, in which order and how many at once: policies in `FILE`, see \"kith bag policy\"")
 	flags.Int32Var(&o.priority, "priority", 0, "`N` of the bag among those of this site: -1000 to 0; operators: to 1000")
 	// What is otherwise than with a job.
@@ -116,7 +119,7 @@ func parseRetries(text string) (int32, error) {
 
 // bag makes a bag of a job.
 func (o *bagOptions) bag(j *kithv1.Job) (*kithv1.Bag, error) {
-	b := &kithv1.Bag{Job: j, After: j.GetAfter(), Singleton: j.GetSingleton(), Indices: o.array.Value.indices, MaxRunning: o.array.Value.running, Retries: o.retries.Value, Priority: o.priority, MaxReplicas: o.replicas.Value, TailAt: o.tailAt.Value}
+	b := &kithv1.Bag{Job: j, After: j.GetAfter(), Singleton: j.GetSingleton(), Indices: o.array.Value.indices, MaxRunning: o.array.Value.running, Retries: o.retries.Value, Priority: o.priority, MaxReplicas: o.replicas.Value, TailAt: o.tailAt.Value, BudgetProcessorSeconds: o.budget.Value}
 	if o.tailAt.Text != "" && o.replicas.Value == 0 {
 		return nil, cli.Usagef("--tail-at %s: goes with --replicas", o.tailAt.Text)
 	}

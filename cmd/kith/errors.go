@@ -166,6 +166,8 @@ func flagOf(field string) string {
 		return "--params"
 	case "retries", "priority":
 		return "--" + field
+	case "budget_processor_seconds":
+		return "--budget or HOURS"
 	case "max_replicas":
 		return "--replicas"
 	case "tail_at":

@@ -348,6 +348,16 @@ func (b *fakeBags) CheckPolicies(_ context.Context, r *kithv1.CheckPoliciesReque
 	return &kithv1.CheckPoliciesResponse{Hosts: []*kithv1.HostPolicies{h}, HostsLeftOut: int32(max(0, len(p.GetRank())-3))}, nil
 }
 
+func (b *fakeBags) SetBagBudget(_ context.Context, r *kithv1.SetBagBudgetRequest) (*kithv1.SetBagBudgetResponse, error) {
+	bag, err := b.find(r.GetBagId())
+	if err != nil {
+		return nil, err
+	}
+	bag.bag.BudgetProcessorSeconds = r.GetBudgetProcessorSeconds()
+	bag.bag.Status.UsedProcessorSeconds = 4500
+	return &kithv1.SetBagBudgetResponse{Bag: bag.bag}, nil
+}
+
 func (b *fakeBags) SetBagPolicies(_ context.Context, r *kithv1.SetBagPoliciesRequest) (*kithv1.SetBagPoliciesResponse, error) {
 	bag, err := b.find(r.GetBagId())
 	if err == nil {

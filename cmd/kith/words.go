@@ -157,6 +157,8 @@ func actWord(k kithv1.JobAct_Kind) string {
 		return "run again"
 	case kithv1.JobAct_KIND_POLICIES:
 		return "policies replaced"
+	case kithv1.JobAct_KIND_BUDGET:
+		return "budget replaced"
 	}
 	return "unknown"
 }

@@ -75,6 +75,7 @@ func checkBagSize(f *fieldErrors, b *kithv1.Bag, operator bool) {
 	if n := b.GetMaxRunning(); n < 0 {
 		f.add("bag.max_running", fmt.Sprintf("%d: must be at least 1, or 0 for no limit", n))
 	}
+	checkBudget(f, "bag.budget_processor_seconds", b.GetBudgetProcessorSeconds())
 	if n := b.GetRetries(); n < 0 || n > store.MaxRetries {
 		f.add("bag.retries", fmt.Sprintf("%d: must be 0 to %d", n, store.MaxRetries))
 	}
@@ -89,6 +90,12 @@ func checkBagSize(f *fieldErrors, b *kithv1.Bag, operator bool) {
 		f.add("bag.priority", fmt.Sprintf("%d: must be %d to %d", n, -maxPriority, maxPriority))
 	case n > 0 && !operator:
 		f.add("bag.priority", fmt.Sprintf("%d: puts the bag before those of other users, which only an operator may do; write 0 or less", n))
+	}
+}
+
+func checkBudget(f *fieldErrors, field string, n int64) {
+	if n < 0 || n > store.MaxBudget {
+		f.add(field, fmt.Sprintf("%d: must be 1 to %d processor-seconds, or 0 for no bound", n, int64(store.MaxBudget)))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"testing"
 
@@ -79,6 +80,8 @@ func TestCheckBag(t *testing.T) {
 		"max running below 0":    {with(goodBag(), func(b *kithv1.Bag) { b.MaxRunning = -1 }), 0, "bag.max_running: -1: must be at least 1, or 0"},
 		"too many retries":       {with(goodBag(), func(b *kithv1.Bag) { b.Retries = 101 }), 0, "bag.retries: 101: must be 0 to 100"},
 		"retries":                {with(goodBag(), func(b *kithv1.Bag) { b.Retries = 100 }), 10, ""},
+		"a budget below 0":       {with(goodBag(), func(b *kithv1.Bag) { b.BudgetProcessorSeconds = -1 }), 0, "bag.budget_processor_seconds: -1: must be 1 to "},
+		"too large a budget":     {with(goodBag(), func(b *kithv1.Bag) { b.BudgetProcessorSeconds = math.MaxInt64 }), 0, "bag.budget_processor_seconds: 9223372036854775807: must be 1 to "},
 		"too many replicas":      {with(goodBag(), func(b *kithv1.Bag) { b.MaxReplicas = 6 }), 0, "bag.max_replicas: 6: must be 0 to 5"},
 		"replicas below 0":       {with(goodBag(), func(b *kithv1.Bag) { b.MaxReplicas = -1 }), 0, "bag.max_replicas: -1: must be 0 to 5"},
 		"tail below 0":           {with(goodBag(), func(b *kithv1.Bag) { b.TailAt = -1 }), 0, "bag.tail_at: -1: must be at least 1"},

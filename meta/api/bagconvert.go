@@ -46,7 +46,7 @@ func briefBag(v *meta.BagView) *kithv1.Bag {
 	b := &kithv1.Bag{
 		After: after, Singleton: singleton,
 		Id: rec.ID.String(), MaxRunning: int32(min(rec.MaxRunning, math.MaxInt32)), Retries: int32(rec.Retries), Priority: rec.Priority,
-		MaxReplicas: int32(rec.MaxReplicas), TailAt: int32(min(rec.TailAt, math.MaxInt32)),
+		BudgetProcessorSeconds: int64(rec.Budget), MaxReplicas: int32(rec.MaxReplicas), TailAt: int32(min(rec.TailAt, math.MaxInt32)),
 		Job: &kithv1.Job{
 			Name: clip(r.Name), Processors: r.Processors, MemoryBytes: r.MemoryBytes, Walltime: durationpb.New(r.Walltime),
 			Copies: r.Copies, OnSiteLost: onSiteLost[r.OnSiteLost],
@@ -55,7 +55,7 @@ func briefBag(v *meta.BagView) *kithv1.Bag {
 			State: bagState(rec.State), Reason: explainBag(v), OriginSiteId: string(rec.ID.Origin), User: clip(r.User), SubmitTime: stamp(rec.Submitted),
 			Version: int64(rec.Version), RunCount: int64(rec.Sums.Runs), WastedRunCount: int64(rec.Sums.Wasted), MissedDeadlineCount: int64(v.Missed),
 			ReplicaCount: int64(rec.Sums.Replicas), WastedTime: secondsOf(rec.Sums.WastedTime),
-			RunTime: secondsOf(rec.Sums.RunTime), CpuTime: secondsOf(rec.Sums.CPUTime),
+			RunTime: secondsOf(rec.Sums.RunTime), CpuTime: secondsOf(rec.Sums.CPUTime), UsedProcessorSeconds: rec.Used(),
 			Tasks: &kithv1.TaskCounts{
 				Total: int64(rec.Tasks()), Waiting: int64(v.Waiting), AtSite: int64(v.AtSites), Stopping: int64(v.Stopping),
 				Completed: int64(v.Done), Failed: int64(v.Failed), Cancelled: int64(v.Cancelled),
@@ -130,6 +130,11 @@ func fillFromBagPayload(b *kithv1.Bag, p *kithv1.BagPayload) error {
 	return err
 }
 
+// processorHours is a budget in words.
+func processorHours(seconds uint64) string {
+	return fmt.Sprintf("%.4g processor-hours", float64(seconds)/3600)
+}
+
 // explainBag says in a sentence why a bag is where it is.
 func explainBag(v *meta.BagView) string {
 	rec := &v.Record
@@ -148,6 +153,10 @@ func explainBag(v *meta.BagView) string {
 		return fmt.Sprintf("%d of %d tasks failed", v.Failed, rec.Tasks())
 	case job.BagOpen:
 		switch {
+		case v.Waiting > 0 && rec.Spent():
+			return fmt.Sprintf("its budget of %s is used up; no task is given to a site before it is raised", processorHours(rec.Budget))
+		case v.Waiting > 0 && rec.Affords() == 0:
+			return fmt.Sprintf("its tasks at sites may use up what is left of its budget of %s", processorHours(rec.Budget))
 		case v.Waiting == 0 || v.AtSites > 0:
 		case v.Done+v.Failed > 0:
 			return "no site asks for its tasks now"

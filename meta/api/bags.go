@@ -124,7 +124,7 @@ func (s *Server) bagSubmission(ctx context.Context, r *kithv1.SubmitBagRequest, 
 	return meta.SubmitBag{
 		After: after,
 		Actor: caller.Actor, Request: requestOf(j, s.userOf(caller)), Indices: c.indices, RequestID: r.GetRequestId(),
-		Payload: payload, Priority: b.GetPriority(), Policies: policyTexts(b.GetPolicies()), MaxRunning: uint32(b.GetMaxRunning()), Retries: uint8(b.GetRetries()),
+		Payload: payload, Priority: b.GetPriority(), Policies: policyTexts(b.GetPolicies()), MaxRunning: uint32(b.GetMaxRunning()), Budget: uint64(b.GetBudgetProcessorSeconds()), Retries: uint8(b.GetRetries()),
 		MaxReplicas: uint8(b.GetMaxReplicas()), TailAt: uint32(b.GetTailAt()), Hold: j.GetHold(),
 	}, nil
 }

@@ -60,7 +60,7 @@ func (b *bagSite) Ask(_ context.Context, event func(uint64) meta.Event) (meta.Re
 		id = b.state.NextID()
 		c = store.SubmitBag{
 			ID: id, Request: ev.Request, Indices: ev.Indices, RequestID: ev.RequestID, BodyHash: ev.BodyHash, Priority: ev.Priority,
-			Policies: ev.Policies, MaxRunning: ev.MaxRunning, Retries: ev.Retries, Payload: ev.Payload, Actor: ev.Actor, Time: b.now,
+			Policies: ev.Policies, MaxRunning: ev.MaxRunning, Budget: ev.Budget, Retries: ev.Retries, Payload: ev.Payload, Actor: ev.Actor, Time: b.now,
 		}
 	case meta.CancelBag:
 		id, c = ev.Bag, store.CancelBag{Bag: ev.Bag, Tasks: ev.Tasks, Actor: ev.Actor, Reason: ev.Reason, Time: b.now}
@@ -74,6 +74,8 @@ func (b *bagSite) Ask(_ context.Context, event func(uint64) meta.Event) (meta.Re
 			return meta.Reply{}, meta.ErrStalePolicies
 		}
 		id, c = ev.Bag, store.SetPolicies{Bag: ev.Bag, Texts: ev.Texts, Version: ev.Version, Actor: ev.Actor, Time: b.now}
+	case meta.SetBudget:
+		id, c = ev.Bag, store.SetBudget{Bag: ev.Bag, Budget: ev.Budget, Actor: ev.Actor, Time: b.now}
 	case meta.RetryTasks:
 		id, c = ev.Bag, store.RetryTasks{Bag: ev.Bag, Tasks: ev.Tasks, RequestID: ev.RequestID, Actor: ev.Actor, Time: b.now}
 	}

@@ -91,6 +91,26 @@ func (s *Server) SetBagPolicies(ctx context.Context, r *kithv1.SetBagPoliciesReq
 	return &kithv1.SetBagPoliciesResponse{Etag: strconv.FormatUint(version+1, 10)}, nil
 }
 
+// SetBagBudget implements kithv1.BagServiceServer.
+func (s *Server) SetBagBudget(ctx context.Context, r *kithv1.SetBagBudgetRequest) (*kithv1.SetBagBudgetResponse, error) {
+	id, err := bagID(r.GetBagId())
+	if err != nil {
+		return nil, err
+	}
+	var f fieldErrors
+	if checkBudget(&f, "budget_processor_seconds", r.GetBudgetProcessorSeconds()); len(f) > 0 {
+		return nil, f
+	}
+	if _, err := s.Node.Ask(ctx, func(token uint64) meta.Event {
+		return meta.SetBudget{Token: token, Bag: id, Budget: uint64(r.GetBudgetProcessorSeconds()), Actor: identity.From(ctx).Actor}
+	}); err != nil {
+		return nil, err
+	}
+	s.told(ctx, "budget set", "bag_id", r.GetBagId(), "processor_seconds", r.GetBudgetProcessorSeconds())
+	b, err := s.GetBag(ctx, &kithv1.GetBagRequest{BagId: r.GetBagId()})
+	return &kithv1.SetBagBudgetResponse{Bag: b.GetBag()}, err
+}
+
 // CheckPolicies implements kithv1.BagServiceServer.
 func (s *Server) CheckPolicies(ctx context.Context, r *kithv1.CheckPoliciesRequest) (*kithv1.CheckPoliciesResponse, error) {
 	var id job.ID

@@ -3,11 +3,15 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	"kith/internal/job"
 	"kith/meta"
 	kithv1 "kith/proto/gen/kith/v1"
+	"kith/store"
 )
 
 // Policies are part of a bag, are replaced by those who know what they replace, and can be
@@ -51,6 +55,67 @@ func TestPoliciesOfABag(t *testing.T) {
 		t.Errorf("stale: %v", err)
 	}
 	_ = b
+}
+
+// The budget of a bag is told, replaced, and refused where it can be none.
+func TestBudgets(t *testing.T) {
+	s, b := serveBags(t)
+	ctx := context.Background()
+	bag := goodBag()
+	bag.BudgetProcessorSeconds = 7200
+	r, err := s.SubmitBag(ctx, &kithv1.SubmitBagRequest{Bag: bag})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.GetBag(ctx, &kithv1.GetBagRequest{BagId: r.GetBagId()})
+	if err != nil || got.GetBag().GetBudgetProcessorSeconds() != 7200 || got.GetBag().GetStatus().GetUsedProcessorSeconds() != 0 {
+		t.Errorf("%v, %v", got, err)
+	}
+	set, err := s.SetBagBudget(ctx, &kithv1.SetBagBudgetRequest{BagId: r.GetBagId(), BudgetProcessorSeconds: 60})
+	if err != nil || set.GetBag().GetBudgetProcessorSeconds() != 60 {
+		t.Errorf("%v, %v", set, err)
+	}
+	if acts := set.GetBag().GetStatus().GetActs(); len(acts) == 0 || acts[len(acts)-1].GetKind() != kithv1.JobAct_KIND_BUDGET {
+		t.Errorf("acts %v", acts)
+	}
+	for _, n := range []int64{-1, store.MaxBudget + 1} {
+		_, err := s.SetBagBudget(ctx, &kithv1.SetBagBudgetRequest{BagId: r.GetBagId(), BudgetProcessorSeconds: n})
+		if want := fmt.Sprintf("budget_processor_seconds: %d: must be 1 to 9007199254740992 processor-seconds, or 0 for no bound", n); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%d: %v", n, err)
+		}
+	}
+	for _, id := range []string{"nothing", "alpha.1.99"} {
+		if _, err := s.SetBagBudget(ctx, &kithv1.SetBagBudgetRequest{BagId: id, BudgetProcessorSeconds: 60}); err == nil {
+			t.Errorf("%q: no error", id)
+		}
+	}
+	_ = b
+}
+
+// A bag that its budget keeps from giving tasks says so.
+func TestWhyABudgetKeepsABag(t *testing.T) {
+	st := store.NewState("alpha", 1)
+	id := st.NextID()
+	do := func(c store.Command) {
+		t.Helper()
+		if err := st.Apply(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect := func(waiting int, want string) {
+		t.Helper()
+		if got := explainBag(&meta.BagView{Record: *st.Bag(id), Waiting: waiting, AtSites: 1}); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	do(store.SubmitBag{ID: id, Indices: job.FirstIndices(9), Budget: 3600, Request: job.Request{Processors: 2, Walltime: time.Hour, OnSiteLost: job.Rerun}})
+	expect(9, "")
+	bundle := job.AttemptID{Job: id, Number: 1}
+	do(store.GrantBundle{Bundle: bundle, Site: "beta", Stamp: 1, Generation: 1, Tasks: job.TaskRange(0, 1)})
+	expect(8, "its tasks at sites may use up what is left of its budget of 1 processor-hours")
+	do(store.RecordResults{Bundle: bundle, Site: "beta", Batch: 1, Results: []job.TaskResult{{Kind: job.Success, Run: 30 * time.Minute}}})
+	expect(8, "its budget of 1 processor-hours is used up; no task is given to a site before it is raised")
+	expect(0, "")
 }
 
 // What is wrong with policies is told by field, line and column, before anything is made.

@@ -135,10 +135,7 @@ func (r *Replicas) Tasks(b *store.Bag, site job.SiteID, n int) (tasks job.TaskSe
 	if r.Count(b) == 0 {
 		return tasks
 	}
-	n = min(n, store.MaxBundleTasks)
-	if b.MaxRunning > 0 {
-		n = min(n, int(b.MaxRunning)-b.Runs())
-	}
+	n = min(n, store.MaxBundleTasks, b.Room())
 	here := b.TasksAt(site)
 	for task := range r.bags[b.ID].tasks.All {
 		if tasks.Count() >= n {

@@ -1,7 +1,6 @@
 package bags
 
 import (
-	"math"
 	"time"
 
 	"kith/internal/job"
@@ -36,10 +35,7 @@ type Work struct {
 func WorkOf(b *store.Bag, sites []job.SiteID) Work {
 	w := Work{
 		Bag: b.ID, Submitted: b.Submitted, User: b.Request.User, Shape: ShapeOf(&b.Request), Priority: b.Priority,
-		Waiting: b.Waiting(), Room: math.MaxInt, Given: b.Runs(), Walltime: b.Request.Walltime, Sites: sites,
-	}
-	if b.MaxRunning > 0 {
-		w.Room = max(0, int(b.MaxRunning)-w.Given)
+		Waiting: b.Waiting(), Room: max(0, b.Room()), Given: b.Runs(), Walltime: b.Request.Walltime, Sites: sites,
 	}
 	if !b.State.Gives() {
 		w.Room = 0

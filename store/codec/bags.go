@@ -71,7 +71,7 @@ func bagMessage(b *store.Bag) *statev1.BagRecord {
 		Name: jobName(b.ID), Request: requestMessage(&b.Request), RequestId: b.RequestID, BodyHash: b.BodyHash[:], Submitter: string(b.Submitter),
 		Priority: b.Priority, MaxRunning: b.MaxRunning, Retries: uint32(b.Retries), State: uint32(b.State), CancelRequested: b.CancelRequested,
 		Version: b.Version, Next: b.Next, Number: b.Number, Sums: sumsMessage(&b.Sums), SubmittedNs: int64(b.Submitted), ClosedNs: int64(b.Closed),
-		Retried: b.Retried, MaxReplicas: uint32(b.MaxReplicas), TailAt: b.TailAt, TailSinceNs: int64(b.TailSince),
+		Retried: b.Retried, MaxReplicas: uint32(b.MaxReplicas), TailAt: b.TailAt, TailSinceNs: int64(b.TailSince), Budget: b.Budget,
 	}
 	if p := &b.Policies; p.Stated() || p.Version > 0 {
 		m.Policies = &statev1.BagPolicies{Texts: p.Texts[:], Version: p.Version}
@@ -122,7 +122,7 @@ func (r *Reader) bag(value []byte) error {
 		State: job.BagState(min(m.GetState(), math.MaxUint8)), CancelRequested: m.GetCancelRequested(), Version: m.GetVersion(),
 		Next: m.GetNext(), Number: m.GetNumber(), Submitted: job.Time(m.GetSubmittedNs()), Closed: job.Time(m.GetClosedNs()),
 		Sums: r.sums(m.GetSums()), Retried: m.GetRetried(),
-		MaxReplicas: uint8(min(m.GetMaxReplicas(), store.MaxReplicas)), TailAt: m.GetTailAt(), TailSince: job.Time(m.GetTailSinceNs()),
+		MaxReplicas: uint8(min(m.GetMaxReplicas(), store.MaxReplicas)), TailAt: m.GetTailAt(), TailSince: job.Time(m.GetTailSinceNs()), Budget: min(m.GetBudget(), store.MaxBudget),
 	}
 	copy(b.BodyHash[:], m.GetBodyHash())
 	copy(b.Policies.Texts[:], m.GetPolicies().GetTexts())

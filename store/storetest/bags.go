@@ -50,6 +50,9 @@ func submitBag(rng *rand.Rand, s *store.State, now job.Time) store.Command {
 	if rng.IntN(3) == 0 {
 		c.MaxRunning = 1 + rng.Uint32N(300)
 	}
+	if rng.IntN(4) == 0 {
+		c.Budget = 1 + rng.Uint64N(1<<20)
+	}
 	if rng.IntN(2) == 0 {
 		c.MaxReplicas, c.TailAt = uint8(rng.IntN(store.MaxReplicas+1)), rng.Uint32N(3)
 	}
@@ -129,7 +132,9 @@ func bagAtOrigin(rng *rand.Rand, s *store.State, b *store.Bag, now job.Time) sto
 		}
 	}
 	all := job.TaskRange(0, b.Tasks())
-	switch n := rng.IntN(46); {
+	switch n := rng.IntN(47); {
+	case n == 46:
+		return store.SetBudget{Bag: b.ID, Budget: rng.Uint64N(1<<20) * rng.Uint64N(1<<34), Actor: "ada", Time: now}
 	case n >= 44:
 		c := store.SetPolicies{Bag: b.ID, Version: b.Policies.Version - rng.Uint32N(4)/3, Actor: "ada", Time: now}
 		c.Texts[rng.IntN(len(c.Texts))] = []string{"", "true", fmt.Sprint("bag.left > ", rng.IntN(9)), strings.Repeat("x", store.MaxPolicyText+1)}[rng.IntN(4)]

@@ -326,6 +326,11 @@ type Bag struct {
 	Parameters isBag_Parameters `protobuf_oneof:"parameters"`
 	// How many tasks may be with sites at once, 0 for no limit.
 	MaxRunning int32 `protobuf:"varint,7,opt,name=max_running,json=maxRunning,proto3" json:"max_running,omitempty"`
+	// How many processor-seconds the runs of its tasks may take together, 0 for no bound. When
+	// they are used up, no task is given to a site any more until SetBagBudget raises it. Tasks
+	// that sites have count as long as the mean of the runs that have ended, before any has as
+	// their walltime. What runs when it is used up goes on, and is what may be used beyond it.
+	BudgetProcessorSeconds int64 `protobuf:"varint,10,opt,name=budget_processor_seconds,json=budgetProcessorSeconds,proto3" json:"budget_processor_seconds,omitempty"`
 	// How often a task that fails by itself runs again. At most 100.
 	Retries int32 `protobuf:"varint,8,opt,name=retries,proto3" json:"retries,omitempty"`
 	// Of the bags submitted at a site those of higher priority are served first.
@@ -440,6 +445,13 @@ func (x *Bag) GetTable() *TaskTable {
 func (x *Bag) GetMaxRunning() int32 {
 	if x != nil {
 		return x.MaxRunning
+	}
+	return 0
+}
+
+func (x *Bag) GetBudgetProcessorSeconds() int64 {
+	if x != nil {
+		return x.BudgetProcessorSeconds
 	}
 	return 0
 }
@@ -777,8 +789,11 @@ type BagStatus struct {
 	// Runs that a site did not end by their deadline, since the kithd of the origin
 	// started; 0 for a bag that has ended.
 	MissedDeadlineCount int64 `protobuf:"varint,20,opt,name=missed_deadline_count,json=missedDeadlineCount,proto3" json:"missed_deadline_count,omitempty"`
-	unknownFields       protoimpl.UnknownFields
-	sizeCache           protoimpl.SizeCache
+	// What the runs took together in processor-seconds, those in vain included: what a budget
+	// bounds.
+	UsedProcessorSeconds float64 `protobuf:"fixed64,21,opt,name=used_processor_seconds,json=usedProcessorSeconds,proto3" json:"used_processor_seconds,omitempty"`
+	unknownFields        protoimpl.UnknownFields
+	sizeCache            protoimpl.SizeCache
 }
 
 func (x *BagStatus) Reset() {
@@ -947,6 +962,13 @@ func (x *BagStatus) GetWastedTime() *durationpb.Duration {
 func (x *BagStatus) GetMissedDeadlineCount() int64 {
 	if x != nil {
 		return x.MissedDeadlineCount
+	}
+	return 0
+}
+
+func (x *BagStatus) GetUsedProcessorSeconds() float64 {
+	if x != nil {
+		return x.UsedProcessorSeconds
 	}
 	return 0
 }
@@ -1385,7 +1407,7 @@ var File_kith_v1_bag_proto protoreflect.FileDescriptor
 
 const file_kith_v1_bag_proto_rawDesc = "" +
 	"\n" +
-	"\x11kith/v1/bag.proto\x12\akith.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x11kith/v1/job.proto\x1a\x15kith/v1/payload.proto\"\xaa\x04\n" +
+	"\x11kith/v1/bag.proto\x12\akith.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x11kith/v1/job.proto\x1a\x15kith/v1/payload.proto\"\xe4\x04\n" +
 	"\x03Bag\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1e\n" +
 	"\x03job\x18\x02 \x01(\v2\f.kith.v1.JobR\x03job\x12\x18\n" +
@@ -1394,7 +1416,9 @@ const file_kith_v1_bag_proto_rawDesc = "" +
 	"\x06matrix\x18\x05 \x01(\tH\x00R\x06matrix\x12*\n" +
 	"\x05table\x18\x06 \x01(\v2\x12.kith.v1.TaskTableH\x00R\x05table\x12\x1f\n" +
 	"\vmax_running\x18\a \x01(\x05R\n" +
-	"maxRunning\x12\x18\n" +
+	"maxRunning\x128\n" +
+	"\x18budget_processor_seconds\x18\n" +
+	" \x01(\x03R\x16budgetProcessorSeconds\x12\x18\n" +
 	"\aretries\x18\b \x01(\x05R\aretries\x12\x1a\n" +
 	"\bpriority\x18\t \x01(\x05R\bpriority\x12!\n" +
 	"\fmax_replicas\x18\v \x01(\x05R\vmaxReplicas\x12\x17\n" +
@@ -1426,7 +1450,7 @@ const file_kith_v1_bag_proto_rawDesc = "" +
 	"\n" +
 	"FORMAT_TSV\x10\x03\x12\x15\n" +
 	"\x11FORMAT_JSON_LINES\x10\x04B\t\n" +
-	"\acontent\"\xab\b\n" +
+	"\acontent\"\xe1\b\n" +
 	"\tBagStatus\x12.\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x18.kith.v1.BagStatus.StateR\x05state\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12$\n" +
@@ -1450,7 +1474,8 @@ const file_kith_v1_bag_proto_rawDesc = "" +
 	"\rreplica_count\x18\x12 \x01(\x03R\freplicaCount\x12:\n" +
 	"\vwasted_time\x18\x13 \x01(\v2\x19.google.protobuf.DurationR\n" +
 	"wastedTime\x122\n" +
-	"\x15missed_deadline_count\x18\x14 \x01(\x03R\x13missedDeadlineCount\"\xb8\x01\n" +
+	"\x15missed_deadline_count\x18\x14 \x01(\x03R\x13missedDeadlineCount\x124\n" +
+	"\x16used_processor_seconds\x18\x15 \x01(\x01R\x14usedProcessorSeconds\"\xb8\x01\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x0e\n" +
 	"\n" +

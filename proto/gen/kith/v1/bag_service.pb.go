@@ -122,6 +122,107 @@ func (x *SetBagPoliciesResponse) GetEtag() string {
 	return ""
 }
 
+// SetBagBudgetRequest is a bag and its budget.
+type SetBagBudgetRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The bag's id.
+	BagId string `protobuf:"bytes,1,opt,name=bag_id,json=bagId,proto3" json:"bag_id,omitempty"`
+	// As Bag.budget_processor_seconds: all that the bag may use since its submission.
+	BudgetProcessorSeconds int64 `protobuf:"varint,2,opt,name=budget_processor_seconds,json=budgetProcessorSeconds,proto3" json:"budget_processor_seconds,omitempty"`
+	unknownFields          protoimpl.UnknownFields
+	sizeCache              protoimpl.SizeCache
+}
+
+func (x *SetBagBudgetRequest) Reset() {
+	*x = SetBagBudgetRequest{}
+	mi := &file_kith_v1_bag_service_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetBagBudgetRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetBagBudgetRequest) ProtoMessage() {}
+
+func (x *SetBagBudgetRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_bag_service_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetBagBudgetRequest.ProtoReflect.Descriptor instead.
+func (*SetBagBudgetRequest) Descriptor() ([]byte, []int) {
+	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *SetBagBudgetRequest) GetBagId() string {
+	if x != nil {
+		return x.BagId
+	}
+	return ""
+}
+
+func (x *SetBagBudgetRequest) GetBudgetProcessorSeconds() int64 {
+	if x != nil {
+		return x.BudgetProcessorSeconds
+	}
+	return 0
+}
+
+// SetBagBudgetResponse is the bag.
+type SetBagBudgetResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The bag, as GetBag returns it.
+	Bag           *Bag `protobuf:"bytes,1,opt,name=bag,proto3" json:"bag,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetBagBudgetResponse) Reset() {
+	*x = SetBagBudgetResponse{}
+	mi := &file_kith_v1_bag_service_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetBagBudgetResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetBagBudgetResponse) ProtoMessage() {}
+
+func (x *SetBagBudgetResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_bag_service_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetBagBudgetResponse.ProtoReflect.Descriptor instead.
+func (*SetBagBudgetResponse) Descriptor() ([]byte, []int) {
+	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *SetBagBudgetResponse) GetBag() *Bag {
+	if x != nil {
+		return x.Bag
+	}
+	return nil
+}
+
 // CheckPoliciesRequest is policies to try.
 type CheckPoliciesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -135,7 +236,7 @@ type CheckPoliciesRequest struct {
 
 func (x *CheckPoliciesRequest) Reset() {
 	*x = CheckPoliciesRequest{}
-	mi := &file_kith_v1_bag_service_proto_msgTypes[2]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -147,7 +248,7 @@ func (x *CheckPoliciesRequest) String() string {
 func (*CheckPoliciesRequest) ProtoMessage() {}
 
 func (x *CheckPoliciesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_bag_service_proto_msgTypes[2]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -160,7 +261,7 @@ func (x *CheckPoliciesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckPoliciesRequest.ProtoReflect.Descriptor instead.
 func (*CheckPoliciesRequest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{2}
+	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *CheckPoliciesRequest) GetPolicies() *BagPolicies {
@@ -191,7 +292,7 @@ type CheckPoliciesResponse struct {
 
 func (x *CheckPoliciesResponse) Reset() {
 	*x = CheckPoliciesResponse{}
-	mi := &file_kith_v1_bag_service_proto_msgTypes[3]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -203,7 +304,7 @@ func (x *CheckPoliciesResponse) String() string {
 func (*CheckPoliciesResponse) ProtoMessage() {}
 
 func (x *CheckPoliciesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_bag_service_proto_msgTypes[3]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -216,7 +317,7 @@ func (x *CheckPoliciesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckPoliciesResponse.ProtoReflect.Descriptor instead.
 func (*CheckPoliciesResponse) Descriptor() ([]byte, []int) {
-	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{3}
+	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *CheckPoliciesResponse) GetHosts() []*HostPolicies {
@@ -252,7 +353,7 @@ type HostPolicies struct {
 
 func (x *HostPolicies) Reset() {
 	*x = HostPolicies{}
-	mi := &file_kith_v1_bag_service_proto_msgTypes[4]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -264,7 +365,7 @@ func (x *HostPolicies) String() string {
 func (*HostPolicies) ProtoMessage() {}
 
 func (x *HostPolicies) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_bag_service_proto_msgTypes[4]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -277,7 +378,7 @@ func (x *HostPolicies) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostPolicies.ProtoReflect.Descriptor instead.
 func (*HostPolicies) Descriptor() ([]byte, []int) {
-	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{4}
+	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *HostPolicies) GetSiteId() string {
@@ -332,7 +433,7 @@ type PolicyValue struct {
 
 func (x *PolicyValue) Reset() {
 	*x = PolicyValue{}
-	mi := &file_kith_v1_bag_service_proto_msgTypes[5]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -344,7 +445,7 @@ func (x *PolicyValue) String() string {
 func (*PolicyValue) ProtoMessage() {}
 
 func (x *PolicyValue) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_bag_service_proto_msgTypes[5]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -357,7 +458,7 @@ func (x *PolicyValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyValue.ProtoReflect.Descriptor instead.
 func (*PolicyValue) Descriptor() ([]byte, []int) {
-	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{5}
+	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *PolicyValue) GetPolicy() string {
@@ -406,7 +507,7 @@ type SubmitBagRequest struct {
 
 func (x *SubmitBagRequest) Reset() {
 	*x = SubmitBagRequest{}
-	mi := &file_kith_v1_bag_service_proto_msgTypes[6]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -418,7 +519,7 @@ func (x *SubmitBagRequest) String() string {
 func (*SubmitBagRequest) ProtoMessage() {}
 
 func (x *SubmitBagRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_bag_service_proto_msgTypes[6]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -431,7 +532,7 @@ func (x *SubmitBagRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitBagRequest.ProtoReflect.Descriptor instead.
 func (*SubmitBagRequest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{6}
+	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *SubmitBagRequest) GetRequestId() string {
@@ -468,7 +569,7 @@ type SubmitBagResponse struct {
 
 func (x *SubmitBagResponse) Reset() {
 	*x = SubmitBagResponse{}
-	mi := &file_kith_v1_bag_service_proto_msgTypes[7]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -480,7 +581,7 @@ func (x *SubmitBagResponse) String() string {
 func (*SubmitBagResponse) ProtoMessage() {}
 
 func (x *SubmitBagResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_bag_service_proto_msgTypes[7]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -493,7 +594,7 @@ func (x *SubmitBagResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitBagResponse.ProtoReflect.Descriptor instead.
 func (*SubmitBagResponse) Descriptor() ([]byte, []int) {
-	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{7}
+	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *SubmitBagResponse) GetBagId() string {
@@ -521,7 +622,7 @@ type GetBagRequest struct {
 
 func (x *GetBagRequest) Reset() {
 	*x = GetBagRequest{}
-	mi := &file_kith_v1_bag_service_proto_msgTypes[8]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -533,7 +634,7 @@ func (x *GetBagRequest) String() string {
 func (*GetBagRequest) ProtoMessage() {}
 
 func (x *GetBagRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_bag_service_proto_msgTypes[8]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -546,7 +647,7 @@ func (x *GetBagRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBagRequest.ProtoReflect.Descriptor instead.
 func (*GetBagRequest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{8}
+	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *GetBagRequest) GetBagId() string {
@@ -567,7 +668,7 @@ type GetBagResponse struct {
 
 func (x *GetBagResponse) Reset() {
 	*x = GetBagResponse{}
-	mi := &file_kith_v1_bag_service_proto_msgTypes[9]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -579,7 +680,7 @@ func (x *GetBagResponse) String() string {
 func (*GetBagResponse) ProtoMessage() {}
 
 func (x *GetBagResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_bag_service_proto_msgTypes[9]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -592,7 +693,7 @@ func (x *GetBagResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBagResponse.ProtoReflect.Descriptor instead.
 func (*GetBagResponse) Descriptor() ([]byte, []int) {
-	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{9}
+	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *GetBagResponse) GetBag() *Bag {
@@ -623,7 +724,7 @@ type ListBagsRequest struct {
 
 func (x *ListBagsRequest) Reset() {
 	*x = ListBagsRequest{}
-	mi := &file_kith_v1_bag_service_proto_msgTypes[10]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -635,7 +736,7 @@ func (x *ListBagsRequest) String() string {
 func (*ListBagsRequest) ProtoMessage() {}
 
 func (x *ListBagsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_bag_service_proto_msgTypes[10]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -648,7 +749,7 @@ func (x *ListBagsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBagsRequest.ProtoReflect.Descriptor instead.
 func (*ListBagsRequest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{10}
+	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ListBagsRequest) GetPageSize() int32 {
@@ -707,7 +808,7 @@ type ListBagsResponse struct {
 
 func (x *ListBagsResponse) Reset() {
 	*x = ListBagsResponse{}
-	mi := &file_kith_v1_bag_service_proto_msgTypes[11]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -719,7 +820,7 @@ func (x *ListBagsResponse) String() string {
 func (*ListBagsResponse) ProtoMessage() {}
 
 func (x *ListBagsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_bag_service_proto_msgTypes[11]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -732,7 +833,7 @@ func (x *ListBagsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBagsResponse.ProtoReflect.Descriptor instead.
 func (*ListBagsResponse) Descriptor() ([]byte, []int) {
-	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{11}
+	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListBagsResponse) GetBags() []*Bag {
@@ -760,7 +861,7 @@ type WatchBagRequest struct {
 
 func (x *WatchBagRequest) Reset() {
 	*x = WatchBagRequest{}
-	mi := &file_kith_v1_bag_service_proto_msgTypes[12]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -772,7 +873,7 @@ func (x *WatchBagRequest) String() string {
 func (*WatchBagRequest) ProtoMessage() {}
 
 func (x *WatchBagRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_bag_service_proto_msgTypes[12]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -785,7 +886,7 @@ func (x *WatchBagRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchBagRequest.ProtoReflect.Descriptor instead.
 func (*WatchBagRequest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{12}
+	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *WatchBagRequest) GetBagId() string {
@@ -806,7 +907,7 @@ type WatchBagResponse struct {
 
 func (x *WatchBagResponse) Reset() {
 	*x = WatchBagResponse{}
-	mi := &file_kith_v1_bag_service_proto_msgTypes[13]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -818,7 +919,7 @@ func (x *WatchBagResponse) String() string {
 func (*WatchBagResponse) ProtoMessage() {}
 
 func (x *WatchBagResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_bag_service_proto_msgTypes[13]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -831,7 +932,7 @@ func (x *WatchBagResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchBagResponse.ProtoReflect.Descriptor instead.
 func (*WatchBagResponse) Descriptor() ([]byte, []int) {
-	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{13}
+	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *WatchBagResponse) GetBag() *Bag {
@@ -860,7 +961,7 @@ type ListTasksRequest struct {
 
 func (x *ListTasksRequest) Reset() {
 	*x = ListTasksRequest{}
-	mi := &file_kith_v1_bag_service_proto_msgTypes[14]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -872,7 +973,7 @@ func (x *ListTasksRequest) String() string {
 func (*ListTasksRequest) ProtoMessage() {}
 
 func (x *ListTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_bag_service_proto_msgTypes[14]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -885,7 +986,7 @@ func (x *ListTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTasksRequest.ProtoReflect.Descriptor instead.
 func (*ListTasksRequest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{14}
+	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ListTasksRequest) GetBagId() string {
@@ -937,7 +1038,7 @@ type ListTasksResponse struct {
 
 func (x *ListTasksResponse) Reset() {
 	*x = ListTasksResponse{}
-	mi := &file_kith_v1_bag_service_proto_msgTypes[15]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -949,7 +1050,7 @@ func (x *ListTasksResponse) String() string {
 func (*ListTasksResponse) ProtoMessage() {}
 
 func (x *ListTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_bag_service_proto_msgTypes[15]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -962,7 +1063,7 @@ func (x *ListTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTasksResponse.ProtoReflect.Descriptor instead.
 func (*ListTasksResponse) Descriptor() ([]byte, []int) {
-	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{15}
+	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ListTasksResponse) GetTasks() []*Task {
@@ -998,7 +1099,7 @@ type GetTaskOutputRequest struct {
 
 func (x *GetTaskOutputRequest) Reset() {
 	*x = GetTaskOutputRequest{}
-	mi := &file_kith_v1_bag_service_proto_msgTypes[16]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1010,7 +1111,7 @@ func (x *GetTaskOutputRequest) String() string {
 func (*GetTaskOutputRequest) ProtoMessage() {}
 
 func (x *GetTaskOutputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_bag_service_proto_msgTypes[16]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1023,7 +1124,7 @@ func (x *GetTaskOutputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTaskOutputRequest.ProtoReflect.Descriptor instead.
 func (*GetTaskOutputRequest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{16}
+	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GetTaskOutputRequest) GetBagId() string {
@@ -1082,7 +1183,7 @@ type GetTaskOutputResponse struct {
 
 func (x *GetTaskOutputResponse) Reset() {
 	*x = GetTaskOutputResponse{}
-	mi := &file_kith_v1_bag_service_proto_msgTypes[17]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1094,7 +1195,7 @@ func (x *GetTaskOutputResponse) String() string {
 func (*GetTaskOutputResponse) ProtoMessage() {}
 
 func (x *GetTaskOutputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_bag_service_proto_msgTypes[17]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1107,7 +1208,7 @@ func (x *GetTaskOutputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTaskOutputResponse.ProtoReflect.Descriptor instead.
 func (*GetTaskOutputResponse) Descriptor() ([]byte, []int) {
-	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{17}
+	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GetTaskOutputResponse) GetIndex() int32 {
@@ -1163,7 +1264,7 @@ type CancelBagRequest struct {
 
 func (x *CancelBagRequest) Reset() {
 	*x = CancelBagRequest{}
-	mi := &file_kith_v1_bag_service_proto_msgTypes[18]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1175,7 +1276,7 @@ func (x *CancelBagRequest) String() string {
 func (*CancelBagRequest) ProtoMessage() {}
 
 func (x *CancelBagRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_bag_service_proto_msgTypes[18]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1188,7 +1289,7 @@ func (x *CancelBagRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelBagRequest.ProtoReflect.Descriptor instead.
 func (*CancelBagRequest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{18}
+	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *CancelBagRequest) GetBagId() string {
@@ -1231,7 +1332,7 @@ type CancelBagResponse struct {
 
 func (x *CancelBagResponse) Reset() {
 	*x = CancelBagResponse{}
-	mi := &file_kith_v1_bag_service_proto_msgTypes[19]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1243,7 +1344,7 @@ func (x *CancelBagResponse) String() string {
 func (*CancelBagResponse) ProtoMessage() {}
 
 func (x *CancelBagResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_bag_service_proto_msgTypes[19]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1256,7 +1357,7 @@ func (x *CancelBagResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelBagResponse.ProtoReflect.Descriptor instead.
 func (*CancelBagResponse) Descriptor() ([]byte, []int) {
-	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{19}
+	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *CancelBagResponse) GetState() BagStatus_State {
@@ -1281,7 +1382,7 @@ type HoldBagRequest struct {
 
 func (x *HoldBagRequest) Reset() {
 	*x = HoldBagRequest{}
-	mi := &file_kith_v1_bag_service_proto_msgTypes[20]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1293,7 +1394,7 @@ func (x *HoldBagRequest) String() string {
 func (*HoldBagRequest) ProtoMessage() {}
 
 func (x *HoldBagRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_bag_service_proto_msgTypes[20]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1306,7 +1407,7 @@ func (x *HoldBagRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldBagRequest.ProtoReflect.Descriptor instead.
 func (*HoldBagRequest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{20}
+	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *HoldBagRequest) GetBagId() string {
@@ -1341,7 +1442,7 @@ type HoldBagResponse struct {
 
 func (x *HoldBagResponse) Reset() {
 	*x = HoldBagResponse{}
-	mi := &file_kith_v1_bag_service_proto_msgTypes[21]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1353,7 +1454,7 @@ func (x *HoldBagResponse) String() string {
 func (*HoldBagResponse) ProtoMessage() {}
 
 func (x *HoldBagResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_bag_service_proto_msgTypes[21]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1366,7 +1467,7 @@ func (x *HoldBagResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldBagResponse.ProtoReflect.Descriptor instead.
 func (*HoldBagResponse) Descriptor() ([]byte, []int) {
-	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{21}
+	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *HoldBagResponse) GetState() BagStatus_State {
@@ -1389,7 +1490,7 @@ type ReleaseBagRequest struct {
 
 func (x *ReleaseBagRequest) Reset() {
 	*x = ReleaseBagRequest{}
-	mi := &file_kith_v1_bag_service_proto_msgTypes[22]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1401,7 +1502,7 @@ func (x *ReleaseBagRequest) String() string {
 func (*ReleaseBagRequest) ProtoMessage() {}
 
 func (x *ReleaseBagRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_bag_service_proto_msgTypes[22]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1414,7 +1515,7 @@ func (x *ReleaseBagRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseBagRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseBagRequest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{22}
+	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ReleaseBagRequest) GetBagId() string {
@@ -1442,7 +1543,7 @@ type ReleaseBagResponse struct {
 
 func (x *ReleaseBagResponse) Reset() {
 	*x = ReleaseBagResponse{}
-	mi := &file_kith_v1_bag_service_proto_msgTypes[23]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1454,7 +1555,7 @@ func (x *ReleaseBagResponse) String() string {
 func (*ReleaseBagResponse) ProtoMessage() {}
 
 func (x *ReleaseBagResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_bag_service_proto_msgTypes[23]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1467,7 +1568,7 @@ func (x *ReleaseBagResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseBagResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseBagResponse) Descriptor() ([]byte, []int) {
-	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{23}
+	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ReleaseBagResponse) GetState() BagStatus_State {
@@ -1493,7 +1594,7 @@ type RetryTasksRequest struct {
 
 func (x *RetryTasksRequest) Reset() {
 	*x = RetryTasksRequest{}
-	mi := &file_kith_v1_bag_service_proto_msgTypes[24]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1505,7 +1606,7 @@ func (x *RetryTasksRequest) String() string {
 func (*RetryTasksRequest) ProtoMessage() {}
 
 func (x *RetryTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_bag_service_proto_msgTypes[24]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1518,7 +1619,7 @@ func (x *RetryTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryTasksRequest.ProtoReflect.Descriptor instead.
 func (*RetryTasksRequest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{24}
+	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *RetryTasksRequest) GetBagId() string {
@@ -1555,7 +1656,7 @@ type RetryTasksResponse struct {
 
 func (x *RetryTasksResponse) Reset() {
 	*x = RetryTasksResponse{}
-	mi := &file_kith_v1_bag_service_proto_msgTypes[25]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1567,7 +1668,7 @@ func (x *RetryTasksResponse) String() string {
 func (*RetryTasksResponse) ProtoMessage() {}
 
 func (x *RetryTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_bag_service_proto_msgTypes[25]
+	mi := &file_kith_v1_bag_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1580,7 +1681,7 @@ func (x *RetryTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryTasksResponse.ProtoReflect.Descriptor instead.
 func (*RetryTasksResponse) Descriptor() ([]byte, []int) {
-	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{25}
+	return file_kith_v1_bag_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *RetryTasksResponse) GetState() BagStatus_State {
@@ -1606,7 +1707,12 @@ const file_kith_v1_bag_service_proto_rawDesc = "" +
 	"\x06bag_id\x18\x01 \x01(\tR\x05bagId\x120\n" +
 	"\bpolicies\x18\x02 \x01(\v2\x14.kith.v1.BagPoliciesR\bpolicies\",\n" +
 	"\x16SetBagPoliciesResponse\x12\x12\n" +
-	"\x04etag\x18\x01 \x01(\tR\x04etag\"_\n" +
+	"\x04etag\x18\x01 \x01(\tR\x04etag\"f\n" +
+	"\x13SetBagBudgetRequest\x12\x15\n" +
+	"\x06bag_id\x18\x01 \x01(\tR\x05bagId\x128\n" +
+	"\x18budget_processor_seconds\x18\x02 \x01(\x03R\x16budgetProcessorSeconds\"6\n" +
+	"\x14SetBagBudgetResponse\x12\x1e\n" +
+	"\x03bag\x18\x01 \x01(\v2\f.kith.v1.BagR\x03bag\"_\n" +
 	"\x14CheckPoliciesRequest\x120\n" +
 	"\bpolicies\x18\x01 \x01(\v2\x14.kith.v1.BagPoliciesR\bpolicies\x12\x15\n" +
 	"\x06bag_id\x18\x02 \x01(\tR\x05bagId\"j\n" +
@@ -1704,7 +1810,7 @@ const file_kith_v1_bag_service_proto_rawDesc = "" +
 	"\x12RetryTasksResponse\x12.\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x18.kith.v1.BagStatus.StateR\x05state\x12\x1d\n" +
 	"\n" +
-	"task_count\x18\x02 \x01(\x03R\ttaskCount2\x85\a\n" +
+	"task_count\x18\x02 \x01(\x03R\ttaskCount2\xd7\a\n" +
 	"\n" +
 	"BagService\x12B\n" +
 	"\tSubmitBag\x12\x19.kith.v1.SubmitBagRequest\x1a\x1a.kith.v1.SubmitBagResponse\x12>\n" +
@@ -1719,7 +1825,8 @@ const file_kith_v1_bag_service_proto_rawDesc = "" +
 	"ReleaseBag\x12\x1a.kith.v1.ReleaseBagRequest\x1a\x1b.kith.v1.ReleaseBagResponse\"\x03\x90\x02\x02\x12E\n" +
 	"\n" +
 	"RetryTasks\x12\x1a.kith.v1.RetryTasksRequest\x1a\x1b.kith.v1.RetryTasksResponse\x12Q\n" +
-	"\x0eSetBagPolicies\x12\x1e.kith.v1.SetBagPoliciesRequest\x1a\x1f.kith.v1.SetBagPoliciesResponse\x12S\n" +
+	"\x0eSetBagPolicies\x12\x1e.kith.v1.SetBagPoliciesRequest\x1a\x1f.kith.v1.SetBagPoliciesResponse\x12P\n" +
+	"\fSetBagBudget\x12\x1c.kith.v1.SetBagBudgetRequest\x1a\x1d.kith.v1.SetBagBudgetResponse\"\x03\x90\x02\x02\x12S\n" +
 	"\rCheckPolicies\x12\x1d.kith.v1.CheckPoliciesRequest\x1a\x1e.kith.v1.CheckPoliciesResponse\"\x03\x90\x02\x01B\x1fZ\x1dkith/proto/gen/kith/v1;kithv1b\x06proto3"
 
 var (
@@ -1734,86 +1841,91 @@ func file_kith_v1_bag_service_proto_rawDescGZIP() []byte {
 	return file_kith_v1_bag_service_proto_rawDescData
 }
 
-var file_kith_v1_bag_service_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_kith_v1_bag_service_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_kith_v1_bag_service_proto_goTypes = []any{
 	(*SetBagPoliciesRequest)(nil),  // 0: kith.v1.SetBagPoliciesRequest
 	(*SetBagPoliciesResponse)(nil), // 1: kith.v1.SetBagPoliciesResponse
-	(*CheckPoliciesRequest)(nil),   // 2: kith.v1.CheckPoliciesRequest
-	(*CheckPoliciesResponse)(nil),  // 3: kith.v1.CheckPoliciesResponse
-	(*HostPolicies)(nil),           // 4: kith.v1.HostPolicies
-	(*PolicyValue)(nil),            // 5: kith.v1.PolicyValue
-	(*SubmitBagRequest)(nil),       // 6: kith.v1.SubmitBagRequest
-	(*SubmitBagResponse)(nil),      // 7: kith.v1.SubmitBagResponse
-	(*GetBagRequest)(nil),          // 8: kith.v1.GetBagRequest
-	(*GetBagResponse)(nil),         // 9: kith.v1.GetBagResponse
-	(*ListBagsRequest)(nil),        // 10: kith.v1.ListBagsRequest
-	(*ListBagsResponse)(nil),       // 11: kith.v1.ListBagsResponse
-	(*WatchBagRequest)(nil),        // 12: kith.v1.WatchBagRequest
-	(*WatchBagResponse)(nil),       // 13: kith.v1.WatchBagResponse
-	(*ListTasksRequest)(nil),       // 14: kith.v1.ListTasksRequest
-	(*ListTasksResponse)(nil),      // 15: kith.v1.ListTasksResponse
-	(*GetTaskOutputRequest)(nil),   // 16: kith.v1.GetTaskOutputRequest
-	(*GetTaskOutputResponse)(nil),  // 17: kith.v1.GetTaskOutputResponse
-	(*CancelBagRequest)(nil),       // 18: kith.v1.CancelBagRequest
-	(*CancelBagResponse)(nil),      // 19: kith.v1.CancelBagResponse
-	(*HoldBagRequest)(nil),         // 20: kith.v1.HoldBagRequest
-	(*HoldBagResponse)(nil),        // 21: kith.v1.HoldBagResponse
-	(*ReleaseBagRequest)(nil),      // 22: kith.v1.ReleaseBagRequest
-	(*ReleaseBagResponse)(nil),     // 23: kith.v1.ReleaseBagResponse
-	(*RetryTasksRequest)(nil),      // 24: kith.v1.RetryTasksRequest
-	(*RetryTasksResponse)(nil),     // 25: kith.v1.RetryTasksResponse
-	(*BagPolicies)(nil),            // 26: kith.v1.BagPolicies
-	(*Bag)(nil),                    // 27: kith.v1.Bag
-	(BagStatus_State)(0),           // 28: kith.v1.BagStatus.State
-	(Task_State)(0),                // 29: kith.v1.Task.State
-	(*Task)(nil),                   // 30: kith.v1.Task
+	(*SetBagBudgetRequest)(nil),    // 2: kith.v1.SetBagBudgetRequest
+	(*SetBagBudgetResponse)(nil),   // 3: kith.v1.SetBagBudgetResponse
+	(*CheckPoliciesRequest)(nil),   // 4: kith.v1.CheckPoliciesRequest
+	(*CheckPoliciesResponse)(nil),  // 5: kith.v1.CheckPoliciesResponse
+	(*HostPolicies)(nil),           // 6: kith.v1.HostPolicies
+	(*PolicyValue)(nil),            // 7: kith.v1.PolicyValue
+	(*SubmitBagRequest)(nil),       // 8: kith.v1.SubmitBagRequest
+	(*SubmitBagResponse)(nil),      // 9: kith.v1.SubmitBagResponse
+	(*GetBagRequest)(nil),          // 10: kith.v1.GetBagRequest
+	(*GetBagResponse)(nil),         // 11: kith.v1.GetBagResponse
+	(*ListBagsRequest)(nil),        // 12: kith.v1.ListBagsRequest
+	(*ListBagsResponse)(nil),       // 13: kith.v1.ListBagsResponse
+	(*WatchBagRequest)(nil),        // 14: kith.v1.WatchBagRequest
+	(*WatchBagResponse)(nil),       // 15: kith.v1.WatchBagResponse
+	(*ListTasksRequest)(nil),       // 16: kith.v1.ListTasksRequest
+	(*ListTasksResponse)(nil),      // 17: kith.v1.ListTasksResponse
+	(*GetTaskOutputRequest)(nil),   // 18: kith.v1.GetTaskOutputRequest
+	(*GetTaskOutputResponse)(nil),  // 19: kith.v1.GetTaskOutputResponse
+	(*CancelBagRequest)(nil),       // 20: kith.v1.CancelBagRequest
+	(*CancelBagResponse)(nil),      // 21: kith.v1.CancelBagResponse
+	(*HoldBagRequest)(nil),         // 22: kith.v1.HoldBagRequest
+	(*HoldBagResponse)(nil),        // 23: kith.v1.HoldBagResponse
+	(*ReleaseBagRequest)(nil),      // 24: kith.v1.ReleaseBagRequest
+	(*ReleaseBagResponse)(nil),     // 25: kith.v1.ReleaseBagResponse
+	(*RetryTasksRequest)(nil),      // 26: kith.v1.RetryTasksRequest
+	(*RetryTasksResponse)(nil),     // 27: kith.v1.RetryTasksResponse
+	(*BagPolicies)(nil),            // 28: kith.v1.BagPolicies
+	(*Bag)(nil),                    // 29: kith.v1.Bag
+	(BagStatus_State)(0),           // 30: kith.v1.BagStatus.State
+	(Task_State)(0),                // 31: kith.v1.Task.State
+	(*Task)(nil),                   // 32: kith.v1.Task
 }
 var file_kith_v1_bag_service_proto_depIdxs = []int32{
-	26, // 0: kith.v1.SetBagPoliciesRequest.policies:type_name -> kith.v1.BagPolicies
-	26, // 1: kith.v1.CheckPoliciesRequest.policies:type_name -> kith.v1.BagPolicies
-	4,  // 2: kith.v1.CheckPoliciesResponse.hosts:type_name -> kith.v1.HostPolicies
-	5,  // 3: kith.v1.HostPolicies.values:type_name -> kith.v1.PolicyValue
-	27, // 4: kith.v1.SubmitBagRequest.bag:type_name -> kith.v1.Bag
-	27, // 5: kith.v1.GetBagResponse.bag:type_name -> kith.v1.Bag
-	28, // 6: kith.v1.ListBagsRequest.states:type_name -> kith.v1.BagStatus.State
-	27, // 7: kith.v1.ListBagsResponse.bags:type_name -> kith.v1.Bag
-	27, // 8: kith.v1.WatchBagResponse.bag:type_name -> kith.v1.Bag
-	29, // 9: kith.v1.ListTasksRequest.states:type_name -> kith.v1.Task.State
-	30, // 10: kith.v1.ListTasksResponse.tasks:type_name -> kith.v1.Task
-	29, // 11: kith.v1.GetTaskOutputRequest.states:type_name -> kith.v1.Task.State
-	28, // 12: kith.v1.CancelBagResponse.state:type_name -> kith.v1.BagStatus.State
-	28, // 13: kith.v1.HoldBagResponse.state:type_name -> kith.v1.BagStatus.State
-	28, // 14: kith.v1.ReleaseBagResponse.state:type_name -> kith.v1.BagStatus.State
-	28, // 15: kith.v1.RetryTasksResponse.state:type_name -> kith.v1.BagStatus.State
-	6,  // 16: kith.v1.BagService.SubmitBag:input_type -> kith.v1.SubmitBagRequest
-	8,  // 17: kith.v1.BagService.GetBag:input_type -> kith.v1.GetBagRequest
-	10, // 18: kith.v1.BagService.ListBags:input_type -> kith.v1.ListBagsRequest
-	12, // 19: kith.v1.BagService.WatchBag:input_type -> kith.v1.WatchBagRequest
-	14, // 20: kith.v1.BagService.ListTasks:input_type -> kith.v1.ListTasksRequest
-	16, // 21: kith.v1.BagService.GetTaskOutput:input_type -> kith.v1.GetTaskOutputRequest
-	18, // 22: kith.v1.BagService.CancelBag:input_type -> kith.v1.CancelBagRequest
-	20, // 23: kith.v1.BagService.HoldBag:input_type -> kith.v1.HoldBagRequest
-	22, // 24: kith.v1.BagService.ReleaseBag:input_type -> kith.v1.ReleaseBagRequest
-	24, // 25: kith.v1.BagService.RetryTasks:input_type -> kith.v1.RetryTasksRequest
-	0,  // 26: kith.v1.BagService.SetBagPolicies:input_type -> kith.v1.SetBagPoliciesRequest
-	2,  // 27: kith.v1.BagService.CheckPolicies:input_type -> kith.v1.CheckPoliciesRequest
-	7,  // 28: kith.v1.BagService.SubmitBag:output_type -> kith.v1.SubmitBagResponse
-	9,  // 29: kith.v1.BagService.GetBag:output_type -> kith.v1.GetBagResponse
-	11, // 30: kith.v1.BagService.ListBags:output_type -> kith.v1.ListBagsResponse
-	13, // 31: kith.v1.BagService.WatchBag:output_type -> kith.v1.WatchBagResponse
-	15, // 32: kith.v1.BagService.ListTasks:output_type -> kith.v1.ListTasksResponse
-	17, // 33: kith.v1.BagService.GetTaskOutput:output_type -> kith.v1.GetTaskOutputResponse
-	19, // 34: kith.v1.BagService.CancelBag:output_type -> kith.v1.CancelBagResponse
-	21, // 35: kith.v1.BagService.HoldBag:output_type -> kith.v1.HoldBagResponse
-	23, // 36: kith.v1.BagService.ReleaseBag:output_type -> kith.v1.ReleaseBagResponse
-	25, // 37: kith.v1.BagService.RetryTasks:output_type -> kith.v1.RetryTasksResponse
-	1,  // 38: kith.v1.BagService.SetBagPolicies:output_type -> kith.v1.SetBagPoliciesResponse
-	3,  // 39: kith.v1.BagService.CheckPolicies:output_type -> kith.v1.CheckPoliciesResponse
-	28, // [28:40] is the sub-list for method output_type
-	16, // [16:28] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	28, // 0: kith.v1.SetBagPoliciesRequest.policies:type_name -> kith.v1.BagPolicies
+	29, // 1: kith.v1.SetBagBudgetResponse.bag:type_name -> kith.v1.Bag
+	28, // 2: kith.v1.CheckPoliciesRequest.policies:type_name -> kith.v1.BagPolicies
+	6,  // 3: kith.v1.CheckPoliciesResponse.hosts:type_name -> kith.v1.HostPolicies
+	7,  // 4: kith.v1.HostPolicies.values:type_name -> kith.v1.PolicyValue
+	29, // 5: kith.v1.SubmitBagRequest.bag:type_name -> kith.v1.Bag
+	29, // 6: kith.v1.GetBagResponse.bag:type_name -> kith.v1.Bag
+	30, // 7: kith.v1.ListBagsRequest.states:type_name -> kith.v1.BagStatus.State
+	29, // 8: kith.v1.ListBagsResponse.bags:type_name -> kith.v1.Bag
+	29, // 9: kith.v1.WatchBagResponse.bag:type_name -> kith.v1.Bag
+	31, // 10: kith.v1.ListTasksRequest.states:type_name -> kith.v1.Task.State
+	32, // 11: kith.v1.ListTasksResponse.tasks:type_name -> kith.v1.Task
+	31, // 12: kith.v1.GetTaskOutputRequest.states:type_name -> kith.v1.Task.State
+	30, // 13: kith.v1.CancelBagResponse.state:type_name -> kith.v1.BagStatus.State
+	30, // 14: kith.v1.HoldBagResponse.state:type_name -> kith.v1.BagStatus.State
+	30, // 15: kith.v1.ReleaseBagResponse.state:type_name -> kith.v1.BagStatus.State
+	30, // 16: kith.v1.RetryTasksResponse.state:type_name -> kith.v1.BagStatus.State
+	8,  // 17: kith.v1.BagService.SubmitBag:input_type -> kith.v1.SubmitBagRequest
+	10, // 18: kith.v1.BagService.GetBag:input_type -> kith.v1.GetBagRequest
+	12, // 19: kith.v1.BagService.ListBags:input_type -> kith.v1.ListBagsRequest
+	14, // 20: kith.v1.BagService.WatchBag:input_type -> kith.v1.WatchBagRequest
+	16, // 21: kith.v1.BagService.ListTasks:input_type -> kith.v1.ListTasksRequest
+	18, // 22: kith.v1.BagService.GetTaskOutput:input_type -> kith.v1.GetTaskOutputRequest
+	20, // 23: kith.v1.BagService.CancelBag:input_type -> kith.v1.CancelBagRequest
+	22, // 24: kith.v1.BagService.HoldBag:input_type -> kith.v1.HoldBagRequest
+	24, // 25: kith.v1.BagService.ReleaseBag:input_type -> kith.v1.ReleaseBagRequest
+	26, // 26: kith.v1.BagService.RetryTasks:input_type -> kith.v1.RetryTasksRequest
+	0,  // 27: kith.v1.BagService.SetBagPolicies:input_type -> kith.v1.SetBagPoliciesRequest
+	2,  // 28: kith.v1.BagService.SetBagBudget:input_type -> kith.v1.SetBagBudgetRequest
+	4,  // 29: kith.v1.BagService.CheckPolicies:input_type -> kith.v1.CheckPoliciesRequest
+	9,  // 30: kith.v1.BagService.SubmitBag:output_type -> kith.v1.SubmitBagResponse
+	11, // 31: kith.v1.BagService.GetBag:output_type -> kith.v1.GetBagResponse
+	13, // 32: kith.v1.BagService.ListBags:output_type -> kith.v1.ListBagsResponse
+	15, // 33: kith.v1.BagService.WatchBag:output_type -> kith.v1.WatchBagResponse
+	17, // 34: kith.v1.BagService.ListTasks:output_type -> kith.v1.ListTasksResponse
+	19, // 35: kith.v1.BagService.GetTaskOutput:output_type -> kith.v1.GetTaskOutputResponse
+	21, // 36: kith.v1.BagService.CancelBag:output_type -> kith.v1.CancelBagResponse
+	23, // 37: kith.v1.BagService.HoldBag:output_type -> kith.v1.HoldBagResponse
+	25, // 38: kith.v1.BagService.ReleaseBag:output_type -> kith.v1.ReleaseBagResponse
+	27, // 39: kith.v1.BagService.RetryTasks:output_type -> kith.v1.RetryTasksResponse
+	1,  // 40: kith.v1.BagService.SetBagPolicies:output_type -> kith.v1.SetBagPoliciesResponse
+	3,  // 41: kith.v1.BagService.SetBagBudget:output_type -> kith.v1.SetBagBudgetResponse
+	5,  // 42: kith.v1.BagService.CheckPolicies:output_type -> kith.v1.CheckPoliciesResponse
+	30, // [30:43] is the sub-list for method output_type
+	17, // [17:30] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_kith_v1_bag_service_proto_init() }
@@ -1828,7 +1940,7 @@ func file_kith_v1_bag_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kith_v1_bag_service_proto_rawDesc), len(file_kith_v1_bag_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   26,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -30,6 +30,7 @@ const (
 	BagService_ReleaseBag_FullMethodName     = "/kith.v1.BagService/ReleaseBag"
 	BagService_RetryTasks_FullMethodName     = "/kith.v1.BagService/RetryTasks"
 	BagService_SetBagPolicies_FullMethodName = "/kith.v1.BagService/SetBagPolicies"
+	BagService_SetBagBudget_FullMethodName   = "/kith.v1.BagService/SetBagBudget"
 	BagService_CheckPolicies_FullMethodName  = "/kith.v1.BagService/CheckPolicies"
 )
 
@@ -76,6 +77,9 @@ type BagServiceClient interface {
 	// replaced since the etag was read. FAILED_PRECONDITION: the bag has ended, or is being
 	// cancelled.
 	SetBagPolicies(ctx context.Context, in *SetBagPoliciesRequest, opts ...grpc.CallOption) (*SetBagPoliciesResponse, error)
+	// SetBagBudget replaces the budget of a bag. The same one again changes nothing. NOT_FOUND.
+	// INVALID_ARGUMENT. FAILED_PRECONDITION: the bag has ended, or is being cancelled.
+	SetBagBudget(ctx context.Context, in *SetBagBudgetRequest, opts ...grpc.CallOption) (*SetBagBudgetResponse, error)
 	// CheckPolicies tells what policies would give for each known site, and by which part.
 	// INVALID_ARGUMENT: they are wrong. NOT_FOUND: no such bag.
 	CheckPolicies(ctx context.Context, in *CheckPoliciesRequest, opts ...grpc.CallOption) (*CheckPoliciesResponse, error)
@@ -217,6 +221,16 @@ func (c *bagServiceClient) SetBagPolicies(ctx context.Context, in *SetBagPolicie
 	return out, nil
 }
 
+func (c *bagServiceClient) SetBagBudget(ctx context.Context, in *SetBagBudgetRequest, opts ...grpc.CallOption) (*SetBagBudgetResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SetBagBudgetResponse)
+	err := c.cc.Invoke(ctx, BagService_SetBagBudget_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *bagServiceClient) CheckPolicies(ctx context.Context, in *CheckPoliciesRequest, opts ...grpc.CallOption) (*CheckPoliciesResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(CheckPoliciesResponse)
@@ -270,6 +284,9 @@ type BagServiceServer interface {
 	// replaced since the etag was read. FAILED_PRECONDITION: the bag has ended, or is being
 	// cancelled.
 	SetBagPolicies(context.Context, *SetBagPoliciesRequest) (*SetBagPoliciesResponse, error)
+	// SetBagBudget replaces the budget of a bag. The same one again changes nothing. NOT_FOUND.
+	// INVALID_ARGUMENT. FAILED_PRECONDITION: the bag has ended, or is being cancelled.
+	SetBagBudget(context.Context, *SetBagBudgetRequest) (*SetBagBudgetResponse, error)
 	// CheckPolicies tells what policies would give for each known site, and by which part.
 	// INVALID_ARGUMENT: they are wrong. NOT_FOUND: no such bag.
 	CheckPolicies(context.Context, *CheckPoliciesRequest) (*CheckPoliciesResponse, error)
@@ -315,6 +332,9 @@ func (UnimplementedBagServiceServer) RetryTasks(context.Context, *RetryTasksRequ
 }
 func (UnimplementedBagServiceServer) SetBagPolicies(context.Context, *SetBagPoliciesRequest) (*SetBagPoliciesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method SetBagPolicies not implemented")
+}
+func (UnimplementedBagServiceServer) SetBagBudget(context.Context, *SetBagBudgetRequest) (*SetBagBudgetResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SetBagBudget not implemented")
 }
 func (UnimplementedBagServiceServer) CheckPolicies(context.Context, *CheckPoliciesRequest) (*CheckPoliciesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method CheckPolicies not implemented")
@@ -524,6 +544,24 @@ func _BagService_SetBagPolicies_Handler(srv interface{}, ctx context.Context, de
 	return interceptor(ctx, in, info, handler)
 }
 
+func _BagService_SetBagBudget_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SetBagBudgetRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BagServiceServer).SetBagBudget(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: BagService_SetBagBudget_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BagServiceServer).SetBagBudget(ctx, req.(*SetBagBudgetRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _BagService_CheckPolicies_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(CheckPoliciesRequest)
 	if err := dec(in); err != nil {
@@ -584,6 +622,10 @@ var BagService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "SetBagPolicies",
 			Handler:    _BagService_SetBagPolicies_Handler,
+		},
+		{
+			MethodName: "SetBagBudget",
+			Handler:    _BagService_SetBagBudget_Handler,
 		},
 		{
 			MethodName: "CheckPolicies",

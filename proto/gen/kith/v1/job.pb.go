@@ -315,6 +315,8 @@ const (
 	JobAct_KIND_RETRY JobAct_Kind = 6
 	// Replaced the policies of a bag.
 	JobAct_KIND_POLICIES JobAct_Kind = 7
+	// Replaced the budget of a bag.
+	JobAct_KIND_BUDGET JobAct_Kind = 8
 )
 
 // Enum value maps for JobAct_Kind.
@@ -328,6 +330,7 @@ var (
 		5: "KIND_FORGET",
 		6: "KIND_RETRY",
 		7: "KIND_POLICIES",
+		8: "KIND_BUDGET",
 	}
 	JobAct_Kind_value = map[string]int32{
 		"KIND_UNSPECIFIED": 0,
@@ -338,6 +341,7 @@ var (
 		"KIND_FORGET":      5,
 		"KIND_RETRY":       6,
 		"KIND_POLICIES":    7,
+		"KIND_BUDGET":      8,
 	}
 )
 
@@ -1839,7 +1843,7 @@ const file_kith_v1_job_proto_rawDesc = "" +
 	"\x0fSTATE_CANCELLED\x10\v\x12\x0e\n" +
 	"\n" +
 	"STATE_LOST\x10\f\x12\x11\n" +
-	"\rSTATE_BLOCKED\x10\r\"\xde\x02\n" +
+	"\rSTATE_BLOCKED\x10\r\"\xef\x02\n" +
 	"\x06JobAct\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12(\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x14.kith.v1.JobAct.KindR\x04kind\x12\x14\n" +
@@ -1847,7 +1851,7 @@ const file_kith_v1_job_proto_rawDesc = "" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x12\x17\n" +
 	"\asite_id\x18\x05 \x01(\tR\x06siteId\x12\x1d\n" +
 	"\n" +
-	"task_count\x18\x06 \x01(\x03R\ttaskCount\"\x93\x01\n" +
+	"task_count\x18\x06 \x01(\x03R\ttaskCount\"\xa4\x01\n" +
 	"\x04Kind\x12\x14\n" +
 	"\x10KIND_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vKIND_SUBMIT\x10\x01\x12\x0f\n" +
@@ -1857,7 +1861,8 @@ const file_kith_v1_job_proto_rawDesc = "" +
 	"\vKIND_FORGET\x10\x05\x12\x0e\n" +
 	"\n" +
 	"KIND_RETRY\x10\x06\x12\x11\n" +
-	"\rKIND_POLICIES\x10\a\"\xa9\x02\n" +
+	"\rKIND_POLICIES\x10\a\x12\x0f\n" +
+	"\vKIND_BUDGET\x10\b\"\xa9\x02\n" +
 	"\aOutcome\x12\x1b\n" +
 	"\texit_code\x18\x01 \x01(\x05R\bexitCode\x12\x16\n" +
 	"\x06signal\x18\x02 \x01(\x05R\x06signal\x12\x16\n" +

@@ -1810,7 +1810,9 @@ type BagRecord struct {
 	// The tail begins when fewer tasks wait; 0 for as many as places serve the bag.
 	TailAt uint32 `protobuf:"varint,21,opt,name=tail_at,json=tailAt,proto3" json:"tail_at,omitempty"`
 	// When the tail began; 0 before.
-	TailSinceNs   int64 `protobuf:"varint,22,opt,name=tail_since_ns,json=tailSinceNs,proto3" json:"tail_since_ns,omitempty"`
+	TailSinceNs int64 `protobuf:"varint,22,opt,name=tail_since_ns,json=tailSinceNs,proto3" json:"tail_since_ns,omitempty"`
+	// How many processor-seconds its runs may take together; 0 for no bound.
+	Budget        uint64 `protobuf:"varint,25,opt,name=budget,proto3" json:"budget,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2002,6 +2004,13 @@ func (x *BagRecord) GetTailAt() uint32 {
 func (x *BagRecord) GetTailSinceNs() int64 {
 	if x != nil {
 		return x.TailSinceNs
+	}
+	return 0
+}
+
+func (x *BagRecord) GetBudget() uint64 {
+	if x != nil {
+		return x.Budget
 	}
 	return 0
 }
@@ -3443,7 +3452,7 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\rbegin_time_ns\x18\x05 \x01(\x03R\vbeginTimeNs\x12\x17\n" +
 	"\aboot_id\x18\x06 \x01(\tR\x06bootId\x126\n" +
 	"\aoutcome\x18\a \x01(\v2\x1c.kith.state.v1.StoredOutcomeR\aoutcome\x12(\n" +
-	"\x10origin_too_small\x18\b \x01(\bR\x0eoriginTooSmall\"\x87\x06\n" +
+	"\x10origin_too_small\x18\b \x01(\bR\x0eoriginTooSmall\"\x9f\x06\n" +
 	"\tBagRecord\x12*\n" +
 	"\x04name\x18\x01 \x01(\v2\x16.kith.state.v1.JobNameR\x04name\x120\n" +
 	"\arequest\x18\x02 \x01(\v2\x16.kith.state.v1.RequestR\arequest\x12\x18\n" +
@@ -3470,7 +3479,8 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\aretried\x18\x13 \x01(\bR\aretried\x12!\n" +
 	"\fmax_replicas\x18\x14 \x01(\rR\vmaxReplicas\x12\x17\n" +
 	"\atail_at\x18\x15 \x01(\rR\x06tailAt\x12\"\n" +
-	"\rtail_since_ns\x18\x16 \x01(\x03R\vtailSinceNs\"=\n" +
+	"\rtail_since_ns\x18\x16 \x01(\x03R\vtailSinceNs\x12\x16\n" +
+	"\x06budget\x18\x19 \x01(\x04R\x06budget\"=\n" +
 	"\vBagPolicies\x12\x14\n" +
 	"\x05texts\x18\x01 \x03(\tR\x05texts\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\rR\aversion\"v\n" +
