@@ -47,7 +47,7 @@ func (v Views) CheckTexts(texts *store.BagPolicies) error {
 // a [bags.TextsError], or as those of [Views.BagView]. Hosts beyond a bound are only counted.
 func (v Views) CheckPolicies(now job.Time, id job.ID, texts *store.BagPolicies) (views []PolicyView, leftOut int, err error) {
 	bo := v.origin.bags
-	scene := bags.Scene{Queue: bo.queueScope(), Submitted: now, Now: now}
+	scene := bags.Scene{Bag: bagThatBegins(), Queue: bo.queueScope(), Submitted: now, Now: now}
 	var shape *bags.Shape
 	if id != (job.ID{}) {
 		b, err := v.bag(id)
@@ -99,4 +99,15 @@ func (v Views) CheckPolicies(now job.Time, id job.ID, texts *store.BagPolicies) 
 		}
 	}
 	return views, leftOut, nil
+}
+
+// bagThatBegins is what policies read of a bag that is not submitted: what every bag has at
+// first. Of its tasks nothing is known.
+func bagThatBegins() *bags.Scope {
+	s := bags.NewScope(bags.RootBag)
+	s.Truth(bags.BagTail, false)
+	for _, v := range []bags.Var{bags.BagDone, bags.BagFailed, bags.BagRunning, bags.BagCPUHours} {
+		s.Number(v, 0)
+	}
+	return s
 }
