@@ -29,9 +29,11 @@ type host struct {
 	late     []*hostCopy                  // whose grant came after its claim had run out, in this instant
 	claimed  job.Time                     // when the latest claim was sent
 	leases   []*hostCopy                  // attempts under way that run under a lease
-	passing  bool                         // the local scheduler wants a pass
-	starting starting                     // whether starts succeed
-	dry      dryness                      // when the others are told that it has nothing to do
+	// unlaunched are own ones begun before a restart, see launchAgain.
+	unlaunched []*hostCopy
+	passing    bool     // the local scheduler wants a pass
+	starting   starting // whether starts succeed
+	dry        dryness  // when the others are told that it has nothing to do
 
 	stamp     uint64   // protocol steps, see nextStamp
 	loadSeq   uint64   // load digests made
@@ -272,6 +274,7 @@ func (h *host) wantPass() { h.passing = true }
 
 // pass lets the local scheduler start what it can.
 func (h *host) pass(now job.Time) {
+	h.launchUnlaunched(now)
 	if h.passing {
 		h.doubt(now)
 	}

@@ -63,12 +63,19 @@ func (h *host) missingOutgrown(now job.Time, c *hostCopy) bool {
 	if reason == job.NoReason {
 		return false
 	}
+	h.emit(Outgrown{First: c.rec.ID, Copies: 1, Own: c.rec.ID.Job.Origin == h.self, Reason: reason})
+	h.returnBegun(now, c, reason)
+	return true
+}
+
+// returnBegun gives an attempt back that was begun and never started, once its origin is in
+// reach; it is in no queue until then.
+func (h *host) returnBegun(now job.Time, c *hostCopy, reason job.Reason) {
 	a := c.rec.ID
 	record(h.st, store.RequeueCopy{Attempt: a})
 	h.site.Finish(now, a)
 	h.passing = true
 	c.status, c.returned, c.adopted, c.lease = waiting, true, false, attemptLease{}
-	h.emit(Outgrown{First: a, Copies: 1, Own: a.Job.Origin == h.self, Reason: reason})
 	switch {
 	case a.Job.Origin == h.self:
 		h.drop(now, c)
@@ -79,5 +86,38 @@ func (h *host) missingOutgrown(now job.Time, c *hostCopy) bool {
 		c.outgrown = reason
 		h.dequeueOutside(a)
 	}
-	return true
+}
+
+// launchAgain launches an attempt of this site's own that was begun before a restart and never
+// started, unless what runs takes more than there is: then it goes back. What the tasks hold
+// that may run here is not known before the driver has said so.
+func (h *host) launchAgain(now job.Time, c *hostCopy) {
+	switch {
+	case !c.adopted: // it has had its processors since it was begun
+		h.launch(c, nil)
+	case h.tasks.adopting > 0:
+		h.unlaunched = append(h.unlaunched, c)
+	case h.site.Overfull(now):
+		h.returnBegun(now, c, job.CannotStart)
+	default:
+		h.launch(c, nil)
+	}
+}
+
+// launchUnlaunched deals with the attempts that had to wait until it is known which tasks run.
+func (h *host) launchUnlaunched(now job.Time) {
+	if h.tasks.adopting > 0 {
+		return
+	}
+	waiting := h.unlaunched
+	h.unlaunched = nil
+	for _, c := range waiting {
+		switch {
+		case h.copies.Get(c.rec.ID) != c || c.rec.Phase != store.CopyBegun:
+		case c.killed: // the driver knows it no more
+			h.end(now, c, Kill{Attempt: c.rec.ID}.Unstarted(now))
+		default:
+			h.launchAgain(now, c)
+		}
+	}
 }

@@ -12,7 +12,7 @@ import (
 const bringAgain = time.Hour
 
 // attemptMissing deals with an attempt that was begun and never started. A local
-// one is launched at once. A remote one goes back to its place in the queue and
+// one is launched at once, if it still fits. A remote one goes back to its place in the queue and
 // claims again when its turn comes: its origin may want it no more, or be out of
 // reach for long, and must not pin processors; and its payload comes with the
 // grant.
@@ -32,7 +32,7 @@ func (h *host) attemptMissing(now job.Time, ev AttemptMissing) {
 			return
 		}
 		if !h.missingOutgrown(now, c) {
-			h.launch(c, nil)
+			h.launchAgain(now, c)
 		}
 		return
 	}

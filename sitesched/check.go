@@ -69,7 +69,7 @@ func (s *Scheduler) checkIndex() error {
 // checkSums recomputes all totals, and with them that no processor is used twice (S6).
 func (s *Scheduler) checkSums() error {
 	var want sums
-	adopted, hidden := 0, 0
+	adopted, hidden, outgrown := 0, 0, 0
 	for i := range s.table.rows {
 		switch r := &s.table.rows[i]; r.state {
 		case queued:
@@ -82,9 +82,7 @@ func (s *Scheduler) checkSums() error {
 			}
 		case reserved, running:
 			want.run(r, 1)
-			if r.adopted {
-				adopted++
-			}
+			adopted, outgrown = adopted+btoi(r.adopted), outgrown+btoi(r.outgrown)
 		}
 	}
 	if want != s.sums {
@@ -92,6 +90,9 @@ func (s *Scheduler) checkSums() error {
 	}
 	if hidden != s.hidden {
 		return fmt.Errorf("%d postponed copies, counted %d", hidden, s.hidden)
+	}
+	if outgrown != s.outgrown {
+		return fmt.Errorf("%d copies take more than there is, counted %d", outgrown, s.outgrown)
 	}
 	if s.free != int64(s.cfg.Processors)-want.runCharge {
 		return fmt.Errorf("%d of %d processors free, but %d in use", s.free, s.cfg.Processors, want.runCharge)

@@ -33,8 +33,8 @@ func (s *Scheduler) Load(now job.Time) job.Load {
 	}
 }
 
-// Overfull reports whether adopted copies take more than the site has.
-func (s *Scheduler) Overfull(job.Time) bool { return s.free < 0 }
+// Overfull reports whether adopted copies take more than the site has, several of them or one.
+func (s *Scheduler) Overfull(job.Time) bool { return s.free < 0 || s.outgrown > 0 }
 
 // HomeWaits returns how many copies wait that no other site placed here, postponed ones
 // included.

@@ -26,3 +26,34 @@ func TestOverfull(t *testing.T) {
 		t.Error("overfull with as many processors taken as there are")
 	}
 }
+
+// One that alone takes more than there is makes the site overfull until it ends, whether it has
+// too many processors or too much memory.
+func TestOverfullByOne(t *testing.T) {
+	for name, r := range map[string]job.Request{
+		"processors": {Processors: 3, Walltime: time.Minute},
+		"memory":     {Processors: 1, MemoryBytes: 3 << 30, Walltime: time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := New(Config{Processors: 2, MemoryBytes: 2 << 30})
+			if err != nil {
+				t.Fatal(err)
+			}
+			id := job.AttemptID{Job: job.ID{Origin: "a", Generation: 1, Seq: 1}, Number: 1}
+			s.Adopt(0, job.Copy{ID: id, Request: r}, 0)
+			s.Confirm(0, id, 0)
+			if !s.Overfull(0) {
+				t.Error("one takes more than there is, and the site is not overfull")
+			}
+			if err := s.Check(); err != nil {
+				t.Error(err)
+			}
+			if s.Finish(0, id); s.Overfull(0) {
+				t.Error("overfull with nothing taken")
+			}
+			if err := s.Check(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

@@ -32,6 +32,8 @@ type Scheduler struct {
 	run    runSet
 	free   int64 // P minus all charges; below zero only through Adopt
 	sums   sums
+	// outgrown counts adopted copies that alone take more than there is. They are charged P.
+	outgrown int
 
 	draining bool
 	clock    job.Time // instant of the last event
@@ -338,6 +340,7 @@ func (s *Scheduler) vacate(now job.Time, slot int32) {
 	s.run.remove(&s.table, r.end, slot)
 	s.sums.run(r, -1)
 	s.free += int64(r.charge)
+	s.outgrown -= btoi(r.outgrown)
 	s.stale = true
 	if r.end != now {
 		s.breakLines()
@@ -423,10 +426,11 @@ func (s *Scheduler) adopt(now job.Time, c *entry, since job.Time) {
 		}
 		s.forget(slot)
 	}
-	charge := min(s.chargeOf(c), s.cfg.Processors)
-	slot := s.table.add(c, charge)
+	charge := s.chargeOf(c)
+	slot := s.table.add(c, min(charge, s.cfg.Processors))
 	r := &s.table.rows[slot]
-	r.adopted, r.unconfirmed = true, true
+	r.adopted, r.unconfirmed, r.outgrown = true, true, charge > s.cfg.Processors
+	s.outgrown += btoi(r.outgrown)
 	r.wall = s.planned(c) // it may have begun and not yet started
 	s.index.Put(slot, s.table.name)
 	s.occupy(since, slot, running)

@@ -29,6 +29,8 @@ type row struct {
 	state  state
 	// adopted is set while the copy runs without a start by this scheduler.
 	adopted bool
+	// outgrown is set of an adopted copy that alone takes more than there is.
+	outgrown bool
 	// unconfirmed is set while an adopted copy may have begun and not started.
 	unconfirmed bool
 	// hidden is set while the copy is postponed.

@@ -186,11 +186,8 @@ func (x *watch) changed(s *Site, f meta.Changed) {
 		return
 	}
 	j := s.state.Job(f.Job)
-	if f.Purged {
-		x.purge(f.Job)
-	}
 	if f.Purged || j == nil {
-		return
+		return // see durable
 	}
 	if o := j.Outcome; j.State.Terminal() && o != nil && strings.Contains(o.Reason, noShim) {
 		x.violate("L1: job %v ended as %v at %s, for a reason of that site alone: %s", f.Job, j.State, j.Holder, o.Reason)
@@ -211,26 +208,32 @@ func (x *watch) purge(id job.ID) {
 }
 
 // closed is a job and the state in which it was closed, or what a batch says of a bag.
+// Purged: it is forgotten.
 type closed struct {
 	job    job.ID
 	state  job.State
 	bag    *bagFacts // nil for a job
 	ending ending    // how it has ended by then, once or more
+	purged bool
 }
 
-// closing lists the jobs that a batch closes, which holds the facts behind effects.
+// closing lists the jobs that a batch closes or forgets, which holds the facts behind effects.
 func (x *watch) closing(s *Site, effects []meta.Effect) (list []closed) {
 	if !x.w.cfg.Check {
 		return nil
 	}
 	for _, f := range effects {
-		if f, ok := f.(meta.Changed); ok && !f.Purged {
-			if j := s.state.Job(f.Job); j != nil && j.State.Terminal() {
+		switch f := f.(type) {
+		case meta.Changed:
+			if f.Purged {
+				list = append(list, closed{job: f.Job, purged: true})
+			} else if j := s.state.Job(f.Job); j != nil && j.State.Terminal() {
 				list = append(list, closed{job: j.ID, state: j.State, ending: x.depends.decided[j.ID]})
 			}
-		}
-		if f, ok := f.(meta.BagChanged); ok && !f.Purged {
-			if b := s.state.Bag(f.Bag); b != nil {
+		case meta.BagChanged:
+			if f.Purged {
+				list = append(list, closed{bag: &bagFacts{id: f.Bag}, purged: true})
+			} else if b := s.state.Bag(f.Bag); b != nil {
 				list = append(list, closed{bag: factsOf(s, b), ending: x.depends.decided[b.ID]})
 			}
 		}
@@ -238,14 +241,19 @@ func (x *watch) closing(s *Site, effects []meta.Effect) (list []closed) {
 	return list
 }
 
-// durable notes that a batch is on disk.
+// durable notes that a batch is on disk, whether its effects have left or died with the daemon.
 func (x *watch) durable(list []closed) {
 	for _, c := range list {
-		if c.bag != nil {
+		switch {
+		case c.purged && c.bag != nil:
+			x.tasks.purged(c.bag.id)
+		case c.purged:
+			x.purge(c.job)
+		case c.bag != nil:
 			x.tasks.durable(c.bag)
-			continue
+		default:
+			x.ends[c.job] = c.state
 		}
-		x.ends[c.job] = c.state
 	}
 }
 

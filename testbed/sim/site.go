@@ -471,10 +471,6 @@ func (s *Site) carry(f meta.Effect) {
 		s.fetch(f)
 	case meta.Unfetch:
 		delete(s.fetching, f.Attempt)
-	case meta.BagChanged:
-		if f.Purged {
-			s.w.watch.tasks.purged(f.Bag)
-		}
 	case meta.GrantTasks:
 		s.grantTasks(f)
 	case meta.FetchTasks:

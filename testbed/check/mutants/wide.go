@@ -112,6 +112,16 @@ func wideMutants() []Mutant {
 			Caught:  wideSeed("185"), Breaks: "L4",
 		},
 		{
+			Name: "launched-beside-what-runs", Rule: "a site that comes back smaller launches what it had begun, whatever runs there",
+			Changes: []Change{{"meta/outgrown.go", "	case h.site.Overfull(now):\n", "	case h.site.Overfull(now) && now < 0:\n"}},
+			Caught:  wideSeed("10050419"), Breaks: "S6",
+		},
+		{
+			Name: "wider-than-all-goes-on", Rule: "a run of tasks that takes more than a site has left goes on with the next one",
+			Changes: []Change{{"sitesched/load.go", "s.free < 0 || s.outgrown > 0", "s.free < 0"}},
+			Caught:  wideSeed("10076130"), Breaks: "S6",
+		},
+		{
 			Name: "late-grant-kept", Rule: "a host whose grant comes late keeps the claim although others could start sooner",
 			Changes: []Change{{"meta/hostclaim.go", "		if c.granted && c.status == waiting && h.copies.Get(c.rec.ID) == c {\n", "		if c.granted && c.status == launched {\n"}},
 			Caught:  wideSeed("14"), Breaks: "L4",
