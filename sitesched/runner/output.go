@@ -12,11 +12,29 @@ import (
 	"kith/meta"
 	"kith/meta/api"
 	"kith/meta/transfer"
+	"kith/store"
 )
 
 // Read implements api.Output: it finds the file where it is at the moment, in
 // this site's store, in a folder of a job that runs here, or at the holder.
 func (s *Runner) Read(ctx context.Context, id job.ID, name string, offset int64, wait time.Duration) ([]byte, bool, error) {
+	data, end, err := s.readNow(ctx, id, name, offset, wait)
+	if errors.Is(err, errMoved) { // it is home by now, or lost
+		data, end, err = s.readNow(ctx, id, name, offset, wait)
+	}
+	return data, end, err
+}
+
+// errMoved is returned where a file is not at the site where it was a moment ago.
+var errMoved = errors.New("it is not there any more")
+
+// How long a reader waits for a host that is busy, at most mostBusy times.
+const (
+	busyPause = 100 * time.Millisecond
+	mostBusy  = 50
+)
+
+func (s *Runner) readNow(ctx context.Context, id job.ID, name string, offset int64, wait time.Duration) ([]byte, bool, error) {
 	var view meta.JobView
 	var err error
 	if e := s.files.cfg.Look(ctx, func(_ job.Time, v meta.Views) { view, err = v.JobView(id) }); e != nil {
@@ -41,7 +59,7 @@ func (s *Runner) Read(ctx context.Context, id job.ID, name string, offset int64,
 			return nil, false, err
 		}
 	}
-	return s.readHome(ctx, rec.AttemptID(), encoded, rec.State, name, offset, wait)
+	return s.readHome(ctx, rec, encoded, name, offset, wait)
 }
 
 // readLive reads the output of a job that has not ended.
@@ -77,7 +95,7 @@ func (s *Runner) readLive(ctx context.Context, view *meta.JobView, name string, 
 }
 
 // readHome reads the output of a job whose outcome is known.
-func (s *Runner) readHome(ctx context.Context, a job.AttemptID, encoded []byte, state job.State, name string, offset int64, wait time.Duration) ([]byte, bool, error) {
+func (s *Runner) readHome(ctx context.Context, rec *store.Job, encoded []byte, name string, offset int64, wait time.Duration) ([]byte, bool, error) {
 	set, err := transfer.Decode(encoded)
 	if err != nil {
 		return nil, false, err
@@ -92,8 +110,13 @@ func (s *Runner) readHome(ctx context.Context, a job.AttemptID, encoded []byte, 
 	if offset >= file.Size {
 		return nil, true, nil
 	}
-	if len(file.Chunks) > 0 && state == job.Returning {
-		if at := s.awayAt(a); at != "" {
+	if len(file.Chunks) > 0 && rec.State == job.Returning {
+		a := rec.AttemptID()
+		at := s.awayAt(a)
+		if at == "" && offset > 0 {
+			at = rec.Holder // who has read the begin there reads on, though the rest may be on its way
+		}
+		if at != "" {
 			return s.readAway(ctx, at, a, file, offset)
 		}
 		pause.For(ctx, wait/4)
@@ -108,7 +131,14 @@ func (s *Runner) readAway(ctx context.Context, at job.SiteID, a job.AttemptID, f
 	i, within, left := file.Place(offset)
 	limit := min(transfer.MaxPieceBytes, left)
 	data, err := s.sourceAt(at).ReadChunk(ctx, a, file.Chunks[i], within, int(limit))
+	for n := 0; errors.Is(err, transfer.ErrBusy) && n < mostBusy && pause.For(ctx, busyPause); n++ {
+		data, err = s.sourceAt(at).ReadChunk(ctx, a, file.Chunks[i], within, int(limit))
+	}
 	switch {
+	case errors.Is(err, transfer.ErrBusy):
+		return nil, false, fmt.Errorf("output %q is at site %s: %w", file.Path, at, api.ErrBusy)
+	case errors.Is(err, transfer.ErrNotFound), errors.Is(err, transfer.ErrDenied):
+		return nil, false, fmt.Errorf("output %q at site %s: %w: %w", file.Path, at, errMoved, api.ErrNoOutput)
 	case errors.Is(err, transfer.ErrUnavailable):
 		return nil, false, fmt.Errorf("output %q is at site %s: %w: %w", file.Path, at, api.ErrHostAway, err)
 	case err != nil:

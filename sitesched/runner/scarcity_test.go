@@ -19,6 +19,7 @@ import (
 	"kith/meta/api"
 	"kith/meta/transfer"
 	kithv1 "kith/proto/gen/kith/v1"
+	"kith/store"
 	"kith/store/blobstore"
 )
 
@@ -111,14 +112,14 @@ func TestReadingOutputDoesNotTakeScarcityForAbsence(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Runner{files: files, runs: newRuns()}
+	s, rec := &Runner{files: files, runs: newRuns()}, &store.Job{State: job.Completed}
 	release := scratch.TakeFiles(t, 0)
-	_, _, err = s.readHome(t.Context(), own(1), encoded, job.Completed, "stdout", 0, 0)
+	_, _, err = s.readHome(t.Context(), rec, encoded, "stdout", 0, 0)
 	release()
 	if !scarce.Passes(err) || errors.Is(err, api.ErrNoOutput) {
 		t.Errorf("without descriptors: %v", err)
 	}
-	got, end, err := s.readHome(t.Context(), own(1), encoded, job.Completed, "stdout", 0, 0)
+	got, end, err := s.readHome(t.Context(), rec, encoded, "stdout", 0, 0)
 	if err != nil || !end || len(got) != len(data) {
 		t.Errorf("with descriptors: %d bytes, end %v, %v", len(got), end, err)
 	}

@@ -28,7 +28,6 @@ func testConfig(t *testing.T, site string) config.Config {
 	c.Scheduler.Processors = 2
 	c.Executor.Pin = false
 	c.Executor.Grace = 200 * time.Millisecond
-	c.Timing.Heartbeat = 200 * time.Millisecond
 	return c
 }
 
