@@ -14,7 +14,9 @@ import (
 func TestBudgetOfABag(t *testing.T) {
 	const budget = 300 // processor-seconds
 	w := newWorld(t, 3, nil, 2, 6)
-	w.takes = func(id job.TaskID) outcome { return outcome{run: time.Duration(500+id.Ordinal%7*300) * time.Millisecond} }
+	w.takes = func(id job.TaskID) outcome {
+		return outcome{run: time.Duration(500+id.Ordinal%7*300) * time.Millisecond}
+	}
 	alpha := w.sites[0]
 	id := alpha.submit(meta.SubmitBag{Token: 1, Request: job.Request{User: "ada", Processors: 1, Walltime: time.Minute}, Indices: tasks(2000), Budget: budget})
 	b := alpha.state.Bag(id)
@@ -27,7 +29,9 @@ func TestBudgetOfABag(t *testing.T) {
 	if b.Given() != 0 || b.State != job.BagOpen || !b.Spent() {
 		t.Errorf("%v, %d tasks with sites", b.State, b.Given())
 	}
-	set := func(budget uint64) error { return alpha.ask(meta.SetBudget{Token: 9, Bag: id, Budget: budget, Actor: "ada"}) }
+	set := func(budget uint64) error {
+		return alpha.ask(meta.SetBudget{Token: 9, Bag: id, Budget: budget, Actor: "ada"})
+	}
 	runs := b.Sums.Runs
 	if err := set(budget + 100); err != nil {
 		t.Fatal(err)

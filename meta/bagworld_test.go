@@ -62,6 +62,7 @@ type place struct {
 	tasks  map[job.AttemptID]*process
 	busy   int32
 	fed    int                    // events
+	heard  int                    // messages but loads
 	old    bool                   // its version knows no tasks
 	wiped  bool                   // its next daemon finds no disk
 	hung   bool                   // fetches nothing
@@ -255,6 +256,9 @@ func (p *place) send(to job.SiteID, m meta.Message) {
 	}
 	deliver := func() {
 		if p.links[to] == n && q.engine != nil {
+			if _, load := m.(meta.LoadDigest); !load {
+				q.heard++
+			}
 			q.feed(meta.Receive{From: p.id, Message: m})
 		}
 	}

@@ -154,3 +154,42 @@ func TestGatheredOutputIsStoredByItself(t *testing.T) {
 		t.Errorf("%+v, %v", o, err)
 	}
 }
+
+// A task that leaves a gigabyte does so by itself: the short outputs of the others do not wait
+// for it, and it takes no memory that they have.
+func TestAGigabyteAmongShortOutputs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads a gigabyte")
+	}
+	t.Parallel()
+	const size = 1 << 30
+	s := taskStaging(t, `case $1 in 3) truncate -s 1073741824 /proc/self/fd/1;; *) head -c 3000 /dev/zero;; esac`, transfer.Set{})
+	s.collector.MaxFileBytes = 2 * size
+	for task := range uint32(3) { // with 2, 2 and 3 for $1
+		s.Launch(launchOf(foreignBundle, 2+task))
+	}
+	long, short := 0, 0
+	for range 3 {
+		o := s.outcome()
+		set, err := transfer.Decode(o.Files)
+		if err != nil || o.Kind != job.Success {
+			t.Fatalf("%+v, %v", o, err)
+		}
+		switch f, _ := set.Find("stdout"); f.Size {
+		case size:
+			long++
+		case 3000:
+			if short++; long > 0 {
+				t.Error("a short output has waited for a long one")
+			}
+		default:
+			t.Errorf("%d bytes", f.Size)
+		}
+	}
+	if long != 1 || short != 2 {
+		t.Errorf("%d long outputs, %d short ones", long, short)
+	}
+	if n := s.gathering.bytes; n != 0 {
+		t.Errorf("%d bytes are still taken", n)
+	}
+}

@@ -167,12 +167,12 @@ func TestLastLineOfStderr(t *testing.T) {
 	t.Parallel()
 	for script, want := range map[string]string{
 		`printf 'first\n\033[31mno such file\033[0m\n\n' >&2; exit 3`: "no such file",
-		`echo well >&2`:                                  "",
-		`exit 3`:                                         "",
-		`echo x; exit 3`:                                 "",
-		`rm ../stderr; mkfifo ../stderr; exit 3`:         "",
-		`ln -sf /etc/passwd ../stderr; exit 3`:           "",
-		`head -c 5000 /dev/zero | tr '\0' x >&2; exit 3`: strings.Repeat("x", job.MaxErrorLine-3) + "…",
+		`echo well >&2`:  "",
+		`exit 3`:         "",
+		`echo x; exit 3`: "",
+		`f=$(readlink /proc/self/fd/2); rm "$f" && mkfifo "$f"; exit 3`:    "",
+		`f=$(readlink /proc/self/fd/2); ln -sf /etc/passwd "$f" && exit 3`: "",
+		`head -c 5000 /dev/zero | tr '\0' x >&2; exit 3`:                   strings.Repeat("x", job.MaxErrorLine-3) + "…",
 	} {
 		s := taskStaging(t, script, transfer.Set{})
 		s.Launch(launchOf(foreignBundle, 3))
