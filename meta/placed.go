@@ -9,10 +9,14 @@ import (
 )
 
 func (or *origin) onCopyAnswer(now job.Time, from job.SiteID, m CopyAnswer) {
-	or.peers.link(from).settle(outKey{placement, m.Attempt})
-	if m.Accepted {
+	l := or.peers.link(from)
+	awaited := l.waits(outKey{placement, m.Attempt}) || l.waits(outKey{withdrawal, m.Attempt})
+	l.settle(outKey{placement, m.Attempt})
+	switch {
+	case !awaited: // a repeated answer tells nothing of how the site stands now
+	case m.Accepted:
 		or.noteAccepted(now, from)
-	} else {
+	default:
 		or.noteRefused(now, from, m.Reason)
 	}
 	o := or.open.Get(m.Attempt.Job)

@@ -258,7 +258,7 @@ func (g *stage) compareAtOnce(s *Scheduler, now int) error {
 	for n := range 3 {
 		c := entry{id: attempt("z", 99), processors: 1 + int32(now+n)%g.cfg.Processors, walltime: time.Duration(1+(now+3*n)%11) * time.Second, arrival: at(now)}
 		t := s.Clone()
-		if got := t.StartsAtOnce(at(now), c.copy()); t.keepsSurface(at(now)) && t.local.seen == len(t.local.slot) {
+		if got := t.StartsAtOnce(at(now), c.copy()); t.sawAll(at(now)) && (!s.run.overdue(at(now)) || len(s.Clone().Pass(at(now))) == 0) {
 			t = s.Clone()
 			t.Enqueue(at(now), c.copy())
 			if want := slices.Contains(t.Pass(at(now)), c.id); got != want {
