@@ -257,6 +257,11 @@ func (or *origin) mendExpected(now job.Time, from job.SiteID, o *openJob, entry 
 	}
 }
 
+// afterStep returns the step by which a list is to be judged that was made at one: a host
+// that has claimed and waits for the answer lists what it holds as of the step before, and if
+// that was a claim, too, what it got is in the list or was given back.
+func afterStep(stamp uint64) uint64 { return stamp + 1 }
+
 // mendMissing deals with a copy that the host should have and has not.
 func (or *origin) mendMissing(now job.Time, from job.SiteID, o *openJob, stamp uint64) {
 	if o.rec.State == job.Queued {
@@ -264,7 +269,7 @@ func (or *origin) mendMissing(now job.Time, from job.SiteID, o *openJob, stamp u
 		or.peers.request(now, from, outKey{placement, o.rec.AttemptID()})
 		return
 	}
-	if or.isNews(o, stamp) {
+	if or.isNews(o, afterStep(stamp)) {
 		or.holderLacks(now, o, job.LostByHost)
 	}
 }

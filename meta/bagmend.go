@@ -129,7 +129,7 @@ func (bo *bagOrigin) mendMissing(now job.Time, from job.SiteID, m *CopyDigest, l
 		if t.Late || !m.After.IsZero() && id.Compare(m.After) <= 0 || !m.Through.IsZero() && id.Compare(m.Through) > 0 {
 			return
 		}
-		if _, ok := listed[job.AttemptID{Job: id, Number: t.Number}]; !ok && bo.isNews(t, m.Stamp) {
+		if _, ok := listed[job.AttemptID{Job: id, Number: t.Number}]; !ok && bo.isNews(t, afterStep(m.Stamp)) {
 			bo.lacks(now, o, t)
 		}
 	})
