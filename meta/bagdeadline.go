@@ -158,7 +158,7 @@ func (bo *bagOrigin) missDeadline(now job.Time, o *openBag, t *store.TaskBundle,
 		bo.counters.DeadlinesMissed += int64(tasks.Count())
 		o.missed += tasks.Count()
 		for range tasks.All {
-			bo.blame(now, o, t, true, now.Sub(t.Granted))
+			bo.blame(now, o, t, true, now.Sub(t.Granted), false)
 		}
 	}
 	if o.rec.Request.OnSiteLost == job.Race {

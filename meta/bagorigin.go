@@ -37,7 +37,7 @@ type bagOrigin struct {
 	policies  bagPolicies
 	deadlines deadlines
 	spoilers  []spoiler                       // hosts that are held back
-	had       []bool                          // scratch, see hadOf
+	had       []hadTask                       // scratch, see hadOf
 	seats     map[job.SiteID]map[seat]*seated // what is known of stocks
 	places    map[bags.Shape]int              // of them all
 	lives     map[job.SiteID]uint64           // the incarnation of each site when it came up

@@ -76,7 +76,7 @@ func (bo *bagOrigin) take(now job.Time, o *openBag, t *store.TaskBundle, m *Task
 	site, given, spent := t.Site, *t, o.rec.Spent()
 	results := stoppedLate(now, o.rec, t, m.Results)
 	others := alsoAt(o.rec, t, results, &m.Returned)
-	had := bo.hadOf(t, m)
+	had := bo.hadOf(o.rec, t, m)
 	err := store.Record(bo.st, store.RecordResults{
 		Bundle: m.Bundle, Site: site, Batch: m.Batch, Results: results, Files: m.Files, Returned: m.Returned, Time: now,
 	})
@@ -93,9 +93,7 @@ func (bo *bagOrigin) take(now job.Time, o *openBag, t *store.TaskBundle, m *Task
 	k := bo.seatOf(stockAt{site, seat{t.Node, bo.works[o.at].Shape}})
 	for i := range results {
 		r := &results[i]
-		if had[i] {
-			bo.noteStanding(now, o, &given, r)
-		}
+		bo.noteStanding(now, o, &given, r, had[i])
 		if k != nil && r.Kind != job.Cancel {
 			k.mean.Add(r.Run)
 			k.heard = now

@@ -37,27 +37,36 @@ func (p *bagPolicies) host(site job.SiteID, node string) *bags.Standing {
 	return s
 }
 
-// hadOf reports of which results of a batch the bundle has the task: no other counts for its
-// host. It is valid until the next call.
-func (bo *bagOrigin) hadOf(t *store.TaskBundle, m *TaskResults) []bool {
+// hadTask is what a task was when the result of a run of it came: one of its bundle, and one
+// that had failed before.
+type hadTask struct{ has, failed bool }
+
+// hadOf returns what the tasks were of which a batch has results. It is valid until the next
+// call.
+func (bo *bagOrigin) hadOf(b *store.Bag, t *store.TaskBundle, m *TaskResults) []hadTask {
 	bo.had = bo.had[:0]
 	for i := range m.Results {
-		bo.had = append(bo.had, t.Tasks.Has(m.Results[i].Ordinal))
+		task := m.Results[i].Ordinal
+		bo.had = append(bo.had, hadTask{t.Tasks.Has(task), b.Tries[task].Failures > 0})
 	}
 	return bo.had
 }
 
-// noteStanding takes up how a task of a bundle ended at its host.
-func (bo *bagOrigin) noteStanding(now job.Time, o *openBag, t *store.TaskBundle, r *job.TaskResult) {
-	if r.Kind == job.Cancel || r.Kind == job.Loss {
+// noteStanding takes up how a task of a bundle ended at its host, if the bundle had it. What
+// has failed before and fails again tells of the task, not of its host: hosts are compared by
+// the first failure of each.
+func (bo *bagOrigin) noteStanding(now job.Time, o *openBag, t *store.TaskBundle, r *job.TaskResult, had hadTask) {
+	if !had.has || r.Kind == job.Cancel || r.Kind == job.Loss {
 		return
 	}
-	bo.blame(now, o, t, r.Kind != job.Success, r.Run)
+	failed := r.Kind != job.Success
+	bo.blame(now, o, t, failed, r.Run, failed && had.failed)
 }
 
-// blame takes up that a run of a task of a bundle was done well or not.
-func (bo *bagOrigin) blame(now job.Time, o *openBag, t *store.TaskBundle, failed bool, run time.Duration) {
-	alone := len(o.sites) < 2 && !bo.severalNodes(t.Site)
+// blame takes up that a run of a task of a bundle was done well or not. Alone says that this
+// is not to be compared with runs elsewhere.
+func (bo *bagOrigin) blame(now job.Time, o *openBag, t *store.TaskBundle, failed bool, run time.Duration, alone bool) {
+	alone = alone || len(o.sites) < 2 && !bo.severalNodes(t.Site)
 	at := bags.Host{Site: t.Site, Node: t.Node}
 	blamed := o.blame.Result(at, failed, run, now.Sub(t.Granted), alone)
 	s := bo.policies.host(t.Site, t.Node)

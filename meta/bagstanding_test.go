@@ -105,3 +105,25 @@ func TestOneSiteIsOneHost(t *testing.T) {
 		t.Errorf("not ended: %d hosts are held back", w.sites[0].engine.Views().HeldBack(w.now))
 	}
 }
+
+// A task that fails everywhere, again and again, is no reason to hold its hosts back: they are
+// compared by its first failure. So a bag whose last tasks are wrong ends as soon as they have failed.
+func TestWhatFailsAgainTellsOfItsTask(t *testing.T) {
+	w := newWorld(t, 3, nil, 2, 2, 2)
+	w.takesAt = func(site job.SiteID, task job.TaskID) outcome {
+		switch {
+		case task.Ordinal%20 == 19:
+			return outcome{run: 10 * time.Second, code: 1}
+		case site == "alpha":
+			return outcome{run: time.Second}
+		}
+		return outcome{run: time.Minute}
+	}
+	w.sites[0].submit(meta.SubmitBag{
+		Token: 1, Request: job.Request{User: "ada", Name: "x", Processors: 1, Walltime: 2 * time.Minute}, Indices: tasks(200), Retries: 10,
+	})
+	if !w.run(10*time.Minute) || w.sites[0].engine.Views().HeldBack(w.now) > 0 {
+		t.Errorf("after %v %d hosts are held back", w.now.Sub(job.Time(time.Hour)), w.sites[0].engine.Views().HeldBack(w.now))
+		w.story()
+	}
+}

@@ -47,8 +47,9 @@ const (
 )
 
 // Result notes how a task ended at a host, which had it for no longer than held, and returns
-// how far that was the host's fault. Alone says that no other host could have had it: then
-// nothing can be compared. What the host says of run is believed up to held.
+// how far that was the host's fault. Alone says that it cannot be compared with what others
+// have done: no other host could have had the task, or it had failed before. What the host
+// says of run is believed up to held.
 func (b *Blame) Result(at Host, failed bool, run, held time.Duration, alone bool) Blamed {
 	r := Blamed{Failed: failed, Turnaround: held}
 	t := b.of(at)

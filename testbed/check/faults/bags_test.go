@@ -97,6 +97,7 @@ func TestBaggedSeedsThatFoundSomething(t *testing.T) {
 		10007619: "the watch: a site that came back without its data folder ran on with a task of a bag with replicas, and another site, which had it beside, gave it back unrun",
 		10110646: "the product: what a host had got by the claim before one that had no answer was not taken back for a minute, when that host no longer had it",
 		11025751: "the product: the same",
+		11010086: "the product: tasks that failed everywhere and with each retry had all hosts held back, which then got one of them an hour",
 		10083939: "the watch: a task that takes longer than its deadline is run until it was lost too often, which takes its time",
 	} {
 		if v := Run(Bagged(seed, Size{}), nil).Violation; v != nil {
