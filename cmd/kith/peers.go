@@ -77,23 +77,20 @@ func day(t *timestamppb.Timestamp) string {
 func siteShowVerb(c *client) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show [SITE]",
-		Short: "Show what is known of a site that is or was trusted, or when this one's certificates end",
-		Long: `Show what is known of a site that is or was trusted. Without a name show this site:
-where other sites reach it, and when its certificate and its CA end.`,
+		Short: "Show what is known of a site that is or was trusted, or the fingerprint of this one",
+		Long: `Show what is known of a site that is or was trusted. Without a name show this site: the
+fingerprint that other operators compare, where other sites reach it, and when its
+certificate and its CA end.`,
 		ValidArgsFunction: c.completeSites,
 		Args:              cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.ask(cmd.Context(), func(ctx context.Context, s *site) error {
 				if len(args) == 0 {
-					r, err := s.sites.GetSite(ctx, &kithv1.GetSiteRequest{})
-					if err != nil {
-						return err
-					}
-					return c.printMessage(r, func() string { return ownText(r.GetSite()) })
+					return c.showOwn(ctx, s, "", nil)
 				}
 				r, err := s.trust.GetTrustedSite(ctx, &kithv1.GetTrustedSiteRequest{SiteId: args[0]})
 				if err != nil {
-					return err
+					return c.showOwn(ctx, s, args[0], err)
 				}
 				return c.printMessage(r, func() string { return trustedText(r.GetSite()) })
 			})
@@ -101,11 +98,30 @@ where other sites reach it, and when its certificate and its CA end.`,
 	}
 }
 
+// showOwn shows the site that answers. If it is not the one that is asked for, it returns why
+// that one is not shown.
+func (c *client) showOwn(ctx context.Context, s *site, asked string, why error) error {
+	r, err := s.sites.GetSite(ctx, &kithv1.GetSiteRequest{})
+	switch {
+	case asked != "" && (err != nil || r.GetSite().GetId() != asked):
+		return why
+	case err != nil:
+		return err
+	}
+	return c.printMessage(r, func() string { return ownText(r.GetSite()) })
+}
+
 // ownText is what operators look for at their own site.
 func ownText(s *kithv1.Site) string {
 	var b strings.Builder
 	row := func(name, text string) { fmt.Fprintf(&b, "%-17s  %s\n", name, orDefault(text, cli.Nothing)) }
 	row("site", s.GetId()+" (this one)")
+	for _, f := range s.GetFingerprints() {
+		row("fingerprint", f)
+	}
+	if s.GetBundleSequence() > 0 {
+		row("bundle", fmt.Sprint(s.GetBundleSequence()))
+	}
 	row("address", s.GetAddress())
 	row("certificate until", minute(s.GetCertificateExpireTime()))
 	row("CA until", minute(s.GetCaExpireTime()))

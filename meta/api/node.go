@@ -49,9 +49,12 @@ type Description struct {
 	Trouble map[job.SiteID]Trouble
 }
 
-// Expiry says when the certificates of this site end.
+// Expiry says by which CAs others know this site, and when its certificates end.
 type Expiry struct {
-	Leaf, CA time.Time
+	// Fingerprints are those of its CAs, in the bundle with this sequence.
+	Fingerprints []string
+	Bundle       uint64
+	Leaf, CA     time.Time
 	// Trouble says which of them ends soon or has ended, and what to do; empty if none does.
 	Trouble string
 }

@@ -34,6 +34,7 @@ func describeOwn(m *kithv1.Site, d *Description) {
 	m.DiskTrouble = d.DiskTrouble
 	if k := d.Keys; k != nil {
 		m.CertificateExpireTime, m.CaExpireTime, m.KeyTrouble = timestamppb.New(k.Leaf), timestamppb.New(k.CA), k.Trouble
+		m.Fingerprints, m.BundleSequence = k.Fingerprints, int64(k.Bundle) //nolint:gosec // at most 2^62
 	}
 }
 

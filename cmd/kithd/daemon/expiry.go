@@ -52,13 +52,17 @@ func olderRemedy(keys *trust.Keys) string {
 	return "put the latest copy back, then SIGHUP; without one, kith site rotate --now"
 }
 
-// expiry says when the certificates of the site end, nil if it has none.
+// expiry says by which CAs others know the site and when its certificates end, nil if it has none.
 func (d *Daemon) expiry(now time.Time) *api.Expiry {
 	if d.identity == nil {
 		return nil
 	}
 	keys := d.identity.keys
-	var k api.Expiry
+	bundle := keys.Bundle()
+	k := api.Expiry{Bundle: bundle.Sequence}
+	for _, ca := range bundle.CAs {
+		k.Fingerprints = append(k.Fingerprints, trust.Fingerprint(ca))
+	}
 	var troubles []string
 	for _, e := range keys.Expiries(now) {
 		name, at := "its certificate", &k.Leaf

@@ -55,6 +55,9 @@ func TestExpiryIsShown(t *testing.T) {
 			if !site.GetCertificateExpireTime().AsTime().Equal(keys.Leaf().Leaf.NotAfter) || !site.GetCaExpireTime().AsTime().Equal(keys.CA().NotAfter) {
 				t.Errorf("%v", site)
 			}
+			if got, want := site.GetFingerprints(), trust.Fingerprint(keys.CA()); len(got) != 1 || got[0] != want || site.GetBundleSequence() < 1 {
+				t.Errorf("fingerprints %q of bundle %d, want %q", got, site.GetBundleSequence(), want)
+			}
 			for _, want := range c.want {
 				if !strings.Contains(site.GetKeyTrouble(), want) {
 					t.Errorf("trouble %q, want %q", site.GetKeyTrouble(), want)

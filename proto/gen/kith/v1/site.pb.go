@@ -146,6 +146,12 @@ type Site struct {
 	CaExpireTime *timestamppb.Timestamp `protobuf:"bytes,32,opt,name=ca_expire_time,json=caExpireTime,proto3" json:"ca_expire_time,omitempty"`
 	// Says which of them ends soon or has ended, and what to do. Empty if none does.
 	KeyTrouble string `protobuf:"bytes,33,opt,name=key_trouble,json=keyTrouble,proto3" json:"key_trouble,omitempty"`
+	// The fingerprints of the CAs that other sites know it by, by which their operators
+	// compare; and the sequence of that bundle. Known of the answering site only, and not set if
+	// it serves without keys.
+	Fingerprints []string `protobuf:"bytes,35,rep,name=fingerprints,proto3" json:"fingerprints,omitempty"`
+	// See fingerprints.
+	BundleSequence int64 `protobuf:"varint,36,opt,name=bundle_sequence,json=bundleSequence,proto3" json:"bundle_sequence,omitempty"`
 	// It starts nothing for a while, because it could not.
 	NotStarting bool `protobuf:"varint,24,opt,name=not_starting,json=notStarting,proto3" json:"not_starting,omitempty"`
 	// Why it does not start jobs as usual, for people. Known of the answering site only.
@@ -381,6 +387,20 @@ func (x *Site) GetKeyTrouble() string {
 		return x.KeyTrouble
 	}
 	return ""
+}
+
+func (x *Site) GetFingerprints() []string {
+	if x != nil {
+		return x.Fingerprints
+	}
+	return nil
+}
+
+func (x *Site) GetBundleSequence() int64 {
+	if x != nil {
+		return x.BundleSequence
+	}
+	return 0
 }
 
 func (x *Site) GetNotStarting() bool {
@@ -757,7 +777,7 @@ var File_kith_v1_site_proto protoreflect.FileDescriptor
 
 const file_kith_v1_site_proto_rawDesc = "" +
 	"\n" +
-	"\x12kith/v1/site.proto\x12\akith.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x9f\v\n" +
+	"\x12kith/v1/site.proto\x12\akith.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xec\v\n" +
 	"\x04Site\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12>\n" +
 	"\freachability\x18\x02 \x01(\x0e2\x1a.kith.v1.Site.ReachabilityR\freachability\x12\x18\n" +
@@ -792,7 +812,9 @@ const file_kith_v1_site_proto_rawDesc = "" +
 	"\x17certificate_expire_time\x18\x1f \x01(\v2\x1a.google.protobuf.TimestampR\x15certificateExpireTime\x12@\n" +
 	"\x0eca_expire_time\x18  \x01(\v2\x1a.google.protobuf.TimestampR\fcaExpireTime\x12\x1f\n" +
 	"\vkey_trouble\x18! \x01(\tR\n" +
-	"keyTrouble\x12!\n" +
+	"keyTrouble\x12\"\n" +
+	"\ffingerprints\x18# \x03(\tR\ffingerprints\x12'\n" +
+	"\x0fbundle_sequence\x18$ \x01(\x03R\x0ebundleSequence\x12!\n" +
 	"\fnot_starting\x18\x18 \x01(\bR\vnotStarting\x12#\n" +
 	"\rstart_trouble\x18\x19 \x01(\tR\fstartTrouble\x12+\n" +
 	"\x05hosts\x18\" \x03(\v2\x15.kith.v1.HostStandingR\x05hosts\"}\n" +
