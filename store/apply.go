@@ -344,6 +344,7 @@ func (c CloseJob) apply(s *State) error {
 		j.Outcome.Files = nil
 	}
 	j.note(ClaimEvent{Time: c.Time, Attempt: j.Attempt, Kind: ClaimClosed, Site: j.Holder})
+	s.remember(Past{Origin: s.site.ID, Site: j.Holder, Submitted: j.Submitted}, &j.Request, j.Outcome, c.Speed)
 	return nil
 }
 

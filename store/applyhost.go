@@ -109,6 +109,9 @@ func (c ForgetAttempt) apply(s *State) error {
 	if cp.Phase != CopyEnded {
 		return fmt.Errorf("copy %v is in phase %d: %w", c.Attempt, cp.Phase, ErrState)
 	}
+	if origin := cp.ID.Job.Origin; origin != s.site.ID { // of its own jobs the origin remembers as such
+		s.remember(Past{Origin: origin, Site: s.site.ID, Submitted: cp.Arrived}, cp.Request, cp.Outcome, c.Speed)
+	}
 	s.forgetCopy(cp)
 	return nil
 }

@@ -37,6 +37,9 @@ type Backend interface {
 	// HeldPayload returns what a bundle runs that this site holds, or [ErrUnknown]. The
 	// caller owns the bytes.
 	HeldPayload(bundle job.AttemptID) ([]byte, error)
+	// Past returns attempts that have ended, by numbers from one on: at most
+	// [PastStretch]. It is empty if there are none. See [AllPast].
+	Past(from uint64) ([]Past, error)
 	// Close releases the back end; what was committed stays.
 	Close() error
 }
@@ -64,6 +67,33 @@ func AllTaskFiles(from interface {
 				}
 			}
 			task = files[len(files)-1].Ordinal + 1
+		}
+	}
+}
+
+// PastStretch is the most that is read of what is past at a time.
+const PastStretch = 1000
+
+// AllPast yields the attempts that have ended, the oldest first, as [AllTaskFiles] does files.
+func AllPast(from interface {
+	Past(from uint64) ([]Past, error)
+}) iter.Seq2[Past, error] {
+	return func(yield func(Past, error) bool) {
+		for number := uint64(0); ; {
+			list, err := from.Past(number)
+			if err != nil {
+				yield(Past{}, err)
+				return
+			}
+			if len(list) == 0 {
+				return
+			}
+			for i := range list {
+				if !yield(list[i], nil) {
+					return
+				}
+			}
+			number = list[len(list)-1].Number + 1
 		}
 	}
 }

@@ -135,7 +135,9 @@ type OutraceAttempt struct {
 type CloseJob struct {
 	Job        job.ID
 	FilesError string
-	Time       job.Time
+	// Speed is that of a processor where it ran, see [Past]; 0 is that of the reference.
+	Speed float64
+	Time  job.Time
 }
 
 // CancelJob records that the user wants the job ended: at once if no site
@@ -247,6 +249,8 @@ type EndAttempt struct {
 // ForgetAttempt forgets an ended attempt: the origin has its outcome.
 type ForgetAttempt struct {
 	Attempt job.AttemptID
+	// Speed is that of a processor here, see [Past]; 0 is that of the reference.
+	Speed float64
 }
 
 // ---- trust ----

@@ -32,6 +32,9 @@
 // memory: [Backend.TaskResults] reads a block. What a held bundle runs is written, too, and
 // read by [Backend.HeldPayload].
 //
+// An attempt that has ended leaves a [Past], which is written and not kept in memory either, up
+// to a bound: [Backend.Past] reads it.
+//
 // Schedules, loads and choices are not here: they are volatile and computed
 // again after a restart.
 //

@@ -21,6 +21,7 @@ type State struct {
 	trust    trust
 	bags     bags
 	after    map[job.ID][]job.Dependency // of the jobs and bags that have any
+	past     pastLog
 
 	changes Changes
 }
@@ -47,6 +48,7 @@ type Changes struct {
 	// they have some now.
 	After []job.ID
 	BagChanges
+	PastChanges
 }
 
 // SideRecord is what is written with a job and not kept in memory: what it
@@ -66,7 +68,7 @@ type DecisionOf struct {
 func (c *Changes) Empty() bool {
 	return !c.Site && len(c.Jobs) == 0 && len(c.Copies) == 0 && len(c.Payloads) == 0 && len(c.Outputs) == 0 &&
 		len(c.Decision) == 0 && len(c.ForgottenJobs) == 0 && len(c.ForgottenCopies) == 0 &&
-		len(c.Trusted) == 0 && len(c.Invitations) == 0 && len(c.Tokens) == 0 && len(c.After) == 0 && c.noBags()
+		len(c.Trusted) == 0 && len(c.Invitations) == 0 && len(c.Tokens) == 0 && len(c.After) == 0 && len(c.Past) == 0 && c.noBags()
 }
 
 // NewState returns the state of a site that has seen nothing yet. The site
@@ -78,6 +80,7 @@ func NewState(site job.SiteID, generation uint32) *State {
 		copies:   NewIndex(func(c *Copy) job.AttemptID { return c.ID }),
 		requests: NewIndex(func(j *Job) hashed.Text { return hashed.Text(j.RequestID) }),
 		bags:     newBags(),
+		past:     pastLog{first: 1, next: 1, most: MaxPast},
 	}
 	s.changes.Site = true
 	return s
@@ -196,9 +199,11 @@ func (s *State) DropChanges() {
 	clear(c.Payloads)
 	clear(c.Outputs)
 	clear(c.Decision)
+	clear(c.Past)
 	*c = Changes{
 		Jobs: c.Jobs[:0], Copies: c.Copies[:0], Payloads: c.Payloads[:0], Outputs: c.Outputs[:0], Decision: c.Decision[:0],
 		ForgottenJobs: c.ForgottenJobs[:0], ForgottenCopies: c.ForgottenCopies[:0],
+		PastChanges: PastChanges{c.Past[:0], c.ForgottenPast[:0]},
 	}
 }
 

@@ -151,7 +151,10 @@ func putAll(tx *bolt.Tx, writes []codec.Write) error {
 			if err := widen(tx, codec.FormatOf(w.Table)); err != nil {
 				return fmt.Errorf("new table %s: %w", w.Table, err)
 			}
-			b = tx.Bucket([]byte(w.Table))
+			var err error
+			if b, err = tx.CreateBucketIfNotExists([]byte(w.Table)); err != nil {
+				return fmt.Errorf("new table %s: %w", w.Table, err)
+			}
 		}
 		if err := put(b, w); err != nil {
 			return fmt.Errorf("write to %s: %w", w.Table, err)
@@ -216,6 +219,15 @@ func (s *Store) Load() (*store.State, error) {
 			}
 			if err := each(t.Table, t.Read); err != nil {
 				return err
+			}
+		}
+		if b := tx.Bucket([]byte(codec.Past)); b != nil {
+			first, _ := b.Cursor().First()
+			last, _ := b.Cursor().Last()
+			if first != nil {
+				if err := r.PastNumbers(first, last); err != nil {
+					return err
+				}
 			}
 		}
 		var err error

@@ -103,6 +103,22 @@ func TestFilesOfEarlierFormats(t *testing.T) {
 			if n, _ := format(t, path, nil); n != was || bagTables(t, path) != 0 {
 				t.Fatalf("without a bag it has format %d and %d tables of bags: the earlier version cannot read it", n, bagTables(t, path))
 			}
+			with(func(_ *boltstore.Store, s *store.State) {
+				if err := endGuest(s); err != nil {
+					t.Fatal(err)
+				}
+			})
+			with(func(b *boltstore.Store, s *store.State) {
+				if p, err := b.Past(0); len(p) != 1 || err != nil {
+					t.Errorf("what is past: %+v, %v", p, err)
+				}
+				if _, next := s.PastNumbers(); next != 2 {
+					t.Errorf("the next number is %d", next)
+				}
+			})
+			if n, _ := format(t, path, nil); n != was {
+				t.Fatalf("with an attempt that has ended it has format %d: the earlier version cannot read it", n)
+			}
 			var id job.ID
 			with(func(_ *boltstore.Store, s *store.State) {
 				id = s.NextID()
@@ -143,4 +159,18 @@ func TestFilesOfEarlierFormats(t *testing.T) {
 			}
 		})
 	}
+}
+
+// endGuest takes an attempt of another site's job through its life.
+func endGuest(s *store.State) error {
+	guest := job.AttemptID{Job: job.ID{Origin: "gamma", Generation: 1, Seq: 1}, Number: 1}
+	for _, c := range []store.Command{
+		store.AcceptCopy{Attempt: guest, Request: job.Request{Processors: 1, Walltime: time.Hour}}, store.BeginAttempt{Attempt: guest},
+		store.EndAttempt{Attempt: guest, Outcome: job.Outcome{Kind: job.Success, Start: 1, End: 2}}, store.ForgetAttempt{Attempt: guest},
+	} {
+		if err := s.Apply(c); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -53,6 +53,8 @@ const (
 	HeldPayloads Table = "heldpayloads"
 
 	After Table = "after"
+
+	Past Table = "past"
 )
 
 // Tables lists those that every file has.
@@ -69,14 +71,18 @@ func BagTables() []Table {
 // AfterTables lists those that a file has from [Format] on.
 func AfterTables() []Table { return []Table{After} }
 
-// AllTables lists the tables of a file of the present format.
-func AllTables() []Table { return slices.Concat(Tables(), TrustTables(), BagTables(), AfterTables()) }
+// ReportTables lists those that no decision hangs on. A file of any format gets one with the
+// first record in it, and an earlier version leaves it alone.
+func ReportTables() []Table { return []Table{Past} }
+
+// AllTables lists all tables.
+func AllTables() []Table { return slices.Concat(TablesOf(Format), ReportTables()) }
 
 // TablesOf lists the tables that a file of a format has.
 func TablesOf(format byte) []Table {
 	switch {
 	case format >= Format:
-		return AllTables()
+		return slices.Concat(Tables(), TrustTables(), BagTables(), AfterTables())
 	case format >= BagFormat:
 		return slices.Concat(Tables(), TrustTables(), BagTables())
 	case format >= TrustFormat:
@@ -153,7 +159,7 @@ func Writes(s *store.State) []Write {
 			w = append(w, Write{Table: Copies, Key: copyKey(id), Value: nil})
 		}
 	}
-	w = append(append(w, trustWrites(s, &c)...), bagWrites(s, &c.BagChanges)...)
+	w = append(append(append(w, trustWrites(s, &c)...), bagWrites(s, &c.BagChanges)...), pastWrites(&c.PastChanges)...)
 	return append(w, afterWrites(s, c.After)...)
 }
 

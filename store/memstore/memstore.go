@@ -144,7 +144,37 @@ func (s *Store) Load() (*store.State, error) {
 			}
 		}
 	}
+	if keys := s.disk.pastKeys(); len(keys) > 0 {
+		if err := r.PastNumbers([]byte(keys[0]), []byte(keys[len(keys)-1])); err != nil {
+			return nil, err
+		}
+	}
 	return r.State()
+}
+
+// pastKeys returns the keys of what is past, in order.
+func (d *Disk) pastKeys() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Sorted(maps.Keys(d.tables[codec.Past]))
+}
+
+// Past implements [store.Backend].
+func (s *Store) Past(from uint64) (list []store.Past, err error) {
+	keys := s.disk.pastKeys()
+	first, _ := slices.BinarySearch(keys, string(codec.PastKey(from)))
+	for _, k := range keys[first:min(first+store.PastStretch, len(keys))] {
+		number, err := codec.PastNumber([]byte(k))
+		if err != nil {
+			return nil, err
+		}
+		p, err := codec.PastRecord(number, s.disk.get(codec.Past, []byte(k)))
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, p)
+	}
+	return list, nil
 }
 
 // Seal implements [store.Backend].

@@ -25,6 +25,8 @@ func Run(t *testing.T, fresh func(t *testing.T) Opener) {
 	t.Run("bags", func(t *testing.T) { testBags(t, fresh(t)) })
 	t.Run("files of tasks", func(t *testing.T) { testTaskFiles(t, fresh(t)) })
 	t.Run("forgotten and accepted again", func(t *testing.T) { testAgain(t, fresh(t)) })
+	t.Run("past", func(t *testing.T) { testPast(t, fresh(t)) })
+	t.Run("past in stretches", func(t *testing.T) { testPastStretches(t, fresh(t)) })
 }
 
 func load(t *testing.T, b store.Backend) *store.State {

@@ -3191,6 +3191,142 @@ func (x *StoredTaskResult) GetErrorLine() string {
 	return ""
 }
 
+// A PastRecord is an attempt that has ended, as its origin and its host remember it.
+type PastRecord struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Where the job was submitted, and where it ran.
+	Origin string `protobuf:"bytes,1,opt,name=origin,proto3" json:"origin,omitempty"`
+	// The host.
+	Site string `protobuf:"bytes,2,opt,name=site,proto3" json:"site,omitempty"`
+	// Whose job it was, as the origin knows the user.
+	User string `protobuf:"bytes,3,opt,name=user,proto3" json:"user,omitempty"`
+	// A hash of the job's name; 0 if it had none.
+	Name uint64 `protobuf:"fixed64,4,opt,name=name,proto3" json:"name,omitempty"`
+	// Its width.
+	Processors int32 `protobuf:"varint,5,opt,name=processors,proto3" json:"processors,omitempty"`
+	// Its walltime, on a processor of speed 1.
+	LimitNs int64 `protobuf:"varint,6,opt,name=limit_ns,json=limitNs,proto3" json:"limit_ns,omitempty"`
+	// How long it ran, on a processor of speed 1.
+	RunNs int64 `protobuf:"varint,7,opt,name=run_ns,json=runNs,proto3" json:"run_ns,omitempty"`
+	// When it was submitted; at a host, when its copy came.
+	SubmitTimeNs int64 `protobuf:"varint,8,opt,name=submit_time_ns,json=submitTimeNs,proto3" json:"submit_time_ns,omitempty"`
+	// When it started; 0 if it never did.
+	StartTimeNs int64 `protobuf:"varint,9,opt,name=start_time_ns,json=startTimeNs,proto3" json:"start_time_ns,omitempty"`
+	// When it ended.
+	EndTimeNs int64 `protobuf:"varint,10,opt,name=end_time_ns,json=endTimeNs,proto3" json:"end_time_ns,omitempty"`
+	// How it ended: a number of kith's kinds of outcomes.
+	Kind          uint32 `protobuf:"varint,11,opt,name=kind,proto3" json:"kind,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PastRecord) Reset() {
+	*x = PastRecord{}
+	mi := &file_kith_state_v1_record_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PastRecord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PastRecord) ProtoMessage() {}
+
+func (x *PastRecord) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_state_v1_record_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PastRecord.ProtoReflect.Descriptor instead.
+func (*PastRecord) Descriptor() ([]byte, []int) {
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *PastRecord) GetOrigin() string {
+	if x != nil {
+		return x.Origin
+	}
+	return ""
+}
+
+func (x *PastRecord) GetSite() string {
+	if x != nil {
+		return x.Site
+	}
+	return ""
+}
+
+func (x *PastRecord) GetUser() string {
+	if x != nil {
+		return x.User
+	}
+	return ""
+}
+
+func (x *PastRecord) GetName() uint64 {
+	if x != nil {
+		return x.Name
+	}
+	return 0
+}
+
+func (x *PastRecord) GetProcessors() int32 {
+	if x != nil {
+		return x.Processors
+	}
+	return 0
+}
+
+func (x *PastRecord) GetLimitNs() int64 {
+	if x != nil {
+		return x.LimitNs
+	}
+	return 0
+}
+
+func (x *PastRecord) GetRunNs() int64 {
+	if x != nil {
+		return x.RunNs
+	}
+	return 0
+}
+
+func (x *PastRecord) GetSubmitTimeNs() int64 {
+	if x != nil {
+		return x.SubmitTimeNs
+	}
+	return 0
+}
+
+func (x *PastRecord) GetStartTimeNs() int64 {
+	if x != nil {
+		return x.StartTimeNs
+	}
+	return 0
+}
+
+func (x *PastRecord) GetEndTimeNs() int64 {
+	if x != nil {
+		return x.EndTimeNs
+	}
+	return 0
+}
+
+func (x *PastRecord) GetKind() uint32 {
+	if x != nil {
+		return x.Kind
+	}
+	return 0
+}
+
 // What placement thought of one site.
 type DecisionRecord_Verdict struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3212,7 +3348,7 @@ type DecisionRecord_Verdict struct {
 
 func (x *DecisionRecord_Verdict) Reset() {
 	*x = DecisionRecord_Verdict{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[30]
+	mi := &file_kith_state_v1_record_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3224,7 +3360,7 @@ func (x *DecisionRecord_Verdict) String() string {
 func (*DecisionRecord_Verdict) ProtoMessage() {}
 
 func (x *DecisionRecord_Verdict) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[30]
+	mi := &file_kith_state_v1_record_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3588,7 +3724,23 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"files_lost\x18\t \x01(\bR\tfilesLost\x12\x1d\n" +
 	"\n" +
 	"error_line\x18\n" +
-	" \x01(\tR\terrorLine*j\n" +
+	" \x01(\tR\terrorLine\"\xb0\x02\n" +
+	"\n" +
+	"PastRecord\x12\x16\n" +
+	"\x06origin\x18\x01 \x01(\tR\x06origin\x12\x12\n" +
+	"\x04site\x18\x02 \x01(\tR\x04site\x12\x12\n" +
+	"\x04user\x18\x03 \x01(\tR\x04user\x12\x12\n" +
+	"\x04name\x18\x04 \x01(\x06R\x04name\x12\x1e\n" +
+	"\n" +
+	"processors\x18\x05 \x01(\x05R\n" +
+	"processors\x12\x19\n" +
+	"\blimit_ns\x18\x06 \x01(\x03R\alimitNs\x12\x15\n" +
+	"\x06run_ns\x18\a \x01(\x03R\x05runNs\x12$\n" +
+	"\x0esubmit_time_ns\x18\b \x01(\x03R\fsubmitTimeNs\x12\"\n" +
+	"\rstart_time_ns\x18\t \x01(\x03R\vstartTimeNs\x12\x1e\n" +
+	"\vend_time_ns\x18\n" +
+	" \x01(\x03R\tendTimeNs\x12\x12\n" +
+	"\x04kind\x18\v \x01(\rR\x04kind*j\n" +
 	"\tCopyPhase\x12\x1a\n" +
 	"\x16COPY_PHASE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11COPY_PHASE_QUEUED\x10\x01\x12\x14\n" +
@@ -3608,7 +3760,7 @@ func file_kith_state_v1_record_proto_rawDescGZIP() []byte {
 }
 
 var file_kith_state_v1_record_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_kith_state_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
+var file_kith_state_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
 var file_kith_state_v1_record_proto_goTypes = []any{
 	(CopyPhase)(0),                 // 0: kith.state.v1.CopyPhase
 	(*JobName)(nil),                // 1: kith.state.v1.JobName
@@ -3641,7 +3793,8 @@ var file_kith_state_v1_record_proto_goTypes = []any{
 	(*StoredTaskBatch)(nil),        // 28: kith.state.v1.StoredTaskBatch
 	(*StoredTaskFiles)(nil),        // 29: kith.state.v1.StoredTaskFiles
 	(*StoredTaskResult)(nil),       // 30: kith.state.v1.StoredTaskResult
-	(*DecisionRecord_Verdict)(nil), // 31: kith.state.v1.DecisionRecord.Verdict
+	(*PastRecord)(nil),             // 31: kith.state.v1.PastRecord
+	(*DecisionRecord_Verdict)(nil), // 32: kith.state.v1.DecisionRecord.Verdict
 }
 var file_kith_state_v1_record_proto_depIdxs = []int32{
 	1,  // 0: kith.state.v1.AttemptName.job:type_name -> kith.state.v1.JobName
@@ -3654,7 +3807,7 @@ var file_kith_state_v1_record_proto_depIdxs = []int32{
 	14, // 7: kith.state.v1.JobRecord.claim_events:type_name -> kith.state.v1.ClaimRecord
 	13, // 8: kith.state.v1.JobRecord.earlier:type_name -> kith.state.v1.HoldingRecord
 	12, // 9: kith.state.v1.JobRecord.acts:type_name -> kith.state.v1.ActRecord
-	31, // 10: kith.state.v1.DecisionRecord.verdicts:type_name -> kith.state.v1.DecisionRecord.Verdict
+	32, // 10: kith.state.v1.DecisionRecord.verdicts:type_name -> kith.state.v1.DecisionRecord.Verdict
 	2,  // 11: kith.state.v1.CopyRecord.attempt:type_name -> kith.state.v1.AttemptName
 	3,  // 12: kith.state.v1.CopyRecord.request:type_name -> kith.state.v1.Request
 	0,  // 13: kith.state.v1.CopyRecord.phase:type_name -> kith.state.v1.CopyPhase
@@ -3691,7 +3844,7 @@ func file_kith_state_v1_record_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kith_state_v1_record_proto_rawDesc), len(file_kith_state_v1_record_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   31,
+			NumMessages:   32,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,85 @@
+package store
+
+import (
+	"hash/fnv"
+	"time"
+
+	"kith/internal/job"
+)
+
+// MaxPast is how many attempts that have ended a site remembers.
+const MaxPast = 100_000
+
+// Past is an attempt that has ended, as its origin and its host remember it when its record is
+// gone: what forecasts learn from, and what a site may hand on without saying whose jobs they
+// were. It is written and not kept in memory, see Backend.Past.
+type Past struct {
+	// Number counts them at this site, from 1 on.
+	Number uint64
+	// Origin is where the job was submitted, Site where the attempt ran: one of them is here.
+	Origin, Site job.SiteID
+	User         string
+	// Name is a hash of the job's name, zero if it had none.
+	Name       uint64
+	Processors int32
+	// Limit is the walltime, and Run how long the attempt ran, both on a processor of speed 1.
+	Limit, Run time.Duration
+	// Submitted is when the job was submitted, at a host when its copy came; Started is zero
+	// if the command never ran. They are by the clocks of those sites.
+	Submitted, Started, Ended job.Time
+	// Kind is how it ended. Only [job.Success], [job.Failure] and [job.Timeout] say anything
+	// about run times: one that was stopped at its limit would have run longer.
+	Kind job.OutcomeKind
+}
+
+// Learnt reports whether a run time can be learnt from it.
+func (p *Past) Learnt() bool {
+	return p.Started != 0 && (p.Kind == job.Success || p.Kind == job.Failure || p.Kind == job.Timeout)
+}
+
+// pastLog numbers what is past; the records are the back end's.
+type pastLog struct {
+	first, next uint64 // of the numbers that are kept, first is the least, and next comes next
+	most        uint64
+}
+
+// PastChanges are changes of what is past.
+type PastChanges struct {
+	Past []Past
+	// ForgottenPast are numbers of the oldest, which make room.
+	ForgottenPast []uint64
+}
+
+// KeepPast bounds how many attempts are remembered from now on, [MaxPast] if nothing is said; at
+// least one. What is too many goes with the attempts that end.
+func (s *State) KeepPast(most int) { s.past.most = uint64(max(most, 1)) }
+
+// PastNumbers returns the least number that is remembered and the next one to be given.
+func (s *State) PastNumbers() (first, next uint64) { return s.past.first, s.past.next }
+
+// RestorePast says which numbers a back end has: from first to last.
+func (s *State) RestorePast(first, last uint64) { s.past.first, s.past.next = first, last+1 }
+
+// remember adds an attempt that has ended at a site whose processors have that speed.
+func (s *State) remember(p Past, r *job.Request, o *job.Outcome, speed float64) {
+	p.Number = s.past.next
+	s.past.next++
+	p.User, p.Processors, p.Limit = r.User, r.Processors, r.Walltime
+	if r.Name != "" {
+		h := fnv.New64a()
+		h.Write([]byte(r.Name))
+		p.Name = h.Sum64()
+	}
+	p.Kind, p.Started, p.Ended = o.Kind, o.Start, o.End
+	if run := o.End.Sub(o.Start); o.Start != 0 && run > 0 {
+		if p.Run = run; speed > 0 {
+			p.Run = job.Scaled(run, 1/speed)
+		}
+	}
+	s.changes.Past = append(s.changes.Past, p)
+	// Two for one that comes, so that a smaller bound is met in the end.
+	for n := 0; n < 2 && s.past.next-s.past.first > s.past.most; n++ {
+		s.changes.ForgottenPast = append(s.changes.ForgottenPast, s.past.first)
+		s.past.first++
+	}
+}

@@ -1,0 +1,63 @@
+package store_test
+
+import (
+	"testing"
+	"time"
+
+	"kith/internal/job"
+	"kith/store"
+)
+
+// Which ends say something about run times, and what does not: it is kept all the same.
+func TestWhatIsLearntFrom(t *testing.T) {
+	for kind, want := range map[job.OutcomeKind]bool{
+		job.Success: true, job.Failure: true, job.Timeout: true, job.Cancel: false, job.Loss: false, job.NoOutcome: false,
+	} {
+		if p := (store.Past{Kind: kind, Started: 1}); p.Learnt() != want {
+			t.Errorf("kind %d: %v", kind, p.Learnt())
+		}
+	}
+	if p := (store.Past{Kind: job.Failure}); p.Learnt() {
+		t.Error("what never started has a run time")
+	}
+}
+
+// Of a job that runs where it was submitted one record is left; what was refused leaves none.
+func TestPastIsRememberedOnce(t *testing.T) {
+	s := store.NewState("alpha", 1)
+	id := s.NextID()
+	a := job.AttemptID{Job: id, Number: 1}
+	r := job.Request{User: "ada", Processors: 1, Walltime: time.Hour}
+	outcome := job.Outcome{Kind: job.Timeout, Start: 5, End: 5 + job.Time(time.Hour)}
+	must(t, s, store.SubmitJob{ID: id, Request: r, Time: 3})
+	must(t, s, store.OpenAttempt{Attempt: a, Sites: []job.SiteID{"alpha"}})
+	must(t, s, store.AcceptCopy{Attempt: a, Request: r})
+	must(t, s, store.GrantClaim{Attempt: a, Site: "alpha"})
+	must(t, s, store.BeginAttempt{Attempt: a})
+	must(t, s, store.EndAttempt{Attempt: a, Outcome: outcome})
+	refused(t, s, store.CloseJob{Job: id}, store.ErrState)
+	must(t, s, store.RecordOutcome{Attempt: a, Site: "alpha", Outcome: outcome})
+	must(t, s, store.CloseJob{Job: id})
+	refused(t, s, store.CloseJob{Job: id}, store.ErrState)
+	must(t, s, store.ForgetAttempt{Attempt: a})
+	c := s.TakeChanges()
+	if len(c.Past) != 1 || c.Past[0].Run != time.Hour || c.Past[0].Submitted != 3 || c.Past[0].Kind != job.Timeout {
+		t.Errorf("%+v", c.Past)
+	}
+	if first, next := s.PastNumbers(); first != 1 || next != 2 {
+		t.Errorf("numbers %d to %d", first, next)
+	}
+}
+
+// A clock that was set back while it ran makes no run time.
+func TestPastOfAClockSetBack(t *testing.T) {
+	s := store.NewState("alpha", 1)
+	guest := job.AttemptID{Job: job.ID{Origin: "beta", Generation: 1, Seq: 1}, Number: 1}
+	must(t, s, store.AcceptCopy{Attempt: guest, Request: job.Request{Processors: 1, Walltime: time.Hour}})
+	must(t, s, store.BeginAttempt{Attempt: guest})
+	must(t, s, store.EndAttempt{Attempt: guest, Outcome: job.Outcome{Kind: job.Success, Start: 100, End: 50}})
+	must(t, s, store.ForgetAttempt{Attempt: guest, Speed: 1e-9})
+	if c := s.TakeChanges(); len(c.Past) != 1 || c.Past[0].Run != 0 {
+		t.Errorf("%+v", c.Past)
+	}
+}
