@@ -141,10 +141,8 @@ func (q *queue) check(t *table) error {
 		if i < q.first || r.state != queued || int(r.position) != i || q.charge[i] != charge || q.wall[i] != r.wall {
 			return fmt.Errorf("%v at place %d: %+v, charge %d, walltime %v", r.copy.id, i, r, q.charge[i], q.wall[i])
 		}
-		for _, b := range []*bound{&q.bounds[i>>groupBits], &q.blocks[i>>blockBits]} {
-			if charge != unfit && (!b.covers(charge, q.wall[i]) || r.copy.elder && !b.elder) {
-				return fmt.Errorf("%v at place %d is below the bound %+v", r.copy.id, i, b)
-			}
+		if group, block := &q.bounds[i>>groupBits], &q.blocks[i>>blockBits]; charge != unfit && !(group.holds(charge, r) && block.holds(charge, r)) {
+			return fmt.Errorf("%v at place %d is below the bounds %+v and %+v", r.copy.id, i, group, block)
 		}
 		if last != gap && !t.before(last, slot) {
 			return fmt.Errorf("%v waits behind %v", r.copy.id, t.rows[last].copy.id)
@@ -168,6 +166,11 @@ func (q *queue) check(t *table) error {
 		return fmt.Errorf("%d copies in the first %d places are within a depth of %d, counted %d", inside, q.within, q.depth, q.inside)
 	}
 	return nil
+}
+
+// holds reports whether the bound covers a copy that may start.
+func (b *bound) holds(charge int32, r *row) bool {
+	return b.covers(charge, r.wall) && (b.elder || !r.copy.elder)
 }
 
 func (s *Scheduler) checkRun() error {

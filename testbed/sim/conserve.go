@@ -76,8 +76,13 @@ type keeper struct {
 	crowds  []*crowd
 	// least is the fewest processors that were free at each site since the latest look.
 	least []int32
-	// held is how many copies each site had of each origin at the latest look.
-	held map[[2]job.SiteID]int
+	// held is how many copies each site had of each origin at the latest look, and, behind
+	// these, of all other sites.
+	held [][]int
+	// tenants are what each site has, of this look, and reach is which origins and hosts
+	// have been at peace with each other for long enough, by the places of both.
+	tenants []tenants
+	reach   []bool
 	// locals are what each site has started of its own jobs.
 	locals [][]localStart
 	// lives are those of the sites at the latest look.
@@ -101,6 +106,9 @@ type waiting struct {
 	o  *Site
 	// here says at which sites its attempt has a copy, at this look.
 	here []bool
+	// begun says that something of it runs or is staged, at this look; quiet that nothing of
+	// what follows is under way.
+	begun, quiet bool
 	// rec is its record in a life of its origin.
 	rec  *store.Job
 	life int
@@ -135,7 +143,11 @@ func (k *keeper) init(w *World) {
 	k.plans, k.memory = make([]*outlook, len(w.sites)), make([]*outlook, len(w.sites))
 	k.crowds, k.least = make([]*crowd, len(w.sites)), make([]int32, len(w.sites))
 	k.locals, k.idle = make([][]localStart, len(w.sites)), make([]idleness, len(w.sites))
-	k.held, k.lives = make(map[[2]job.SiteID]int), make([]int, len(w.sites))
+	k.held, k.lives = make([][]int, len(w.sites)), make([]int, len(w.sites))
+	k.tenants, k.reach = make([]tenants, len(w.sites)), make([]bool, len(w.sites)*len(w.sites))
+	for i := range w.sites {
+		k.held[i], k.tenants[i].its = make([]int, len(w.sites)+1), make([]int, len(w.sites))
+	}
 	k.copies.init(w)
 	for i, s := range w.sites { // at peace from the beginning, and for long
 		k.sites[i] = peace{since: Start.Add(-k.cfg.Settle), life: s.life}
@@ -214,6 +226,11 @@ func (k *keeper) look() {
 		}
 	}
 	k.lookAtStreams()
+	for _, o := range w.sites {
+		for _, s := range w.sites {
+			k.reach[k.at(o, s)] = k.settledBoth(o, s)
+		}
+	}
 	clear(k.begun)
 	for _, p := range w.watch.running {
 		k.begun[p.attempt.Job] = true
@@ -254,19 +271,27 @@ func (k *keeper) look() {
 	clear(k.met)
 }
 
-// waits reports whether a job wants to run and does not.
-func (k *keeper) waits(j *store.Job) bool {
-	return (j.State == job.Pending || j.State == job.Queued || j.State == job.Claimed) && !j.CancelRequested && !k.begun[j.ID]
+// waits reports whether a job wants to run and does not, if nothing of it has begun.
+func waits(j *store.Job) bool {
+	return (j.State == job.Pending || j.State == job.Queued || j.State == job.Claimed) && !j.CancelRequested
 }
 
 // lookAt looks at one job at all sites.
 func (k *keeper) lookAt(x *waiting, o *Site, j *store.Job) {
 	k.returning(x, o, j)
 	k.stopping(x, o, j)
+	x.noteLosses(j)
+	waits := !x.begun && waits(j)
+	if !waits && j.State != job.Queued {
+		x.rest()
+		return
+	}
+	x.quiet = false
 	k.lacking(x, o, j)
-	waits := k.waits(j)
-	if h := k.w.byID[j.Holder]; j.State == job.Claimed && h != nil && !k.reaches(o, h) {
-		waits = false // its holder may have begun it, and no other site may
+	if j.State == job.Claimed {
+		if h := k.w.site(j.Holder); h != nil && !k.reaches(o, h) {
+			waits = false // its holder may have begun it, and no other site may
+		}
 	}
 	for i, s := range k.w.sites {
 		k.unfitting(x, o, s, j)
@@ -289,9 +314,24 @@ func (k *keeper) lookAt(x *waiting, o *Site, j *store.Job) {
 	}
 }
 
+// rest forgets since when a job that does not wait could have run, and what else is watched of
+// those that wait.
+func (x *waiting) rest() {
+	if !x.quiet {
+		x.quiet = true
+		clear(x.could)
+		clear(x.lacks)
+		clear(x.queued)
+		clear(x.most)
+		clear(x.unfit)
+	}
+}
+
 // reaches reports whether an origin and a host have been at peace for long
-// enough, with each other.
-func (k *keeper) reaches(o, s *Site) bool {
+// enough, with each other, at this look.
+func (k *keeper) reaches(o, s *Site) bool { return k.reach[k.at(o, s)] }
+
+func (k *keeper) settledBoth(o, s *Site) bool {
 	if !k.settled(&k.sites[o.index]) || !k.settled(&k.sites[s.index]) {
 		return false
 	}
@@ -366,8 +406,12 @@ func (k *keeper) crowd(s *Site) *crowd {
 // returning watches that a job that may run again does not wait for output
 // that a site out of reach has.
 func (k *keeper) returning(x *waiting, o *Site, j *store.Job) {
+	if j.State != job.Returning {
+		x.stray = 0
+		return
+	}
 	holder := k.w.byID[j.Holder]
-	if j.State != job.Returning || j.Request.OnSiteLost != job.Rerun || holder == nil || holder == o || !k.settled(&k.sites[o.index]) {
+	if j.Request.OnSiteLost != job.Rerun || holder == nil || holder == o || !k.settled(&k.sites[o.index]) {
 		x.stray = 0
 		return
 	}
@@ -387,12 +431,16 @@ func (k *keeper) returning(x *waiting, o *Site, j *store.Job) {
 // stopping watches that a cancelled job is stopped where it runs, whatever the
 // disk does there.
 func (k *keeper) stopping(x *waiting, o *Site, j *store.Job) {
+	if j.State != job.Cancelling {
+		x.cancelled = 0
+		return
+	}
 	s := k.w.byID[j.Holder]
 	p := (*process)(nil)
 	if s != nil {
 		p = s.procs[j.AttemptID()]
 	}
-	if j.State != job.Cancelling || s == o || p == nil || p.outcome != nil || !s.Up() || s.frozen || !k.reachesOut(o, s) {
+	if s == o || p == nil || p.outcome != nil || !s.Up() || s.frozen || !k.reachesOut(o, s) {
 		x.cancelled = 0
 		return
 	}

@@ -19,7 +19,7 @@ func (k *keeper) unfitting(x *waiting, o, s *Site, j *store.Job) {
 	if p := k.stream(o, s); o != s {
 		since, calm = max(since, p.since), calm && p.since != 0
 	}
-	if !calm || j.State != job.Queued || !slices.Contains(j.Sites, s.cfg.ID) || s.scheduler.Refuse(&j.Request) == job.NoReason {
+	if j.State != job.Queued || !calm || !slices.Contains(j.Sites, s.cfg.ID) || s.scheduler.Refuse(&j.Request) == job.NoReason {
 		x.unfit[s.index] = 0
 		return
 	}
@@ -38,31 +38,25 @@ func (k *keeper) lookInto(s *Site) {
 	}
 	restarted := k.lives[s.index] != s.life // perhaps with other limits
 	k.lives[s.index] = s.life
-	its, all, load := make(map[job.SiteID]int), 0, int32(0)
-	for c := range s.state.Copies() {
-		from := c.ID.Job.Origin
-		o := k.w.byID[from]
-		if c.Phase == store.CopyQueued && (o == nil || !k.away(o, s)) {
-			load++
+	t := &k.tenants[s.index]
+	if says := s.scheduler.Load(s.now()).Queued; says > t.load {
+		load := t.load
+		for q := range s.scheduler.Queued {
+			if isPilot(q.Copy.ID) {
+				load++
+			}
 		}
-		if from != s.cfg.ID {
-			its[from]++
-			all++
+		if says > load {
+			k.w.watch.violate("L4: site %s says that %d copies wait there, and %d do whose origin is in reach", s.cfg.ID, says, load)
 		}
-	}
-	for q := range s.scheduler.Queued {
-		if isPilot(q.Copy.ID) {
-			load++
-		}
-	}
-	if says := s.scheduler.Load(s.now()).Queued; says > load {
-		k.w.watch.violate("L4: site %s says that %d copies wait there, and %d do whose origin is in reach", s.cfg.ID, says, load)
 	}
 	l := &s.cfg.Meta.Limits
-	for from, n := range its {
-		k.limit(s, from, n, l.CopiesPerOrigin, restarted)
+	for i, o := range k.w.sites {
+		if o != s {
+			k.limit(s, o.cfg.ID, i, t.its[i], l.CopiesPerOrigin, restarted)
+		}
 	}
-	k.limit(s, "", all, l.Copies, restarted)
+	k.limit(s, "", len(k.w.sites), t.all, l.Copies, restarted)
 }
 
 // away reports whether a host knows that it has no stream to an origin.
@@ -75,11 +69,11 @@ func (k *keeper) away(o, s *Site) bool {
 }
 
 // limit watches that a site takes no more copies of an origin, or of all if that is
-// "", than its limit says. One that was lowered sends none back.
-func (k *keeper) limit(s *Site, from job.SiteID, n, most int, restarted bool) {
-	at := [2]job.SiteID{s.cfg.ID, from}
-	if n > most && n > k.held[at] && !restarted {
+// "", than its limit says; at is its place among those. One that was lowered sends none back.
+func (k *keeper) limit(s *Site, from job.SiteID, at, n, most int, restarted bool) {
+	held := &k.held[s.index][at]
+	if n > most && n > *held && !restarted {
 		k.w.watch.violate("limits: site %s has %d copies of origin %q, at most %d are allowed", s.cfg.ID, n, from, most)
 	}
-	k.held[at] = n
+	*held = n
 }

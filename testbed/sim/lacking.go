@@ -52,7 +52,6 @@ func (k *keeper) offered(s, o *Site) {
 
 // lacking watches one job at all sites.
 func (k *keeper) lacking(x *waiting, o *Site, j *store.Job) {
-	x.noteLosses(j)
 	short := k.short(x, o, j)
 	for i, s := range k.w.sites {
 		if !short || !k.reaches(o, s) || !k.wouldTake(x, s, o, j) {
@@ -72,7 +71,7 @@ func (k *keeper) lacking(x *waiting, o *Site, j *store.Job) {
 // short reports whether a job waits and has fewer live copies than it should.
 func (k *keeper) short(x *waiting, o *Site, j *store.Job) bool {
 	p := &o.cfg.Meta.Placement
-	return p.Conserve && p.Scheme != meta.Independent && (j.State == job.Pending || j.State == job.Queued) && !j.CancelRequested && !k.begun[j.ID] &&
+	return p.Conserve && p.Scheme != meta.Independent && (j.State == job.Pending || j.State == job.Queued) && !j.CancelRequested && !x.begun &&
 		k.settled(&k.sites[o.index]) && k.live(x, o, j) < p.CopiesOf(&j.Request)
 }
 
@@ -83,7 +82,7 @@ func (k *keeper) live(x *waiting, o *Site, j *store.Job) (n int) {
 		return 0
 	}
 	for _, at := range j.Sites {
-		s := k.w.byID[at]
+		s := k.w.site(at)
 		if s == nil {
 			continue
 		}
@@ -106,7 +105,7 @@ func (k *keeper) wouldTake(x *waiting, s, o *Site, j *store.Job) bool {
 	if s.state.Site().Draining || s.scheduler.Refuse(&j.Request) != job.NoReason {
 		return false
 	}
-	if s != o && (k.met[k.at(s, o)] || !k.hasRoom(s, o)) {
+	if s != o && (k.met[k.at(s, o)] || !k.takes(s, o)) {
 		return false
 	}
 	return !k.avoided(x, o)

@@ -1,5 +1,7 @@
 package sim
 
+import "kith/store"
+
 // numbered are the waiting jobs of one generation of an origin, by sequence number: to find
 // each by its id would take most of the time of a look.
 type numbered struct {
@@ -18,11 +20,20 @@ func (n *numbered) add(x *waiting) {
 	n.jobs[x.id.Seq] = x
 }
 
-// lookForCopies brings the records of all jobs up to date, and notes at which sites their
-// attempts have copies. That does not change within a look.
+// tenants counts the copies at a site: those of each origin, by index, those of all other
+// sites, and those that wait and whose origin it does not know to be out of reach.
+type tenants struct {
+	its  []int
+	all  int
+	load int32
+}
+
+// lookForCopies brings the records of all jobs up to date, notes at which sites their
+// attempts have copies, and counts these. That does not change within a look.
 func (k *keeper) lookForCopies() {
 	for _, x := range k.jobs {
 		clear(x.here)
+		x.begun = k.begun[x.id]
 		switch o := x.o; {
 		case o.engine == nil:
 			x.rec = nil
@@ -31,15 +42,25 @@ func (k *keeper) lookForCopies() {
 		}
 	}
 	for _, s := range k.w.sites {
+		t := &k.tenants[s.index]
+		t.all, t.load = 0, 0
+		clear(t.its)
 		if s.state == nil {
 			continue
 		}
 		for c := range s.state.Copies() {
 			id := &c.ID.Job
-			o := k.w.byID[id.Origin]
+			o := k.w.site(id.Origin)
+			if o != s {
+				t.all++
+			}
+			if c.Phase == store.CopyQueued && (o == nil || !k.away(o, s)) {
+				t.load++
+			}
 			if o == nil {
 				continue
 			}
+			t.its[o.index]++
 			n := &k.numbered[o.index]
 			if id.Generation != n.generation || id.Seq >= uint64(len(n.jobs)) {
 				continue

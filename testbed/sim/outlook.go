@@ -2,6 +2,7 @@ package sim
 
 import (
 	"slices"
+	"time"
 
 	"kith/internal/job"
 	"kith/sitesched"
@@ -14,10 +15,21 @@ type outlook struct {
 	// unsettled are the waiting copies whose origin is in reach but not settled, those that
 	// have been begun here before and whose input has come, and pilots for which tasks wait.
 	unsettled map[job.AttemptID]bool
+	// asked are the copies it was asked about that are not in its queue: all of a kind start,
+	// or none does.
+	asked map[newcomer]bool
 	// begun are the copies that it would start now; nil if nobody has asked.
 	begun map[job.AttemptID]bool
 	// trial is what again returns.
 	trial sitesched.Scheduler
+}
+
+// newcomer is what matters to a scheduler of a copy that comes now.
+type newcomer struct {
+	processors int32
+	memory     int64
+	walltime   time.Duration
+	remote     bool
 }
 
 // again returns a copy of the scheduler, which is good until the next call.
@@ -44,6 +56,9 @@ func (l *outlook) begins(now job.Time) map[job.AttemptID]bool {
 func (l *outlook) starts(now job.Time, plan func() *sitesched.Scheduler) []job.AttemptID {
 	for {
 		starts := plan().Pass(now)
+		if len(l.unsettled) == 0 {
+			return starts
+		}
 		doubtful := slices.DeleteFunc(slices.Clone(starts), func(x job.AttemptID) bool { return !l.unsettled[x] })
 		if len(doubtful) == 0 {
 			return starts
@@ -51,6 +66,7 @@ func (l *outlook) starts(now job.Time, plan func() *sitesched.Scheduler) []job.A
 		for _, x := range doubtful {
 			l.Withdraw(now, x)
 		}
+		clear(l.asked)
 	}
 }
 
@@ -65,7 +81,7 @@ func (k *keeper) could(x *waiting, s, o *Site, j *store.Job) bool {
 		a.Number = j.NextAttempt()
 		here = s.state.Copy(a) != nil
 	}
-	if s != o && !here && !k.hasRoom(s, o) {
+	if s != o && !here && !k.takes(s, o) {
 		return false
 	}
 	look := k.plan(s)
@@ -73,11 +89,17 @@ func (k *keeper) could(x *waiting, s, o *Site, j *store.Job) bool {
 		return look.begins(s.now())[a]
 	}
 	look.begins(s.now()) // which leaves fewer doubtful copies
-	return slices.Contains(look.starts(s.now(), func() *sitesched.Scheduler {
-		plan := look.again()
-		plan.Enqueue(s.now(), job.Copy{ID: a, Request: *r, Arrival: s.now(), Remote: s != o})
-		return plan
-	}), a)
+	c := newcomer{r.Processors, r.MemoryBytes, r.Walltime, s != o}
+	starts, known := look.asked[c]
+	if !known {
+		starts = slices.Contains(look.starts(s.now(), func() *sitesched.Scheduler {
+			plan := look.again()
+			plan.Enqueue(s.now(), job.Copy{ID: a, Request: *r, Arrival: s.now(), Remote: s != o})
+			return plan
+		}), a)
+		look.asked[c] = starts
+	}
+	return starts
 }
 
 // free returns how many processors of a site nothing has.
@@ -89,7 +111,13 @@ func (k *keeper) free(s *Site) int32 {
 	return int32(max(free, 0)) // at most the site's
 }
 
-// hasRoom reports whether a site would take another copy of an origin.
+// takes reports whether a site would take another copy of an origin at this look.
+func (k *keeper) takes(s, o *Site) bool {
+	l, t := &s.cfg.Meta.Limits, &k.tenants[s.index]
+	return t.its[o.index] < l.CopiesPerOrigin && t.all < l.Copies
+}
+
+// hasRoom reports whether a site would take another copy of an origin now.
 func (k *keeper) hasRoom(s, o *Site) bool {
 	all, its := 0, 0
 	for c := range s.state.Copies() {
@@ -114,11 +142,12 @@ func (k *keeper) plan(s *Site) *outlook {
 	}
 	p, now := k.memory[s.index], s.now()
 	if p == nil {
-		p = &outlook{Scheduler: new(sitesched.Scheduler), unsettled: make(map[job.AttemptID]bool)}
+		p = &outlook{Scheduler: new(sitesched.Scheduler), unsettled: make(map[job.AttemptID]bool), asked: make(map[newcomer]bool)}
 		k.memory[s.index] = p
 	}
 	s.scheduler.CloneInto(p.Scheduler)
 	clear(p.unsettled)
+	clear(p.asked)
 	p.begun = nil
 	for _, o := range k.w.sites {
 		p.BringBack(now, o.cfg.ID)
@@ -136,7 +165,7 @@ func (k *keeper) plan(s *Site) *outlook {
 		p.Postpone(now, a, now)
 	}
 	for c := range p.Queued {
-		o := k.w.byID[c.Copy.ID.Job.Origin]
+		o := k.w.site(c.Copy.ID.Job.Origin)
 		switch {
 		case o == nil || o.engine == nil || !k.inReach(o, s):
 			strays = append(strays, c.Copy.ID)
@@ -164,5 +193,5 @@ func (k *keeper) plan(s *Site) *outlook {
 // wants reports whether an origin's job waits for this attempt to start.
 func (k *keeper) wants(o *Site, a job.AttemptID) bool {
 	j := o.state.Job(a.Job)
-	return j != nil && j.Attempt == a.Number && k.waits(j)
+	return j != nil && j.Attempt == a.Number && waits(j) && !k.begun[j.ID]
 }

@@ -180,6 +180,22 @@ func (w *World) Now() job.Time { return w.now }
 // Site returns a site by name.
 func (w *World) Site(id job.SiteID) *Site { return w.byID[id] }
 
+// few is how many names are compared faster one by one than they are hashed.
+const few = 8
+
+// site returns a site by name, nil if there is none, for what is asked often.
+func (w *World) site(id job.SiteID) *Site {
+	if len(w.sites) > few {
+		return w.byID[id]
+	}
+	for _, s := range w.sites {
+		if s.cfg.ID == id {
+			return s
+		}
+	}
+	return nil
+}
+
 // Rand returns the source of all randomness of the run.
 func (w *World) Rand() *rand.Rand { return w.rng }
 
