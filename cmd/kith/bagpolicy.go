@@ -121,7 +121,7 @@ func policyCheckVerb(c *client) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&bag, "bag", "", "try them on this `BAG` (default any bag, of which nothing is known)")
+	cmd.Flags().StringVar(&bag, "bag", "", "try them on this `BAG` (default one that begins, of whose tasks nothing is known)")
 	return cmd
 }
 

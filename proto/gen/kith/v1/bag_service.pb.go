@@ -228,7 +228,7 @@ type CheckPoliciesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The policies. Not set: those of the bag.
 	Policies *BagPolicies `protobuf:"bytes,1,opt,name=policies,proto3" json:"policies,omitempty"`
-	// The bag that they are tried on. Empty: any, of which nothing is known.
+	// The bag that they are tried on. Empty: one that begins, of whose tasks nothing is known.
 	BagId         string `protobuf:"bytes,2,opt,name=bag_id,json=bagId,proto3" json:"bag_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
