@@ -32,7 +32,10 @@ type lookedAt struct {
 
 func (l lookedAt) Compile(p *store.BagPolicies) (bags.Judge, error) {
 	j, err := l.Policies.Compile(p)
-	return &lookedAtJudge{j, l.m}, err
+	if err != nil {
+		return nil, err
+	}
+	return &lookedAtJudge{j, l.m}, nil
 }
 
 type lookedAtJudge struct {

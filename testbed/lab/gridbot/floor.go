@@ -21,6 +21,8 @@ type bag struct {
 	replicas uint8
 	tailAt   uint32
 	policies store.BagPolicies
+	// fails is which part of its runs fails wherever they are.
+	fails float64
 }
 
 // dispatcher gives clients tasks.
@@ -73,6 +75,12 @@ type floor struct {
 	bags    []*bag
 	oneEach bool // a client does one task and leaves, and its host says when it is lost
 	cut     bool // no client reaches the dispatcher
+	// want is how many tasks an idle client asks for, 1 if it is 0.
+	want int
+	// enough ends the trial after so many asks that got tasks, unless it is 0; seen ends it when
+	// what it is about has been seen, nil for when all bags have ended.
+	enough int
+	seen   func(*outcome) bool
 
 	open    int // bags that have not ended
 	done    [][]bool
@@ -85,12 +93,25 @@ type outcome struct {
 	// begun are runs by grid; of these failed did, lost vanished, counted gave the result.
 	begun, lost, failed, counted map[string]int
 	slots                        int
-	asks, served                 int // asks of clients, and those that got tasks
+	// asks are those of clients, served those that got tasks.
+	asks, served int
+	// bulkAsks and bulk are how many asks got tasks before all of the first bag had been sent
+	// once, and how many tasks they got.
+	bulkAsks, bulk int
+	// looks are how often policies were looked at for an ask, of each that got tasks. They are
+	// counted in trials that end after so many.
+	looks []float64
+	// rushes are how many asks got tasks in each minute, handed how many tasks they got.
+	rushes, handed []float64
+	// shunned is which part of the hosts that do not fail everything is thought to fail often.
+	shunned float64
 }
 
 // bagOutcome is what came of a bag. Times are in hours since its submission.
 type bagOutcome struct {
 	ends             []float64 // of its tasks, in their order
+	from             []*grid   // where they ended
+	ran              []float64 // how many hours they need there, in the same order
 	replicas, wasted int       // runs
 	stopped          int       // runs that another one made needless
 	// firstSent is when the first task was sent, allSent when all had been once; open is how many
@@ -209,7 +230,7 @@ func (f *floor) begin(c *client) {
 	b, h := f.bags[r.bag], c.host
 	f.outcome.begun[h.grid.name]++
 	took := time.Duration(h.slow * float64(runTime(f.seed, r.bag, r.task, b.least, b.most)))
-	failed := c.slot.fate.Float64() < h.fails || h.black
+	failed := c.slot.fate.Float64() < h.fails+b.fails-h.fails*b.fails || h.black
 	if h.black {
 		took = blackRun
 	}
@@ -247,6 +268,42 @@ func (f *floor) next(c *client) {
 	}
 }
 
+// giveBack has a client give back at most n runs that it has not begun, the latest first. One
+// that has vanished gives none.
+func (f *floor) giveBack(c *client, n int) (back []run) {
+	if !c.up || f.cut {
+		return nil
+	}
+	for ; n > 0 && len(c.runs) > 1; n-- {
+		last := len(c.runs) - 1
+		back = append(back, c.runs[last])
+		c.runs = c.runs[:last]
+	}
+	return back
+}
+
+// served counts an ask that got tasks, for which policies were looked at so often.
+func (f *floor) served(tasks, looks int) {
+	o := f.outcome
+	if tasks == 0 {
+		return
+	}
+	o.served++
+	if o.bags[0].unsent > 0 {
+		o.bulkAsks++
+		o.bulk += tasks
+	}
+	if f.enough > 0 {
+		o.looks = append(o.looks, float64(looks))
+	}
+	minute := int(f.w.Now().Sub(sim.Start).Minutes())
+	for len(o.rushes) <= minute {
+		o.rushes, o.handed = append(o.rushes, 0), append(o.handed, 0)
+	}
+	o.rushes[minute]++
+	o.handed[minute] += float64(tasks)
+}
+
 // stop ends a run of a task before its end, and reports whether the client had it.
 func (f *floor) stop(c *client, name job.AttemptID, task uint32) bool {
 	for i := range c.runs {
@@ -271,8 +328,10 @@ func (f *floor) accept(bag int, task uint32, from *grid) {
 	}
 	f.done[bag][task] = true
 	f.outcome.counted[from.name]++
-	o.ends = append(o.ends, f.hours(bag))
-	if len(o.ends) == int(f.bags[bag].tasks) {
+	b := f.bags[bag]
+	o.ends, o.from = append(o.ends, f.hours(bag)), append(o.from, from)
+	o.ran = append(o.ran, runTime(f.seed, bag, task, b.least, b.most).Hours())
+	if len(o.ends) == int(b.tasks) {
 		f.open--
 	}
 }
@@ -291,6 +350,11 @@ func (f *floor) outage(at, length time.Duration) {
 	f.w.At(sim.Start.Add(at+length), func() { f.cut = false })
 }
 
+// sawEnough reports whether the trial can end before its bags have.
+func (f *floor) sawEnough() bool {
+	return f.enough > 0 && f.outcome.served >= f.enough || f.seen != nil && f.seen(f.outcome)
+}
+
 // mostTime is for how long a trial goes on at most.
 const mostTime = 90 * 24 * time.Hour
 
@@ -307,13 +371,14 @@ func (f *floor) play(more func() bool) (*outcome, error) {
 	stopped := false
 	err := f.w.RunWhile(sim.Start.Add(mostTime), func() bool {
 		stopped = !more()
-		return f.open > 0 && refused == nil && !stopped
+		return f.open > 0 && refused == nil && !stopped && !f.sawEnough()
 	})
 	switch {
 	case err != nil:
 		return nil, err
 	case refused != nil:
 		return nil, refused
+	case f.sawEnough():
 	case f.open > 0:
 		return nil, fmt.Errorf("%d of %d bags have not ended after %v (stopped: %t)", f.open, len(f.bags), time.Duration(f.w.Now()-sim.Start), stopped)
 	}

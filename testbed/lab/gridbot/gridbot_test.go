@@ -139,7 +139,7 @@ func TestConcurrency(t *testing.T) {
 }
 
 // A small run is whole.
-func TestSmall(t *testing.T) { labtest.Small(t, Experiment(), 2, 4) }
+func TestSmall(t *testing.T) { labtest.Small(t, Experiment(), 2, 8) }
 
 // Bands accept the source's own numbers and refuse those just outside.
 func TestBands(t *testing.T) {
@@ -174,6 +174,31 @@ func TestBands(t *testing.T) {
 		for i, h := range []float64{1, 2, 1.5, 1} {
 			a.Outcomes[bundled(i+1)] = one(h, 1, 0, 0)
 		}
+		looks := func(n float64) []*outcome { return []*outcome{{looks: []float64{n}}} }
+		for _, by := range []serverKind{byEngine, byPlain} {
+			a.Outcomes[amid("buffer", 1500, by)], a.Outcomes[amid("buffer", 15_000, by)] = looks(1), looks(1.2)
+		}
+		a.Outcomes[amid("buffer", 1500, byBuffer)], a.Outcomes[amid("buffer", 15_000, byBuffer)] = looks(1500), looks(15_000)
+		a.Outcomes[amid("queue", 1000, byEngine)], a.Outcomes[amid("queue", 1_000_000, byEngine)] = looks(10), looks(12)
+		for _, r := range []reading{first, second} {
+			for rules, hours := range map[string]float64{whole: 1, split: 0.2} {
+				b := bagOutcome{ends: even(100, 0, 100*hours), allSent: 50 * hours, ran: make([]float64, 100)}
+				for i := range b.ran {
+					b.ran[i] = hours
+				}
+				a.Outcomes[r.load(rules)] = []*outcome{{bags: []bagOutcome{b}, bulk: 50, bulkAsks: 10, handed: []float64{93 * 60}, rushes: []float64{18 * 60}}}
+			}
+		}
+		a.Outcomes[recalled] = one(1.05, 1, 0, 0)
+		for x, hours := range map[trial]float64{absolute: 3, relative: 2, spoilt: 2} {
+			b := one(9, 1, 0, 0)[0].bags[0]
+			b.sent = make([]bool, len(b.ends))
+			for i := range b.ends {
+				b.ends[i] = hours
+			}
+			a.Outcomes[x] = []*outcome{{bags: []bagOutcome{{}, b}, shunned: hours / 10}}
+		}
+		a.Outcomes[sourceLate], a.Outcomes[engineEarly] = one(4.3, 2, 40, 0), one(4, 2, 4, 0)
 		for _, r := range []reading{first, second} {
 			for _, rules := range []string{asItStands, later, dynamic} {
 				four := &outcome{}
@@ -198,7 +223,7 @@ func TestBands(t *testing.T) {
 		t.Fatalf("no question %s", id)
 		return ""
 	}
-	for _, id := range []string{"G1", "G2", "G3", "G4", "G5", "G6", "G9", "G10", "G14", "G20", "G21", "G22", "G23", "G15", "G16", "G17", "G18", "G19"} {
+	for _, id := range []string{"G1", "G2", "G3", "G4", "G5", "G6", "G7", "G8", "G9", "G10", "G11", "G12", "G14", "O1", "O2", "O3", "G20", "G21", "G22", "G23", "G15", "G16", "G17", "G18", "G19"} {
 		if judge(source(), id) != lab.Holds {
 			t.Errorf("%s fails with the source's numbers", id)
 		}
@@ -239,6 +264,16 @@ func TestBands(t *testing.T) {
 				b.ends[11] += 0.2
 			}
 		}},
+		{"G7", func(a *answers) { a.Outcomes[amid("buffer", 15_000, byEngine)][0].looks[0] = 1.21 }},
+		{"G7", func(a *answers) { a.Outcomes[amid("buffer", 15_000, byBuffer)][0].looks[0] = 7400 }},
+		{"G8", func(a *answers) { a.Outcomes[amid("queue", 1_000_000, byEngine)][0].looks[0] = 13 }},
+		{"G11", func(a *answers) { a.Outcomes[first.load(whole)][0].bulk = 44 }},
+		{"G11", func(a *answers) { a.Outcomes[first.load(whole)][0].bulk = 56 }},
+		{"G12", func(a *answers) { a.Outcomes[first.load(split)][0].bags[0].ran = make([]float64, 100) }},
+		{"O1", func(a *answers) { a.Outcomes[recalled] = one(1.06, 1, 0, 0) }},
+		{"O2", func(a *answers) { a.Outcomes[relative] = a.Outcomes[absolute] }},
+		{"O3", func(a *answers) { a.Outcomes[sourceLate] = one(4.4, 2, 40, 0) }},
+		{"O3", func(a *answers) { a.Outcomes[sourceLate] = one(4, 2, 58, 0) }},
 		{"G14", func(a *answers) { a.Outcomes[bundled(4)] = one(1.06, 1, 0, 0) }},
 		{"G14", func(a *answers) { a.Outcomes[bundled(3)] = one(2.1, 1, 0, 0) }},
 		{"G20", func(a *answers) { a.Outcomes[first.four(asItStands)][0].bags[3].replicas = 49 }},

@@ -26,6 +26,7 @@ type plain struct {
 	deadline  time.Duration // of bags that state none
 	bags      []*plainBag
 	standings map[*host]*plainHost
+	hosts     []*plainHost // in the order in which they came
 	due       plainDeadlines
 	queue     *bags.Scope
 	sites     map[*grid]*bags.Scope
@@ -33,6 +34,11 @@ type plain struct {
 	runs      map[uint32]*plainRun // by number
 	sent      uint32
 	cycling   bool
+	// relative blames hosts as the engine of kithd does, and not for each failure.
+	relative bool
+	// recalls takes tasks back that a client has not begun, by the rule of the engine.
+	recalls bool
+	looks   int // at policies, for asks
 
 	candidates []candidate // scratch
 }
@@ -43,6 +49,11 @@ type plainHost struct {
 	// quota is how many runs it may get a day, today how many it got on day.
 	quota, today float64
 	day          int64
+	// client is the latest that asked, has how many tasks are thought to be with it. From one
+	// that is silent none is recalled.
+	client *client
+	has    int
+	silent bool
 }
 
 type plainBag struct {
@@ -59,6 +70,11 @@ type plainBag struct {
 	ended  []bool
 	left   int
 	tail   bool
+	// buffered is how many of its tasks are in a [buffered]'s buffer, unwanted those that left
+	// it as no client took them: the end of the queue.
+	buffered int
+	unwanted []uint32
+	blame    bags.Blame
 }
 
 // plainRun is an attempt that the server believes is alive.
@@ -101,10 +117,12 @@ const (
 	firstQuota = 100
 )
 
-func newPlain() *plain {
+func newPlain() *plain { return newPlainWith(policy.New()) }
+
+func newPlainWith(compiler *policy.Compiler) *plain {
 	return &plain{
 		deadline: naiveDeadline, standings: make(map[*host]*plainHost), queue: bags.NewScope(bags.RootQueue),
-		sites: make(map[*grid]*bags.Scope), compiler: policy.New(), runs: make(map[uint32]*plainRun),
+		sites: make(map[*grid]*bags.Scope), compiler: compiler, runs: make(map[uint32]*plainRun),
 	}
 }
 
@@ -130,7 +148,9 @@ func (p *plain) submit(number int, b *bag) error {
 	return nil
 }
 
-func (x *plainBag) unsent() int { return int(x.tasks-x.next) + len(x.again) }
+func (x *plainBag) unsent() int {
+	return int(x.tasks-x.next) + len(x.again) + x.buffered + len(x.unwanted)
+}
 
 // look takes up how many tasks of a bag wait. The tail is latched.
 func (p *plain) look(x *plainBag) {
@@ -147,21 +167,27 @@ func (p *plain) host(h *host) *plainHost {
 		s.scope.Text(bags.HostSite, string(h.site))
 		s.standing.Fill(s.scope, p.f.w.Now())
 		p.standings[h] = s
+		p.hosts = append(p.hosts, s)
 	}
 	return s
 }
 
-// note takes up how a run at a host ended.
-func (p *plain) note(h *host, failed bool, took time.Duration) {
+// note takes up how a run of a bag at a host ended.
+func (p *plain) note(x *plainBag, h *host, failed bool, took time.Duration) {
 	s, now := p.host(h), p.f.w.Now()
-	excess := 0.0
-	if failed {
-		excess = 1
+	blamed := bags.Blamed{Failed: failed, Turnaround: took, Compared: true}
+	switch {
+	case p.relative:
+		blamed = x.blame.Result(bags.Host{Site: h.site}, failed, took, took, false)
+		s.quota *= math.Exp2(-blamed.Charge)
+	case failed:
+		blamed.Excess = 1
 		s.quota /= 2
-	} else {
+	}
+	if !failed {
 		s.quota++
 	}
-	s.standing.Result(bags.Blamed{Failed: failed, Turnaround: took, Compared: true, Excess: excess}, now)
+	s.standing.Result(blamed, now)
 	s.standing.Fill(s.scope, now)
 }
 
@@ -181,47 +207,133 @@ func (p *plain) scene(x *plainBag, h *host) bags.Scene {
 	return scene
 }
 
-// ask implements [dispatcher]: it is algorithm 1. Bags that match stand by priority, then by
-// rank, then in order of submission; the least concurrency of those that came before binds.
+// ask implements [dispatcher].
 func (p *plain) ask(c *client) {
+	if !p.admit(c) {
+		return
+	}
+	assigned := p.assign(c)
+	if assigned == 0 && p.recalls && p.recall() {
+		assigned = p.assign(c)
+	}
+	p.count(c, assigned)
+}
+
+// admit takes up that a client asks, and reports whether its host may have more runs today.
+func (p *plain) admit(c *client) bool {
 	h := p.host(c.host)
+	h.client, h.silent = c, false
 	if day := int64(time.Duration(p.f.w.Now()) / (24 * time.Hour)); day != h.day {
 		h.day, h.today = day, 0
 	}
-	if h.today >= max(1, h.quota) {
-		return
-	}
+	return h.today < max(1, h.quota)
+}
+
+// count counts an ask that got so many tasks.
+func (p *plain) count(c *client, assigned int) {
+	p.host(c.host).today += float64(assigned)
+	p.f.served(assigned, p.looks)
+	p.looks = 0
+}
+
+// assign is algorithm 1. Bags that match stand by priority, then by rank, then in order of
+// submission; the least concurrency of those that came before binds. It returns how many tasks
+// the client got.
+func (p *plain) assign(c *client) (assigned int) {
 	p.candidates = p.candidates[:0]
 	for _, x := range p.bags {
 		if x.unsent()+len(x.twice) == 0 {
 			continue
 		}
-		v := bags.Verdict{Yes: true, Most: 1}
-		if x.judge != nil {
-			s := p.scene(x, c.host)
-			v = x.judge.Verdict(&s)
-		}
-		if math.IsInf(v.Most, 1) {
-			v.Most = 1 // its one processor
-		}
-		if v.Yes {
+		if v := p.verdict(x, c.host); v.Yes {
 			p.candidates = append(p.candidates, candidate{x, v})
 		}
 	}
-	slices.SortStableFunc(p.candidates, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(b.bag.priority, a.bag.priority), cmp.Compare(b.Rank, a.Rank))
-	})
-	assigned, most := 0, math.Inf(1)
+	slices.SortStableFunc(p.candidates, candidate.compare)
+	most := math.Inf(1)
 	for _, x := range p.candidates {
 		for most = min(most, x.Most); float64(assigned) < most; assigned++ {
 			if !p.send(c, x.bag) {
 				break
 			}
-			h.today++
 		}
 	}
-	if assigned > 0 {
-		p.f.outcome.served++
+	return assigned
+}
+
+// verdict asks the policies of a bag about a host.
+func (p *plain) verdict(x *plainBag, h *host) bags.Verdict {
+	p.looks++
+	v := bags.Verdict{Yes: true, Most: 1}
+	if x.judge != nil {
+		s := p.scene(x, h)
+		v = x.judge.Verdict(&s)
+	}
+	if math.IsInf(v.Most, 1) {
+		v.Most = 1 // its one processor
+	}
+	return v
+}
+
+// compare orders candidates by priority, then by rank, the highest first, then by submission.
+func (a candidate) compare(b candidate) int {
+	return cmp.Or(cmp.Compare(b.bag.priority, a.bag.priority), cmp.Compare(b.Rank, a.Rank), cmp.Compare(a.bag.number, b.bag.number))
+}
+
+// shunned is which part of the hosts that do not fail everything is thought to fail often.
+func (p *plain) shunned() float64 {
+	some, all := 0, 0
+	for _, h := range p.hosts {
+		if h.client == nil || h.client.host.black {
+			continue
+		}
+		if all++; h.standing.ErrorRate() >= shunnedRate {
+			some++
+		}
+	}
+	return float64(some) / float64(max(1, all))
+}
+
+// recall takes a task back that has not begun, from the client that has most of them by the
+// rule of the engine, and reports whether that brought any. From one that has vanished no
+// answer comes.
+func (p *plain) recall() bool {
+	var holdings []bags.Holding
+	var at []*plainHost
+	for _, h := range p.hosts {
+		if !h.silent && h.has > 1 {
+			holdings = append(holdings, bags.Holding{Site: h.client.host.site, Places: 1, Unstarted: h.has - 1})
+			at = append(at, h)
+		}
+	}
+	from, n := bags.Recall(bags.Ask{Places: 1, Want: 1}, holdings)
+	if from < 0 {
+		return false
+	}
+	h := at[from]
+	back := p.f.giveBack(h.client, n)
+	h.silent = len(back) == 0
+	for _, r := range back {
+		l := p.runs[r.name.Number]
+		p.drop(l, r.name.Number)
+		l.bag.lose(r.task)
+		p.look(l.bag)
+	}
+	return len(back) > 0
+}
+
+// drop forgets a run.
+func (p *plain) drop(l *plainRun, number uint32) {
+	delete(p.runs, number)
+	p.end(l)
+}
+
+// end takes up that a run is with its host no more.
+func (p *plain) end(l *plainRun) {
+	x := l.bag
+	x.live[l.task] = slices.DeleteFunc(x.live[l.task], func(o *plainRun) bool { return o == l })
+	if !l.late {
+		p.host(l.host).has--
 	}
 }
 
@@ -233,9 +345,14 @@ type candidate struct {
 // send gives a client the next task of a bag, and reports whether there was one.
 func (p *plain) send(c *client, x *plainBag) bool {
 	task, replica, any := x.take()
-	if !any {
-		return false
+	if any {
+		p.begin(c, x, task, replica)
 	}
+	return any
+}
+
+// begin has a client run a task.
+func (p *plain) begin(c *client, x *plainBag, task uint32, replica bool) {
 	deadline := p.deadline
 	if x.judge != nil {
 		s := p.scene(x, c.host)
@@ -249,8 +366,8 @@ func (p *plain) send(c *client, x *plainBag) bool {
 	heap.Push(&p.due, plainDue{r.at.Add(deadline), p.sent})
 	x.live[task] = append(x.live[task], r)
 	p.look(x)
+	p.host(c.host).has++
 	p.f.give(c, run{bag: x.number, task: task, replica: replica, name: job.AttemptID{Number: p.sent}})
-	return true
 }
 
 // take takes the next task of a bag: a replica, one that was lost or failed, one that was never
@@ -272,6 +389,10 @@ func (x *plainBag) take() (task uint32, replica, any bool) {
 		x.next++
 		return x.next - 1, false, true
 	}
+	if len(x.unwanted) > 0 {
+		task, x.unwanted = x.unwanted[0], x.unwanted[1:]
+		return task, false, true
+	}
 	return 0, false, false
 }
 
@@ -282,10 +403,9 @@ func (p *plain) gone(*client, *run) {}
 // first.
 func (p *plain) ended(c *client, r run, failed bool) {
 	l := p.runs[r.name.Number]
-	delete(p.runs, r.name.Number)
+	p.drop(l, r.name.Number)
 	x := l.bag
-	x.live[r.task] = slices.DeleteFunc(x.live[r.task], func(o *plainRun) bool { return o == l })
-	p.note(c.host, failed, p.f.w.Now().Sub(l.at))
+	p.note(x, c.host, failed, p.f.w.Now().Sub(l.at))
 	switch {
 	case failed:
 		if !l.late {
@@ -315,10 +435,10 @@ func (p *plain) cycle() {
 	for len(p.due) > 0 && p.due[0].at <= now {
 		due := heap.Pop(&p.due).(plainDue)
 		if l := p.runs[due.number]; l != nil {
-			l.late = true
 			x := l.bag
-			x.live[l.task] = slices.DeleteFunc(x.live[l.task], func(o *plainRun) bool { return o == l })
-			p.note(l.host, true, now.Sub(l.at))
+			p.end(l)
+			l.late = true
+			p.note(x, l.host, true, now.Sub(l.at))
 			x.lose(l.task)
 			p.look(x)
 		}

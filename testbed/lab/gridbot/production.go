@@ -24,6 +24,7 @@ type production struct {
 	ids   []job.ID // of bags
 	bags  map[job.ID]int
 	shape bags.Shape
+	looks int // at policies, since an ask was answered
 }
 
 // member is a host as the origin knows it.
@@ -59,7 +60,7 @@ func newProduction() (*production, error) {
 	m := meta.Default()
 	m.Placement.MaxLoadAge = math.MaxInt64
 	m.Limits.ClosedFor, m.Limits.DecisionSites = never, 1
-	m.Policies = policy.New()
+	m.Policies = counted{policy.New(), &p.looks}
 	t := &m.Timing
 	// Hosts that play none of it need not be asked what they hold. Stocks that were not heard of
 	// in five polls are forgotten.
@@ -121,7 +122,7 @@ func (p *production) ask(c *client) {
 	}
 	m.stamp++
 	m.asked = m.stamp
-	p.w.Hear(server, m.site, meta.TaskClaim{Stamp: m.stamp, Sent: p.w.Now(), Ask: bags.Ask{Shape: p.shape, Places: 1, Want: 1}})
+	p.w.Hear(server, m.site, meta.TaskClaim{Stamp: m.stamp, Sent: p.w.Now(), Ask: bags.Ask{Shape: p.shape, Places: 1, Want: max(1, p.f.want)}})
 }
 
 // gone implements [dispatcher]: the origin does not learn of it.
@@ -178,10 +179,13 @@ func (p *production) hear(_, to job.SiteID, message meta.Message) {
 
 // granted begins what a client was given. What comes for one that has vanished is lost.
 func (p *production) granted(m *member, v *meta.TaskVerdict) {
+	looks := p.looks
+	p.looks = 0
 	if m.client == nil || v.Stamp != m.asked {
 		return
 	}
 	m.asked = 0
+	tasks := 0
 	for i := range v.Bundles {
 		b := &v.Bundles[i]
 		number, is := p.bags[b.Bundle.Job]
@@ -189,10 +193,12 @@ func (p *production) granted(m *member, v *meta.TaskVerdict) {
 			continue
 		}
 		replica := p.w.Site(server).State().TaskBundle(b.Bundle).Replica
+		tasks += b.Tasks.Count()
 		for task := range b.Tasks.All {
 			p.f.give(m.client, run{bag: number, task: task, replica: replica, name: b.Bundle})
 		}
 	}
+	p.f.served(tasks, looks)
 }
 
 // recorded takes up that the origin has a result.
@@ -231,4 +237,30 @@ func (p *production) look(number int) {
 	if b.State != job.BagCompleted {
 		p.f.after(ownerLooks, func() { p.look(number) })
 	}
+}
+
+// counted counts how often policies are looked at for asks.
+type counted struct {
+	bags.Policies
+	looks *int
+}
+
+// Compile implements [bags.Policies].
+func (c counted) Compile(texts *store.BagPolicies) (bags.Judge, error) {
+	j, err := c.Policies.Compile(texts)
+	if err != nil {
+		return nil, err
+	}
+	return &countedJudge{j, c.looks}, nil
+}
+
+type countedJudge struct {
+	bags.Judge
+	looks *int
+}
+
+// Verdict implements [bags.Judge].
+func (j *countedJudge) Verdict(s *bags.Scene) bags.Verdict {
+	*j.looks++
+	return j.Judge.Verdict(s)
 }

@@ -40,27 +40,10 @@ func (a *answers) both(judge func(r reading) lab.Finding) lab.Finding {
 	return f
 }
 
-// notBuilt is a question for which there is no trial yet.
-func notBuilt(id string, kind lab.Kind, text, source, band string) question {
-	return question{ID: id, Kind: kind, Text: text, Source: source, Band: band, Judge: func(*answers) lab.Finding {
-		return lab.Finding{Result: lab.Informational, Measured: "not built: nothing was measured"}
-	}}
-}
-
-// unbuilt are the ids of these.
-func unbuilt() (ids []string) {
-	for _, q := range questions() {
-		if len(q.Needs) == 0 {
-			ids = append(ids, q.ID)
-		}
-	}
-	return ids
-}
-
 // questions are the statements of the study.
 func questions() []question {
 	return slices.Concat(
-		wholeQuestions(), longQuestions(), costQuestions(), rankQuestions(), loadQuestions(), []question{bundleQuestion()}, singleQuestions(), fourQuestions())
+		wholeQuestions(), longQuestions(), costQuestions(), rankQuestions(), loadQuestions(), []question{bundleQuestion()}, singleQuestions(), fourQuestions(), ourQuestions())
 }
 
 // wholeQuestions compare whole dispatchers.
@@ -88,21 +71,4 @@ func wholeQuestions() []question {
 			return lab.Conclude(lab.Within("replicas (%)", a.Of(short, replicas), 0, 5))
 		},
 	}}
-}
-
-// costQuestions are about what an ask costs.
-func costQuestions() []question {
-	return []question{
-		notBuilt("G7", lab.Exact, "What an ask costs hangs on the bags, not on the tasks in the buffer.", "optimised is as plain on collaborative grids, at 3 jobs/s; plain fails with the community", "optimised flat in the size of the buffer, plain linear"),
-		notBuilt("G8", lab.Direction, "A queue of millions of tasks slows nothing down.", "no slowdown", "dispatch p99 at 10⁶ queued ≤ 1.2 × that at 10³"),
-	}
-}
-
-// loadQuestions are about how many asks the server bears.
-func loadQuestions() []question {
-	return []question{
-		notBuilt("G11", lab.Exact, "42,200 tasks of 10 to 50 min: tasks a second are asks a second times the concurrency.", "4 × 5 = 20 tasks/s; peak 3700 CPUs", "tasks/s ÷ asks/s = concurrency ± 10 %"),
-		notBuilt("G12", lab.Exact, "Split in five, nothing of the throughput is lost.", "18 asks/s, 93 tasks/s", "≥ 93 tasks/s; throughput ≥ 95 % of G11"),
-		notBuilt("G13", lab.Exact, "The limit was the network.", "30 to 40 asks/s", "informational"),
-	}
 }

@@ -3,6 +3,7 @@ package gridbot
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"kith/meta/bags"
@@ -17,6 +18,7 @@ const (
 	byEngine serverKind = iota
 	byPlain
 	byQueue
+	byBuffer
 )
 
 // trial is bags on grids under a dispatcher. Equal trials are run once.
@@ -28,6 +30,9 @@ type trial struct {
 	by    serverKind
 	// alike makes the hosts of a grid alike.
 	alike bool
+	// recall has the source's server take back what has not begun, relative has it blame hosts
+	// as kithd does: what is ours beside what is the source's.
+	recall, relative bool
 }
 
 // String names the trial for people.
@@ -40,6 +45,10 @@ type setting struct {
 	divisor int
 	// cutAt and cutFor are when nobody reaches the dispatcher, if ever.
 	cutAt, cutFor time.Duration
+	// want is how many tasks a client asks for, enough after how many asks that got tasks the
+	// trial ends; 0 for one, and for the end of all bags.
+	want, enough int
+	seen         func(*outcome) bool // see [floor.seen]
 }
 
 // size is how large trials are: the source's divided by scale, or by more.
@@ -98,8 +107,33 @@ func (t trial) setting(size size) setting {
 		for i := range 4 {
 			one(bag{tasks: tasks(30_000), least: 10 * time.Minute, most: 15 * time.Minute, priority: int32(4 - i)}) //nolint:gosec // Four.
 		}
-	case "bundles": // G14
+	case "bundles": // G14, O1
 		one(bag{tasks: tasks(1200), least: 3 * time.Minute, most: 3 * time.Minute})
+	case "buffer": // G7
+		s.enough = countedAsks
+		one(bag{tasks: uint32(t.waiting() + countedAsks), least: 10 * time.Minute, most: 15 * time.Minute}) //nolint:gosec // Few.
+	case "queue": // G8: ten bags, of which the first one is served
+		s.enough = countedAsks
+		for i := range 10 {
+			n := t.waiting() / 10
+			if i == 0 {
+				n += countedAsks
+			}
+			one(bag{tasks: uint32(n), least: 10 * time.Minute, most: 15 * time.Minute}) //nolint:gosec // Few.
+		}
+	case "load": // G11 to G13
+		s.grids, s.want = grids, loadBundle
+		s.seen = func(o *outcome) bool { return o.bags[0].unsent == 0 }
+		b := bag{tasks: tasks(42_200), least: 10 * time.Minute, most: 50 * time.Minute}
+		if t.rules == split {
+			b = bag{tasks: tasks(211_000), least: b.least / loadBundle, most: b.most / loadBundle}
+		}
+		one(b)
+	case "spoilt": // O2: half of what the first bag runs fails anywhere
+		s.grids = grids
+		s.seen = func(o *outcome) bool { return len(o.bags[1].ends) > nearlyAll(&o.bags[1]) }
+		one(bag{tasks: tasks(15_000), least: 10 * time.Minute, most: 15 * time.Minute, fails: 0.5})
+		one(bag{tasks: tasks(15_000), least: 10 * time.Minute, most: 15 * time.Minute, at: 2 * time.Hour, priority: 1})
 	}
 	for i, b := range s.bags {
 		b.name = fmt.Sprintf("%s-%d", t.work, i+1)
@@ -168,7 +202,40 @@ func (t trial) rule(b *bag, number int, size size) {
 		t.fourth(b, number, size)
 	case "B1", "B2", "B3", "B4":
 		t.bundle(b)
+	case earlyTail, lateTail: // P1 with the tail of the other one
+		permissive()
+		b.tailAt = size.tasks(sourceTail)
+		if t.rules == lateTail {
+			b.tailAt = tailAtPlaces
+		}
+	case "1500", "15000", "1000", "1000000":
+		choosy()
+	case whole, split: // six times what a task needs, three days in the community
+		seconds := 6 * loadBundle * b.most.Seconds()
+		texts(map[bags.Text]string{bags.Concurrency: fmt.Sprint(loadBundle), bags.Deadline: fmt.Sprintf("%s ? %v : 259200", others, seconds)})
+	case "spoilt":
+		texts(map[bags.Text]string{bags.Requirements: fmt.Sprintf("host.error_rate < %v", shunnedRate)})
 	}
+}
+
+const (
+	// countedAsks are so many asks whose looks at policies are counted.
+	countedAsks = 400
+	// loadBundle is the concurrency of G11, and in how many parts G12 splits each task.
+	loadBundle = 5
+	// shunnedRate is from which error rate on the bags of O2 avoid a host.
+	shunnedRate = 0.3
+	// tailAtPlaces stands for a tail that begins with fewer unsent tasks than places.
+	tailAtPlaces = 1<<32 - 1
+
+	whole, split        = "42,200 tasks", "211,000 tasks"
+	earlyTail, lateTail = "P1, tail at 3000", "P1, tail at places"
+)
+
+// waiting is how many tasks wait in a trial whose rules are a number.
+func (t trial) waiting() int {
+	n, _ := strconv.Atoi(t.rules)
+	return n
 }
 
 // fourth gives a bag the policies of R1 to R4.
@@ -223,6 +290,7 @@ func (t trial) run(ctx context.Context, size size, seed uint64) (*outcome, error
 	var d dispatcher
 	var w *sim.World
 	var bind func(*floor)
+	finish := func(*outcome) {}
 	switch t.by {
 	case byEngine:
 		p, err := newProduction()
@@ -235,16 +303,27 @@ func (t trial) run(ctx context.Context, size size, seed uint64) (*outcome, error
 		if w, err = sim.New(sim.Config{Seed: seed}); err != nil {
 			return nil, err
 		}
-		if t.by == byPlain {
+		switch t.by {
+		case byPlain:
 			p := newPlain()
+			p.recalls, p.relative = t.recall, t.relative
 			d, bind = p, func(f *floor) { p.f = f }
-		} else {
+			finish = func(o *outcome) { o.shunned = p.shunned() }
+		case byBuffer:
+			b := newBuffered(t.waiting())
+			d, bind = b, func(f *floor) { b.f = f }
+		default:
 			q := &queueing{}
 			d, bind = q, func(f *floor) { q.f = f }
 		}
 	}
+	for _, b := range s.bags {
+		if b.tailAt == tailAtPlaces {
+			b.tailAt = uint32(len(slots)) //nolint:gosec // Some hundred.
+		}
+	}
 	f := newFloor(w, slots, s.bags, seed)
-	f.d, f.oneEach = d, t.by == byQueue
+	f.d, f.oneEach, f.want, f.enough, f.seen = d, t.by == byQueue, s.want, s.enough, s.seen
 	bind(f)
 	if s.cutFor > 0 {
 		f.outage(s.cutAt, s.cutFor)
@@ -257,13 +336,14 @@ func (t trial) run(ctx context.Context, size size, seed uint64) (*outcome, error
 	if err != nil {
 		return nil, fmt.Errorf("%v, seed %d: %w", t, seed, err)
 	}
+	finish(o)
 	return o, nil
 }
 
 // expense is a guess at how long the trial takes.
 func (t trial) expense() int {
 	switch {
-	case t.work == "long" || t.work == "outage":
+	case t.work == "long" || t.work == "outage" || t.work == "load" && t.by == byEngine:
 		return 8
 	case t.work == "four" && t.by == byEngine:
 		return 10
