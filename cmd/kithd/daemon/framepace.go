@@ -23,6 +23,9 @@ const (
 // look at it and to answer is most of what a stranger can have a site do.
 const refusedCost = 20
 
+// firstCall is how long a connection that came may be without a call that is let in.
+const firstCall = 5 * time.Second
+
 // framePace bounds how many frames of HTTP/2 are read of an address, and of a peer wherever
 // it comes from. gRPC answers most kinds of frames itself, before any other bound.
 type framePace struct {
@@ -44,8 +47,12 @@ func (p *framePace) conn(c net.Conn, site job.SiteID, dialled bool) *frames.Conn
 	if site != "" {
 		of, begins = lane{peer: site}, max(1, p.of.perSecond/streamsOfPeer)
 	}
+	first := firstCall
+	if dialled {
+		first = 0
+	}
 	return frames.Pace(c, frames.Bounds{
-		Bucket: p.of.bucketOf(of, time.Now()), Begins: begins, Dialled: dialled, Calls: !dialled, Idle: p.of.atOnce,
+		Bucket: p.of.bucketOf(of, time.Now()), Begins: begins, Dialled: dialled, Calls: !dialled, First: first, Idle: p.of.atOnce,
 		Met: func(closed bool) { p.met(site, host, closed) },
 	})
 }

@@ -179,6 +179,7 @@ func TestHostileRevokedWhileOpen(t *testing.T) {
 	a.eventually("the lane is up", func() bool { return a.d.gossip.Up("beta") })
 
 	a.begin()
+	began := time.Now()
 	r, err := a.trustClient().RevokeSite(a.ctx(), &kithv1.RevokeSiteRequest{SiteId: "beta", Reason: "hostile"})
 	if err != nil {
 		t.Fatal(err)
@@ -191,10 +192,12 @@ func TestHostileRevokedWhileOpen(t *testing.T) {
 			break
 		}
 	}
+	t.Logf("the last byte of the stream came %v after the site was revoked", time.Since(began))
 	if status.Code(err) == codes.DeadlineExceeded { // it was silent for three heartbeats
 		t.Errorf("its stream was not closed: %v", err)
 	}
 	a.eventually("the lane is closed", func() bool { return !a.d.gossip.Up("beta") })
+	t.Logf("the lane was closed %v after", time.Since(began))
 	a.eventually("its attempt and its copy are gone", func() bool {
 		// Those whose origin is away are in the queue and count for nothing there.
 		return own().GetRunningAttempts() == 0 && copies() == 0

@@ -2,11 +2,15 @@ package daemon
 
 import (
 	"context"
+	"crypto/tls"
+	"net"
 	"runtime"
 	"slices"
 	"testing"
 	"time"
 
+	"kith/cmd/kithd/config"
+	"kith/meta/trust"
 	kithv1 "kith/proto/gen/kith/v1"
 	"kith/testbed/check/flood"
 )
@@ -81,5 +85,32 @@ func TestHostileFloods(t *testing.T) {
 			f.ask(1)
 			a.close()
 		})
+	}
+}
+
+// A connection that has spoken TLS and HTTP/2 and has made no call holds little memory. Not in
+// parallel: memory is that of the process, with the other end.
+func TestConnectionsWithoutACallAreSmall(t *testing.T) {
+	const many, most = 200, 64 << 10
+	a := attack(t, func(c *config.Config) { c.Rates.Handshakes = 100 * many })
+	idle := memory()
+	for range many {
+		c, err := net.Dial("tcp", a.d.Address())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()                                                                                        //nolint:errcheck // a connection of this test
+		secured := tls.Client(c, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{trust.ALPNUsers}}) //nolint:gosec // it tells nothing that is secret
+		if _, err := secured.Write([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := secured.Read(make([]byte, 9)); err != nil { // its settings
+			t.Fatal(err)
+		}
+	}
+	each := (memory() - idle) / many
+	t.Logf("%d bytes for each, with its other end", each)
+	if each > most {
+		t.Errorf("%d bytes for each, at most %d", each, most)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"net"
@@ -228,19 +229,44 @@ func TestHelloMustBeOfTheCertificate(t *testing.T) {
 	}
 }
 
-// Who connects and says nothing is let go, and does not keep others out.
+// Who connects and says nothing is let go, and does not keep others out: a connection that says nothing, nothing after its handshake, or nothing but the preface of
+// HTTP/2, is closed. That it takes 5 s is told, not decided.
 func TestSilentConnection(t *testing.T) {
 	t.Parallel()
 	c, _ := secureConfig(t, "alpha")
 	alpha := startSecure(t, c, Options{})
-	silent, err := net.Dial("tcp", alpha.d.Address())
-	if err != nil {
-		t.Fatal(err)
+	dial := func(t *testing.T) net.Conn {
+		c, err := net.Dial("tcp", alpha.d.Address())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })            //nolint:errcheck // a connection of this test
+		c.SetDeadline(time.Now().Add(time.Minute)) //nolint:errcheck // a TCP connection takes it
+		return c
 	}
-	defer silent.Close()                            //nolint:errcheck // a connection of this test
-	silent.SetDeadline(time.Now().Add(time.Minute)) //nolint:errcheck // a TCP connection takes it
-	if _, err := silent.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Error("it was still let stay after a minute")
+	user := func(t *testing.T, says string) net.Conn {
+		c := tls.Client(dial(t), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{trust.ALPNUsers}}) //nolint:gosec // it tells nothing that is secret
+		if _, err := c.Write([]byte(says)); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	for name, connect := range map[string]func(*testing.T) net.Conn{
+		"nothing":     dial,
+		"a handshake": func(t *testing.T) net.Conn { return user(t, "") },
+		"a preface": func(t *testing.T) net.Conn {
+			return user(t, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00")
+		},
+		"half of a preface": func(t *testing.T) net.Conn { return user(t, "PRI * HTTP/2.0\r\n") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, began := connect(t), time.Now()
+			if _, err := io.Copy(io.Discard, c); errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Error("it was still let stay after a minute")
+			}
+			t.Logf("closed after %v", time.Since(began))
+		})
 	}
 }
 

@@ -56,7 +56,7 @@ const maxHeaderList = 16 << 10
 // A connection must say what it speaks within handshakeWait, and is closed when no call
 // was made on it for idleWait: a client dials again by itself.
 const (
-	handshakeWait = 10 * time.Second
+	handshakeWait = 5 * time.Second
 	idleWait      = 5 * time.Minute
 )
 

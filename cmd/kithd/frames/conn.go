@@ -24,6 +24,9 @@ type Bounds struct {
 	// Calls says that [Conn.Begin] is called for each call that is let in: data that comes
 	// while there is none brings nothing.
 	Calls bool
+	// First is how long a connection may be without a call that was let in, before it is closed; 0 for
+	// any time. Afterwards it may rest.
+	First time.Duration
 	// Dialled says that the other end is the server, which begins with a frame.
 	Dialled bool
 	// Idle is by how many tokens frames that bring nothing may outweigh the others while the
@@ -45,6 +48,7 @@ type Conn struct {
 	net.Conn
 	bounds Bounds
 	calls  atomic.Int64 // under way
+	first  *time.Timer  // until the first; nil for none
 
 	// Of the goroutine that reads.
 	follower follower
@@ -62,7 +66,11 @@ func Pace(c net.Conn, b Bounds) *Conn {
 	if b.Dialled {
 		f.skip = 0
 	}
-	return &Conn{Conn: c, bounds: b, follower: f, closed: make(chan struct{})}
+	paced := &Conn{Conn: c, bounds: b, follower: f, closed: make(chan struct{})}
+	if b.First > 0 {
+		paced.first = time.AfterFunc(b.First, func() { paced.end() }) //nolint:errcheck // nobody has called
+	}
+	return paced
 }
 
 // Read implements net.Conn. What it has read it returns once it is paid for.
@@ -87,7 +95,12 @@ func (c *Conn) Read(p []byte) (int, error) {
 }
 
 // Begin notes a call that was let in, until [Conn.End].
-func (c *Conn) Begin() { c.calls.Add(1) }
+func (c *Conn) Begin() {
+	c.calls.Add(1)
+	if c.first != nil {
+		c.first.Stop()
+	}
+}
 
 // End notes that a call is over.
 func (c *Conn) End() { c.calls.Add(-1) }
@@ -133,6 +146,13 @@ func (c *Conn) met(closed bool) {
 
 // Close implements net.Conn. A reader that waits returns.
 func (c *Conn) Close() error {
+	if c.first != nil {
+		c.first.Stop()
+	}
+	return c.end()
+}
+
+func (c *Conn) end() error {
 	c.once.Do(func() { close(c.closed) })
 	return c.Conn.Close()
 }

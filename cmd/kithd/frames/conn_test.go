@@ -228,3 +228,31 @@ func TestConnThatWasDialled(t *testing.T) {
 		t.Errorf("three pings of a server leave %v of 100 tokens: %v", bucket.Tokens(), err)
 	}
 }
+
+// silent is a connection on which nothing comes until it is closed.
+type silent struct {
+	net.Conn
+	closed chan struct{}
+}
+
+func (s silent) Read([]byte) (int, error) { <-s.closed; return 0, net.ErrClosed }
+func (s silent) Close() error             { close(s.closed); return nil }
+
+// A connection without a first call is closed in time; one that had one may rest.
+func TestConnWithoutACall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, calls := range []int{0, 1} {
+			c := Pace(silent{closed: make(chan struct{})}, Bounds{Bucket: rate.NewLimiter(1, 1), Calls: true, First: 5 * time.Second})
+			began := time.Now()
+			for range calls {
+				c.Begin()
+				c.End()
+				time.AfterFunc(time.Hour, func() { c.Close() }) //nolint:errcheck // the test's end
+			}
+			c.Read(make([]byte, 1)) //nolint:errcheck // it is closed
+			if took, want := time.Since(began), []time.Duration{5 * time.Second, time.Hour}[calls]; took != want {
+				t.Errorf("after %d calls it is closed after %v, want %v", calls, took, want)
+			}
+		}
+	})
+}
