@@ -15,7 +15,7 @@ var ErrBadTaskSet = errors.New("a set of tasks reads 0-99,120: ascending ordinal
 
 // String returns the set as text: "0-99,120", nothing for the empty set. [ParseTaskSet]
 // reads it back. It may be long, up to 9 bytes for each range.
-func (s *TaskSet) String() string { return string(s.Append(nil)) }
+func (s TaskSet) String() string { return string(s.Append(nil)) }
 
 // Append appends the text of the set to b and returns the longer slice.
 func (s *TaskSet) Append(b []byte) []byte {
