@@ -81,6 +81,31 @@ func TestBagServiceByReflection(t *testing.T) {
 	}
 }
 
+// A bag whose budget is used up gives nothing to sites and says so, also after a restart; with
+// another budget it goes on.
+func TestBudgetOfABag(t *testing.T) {
+	t.Parallel()
+	s := startSite(t, testConfig(t, "alpha"))
+	id := s.submitBag(&kithv1.Bag{Indices: "1-40", BudgetProcessorSeconds: 1, Job: &kithv1.Job{
+		Command: []string{"/bin/sleep", "0.2"}, Processors: 1, Walltime: durationpb.New(60e9),
+	}})
+	spent := func() bool {
+		st := s.bag(id)
+		return strings.Contains(st.GetReason(), "its budget of 0.0002778 processor-hours is used up") && st.GetUsedProcessorSeconds() >= 1 && st.GetTasks().GetAtSite() == 0
+	}
+	s.eventually("the budget is used up", spent)
+	ran := s.bag(id).GetRunCount()
+	s.restart()
+	s.eventually("it is so after a restart", spent)
+	if n := s.bag(id).GetRunCount(); n != ran || n > 20 {
+		t.Errorf("%d runs, %d before the restart", n, ran)
+	}
+	if _, err := s.bags.SetBagBudget(s.ctx(), &kithv1.SetBagBudgetRequest{BagId: id}); err != nil {
+		t.Fatal(err)
+	}
+	s.endsBag(id)
+}
+
 // Who cancelled a bag is in the audit log, and how much of it.
 func TestCancelledBagsAreAudited(t *testing.T) {
 	bag := job.ID{Origin: "alpha", Generation: 1, Seq: 7}
