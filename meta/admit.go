@@ -27,7 +27,8 @@ func (e *Engine) admitSite(now job.Time, ev AdmitSite) {
 		ev.Told = i.Joiner.Addresses
 	}
 	err := store.Record(e.st, store.AdmitSite{
-		Site: ev.Site, Bundle: ev.Bundle, Addresses: ev.Addresses, Told: ev.Told, Version: ev.Version, Actor: ev.Actor, Time: now,
+		Site: ev.Site, Bundle: ev.Bundle, Addresses: ev.Addresses, Told: ev.Told, Version: ev.Version, Actor: ev.Actor,
+		Steps: e.host.nextStamp(), Time: now,
 	})
 	if err != nil {
 		e.reply(ev.Token, job.ID{}, 0, err)

@@ -68,7 +68,11 @@ func (h *host) summaryOf(origin job.SiteID) summary {
 }
 
 func (h *host) sendSummary(to job.SiteID, s summary) {
-	h.peers.send(to, CopySummary{Count: s.count, Hash: s.hash})
+	m := CopySummary{Count: s.count, Hash: s.hash}
+	if t := h.st.TrustedSite(to); t != nil {
+		m.GivenUp = t.Steps
+	}
+	h.peers.send(to, m)
 }
 
 // compareCopies tells every connected site what this host holds of it: in full where an
@@ -119,6 +123,7 @@ func expected(o *openJob, site job.SiteID) (is, begun bool) {
 
 // onCopySummary compares a host's fingerprint with this origin's own.
 func (or *origin) onCopySummary(_ job.Time, from job.SiteID, m CopySummary) {
+	or.peers.givesUp(from, m.GivenUp)
 	var own summary
 	for _, o := range or.jobs {
 		if o.ended {

@@ -31,9 +31,10 @@ func (bo *bagOrigin) isNews(t *store.TaskBundle, stamp uint64) bool {
 }
 
 // lacks deals with a bundle that its host does not hold. It commits a bundle before the
-// first task of it begins, and keeps it until all is acknowledged: nothing of it has begun.
+// first task of it begins, and keeps it until all is acknowledged: nothing of it has begun,
+// unless it has forgotten.
 func (bo *bagOrigin) lacks(now job.Time, o *openBag, t *store.TaskBundle) {
-	if t.Generation != bo.peers.generationOf(t.Site) {
+	if bo.peers.hasForgotten(t.Site, t.Generation, t.Stamp) {
 		bo.lost(now, o, t)
 		return
 	}
@@ -45,8 +46,8 @@ func (bo *bagOrigin) lacks(now job.Time, o *openBag, t *store.TaskBundle) {
 	bo.close(now, o)
 }
 
-// lost deals with a bundle whose host has lost the disk on which it was, and cannot know
-// what has begun. What runs there under a lease ends with that.
+// lost deals with a bundle whose host has lost the disk on which it was, or given it up, and
+// cannot know what has begun. What runs there under a lease ends with that.
 func (bo *bagOrigin) lost(now job.Time, o *openBag, t *store.TaskBundle) {
 	if !leased(&o.rec.Request) {
 		bo.revoke(now, o, t, store.RevokeBundle{MayRun: o.rec.Request.OnSiteLost == job.Race})

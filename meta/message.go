@@ -117,6 +117,10 @@ type GiveBack struct {
 // CopySummary counts what the host holds of the origin. Host to origin.
 type CopySummary struct {
 	Count, Hash uint64
+	// GivenUp is the host's count of its own protocol steps when it admitted the origin: what
+	// it had claimed of it before it has given up, begun or not. 0 if it keeps no table of
+	// trust, or its version is an earlier one.
+	GivenUp uint64
 }
 
 // DigestRequest asks for the list behind a summary. Origin to host.

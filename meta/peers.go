@@ -42,6 +42,7 @@ type link struct {
 	site    job.SiteID
 	up      bool
 	noTasks bool          // its version knows no tasks
+	givenUp uint64        // its step up to which it has given up what it had claimed of this site
 	met     time.Duration // how long streams were up that have ended, each overdueMoment at least
 	waiting map[outKey]struct{}
 	due     fifo.Queue[outDue]
@@ -95,7 +96,7 @@ func (p *peers) up(now job.Time, ev PeerUp) bool {
 		i, _ := slices.BinarySearchFunc(p.linked, site, func(l *link, s job.SiteID) int { return cmp.Compare(l.site, s) })
 		p.linked = slices.Insert(p.linked, i, l)
 	}
-	l.noTasks = ev.NoTasks
+	l.noTasks, l.givenUp = ev.NoTasks, 0
 	l.up, l.waiting, l.due = true, make(map[outKey]struct{}), fifo.Queue[outDue]{}
 	return true
 }
@@ -184,6 +185,21 @@ func (p *peers) generationOf(site job.SiteID) uint32 {
 		return p.Generation
 	}
 	return 0
+}
+
+// givesUp notes up to which of its steps a site has given up what it had claimed of this one.
+func (p *peers) givesUp(site job.SiteID, step uint64) {
+	if l := p.links[site]; l != nil {
+		l.givenUp = max(l.givenUp, step)
+	}
+}
+
+// hasForgotten reports whether a site, of what it claimed at a step on a data folder, cannot
+// know any more whether it has begun: its folder is another one, or it has given up since what
+// it had of this site, as its operator ended the trust in this one for a while.
+func (p *peers) hasForgotten(site job.SiteID, generation uint32, step uint64) bool {
+	l := p.links[site]
+	return generation != p.generationOf(site) || l != nil && l.givenUp != 0 && step <= l.givenUp
 }
 
 // loadSeen records what another site says of itself, and reports whether there

@@ -76,13 +76,13 @@ func (or *origin) isNews(o *openJob, stamp uint64) bool {
 }
 
 // holderLacks deals with a holder that says it does not hold the attempt: it
-// never began, and another attempt may; or it began and lost it. A holder on
-// a new disk cannot know, so the attempt counts as begun.
+// never began, and another attempt may; or it began and lost it. A holder that
+// has forgotten cannot know, so the attempt counts as begun.
 func (or *origin) holderLacks(now job.Time, o *openJob, reason job.Reason) {
 	holder, a := o.rec.Holder, o.rec.AttemptID()
 	switch o.rec.State {
 	case job.Claimed, job.Cancelling:
-		if o.rec.Started != 0 || o.rec.HolderGeneration != or.peers.generationOf(holder) {
+		if o.rec.Started != 0 || or.peers.hasForgotten(holder, o.rec.HolderGeneration, o.rec.HolderStamp) {
 			break
 		}
 		record(or.st, store.ReturnClaim{Attempt: a, Site: holder, Reason: reason, Time: now})

@@ -35,7 +35,11 @@ func describe(m meta.Message) string {
 		}
 		return fmt.Sprintf("refused %v %v", m.Attempt, m.Reason)
 	case meta.CopySummary:
-		return fmt.Sprintf("summary of %d", m.Count)
+		text := fmt.Sprintf("summary of %d", m.Count)
+		if m.GivenUp > 0 {
+			text += fmt.Sprintf(", given up to step %d", m.GivenUp)
+		}
+		return text
 	case meta.CopyDigest:
 		text := "digest"
 		for _, e := range m.Entries {
@@ -131,7 +135,7 @@ func (s *stage) message(a arguments) meta.Message {
 	case "give-back":
 		return meta.GiveBack{Attempt: id, Reason: reason, Stamp: uint64(s.number(a, "stamp", float64(s.now)+1))}
 	case "summary":
-		return meta.CopySummary{Count: uint64(s.number(a, "count", 0)), Hash: uint64(s.number(a, "hash", 0))}
+		return meta.CopySummary{Count: uint64(s.number(a, "count", 0)), Hash: uint64(s.number(a, "hash", 0)), GivenUp: uint64(s.number(a, "given-up", 0))}
 	case "digest-request":
 		return meta.DigestRequest{}
 	case "digest":

@@ -83,8 +83,13 @@ func (c AdmitSite) apply(s *State) error {
 	if err := checkAbout(c.Told, ""); err != nil {
 		return fmt.Errorf("site %s: %w", c.Site, err)
 	}
+	steps := c.Steps
+	if t := s.trust.sites[c.Site]; t != nil && t.State == SiteKnown {
+		steps = t.Steps
+	}
 	s.putSite(&TrustedSite{
 		Site: c.Site, State: SiteKnown, Bundle: c.Bundle, Addresses: c.Addresses, Told: Told{Addresses: c.Told}, Version: c.Version, Since: c.Time, Actor: c.Actor,
+		Steps: steps,
 	})
 	return nil
 }

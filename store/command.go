@@ -267,7 +267,9 @@ type AdmitSite struct {
 	Told    []string
 	Version string
 	Actor   identity.Actor
-	Time    job.Time
+	// Steps becomes [TrustedSite.Steps], unless the site is known.
+	Steps uint64
+	Time  job.Time
 }
 
 // TakeBundle records a later bundle of a known site, which came over a stream that was

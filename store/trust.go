@@ -94,6 +94,9 @@ type TrustedSite struct {
 	Actor identity.Actor
 	// LetRun says of a revoked site that attempts of its jobs go on here.
 	LetRun bool
+	// Steps is how many protocol steps this site had taken as a host when the other one was
+	// admitted: what it had claimed of that before it has given up.
+	Steps uint64
 }
 
 // Told is where a site says that it can be dialled: none if it only dials out.

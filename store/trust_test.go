@@ -25,6 +25,30 @@ func bundleOf(sequence uint64, keys ...byte) store.Bundle {
 	return b
 }
 
+// What was claimed of a site before it was admitted is given up; a later bundle is no admission.
+func TestStepsOfAnAdmission(t *testing.T) {
+	s := store.NewState("alpha", 1)
+	for _, c := range []struct {
+		what string
+		do   store.Command
+		want uint64
+	}{
+		{"admitted", store.AdmitSite{Site: "beta", Bundle: bundleOf(1, 1), Steps: 5}, 5},
+		{"admitted again", store.AdmitSite{Site: "beta", Bundle: bundleOf(2, 1), Steps: 7}, 5},
+		{"a later bundle", store.TakeBundle{Site: "beta", Bundle: bundleOf(3, 1)}, 5},
+		{"revoked", store.RevokeSite{Site: "beta"}, 5},
+		{"admitted after that", store.AdmitSite{Site: "beta", Bundle: bundleOf(4, 1), Steps: 9}, 9},
+	} {
+		if must(t, s, c.do); s.TrustedSite("beta").Steps != c.want {
+			t.Errorf("%s: steps %d, want %d", c.what, s.TrustedSite("beta").Steps, c.want)
+		}
+	}
+	must(t, s, store.RevokeSite{Site: "beta"}, store.ForgetTrust{Site: "beta"}, store.AdmitSite{Site: "beta", Bundle: bundleOf(1, 2), Steps: 11})
+	if got := s.TrustedSite("beta").Steps; got != 11 {
+		t.Errorf("forgotten and admitted: steps %d, want 11", got)
+	}
+}
+
 // fails applies c, which must fail with want, say remedy and change nothing.
 func fails(t *testing.T, s *store.State, c store.Command, want error, remedy string) {
 	t.Helper()

@@ -67,7 +67,7 @@ func toProto(m meta.Message) *kithv1.PeerMessage {
 			Attempt: wire.AttemptName(m.Attempt), Reason: uint32(m.Reason), Stamp: m.Stamp,
 		}}}
 	case meta.CopySummary:
-		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_CopySummary{CopySummary: &kithv1.CopySummary{Count: m.Count, Hash: m.Hash}}}
+		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_CopySummary{CopySummary: &kithv1.CopySummary{Count: m.Count, Hash: m.Hash, GivenUp: m.GivenUp}}}
 	case meta.DigestRequest:
 		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_DigestRequest{DigestRequest: &kithv1.DigestRequest{}}}
 	case meta.CopyDigest:
@@ -210,7 +210,7 @@ func (r *reader) message(p *kithv1.PeerMessage) meta.Message {
 	case *kithv1.PeerMessage_GiveBack:
 		return meta.GiveBack{Attempt: r.attempt(m.GiveBack.GetAttempt()), Reason: reason(m.GiveBack.GetReason()), Stamp: m.GiveBack.GetStamp()}
 	case *kithv1.PeerMessage_CopySummary:
-		return meta.CopySummary{Count: m.CopySummary.GetCount(), Hash: m.CopySummary.GetHash()}
+		return meta.CopySummary{Count: m.CopySummary.GetCount(), Hash: m.CopySummary.GetHash(), GivenUp: m.CopySummary.GetGivenUp()}
 	case *kithv1.PeerMessage_DigestRequest:
 		return meta.DigestRequest{}
 	case *kithv1.PeerMessage_CopyDigest:

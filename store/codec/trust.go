@@ -61,6 +61,7 @@ func trustMessage(t *store.TrustedSite) *statev1.TrustRecord {
 	return &statev1.TrustRecord{
 		SiteId: string(t.Site), State: uint32(t.State), Bundle: bundleMessage(&t.Bundle), Addresses: t.Addresses, Version: t.Version,
 		SinceNs: int64(t.Since), Actor: string(t.Actor), LetRun: t.LetRun, ToldAddresses: t.Told.Addresses, ToldIncarnation: t.Told.Incarnation,
+		Steps: t.Steps,
 	}
 }
 
@@ -98,7 +99,7 @@ func (r *Reader) Trusted(value []byte) error {
 	r.state.RestoreTrusted(store.TrustedSite{
 		Site: site, State: store.TrustState(min(m.GetState(), 255)), Bundle: b, Addresses: m.GetAddresses(), Version: m.GetVersion(),
 		Since: job.Time(m.GetSinceNs()), Actor: identity.Actor(m.GetActor()), LetRun: m.GetLetRun(),
-		Told: store.Told{Addresses: m.GetToldAddresses(), Incarnation: m.GetToldIncarnation()},
+		Told: store.Told{Addresses: m.GetToldAddresses(), Incarnation: m.GetToldIncarnation()}, Steps: m.GetSteps(),
 	})
 	return nil
 }

@@ -12,7 +12,7 @@ func TestTrustIsReadAsWritten(t *testing.T) {
 	bundle := store.Bundle{Data: []byte("b"), Keys: []store.KeyID{{1}, {2}}, Sequence: 3, Floor: 4}
 	site := store.TrustedSite{
 		Site: "beta", State: store.SiteRevoked, Bundle: bundle, Addresses: []string{"b:1", "c:2"}, Version: "v", Since: 5, Actor: "ada", LetRun: true,
-		Told: store.Told{Addresses: []string{"d:3"}, Incarnation: 12},
+		Told: store.Told{Addresses: []string{"d:3"}, Incarnation: 12}, Steps: 13,
 	}
 	invitation := store.Invitation{
 		ID: "i", Name: "gamma", Verifier: []byte("v"), State: store.InvitationCame, Tries: 2, Opened: 6, Expires: 7, Actor: "ada",

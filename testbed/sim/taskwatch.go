@@ -17,7 +17,8 @@ import (
 //	   gets no other bundles
 //	S2 no two runs of a task overlap, unless the bag says race, or one of them is a replica
 //	   and the other is at another site; under wait it runs again only after it has failed,
-//	   with retries left, or its host stopped it, or its user wants it
+//	   with retries left, or its host stopped it, or its user wants it, or an operator has
+//	   said of its host, which is gone, that what that had is to run again
 //	S3 a task that has ended is not given out again, and its end and result stay what they
 //	   are, unless its user has it run again; a host that was given it before, and is out of
 //	   reach when the late result of another one ends it, may start it
@@ -39,6 +40,9 @@ type taskWatch struct {
 	granted map[job.AttemptID]job.Time
 	// replicas are the bundles of replicas.
 	replicas map[job.AttemptID]bool
+	// requeued are origins, and sites that are gone of which their operators have said that
+	// what they had is to run again.
+	requeued map[[2]job.SiteID]bool
 	// lost are batches whose files could not be fetched.
 	lost map[job.AttemptID]bool
 }
@@ -59,7 +63,8 @@ type bagSeen struct {
 // taskSeen is what has run of a task.
 type taskSeen struct {
 	running []*process
-	last    job.OutcomeKind // how its latest run ended, 0 before
+	last    job.OutcomeKind // how its latest run ended, 0 before, and where
+	lastAt  job.SiteID
 	// failures counts the runs that failed by themselves since its user wanted it run.
 	failures int
 	// again says that its user had it run again, the latest time at againAt; wanted that this
@@ -83,7 +88,7 @@ func (x *taskWatch) init(w *watch) {
 	x.x = w
 	x.bags, x.tasks = make(map[job.ID]*bagSeen), make(map[job.TaskID]*taskSeen)
 	x.answers, x.met = make(map[claimSeen][]job.AttemptID), make(map[[2]job.SiteID]metLife)
-	x.replicas = make(map[job.AttemptID]bool)
+	x.replicas, x.requeued = make(map[job.AttemptID]bool), make(map[[2]job.SiteID]bool)
 	x.grants, x.granted, x.lost = make(map[job.AttemptID]job.SiteID), make(map[job.AttemptID]job.Time), make(map[job.AttemptID]bool)
 }
 
@@ -266,7 +271,9 @@ func (x *taskWatch) checkAgain(p *process, id job.TaskID, t *taskSeen) {
 	if rec.Request.OnSiteLost != job.Wait || rec.MaxReplicas > 0 {
 		return // others may go on with it
 	}
+	requeued := x.requeued[[2]job.SiteID{id.Bag.Origin, t.lastAt}]
 	switch {
+	case requeued && (t.last == job.Success || t.last == job.Loss): // how it ended is lost with its host
 	case t.last == job.Success:
 		x.x.violate("S2: task %v has succeeded and starts again at %s", id, p.s.cfg.ID)
 	case t.last == job.Loss:
@@ -284,7 +291,7 @@ func (x *taskWatch) ended(p *process) {
 		return // of a liar
 	}
 	t.running = slices.Delete(t.running, at, at+1)
-	t.last = p.outcome.Kind
+	t.last, t.lastAt = p.outcome.Kind, p.s.cfg.ID
 	if t.last == job.Failure || t.last == job.Timeout {
 		t.failures++
 	}
@@ -301,6 +308,14 @@ func (x *taskWatch) filesLost(f *meta.FetchTasks) { x.lost[f.Bundle] = true }
 func (w *World) BagCancelled(id job.ID) {
 	if s := w.byID[id.Origin]; s.Up() && s.state.Bag(id) != nil && s.state.Bag(id).CancelRequested {
 		w.watch.tasks.bag(id).cancels = true
+	}
+}
+
+// Requeued notes that an operator of a site says of one that has left that what it had of
+// this one's jobs and bags is to run again.
+func (w *World) Requeued(at, gone job.SiteID) {
+	if w.byID[gone].gone {
+		w.watch.tasks.requeued[[2]job.SiteID{at, gone}] = true
 	}
 }
 

@@ -192,6 +192,10 @@ func TestWideSeedsThatFoundSomething(t *testing.T) {
 		10050419: "the product: a site that came back with fewer processors launched what was on its way to the disk beside what runs",
 		10076130: "the product: there, a run of a task that takes more than all of them went on to the next task",
 		10121606: "the product: the same, with two runs",
+		10085019: "the product: a host that had revoked an origin and admitted it again was believed that nothing had begun of the tasks that it had given up",
+		10090151: "the product: the same",
+		10015983: "the watch: what had ended unheard at a site that has left was to run again, as an operator had said",
+		10105035: "the watch: the same of what was lost with it",
 		10086833: "the watch: a job was taken for known that a site had forgotten, as its wall clock went ahead, when its daemon was killed before it said so",
 		10005458: "the watch: the only site with the processors that a bag takes had left for good",
 		2065:     "the product: a site of which only bundles were held could not be forgotten once it was out of the configuration",
@@ -253,10 +257,13 @@ func TestWideSeedsThatFoundSomething(t *testing.T) {
 			t.Errorf("wide seed %d with an enemy, which found %s: %v", seed, what, v)
 		}
 	}
-	// The model: a site that was revoked after the grant may start the job, which its origin gives up as LOST.
-	for _, seed := range []uint64{108846, 110801} {
+	for seed, what := range map[uint64]string{
+		108846:   "the model: a site that was revoked after the grant may start the job, which its origin gives up as LOST",
+		110801:   "the model: the same",
+		10066430: "the product: the same as wide 10085019",
+	} {
 		if v := Run(Attacked(seed, Size{}), nil).Violation; v != nil {
-			t.Errorf("seed %d with an enemy: %v", seed, v)
+			t.Errorf("seed %d with an enemy, which found %s: %v", seed, what, v)
 		}
 	}
 }

@@ -72,7 +72,8 @@ func (x *run) anyMessage(liar, to job.SiteID, a job.AttemptID, n int) meta.Messa
 	case 10:
 		return meta.GiveBack{Attempt: a, Reason: reason}
 	case 11:
-		return meta.CopySummary{Count: x.anyNumber(), Hash: x.anyNumber()}
+		n := x.anyNumber()
+		return meta.CopySummary{Count: n, Hash: x.anyNumber(), GivenUp: n}
 	case 12:
 		return meta.DigestRequest{}
 	case 13, 14:

@@ -110,6 +110,7 @@ const never = 100 * 365 * 24 * time.Hour
 func (x *run) forget(lost job.SiteID) {
 	for i := range x.s.Sites {
 		if at := x.s.Sites[i].Name; at != lost && !x.w.Site(at).Gone() {
+			x.w.Requeued(at, lost)
 			x.w.Ask(at, func(token uint64) meta.Event {
 				return meta.ForgetSite{Token: token, Site: lost, Requeue: true}
 			}, func(meta.Reply) {})

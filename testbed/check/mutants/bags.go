@@ -43,7 +43,7 @@ func bagMutants() []Mutant {
 		},
 		{
 			Name: "new-disk-gives-tasks-back", Rule: "tasks of a host that has lost its disk are taken for not begun",
-			Changes: []Change{{"meta/bagmend.go", "	if t.Generation != bo.peers.generationOf(t.Site) {\n		bo.lost(now, o, t)\n		return\n	}\n", ""}, {"meta/bagorigin.go", "			if t.Generation != generation && !t.Late {\n				bo.lost(now, o, t)\n			}\n", "			_ = generation\n"}},
+			Changes: []Change{{"meta/bagmend.go", "	if bo.peers.hasForgotten(t.Site, t.Generation, t.Stamp) {\n		bo.lost(now, o, t)\n		return\n	}\n", ""}, {"meta/bagorigin.go", "			if t.Generation != generation && !t.Late {\n				bo.lost(now, o, t)\n			}\n", "			_ = generation\n"}},
 			Caught:  bagSearch, Breaks: "S2",
 		},
 		{

@@ -122,6 +122,11 @@ func wideMutants() []Mutant {
 			Caught:  wideSeed("10076130"), Breaks: "S6",
 		},
 		{
+			Name: "given-up-has-not-begun", Rule: "a host that admitted an origin again is believed that nothing of what it has given up had begun",
+			Changes: []Change{{"meta/peers.go", "l.givenUp != 0 && step <= l.givenUp", "l.givenUp != 0 && step < 0"}},
+			Caught:  wideSeed("10090151"), Breaks: "S2",
+		},
+		{
 			Name: "late-grant-kept", Rule: "a host whose grant comes late keeps the claim although others could start sooner",
 			Changes: []Change{{"meta/hostclaim.go", "		if c.granted && c.status == waiting && h.copies.Get(c.rec.ID) == c {\n", "		if c.granted && c.status == launched {\n"}},
 			Caught:  wideSeed("14"), Breaks: "L4",

@@ -1794,7 +1794,10 @@ type CopySummary struct {
 	// How many copies and attempts of the origin the host holds.
 	Count uint64 `protobuf:"varint,1,opt,name=count,proto3" json:"count,omitempty"`
 	// The exclusive or of a hash of each.
-	Hash          uint64 `protobuf:"varint,2,opt,name=hash,proto3" json:"hash,omitempty"`
+	Hash uint64 `protobuf:"varint,2,opt,name=hash,proto3" json:"hash,omitempty"`
+	// The host's count of its own protocol steps when it admitted the origin. What it claimed
+	// before is given up, whether it had begun or not; 0 if it keeps no table of trust.
+	GivenUp       uint64 `protobuf:"varint,3,opt,name=given_up,json=givenUp,proto3" json:"given_up,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1839,6 +1842,13 @@ func (x *CopySummary) GetCount() uint64 {
 func (x *CopySummary) GetHash() uint64 {
 	if x != nil {
 		return x.Hash
+	}
+	return 0
+}
+
+func (x *CopySummary) GetGivenUp() uint64 {
+	if x != nil {
+		return x.GivenUp
 	}
 	return 0
 }
@@ -3274,10 +3284,11 @@ const file_kith_v1_peer_proto_rawDesc = "" +
 	"\bGiveBack\x12.\n" +
 	"\aattempt\x18\x01 \x01(\v2\x14.kith.v1.AttemptNameR\aattempt\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\rR\x06reason\x12\x14\n" +
-	"\x05stamp\x18\x03 \x01(\x04R\x05stamp\"7\n" +
+	"\x05stamp\x18\x03 \x01(\x04R\x05stamp\"R\n" +
 	"\vCopySummary\x12\x14\n" +
 	"\x05count\x18\x01 \x01(\x04R\x05count\x12\x12\n" +
-	"\x04hash\x18\x02 \x01(\x04R\x04hash\"\x0f\n" +
+	"\x04hash\x18\x02 \x01(\x04R\x04hash\x12\x19\n" +
+	"\bgiven_up\x18\x03 \x01(\x04R\agivenUp\"\x0f\n" +
 	"\rDigestRequest\"\xa6\x01\n" +
 	"\n" +
 	"CopyDigest\x12\x14\n" +

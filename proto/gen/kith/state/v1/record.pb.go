@@ -692,8 +692,10 @@ type TrustRecord struct {
 	ToldAddresses []string `protobuf:"bytes,9,rep,name=told_addresses,json=toldAddresses,proto3" json:"told_addresses,omitempty"`
 	// The incarnation of its daemon that said so.
 	ToldIncarnation uint64 `protobuf:"varint,10,opt,name=told_incarnation,json=toldIncarnation,proto3" json:"told_incarnation,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// How many protocol steps this site had taken as a host when it was admitted.
+	Steps         uint64 `protobuf:"varint,11,opt,name=steps,proto3" json:"steps,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TrustRecord) Reset() {
@@ -792,6 +794,13 @@ func (x *TrustRecord) GetToldAddresses() []string {
 func (x *TrustRecord) GetToldIncarnation() uint64 {
 	if x != nil {
 		return x.ToldIncarnation
+	}
+	return 0
+}
+
+func (x *TrustRecord) GetSteps() uint64 {
+	if x != nil {
+		return x.Steps
 	}
 	return 0
 }
@@ -3482,7 +3491,7 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\x04data\x18\x01 \x01(\fR\x04data\x12\x12\n" +
 	"\x04keys\x18\x02 \x03(\fR\x04keys\x12\x1a\n" +
 	"\bsequence\x18\x03 \x01(\x04R\bsequence\x12\x19\n" +
-	"\bfloor_ns\x18\x04 \x01(\x03R\afloorNs\"\xc5\x02\n" +
+	"\bfloor_ns\x18\x04 \x01(\x03R\afloorNs\"\xdb\x02\n" +
 	"\vTrustRecord\x12\x17\n" +
 	"\asite_id\x18\x01 \x01(\tR\x06siteId\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\rR\x05state\x123\n" +
@@ -3494,7 +3503,8 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\alet_run\x18\b \x01(\bR\x06letRun\x12%\n" +
 	"\x0etold_addresses\x18\t \x03(\tR\rtoldAddresses\x12)\n" +
 	"\x10told_incarnation\x18\n" +
-	" \x01(\x04R\x0ftoldIncarnation\"\xd7\x02\n" +
+	" \x01(\x04R\x0ftoldIncarnation\x12\x14\n" +
+	"\x05steps\x18\v \x01(\x04R\x05steps\"\xd7\x02\n" +
 	"\x10InvitationRecord\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x17\n" +
 	"\asite_id\x18\x02 \x01(\tR\x06siteId\x12\x1a\n" +
