@@ -182,7 +182,7 @@ func carryOut(ctx context.Context, p *cli.Program, opt *runOptions, selected []l
 			}
 			run.Command = opt.command(&s, run.Trace)
 			env := opt.env
-			env.Trace = w
+			env.Trace, env.Clock = w, threadTime
 			var bar *cli.Progress
 			known := 0
 			env.Progress = func(done, total int) {

@@ -45,24 +45,35 @@ func inProportion(ms []Machine, work float64, share func(Machine) float64) ([]fl
 	return list, nil
 }
 
-// MinMin assigns subtasks to machines: of all that are left, the one that can end soonest in the
-// mean goes where it does. That is the smallest one each time, as all that a machine has and the
-// subtask end at (A+w)/((1−ρ)τ) there. It returns the machine of each subtask, and [ErrNobody] if
-// there is none with a rate. It keeps ends close, but leaves large subtasks last; see [MaxMin].
+// MinMin assigns subtasks to machines that have work already, which nil says is none: of all that
+// are left, the one that can end soonest in the mean goes where it does. That is the smallest one
+// each time, as all that a machine has and the subtask end at (A+w)/((1−ρ)τ) there. It returns the
+// machine of each subtask, and [ErrNobody] if there is none with a rate. It keeps ends close, but
+// leaves large subtasks last; see [MaxMin].
 //
 // Source: spec 003 section 2.6, where the source's own figure is lost.
-func MinMin(ms []Machine, tasks []float64) ([]int, error) {
-	return assign(ms, tasks, cmp.Compare[float64])
+func MinMin(ms []Machine, have, tasks []float64) ([]int, error) {
+	return assign(ms, have, tasks, cmp.Compare[float64])
 }
 
 // MaxMin is [MinMin] with the largest subtask first.
-func MaxMin(ms []Machine, tasks []float64) ([]int, error) {
-	return assign(ms, tasks, func(a, b float64) int { return cmp.Compare(b, a) })
+func MaxMin(ms []Machine, have, tasks []float64) ([]int, error) {
+	return assign(ms, have, tasks, func(a, b float64) int { return cmp.Compare(b, a) })
 }
 
-func assign(ms []Machine, tasks []float64, order func(a, b float64) int) ([]int, error) {
+func assign(ms []Machine, have, tasks []float64, order func(a, b float64) int) ([]int, error) {
 	if err := check(ms); err != nil {
 		return nil, err
+	}
+	got := make([]float64, len(ms))
+	copy(got, have)
+	if have != nil && len(have) != len(ms) {
+		return nil, fmt.Errorf("%d works for %d machines: say of each what it has: %w", len(have), len(ms), ErrWork)
+	}
+	for k, w := range got {
+		if err := checkWork(w); err != nil {
+			return nil, fmt.Errorf("machine %d: %w", k, err)
+		}
 	}
 	for i, w := range tasks {
 		if err := checkWork(w); err != nil {
@@ -77,7 +88,6 @@ func assign(ms []Machine, tasks []float64, order func(a, b float64) int) ([]int,
 		list[i] = i
 	}
 	slices.SortStableFunc(list, func(a, b int) int { return order(tasks[a], tasks[b]) })
-	got := make([]float64, len(ms))
 	where := make([]int, len(tasks))
 	for _, i := range list {
 		best, end := -1, math.Inf(1)

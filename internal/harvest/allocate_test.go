@@ -76,8 +76,8 @@ func TestAllocationAtTheEdges(t *testing.T) {
 	for name, divide := range map[string]func() error{
 		"all busy":         func() error { _, err := MeanTime([]Machine{always}, 10); return err },
 		"none":             func() error { _, err := MeanTime(nil, 10); return err },
-		"all busy, tasks":  func() error { _, err := MinMin([]Machine{always}, []float64{1}); return err },
-		"no machine, none": func() error { _, err := MaxMin(nil, nil); return err },
+		"all busy, tasks":  func() error { _, err := MinMin([]Machine{always}, nil, []float64{1}); return err },
+		"no machine, none": func() error { _, err := MaxMin(nil, nil, nil); return err },
 	} {
 		if err := divide(); !errors.Is(err, ErrNobody) {
 			t.Errorf("%s: %v", name, err)
@@ -87,9 +87,15 @@ func TestAllocationAtTheEdges(t *testing.T) {
 		if _, err := Equal([]Machine{never}, w); !errors.Is(err, ErrWork) {
 			t.Errorf("work %v: %v", w, err)
 		}
-		if _, err := MinMin([]Machine{never}, []float64{1, w}); !errors.Is(err, ErrWork) {
+		if _, err := MinMin([]Machine{never}, nil, []float64{1, w}); !errors.Is(err, ErrWork) {
 			t.Errorf("subtask %v: %v", w, err)
 		}
+		if _, err := MinMin([]Machine{never}, []float64{w}, []float64{1}); !errors.Is(err, ErrWork) {
+			t.Errorf("a machine that has %v: %v", w, err)
+		}
+	}
+	if _, err := MinMin([]Machine{never}, []float64{1, 1}, nil); !errors.Is(err, ErrWork) {
+		t.Errorf("works of two machines for one: %v", err)
 	}
 	if _, err := Equal([]Machine{{}}, 1); !errors.Is(err, ErrMachine) {
 		t.Errorf("no machine: %v", err)
@@ -97,8 +103,8 @@ func TestAllocationAtTheEdges(t *testing.T) {
 }
 
 // slowMinMin is min-min by its definition: all pairs, each time.
-func slowMinMin(ms []Machine, tasks []float64, largest bool) []int {
-	got, where := make([]float64, len(ms)), make([]int, len(tasks))
+func slowMinMin(ms []Machine, have, tasks []float64, largest bool) []int {
+	got, where := slices.Clone(have), make([]int, len(tasks))
 	for i := range where {
 		where[i] = -1
 	}
@@ -142,8 +148,12 @@ func TestMinMinAgainstAllPairs(t *testing.T) {
 			if largest {
 				do = MaxMin
 			}
-			got, err := do(ms, tasks)
-			if want := slowMinMin(ms, tasks, largest); err != nil || !slices.Equal(got, want) {
+			have := make([]float64, len(ms))
+			for k := range have {
+				have[k] = 100 * rng.Float64()
+			}
+			got, err := do(ms, have, tasks)
+			if want := slowMinMin(ms, have, tasks, largest); err != nil || !slices.Equal(got, want) {
 				t.Errorf("largest first %t: %v (%v), want %v", largest, got, err, want)
 			}
 		}

@@ -3,8 +3,6 @@ package harvest
 import (
 	"cmp"
 	"fmt"
-	"math"
-	"math/bits"
 	"slices"
 )
 
@@ -19,22 +17,13 @@ type Policy struct {
 	// LeastRatio is how many mean jobs of the owner the work of each machine must be worth there,
 	// so that it is large enough to be predicted.
 	LeastRatio float64
-	// Method computes distributions. Sets are best compared without draws, which would cost
-	// hundreds of times as much.
+	// Method computes distributions. Sets are best compared without draws, which cost some fifteen
+	// times as much: see DESIGN.md.
 	Method Method
 }
 
 // DefaultPolicy has the numbers of spec 003.
 func DefaultPolicy() Policy { return Policy{Risk: 1, Busiest: 0.9, LeastRatio: 4} }
-
-// How the first look of [Policy.Exhaustive] is taken, and how far off it may be.
-const (
-	coarsePoints = 24
-	coarseError  = 0.05
-)
-
-// MostSets bounds how many machines [Policy.Exhaustive] and [Policy.Fixed] look at.
-const MostSets = 20
 
 // Job is work that can be divided: [Divisible] or [Tasks].
 type Job interface {
@@ -61,7 +50,7 @@ func (t Tasks) total() float64 {
 }
 
 func (t Tasks) divide(ms []Machine) ([]float64, error) {
-	where, err := MinMin(ms, t)
+	where, err := MinMin(ms, nil, t)
 	if err != nil {
 		return nil, err
 	}
@@ -173,70 +162,6 @@ func usable(ms []Machine, busiest float64) []int {
 		}
 	}
 	return list
-}
-
-// Exhaustive looks at all sets of at most [MostSets] machines that have time for guests; it
-// returns [ErrTooMany] for more.
-func (p *Policy) Exhaustive(ms []Machine, j Job) (Choice, error) { return p.sets(ms, j, 0) }
-
-// Fixed looks at all sets of that many machines, as [Policy.Exhaustive] does.
-func (p *Policy) Fixed(ms []Machine, j Job, machines int) (Choice, error) {
-	if machines < 1 {
-		return Choice{}, fmt.Errorf("%d machines: choose at least 1: %w", machines, ErrMachine)
-	}
-	return p.sets(ms, j, machines)
-}
-
-// sets looks at all sets of a size, or at all if it is 0: at each with few points, which is right
-// to a few percent, and then with all at those that may be the best.
-func (p *Policy) sets(ms []Machine, j Job, size int) (Choice, error) {
-	coarse := *p
-	coarse.Method.Points = coarsePoints
-	rough, err := coarse.search(ms, j)
-	if err != nil {
-		return Choice{}, err
-	}
-	list := usable(ms, 1)
-	if len(list) > MostSets {
-		return Choice{}, fmt.Errorf("%d: at most %d; use a heuristic: %w", len(list), MostSets, ErrTooMany)
-	}
-	if size > len(list) {
-		return Choice{}, fmt.Errorf("%d machines wanted, %d have time for guests: %w", size, len(list), ErrNobody)
-	}
-	var set []int
-	members := func(mask uint) []int {
-		set = set[:0]
-		for ; mask > 0; mask &= mask - 1 {
-			set = append(set, list[bits.TrailingZeros(mask)])
-		}
-		return set
-	}
-	costs := make([]float32, 1<<len(list))
-	for mask := range costs {
-		n := bits.OnesCount(uint(mask))
-		if n == 0 || size > 0 && n != size {
-			costs[mask] = float32(math.Inf(1))
-			continue
-		}
-		c, err := rough.cost(members(uint(mask)))
-		if err != nil {
-			return Choice{}, err
-		}
-		costs[mask] = float32(c)
-	}
-	if rough.best.Machines == nil {
-		return rough.done()
-	}
-	fine := &search{ms: ms, job: j, policy: p}
-	for mask, c := range costs {
-		if float64(c) <= rough.best.Cost*(1+coarseError) && mask > 0 {
-			if _, err := fine.cost(members(uint(mask))); err != nil {
-				return Choice{}, err
-			}
-		}
-	}
-	fine.best.Evaluated = rough.best.Evaluated
-	return fine.done()
 }
 
 // prefixes are the candidates by what their owners leave, the most first, and how many of them

@@ -91,6 +91,44 @@ func TestExhaustiveAgainstAllSets(t *testing.T) {
 	}
 }
 
+// Nor does that by a table, for many machines.
+func TestExhaustiveByTable(t *testing.T) {
+	rng := seeded(16)
+	policy := DefaultPolicy()
+	for range 3 {
+		ms, j := made(rng, 13), Divisible(13*(100+900*rng.Float64()))
+		got, err := policy.Exhaustive(ms, j)
+		if err != nil {
+			t.Fatal(err)
+		}
+		best, most := math.Inf(1), 0.0
+		table := newTable(ms, usable(ms, 1), float64(j), &policy)
+		for mask := 1; mask < 1<<len(ms); mask++ {
+			var set []int
+			for i := range ms {
+				if mask>>i&1 == 1 {
+					set = append(set, i)
+				}
+			}
+			c, err := policy.Evaluate(ms, j, set...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			best = min(best, c.Cost)
+			if c.Cost < 1.2*got.Cost {
+				most = max(most, math.Abs(table.cost(set)/c.Cost-1))
+			}
+		}
+		t.Logf("the table is up to %.4f off for good sets", most)
+		if math.Abs(got.Cost/best-1) > 1e-12 || got.Evaluated != 1<<len(ms)-1 {
+			t.Errorf("best of all sets %v of %d, want %v", got.Cost, got.Evaluated, best)
+		}
+		if most > roughError/2 {
+			t.Errorf("the table is %.3f off", most)
+		}
+	}
+}
+
 // One machine: that of the least cost; of several the one with the least share.
 func TestSingle(t *testing.T) {
 	policy := DefaultPolicy()

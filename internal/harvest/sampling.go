@@ -12,9 +12,10 @@ func Samples(variation float64) float64 {
 	return n * n
 }
 
-// Least and most samples that a [Sampler] takes in an hour.
+// Least and most samples that a [Sampler] takes in an hour. The specification has 1 for the least,
+// which says nothing of how much the hour varied.
 const (
-	LeastSamples = 1
+	LeastSamples = 4
 	MostSamples  = 360
 )
 
@@ -28,6 +29,16 @@ type Sampler struct {
 // moments are the sums of samples.
 type moments struct{ n, sum, squares float64 }
 
+// needed is how many samples a mean over a day needs: an hour's part of it.
+func (m *moments) needed() int {
+	mean := m.sum / m.n
+	if mean == 0 {
+		return LeastSamples
+	}
+	variance := max(0, (m.squares-m.n*mean*mean)/(m.n-1))
+	return int(min(MostSamples, max(LeastSamples, math.Ceil(Samples(math.Sqrt(variance)/math.Abs(mean))/dayHours))))
+}
+
 // Add records a sample. What is not a finite number is no sample.
 func (s *Sampler) Add(x float64) {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
@@ -39,9 +50,10 @@ func (s *Sampler) Add(x float64) {
 	m.squares += x * x
 }
 
-// EndHour ends an hour and returns how many samples to take in the next one: a 24th of what a
-// day needs, from [LeastSamples] to [MostSamples]. Before there are two samples it is the most, as
-// nothing is known; where the mean is 0 it is the least.
+// EndHour ends an hour and returns how many samples to take in the next one, from [LeastSamples]
+// to [MostSamples]: a 24th of what a day needs that varies as the last one did; or as the last
+// hour did, if that is more than three times as many, so that a change is met at once. Before there are two samples it is
+// the most, as nothing is known; where the mean is 0 it is the least.
 func (s *Sampler) EndHour() int {
 	var all moments
 	for _, m := range s.hours {
@@ -49,16 +61,15 @@ func (s *Sampler) EndHour() int {
 		all.sum += m.sum
 		all.squares += m.squares
 	}
+	last := s.hours[s.now]
 	s.now = (s.now + 1) % dayHours
 	s.hours[s.now] = moments{}
 	if all.n < 2 {
 		return MostSamples
 	}
-	mean := all.sum / all.n
-	if mean == 0 {
-		return LeastSamples
+	n := all.needed()
+	if last.n >= LeastSamples && last.needed() > 3*n {
+		n = last.needed()
 	}
-	variance := max(0, (all.squares-all.n*mean*mean)/(all.n-1))
-	n := math.Ceil(Samples(math.Sqrt(variance)/math.Abs(mean)) / dayHours)
-	return int(min(MostSamples, max(LeastSamples, n)))
+	return n
 }

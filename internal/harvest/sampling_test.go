@@ -11,14 +11,10 @@ func TestSpecCheck01SamplesOfFormula5(t *testing.T) {
 	}
 }
 
-// day plays hours in which the sampler asks for what it wants, and returns how many samples each
-// next hour is to have.
-func hoursOf(s *Sampler, hours int, draw func() float64) []int {
+// hoursOf plays hours in which as many samples are taken as the hour before asked for, n in the
+// first, and returns what each asks for.
+func hoursOf(s *Sampler, n, hours int, draw func() float64) []int {
 	var list []int
-	n := MostSamples
-	if len(list) == 0 && s.hours != [dayHours]moments{} {
-		n = 20
-	}
 	for range hours {
 		for range n {
 			s.Add(draw())
@@ -36,9 +32,9 @@ func TestSpecCheck11AdaptiveSampling(t *testing.T) {
 	varying := func() float64 { return max(0, 0.4+0.4*rng.NormFloat64()) }
 	steady := func() float64 { return max(0, 0.4+0.04*rng.NormFloat64()) }
 	var s Sampler
-	before := hoursOf(&s, 24, varying)
-	calm := hoursOf(&s, 24, steady)
-	after := hoursOf(&s, 2, varying)
+	before := hoursOf(&s, MostSamples, 24, varying)
+	calm := hoursOf(&s, before[23], 24, steady)
+	after := hoursOf(&s, calm[23], 2, varying)
 	t.Logf("varying %v, steady %v, varying again %v", before, calm, after)
 	if last := calm[len(calm)-1]; 2*last > before[len(before)-1] {
 		t.Errorf("%d samples after a steady day, %d before", last, before[len(before)-1])
@@ -48,7 +44,7 @@ func TestSpecCheck11AdaptiveSampling(t *testing.T) {
 	}
 	// What nothing is known of is measured as often as may be, and less by the first day.
 	var fresh Sampler
-	if list := hoursOf(&fresh, 24, steady); 2*list[23] > MostSamples {
+	if list := hoursOf(&fresh, MostSamples, 24, steady); 2*list[23] > MostSamples {
 		t.Errorf("from nothing: %v", list)
 	}
 }

@@ -96,7 +96,7 @@ func (p Prediction) Machine(speed float64) Machine {
 // that vary three times as much as exponential ones; the share may be any.
 var unknown = Prediction{Load: Load{Lambda: 0.5 / 300, Rho: 0.5, Sigma: 900}, Spread: 1 / math.Sqrt(12)}
 
-// space is a mean over hours of a kind.
+// space sums up hours of a kind.
 type space struct {
 	n, busy            int // hours, and those with arrivals: others have no service time
 	lambda, rho, sigma float64
@@ -115,7 +115,8 @@ func (s *space) add(l Load) {
 // Predict says what the owner does in an hour after now, the latest that was measured: the mean
 // of the last day, of the same hour of the last seven days, and of the same hour of the week in
 // the last four weeks, each counting a third. A space of which nothing is known leaves its part
-// to the others.
+// to the others. Where few jobs are long, most hours have none of them, so that the mean of their
+// deviations is less than the deviation of all jobs, and ranges come out narrow.
 //
 // Source: spec 003 section 2.3.
 func (u *Usage) Predict(now, at Hour) Prediction {

@@ -22,7 +22,7 @@ const (
 // What a [Watch] demands before it speaks. The specification has three windows each of which is 3
 // deviations off, and the 95 % quantile. Played, 8 to 18 of 100 owners who do as predicted cross
 // that quantile within a task of 8 h, as it is looked at again and again; and of owners who take
-// 0.8 instead of 0.2, whose jobs last 30 s, the windows miss a third within 40 min. The mean of
+// 0.8 instead of 0.2, whose jobs last 30 s, both together miss a fifth within 40 min. The mean of
 // three windows finds more at fewer false alarms; see TestSpecCheck12.
 const (
 	watchedWindows = 3

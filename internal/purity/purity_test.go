@@ -42,7 +42,7 @@ var pure = map[string][]string{
 	"meta/commit": {"kith/internal/job", "kith/meta", "kith/store"},
 	// The simulator writes what happened to a writer of its caller, and hashes it.
 	"testbed/sim": {
-		"kith/internal/fifo", "kith/internal/job", "kith/cluster", "kith/store", "kith/store/memstore", "kith/meta", "kith/meta/commit", "kith/sitesched",
+		"kith/internal/fifo", "kith/internal/job", "kith/cluster", "kith/store", "kith/store/memstore", "kith/meta", "kith/meta/bags", "kith/meta/commit", "kith/sitesched",
 		"crypto/sha256", "encoding/binary", "encoding/hex", "hash", "io",
 	},
 }

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"time"
 
 	"kith/internal/job"
 	"kith/testbed/pool"
@@ -32,6 +33,9 @@ type Env struct {
 	Statements []string
 	// Workers is how many runs go on at a time; 0 means as many as processors.
 	Workers int
+	// Clock is the processor time that the calling thread has used, for statements about what
+	// something costs; with nil nothing is timed, and such a statement says so.
+	Clock func() time.Duration
 	// Progress learns how many runs of those known so far are done; nil for
 	// no one. It is called by one goroutine at a time.
 	Progress func(done, total int)

@@ -5,6 +5,7 @@ import (
 	"kith/testbed/lab"
 	"kith/testbed/lab/choice"
 	"kith/testbed/lab/conserve"
+	"kith/testbed/lab/ghs"
 	"kith/testbed/lab/gridbot"
 	"kith/testbed/lab/kdistributed"
 	"kith/testbed/lab/localpriority"
@@ -15,6 +16,7 @@ func All() []lab.Experiment {
 	return []lab.Experiment{
 		kdistributed.Experiment(),
 		gridbot.Experiment(),
+		ghs.Experiment(),
 		localpriority.Experiment(),
 		choice.Experiment(),
 		conserve.Experiment(),
