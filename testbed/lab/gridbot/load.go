@@ -52,7 +52,7 @@ func costQuestions() []question {
 				lab.Within("its algorithm 1 over the buffer", ratio(byBuffer), 5, lab.Unbounded),
 				lab.Shown("looks for an ask with 1,500 tasks: kithd", a.Of(of(byEngine, small), meanLooks), ""),
 				lab.Shown("algorithm 1", a.Of(of(byBuffer, small), meanLooks), "")).
-				Noted("Counts of looks at policies; times are in [performance.md](performance.md#bags).", "")
+				Noted("Counts of looks at policies; times are in `docs/performance.md`.", "")
 		},
 	}, {
 		ID: "G8", Kind: lab.Direction, Enforced: true, Text: "A queue of millions of tasks slows nothing down.", Source: "no slowdown", Band: "dispatch p99 at 10⁶ queued ≤ 1.2 × that at 10³",
@@ -61,7 +61,7 @@ func costQuestions() []question {
 			return lab.Conclude(
 				lab.Within("looks at policies for an ask, p99, 10⁶ ÷ 10³", a.Ratio(many, few, lastLooks), 0, 1.2),
 				lab.Shown("with 10⁶ in ten bags", a.Of(many, lastLooks), "")).
-				Noted("Counts of looks at policies; times are in [performance.md](performance.md#bags).", "")
+				Noted("Counts of looks at policies; times are in `docs/performance.md`.", "")
 		},
 	}}
 }
@@ -113,7 +113,7 @@ func loadQuestions() []question {
 				t := r.load(split)
 				return lab.Conclude(lab.Within("throughput, split ÷ whole", a.Ratio(t, r.load(whole), atWork), 0.95, lab.Unbounded),
 					lab.Shown("at the peak, in the size of the source", rate(a, t, peakTasks), "tasks/s"), lab.Shown("from", rate(a, t, peakAsks), "asks/s"))
-			}).Noted("Throughput is the hours that the tasks need which ended in the second half of the time in which tasks were sent, over these hours. That a server bears 93 tasks/s cannot be seen where it takes no time: what `kithd` bears is in [performance.md](performance.md#bags).", whyQuota)
+			}).Noted("Throughput is the hours that the tasks need which ended in the second half of the time in which tasks were sent, over these hours. That a server bears 93 tasks/s cannot be seen where it takes no time: what `kithd` bears is in `docs/performance.md`.", whyQuota)
 		},
 	}, {
 		ID: "G13", Kind: lab.Exact, Text: "The limit was the network.", Source: "30 to 40 asks/s", Band: "informational",
