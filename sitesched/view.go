@@ -133,3 +133,9 @@ func (s *Scheduler) NextWake(now job.Time) job.Time {
 	}
 	return max(wake, now)
 }
+
+// Started reports whether id holds processors here.
+func (s *Scheduler) Started(id job.AttemptID) bool {
+	slot, ok := s.lookup(&id)
+	return ok && s.table.rows[slot].state.holds()
+}

@@ -10,6 +10,7 @@ import (
 	"kith/internal/job"
 	"kith/meta"
 	"kith/sitesched"
+	"kith/testbed/metrics"
 	"kith/testbed/sim"
 )
 
@@ -59,6 +60,10 @@ type Config struct {
 	// Sample, if not nil, is shown every site at multiples of SampleEvery.
 	SampleEvery time.Duration
 	Sample      func(Sample)
+	// Watch, if not nil, is shown the federation after all that happens at an instant.
+	Watch func(*Instant)
+	// Ended, if not nil, is told of each job that has ended, by site and place in its workload.
+	Ended func(site, index int, r *metrics.Record)
 	// Progress, if not nil, is told now and then how many jobs have ended.
 	Progress func(done, total int)
 }

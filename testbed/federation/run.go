@@ -166,6 +166,9 @@ func (r *run) run(ctx context.Context) error {
 	}
 	instants, stopped := 0, false
 	err := r.w.RunWhile(job.Never, func() bool {
+		if r.cfg.Watch != nil && instants > 0 {
+			r.cfg.Watch(&Instant{r.w.Now(), r})
+		}
 		if instants++; instants%4096 == 0 {
 			stopped = ctx.Err() != nil
 			if r.cfg.Progress != nil {
@@ -264,6 +267,9 @@ func (r *run) ended(host job.SiteID, a job.AttemptID, tag int, outcome *job.Outc
 	if host != a.Job.Origin {
 		x.Run -= r.w.Transfer(a.Job)
 		x.Reference = job.Scaled(min(j.Run, j.Estimate), r.cfg.Sites[i].Speed)
+	}
+	if r.cfg.Ended != nil {
+		r.cfg.Ended(i, k, x)
 	}
 	r.done++
 }

@@ -5,6 +5,7 @@ import (
 	"kith/testbed/lab"
 	"kith/testbed/lab/choice"
 	"kith/testbed/lab/conserve"
+	"kith/testbed/lab/forecasts"
 	"kith/testbed/lab/ghs"
 	"kith/testbed/lab/gridbot"
 	"kith/testbed/lab/kdistributed"
@@ -20,5 +21,6 @@ func All() []lab.Experiment {
 		localpriority.Experiment(),
 		choice.Experiment(),
 		conserve.Experiment(),
+		forecasts.Experiment(),
 	}
 }
