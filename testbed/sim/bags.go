@@ -14,8 +14,9 @@ import (
 type BagSubmission struct {
 	Request job.Request // of one task
 	Indices job.Indices
-	// MaxRunning, Retries, MaxReplicas, TailAt, Priority and Hold are as in [meta.SubmitBag].
+	// MaxRunning, Budget, Retries, MaxReplicas, TailAt, Priority and Hold are as in [meta.SubmitBag].
 	MaxRunning  uint32
+	Budget      uint64
 	Retries     uint8
 	MaxReplicas uint8
 	TailAt      uint32
@@ -79,7 +80,7 @@ func (s *Site) submitBag(sub *BagSubmission) {
 	s.submissions.Push(p)
 	s.feed(meta.SubmitBag{
 		Token: p.token, Request: sub.Request, Indices: sub.Indices, RequestID: sub.RequestID, Payload: []byte("a bag"),
-		MaxRunning: sub.MaxRunning, Retries: sub.Retries, MaxReplicas: sub.MaxReplicas, TailAt: sub.TailAt, Priority: sub.Priority, Hold: sub.Hold, After: sub.After, Policies: sub.Policies,
+		MaxRunning: sub.MaxRunning, Budget: sub.Budget, Retries: sub.Retries, MaxReplicas: sub.MaxReplicas, TailAt: sub.TailAt, Priority: sub.Priority, Hold: sub.Hold, After: sub.After, Policies: sub.Policies,
 	})
 	if s.state != nil && s.state.Bag(p.expected) == nil {
 		delete(s.bags, p.expected) // refused, or known under another id

@@ -34,7 +34,7 @@ func runs(pilot, task *job.Request) bool {
 
 // givesOut reports whether a bag has tasks to give to a site.
 func givesOut(b *store.Bag) bool {
-	return b.Waiting() > 0 && (b.MaxRunning == 0 || b.Runs() < int(b.MaxRunning))
+	return b.Waiting() > 0 && b.Room() > 0
 }
 
 // keepsTasks reports whether a site has tasks of a bundle that have not begun.

@@ -75,6 +75,9 @@ type Site struct {
 // ID returns the site's name.
 func (s *Site) ID() job.SiteID { return s.cfg.ID }
 
+// Generation is that of its data folder, as streams tell it.
+func (s *Site) Generation() uint32 { return s.generation }
+
 // Up reports whether the daemon runs.
 func (s *Site) Up() bool { return s.engine != nil }
 

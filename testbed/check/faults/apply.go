@@ -179,7 +179,8 @@ type haunting struct {
 // maxGhosts bounds how many messages of one fault come back.
 const maxGhosts = 40
 
-// tap sees what is sent, and has some of it come back.
+// tap sees what is sent, and has some of it come back. What a data folder sent that is gone
+// does not: a stream says of which folder it is, and carries nothing else.
 func (x *run) tap(from, to job.SiteID, m meta.Message) {
 	for _, h := range x.ghosts {
 		if h.fault.Site != from || h.fault.Other != to || x.since() > h.until || h.seen >= maxGhosts {
@@ -189,8 +190,9 @@ func (x *run) tap(from, to job.SiteID, m meta.Message) {
 			continue
 		}
 		h.seen++
+		folder := x.w.Site(from).Generation()
 		x.in(time.Duration(x.rng.Int64N(int64(max(h.fault.By, 1)))), func() {
-			if !x.over {
+			if !x.over && x.w.Site(from).Generation() == folder {
 				x.w.Inject(from, to, m)
 			}
 		})

@@ -32,6 +32,9 @@ type Bag struct {
 	Replicas          uint8
 	Tail              uint32
 	MaxRunning, Fails uint32
+	// Budget is how many processor-seconds its runs may take together, 0 for no bound. A bag
+	// whose budget is used up at the end of the schedule goes on without one.
+	Budget uint32
 	// Deadline is what its policies state, in seconds; 0 for none.
 	Deadline uint32
 	// Staging and Output are as those of a job, of each task.
@@ -47,6 +50,8 @@ const (
 	// RetryBag has tasks run again that have ended: those that are named, or all that did not
 	// succeed.
 	RetryBag ActKind = "retry-bag"
+	// BudgetBag replaces the budget of a bag.
+	BudgetBag ActKind = "budget-bag"
 )
 
 // runTime returns how long a task runs: half of Run to one and a half of it.
@@ -108,7 +113,29 @@ func Bagged(seed uint64, size Size) *Schedule {
 		}
 	}
 	d.s.someDependencies()
+	d.s.someBudgets()
 	return d.s
+}
+
+// someBudgets gives every fourth bag a budget, of which half are replaced, some by none. The
+// draws are its own, so that all else is as it was.
+func (s *Schedule) someBudgets() {
+	d := &draw{Rand: rand.New(rand.NewPCG(s.Seed, 0x62756467)), s: s}
+	for i := range s.Bags {
+		b := &s.Bags[i]
+		if !d.one(4) {
+			continue
+		}
+		most := 1 + uint32(float64(b.Tasks)*float64(b.Processors)*b.Run.Seconds()*3/2)
+		b.Budget = 1 + d.Uint32N(most)
+		if d.one(2) {
+			x := Act{Kind: BudgetBag, Bag: b.Number, At: max(d.span(s.End), b.At+d.upTo(2*time.Minute))}
+			if !d.one(3) {
+				x.Budget = 1 + d.Uint32N(2*most)
+			}
+			s.Acts = append(s.Acts, x)
+		}
+	}
 }
 
 // turns draws how sites run tasks.
@@ -254,7 +281,7 @@ func (b *Bag) String() string {
 	for _, n := range []struct {
 		name string
 		n    uint32
-	}{{"retries", uint32(b.Retries)}, {"max-running", b.MaxRunning}, {"fails", b.Fails}, {"replicas", uint32(b.Replicas)}, {"tail", b.Tail}, {"deadline", b.Deadline}} {
+	}{{"retries", uint32(b.Retries)}, {"max-running", b.MaxRunning}, {"fails", b.Fails}, {"replicas", uint32(b.Replicas)}, {"tail", b.Tail}, {"deadline", b.Deadline}, {"budget", b.Budget}} {
 		if n.n != 0 {
 			text += fmt.Sprintf(" %s=%d", n.name, n.n)
 		}
@@ -274,6 +301,9 @@ func (x *Act) ofBag() string {
 	if !x.Tasks.Empty() {
 		text += " tasks=" + x.Tasks.String()
 	}
+	if x.Budget > 0 {
+		text += fmt.Sprintf(" budget=%d", x.Budget)
+	}
 	return text
 }
 
@@ -290,7 +320,7 @@ func (l *line) bag() Bag {
 	b.Retries, b.MaxRunning, b.Fails = uint8(l.int("retries", 0, 0, 100)), uint32(l.int("max-running", 0, 0, mostBagTasks)), uint32(l.int("fails", 0, 0, mostBagTasks))
 	b.Replicas, b.Tail = uint8(l.int("replicas", 0, 0, store.MaxReplicas)), uint32(l.int("tail", 0, 0, mostBagTasks))
 	b.Waits = l.waits()
-	b.Deadline = uint32(l.int("deadline", 0, 0, 1<<20))
+	b.Deadline, b.Budget = uint32(l.int("deadline", 0, 0, 1<<20)), uint32(l.int("budget", 0, 0, 1<<31))
 	return b
 }
 
@@ -320,6 +350,7 @@ func (k *shrinker) simplifyBags() {
 			func(b *Bag) { b.Retries = 0 }, func(b *Bag) { b.MaxRunning = 0 }, func(b *Bag) { b.Fails = 0 }, func(b *Bag) { b.Staging = 0 },
 			func(b *Bag) { b.Output = 0 }, func(b *Bag) { b.Copies = 0 }, func(b *Bag) { b.Processors = 1 }, func(b *Bag) { b.OnSiteLost = job.Wait },
 			func(b *Bag) { b.Replicas = 0 }, func(b *Bag) { b.Tail = 0 }, func(b *Bag) { b.Deadline = 0 },
+			func(b *Bag) { b.Budget = 0 },
 			func(b *Bag) { b.Run, b.Walltime = 10*time.Second, time.Minute },
 		} {
 			b := k.best.Bags[i]

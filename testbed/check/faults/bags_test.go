@@ -98,6 +98,7 @@ func TestBaggedSeedsThatFoundSomething(t *testing.T) {
 		10110646: "the product: what a host had got by the claim before one that had no answer was not taken back for a minute, when that host no longer had it",
 		11025751: "the product: the same",
 		11010086: "the product: tasks that failed everywhere and with each retry had all hosts held back, which then got one of them an hour",
+		12009616: "the watch: a list of bundles of a data folder that was gone came back as if on a stream of the next, whose claims are numbered from the same number",
 		10083939: "the watch: a task that takes longer than its deadline is run until it was lost too often, which takes its time",
 	} {
 		if v := Run(Bagged(seed, Size{}), nil).Violation; v != nil {
@@ -119,6 +120,9 @@ func TestBagsAsTold(t *testing.T) {
 		"those that have failed run again when asked":                              {"bag 1 from=s0 tasks=6 run=1s walltime=1m fails=3\nact retry-bag 1 at=5m", 6 + 2},
 		"tasks that wait are cancelled":                                            {"bag 1 from=s0 tasks=20 run=1m walltime=2m max-running=5\nact cancel-bag 1 at=10s tasks=5-19", 5},
 		"of a bag that waits for lost sites nothing runs again":                    {"bag 1 from=s0 tasks=5 run=1m walltime=2m\nfault reboot s1 at=10s for=5s", 5},
+		"what a budget does not pay for begins once there is none":                 {"bag 1 from=s0 tasks=20 run=10s walltime=20s budget=30", 20},
+		"a budget that is replaced goes on":                                        {"bag 1 from=s0 tasks=20 run=10s walltime=20s budget=30\nact budget-bag 1 at=5m budget=1000", 20},
+		"what a budget never paid for does not begin":                              {"bag 1 from=s0 tasks=20 run=10s walltime=20s budget=1\nact cancel-bag 1 at=5m", 1},
 		"of a bag that is run again what was lost with its site does, and no more": {"bag 1 from=s0 tasks=5 run=1m walltime=2m on-site-lost=rerun\nfault reboot s1 at=10s for=5s", 8},
 	} {
 		s, err := Parse(sites + c.text)
@@ -151,7 +155,7 @@ func TestRunTimesOfTasks(t *testing.T) {
 	if _, err := Parse("site a\nbag 1 from=a tasks=3-1"); err == nil {
 		t.Error("a bag whose tasks are no number is one")
 	}
-	for _, text := range []string{"act cancel-bag 1", "bag 1 from=b", "bag 1 from=a\nbag 1 from=a", "bag 1 from=a\nact retry-bag 1 tasks=x", "run turn=1m yield=later", "run turn=1m share=2"} {
+	for _, text := range []string{"act cancel-bag 1", "bag 1 from=b", "bag 1 from=a\nbag 1 from=a", "bag 1 from=a\nact retry-bag 1 tasks=x", "run turn=1m yield=later", "run turn=1m share=2", "bag 1 from=a budget=-1", "bag 1 from=a\nact budget-bag 1 budget=x"} {
 		if _, err := Parse("site a\n" + text); err == nil {
 			t.Errorf("%q is a schedule", text)
 		}

@@ -24,7 +24,7 @@ func (x *run) submitBag(b *Bag) {
 		Request: job.Request{
 			Name: b.named(name), User: "ada", Processors: b.Processors, Copies: b.Copies, Walltime: b.Walltime, OnSiteLost: b.OnSiteLost,
 		},
-		Indices: job.FirstIndices(b.Tasks), MaxRunning: b.MaxRunning, Retries: b.Retries, MaxReplicas: b.Replicas, TailAt: b.Tail, RunTime: b.runTime, Fails: b.fails,
+		Indices: job.FirstIndices(b.Tasks), MaxRunning: b.MaxRunning, Budget: uint64(b.Budget), Retries: b.Retries, MaxReplicas: b.Replicas, TailAt: b.Tail, RunTime: b.runTime, Fails: b.fails,
 		Policies: b.policies(), RequestID: name, Tag: -b.Number, After: after,
 		Done: func(id job.ID, err error) {
 			if err == nil {
@@ -66,6 +66,8 @@ func (x *run) actOnBag(act *Act) {
 			return cancel
 		case HoldBag:
 			return meta.HoldBag{Token: token, Bag: id, Actor: "ada"}
+		case BudgetBag:
+			return meta.SetBudget{Token: token, Bag: id, Budget: uint64(act.Budget), Actor: "ada"}
 		case RetryBag:
 			return meta.RetryTasks{Token: token, Bag: id, Tasks: retried.Clone(), Actor: "ada"}
 		default:
@@ -97,6 +99,7 @@ func (x *run) retriable(act *Act, id job.ID) job.TaskSet {
 }
 
 // releaseBags lets held bags go, again and again: one that only fails is held by its site.
+// Those whose budget is used up go on without one.
 func (x *run) releaseBags() {
 	open := false
 	for i := range x.s.Bags {
@@ -108,6 +111,9 @@ func (x *run) releaseBags() {
 		open = open || b != nil && !b.State.Terminal()
 		if b != nil && b.State == job.BagOnHold {
 			x.actOnBag(&Act{Kind: ReleaseBag, Bag: x.s.Bags[i].Number})
+		}
+		if b != nil && b.Budget > 0 && b.Waiting() > 0 && b.Affords() == 0 {
+			x.actOnBag(&Act{Kind: BudgetBag, Bag: x.s.Bags[i].Number})
 		}
 	}
 	if open || x.since() <= x.s.End+2*time.Minute {

@@ -105,6 +105,8 @@ type Act struct {
 	// Bag is that of acts about bags, Tasks those that it is about; empty for all.
 	Bag   int
 	Tasks job.TaskSet
+	// Budget is the new one of a bag, in processor-seconds, 0 for none.
+	Budget uint32
 }
 
 // ActKind is what a user or operator wants.

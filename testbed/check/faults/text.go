@@ -191,8 +191,10 @@ func (l *line) read(s *Schedule) {
 			x.Site = l.site()
 		case CancelBag, HoldBag, ReleaseBag, RetryBag:
 			x.Bag, x.Tasks = int(l.count()), l.tasks()
+		case BudgetBag:
+			x.Bag, x.Budget = int(l.count()), uint32(l.int("budget", 0, 0, 1<<31))
 		default:
-			l.fail("act %q: choose cancel, hold, release, drain, resume, forget, cancel-bag, hold-bag, release-bag or retry-bag", x.Kind)
+			l.fail("act %q: choose cancel, hold, release, drain, resume, forget, cancel-bag, hold-bag, release-bag, retry-bag or budget-bag", x.Kind)
 		}
 		x.At = l.span("at", 0)
 		s.Acts = append(s.Acts, x)

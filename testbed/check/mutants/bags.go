@@ -111,6 +111,11 @@ func bagMutants() []Mutant {
 			Caught:  bagSearch, Breaks: "S5",
 		},
 		{
+			Name: "budget-stays", Rule: "a budget that is taken away stays",
+			Changes: []Change{{"store/bagbudget.go", "	case c.Budget == b.Budget: // repeated\n", "	case c.Budget == b.Budget || c.Budget == 0:\n"}},
+			Caught:  bagSearch, Breaks: "L1",
+		},
+		{
 			Name: "what-runs-has-ended", Rule: "what is submitted while the job runs that it is to wait for does not wait",
 			Changes: []Change{{"store/dependency.go", "j.State.Terminal(), j.State == job.Completed", "j.State.Terminal() || j.State == job.Running, j.State == job.Completed"}},
 			Caught:  bagSearch, Breaks: "S7",
