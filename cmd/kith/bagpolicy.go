@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/BurntSushi/toml"
@@ -239,7 +240,7 @@ func (c *client) whyPolicies(r *kithv1.CheckPoliciesResponse) (text string) {
 	case !asked:
 		text = "No host has asked for its tasks since kithd started; what is known only then is UNDEFINED here.\n"
 	case !slices.ContainsFunc(hosts, func(h *kithv1.HostPolicies) bool { return h.GetAsked() && mayRun(h) }):
-		text = "Its policies match no host that has asked.\n"
+		text = "By its policies no host that has asked gets tasks of it.\n"
 	}
 	if table := policyTable(r); table != nil {
 		text += "\n" + table.Render(c.Width) + leftOutText(r)
@@ -255,11 +256,18 @@ func leftOutText(r *kithv1.CheckPoliciesResponse) string {
 	return ""
 }
 
-// mayRun reports whether policies let a host run tasks.
+// mayRun reports whether policies let a host run tasks. A concurrency below 1 lets it have none.
 func mayRun(h *kithv1.HostPolicies) bool {
 	for _, v := range h.GetValues() {
-		if v.GetPolicy() == bags.Requirements.String() && v.GetValue() != "true" {
-			return false
+		switch v.GetPolicy() {
+		case bags.Requirements.String():
+			if v.GetValue() != "true" {
+				return false
+			}
+		case bags.Concurrency.String():
+			if most, err := strconv.ParseFloat(v.GetValue(), 64); err == nil && most < 1 {
+				return false
+			}
 		}
 	}
 	return h.GetOffered()

@@ -326,8 +326,8 @@ func (b *fakeBags) end(id, indices string, code int32) error {
 	return err
 }
 
-// CheckPolicies gives each policy the value false, decided by all of it, at a host that has
-// asked unless its rank is 2. Of sites that are "false" none is offered anything.
+// CheckPolicies gives requirements the value false, decided by all of it, and concurrency its
+// text, at a host that has asked unless its rank is 2. Of sites that are "false" none is offered anything.
 func (b *fakeBags) CheckPolicies(_ context.Context, r *kithv1.CheckPoliciesRequest) (*kithv1.CheckPoliciesResponse, error) {
 	p := r.GetPolicies()
 	if bag, err := b.find(r.GetBagId()); err == nil && p == nil {
@@ -341,6 +341,9 @@ func (b *fakeBags) CheckPolicies(_ context.Context, r *kithv1.CheckPoliciesReque
 	}
 	if p.GetRequirements() != "" {
 		h.Values = append(h.Values, &kithv1.PolicyValue{Policy: "requirements", Value: "false", Part: p.GetRequirements()})
+	}
+	if p.GetConcurrency() != "" {
+		h.Values = append(h.Values, &kithv1.PolicyValue{Policy: "concurrency", Value: p.GetConcurrency()})
 	}
 	if p.GetRank() != "" {
 		h.Values = append(h.Values, &kithv1.PolicyValue{Policy: "rank", Value: "UNDEFINED: bag.mean_run is not known", Undefined: true})

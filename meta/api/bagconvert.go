@@ -159,9 +159,9 @@ func explainBag(v *meta.BagView) string {
 			return fmt.Sprintf("its tasks at sites may use up what is left of its budget of %s", processorHours(rec.Budget))
 		case v.Waiting == 0 || v.AtSites > 0:
 		case v.Done+v.Failed > 0:
-			return "no site asks for its tasks now"
+			return "no site has tasks of it now"
 		default:
-			return "no site has asked for its tasks yet"
+			return "no site has got tasks of it yet"
 		}
 	}
 	return ""
