@@ -253,6 +253,7 @@ var jobBounds = map[protoreflect.FullName]bound{
 	"kith.v1.Site.name_conflict":               text(detail),
 	"kith.v1.Site.load_refused":                text(ShortText),
 	"kith.v1.Site.key_trouble":                 text(detail),
+	"kith.v1.Site.fingerprints":                list(8, fingerprint),
 	"kith.v1.Site.disk_trouble":                text(detail),
 	"kith.v1.Site.drain_reason":                text(ShortText),
 	"kith.v1.Site.drain_actor":                 text(ShortText),
