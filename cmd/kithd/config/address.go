@@ -52,6 +52,19 @@ func allAbsolute(list []string) string {
 
 func listenAddress(v string) string { return hostPort(v, 0) }
 
+func metricsAddress(v string) string {
+	if v == "" {
+		return ""
+	}
+	if remedy := hostPort(v, 0); remedy != "" {
+		return remedy + ", or leave it out"
+	}
+	if host, _, _ := net.SplitHostPort(v); !IsLoopback(host) {
+		return "give an address of loopback, as anyone who reaches it is told; a proxy can let others in"
+	}
+	return ""
+}
+
 func advertised(v string) string {
 	if v == "" || v == "none" {
 		return ""

@@ -38,6 +38,8 @@ type Listen struct {
 	Socket string
 	// AllowOwnUID lets the account that kithd, and so its jobs, run under call at the socket.
 	AllowOwnUID bool
+	// Metrics is where figures are served over HTTP, on loopback only; empty for nowhere.
+	Metrics string
 	// InsecureLoopback serves without keys, on loopback only.
 	InsecureLoopback bool
 }

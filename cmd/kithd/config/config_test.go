@@ -110,6 +110,8 @@ func TestMistakes(t *testing.T) {
 		"long socket":           {"[listen]\nsocket = \"/" + strings.Repeat("s", 107) + "\"", `line 3: listen.socket = "/` + strings.Repeat("s", 107) + `": give a path of at most 107 bytes`},
 		"no port":               {"[listen]\naddress = \"localhost\"", `line 3: listen.address = "localhost": give host:port`},
 		"port too large":        {"[listen]\naddress = \"127.0.0.1:99999\"", `line 3: listen.address = "127.0.0.1:99999": give host:port with a port of 0 to 65535`},
+		"figures for all":       {"[listen]\nmetrics = \"0.0.0.0:9100\"", `line 3: listen.metrics = "0.0.0.0:9100": give an address of loopback, as anyone who reaches it is told; a proxy can let others in`},
+		"figures without port":  {"[listen]\nmetrics = \"localhost\"", `line 3: listen.metrics = "localhost": give host:port, or leave it out`},
 		"nothing advertised":    {"[listen]\naddress = \"0.0.0.0:7410\"", `line 3: listen.address = "0.0.0.0:7410" names no address that other sites could dial: set listen.advertise`},
 		"advertised everywhere": {"[listen]\nadvertise = \"0.0.0.0:7410\"", `line 3: listen.advertise = "0.0.0.0:7410": give an address that other sites can dial, or "none"`},
 		"advertised badly":      {"[listen]\nadvertise = \"here\"", `line 3: listen.advertise = "here": give host:port, or "none"`},

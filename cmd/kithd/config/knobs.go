@@ -44,6 +44,7 @@ func (c *Config) Knobs() []Knob {
 		fixed("listen.advertise", must(text(&c.Listen.Advertise, ""), advertised), "host:port under which others reach this site; empty: as `address`, which must then name one address; `\"none\"`: nothing can connect, this site dials out. Told to others with the load"),
 		fixed("listen.socket", must(text(&c.Listen.Socket, ""), socketPath), "path of the unix socket for users of this machine; empty: `kith.sock` in the data folder, which `root` alone can reach. See [who may call](#who-may-call)"),
 		fixed("listen.allow_own_uid", truth(&c.Listen.AllowOwnUID, false), "let the account of `kithd` itself call at the socket. Jobs run under it, so every job is then a user: for trying out on one account only"),
+		fixed("listen.metrics", must(text(&c.Listen.Metrics, ""), metricsAddress), "host:port on loopback where [figures](#figures-for-prometheus) are served over HTTP, to whoever reaches it; empty: nowhere"),
 		fixed("listen.insecure_loopback", truth(&c.Listen.InsecureLoopback, false), "serve without keys: nothing is encrypted, anyone who reaches the port can do everything. Allows loopback addresses only, also in `[[peers]]`; for tests. So does `kithd --insecure-loopback`"),
 
 		fixed("scheduler.processors", between(whole(&s.Processors, 0), 0, job.MaxProcessors, "give 1 to 16777216, or 0 for as many as the machine has"), "processors the site offers; 0: as many as the machine has. More than that means that jobs share"),

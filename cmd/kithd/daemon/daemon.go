@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -25,6 +26,7 @@ import (
 	"kith/cluster/gossip"
 	"kith/cluster/gossip/plain"
 	"kith/cmd/kithd/config"
+	"kith/cmd/kithd/metrics"
 	"kith/internal/job"
 	"kith/internal/loglines"
 	"kith/meta"
@@ -80,7 +82,10 @@ type Daemon struct {
 	server   *grpc.Server
 	peerside *grpc.Server // nil where server has PeerService too
 	health   *health.Server
-	served   chan error
+	served   chan error // has room for all that listen
+
+	figures   *http.Server // nil for none, as its listener
+	figuresAt net.Listener
 
 	bundles     bundles
 	brokenHeads loglines.Pacer[job.SiteID] // about sites whose audit logs do not go on
@@ -117,7 +122,7 @@ func OpenWith(cfg config.Config, log *slog.Logger, o Options) (*Daemon, error) {
 }
 
 func newDaemon(cfg config.Config, log *slog.Logger, o Options) *Daemon {
-	d := &Daemon{cfg: cfg, host: o.Host, options: o, log: log.With("site_id", cfg.Site), served: make(chan error, 4)}
+	d := &Daemon{cfg: cfg, host: o.Host, options: o, log: log.With("site_id", cfg.Site), served: make(chan error, 5)}
 	d.background, d.cancel = context.WithCancel(context.Background())
 	return d
 }
@@ -149,8 +154,14 @@ func (d *Daemon) open() error {
 		return err
 	}
 	// Listening comes early: a port in use must be known before jobs are touched.
-	if d.listener, err = listen(d.cfg.Listen.Address); err != nil {
+	if d.listener, err = listen("listen.address", d.cfg.Listen.Address); err != nil {
 		return err
+	}
+	if at := d.cfg.Listen.Metrics; at != "" {
+		if d.figuresAt, err = listen("listen.metrics", at); err != nil {
+			return err
+		}
+		d.figuresAt = metrics.Listener(d.figuresAt)
 	}
 	d.border = newBorder(defaultBounds(descriptors()), d.log)
 	d.border.refused = d.refusedAtBorder
@@ -244,6 +255,9 @@ func (d *Daemon) assemble() error {
 		ac.Trust, d.identity.endpoint.JoinOpen = d.desk, d.desk.desk.IsOpen
 	}
 	users := api.New(ac)
+	if d.figuresAt != nil {
+		d.figures = metrics.Server(users)
+	}
 	d.door = newDoor(d.cfg.Listen.AllowOwnUID, d.options.Tokens, d.border, d.refusedToken)
 	d.server, d.health = newServer(users, d.door, newUserRates(d.cfg.Rates.User, d.refusedRate), d.pace, d.log)
 	if d.identity == nil {
@@ -407,7 +421,7 @@ func (d *Daemon) abandon() {
 	if d.runs != nil {
 		d.runs.Close()
 	}
-	for _, l := range []net.Listener{d.listener, d.socket} {
+	for _, l := range []net.Listener{d.listener, d.socket, d.figuresAt} {
 		if l != nil {
 			l.Close()
 		}

@@ -57,6 +57,16 @@ func TestOpenRefuses(t *testing.T) {
 		c.Listen.Address = l.Addr().String()
 		expect(t, c, c.Listen.Address, "in use")
 	})
+	t.Run("port of figures in use", func(t *testing.T) {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		c := testConfig(t, "alpha")
+		c.Listen.Metrics = l.Addr().String()
+		expect(t, c, "listen.metrics", c.Listen.Metrics, "in use")
+	})
 	t.Run("data folder is a file", func(t *testing.T) {
 		c := testConfig(t, "alpha")
 		if err := os.WriteFile(c.Data, nil, 0o600); err != nil {

@@ -22,6 +22,9 @@ func (d *Daemon) serve() {
 	if d.socket != nil {
 		go func() { d.served <- d.server.Serve(d.socket) }()
 	}
+	if d.figuresAt != nil {
+		go func() { d.served <- d.figures.Serve(d.figuresAt) }()
+	}
 	if d.identity == nil {
 		go func() { d.served <- d.server.Serve(d.listener) }()
 		return
@@ -43,6 +46,9 @@ func (d *Daemon) stopServing() {
 		servers = append(servers, d.peerside)
 		d.listener.Close()
 		d.port.close()
+	}
+	if d.figures != nil {
+		_ = d.figures.Close()
 	}
 	stopped := make(chan struct{})
 	go func() {

@@ -39,13 +39,13 @@ const maxStreams = 1024
 const maxPeerStreams = 8
 
 // listen opens the daemon's port.
-func listen(address string) (net.Listener, error) {
+func listen(key, address string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("listen.address %q: the port is in use: stop what uses it or choose another: %w", address, err)
+		return nil, fmt.Errorf("%s %q: the port is in use: stop what uses it or choose another: %w", key, address, err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("listen.address %q: %w", address, err)
+		return nil, fmt.Errorf("%s %q: %w", key, address, err)
 	}
 	return l, nil
 }
