@@ -10,6 +10,7 @@ import (
 
 	"kith/internal/cli"
 	kithv1 "kith/proto/gen/kith/v1"
+	"kith/store"
 )
 
 // bagShowVerb is "kith bag show".
@@ -174,18 +175,30 @@ func sitesTable(s *kithv1.BagStatus) *cli.Grid {
 }
 
 // failureTable groups failed runs by how they failed and by the last line of their stderr,
-// with the first tasks of each; nil if none has failed.
+// with the first tasks of each; nil if none has failed. Those whose line the site did not keep
+// are said to have others, or none.
 func failureTable(b *kithv1.Bag) *cli.Grid {
 	if len(b.GetStatus().GetFailures()) == 0 {
 		return nil
 	}
 	g := &cli.Grid{Columns: []cli.Column{{Title: "FAILED RUNS", Right: true}, {Title: "HOW"}, {Title: "LAST LINE OF STDERR", Elastic: true}, {Title: "FIRST TASKS"}}}
+	lines := make(map[string]int)
 	for _, k := range b.GetStatus().GetFailures() {
+		if k.GetErrorLine() != "" {
+			lines[howText(k.GetEnding(), k.GetExitCode(), k.GetSignal())]++
+		}
+	}
+	for _, k := range b.GetStatus().GetFailures() {
+		how := howText(k.GetEnding(), k.GetExitCode(), k.GetSignal())
+		line := orDefault(k.GetErrorLine(), cli.Nothing)
+		if k.GetErrorLine() == "" && lines[how] >= store.MaxFailureLines {
+			line = "(others, or none)"
+		}
 		var tasks []string
 		for _, index := range k.GetIndices() {
 			tasks = append(tasks, fmt.Sprintf("%s_%d", b.GetId(), index))
 		}
-		g.Add(fmt.Sprint(k.GetCount()), howText(k.GetEnding(), k.GetExitCode(), k.GetSignal()), orDefault(k.GetErrorLine(), cli.Nothing), strings.Join(tasks, " "))
+		g.Add(fmt.Sprint(k.GetCount()), how, line, strings.Join(tasks, " "))
 	}
 	return g
 }
