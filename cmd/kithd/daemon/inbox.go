@@ -41,7 +41,7 @@ type inbox struct {
 	}
 
 	trouble *trouble
-	// room returns an error if there is no room for another job.
+	// room returns an error if there is no room for another job or bag.
 	room func() error
 
 	tokens  atomic.Uint64
@@ -54,7 +54,7 @@ type inbox struct {
 }
 
 // newInbox returns an inbox whose clock is not earlier than latest, and which
-// refuses new jobs while room returns an error.
+// refuses new jobs and bags while room returns an error.
 func newInbox(latest job.Time, room func() error, log *slog.Logger) *inbox {
 	b := &inbox{
 		clock: newClock(latest), trouble: newTrouble(log), room: room,
@@ -210,7 +210,7 @@ func (l *inbox) cancelTroubled(ev meta.Event) <-chan struct{} {
 }
 
 // refuses says why nothing can be done for a client at present, or for a new
-// job: the last room on the disk is for the facts about jobs taken before. To
+// job or bag: the last room on the disk is for the facts about those taken before. To
 // cancel a job is never refused: it may be the one that fills the disk, and is
 // stopped before that is durable.
 func (l *inbox) refuses(ev meta.Event) error {
@@ -220,7 +220,8 @@ func (l *inbox) refuses(ev meta.Event) error {
 	if err := l.trouble.refuses(); err != nil {
 		return err
 	}
-	if _, ok := ev.(meta.Submit); ok {
+	switch ev.(type) {
+	case meta.Submit, meta.SubmitBag:
 		if err := l.trouble.refusesNew(); err != nil {
 			return err
 		}

@@ -119,7 +119,7 @@ func (t *trouble) refuses() error {
 	return fmt.Errorf("%w: %w", api.ErrNotDurable, err)
 }
 
-// refusesNew is what a client is told that submits a job while the room that is left is for
+// refusesNew is what a client is told that submits a job or a bag while the room that is left is for
 // the facts about those that there are.
 func (t *trouble) refusesNew() error {
 	if full := t.full(); full != nil {
