@@ -183,6 +183,24 @@ func TestConcurrency(t *testing.T) {
 	}
 }
 
+// A host that has as many tasks as it may, and processors beside, asks again when the origin
+// has recorded that one has ended: it is not idle for the rest of a wait that has grown.
+func TestConcurrencyLeavesNoHostIdle(t *testing.T) {
+	for _, run := range []time.Duration{time.Second, 15 * time.Second} {
+		const tasks = 40
+		w := newWorld(t, 12, withPolicies, 1, 2)
+		w.takes = func(job.TaskID) outcome { return outcome{run: run} }
+		id := w.stating(tasks, "x", map[bags.Text]string{bags.Sites: "!site.home", bags.Concurrency: "1"})
+		if !w.run(time.Hour) {
+			t.Fatal("the bag has not ended")
+		}
+		b := w.sites[0].state.Bag(id)
+		if took, least := b.Closed.Sub(b.Submitted), tasks*run; took > least*12/10+5*time.Second {
+			t.Errorf("tasks of %v, one after another: %v for %v", run, took, least)
+		}
+	}
+}
+
 // In the tail a bag's own policy says which tasks are given to one more site.
 func TestReplicateIsStated(t *testing.T) {
 	for text, want := range map[string]bool{

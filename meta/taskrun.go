@@ -430,6 +430,7 @@ func (th *taskHost) forget(now job.Time, b *heldTasks, cmd store.ForgetTasks) {
 		th.emit(Clear{Attempt: b.rec.RunID(task)})
 	}
 	th.peers.link(origin).settle(outKey{taskResults, b.rec.ID})
+	b.line.interest.Recorded()
 	th.look(b.line)
 	switch {
 	case th.st.Held(b.rec.ID) == nil:

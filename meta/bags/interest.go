@@ -47,6 +47,11 @@ func (i *Interest) Answer(tasks int, now job.Time, rng *rand.Rand) {
 	i.until = now.Add(i.wait/2 + time.Duration(rng.Int64N(int64(i.wait/2)+1)))
 }
 
+// Recorded notes that the origin has recorded results of this host. What kept it from tasks
+// may be over, as where its bags let it have so many at once: the wait ends. The next one is
+// as long as it would have been.
+func (i *Interest) Recorded() { i.until = 0 }
+
 // Last reports whether pilots that run should ask though nothing is offered any more: once,
 // so that the origin knows that they are idle and can [Recall] tasks for them. What it
 // recalls it offers.

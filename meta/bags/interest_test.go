@@ -62,6 +62,14 @@ func TestAsksThatGetNothingAreFew(t *testing.T) {
 	if asks < 120 || asks > 250 {
 		t.Errorf("%d asks in an hour", asks)
 	}
+	i.Recorded()
+	if open, _ := i.Open(now); !open {
+		t.Error("it waits though results of it are recorded")
+	}
+	i.Answer(0, now, rng)
+	if _, again := i.Open(now); again.Sub(now) < MaxWait/2 {
+		t.Errorf("after one more ask that got none it waits for %v", again.Sub(now))
+	}
 	i.Answer(1, now, rng)
 	if open, _ := i.Open(now); !open {
 		t.Error("it waits after an ask that got a task")
