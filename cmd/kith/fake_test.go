@@ -45,6 +45,7 @@ type fakeSite struct {
 	outputs  map[string][]byte // job id and name
 	remote   []*kithv1.HostedCopy
 	sites    *kithv1.ListSitesResponse
+	history  []*kithv1.PastAttempt
 	uploads  [][]byte
 	pieces   []int // sizes of upload messages
 	faults   map[string][]*fault
@@ -433,6 +434,25 @@ func (f *fakeSite) ListSites(context.Context, *kithv1.ListSitesRequest) (*kithv1
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.sites, nil
+}
+
+// GetSite describes the first of the sites.
+func (f *fakeSite) GetSite(context.Context, *kithv1.GetSiteRequest) (*kithv1.GetSiteResponse, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return &kithv1.GetSiteResponse{Site: f.sites.GetSites()[0]}, nil
+}
+
+func (f *fakeSite) ListHistory(_ context.Context, r *kithv1.ListHistoryRequest) (*kithv1.ListHistoryResponse, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	from, _ := strconv.Atoi(r.GetPageToken())
+	to := min(from+f.page, len(f.history))
+	resp := &kithv1.ListHistoryResponse{Attempts: f.history[from:to]}
+	if to < len(f.history) {
+		resp.NextPageToken = strconv.Itoa(to)
+	}
+	return resp, nil
 }
 
 func (f *fakeSite) TrustHost(context.Context, *kithv1.TrustHostRequest) (*kithv1.TrustHostResponse, error) {

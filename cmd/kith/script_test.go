@@ -53,6 +53,7 @@ type fakeKey struct{}
 //	site requests METHOD FILE   writes the requests so far as lines of proto JSON
 //	site uploads FILE           writes the sizes of uploads and of their pieces
 //	site sites FILE, site remote FILE   sets the known sites, the hosted copies
+//	site history FILE           sets what is past, as an answer of ListHistory
 //	site page N                 sets the size of pages
 //	site up, site down          starts and stops it
 //	big FILE SIZE               makes a large file
@@ -161,6 +162,10 @@ func tellSite(ts *testscript.TestScript, neg bool, args []string) {
 		list := &kithv1.ListJobsResponse{}
 		ts.Check(protojson.Unmarshal([]byte(ts.ReadFile(rest[0])), list))
 		f.change(func() { f.remote = list.RemoteCopies })
+	case "history":
+		list := &kithv1.ListHistoryResponse{}
+		ts.Check(protojson.Unmarshal([]byte(ts.ReadFile(rest[0])), list))
+		f.change(func() { f.history = list.Attempts })
 	case "page":
 		n, err := strconv.Atoi(rest[0])
 		ts.Check(err)

@@ -19,6 +19,21 @@ type OutFile struct {
 	// place is the name that it will have, "" if it is written where it is: to a
 	// terminal, a pipe or a device.
 	place string
+	// free says that nothing may be at place by then.
+	free bool
+}
+
+// CreateNew is [CreateFile] for a file that must not be there yet, also not by the time
+// when it is complete. What is no file, such as a pipe, is written to all the same.
+func CreateNew(flag, name string) (*OutFile, error) {
+	if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() && !isStream(name) {
+		return nil, Refusedf("%s is there already; --force overwrites it", name)
+	}
+	f, err := CreateFile(flag, name)
+	if f != nil {
+		f.free = true
+	}
+	return f, err
 }
 
 // CreateFile makes the file that a flag names, nil if it names none. It is made
@@ -99,6 +114,16 @@ func (f *OutFile) Write(fill func(io.Writer) error) error {
 	if f.place == "" {
 		return nil
 	}
+	if f.free {
+		// A link fails where there is something by now; a rename would not.
+		err := os.Link(f.file.Name(), f.place)
+		if err == nil || errors.Is(err, fs.ErrExist) {
+			return err // Close removes the other name
+		}
+		if _, err := os.Lstat(f.place); err == nil { // a file system without links
+			return fs.ErrExist
+		}
+	}
 	if err := os.Rename(f.file.Name(), f.place); err != nil {
 		return err
 	}
@@ -106,8 +131,8 @@ func (f *OutFile) Write(fill func(io.Writer) error) error {
 	return nil
 }
 
-// Close removes what was not completed. It does nothing to a complete file, or
-// to none.
+// Close removes what was not completed, and the name that a file had until then. It does
+// nothing else to a complete file, or to none.
 func (f *OutFile) Close() error {
 	if f == nil {
 		return nil

@@ -28,6 +28,11 @@ type Node interface {
 	Decision(id job.ID) (*store.Decision, error)
 	TaskResults(bag job.ID, block uint32) ([]store.TaskRecord, error)
 	TaskFiles(bag job.ID, task uint32) ([]byte, error)
+	// Past is that of store.Backend.
+	Past(from uint64) ([]store.Past, error)
+	// Salt returns [SaltBytes] random bytes which this site alone knows, and which are the
+	// same as long as it has its data folder.
+	Salt() ([]byte, error)
 	// Describe returns what only the daemon knows of the site.
 	Describe() Description
 }

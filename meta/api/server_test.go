@@ -77,6 +77,8 @@ func TestBadRequests(t *testing.T) {
 		"resume, long id":     {first(s.ResumeSite(ctx, &kithv1.ResumeSiteRequest{RequestId: long})), "request_id"},
 		"forget nobody":       {first(s.ForgetSite(ctx, &kithv1.ForgetSiteRequest{})), "site_id"},
 		"trust nobody":        {first(s.TrustHost(ctx, &kithv1.TrustHostRequest{})), "site_id"},
+		"history, large page": {first(s.ListHistory(ctx, &kithv1.ListHistoryRequest{PageSize: largestPage + 1})), "page_size"},
+		"history, odd page":   {first(s.ListHistory(ctx, &kithv1.ListHistoryRequest{PageToken: "-1"})), "page_token"},
 		"forget nonsense":     {first(s.ForgetSite(ctx, &kithv1.ForgetSiteRequest{SiteId: "No Site"})), "site_id"},
 		"watch nonsense":      {s.WatchJobs(&kithv1.WatchJobsRequest{JobIds: []string{"alpha.1.1", "?"}}, watcher{ctx: ctx}), "job_ids[1]"},
 		"watch too many":      {s.WatchJobs(&kithv1.WatchJobsRequest{JobIds: slices.Repeat([]string{"alpha.1.1"}, largestPage+1)}, watcher{ctx: ctx}), "job_ids"},

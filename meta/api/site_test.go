@@ -98,6 +98,8 @@ func (m *memorySite) Glance(ctx context.Context, look func(job.Time, meta.Views)
 
 func (m *memorySite) Describe() Description { return Description{} }
 
+func (m *memorySite) Salt() ([]byte, error) { return []byte("sixteen bytes of"), nil }
+
 // end ends whatever runs.
 func (m *memorySite) end() {
 	m.mu.Lock()

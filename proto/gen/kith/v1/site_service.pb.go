@@ -9,6 +9,8 @@ package kithv1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
+	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -600,11 +602,258 @@ func (*TrustHostResponse) Descriptor() ([]byte, []int) {
 	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{11}
 }
 
+// ListHistoryRequest asks for a page of what is past.
+type ListHistoryRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// At most so many attempts: 0 to 1,000; 0: 100.
+	PageSize int32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// The next_page_token of the page before; empty: the first page.
+	PageToken     string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListHistoryRequest) Reset() {
+	*x = ListHistoryRequest{}
+	mi := &file_kith_v1_site_service_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListHistoryRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListHistoryRequest) ProtoMessage() {}
+
+func (x *ListHistoryRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_site_service_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListHistoryRequest.ProtoReflect.Descriptor instead.
+func (*ListHistoryRequest) Descriptor() ([]byte, []int) {
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *ListHistoryRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListHistoryRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// ListHistoryResponse is a page of what is past.
+type ListHistoryResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The attempts, in the order in which they ended for the answering site.
+	Attempts []*PastAttempt `protobuf:"bytes,1,rep,name=attempts,proto3" json:"attempts,omitempty"`
+	// Asks for the next page; empty: this was the last one.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListHistoryResponse) Reset() {
+	*x = ListHistoryResponse{}
+	mi := &file_kith_v1_site_service_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListHistoryResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListHistoryResponse) ProtoMessage() {}
+
+func (x *ListHistoryResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_site_service_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListHistoryResponse.ProtoReflect.Descriptor instead.
+func (*ListHistoryResponse) Descriptor() ([]byte, []int) {
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *ListHistoryResponse) GetAttempts() []*PastAttempt {
+	if x != nil {
+		return x.Attempts
+	}
+	return nil
+}
+
+func (x *ListHistoryResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+// A PastAttempt is an attempt that has ended.
+type PastAttempt struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Where its job was submitted.
+	OriginSiteId string `protobuf:"bytes,1,opt,name=origin_site_id,json=originSiteId,proto3" json:"origin_site_id,omitempty"`
+	// Where it ran, empty if nowhere.
+	HostSiteId string `protobuf:"bytes,2,opt,name=host_site_id,json=hostSiteId,proto3" json:"host_site_id,omitempty"`
+	// Stands for its user at that origin: 1 to 2^53 - 1.
+	UserNumber int64 `protobuf:"varint,3,opt,name=user_number,json=userNumber,proto3" json:"user_number,omitempty"`
+	// Stands for the name of its job: 1 to 2^53 - 1; 0 if it had none.
+	NameNumber int64 `protobuf:"varint,4,opt,name=name_number,json=nameNumber,proto3" json:"name_number,omitempty"`
+	// Processors of the job.
+	Processors int32 `protobuf:"varint,5,opt,name=processors,proto3" json:"processors,omitempty"`
+	// The walltime of the job, on a processor of speed 1.
+	Walltime *durationpb.Duration `protobuf:"bytes,6,opt,name=walltime,proto3" json:"walltime,omitempty"`
+	// How long it ran, on a processor of speed 1; 0 if that is not known.
+	RunTime *durationpb.Duration `protobuf:"bytes,7,opt,name=run_time,json=runTime,proto3" json:"run_time,omitempty"`
+	// When the job was submitted, by the origin's clock; at a host that is not the
+	// origin when its copy came.
+	SubmitTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=submit_time,json=submitTime,proto3" json:"submit_time,omitempty"`
+	// When the command began, by the host's clock; not set if it never ran.
+	StartTime *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
+	// When it ended, by the host's clock.
+	EndTime *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
+	// How it ended: a terminal state.
+	State         JobStatus_State `protobuf:"varint,11,opt,name=state,proto3,enum=kith.v1.JobStatus_State" json:"state,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PastAttempt) Reset() {
+	*x = PastAttempt{}
+	mi := &file_kith_v1_site_service_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PastAttempt) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PastAttempt) ProtoMessage() {}
+
+func (x *PastAttempt) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_site_service_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PastAttempt.ProtoReflect.Descriptor instead.
+func (*PastAttempt) Descriptor() ([]byte, []int) {
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *PastAttempt) GetOriginSiteId() string {
+	if x != nil {
+		return x.OriginSiteId
+	}
+	return ""
+}
+
+func (x *PastAttempt) GetHostSiteId() string {
+	if x != nil {
+		return x.HostSiteId
+	}
+	return ""
+}
+
+func (x *PastAttempt) GetUserNumber() int64 {
+	if x != nil {
+		return x.UserNumber
+	}
+	return 0
+}
+
+func (x *PastAttempt) GetNameNumber() int64 {
+	if x != nil {
+		return x.NameNumber
+	}
+	return 0
+}
+
+func (x *PastAttempt) GetProcessors() int32 {
+	if x != nil {
+		return x.Processors
+	}
+	return 0
+}
+
+func (x *PastAttempt) GetWalltime() *durationpb.Duration {
+	if x != nil {
+		return x.Walltime
+	}
+	return nil
+}
+
+func (x *PastAttempt) GetRunTime() *durationpb.Duration {
+	if x != nil {
+		return x.RunTime
+	}
+	return nil
+}
+
+func (x *PastAttempt) GetSubmitTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.SubmitTime
+	}
+	return nil
+}
+
+func (x *PastAttempt) GetStartTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StartTime
+	}
+	return nil
+}
+
+func (x *PastAttempt) GetEndTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndTime
+	}
+	return nil
+}
+
+func (x *PastAttempt) GetState() JobStatus_State {
+	if x != nil {
+		return x.State
+	}
+	return JobStatus_STATE_UNSPECIFIED
+}
+
 var File_kith_v1_site_service_proto protoreflect.FileDescriptor
 
 const file_kith_v1_site_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1akith/v1/site_service.proto\x12\akith.v1\x1a\x12kith/v1/site.proto\"\x10\n" +
+	"\x1akith/v1/site_service.proto\x12\akith.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x11kith/v1/job.proto\x1a\x12kith/v1/site.proto\"\x10\n" +
 	"\x0eGetSiteRequest\"\xa0\x01\n" +
 	"\x0fGetSiteResponse\x12!\n" +
 	"\x04site\x18\x01 \x01(\v2\r.kith.v1.SiteR\x04site\x121\n" +
@@ -633,7 +882,34 @@ const file_kith_v1_site_service_proto_rawDesc = "" +
 	"\x10TrustHostRequest\x12\x17\n" +
 	"\asite_id\x18\x01 \x01(\tR\x06siteId\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\"\x13\n" +
-	"\x11TrustHostResponse2\xc3\x03\n" +
+	"\x11TrustHostResponse\"P\n" +
+	"\x12ListHistoryRequest\x12\x1b\n" +
+	"\tpage_size\x18\x01 \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x02 \x01(\tR\tpageToken\"o\n" +
+	"\x13ListHistoryResponse\x120\n" +
+	"\battempts\x18\x01 \x03(\v2\x14.kith.v1.PastAttemptR\battempts\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x83\x04\n" +
+	"\vPastAttempt\x12$\n" +
+	"\x0eorigin_site_id\x18\x01 \x01(\tR\foriginSiteId\x12 \n" +
+	"\fhost_site_id\x18\x02 \x01(\tR\n" +
+	"hostSiteId\x12\x1f\n" +
+	"\vuser_number\x18\x03 \x01(\x03R\n" +
+	"userNumber\x12\x1f\n" +
+	"\vname_number\x18\x04 \x01(\x03R\n" +
+	"nameNumber\x12\x1e\n" +
+	"\n" +
+	"processors\x18\x05 \x01(\x05R\n" +
+	"processors\x125\n" +
+	"\bwalltime\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\bwalltime\x124\n" +
+	"\brun_time\x18\a \x01(\v2\x19.google.protobuf.DurationR\arunTime\x12;\n" +
+	"\vsubmit_time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"submitTime\x129\n" +
+	"\n" +
+	"start_time\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
+	"\bend_time\x18\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12.\n" +
+	"\x05state\x18\v \x01(\x0e2\x18.kith.v1.JobStatus.StateR\x05state2\x92\x04\n" +
 	"\vSiteService\x12A\n" +
 	"\aGetSite\x12\x17.kith.v1.GetSiteRequest\x1a\x18.kith.v1.GetSiteResponse\"\x03\x90\x02\x01\x12G\n" +
 	"\tListSites\x12\x19.kith.v1.ListSitesRequest\x1a\x1a.kith.v1.ListSitesResponse\"\x03\x90\x02\x01\x12G\n" +
@@ -642,7 +918,8 @@ const file_kith_v1_site_service_proto_rawDesc = "" +
 	"ResumeSite\x12\x1a.kith.v1.ResumeSiteRequest\x1a\x1b.kith.v1.ResumeSiteResponse\"\x03\x90\x02\x02\x12J\n" +
 	"\n" +
 	"ForgetSite\x12\x1a.kith.v1.ForgetSiteRequest\x1a\x1b.kith.v1.ForgetSiteResponse\"\x03\x90\x02\x02\x12G\n" +
-	"\tTrustHost\x12\x19.kith.v1.TrustHostRequest\x1a\x1a.kith.v1.TrustHostResponse\"\x03\x90\x02\x02B\x1fZ\x1dkith/proto/gen/kith/v1;kithv1b\x06proto3"
+	"\tTrustHost\x12\x19.kith.v1.TrustHostRequest\x1a\x1a.kith.v1.TrustHostResponse\"\x03\x90\x02\x02\x12M\n" +
+	"\vListHistory\x12\x1b.kith.v1.ListHistoryRequest\x1a\x1c.kith.v1.ListHistoryResponse\"\x03\x90\x02\x02B\x1fZ\x1dkith/proto/gen/kith/v1;kithv1b\x06proto3"
 
 var (
 	file_kith_v1_site_service_proto_rawDescOnce sync.Once
@@ -656,46 +933,61 @@ func file_kith_v1_site_service_proto_rawDescGZIP() []byte {
 	return file_kith_v1_site_service_proto_rawDescData
 }
 
-var file_kith_v1_site_service_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_kith_v1_site_service_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_kith_v1_site_service_proto_goTypes = []any{
-	(*GetSiteRequest)(nil),     // 0: kith.v1.GetSiteRequest
-	(*GetSiteResponse)(nil),    // 1: kith.v1.GetSiteResponse
-	(*ListSitesRequest)(nil),   // 2: kith.v1.ListSitesRequest
-	(*ListSitesResponse)(nil),  // 3: kith.v1.ListSitesResponse
-	(*DrainSiteRequest)(nil),   // 4: kith.v1.DrainSiteRequest
-	(*DrainSiteResponse)(nil),  // 5: kith.v1.DrainSiteResponse
-	(*ResumeSiteRequest)(nil),  // 6: kith.v1.ResumeSiteRequest
-	(*ResumeSiteResponse)(nil), // 7: kith.v1.ResumeSiteResponse
-	(*ForgetSiteRequest)(nil),  // 8: kith.v1.ForgetSiteRequest
-	(*ForgetSiteResponse)(nil), // 9: kith.v1.ForgetSiteResponse
-	(*TrustHostRequest)(nil),   // 10: kith.v1.TrustHostRequest
-	(*TrustHostResponse)(nil),  // 11: kith.v1.TrustHostResponse
-	(*Site)(nil),               // 12: kith.v1.Site
-	(*SiteCounters)(nil),       // 13: kith.v1.SiteCounters
-	(*Capability)(nil),         // 14: kith.v1.Capability
+	(*GetSiteRequest)(nil),        // 0: kith.v1.GetSiteRequest
+	(*GetSiteResponse)(nil),       // 1: kith.v1.GetSiteResponse
+	(*ListSitesRequest)(nil),      // 2: kith.v1.ListSitesRequest
+	(*ListSitesResponse)(nil),     // 3: kith.v1.ListSitesResponse
+	(*DrainSiteRequest)(nil),      // 4: kith.v1.DrainSiteRequest
+	(*DrainSiteResponse)(nil),     // 5: kith.v1.DrainSiteResponse
+	(*ResumeSiteRequest)(nil),     // 6: kith.v1.ResumeSiteRequest
+	(*ResumeSiteResponse)(nil),    // 7: kith.v1.ResumeSiteResponse
+	(*ForgetSiteRequest)(nil),     // 8: kith.v1.ForgetSiteRequest
+	(*ForgetSiteResponse)(nil),    // 9: kith.v1.ForgetSiteResponse
+	(*TrustHostRequest)(nil),      // 10: kith.v1.TrustHostRequest
+	(*TrustHostResponse)(nil),     // 11: kith.v1.TrustHostResponse
+	(*ListHistoryRequest)(nil),    // 12: kith.v1.ListHistoryRequest
+	(*ListHistoryResponse)(nil),   // 13: kith.v1.ListHistoryResponse
+	(*PastAttempt)(nil),           // 14: kith.v1.PastAttempt
+	(*Site)(nil),                  // 15: kith.v1.Site
+	(*SiteCounters)(nil),          // 16: kith.v1.SiteCounters
+	(*Capability)(nil),            // 17: kith.v1.Capability
+	(*durationpb.Duration)(nil),   // 18: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 19: google.protobuf.Timestamp
+	(JobStatus_State)(0),          // 20: kith.v1.JobStatus.State
 }
 var file_kith_v1_site_service_proto_depIdxs = []int32{
-	12, // 0: kith.v1.GetSiteResponse.site:type_name -> kith.v1.Site
-	13, // 1: kith.v1.GetSiteResponse.counters:type_name -> kith.v1.SiteCounters
-	14, // 2: kith.v1.GetSiteResponse.capabilities:type_name -> kith.v1.Capability
-	12, // 3: kith.v1.ListSitesResponse.sites:type_name -> kith.v1.Site
-	0,  // 4: kith.v1.SiteService.GetSite:input_type -> kith.v1.GetSiteRequest
-	2,  // 5: kith.v1.SiteService.ListSites:input_type -> kith.v1.ListSitesRequest
-	4,  // 6: kith.v1.SiteService.DrainSite:input_type -> kith.v1.DrainSiteRequest
-	6,  // 7: kith.v1.SiteService.ResumeSite:input_type -> kith.v1.ResumeSiteRequest
-	8,  // 8: kith.v1.SiteService.ForgetSite:input_type -> kith.v1.ForgetSiteRequest
-	10, // 9: kith.v1.SiteService.TrustHost:input_type -> kith.v1.TrustHostRequest
-	1,  // 10: kith.v1.SiteService.GetSite:output_type -> kith.v1.GetSiteResponse
-	3,  // 11: kith.v1.SiteService.ListSites:output_type -> kith.v1.ListSitesResponse
-	5,  // 12: kith.v1.SiteService.DrainSite:output_type -> kith.v1.DrainSiteResponse
-	7,  // 13: kith.v1.SiteService.ResumeSite:output_type -> kith.v1.ResumeSiteResponse
-	9,  // 14: kith.v1.SiteService.ForgetSite:output_type -> kith.v1.ForgetSiteResponse
-	11, // 15: kith.v1.SiteService.TrustHost:output_type -> kith.v1.TrustHostResponse
-	10, // [10:16] is the sub-list for method output_type
-	4,  // [4:10] is the sub-list for method input_type
-	4,  // [4:4] is the sub-list for extension type_name
-	4,  // [4:4] is the sub-list for extension extendee
-	0,  // [0:4] is the sub-list for field type_name
+	15, // 0: kith.v1.GetSiteResponse.site:type_name -> kith.v1.Site
+	16, // 1: kith.v1.GetSiteResponse.counters:type_name -> kith.v1.SiteCounters
+	17, // 2: kith.v1.GetSiteResponse.capabilities:type_name -> kith.v1.Capability
+	15, // 3: kith.v1.ListSitesResponse.sites:type_name -> kith.v1.Site
+	14, // 4: kith.v1.ListHistoryResponse.attempts:type_name -> kith.v1.PastAttempt
+	18, // 5: kith.v1.PastAttempt.walltime:type_name -> google.protobuf.Duration
+	18, // 6: kith.v1.PastAttempt.run_time:type_name -> google.protobuf.Duration
+	19, // 7: kith.v1.PastAttempt.submit_time:type_name -> google.protobuf.Timestamp
+	19, // 8: kith.v1.PastAttempt.start_time:type_name -> google.protobuf.Timestamp
+	19, // 9: kith.v1.PastAttempt.end_time:type_name -> google.protobuf.Timestamp
+	20, // 10: kith.v1.PastAttempt.state:type_name -> kith.v1.JobStatus.State
+	0,  // 11: kith.v1.SiteService.GetSite:input_type -> kith.v1.GetSiteRequest
+	2,  // 12: kith.v1.SiteService.ListSites:input_type -> kith.v1.ListSitesRequest
+	4,  // 13: kith.v1.SiteService.DrainSite:input_type -> kith.v1.DrainSiteRequest
+	6,  // 14: kith.v1.SiteService.ResumeSite:input_type -> kith.v1.ResumeSiteRequest
+	8,  // 15: kith.v1.SiteService.ForgetSite:input_type -> kith.v1.ForgetSiteRequest
+	10, // 16: kith.v1.SiteService.TrustHost:input_type -> kith.v1.TrustHostRequest
+	12, // 17: kith.v1.SiteService.ListHistory:input_type -> kith.v1.ListHistoryRequest
+	1,  // 18: kith.v1.SiteService.GetSite:output_type -> kith.v1.GetSiteResponse
+	3,  // 19: kith.v1.SiteService.ListSites:output_type -> kith.v1.ListSitesResponse
+	5,  // 20: kith.v1.SiteService.DrainSite:output_type -> kith.v1.DrainSiteResponse
+	7,  // 21: kith.v1.SiteService.ResumeSite:output_type -> kith.v1.ResumeSiteResponse
+	9,  // 22: kith.v1.SiteService.ForgetSite:output_type -> kith.v1.ForgetSiteResponse
+	11, // 23: kith.v1.SiteService.TrustHost:output_type -> kith.v1.TrustHostResponse
+	13, // 24: kith.v1.SiteService.ListHistory:output_type -> kith.v1.ListHistoryResponse
+	18, // [18:25] is the sub-list for method output_type
+	11, // [11:18] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_kith_v1_site_service_proto_init() }
@@ -703,6 +995,7 @@ func file_kith_v1_site_service_proto_init() {
 	if File_kith_v1_site_service_proto != nil {
 		return
 	}
+	file_kith_v1_job_proto_init()
 	file_kith_v1_site_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -710,7 +1003,7 @@ func file_kith_v1_site_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kith_v1_site_service_proto_rawDesc), len(file_kith_v1_site_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   12,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

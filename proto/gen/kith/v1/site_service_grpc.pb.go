@@ -19,12 +19,13 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	SiteService_GetSite_FullMethodName    = "/kith.v1.SiteService/GetSite"
-	SiteService_ListSites_FullMethodName  = "/kith.v1.SiteService/ListSites"
-	SiteService_DrainSite_FullMethodName  = "/kith.v1.SiteService/DrainSite"
-	SiteService_ResumeSite_FullMethodName = "/kith.v1.SiteService/ResumeSite"
-	SiteService_ForgetSite_FullMethodName = "/kith.v1.SiteService/ForgetSite"
-	SiteService_TrustHost_FullMethodName  = "/kith.v1.SiteService/TrustHost"
+	SiteService_GetSite_FullMethodName     = "/kith.v1.SiteService/GetSite"
+	SiteService_ListSites_FullMethodName   = "/kith.v1.SiteService/ListSites"
+	SiteService_DrainSite_FullMethodName   = "/kith.v1.SiteService/DrainSite"
+	SiteService_ResumeSite_FullMethodName  = "/kith.v1.SiteService/ResumeSite"
+	SiteService_ForgetSite_FullMethodName  = "/kith.v1.SiteService/ForgetSite"
+	SiteService_TrustHost_FullMethodName   = "/kith.v1.SiteService/TrustHost"
+	SiteService_ListHistory_FullMethodName = "/kith.v1.SiteService/ListHistory"
 )
 
 // SiteServiceClient is the client API for SiteService service.
@@ -53,6 +54,11 @@ type SiteServiceClient interface {
 	// that was held back gets tasks of bags again, like one that is new. It fails with
 	// NOT_FOUND for a site or a node that is not known.
 	TrustHost(ctx context.Context, in *TrustHostRequest, opts ...grpc.CallOption) (*TrustHostResponse, error)
+	// ListHistory tells of the attempts that have ended of jobs that were submitted or
+	// ran at the answering site, as many as it remembers, the first that ended first.
+	// Users and names are numbers, made with a secret of the site: the same one has the
+	// same number in every answer of it, and in those of no other site.
+	ListHistory(ctx context.Context, in *ListHistoryRequest, opts ...grpc.CallOption) (*ListHistoryResponse, error)
 }
 
 type siteServiceClient struct {
@@ -123,6 +129,16 @@ func (c *siteServiceClient) TrustHost(ctx context.Context, in *TrustHostRequest,
 	return out, nil
 }
 
+func (c *siteServiceClient) ListHistory(ctx context.Context, in *ListHistoryRequest, opts ...grpc.CallOption) (*ListHistoryResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListHistoryResponse)
+	err := c.cc.Invoke(ctx, SiteService_ListHistory_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // SiteServiceServer is the server API for SiteService service.
 // All implementations must embed UnimplementedSiteServiceServer
 // for forward compatibility.
@@ -149,6 +165,11 @@ type SiteServiceServer interface {
 	// that was held back gets tasks of bags again, like one that is new. It fails with
 	// NOT_FOUND for a site or a node that is not known.
 	TrustHost(context.Context, *TrustHostRequest) (*TrustHostResponse, error)
+	// ListHistory tells of the attempts that have ended of jobs that were submitted or
+	// ran at the answering site, as many as it remembers, the first that ended first.
+	// Users and names are numbers, made with a secret of the site: the same one has the
+	// same number in every answer of it, and in those of no other site.
+	ListHistory(context.Context, *ListHistoryRequest) (*ListHistoryResponse, error)
 	mustEmbedUnimplementedSiteServiceServer()
 }
 
@@ -176,6 +197,9 @@ func (UnimplementedSiteServiceServer) ForgetSite(context.Context, *ForgetSiteReq
 }
 func (UnimplementedSiteServiceServer) TrustHost(context.Context, *TrustHostRequest) (*TrustHostResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method TrustHost not implemented")
+}
+func (UnimplementedSiteServiceServer) ListHistory(context.Context, *ListHistoryRequest) (*ListHistoryResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListHistory not implemented")
 }
 func (UnimplementedSiteServiceServer) mustEmbedUnimplementedSiteServiceServer() {}
 func (UnimplementedSiteServiceServer) testEmbeddedByValue()                     {}
@@ -306,6 +330,24 @@ func _SiteService_TrustHost_Handler(srv interface{}, ctx context.Context, dec fu
 	return interceptor(ctx, in, info, handler)
 }
 
+func _SiteService_ListHistory_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListHistoryRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SiteServiceServer).ListHistory(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SiteService_ListHistory_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SiteServiceServer).ListHistory(ctx, req.(*ListHistoryRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // SiteService_ServiceDesc is the grpc.ServiceDesc for SiteService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -336,6 +378,10 @@ var SiteService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "TrustHost",
 			Handler:    _SiteService_TrustHost_Handler,
+		},
+		{
+			MethodName: "ListHistory",
+			Handler:    _SiteService_ListHistory_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},
