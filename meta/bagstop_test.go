@@ -92,3 +92,41 @@ func TestLateRunsOfWhatComesBackStop(t *testing.T) {
 		t.Errorf("it has come back: %+v", stops)
 	}
 }
+
+// Runs at this site that their user cancels are stopped before that is durable; those that
+// another reason stops, after.
+func TestCancelledTasksOfOwnBagsStopEarly(t *testing.T) {
+	e := siteOf(t, store.NewState("alpha", 1), 2, nil)
+	indices, _, err := job.ParseIndices("0-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := e.st.NextID()
+	e.Step(1, SubmitBag{Token: 1, Request: job.Request{User: "ada", Processors: 1, Walltime: time.Hour}, Indices: indices})
+	var bundle job.AttemptID
+	for range 9 {
+		for _, f := range append(slices.Clone(e.Step(2, Pass{})), e.Step(2, Tick{})...) {
+			if l, is := f.(Launch); is {
+				bundle = l.Task.Bundle
+				e.Step(2, AttemptStarted{Attempt: l.Attempt, At: 2})
+			}
+		}
+	}
+	kills := func(do func()) (early []bool) {
+		do()
+		for _, f := range e.out {
+			if k, is := f.(Kill); is {
+				early = append(early, k.Early)
+			}
+		}
+		return early
+	}
+	one, other := job.TaskRange(0, 1), job.TaskRange(1, 2)
+	if got := kills(func() { e.Step(3, CancelBag{Token: 2, Bag: id, Tasks: &one}) }); !slices.Equal(got, []bool{true}) {
+		t.Errorf("cancelled: early %v", got)
+	}
+	e.out = nil
+	if got := kills(func() { e.bags.askStop(4, "alpha", StopTasks{Bundle: bundle, Tasks: &other}) }); !slices.Equal(got, []bool{false}) {
+		t.Errorf("stopped: early %v", got)
+	}
+}

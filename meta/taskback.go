@@ -46,9 +46,10 @@ func (th *taskHost) onStopTasks(now job.Time, from job.SiteID, m StopTasks) {
 	if m.Waiting {
 		return
 	}
+	bag := th.st.Bag(m.Bundle.Job) // of this site, else there is none
 	for _, r := range b.sorted() {
 		if tasks.Has(r.task) && !r.killed {
-			th.kill(r, Kill{Early: from != th.self})
+			th.kill(r, Kill{Early: from != th.self || bag != nil && bag.Stopping.Has(r.task)})
 		}
 	}
 }

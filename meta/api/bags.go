@@ -227,7 +227,11 @@ func (s *Server) tasksOf(ctx context.Context, id job.ID, text string) (*job.Task
 	if err != nil || indices == nil {
 		return nil, err
 	}
-	view, err := s.bagView(ctx, id)
+	var view meta.BagView
+	// Which indices a bag has never changes: to cancel some of its tasks does not wait for the disk.
+	if e := s.Node.Glance(ctx, func(_ job.Time, v meta.Views) { view, err = v.BagView(id) }); e != nil {
+		return nil, e
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -49,9 +49,9 @@ func TestControlComesFirst(t *testing.T) {
 		if n := in.lanes.waiting(); n != waitingInputs {
 			t.Fatalf("%d inputs wait, want %d", n, waitingInputs)
 		}
-		ask(ctx, meta.Cancel{})
+		ask(ctx, meta.CancelBag{})
 		ask(root, meta.SetDrain{})
-		ask(root, meta.Submit{})
+		ask(root, meta.SubmitBag{})
 		go in.Look(root, func(job.Time, meta.Views) {}) //nolint:errcheck // nobody answers
 		synctest.Wait()
 		var got [4]meta.Event
@@ -60,7 +60,7 @@ func TestControlComesFirst(t *testing.T) {
 			next, _ := in.lanes.take()
 			got[i], places[i] = next.event, next.turn
 		}
-		if _, ok := got[0].(meta.Cancel); !ok {
+		if _, ok := got[0].(meta.CancelBag); !ok {
 			t.Errorf("first came %T, want the cancel", got[0])
 		}
 		if _, ok := got[1].(meta.SetDrain); !ok {

@@ -66,6 +66,34 @@ func TestCancelOfAJobThatFillsTheDisk(t *testing.T) {
 	}
 }
 
+// The same for a task of a bag, by its index or with all of the bag: it is stopped before the
+// commit. The others run.
+func TestCancelOfABagThatFillsTheDisk(t *testing.T) {
+	for name, indices := range map[string]string{"one of its tasks": "1", "all": ""} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := onSmallDisk(t, 0)
+			task := shell("echo kept > kept; [ $KITH_TASK_INDEX = 1 ] || exit 0; cat /dev/zero > fill; exec sleep 500")
+			task.Outputs = []*kithv1.OutputFile{{Path: "kept"}}
+			id := s.submitBag(&kithv1.Bag{Job: task, Parameters: &kithv1.Bag_Matrix{Matrix: "x=0..2"}})
+			s.eventually("the task has filled the disk", func() bool { return s.disk.Free() == 0 })
+			answer := s.jam()
+			if _, err := s.bags.CancelBag(s.ctx(), &kithv1.CancelBagRequest{BagId: id, Indices: indices}); err != nil {
+				t.Error(err)
+			}
+			s.eventually("the bag ends", func() bool {
+				r, err := s.bags.GetBag(s.ctx(), &kithv1.GetBagRequest{BagId: id})
+				return err == nil && r.GetBag().GetStatus().GetState() == kithv1.BagStatus_STATE_CANCELLED
+			})
+			s.waitState(<-answer, completed)
+			s.waitState(s.submit(s.signed("true")), completed)
+			if site, err := s.sites.GetSite(s.ctx(), &kithv1.GetSiteRequest{}); err != nil || site.GetSite().GetDiskTrouble() != "" {
+				t.Errorf("the site says %q, %v", site.GetSite().GetDiskTrouble(), err)
+			}
+		})
+	}
+}
+
 // The same at a host, for a job of another site.
 func TestCancelOfAForeignJobThatFillsTheDisk(t *testing.T) {
 	t.Parallel()

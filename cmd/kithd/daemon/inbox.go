@@ -121,13 +121,23 @@ func laneOf(ctx context.Context) lane {
 // gets through. That is to cancel, and all that callers at the socket of this machine ask,
 // as operators are, but to submit.
 func controls(ctx context.Context, ev meta.Event) bool {
-	switch ev.(type) {
-	case meta.Cancel:
+	if cancels(ev) {
 		return true
-	case meta.Submit:
+	}
+	switch ev.(type) {
+	case meta.Submit, meta.SubmitBag:
 		return false
 	}
 	return identity.From(ctx).Proof == identity.PeerCredential
+}
+
+// cancels reports whether an event is that a user cancels a job, a bag or tasks of one.
+func cancels(ev meta.Event) bool {
+	switch ev.(type) {
+	case meta.Cancel, meta.CancelBag:
+		return true
+	}
+	return false
 }
 
 // wayOf returns the lane of what a caller asks, and the places that it waits for.
@@ -195,14 +205,14 @@ func (l *inbox) Ask(ctx context.Context, make_ func(token uint64) meta.Event) (m
 	}
 }
 
-// cancelPatience is how long a client that cancels a job waits for a disk that
+// cancelPatience is how long a client that cancels a job or a bag waits for a disk that
 // takes nothing, before it is told so.
 const cancelPatience = 5 * time.Second
 
 // cancelTroubled returns what is closed while nothing can be written, for an event
 // that is taken up even so; nil for any other.
 func (l *inbox) cancelTroubled(ev meta.Event) <-chan struct{} {
-	if _, ok := ev.(meta.Cancel); !ok {
+	if !cancels(ev) {
 		return nil
 	}
 	begins, _ := l.trouble.now()
@@ -211,10 +221,10 @@ func (l *inbox) cancelTroubled(ev meta.Event) <-chan struct{} {
 
 // refuses says why nothing can be done for a client at present, or for a new
 // job or bag: the last room on the disk is for the facts about those taken before. To
-// cancel a job is never refused: it may be the one that fills the disk, and is
+// cancel a job or a bag is never refused: it may be what fills the disk, and is
 // stopped before that is durable.
 func (l *inbox) refuses(ev meta.Event) error {
-	if _, ok := ev.(meta.Cancel); ok {
+	if cancels(ev) {
 		return nil
 	}
 	if err := l.trouble.refuses(); err != nil {

@@ -132,7 +132,7 @@ func (t *trouble) refusesNew() error {
 // cannot be written down.
 func (t *trouble) refusesCancel() error {
 	if err := t.refuses(); err != nil {
-		return fmt.Errorf("the job is told to stop where it runs, but a crash of this site now would forget that it was cancelled; cancel again to be sure: %w", err)
+		return fmt.Errorf("what runs of it is told to stop, but a crash of this site now would forget that it was cancelled; cancel again to be sure: %w", err)
 	}
 	return nil
 }
