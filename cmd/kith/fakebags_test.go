@@ -212,6 +212,12 @@ func (b *fakeBags) GetTaskOutput(r *kithv1.GetTaskOutputRequest, g grpc.ServerSt
 		return err
 	}
 	for _, t := range bag.chosen(r.GetIndices(), r.GetStates()) {
+		if t.GetOutputLost() {
+			why := fmt.Sprintf("task %s_%d: some of its output is lost", r.GetBagId(), t.GetIndex())
+			if err := g.Send(&kithv1.GetTaskOutputResponse{Index: t.GetIndex(), Missing: why}); err != nil || !r.GetAllFiles() {
+				return err
+			}
+		}
 		paths := []string{orDefault(r.GetPath(), stdoutName)}
 		if r.GetAllFiles() {
 			paths = []string{"out/data", "stderr", "stdout", "sneaked"}
@@ -306,12 +312,13 @@ func (b *fakeBags) RetryTasks(_ context.Context, r *kithv1.RetryTasksRequest) (*
 	return &kithv1.RetryTasksResponse{State: state, TaskCount: count}, err
 }
 
-// end ends tasks of a bag: all with the exit code.
-func (b *fakeBags) end(id, indices string, code int32) error {
+// end ends tasks of a bag: all with the exit code, and perhaps with output that is lost.
+func (b *fakeBags) end(id, indices string, code int32, lost bool) error {
 	_, err := b.act(id, func(bag *fakeBag) error {
 		for _, t := range bag.chosen(indices, nil) {
 			t.State, t.Ending, t.SiteId, t.RunCount = kithv1.Task_STATE_COMPLETED, kithv1.Task_ENDING_SUCCESS, "uni-b", 1
 			t.StartTime, t.RunTime, t.CpuTime, t.MaxRssBytes = timestamppb.New(fakeTime), durationpb.New(3e9), durationpb.New(2e9), 4<<20
+			t.OutputLost = lost
 			if code != 0 {
 				t.State, t.Ending, t.ExitCode = kithv1.Task_STATE_FAILED, kithv1.Task_ENDING_FAILURE, code
 			}

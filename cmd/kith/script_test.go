@@ -124,7 +124,7 @@ func tellSite(ts *testscript.TestScript, neg bool, args []string) {
 	case "tasks":
 		code, err := strconv.ParseInt(rest[2], 10, 32)
 		ts.Check(err)
-		ts.Check(f.bags.end(rest[0], rest[1], int32(code)))
+		ts.Check(f.bags.end(rest[0], rest[1], int32(code), len(rest) > 3))
 	case "output":
 		text := ts.ReadFile(rest[2])
 		f.change(func() { f.addOutput(rest[0], rest[1], text) })

@@ -72,11 +72,11 @@ type TaskResult struct {
 	CPUTime time.Duration
 	// MaxRSSBytes is the largest resident set of any one process of the task.
 	MaxRSSBytes int64
-	// FilesLost says that some of its output could not be kept or brought home.
+	// FilesLost says that some of its output could not be taken, kept or brought home.
 	FilesLost bool
-	// ErrorLine is, of a failure or a timeout only, the last line that it wrote to stderr, or
-	// why it was not started, as [ErrorLineOf] makes it. Bags count failures by it; the record
-	// of the task does not keep it.
+	// ErrorLine is, of a failure or a timeout only, the last line that it wrote to stderr,
+	// why it was not started, or which outputs it lacks that it must have, as [ErrorLineOf]
+	// makes it. Bags count failures by it; the record of the task does not keep it.
 	ErrorLine string
 }
 

@@ -84,7 +84,13 @@ func (o *taskReader) send(t *kithv1.Task) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
+	lost := fmt.Sprintf("some of its output is lost: the task removed it, or it could not be kept at site %s or brought home", t.GetSiteId())
 	if o.all {
+		if t.GetOutputLost() { // beside what there is
+			if err := o.tell(t, "", fmt.Sprintf("%s: %s", name, lost)); err != nil {
+				return err
+			}
+		}
 		for _, f := range set.Files {
 			if err := o.sendFile(t, f, name); err != nil {
 				return err
@@ -93,7 +99,14 @@ func (o *taskReader) send(t *kithv1.Task) error {
 		return nil
 	}
 	f, ok := set.Find(path.Clean(o.path))
-	if !ok && o.path != transfer.Stdout && o.path != transfer.Stderr {
+	stream := o.path == transfer.Stdout || o.path == transfer.Stderr
+	switch {
+	case ok:
+	case stream && t.GetOutputLost(): // perhaps it was silent: that is no error
+		return o.tell(t, o.path, fmt.Sprintf("%s left no %s, and %s", name, o.path, lost))
+	case !stream && t.GetOutputLost():
+		return o.missing(t, o.path, fmt.Errorf("%s, %.64q: %w; %s", name, o.path, ErrNoOutput, lost))
+	case !stream:
 		return o.missing(t, o.path, fmt.Errorf("%s, %.64q: %w", name, o.path, ErrNoOutput))
 	}
 	f.Path = o.path // it wrote nothing, if there is none
@@ -133,5 +146,10 @@ func (o *taskReader) missing(t *kithv1.Task, path string, err error) error {
 	if o.one || !errors.Is(err, ErrNoOutput) {
 		return err
 	}
-	return o.g.Send(&kithv1.GetTaskOutputResponse{Index: t.GetIndex(), Path: path, Missing: err.Error()})
+	return o.tell(t, path, err.Error())
+}
+
+// tell says why there is nothing of a file of a task, or of some for an empty path.
+func (o *taskReader) tell(t *kithv1.Task, path, why string) error {
+	return o.g.Send(&kithv1.GetTaskOutputResponse{Index: t.GetIndex(), Path: path, Missing: why})
 }

@@ -98,6 +98,7 @@ func TestGetTaskOutput(t *testing.T) {
 	}
 	m.run(t, id, "beta", 18, tenth)
 	s.Files = plainFiles{}
+	lost := "some of its output is lost: the task removed it, or it could not be kept at site beta or brought home"
 	for name, c := range map[string]struct {
 		r    *kithv1.GetTaskOutputRequest
 		want string
@@ -109,6 +110,9 @@ func TestGetTaskOutput(t *testing.T) {
 		"one, all":       {&kithv1.GetTaskOutputRequest{Indices: "107", AllFiles: true}, "[107 out/x 0 0][107 stderr 0 32768][107 stderr 32768 17232][107 stderr 50000 10000][107 stdout 0 5]", ""},
 		"one without it": {&kithv1.GetTaskOutputRequest{Indices: "101", Path: "out/x"}, "", "OUTPUT_NOT_FOUND"},
 		"one that waits": {&kithv1.GetTaskOutputRequest{Indices: "119"}, "", "OUTPUT_NOT_FOUND"},
+		"one, lost":      {&kithv1.GetTaskOutputRequest{Indices: "103"}, "[103 stdout 0 0task " + id.String() + "_103 left no stdout, and " + lost + "]", ""},
+		"one, all, lost": {&kithv1.GetTaskOutputRequest{Indices: "103", AllFiles: true}, "[103  0 0task " + id.String() + "_103: " + lost + "]", ""},
+		"one, path lost": {&kithv1.GetTaskOutputRequest{Indices: "103", Path: "out/x"}, "", "OUTPUT_NOT_FOUND"},
 		"those that failed": {&kithv1.GetTaskOutputRequest{States: []kithv1.Task_State{kithv1.Task_STATE_FAILED}},
 			"[107 stdout 0 5][117 stdout 0 0]", ""},
 		"some, with gaps": {&kithv1.GetTaskOutputRequest{Indices: "107-108,118", Path: "out/x"},

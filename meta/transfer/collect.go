@@ -60,6 +60,9 @@ type Collection struct {
 	Loose []Loose
 	// Incomplete says that some of the notes are about declared outputs.
 	Incomplete bool
+	// Untaken says that some of the notes are about what the attempt wrote, rather than about
+	// what it did not leave.
+	Untaken bool
 	// Lost says that stdout or stderr was removed by the job, with all that it wrote
 	// there. One of the notes says which.
 	Lost bool
@@ -95,7 +98,8 @@ func (c *Collector) Collect(ctx context.Context, l Leaving) (Collection, error) 
 		return Collection{}, fmt.Errorf("collect output: %w", err)
 	}
 	return Collection{
-		Set: set, Loose: k.builder.held, Notes: k.notes.texts(), Hold: k.builder.batch.Keep(), Incomplete: k.notes.count() > streams, Lost: k.lost,
+		Set: set, Loose: k.builder.held, Notes: k.notes.texts(), Hold: k.builder.batch.Keep(), Incomplete: k.notes.count() > streams,
+		Untaken: k.notes.untaken(), Lost: k.lost,
 	}, nil
 }
 
@@ -230,7 +234,7 @@ func (k *collecting) output(root *os.Root, owner fs.FileInfo, path string) {
 	switch {
 	case err == nil:
 	case errors.Is(err, fs.ErrNotExist):
-		k.notes.add(path, "not found")
+		k.notes.none(path, "not found")
 		return
 	case isEscape(root, err):
 		k.notes.add(path, "leads out of the private folder")

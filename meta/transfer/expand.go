@@ -120,7 +120,7 @@ func (e *expansion) plain(ctx context.Context, p string) {
 		return
 	}
 	if !e.tree(ctx, p) {
-		e.notes.add(p, "a folder without files")
+		e.notes.none(p, "a folder without files")
 	}
 }
 
@@ -179,14 +179,15 @@ func (e *expansion) list(ctx context.Context, f *os.File, dir string) []fs.DirEn
 func (e *expansion) folder(ctx context.Context, dir string, patterns []string) {
 	f, err := e.root.OpenFile(filepath.FromSlash(dir), openFlags|syscall.O_DIRECTORY, 0)
 	if err != nil {
-		why := reason(err)
+		declared := path.Join(dir, patterns[0])
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			why = "not found"
+			e.notes.none(declared, "not found")
 		case isEscape(e.root, err):
-			why = "leads out of the private folder"
+			e.notes.add(declared, "leads out of the private folder")
+		default:
+			e.notes.failed(declared, err)
 		}
-		e.notes.unless(err, path.Join(dir, patterns[0]), why)
 		return
 	}
 	defer f.Close() //nolint:errcheck // Only read from.
@@ -203,7 +204,7 @@ func (e *expansion) folder(ctx context.Context, dir string, patterns []string) {
 	}
 	for i, ok := range matched {
 		if !ok {
-			e.notes.add(path.Join(dir, patterns[i]), "no file matches")
+			e.notes.none(path.Join(dir, patterns[i]), "no file matches")
 		}
 	}
 }

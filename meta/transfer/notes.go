@@ -13,6 +13,7 @@ type notes struct {
 	mu      sync.Mutex
 	list    []string
 	dropped int
+	absent  int // of what was not there at all
 	// scarce is the first error that says nothing about a file, because the machine
 	// had run out of something.
 	scarce error
@@ -53,6 +54,21 @@ func (n *notes) add(path, text string) {
 		return
 	}
 	n.list = append(n.list, fmt.Sprintf("%q: %s", clip(path), text))
+}
+
+// none notes text about what is declared and was not left.
+func (n *notes) none(path, text string) {
+	n.add(path, text)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.absent++
+}
+
+// untaken reports whether something was there and was not taken, or not all of it.
+func (n *notes) untaken() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.list)+n.dropped > n.absent
 }
 
 // count returns how many notes were added.

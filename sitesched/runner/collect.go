@@ -189,12 +189,18 @@ func (s *Runner) attach(outcome *job.Outcome, c transfer.Collection, r *run, req
 		outcome.Files = files
 	}
 	outcome.FilesRemain = a.Job.Origin != s.site && hasChunks(c.Set)
+	notes := ""
 	if len(c.Notes) > 0 {
-		outcome.Reason = addNote(outcome.Reason, "output "+strings.Join(c.Notes, "; "))
+		notes = "output " + strings.Join(c.Notes, "; ")
+		outcome.Reason = addNote(outcome.Reason, notes)
 	}
-	outcome.FilesLost = outcome.FilesLost || c.Lost
+	// The notes of a task do not come with its result.
+	outcome.FilesLost = outcome.FilesLost || c.Lost || r.task != nil && c.Untaken
 	if c.Incomplete && outcome.Kind == job.Success && require {
 		outcome.Kind = job.Failure
+		if r.task != nil {
+			outcome.ErrorLine = job.ErrorLineOf([]byte(notes))
+		}
 	}
 }
 

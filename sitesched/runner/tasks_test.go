@@ -183,6 +183,42 @@ func TestLastLineOfStderr(t *testing.T) {
 	}
 }
 
+// That an output of a task could not be taken comes with its end, as its notes do not; that it
+// left none does not. With outputs that must be there it failed, and says why.
+func TestOutputsOfTasksThatCannotBeTaken(t *testing.T) {
+	t.Parallel()
+	for script, c := range map[string]struct {
+		lost bool
+		line string
+	}{
+		"mkfifo out-16; echo x": {true, "a pipe"},
+		"mkfifo out-16":         {true, "a pipe"},
+		"mkfifo other; echo x":  {false, "not found"},
+		"echo x > out-16":       {false, ""},
+		`f=$(readlink /proc/self/fd/2); rm "$f" && mkfifo "$f"; echo x > out-16`: {true, ""},
+	} {
+		for _, require := range []bool{false, true} {
+			s := taskStaging(t, script, transfer.Set{})
+			var p kithv1.BagPayload
+			if err := proto.Unmarshal(bagPayload(t, script, transfer.Set{}), &p); err != nil {
+				t.Fatal(err)
+			}
+			p.Template.RequireOutputs = require
+			raw, err := proto.Marshal(&p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.files.cfg.Backend = bagStore{payloads{raw: raw}, heldPayload(t, raw)}
+			s.Launch(launchOf(foreignBundle, 3))
+			o := s.outcome()
+			if fails := require && c.line != ""; o.FilesLost != c.lost || (o.Kind == job.Failure) != fails || (o.ErrorLine != "") != fails || fails && !strings.Contains(o.ErrorLine, c.line) {
+				t.Errorf("%s, require %v: %+v", script, require, o)
+			}
+			s.Clear(runOf(foreignBundle, 3))
+		}
+	}
+}
+
 // askedAs notes by which names files are asked for.
 type askedAs struct {
 	*staging

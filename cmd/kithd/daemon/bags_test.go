@@ -224,3 +224,36 @@ func TestBagSurvivesKills(t *testing.T) {
 		t.Errorf("%d runs: %v", st.GetRunCount(), st)
 	}
 }
+
+// What could not be taken of a task is told with it, here and at another site.
+func TestOutputOfATaskThatIsAPipe(t *testing.T) {
+	t.Parallel()
+	sites := federation(t, nil, "alpha", "beta")
+	release := sites[0].busy()
+	task := shell("mkfifo out; echo x")
+	task.Outputs = []*kithv1.OutputFile{{Path: "out"}}
+	for _, host := range []string{"beta", "alpha"} {
+		id := sites[0].submitBag(&kithv1.Bag{Job: task, Indices: "0"})
+		sites[0].endsBag(id)
+		r, err := sites[0].bags.ListTasks(sites[0].ctx(), &kithv1.ListTasksRequest{BagId: id})
+		if err != nil || len(r.GetTasks()) != 1 || !r.GetTasks()[0].GetOutputLost() || host == "beta" && r.GetTasks()[0].GetSiteId() != host {
+			t.Errorf("%s: %v, %v", host, r, err)
+		}
+		stream, err := sites[0].bags.GetTaskOutput(sites[0].ctx(), &kithv1.GetTaskOutputRequest{BagId: id, AllFiles: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := ""
+		for err == nil {
+			var p *kithv1.GetTaskOutputResponse
+			p, err = stream.Recv()
+			told += p.GetMissing() + string(p.GetData())
+		}
+		if !strings.Contains(told, "some of its output is lost") || !strings.HasSuffix(told, "x\n") {
+			t.Errorf("%s: told %q, %v", host, told, err)
+		}
+		if host == "beta" {
+			release()
+		}
+	}
+}

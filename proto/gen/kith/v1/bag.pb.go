@@ -1282,8 +1282,8 @@ type Task struct {
 	MaxRssBytes int64 `protobuf:"varint,10,opt,name=max_rss_bytes,json=maxRssBytes,proto3" json:"max_rss_bytes,omitempty"`
 	// How often it ran, runs that failed or were lost included; 0 before its end.
 	RunCount int32 `protobuf:"varint,11,opt,name=run_count,json=runCount,proto3" json:"run_count,omitempty"`
-	// Some of its output could not be kept or brought home, or its command removed the file
-	// of its own stdout or stderr.
+	// Some of its output could not be taken, kept or brought home (a declared output that is no
+	// regular file, or too large), or its command removed the file of its own stdout or stderr.
 	OutputLost    bool `protobuf:"varint,12,opt,name=output_lost,json=outputLost,proto3" json:"output_lost,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

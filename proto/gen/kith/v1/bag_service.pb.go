@@ -1168,14 +1168,15 @@ type GetTaskOutputResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The task.
 	Index int32 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
-	// The file.
+	// The file. Empty with missing: some file, of which the name is not known.
 	Path string `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
 	// The next bytes, at most 256 KiB.
 	Data []byte `protobuf:"bytes,3,opt,name=data,proto3" json:"data,omitempty"`
 	// Where data begins in the file.
 	Offset int64 `protobuf:"varint,4,opt,name=offset,proto3" json:"offset,omitempty"`
 	// Why there is nothing of this file, for people, when several tasks were asked for: the
-	// task has not ended, or left no such file. Empty otherwise.
+	// task has not ended, or left no such file. Or, of one task, too: some of its output is
+	// lost. Empty otherwise.
 	Missing       string `protobuf:"bytes,5,opt,name=missing,proto3" json:"missing,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -2812,10 +2812,10 @@ type TaskResult struct {
 	CpuTimeNs int64 `protobuf:"varint,7,opt,name=cpu_time_ns,json=cpuTimeNs,proto3" json:"cpu_time_ns,omitempty"`
 	// The largest resident set of any one process of the task.
 	MaxRssBytes int64 `protobuf:"varint,8,opt,name=max_rss_bytes,json=maxRssBytes,proto3" json:"max_rss_bytes,omitempty"`
-	// Some of its output could not be kept.
+	// Some of its output could not be taken or kept.
 	FilesLost bool `protobuf:"varint,9,opt,name=files_lost,json=filesLost,proto3" json:"files_lost,omitempty"`
-	// Of a failure or a timeout only: the last line of its stderr, or why it was not started,
-	// without control characters.
+	// Of a failure or a timeout only: the last line of its stderr, why it was not started, or
+	// which outputs it lacks that it must have, without control characters.
 	ErrorLine     string `protobuf:"bytes,10,opt,name=error_line,json=errorLine,proto3" json:"error_line,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
