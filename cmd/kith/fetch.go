@@ -309,6 +309,14 @@ func lostText(j *kithv1.Job) string {
 	return text
 }
 
+// lossText says that some output of a job is lost, "" if none is.
+func lossText(j *kithv1.Job) string {
+	if !j.GetStatus().GetOutcome().GetOutputLost() {
+		return ""
+	}
+	return orDefault(lostText(j), missingText(j))
+}
+
 func fetchText(id, dir string, files []*fetched) string {
 	if len(files) == 0 {
 		return "Job " + id + " left nothing to fetch.\n"

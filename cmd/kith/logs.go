@@ -47,7 +47,7 @@ piece, with the bytes in base64.`,
 					}
 					// All that there is has been printed; that some is lost is said if the site answers.
 					if got, err := c.getJob(ctx, s, f.job); err == nil {
-						if text := lostText(got.GetJob()); text != "" {
+						if text := lossText(got.GetJob()); text != "" {
 							c.Note("%s", text)
 						}
 					}
@@ -88,7 +88,7 @@ func (c *client) noOutput(ctx context.Context, s *site, id string) error {
 	case st.GetState() == kithv1.JobStatus_STATE_RETURNING:
 		return cli.Refusedf("job %s has ended and its output is on its way to its origin; \"kith logs -f\" waits for it", id)
 	case st.GetOutcome().GetOutputLost():
-		c.Note("%s", lostText(got.GetJob()))
+		c.Note("%s", lossText(got.GetJob()))
 		return nil
 	case began(st):
 		return nil
