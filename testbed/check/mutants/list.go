@@ -67,7 +67,7 @@ func first() []Mutant {
 		{
 			Name: "stale-claim-granted", Rule: "the claim of an attempt that is over is granted",
 			Changes: []Change{{"store/apply.go", "func (c GrantClaim) apply(s *State) error {\n	j, err := s.latest(c.Attempt)\n", "func (c GrantClaim) apply(s *State) error {\n	j, err := s.known(c.Attempt.Job)\n"}},
-			Caught:  search(mostSeeds), Breaks: "S1",
+			Caught:  search(mostSeeds), Breaks: "S1 L2",
 		},
 		{
 			Name: "results-not-fenced", Rule: "the result of any attempt is taken for that of the latest",

@@ -24,7 +24,7 @@ func wideMutants() []Mutant {
 		{
 			Name: "moved-and-never-back", Rule: "a job gets no copy at the site that one was moved from, for minutes, though it would start there",
 			Changes: []Change{{"meta/conserve.go", "<< o.moves), moved: true, early: now.Add(pause)})", "<< o.moves)})"}},
-			Caught:  wideSeed("549"), Breaks: "L4",
+			Caught:  wideSeed("1388"), Breaks: "L4",
 		},
 		{
 			Name: "idle-sites-not-fed", Rule: "an idle site gets no copies of jobs that wait elsewhere",
