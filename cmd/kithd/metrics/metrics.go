@@ -29,6 +29,8 @@ const Path = "/metrics"
 const (
 	// wait bounds an answer, and each part of a request.
 	wait = 5 * time.Second
+	// silence is how long a connection may say nothing before it makes room for another.
+	silence = time.Second
 	// atOnce is how many requests are answered at a time; more hear 503. Each looks into
 	// the engine twice.
 	atOnce = 2
@@ -46,7 +48,7 @@ func Server(sites Sites) *http.Server {
 	mux.Handle("GET "+Path, promhttp.HandlerFor(registry, promhttp.HandlerOpts{
 		ErrorHandling: promhttp.HTTPErrorOnError, MaxRequestsInFlight: atOnce, Timeout: wait,
 	}))
-	return &http.Server{Handler: mux, ReadTimeout: wait, WriteTimeout: 2 * wait, IdleTimeout: time.Minute, MaxHeaderBytes: maxHeader}
+	return &http.Server{Handler: mux, ReadHeaderTimeout: silence, ReadTimeout: wait, WriteTimeout: 2 * wait, IdleTimeout: time.Minute, MaxHeaderBytes: maxHeader}
 }
 
 // Listener bounds the connections of a listener.
