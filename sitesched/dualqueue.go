@@ -12,7 +12,7 @@ import (
 // not grow, t* and x stay, and the time left until t* shrinks. So such a pass
 // looks at the arrivals alone, and every other one (stale) looks at all.
 func (s *Scheduler) pass(now job.Time) {
-	s.starts = s.starts[:0]
+	s.starts, s.moved = s.starts[:0], gap
 	if s.draining {
 		return
 	}
@@ -39,7 +39,10 @@ func (s *Scheduler) pass(now job.Time) {
 		s.remote.seen = 0
 	}
 	if s.ages = job.Never; s.remote.live > 0 {
-		s.passRemote(now)
+		guests := s.remote.live
+		if s.passRemote(now); s.remote.live < guests && s.notes == noteNames {
+			s.moved = s.promiseKept(now)
+		}
 	}
 	s.local.tidy(&s.table)
 	s.remote.tidy(&s.table)

@@ -47,7 +47,8 @@ type sums struct {
 	queuedHome   int64 // copies of this site's own origin
 	queuedWork   wide  // charge × walltime
 	runCharge    int64
-	runEnds      wide // charge × estimated end
+	guestCharge  int64 // that of copies of other sites
+	runEnds      wide  // charge × estimated end
 }
 
 // queue counts r as queued (sign 1) or no longer (sign -1).
@@ -62,6 +63,9 @@ func (m *sums) queue(r *row, sign int64) {
 // run counts r as running (sign 1) or no longer (sign -1).
 func (m *sums) run(r *row, sign int64) {
 	m.runCharge += sign * int64(r.charge)
+	if r.copy.remote {
+		m.guestCharge += sign * int64(r.charge)
+	}
 	m.runEnds.addProduct(sign*int64(r.charge), int64(r.end))
 }
 

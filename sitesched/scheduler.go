@@ -54,6 +54,8 @@ type Scheduler struct {
 	blocked int32
 	shadow  job.Time
 	extra   int32
+	// moved is the slot of the head whose promise the last pass has broken, gap if it kept it.
+	moved int32
 
 	// elder is the slot of the remote copy with the reservation, gap if none has
 	// one; ages is when another one may get it by waiting.
@@ -75,6 +77,7 @@ type Scheduler struct {
 	admission window
 	scratch   profile
 	trial     *Scheduler // the copy that WhatIf plays with
+	home      runSet     // what runs of this site's own jobs, scratch of Blocked
 	notes     notes      // what is noted of starts
 	passSteps int64      // what passes of a simulation cost
 	indexed   []bool     // scratch of Check
@@ -89,7 +92,7 @@ func New(c Config) (*Scheduler, error) {
 	}
 	s := &Scheduler{
 		cfg: c, index: hashed.New[job.AttemptID, int32](), free: int64(c.Processors),
-		blocked: gap, elder: gap, ages: job.Never, eligible: job.Never, due: job.Never,
+		blocked: gap, moved: gap, elder: gap, ages: job.Never, eligible: job.Never, due: job.Never,
 	}
 	s.local.depth, s.remote.depth = c.depth(), math.MaxInt
 	return s, nil
@@ -479,7 +482,7 @@ func (s *Scheduler) copyFrom(o *Scheduler) {
 	old := *s
 	*s = *o
 	s.index, s.trial, s.starts, s.begun = old.index, old.trial, old.starts[:0], old.begun[:0]
-	s.scratch, s.admission, s.indexed = old.scratch, old.admission, old.indexed
+	s.scratch, s.admission, s.indexed, s.home = old.scratch, old.admission, old.indexed, old.home
 	s.table, s.local, s.remote, s.run, s.surface = old.table, old.local, old.remote, old.run, old.surface
 	s.lines = old.lines
 	s.breakLines()
