@@ -108,7 +108,8 @@ func (x *Executor) examine(name string, rebooted bool) evidence {
 	}
 	defer func() { _ = file.Close() }()
 	record, err := readRecord(file, name)
-	if e, ok := x.folders.ledgers.find(name); ok && errors.Is(err, shim.ErrNoRecord) {
+	e, light := x.folders.ledgers.find(name)
+	if light && errors.Is(err, shim.ErrNoRecord) {
 		// It may be about to begin, as long as the ledger is not sealed.
 		switch blank, err := x.folders.ledgers.seal(e); {
 		case err != nil && scarce.OfHost(err):
@@ -120,13 +121,15 @@ func (x *Executor) examine(name string, rebooted bool) evidence {
 		}
 		record, err = readRecord(file, name)
 	}
-	if err == nil && record.Exit != nil {
+	over := err == nil && record.Exit != nil
+	switch {
+	case over && (light || rebooted): // a shim goes on with the ledger of an attempt that is over
 		return evidence{finding: foundEnd, record: record}
-	}
-	if rebooted {
+	case rebooted:
 		return evidence{finding: foundDeath, record: record}
 	}
-	// A process that may still be at work holds the lock. It is let go with the file.
+	// An end beside a shim at work is none: a job can write one, and run on.
+	// What may still be at work holds the lock. It is let go with the file.
 	if unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
 		return x.conclude(file, name)
 	}

@@ -86,6 +86,43 @@ func TestWhateverAJobDoesToItsFolderItRunsOnce(t *testing.T) {
 	})
 }
 
+// A job that wrote an end into its own record and ran on was COMPLETED after a restart
+// of the daemon, and its processors went to the next one.
+func TestAnEndThatAJobWroteIsNone(t *testing.T) {
+	inEachIsolation(t, func(t *testing.T, c Config) {
+		b := openBench(t, c)
+		spec := shell(1, "touch ready; while [ ! -e go ]; do sleep 0.05; done; exit 7")
+		b.Start(spec)
+		b.untilFile(spec.Attempt, "ready")
+		ended := shell(2, "exit 0")
+		b.run(ended)
+		of := func(s work.Spec) string {
+			return filepath.Join(b.config.Dir, folderName(s.Attempt), shim.RecordName)
+		}
+		theirs, own := readFile(of(ended)), readFile(of(spec))
+		if len(theirs) != shim.RecordSize || len(own) != shim.RecordSize {
+			t.Fatalf("records of %d and %d bytes", len(theirs), len(own))
+		}
+		// The file stays the same one, with the lock on it.
+		forged := own[:shim.RecordSize/2] + theirs[shim.RecordSize/2:]
+		if err := os.WriteFile(of(spec), []byte(forged), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := shim.ParseRecord([]byte(forged)); err != nil || r.Exit == nil {
+			t.Fatalf("no forged end: %+v, %v", r, err)
+		}
+		b2 := b.reopen()
+		b2.Adopt(spec, b.BootID())
+		b2.until("a look at the record", func() bool { return b2.started[spec.Attempt] > 0 || len(b2.finished[spec.Attempt]) > 0 })
+		if err := os.WriteFile(filepath.Join(b.WorkPath(spec.Attempt), "go"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if o := b2.wait(spec.Attempt); o.ExitCode != 7 || o.Kind != job.Failure {
+			t.Errorf("%+v", o)
+		}
+	})
+}
+
 // The same for a job that removes its whole folder: its processes tell of it.
 func TestAJobThatRemovesItsFolderRunsOnce(t *testing.T) {
 	inEachIsolation(t, func(t *testing.T, c Config) {
