@@ -124,6 +124,12 @@ type Figures struct {
 	Effect         Effect  `json:"effect"`
 }
 
+// FiguresOf sums up jobs, all of them and each kind.
+func FiguresOf(records []metrics.Record) (all Figures, kinds [metrics.Classes]Figures) {
+	sum := metrics.Summarise(records, metrics.Options{})
+	return figures(sum.Jobs, &sum.Wait, &sum.Turnaround, &sum.BoundedSlowdown), classes(&sum)
+}
+
 // Effect is what a plan does to a site.
 type Effect string
 
@@ -144,8 +150,8 @@ func figures(jobs int, wait, turnaround, bounded *metrics.Distribution) Figures 
 	}
 }
 
-// against fills in what changed.
-func (f *Figures) against(alone *Figures) {
+// Against fills in what changed from what was, and what that is to users.
+func (f *Figures) Against(alone *Figures) {
 	f.Change = percent(f.Turnaround, alone.Turnaround)
 	f.WaitChange = percent(f.Wait, alone.Wait)
 	f.SlowdownChange = percent(f.BoundedSlowdown, alone.BoundedSlowdown)
@@ -213,15 +219,15 @@ func (s *Study) outcome(o *outcome, alone *Outcome) Outcome {
 	if alone == nil {
 		return out
 	}
-	out.All.against(&alone.All)
+	out.All.Against(&alone.All)
 	for c := range out.Classes {
-		out.Classes[c].against(&alone.Classes[c])
+		out.Classes[c].Against(&alone.Classes[c])
 	}
 	for i := range out.Sites {
 		x := &out.Sites[i]
-		x.against(&alone.Sites[i].Figures)
+		x.Against(&alone.Sites[i].Figures)
 		for c := range x.Classes {
-			x.Classes[c].against(&alone.Sites[i].Classes[c])
+			x.Classes[c].Against(&alone.Sites[i].Classes[c])
 		}
 		switch x.Effect {
 		case Wins:
@@ -245,11 +251,8 @@ func classes(s *metrics.Summary) (list [metrics.Classes]Figures) {
 // siteOutcome sums up what became of the jobs of site i, and what it ran.
 func (s *Study) siteOutcome(o *outcome, i int, ran []metrics.Record) SiteOutcome {
 	own := s.recordsOf(o, i)
-	sum := metrics.Summarise(own, metrics.Options{})
-	x := SiteOutcome{
-		Site: string(s.sites[i].ID), Figures: figures(sum.Jobs, &sum.Wait, &sum.Turnaround, &sum.BoundedSlowdown), Classes: classes(&sum),
-		Utilisation: s.utilisation(i, ran),
-	}
+	x := SiteOutcome{Site: string(s.sites[i].ID), Utilisation: s.utilisation(i, ran)}
+	x.Figures, x.Classes = FiguresOf(own)
 	for k := range own {
 		if r := &own[k]; r.Site != r.Origin {
 			x.Elsewhere += 1 / float64(len(own))

@@ -35,6 +35,11 @@ type Config struct {
 	Placement PlacementConfig `toml:"placement"`
 	Sites     []SiteConfig    `toml:"sites"`
 
+	// Notes are more sentences on what the answer rests on, and Maker is what made its page;
+	// "" for kith replay --federation. Programs set them.
+	Notes []string `toml:"-"`
+	Maker string   `toml:"-"`
+
 	// folder is where relative names of logs begin.
 	folder string
 }
@@ -83,6 +88,8 @@ type SiteConfig struct {
 	Trace string `toml:"trace"`
 	// Generate makes jobs up instead: ctc or lublin.
 	Generate string `toml:"generate"`
+	// Log are its jobs, if a program has them; then there is neither Trace nor Generate.
+	Log *workload.Workload `toml:"-"`
 	// Jobs is how many, Skip how many of those that fit are left out ahead of
 	// them; zero jobs are all of a log, or 5000 made up.
 	Jobs int `toml:"jobs"`
@@ -126,6 +133,17 @@ func defaults() Config {
 		Title: "Should we join?", Align: alignStart,
 		Placement: PlacementConfig{Scheme: string(meta.KDual), Weight: 1},
 	}
+}
+
+// New returns a configuration of some sites that a program describes, with the defaults of a
+// file for all that is left out.
+func New(sites ...SiteConfig) Config {
+	c := defaults()
+	for _, s := range sites {
+		s.siteDefaults()
+		c.Sites = append(c.Sites, s)
+	}
+	return c
 }
 
 // siteDefaults fills in what a site leaves out.
@@ -267,6 +285,7 @@ func (s *SiteConfig) check(bad func(field, format string, args ...any)) {
 		bad("timezone", "%.40q: is that of a log; leave the key out", s.Timezone)
 	}
 	switch {
+	case s.Log != nil && s.Trace == "" && s.Generate == "":
 	case s.Trace == "" && s.Generate == "":
 		bad("trace", "is missing: name a log, or choose generate = %q or %q", generateCTC, generateLublin)
 	case s.Trace != "" && s.Generate != "":

@@ -1,6 +1,7 @@
 package join
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -20,7 +21,7 @@ func (a *Answer) Page() *report.Page {
 		},
 		{
 			Name: "kinds", Title: "Kinds of jobs",
-			Texts:  []string{fmt.Sprintf("Jobs that run for less than %s are short, those on fewer than %d processors narrow.", span(metrics.ShortBelow.Seconds()), metrics.NarrowBelow)},
+			Texts:  []string{fmt.Sprintf("Jobs that run for less than %s are short, those on fewer than %d processors narrow.", report.Span(metrics.ShortBelow.Seconds()), metrics.NarrowBelow)},
 			Tables: []report.Table{a.classesTable(best)}, Plots: a.classPlots(best),
 		},
 		{Name: "waiting", Title: "Waiting times", Texts: []string{"How many jobs had started after how long. A curve further to the left is better; where it begins is the share that did not wait at all."}, Plots: a.waitingPlots(best)},
@@ -50,12 +51,12 @@ func (a *Answer) cards(best *Outcome) []report.Figure {
 	figures := []report.Figure{{Label: "Join?", Value: word, Hint: best.Name, Tone: tone}}
 	if f := a.Asks; f != "" {
 		x := a.asking(best)
-		figures = append(figures, report.Figure{Label: "Jobs of " + f, Value: change(x.Change), Hint: "mean turnaround against alone", Tone: toneOf(x.Effect)})
+		figures = append(figures, report.Figure{Label: "Jobs of " + f, Value: report.Change(x.Change), Hint: "mean turnaround against alone", Tone: toneOf(x.Effect)})
 	}
 	figures = append(figures,
-		report.Figure{Label: "Jobs of all sites", Value: change(best.All.Change), Hint: "mean turnaround against alone", Tone: toneOf(best.All.Effect)},
-		report.Figure{Label: "Mean wait", Value: span(best.All.Wait), Hint: "instead of " + span(a.Alone.All.Wait)},
-		report.Figure{Label: "Sites that gain", Value: fmt.Sprintf("%d of %d", best.Winners, len(best.Sites)), Hint: count(best.Losers, "site loses", "sites lose")},
+		report.Figure{Label: "Jobs of all sites", Value: report.Change(best.All.Change), Hint: "mean turnaround against alone", Tone: toneOf(best.All.Effect)},
+		report.Figure{Label: "Mean wait", Value: report.Span(best.All.Wait), Hint: "instead of " + report.Span(a.Alone.All.Wait)},
+		report.Figure{Label: "Sites that gain", Value: fmt.Sprintf("%d of %d", best.Winners, len(best.Sites)), Hint: report.Count(best.Losers, "site loses", "sites lose")},
 		report.Figure{Label: "Messages", Value: report.Number(best.MessagesPerJob), Hint: "a job, between sites"})
 	return figures
 }
@@ -70,19 +71,9 @@ func toneOf(e Effect) report.Tone {
 	return report.Plain
 }
 
-// change writes a change in percent with its sign.
-func change(v float64) string {
-	switch {
-	case v <= -0.05:
-		return "−" + report.Number(-v) + "%"
-	case v >= 0.05:
-		return "+" + report.Number(v) + "%"
-	}
-	return "0%"
-}
-
 func (a *Answer) foot() string {
-	s := fmt.Sprintf("Made by kith replay --federation from %s in virtual time, through the engines that kithd runs.", count(a.Alone.All.Jobs, "job", "jobs"))
+	maker := cmp.Or(a.study.cfg.Maker, "kith replay --federation")
+	s := fmt.Sprintf("Made by %s from %s in virtual time, through the engines that kithd runs.", maker, report.Count(a.Alone.All.Jobs, "job", "jobs"))
 	if a.madeUp() {
 		s += fmt.Sprintf(" Made-up jobs are those of seed %d.", a.Seed)
 	}
@@ -103,26 +94,7 @@ func effectCell(f *Figures) report.Cell {
 	if f.Jobs == 0 {
 		return report.Cell{Text: "-", Tone: report.Muted}
 	}
-	return report.Cell{Text: change(f.Change), Tone: toneOf(f.Effect)}
-}
-
-func columns(left []string, right ...string) []report.Column {
-	var list []report.Column
-	for _, t := range left {
-		list = append(list, report.Column{Title: t})
-	}
-	for _, t := range right {
-		list = append(list, report.Column{Title: t, Right: true})
-	}
-	return list
-}
-
-func cells(texts ...string) []report.Cell {
-	row := make([]report.Cell, len(texts))
-	for i, t := range texts {
-		row[i].Text = t
-	}
-	return row
+	return report.Cell{Text: report.Change(f.Change), Tone: toneOf(f.Effect)}
 }
 
 // usersTable compares the users of each site with themselves alone.
@@ -130,13 +102,13 @@ func (a *Answer) usersTable(best *Outcome) report.Table {
 	t := report.Table{
 		Name: "users", Title: "Users of each site, alone → joined with " + best.Name,
 		Caption: "By the site at which jobs were submitted, wherever they ran. Sites gain or lose by the mean turnaround, that is waiting and running; less than 1% counts as even.",
-		Columns: columns([]string{"Site"}, "Jobs", "Mean wait", "95% wait at most", "Mean turnaround", "Change", "Bounded slowdown"),
+		Columns: report.Columns([]string{"Site"}, "Jobs", "Mean wait", "95% wait at most", "Mean turnaround", "Change", "Bounded slowdown"),
 	}
 	add := func(name string, alone, joined *Figures) {
-		row := cells(name, fmt.Sprint(joined.Jobs), arrow(span(alone.Wait), span(joined.Wait)), arrow(span(alone.WaitP95), span(joined.WaitP95)),
-			arrow(span(alone.Turnaround), span(joined.Turnaround)))
+		row := report.Cells(name, fmt.Sprint(joined.Jobs), report.Arrow(report.Span(alone.Wait), report.Span(joined.Wait)), report.Arrow(report.Span(alone.WaitP95), report.Span(joined.WaitP95)),
+			report.Arrow(report.Span(alone.Turnaround), report.Span(joined.Turnaround)))
 		row = append(row, effectCell(joined))
-		t.AddCells(append(row, cells(arrow(report.Number(alone.BoundedSlowdown), report.Number(joined.BoundedSlowdown)))...)...)
+		t.AddCells(append(row, report.Cells(report.Arrow(report.Number(alone.BoundedSlowdown), report.Number(joined.BoundedSlowdown)))...)...)
 	}
 	for i := range best.Sites {
 		add(best.Sites[i].Site, &a.Alone.Sites[i].Figures, &best.Sites[i].Figures)
@@ -150,11 +122,11 @@ func (a *Answer) machinesTable(best *Outcome) report.Table {
 	t := report.Table{
 		Name: "machines", Title: "Machines of each site, " + best.Name,
 		Caption: "Busy is the share of processors in use until the last job was submitted.",
-		Columns: columns([]string{"Site"}, "Busy, alone → joined", "Own jobs run elsewhere", "Processor-hours there", "Jobs of others run", "Processor-hours for them"),
+		Columns: report.Columns([]string{"Site"}, "Busy, alone → joined", "Own jobs run elsewhere", "Processor-hours there", "Jobs of others run", "Processor-hours for them"),
 	}
 	for i := range best.Sites {
 		x := &best.Sites[i]
-		t.Add(x.Site, arrow(share(a.Alone.Sites[i].Utilisation), share(x.Utilisation)), share(x.Elsewhere), whole(x.WorkElsewhere), fmt.Sprint(x.Guests), whole(x.WorkForOthers))
+		t.Add(x.Site, report.Arrow(report.Share(a.Alone.Sites[i].Utilisation), report.Share(x.Utilisation)), report.Share(x.Elsewhere), report.Whole(x.WorkElsewhere), fmt.Sprint(x.Guests), report.Whole(x.WorkForOthers))
 	}
 	return t
 }
@@ -165,7 +137,7 @@ func (a *Answer) fairnessTable() report.Table {
 		Name: "fairness", Title: "Fairness between sites",
 		Caption: "By the mean bounded slowdown of each site: of its users' jobs wherever they ran, and of the jobs that its machines ran. " +
 			"Jain's index is 1 if all sites are alike, and " + report.Number(1/float64(len(a.Sites))) + " if one bears it all.",
-		Columns: columns([]string{"Plan"}, "Users: index", "least", "most", "Machines: index", "least", "most"),
+		Columns: report.Columns([]string{"Plan"}, "Users: index", "least", "most", "Machines: index", "least", "most"),
 	}
 	add := func(o *Outcome) {
 		row := []string{o.Name}
@@ -181,30 +153,18 @@ func (a *Answer) fairnessTable() report.Table {
 	return t
 }
 
-func arrow(from, to string) string { return from + " → " + to }
-
-// whole writes a number without a fraction.
-func whole(v float64) string {
-	if v < 99.5 {
-		return fmt.Sprintf("%.0f", v)
-	}
-	return report.Number(math.Round(v))
-}
-
-func share(v float64) string { return fmt.Sprintf("%.0f%%", 100*v) }
-
 // classesTable has the change of each kind of job of each site.
 func (a *Answer) classesTable(best *Outcome) report.Table {
 	t := report.Table{
 		Name: "kinds", Title: "Change of the mean turnaround by kind of job, " + best.Name,
 		Caption: "In brackets the number of jobs. A handful of jobs says little.",
-		Columns: columns([]string{"Site"}),
+		Columns: report.Columns([]string{"Site"}),
 	}
 	for c := range metrics.Class(metrics.Classes) {
 		t.Columns = append(t.Columns, report.Column{Title: c.String(), Right: true})
 	}
 	add := func(name string, list *[metrics.Classes]Figures) {
-		row := cells(name)
+		row := report.Cells(name)
 		for c := range list {
 			cell := effectCell(&list[c])
 			if list[c].Jobs > 0 {
@@ -224,29 +184,29 @@ func (a *Answer) classesTable(best *Outcome) report.Table {
 // plansTable compares the K.
 func (a *Answer) plansTable() report.Table {
 	t := report.Table{
-		Name: "plans", Title: "Change of the mean turnaround by the number of copies", Columns: columns([]string{"Plan"}),
+		Name: "plans", Title: "Change of the mean turnaround by the number of copies", Columns: report.Columns([]string{"Plan"}),
 	}
 	for i := range a.Sites {
 		t.Columns = append(t.Columns, report.Column{Title: a.Sites[i].Name, Right: true})
 	}
-	t.Columns = append(t.Columns, columns(nil, "all", "Mean wait", "Messages a job")...)
-	row := cells("alone")
+	t.Columns = append(t.Columns, report.Columns(nil, "all", "Mean wait", "Messages a job")...)
+	row := report.Cells("alone")
 	for range a.Sites {
 		row = append(row, report.Cell{Text: "0%"})
 	}
-	t.AddCells(append(row, cells("0%", span(a.Alone.All.Wait), "0")...)...)
+	t.AddCells(append(row, report.Cells("0%", report.Span(a.Alone.All.Wait), "0")...)...)
 	for i := range a.Plans {
 		p := &a.Plans[i]
 		name := p.Name
 		if i == a.Best {
 			name += " (chosen)"
 		}
-		row := cells(name)
+		row := report.Cells(name)
 		for k := range p.Sites {
 			row = append(row, effectCell(&p.Sites[k].Figures))
 		}
 		row = append(row, effectCell(&p.All))
-		t.AddCells(append(row, cells(span(p.All.Wait), report.Number(p.MessagesPerJob))...)...)
+		t.AddCells(append(row, report.Cells(report.Span(p.All.Wait), report.Number(p.MessagesPerJob))...)...)
 	}
 	return t
 }
@@ -255,9 +215,9 @@ func (a *Answer) plansTable() report.Table {
 func (a *Answer) questionTables() []report.Table {
 	sites := report.Table{
 		Name: "input", Title: "Sites and their jobs",
-		Columns: append(columns([]string{"Site", "Policy", "Jobs from"}), columns(nil, "Processors", "Speed", "Jobs", "Left out", "Offered load")...),
+		Columns: append(report.Columns([]string{"Site", "Policy", "Jobs from"}), report.Columns(nil, "Processors", "Speed", "Jobs", "Left out", "Offered load")...),
 	}
-	notes := report.Table{Name: "notes", Title: "What was left out or mended", Columns: columns([]string{"Site", "What", "The first"}, "Jobs")}
+	notes := report.Table{Name: "notes", Title: "What was left out or mended", Columns: report.Columns([]string{"Site", "What", "The first"}, "Jobs")}
 	for i := range a.Sites {
 		x := &a.Sites[i]
 		sites.Add(x.Name, x.Policy, x.Workload, fmt.Sprint(x.Processors), fmt.Sprintf("%.4g", x.Speed), fmt.Sprint(x.Jobs), fmt.Sprint(x.LeftOut), fmt.Sprintf("%.2f", x.OfferedLoad))
@@ -279,6 +239,7 @@ func (a *Answer) questionTables() []report.Table {
 func (a *Answer) assumptions() []string {
 	c := &a.study.cfg
 	lines := []string{"Each site ran its own jobs alone first, then all sites ran the same jobs together. Jobs come when they came, whatever became of those before them. Moving data costs nothing here."}
+	lines = append(lines, c.Notes...)
 	if c.Align == alignCalendar {
 		lines = append(lines, "Logs lie at their own dates.")
 	} else {
@@ -298,7 +259,7 @@ func (a *Answer) assumptions() []string {
 		loads, latency = "Sites know each other's load as it was when the message left", fmt.Sprintf("a message takes %v.", time.Duration(c.Placement.Latency))
 	}
 	if c.Placement.LoadAge > 0 {
-		loads = fmt.Sprintf("Sites rank each other by loads that are up to %s old when they arrive", span(durationSeconds(c.Placement.LoadAge)))
+		loads = fmt.Sprintf("Sites rank each other by loads that are up to %s old when they arrive", report.Span(durationSeconds(c.Placement.LoadAge)))
 	}
 	return append(lines, loads+"; "+latency)
 }

@@ -95,12 +95,21 @@ func (a *Answer) classPlots(best *Outcome) []report.Plot {
 	}
 }
 
+// Curve is one of the lines of a plot: jobs under one plan.
+type Curve struct {
+	Name    string
+	Records []metrics.Record
+	// Processors are those that they ran on; only [BusyPlot] reads it.
+	Processors int32
+}
+
 // waitingPlots are the distributions of waiting times: of all, and by site.
 func (a *Answer) waitingPlots(best *Outcome) []report.Plot {
 	alone, joined := &a.outcomes[0], &a.outcomes[1+a.Best]
-	plots := []report.Plot{waitingPlot("waits-all", "All sites", best, alone.result.Records, joined.result.Records)}
+	plots := []report.Plot{WaitingPlot("waits-all", "All sites", Curve{Name: "alone", Records: alone.result.Records}, Curve{Name: best.Name, Records: joined.result.Records})}
 	for i := range a.plottedSites() {
-		plots = append(plots, waitingPlot(fmt.Sprintf("waits-%d", i+1), "Users of "+a.Sites[i].Name, best, a.study.recordsOf(alone, i), a.study.recordsOf(joined, i)))
+		plots = append(plots, WaitingPlot(fmt.Sprintf("waits-%d", i+1), "Users of "+a.Sites[i].Name,
+			Curve{Name: "alone", Records: a.study.recordsOf(alone, i)}, Curve{Name: best.Name, Records: a.study.recordsOf(joined, i)}))
 	}
 	return plots
 }
@@ -108,7 +117,8 @@ func (a *Answer) waitingPlots(best *Outcome) []report.Plot {
 // shortestWait is where the axis of waiting times begins, in hours.
 const shortestWait = 1.0 / 60
 
-func waitingPlot(name, title string, best *Outcome, alone, joined []metrics.Record) report.Plot {
+// WaitingPlot is the distribution of waiting times. Who hardly waited is at the left edge.
+func WaitingPlot(name, title string, curves ...Curve) report.Plot {
 	p := report.Plot{
 		Name: name, Title: title,
 		X: report.Axis{Label: "waiting time", Log: true, From: shortestWait, Ticks: []report.Tick{
@@ -118,16 +128,13 @@ func waitingPlot(name, title string, best *Outcome, alone, joined []metrics.Reco
 		Y: report.Axis{Label: "share of jobs that have started (%)", From: 0, To: 100},
 	}
 	longest := 4 * shortestWait
-	for _, s := range []struct {
-		name    string
-		records []metrics.Record
-	}{{"alone", alone}, {best.Name, joined}} {
-		waits := make([]float64, len(s.records))
-		for i := range s.records {
-			waits[i] = max(s.records[i].Wait().Hours(), shortestWait) // at the left edge are those that hardly waited
+	for _, c := range curves {
+		waits := make([]float64, len(c.Records))
+		for i := range c.Records {
+			waits[i] = max(c.Records[i].Wait().Hours(), shortestWait)
 			longest = max(longest, waits[i])
 		}
-		p.Series = append(p.Series, atOnce(report.CDF(s.name, waits)))
+		p.Series = append(p.Series, atOnce(report.CDF(c.Name, waits)))
 	}
 	p.X.To = longest
 	var ticks []report.Tick
@@ -157,21 +164,34 @@ func atOnce(s report.Series) report.Series {
 
 // utilisationPlots are the busy processors of each site over time.
 func (a *Answer) utilisationPlots(best *Outcome) []report.Plot {
-	until := a.study.lastSubmission()
-	step := stepOf(until.Sub(0))
 	var plots []report.Plot
 	for i := range a.plottedSites() {
-		p := report.Plot{
-			Name: fmt.Sprintf("busy-%d", i+1), Title: a.Sites[i].Name, Caption: fmt.Sprintf("Means over %s.", span(step.Seconds())),
-			X: report.Axis{Label: "day"}, Y: report.Axis{Label: "busy processors (%)", From: 0, To: 100},
+		site := &a.study.sites[i]
+		curves := []Curve{{Name: "alone"}, {Name: best.Name}}
+		for k, o := range []*outcome{&a.outcomes[0], &a.outcomes[1+a.Best]} {
+			curves[k].Processors = site.Processors
+			for n := range o.result.Records {
+				if r := &o.result.Records[n]; r.Site == site.ID {
+					curves[k].Records = append(curves[k].Records, *r)
+				}
+			}
 		}
-		for _, o := range []*outcome{&a.outcomes[0], &a.outcomes[1+a.Best]} {
-			p.Series = append(p.Series, a.busy(o, i, step, until))
-		}
-		p.Series[0].Name, p.Series[1].Name = "alone", best.Name
-		plots = append(plots, p)
+		plots = append(plots, BusyPlot(fmt.Sprintf("busy-%d", i+1), a.Sites[i].Name, a.study.lastSubmission(), curves...))
 	}
 	return plots
+}
+
+// BusyPlot is the utilisation of a site over time, up to an instant.
+func BusyPlot(name, title string, until job.Time, curves ...Curve) report.Plot {
+	step := stepOf(until.Sub(0))
+	p := report.Plot{
+		Name: name, Title: title, Caption: fmt.Sprintf("Means over %s.", report.Span(step.Seconds())),
+		X: report.Axis{Label: "day"}, Y: report.Axis{Label: "busy processors (%)", From: 0, To: 100},
+	}
+	for i := range curves {
+		p.Series = append(p.Series, curves[i].busy(step, until))
+	}
+	return p
 }
 
 // stepOf divides a time into up to a hundred steps of whole hours.
@@ -184,19 +204,18 @@ func stepOf(total time.Duration) time.Duration {
 	return 168 * time.Hour
 }
 
-// busy is the utilisation of site i over time until the last submission.
-func (a *Answer) busy(o *outcome, i int, step time.Duration, until job.Time) report.Series {
-	site := &a.study.sites[i]
+// busy is the utilisation over time.
+func (c *Curve) busy(step time.Duration, until job.Time) report.Series {
 	var ran []metrics.Record
-	for k := range o.result.Records {
-		if r := &o.result.Records[k]; r.Site == site.ID && r.Start < until {
+	for k := range c.Records {
+		if r := &c.Records[k]; r.Start < until {
 			x := *r
 			x.End = min(x.End, until)
 			x.Submit = 0 // the series begins where time does
 			ran = append(ran, x)
 		}
 	}
-	s := report.Series{Style: report.Step}
+	s := report.Series{Name: c.Name, Style: report.Step}
 	for k, v := range metrics.BusyOver(ran, step).Values {
 		at := time.Duration(k) * step
 		if job.Time(at) >= until {
@@ -205,7 +224,7 @@ func (a *Answer) busy(o *outcome, i int, step time.Duration, until job.Time) rep
 		// The last step is shorter than the others.
 		full := min(step, until.Sub(job.Time(at)))
 		s.X = append(s.X, at.Hours()/24)
-		s.Y = append(s.Y, math.Min(100, 100*v/float64(site.Processors)*float64(step)/float64(full)))
+		s.Y = append(s.Y, math.Min(100, 100*v/float64(c.Processors)*float64(step)/float64(full)))
 	}
 	return s
 }

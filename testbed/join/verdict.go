@@ -3,7 +3,6 @@ package join
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"kith/testbed/metrics"
 	"kith/testbed/report"
@@ -80,7 +79,7 @@ func (a *Answer) say() []string {
 	}
 	if p := &a.study.cfg.Placement; p.maxLoadAge() > daemonLoadAge {
 		lines = append(lines, fmt.Sprintf("Sites ranked each other by loads that were up to %s old, as load_age asks; daemons that are not told otherwise "+
-			"put a site whose load is older than %s behind all others.", span(p.maxLoadAge().Seconds()), span(daemonLoadAge.Seconds())))
+			"put a site whose load is older than %s behind all others.", report.Span(p.maxLoadAge().Seconds()), report.Span(daemonLoadAge.Seconds())))
 	}
 	return lines
 }
@@ -101,7 +100,7 @@ func (a *Answer) headline(best *Outcome) string {
 	if !placesCopies(best.Scheme) {
 		how = "with scheme " + best.Name
 	}
-	overall := fmt.Sprintf("over all sites jobs are done %s, and the mean wait goes from %s to %s", sooner(best.All.Change), span(a.Alone.All.Wait), span(best.All.Wait))
+	overall := fmt.Sprintf("over all sites jobs are done %s, and the mean wait goes from %s to %s", sooner(best.All.Change), report.Span(a.Alone.All.Wait), report.Span(best.All.Wait))
 	var who string
 	switch {
 	case len(losers) == 0 && len(even) == 0:
@@ -149,7 +148,7 @@ func (a *Answer) siteSentence(i int, best *Outcome) string {
 	x, alone := &best.Sites[i], &a.Alone.Sites[i]
 	return fmt.Sprintf("%s: jobs are done %s (mean turnaround %s instead of %s, mean wait %s instead of %s). "+
 		"Other sites spend %s processor-hours on its jobs, and it spends %s on theirs.",
-		x.Site, sooner(x.Change), span(x.Turnaround), span(alone.Turnaround), span(x.Wait), span(alone.Wait), whole(x.WorkElsewhere), whole(x.WorkForOthers))
+		x.Site, sooner(x.Change), report.Span(x.Turnaround), report.Span(alone.Turnaround), report.Span(x.Wait), report.Span(alone.Wait), report.Whole(x.WorkElsewhere), report.Whole(x.WorkForOthers))
 }
 
 // fewJobs is how many jobs a class must have for a word about it.
@@ -181,7 +180,7 @@ func (a *Answer) otherPlans() string {
 		p := &a.Plans[i]
 		part := fmt.Sprintf("K = %d: %s, %s messages a job", p.Copies, sooner(p.All.Change), report.Number(p.MessagesPerJob))
 		if p.Losers > 0 {
-			part += fmt.Sprintf(", %s", count(p.Losers, "site loses", "sites lose"))
+			part += fmt.Sprintf(", %s", report.Count(p.Losers, "site loses", "sites lose"))
 		}
 		parts = append(parts, part)
 	}
@@ -209,30 +208,4 @@ func names(list []string) string {
 		return strings.Join(list, "")
 	}
 	return strings.Join(list[:len(list)-1], ", ") + " and " + list[len(list)-1]
-}
-
-func count(n int, one, many string) string {
-	if n == 0 {
-		return "no " + one
-	}
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
-}
-
-// span writes seconds for people, with two units at most.
-func span(seconds float64) string {
-	d := time.Duration(seconds * float64(time.Second)).Round(time.Second)
-	switch {
-	case d < 2*time.Minute:
-		return fmt.Sprintf("%d s", d/time.Second)
-	case d < 2*time.Hour:
-		return fmt.Sprintf("%d min", d.Round(time.Minute)/time.Minute)
-	case d < 48*time.Hour:
-		d = d.Round(time.Minute)
-		return strings.TrimSuffix(fmt.Sprintf("%d h %d min", d/time.Hour, d%time.Hour/time.Minute), " 0 min")
-	}
-	d = d.Round(time.Hour)
-	return strings.TrimSuffix(fmt.Sprintf("%d d %d h", d/(24*time.Hour), d%(24*time.Hour)/time.Hour), " 0 h")
 }

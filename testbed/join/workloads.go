@@ -128,6 +128,9 @@ func (c *Config) workload(i int) (*workload.Workload, error) {
 // source reads the log of site i, or makes its jobs up from a sequence of its own.
 func (c *Config) source(i int) (*workload.Workload, error) {
 	s := &c.Sites[i]
+	if s.Log != nil {
+		return s.Log, nil
+	}
 	if s.Generate == "" {
 		path := s.Trace
 		if !filepath.IsAbs(path) {

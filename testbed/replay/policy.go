@@ -40,3 +40,13 @@ func ParsePolicy(s string) (sitesched.Backfill, error) {
 	}
 	return 0, fmt.Errorf("policy %.40q: %w; there are %s", s, ErrPolicy, strings.Join(Policies(), ", "))
 }
+
+// PolicyName returns the word that [ParsePolicy] reads.
+func PolicyName(b sitesched.Backfill) string {
+	for _, p := range policies {
+		if p.backfill == b {
+			return p.name
+		}
+	}
+	return b.String()
+}

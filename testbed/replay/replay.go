@@ -35,6 +35,12 @@ type Schedule struct {
 // end every second, which takes as many passes. If progress is not nil it is
 // called now and then with the number of jobs that have ended.
 func Run(ctx context.Context, w *workload.Workload, cfg sitesched.Config, progress func(done int)) (*Schedule, error) {
+	return RunShared(ctx, w, nil, cfg, progress)
+}
+
+// RunShared is [Run] where some jobs are copies that other sites placed here: guest, if not nil,
+// has an entry for each job.
+func RunShared(ctx context.Context, w *workload.Workload, guest []bool, cfg sitesched.Config, progress func(done int)) (*Schedule, error) {
 	s, err := sitesched.New(cfg)
 	if err != nil {
 		return nil, err
@@ -46,7 +52,7 @@ func Run(ctx context.Context, w *workload.Workload, cfg sitesched.Config, progre
 		}
 	}
 	d := driver{
-		s: s, jobs: w.Jobs, progress: progress,
+		s: s, jobs: w.Jobs, guest: guest, progress: progress,
 		starts: make([]job.Time, len(w.Jobs)), ends: make([]job.Time, len(w.Jobs)),
 	}
 	if err := d.run(ctx); err != nil {
@@ -71,6 +77,7 @@ func copyOf(j *workload.Job, i int) job.Copy {
 type driver struct {
 	s            *sitesched.Scheduler
 	jobs         []workload.Job
+	guest        []bool
 	starts, ends []job.Time
 	running      ends
 	next         int // the next job to be submitted
@@ -129,7 +136,9 @@ func (d *driver) instant(now job.Time) error {
 		d.s.Finish(now, attempt(int(i)))
 	}
 	for ; d.next < len(d.jobs) && d.jobs[d.next].Submit == now; d.next++ {
-		d.s.Enqueue(now, copyOf(&d.jobs[d.next], d.next))
+		c := copyOf(&d.jobs[d.next], d.next)
+		c.Remote = d.guest != nil && d.guest[d.next]
+		d.s.Enqueue(now, c)
 	}
 	d.passes++
 	for _, id := range d.s.Pass(now) {
