@@ -138,7 +138,7 @@ const (
 func newBagOrigin(c *core, p *peers, jobs *origin) *bagOrigin {
 	bo := &bagOrigin{
 		core: c, peers: p, jobs: jobs, byID: make(map[job.ID]*openBag), lives: make(map[job.SiteID]uint64), seats: make(map[job.SiteID]map[seat]*seated),
-		places: make(map[bags.Shape]int), policies: newBagPolicies(), tasks: bags.Usual{}, nextReplica: job.Never,
+		places: make(map[bags.Shape]int), policies: newBagPolicies(), tasks: bags.Usual{Cycle: c.cfg.Timing.ReplicaCycle}, nextReplica: job.Never,
 		nextLease: job.Never, nextPlace: job.Never, nextStop: job.Never, nextRecall: job.Never, nextTakeBack: job.Never, nextOffer: job.Never,
 	}
 	bo.desk = bags.Desk{Usage: &bo.usage, Elsewhere: &bo.elsewhere, Replicas: &bo.replicas}

@@ -26,7 +26,7 @@ func (bo *bagOrigin) beginTail(now job.Time, o *openBag) {
 // replicas.
 func (bo *bagOrigin) drawSoon(now job.Time, o *openBag) {
 	if o.rec.TailSince != 0 && o.rec.MaxReplicas > 0 {
-		bo.nextReplica = min(bo.nextReplica, now.Add(bags.ReplicaCycle))
+		bo.nextReplica = min(bo.nextReplica, now.Add(bo.cfg.Timing.replicaCycle()))
 	}
 }
 

@@ -112,7 +112,14 @@ type Timing struct {
 	// Overdue is how much longer than its time limit another site may hold a job that it does
 	// not end while it is in reach, see overdue.go. Default 24 h.
 	Overdue time.Duration
+	// ReplicaCycle is how often tasks are drawn, in the tail of a bag, that should be with one
+	// more site. Zero means [bags.ReplicaCycle]. It is no setting of a daemon: what users mean by
+	// a replica is said by the policy "replicate", and a minute is short beside what has one.
+	ReplicaCycle time.Duration
 }
+
+// replicaCycle returns how often tasks are drawn that should be with one more site.
+func (t *Timing) replicaCycle() time.Duration { return cmp.Or(t.ReplicaCycle, bags.ReplicaCycle) }
 
 // Config configures an [Engine].
 type Config struct {
@@ -208,6 +215,9 @@ func (c *Config) Check(bad func(key string, value any, remedy string)) {
 	})
 	if c.Timing.Lease > maxLease {
 		bad("timing.lease", c.Timing.Lease, fmt.Sprintf("give at most %v", maxLease))
+	}
+	if c.Timing.ReplicaCycle < 0 {
+		bad("timing.replica_cycle", c.Timing.ReplicaCycle, "give a positive time, 1m if in doubt")
 	}
 	if r := c.Timing.ClockRate; !(r >= 0 && r <= 0.5) {
 		bad("timing.clock_rate", r, "give a fraction from 0 to 0.5, 0.001 if in doubt")

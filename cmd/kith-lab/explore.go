@@ -34,6 +34,8 @@ shortest way to a violation; the exit code is then 1.`,
 				cfg = withBag(cmd, cfg)
 			case cfg.Tasks > 0:
 				return cli.Usagef("--tasks %d: they are of a bag; give --bag as well", cfg.Tasks)
+			case cfg.Replicas > 0 || cfg.Deadline > 0 || cfg.Policies || cfg.Revokes > 0:
+				return cli.Usagef("--replicas, --deadline, --policies and --revokes are of a bag: give --bag as well")
 			}
 			if err := cfg.Validate(); err != nil {
 				return cli.Usagef("%v", err)
@@ -61,10 +63,14 @@ shortest way to a violation; the exit code is then 1.`,
 		{&cfg.Waits, "waits", "how many timeouts come where nothing else can happen, with faults after them, as `N`"},
 		{&cfg.Fails, "start-failures", "how many starts fail for a reason of the host's, as `N`"},
 		{&cfg.Cancels, "cancels", "how many jobs their users cancel, as `N`"},
+		{&cfg.Replicas, "replicas", "with --bag, how many sites may have a task beside the first one, as `N`; begins right before the first one has it"},
+		{&cfg.Deadline, "deadline", "with --bag, the deadline in its policies, as `SECONDS`; begins right before the first one is missed"},
+		{&cfg.Revokes, "revokes", "with --bag, how many other sites the first one revokes, as `N`"},
 	} {
 		flags.IntVar(f.to, f.name, *f.to, f.usage)
 	}
 	flags.BoolVar(&bag, "bag", false, "submit a bag of 3 tasks at the first of 2 sites in place of jobs")
+	flags.BoolVar(&cfg.Policies, "policies", false, "with --bag, have it state policies: one task at a host, and with 3 sites none at its own")
 	flags.BoolVar(&cfg.Race, "race", false, "submit jobs under on_site_lost=race")
 	flags.BoolVar(&cfg.Staging, "job-staging", false, "submit jobs whose input takes time to other sites")
 	flags.BoolVar(&cfg.Output, "job-output", false, "submit jobs whose output is fetched from their hosts")

@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// ReplicaCycle is how often tasks are drawn in the tail that should be with one more site.
+	// ReplicaCycle is how often tasks are drawn in the tail that should be with one more site,
+	// where an engine is not configured otherwise.
 	ReplicaCycle = time.Minute
 	// ReplicaShare is the part of a user's places that replicas of his tasks may have.
 	ReplicaShare = 0.1

@@ -1,6 +1,7 @@
 package bags
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -11,7 +12,7 @@ import (
 // none of the values.
 type TaskPolicy interface {
 	// Replicate says whether a task, which may be with one more site, should be. It is asked
-	// in the tail, once in [ReplicaCycle].
+	// in the tail, once in a cycle.
 	Replicate(w *Work, t *TaskRuns, now job.Time) bool
 }
 
@@ -39,17 +40,20 @@ type RunAt struct {
 
 // Usual is the policy of bags that state none: a task should be with one more site when the
 // first that has it has had it for as long as tasks of the bag run, and while
-// there is no mean for [ReplicaCycle].
-type Usual struct{}
-
-// Replicate implements [TaskPolicy].
-func (Usual) Replicate(w *Work, t *TaskRuns, now job.Time) bool {
-	return len(t.At) > 0 && now.Sub(t.At[0].Granted) >= usual(w.Mean)
+// there is no mean for a cycle.
+type Usual struct {
+	// Cycle is how often the origin draws. Zero means [ReplicaCycle].
+	Cycle time.Duration
 }
 
-func usual(mean time.Duration) time.Duration {
+// Replicate implements [TaskPolicy].
+func (u Usual) Replicate(w *Work, t *TaskRuns, now job.Time) bool {
+	return len(t.At) > 0 && now.Sub(t.At[0].Granted) >= u.usual(w.Mean)
+}
+
+func (u Usual) usual(mean time.Duration) time.Duration {
 	if mean > 0 {
 		return mean
 	}
-	return ReplicaCycle
+	return cmp.Or(u.Cycle, ReplicaCycle)
 }

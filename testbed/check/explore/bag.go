@@ -28,7 +28,9 @@ func requestName(number int) string { return fmt.Sprint("request ", number+1) }
 func (c *Config) bag() meta.SubmitBag {
 	r := c.request(0)
 	r.Name, r.Copies = "bag", 0
-	return meta.SubmitBag{Token: 1, Request: r, Indices: job.FirstIndices(uint32(c.Tasks)), RequestID: "bag"}
+	return meta.SubmitBag{
+		Token: 1, Request: r, Indices: job.FirstIndices(uint32(c.Tasks)), RequestID: "bag", MaxReplicas: uint8(c.Replicas), Policies: c.policies(),
+	}
 }
 
 // cancel is what a client says who wants an end of what it submitted.
@@ -45,7 +47,7 @@ func (c *Config) messageKey(m meta.Message) string {
 	if !meta.OfTasks(m) {
 		return fmt.Sprintf("%T%+v", m, m)
 	}
-	f := fingerprint{bags: true}
+	f := c.fingerprint()
 	f.text(m.Word())
 	f.value(reflect.ValueOf(m))
 	return string(f.b)
@@ -89,6 +91,9 @@ type bagSeen struct {
 	// held is how many bundles there are at the site as a host, pilots how many copies wait or
 	// run there.
 	held, pilots int
+	// replicas is how many were granted, missed how many deadlines of runs since the daemon
+	// began. States are not told apart by it.
+	replicas, missed int
 }
 
 // taskEnd says how a task has ended.
@@ -114,6 +119,7 @@ func (n *node) bagSeen() (s bagSeen) {
 	s.pilots = int(l.Queued) + int(n.processors()-l.Free)
 	for b := range n.state.Bags {
 		s.known, s.id, s.state = true, b.ID, b.State
+		s.replicas, s.missed = int(b.Sums.Replicas), int(n.engine.Views().Counters().DeadlinesMissed)
 		for k := range n.cfg.Tasks {
 			switch task := uint32(k); {
 			case b.Done.Has(task):
@@ -146,25 +152,22 @@ func (s *bagSeen) ended() int {
 
 // seenTask is what the observer remembers of a task.
 type seenTask struct {
-	started bool
-	done    bool // a run of it has come to its end by itself
-	end     taskEnd
+	at   uint8 // by bits, the sites at which it was started
+	done bool  // a run of it has come to its end by itself
+	end  taskEnd
 }
 
 // code is a byte that tells all of it.
 func (t seenTask) code() byte {
-	b := byte(t.end) << 2
-	if t.started {
-		b |= 1
-	}
+	b := t.at<<3 | byte(t.end)<<1
 	if t.done {
-		b |= 2
+		b |= 1
 	}
 	return b
 }
 
 func taskOfCode(b byte) seenTask {
-	return seenTask{started: b&1 != 0, done: b&2 != 0, end: taskEnd(b >> 2)}
+	return seenTask{at: b >> 3, done: b&1 != 0, end: taskEnd(b >> 1 & 3)}
 }
 
 // tasks holds what tasks did in a step against S1, S2 and S3, and what their origin says of
@@ -175,14 +178,19 @@ func (w *world) tasks(s *state, i int, t *transition) string {
 			return objection
 		}
 		task := &s.tasks[r.Ordinal]
-		switch {
-		case w.cfg.Race:
-		case task.started:
-			return fmt.Sprintf("S2: task %d starts at %s and was started before", r.Ordinal, siteID(i))
-		case task.end != notEnded:
+		if objection := w.again(task, i, r.Ordinal); objection != "" {
+			return objection
+		}
+		if objection := w.stated(i, t, r.Ordinal); objection != "" {
+			return objection
+		}
+		// What was given out before the end was known may begin after it: a replica, and what a
+		// site has got that does not hear that it is revoked.
+		unaware := w.cfg.Replicas > 0 || w.apart(s, w.cfg.origin(0), i)
+		if task.end != notEnded && !w.cfg.Race && !unaware {
 			return fmt.Sprintf("S3: task %d is %v and starts at %s", r.Ordinal, task.end, siteID(i))
 		}
-		task.started = true
+		task.at |= 1 << i
 	}
 	for _, task := range t.done {
 		s.tasks[task].done = true
@@ -201,7 +209,7 @@ func (w *world) tasks(s *state, i int, t *transition) string {
 			return fmt.Sprintf("S3: task %d was %v and is %v", k, task.end, end)
 		case end == taskDone && !task.done:
 			return fmt.Sprintf("S5: task %d is done, and no run of it has come to its end", k)
-		case end == taskFailed && w.cfg.Reboots == 0:
+		case end == taskFailed && w.cfg.Reboots == 0 && w.cfg.Deadline == 0 && t.to.revoked == 0:
 			return fmt.Sprintf("S5: task %d is lost, and no machine was", k)
 		case end == taskCancelled && int(s.left[aCancel]) == w.cfg.Cancels:
 			return fmt.Sprintf("S3: task %d is cancelled, and nobody wants that", k)
@@ -220,6 +228,9 @@ func (w *world) bagLeft(s *state) string {
 		return fmt.Sprintf("L1: the bag never ends: %d of %d tasks have", b.ended(), w.cfg.Tasks)
 	}
 	for i := range w.cfg.Sites {
+		if w.apart(s, w.cfg.origin(0), i) {
+			continue // it hears no more of what became of the bag
+		}
 		if n := w.local(s, i).bag.held; n > 0 {
 			return fmt.Sprintf("L2: site %s still holds %d bundles", siteID(i), n)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"kith/internal/job"
 	"kith/meta"
+	"kith/meta/bags"
 	"kith/sitesched"
 )
 
@@ -21,6 +22,17 @@ type Config struct {
 	// bag. There are no jobs beside it, but for that of Busy. The other sites have two
 	// processors, so that they are given two tasks at once.
 	Tasks int
+	// Replicas is how many sites may have a task of the bag beside the first one. Without a
+	// deadline everything begins right before time brings the first of them.
+	Replicas int
+	// Deadline is what the policies of the bag state, in seconds; 0 for none. Everything
+	// begins right before time brings the first one that is missed.
+	Deadline int
+	// Policies has the bag state where, in which order and how many at once: one task at a
+	// host and, where there are three sites, none at its own. See [Config.policies].
+	Policies bool
+	// Revokes is how many other sites the operator of the first one may revoke, at any moment.
+	Revokes int
 	// Crashes and Reboots are how many daemons and machines may die, at any
 	// boundary between two effects.
 	Crashes, Reboots int
@@ -62,6 +74,8 @@ type Config struct {
 	MaxStates int
 	// Progress is called now and then; nil for never.
 	Progress func(states, depth int)
+
+	compiler bags.Policies // of all sites; nil where the bag states no policy
 }
 
 // DefaultMaxStates needs some 10 GB of memory.
@@ -80,11 +94,15 @@ func (c *Config) Validate() error {
 	if c.Tasks > 0 {
 		least, most = 0, 0
 	}
+	if c.Tasks == 0 && (c.Replicas > 0 || c.Deadline > 0 || c.Policies || c.Revokes > 0) {
+		errs = append(errs, errors.New("replicas, deadline, policies and revokes are of a bag: give it tasks"))
+	}
 	for _, v := range []struct {
 		name               string
 		value, least, most int
 	}{
-		{"sites", c.Sites, 2, maxSites}, {"tasks", c.Tasks, 0, maxTasks}, {"jobs", c.Jobs, least, most}, {"copies", c.Copies, 1, maxSites}, {"crashes", c.Crashes, 0, 7},
+		{"sites", c.Sites, 2, maxSites}, {"tasks", c.Tasks, 0, maxTasks}, {"jobs", c.Jobs, least, most}, {"copies", c.Copies, 1, maxSites},
+		{"replicas", c.Replicas, 0, maxSites - 1}, {"deadline", c.Deadline, 0, 1 << 20}, {"revokes", c.Revokes, 0, 3}, {"crashes", c.Crashes, 0, 7},
 		{"reboots", c.Reboots, 0, 7}, {"losses", c.Losses, 0, 7}, {"duplicates", c.Duplicates, 0, 3}, {"cuts", c.Cuts, 0, 7},
 		{"timeouts", c.Timeouts, 0, 15}, {"waits", c.Waits, 0, 15}, {"cancels", c.Cancels, 0, 3}, {"fails", c.Fails, 0, 7}, {"max_states", c.MaxStates, 0, 1 << 31},
 	} {
@@ -128,7 +146,8 @@ func (c *Config) engine(b *board, processors int32) meta.Config {
 	m.Placement.Conserve = false // rounds would multiply the orders of events
 	t := &m.Timing
 	t.Claim, t.Resend, t.Retry, t.Backoff, t.Vanish, t.AntiEntropy = second, second, second, 2*second, 3*second, 4*second
-	t.Load = 100_000 * time.Hour
+	t.Load, t.ReplicaCycle = 100_000*time.Hour, second
+	m.Policies = c.compiler
 	m.Board = b
 	m.Self.Processors = processors
 	return m

@@ -46,6 +46,8 @@ func (s *step) describe(self int) string {
 		text = fmt.Sprintf("a client submits %s", requestName(s.job))
 	case cancelJob:
 		text = fmt.Sprintf("a client cancels %v", s.attempt.Job)
+	case revokeSite:
+		text = fmt.Sprintf("its operator revokes %s", siteID(s.peer))
 	case receive:
 		text = fmt.Sprintf("takes from %s: %s", siteID(s.peer), sim.Describe(s.message))
 	case peerUp:

@@ -45,4 +45,9 @@
 // In place of jobs there may be a bag of some tasks (bag.go). The same then holds of each
 // task, by its bag and ordinal, and of bundles and pilots in place of copies. Tasks take no
 // time: how long they run decides how many a site is given.
+//
+// The bag may have replicas, or a deadline in its policies. Both take time to come, more of it
+// than can be explored: so everything begins right before the instant in which the first of
+// them does, with the tasks running that run until then (bagpolicy.go). It may also state all
+// other policies, and sites may be revoked.
 package explore

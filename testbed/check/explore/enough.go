@@ -13,7 +13,7 @@ package explore
 // literature). That bounds are shared does no harm: a way that keeps within
 // them does so in any order.
 func (w *world) enough(s *state, list []move) int {
-	if s.left[aCut] > 0 || s.left[aReboot] > 0 {
+	if s.left[aCut] > 0 || s.left[aReboot] > 0 || s.left[aRevoke] > 0 {
 		return -1
 	}
 	best, fewest := -1, len(list)

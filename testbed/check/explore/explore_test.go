@@ -45,6 +45,14 @@ func small() map[string]Config {
 		"bag, cancel":        {Sites: 2, Tasks: 2, Copies: 1, Cancels: 1, Losses: 1, Busy: true},
 		"bag, reboot":        {Sites: 2, Tasks: 2, Copies: 1, Reboots: 1, Busy: true},
 		"bag, race":          {Sites: 2, Tasks: 2, Copies: 1, Losses: 1, Cuts: 1, Busy: true, Race: true},
+		"replica, crash":     {Sites: 2, Tasks: 1, Copies: 1, Replicas: 1, Timeouts: 1, Crashes: 1},
+		"replica, loss":      {Sites: 2, Tasks: 1, Copies: 1, Replicas: 1, Timeouts: 1, Losses: 1, Duplicates: 1},
+		"replica, policies":  {Sites: 3, Tasks: 1, Copies: 1, Replicas: 1, Timeouts: 1, Losses: 1, Busy: true, Policies: true},
+		"deadline, crash":    {Sites: 2, Tasks: 1, Copies: 1, Deadline: 5, Timeouts: 1, Crashes: 1, Busy: true},
+		"deadline, loss":     {Sites: 2, Tasks: 2, Copies: 1, Deadline: 5, Timeouts: 1, Losses: 1, Duplicates: 1, Busy: true},
+		"deadline, race":     {Sites: 2, Tasks: 1, Copies: 1, Deadline: 5, Timeouts: 1, Losses: 1, Busy: true, Race: true},
+		"revoked":            {Sites: 3, Tasks: 1, Copies: 1, Revokes: 1, Losses: 1, Busy: true, Policies: true},
+		"revoked, crash":     {Sites: 2, Tasks: 1, Copies: 1, Revokes: 1, Crashes: 1, Busy: true, Policies: true},
 		"race":               {Sites: 2, Jobs: 1, Copies: 2, Crashes: 1, Busy: true, Race: true},
 	}
 }
@@ -59,7 +67,9 @@ func explore(t *testing.T, cfg Config, shared *sites) (*Report, map[digest]bool)
 	if shared != nil {
 		x.w.sites = shared
 	}
+	met := make(map[string]bool)
 	x.ended = func(s *state) {
+		x.note(s, met)
 		end := s.clone()
 		end.left, end.doomed = [spendings]uint8{}, 0
 		ends[digestOf(end.encode(nil, &cfg))] = true
@@ -71,7 +81,29 @@ func explore(t *testing.T, cfg Config, shared *sites) (*Report, map[digest]bool)
 	if r.Violation != "" {
 		t.Fatalf("%s\n%s", r.Violation, strings.Join(r.Story, "\n"))
 	}
+	for what, want := range map[string]bool{"a replica": cfg.Replicas > 0, "a missed deadline": cfg.Deadline > 0, "a revocation": cfg.Revokes > 0} {
+		if want && !met[what] {
+			t.Errorf("%s is never met", what)
+		}
+	}
 	return r, ends
+}
+
+// note notes what an end tells of having come about.
+func (x *search) note(s *state, met map[string]bool) {
+	for k := range x.cfg.Tasks {
+		task := &s.tasks[k]
+		if task.at&(task.at-1) != 0 {
+			met["a replica"] = true
+		}
+	}
+	origin := x.w.local(s, 0)
+	if origin.bag.missed > 0 {
+		met["a missed deadline"] = true
+	}
+	if origin.revoked != 0 {
+		met["a revocation"] = true
+	}
 }
 
 // TestWorlds looks at small worlds twice: all orders of steps, and those that
@@ -196,7 +228,7 @@ func TestEncoding(t *testing.T) {
 			s.seen = append(s.seen, seenAttempt{a, int8(rng.IntN(3)), rng.IntN(2) == 0})
 		}
 		for k := range s.tasks {
-			s.tasks[k] = seenTask{rng.IntN(2) == 0, rng.IntN(2) == 0, taskEnd(rng.IntN(4))}
+			s.tasks[k] = seenTask{uint8(rng.IntN(16)), rng.IntN(2) == 0, taskEnd(rng.IntN(4))}
 		}
 		b := s.encode(nil, &cfg)
 		var got state

@@ -35,25 +35,45 @@ var leftOut = map[string][]string{
 
 	"meta.dependencies": {"core", "jobs", "bags", "waitsFor", "names"},
 
-	"meta.bagOrigin":   {"core", "peers", "jobs", "host", "works", "desk", "usage", "deps"},
-	"meta.openBag":     {"rec", "at", "cpu"},
-	"meta.taskHost":    {"core", "host", "peers", "origin", "rng"},
-	"meta.heldTasks":   {"rec", "line"},
-	"meta.taskRun":     {"bundle"},
-	"meta.pilot":       {"line", "run"},
-	"store.Bag":        {"Acts", "Version", "Submitted", "Closed", "RequestID", "BodyHash", "Sums", "dirty", "pages"},
-	"store.TaskBundle": {"Granted", "Deadline", "dirty"},
-	"store.HeldBundle": {"Accepted", "dirty"},
+	"meta.bagOrigin": {"core", "peers", "jobs", "host", "works", "desk", "usage", "deps"},
+	"meta.openBag":   {"rec", "at", "cpu"},
+	// What policies are is the same everywhere, and what they have found is what they find again.
+	"meta.openPolicies": {"judge", "scope"},
+	"bags.Work":         {"Judge", "Scope"},
+	"meta.seated":       {"scope"},
+	"meta.siteScope":    {"scope"},
+	"meta.bagPolicies":  {"queue"},
+	"meta.taskHost":     {"core", "host", "peers", "origin", "rng"},
+	"meta.heldTasks":    {"rec", "line"},
+	"meta.taskRun":      {"bundle"},
+	"meta.pilot":        {"line", "run"},
+	"store.Bag":         {"Acts", "Version", "Submitted", "Closed", "RequestID", "BodyHash", "Sums", "dirty", "pages"},
+	"store.TaskBundle":  {"Deadline", "dirty"}, // an index has it
+	"store.HeldBundle":  {"Accepted", "dirty"},
 }
 
 // ofBags are fields that count in worlds with a bag only: elsewhere they tell of nothing.
 var ofBags = map[string]string{"meta.host": "tasks", "meta.Engine": "bags"}
 
+// ofReplicas are fields that count in worlds with replicas only.
+var ofReplicas = map[string]string{"store.TaskBundle": "Granted"}
+
 // fingerprint writes all that v holds in a form that is the same for what
 // behaves the same.
 type fingerprint struct {
-	b    []byte
-	bags bool // there is a bag in the world
+	b []byte
+	kind
+}
+
+// kind says which fields count.
+type kind struct {
+	bags     bool // there is a bag in the world
+	replicas bool // which may have replicas
+}
+
+// fingerprint begins one.
+func (c *Config) fingerprint() fingerprint {
+	return fingerprint{kind: kind{bags: c.Tasks > 0, replicas: c.Replicas > 0}}
 }
 
 // plan says which fields of a struct count.
@@ -62,24 +82,24 @@ type plan struct{ fields []int }
 var plans sync.Map // planKey to *plan
 
 type planKey struct {
-	of   reflect.Type
-	bags bool
+	of reflect.Type
+	in kind
 }
 
-func planOf(t reflect.Type, bags bool) *plan {
-	if p, ok := plans.Load(planKey{t, bags}); ok {
+func planOf(t reflect.Type, in kind) *plan {
+	if p, ok := plans.Load(planKey{t, in}); ok {
 		return p.(*plan)
 	}
 	name, _, _ := strings.Cut(t.String(), "[")
 	p := &plan{}
 	for i := range t.NumField() {
 		f := t.Field(i)
-		counts := bags || ofBags[name] != f.Name
+		counts := (in.bags || ofBags[name] != f.Name) && (in.replicas || ofReplicas[name] != f.Name)
 		if counts && !slices.Contains(leftOut[name], f.Name) && f.Type.Kind() != reflect.Func {
 			p.fields = append(p.fields, i)
 		}
 	}
-	plans.Store(planKey{t, bags}, p)
+	plans.Store(planKey{t, in}, p)
 	return p
 }
 
@@ -145,7 +165,7 @@ func (f *fingerprint) structure(v reflect.Value) {
 		f.set(v)
 		return
 	}
-	for _, i := range planOf(v.Type(), f.bags).fields {
+	for _, i := range planOf(v.Type(), f.kind).fields {
 		f.value(v.Field(i))
 	}
 }
@@ -157,7 +177,7 @@ func (f *fingerprint) set(v reflect.Value) {
 	var entries []string
 	for i := range hashes.Len() {
 		if hashes.Index(i).Uint() != 0 {
-			k := fingerprint{bags: f.bags}
+			k := fingerprint{kind: f.kind}
 			k.value(refs.Index(i))
 			entries = append(entries, string(k.b))
 		}
@@ -177,7 +197,7 @@ func (f *fingerprint) table(v reflect.Value) {
 	}
 	entries := make([]entry, 0, v.Len())
 	for it := v.MapRange(); it.Next(); {
-		k := fingerprint{bags: f.bags}
+		k := fingerprint{kind: f.kind}
 		k.value(it.Key())
 		entries = append(entries, entry{string(k.b), it.Value()})
 	}

@@ -6,6 +6,7 @@ import (
 
 	"kith/internal/job"
 	"kith/meta"
+	"kith/meta/policy"
 )
 
 // stepKind says what happens at a site.
@@ -14,6 +15,7 @@ type stepKind uint8
 const (
 	submitJob stepKind = iota
 	cancelJob
+	revokeSite
 	receive
 	peerUp
 	peerDown
@@ -61,6 +63,7 @@ type summary struct {
 	staged  []job.AttemptID
 	copies  int
 	bag     bagSeen
+	revoked uint8 // by bits, the sites that it has revoked
 	// jobs are those submitted here, by number in the configuration.
 	jobs []jobSeen
 }
@@ -136,6 +139,9 @@ type sites struct {
 }
 
 func newSites(cfg *Config) *sites {
+	if p := cfg.policies(); p.Stated() {
+		cfg.compiler = policy.New()
+	}
 	return &sites{cfg: cfg, locals: make(map[string]*local), messages: make(map[string]int32)}
 }
 
@@ -167,7 +173,7 @@ func (x *sites) intern(n *node, from *local, by step) *local {
 }
 
 func (n *node) summary() *summary {
-	s := &summary{up: n.up(), running: n.running()}
+	s := &summary{up: n.up(), running: n.running(), revoked: n.cutOff}
 	if !s.up {
 		return s
 	}

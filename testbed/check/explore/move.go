@@ -53,7 +53,7 @@ func (w *world) moves(s *state, list []move) []move {
 	if s.left[aCrash] > 0 {
 		for _, m := range list[:len(list):len(list)] {
 			l := w.local(s, int(m.site))
-			if !l.up || !s.dies(int(m.site)) || m.kind > mending || m.step.kind >= stagingEnd || m.spend != free && m.step.kind != timeout {
+			if !l.up || !s.dies(int(m.site)) || m.kind > mending || m.step.kind >= stagingEnd || m.spend != free && m.step.kind != timeout && m.step.kind != revokeSite {
 				continue
 			}
 			t := w.sites.take(l, m.step)
@@ -163,6 +163,13 @@ func (w *world) siteMoves(s *state, i int, l *local, list []move) []move {
 	if s.dies(i) {
 		at(aCrash, step{kind: crash})
 	}
+	if s.left[aRevoke] > 0 && i == w.cfg.origin(0) {
+		for j := range w.cfg.Sites {
+			if w.cfg.linked(i, j) && l.revoked&(1<<j) == 0 {
+				at(aRevoke, step{kind: revokeSite, peer: j})
+			}
+		}
+	}
 	if s.left[aCancel] > 0 {
 		for _, j := range l.jobs {
 			if j.number < w.cfg.Jobs && !j.state.Terminal() {
@@ -221,6 +228,8 @@ func (w *world) apply(s *state, m *move) string {
 		s.died(i, w.cfg)
 	case !was.up && t.to.up:
 		w.returned(s, i)
+	case was.up:
+		s.sever(i, t.to.revoked&^was.revoked)
 	}
 	return w.observe(s, i, t)
 }
@@ -263,7 +272,7 @@ func (s *state) died(i int, c *Config) {
 // returned connects a site whose daemon has started with those that are up.
 func (w *world) returned(s *state, i int) {
 	for j := range w.cfg.Sites {
-		if w.cfg.linked(i, j) && w.local(s, j).up {
+		if w.cfg.linked(i, j) && w.local(s, j).up && !w.apart(s, i, j) {
 			s.streams[i][j].mark, s.streams[i][j].new = upMark, nil
 			s.streams[j][i] = stream{mark: upMark}
 		}

@@ -44,6 +44,8 @@ type node struct {
 	procs map[job.AttemptID]*process
 	// shrunk says that it has fewer processors than in the beginning.
 	shrunk bool
+	// cutOff are the sites that it has revoked, by bits, as is on disk.
+	cutOff uint8
 
 	// The daemon; nil engine while it is down.
 	engine  *meta.Engine
@@ -97,6 +99,7 @@ const startOfTime = job.Time(second)
 func newNode(cfg *Config, index int) *node {
 	n := &node{cfg: cfg, index: index, now: startOfTime, procs: make(map[job.AttemptID]*process), out: &outcome{}}
 	n.boot()
+	n.admit()
 	return n
 }
 
@@ -183,6 +186,7 @@ func (n *node) finish(cut int) {
 		panic(err)
 	}
 	n.barrier.Done()
+	n.cutOff = n.revoked()
 	n.release(effects, cut)
 }
 
@@ -402,6 +406,8 @@ func (n *node) play(s step) {
 		n.feed(meta.Submit{Token: uint64(s.job) + 1, Request: r, RequestID: r.Name}, s.cut)
 	case cancelJob:
 		n.feed(n.cfg.cancel(s.attempt.Job), s.cut)
+	case revokeSite:
+		n.feed(meta.RevokeSite{Site: siteID(s.peer), Actor: "ada"}, s.cut)
 	case receive:
 		n.feed(meta.Receive{From: siteID(s.peer), Message: s.message}, s.cut)
 	case peerUp:
@@ -440,7 +446,7 @@ func (n *node) play(s step) {
 
 // key is the fingerprint of the site.
 func (n *node) key() []byte {
-	f := fingerprint{bags: n.cfg.Tasks > 0}
+	f := n.cfg.fingerprint()
 	f.number(uint64(n.index))
 	f.number(uint64(n.boots))
 	f.value(reflect.ValueOf(n.procs))

@@ -146,9 +146,12 @@ func (x *search) beginning() (*state, string) {
 			objection = x.settle(s)
 		}
 	}
+	if (x.cfg.Replicas > 0 || x.cfg.Deadline > 0) && objection == "" {
+		objection = x.lead(s)
+	}
 	for spend, n := range map[spending]int{
 		aCrash: x.cfg.Crashes, aReboot: x.cfg.Reboots, aLoss: x.cfg.Losses, aDuplicate: x.cfg.Duplicates,
-		aCut: x.cfg.Cuts, aTimeout: x.cfg.Timeouts, aWait: x.cfg.Waits, aCancel: x.cfg.Cancels, aFail: x.cfg.Fails,
+		aCut: x.cfg.Cuts, aTimeout: x.cfg.Timeouts, aWait: x.cfg.Waits, aCancel: x.cfg.Cancels, aFail: x.cfg.Fails, aRevoke: x.cfg.Revokes,
 	} {
 		s.left[spend] = uint8(n) // bounded by Validate
 	}

@@ -60,8 +60,9 @@ const (
 	aWait
 	aCancel
 	aFail
+	aRevoke
 
-	spendings = 10
+	spendings = 11
 )
 
 // watch is what the observer remembers.

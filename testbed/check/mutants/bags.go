@@ -103,12 +103,17 @@ func bagMutants() []Mutant {
 				{"meta/bags/replicas.go", "		if !here.Has(task) {\n			tasks.Add(task)\n		}\n", "		tasks.Add(task)\n		_ = here\n"},
 				{"store/applybundle.go", "		case here.Has(task):\n			return fmt.Errorf(\"replica of", "		case here.Has(task) && false:\n			return fmt.Errorf(\"replica of"},
 			},
-			Caught: bagSearch, Breaks: "S2",
+			Caught: bagSearch, Also: [][]string{replicaExploration}, Breaks: "S2 S5",
 		},
 		{
 			Name: "tail-not-on-disk", Rule: "the tail of a bag is over with a restart",
 			Changes: []Change{{"store/codec/bags.go", ", TailSince: job.Time(m.GetTailSinceNs()),", ","}},
-			Caught:  bagSearch, Breaks: "S5",
+			Caught:  bagSearch, Also: [][]string{replicaExploration}, Breaks: "S5",
+		},
+		{
+			Name: "concurrency-of-each-bundle", Rule: "what a host has does not count when its policies say how many tasks it may have",
+			Changes: []Change{{"meta/bags/desk.go", "	d.has = d.ask.Running + d.ask.Stock\n", "	d.has = 0\n"}},
+			Caught:  policyExploration, Breaks: "policy",
 		},
 		{
 			Name: "budget-stays", Rule: "a budget that is taken away stays",
@@ -140,6 +145,14 @@ func bagMutants() []Mutant {
 
 // bagExploration looks at every order of steps of a bag of two tasks with one crash.
 var bagExploration = []string{"-sites", "2", "-jobs", "0", "-tasks", "2", "-copies", "1", "-losses", "0", "-duplicates", "0"}
+
+// replicaExploration begins right before a task is given to a second site, and kills a daemon.
+var replicaExploration = []string{
+	"-busy=false", "-sites", "2", "-jobs", "0", "-tasks", "1", "-copies", "1", "-replicas", "1", "-timeouts", "1", "-losses", "0", "-duplicates", "0",
+}
+
+// policyExploration has a bag whose policies want one task at a host, and none at its own site.
+var policyExploration = []string{"-policies", "-sites", "3", "-jobs", "0", "-tasks", "2", "-copies", "1", "-crashes", "0", "-losses", "0", "-duplicates", "0"}
 
 // bagSearch looks at schedules with bags.
 var bagSearch = []string{"-bags", "-seeds", "1000"}
