@@ -20,6 +20,10 @@ type NetworkConfig struct {
 	Detect time.Duration
 	// Reconnect is how long two sites take to find each other again. Default 1 s.
 	Reconnect time.Duration
+	// Apart says of two sites that they never have a stream, whatever is cut or healed: neither
+	// names the other. Nil for a stream between any two. Of many hosts that know one origin
+	// alone nothing then grows with the square of their number.
+	Apart func(a, b job.SiteID) bool
 }
 
 // Way is the way from one site to another.

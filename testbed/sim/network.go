@@ -14,8 +14,10 @@ import (
 type network struct {
 	w   *World
 	cfg NetworkConfig
-	// pairs are by the places of both sites among the names.
+	// pairs are by the places of both sites among the names, nil for those that are apart, for
+	// which none stands.
 	pairs []*pair
+	none  pair
 	// instant says that messages take no time and all arrive.
 	instant bool
 	// carried and dropped count messages, kinds those that were sent.
@@ -57,6 +59,9 @@ func (n *network) init(w *World) {
 	n.pairs = make([]*pair, len(w.sites)*len(w.sites))
 	for i, a := range w.sites {
 		for k, b := range w.sites[i+1:] {
+			if n.apart(a, b) {
+				continue
+			}
 			p := &pair{ends: [2]*Site{a, b}, way: [2]*LinkConfig{n.way(a, b), n.way(b, a)}}
 			n.instant = n.instant && p.way[0].instant() && p.way[1].instant()
 			n.pairs[i*len(w.sites)+i+1+k] = p
@@ -71,11 +76,21 @@ func (n *network) way(from, to *Site) *LinkConfig {
 	return &n.cfg.LinkConfig
 }
 
+func (n *network) apart(a, b *Site) bool {
+	return n.cfg.Apart != nil && n.cfg.Apart(a.cfg.ID, b.cfg.ID)
+}
+
+// pair returns the pair of two sites, and which end the first of them is. That of sites that
+// are apart never is up, and is not to be changed.
 func (n *network) pair(a, b *Site) (p *pair, from int) {
-	if a.index < b.index {
-		return n.pairs[a.index*len(n.w.sites)+b.index], 0
+	first, second := a, b
+	if b.index < a.index {
+		first, second, from = b, a, 1
 	}
-	return n.pairs[b.index*len(n.w.sites)+a.index], 1
+	if p = n.pairs[first.index*len(n.w.sites)+second.index]; p == nil {
+		p = &n.none
+	}
+	return p, from
 }
 
 // each calls f for every pair in the order of names.
@@ -257,6 +272,9 @@ func (n *network) arrive(d *delivery) {
 // while, and the stream is gone.
 func (w *World) Cut(from, to job.SiteID) {
 	p, i := w.net.pair(w.byID[from], w.byID[to])
+	if p == &w.net.none {
+		return
+	}
 	w.trace("cut %s -> %s", from, to)
 	w.log.cut(from, to)
 	p.cut[i] = true
@@ -278,6 +296,9 @@ func (n *network) detect() time.Duration {
 // Heal ends the cuts between two sites; they connect again after a while.
 func (w *World) Heal(a, b job.SiteID) {
 	p, _ := w.net.pair(w.byID[a], w.byID[b])
+	if p == &w.net.none {
+		return
+	}
 	w.trace("heal %s <-> %s", a, b)
 	w.log.heal(a, b)
 	p.cut = [2]bool{}

@@ -149,7 +149,7 @@ func (s *Site) boot() error {
 	s.w.watch.booted(s)
 	var peers []job.SiteID
 	for _, other := range s.w.sites {
-		if !slices.Contains(s.cfg.Without, other.cfg.ID) {
+		if !slices.Contains(s.cfg.Without, other.cfg.ID) && !s.w.net.apart(s, other) {
 			peers = append(peers, other.cfg.ID)
 		}
 	}

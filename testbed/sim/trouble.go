@@ -180,6 +180,9 @@ func (s *Site) Clock() job.Time { return s.now() }
 func (w *World) SetLink(from, to job.SiteID, c *LinkConfig) {
 	a, b := w.byID[from], w.byID[to]
 	p, i := w.net.pair(a, b)
+	if p == &w.net.none {
+		return
+	}
 	if c == nil {
 		c = w.net.way(a, b)
 	}
@@ -189,6 +192,9 @@ func (w *World) SetLink(from, to job.SiteID, c *LinkConfig) {
 // Break ends the stream between two sites; they connect again after a while.
 func (w *World) Break(a, b job.SiteID) {
 	p, _ := w.net.pair(w.byID[a], w.byID[b])
+	if p == &w.net.none {
+		return
+	}
 	w.trace("%s and %s: stream %d breaks", a, b, p.epoch)
 	w.net.breakStream(p, [2]time.Duration{})
 	w.net.reconnectLater(p)
