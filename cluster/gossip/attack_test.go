@@ -169,6 +169,22 @@ func TestDigestsOfStrangers(t *testing.T) {
 	})
 }
 
+// A state of more notes than sites could have is refused as a whole.
+func TestStateOfTooManyNotes(t *testing.T) {
+	alone(t, func(_ *network, s *site, e *eve) {
+		state := encoded(t, &kithv1.GossipState{Notes: slices.Repeat([]*kithv1.GossipNote{{}}, 2*cluster.MaxSites+1)})
+		b := append(ml(mlPushPull, mlHeader{UserStateLen: len(state)}), state...)
+		for ; len(b) > maxPiece; b = b[maxPiece:] {
+			e.say(frame{request, 1, b[:maxPiece]})
+		}
+		e.say(frame{lastRequest, 1, b})
+		time.Sleep(time.Second)
+		if refused := s.refused.Load(); refused != 1 {
+			t.Errorf("%d notes were looked at and refused, not the state", refused)
+		}
+	})
+}
+
 // A state full of notes that are refused takes its time to read, which ends with the lane.
 func TestStateOfALaneThatEnded(t *testing.T) {
 	alone(t, func(_ *network, s *site, e *eve) {

@@ -273,10 +273,14 @@ func (l *Links) run(ctx context.Context, w duplex, hello *kithv1.Hello, dialled 
 		limits: l.limitsOf(job.SiteID(hello.GetSiteId())),
 	}
 	defer s.cancel(nil)
+	// What was voided takes the place of no stream that is up.
+	if !l.proves(s) {
+		return ErrOutdated
+	}
 	if err := l.register(s, l.troubles.met(hello, address)); err != nil {
 		return err
 	}
-	// Registered, Recheck sees it; before, the proof may have been voided.
+	// Registered, Recheck sees it; until then the proof may have been voided.
 	if !l.proves(s) {
 		l.unregister(s)
 		return ErrOutdated

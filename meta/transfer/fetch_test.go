@@ -202,12 +202,13 @@ func TestFetchFails(t *testing.T) {
 		want     error
 		requests int
 	}{
-		"not found":     {blobstore.Config{}, always(ErrNotFound), ErrNotFound, 1},
-		"denied":        {blobstore.Config{}, always(fmt.Errorf("peer: %w", ErrDenied)), ErrDenied, 1},
-		"wrong bytes":   {blobstore.Config{}, wrong, ErrBadReply, 3 * 600},
-		"always busy":   {blobstore.Config{}, always(ErrBusy), ErrBusy, 30},
-		"over quota":    {blobstore.Config{QuotaBytes: 1}, nil, blobstore.ErrQuota, 0},
-		"below a limit": {blobstore.Config{LowWaterBytes: 1 << 60}, nil, blobstore.ErrDiskFull, 0},
+		"not found":      {blobstore.Config{}, always(ErrNotFound), ErrNotFound, 1},
+		"denied":         {blobstore.Config{}, always(fmt.Errorf("peer: %w", ErrDenied)), ErrDenied, 1},
+		"wrong bytes":    {blobstore.Config{}, wrong, ErrBadReply, 3 * 600},
+		"too many bytes": {blobstore.Config{}, func(int, blobstore.Sum) ([]byte, error) { return make([]byte, 3001), nil }, ErrGaveUp, 30},
+		"always busy":    {blobstore.Config{}, always(ErrBusy), ErrBusy, 30},
+		"over quota":     {blobstore.Config{QuotaBytes: 1}, nil, blobstore.ErrQuota, 0},
+		"below a limit":  {blobstore.Config{LowWaterBytes: 1 << 60}, nil, blobstore.ErrDiskFull, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := openStore(t, c.store)

@@ -137,7 +137,9 @@ func TestServeBusy(t *testing.T) {
 		busy = s.busy["beta"]
 		s.mu.Unlock()
 	}
-	if _, _, err := s.ReadChunk(background(), "beta", attempt, sum(1), 0, 1); !errors.Is(err, ErrBusy) {
+	soon, end := context.WithTimeout(background(), time.Second) // one that is taken would wait as the two do
+	defer end()
+	if _, _, err := s.ReadChunk(soon, "beta", attempt, sum(1), 0, 1); !errors.Is(err, ErrBusy) {
 		t.Errorf("the third request returned %v, want ErrBusy", err)
 	}
 	cancelled, cancel := context.WithCancel(background())

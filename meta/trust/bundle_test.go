@@ -60,6 +60,7 @@ func TestBundleRefused(t *testing.T) {
 		"more behind it":     {append(bytes.Clone(raw), 0), "unreadable"},
 		"too large":          {make([]byte, MaxBundleBytes+1), "bytes"},
 		"another form":       {longForm(raw), "unreadable"},
+		"another text":       {bytes.Replace(raw, []byte("\x0c\x05alpha"), []byte("\x13\x05alpha"), 1), "one form"},
 		"no site":            {with(func(b *Bundle) { b.Site = "" }), "site name"},
 		"bad name":           {with(func(b *Bundle) { b.Site = "Al/pha" }), "site name"},
 		"no sequence":        {with(func(b *Bundle) { b.Sequence = 0 }), "sequence"},

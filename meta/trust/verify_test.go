@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 )
@@ -125,10 +126,14 @@ func TestVerifyBounds(t *testing.T) {
 	for len(long) <= maxChain {
 		long = append(long, alpha.ca.Raw)
 	}
-	for name, chain := range map[string][][]byte{
-		"long": long, "large": {alpha.Leaf().Certificate[0], make([]byte, MaxBundleBytes)}, "unreadable": {{1, 2, 3}},
+	for name, c := range map[string]struct {
+		chain [][]byte
+		says  string
+	}{
+		"long": {long, "the most is"}, "large": {[][]byte{alpha.Leaf().Certificate[0], make([]byte, MaxBundleBytes)}, "the most is"},
+		"unreadable": {[][]byte{{1, 2, 3}}, "unreadable"},
 	} {
-		if _, err := s.Verify(chain, noon); !errors.Is(err, ErrCertificate) {
+		if _, err := s.Verify(c.chain, noon); !errors.Is(err, ErrCertificate) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s chain: %v", name, err)
 		}
 	}

@@ -178,14 +178,18 @@ func federationOn(t *testing.T, tune func(*config.Config), hosts map[string]func
 }
 
 func (s *testSite) ctx() context.Context {
-	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
 	s.t.Cleanup(cancel)
 	return ctx
 }
 
+// patience is how long a test waits for what will be. Where a guard was taken out, see
+// testbed/check/mutants, it will not.
+var patience = map[bool]time.Duration{true: 20 * time.Second, false: time.Minute}[os.Getenv("KITH_GUARD_OUT") != ""]
+
 func (s *testSite) eventually(what string, ok func() bool) {
 	s.t.Helper()
-	for stop := time.Now().Add(time.Minute); time.Now().Before(stop); time.Sleep(5 * time.Millisecond) {
+	for stop := time.Now().Add(patience); time.Now().Before(stop); time.Sleep(5 * time.Millisecond) {
 		if ok() {
 			return
 		}

@@ -55,6 +55,16 @@ func (r *rogue) asks(at *kithv1.AttemptName, chunk []byte) *kithv1.FileReply {
 	return r.hear(func(m *kithv1.PeerMessage) bool { return m.GetFileReply().GetRequest() == number }).GetFileReply()
 }
 
+// reads asks for what a job that runs has written, and returns what comes.
+func (r *rogue) reads(at *kithv1.AttemptName, output string) *kithv1.FileReply {
+	r.t.Helper()
+	number := uint64(time.Now().UnixNano()) //nolint:gosec // after 1970
+	r.say(&kithv1.PeerMessage{Message: &kithv1.PeerMessage_FileRequest{FileRequest: &kithv1.FileRequest{
+		Request: number, Attempt: at, Limit: 1000, Target: &kithv1.FileRequest_Output{Output: output},
+	}}})
+	return r.hear(func(m *kithv1.PeerMessage) bool { return m.GetFileReply().GetRequest() == number }).GetFileReply()
+}
+
 // withInput is a job with an input that travels in a chunk.
 func withInput(content byte) *kithv1.Job {
 	j := shell("true")

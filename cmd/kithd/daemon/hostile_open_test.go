@@ -62,12 +62,10 @@ func TestHostileOpenConnections(t *testing.T) {
 			if !ended(lane) {
 				t.Error("the lane is open")
 			}
-			for n, r := range []*rogue{r, open(conn), open(conn)} {
-				for err = nil; err == nil; {
-					_, err = r.stream.Recv()
-				}
-				if code := status.Code(err); code != codes.Aborted && code != codes.PermissionDenied {
-					t.Errorf("stream %d was not ended by the site: %v", n, err)
+			again := func() *rogue { return open(conn) }
+			for n, next := range []func() *rogue{func() *rogue { return r }, again, again} {
+				if code := next().ended(); code != codes.Aborted && code != codes.PermissionDenied {
+					t.Errorf("stream %d was not ended by the site: %v", n, code)
 				}
 			}
 			a.eventually("nothing is open", func() bool {
@@ -75,9 +73,24 @@ func TestHostileOpenConnections(t *testing.T) {
 				return !up && !a.d.gossip.Up("beta")
 			})
 			if name == "rotate --now there" {
-				a.joined(a.beta) // by its new certificate
+				back := a.joined(a.beta) // by its new certificate
+				for range 3 {            // who has stolen the old one, and a connection by it, takes nobody's place
+					if code := open(conn).ended(); code != codes.Aborted {
+						t.Errorf("a stream on the connection of before: %v", code)
+					}
+				}
+				back.settled()
 			}
 		})
+	}
+}
+
+// ended waits until the stream has ended, and returns with which code.
+func (r *rogue) ended() codes.Code {
+	for {
+		if _, err := r.stream.Recv(); err != nil {
+			return status.Code(err)
+		}
 	}
 }
 

@@ -132,6 +132,9 @@ func TestHostileSpeaker(t *testing.T) {
 	if got := beta.copies(); got != "COPY_PHASE_BEGUN" {
 		t.Errorf("the copy of beta runs: %s", got)
 	}
+	if r := gamma.reads(theirs, "stdout"); r.GetError() != kithv1.FileReply_ERROR_DENIED || len(r.GetData()) > 0 {
+		t.Errorf("gamma reads what the job of beta writes: %v", r)
+	}
 	again := a.joined(a.beta) // which ends the first stream
 	again.say(grant, place, grant)
 	again.settled()

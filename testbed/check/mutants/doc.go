@@ -7,6 +7,9 @@
 // A mutant is a replacement of text in a file of the engines. The shipped code
 // knows nothing of them: the test writes the mutant to another place and builds
 // with the go command's -overlay.
+// Guards are the checks that keep attackers out. Each is a place in the code, and a test of
+// its package that must fail when the guard is out. They are all built into one program of
+// tests for each package, with switches.
 //
 //	go test ./testbed/check/mutants -mutants            all of them, some minutes
 //	go test ./testbed/check/mutants -mutants -only NAME one

@@ -103,6 +103,19 @@ func TestCaught(t *testing.T) {
 // build builds the command catch with some files replaced.
 func build(t *testing.T, files map[string]string) string {
 	t.Helper()
+	overlay := overlayOf(t, files)
+	out := filepath.Join(t.TempDir(), "catch")
+	cmd := exec.Command("go", "build", "-ldflags", "-s -w", "-overlay", overlay, "-o", out, "./catch")
+	if text, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, text)
+	}
+	return out
+}
+
+// overlayOf writes files somewhere and returns what -overlay takes to put them in place of
+// those of the module.
+func overlayOf(t *testing.T, files map[string]string) string {
+	t.Helper()
 	dir := t.TempDir()
 	overlay := struct{ Replace map[string]string }{map[string]string{}}
 	base, err := filepath.Abs(root)
@@ -120,15 +133,11 @@ func build(t *testing.T, files map[string]string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "overlay.json"), list, 0o600); err != nil {
+	path := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(path, list, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out := filepath.Join(dir, "catch")
-	cmd := exec.Command("go", "build", "-ldflags", "-s -w", "-overlay", filepath.Join(dir, "overlay.json"), "-o", out, "./catch")
-	if text, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, text)
-	}
-	return out
+	return path
 }
 
 // catch runs it.

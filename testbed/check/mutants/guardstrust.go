@@ -1,0 +1,66 @@
+package mutants
+
+// guardsOfTrust are about sites that were revoked, and about what is known of sites and
+// told of them: rows 2, 6, 9 and 13.
+func guardsOfTrust() []Guard {
+	return []Guard{
+		{2, "no-resumption", cut("meta/trust/tls.go", "SessionTicketsDisabled: «true»,"), inDaemon, "TestHostileRevokedSiteComesBack"},
+		{2, "revoked-certificates", cut("cmd/kithd/daemon/trusted.go", "		⟪d.identity.trusted.Remove(site)⟫\n"), inDaemon, "TestHostileRevokedWhileOpen"},
+		{2, "revoked-streams", cut("cmd/kithd/daemon/trusted.go", "		⟪d.links.Leave(site)⟫\n		d.links.Forget(site)"), inDaemon, "TestHostileOpenConnections"},
+		{2, "revoked-lanes", cut("cluster/gossip/gossip.go", "	⟪g.transport.drop()⟫\n	g.digests.drop()\n	g.poke()"), inGossip, "TestTrustEnds"},
+		{2, "voided-certificates", cut("cmd/kithd/daemon/bundles.go", "return ‹err == nil && got == site›"), inDaemon, "TestHostileOpenConnections"},
+		{2, "voided-streams", cut("cmd/kithd/daemon/bundles.go", "len(b.CAs))})\n	⟪d.links.Recheck(site)⟫"), inDaemon, "TestHostileOpenConnections"},
+		{2, "voided-takes-no-place", cut("meta/peer/links.go", "if «!l.proves(s)» {\n		return ErrOutdated\n	}\n	if err := l.register("), inDaemon, "TestHostileOpenConnections"},
+		{2, "revoked-not-heard", cut("meta/rights.go", "case «t != nil && t.State != store.SiteKnown»:"), inMeta, "TestStrangersHaveNoSay"},
+		{2, "severed-not-heard", cut("meta/rights.go", "if «e.severed[from]» {"), inMeta, "TestTranscripts"},
+		{2, "kept-rights-to-read", cut("sitesched/runner/sweep.go", "	⟪s.files.server.ForgetJob(id)⟫"), inDaemon, "TestHostileFileRequests"},
+		{2, "revoked-attempts-stop", cut("meta/revoke.go", "	⟪h.kill(c, Kill{Stale: true, Lease: true, Early: true})⟫"), inDaemon, "TestHostileRevokedWhileOpen"},
+		{2, "revoked-copies-leave", cut("meta/revoke.go", "			⟪e.host.drop(now, c)⟫\n			count.Dropped++"), inDaemon, "TestHostileRevokedWhileOpen"},
+
+		{6, "claim-granted-once", cut("store/apply.go", "	case «j.State.Claim() == job.ClaimTaken»:\n		return fmt.Errorf(\"attempt %v is with"), inStore, "TestGrantIsASemaphore"},
+		{6, "claim-of-a-copy", cut("store/apply.go", "case «j.State == job.Queued && !slices.Contains(j.Sites, c.Site)»:"), inStore, "TestGrantIsASemaphore"},
+		{6, "digest-of-before", []Cut{
+			{"cluster/gossip/digests.go", "if «k.has && now.Sub(k.at) < forgotten && !d.Newer(&k.digest)» {"},
+			{"cluster/gossip/digests.go", "if «k.has && !u.digest.Newer(&k.digest)» {"},
+		}, inGossip, "TestHostileDigests"},
+		{6, "digest-of-this-time", cut("cluster/gossip/digests.go", "«skew < -mostSkew || skew > mostSkew»"), inGossip, "TestHostileDigests"},
+		{6, "bundle-of-before", cut("store/applytrust.go", "case «b.Sequence < old.Sequence»:"), inStore, "TestNamesBelongToABundle"},
+		{6, "bundle-of-one-sequence", cut("store/applytrust.go", "case «b.Sequence == old.Sequence && !bytes.Equal(b.Data, old.Data)»:"), inStore, "TestNamesBelongToABundle"},
+		{6, "floor-that-falls", cut("store/applytrust.go", "case «b.Floor < old.Floor»:"), inStore, "TestNamesBelongToABundle"},
+		{6, "name-of-another-ca", cut("store/applytrust.go", "case «t.State == SiteKnown»:\n		return fmt.Errorf(\"site %s is known here by another CA"), inStore, "TestNamesBelongToABundle"},
+		{6, "bundle-without-a-ca", cut("store/applytrust.go", "case «len(b.Data) == 0 || len(b.Keys) == 0»:"), inStore, "TestTrustBounds"},
+		{6, "addresses-of-before", cut("store/applytrust.go", "case «c.Told.Incarnation < t.Told.Incarnation»:"), inStore, "TestAddressesOfASite"},
+		{6, "bundle-of-the-sender", cut("cmd/kithd/daemon/bundles.go", "if «b.Site != from» {"), inDaemon, "TestReadBundle"},
+		{6, "bundle-that-is-signed", cut("cmd/kithd/daemon/bundles.go", "«!ok || !bytes.Equal(known.Marshal(), m.GetBundle()) && !known.Signed(b, m.GetSignature())»"), inDaemon, "TestReadBundle"},
+		{6, "bundle-in-one-form", cut("meta/trust/bundle.go", "if again, err := asn1.Marshal(d); «err != nil || !bytes.Equal(again, raw)» {"), inTrust, "TestBundleRefused"},
+		{6, "ca-of-one-name", cut("meta/trust/bundle.go", "case «len(ca.URIs) != 1 || ca.URIs[0].String() != \"spiffe://\"+string(site)»:"), inTrust, "TestBundleRefused"},
+		{6, "ca-signed-by-itself", cut("meta/trust/bundle.go", "case «ca.CheckSignature(ca.SignatureAlgorithm, ca.RawTBSCertificate, ca.Signature) != nil»:"), inTrust, "TestBundleRefused"},
+
+		{9, "signature-of-a-digest", cut("cluster/gossip/digests.go", "u.signed.GetSignature()); «err != nil» {"), inGossip, "TestHostileDigests"},
+		{9, "key-of-a-digest", cut("cluster/gossip/digests.go", "if err := t.verify.CheckKey(site, fresh.chain); «err != nil» {"), inGossip, "TestKeys"},
+		{9, "digest-of-its-site", cut("cluster/gossip/sign.go", "if «string(u.digest.Site) != m.GetSiteId()» {"), inGossip, "TestHostileDigests"},
+		{9, "digest-of-a-stranger", cut("cluster/gossip/digests.go", "if «!t.trusted(site)» {"), inGossip, "TestDigestsOfStrangers"},
+		{9, "head-that-is-signed", cut("cluster/gossip/digests.go", "	if «err != nil» {\n		return fmt.Errorf(\"%w: digest of %s: %w: %w\", errDigest, u.digest.Site, errHead, err)"), inGossip, "TestHeadsRideOnDigests"},
+		{9, "members-speak-for-themselves", cut("cluster/gossip/guard.go", "return ‹about == string(g.from) || about == string(g.to)›"), inGossip, "TestGuardOnPackets"},
+		{9, "accusations-of-others", cut("cluster/gossip/guard.go", "«m.Incarnation >= mostIncarnation || !own && (m.Node != string(g.to) || m.From != string(g.from))»"), inGossip, "TestGuardOnPackets"},
+		{9, "pings-in-others-names", cut("cluster/gossip/guard.go", "return ‹m.SourceNode == string(g.from) && m.Node == string(g.to)›"), inGossip, "TestGuardOnPackets"},
+		{9, "only-known-messages", cut("cluster/gossip/guard.go", "	return ⟦b|nil⟧\n}\n\n// remade decodes"), inGossip, "TestGuardOnPackets"},
+		{9, "exchanges-of-many-nodes", cut("cluster/gossip/guard.go", "if «h.Nodes < 0 || h.Nodes > cluster.MaxSites» {"), inGossip, "TestGuardOnExchanges"},
+		{9, "state-of-members", cut("cluster/gossip/guard.go", "if «!g.keeps(s.Name) || s.Incarnation >= mostIncarnation || len(kept) >= 2» {"), inGossip, "TestGuardOnExchanges"},
+		{9, "members-have-no-address", cut("cluster/gossip/gossip.go", "case «!n.Addr.Equal(everywhere) || n.Port != everywherePort || len(n.Meta) > 0»:"), inGossip, "TestHostileMembership"},
+		{9, "lanes-of-strangers", cut("cluster/gossip/transport.go", "if t.ctx.Err() != nil || «!t.trusts(site) || !t.proves(site, conn)» {"), inGossip, "TestLaneOfAStranger"},
+		{9, "impossible-loads", cut("meta/peer/receive.go", "if «errors.Is(err, cluster.ErrImpossible)» {"), inPeer, "TestImpossibleLoadIsAsIfUnheard"},
+		{9, "state-bounded", cut("cluster/gossip/gossip.go", "if n := len(s.GetNotes()); err != nil || «n > 2*cluster.MaxSites» {"), inGossip, "TestStateOfTooManyNotes"},
+
+		{13, "audit-escapes", cut("meta/trust/audit/line.go", "case «!unicode.IsPrint(r) && r < 0x100»:"), inAudit, "TestTextsAreClippedAndEscaped"},
+		{13, "audit-clips", cut("meta/trust/audit/line.go", "if «size+n > most» {"), inAudit, "TestTextsAreClippedAndEscaped"},
+		{15, "audit-counts-refusals", cut("meta/trust/audit/refusals.go", "	from := source{e.Kind, e.Rule, e.Peer, e.From}\n	if t := r.of[from]; «t != nil» {"), inAudit, "TestRefusalsAreCounted"},
+		{15, "audit-bounds-strangers", cut("meta/trust/audit/refusals.go", "if «stranger && r.strangers >= mostStrangers || !stranger && len(r.of)-r.strangers >= mostPeers» {"), inAudit, "TestStrangersAreBounded"},
+		{15, "audit-chain", cut("meta/trust/audit/verify.go", "case «!follows»:"), inAudit, "TestVerifyFindsWhatWasDone"},
+		{15, "audit-numbers", cut("meta/trust/audit/verify.go", "case «l.Number > v.Last+1»:"), inAudit, "TestVerifyFindsWhatWasDone"},
+		{15, "audit-signatures", cut("meta/trust/audit/verify.go", "if err := v.Check(l.Head); «err != nil» {"), inAudit, "TestHeadEveryHour"},
+		{15, "audit-end", cut("meta/trust/audit/verify.go", "if v.Head == nil || ‹v.met› {"), inAudit, "TestVerifyFindsTruncation"},
+		{15, "audit-heads-of-before", cut("meta/trust/audit/heard.go", "case «h.Number < old.Number»:"), inAudit, "TestHeadsOfAnotherSite"},
+		{9, "members-have-our-versions", cut("cluster/gossip/gossip.go", "«n.PMin > memberlist.ProtocolVersion2Compatible || n.PMax < memberlist.ProtocolVersion2Compatible ||\n		n.PCur != memberlist.ProtocolVersion2Compatible || n.DMin != 0 || n.DMax != 0 || n.DCur != 0»"), inGossip, "TestHostileMembership"},
+	}
+}
