@@ -27,6 +27,9 @@ func TestMain(m *testing.M) {
 	if isShim, code := executor.ShimMain(os.Args); isShim {
 		os.Exit(code)
 	}
+	if socket := os.Getenv(callerSocket); socket != "" {
+		os.Exit(runCaller(socket))
+	}
 	if name := os.Getenv(killedSite); name != "" {
 		os.Exit(runKilledSite(name))
 	}

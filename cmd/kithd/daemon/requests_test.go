@@ -1,6 +1,8 @@
 package daemon
 
 import (
+	"bytes"
+	"encoding/binary"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,7 +11,10 @@ import (
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -185,6 +190,55 @@ func TestBadSubmissions(t *testing.T) {
 	ok.Command = []string{"/bin/cat", "in"}
 	if id := s.submit(ok); s.waitState(id, completed) == nil || s.output(id, "") != "x" {
 		t.Error("the good input did not arrive")
+	}
+}
+
+// raw is bytes that go as they are for a message.
+type raw struct{}
+
+func (raw) Marshal(v any) (mem.BufferSlice, error) {
+	return mem.BufferSlice{mem.SliceBuffer(v.([]byte))}, nil
+}
+func (raw) Unmarshal(mem.BufferSlice, any) error { return nil }
+func (raw) Name() string                         { return "proto" }
+
+// Requests of millions of parts, or of parts in parts without end, are refused in words
+// that are short. Lists are cut before they are decoded: 64 requests of 3 MiB that were
+// nothing but inputs took 2.7 GiB.
+func TestRequestsOfManyParts(t *testing.T) {
+	t.Parallel()
+	s := startSite(t, testConfig(t, "alpha"))
+	conn := s.connect(s.d.Address(), insecure.NewCredentials())
+	nested := func(depth int) []byte { // groups 99, each in the one before
+		return append(bytes.Repeat([]byte{0x9b, 0x06}, depth), bytes.Repeat([]byte{0x9c, 0x06}, depth)...)
+	}
+	parts := func(key ...byte) []byte { // a job of nothing else
+		b := binary.AppendUvarint([]byte{0x12}, 3<<20)
+		return append(b, bytes.Repeat(key, 3<<20/len(key))...)
+	}
+	for name, c := range map[string]struct {
+		request []byte
+		code    codes.Code
+		says    string
+	}{
+		"1,000 levels":           {nested(1000), codes.InvalidArgument, "field number 99"},
+		"9,000 levels":           {nested(9000), codes.InvalidArgument, "field number 99"},
+		"20,000 levels":          {nested(20_000), codes.Internal, "cannot parse"}, // protobuf reads 10,000
+		"1,000,000 levels":       {nested(1_000_000), codes.Internal, "cannot parse"},
+		"1,500,000 inputs":       {parts(0x6a, 0x00), codes.InvalidArgument, "job.inputs: 2000 of them, at most 1000"},
+		"1,500,000 words":        {parts(0x1a, 0x00), codes.InvalidArgument, "job.command: has 132072 bytes"},
+		"a million odd fields":   {parts(0x98, 0x06, 0x01), codes.InvalidArgument, "field number 99"},
+		"levels that do not end": {bytes.Repeat([]byte{0x9b, 0x06}, 9000), codes.Internal, "cannot parse"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := conn.Invoke(s.ctx(), "/kith.v1.JobService/SubmitJob", c.request, new([]byte), grpc.ForceCodecV2(raw{}))
+			if status.Code(err) != c.code || !strings.Contains(fmt.Sprint(err), c.says) || len(err.Error()) > 4<<10 {
+				t.Errorf("%.600v, %d bytes; want %v and %q", err, len(fmt.Sprint(err)), c.code, c.says)
+			}
+		})
+	}
+	if id := s.submit(shell("true")); s.waitState(id, completed) == nil {
+		t.Error("no job runs behind them")
 	}
 }
 

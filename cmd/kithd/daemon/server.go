@@ -74,6 +74,7 @@ func serverOptions(tap tap.ServerInHandle, pace *framePace) []grpc.ServerOption 
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.Creds(newServerCredentials(pace)),
+		trimmedRequests(),
 	}
 }
 
