@@ -50,6 +50,9 @@ func (bo *bagOrigin) grant(now job.Time, generation uint32, m *TaskClaim) {
 		bo.beginTails(now, a.Site, a.Shape)
 	}
 	held := bo.holdBack(now, a)
+	if bo.spared(now, a) {
+		return
+	}
 	for _, share := range slices.Clone(bo.desk.Answer(*a, bo.works, now)) {
 		o := bo.open[share.Work]
 		granted += bo.give(now, generation, m, o, bo.desk.Grant(o.rec, &bo.works[share.Work], a.Site, share.Tasks, now), false)
@@ -67,6 +70,13 @@ func (bo *bagOrigin) grant(now job.Time, generation uint32, m *TaskClaim) {
 	if bo.unserved.Answer(*a, granted); granted == 0 {
 		bo.nextRecall = min(bo.nextRecall, now)
 	}
+}
+
+// spared reports whether tasks were just recalled from the stock of an ask. With others still
+// in it, it gets none.
+func (bo *bagOrigin) spared(now job.Time, a *bags.Ask) bool {
+	s := bo.seats[a.Site][seat{a.Node, a.Shape}]
+	return s != nil && now < s.spared && a.Stock > 0
 }
 
 // give records a bundle for a claim, and returns how many tasks it has.
@@ -326,6 +336,9 @@ func (bo *bagOrigin) holdings(now job.Time, shape bags.Shape) ([]stockAt, []bags
 
 // recallFrom asks a stock for tasks back, of its latest bundles first.
 func (bo *bagOrigin) recallFrom(now job.Time, s stockAt, tasks int) {
+	if k := bo.seats[s.site][s.seat]; k != nil {
+		k.spared = now.Add(recallKept)
+	}
 	for _, o := range slices.Backward(bo.open) {
 		if bo.works[o.at].Shape != s.shape || !o.rec.State.Gives() {
 			continue

@@ -115,6 +115,8 @@ type seated struct {
 	scope  *bags.Scope // that policies read, nil before any asked
 	mean   bags.Mean   // of the results
 	heard  job.Time    // when the latest ask or result came
+	// spared is until when it gets no tasks beside those that it has: some were recalled.
+	spared job.Time
 }
 
 type closedBag struct {
@@ -128,6 +130,10 @@ const (
 	// offerPausePerBag keeps what offers cost a small part of the time.
 	offerPausePerBag = 50 * time.Microsecond
 	recallPause      = 500 * time.Millisecond
+	// recallKept is for how long tasks that a stock gave back are kept for others. Its host, to
+	// which the next ones may seem short, asks for them in the same instant, and whom they were
+	// recalled for hears of them later than that.
+	recallKept = time.Second
 	// mostPlaced is for how many bags one look for sites is.
 	mostPlaced = 256
 	placePause = 250 * time.Millisecond

@@ -292,6 +292,25 @@ func (l *line) level() bags.Level {
 	return bags.Level{Places: len(l.running), Running: len(l.running) - len(l.idle), Stock: l.stock.Count(), Mean: l.mean.Run()}
 }
 
+// levelAt is how a stock stands if what runs now counts, too: all of it has run for so long.
+// The mean may be of another bag, whose tasks were short.
+func (l *line) levelAt(now job.Time) bags.Level {
+	v := l.level()
+	least := time.Duration(-1)
+	for _, p := range l.running {
+		if p.run == nil {
+			continue
+		}
+		if ran := now.Sub(p.run.begun); least < 0 || ran < least {
+			least = ran
+		}
+	}
+	if v.Mean > 0 {
+		v.Mean = max(v.Mean, least)
+	}
+	return v
+}
+
 // ask claims tasks if there are too few in stock, and reports whether some came at once.
 func (th *taskHost) ask(now job.Time, l *line) (got bool) {
 	own := l.origin == th.self
@@ -302,8 +321,10 @@ func (th *taskHost) ask(now job.Time, l *line) (got bool) {
 		return false
 	}
 	open, _ := l.interest.Open(now)
-	level := l.level()
-	want := level.Want()
+	want := l.level().Want()
+	if want > 0 {
+		want = l.levelAt(now).Want()
+	}
 	switch {
 	case want == 0 || !open && !l.interest.Last() || !own && !th.peers.reachable(l.origin):
 		return false
@@ -327,7 +348,7 @@ func (th *taskHost) sendClaim(now job.Time, l *line) {
 }
 
 func (th *taskHost) claimOf(now job.Time, l *line) TaskClaim {
-	v := l.level()
+	v := l.levelAt(now)
 	return TaskClaim{Stamp: l.claim.stamp, Sent: now, Ask: bags.Ask{
 		Site: th.self, Shape: l.shape, Places: v.Places, Running: v.Running, Stock: v.Stock, Mean: v.Mean, Want: l.claim.want,
 	}}
