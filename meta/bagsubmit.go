@@ -191,6 +191,19 @@ func (bo *bagOrigin) release(now job.Time, ev ReleaseBag) {
 	bo.reply(ev.Token, ev.Bag, 0, nil)
 }
 
+// whyNotAgain says why tasks cannot run again, which err refuses.
+func whyNotAgain(b *store.Bag, tasks *job.TaskSet, err error) error {
+	if b.State == job.BagCancelling {
+		return fmt.Errorf("%w: %w", ErrBagCancelling, err)
+	}
+	for task := range tasks.All {
+		if !b.Done.Has(task) && !b.Failed.Has(task) && !b.Cancelled.Has(task) {
+			return fmt.Errorf("%w: that with index %d has not; wait for it, or name others", ErrTasksNotEnded, b.Indices.Index(task))
+		}
+	}
+	return fmt.Errorf("%w: %w", ErrTasksNotEnded, err)
+}
+
 // retry has tasks that have ended run again.
 func (bo *bagOrigin) retry(now job.Time, ev RetryTasks) {
 	b := bo.find(ev.Token, ev.Bag)
@@ -208,11 +221,7 @@ func (bo *bagOrigin) retry(now job.Time, ev RetryTasks) {
 		}
 	}
 	if err := store.Record(bo.st, store.RetryTasks{Bag: ev.Bag, Tasks: ev.Tasks, RequestID: ev.RequestID, Actor: ev.Actor, Time: now}); err != nil {
-		why := ErrTasksNotEnded
-		if b.State == job.BagCancelling {
-			why = ErrBagCancelling
-		}
-		bo.reply(ev.Token, ev.Bag, 0, fmt.Errorf("%w: %w", why, err))
+		bo.reply(ev.Token, ev.Bag, 0, whyNotAgain(b, &ev.Tasks, err))
 		return
 	}
 	o := bo.byID[ev.Bag]

@@ -117,6 +117,17 @@ func parseRetries(text string) (int32, error) {
 	return int32(n), nil
 }
 
+// checkTaskInputs refuses inputs that would differ from task to task, before they are looked
+// for: no file has such a name.
+func (o *submission) checkTaskInputs() error {
+	for _, spec := range o.inputs {
+		if strings.Contains(spec, "{{") {
+			return cli.Usagef("--input %s: inputs that differ from task to task are not built yet; let all tasks have all files, with --input for their folder, and name the one in the command", spec)
+		}
+	}
+	return nil
+}
+
 // bag makes a bag of a job.
 func (o *bagOptions) bag(j *kithv1.Job) (*kithv1.Bag, error) {
 	b := &kithv1.Bag{Job: j, After: j.GetAfter(), Singleton: j.GetSingleton(), Indices: o.array.Value.indices, MaxRunning: o.array.Value.running, Retries: o.retries.Value, Priority: o.priority, MaxReplicas: o.replicas.Value, TailAt: o.tailAt.Value, BudgetProcessorSeconds: o.budget.Value}
@@ -244,7 +255,7 @@ func (c *client) submitBag(ctx context.Context, s *site, b *kithv1.Bag, table *t
 		ctx, cancel = context.WithTimeout(ctx, c.timeout)
 		defer cancel()
 	}
-	code, err := c.waitForBag(ctx, s, id)
+	code, err := c.waitForBag(ctx, s, id, o.parsable)
 	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
 		return &cli.Failure{Code: cli.ExitInterrupted, Keep: true, Problems: []string{
 			fmt.Sprintf("interrupted; bag %s goes on: \"kith wait %s\" waits for it, \"kith cancel %s\" ends it", id, id, id)}}

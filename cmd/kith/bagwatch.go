@@ -88,14 +88,14 @@ func (c *client) watchBagOnce(ctx context.Context, s *site, id string, see func(
 
 // waitForBag waits for the end of a bag, tells about it, and returns the exit code that
 // stands for it.
-func (c *client) waitForBag(ctx context.Context, s *site, id string) (int, error) {
+func (c *client) waitForBag(ctx context.Context, s *site, id string, quiet bool) (int, error) {
 	told := false // that it is held
 	b, err := c.watchBag(ctx, s, id, func(b *kithv1.Bag) error {
 		held := b.GetStatus().GetState() == kithv1.BagStatus_STATE_HELD
 		if held && !told {
 			c.Note("bag %s is %s; \"kith bag release %s\" goes on", id, cli.Clean(orDefault(b.GetStatus().GetReason(), "held")), id)
 		}
-		if told = held; c.JSON() {
+		if told = held; c.JSON() && !quiet {
 			return c.printLine(&kithv1.WatchBagResponse{Bag: b})
 		}
 		return nil
@@ -103,7 +103,7 @@ func (c *client) waitForBag(ctx context.Context, s *site, id string) (int, error
 	if err != nil {
 		return 0, err
 	}
-	if !c.JSON() {
+	if !c.JSON() && !quiet {
 		text := bagLine(b)
 		if table := failureTable(b); table != nil && b.GetStatus().GetState() != kithv1.BagStatus_STATE_COMPLETED {
 			text += table.Render(c.Width)

@@ -38,6 +38,9 @@ func needed(args []string) []verb {
 				return all[i : i+1]
 			}
 		}
+		if remedy := foreignCommands[args[0]]; remedy != "" {
+			return []verb{{args[0], foreignVerb(args[0], remedy)}}
+		}
 	}
 	return all
 }

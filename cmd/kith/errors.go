@@ -150,6 +150,8 @@ func violations(st *status.Status) []string {
 func flagOf(field string) string {
 	field, _, _ = strings.Cut(field, "[")
 	switch {
+	case field == "indices":
+		return "--index"
 	case strings.HasPrefix(field, "bag.policies."):
 		return "--policy"
 	case strings.HasPrefix(field, "policies."):
@@ -157,7 +159,7 @@ func flagOf(field string) string {
 	}
 	switch field = strings.TrimPrefix(field, "bag."); field {
 	case "indices":
-		return "--array or --index"
+		return "--array"
 	case "max_running":
 		return "%N of --array"
 	case "values", "matrix":

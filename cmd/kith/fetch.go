@@ -39,13 +39,15 @@ const (
 func fetchVerb(c *client) *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
-		Use:   "fetch [--force] JOB [DIR]",
+		Use:   "fetch [--force] JOB|TASK [DIR]",
 		Short: "Write the output of a job that has ended into a folder",
 		Long: `Write what came back of a job that has ended into the folder DIR (default: the
 current one): its stdout and stderr under the names that the submission gave
 them, with the job's id for %j, else kith-JOB.out and kith-JOB.err; and its
 declared outputs under their paths. What is still on its way from the site where the
 job ran is waited for; what cannot come home for want of room is read there.
+
+Of a bag, of tasks (BAG_INDEX, BAG_[1-5,9]), it is "kith bag fetch".
 
 Declared outputs that did not come back are named on stderr; "kith submit
 --require-outputs" makes a failure of them.
@@ -57,7 +59,7 @@ unless --force is given; if anything goes wrong, no file is written.`,
 			if len(args) > 2 {
 				return cli.Usagef("%s: argument %q is one too many", cmd.Name(), args[2])
 			}
-			return someJobs(cmd, args[:min(len(args), 1)])
+			return someJobsOrTasks(cmd, args[:min(len(args), 1)])
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dir := "."
@@ -65,6 +67,13 @@ unless --force is given; if anything goes wrong, no file is written.`,
 				dir = args[1]
 			}
 			return c.dial(cmd.Context(), func(ctx context.Context, s *site) error {
+				if name, ok := parseTasksName(args[0]); ok {
+					b, err := c.getBag(ctx, s, name.bag)
+					if err != nil {
+						return err
+					}
+					return c.fetchTasks(ctx, s, b, &kithv1.GetTaskOutputRequest{BagId: name.bag, Indices: name.indices, AllFiles: true}, dir, force)
+				}
 				got, err := c.getJob(ctx, s, args[0])
 				if err != nil {
 					return c.bagOr(ctx, s, args[0], err, func(b *kithv1.Bag) error {

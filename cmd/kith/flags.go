@@ -104,6 +104,19 @@ func oneJobOrTask(cmd *cobra.Command, args []string) error {
 	return oneJob(cmd, args)
 }
 
+// ofTask says what there is instead of a verb that does not know tasks.
+func ofTask(verb, task string, name tasksName) string {
+	switch verb {
+	case "hold":
+		return fmt.Sprintf("only the whole bag can be held, with \"kith hold %s\"; \"kith cancel %s\" ends the task, and \"kith bag retry %s --index %s\" runs it later", name.bag, task, name.bag, name.indices)
+	case "release":
+		return fmt.Sprintf("only the whole bag can be held and released, with \"kith release %s\"", name.bag)
+	case "why":
+		return fmt.Sprintf("\"kith why %s\" tells about its bag, \"kith show %s\" about the task", name.bag, task)
+	}
+	return fmt.Sprintf("give its bag, %s; \"kith bag\" is about its tasks", name.bag)
+}
+
 // someJobs accepts one or more jobs.
 func someJobs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
@@ -112,7 +125,7 @@ func someJobs(cmd *cobra.Command, args []string) error {
 	var problems []string
 	for _, arg := range args {
 		if name, ok := parseTasksName(arg); ok {
-			problems = append(problems, fmt.Sprintf("%s: %s is a task; give its bag, %s; %q is about its tasks", cmd.Name(), arg, name.bag, "kith bag"))
+			problems = append(problems, fmt.Sprintf("%s: %s is a task: %s", cmd.Name(), arg, ofTask(cmd.Name(), arg, name)))
 		} else if _, err := job.ParseID(arg); err != nil {
 			problems = append(problems, err.Error())
 		}

@@ -87,6 +87,7 @@ func queueVerb(c *client) *cobra.Command {
 	flags.VarP(&states, "state", "t", "only jobs in one of these states")
 	flags.Var(&labels, "label", "only jobs with this label; repeatable")
 	filter.register(flags)
+	refuse(flags, option{long: "array", short: 'r', remedy: "a bag is one row; \"kith bag tasks BAG\" lists its tasks"})
 	flags.Var(&since, "since", "only jobs submitted since then: 2026-11-22, 2026-11-22T15:04, or 24h for a day ago")
 	flags.Var(&until, "until", "only jobs submitted until then")
 	flags.Var(&format, "format", "the columns of the table: "+strings.Join(columnWords(), ", "))

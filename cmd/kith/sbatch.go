@@ -24,6 +24,8 @@ type option struct {
 	flag string
 	// remedy is what to do without it.
 	remedy string
+	// unbuilt says that Kith itself is to have it and does not yet.
+	unbuilt bool
 }
 
 // A directive is an option in an #SBATCH line of a script.
@@ -225,5 +227,8 @@ func (p *wordParser) find(is func(*option) bool) *option {
 
 // unsupported is the error for an option that kith does not have.
 func (o *option) unsupported() error {
+	if o.unbuilt {
+		return fmt.Errorf("option %s is not built yet: %s", o.name(), o.remedy)
+	}
 	return fmt.Errorf("option %s of Slurm is not available in Kith: %s", o.name(), o.remedy)
 }

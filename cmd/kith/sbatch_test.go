@@ -111,8 +111,8 @@ func TestSupportedOptions(t *testing.T) {
 	}
 }
 
-// TestUnsupportedOptions checks for each of Slurm's other options, in each of
-// its forms, that a script and the command line with it are refused by name.
+// TestUnsupportedOptions checks for each of Slurm's other options and of those that are not
+// built yet, in each of its forms, that a script and the command line with it are refused by name.
 func TestUnsupportedOptions(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
@@ -132,6 +132,9 @@ func TestUnsupportedOptions(t *testing.T) {
 		for _, form := range forms(o) {
 			found, problems := parseDirectives("#!/bin/sh\n#SBATCH "+strings.Join(form, " ")+" --hold\n", slurmOptions())
 			want := "line 2: option " + o.name() + " of Slurm is not available in Kith: " + o.remedy
+			if o.unbuilt {
+				want = "line 2: option " + o.name() + " is not built yet: " + o.remedy
+			}
 			if len(problems) != 1 || problems[0] != want || len(found) != 1 || found[0].option.long != "hold" {
 				t.Errorf("%q in a script: %v, %q", form, written(found), problems)
 			}

@@ -1,5 +1,7 @@
 package main
 
+import "slices"
+
 // What to do without an option, where several have the same answer.
 const (
 	oneMachine  = "remove it; a job runs at one site on one machine"
@@ -16,7 +18,7 @@ const (
 // slurmOptions is what sbatch can be told: the options that kith submit has
 // too, its own, and those that it does not have, with what to do without them.
 func slurmOptions() []option {
-	return append(supportedOptions(), unsupportedOptions()...)
+	return slices.Concat(supportedOptions(), unbuiltOptions(), unsupportedOptions())
 }
 
 func supportedOptions() []option {
@@ -45,6 +47,14 @@ func supportedOptions() []option {
 		{long: "require-outputs", flag: "require-outputs"},
 		{long: "stdout", arg: takesArgument, flag: "stdout"},
 		{long: "stderr", arg: takesArgument, flag: "stderr"},
+	}
+}
+
+// unbuiltOptions are Kith's own that it does not have yet. Help names none of them.
+func unbuiltOptions() []option {
+	return []option{
+		{long: "worker", arg: mayTakeArgument, unbuilt: true, remedy: "leave it out, and each task starts its program; where that takes longer than the work, let a task do many rows, in a loop over a range that its index stands for"},
+		{long: "dag", arg: takesArgument, unbuilt: true, remedy: "submit the jobs of the graph one after the other, each with --dependency afterok:ID of those that it needs"},
 	}
 }
 

@@ -105,7 +105,7 @@ func (o *submission) register(flags *pflag.FlagSet) {
 	} else {
 		o.bag.registerArray(flags)
 	}
-	for _, opt := range unsupportedOptions() {
+	for _, opt := range slices.Concat(unbuiltOptions(), unsupportedOptions()) {
 		refuse(flags, opt)
 	}
 }

@@ -63,6 +63,11 @@ func (c *client) runSubmit(cmd *cobra.Command, args []string, o *submission) err
 		}
 		defer table.Close()
 	}
+	if b != nil {
+		if err := o.checkTaskInputs(); err != nil {
+			return err
+		}
+	}
 	inputs := newInputFiles()
 	defer inputs.Close()
 	if err := inputs.collect(o.inputs); err != nil {

@@ -93,7 +93,7 @@ func (c *client) waitForJobsAndBags(ctx context.Context, s *site, ids []string) 
 		}
 	}
 	for _, id := range bags {
-		ofBag, err := c.waitForBag(ctx, s, id)
+		ofBag, err := c.waitForBag(ctx, s, id, false)
 		if err != nil {
 			return code, err
 		}

@@ -26,6 +26,15 @@ const (
 // ErrBadIndices is returned for a text that names no indices of a bag.
 var ErrBadIndices = errors.New("indices read 0-15:4,17,100-200%50: indices and ranges of them, each with a step if need be, and how many tasks may run at once")
 
+// indicesError is an [ErrBadIndices] that says what is wrong with which part, and what to write
+// instead.
+type indicesError string
+
+func (e indicesError) Error() string { return string(e) }
+
+// Is makes it one.
+func (indicesError) Is(target error) bool { return target == ErrBadIndices }
+
 // IndexRange is the indices First, First+Step, … Last; Last is one of them. Step is 1 if
 // there is only one.
 type IndexRange struct{ First, Last, Step uint32 }
@@ -73,11 +82,12 @@ func RestoreIndices(ranges []IndexRange) (Indices, error) {
 
 // ParseIndices reads indices as Slurm's --array has them: "0-15:4,17,100-200%50". The
 // order does not matter. atMost is the number behind '%', how many tasks may run at once;
-// zero if there is none. The error wraps [ErrBadIndices] and says what to write instead.
+// zero if there is none. The error is an [ErrBadIndices] that names the part which is wrong and
+// says what to write instead.
 func ParseIndices(text string) (x Indices, atMost uint32, err error) {
 	x, atMost, complaint := parseIndices(text)
 	if complaint != "" {
-		return Indices{}, 0, fmt.Errorf("indices %q: %s: %w", clip(text), complaint, ErrBadIndices)
+		return Indices{}, 0, indicesError(complaint)
 	}
 	return x, atMost, nil
 }

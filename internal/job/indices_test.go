@@ -94,7 +94,7 @@ func TestParseIndicesRefuses(t *testing.T) {
 		switch {
 		case !errors.Is(err, ErrBadIndices) || x.Count() != 0:
 			t.Errorf("ParseIndices(%.40q) = %.40q, %v; want ErrBadIndices", text, x.String(), err)
-		case !strings.Contains(err.Error(), remedy) || !strings.HasPrefix(err.Error(), "indices "):
+		case !strings.Contains(err.Error(), remedy):
 			t.Errorf("ParseIndices(%.40q): %v; want %q in it", text, err, remedy)
 		case len(err.Error()) > 600:
 			t.Errorf("ParseIndices(%.40q): an error of %d bytes", text, len(err.Error()))

@@ -90,7 +90,7 @@ func TestCheckBag(t *testing.T) {
 		"priority behind others": {with(goodBag(), func(b *kithv1.Bag) { b.Priority = -1000 }), 10, ""},
 		"priority far behind":    {with(goodBag(), func(b *kithv1.Bag) { b.Priority = -1001 }), 0, "bag.priority: -1001: must be -1000 to 1000"},
 
-		"no task":              {indices(""), 0, "bag.indices: indices \"\": no task; name one index at least, for example 0-99"},
+		"no task":              {indices(""), 0, "bag.indices: no task; name one index at least, for example 0-99"},
 		"most tasks":           {indices("0-16777215"), 1 << 24, ""},
 		"one task too many":    {indices("0-16777216"), 0, "16777217 tasks, at most 16777216; submit several bags"},
 		"backwards":            {indices("9-0"), 0, `"9-0" runs backwards; write "0-9"`},

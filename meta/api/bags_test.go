@@ -237,7 +237,7 @@ func TestBagRequestsThatAreRefused(t *testing.T) {
 		"long reason":         {err(s.CancelBag(ctx, &kithv1.CancelBagRequest{BagId: id, Reason: long})), "reason"},
 		"long reason to hold": {err(s.HoldBag(ctx, &kithv1.HoldBagRequest{BagId: id, Reason: long})), "reason"},
 		"cancel no index":     {err(s.CancelBag(ctx, &kithv1.CancelBagRequest{BagId: id, Indices: "5-12"})), "indices: index 10: the bag has no task with it; there are 0-9"},
-		"cancel nonsense":     {err(s.CancelBag(ctx, &kithv1.CancelBagRequest{BagId: id, Indices: "9-5"})), `indices: indices "9-5": "9-5" runs backwards; write "5-9"`},
+		"cancel nonsense":     {err(s.CancelBag(ctx, &kithv1.CancelBagRequest{BagId: id, Indices: "9-5"})), `indices: "9-5" runs backwards; write "5-9"`},
 		"cancel with a limit": {err(s.CancelBag(ctx, &kithv1.CancelBagRequest{BagId: id, Indices: "5%2"})), "indices: '%' and a number behind it have no meaning here"},
 		"cancel another":      {err(s.CancelBag(ctx, &kithv1.CancelBagRequest{BagId: "alpha.1.99", Indices: "1"})), "BAG_NOT_FOUND"},
 		"retry none":          {err(s.RetryTasks(ctx, &kithv1.RetryTasksRequest{BagId: id})), "NO_TASK_FAILED"},

@@ -91,7 +91,7 @@ func hasUnknown(m protoreflect.Message) (has bool) {
 func checkKnown(f *fieldErrors, name string, m protoreflect.Message) {
 	if u := m.GetUnknown(); len(u) > 0 {
 		number, _, _ := protoUnknown(u)
-		f.add(name, fmt.Sprintf("field number %d is not known to this version", number))
+		f.add(name, fmt.Sprintf("field number %d is not known to this version; leave it out, or ask a site with a newer one", number))
 	}
 	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 		field := name + "." + string(fd.Name())
