@@ -54,7 +54,8 @@ func (r *rowReader) readLine() (content, end []byte, err error) {
 	return content, end, nil
 }
 
-// split sets the values of the row that begins with a line, of which end is the end.
+// split reads the row that begins with a line, of which end is the end, into text and ends; a
+// JSON object into values.
 func (r *rowReader) split(content, end []byte) error {
 	r.text, r.ends = r.text[:0], r.ends[:0]
 	switch r.format {
@@ -78,13 +79,43 @@ func (r *rowReader) split(content, end []byte) error {
 	if len(r.ends) > MaxParameters {
 		return r.complain("%d values in a row, at most %d", len(r.ends), MaxParameters)
 	}
+	return nil
+}
+
+// setValues sets the values of a row that was split.
+func (r *rowReader) setValues() {
+	if r.format == JSONLines {
+		return // they are
+	}
 	all, begin := string(r.text), 0
 	r.values = r.values[:0]
 	for _, end := range r.ends {
 		r.values = append(r.values, all[begin:end])
 		begin = end
 	}
-	return nil
+}
+
+// count returns how many values the row has that was split.
+func (r *rowReader) count() int {
+	if r.format == JSONLines {
+		return len(r.values)
+	}
+	return len(r.ends)
+}
+
+// widen makes widths those of the row where that is wider.
+func (r *rowReader) widen(widths []int) {
+	if r.format == JSONLines {
+		for i, v := range r.values {
+			widths[i] = max(widths[i], len(v))
+		}
+		return
+	}
+	begin := 0
+	for i, end := range r.ends {
+		widths[i] = max(widths[i], end-begin)
+		begin = end
+	}
 }
 
 // validBytes returns how many bytes at the begin of a text are UTF-8.
@@ -111,37 +142,46 @@ func (r *rowReader) value() string {
 
 func (r *rowReader) endValue() { r.ends = append(r.ends, len(r.text)) }
 
+var comma, quote = []byte(","), []byte(`"`)
+
 // splitCSV reads a row as RFC 4180 has it, and further lines if a value in quotes has any.
 func (r *rowReader) splitCSV(content, end []byte) error {
 	const (
-		atBegin  = iota // of a value
-		bare            // in a value without quotes
+		bare     = iota // at the begin of a value, or behind one without quotes
 		inQuotes        // in one with them
 		behind          // a quote in it: its end, or the first of two
 	)
-	state, size := atBegin, len(content)
+	state, size := bare, len(content)
 	for {
-		for _, c := range content {
+		for more := true; more; {
 			switch {
-			case state == inQuotes && c == '"':
-				state = behind
 			case state == inQuotes:
-				r.text = append(r.text, c)
-			case c == ',':
+				var text []byte
+				if text, content, more = bytes.Cut(content, quote); more {
+					state = behind
+				}
+				r.text = append(r.text, text...)
+			case state == behind && len(content) == 0:
+				more = false
+			case state == behind && content[0] == ',':
 				r.endValue()
-				state = atBegin
-			case c == '"' && state == atBegin:
-				state = inQuotes
-			case c == '"' && state == behind:
-				r.text = append(r.text, c)
-				state = inQuotes
-			case c == '"':
-				return r.complain(`a quote in %s, which is not in quotes: write "…""…"`, r.value())
+				state, content = bare, content[1:]
+			case state == behind && content[0] == '"':
+				r.text = append(r.text, '"')
+				state, content = inQuotes, content[1:]
 			case state == behind:
 				return r.complain("text behind the closing quote of %s", r.value())
+			case len(content) > 0 && content[0] == '"':
+				state, content = inQuotes, content[1:]
 			default:
-				r.text = append(r.text, c)
-				state = bare
+				var text []byte
+				text, content, more = bytes.Cut(content, comma)
+				if bytes.IndexByte(text, '"') >= 0 {
+					return r.complain(`a quote in %s, which is not in quotes: write "…""…"`, r.value())
+				}
+				if r.text = append(r.text, text...); more {
+					r.endValue()
+				}
 			}
 		}
 		if state != inQuotes {

@@ -53,8 +53,8 @@ func Scan(r io.Reader, f Format) (*Index, error) {
 	in := newRowReader(r, 0, f, nil)
 	x := &Index{Format: f}
 	for {
-		begin, values, err := in.next()
-		if errors.Is(err, io.EOF) {
+		begin, err := in.next()
+		if err == io.EOF { //nolint:errorlint // as next returns it, once for each row
 			break
 		}
 		if err != nil {
@@ -70,9 +70,7 @@ func Scan(r io.Reader, f Format) (*Index, error) {
 			x.Offsets = append(x.Offsets, begin)
 		}
 		x.Count++
-		for i, v := range values {
-			x.Widths[i] = max(x.Widths[i], len(v))
-		}
+		in.widen(x.Widths)
 	}
 	if x.Count == 0 {
 		return nil, fmt.Errorf("no row: %w", ErrBadTable)
@@ -111,14 +109,17 @@ func (t *Table) Each(from uint32, visit func(uint32, []string) bool) error {
 	const restOfFile = 1<<63 - 1
 	in := newRowReader(io.NewSectionReader(t.at, offset, restOfFile-offset), offset, t.index.Format, t.index.Names)
 	for n := group * rowsAnOffset; n < t.index.Count; n++ {
-		_, values, err := in.next()
+		_, err := in.next()
 		if errors.Is(err, io.EOF) {
 			return fmt.Errorf("row %d of %d: the table ends before it: %w", n, t.index.Count, ErrNoRow)
 		}
 		if err != nil {
 			return fmt.Errorf("behind row %d, %w", group*rowsAnOffset, err)
 		}
-		if n >= from && !visit(n, values) {
+		if n < from {
+			continue
+		}
+		if in.setValues(); !visit(n, in.values) {
 			return nil
 		}
 	}
@@ -154,31 +155,32 @@ func (r *rowReader) complain(format string, args ...any) error {
 	return fmt.Errorf("line %d: %s: %w", r.first, fmt.Sprintf(format, args...), ErrBadTable)
 }
 
-// next returns where the next row begins, and its values, which hold until the next call.
-// At the end it returns io.EOF.
-func (r *rowReader) next() (begin int64, values []string, err error) {
+// next reads the next row and returns where it begins. [rowReader.setValues] makes its values,
+// which hold until the next call. At the end it returns io.EOF.
+func (r *rowReader) next() (begin int64, err error) {
 	for {
 		begin, r.first = r.offset, r.line+1
 		content, end, err := r.readLine()
 		if err != nil {
-			return 0, nil, err
+			return 0, err
 		}
 		if len(content) == 0 {
 			continue
 		}
 		if err := r.split(content, end); err != nil {
-			return 0, nil, err
+			return 0, err
 		}
 		if r.names == nil && r.format != JSONLines {
+			r.setValues()
 			r.names = slices.Clone(r.values)
 			if err := checkNames(r.names); err != nil {
-				return 0, nil, fmt.Errorf("line %d, the names: %w", r.first, err)
+				return 0, fmt.Errorf("line %d, the names: %w", r.first, err)
 			}
 			continue
 		}
-		if len(r.values) != len(r.names) {
-			return 0, nil, r.complain("%d values, there are %d parameters: %s", len(r.values), len(r.names), known(r.names))
+		if n := r.count(); n != len(r.names) {
+			return 0, r.complain("%d values, there are %d parameters: %s", n, len(r.names), known(r.names))
 		}
-		return begin, r.values, nil
+		return begin, nil
 	}
 }
