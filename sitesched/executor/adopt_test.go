@@ -54,6 +54,9 @@ func TestAdoptRunning(t *testing.T) {
 		for _, spec := range specs[:2] {
 			b2.untilStarted(spec.Attempt)
 		}
+		if shims := b2.AdoptedShims(); len(shims) < 2 || len(b.AdoptedShims()) != 0 {
+			t.Errorf("shims of the daemon before: %v", shims)
+		}
 		if err := os.WriteFile(filepath.Join(b.WorkPath(number(1)), "go"), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -28,6 +28,7 @@ const (
 	CapOutputLimit   = "output-limit"
 	CapAffinity      = "cpu-affinity"
 	CapAccounts      = "accounts"
+	CapBackground    = "background"
 )
 
 // Capabilities returns what [Open] found out about this machine.
@@ -144,6 +145,9 @@ func (x *Executor) describe(ready shim.Ready, refused map[Isolation]string, grou
 	}
 	x.capabilities = append(x.capabilities, processLimit(groups))
 	add(CapOutputLimit, true, "the shim looks at the size of stdout and stderr, at least once a second, and kills on excess")
+	if x.config.Background {
+		add(CapBackground, ready.Background == "", orElse(ready.Background, groups.belowOwner()))
+	}
 	processors, reason := newProcessorSet(x.config)
 	x.processors = processors
 	add(CapAffinity, reason == "", orElse(reason, "a job is pinned to as many processors as it asked for"))

@@ -38,6 +38,8 @@ type cgroups struct {
 	dir         string // empty for none
 	controllers []string
 	reason      string // why there are none
+	// lowered are the weights of jobs beside everything else that could be made the least.
+	lowered []string
 }
 
 // findCgroups looks for a place where the daemon may make cgroups.
@@ -55,7 +57,32 @@ func findCgroups(c Config) cgroups {
 	if err != nil {
 		return cgroups{reason: err.Error()}
 	}
+	if c.Background {
+		g.lower()
+	}
 	return g
+}
+
+// lower gives the attempts together the least weight beside everything else. Between groups
+// the kernel shares out by weight: what a thread is in its own group does not count there.
+func (g *cgroups) lower() {
+	for _, w := range []struct{ file, value string }{{"cpu.idle", "1"}, {"cpu.weight", "1"}, {"io.weight", "default 1"}} {
+		if os.WriteFile(filepath.Join(g.dir, w.file), []byte(w.value), 0) == nil {
+			g.lowered = append(g.lowered, w.file)
+		}
+	}
+}
+
+// belowOwner says by what jobs give way.
+func (g *cgroups) belowOwner() string {
+	const threads = "jobs run with the policy SCHED_IDLE and in the idle class of disks"
+	switch {
+	case len(g.lowered) > 0:
+		return threads + ", with the least " + strings.Join(g.lowered, ", ") + " of their cgroup"
+	case g.dir == "":
+		return threads + "; no cgroup (" + g.reason + "): where the machine shares out by cgroups, give the unit of kithd CPUWeight=idle and IOWeight=1"
+	}
+	return threads + "; the cgroup " + g.dir + " has no weights: where the machine shares out by cgroups, give the unit of kithd CPUWeight=idle and IOWeight=1"
 }
 
 func (g *cgroups) capability() work.Capability {

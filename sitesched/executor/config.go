@@ -40,6 +40,9 @@ type Config struct {
 	// NoAffinity leaves the placement of jobs on processors to the kernel. Set it
 	// when several sites share one machine: each would count from processor 0.
 	NoAffinity bool
+	// Background makes jobs give way to everything else that the machine does: its owner
+	// comes first. What of it does not work here is in [CapBackground].
+	Background bool
 	// CgroupParent is a version 2 cgroup without processes of its own in which a
 	// cgroup is made per attempt. Default: one below the daemon's own cgroup, if
 	// that was delegated to it.

@@ -33,7 +33,7 @@ func TestPageNamesEveryCapability(t *testing.T) {
 	operations := page(t, "operations.md")
 	for _, name := range []string{
 		CapShim, CapSession, CapPIDNamespace, CapUserNamespace, CapSubreaper, CapNoNewPrivs, CapCoreLimit, CapCgroup,
-		CapMemoryLimit, CapOutputLimit, CapAffinity, CapAccounts,
+		CapMemoryLimit, CapOutputLimit, CapAffinity, CapAccounts, CapBackground,
 	} {
 		if !strings.Contains(operations, "\n| `"+name+"` | ") {
 			t.Errorf("docs/operations.md has no row for the capability %s", name)

@@ -117,7 +117,7 @@ func Open(c Config, sink func(work.Event)) (*Executor, error) {
 		attempts: make(map[job.AttemptID]*attempt),
 		errands:  newMailbox(), removals: newMailbox(),
 		launcher: launcher{
-			dir: c.Dir, boot: boot, maxOutput: c.MaxOutputBytes, log: filepath.Join(c.Dir, logName),
+			dir: c.Dir, boot: boot, maxOutput: c.MaxOutputBytes, background: c.Background, log: filepath.Join(c.Dir, logName),
 		},
 	}
 	first, err := x.probe()
@@ -144,6 +144,10 @@ func Open(c Config, sink func(work.Event)) (*Executor, error) {
 // BootID returns a text that changes when the machine is restarted. The caller
 // keeps it with the fact that an attempt was begun and hands it to Adopt.
 func (x *Executor) BootID() string { return x.boot }
+
+// AdoptedShims returns the process numbers of shims that an earlier daemon started and this one
+// watches: unlike the others they are not its children.
+func (x *Executor) AdoptedShims() []int { return x.watcher.pids() }
 
 // Files says where an attempt's files are: its folder in Config.Dir holds them all.
 func (x *Executor) Files(id job.AttemptID) work.Files {

@@ -77,6 +77,21 @@ func hasEnded(pidfd int) bool {
 	}
 }
 
+// pidOf returns the number of the process behind a pidfd, and false once it is over.
+func pidOf(pidfd int) (int, bool) {
+	info, err := os.ReadFile("/proc/self/fdinfo/" + strconv.Itoa(pidfd))
+	if err != nil {
+		return 0, false
+	}
+	for line := range bytes.Lines(info) {
+		if field, ok := bytes.CutPrefix(line, []byte("Pid:")); ok {
+			pid, err := strconv.Atoi(string(bytes.TrimSpace(field)))
+			return pid, err == nil && pid > 0
+		}
+	}
+	return 0, false
+}
+
 // hostName is the machine's name without its domain.
 func hostName() string {
 	name, err := os.Hostname()

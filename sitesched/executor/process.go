@@ -42,6 +42,8 @@ type launcher struct {
 	boot      string
 	cgroup    string
 	maxOutput int64
+	// background makes jobs give way to everything else.
+	background bool
 }
 
 // start starts a shim and waits until it is ready.
@@ -144,6 +146,7 @@ func (p *process) setUp(l *launcher) (shim.Ready, error) {
 		Namespaces:      l.isolation != Subreaper,
 		CgroupDirectory: l.cgroup,
 		MaxOutputBytes:  l.maxOutput,
+		Background:      l.background,
 	})
 	if err != nil { // it has exited already
 		return shim.Ready{}, fmt.Errorf("%w: %w", errShimSilent, err)

@@ -209,3 +209,16 @@ func (w *watcher) finished() bool {
 func (w *watcher) poke() {
 	_, _ = unix.Write(w.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0})
 }
+
+// pids returns the numbers of the shims that are watched.
+func (w *watcher) pids() []int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var list []int
+	for fd := range w.shims {
+		if pid, ok := pidOf(fd); ok {
+			list = append(list, pid)
+		}
+	}
+	return list
+}

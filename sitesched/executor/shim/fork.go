@@ -49,9 +49,24 @@ func (s *shim) fork(j *running) error {
 		}
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, j.cgroup.fd
 	}
-	// What follows belongs to the thread; the child has that of the thread that forks.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
+	var err error
+	if s.background != nil {
+		s.background.do(func() { j.pid, err = s.forkHere(path, m, &attr) })
+	} else {
+		runtime.LockOSThread()
+		j.pid, err = s.forkHere(path, m, &attr)
+		runtime.UnlockOSThread()
+	}
+	if err != nil {
+		j.pidfd = -1
+		return j.explainFork(path, err)
+	}
+	return nil
+}
+
+// forkHere makes the process on this thread, to which what comes before the fork belongs: the
+// child has that of the thread that forks.
+func (s *shim) forkHere(path string, m *Run, attr *syscall.ProcAttr) (int, error) {
 	_ = renouncePrivileges() // reported when the shim was set up
 	if len(m.CPUs) > 0 {
 		pin(m.CPUs)
@@ -59,14 +74,9 @@ func (s *shim) fork(j *running) error {
 		s.unpin()
 	}
 	after := s.limitProcesses()
-	pid, err := forkPatiently(func() (int, error) { return syscall.ForkExec(path, m.Argv, &attr) })
+	pid, err := forkPatiently(func() (int, error) { return syscall.ForkExec(path, m.Argv, attr) })
 	after(pid)
-	j.pid = pid
-	if err != nil {
-		j.pidfd = -1
-		return j.explainFork(path, err)
-	}
-	return nil
+	return pid, err
 }
 
 func pin(cpus []int) {

@@ -34,6 +34,11 @@ func (s *shim) prepare(m *Setup) Ready {
 	ready.NoNewPrivileges = explain(renouncePrivileges())
 	runtime.UnlockOSThread()
 	ready.CoreLimit = explain(forbidCore())
+	if m.Background {
+		var err error
+		s.background, err = newBackground()
+		ready.Background = explain(err)
+	}
 	if err := s.openFiles(); err != nil {
 		ready.Fault = err.Error()
 	}

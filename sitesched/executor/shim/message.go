@@ -7,7 +7,7 @@ import (
 
 // Version is the version of the messages. A daemon and a shim of different
 // versions do not work together; the daemon then uses itself as the shim.
-const Version = 4
+const Version = 5
 
 // A Message travels between the daemon and a shim, over a stream socket, as a
 // frame: four bytes of length (little-endian, counting what follows them),
@@ -50,6 +50,8 @@ type Setup struct {
 	CgroupDirectory string
 	// MaxOutputBytes bounds each of stdout and stderr.
 	MaxOutputBytes int64
+	// Background says that jobs give way to everything else that the machine does.
+	Background bool
 }
 
 // Process names a process for good: numbers are reused, but not with the same
@@ -68,8 +70,9 @@ type Ready struct {
 	Version uint64
 	// Fault says why the shim cannot work as it was set up; it exits. Empty if it can.
 	Fault string
-	// NoNewPrivileges, Subreaper and CoreLimit say why a layer is missing; empty if it is there.
-	NoNewPrivileges, Subreaper, CoreLimit string
+	// NoNewPrivileges, Subreaper, CoreLimit and Background say why a layer is missing; empty
+	// if it is there, or was not asked for.
+	NoNewPrivileges, Subreaper, CoreLimit, Background string
 }
 
 // Run asks the shim to run a job.
@@ -152,7 +155,8 @@ func (m *Setup) append(b []byte) []byte {
 	b = appendString(b, m.Process.Boot)
 	b = appendBool(b, m.Namespaces)
 	b = appendString(b, m.CgroupDirectory)
-	return binary.AppendVarint(b, m.MaxOutputBytes)
+	b = binary.AppendVarint(b, m.MaxOutputBytes)
+	return appendBool(b, m.Background)
 }
 
 func (m *Setup) decode(d *decoder) {
@@ -164,6 +168,7 @@ func (m *Setup) decode(d *decoder) {
 	m.Namespaces = d.bool()
 	m.CgroupDirectory = d.string()
 	m.MaxOutputBytes = d.int()
+	m.Background = d.bool()
 }
 
 func (m *Ready) append(b []byte) []byte {
@@ -171,7 +176,8 @@ func (m *Ready) append(b []byte) []byte {
 	b = appendString(b, m.Fault)
 	b = appendString(b, m.NoNewPrivileges)
 	b = appendString(b, m.Subreaper)
-	return appendString(b, m.CoreLimit)
+	b = appendString(b, m.CoreLimit)
+	return appendString(b, m.Background)
 }
 
 func (m *Ready) decode(d *decoder) {
@@ -180,6 +186,7 @@ func (m *Ready) decode(d *decoder) {
 	m.NoNewPrivileges = d.string()
 	m.Subreaper = d.string()
 	m.CoreLimit = d.string()
+	m.Background = d.string()
 }
 
 func (m *Run) append(b []byte) []byte {

@@ -14,9 +14,9 @@ func messages() []Message {
 	return []Message{
 		&Setup{
 			Version: Version, Directory: "/data/attempts", Process: Process{PID: 71, StartTicks: math.MaxUint64, Boot: "b"},
-			Namespaces: true, CgroupDirectory: "/sys/fs/cgroup/x", MaxOutputBytes: 1 << 40,
+			Namespaces: true, CgroupDirectory: "/sys/fs/cgroup/x", MaxOutputBytes: 1 << 40, Background: true,
 		},
-		&Ready{Version: 3, Fault: "f", NoNewPrivileges: "n", Subreaper: "s", CoreLimit: "c"},
+		&Ready{Version: 3, Fault: "f", NoNewPrivileges: "n", Subreaper: "s", CoreLimit: "c", Background: "b"},
 		&Run{
 			Sequence: 9, Folder: "uni-a.k3f9.17-1", Argv: []string{"sh", "-c", "", "\x00é"}, Env: []string{"A=b"},
 			Directory: "/w", WalltimeNanos: math.MaxInt64, GraceNanos: -1, MemoryBytes: 1, Processors: 4,

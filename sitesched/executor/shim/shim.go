@@ -54,6 +54,8 @@ type shim struct {
 	ledger     int // -1 before the first one
 	ledgerName string
 
+	background *background // the low thread, nil where jobs give way to nobody
+
 	before conditions  // before the first job
 	cpus   unix.CPUSet // where it may run itself
 

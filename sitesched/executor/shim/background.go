@@ -1,0 +1,61 @@
+package shim
+
+import (
+	"os"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// On a machine whose owner comes first a job gets processor time and disk time that nobody
+// else wants. A thread that is as low as that cannot come back without privileges, and what
+// it forks is as low from its first instruction. So one thread of the shim goes down for good
+// and makes all its jobs' processes, and the shim itself watches them from others.
+
+// The scheduling of input and output, of which the library has no names.
+const (
+	ioprioWhoProcess = 1
+	ioprioClassIdle  = 3
+	ioprioClassShift = 13
+)
+
+// background runs functions on the low thread, one at a time.
+type background struct{ calls, done chan func() }
+
+// newBackground makes the low thread. What it could not be given up is in the error; it
+// serves all the same.
+func newBackground() (*background, error) {
+	b := &background{calls: make(chan func()), done: make(chan func())}
+	lowered := make(chan error)
+	go func() {
+		// Never unlocked: the runtime makes no thread from this one, and it lasts as long as
+		// the process, as the children's parent death signal demands.
+		runtime.LockOSThread()
+		lowered <- giveWay()
+		for f := range b.calls {
+			f()
+			b.done <- f
+		}
+	}()
+	return b, <-lowered
+}
+
+// do runs f on the low thread and waits for it.
+func (b *background) do(f func()) {
+	b.calls <- f
+	<-b.done
+}
+
+// giveWay puts this thread below everything else of the machine.
+func giveWay() error {
+	attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE}
+	if err := unix.SchedSetAttr(0, &attr, 0); err != nil {
+		return os.NewSyscallError("sched_setattr", err)
+	}
+	const idle = ioprioClassIdle << ioprioClassShift
+	if _, _, errno := syscall.RawSyscall(unix.SYS_IOPRIO_SET, ioprioWhoProcess, 0, idle); errno != 0 {
+		return os.NewSyscallError("ioprio_set", errno)
+	}
+	return nil
+}
