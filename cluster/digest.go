@@ -28,6 +28,8 @@ type Digest struct {
 	// NotStarting says that it starts nothing for a while, as it could not. What is
 	// queued there waits.
 	NotStarting bool
+	// Owner is who else works on its machine, nil if nobody is said to.
+	Owner *Owner
 	// Time is when the digest was made, by the site's own clock.
 	Time job.Time
 	// Version is that of its daemon, for people.

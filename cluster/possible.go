@@ -40,7 +40,7 @@ func (d *Digest) Possible() error {
 	case d.Load.Queued < 0 || d.Load.Running < 0:
 		return impossible("queued_copies", min(d.Load.Queued, d.Load.Running), "0 or more")
 	}
-	return nil
+	return d.Owner.possible()
 }
 
 // within is false for what is no number.

@@ -61,7 +61,7 @@ func (or *origin) predicts() bool { return or.policy.Question == place.AskPredic
 // here at once. No site is asked about it then: it will keep its copies at home
 // (see [origin.sendPlaced]) and need not wait for answers.
 func (or *origin) startsHere(now job.Time, o *openJob) bool {
-	if !or.policy.KeepsOwn || or.site.Refuse(&o.rec.Request) != job.NoReason {
+	if !or.policy.KeepsOwn || or.site.Refuse(&o.rec.Request) != job.NoReason || or.host.leavesNothing(&o.rec.Request) {
 		return false
 	}
 	a := or.ownAnswer(now, o)
@@ -91,7 +91,7 @@ func (or *origin) ownAnswer(now job.Time, o *openJob) place.Answer {
 
 // ownCopy is a copy of a job that arrives here now.
 func (or *origin) ownCopy(now job.Time, o *openJob) job.Copy {
-	return job.Copy{ID: job.AttemptID{Job: o.rec.ID, Number: o.rec.NextAttempt()}, Request: or.here(&o.rec.Request), Arrival: now}
+	return job.Copy{ID: job.AttemptID{Job: o.rec.ID, Number: o.rec.NextAttempt()}, Request: or.host.asked(&o.rec.Request), Arrival: now}
 }
 
 // waitHere says how long a copy that arrived now would wait here.
@@ -119,7 +119,7 @@ func (h *host) answerStart(now job.Time, from job.SiteID, m *StartQuery) StartAn
 	answer := StartAnswer{Query: m.Query}
 	next := job.AttemptID{Job: job.ID{Origin: from}, Number: 1}
 	if answer.Reason = h.refusal(now, from, next, &m.Request); answer.Reason == job.NoReason {
-		wait, ok := h.waitHere(now, job.Copy{ID: next, Request: h.here(&m.Request), Arrival: now, Remote: true}, m.Predict)
+		wait, ok := h.waitHere(now, job.Copy{ID: next, Request: h.asked(&m.Request), Arrival: now, Remote: true}, m.Predict)
 		answer.Wait = wait
 		if !ok {
 			answer.Reason = job.WouldNotStart

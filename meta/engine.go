@@ -89,6 +89,8 @@ func (e *Engine) Step(now job.Time, ev Event) []Effect {
 		e.origin.filesHome(now, ev)
 	case FilesWait:
 		e.origin.filesWait(ev)
+	case OwnerSeen:
+		e.host.ownerSeen(ev)
 	case Tick:
 		e.tick(now)
 	case Reconfigure:

@@ -3,6 +3,7 @@ package meta
 import (
 	"slices"
 
+	"kith/cluster"
 	"kith/internal/fifo"
 	"kith/internal/job"
 	"kith/store"
@@ -34,6 +35,7 @@ type host struct {
 	passing    bool     // the local scheduler wants a pass
 	starting   starting // whether starts succeed
 	dry        dryness  // when the others are told that it has nothing to do
+	owner      *cluster.Owner
 
 	stamp     uint64   // protocol steps, see nextStamp
 	loadSeq   uint64   // load digests made
@@ -120,7 +122,7 @@ func (h *host) onPlaceCopy(now job.Time, from job.SiteID, m PlaceCopy) {
 	if h.copies.Get(m.Attempt) == nil {
 		if answer.Reason = h.refusal(now, from, m.Attempt, &m.Request); answer.Reason == job.NoReason {
 			h.dropCopies(now, previous(m.Attempt)) // a newer attempt says that older ones are over
-			h.take(now, store.AcceptCopy{Attempt: m.Attempt, Request: m.Request, OriginTooSmall: m.OriginTooSmall, Time: now})
+			h.take(now, store.AcceptCopy{Attempt: m.Attempt, Request: m.Request, OriginTooSmall: m.OriginTooSmall, LimitSeconds: h.ownerLimit(&m.Request), Time: now})
 		} else {
 			h.counters.CopiesRefused++
 		}
@@ -153,12 +155,15 @@ func (h *host) refusal(now job.Time, from job.SiteID, a job.AttemptID, r *job.Re
 	case h.foreign >= h.cfg.Limits.Copies:
 		return job.TooManyCopies
 	}
+	if h.leavesNothing(r) {
+		return job.BusyOwner
+	}
 	return h.site.Refuse(r)
 }
 
 // accept takes a copy of a job of this very site.
 func (h *host) accept(now job.Time, a job.AttemptID, r *job.Request) {
-	h.take(now, store.AcceptCopy{Attempt: a, Request: *r, Time: now})
+	h.take(now, store.AcceptCopy{Attempt: a, Request: *r, LimitSeconds: h.ownerLimit(r), Time: now})
 }
 
 // take commits a copy and queues it.

@@ -9,11 +9,12 @@ import (
 func (h *host) describe(now job.Time) cluster.Digest {
 	s := &h.cfg.Self
 	load := h.site.Load(now)
-	load.Work = max(0, load.Work-h.tasks.yielding(now))
+	load.Work = max(0, load.Work-h.tasks.yielding(now)) / h.owner.Left(1, s.Processors)
 	return cluster.Digest{
 		Site: h.self, Incarnation: h.st.Site().Incarnation, Sequence: h.loadSeq, Address: s.Address,
 		Processors: s.Processors, MemoryBytes: s.MemoryBytes, Load: load, HomeJobs: s.HomeJobs, Policy: s.Policy,
 		Speed: s.Speed, Draining: h.st.Site().Draining, NotStarting: h.starting.pausing, Time: now, Version: s.Version,
+		Owner: h.owner,
 	}
 }
 

@@ -60,6 +60,10 @@ type ownHost interface {
 	forget(a job.AttemptID)
 	// waitHere says how long a copy that arrived now would wait (StartQuery).
 	waitHere(now job.Time, c job.Copy, predict bool) (time.Duration, bool)
+	// asked is a request as it would count here if its copy came now.
+	asked(r *job.Request) job.Request
+	// leavesNothing says that the owner of the machine leaves a request no time.
+	leavesNothing(r *job.Request) bool
 	// describe says what the site is and how loaded it is (LoadDigest).
 	describe(now job.Time) cluster.Digest
 	// wantPass has the local scheduler make a pass at the end of the instant.

@@ -33,6 +33,8 @@ func (or *origin) beginRoundFor(now job.Time, id job.ID, r *job.Request, tried [
 		v.Refusal = job.Draining
 	case r.Directory != "" && (or.cfg.AllowDirectory == nil || !or.cfg.AllowDirectory(r.Directory)):
 		v.Refusal = job.Directory
+	case v.Own.Owner.TooBusy(r.Processors, v.Own.Processors):
+		v.Refusal = job.BusyOwner
 	}
 	or.round.Begin(place.Job{Request: r, Tried: tried, Seed: seedOf(id)}, v, now, &or.policy)
 }

@@ -22,7 +22,7 @@ func (h *host) begin(now job.Time, c *hostCopy, payload []byte) {
 
 func (h *host) launch(c *hostCopy, payload []byte) {
 	c.status, c.granted, c.payload, c.bringing = launched, false, nil, false
-	h.emit(Launch{Attempt: c.rec.ID, Request: h.here(c.rec.Request), Payload: payload, Lease: c.lease.until})
+	h.emit(Launch{Attempt: c.rec.ID, Request: h.limited(c.rec.Request, c.rec.LimitSeconds), Payload: payload, Lease: c.lease.until})
 }
 
 func (h *host) attemptStarted(now job.Time, ev AttemptStarted) {

@@ -39,7 +39,7 @@ func (c AcceptCopy) apply(s *State) error {
 	if s.copies.Get(c.Attempt) != nil {
 		return fmt.Errorf("copy %v: %w", c.Attempt, ErrExists)
 	}
-	cp := s.insertCopy(Copy{ID: c.Attempt, Phase: CopyQueued, Arrived: c.Time, OriginTooSmall: c.OriginTooSmall}, &c.Request)
+	cp := s.insertCopy(Copy{ID: c.Attempt, Phase: CopyQueued, Arrived: c.Time, OriginTooSmall: c.OriginTooSmall, LimitSeconds: c.LimitSeconds}, &c.Request)
 	s.touchCopy(cp)
 	return nil
 }

@@ -218,8 +218,9 @@ type AcceptCopy struct {
 	Attempt job.AttemptID
 	Request job.Request
 	Time    job.Time
-	// OriginTooSmall is kept with the copy, see [Copy].
+	// OriginTooSmall and LimitSeconds are kept with the copy, see [Copy].
 	OriginTooSmall bool
+	LimitSeconds   uint32
 }
 
 // DropCopy forgets a copy that has not begun.

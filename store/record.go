@@ -245,6 +245,9 @@ type Copy struct {
 	dirty   bool
 	// OriginTooSmall says that its origin can never run it.
 	OriginTooSmall bool
+	// LimitSeconds is the time limit at this host where it is longer than that of the request,
+	// as the owner of the machine takes part of the time; 0 where it is the same.
+	LimitSeconds uint32
 	// Arrived is when the host accepted it, Begun when it committed to start it.
 	Arrived, Begun job.Time
 	// BootID names the boot of the machine under which the attempt was begun.

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
+	"kith/internal/harvest"
 	kithv1 "kith/proto/gen/kith/v1"
 )
 
@@ -74,6 +75,7 @@ var jobBounds = map[protoreflect.FullName]bound{
 	"kith.v1.LoadDigest.address":     text(address),
 	"kith.v1.LoadDigest.policy":      text(ShortText),
 	"kith.v1.LoadDigest.version":     text(ShortText),
+	"kith.v1.LoadDigest.owner_loads": list(harvest.Widths, 0),
 	"kith.v1.AuditHead.hash":         text(32),
 	"kith.v1.AuditHead.signature":    text(128),
 	"kith.v1.Verdict.winner_site_id": text(siteID),
@@ -264,6 +266,7 @@ var jobBounds = map[protoreflect.FullName]bound{
 	"kith.v1.Site.drain_actor":                    text(ShortText),
 	"kith.v1.Site.start_trouble":                  text(detail),
 	"kith.v1.Site.hosts":                          list(16, 0),
+	"kith.v1.Site.owner_loads":                    list(harvest.Widths, 0),
 	"kith.v1.HostStanding.node":                   text(ShortText),
 	"kith.v1.Capability.name":                     text(64),
 	"kith.v1.Capability.detail":                   text(detail),

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"kith/cluster"
+	"kith/internal/harvest"
 	"kith/internal/job"
 	kithv1 "kith/proto/gen/kith/v1"
 )
@@ -98,8 +99,32 @@ func DigestMessage(d *cluster.Digest) *kithv1.LoadDigest {
 		QueuedCopies: uint32(max(0, d.Load.Queued)), RunningAttempts: uint32(max(0, d.Load.Running)),
 		LoadWork: d.Load.Work, LoadProcs: d.Load.Procs, Policy: d.Policy, Speed: d.Speed, Draining: d.Draining,
 		TimeNs: int64(d.Time), Version: d.Version, HomeJobs: kithv1.HomeJobs(d.HomeJobs), NotStarting: d.NotStarting,
-		AuditHead: headMessage(d.Head),
+		AuditHead: headMessage(d.Head), OwnerLoads: OwnerMessage(d.Owner),
 	}
+}
+
+// OwnerMessage converts what a site says of its owner; nothing for nil.
+func OwnerMessage(o *cluster.Owner) []*kithv1.OwnerLoad {
+	if o == nil {
+		return nil
+	}
+	list := make([]*kithv1.OwnerLoad, len(o.Loads))
+	for i, l := range o.Loads {
+		list[i] = &kithv1.OwnerLoad{Lambda: l.Lambda, Rho: l.Rho, Sigma: l.Sigma}
+	}
+	return list
+}
+
+// owner converts back; nothing is nil.
+func owner(list []*kithv1.OwnerLoad) (*cluster.Owner, error) {
+	if len(list) == 0 {
+		return nil, nil
+	}
+	loads := make([]harvest.Load, len(list))
+	for i, l := range list {
+		loads[i] = harvest.Load{Lambda: l.GetLambda(), Rho: l.GetRho(), Sigma: l.GetSigma()}
+	}
+	return cluster.NewOwner(loads)
 }
 
 func headMessage(h *cluster.AuditHead) *kithv1.AuditHead {
@@ -139,6 +164,9 @@ func Digest(m *kithv1.LoadDigest) (cluster.Digest, error) {
 		Time: job.Time(m.GetTimeNs()), Version: m.GetVersion(), HomeJobs: homeJobs(m.GetHomeJobs()), NotStarting: m.GetNotStarting(),
 	}
 	if d.Head, err = auditHead(m.GetAuditHead()); err != nil {
+		return d, err
+	}
+	if d.Owner, err = owner(m.GetOwnerLoads()); err != nil {
 		return d, err
 	}
 	return d, d.Possible()

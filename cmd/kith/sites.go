@@ -118,6 +118,9 @@ func siteNote(s *kithv1.Site) string {
 	if s.GetLoadRefused() != "" {
 		notes = append(notes, "its load is not believed: "+s.GetLoadRefused())
 	}
+	if note := ownerNote(s); note != "" {
+		notes = append(notes, note)
+	}
 	notes = append(notes, heldNotes(s)...)
 	switch {
 	case s.GetConnectionError() != "":
@@ -128,4 +131,19 @@ func siteNote(s *kithv1.Site) string {
 		notes = append(notes, "load too old to rank by")
 	}
 	return strings.Join(notes, ", ")
+}
+
+// ownerNote says what the owner of a site's machine takes of it: of a job of one processor and,
+// where that is another share, of one of all.
+func ownerNote(s *kithv1.Site) string {
+	loads := s.GetOwnerLoads()
+	if len(loads) == 0 {
+		return ""
+	}
+	one, all := loads[0].GetRho(), loads[len(loads)-1].GetRho()
+	note := fmt.Sprintf("its owner comes first and takes %.0f %% of a processor", 100*one)
+	if s.GetProcessors() > 1 {
+		note += fmt.Sprintf(", %.0f %% of all together", 100*all)
+	}
+	return note
 }

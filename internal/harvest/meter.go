@@ -1,6 +1,7 @@
 package harvest
 
 import (
+	"iter"
 	"math"
 	"time"
 )
@@ -136,4 +137,24 @@ func (p *periods) load(total float64) Load {
 		l.Sigma = service * math.Sqrt(max(0, theta))
 	}
 	return l
+}
+
+// Known returns the hours of the last four weeks up to one of which the loads of all widths are
+// known, the earliest first.
+func Known(usage *[Widths]Usage, until Hour) iter.Seq2[Hour, [Widths]Load] {
+	return func(yield func(Hour, [Widths]Load) bool) {
+	hours:
+		for at := until - keptHours + 1; at <= until; at++ {
+			var loads [Widths]Load
+			for w := range usage {
+				var ok bool
+				if loads[w], ok = usage[w].of(at); !ok {
+					continue hours
+				}
+			}
+			if !yield(at, loads) {
+				return
+			}
+		}
+	}
 }

@@ -46,8 +46,9 @@ const (
 	LateGrant     Reason = 34 // the grant came after the claim had run out, and the host was busy
 	AskLater      Reason = 35 // the site is asked more often than it answers
 	Overdue       Reason = 36 // the host did not say that it ended, long after its time limit
+	BusyOwner     Reason = 37 // the owner of the site's machine leaves it no time
 
-	reasonCount = 37
+	reasonCount = 38
 )
 
 var reasonWords = [reasonCount]string{
@@ -55,7 +56,7 @@ var reasonWords = [reasonCount]string{
 	"local-only", "directory", "no-answer", "unknown-job", "unknown-copy", "stale-attempt", "held-by-other",
 	"withdrawn", "user-hold", "user-cancel", "ended", "not-origin", "vanished", "has-copy", "disk-low", "lost-by-host",
 	"bad-request", "too-many-copies", "would-not-start", "lease-expired", "forgotten", "attempt-lost",
-	"no-lease", "clock-ahead", "cannot-start", "late-grant", "ask-later", "overdue",
+	"no-lease", "clock-ahead", "cannot-start", "late-grant", "ask-later", "overdue", "busy-owner",
 }
 
 var reasonSentences = [reasonCount]string{
@@ -96,6 +97,7 @@ var reasonSentences = [reasonCount]string{
 	"it was busy by the time it heard that it may start",
 	"it is asked more often than it answers",
 	"it did not say that the job ended, long after its time limit",
+	"the owner of its machine leaves jobs less than a tenth of the time",
 }
 
 // String returns the reason's word, empty for [NoReason].

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"kith/cluster/wire"
 	"kith/internal/identity"
 	"kith/internal/job"
 	"kith/meta"
@@ -325,6 +326,7 @@ func siteMessage(v *meta.SiteView, now job.Time, address string, t Trouble) *kit
 		QueuedCopies: int64(v.Load.Queued), RunningAttempts: int64(v.Load.Running), LoadWorkSeconds: v.Load.Work,
 		LoadProcessorsRatio: v.Load.Procs, Policy: v.Policy, Draining: v.Draining, LoadStale: v.Stale, Version: v.Version,
 		Speed: v.Speed, NameConflict: t.Clash, LoadRefused: t.Load, NotStarting: v.NotStarting, StartTrouble: v.StartTrouble,
+		OwnerLoads: wire.OwnerMessage(v.Owner),
 	}
 	if v.Known {
 		m.LoadTime = stamp(v.Time)

@@ -47,6 +47,12 @@ func (c *Candidate) Speed() float64 {
 	return 1
 }
 
+// Rate is how fast a job that takes so many of its processors gets on there: the speed, less
+// what the owner of the machine is expected to take.
+func (c *Candidate) Rate(processors int32) float64 {
+	return c.Speed() * c.Digest.Owner.Left(processors, c.Digest.Processors)
+}
+
 // compare ranks: eligible sites before refused ones, sites with a score before
 // blind ones, then by score, then by Tie, then the origin, then by a draw if the
 // policy has one, then by name.

@@ -49,7 +49,7 @@ func byAnswer(rank Rank, loads bool) Estimate {
 				continue
 			}
 			c.Age = 0
-			c.Promised = a.Wait + job.Scaled(r.Job.Request.Walltime, c.Speed())
+			c.Promised = a.Wait + job.Scaled(r.Job.Request.Walltime, c.Rate(r.Job.Request.Processors))
 			c.Score = a.Wait.Seconds()
 			if rank == RankCompletion {
 				c.Score = c.Promised.Seconds()

@@ -27,7 +27,7 @@ func localOnly(r *Round) {
 	}
 }
 
-// fitting refuses other sites that the job does not fit. The origin has its own
+// fitting refuses other sites that the job does not fit, and those whose owners leave it no time. The origin has its own
 // word on that, [View.Refusal].
 func fitting(r *Round) {
 	for i := range r.Sites {
@@ -37,6 +37,8 @@ func fitting(r *Round) {
 		}
 		if why := Fits(r.Job.Request, c.Digest.Processors, c.Digest.MemoryBytes); why != job.NoReason {
 			c.Refuse(why)
+		} else if c.Digest.Owner.TooBusy(r.Job.Request.Processors, c.Digest.Processors) {
+			c.Refuse(job.BusyOwner)
 		}
 	}
 }

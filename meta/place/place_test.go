@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"kith/cluster"
+	"kith/internal/harvest"
 	"kith/internal/job"
 	"kith/store"
 )
@@ -161,5 +162,36 @@ func TestEstimates(t *testing.T) {
 		if got := chosenOf(d); !slices.Equal(got, []job.SiteID{c.want}) || Rank(d.Rank) != c.rank {
 			t.Errorf("%s: chose %v by %v, want %s by %v", c.name, got, Rank(d.Rank), c.want, c.rank)
 		}
+	}
+}
+
+// A site whose owner leaves a job no time is refused by name; of others the time is expected
+// that he leaves.
+func TestOwnersOfSites(t *testing.T) {
+	ownerOf := func(rho float64) *cluster.Owner {
+		o := new(cluster.Owner)
+		for i := range o.Loads {
+			o.Loads[i] = harvest.Load{Lambda: 0.01, Rho: rho, Sigma: 10}
+		}
+		return o
+	}
+	v := viewOf(cluster.Digest{Site: "alpha", Processors: 4, Speed: 1},
+		cluster.Digest{Site: "busy", Processors: 4, Speed: 8, Owner: ownerOf(0.95)},
+		cluster.Digest{Site: "half", Processors: 4, Speed: 1, Owner: ownerOf(0.5)})
+	v.Answers = []Answer{{Site: "alpha", Known: true, Wait: 90 * time.Minute}, {Site: "busy", Known: true}, {Site: "half", Known: true}}
+	p := policyOf(Options{Scheme: MCT, Rank: RankUnset})
+	var r Round
+	r.Begin(Job{Request: &job.Request{Processors: 1, Walltime: time.Hour, Copies: 1}}, v, 0, &p)
+	d := r.Decide()
+	for i := range r.Sites {
+		switch c := &r.Sites[i]; {
+		case c.Site == "busy" && c.Reason != job.BusyOwner:
+			t.Errorf("busy: %v", c.Reason)
+		case c.Site == "half" && c.Promised != 2*time.Hour:
+			t.Errorf("half is expected to take %v", c.Promised)
+		}
+	}
+	if got := chosenOf(d); !slices.Equal(got, []job.SiteID{"half"}) {
+		t.Errorf("chose %v", got)
 	}
 }

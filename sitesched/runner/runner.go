@@ -128,6 +128,15 @@ func (s *Runner) BootID() string { return s.system.BootID() }
 // Capabilities says what can be done to jobs here.
 func (s *Runner) Capabilities() []work.Capability { return s.system.Capabilities() }
 
+// AdoptedShims returns the processes that an earlier daemon started for attempts that still run;
+// none where that is not known.
+func (s *Runner) AdoptedShims() []int {
+	if x, ok := s.system.(interface{ AdoptedShims() []int }); ok {
+		return x.AdoptedShims()
+	}
+	return nil
+}
+
 // runs are the attempts that are known here.
 type runs struct {
 	mu     sync.Mutex

@@ -144,7 +144,7 @@ func (n *names) copy(m *statev1.CopyRecord) (store.Copy, error) {
 	return store.Copy{
 		ID: id, Request: &r, Phase: store.Phase(m.GetPhase()), Arrived: job.Time(m.GetArrivalTimeNs()),
 		Begun: job.Time(m.GetBeginTimeNs()), BootID: m.GetBootId(), Outcome: outcome(m.GetOutcome()),
-		OriginTooSmall: m.GetOriginTooSmall(),
+		OriginTooSmall: m.GetOriginTooSmall(), LimitSeconds: m.GetLimitSeconds(),
 	}, nil
 }
 

@@ -72,7 +72,7 @@ func (r *record) ofCopy(c *store.Copy) *statev1.CopyRecord {
 	r.copy = statev1.CopyRecord{
 		Attempt: &r.attempt, Request: &r.request, Phase: statev1.CopyPhase(c.Phase),
 		ArrivalTimeNs: int64(c.Arrived), BeginTimeNs: int64(c.Begun), BootId: c.BootID, Outcome: outcomeMessage(c.Outcome),
-		OriginTooSmall: c.OriginTooSmall,
+		OriginTooSmall: c.OriginTooSmall, LimitSeconds: c.LimitSeconds,
 	}
 	return &r.copy
 }

@@ -174,7 +174,7 @@ func atHost(rng *rand.Rand, s *store.State, c *store.Copy, now job.Time) store.C
 		return store.AcceptCopy{
 			Attempt: job.AttemptID{Job: job.ID{Origin: origin, Generation: 7, Seq: 1 + rng.Uint64N(40)}, Number: rng.Uint32N(3)},
 			Request: job.Request{Name: "copy", Processors: 1, Walltime: time.Minute}, Time: now,
-			OriginTooSmall: now%2 == 0,
+			OriginTooSmall: now%2 == 0, LimitSeconds: uint32(now%3) * 3600,
 		}
 	}
 	switch rng.IntN(6) {

@@ -25,6 +25,7 @@ type Config struct {
 	Bags      meta.Bags
 	Timing    Timing
 	Executor  Executor
+	Owner     Owner
 	Files     Files
 	Rates     Rates
 	Peers     []Peer
@@ -82,6 +83,13 @@ type Executor struct {
 	MaxOutputBytes int64
 	// Pin keeps each job on processors of its own.
 	Pin bool
+}
+
+// Owner says whether the machine has an owner who comes before all jobs.
+type Owner struct {
+	Sharing bool
+	// Interval is how long a span of measurement is at least.
+	Interval time.Duration
 }
 
 // Files bounds the files of jobs.

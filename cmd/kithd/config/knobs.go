@@ -96,6 +96,9 @@ func (c *Config) Knobs() []Knob {
 		fixed("executor.max_output", between(size(&c.Executor.MaxOutputBytes, 1<<30), 1, math.MaxInt64, "give a positive size"), "bound of stdout and stderr, each; a job that writes more is killed"),
 		fixed("executor.pin", truth(&c.Executor.Pin, true), "keep each job on processors of its own, where the site offers no more than the machine has. Turn it off where several sites share a machine"),
 
+		fixed("owner.sharing", truth(&c.Owner.Sharing, false), "the machine belongs to somebody who comes first: jobs run below everything else that it does, what its owner takes is measured and told to other sites, and time limits are longer here by it. See [machines whose owners come first](#machines-whose-owners-come-first)"),
+		fixed("owner.interval", between(span(&c.Owner.Interval, 10*time.Second), time.Second, time.Minute, "give 1s to 1m"), "how often the owner's work is measured at the most; less often while it is steady, never less than once a minute"),
+
 		fixed("files.input_roots", must(list(&c.Files.InputRoots), allAbsolute), "folders of this machine that jobs submitted here may name inputs from (`source` in the API)"),
 		fixed("files.quota", between(size(&c.Files.QuotaBytes, 0), 0, math.MaxInt64, "give a positive size, or 0 for no bound"), "the most that inputs and outputs may take; 0: no bound of its own"),
 		fixed("files.keep_free", between(size(&c.Files.KeepFreeBytes, 256<<20), 0, math.MaxInt64, "give a size that is not negative"), "left free on the disk"),

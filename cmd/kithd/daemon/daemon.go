@@ -59,6 +59,7 @@ type Daemon struct {
 	low     *lowRoom
 	files   *runner.Files
 	salt    saltFile
+	owner   *ownerWatch // nil where the machine has no owner to give way to
 	effects *effects
 	links   *peer.Links
 	gossip  *gossip.Gossip
@@ -248,6 +249,9 @@ func (d *Daemon) assemble() error {
 	}
 	barrier := commit.New(d.state, d.backend, d.runs.Launched)
 	d.loop = newLoop(in, d.engine, barrier, d.effects.carry)
+	if d.cfg.Owner.Sharing {
+		d.owner = d.watchOwner(d.runs.AdoptedShims)
+	}
 	ac := api.Config{
 		Node: node{d.loop, d.backend, d}, Files: d.files, Output: d.runs, Changes: d.effects.changes, BagChanges: d.effects.bags, User: userName(), Logger: d.log,
 	}
@@ -356,6 +360,9 @@ func (d *Daemon) start() error {
 	}
 	d.wg.Go(func() { d.files.KeepSweeping(d.background) })
 	d.wg.Go(func() { d.room.keep(d.background, d.runs) })
+	if d.owner != nil {
+		d.wg.Go(func() { d.owner.run(d.background) })
+	}
 	d.serve()
 	for _, p := range d.cfg.Peers {
 		if p.Address != "" { // one of the trust table has none here: trustChanged may have come first with those it has

@@ -47,7 +47,7 @@ func ownHost(cfg config.Config, log *slog.Logger) Host {
 		System: func(report func(work.Event)) (work.System, error) {
 			x, err := executor.Open(executor.Config{
 				Dir: filepath.Join(cfg.Data, AttemptsFolder), Processors: int(cfg.Processors()), Grace: cfg.Executor.Grace,
-				MaxOutputBytes: cfg.Executor.MaxOutputBytes, NoAffinity: !cfg.Executor.Pin, Logger: log.With("site_id", cfg.Site),
+				MaxOutputBytes: cfg.Executor.MaxOutputBytes, NoAffinity: !cfg.Executor.Pin, Background: cfg.Owner.Sharing, Logger: log.With("site_id", cfg.Site),
 			}, report)
 			if err != nil {
 				return nil, fmt.Errorf("executor: %w", err)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"sync"
 
 	"kith/internal/pathkind"
@@ -60,22 +59,5 @@ func (f *saltFile) read() ([]byte, error) {
 func (f *saltFile) make() ([]byte, error) {
 	salt := make([]byte, api.SaltBytes)
 	rand.Read(salt)
-	dir := filepath.Dir(f.path)
-	t, err := os.CreateTemp(dir, ".salt-*") // 0600
-	if err != nil {
-		return nil, err
-	}
-	_, err = t.Write(salt)
-	err = errors.Join(err, t.Sync(), t.Close())
-	if err == nil {
-		err = os.Rename(t.Name(), f.path)
-	}
-	if err != nil {
-		return nil, errors.Join(err, os.Remove(t.Name()))
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	return salt, errors.Join(d.Sync(), d.Close())
+	return salt, replaceFile(f.path, salt)
 }

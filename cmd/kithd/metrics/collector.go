@@ -37,6 +37,12 @@ var loaded = []figure[*kithv1.Site]{
 	gauge("site_load_work_seconds", "How long a site needs to drain what it has.", func(s *kithv1.Site) float64 { return s.GetLoadWorkSeconds() }, "site"),
 	gauge("site_load_age_seconds", "How old what is known of the load of a site is.", func(s *kithv1.Site) float64 { return s.GetLoadAge().AsDuration().Seconds() }, "site"),
 	gauge("site_draining", "Whether a site takes no new copies and starts nothing.", func(s *kithv1.Site) float64 { return truth(s.GetDraining()) }, "site"),
+	gauge("site_owner_share", "Share of a processor that the owner of a site's machine is expected to take; 0 where no owner has a part.", func(s *kithv1.Site) float64 {
+		if len(s.GetOwnerLoads()) == 0 {
+			return 0
+		}
+		return s.GetOwnerLoads()[0].GetRho()
+	}, "site"),
 	gauge("site_not_starting", "Whether a site starts nothing for a while, because it could not.", func(s *kithv1.Site) float64 { return truth(s.GetNotStarting()) }, "site"),
 }
 

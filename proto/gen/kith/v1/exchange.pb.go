@@ -539,7 +539,10 @@ type LoadDigest struct {
 	NotStarting bool `protobuf:"varint,18,opt,name=not_starting,json=notStarting,proto3" json:"not_starting,omitempty"`
 	// What the audit log of the site was when it last signed it; not set if it signs none,
 	// and on streams, where nobody reads it.
-	AuditHead     *AuditHead `protobuf:"bytes,19,opt,name=audit_head,json=auditHead,proto3" json:"audit_head,omitempty"`
+	AuditHead *AuditHead `protobuf:"bytes,19,opt,name=audit_head,json=auditHead,proto3" json:"audit_head,omitempty"`
+	// What the owner of its machine, who comes before all jobs, is expected to take of a job
+	// of one processor, of half of them and of all. None where no owner has a part.
+	OwnerLoads    []*OwnerLoad `protobuf:"bytes,20,rep,name=owner_loads,json=ownerLoads,proto3" json:"owner_loads,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -707,6 +710,78 @@ func (x *LoadDigest) GetAuditHead() *AuditHead {
 	return nil
 }
 
+func (x *LoadDigest) GetOwnerLoads() []*OwnerLoad {
+	if x != nil {
+		return x.OwnerLoads
+	}
+	return nil
+}
+
+// An OwnerLoad is what the owner of a machine takes of a job that runs there: it goes on
+// only while he leaves it the processors.
+type OwnerLoad struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How often he comes, in 1/s.
+	Lambda float64 `protobuf:"fixed64,1,opt,name=lambda,proto3" json:"lambda,omitempty"`
+	// The share of the time that he takes, from 0 to 1.
+	Rho float64 `protobuf:"fixed64,2,opt,name=rho,proto3" json:"rho,omitempty"`
+	// The standard deviation of what he takes at a time, in seconds.
+	Sigma         float64 `protobuf:"fixed64,3,opt,name=sigma,proto3" json:"sigma,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OwnerLoad) Reset() {
+	*x = OwnerLoad{}
+	mi := &file_kith_v1_exchange_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OwnerLoad) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OwnerLoad) ProtoMessage() {}
+
+func (x *OwnerLoad) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_exchange_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OwnerLoad.ProtoReflect.Descriptor instead.
+func (*OwnerLoad) Descriptor() ([]byte, []int) {
+	return file_kith_v1_exchange_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *OwnerLoad) GetLambda() float64 {
+	if x != nil {
+		return x.Lambda
+	}
+	return 0
+}
+
+func (x *OwnerLoad) GetRho() float64 {
+	if x != nil {
+		return x.Rho
+	}
+	return 0
+}
+
+func (x *OwnerLoad) GetSigma() float64 {
+	if x != nil {
+		return x.Sigma
+	}
+	return 0
+}
+
 // AuditHead is a signed word of a site about its own audit log: who keeps it can tell
 // later whether the log was changed up to that line.
 type AuditHead struct {
@@ -725,7 +800,7 @@ type AuditHead struct {
 
 func (x *AuditHead) Reset() {
 	*x = AuditHead{}
-	mi := &file_kith_v1_exchange_proto_msgTypes[5]
+	mi := &file_kith_v1_exchange_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -737,7 +812,7 @@ func (x *AuditHead) String() string {
 func (*AuditHead) ProtoMessage() {}
 
 func (x *AuditHead) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_exchange_proto_msgTypes[5]
+	mi := &file_kith_v1_exchange_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -750,7 +825,7 @@ func (x *AuditHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditHead.ProtoReflect.Descriptor instead.
 func (*AuditHead) Descriptor() ([]byte, []int) {
-	return file_kith_v1_exchange_proto_rawDescGZIP(), []int{5}
+	return file_kith_v1_exchange_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *AuditHead) GetNumber() uint64 {
@@ -821,7 +896,7 @@ const file_kith_v1_exchange_proto_rawDesc = "" +
 	"\ffiles_remain\x18\n" +
 	" \x01(\bR\vfilesRemain\x12\x1d\n" +
 	"\n" +
-	"files_lost\x18\v \x01(\bR\tfilesLost\"\xf8\x04\n" +
+	"files_lost\x18\v \x01(\bR\tfilesLost\"\xad\x05\n" +
 	"\n" +
 	"LoadDigest\x12\x17\n" +
 	"\asite_id\x18\x01 \x01(\tR\x06siteId\x12 \n" +
@@ -847,7 +922,13 @@ const file_kith_v1_exchange_proto_rawDesc = "" +
 	"\thome_jobs\x18\x11 \x01(\x0e2\x11.kith.v1.HomeJobsR\bhomeJobs\x12!\n" +
 	"\fnot_starting\x18\x12 \x01(\bR\vnotStarting\x121\n" +
 	"\n" +
-	"audit_head\x18\x13 \x01(\v2\x12.kith.v1.AuditHeadR\tauditHead\"n\n" +
+	"audit_head\x18\x13 \x01(\v2\x12.kith.v1.AuditHeadR\tauditHead\x123\n" +
+	"\vowner_loads\x18\x14 \x03(\v2\x12.kith.v1.OwnerLoadR\n" +
+	"ownerLoads\"K\n" +
+	"\tOwnerLoad\x12\x16\n" +
+	"\x06lambda\x18\x01 \x01(\x01R\x06lambda\x12\x10\n" +
+	"\x03rho\x18\x02 \x01(\x01R\x03rho\x12\x14\n" +
+	"\x05sigma\x18\x03 \x01(\x01R\x05sigma\"n\n" +
 	"\tAuditHead\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x12\n" +
 	"\x04hash\x18\x02 \x01(\fR\x04hash\x12\x17\n" +
@@ -876,7 +957,7 @@ func file_kith_v1_exchange_proto_rawDescGZIP() []byte {
 }
 
 var file_kith_v1_exchange_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_kith_v1_exchange_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_kith_v1_exchange_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_kith_v1_exchange_proto_goTypes = []any{
 	(CopyPhase)(0),         // 0: kith.v1.CopyPhase
 	(HomeJobs)(0),          // 1: kith.v1.HomeJobs
@@ -885,17 +966,19 @@ var file_kith_v1_exchange_proto_goTypes = []any{
 	(*CopyRequest)(nil),    // 4: kith.v1.CopyRequest
 	(*AttemptOutcome)(nil), // 5: kith.v1.AttemptOutcome
 	(*LoadDigest)(nil),     // 6: kith.v1.LoadDigest
-	(*AuditHead)(nil),      // 7: kith.v1.AuditHead
+	(*OwnerLoad)(nil),      // 7: kith.v1.OwnerLoad
+	(*AuditHead)(nil),      // 8: kith.v1.AuditHead
 }
 var file_kith_v1_exchange_proto_depIdxs = []int32{
 	2, // 0: kith.v1.AttemptName.job:type_name -> kith.v1.JobName
 	1, // 1: kith.v1.LoadDigest.home_jobs:type_name -> kith.v1.HomeJobs
-	7, // 2: kith.v1.LoadDigest.audit_head:type_name -> kith.v1.AuditHead
-	3, // [3:3] is the sub-list for method output_type
-	3, // [3:3] is the sub-list for method input_type
-	3, // [3:3] is the sub-list for extension type_name
-	3, // [3:3] is the sub-list for extension extendee
-	0, // [0:3] is the sub-list for field type_name
+	8, // 2: kith.v1.LoadDigest.audit_head:type_name -> kith.v1.AuditHead
+	7, // 3: kith.v1.LoadDigest.owner_loads:type_name -> kith.v1.OwnerLoad
+	4, // [4:4] is the sub-list for method output_type
+	4, // [4:4] is the sub-list for method input_type
+	4, // [4:4] is the sub-list for extension type_name
+	4, // [4:4] is the sub-list for extension extendee
+	0, // [0:4] is the sub-list for field type_name
 }
 
 func init() { file_kith_v1_exchange_proto_init() }
@@ -909,7 +992,7 @@ func file_kith_v1_exchange_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kith_v1_exchange_proto_rawDesc), len(file_kith_v1_exchange_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   6,
+			NumMessages:   7,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

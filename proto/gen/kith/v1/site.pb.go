@@ -156,6 +156,9 @@ type Site struct {
 	NotStarting bool `protobuf:"varint,24,opt,name=not_starting,json=notStarting,proto3" json:"not_starting,omitempty"`
 	// Why it does not start jobs as usual, for people. Known of the answering site only.
 	StartTrouble string `protobuf:"bytes,25,opt,name=start_trouble,json=startTrouble,proto3" json:"start_trouble,omitempty"`
+	// What the owner of its machine is expected to take of a job of one processor, of half of
+	// them and of all. None where no owner has a part.
+	OwnerLoads []*OwnerLoad `protobuf:"bytes,37,rep,name=owner_loads,json=ownerLoads,proto3" json:"owner_loads,omitempty"`
 	// How its hosts stand with the answering site, which gives them tasks of bags: at most
 	// 16 that have had any, those that are held back first.
 	Hosts         []*HostStanding `protobuf:"bytes,34,rep,name=hosts,proto3" json:"hosts,omitempty"`
@@ -415,6 +418,13 @@ func (x *Site) GetStartTrouble() string {
 		return x.StartTrouble
 	}
 	return ""
+}
+
+func (x *Site) GetOwnerLoads() []*OwnerLoad {
+	if x != nil {
+		return x.OwnerLoads
+	}
+	return nil
 }
 
 func (x *Site) GetHosts() []*HostStanding {
@@ -777,7 +787,7 @@ var File_kith_v1_site_proto protoreflect.FileDescriptor
 
 const file_kith_v1_site_proto_rawDesc = "" +
 	"\n" +
-	"\x12kith/v1/site.proto\x12\akith.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xec\v\n" +
+	"\x12kith/v1/site.proto\x12\akith.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16kith/v1/exchange.proto\"\xa1\f\n" +
 	"\x04Site\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12>\n" +
 	"\freachability\x18\x02 \x01(\x0e2\x1a.kith.v1.Site.ReachabilityR\freachability\x12\x18\n" +
@@ -816,7 +826,9 @@ const file_kith_v1_site_proto_rawDesc = "" +
 	"\ffingerprints\x18# \x03(\tR\ffingerprints\x12'\n" +
 	"\x0fbundle_sequence\x18$ \x01(\x03R\x0ebundleSequence\x12!\n" +
 	"\fnot_starting\x18\x18 \x01(\bR\vnotStarting\x12#\n" +
-	"\rstart_trouble\x18\x19 \x01(\tR\fstartTrouble\x12+\n" +
+	"\rstart_trouble\x18\x19 \x01(\tR\fstartTrouble\x123\n" +
+	"\vowner_loads\x18% \x03(\v2\x12.kith.v1.OwnerLoadR\n" +
+	"ownerLoads\x12+\n" +
 	"\x05hosts\x18\" \x03(\v2\x15.kith.v1.HostStandingR\x05hosts\"}\n" +
 	"\fReachability\x12\x1c\n" +
 	"\x18REACHABILITY_UNSPECIFIED\x10\x00\x12\x15\n" +
@@ -880,22 +892,24 @@ var file_kith_v1_site_proto_goTypes = []any{
 	(*Capability)(nil),            // 4: kith.v1.Capability
 	(*timestamppb.Timestamp)(nil), // 5: google.protobuf.Timestamp
 	(*durationpb.Duration)(nil),   // 6: google.protobuf.Duration
+	(*OwnerLoad)(nil),             // 7: kith.v1.OwnerLoad
 }
 var file_kith_v1_site_proto_depIdxs = []int32{
-	0, // 0: kith.v1.Site.reachability:type_name -> kith.v1.Site.Reachability
-	5, // 1: kith.v1.Site.load_time:type_name -> google.protobuf.Timestamp
-	6, // 2: kith.v1.Site.load_age:type_name -> google.protobuf.Duration
-	5, // 3: kith.v1.Site.connection_error_since:type_name -> google.protobuf.Timestamp
-	5, // 4: kith.v1.Site.drain_changed_time:type_name -> google.protobuf.Timestamp
-	5, // 5: kith.v1.Site.certificate_expire_time:type_name -> google.protobuf.Timestamp
-	5, // 6: kith.v1.Site.ca_expire_time:type_name -> google.protobuf.Timestamp
-	2, // 7: kith.v1.Site.hosts:type_name -> kith.v1.HostStanding
-	5, // 8: kith.v1.HostStanding.next_probe_time:type_name -> google.protobuf.Timestamp
-	9, // [9:9] is the sub-list for method output_type
-	9, // [9:9] is the sub-list for method input_type
-	9, // [9:9] is the sub-list for extension type_name
-	9, // [9:9] is the sub-list for extension extendee
-	0, // [0:9] is the sub-list for field type_name
+	0,  // 0: kith.v1.Site.reachability:type_name -> kith.v1.Site.Reachability
+	5,  // 1: kith.v1.Site.load_time:type_name -> google.protobuf.Timestamp
+	6,  // 2: kith.v1.Site.load_age:type_name -> google.protobuf.Duration
+	5,  // 3: kith.v1.Site.connection_error_since:type_name -> google.protobuf.Timestamp
+	5,  // 4: kith.v1.Site.drain_changed_time:type_name -> google.protobuf.Timestamp
+	5,  // 5: kith.v1.Site.certificate_expire_time:type_name -> google.protobuf.Timestamp
+	5,  // 6: kith.v1.Site.ca_expire_time:type_name -> google.protobuf.Timestamp
+	7,  // 7: kith.v1.Site.owner_loads:type_name -> kith.v1.OwnerLoad
+	2,  // 8: kith.v1.Site.hosts:type_name -> kith.v1.HostStanding
+	5,  // 9: kith.v1.HostStanding.next_probe_time:type_name -> google.protobuf.Timestamp
+	10, // [10:10] is the sub-list for method output_type
+	10, // [10:10] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_kith_v1_site_proto_init() }
@@ -903,6 +917,7 @@ func file_kith_v1_site_proto_init() {
 	if File_kith_v1_site_proto != nil {
 		return
 	}
+	file_kith_v1_exchange_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -1680,8 +1680,10 @@ type CopyRecord struct {
 	Outcome *StoredOutcome `protobuf:"bytes,7,opt,name=outcome,proto3" json:"outcome,omitempty"`
 	// Its origin can never run it.
 	OriginTooSmall bool `protobuf:"varint,8,opt,name=origin_too_small,json=originTooSmall,proto3" json:"origin_too_small,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Its time limit here in seconds where that is longer than the one it asks for; 0 where it is not.
+	LimitSeconds  uint32 `protobuf:"varint,9,opt,name=limit_seconds,json=limitSeconds,proto3" json:"limit_seconds,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CopyRecord) Reset() {
@@ -1768,6 +1770,13 @@ func (x *CopyRecord) GetOriginTooSmall() bool {
 		return x.OriginTooSmall
 	}
 	return false
+}
+
+func (x *CopyRecord) GetLimitSeconds() uint32 {
+	if x != nil {
+		return x.LimitSeconds
+	}
+	return 0
 }
 
 // A BagRecord is a bag at its origin; its sets of tasks are in BagPageRecords, its
@@ -3588,7 +3597,7 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\x06reason\x18\x03 \x01(\rR\x06reason\x12\x14\n" +
 	"\x05score\x18\x04 \x01(\x01R\x05score\x12\x16\n" +
 	"\x06weight\x18\x05 \x01(\x01R\x06weight\x12\x15\n" +
-	"\x06age_ns\x18\x06 \x01(\x03R\x05ageNs\"\xeb\x02\n" +
+	"\x06age_ns\x18\x06 \x01(\x03R\x05ageNs\"\x90\x03\n" +
 	"\n" +
 	"CopyRecord\x124\n" +
 	"\aattempt\x18\x01 \x01(\v2\x1a.kith.state.v1.AttemptNameR\aattempt\x120\n" +
@@ -3598,7 +3607,8 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\rbegin_time_ns\x18\x05 \x01(\x03R\vbeginTimeNs\x12\x17\n" +
 	"\aboot_id\x18\x06 \x01(\tR\x06bootId\x126\n" +
 	"\aoutcome\x18\a \x01(\v2\x1c.kith.state.v1.StoredOutcomeR\aoutcome\x12(\n" +
-	"\x10origin_too_small\x18\b \x01(\bR\x0eoriginTooSmall\"\x9f\x06\n" +
+	"\x10origin_too_small\x18\b \x01(\bR\x0eoriginTooSmall\x12#\n" +
+	"\rlimit_seconds\x18\t \x01(\rR\flimitSeconds\"\x9f\x06\n" +
 	"\tBagRecord\x12*\n" +
 	"\x04name\x18\x01 \x01(\v2\x16.kith.state.v1.JobNameR\x04name\x120\n" +
 	"\arequest\x18\x02 \x01(\v2\x16.kith.state.v1.RequestR\arequest\x12\x18\n" +
