@@ -64,6 +64,8 @@ type ownHost interface {
 	asked(r *job.Request) job.Request
 	// leavesNothing says that the owner of the machine leaves a request no time.
 	leavesNothing(r *job.Request) bool
+	// speed is how fast a request gets on here.
+	speed(r *job.Request) float64
 	// describe says what the site is and how loaded it is (LoadDigest).
 	describe(now job.Time) cluster.Digest
 	// wantPass has the local scheduler make a pass at the end of the instant.

@@ -114,20 +114,21 @@ func (or *origin) filesWait(ev FilesWait) {
 	}
 }
 
-// speedOf returns the speed of a processor of a site, 0 if it is not known.
-func (or *origin) speedOf(site job.SiteID) float64 {
+// speedOf returns how fast a request gets on at a site, 0 if that is not known: the speed of a
+// processor, less what an owner of the machine takes.
+func (or *origin) speedOf(site job.SiteID, r *job.Request) float64 {
 	if site == or.self {
-		return or.cfg.Self.Speed
+		return or.host.speed(r)
 	}
 	if p := or.peers.view.Get(site); p != nil && p.Known {
-		return p.Digest.Speed
+		return p.Digest.Speed * p.Digest.Owner.Left(r.Processors, p.Digest.Processors)
 	}
 	return 0
 }
 
 // closeJob ends a job whose outcome is recorded, and lets the holder forget it.
 func (or *origin) closeJob(now job.Time, o *openJob, filesError string) {
-	record(or.st, store.CloseJob{Job: o.rec.ID, FilesError: filesError, Speed: or.speedOf(o.rec.Holder), Time: now})
+	record(or.st, store.CloseJob{Job: o.rec.ID, FilesError: filesError, Speed: or.speedOf(o.rec.Holder, &o.rec.Request), Time: now})
 	or.removeOpen(o)
 	or.changed(o.rec.ID)
 	if o.rec.Holder == or.self {

@@ -29,6 +29,11 @@ func (h *host) leavesNothing(r *job.Request) bool {
 	return h.owner.TooBusy(r.Processors, h.cfg.Self.Processors)
 }
 
+// speed is how fast a request gets on here.
+func (h *host) speed(r *job.Request) float64 {
+	return h.cfg.Self.Speed * h.owner.Left(r.Processors, h.cfg.Self.Processors)
+}
+
 // safeShare is how sure a limit is to be enough for what the job would have done within its
 // own, had there been no owner.
 const safeShare = 0.95

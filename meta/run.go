@@ -131,7 +131,7 @@ func (h *host) forget(a job.AttemptID) {
 	if c == nil || c.rec.Phase != store.CopyEnded {
 		return
 	}
-	record(h.st, store.ForgetAttempt{Attempt: a, Speed: h.cfg.Self.Speed})
+	record(h.st, store.ForgetAttempt{Attempt: a, Speed: h.speed(c.rec.Request)})
 	h.removeCopy(c)
 	h.emit(Clear{Attempt: a})
 }

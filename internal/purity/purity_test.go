@@ -27,9 +27,9 @@ var pure = map[string][]string{
 	"internal/hashed": {"hash/maphash"},
 	"sitesched":       {"kith/internal/job", "kith/internal/hashed", "kith/internal/forecast"},
 	"sitesched/batch": {"kith/internal/job"},
-	"cluster":         {"kith/internal/job"},
+	"cluster":         {"kith/internal/job", "kith/internal/harvest"},
 	"store":           {"kith/internal/job", "kith/internal/identity", "kith/internal/hashed"},
-	"meta":            {"kith/internal/fifo", "kith/internal/job", "kith/internal/identity", "kith/cluster", "kith/store", "kith/meta/place", "kith/meta/bags"},
+	"meta":            {"kith/internal/fifo", "kith/internal/harvest", "kith/internal/job", "kith/internal/identity", "kith/cluster", "kith/store", "kith/meta/place", "kith/meta/bags"},
 	"meta/place":      {"kith/internal/job", "kith/cluster", "kith/store"},
 	"meta/bags":       {"kith/internal/job", "kith/store"},
 	// Its programs know no clock: the functions of times are not in their language.

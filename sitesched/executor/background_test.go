@@ -1,8 +1,15 @@
 package executor
 
 import (
+	"os"
+	"os/exec"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Every process of a job gives way to everything else, also what its first process makes;
@@ -42,5 +49,73 @@ func TestOthersDoNotGiveWay(t *testing.T) {
 	b.run(shell(1, `sed 's/.*) //' /proc/self/stat | cut -d' ' -f39`))
 	if got := strings.TrimSpace(readFile(b.StdoutPath(number(1)))); got != "0" {
 		t.Errorf("policy %s", got)
+	}
+}
+
+// A made-up owner who computes on the processor of a job gets nearly all of it; without the
+// setting they share.
+func TestOwnerBesideAGuest(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes two seconds of a processor")
+	}
+	used := func(pid int) float64 {
+		b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+		if err != nil {
+			t.Fatal(err)
+		}
+		fields := strings.Fields(string(b[strings.LastIndexByte(string(b), ')'):]))
+		ticks, err := strconv.ParseFloat(fields[12], 64) // utime, field 14
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ticks
+	}
+	share := map[bool]float64{}
+	measure := func(t *testing.T, background bool) {
+		b := openBench(t, Config{Background: background, Processors: 1})
+		b.Start(shell(1, "echo ready > ready; while [ ! -e stop ]; do :; done"))
+		b.untilFile(number(1), "ready")
+		var guest int
+		for _, pid := range jobProcesses(b.config.Dir) {
+			guest = pid
+		}
+		if background { // where sessions are groups, that of the job is a low one soon
+			eventually(t, "a low session", func() bool {
+				group, err := os.ReadFile("/proc/" + strconv.Itoa(guest) + "/autogroup")
+				return err != nil || len(group) == 0 || strings.HasSuffix(string(group), "nice 19\n")
+			})
+		}
+		var set unix.CPUSet
+		if err := unix.SchedGetaffinity(guest, &set); err != nil || set.Count() != 1 {
+			t.Skipf("the job is not pinned: %d processors, %v", set.Count(), err)
+		}
+		owner := exec.CommandContext(t.Context(), "/bin/sh", "-c", "while :; do :; done")
+		owner.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+		if err := owner.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.SchedSetaffinity(owner.Process.Pid, &set); err != nil {
+			t.Fatal(err)
+		}
+		before, own := used(guest), used(owner.Process.Pid)
+		for end := time.Now().Add(patience); used(owner.Process.Pid)-own < 50 && time.Now().Before(end); {
+			time.Sleep(20 * time.Millisecond)
+		}
+		share[background] = (used(guest) - before) / (used(owner.Process.Pid) - own)
+		_ = owner.Process.Kill()
+		_ = owner.Wait()
+		if err := os.WriteFile(b.WorkPath(number(1))+"/stop", nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		b.wait(number(1))
+	}
+	t.Run("in the background", func(t *testing.T) { measure(t, true) })
+	t.Run("as usual", func(t *testing.T) { measure(t, false) })
+	t.Logf("the guest had %.3f of the owner's time in the background, %.3f without", share[true], share[false])
+	if len(share) < 2 {
+		t.Skip("jobs are not pinned here")
+	}
+	if share[true] > 0.2 || share[true] > share[false]/2 {
+		t.Errorf("the guest had %.3f of the owner's time in the background, %.3f without", share[true], share[false])
 	}
 }

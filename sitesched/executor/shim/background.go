@@ -1,8 +1,10 @@
 package shim
 
 import (
+	"errors"
 	"os"
 	"runtime"
+	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -58,4 +60,24 @@ func giveWay() error {
 		return os.NewSyscallError("ioprio_set", errno)
 	}
 	return nil
+}
+
+// lowestNice is the nice value of a session's group that gives it the least.
+const lowestNice = "19"
+
+// lowerSession gives the session of a job the least weight among the sessions of the machine:
+// where the kernel makes a group of each (sched_autogroup), what a thread is counts within its
+// own only. Without privileges a tenth of a second must pass between two such changes on the
+// whole machine, so it is tried again when the job is looked at. A job can give its session the
+// usual weight back; a cgroup is what it cannot leave.
+func (s *shim) lowerSession(j *running) {
+	if s.background == nil || j.grouped || j.over {
+		return
+	}
+	f, err := os.OpenFile("/proc/"+strconv.Itoa(j.pid)+"/autogroup", os.O_WRONLY, 0)
+	if err == nil {
+		_, err = f.WriteString(lowestNice)
+		_ = f.Close()
+	}
+	j.grouped = !errors.Is(err, syscall.EAGAIN)
 }

@@ -61,6 +61,7 @@ func (s *shim) fork(j *running) error {
 		j.pidfd = -1
 		return j.explainFork(path, err)
 	}
+	s.lowerSession(j)
 	return nil
 }
 

@@ -45,6 +45,10 @@ type running struct {
 	at       int64 // of the record in that file: it may be an entry of the shim's ledger
 	out, err int   // the stream files, kept open to see their size
 
+	// grouped says that nothing is left to do about the group that its session is scheduled
+	// in, see lowerSession.
+	grouped bool
+
 	pid   int
 	pidfd int  // -1 once the first process is over
 	over  bool // the first process is over

@@ -188,6 +188,7 @@ func (s *shim) check(now time.Duration) {
 	j.interval = min(2*j.interval, slowCheck)
 	// The lease ends when its file is taken away.
 	s.checkLease()
+	s.lowerSession(j)
 	if s.checkMemory() || s.checkOutput() {
 		j.interval = firstCheck
 	}
