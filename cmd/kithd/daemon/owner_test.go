@@ -21,8 +21,8 @@ import (
 	"kith/sitesched/executor/owner"
 )
 
-// watched is an owner's watch whose clock and sensor a test moves.
-type watched struct {
+// ownerBench is an owner's watch whose clock and sensor a test moves.
+type ownerBench struct {
 	*ownerWatch
 	at   job.Time
 	span owner.Span
@@ -31,8 +31,8 @@ type watched struct {
 	log  strings.Builder
 }
 
-func newWatched(t *testing.T, path string) *watched {
-	w := &watched{at: job.Time(1000 * time.Hour)}
+func newOwnerBench(t *testing.T, path string) *ownerBench {
+	w := &ownerBench{at: job.Time(1000 * time.Hour)}
 	w.ownerWatch = &ownerWatch{
 		read: func() (owner.Span, error) { return w.span, w.err }, now: func() job.Time { return w.at },
 		tell: func(ev meta.Event) { w.told = append(w.told, ev.(meta.OwnerSeen).Owner) },
@@ -43,7 +43,7 @@ func newWatched(t *testing.T, path string) *watched {
 }
 
 // pass lets time pass with the owner holding so many processors.
-func (w *watched) pass(d time.Duration, held float64) {
+func (w *ownerBench) pass(d time.Duration, held float64) {
 	for end := w.at.Add(d); w.at < end; {
 		w.at = w.at.Add(w.interval)
 		w.span = owner.Span{Length: w.interval, Held: held}
@@ -51,14 +51,14 @@ func (w *watched) pass(d time.Duration, held float64) {
 	}
 }
 
-func (w *watched) last() *cluster.Owner { return w.told[len(w.told)-1] }
+func (w *ownerBench) last() *cluster.Owner { return w.told[len(w.told)-1] }
 
 // Before anything was measured half of the time is expected to be the owner's; then what was
 // measured, from the first minutes on; and the same after a restart.
 func TestOwnerWatch(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), ownerName)
-	w := newWatched(t, path)
+	w := newOwnerBench(t, path)
 	if len(w.told) != 1 || w.last().Left(1, 2) != 0.5 {
 		t.Fatalf("at a cold start: %v", w.told)
 	}
@@ -73,7 +73,7 @@ func TestOwnerWatch(t *testing.T) {
 		t.Errorf("after an hour without him: %+v", o)
 	}
 	before := w.last()
-	again := newWatched(t, path)
+	again := newOwnerBench(t, path)
 	again.at = w.at
 	again.ownerWatch.hour = w.hour
 	again.say()
@@ -88,7 +88,7 @@ func TestOwnerWatch(t *testing.T) {
 // Spans that are lost, or longer than they may be, are counted and say nothing of the owner.
 func TestOwnerWatchWithoutMeasurements(t *testing.T) {
 	t.Parallel()
-	w := newWatched(t, filepath.Join(t.TempDir(), ownerName))
+	w := newOwnerBench(t, filepath.Join(t.TempDir(), ownerName))
 	w.err = errors.New("nobody may read that")
 	w.pass(30*time.Minute, 2)
 	w.err = nil
@@ -122,7 +122,7 @@ func TestOwnersFileThatCannotBe(t *testing.T) {
 		if err := put(path); err != nil {
 			t.Fatal(err)
 		}
-		w := newWatched(t, path)
+		w := newOwnerBench(t, path)
 		if w.last().Left(1, 2) != 0.5 || !strings.Contains(w.log.String(), "begins anew") {
 			t.Errorf("%s: %+v, log: %s", name, w.last(), w.log.String())
 		}
