@@ -15,8 +15,9 @@ type Bag struct {
 	At   time.Duration
 	// Tasks is 1 to [job.MaxTasks].
 	Tasks uint32
-	// Run is how long a task runs, Walltime what it says.
-	Run, Walltime time.Duration
+	// Run is how long a task runs, Walltime what it says. With a Spread, less than Run, it runs for
+	// a time from Run−Spread to Run+Spread, which is always that of its number.
+	Run, Walltime, Spread time.Duration
 	// Endless says that the run does not wait for its end.
 	Endless bool
 }
@@ -27,10 +28,22 @@ func (b *Bag) check(sites int) error {
 		return fmt.Errorf("site %d: choose 0 to %d", b.Site, sites-1)
 	case b.Tasks < 1 || b.Tasks > job.MaxTasks:
 		return fmt.Errorf("%d tasks: choose 1 to %d", b.Tasks, job.MaxTasks)
-	case b.At < 0 || b.Run <= 0 || b.Walltime < b.Run:
+	case b.At < 0 || b.Run <= 0 || b.Walltime < b.Run+b.Spread:
 		return fmt.Errorf("at %v, run %v, walltime %v: choose 0 or more, a positive one and one no shorter", b.At, b.Run, b.Walltime)
+	case b.Spread < 0 || b.Spread >= b.Run:
+		return fmt.Errorf("spread %v: choose 0 or more, less than the %v that a task runs", b.Spread, b.Run)
 	}
 	return nil
+}
+
+// runTime is how long a task runs, by its number.
+func (b *Bag) runTime(task uint32) time.Duration {
+	if b.Spread == 0 {
+		return b.Run
+	}
+	x := task * 2654435761 // numbers that lie together run for different times
+	x ^= x >> 16
+	return b.Run - b.Spread + time.Duration(float64(2*b.Spread)*float64(x)/(1<<32))
 }
 
 // bagRun is what has become of a bag.
@@ -49,7 +62,7 @@ func (r *run) submitBags() {
 		}
 		r.w.SubmitBag(sim.Start.Add(b.At), r.cfg.Sites[b.Site].ID, sim.BagSubmission{
 			Request: job.Request{Processors: 1, Walltime: b.Walltime, OnSiteLost: job.Rerun}, Indices: job.FirstIndices(b.Tasks),
-			RunTime: func(uint32) time.Duration { return b.Run }, Tag: len(r.records) + i,
+			RunTime: b.runTime, Tag: len(r.records) + i,
 			Done: func(_ job.ID, err error) { r.bags[i].err = err },
 		})
 	}

@@ -99,6 +99,9 @@ func TestBadBags(t *testing.T) {
 		"too many tasks": func(b *federation.Bag) { b.Tasks = 1<<24 + 1 },
 		"too early":      func(b *federation.Bag) { b.At = -1 },
 		"too long":       func(b *federation.Bag) { b.Run = time.Minute },
+		"spread below 0": func(b *federation.Bag) { b.Spread = -1 },
+		"spread to 0":    func(b *federation.Bag) { b.Spread, b.Walltime = b.Run, time.Minute },
+		"spread too far": func(b *federation.Bag) { b.Spread = 1 },
 	} {
 		cfg := beside(2, bags.YieldTask, good)
 		spoil(&cfg.Bags[0])
