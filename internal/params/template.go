@@ -138,6 +138,16 @@ func (x *Texts) Expand(index uint32, values []string) []string {
 	return texts
 }
 
+// Constant reports whether the texts are the same for all tasks.
+func (x *Texts) Constant() bool {
+	for i := range x.templates {
+		if !x.templates[i].Constant() {
+			return false
+		}
+	}
+	return true
+}
+
 // ErrTooLong is returned for texts that are longer than they may be with some row.
 var ErrTooLong = errors.New("shorten the text, or the values in that row")
 

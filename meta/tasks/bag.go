@@ -25,6 +25,7 @@ type Bag struct {
 	payload *kithv1.BagPayload
 	size    int
 	texts   *params.Texts
+	common  *kithv1.Job // what all tasks run if no text has a parameter in it, else nil
 	names   []string
 	array   *kithv1.TaskArray
 
@@ -56,6 +57,9 @@ func Parse(raw []byte, open OpenTable) (*Bag, error) {
 		fields := FieldsOf(p.GetTemplate(), "job.").All
 		if b.texts, err = params.Compile(fields, b.names); err == nil {
 			err = b.checkLength(len(fields))
+		}
+		if err == nil && b.texts.Constant() {
+			b.common = expanded(p.GetTemplate(), b.texts.Expand(0, nil))
 		}
 	}
 	if err != nil {
@@ -128,7 +132,8 @@ func (b *Bag) Inputs() *kithv1.FileSet { return b.payload.GetInputs() }
 
 // Task is what a task runs.
 type Task struct {
-	// Job is the template with the values of the task in it.
+	// Job is the template with the values of the task in it. It must not be changed: tasks that
+	// differ in nothing have the same.
 	Job *kithv1.Job
 	// Index is how its user knows it.
 	Index uint32
@@ -137,7 +142,7 @@ type Task struct {
 	Environment []params.Variable
 }
 
-// Task returns what a task of the bag runs, which belongs to the caller. The error wraps
+// Task returns what a task of the bag runs. The error wraps
 // [ErrNoTask], or says that the rows cannot be read.
 func (b *Bag) Task(bag job.ID, ordinal uint32) (*Task, error) {
 	row, err := b.row(ordinal)
@@ -148,8 +153,12 @@ func (b *Bag) Task(bag job.ID, ordinal uint32) (*Task, error) {
 		Bag: bag.String(), Index: row.GetIndex(), Count: b.array.GetCount(), Min: b.array.GetMin(), Max: b.array.GetMax(), Step: b.array.GetStep(),
 		Names: b.names, Values: row.GetValues(),
 	}
+	j := b.common
+	if j == nil {
+		j = expanded(b.payload.GetTemplate(), b.texts.Expand(row.GetIndex(), row.GetValues()))
+	}
 	return &Task{
-		Job: expanded(b.payload.GetTemplate(), b.texts.Expand(row.GetIndex(), row.GetValues())), Index: row.GetIndex(),
+		Job: j, Index: row.GetIndex(),
 		Environment: append(told.Environment(), params.Variable{Name: "KITH_BAG_ID", Value: told.Bag}),
 	}, nil
 }

@@ -290,3 +290,33 @@ func TestCheckBundles(t *testing.T) {
 		}
 	}
 }
+
+// Tasks whose texts are all the same have one job, filled in as those of others are, and an
+// index and an environment of their own.
+func TestTasksThatDifferInNothing(t *testing.T) {
+	same := &kithv1.Job{Command: []string{"/bin/run", "{{{{x}}"}, Environment: map[string]string{"B": "{{{{"}, StdoutPath: "o"}
+	b := parse(t, &kithv1.BagPayload{Indices: "10-20:2", Template: same})
+	first, err := b.Task(bagID, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last, err := b.Task(bagID, 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if j := first.Job; !slices.Equal(j.GetCommand(), []string{"/bin/run", "{{x}}"}) || j.GetEnvironment()["B"] != "{{" || j.GetStdoutPath() != "o" {
+		t.Errorf("job %v", j)
+	}
+	if first.Job != last.Job || first.Index != 10 || last.Index != 20 || slices.Equal(first.Environment, last.Environment) {
+		t.Errorf("%+v and %+v", first, last)
+	}
+	if allocs := testing.AllocsPerRun(100, func() { _, _ = b.Task(bagID, 3) }); allocs > 20 {
+		t.Errorf("%v allocations a task", allocs)
+	}
+	differ := parse(t, &kithv1.BagPayload{Indices: "1-2", Template: &kithv1.Job{Command: []string{"{{index}}"}}})
+	one, err1 := differ.Task(bagID, 0)
+	two, err2 := differ.Task(bagID, 1)
+	if err1 != nil || err2 != nil || one.Job.GetCommand()[0] != "1" || two.Job.GetCommand()[0] != "2" {
+		t.Errorf("%v %v, %v %v", one, err1, two, err2)
+	}
+}

@@ -27,8 +27,8 @@ func FieldsOf(template *kithv1.Job, prefix string) *Fields {
 	if template == nil {
 		template = &kithv1.Job{}
 	}
-	visit(template, func(name string, text *string) {
-		x.All = append(x.All, params.Field{Name: prefix + name, Text: *text})
+	visit(template, func(at field, text *string) {
+		x.All = append(x.All, params.Field{Name: prefix + at.String(), Text: *text})
 	}, func() { x.Command = len(x.All) }, func() { x.Environment = len(x.All) }, func() { x.Outputs = len(x.All) })
 	return x
 }
@@ -38,35 +38,54 @@ func FieldsOf(template *kithv1.Job, prefix string) *Fields {
 func expanded(template *kithv1.Job, texts []string) *kithv1.Job {
 	j := proto.CloneOf(template)
 	n := 0
-	visit(j, func(_ string, text *string) {
+	visit(j, func(_ field, text *string) {
 		*text = texts[n]
 		n++
 	}, func() {}, func() {}, func() {})
 	return j
 }
 
+// field names a text of a job: one of a list by its number, a variable by its name.
+type field struct {
+	list     string
+	number   int
+	variable string
+	of       string // behind the place in the list
+}
+
+// String returns the name of the field, as in errors.
+func (f field) String() string {
+	switch {
+	case f.variable != "":
+		return fmt.Sprintf("%s[%q]", f.list, f.variable)
+	case f.number >= 0:
+		return fmt.Sprintf("%s[%d]%s", f.list, f.number, f.of)
+	}
+	return f.list
+}
+
 // visit calls text with each text of a job that may have parameters in it, which it may
 // change, and the others behind the last one of their kinds.
-func visit(j *kithv1.Job, text func(name string, text *string), command, environment, outputs func()) {
+func visit(j *kithv1.Job, text func(at field, text *string), command, environment, outputs func()) {
 	for i := range j.Command {
-		text(fmt.Sprintf("command[%d]", i), &j.Command[i])
+		text(field{list: "command", number: i}, &j.Command[i])
 	}
 	for i := range j.Arguments {
-		text(fmt.Sprintf("arguments[%d]", i), &j.Arguments[i])
+		text(field{list: "arguments", number: i}, &j.Arguments[i])
 	}
 	command()
 	for _, name := range slices.Sorted(maps.Keys(j.Environment)) {
 		before := j.Environment[name]
 		value := before
-		if text(fmt.Sprintf("environment[%q]", name), &value); value != before {
+		if text(field{list: "environment", number: -1, variable: name}, &value); value != before {
 			j.Environment[name] = value
 		}
 	}
 	environment()
 	for i, out := range j.Outputs {
-		text(fmt.Sprintf("outputs[%d].path", i), &out.Path)
+		text(field{list: "outputs", number: i, of: ".path"}, &out.Path)
 	}
 	outputs()
-	text("stdout_path", &j.StdoutPath)
-	text("stderr_path", &j.StderrPath)
+	text(field{list: "stdout_path", number: -1}, &j.StdoutPath)
+	text(field{list: "stderr_path", number: -1}, &j.StderrPath)
 }

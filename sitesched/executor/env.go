@@ -40,28 +40,48 @@ func newEnvironment() environment {
 // variable is one entry of an environment.
 type variable struct{ name, value string }
 
-func (v variable) String() string { return v.name + "=" + v.value }
-
 // build returns the environment of an attempt in a stable order.
 func (e *environment) build(s *work.Spec, folder string) []string {
 	facts := e.facts(s, folder)
-	env := make([]string, 0, len(facts)+len(s.Env)+8)
-	for _, v := range e.base(s, folder) {
+	base := e.base(s, folder)
+	w := entries{text: make([]byte, 0, 2048), ends: make([]int, 0, len(facts)+len(s.Env)+len(base))}
+	for _, v := range base {
 		if _, own := s.Env[v.name]; !own {
-			env = append(env, v.String())
+			w.add(v.name, v.value)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Env)) {
 		if !isFact(facts, name) {
-			env = append(env, name+"="+s.Env[name])
+			w.add(name, s.Env[name])
 		}
 	}
 	for _, v := range facts {
 		if v.value != "" {
-			env = append(env, v.String())
+			w.add(v.name, v.value)
 		}
 	}
-	return env
+	return w.list()
+}
+
+// entries are those of an environment in one text: a task has some fifty, and what is made for
+// each of thousands a second is worth little memory.
+type entries struct {
+	text []byte
+	ends []int
+}
+
+func (w *entries) add(name, value string) {
+	w.text = append(append(append(w.text, name...), '='), value...)
+	w.ends = append(w.ends, len(w.text))
+}
+
+func (w *entries) list() []string {
+	all, begin := string(w.text), 0
+	list := make([]string, len(w.ends))
+	for i, end := range w.ends {
+		list[i], begin = all[begin:end], end
+	}
+	return list
 }
 
 // isFact reports whether Kith says something about name, be it that the job

@@ -88,6 +88,11 @@ func (s *Runner) stopped(r *run) *meta.Kill {
 // accepted is refused before any of its files is asked for. An error says that what it runs
 // cannot be had.
 func (s *Runner) prepare(r *run, p *payload, err error) {
+	if err == nil && p.task != "" && len(p.inputs.Files) == 0 && s.room() == nil {
+		r.payload = p
+		s.start(r) // which looks whether it agrees
+		return
+	}
 	if err == nil {
 		err = p.agrees(&r.request)
 	}

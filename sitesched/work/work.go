@@ -188,7 +188,8 @@ type Turn struct{ Attempt job.AttemptID }
 
 // Started says that the attempt's program was executed. It comes at most once
 // per [System.Start] or [System.Adopt], before Finished; not at all if the
-// program never ran or ended before Adopt.
+// program never ran or ended before Adopt, and of a [Spec.Light] attempt that ended within
+// milliseconds perhaps not.
 type Started struct {
 	Attempt job.AttemptID
 	// At is by this machine's clock.

@@ -53,6 +53,10 @@ type running struct {
 	pidfd int  // -1 once the first process is over
 	over  bool // the first process is over
 
+	// tellAt is when the daemon is told that the program was executed, by the poller's clock; 0
+	// once it was.
+	tellAt time.Duration
+
 	// leaseLook is when the lease ends, or what is left of the grace time with
 	// it, unless it is prolonged. By the clock of leases, see package clock.
 	leaseLook time.Duration
@@ -176,13 +180,29 @@ func (s *shim) launch(j *running) {
 		j.deadline = now + time.Duration(j.run.WalltimeNanos)
 	}
 	j.nextCheck, j.interval = now+firstCheck, firstCheck
-	s.tell(&Started{Sequence: j.run.Sequence, At: j.exit.Start})
+	if j.tellAt = now; j.run.Ledger != "" {
+		j.tellAt += heldStart
+	}
+	s.tellStart(now)
 	if err := s.poll.add(j.pidfd); err != nil {
 		// Without its event the end is seen at the next look.
 		j.nextCheck = now
 	}
 	j.run.Argv, j.run.Env = nil, nil
 	s.wakeWhenDue()
+}
+
+// heldStart is for how long it is not told of a light attempt that it was started. One that
+// ends before costs one message less, and the daemon two of its turns: half of the way of a
+// task that takes no time. When the program was executed the end tells, too.
+const heldStart = 5 * time.Millisecond
+
+// tellStart tells the daemon that the program was executed, if that is due.
+func (s *shim) tellStart(now time.Duration) {
+	if j := s.job; j.tellAt != 0 && now >= j.tellAt {
+		j.tellAt = 0
+		s.tell(&Started{Sequence: j.run.Sequence, At: j.exit.Start})
+	}
 }
 
 // unstarted ends a job that no process was made for.
@@ -195,14 +215,17 @@ func (s *shim) unstarted() {
 
 // due is when the job needs attention next if nothing happens, its lease aside.
 func (j *running) due() time.Duration {
+	due := j.look
 	switch j.phase {
 	case watching:
-		return min(j.deadline, j.nextCheck)
+		due = min(j.deadline, j.nextCheck)
 	case stopping:
-		return min(j.killAt, j.look)
-	default:
-		return j.look
+		due = min(j.killAt, j.look)
 	}
+	if j.tellAt != 0 {
+		due = min(due, j.tellAt)
+	}
+	return due
 }
 
 // close releases the files, and with the record's the lock on the attempt. A ledger stays

@@ -17,7 +17,8 @@ const Version = 5
 //	  Setup ───────────────────────►      once
 //	  ◄─────────────────────── Ready
 //	  Run ─────────────────────────►      then for every job
-//	  ◄───────────────────── Started      (not if it could not be started)
+//	  ◄───────────────────── Started      (not if it could not be started, nor of a light
+//	                                      attempt that ended at once)
 //	  Stop ────────────────────────►      (perhaps)
 //	  ◄─────────────────────── Ended      or Refused instead of both
 type Message interface {

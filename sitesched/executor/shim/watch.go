@@ -33,6 +33,7 @@ func (s *shim) advance() {
 		return
 	}
 	now := s.poll.now()
+	s.tellStart(now)
 	switch j.phase {
 	case watching:
 		switch {
