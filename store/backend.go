@@ -103,6 +103,16 @@ type Batch interface {
 	// Empty reports whether there is nothing to write.
 	Empty() bool
 	// Commit makes the batch durable and returns then. After an error nothing
-	// of it is durable, and Commit may be called again.
+	// of it is durable, and Commit may be called again; but for the errors of
+	// which [Void] is true, after which it says the same for ever.
 	Commit() error
+}
+
+// Replicated is a [Backend] that several members keep, of which another one may lead by
+// now. Commit of an empty batch of it makes sure that none does, and fails with
+// [ErrDeposed] otherwise: only after it an answer that rests on committed facts holds.
+type Replicated interface {
+	Backend
+	// Replicated does nothing.
+	Replicated()
 }

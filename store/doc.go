@@ -38,7 +38,8 @@
 // Schedules, loads and choices are not here: they are volatile and computed
 // again after a restart.
 //
-// Back ends are in store/boltstore (a bbolt file) and store/memstore (memory,
-// for simulation and tests); store/storetest is the suite that both pass.
+// Back ends are in store/boltstore (a bbolt file), store/memstore (memory, for simulation
+// and tests) and store/raftstore (several machines of one site; no daemon uses it yet);
+// store/storetest is the suite that all pass.
 // Start reading at [Command].
 package store

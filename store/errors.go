@@ -59,3 +59,19 @@ var (
 	// ErrLocked is returned when another process has the file open.
 	ErrLocked = errors.New("in use by another process")
 )
+
+// Errors of [Batch.Commit] of a back end that several members keep. After either of them the
+// facts in memory are void: see [Void].
+var (
+	// ErrDeposed is returned when another member may lead by now. Nothing of the batch is
+	// durable, nor will it ever be.
+	ErrDeposed = errors.New("this member leads the site no longer")
+	// ErrUndecided is returned when this member cannot know whether the batch is durable:
+	// whoever leads next decides. It is whole or not at all.
+	ErrUndecided = errors.New("not known whether it is durable")
+)
+
+// Void reports whether, after this error of [Batch.Commit], the facts in memory count for
+// nothing: what is held for them must not leave, and whoever goes on loads again. After any
+// other error nothing is durable yet, and Commit may be called again.
+func Void(err error) bool { return errors.Is(err, ErrDeposed) || errors.Is(err, ErrUndecided) }

@@ -17,6 +17,8 @@ type Barrier struct {
 	facts *store.State
 	// sealer is nil if the site keeps no disk.
 	sealer Sealer
+	// shared is whether another member of the site may lead by now.
+	shared bool
 	// launched reports whether the driver has launched or adopted an attempt
 	// that has not ended.
 	launched func(job.AttemptID) bool
@@ -32,7 +34,8 @@ type Barrier struct {
 // function launched reports whether the driver has launched or adopted an attempt
 // that has not ended. It is called by [Barrier.Add]; nil stands for never.
 func New(facts *store.State, sealer Sealer, launched func(job.AttemptID) bool) *Barrier {
-	return &Barrier{facts: facts, sealer: sealer, launched: launched}
+	_, shared := sealer.(store.Replicated)
+	return &Barrier{facts: facts, sealer: sealer, shared: shared, launched: launched}
 }
 
 // Add takes the effects of a step, or of several. It returns those that may be
@@ -73,7 +76,7 @@ func (b *Barrier) Next() (Ready, bool) {
 	if b.underWay || len(b.held) == 0 && len(b.waiting) == 0 && !b.facts.Dirty() {
 		return Ready{}, false
 	}
-	r := Ready{effects: b.held, waiting: b.waiting}
+	r := Ready{effects: b.held, waiting: b.waiting, confirm: b.shared}
 	b.held, b.spare, b.waiting = b.spare[:0], nil, nil
 	if b.sealer == nil {
 		b.facts.DropChanges()
@@ -85,7 +88,8 @@ func (b *Barrier) Next() (Ready, bool) {
 }
 
 // Done says that the batch under way has been committed, or given up with all
-// that is held for it: the next one may be sealed.
+// that is held for it: the next one may be sealed. It must not be called after an
+// error of which [store.Void] is true: nothing of this barrier may leave any more.
 func (b *Barrier) Done() { b.underWay = false }
 
 // Recycle takes back the slice of effects that [Ready.Commit] returned, to spare
@@ -101,18 +105,34 @@ type Ready struct {
 	batch   store.Batch // nil if the site keeps no disk
 	effects []meta.Effect
 	waiting []func()
+	// confirm is whether even an empty batch must be committed, see [store.Replicated].
+	confirm bool
+	void    error // what Commit has said for good
 }
 
-// Empty reports whether there is nothing to write, so that Commit cannot fail
-// and takes no time.
-func (r *Ready) Empty() bool { return r.batch == nil || r.batch.Empty() }
+// Empty reports whether there is nothing to write and nobody to ask, so that
+// Commit cannot fail and takes no time.
+func (r *Ready) Empty() bool { return r.batch == nil || !r.confirm && r.batch.Empty() }
 
 // Commit makes the facts durable. It then returns the effects that waited for
-// them, to be carried out in this order. On an error nothing is durable, no
-// effect may leave, and Commit may be called again.
+// them, to be carried out in this order. On an error no effect may leave. There
+// are three answers:
+//
+//   - nil: the facts are durable.
+//   - An error: nothing is durable, and Commit may be called again.
+//   - An error of which [store.Void] is true: the facts in memory are void. The effects
+//     are given up, Commit says the same for ever, and no function of Waiting may be
+//     called. The driver stops this engine, and if it goes on, then with facts that
+//     it loads again.
 func (r *Ready) Commit() ([]meta.Effect, error) {
+	if r.void != nil {
+		return nil, r.void
+	}
 	if !r.Empty() {
 		if err := r.batch.Commit(); err != nil {
+			if store.Void(err) {
+				r.void, r.effects, r.waiting = err, nil, nil
+			}
 			return nil, err
 		}
 	}

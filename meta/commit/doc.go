@@ -18,6 +18,11 @@
 // The only way to an effect that is held is [Ready.Commit]. A driver cannot get
 // the order wrong, only lose effects, which is what a crash does, too.
 //
+// Where several members keep a site's facts ([store.Replicated]), Commit has a third answer:
+// it is not known whether the facts are durable. The barrier is done for then, and the driver
+// loads again. A batch without facts is committed there as well, so that an answer leaves
+// only from the member that leads.
+//
 // The package does no I/O of its own: it calls the [store.Backend] that it was
 // given, on the goroutine that the driver chooses.
 package commit

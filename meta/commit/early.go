@@ -51,7 +51,7 @@ func (b *Barrier) leaves(f meta.Effect) leave {
 				return atOnce
 			}
 		case meta.Renewed:
-			if m.Lease > 0 {
+			if m.Lease > 0 && !b.shared {
 				return atOnce
 			}
 		}

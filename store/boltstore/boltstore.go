@@ -254,7 +254,7 @@ func (b *batch) Empty() bool { return len(b.writes) == 0 }
 
 func (b *batch) Commit() error {
 	update := func() error {
-		return fullAsSuch(b.store.db.Update(func(tx *bolt.Tx) error { return putAll(tx, b.writes) }))
+		return FullAsSuch(b.store.db.Update(func(tx *bolt.Tx) error { return putAll(tx, b.writes) }))
 	}
 	err := update()
 	if scarce.Full(err) && b.store.giveUp(err) {

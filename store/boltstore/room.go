@@ -28,9 +28,9 @@ func (s *Store) giveUp(full error) bool {
 	return true
 }
 
-// fullAsSuch returns err so that [errors.Is] finds that a disk is full: bbolt
+// FullAsSuch returns err so that [errors.Is] finds that a disk is full: bbolt
 // keeps the text only of some of its errors.
-func fullAsSuch(err error) error {
+func FullAsSuch(err error) error {
 	if err == nil || scarce.Full(err) {
 		return err
 	}

@@ -21,33 +21,47 @@ import (
 // a damaged page can send it anywhere, in goroutines of its own where no caller
 // can recover, so it is kept from opening such a file for writing.
 func verify(path string) error {
-	if err := pathkind.File(path); errors.Is(err, pathkind.ErrKind) {
-		return fmt.Errorf("%w: %w", store.ErrCorrupt, err)
-	} else if err != nil {
+	isNew, err := CheckPages(path)
+	if err != nil || isNew {
 		return err
+	}
+	return Read(path, func(tx *bolt.Tx) error {
+		if err := tx.ForEach(func(name []byte, b *bolt.Bucket) error { return verifyBucket(string(name), b) }); err != nil {
+			return err
+		}
+		return verifyTables(tx)
+	})
+}
+
+// CheckPages looks at what bbolt trusts in a file before it is mapped: what kind of file it
+// is, its length, its trees. A file that is not there or empty is new. The error wraps
+// [store.ErrCorrupt].
+func CheckPages(path string) (isNew bool, err error) {
+	if err := pathkind.File(path); errors.Is(err, pathkind.ErrKind) {
+		return false, fmt.Errorf("%w: %w", store.ErrCorrupt, err)
+	} else if err != nil {
+		return false, err
 	}
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) || (err == nil && info.Size() == 0) {
-		return nil // new, or made by a process that died at once
+		return true, nil // or made by a process that died at once
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
+	return false, guarded(func() error { return checkPages(path, info.Size()) })
+}
+
+// Read has a file read that [CheckPages] has looked at. It is not written to, and what damage
+// makes the reader panic over is an error that wraps [store.ErrCorrupt].
+func Read(path string, read func(tx *bolt.Tx) error) error {
 	return guarded(func() error {
-		if err := checkPages(path, info.Size()); err != nil {
-			return err
-		}
 		db, err := bolt.Open(path, 0o600, &bolt.Options{Timeout: time.Second, ReadOnly: true})
 		if err != nil {
 			return explain(err)
 		}
 		defer db.Close() //nolint:errcheck // it was only read
-		return db.View(func(tx *bolt.Tx) error {
-			if err := tx.ForEach(func(name []byte, b *bolt.Bucket) error { return verifyBucket(string(name), b) }); err != nil {
-				return err
-			}
-			return verifyTables(tx)
-		})
+		return db.View(read)
 	})
 }
 
