@@ -116,13 +116,13 @@ func (s *Store) create(tx *bolt.Tx) error {
 			return err
 		}
 	}
-	return putAll(tx, codec.Writes(store.NewState(s.site, newGeneration(time.Now()))))
+	return putAll(tx, codec.Writes(store.NewState(s.site, NewGeneration(time.Now()))))
 }
 
-// newGeneration counts 64ths of a minute since 2026: later folders sort later, and
+// NewGeneration names a folder that is made now: it counts 64ths of a minute since 2026: later folders sort later, and
 // two that a site made a second apart differ. What tells folders apart for certain
 // is [store.Site].Folder. No folder has generation 0, see [store.HeldBundle].
-func newGeneration(now time.Time) uint32 {
+func NewGeneration(now time.Time) uint32 {
 	since := now.Sub(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	return max(1, uint32(since/(time.Minute/64)))
 }

@@ -17,16 +17,25 @@ type Opener func(t *testing.T) store.Backend
 // Run is the suite: what every [store.Backend] must do. fresh returns an
 // opener of a new, empty back end of site "alpha".
 func Run(t *testing.T, fresh func(t *testing.T) Opener) {
-	t.Run("new", func(t *testing.T) { testNew(t, fresh(t)) })
-	t.Run("reopen", func(t *testing.T) { testReopen(t, fresh(t)) })
-	t.Run("uncommitted", func(t *testing.T) { testUncommitted(t, fresh(t)) })
-	t.Run("payload and decision", func(t *testing.T) { testSideRecords(t, fresh(t)) })
-	t.Run("trust", func(t *testing.T) { testTrust(t, fresh(t)) })
-	t.Run("bags", func(t *testing.T) { testBags(t, fresh(t)) })
-	t.Run("files of tasks", func(t *testing.T) { testTaskFiles(t, fresh(t)) })
-	t.Run("forgotten and accepted again", func(t *testing.T) { testAgain(t, fresh(t)) })
-	t.Run("past", func(t *testing.T) { testPast(t, fresh(t)) })
-	t.Run("past in stretches", func(t *testing.T) { testPastStretches(t, fresh(t)) })
+	RunWithin(t, func(t *testing.T, test func(t *testing.T)) { test(t) }, fresh)
+}
+
+// RunWithin is [Run] with each test called by within, which may put it into a bubble of
+// testing/synctest.
+func RunWithin(t *testing.T, within func(t *testing.T, test func(t *testing.T)), fresh func(t *testing.T) Opener) {
+	run := func(name string, test func(t *testing.T, open Opener)) {
+		t.Run(name, func(t *testing.T) { within(t, func(t *testing.T) { test(t, fresh(t)) }) })
+	}
+	run("new", testNew)
+	run("reopen", testReopen)
+	run("uncommitted", testUncommitted)
+	run("payload and decision", testSideRecords)
+	run("trust", testTrust)
+	run("bags", testBags)
+	run("files of tasks", testTaskFiles)
+	run("forgotten and accepted again", testAgain)
+	run("past", testPast)
+	run("past in stretches", testPastStretches)
 }
 
 func load(t *testing.T, b store.Backend) *store.State {

@@ -1,0 +1,240 @@
+package raftstore
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/hashicorp/raft"
+
+	"kith/internal/job"
+	"kith/store"
+	"kith/store/boltstore"
+	"kith/store/codec"
+)
+
+// Lead is the [store.Backend] of a site while this member leads it. Once that is over, it
+// commits nothing any more; what it reads may be later than what it wrote.
+type Lead struct {
+	m *Member
+	// number is the index of the entry that began it, term raft's term then.
+	number, term uint64
+	over         <-chan struct{}
+
+	mu      sync.Mutex // held during a commit
+	batches uint64     // that stand
+	void    error      // why it commits nothing any more
+}
+
+var _ store.Replicated = (*Lead)(nil)
+
+// begin begins a lead.
+func (m *Member) begin(over <-chan struct{}) (*Lead, error) {
+	if err := m.begins(); err != nil {
+		return nil, err
+	}
+	defer m.commits.Done()
+	f := m.raft.Apply(encodeBegin(m.cfg.Name), enqueue)
+	if err := m.await(f); err != nil {
+		return nil, err
+	}
+	b, ok := f.Response().(begun)
+	if !ok {
+		return nil, fmt.Errorf("begin a lead: %v", f.Response())
+	}
+	l := &Lead{m: m, number: b.lead, term: b.term, over: over}
+	writes, err := m.machine.found(boltstore.NewGeneration(m.cfg.Now()))
+	if err != nil {
+		return nil, err
+	}
+	if len(writes) > 0 { // a new site
+		if err := l.commit(writes); err != nil {
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+// Over is closed when this member stops leading. Whoever uses the lead should stop then.
+func (l *Lead) Over() <-chan struct{} { return l.over }
+
+// Replicated implements [store.Replicated].
+func (l *Lead) Replicated() {}
+
+// commit makes a batch stand, or says that it does not, or that nobody knows. It is called with
+// mu held, or before anybody else has the lead.
+func (l *Lead) commit(writes []codec.Write) error {
+	if l.void != nil {
+		return l.void
+	}
+	select {
+	case <-l.over:
+		return l.ends(fmt.Errorf("it has stopped leading: %w", store.ErrDeposed))
+	default:
+	}
+	if len(writes) == 0 {
+		return l.confirm()
+	}
+	parts := encodeParts(l.number, l.batches+1, writes)
+	for i, p := range parts {
+		f := l.m.raft.Apply(p, enqueue)
+		err := l.m.await(f)
+		if err == nil {
+			if answer, _ := f.Response().(error); answer != nil {
+				err = answer
+			}
+		}
+		if err != nil {
+			return l.refused(err, i == len(parts)-1)
+		}
+	}
+	l.batches++
+	return nil
+}
+
+// refused says what an error of raft means for a batch. Without its last part it does not stand.
+func (l *Lead) refused(err error, last bool) error {
+	switch {
+	case errors.Is(err, raft.ErrLeadershipTransferInProgress), errors.Is(err, raft.ErrEnqueueTimeout):
+		return err // raft has not taken it, and it may be said again
+	case errors.Is(err, errStale), errors.Is(err, raft.ErrNotLeader):
+		return l.ends(fmt.Errorf("%w: %w", err, store.ErrDeposed))
+	case !last:
+		return l.ends(fmt.Errorf("a part of it: %w: %w", err, store.ErrDeposed))
+	}
+	return l.ends(fmt.Errorf("%w: %w", err, store.ErrUndecided))
+}
+
+// ends makes an answer the last one.
+func (l *Lead) ends(err error) error {
+	l.void = fmt.Errorf("member %s of site %s: %w", l.m.cfg.Name, l.m.cfg.Site, err)
+	return l.void
+}
+
+// confirm asks a majority whether this member leads. It has led ever since if raft's term is
+// still the one of this lead.
+func (l *Lead) confirm() error {
+	err := l.m.await(l.m.raft.VerifyLeader())
+	if term := l.m.raft.CurrentTerm(); err == nil && term != l.term {
+		err = fmt.Errorf("term %d is over, it is %d", l.term, term)
+	}
+	if err != nil {
+		return l.ends(fmt.Errorf("%w: %w", err, store.ErrDeposed))
+	}
+	return nil
+}
+
+type batch struct {
+	lead   *Lead
+	writes []codec.Write
+}
+
+// Seal implements [store.Backend].
+func (l *Lead) Seal(state *store.State) store.Batch {
+	return &batch{lead: l, writes: codec.Writes(state)}
+}
+
+func (b *batch) Empty() bool { return len(b.writes) == 0 }
+
+// Commit implements [store.Batch].
+func (b *batch) Commit() error {
+	if err := b.lead.m.begins(); err != nil {
+		return fmt.Errorf("%w: %w", err, store.ErrDeposed)
+	}
+	defer b.lead.m.commits.Done()
+	b.lead.mu.Lock()
+	defer b.lead.mu.Unlock()
+	return b.lead.commit(b.writes)
+}
+
+// Load implements [store.Backend].
+func (l *Lead) Load() (state *store.State, err error) {
+	err = l.m.machine.read(func(facts *boltstore.Replica) (err error) {
+		state, err = facts.Load()
+		return err
+	})
+	return state, err
+}
+
+// Payload implements [store.Backend].
+func (l *Lead) Payload(id job.ID) (data []byte, err error) {
+	err = l.m.machine.read(func(facts *boltstore.Replica) (err error) {
+		data, err = facts.Payload(id)
+		return err
+	})
+	return data, err
+}
+
+// Outputs implements [store.Backend].
+func (l *Lead) Outputs(id job.ID) (data []byte, err error) {
+	err = l.m.machine.read(func(facts *boltstore.Replica) (err error) {
+		data, err = facts.Outputs(id)
+		return err
+	})
+	return data, err
+}
+
+// Decision implements [store.Backend].
+func (l *Lead) Decision(id job.ID) (d *store.Decision, err error) {
+	err = l.m.machine.read(func(facts *boltstore.Replica) (err error) {
+		d, err = facts.Decision(id)
+		return err
+	})
+	return d, err
+}
+
+// TaskResults implements [store.Backend].
+func (l *Lead) TaskResults(bag job.ID, block uint32) (records []store.TaskRecord, err error) {
+	err = l.m.machine.read(func(facts *boltstore.Replica) (err error) {
+		records, err = facts.TaskResults(bag, block)
+		return err
+	})
+	return records, err
+}
+
+// TaskFiles implements [store.Backend].
+func (l *Lead) TaskFiles(bag job.ID, task uint32) (set []byte, err error) {
+	err = l.m.machine.read(func(facts *boltstore.Replica) (err error) {
+		set, err = facts.TaskFiles(bag, task)
+		return err
+	})
+	return set, err
+}
+
+// TaskFilesFrom implements [store.Backend].
+func (l *Lead) TaskFilesFrom(bag job.ID, task uint32) (files []store.TaskFiles, err error) {
+	err = l.m.machine.read(func(facts *boltstore.Replica) (err error) {
+		files, err = facts.TaskFilesFrom(bag, task)
+		return err
+	})
+	return files, err
+}
+
+// HeldPayload implements [store.Backend].
+func (l *Lead) HeldPayload(bundle job.AttemptID) (data []byte, err error) {
+	err = l.m.machine.read(func(facts *boltstore.Replica) (err error) {
+		data, err = facts.HeldPayload(bundle)
+		return err
+	})
+	return data, err
+}
+
+// Past implements [store.Backend].
+func (l *Lead) Past(from uint64) (list []store.Past, err error) {
+	err = l.m.machine.read(func(facts *boltstore.Replica) (err error) {
+		list, err = facts.Past(from)
+		return err
+	})
+	return list, err
+}
+
+// Close implements [store.Backend]: nothing is committed by this lead any more. The member goes
+// on, and leads until it is closed.
+func (l *Lead) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.void == nil {
+		l.void = fmt.Errorf("the lead is closed: %w", store.ErrDeposed)
+	}
+	return nil
+}
