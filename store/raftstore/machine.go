@@ -251,7 +251,8 @@ func (m *machine) Restore(from io.ReadCloser) error {
 	m.at = at
 	m.applied.Store(at.index)
 	m.bytes = 0
-	return errors.Join(old.Close(), os.RemoveAll(old.Path()))
+	gone := old.Path() // a file that is closed has none
+	return errors.Join(old.Close(), os.RemoveAll(gone))
 }
 
 func (m *machine) close() error { return m.facts.Close() }

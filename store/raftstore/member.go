@@ -206,7 +206,7 @@ func (m *Member) start(f *files, whose snapshotHead) error {
 		space.LogStore = m.cfg.wrapLog(f.log)
 	}
 	var err error
-	m.raft, err = raft.NewRaft(rc, m.machine, space, &candidate{m.vote, space, string(m.cfg.serverAddress())}, f.snapshots, transport)
+	m.raft, err = raft.NewRaft(rc, m.machine, space, &candidate{m.vote, space, m.empty, string(m.cfg.serverAddress())}, f.snapshots, transport)
 	if err != nil {
 		return errors.Join(err, transport.Close())
 	}
@@ -410,11 +410,14 @@ func (r *room) check() error {
 	return nil
 }
 
-// candidate keeps term and vote, but not a vote for this member while its disk is full.
+// candidate keeps term and vote. There are two votes that it does not give: for this member while
+// its disk is full, and any before this member has anything of the site: it may have had a disk
+// before, with entries that a majority with it made stand.
 type candidate struct {
 	*raftlog.Vote
-	room *room
-	self string
+	room  *room
+	empty func() bool
+	self  string
 }
 
 // lastCandidate is the library's key of whom it voted for last.
@@ -422,12 +425,21 @@ const lastCandidate = "LastVoteCand"
 
 // Set implements [raft.StableStore].
 func (c *candidate) Set(key, value []byte) error {
-	if string(key) == lastCandidate && string(value) == c.self {
-		if err := c.room.check(); err != nil {
+	if string(key) == lastCandidate {
+		if c.empty() {
+			return errors.New("this member has nothing of its site yet and does not vote")
+		}
+		if err := c.room.check(); err != nil && string(value) == c.self {
 			return fmt.Errorf("this member does not stand for election: %w", err)
 		}
 	}
 	return c.Vote.Set(key, value)
+}
+
+// empty reports whether this member has nothing of its site.
+func (m *Member) empty() bool {
+	last, err := m.log.LastIndex()
+	return err != nil || last == 0 && m.machine.applied.Load() == 0
 }
 
 // Done is closed when this member has ended: it was closed or cannot go on, see [Member.Err].
@@ -450,6 +462,9 @@ func (m *Member) Lead(ctx context.Context) (*Lead, error) {
 	for {
 		if err := m.Err(); err != nil {
 			return nil, err
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
 		}
 		m.mu.Lock()
 		over, changed := m.over, m.changed

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"time"
 )
 
 // network connects members within a process. It is cut and healed by address.
@@ -14,7 +15,9 @@ type network struct {
 	alone     map[string]bool // cut off from all others
 	lines     map[*line]bool
 	// wrote is called before each write of a member; the network is not locked.
-	wrote func(from, to string)
+	wrote func(from, to string, bytes int)
+	// delay is how long a write takes, nil for no time.
+	delay func() time.Duration
 }
 
 func newNetwork() *network {
@@ -115,9 +118,16 @@ type line struct {
 func (l *line) Write(b []byte) (int, error) {
 	l.net.mu.Lock()
 	wrote := l.net.wrote
+	var delay time.Duration
+	if l.net.delay != nil {
+		delay = l.net.delay()
+	}
 	l.net.mu.Unlock()
+	if delay > 0 {
+		time.Sleep(delay)
+	}
 	if wrote != nil {
-		wrote(l.from, l.to)
+		wrote(l.from, l.to, len(b))
 	}
 	return l.Conn.Write(b)
 }

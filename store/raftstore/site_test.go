@@ -182,7 +182,7 @@ func submit(t testing.TB, state *store.State, payload int) job.ID {
 	return id
 }
 
-func commit(t testing.TB, b store.Backend, state *store.State) {
+func committed(t testing.TB, b store.Backend, state *store.State) {
 	t.Helper()
 	if err := b.Seal(state).Commit(); err != nil {
 		t.Fatal(err)
