@@ -164,7 +164,7 @@ func greet(conn net.Conn, g greeting) (answer, error) {
 	if err == nil {
 		err = a.err()
 	}
-	if err == nil {
+	if err == nil && g.purpose == forRaft { // after any other the connection is over
 		err = conn.SetDeadline(time.Time{})
 	}
 	if err != nil {

@@ -130,7 +130,7 @@ func TestKilledLeaders(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := process{Peer{name, l.Addr().String()}, filepath.Join(dir, name)}
-		l.Close() //nolint:errcheck // its port is taken again at once
+		l.Close() // its port is taken again at once
 		processes, peers = append(processes, p), append(peers, p.Peer)
 	}
 	type event struct {

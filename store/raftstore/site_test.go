@@ -65,7 +65,7 @@ func (s *site) tryOpen(p Peer) (*Member, error) {
 	cfg.Listener = s.net.listen(p.Address)
 	m, err := Open(cfg)
 	if err != nil {
-		cfg.Listener.Close() //nolint:errcheck // it is in memory
+		cfg.Listener.Close()
 		return nil, err
 	}
 	s.members[p.Name] = m

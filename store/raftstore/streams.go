@@ -22,7 +22,7 @@ type streams struct {
 
 	greeted chan net.Conn
 	places  chan struct{}
-	ctx     context.Context //nolint:containedctx // it ends with Close
+	ctx     context.Context // it ends with Close
 	end     context.CancelFunc
 	wait    sync.WaitGroup
 
