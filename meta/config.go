@@ -127,6 +127,7 @@ type Config struct {
 	Limits    Limits
 	Timing    Timing
 	Bags      Bags
+	NoHarm    NoHarm
 	// BootID names this boot of the machine.
 	BootID string
 	// Self is what the site says of itself in its load digests: Site,
@@ -180,6 +181,7 @@ func Default() Config {
 	return Config{
 		Placement: place.Default(),
 		Bags:      Bags{Turn: 10 * time.Minute, Yield: bags.YieldTask, Share: 1},
+		NoHarm:    NoHarm{Measure: true, Bound: 10 * time.Minute},
 		Limits: Limits{
 			Jobs: 200_000, CopiesPerOrigin: 10_000, Copies: 100_000,
 			ClosedJobs: 100_000, ClosedFor: 7 * 24 * time.Hour, Bags: 10_000,
@@ -227,6 +229,7 @@ func (c *Config) Check(bad func(key string, value any, remedy string)) {
 	if c.Limits.Bags < 0 {
 		bad("limits.bags", c.Limits.Bags, "give a positive value")
 	}
+	c.NoHarm.check(bad)
 	if c.Bags.Turn < 0 || c.Bags.Turn > job.MaxWalltime {
 		bad("bags.turn", c.Bags.Turn, "give a positive time, 10m if in doubt")
 	}

@@ -1,6 +1,7 @@
 package meta
 
 import (
+	"cmp"
 	"slices"
 
 	"kith/cluster"
@@ -34,7 +35,8 @@ type host struct {
 	unlaunched []*hostCopy
 	passing    bool     // the local scheduler wants a pass
 	starting   starting // whether starts succeed
-	dry        dryness  // when the others are told that it has nothing to do
+	harm       harmClocks
+	dry        dryness // when the others are told that it has nothing to do
 	owner      *cluster.Owner
 
 	stamp     uint64   // protocol steps, see nextStamp
@@ -71,6 +73,9 @@ func newHost(c *core, p *peers, site Site) *host {
 		aside: make(map[job.SiteID]job.AttemptID), silent: make(map[job.SiteID]*silence), verdicts: make(map[job.SiteID]job.Time), nextProbe: job.Never,
 	}
 	h.tasks = newTaskHost(c, p, h)
+	var tells bool
+	h.harm.site, tells = site.(Harmed)
+	h.harm.measures = tells && c.cfg.NoHarm.Measure
 	return h
 }
 
@@ -107,6 +112,8 @@ type hostCopy struct {
 	claimed job.Time
 	lease   attemptLease
 	started job.Time
+	// harm is what guests cost it while it waits, if it is of this site's own.
+	harm *harmClock
 }
 
 type hostStatus uint8
@@ -158,7 +165,8 @@ func (h *host) refusal(now job.Time, from job.SiteID, a job.AttemptID, r *job.Re
 	if h.leavesNothing(r) {
 		return job.BusyOwner
 	}
-	return h.site.Refuse(r)
+	here := h.here(r)
+	return cmp.Or(h.site.Refuse(r), h.harmful(&here))
 }
 
 // accept takes a copy of a job of this very site.
@@ -214,6 +222,7 @@ func (h *host) copiesOf(origin job.SiteID) []*hostCopy {
 
 // drop forgets a copy that has not begun and frees what was reserved for it.
 func (h *host) drop(now job.Time, c *hostCopy) {
+	h.leavesQueue(now, c)
 	record(h.st, store.DropCopy{Attempt: c.rec.ID})
 	h.site.Withdraw(now, c.rec.ID)
 	h.dequeueOutside(c.rec.ID)
@@ -283,14 +292,17 @@ func (h *host) pass(now job.Time) {
 	if h.passing {
 		h.doubt(now)
 	}
+	made := h.passing
 	for h.passing || h.tasks.dirty {
 		if !h.passing {
 			h.tasks.settle(now)
 			continue
 		}
-		h.passing = false
+		h.passing, made = false, true
 		h.holdStarts(now)
-		for _, id := range h.site.Pass(now) {
+		starts := h.site.Pass(now)
+		h.passed()
+		for _, id := range starts {
 			c := h.copies.Get(id)
 			switch {
 			case c == nil && h.tasks.proposed(now, id):
@@ -304,6 +316,9 @@ func (h *host) pass(now job.Time) {
 		h.returnLate(now)
 		h.tasks.yieldNow(now)
 		h.tasks.makeRoom(now)
+	}
+	if made {
+		h.lookHarm(now)
 	}
 }
 

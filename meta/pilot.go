@@ -1,6 +1,7 @@
 package meta
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -31,10 +32,11 @@ type pilot struct {
 
 // turn is how long a pilot runs tasks.
 func (th *taskHost) turn() time.Duration {
-	if th.cfg.Bags.Turn > 0 {
-		return th.cfg.Bags.Turn
+	turn := cmp.Or(th.cfg.Bags.Turn, 10*time.Minute)
+	if most := th.cfg.NoHarm.GuestWalltime; most > 0 {
+		turn = min(turn, most)
 	}
-	return 10 * time.Minute
+	return turn
 }
 
 // guests sums up the pilots of other sites that are in the queue or run. They end when a job

@@ -10,6 +10,7 @@ type Reconfigure struct {
 	Limits    Limits
 	Timing    Timing
 	Bags      Bags
+	NoHarm    NoHarm
 	// Peers are the sites that the configuration names now. Those that it no
 	// longer names stay known until the next start.
 	Peers []job.SiteID
@@ -21,6 +22,8 @@ func (Reconfigure) event() {}
 func (e *Engine) reconfigure(now job.Time, ev Reconfigure) {
 	ev.Limits.DecisionSites = e.cfg.Limits.DecisionSites // no knob
 	e.cfg.Placement, e.cfg.Limits, e.cfg.Timing, e.cfg.Bags = ev.Placement, ev.Limits, ev.Timing, ev.Bags
+	ev.NoHarm.Measure = e.cfg.NoHarm.Measure // no knob
+	e.cfg.NoHarm = ev.NoHarm
 	e.host.tasks.lookAll()
 	e.origin.policy = e.cfg.Placement.Policy()
 	e.origin.policy.Kept = e.cfg.Limits.DecisionSites

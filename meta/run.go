@@ -7,6 +7,7 @@ import (
 
 // begin commits to the start of a granted copy and launches it.
 func (h *host) begin(now job.Time, c *hostCopy, payload []byte) {
+	h.leavesQueue(now, c)
 	record(h.st, store.BeginAttempt{Attempt: c.rec.ID, BootID: h.cfg.BootID, Time: now})
 	h.counters.AttemptsStarted++
 	since := c.rec.Arrived

@@ -181,7 +181,7 @@ func (th *taskHost) onOffer(now job.Time, from job.SiteID, m Offer) {
 	l, _ := th.find(from, m.Shape)
 	if l == nil {
 		r := pilotRequest(m.Shape, th.turn())
-		if m.Tasks <= 0 || th.linesOf(from) >= mostLines || th.host.site.Refuse(&r) != job.NoReason {
+		if m.Tasks <= 0 || th.linesOf(from) >= mostLines || th.host.site.Refuse(&r) != job.NoReason || from != th.self && th.host.harmful(&r) != job.NoReason {
 			return
 		}
 		l = th.lineOf(now, from, m.Shape)

@@ -123,6 +123,9 @@ type Config struct {
 	// remote copies may no longer delay it. Zero is for ever, as in the papers; at
 	// most [job.MaxWalltime].
 	Patience time.Duration
+	// KeepFree is how many processors remote copies together never have, 0 to Processors;
+	// above 0 only under [DualBackfill]. [Scheduler.EarliestStart] takes no notice of it.
+	KeepFree int32
 	// WhatIfSteps bounds the work of one [Scheduler.WhatIf]; a step takes 10
 	// to 20 ns. Zero means [DefaultWhatIfSteps].
 	WhatIfSteps int64
@@ -168,6 +171,11 @@ func (c Config) Validate() error {
 	}
 	if c.Patience < 0 || c.Patience > job.MaxWalltime {
 		bad("patience", c.Patience, "0s (for ever) to 10 years")
+	}
+	if c.KeepFree < 0 || c.KeepFree > max(c.Processors, 0) {
+		bad("keep_free", c.KeepFree, "0 (none) to processors")
+	} else if c.KeepFree > 0 && c.Queues != DualBackfill {
+		bad("keep_free", c.KeepFree, "0 unless queues are dual-backfill")
 	}
 	if c.WhatIfSteps < 0 {
 		bad("what_if_steps", c.WhatIfSteps, "0 (the default) or more")

@@ -23,6 +23,9 @@ func TestConfigValidate(t *testing.T) {
 		"backfill unknown(4)":    {Processors: 1, Backfill: 4},
 		"queues unknown(3)":      {Processors: 1, Queues: 3},
 		"scope unknown(2)":       {Processors: 1, Scope: 2},
+		"keep_free -1":           {Processors: 1, KeepFree: -1, Queues: DualBackfill},
+		"keep_free 2":            {Processors: 1, KeepFree: 2, Queues: DualBackfill},
+		"keep_free 1":            {Processors: 1, KeepFree: 1, Queues: DualStrict},
 		"what_if_steps -3":       {Processors: 1, WhatIfSteps: -3},
 		"memory_bytes 115292150": {Processors: 1, MemoryBytes: MaxMemoryBytes + 1},
 	} {

@@ -154,7 +154,7 @@ func (s *Scheduler) passBeside(now job.Time) {
 	if s.blocked != gap {
 		shadow, extra = s.shadow, s.extra
 	}
-	extra = s.backfill(now, &s.remote, s.remote.seen, shadow, extra)
+	extra = s.backfill(now, &s.remote, s.remote.seen, min(s.freeNow(), s.guestRoom()), shadow, extra)
 	if s.blocked != gap {
 		s.extra = extra
 	}
@@ -170,7 +170,11 @@ func (s *Scheduler) passAround(now job.Time) {
 // fitAround starts the copies of q from place i on that fit around what the
 // surface holds.
 func (s *Scheduler) fitAround(now job.Time, q *queue, i int) {
-	free := s.freeNow()
+	room := int32(math.MaxInt32)
+	if q == &s.remote {
+		room = s.guestRoom()
+	}
+	free := min(s.freeNow(), room)
 	if i = q.nextFit(i, free, free, 0); i < 0 {
 		return
 	}
@@ -178,9 +182,10 @@ func (s *Scheduler) fitAround(now job.Time, q *queue, i int) {
 	w := &s.admission
 	s.surface.window(now, w)
 	for w.free() > 0 {
-		if i = q.nextWithin(i, now, w); i < 0 {
+		if i = q.nextWithin(i, now, w, room); i < 0 {
 			return
 		}
+		room -= q.charge[i]
 		charge, end := q.charge[i], now.Add(q.wall[i])
 		s.start(now, q, i)
 		w.take(charge, end)
@@ -190,6 +195,23 @@ func (s *Scheduler) fitAround(now job.Time, q *queue, i int) {
 			s.extra -= charge
 		}
 	}
+}
+
+// guestRoom returns how many more processors remote copies may have.
+func (s *Scheduler) guestRoom() int32 {
+	if s.cfg.KeepFree == 0 {
+		return math.MaxInt32
+	}
+	return int32(max(int64(s.cfg.Processors-s.cfg.KeepFree)-s.sums.guestCharge, 0)) // at most P
+}
+
+// RefuseGuest says why a remote copy of a request could never start here that a local one
+// could, [job.NoReason] if it could.
+func (s *Scheduler) RefuseGuest(r *job.Request) job.Reason {
+	if s.cfg.KeepFree > 0 && s.cfg.Charge(r) > s.cfg.Processors-s.cfg.KeepFree {
+		return job.KeptFree
+	}
+	return job.NoReason
 }
 
 // freeNow returns the free processors, none if the site is over-committed.

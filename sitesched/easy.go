@@ -12,15 +12,15 @@ func (s *Scheduler) passEASY(now job.Time, q *queue) {
 			return
 		}
 	}
-	s.extra = s.backfill(now, q, i, s.shadow, s.extra)
+	s.extra = s.backfill(now, q, i, s.freeNow(), s.shadow, s.extra)
 }
 
-// backfill starts the copies of q from place i on that fit now and either end
+// backfill starts the copies of q from place i on that fit into free and either end
 // by shadow or need no more than extra (spec 001 section 2.1 step 4). It
 // returns what is left of extra: a copy that ends by shadow uses up none.
-func (s *Scheduler) backfill(now job.Time, q *queue, i int, shadow job.Time, extra int32) int32 {
+func (s *Scheduler) backfill(now job.Time, q *queue, i int, free int32, shadow job.Time, extra int32) int32 {
 	window := shadow.Sub(now)
-	for free := s.freeNow(); free > 0; {
+	for free > 0 {
 		if i = q.nextFit(i, free, extra, window); i < 0 {
 			break
 		}

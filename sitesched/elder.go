@@ -50,7 +50,8 @@ func (s *Scheduler) passElders(now job.Time) bool {
 	if s.elder = q.slot[e]; s.patient(e) > now {
 		s.ages = s.patient(q.next(0)) // then that one gets the reservation
 	}
-	i, free := q.seen, s.freeNow()
+	room := s.guestRoom()
+	i, free := q.seen, min(s.freeNow(), room)
 	if q.nextFit(i, free, free, 0) < 0 {
 		return true
 	}
@@ -58,7 +59,7 @@ func (s *Scheduler) passElders(now job.Time) bool {
 	s.promised(now, f, around)
 	f.window(now, w)
 	for looking := true; w.free() > 0; {
-		j := q.nextWithin(i, now, w)
+		j := q.nextWithin(i, now, w, room)
 		if looking && (j < 0 || j > e || e < i) {
 			// The elder cannot start now. From here on its hole is taken.
 			f.place(f.earliest(now, q.charge[e], q.wall[e], job.Never), q.charge[e], q.wall[e])
@@ -72,6 +73,7 @@ func (s *Scheduler) passElders(now job.Time) bool {
 		charge, end := q.charge[j], now.Add(q.wall[j])
 		s.startBeside(now, j, around)
 		w.take(charge, end)
+		room -= charge
 		if i = j; !looking {
 			continue
 		}

@@ -455,3 +455,31 @@ func TestReferenceCrowded(t *testing.T) {
 func TestReferencePlain(t *testing.T) {
 	everyDiscipline(t, func(t *testing.T, c Config) { stories(t, 1000, c, spice{}, nil) })
 }
+
+// TestReferenceKeptFree is TestReference at sites whose guests never have all processors,
+// with elders and without.
+func TestReferenceKeptFree(t *testing.T) {
+	everyDiscipline(t, func(t *testing.T, c Config) {
+		if c.Queues != DualBackfill {
+			t.Skip("means nothing here")
+		}
+		with := everything
+		with.memory = false
+		for _, keep := range []int32{1, 3, 10} {
+			c.KeepFree = keep
+			guests := func(g *stage) func(int, []job.AttemptID) error {
+				return func(now int, _ []job.AttemptID) error {
+					most := int64(g.cfg.Processors - g.cfg.KeepFree)
+					if took := g.s.sums.guestCharge; took > most && g.s.free >= 0 && !slices.ContainsFunc(g.players, func(p player) bool { return p.adopt >= 0 }) {
+						return fmt.Errorf("at %d guests have %d processors, at most %d are theirs", now, took, most)
+					}
+					return nil
+				}
+			}
+			stories(t, 300, c, with, guests)
+			c.Patience = 4 * time.Second
+			stories(t, 300, c, spice{elders: true, crowd: 6}, guests)
+			c.Patience = 0
+		}
+	})
+}

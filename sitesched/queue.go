@@ -349,9 +349,9 @@ func (q *queue) nextFit(from int, free, extra int32, window time.Duration) int {
 	return -1
 }
 
-// nextWithin is nextFit for the limits of a whole window.
-func (q *queue) nextWithin(from int, now job.Time, w *window) int {
-	free := w.free()
+// nextWithin is nextFit for the limits of a whole window, and for at most that many processors.
+func (q *queue) nextWithin(from int, now job.Time, w *window, most int32) int {
+	free := min(w.free(), most)
 	may := func(b *bound) bool { return b.admitted(now, w) }
 	for from = max(from, q.first); from < len(q.charge); {
 		if from&(blockSize-1) == 0 {

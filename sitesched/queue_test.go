@@ -1,6 +1,7 @@
 package sitesched
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -124,7 +125,7 @@ func compareQueue(t *testing.T, rng *rand.Rand, tab *table, q *queue, want []int
 			i++
 		}
 		got := q.nextFit(from, free, extra, window)
-		if within := q.nextWithin(from, 0, w); within != got {
+		if within := q.nextWithin(from, 0, w, math.MaxInt32); within != got {
 			t.Fatalf("nextFit finds place %d, nextWithin %d", got, within)
 		}
 		if i == len(want) {

@@ -25,7 +25,7 @@ func (r *reference) besideElders(now int, started *[]job.AttemptID) {
 			add(f, hole, elder.wall, -elder.p)
 		}
 		switch {
-		case j.p <= r.free() && fitsAt(f, 0, j.p, j.wall):
+		case j.p <= min(r.free(), r.room(j)) && fitsAt(f, 0, j.p, j.wall):
 			r.start(now, j, started)
 		case elder == nil && (j.elder || now-j.arrival >= int(r.cfg.Patience/time.Second)):
 			if r.free() < 0 {

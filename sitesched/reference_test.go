@@ -1,6 +1,7 @@
 package sitesched
 
 import (
+	"math"
 	"slices"
 
 	"kith/internal/job"
@@ -190,6 +191,20 @@ func (r *reference) waiting(now int, remote bool) (js []*refJob) {
 	return js
 }
 
+// room is how many processors more such a copy may have.
+func (r *reference) room(j *refJob) int {
+	if !j.remote || r.cfg.KeepFree == 0 {
+		return math.MaxInt
+	}
+	room := int(r.cfg.Processors - r.cfg.KeepFree)
+	for _, o := range r.jobs {
+		if o.state != queued && o.remote {
+			room -= o.p
+		}
+	}
+	return room
+}
+
 func (r *reference) free() int {
 	free := int(r.cfg.Processors)
 	for _, j := range r.jobs {
@@ -298,7 +313,7 @@ func (r *reference) passQueue(now int, remote bool, started *[]job.AttemptID) (s
 func (r *reference) behind(now int, q []*refJob, shadow, extra int, started *[]job.AttemptID) int {
 	for _, j := range q {
 		switch {
-		case j.p > r.free():
+		case j.p > r.free() || j.p > r.room(j):
 		case now+j.wall <= shadow:
 			r.start(now, j, started)
 		case j.p <= extra:
@@ -349,7 +364,7 @@ func (r *reference) around(now int, started *[]job.AttemptID) {
 
 func (r *reference) fitAround(now int, q []*refJob, started *[]job.AttemptID) {
 	for _, j := range q {
-		if _, f := r.localPlan(now); j.p <= r.free() && fitsAt(f, 0, j.p, j.wall) {
+		if _, f := r.localPlan(now); j.p <= min(r.free(), r.room(j)) && fitsAt(f, 0, j.p, j.wall) {
 			r.start(now, j, started)
 		}
 	}

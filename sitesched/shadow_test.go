@@ -24,7 +24,7 @@ type shadowed struct {
 	tell             func(func()) // hands a fact to the shadow, now or later
 	arrivals         []func()     // those about jobs that come, which are not told if apart
 	apart            bool
-	follow           func()       // lets the shadow follow after an instant
+	follow           func() // lets the shadow follow after an instant
 	lag              time.Duration
 }
 

@@ -73,6 +73,7 @@ var everything = spice{
 func randomStory(rng *rand.Rand, cfg Config, with spice) story {
 	y := story{cfg: cfg}
 	y.cfg.Processors = 1 + rng.Int32N(10)
+	y.cfg.KeepFree = min(y.cfg.KeepFree, y.cfg.Processors-1)
 	if with.memory && rng.IntN(3) == 0 {
 		y.cfg.MemoryBytes = 1 + rng.Int64N(40)
 	}
@@ -91,6 +92,9 @@ func randomStory(rng *rand.Rand, cfg Config, with spice) story {
 		}
 		if rng.IntN(3) > 0 { // most jobs are narrow
 			p.copy.processors = 1 + rng.Int32N((y.cfg.Processors+2)/3)
+		}
+		if p.copy.remote { // it could start some time
+			p.copy.processors = min(p.copy.processors, y.cfg.Processors-y.cfg.KeepFree)
 		}
 		if y.cfg.MemoryBytes > 0 && rng.IntN(2) == 0 {
 			p.copy.memoryBytes = rng.Int64N(y.cfg.MemoryBytes + 1)

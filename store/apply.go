@@ -344,7 +344,7 @@ func (c CloseJob) apply(s *State) error {
 		j.Outcome.Files = nil
 	}
 	j.note(ClaimEvent{Time: c.Time, Attempt: j.Attempt, Kind: ClaimClosed, Site: j.Holder})
-	s.remember(Past{Origin: s.site.ID, Site: j.Holder, Submitted: j.Submitted}, &j.Request, j.Outcome, c.Speed)
+	s.rememberHome(j, j.Outcome, c.Speed)
 	return nil
 }
 
@@ -372,6 +372,9 @@ func (c CancelJob) apply(s *State) error {
 		j.Closed = c.Time
 		j.Sites = nil
 		s.dropAfter(j.ID)
+		if j.Attempt > 0 { // it has been in queues, though nowhere did it run
+			s.rememberHome(j, &job.Outcome{Kind: job.Cancel, End: c.Time}, 1)
+		}
 	}
 	return nil
 }
@@ -424,6 +427,7 @@ func (c PurgeJob) apply(s *State) error {
 	}
 	s.jobs.Delete(j.ID)
 	s.forgetAfter(j.ID)
+	delete(s.harm, j.ID)
 	if j.RequestID != "" {
 		s.requests.Delete(hashed.Text(j.RequestID))
 	}

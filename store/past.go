@@ -17,6 +17,7 @@ type Past struct {
 	// Number counts them at this site, from 1 on.
 	Number uint64
 	// Origin is where the job was submitted, Site where the attempt ran: one of them is here.
+	// Site is empty of a job that was cancelled while it waited.
 	Origin, Site job.SiteID
 	User         string
 	// Name is a hash of the job's name, zero if it had none.
@@ -27,6 +28,12 @@ type Past struct {
 	// Submitted is when the job was submitted, at a host when its copy came; Started is zero
 	// if the command never ran. They are by the clocks of those sites.
 	Submitted, Started, Ended job.Time
+	// Ready is from when on the job could start, after a hold or what it waited for; zero if
+	// that was when it was submitted. Harm is what guests cost it. Both at its origin only.
+	Ready job.Time
+	Harm  Harm
+	// MemoryBytes is the memory of the whole job; zero if it asked for none.
+	MemoryBytes int64
 	// Kind is how it ended. Only [job.Success], [job.Failure] and [job.Timeout] say anything
 	// about run times: one that was stopped at its limit would have run longer.
 	Kind job.OutcomeKind
@@ -60,11 +67,17 @@ func (s *State) PastNumbers() (first, next uint64) { return s.past.first, s.past
 // RestorePast says which numbers a back end has: from first to last.
 func (s *State) RestorePast(first, last uint64) { s.past.first, s.past.next = first, last+1 }
 
+// rememberHome adds a job of this site that has ended.
+func (s *State) rememberHome(j *Job, o *job.Outcome, speed float64) {
+	p := Past{Origin: s.site.ID, Site: j.Holder, Submitted: j.Submitted, Ready: s.Ready(j), Harm: s.harm[j.ID]}
+	s.remember(p, &j.Request, o, speed)
+}
+
 // remember adds an attempt that has ended at a site whose processors have that speed.
 func (s *State) remember(p Past, r *job.Request, o *job.Outcome, speed float64) {
 	p.Number = s.past.next
 	s.past.next++
-	p.User, p.Processors, p.Limit = r.User, r.Processors, r.Walltime
+	p.User, p.Processors, p.Limit, p.MemoryBytes = r.User, r.Processors, r.Walltime, r.MemoryBytes
 	if r.Name != "" {
 		h := fnv.New64a()
 		h.Write([]byte(r.Name))

@@ -61,3 +61,27 @@ func TestPastOfAClockSetBack(t *testing.T) {
 		t.Errorf("%+v", c.Past)
 	}
 }
+
+// A job that was cancelled while copies of it waited is remembered, one that never had any is
+// not; what it was blocked for is known by then.
+func TestPastOfAJobCancelledWhileItWaits(t *testing.T) {
+	s := store.NewState("alpha", 1)
+	r := job.Request{User: "ada", Processors: 1, Walltime: time.Hour}
+	first := s.NextID()
+	must(t, s, store.SubmitJob{ID: first, Request: r, Time: 3})
+	must(t, s, store.CancelJob{Job: first, Time: 4})
+	second := s.NextID()
+	must(t, s, store.SubmitJob{ID: second, Request: r, Time: 5})
+	must(t, s, store.OpenAttempt{Attempt: job.AttemptID{Job: second, Number: 1}, Sites: []job.SiteID{"alpha"}})
+	refused(t, s, store.NoteHarm{Job: second, Harm: store.Harm{Blocked: -1}}, store.ErrBounds)
+	refused(t, s, store.NoteHarm{Job: s.NextID()}, store.ErrUnknown)
+	must(t, s, store.NoteHarm{Job: second, Harm: store.Harm{Blocked: time.Minute}})
+	must(t, s, store.CancelJob{Job: second, Time: 9})
+	c := s.TakeChanges()
+	if len(c.Past) != 1 {
+		t.Fatalf("%+v", c.Past)
+	}
+	if p := c.Past[0]; p.Site != "" || p.Submitted != 5 || p.Ended != 9 || p.Started != 0 || p.Kind != job.Cancel || p.Harm.Blocked != time.Minute || p.Learnt() {
+		t.Errorf("%+v", p)
+	}
+}

@@ -21,6 +21,7 @@ type State struct {
 	trust    trust
 	bags     bags
 	after    map[job.ID][]job.Dependency // of the jobs and bags that have any
+	harm     map[job.ID]Harm             // what guests cost jobs, where that is something
 	past     pastLog
 
 	changes Changes

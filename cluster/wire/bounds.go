@@ -242,6 +242,9 @@ var jobBounds = map[protoreflect.FullName]bound{
 	"kith.v1.ListJobsResponse.remote_copies":      list(1000, 0),
 	"kith.v1.ListJobsResponse.next_page_token":    text(256),
 	"kith.v1.ListHistoryResponse.attempts":        list(1000, 0),
+	"kith.v1.GetHarmResponse.classes":             list(4, 0),
+	"kith.v1.GetHarmResponse.mode":                text(32),
+	"kith.v1.HarmCounters.left_copies":            list(6, 0),
 	"kith.v1.ListHistoryResponse.next_page_token": text(256),
 	"kith.v1.PastAttempt.origin_site_id":          text(siteID),
 	"kith.v1.PastAttempt.host_site_id":            text(siteID),
@@ -403,7 +406,7 @@ func (p *plan) add(f planned) {
 
 var files = []protoreflect.FileDescriptor{
 	kithv1.File_kith_v1_bag_proto, kithv1.File_kith_v1_bag_service_proto, kithv1.File_kith_v1_exchange_proto, kithv1.File_kith_v1_file_service_proto, kithv1.File_kith_v1_gossip_proto,
-	kithv1.File_kith_v1_gossip_service_proto, kithv1.File_kith_v1_job_proto, kithv1.File_kith_v1_join_proto,
+	kithv1.File_kith_v1_gossip_service_proto, kithv1.File_kith_v1_harm_proto, kithv1.File_kith_v1_job_proto, kithv1.File_kith_v1_join_proto,
 	kithv1.File_kith_v1_job_service_proto, kithv1.File_kith_v1_payload_proto, kithv1.File_kith_v1_peer_proto,
 	kithv1.File_kith_v1_peer_service_proto, kithv1.File_kith_v1_site_proto, kithv1.File_kith_v1_site_service_proto,
 	kithv1.File_kith_v1_trust_service_proto,

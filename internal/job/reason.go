@@ -47,8 +47,10 @@ const (
 	AskLater      Reason = 35 // the site is asked more often than it answers
 	Overdue       Reason = 36 // the host did not say that it ended, long after its time limit
 	BusyOwner     Reason = 37 // the owner of the site's machine leaves it no time
+	GuestWalltime Reason = 38 // the job may run longer than the site lets jobs of others
+	KeptFree      Reason = 39 // the job is wider than what the site lets jobs of others have
 
-	reasonCount = 38
+	reasonCount = 40
 )
 
 var reasonWords = [reasonCount]string{
@@ -57,6 +59,7 @@ var reasonWords = [reasonCount]string{
 	"withdrawn", "user-hold", "user-cancel", "ended", "not-origin", "vanished", "has-copy", "disk-low", "lost-by-host",
 	"bad-request", "too-many-copies", "would-not-start", "lease-expired", "forgotten", "attempt-lost",
 	"no-lease", "clock-ahead", "cannot-start", "late-grant", "ask-later", "overdue", "busy-owner",
+	"guest-walltime", "kept-free",
 }
 
 var reasonSentences = [reasonCount]string{
@@ -98,6 +101,8 @@ var reasonSentences = [reasonCount]string{
 	"it is asked more often than it answers",
 	"it did not say that the job ended, long after its time limit",
 	"the owner of its machine leaves jobs less than a tenth of the time",
+	"the job's time limit is longer than it gives to jobs of other sites",
+	"the job is wider than what it gives to jobs of other sites",
 }
 
 // String returns the reason's word, empty for [NoReason].

@@ -7,6 +7,7 @@ import (
 	"kith/internal/job"
 	"kith/meta"
 	kithv1 "kith/proto/gen/kith/v1"
+	"kith/sitesched"
 	"kith/store"
 )
 
@@ -30,6 +31,8 @@ type Node interface {
 	TaskFiles(bag job.ID, task uint32) ([]byte, error)
 	// Past is that of store.Backend.
 	Past(from uint64) ([]store.Past, error)
+	// Plan returns how the site schedules, false if a batch system does.
+	Plan() (sitesched.Config, bool)
 	// Salt returns [SaltBytes] random bytes which this site alone knows, and which are the
 	// same as long as it has its data folder.
 	Salt() ([]byte, error)

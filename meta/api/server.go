@@ -72,6 +72,8 @@ type Server struct {
 	// how many of those that were uploaded are looked at.
 	uploads, readers, tables places.Places
 	shown                    shown
+	// reckoned is what guests cost, as it was told last.
+	reckoned reckoned
 	// scarcities bounds what the log tells of a machine that has run out of something.
 	scarcities loglines.Pacer[struct{}]
 }
@@ -82,7 +84,7 @@ func New(cfg Config) *Server {
 		Config: cfg, log: cfg.Logger,
 		uploads: places.Places{Most: mostUploads, MostOne: mostUploadsOne},
 		readers: places.Places{Most: mostReaders, MostOne: mostReadersOne},
-		tables:  places.Places{Most: mostTables, MostOne: mostTablesOne},
+		tables:  places.Places{Most: mostTables, MostOne: mostTablesOne}, reckoned: newReckoned(),
 	}
 }
 

@@ -98,6 +98,8 @@ func (m *memorySite) Glance(ctx context.Context, look func(job.Time, meta.Views)
 
 func (m *memorySite) Describe() Description { return Description{} }
 
+func (m *memorySite) Plan() (sitesched.Config, bool) { return sitesched.Config{Processors: 4}, true }
+
 func (m *memorySite) Salt() ([]byte, error) { return []byte("sixteen bytes of"), nil }
 
 // end ends whatever runs.
@@ -107,9 +109,10 @@ func (m *memorySite) end() {
 	running := m.launched
 	m.launched = nil
 	for _, a := range running {
+		start := m.now
 		m.now = m.now.Add(time.Second)
-		m.settle(m.engine.Step(m.now, meta.AttemptStarted{Attempt: a, At: m.now}))
-		m.settle(m.engine.Step(m.now, meta.AttemptEnded{Attempt: a, Outcome: job.Outcome{Kind: job.Success, End: m.now}}))
+		m.settle(m.engine.Step(m.now, meta.AttemptStarted{Attempt: a, At: start}))
+		m.settle(m.engine.Step(m.now, meta.AttemptEnded{Attempt: a, Outcome: job.Outcome{Kind: job.Success, Start: start, End: m.now}}))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"slices"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -140,7 +141,7 @@ func Writes(s *store.State) []Write {
 	r := records.Get().(*record) //nolint:forcetypeassert // it holds nothing else
 	for _, j := range c.Jobs {
 		if s.Job(j.ID) == j {
-			w = append(w, Write{Table: Jobs, Key: JobKey(j.ID), Value: seal(r.ofJob(j))})
+			w = append(w, Write{Table: Jobs, Key: JobKey(j.ID), Value: seal(r.ofJob(j, s.Harm(j.ID)))})
 		}
 	}
 	for _, cp := range c.Copies {
@@ -228,6 +229,7 @@ func (r *Reader) Job(value []byte) error {
 	if err != nil {
 		return fmt.Errorf("job record: %w: %w", err, store.ErrCorrupt)
 	}
+	r.state.RestoreHarm(j.ID, store.Harm{Blocked: time.Duration(max(m.GetBlockedNs(), 0)), Moved: m.GetPromisesMoved()})
 	return r.state.RestoreJob(j)
 }
 
@@ -327,7 +329,7 @@ func Dump(s *store.State) []byte {
 	add := func(record []byte) { b = append(binary.AppendUvarint(b, uint64(len(record))), record...) }
 	add(seal(siteMessage(s.Site())))
 	for j := range s.Jobs(job.ID{}) {
-		add(seal(new(record).ofJob(j)))
+		add(seal(new(record).ofJob(j, s.Harm(j.ID))))
 	}
 	copies := slices.SortedFunc(s.Copies(), func(a, b *store.Copy) int { return a.ID.Compare(b.ID) })
 	for _, c := range copies {

@@ -23,8 +23,8 @@ type record struct {
 
 var records = sync.Pool{New: func() any { return new(record) }}
 
-// ofJob converts a job.
-func (r *record) ofJob(j *store.Job) *statev1.JobRecord {
+// ofJob converts a job that guests have cost that much.
+func (r *record) ofJob(j *store.Job, harm store.Harm) *statev1.JobRecord {
 	nameJob(&r.name, j.ID)
 	fillRequest(&r.request, &j.Request)
 	r.sites = r.sites[:0]
@@ -39,6 +39,7 @@ func (r *record) ofJob(j *store.Job) *statev1.JobRecord {
 		CancelRequested: j.CancelRequested, SubmitTimeNs: int64(j.Submitted), StartTimeNs: int64(j.Started),
 		CloseTimeNs: int64(j.Closed), Outcome: outcomeMessage(j.Outcome), LeaseNs: int64(j.Lease),
 		Submitter: string(j.Submitter), Version: j.Version, Sites: r.sites, ClaimEvents: r.claims, Revoked: uint32(j.Revoked),
+		BlockedNs: int64(harm.Blocked), PromisesMoved: harm.Moved,
 	}
 	for _, h := range j.Earlier {
 		m.Earlier = append(m.Earlier, &statev1.HoldingRecord{Attempt: h.Attempt, Site: string(h.Site)})

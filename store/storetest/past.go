@@ -21,8 +21,20 @@ func testPast(t *testing.T, open Opener) {
 		id := s.NextID()
 		a := job.AttemptID{Job: id, Number: 1}
 		outcome := job.Outcome{Kind: job.Success, Start: job.Time(1000 * i), End: job.Time(1000*i + 300)}
-		apply(t, s, store.SubmitJob{ID: id, Request: job.Request{Name: "fit", User: "ada", Processors: 4, Walltime: time.Hour}, Time: job.Time(i)})
+		apply(t, s, store.SubmitJob{ID: id, Request: job.Request{Name: "fit", User: "ada", Processors: 4, MemoryBytes: 5, Walltime: time.Hour}, Time: job.Time(i)})
+		apply(t, s, store.HoldJob{Job: id, Time: job.Time(i)})
+		apply(t, s, store.ReleaseJob{Job: id, Time: job.Time(i + 20)})
 		apply(t, s, store.OpenAttempt{Attempt: a, Sites: []job.SiteID{"beta"}})
+		apply(t, s, store.NoteHarm{Job: id, Harm: store.Harm{Blocked: time.Duration(i), Moved: 1}})
+		apply(t, s, store.NoteHarm{Job: id, Harm: store.Harm{Blocked: 40, Moved: 1}})
+		if h := s.Harm(id); h != (store.Harm{Blocked: time.Duration(i + 40), Moved: 2}) {
+			t.Errorf("%+v", h)
+		}
+		commit(t, b, s)
+		closed(t, b)
+		b = open(t) // what it was blocked for outlasts a restart while it runs
+		s = load(t, b)
+		s.KeepPast(5)
 		apply(t, s, store.GrantClaim{Attempt: a, Site: "beta"})
 		apply(t, s, store.RecordOutcome{Attempt: a, Site: "beta", Outcome: outcome})
 		apply(t, s, store.CloseJob{Job: id, Speed: 2})
@@ -44,7 +56,7 @@ func testPast(t *testing.T, open Opener) {
 	}
 	home := store.Past{
 		Number: 7, Origin: "alpha", Site: "beta", User: "ada", Name: list[3].Name, Processors: 4, Limit: time.Hour, Run: 600,
-		Submitted: 3, Started: 3000, Ended: 3300, Kind: job.Success,
+		Submitted: 3, Started: 3000, Ended: 3300, Kind: job.Success, Ready: 23, Harm: store.Harm{Blocked: 43, Moved: 2}, MemoryBytes: 5,
 	}
 	guest := store.Past{
 		Number: 8, Origin: "beta", Site: "alpha", User: "bob", Processors: 1, Limit: time.Minute, Run: 300, Submitted: 77, Started: 3000, Ended: 3300, Kind: job.Success,

@@ -53,6 +53,8 @@ type Config struct {
 	Invariants bool
 	// Guard checks S4 alone.
 	Guard bool
+	// Harm has sites measure what their guests cost, see [metrics.Record.Blocked].
+	Harm bool
 	// EventLog receives the event log (package sim); nil for none. With Hash,
 	// [Result.Hash] is filled in.
 	EventLog io.Writer
@@ -81,6 +83,9 @@ type Site struct {
 	// Speed is that of a processor; run times and estimates are divided by it.
 	// Zero means 1.
 	Speed float64
+	// KeepFree is that of [sitesched.Config], GuestWalltime that of [meta.NoHarm].
+	KeepFree      int32
+	GuestWalltime time.Duration
 	// Zone is added to the instants at which jobs are submitted here. At least 0.
 	Zone time.Duration
 }
@@ -188,5 +193,5 @@ const (
 )
 
 func (s *Site) scheduler() sitesched.Config {
-	return sitesched.Config{Processors: s.Processors, Backfill: s.Backfill, Queues: s.Queues, Scope: s.Scope, GuaranteeDepth: s.GuaranteeDepth}
+	return sitesched.Config{Processors: s.Processors, Backfill: s.Backfill, Queues: s.Queues, Scope: s.Scope, GuaranteeDepth: s.GuaranteeDepth, KeepFree: s.KeepFree}
 }

@@ -146,6 +146,7 @@ func (r *run) world() sim.Config {
 			ID: s.ID, Scheduler: s.scheduler(),
 			Meta: meta.Config{
 				Placement: cfg.Placement, Timing: timing, Bags: cfg.Guests, Self: meta.Self{Speed: s.Speed}, ReferenceTimes: true,
+				NoHarm: meta.NoHarm{Measure: cfg.Harm, GuestWalltime: s.GuestWalltime},
 				// What is asked is what the federation would do, not where it would refuse.
 				// An ended job is forgotten at once: all there is to know has been recorded.
 				Limits: meta.Limits{Jobs: math.MaxInt32, CopiesPerOrigin: math.MaxInt32, Copies: math.MaxInt32, ClosedFor: never, DecisionSites: 1},
@@ -267,6 +268,10 @@ func (r *run) ended(host job.SiteID, a job.AttemptID, tag int, outcome *job.Outc
 	if host != a.Job.Origin {
 		x.Run -= r.w.Transfer(a.Job)
 		x.Reference = job.Scaled(min(j.Run, j.Estimate), r.cfg.Sites[i].Speed)
+	}
+	if r.cfg.Harm {
+		h := r.w.Site(a.Job.Origin).Engine().Views().Harm(r.w.Now(), a.Job)
+		x.Blocked, x.Moved = h.Blocked, h.Moved
 	}
 	if r.cfg.Ended != nil {
 		r.cfg.Ended(i, k, x)

@@ -27,6 +27,10 @@ type Record struct {
 	Estimate time.Duration
 	// Procs is the width.
 	Procs int32
+	// Blocked is how long guests alone kept it waiting in the queue of its origin, and Moved
+	// how often they moved back what it was promised there; zero where it was not measured.
+	Blocked time.Duration
+	Moved   uint32
 }
 
 // Wait returns the time from submission to start.

@@ -2,19 +2,18 @@ package sim
 
 import (
 	"kith/internal/job"
-	"kith/meta"
 )
 
 // countedSite is a local scheduler whose work for the engine is counted: what a
 // site does for copies that cannot run is a number, whatever the machine.
 type countedSite struct {
-	meta.Site
+	drivenSite
 	n *int64
 }
 
 // Pass implements meta.Site.
 func (c countedSite) Pass(now job.Time) []job.AttemptID {
-	starts := c.Site.Pass(now)
+	starts := c.drivenSite.Pass(now)
 	*c.n += 1 + int64(len(starts))
 	return starts
 }
@@ -22,7 +21,7 @@ func (c countedSite) Pass(now job.Time) []job.AttemptID {
 // Postpone implements meta.Site.
 func (c countedSite) Postpone(now job.Time, id job.AttemptID, until job.Time) {
 	*c.n++
-	c.Site.Postpone(now, id, until)
+	c.drivenSite.Postpone(now, id, until)
 }
 
 // Calls returns how many passes the site's scheduler made, how many starts it

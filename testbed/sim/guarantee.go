@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"kith/internal/job"
-	"kith/meta"
 	"kith/sitesched"
 )
 
@@ -13,8 +12,8 @@ import (
 // remote copy moves what the site promises its own jobs. It holds a pass
 // against one on a copy of the state that knows of no waiting remote copies.
 type guardedSite struct {
-	// Site is what the engine would drive without a guard, with scheduler below.
-	meta.Site
+	// drivenSite is what the engine would drive without a guard, with scheduler below.
+	drivenSite
 	scheduler *sitesched.Scheduler
 	w         *World
 	s         *Site
@@ -25,11 +24,11 @@ func (g guardedSite) Pass(now job.Time) []job.AttemptID {
 	cfg := g.scheduler.Config()
 	g.s.unchecked = true
 	if l := g.scheduler.Load(now); cfg.Queues == sitesched.Single || l.Free <= 0 || l.Queued == 0 {
-		return g.Site.Pass(now) // nothing remote can start and move anything
+		return g.drivenSite.Pass(now) // nothing remote can start and move anything
 	}
 	before := &g.w.before
 	g.scheduler.CloneInto(before)
-	starts := g.Site.Pass(now)
+	starts := g.drivenSite.Pass(now)
 	if slices.ContainsFunc(starts, func(a job.AttemptID) bool { return a.Job.Origin != g.s.cfg.ID }) {
 		g.compare(now, before)
 	}

@@ -133,12 +133,12 @@ func TestWalltimeGivesProcessorsBack(t *testing.T) {
 
 // greedy is a local scheduler that starts another site's job in front of its own.
 type greedy struct {
-	meta.Site
+	drivenSite
 	copy *job.Copy
 }
 
 func (g greedy) Pass(now job.Time) []job.AttemptID {
-	starts := g.Site.Pass(now)
+	starts := g.drivenSite.Pass(now)
 	g.Adopt(now, *g.copy, now)
 	return append(starts, g.copy.ID)
 }
@@ -152,8 +152,8 @@ func TestGuaranteesWithTransfers(t *testing.T) {
 	if !guarded {
 		t.Fatalf("the engine drives a %T without a guard", s.driven())
 	}
-	if _, transfers := g.Site.(transferSite); !transfers {
-		t.Fatalf("the guard stands before a %T that knows of no transfers", g.Site)
+	if _, transfers := g.drivenSite.(transferSite); !transfers {
+		t.Fatalf("the guard stands before a %T that knows of no transfers", g.drivenSite)
 	}
 	at := func(seq uint64, origin job.SiteID) job.AttemptID {
 		return job.AttemptID{Job: job.ID{Origin: origin, Generation: 1, Seq: seq}, Number: 1}
@@ -167,7 +167,7 @@ func TestGuaranteesWithTransfers(t *testing.T) {
 	}
 	// The input of a job of s1 makes it hold a processor for longer than that.
 	w.sites[1].book.put(at(1, "s1").Job, entry{transfer: time.Minute})
-	g.Site = greedy{g.Site, &job.Copy{ID: at(1, "s1"), Request: request(1), Remote: true}}
+	g.drivenSite = greedy{g.drivenSite, &job.Copy{ID: at(1, "s1"), Request: request(1), Remote: true}}
 	g.Pass(Start)
 	if v, ok := errors.AsType[*Violation](w.watch.broken); !ok || v.Invariant != "S4" {
 		t.Errorf("a job whose transfer moves a guarantee breaks %v", w.watch.broken)

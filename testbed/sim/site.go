@@ -161,9 +161,15 @@ func (s *Site) boot() error {
 	return nil
 }
 
+// drivenSite is all that engines may ask of a local scheduler.
+type drivenSite interface {
+	meta.Site
+	meta.Harmed
+}
+
 // driven is the local scheduler as the engine drives it.
 func (s *Site) driven() meta.Site {
-	var local meta.Site = s.scheduler
+	var local drivenSite = s.scheduler
 	if s.w.cfg.Transfers {
 		local = transferSite{s.scheduler, s.w}
 	}

@@ -3,6 +3,8 @@ package config
 import (
 	"fmt"
 	"net"
+
+	"kith/sitesched"
 )
 
 // badFunc takes a mistake about a key. others are further keys that it is
@@ -23,6 +25,11 @@ func (c *Config) check(bad badFunc) {
 	mc.Check(func(field string, value any, remedy string) {
 		bad(field, fmt.Sprintf("%s = %s: %s", field, literalOf(value), remedy))
 	})
+	if keep := c.Scheduler.KeepFree; keep > c.Processors() {
+		bad("no_harm.keep_free", fmt.Sprintf("no_harm.keep_free = %d: the site has %d processors: give at most as many", keep, c.Processors()), "scheduler.processors")
+	} else if keep > 0 && c.Scheduler.Queues != sitesched.DualBackfill {
+		bad("no_harm.keep_free", fmt.Sprintf("no_harm.keep_free = %d: works with scheduler.queues = %q only: leave it out, or change the queues", keep, sitesched.DualBackfill), "scheduler.queues")
+	}
 	c.checkListen(bad)
 	c.checkPeers(bad)
 }

@@ -23,6 +23,7 @@ type Config struct {
 	Placement meta.Placement
 	Limits    meta.Limits
 	Bags      meta.Bags
+	NoHarm    NoHarm
 	Timing    Timing
 	Executor  Executor
 	Owner     Owner
@@ -62,6 +63,13 @@ type Scheduler struct {
 	sitesched.Config
 	// Speed of one processor; 1 is the reference.
 	Speed float64
+}
+
+// NoHarm is what guests may cost home jobs.
+type NoHarm struct {
+	meta.NoHarm
+	// Mode is a [meta.HarmMode].
+	Mode string
 }
 
 // Timing says when the protocol gives up waiting.
@@ -162,7 +170,14 @@ func (c *Config) SchedulerConfig() sitesched.Config {
 // MetaConfig is the configuration of the engine, without what only the running
 // daemon knows.
 func (c *Config) MetaConfig() meta.Config {
-	return meta.Config{Placement: c.Placement, Limits: c.Limits, Timing: c.Timing.Timing, Bags: c.Bags, AllowDirectory: c.allowDirectory}
+	return meta.Config{Placement: c.Placement, Limits: c.Limits, Timing: c.Timing.Timing, Bags: c.Bags, NoHarm: c.noHarm(), AllowDirectory: c.allowDirectory}
+}
+
+// noHarm is c.NoHarm as the engine has it: a daemon always measures.
+func (c *Config) noHarm() meta.NoHarm {
+	n := c.NoHarm.NoHarm
+	n.Measure = true
+	return n
 }
 
 // allowDirectory reports whether a job may run in an absolute folder.

@@ -35,7 +35,7 @@ func live(key string, f interface{ erased() field }, says string) Knob {
 // the fields of c. Where a row has no bounds, meta or sitesched checks them.
 func (c *Config) Knobs() []Knob {
 	std := meta.Default()
-	s, p, l, t, b := &c.Scheduler, &c.Placement, &c.Limits, &c.Timing, &c.Bags
+	s, p, l, t, b, n := &c.Scheduler, &c.Placement, &c.Limits, &c.Timing, &c.Bags, &c.NoHarm
 	return []Knob{
 		fixed("site", must(text(&c.Site, ""), siteName), "name of this site among the others: 1 to 32 of `a-z`, `0-9`, `-`, beginning with a letter, not ending with `-`; it never changes"),
 		fixed("data", must(text(&c.Data, "/var/lib/kith"), absolute), "folder for everything the site keeps; absolute"),
@@ -76,6 +76,11 @@ func (c *Config) Knobs() []Knob {
 		live("bags.turn", between(span(&b.Turn, std.Bags.Turn), 1, job.MaxWalltime, "give a positive duration of at most ten years"), "how long processors run one task of a bag after the other before whatever waits has its turn; longer if the time limit of a task is"),
 		live("bags.yield", choice(&b.Yield, std.Bags.Yield, bags.YieldNever, bags.YieldTask, bags.YieldNow), "what tasks of bags do while a job of this site's own users waits for processors. `\"never\"`: one after the other to the end of the turn. `\"task\"`: none begins. `\"now\"`: those of other sites that run are stopped, too, and run again from their begin, here or elsewhere"),
 		live("bags.share", must(fraction(&b.Share, std.Bags.Share), share), "the part of the processors that tasks of one other site may have while others wait: above 0, at most 1"),
+
+		fixed("no_harm.mode", must(text(&n.Mode, string(meta.HarmPromise)), harmMode), "what guests may do to jobs of this site. `\"promise\"`: have what no promise to one of them needs. There is no other mode yet. See [what guests cost](#what-guests-cost)"),
+		live("no_harm.guest_walltime", between(span(&n.GuestWalltime, 0), 0, job.MaxWalltime, "give a duration of at most ten years, or \"0s\" for any"), "the longest time limit of a job of another site, also of a task; those with longer ones are refused with `guest-walltime`. `\"0s\"`: any"),
+		fixed("no_harm.keep_free", between(whole(&s.KeepFree, 0), 0, job.MaxProcessors, "give a number of processors, or 0 for none"), "processors that jobs and tasks of other sites together never have, at most as many as the site has; for `queues = \"dual-backfill\"`. A job that is wider than the rest is refused with `kept-free`"),
+		live("no_harm.bound", between(span(&n.Bound, std.NoHarm.Bound), 0, job.MaxWalltime, "give a duration of at most ten years"), "for how long guests alone may keep a job of this site waiting before it counts as a violation. It is counted, not enforced"),
 
 		fixed("timing.claim", between(span(&t.Claim, std.Timing.Claim), 1, job.MaxWalltime, "give a positive duration of at most ten years"), "how long processors are kept for a claim without an answer; copies of other sites are planned for so much longer, so that a claim that is granted in time delays no local job"),
 		live("timing.backoff", span(&t.Backoff, std.Timing.Backoff), "how long that copy is then left alone"),
@@ -118,6 +123,13 @@ func (c *Config) Knobs() []Knob {
 		live("log.level", choice(&c.Log.Level, "info", "debug", "info", "warn", "error"), "`\"debug\"`, `\"info\"`, `\"warn\"` or `\"error\"`"),
 		fixed("log.format", choice(&c.Log.Format, "json", "json", "text"), "or `\"text\"`; on stderr"),
 	}
+}
+
+func harmMode(word string) (remedy string) {
+	if _, err := meta.ParseHarmMode(word); err != nil {
+		return err.Error()
+	}
+	return ""
 }
 
 func share(part float64) (remedy string) {

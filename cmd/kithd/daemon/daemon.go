@@ -36,6 +36,7 @@ import (
 	"kith/meta/transfer"
 	"kith/meta/trust/audit"
 	kithv1 "kith/proto/gen/kith/v1"
+	"kith/sitesched"
 	"kith/sitesched/runner"
 	"kith/store"
 	"kith/store/boltstore"
@@ -58,6 +59,7 @@ type Daemon struct {
 	room    *room
 	low     *lowRoom
 	files   *runner.Files
+	plan    sitesched.Config // how it schedules; nothing if a batch system does
 	salt    saltFile
 	owner   *ownerWatch // nil where the machine has no owner to give way to
 	effects *effects
@@ -198,6 +200,9 @@ func (d *Daemon) assemble() error {
 	site, err := d.host.Site()
 	if err != nil {
 		return err
+	}
+	if own, is := site.(interface{ Config() sitesched.Config }); is {
+		d.plan = own.Config()
 	}
 	streams := newStreams()
 	disk := runner.NewRoom(d.cfg.Data)

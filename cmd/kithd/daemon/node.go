@@ -9,6 +9,7 @@ import (
 	"kith/meta"
 	"kith/meta/api"
 	kithv1 "kith/proto/gen/kith/v1"
+	"kith/sitesched"
 	"kith/store"
 )
 
@@ -40,6 +41,9 @@ func (n node) Ask(ctx context.Context, make func(token uint64) meta.Event) (meta
 
 // Salt implements api.Node.
 func (n node) Salt() ([]byte, error) { return n.d.salt.get() }
+
+// Plan implements api.Node.
+func (n node) Plan() (sitesched.Config, bool) { return n.d.plan, n.d.plan.Processors > 0 }
 
 // Describe implements api.Node.
 func (n node) Describe() api.Description {

@@ -105,6 +105,8 @@ func (c *collector) Describe(to chan<- *prometheus.Desc) {
 	describe(to, own)
 	describe(to, hosts)
 	describe(to, counters)
+	describe(to, harmed)
+	to <- blockedDesc
 }
 
 func describe[T any](to chan<- *prometheus.Desc, figures []figure[T]) {
@@ -127,6 +129,14 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	if err != nil {
 		to <- prometheus.NewInvalidMetric(reachable.desc, fmt.Errorf("the site does not answer: %w", err))
 		return
+	}
+	harm, err := c.sites.GetHarm(ctx, harmQuestion())
+	if err != nil {
+		to <- prometheus.NewInvalidMetric(blockedDesc, fmt.Errorf("the site does not answer: %w", err))
+		return
+	}
+	if harm.GetCounters().GetMeasured() {
+		tellHarm(to, harm)
 	}
 	tell(to, own, site.GetSite())
 	tell(to, counters, site.GetCounters())

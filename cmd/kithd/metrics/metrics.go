@@ -21,6 +21,7 @@ import (
 type Sites interface {
 	GetSite(context.Context, *kithv1.GetSiteRequest) (*kithv1.GetSiteResponse, error)
 	ListSites(context.Context, *kithv1.ListSitesRequest) (*kithv1.ListSitesResponse, error)
+	GetHarm(context.Context, *kithv1.GetHarmRequest) (*kithv1.GetHarmResponse, error)
 }
 
 // Path is where the figures are.
@@ -32,7 +33,7 @@ const (
 	// silence is how long a connection may say nothing before it makes room for another.
 	silence = time.Second
 	// atOnce is how many requests are answered at a time; more hear 503. Each looks into
-	// the engine twice.
+	// the engine four times at most.
 	atOnce = 2
 	// connections is how many are open; more wait.
 	connections = 16

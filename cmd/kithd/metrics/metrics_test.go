@@ -21,6 +21,7 @@ type known struct {
 	site  *kithv1.Site
 	count *kithv1.SiteCounters
 	sites []*kithv1.Site
+	harm  *kithv1.GetHarmResponse
 	err   error
 }
 
@@ -30,6 +31,10 @@ func (k *known) GetSite(context.Context, *kithv1.GetSiteRequest) (*kithv1.GetSit
 
 func (k *known) ListSites(context.Context, *kithv1.ListSitesRequest) (*kithv1.ListSitesResponse, error) {
 	return &kithv1.ListSitesResponse{Sites: k.sites}, k.err
+}
+
+func (k *known) GetHarm(context.Context, *kithv1.GetHarmRequest) (*kithv1.GetHarmResponse, error) {
+	return k.harm, k.err
 }
 
 func get(t *testing.T, sites Sites, method, path string) (int, string) {
@@ -50,6 +55,10 @@ func TestFigures(t *testing.T) {
 		LoadTime: now, Draining: true, KeyTrouble: "it ends soon", CertificateExpireTime: now,
 	}
 	sites := &known{
+		harm: &kithv1.GetHarmResponse{
+			Time: now, ShadowTime: timestamppb.New(time.Unix(1_799_999_990, 0)), Jobs: &kithv1.HarmFigures{DelaySeconds: -2},
+			Counters: &kithv1.HarmCounters{Measured: true, LeftCopies: []int64{5, 1, 0, 2, 0, 1}, BlockedSeconds: 99, Violations: 3, BlockedNow: 4},
+		},
 		site: alpha, count: &kithv1.SiteCounters{JobsSubmitted: 7, WaitSeconds: 0.25},
 		sites: []*kithv1.Site{
 			alpha,
@@ -71,6 +80,8 @@ func TestFigures(t *testing.T) {
 		`kith_host_held_back{node="",site="beta"} 1`, `kith_host_held_back{node="n2",site="beta"} 0`, `kith_host_error_ratio{node="",site="beta"} 0.75`,
 		`kith_host_turnaround_seconds{node="",site="beta"} 60`, `kith_host_tasks_done_recent{node="",site="beta"} 2`, `kith_host_tasks_failed_recent{node="",site="beta"} 6.5`,
 		`kith_host_quota_tasks{node="",site="beta"} 0.5`, `kith_jobs_submitted_total 7`, `kith_wait_seconds_total 0.25`,
+		`kith_home_promises_moved_total 0`, `kith_home_delay_violations_total 3`, `kith_home_blocked_jobs 4`, `kith_home_delay_seconds -2`, `kith_home_shadow_lag_seconds 10`,
+		`kith_home_blocked_seconds_bucket{le="0"} 5`, `kith_home_blocked_seconds_bucket{le="3600"} 8`, `kith_home_blocked_seconds_bucket{le="+Inf"} 9`, `kith_home_blocked_seconds_sum 99`,
 		"# TYPE kith_jobs_submitted_total counter", "# TYPE kith_host_held_back gauge", "process_resident_memory_bytes", "go_goroutines",
 	} {
 		if !strings.Contains(body, want+"\n") && !strings.Contains(body, want+" ") {

@@ -853,7 +853,7 @@ var File_kith_v1_site_service_proto protoreflect.FileDescriptor
 
 const file_kith_v1_site_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1akith/v1/site_service.proto\x12\akith.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x11kith/v1/job.proto\x1a\x12kith/v1/site.proto\"\x10\n" +
+	"\x1akith/v1/site_service.proto\x12\akith.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x12kith/v1/harm.proto\x1a\x11kith/v1/job.proto\x1a\x12kith/v1/site.proto\"\x10\n" +
 	"\x0eGetSiteRequest\"\xa0\x01\n" +
 	"\x0fGetSiteResponse\x12!\n" +
 	"\x04site\x18\x01 \x01(\v2\r.kith.v1.SiteR\x04site\x121\n" +
@@ -909,7 +909,7 @@ const file_kith_v1_site_service_proto_rawDesc = "" +
 	"start_time\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
 	"\bend_time\x18\n" +
 	" \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12.\n" +
-	"\x05state\x18\v \x01(\x0e2\x18.kith.v1.JobStatus.StateR\x05state2\x92\x04\n" +
+	"\x05state\x18\v \x01(\x0e2\x18.kith.v1.JobStatus.StateR\x05state2\xd5\x04\n" +
 	"\vSiteService\x12A\n" +
 	"\aGetSite\x12\x17.kith.v1.GetSiteRequest\x1a\x18.kith.v1.GetSiteResponse\"\x03\x90\x02\x01\x12G\n" +
 	"\tListSites\x12\x19.kith.v1.ListSitesRequest\x1a\x1a.kith.v1.ListSitesResponse\"\x03\x90\x02\x01\x12G\n" +
@@ -919,7 +919,8 @@ const file_kith_v1_site_service_proto_rawDesc = "" +
 	"\n" +
 	"ForgetSite\x12\x1a.kith.v1.ForgetSiteRequest\x1a\x1b.kith.v1.ForgetSiteResponse\"\x03\x90\x02\x02\x12G\n" +
 	"\tTrustHost\x12\x19.kith.v1.TrustHostRequest\x1a\x1a.kith.v1.TrustHostResponse\"\x03\x90\x02\x02\x12M\n" +
-	"\vListHistory\x12\x1b.kith.v1.ListHistoryRequest\x1a\x1c.kith.v1.ListHistoryResponse\"\x03\x90\x02\x02B\x1fZ\x1dkith/proto/gen/kith/v1;kithv1b\x06proto3"
+	"\vListHistory\x12\x1b.kith.v1.ListHistoryRequest\x1a\x1c.kith.v1.ListHistoryResponse\"\x03\x90\x02\x02\x12A\n" +
+	"\aGetHarm\x12\x17.kith.v1.GetHarmRequest\x1a\x18.kith.v1.GetHarmResponse\"\x03\x90\x02\x02B\x1fZ\x1dkith/proto/gen/kith/v1;kithv1b\x06proto3"
 
 var (
 	file_kith_v1_site_service_proto_rawDescOnce sync.Once
@@ -956,6 +957,8 @@ var file_kith_v1_site_service_proto_goTypes = []any{
 	(*durationpb.Duration)(nil),   // 18: google.protobuf.Duration
 	(*timestamppb.Timestamp)(nil), // 19: google.protobuf.Timestamp
 	(JobStatus_State)(0),          // 20: kith.v1.JobStatus.State
+	(*GetHarmRequest)(nil),        // 21: kith.v1.GetHarmRequest
+	(*GetHarmResponse)(nil),       // 22: kith.v1.GetHarmResponse
 }
 var file_kith_v1_site_service_proto_depIdxs = []int32{
 	15, // 0: kith.v1.GetSiteResponse.site:type_name -> kith.v1.Site
@@ -976,15 +979,17 @@ var file_kith_v1_site_service_proto_depIdxs = []int32{
 	8,  // 15: kith.v1.SiteService.ForgetSite:input_type -> kith.v1.ForgetSiteRequest
 	10, // 16: kith.v1.SiteService.TrustHost:input_type -> kith.v1.TrustHostRequest
 	12, // 17: kith.v1.SiteService.ListHistory:input_type -> kith.v1.ListHistoryRequest
-	1,  // 18: kith.v1.SiteService.GetSite:output_type -> kith.v1.GetSiteResponse
-	3,  // 19: kith.v1.SiteService.ListSites:output_type -> kith.v1.ListSitesResponse
-	5,  // 20: kith.v1.SiteService.DrainSite:output_type -> kith.v1.DrainSiteResponse
-	7,  // 21: kith.v1.SiteService.ResumeSite:output_type -> kith.v1.ResumeSiteResponse
-	9,  // 22: kith.v1.SiteService.ForgetSite:output_type -> kith.v1.ForgetSiteResponse
-	11, // 23: kith.v1.SiteService.TrustHost:output_type -> kith.v1.TrustHostResponse
-	13, // 24: kith.v1.SiteService.ListHistory:output_type -> kith.v1.ListHistoryResponse
-	18, // [18:25] is the sub-list for method output_type
-	11, // [11:18] is the sub-list for method input_type
+	21, // 18: kith.v1.SiteService.GetHarm:input_type -> kith.v1.GetHarmRequest
+	1,  // 19: kith.v1.SiteService.GetSite:output_type -> kith.v1.GetSiteResponse
+	3,  // 20: kith.v1.SiteService.ListSites:output_type -> kith.v1.ListSitesResponse
+	5,  // 21: kith.v1.SiteService.DrainSite:output_type -> kith.v1.DrainSiteResponse
+	7,  // 22: kith.v1.SiteService.ResumeSite:output_type -> kith.v1.ResumeSiteResponse
+	9,  // 23: kith.v1.SiteService.ForgetSite:output_type -> kith.v1.ForgetSiteResponse
+	11, // 24: kith.v1.SiteService.TrustHost:output_type -> kith.v1.TrustHostResponse
+	13, // 25: kith.v1.SiteService.ListHistory:output_type -> kith.v1.ListHistoryResponse
+	22, // 26: kith.v1.SiteService.GetHarm:output_type -> kith.v1.GetHarmResponse
+	19, // [19:27] is the sub-list for method output_type
+	11, // [11:19] is the sub-list for method input_type
 	11, // [11:11] is the sub-list for extension type_name
 	11, // [11:11] is the sub-list for extension extendee
 	0,  // [0:11] is the sub-list for field type_name
@@ -995,6 +1000,7 @@ func file_kith_v1_site_service_proto_init() {
 	if File_kith_v1_site_service_proto != nil {
 		return
 	}
+	file_kith_v1_harm_proto_init()
 	file_kith_v1_job_proto_init()
 	file_kith_v1_site_proto_init()
 	type x struct{}

@@ -26,6 +26,7 @@ const (
 	SiteService_ForgetSite_FullMethodName  = "/kith.v1.SiteService/ForgetSite"
 	SiteService_TrustHost_FullMethodName   = "/kith.v1.SiteService/TrustHost"
 	SiteService_ListHistory_FullMethodName = "/kith.v1.SiteService/ListHistory"
+	SiteService_GetHarm_FullMethodName     = "/kith.v1.SiteService/GetHarm"
 )
 
 // SiteServiceClient is the client API for SiteService service.
@@ -59,6 +60,9 @@ type SiteServiceClient interface {
 	// Users and names are numbers, made with a secret of the site: the same one has the
 	// same number in every answer of it, and in those of no other site.
 	ListHistory(ctx context.Context, in *ListHistoryRequest, opts ...grpc.CallOption) (*ListHistoryResponse, error)
+	// GetHarm says what guests cost the jobs that were submitted at the answering site, against
+	// a schedule without guests, and what guests got.
+	GetHarm(ctx context.Context, in *GetHarmRequest, opts ...grpc.CallOption) (*GetHarmResponse, error)
 }
 
 type siteServiceClient struct {
@@ -139,6 +143,16 @@ func (c *siteServiceClient) ListHistory(ctx context.Context, in *ListHistoryRequ
 	return out, nil
 }
 
+func (c *siteServiceClient) GetHarm(ctx context.Context, in *GetHarmRequest, opts ...grpc.CallOption) (*GetHarmResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetHarmResponse)
+	err := c.cc.Invoke(ctx, SiteService_GetHarm_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // SiteServiceServer is the server API for SiteService service.
 // All implementations must embed UnimplementedSiteServiceServer
 // for forward compatibility.
@@ -170,6 +184,9 @@ type SiteServiceServer interface {
 	// Users and names are numbers, made with a secret of the site: the same one has the
 	// same number in every answer of it, and in those of no other site.
 	ListHistory(context.Context, *ListHistoryRequest) (*ListHistoryResponse, error)
+	// GetHarm says what guests cost the jobs that were submitted at the answering site, against
+	// a schedule without guests, and what guests got.
+	GetHarm(context.Context, *GetHarmRequest) (*GetHarmResponse, error)
 	mustEmbedUnimplementedSiteServiceServer()
 }
 
@@ -200,6 +217,9 @@ func (UnimplementedSiteServiceServer) TrustHost(context.Context, *TrustHostReque
 }
 func (UnimplementedSiteServiceServer) ListHistory(context.Context, *ListHistoryRequest) (*ListHistoryResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListHistory not implemented")
+}
+func (UnimplementedSiteServiceServer) GetHarm(context.Context, *GetHarmRequest) (*GetHarmResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetHarm not implemented")
 }
 func (UnimplementedSiteServiceServer) mustEmbedUnimplementedSiteServiceServer() {}
 func (UnimplementedSiteServiceServer) testEmbeddedByValue()                     {}
@@ -348,6 +368,24 @@ func _SiteService_ListHistory_Handler(srv interface{}, ctx context.Context, dec 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _SiteService_GetHarm_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetHarmRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SiteServiceServer).GetHarm(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SiteService_GetHarm_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SiteServiceServer).GetHarm(ctx, req.(*GetHarmRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // SiteService_ServiceDesc is the grpc.ServiceDesc for SiteService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -382,6 +420,10 @@ var SiteService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListHistory",
 			Handler:    _SiteService_ListHistory_Handler,
+		},
+		{
+			MethodName: "GetHarm",
+			Handler:    _SiteService_GetHarm_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -1173,7 +1173,11 @@ type JobRecord struct {
 	// has outraced it.
 	Opened uint32 `protobuf:"varint,22,opt,name=opened,proto3" json:"opened,omitempty"`
 	// How often its claim was taken back, 255 for more often.
-	Revoked       uint32 `protobuf:"varint,23,opt,name=revoked,proto3" json:"revoked,omitempty"`
+	Revoked uint32 `protobuf:"varint,23,opt,name=revoked,proto3" json:"revoked,omitempty"`
+	// How long guests alone kept it waiting at its origin.
+	BlockedNs int64 `protobuf:"varint,25,opt,name=blocked_ns,json=blockedNs,proto3" json:"blocked_ns,omitempty"`
+	// How often guests moved back what it had been promised there.
+	PromisesMoved uint32 `protobuf:"varint,26,opt,name=promises_moved,json=promisesMoved,proto3" json:"promises_moved,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1365,6 +1369,20 @@ func (x *JobRecord) GetOpened() uint32 {
 func (x *JobRecord) GetRevoked() uint32 {
 	if x != nil {
 		return x.Revoked
+	}
+	return 0
+}
+
+func (x *JobRecord) GetBlockedNs() int64 {
+	if x != nil {
+		return x.BlockedNs
+	}
+	return 0
+}
+
+func (x *JobRecord) GetPromisesMoved() uint32 {
+	if x != nil {
+		return x.PromisesMoved
 	}
 	return 0
 }
@@ -3233,7 +3251,16 @@ type PastRecord struct {
 	// When it ended.
 	EndTimeNs int64 `protobuf:"varint,10,opt,name=end_time_ns,json=endTimeNs,proto3" json:"end_time_ns,omitempty"`
 	// How it ended: a number of kith's kinds of outcomes.
-	Kind          uint32 `protobuf:"varint,11,opt,name=kind,proto3" json:"kind,omitempty"`
+	Kind uint32 `protobuf:"varint,11,opt,name=kind,proto3" json:"kind,omitempty"`
+	// When nothing held it back any more, if that was not when it was submitted; else 0. At its
+	// origin only, as the next ones.
+	ReadyTimeNs int64 `protobuf:"varint,12,opt,name=ready_time_ns,json=readyTimeNs,proto3" json:"ready_time_ns,omitempty"`
+	// How long guests alone kept it waiting.
+	BlockedNs int64 `protobuf:"varint,13,opt,name=blocked_ns,json=blockedNs,proto3" json:"blocked_ns,omitempty"`
+	// How often guests moved back what it had been promised.
+	PromisesMoved uint32 `protobuf:"varint,14,opt,name=promises_moved,json=promisesMoved,proto3" json:"promises_moved,omitempty"`
+	// The memory of the whole job; 0 if it asked for none.
+	MemoryBytes   int64 `protobuf:"varint,15,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3341,6 +3368,34 @@ func (x *PastRecord) GetEndTimeNs() int64 {
 func (x *PastRecord) GetKind() uint32 {
 	if x != nil {
 		return x.Kind
+	}
+	return 0
+}
+
+func (x *PastRecord) GetReadyTimeNs() int64 {
+	if x != nil {
+		return x.ReadyTimeNs
+	}
+	return 0
+}
+
+func (x *PastRecord) GetBlockedNs() int64 {
+	if x != nil {
+		return x.BlockedNs
+	}
+	return 0
+}
+
+func (x *PastRecord) GetPromisesMoved() uint32 {
+	if x != nil {
+		return x.PromisesMoved
+	}
+	return 0
+}
+
+func (x *PastRecord) GetMemoryBytes() int64 {
+	if x != nil {
+		return x.MemoryBytes
 	}
 	return 0
 }
@@ -3543,7 +3598,7 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\x04user\x18\x05 \x01(\tR\x04user\x12 \n" +
 	"\fmake_time_ns\x18\x06 \x01(\x03R\n" +
 	"makeTimeNs\x12\x14\n" +
-	"\x05maker\x18\a \x01(\tR\x05maker\"\xca\x06\n" +
+	"\x05maker\x18\a \x01(\tR\x05maker\"\x90\a\n" +
 	"\tJobRecord\x12&\n" +
 	"\x02id\x18\x01 \x01(\v2\x16.kith.state.v1.JobNameR\x02id\x120\n" +
 	"\arequest\x18\x02 \x01(\v2\x16.kith.state.v1.RequestR\arequest\x12\x1d\n" +
@@ -3569,7 +3624,10 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\x04acts\x18\x14 \x03(\v2\x18.kith.state.v1.ActRecordR\x04acts\x12\x18\n" +
 	"\aversion\x18\x15 \x01(\rR\aversion\x12\x16\n" +
 	"\x06opened\x18\x16 \x01(\rR\x06opened\x12\x18\n" +
-	"\arevoked\x18\x17 \x01(\rR\arevoked\"\xaf\x01\n" +
+	"\arevoked\x18\x17 \x01(\rR\arevoked\x12\x1d\n" +
+	"\n" +
+	"blocked_ns\x18\x19 \x01(\x03R\tblockedNs\x12%\n" +
+	"\x0epromises_moved\x18\x1a \x01(\rR\rpromisesMoved\"\xaf\x01\n" +
 	"\tActRecord\x12\x17\n" +
 	"\atime_ns\x18\x01 \x01(\x03R\x06timeNs\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\rR\x04kind\x12\x14\n" +
@@ -3744,7 +3802,7 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"files_lost\x18\t \x01(\bR\tfilesLost\x12\x1d\n" +
 	"\n" +
 	"error_line\x18\n" +
-	" \x01(\tR\terrorLine\"\xb0\x02\n" +
+	" \x01(\tR\terrorLine\"\xbd\x03\n" +
 	"\n" +
 	"PastRecord\x12\x16\n" +
 	"\x06origin\x18\x01 \x01(\tR\x06origin\x12\x12\n" +
@@ -3760,7 +3818,12 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\rstart_time_ns\x18\t \x01(\x03R\vstartTimeNs\x12\x1e\n" +
 	"\vend_time_ns\x18\n" +
 	" \x01(\x03R\tendTimeNs\x12\x12\n" +
-	"\x04kind\x18\v \x01(\rR\x04kind*j\n" +
+	"\x04kind\x18\v \x01(\rR\x04kind\x12\"\n" +
+	"\rready_time_ns\x18\f \x01(\x03R\vreadyTimeNs\x12\x1d\n" +
+	"\n" +
+	"blocked_ns\x18\r \x01(\x03R\tblockedNs\x12%\n" +
+	"\x0epromises_moved\x18\x0e \x01(\rR\rpromisesMoved\x12!\n" +
+	"\fmemory_bytes\x18\x0f \x01(\x03R\vmemoryBytes*j\n" +
 	"\tCopyPhase\x12\x1a\n" +
 	"\x16COPY_PHASE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11COPY_PHASE_QUEUED\x10\x01\x12\x14\n" +
