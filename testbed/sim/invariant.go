@@ -234,6 +234,7 @@ func (x *watch) closing(s *Site, effects []meta.Effect) (list []closed) {
 			if f.Purged {
 				list = append(list, closed{bag: &bagFacts{id: f.Bag}, purged: true})
 			} else if b := s.state.Bag(f.Bag); b != nil {
+				x.tasks.ruled(s, b)
 				list = append(list, closed{bag: factsOf(s, b), ending: x.depends.decided[b.ID]})
 			}
 		}

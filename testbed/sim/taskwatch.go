@@ -45,6 +45,8 @@ type taskWatch struct {
 	requeued map[[2]job.SiteID]bool
 	// lost are batches whose files could not be fetched.
 	lost map[job.AttemptID]bool
+	// alone are bundles whose tasks may run at a site with no other one of their bag.
+	alone map[job.AttemptID]bool
 }
 
 // bagSeen is what is durable of a bag.
@@ -57,7 +59,8 @@ type bagSeen struct {
 	// cancels says that a client was told that it will be cancelled.
 	cancels bool
 	// tail is when its tail began, 0 before.
-	tail job.Time
+	tail     job.Time
+	policies policySeen
 }
 
 // taskSeen is what has run of a task.
@@ -90,6 +93,7 @@ func (x *taskWatch) init(w *watch) {
 	x.answers, x.met = make(map[claimSeen][]job.AttemptID), make(map[[2]job.SiteID]metLife)
 	x.replicas, x.requeued = make(map[job.AttemptID]bool), make(map[[2]job.SiteID]bool)
 	x.grants, x.granted, x.lost = make(map[job.AttemptID]job.SiteID), make(map[job.AttemptID]job.Time), make(map[job.AttemptID]bool)
+	x.alone = make(map[job.AttemptID]bool)
 }
 
 func (x *taskWatch) bag(id job.ID) *bagSeen {
@@ -245,6 +249,7 @@ func (x *taskWatch) started(p *process) {
 		x.x.violate("S3: task %v has ended and starts at %s", id, s.cfg.ID)
 	}
 	x.checkAgain(p, id, t)
+	x.beside(p, id)
 	t.running = append(t.running, p)
 }
 
@@ -457,6 +462,10 @@ func (x *taskWatch) booted(s *Site) {
 		if b.tail != 0 && rec.TailSince != b.tail && b.wanted.Empty() {
 			x.x.violate("S5: the tail of bag %v, which began at %v, is lost in a restart of site %s", id, b.tail, s.cfg.ID)
 		}
+		if rec.Policies.Version < b.policies.told {
+			x.x.violate("S5: policies %d of bag %v were acknowledged, and a restart of site %s leaves version %d", b.policies.told, id, s.cfg.ID, rec.Policies.Version)
+		}
+		b.policies.known = false
 		x.stays(b, factsOf(s, rec))
 	}
 }

@@ -10,7 +10,7 @@ import (
 type Violation struct {
 	// Invariant is its short name: S1 to S7, L1, L2, L4, L5; "crash" if an engine
 	// panicked, "limits" if a site took more copies than it may, "spin" if it had itself woken
-	// without an end, and empty for anything else.
+	// without an end, "policy" if a bag got what its policies forbid, and empty for anything else.
 	Invariant string
 	// At is when it was noticed, counted from [Start]; Seed is that of the run.
 	At   time.Duration
@@ -31,7 +31,7 @@ func (v *Violation) Error() string {
 // violation makes one of a text that begins with the name of the invariant.
 func (w *World) violation(format string, args ...any) *Violation {
 	v := &Violation{At: w.now.Sub(Start), Seed: w.cfg.Seed, Text: fmt.Sprintf(format, args...)}
-	if name, text, ok := strings.Cut(v.Text, ": "); ok && (len(name) == 2 || name == "crash" || name == "limits" || name == "spin" || name == "trust") {
+	if name, text, ok := strings.Cut(v.Text, ": "); ok && (len(name) == 2 || name == "crash" || name == "limits" || name == "spin" || name == "trust" || name == "policy") {
 		v.Invariant, v.Text = name, text
 	}
 	return v

@@ -37,6 +37,8 @@ type Bag struct {
 	Budget uint32
 	// Deadline is what its policies state, in seconds; 0 for none.
 	Deadline uint32
+	// Stance is what its policies state beside that, by number, see stances; 0 for nothing.
+	Stance int
 	// Staging and Output are as those of a job, of each task.
 	Staging, Output time.Duration
 	Waits
@@ -63,11 +65,8 @@ func (b *Bag) runTime(task uint32) time.Duration {
 func (b *Bag) fails(task uint32) bool { return b.Fails > 0 && task%b.Fails == b.Fails-1 }
 
 // policies are what the bag states.
-func (b *Bag) policies() (p store.BagPolicies) {
-	if b.Deadline > 0 {
-		p.Texts[bags.Deadline] = fmt.Sprint(b.Deadline)
-	}
-	return p
+func (b *Bag) policies() store.BagPolicies {
+	return store.BagPolicies{Texts: texts(b.Stance, b.Deadline)}
 }
 
 // work is how long all tasks take one after another, with one run in vain each. Those that may
@@ -114,6 +113,7 @@ func Bagged(seed uint64, size Size) *Schedule {
 	}
 	d.s.someDependencies()
 	d.s.someBudgets()
+	d.s.someStances()
 	return d.s
 }
 
@@ -238,7 +238,7 @@ func (d *draw) actOnBag() {
 
 // turn configures a site for running tasks.
 func (s *Schedule) turn(cfg *meta.Config) {
-	if slices.ContainsFunc(s.Bags, func(b Bag) bool { return b.Deadline > 0 }) {
+	if s.states() {
 		cfg.Policies = policy.New()
 	}
 	if len(s.Bags) > 0 && s.Turn > 0 {
@@ -281,7 +281,7 @@ func (b *Bag) String() string {
 	for _, n := range []struct {
 		name string
 		n    uint32
-	}{{"retries", uint32(b.Retries)}, {"max-running", b.MaxRunning}, {"fails", b.Fails}, {"replicas", uint32(b.Replicas)}, {"tail", b.Tail}, {"deadline", b.Deadline}, {"budget", b.Budget}} {
+	}{{"retries", uint32(b.Retries)}, {"max-running", b.MaxRunning}, {"fails", b.Fails}, {"replicas", uint32(b.Replicas)}, {"tail", b.Tail}, {"deadline", b.Deadline}, {"budget", b.Budget}, {"policies", uint32(b.Stance)}} {
 		if n.n != 0 {
 			text += fmt.Sprintf(" %s=%d", n.name, n.n)
 		}
@@ -304,6 +304,12 @@ func (x *Act) ofBag() string {
 	if x.Budget > 0 {
 		text += fmt.Sprintf(" budget=%d", x.Budget)
 	}
+	if x.Kind == PolicyBag {
+		text += fmt.Sprintf(" policies=%d", x.Stance)
+	}
+	if x.Stale {
+		text += " stale=yes"
+	}
 	return text
 }
 
@@ -321,6 +327,7 @@ func (l *line) bag() Bag {
 	b.Replicas, b.Tail = uint8(l.int("replicas", 0, 0, store.MaxReplicas)), uint32(l.int("tail", 0, 0, mostBagTasks))
 	b.Waits = l.waits()
 	b.Deadline, b.Budget = uint32(l.int("deadline", 0, 0, 1<<20)), uint32(l.int("budget", 0, 0, 1<<31))
+	b.Stance = int(l.int("policies", 0, 0, int64(len(stances)-1)))
 	return b
 }
 
@@ -350,7 +357,7 @@ func (k *shrinker) simplifyBags() {
 			func(b *Bag) { b.Retries = 0 }, func(b *Bag) { b.MaxRunning = 0 }, func(b *Bag) { b.Fails = 0 }, func(b *Bag) { b.Staging = 0 },
 			func(b *Bag) { b.Output = 0 }, func(b *Bag) { b.Copies = 0 }, func(b *Bag) { b.Processors = 1 }, func(b *Bag) { b.OnSiteLost = job.Wait },
 			func(b *Bag) { b.Replicas = 0 }, func(b *Bag) { b.Tail = 0 }, func(b *Bag) { b.Deadline = 0 },
-			func(b *Bag) { b.Budget = 0 },
+			func(b *Bag) { b.Budget = 0 }, func(b *Bag) { b.Stance = 0 },
 			func(b *Bag) { b.Run, b.Walltime = 10*time.Second, time.Minute },
 		} {
 			b := k.best.Bags[i]

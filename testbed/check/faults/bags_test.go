@@ -122,6 +122,8 @@ func TestBagsAsTold(t *testing.T) {
 		"of a bag that waits for lost sites nothing runs again":                    {"bag 1 from=s0 tasks=5 run=1m walltime=2m\nfault reboot s1 at=10s for=5s", 5},
 		"what a budget does not pay for begins once there is none":                 {"bag 1 from=s0 tasks=20 run=10s walltime=20s budget=30", 20},
 		"a budget that is replaced goes on":                                        {"bag 1 from=s0 tasks=20 run=10s walltime=20s budget=30\nact budget-bag 1 at=5m budget=1000", 20},
+		"what may run nowhere does once its policies are replaced":                 {"bag 1 from=s0 tasks=20 run=5s policies=1\nact policy-bag 1 at=5m policies=0", 20},
+		"policies of which another version was to be replaced stay":                {"bag 1 from=s0 tasks=5 run=5s policies=1\nact policy-bag 1 at=1m policies=0 stale=yes\nact cancel-bag 1 at=5m", 0},
 		"what a budget never paid for does not begin":                              {"bag 1 from=s0 tasks=20 run=10s walltime=20s budget=1\nact cancel-bag 1 at=5m", 1},
 		"of a bag that is run again what was lost with its site does, and no more": {"bag 1 from=s0 tasks=5 run=1m walltime=2m on-site-lost=rerun\nfault reboot s1 at=10s for=5s", 8},
 	} {
@@ -155,7 +157,7 @@ func TestRunTimesOfTasks(t *testing.T) {
 	if _, err := Parse("site a\nbag 1 from=a tasks=3-1"); err == nil {
 		t.Error("a bag whose tasks are no number is one")
 	}
-	for _, text := range []string{"act cancel-bag 1", "bag 1 from=b", "bag 1 from=a\nbag 1 from=a", "bag 1 from=a\nact retry-bag 1 tasks=x", "run turn=1m yield=later", "run turn=1m share=2", "bag 1 from=a budget=-1", "bag 1 from=a\nact budget-bag 1 budget=x"} {
+	for _, text := range []string{"act cancel-bag 1", "bag 1 from=b", "bag 1 from=a\nbag 1 from=a", "bag 1 from=a\nact retry-bag 1 tasks=x", "run turn=1m yield=later", "run turn=1m share=2", "bag 1 from=a budget=-1", "bag 1 from=a\nact budget-bag 1 budget=x", "bag 1 from=a policies=99", "bag 1 from=a\nact policy-bag 1 policies=-1"} {
 		if _, err := Parse("site a\n" + text); err == nil {
 			t.Errorf("%q is a schedule", text)
 		}

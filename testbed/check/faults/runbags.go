@@ -55,6 +55,13 @@ func (x *run) actOnBag(act *Act) {
 		}
 		x.w.Retries(id, &retried, false)
 	}
+	var version uint32
+	if b := site.State().Bag(id); b != nil {
+		version = b.Policies.Version
+	}
+	if act.Stale {
+		version += 7
+	}
 	x.w.Ask(id.Origin, func(token uint64) meta.Event {
 		switch act.Kind {
 		case CancelBag:
@@ -68,6 +75,8 @@ func (x *run) actOnBag(act *Act) {
 			return meta.HoldBag{Token: token, Bag: id, Actor: "ada"}
 		case BudgetBag:
 			return meta.SetBudget{Token: token, Bag: id, Budget: uint64(act.Budget), Actor: "ada"}
+		case PolicyBag:
+			return meta.SetPolicies{Token: token, Bag: id, Texts: texts(act.Stance, x.s.bag(act.Bag).Deadline), Version: version, Actor: "ada"}
 		case RetryBag:
 			return meta.RetryTasks{Token: token, Bag: id, Tasks: retried.Clone(), Actor: "ada"}
 		default:
@@ -79,6 +88,10 @@ func (x *run) actOnBag(act *Act) {
 			x.w.BagCancelled(id)
 		case act.Kind == RetryBag && r.Err != nil:
 			x.w.Retries(id, &retried, true)
+		case act.Kind == PolicyBag && act.Stale && r.Err == nil:
+			x.w.Violate("policy: bag %v has version %d of its policies replaced, which it does not have", id, version)
+		case act.Kind == PolicyBag && r.Err == nil:
+			x.w.PoliciesReplaced(id, version+1)
 		}
 	})
 }
@@ -99,7 +112,8 @@ func (x *run) retriable(act *Act, id job.ID) job.TaskSet {
 }
 
 // releaseBags lets held bags go, again and again: one that only fails is held by its site.
-// Those whose budget is used up go on without one.
+// Those whose budget is used up go on without one, those whose policies may match no host for
+// ever with others.
 func (x *run) releaseBags() {
 	open := false
 	for i := range x.s.Bags {
@@ -114,6 +128,9 @@ func (x *run) releaseBags() {
 		}
 		if b != nil && b.Budget > 0 && b.Waiting() > 0 && b.Affords() == 0 {
 			x.actOnBag(&Act{Kind: BudgetBag, Bag: x.s.Bags[i].Number})
+		}
+		if b != nil && !b.State.Terminal() && mends(&b.Policies) {
+			x.actOnBag(&Act{Kind: PolicyBag, Bag: x.s.Bags[i].Number})
 		}
 	}
 	if open || x.since() <= x.s.End+2*time.Minute {

@@ -107,6 +107,10 @@ type Act struct {
 	Tasks job.TaskSet
 	// Budget is the new one of a bag, in processor-seconds, 0 for none.
 	Budget uint32
+	// Stance is the new one of a bag, see stances. Stale has its owner replace other policies
+	// than it has.
+	Stance int
+	Stale  bool
 }
 
 // ActKind is what a user or operator wants.

@@ -193,8 +193,10 @@ func (l *line) read(s *Schedule) {
 			x.Bag, x.Tasks = int(l.count()), l.tasks()
 		case BudgetBag:
 			x.Bag, x.Budget = int(l.count()), uint32(l.int("budget", 0, 0, 1<<31))
+		case PolicyBag:
+			x.Bag, x.Stance, x.Stale = int(l.count()), int(l.int("policies", 0, 0, int64(len(stances)-1))), l.named("stale", "") == "yes"
 		default:
-			l.fail("act %q: choose cancel, hold, release, drain, resume, forget, cancel-bag, hold-bag, release-bag, retry-bag or budget-bag", x.Kind)
+			l.fail("act %q: choose cancel, hold, release, drain, resume, forget, cancel-bag, hold-bag, release-bag, retry-bag, budget-bag or policy-bag", x.Kind)
 		}
 		x.At = l.span("at", 0)
 		s.Acts = append(s.Acts, x)

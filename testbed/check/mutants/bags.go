@@ -111,9 +111,19 @@ func bagMutants() []Mutant {
 			Caught:  bagSearch, Also: [][]string{replicaExploration}, Breaks: "S5",
 		},
 		{
+			Name: "replaced-policies-kept", Rule: "what a bag stated before is asked after it was replaced",
+			Changes: []Change{{"meta/bagpolicy.go", "		bo.forgetPolicies(o)\n		bo.leavePolicies(o)\n		bo.indexDeadlines(now, o)\n", "		bo.indexDeadlines(now, o)\n"}},
+			Caught:  bagSearch, Breaks: "policy",
+		},
+		{
+			Name: "replicas-that-run-not-counted", Rule: "each draw has the tenth of a user's places for replicas, whatever runs",
+			Changes: []Change{{"meta/bagtail.go", "	return bags.MostReplicas(places) - replicas\n", "	_ = replicas\n	return bags.MostReplicas(places)\n"}},
+			Caught:  bagSearch, Breaks: "policy",
+		},
+		{
 			Name: "concurrency-of-each-bundle", Rule: "what a host has does not count when its policies say how many tasks it may have",
 			Changes: []Change{{"meta/bags/desk.go", "	d.has = d.ask.Running + d.ask.Stock\n", "	d.has = 0\n"}},
-			Caught:  policyExploration, Breaks: "policy",
+			Caught:  policyExploration, Also: [][]string{bagSearch}, Breaks: "policy",
 		},
 		{
 			Name: "budget-stays", Rule: "a budget that is taken away stays",
