@@ -214,11 +214,14 @@ func (bo *bagOrigin) setScene(now job.Time, a *bags.Ask, k *seated) {
 	if !bo.stated() {
 		return
 	}
-	host := bags.NewScope(bags.RootHost)
-	if k != nil {
-		if k.scope == nil {
-			k.scope = host
-		}
+	var host *bags.Scope
+	switch {
+	case k == nil:
+		host = bags.NewScope(bags.RootHost)
+	case k.scope == nil:
+		k.scope = bags.NewScope(bags.RootHost)
+		fallthrough
+	default:
 		host = k.scope
 	}
 	b := a.Bounded()

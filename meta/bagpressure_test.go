@@ -263,6 +263,70 @@ func BenchmarkClaim(b *testing.B) {
 	}
 }
 
+// BenchmarkDispatch is what the engine does to give tasks of ten bags out and to take up that
+// they are done, by how many an ask gets and by what the bags state.
+func BenchmarkDispatch(b *testing.B) {
+	for _, each := range []int{1, 16, 256} {
+		for _, pairs := range []func(int) map[bags.Text]string{nil, fourPolicies} {
+			name, stated := "without", func(int) map[bags.Text]string { return nil }
+			if pairs != nil {
+				name, stated = "with-policies", func(i int) map[bags.Text]string {
+					texts := pairs(i)
+					texts[bags.Concurrency] = "1000 * host.places"
+					return texts
+				}
+			}
+			b.Run(fmt.Sprint(each, "-tasks-", name), func(b *testing.B) {
+				var m *manyHosts
+				var shape bags.Shape
+				var took []time.Duration
+				asks := 0
+				for b.Loop() {
+					b.StopTimer()
+					if asks%1000 == 0 {
+						m = newManyHosts(b, 20)
+						shape = m.submit(b, 10, job.MaxTasks/10, stated)
+					}
+					asks++
+					m.now = m.now.Add(10 * time.Millisecond)
+					b.StartTimer()
+					before := time.Now()
+					if n := m.dispatch(asks%20, shape, each); n != each {
+						b.Fatalf("%d tasks, want %d", n, each)
+					}
+					took = append(took, time.Since(before))
+				}
+				b.ReportMetric(float64(percentile(took, 50).Nanoseconds()), "p50-ns")
+			})
+		}
+	}
+}
+
+// dispatch has a site ask for tasks and say that they are done, and returns how many it got.
+func (m *manyHosts) dispatch(site int, shape bags.Shape, want int) (tasks int) {
+	m.stamp++
+	for _, f := range m.engine.Step(m.now, meta.Receive{From: name(site), Message: meta.TaskClaim{Stamp: m.stamp, Sent: m.now, Ask: bags.Ask{
+		Shape: shape, Places: want, Mean: time.Second, Want: want,
+	}}}) {
+		g, ok := f.(meta.GrantTasks)
+		if !ok {
+			continue
+		}
+		for i := range g.Verdict.Bundles {
+			got := &g.Verdict.Bundles[i]
+			r := meta.TaskResults{Bundle: got.Bundle, Batch: 1, Run: m.stamp}
+			for task := range got.Tasks.All {
+				r.Results = append(r.Results, job.TaskResult{Ordinal: task, Kind: job.Success, Start: m.now, Run: time.Second})
+			}
+			tasks += len(r.Results)
+			m.engine.Step(m.now, meta.Receive{From: name(site), Message: r})
+		}
+	}
+	m.engine.Step(m.now, meta.Pass{})
+	m.state.DropChanges()
+	return tasks
+}
+
 // percentile returns what so many in a hundred do not exceed. It sorts the list.
 func percentile(list []time.Duration, part int) time.Duration {
 	slices.Sort(list)

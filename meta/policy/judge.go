@@ -28,7 +28,7 @@ type judge struct {
 type memory struct {
 	reads                 bags.VarSet
 	byHost, bySite, moves bool
-	kept                  map[*bags.Scope]verdict
+	kept                  map[*bags.Scope]*verdict
 }
 
 // verdict is what was found, and how many changes each scope had then.
@@ -84,7 +84,7 @@ func (j *judge) ask(m *memory, s *bags.Scene, find func(*judge, *bags.Scene) bag
 	case m.bySite:
 		at = s.Site
 	}
-	if v, ok := m.kept[at]; ok && m.holds(&v, s) {
+	if v := m.kept[at]; v != nil && m.holds(v, s) {
 		return v.Verdict
 	}
 	found := find(j, s)
@@ -111,7 +111,8 @@ func latest(s *bags.Scope) uint64 {
 }
 
 func (j *judge) keep(m *memory, at *bags.Scope, found bags.Verdict, s *bags.Scene) {
-	if _, known := m.kept[at]; !known {
+	v := m.kept[at]
+	if v == nil {
 		if j.c.kept >= maxKept {
 			j.Forget() // hosts come and go: what asks again is found again
 		}
@@ -119,11 +120,13 @@ func (j *judge) keep(m *memory, at *bags.Scope, found bags.Verdict, s *bags.Scen
 			return
 		}
 		if m.kept == nil {
-			m.kept = make(map[*bags.Scope]verdict)
+			m.kept = make(map[*bags.Scope]*verdict)
 		}
 		j.c.kept++
+		v = &verdict{}
+		m.kept[at] = v
 	}
-	m.kept[at] = verdict{
+	*v = verdict{
 		Verdict: found, site: s.Site, queueScope: s.Queue, bagScopeOfThen: s.Bag,
 		sceneHost: latest(s.Host), sceneSite: latest(s.Site), sceneBag: latest(s.Bag), sceneQueue: latest(s.Queue),
 	}
