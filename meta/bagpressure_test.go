@@ -117,7 +117,7 @@ func fourPolicies(i int) map[bags.Text]string {
 	}
 }
 
-// Ten thousand hosts that ask within a second each get a task, and each ask looks once at each
+// Ten thousand hosts that ask within a second each get a task, and each ask looks at most once at each
 // bag.
 func TestTenThousandHostsAsk(t *testing.T) {
 	const sites, nodes, count = 100, 100, 3
@@ -153,7 +153,7 @@ func TestTenThousandHostsAsk(t *testing.T) {
 }
 
 // Among 500 bags with four policies each an ask gets the task of the highest rank of the user
-// whose turn it is, and looks once at each bag.
+// whose turn it is, and looks at most once at each bag.
 func TestFiveHundredBagsWithPolicies(t *testing.T) {
 	m := newManyHosts(t, 2)
 	shape := m.submit(t, 500, 10, fourPolicies)

@@ -32,6 +32,8 @@ type Desk struct {
 	stands  []float64 // by user, in processor-seconds
 	oldest  []int32   // by user: of his bags that may give tasks, the one submitted first
 	allowed []float64 // by user: how many tasks of this origin the asker may have for his bags
+	open    []bool    // by user: whether his policies are yet to be asked
+	asked   int       // for how many users policies were asked in this answer
 	shares  []Share
 }
 
@@ -42,6 +44,7 @@ type entry struct {
 	rank  float64
 	most  float64 // tasks that the asker may have of this origin, see [Verdict]
 	tasks int     // that the ask could have
+	open  bool    // its policies were not asked yet: it may be none, and has no rank
 }
 
 // Share is a bundle that an ask should get: so many tasks of the bag at a place among the
@@ -63,6 +66,9 @@ type Share struct{ Work, Tasks int }
 // the least that a bag of this user had which came before or gets it counts, so that a bag of
 // low rank brings no more to a host than one of high rank allows. What a user states binds
 // his own bags only: the source (section 2.2) has one owner for all.
+//
+// The policies of a user are asked when it may be his turn, those of all his bags: what users
+// state does not bear on who is before them. So an ask for one task needs few of them.
 //
 // An ask gets no more than it wants, its places use up ([Ahead]), [MaxAsk] and
 // [MaxBundles]; a bundle no more than [store.MaxBundleTasks]; a bag's user no more than
@@ -99,8 +105,16 @@ func (d *Desk) share(works []Work, now job.Time, count func(*Work, job.Time) int
 		return nil
 	}
 	d.gather(works, now, count)
-	for len(d.bags) > 0 && d.want > 0 && d.room > 0 && d.left > 0 {
-		at := d.first(works)
+	return d.deal(works, now)
+}
+
+// deal lists bundles of the bags that were gathered.
+func (d *Desk) deal(works []Work, now job.Time) []Share {
+	for d.want > 0 && d.room > 0 && d.left > 0 {
+		at := d.next(works, now)
+		if at < 0 {
+			break
+		}
 		e := &d.bags[at]
 		w := &works[e.work]
 		each := cost(d.mean(w))
@@ -140,12 +154,12 @@ func (d *Desk) mean(w *Work) time.Duration {
 
 // gather lists the bags that may give the ask tasks, and how their users stand.
 func (d *Desk) gather(works []Work, now job.Time, count func(*Work, job.Time) int) {
-	d.bags, d.stands, d.oldest = d.bags[:0], d.stands[:0], d.oldest[:0]
+	d.bags, d.stands, d.oldest, d.open, d.asked = d.bags[:0], d.stands[:0], d.oldest[:0], d.open[:0], 0
 	for i := range works {
 		w := &works[i]
 		user := d.user(w.User)
 		if int(user) == len(d.stands) {
-			d.stands, d.oldest = append(d.stands, d.Usage.Of(w.User, now)), append(d.oldest, -1)
+			d.stands, d.oldest, d.open = append(d.stands, d.Usage.Of(w.User, now)), append(d.oldest, -1), append(d.open, false)
 		}
 		d.stands[user] += w.expected(w.Given)
 		if w.Shape != d.ask.Shape || w.Offered() == 0 || !slices.Contains(w.Sites, d.ask.Site) {
@@ -155,12 +169,67 @@ func (d *Desk) gather(works []Work, now job.Time, count func(*Work, job.Time) in
 		if tasks <= 0 {
 			continue
 		}
-		if v := w.judge(&d.Scene, now); v.Yes {
-			d.bags = append(d.bags, entry{int32(i), user, v.Rank, v.Most, tasks})
-			if first := d.oldest[user]; first < 0 || w.older(&works[first]) {
-				d.oldest[user] = int32(i)
-			}
+		v := Unbounded()
+		e := entry{work: int32(i), user: user, rank: v.Rank, most: v.Most, tasks: tasks, open: w.Judge != nil}
+		d.open[user] = d.open[user] || e.open
+		d.bags = append(d.bags, e)
+		d.listed(&e, works)
+	}
+}
+
+// listed takes up when the earliest bag of a user was submitted that may give the ask tasks.
+func (d *Desk) listed(e *entry, works []Work) {
+	if first := d.oldest[e.user]; first < 0 || works[e.work].older(&works[first]) {
+		d.oldest[e.user] = e.work
+	}
+}
+
+// next returns where the bag is that comes first, -1 if there is none. As long as policies were
+// not asked, a user may only seem to come earlier than he does: his earliest bag may give nothing.
+// So whoever comes first when his were asked does so whatever others state.
+func (d *Desk) next(works []Work, now job.Time) int {
+	for len(d.bags) > 0 {
+		at := d.first(works)
+		user := d.bags[at].user
+		if !d.open[user] {
+			return at
 		}
+		d.judge(user, works, now)
+	}
+	return -1
+}
+
+// mostAsked is for how many users policies are asked one after the other before they are for
+// all: each time all bags are looked at.
+const mostAsked = 8
+
+// judge asks the policies of a user's bags, or of all once it was done often, and drops those
+// that do not match.
+func (d *Desk) judge(user int32, works []Work, now job.Time) {
+	d.asked++
+	all, kept := d.asked > mostAsked, d.bags[:0]
+	for i := range d.oldest {
+		if d.open[i] && (all || int32(i) == user) {
+			d.oldest[i] = -1
+		}
+	}
+	for i := range d.bags {
+		e := d.bags[i]
+		if d.open[e.user] && (all || e.user == user) {
+			if e.open {
+				v := works[e.work].judge(&d.Scene, now)
+				if !v.Yes {
+					continue
+				}
+				e.rank, e.most, e.open = v.Rank, v.Most, false
+			}
+			d.listed(&e, works)
+		}
+		kept = append(kept, e)
+	}
+	d.bags = kept
+	if d.open[user] = false; all {
+		clear(d.open)
 	}
 }
 
