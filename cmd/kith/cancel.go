@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -32,7 +33,8 @@ func cancelVerb(c *client) *cobra.Command {
 	}
 	cmd := c.actionVerb("cancel", "End jobs", `End jobs: those named, or with --user, --name, --state and --label every job of
 this site that has not ended and fits all of them, without asking again; "kith
-queue" with the same flags lists them.
+queue" with the same flags lists them. With --user and --name alone that is every
+bag, too, with all its tasks.
 
 A job that waits is CANCELLED at once; one that runs is CANCELLING until its
 site has confirmed the end. "kith show" and "kith why" tell who cancelled a job,
@@ -77,8 +79,17 @@ and the reason. With --output json it prints a line for each job.`, w, liveState
 			for _, j := range filter.keep(list.Jobs) {
 				ids = append(ids, j.GetId())
 			}
+			if len(states.Value) == 0 && len(labels.values) == 0 {
+				bags, err := queuedBags(limited, s, request, time.Time{}, time.Time{})
+				if err != nil {
+					return err
+				}
+				for _, b := range filter.keepBags(bags) {
+					ids = append(ids, b.GetId())
+				}
+			}
 			if len(ids) == 0 {
-				c.Note("no job that has not ended fits; nothing is cancelled")
+				c.Note("no job or bag that has not ended fits; nothing is cancelled")
 			}
 			return c.actAll(ctx, s, ids, w)
 		})

@@ -44,6 +44,13 @@ func (f *jobFilter) keep(jobs []*kithv1.Job) []*kithv1.Job {
 	})
 }
 
+// keepBags returns the bags that are selected.
+func (f *jobFilter) keepBags(bags []*kithv1.Bag) []*kithv1.Bag {
+	return slices.DeleteFunc(bags, func(b *kithv1.Bag) bool {
+		return !oneOf(f.users, b.GetStatus().GetUser()) || !oneOf(f.names, b.GetJob().GetName())
+	})
+}
+
 // oneOf reports whether a list has a word; an empty list has all.
 func oneOf(list, word string) bool {
 	return list == "" || slices.Contains(words(list), word)

@@ -67,10 +67,12 @@ func queueVerb(c *client) *cobra.Command {
 				}
 				list.Jobs = between(filter.keep(list.Jobs), since.Value, until.Value)
 				var bags []*kithv1.Bag
-				if !start && len(states.Value) == 0 && len(labels.values) == 0 {
+				if !start && len(labels.values) == 0 {
+					request.AllStates = all || slices.ContainsFunc(states.Value, ended)
 					if bags, err = queuedBags(ctx, s, request, since.Value, until.Value); err != nil {
 						return err
 					}
+					bags = slices.DeleteFunc(filter.keepBags(bags), func(b *kithv1.Bag) bool { return !inStates(b, states.Value) })
 				}
 				if c.JSON() {
 					return c.printTogether(list, &kithv1.ListBagsResponse{Bags: bags})
@@ -147,6 +149,21 @@ func queuedBags(ctx context.Context, s *site, r *kithv1.ListJobsRequest, since, 
 		at := b.GetStatus().GetSubmitTime().AsTime()
 		return at.Before(since) || !until.IsZero() && at.After(until)
 	}), err
+}
+
+// inStates reports whether a bag is in one of some states of jobs, if any are given. An open one
+// is in those in which its tasks are.
+func inStates(b *kithv1.Bag, states []kithv1.JobStatus_State) bool {
+	st := b.GetStatus()
+	return len(states) == 0 || slices.ContainsFunc(states, func(state kithv1.JobStatus_State) bool {
+		switch state {
+		case kithv1.JobStatus_STATE_PENDING, kithv1.JobStatus_STATE_QUEUED:
+			return st.GetState() == kithv1.BagStatus_STATE_OPEN && st.GetTasks().GetWaiting() > 0
+		case kithv1.JobStatus_STATE_CLAIMED, kithv1.JobStatus_STATE_RUNNING:
+			return st.GetTasks().GetAtSite() > 0
+		}
+		return bagStateWord(st.GetState()) == stateWord(state)
+	})
 }
 
 // stateNames lists the states of a job as users write them.
