@@ -110,6 +110,10 @@ func (h *host) waitHere(now job.Time, c job.Copy, predict bool) (time.Duration, 
 }
 
 func (h *host) onStartQuery(now job.Time, from job.SiteID, m StartQuery) {
+	if m.Draws > 0 && h.seer != nil {
+		h.seer.onQuery(now, from, &m)
+		return
+	}
 	h.peers.send(from, h.answerStart(now, from, &m))
 }
 
@@ -129,6 +133,10 @@ func (h *host) answerStart(now job.Time, from job.SiteID, m *StartQuery) StartAn
 }
 
 func (or *origin) onStartAnswer(now job.Time, from job.SiteID, m StartAnswer) {
+	if or.seer != nil && or.seer.waiting[m.Query] != nil {
+		or.seer.heard(now, from, &m)
+		return
+	}
 	for _, o := range or.queries {
 		if o.query.id != m.Query {
 			continue

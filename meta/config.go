@@ -150,6 +150,8 @@ type Config struct {
 	// the driver has a stream to does, unless it was revoked: the driver then names its
 	// peers itself (`--insecure-loopback`, simulations).
 	Admitted bool
+	// Forecasts is how starts are forecast. The zero value is not at all.
+	Forecasts Forecasts
 	// AllowDirectory says whether a job may run in an absolute directory
 	// here. Nil allows none.
 	AllowDirectory func(dir string) bool
@@ -209,6 +211,7 @@ func (c *Config) Validate() error {
 // instead of value.
 func (c *Config) Check(bad func(key string, value any, remedy string)) {
 	c.Placement.Check(bad)
+	c.Forecasts.check(bad)
 	positive(bad, "timing", map[string]time.Duration{
 		"claim": c.Timing.Claim, "backoff": c.Timing.Backoff, "resend": c.Timing.Resend, "vanish": c.Timing.Vanish,
 		"anti_entropy": c.Timing.AntiEntropy, "load": c.Timing.Load, "retry": c.Timing.Retry,

@@ -3,6 +3,7 @@ package meta
 import (
 	"fmt"
 
+	"kith/internal/forecast"
 	"kith/internal/job"
 	"kith/store"
 )
@@ -74,6 +75,9 @@ func (or *origin) hold(now job.Time, ev Hold) {
 			or.withdraw(now, o, "")
 		}
 		or.dropQuery(o)
+		if or.seer != nil {
+			or.seer.unscored(o, forecast.Held)
+		}
 		record(or.st, store.HoldJob{Job: ev.Job, Actor: ev.Actor, Time: now})
 		or.changed(ev.Job)
 	default:

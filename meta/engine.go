@@ -22,6 +22,7 @@ type Engine struct {
 	peers  *peers
 	bags   *bagOrigin // what was submitted here as a bag
 	deps   *dependencies
+	seer   *seer // nil without forecasts
 	// severed are sites whose stream, up as it is, is not heard, see [Engine.sever].
 	severed map[job.SiteID]bool
 }
@@ -41,7 +42,9 @@ func New(cfg Config, st *store.State, site Site) (*Engine, error) {
 	b.host, h.tasks.origin, o.bags, p.resultsOf = h.tasks, b, b, h.tasks.message
 	d := newDependencies(c, o, b)
 	o.deps, b.deps = d, d
-	return &Engine{core: c, origin: o, host: h, peers: p, bags: b, deps: d}, nil
+	s := newSeer(c, h, o, p, site)
+	o.seer, h.seer = s, s
+	return &Engine{core: c, origin: o, host: h, peers: p, bags: b, deps: d, seer: s}, nil
 }
 
 // Step takes up what happened at now and returns what must be done about it.
@@ -91,6 +94,8 @@ func (e *Engine) Step(now job.Time, ev Event) []Effect {
 		e.origin.filesWait(ev)
 	case OwnerSeen:
 		e.host.ownerSeen(ev)
+	case Foreseen:
+		e.seer.foreseen(now, ev)
 	case Tick:
 		e.tick(now)
 	case Reconfigure:
@@ -243,6 +248,9 @@ func (e *Engine) peerDown(now job.Time, site job.SiteID) {
 		e.bags.down(site)
 		e.host.tasks.down(site)
 		e.origin.queriesDown(now, site)
+		if e.seer != nil {
+			e.seer.down(now, site)
+		}
 	}
 }
 
@@ -283,7 +291,7 @@ func (e *Engine) startFailed(now job.Time, ev StartFailed) {
 
 // NeedsPass reports whether a [Pass] now could do anything.
 func (e *Engine) NeedsPass() bool {
-	return e.host.passing || e.host.tasks.dirty || e.bags.offering || len(e.origin.leaving) > 0 || e.origin.tooManyClosed()
+	return e.host.passing || e.host.tasks.dirty || e.bags.offering || len(e.origin.leaving) > 0 || e.origin.tooManyClosed() || e.seer != nil && len(e.seer.fresh) > 0
 }
 
 // pass ends an instant. Starts at this site come first, so that a job that
@@ -293,6 +301,9 @@ func (e *Engine) pass(now job.Time) {
 	e.host.pass(now)
 	e.host.noteFree(now)
 	e.origin.sendPlaced(now)
+	if e.seer != nil {
+		e.seer.begin(now)
+	}
 	if e.origin.tooManyClosed() {
 		e.origin.purge(now)
 	}
@@ -304,6 +315,9 @@ func (e *Engine) tick(now job.Time) {
 	e.host.resumeStarts(now)
 	e.host.probeSilent(now)
 	e.origin.expireQueries(now)
+	if e.seer != nil {
+		e.seer.expire(now)
+	}
 	e.peers.resend(now)
 	e.origin.replaceVanished(now)
 	e.origin.expireLeases(now)
@@ -330,5 +344,5 @@ func (e *Engine) NextWake(now job.Time) job.Time {
 	if e.deps.busy() {
 		return now
 	}
-	return min(e.host.nextWake(now), e.origin.nextWake(), e.bags.nextWake(), e.peers.nextWake(), e.st.TrustDue())
+	return min(e.host.nextWake(now), e.origin.nextWake(), e.bags.nextWake(), e.peers.nextWake(), e.st.TrustDue(), e.seer.nextWake())
 }

@@ -19,6 +19,7 @@ type host struct {
 	site   Site
 	batch  Batch // the site too, nil if it is Kith's own
 	tasks  *taskHost
+	seer   *seer // nil without forecasts
 
 	copies   store.Index[job.AttemptID, hostCopy]
 	remote   map[job.SiteID]int           // how many of each other origin
@@ -114,6 +115,8 @@ type hostCopy struct {
 	started job.Time
 	// harm is what guests cost it while it waits, if it is of this site's own.
 	harm *harmClock
+	// arrival is the number of its arrival plus 1, see [seer.arrived]; 0 for none.
+	arrival int64
 }
 
 type hostStatus uint8
@@ -176,8 +179,14 @@ func (h *host) accept(now job.Time, a job.AttemptID, r *job.Request) {
 
 // take commits a copy and queues it.
 func (h *host) take(now job.Time, cmd store.AcceptCopy) {
+	if h.seer != nil && cmd.Request.Runs == ([9]uint16{}) { // its origin does not say
+		cmd.Request.Runs = h.seer.expect(cmd.Attempt.Job.Origin, &cmd.Request)
+	}
 	record(h.st, cmd)
 	c := h.addCopy(h.st.Copy(cmd.Attempt))
+	if h.seer != nil {
+		h.seer.arrived(now, c)
+	}
 	h.enqueue(now, c.rec)
 	h.passing = true
 	h.counters.CopiesQueued++

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"kith/cluster"
+	"kith/internal/forecast"
 	"kith/internal/job"
 	"kith/store"
 )
@@ -155,6 +156,10 @@ type StartQuery struct {
 	Request job.Request
 	// Predict asks for a prediction instead of metric "start".
 	Predict bool
+	// Draws asks for a forecast made of that many scenarios; 0 for none. Attempt is the
+	// copy that is queued there already; the zero attempt for one that would come now.
+	Draws   uint16
+	Attempt job.AttemptID
 }
 
 // StartAnswer says when. Candidate to origin.
@@ -163,6 +168,10 @@ type StartAnswer struct {
 	Wait  time.Duration
 	// Reason is why there is no answer.
 	Reason job.Reason
+	// Waits are the forecast that was asked for, with its Basis; none if that is
+	// [forecast.NoStart]. Wait is then that by the limits, 0 if it is not known.
+	Waits forecast.Waits
+	Basis forecast.StartBasis
 }
 
 // SiteBundle is the bundle of the sender, which the driver has read: it is of Site, and a CA

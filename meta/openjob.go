@@ -39,6 +39,9 @@ type openJob struct {
 	changed Effect
 	// query collects what sites say about the start; nil if none is under way.
 	query *startQuery
+	// foresight collects what sites say about the start of a placed job; nil if nothing is
+	// asked.
+	foresight *foresight
 	// decision tells why there is no place, while the job is pending.
 	decision *store.Decision
 	// promises are kept only where weights learn from them.

@@ -7,6 +7,7 @@ import (
 
 	"kith/cluster"
 	"kith/internal/fifo"
+	"kith/internal/forecast"
 	"kith/internal/job"
 	"kith/meta/place"
 	"kith/store"
@@ -32,6 +33,7 @@ type origin struct {
 	conserve conserve                     // of work, see conserve.go
 	bags     *bagOrigin                   // what was submitted here as a bag
 	deps     *dependencies
+	seer     *seer // nil without forecasts
 
 	awayLeft    int            // how long away was when it was looked through
 	lastChanged job.ID         // the job that this step last said to have changed
@@ -104,6 +106,9 @@ func (or *origin) submit(now job.Time, ev Submit) {
 		or.reply(ev.Token, job.ID{}, 0, err)
 		return
 	}
+	if or.seer != nil {
+		ev.Request.Runs = or.seer.expect(or.self, &ev.Request)
+	}
 	id := or.st.NextID()
 	err = store.Record(or.st, store.SubmitJob{
 		ID: id, Request: ev.Request, RequestID: ev.RequestID, BodyHash: ev.BodyHash, After: after, Payload: ev.Payload, Actor: ev.Actor, Time: now,
@@ -174,6 +179,9 @@ func (or *origin) addOpen(j *store.Job) *openJob {
 func (or *origin) removeOpen(o *openJob) {
 	or.open.Delete(o.rec.ID)
 	o.ended = true
+	if or.seer != nil {
+		or.seer.unscored(o, forecast.Cancelled)
+	}
 	or.dropQuery(o)
 	or.counters.JobsClosed++
 	or.closed.Push(o.rec.ID)
@@ -255,6 +263,9 @@ func (or *origin) openAttempt(now job.Time, o *openJob, d *store.Decision) {
 		or.settleIn(now, o, i)
 	}
 	or.addIfShort(now, o)
+	if or.seer != nil {
+		or.seer.placed(o)
+	}
 	or.changed(o.rec.ID)
 }
 

@@ -13,6 +13,9 @@ func (or *origin) onStarted(now job.Time, from job.SiteID, m Started) {
 	}
 	if state := o.rec.State; o.rec.Started == 0 && m.At != 0 && (state == job.Claimed || state == job.Cancelling) {
 		record(or.st, store.RecordStart{Attempt: m.Attempt, Site: from, Started: m.At})
+		if or.seer != nil {
+			or.seer.started(now, o)
+		}
 		or.changed(o.rec.ID)
 	}
 	if m.Over && o.over != m.Attempt.Number {
@@ -128,7 +131,11 @@ func (or *origin) speedOf(site job.SiteID, r *job.Request) float64 {
 
 // closeJob ends a job whose outcome is recorded, and lets the holder forget it.
 func (or *origin) closeJob(now job.Time, o *openJob, filesError string) {
-	record(or.st, store.CloseJob{Job: o.rec.ID, FilesError: filesError, Speed: or.speedOf(o.rec.Holder, &o.rec.Request), Time: now})
+	speed := or.speedOf(o.rec.Holder, &o.rec.Request)
+	if or.seer != nil {
+		or.seer.ran(o.rec, speed)
+	}
+	record(or.st, store.CloseJob{Job: o.rec.ID, FilesError: filesError, Speed: speed, Time: now})
 	or.removeOpen(o)
 	or.changed(o.rec.ID)
 	if o.rec.Holder == or.self {

@@ -33,6 +33,9 @@ func (or *origin) onCopyAnswer(now job.Time, from job.SiteID, m CopyAnswer) {
 	}
 	o.at[i] = queued
 	o.failures = 0
+	if or.seer != nil {
+		or.seer.accepted(now, o, from)
+	}
 }
 
 // onGiveBack learns that a host does not hold a copy.
@@ -110,6 +113,9 @@ func (or *origin) holderLacks(now job.Time, o *openJob, reason job.Reason) {
 // best site, or does without it.
 func (or *origin) copyReturned(now job.Time, o *openJob, i int, kind store.ClaimEventKind, reason job.Reason) {
 	from := o.rec.Sites[i]
+	if or.seer != nil {
+		or.seer.silent(now, o, from)
+	}
 	or.noteWithdrawn(now, o, from)
 	o.refuse(refusal{site: from, reason: reason, until: or.refusedUntil(now, reason)})
 	to := or.nextSite(now, o)

@@ -219,6 +219,9 @@ func (d *CopyDigest) isOf(origin job.SiteID) bool {
 
 // awaits reports whether the answer of a site to a start query is waited for.
 func (or *origin) awaits(site job.SiteID, query uint64) bool {
+	if or.seer != nil && or.seer.awaits(site, query) {
+		return true
+	}
 	for _, o := range or.queries {
 		if o.query.id != query {
 			continue

@@ -101,6 +101,9 @@ func (h *host) free(now job.Time, a job.AttemptID) {
 // end records how an attempt ended here and reports it.
 func (h *host) end(now job.Time, c *hostCopy, outcome job.Outcome) {
 	outcome.Reason = job.ClipReason(outcome.Reason)
+	if h.seer != nil {
+		h.seer.left(c, &outcome)
+	}
 	record(h.st, store.EndAttempt{Attempt: c.rec.ID, Outcome: outcome})
 	c.status = launched // nothing is launched any more
 	h.free(now, c.rec.ID)

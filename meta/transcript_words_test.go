@@ -48,6 +48,12 @@ func describe(m meta.Message) string {
 		return text
 	case meta.GiveBack:
 		return fmt.Sprintf("giveback {attempt:%v reason:%v}", m.Attempt, m.Reason)
+	case meta.StartAnswer:
+		text := fmt.Sprintf("startanswer {query:%d wait:%v reason:%v}", m.Query, m.Wait, m.Reason)
+		if m.Basis != 0 {
+			text += fmt.Sprintf(" %v %v", m.Basis, m.Waits)
+		}
+		return text
 	case meta.StartQuery:
 		return fmt.Sprintf("start-query %d processors=%d walltime=%v predict=%v", m.Query, m.Request.Processors, m.Request.Walltime, m.Predict)
 	case meta.Started:

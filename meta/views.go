@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"kith/cluster"
+	"kith/internal/forecast"
 	"kith/internal/identity"
 	"kith/internal/job"
 	"kith/store"
@@ -40,6 +41,10 @@ type JobView struct {
 	// Over says that all processes of the job's attempt are gone while its output is being
 	// collected at the holder.
 	Over bool
+	// Foresees says that sites are asked when it would start.
+	Foresees bool
+	// Forecasts is how the latest forecasts of the class of [store.Job].Forecast did.
+	Forecasts forecast.Record
 	// WantedCopies is how many sites the job is to queue at: what it asks
 	// for, or the site's default.
 	WantedCopies int32
@@ -76,6 +81,7 @@ func (v Views) JobView(id job.ID) (JobView, error) {
 	view := v.brief(j)
 	view.Record.Events = slices.Clone(j.Events)
 	view.Copies = v.copyViews(j)
+	view.Forecasts = v.recordOf(j.Forecast)
 	if o := v.origin.open.Get(id); o != nil {
 		view.Decision = o.decision
 	}
@@ -92,7 +98,7 @@ func (v Views) brief(j *store.Job) JobView {
 	view := JobView{Record: snapshot(j), After: v.origin.st.After(j.ID), HostAway: v.hostAway(j), WantedCopies: copies}
 	if !j.State.Terminal() {
 		if o := v.origin.open.Get(j.ID); o != nil {
-			view.FilesWait = o.filesWait
+			view.FilesWait, view.Foresees = o.filesWait, o.foresight != nil
 			view.Over = o.over != 0 && o.over == j.Attempt && j.Outcome == nil
 		}
 	}

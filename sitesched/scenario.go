@@ -17,14 +17,8 @@ const (
 	noteSlots
 )
 
-// Draws are what one scenario makes up.
-type Draws interface {
-	// Run returns how long a copy runs in all, by its number in the [Player], given that it
-	// has run for elapsed; zero if it starts now. More than its walltime counts as that.
-	Run(number int32, elapsed time.Duration) time.Duration
-	// Next returns the next copy that comes in, in order of time; false if none will.
-	Next() (forecast.Arrival, bool)
-}
+// Draws are what one scenario makes up, by the numbers of a [Player].
+type Draws = forecast.Draws
 
 // ErrNoStart is returned when a copy does not start as things are: the site drains, or the
 // copy is set aside.
@@ -36,7 +30,7 @@ const DefaultScenarioSteps = 1 << 26
 
 // Player is a copy of a scheduler that plays scenarios of when a copy starts: the very
 // scheduler, with run times that are drawn instead of the limits, and with copies that come
-// in meanwhile. The zero value is usable, see [Scheduler.Prepare]. It shares nothing with
+// in meanwhile. It is a [forecast.Scene]. The zero value is usable, see [Scheduler.Prepare]. It shares nothing with
 // the scheduler, so that another goroutine may play.
 //
 // Whatever the scope of the site is, scenarios play [ScopeHead]: it costs a hundredth of
@@ -46,7 +40,7 @@ type Player struct {
 	now         job.Time
 	target      int32
 	ends        endHeap
-	left        int64           // steps
+	left, each  int64           // steps for all scenarios, and for one at most
 	coming      []time.Duration // run times of arrivals, by slot less the first of them
 	first       int32           // slot of the first arrival
 }
@@ -83,9 +77,31 @@ func (s *Scheduler) Prepare(now job.Time, c *job.Copy, steps int64, p *Player) e
 		b.table.rows[slot].probe = true // the question is not about its origin
 		b.admit(slot)
 	}
-	p.now, p.target, p.left = now, slot, steps
+	p.now, p.target, p.left, p.each = now, slot, steps, steps
 	return nil
 }
+
+// longScenario is the part of the steps of a forecast that one of its scenarios may take: of
+// those that take more there could not be enough.
+const longScenario = 8
+
+// Foresee hands out a copy of s in which c waits, see [Scheduler.Prepare]. All scenarios
+// together have that many steps, and one of them an eighth of it. used is a scene of this
+// method that is played no more, or nil: its memory is used again.
+func (s *Scheduler) Foresee(now job.Time, c *job.Copy, steps int64, used forecast.Scene) (forecast.Scene, error) {
+	p, ok := used.(*Player)
+	if !ok {
+		p = &Player{}
+	}
+	if err := s.Prepare(now, c, steps, p); err != nil {
+		return nil, err
+	}
+	p.each = p.left / longScenario
+	return p, nil
+}
+
+// Left is how many steps are left for scenarios.
+func (p *Player) Left() int64 { return p.left }
 
 // narrow changes the scope to the head.
 func (s *Scheduler) narrow() {
@@ -125,11 +141,12 @@ func (p *Player) Play(d Draws) (start job.Time, ok bool) {
 	}
 	p.ends.order()
 	next, more := d.Next()
-	for limit := t.work() + p.left; ; {
+	began := t.work() - int64(len(t.table.rows)) // to copy a row is a step, too
+	for most := min(p.left, p.each); ; {
 		t.begun = t.begun[:0]
 		t.pass(now)
 		if t.table.rows[p.target].state != queued {
-			p.left = limit - t.work()
+			p.left -= t.work() - began
 			return now, true
 		}
 		p.begin(now, d)
@@ -138,9 +155,9 @@ func (p *Player) Play(d Draws) (start job.Time, ok bool) {
 			at = min(at, next.At)
 		}
 		at = max(at, now)
-		if at == job.Never || t.work() > limit {
-			p.left = limit - t.work()
-			return at, at == job.Never && p.left >= 0
+		if took := t.work() - began; at == job.Never || took > most {
+			p.left -= took
+			return at, at == job.Never && took <= most
 		}
 		for now = at; p.ends.first() <= now; {
 			t.vacate(now, p.ends.pop().slot)

@@ -327,12 +327,14 @@ func BenchmarkScenario(b *testing.B) {
 			}
 			d := newCrowdCast(c, p.Numbers(), p.limit)
 			b.ReportAllocs()
+			steps := int64(0)
 			for b.Loop() {
-				p.left = DefaultScenarioSteps
+				p.left, steps = DefaultScenarioSteps, steps+DefaultScenarioSteps-p.left
 				if _, ok := d.scenario(&p, rng); !ok {
 					b.Fatal("the steps are used up")
 				}
 			}
+			b.ReportMetric(float64(steps)/float64(b.N), "steps/op")
 		})
 	}
 }

@@ -80,6 +80,21 @@ type NoteClaim struct {
 	Event ClaimEvent
 }
 
+// NoteForecast keeps with a job when it would start, or what became of that, in the place of
+// what was kept before. The record is not changed any more.
+type NoteForecast struct {
+	Job      job.ID
+	Forecast *Forecast
+}
+
+// NoteCalibration keeps how forecasts did, in the place of what was kept before. It is the
+// newest of a series: to lose it is to know of fewer outcomes.
+type NoteCalibration struct {
+	// Book is in the layout of package forecast, at most [MaxCalibration] bytes. It is not
+	// changed any more.
+	Book []byte
+}
+
 // RecordStart records that the holder's command runs.
 type RecordStart struct {
 	Attempt job.AttemptID

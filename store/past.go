@@ -48,6 +48,7 @@ func (p *Past) Learnt() bool {
 type pastLog struct {
 	first, next uint64 // of the numbers that are kept, first is the least, and next comes next
 	most        uint64
+	told        func(*Past) // see OnPast
 }
 
 // PastChanges are changes of what is past.
@@ -56,6 +57,10 @@ type PastChanges struct {
 	// ForgottenPast are numbers of the oldest, which make room.
 	ForgottenPast []uint64
 }
+
+// OnPast has a function called with each attempt that ends from now on, while the fact is
+// applied: it must change nothing here.
+func (s *State) OnPast(told func(*Past)) { s.past.told = told }
 
 // KeepPast bounds how many attempts are remembered from now on, [MaxPast] if nothing is said; at
 // least one. What is too many goes with the attempts that end.
@@ -90,6 +95,9 @@ func (s *State) remember(p Past, r *job.Request, o *job.Outcome, speed float64) 
 		}
 	}
 	s.changes.Past = append(s.changes.Past, p)
+	if s.past.told != nil {
+		s.past.told(&p)
+	}
 	// Two for one that comes, so that a smaller bound is met in the end.
 	for n := 0; n < 2 && s.past.next-s.past.first > s.past.most; n++ {
 		s.changes.ForgottenPast = append(s.changes.ForgottenPast, s.past.first)

@@ -103,6 +103,8 @@ type Job struct {
 	// Acts is what people did to the job after its submission, oldest first, the
 	// last MaxActs. It is replaced, never changed in place.
 	Acts []Act
+	// Forecast is when it would start, as was said when it was placed; nil if nothing was.
+	Forecast *Forecast
 }
 
 // LastAct returns the latest act of a kind, and whether there is one.

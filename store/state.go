@@ -24,6 +24,8 @@ type State struct {
 	harm     map[job.ID]Harm             // what guests cost jobs, where that is something
 	past     pastLog
 
+	calibration []byte
+
 	changes Changes
 }
 
@@ -48,6 +50,8 @@ type Changes struct {
 	// After names jobs and bags whose dependencies have changed. What counts is whether
 	// they have some now.
 	After []job.ID
+	// Calibration says that how forecasts did was noted.
+	Calibration bool
 	BagChanges
 	PastChanges
 }
@@ -69,7 +73,7 @@ type DecisionOf struct {
 func (c *Changes) Empty() bool {
 	return !c.Site && len(c.Jobs) == 0 && len(c.Copies) == 0 && len(c.Payloads) == 0 && len(c.Outputs) == 0 &&
 		len(c.Decision) == 0 && len(c.ForgottenJobs) == 0 && len(c.ForgottenCopies) == 0 &&
-		len(c.Trusted) == 0 && len(c.Invitations) == 0 && len(c.Tokens) == 0 && len(c.After) == 0 && len(c.Past) == 0 && c.noBags()
+		len(c.Trusted) == 0 && len(c.Invitations) == 0 && len(c.Tokens) == 0 && len(c.After) == 0 && len(c.Past) == 0 && !c.Calibration && c.noBags()
 }
 
 // NewState returns the state of a site that has seen nothing yet. The site

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"kith/cluster"
+	"kith/internal/forecast"
 	"kith/internal/harvest"
 	"kith/internal/job"
 	kithv1 "kith/proto/gen/kith/v1"
@@ -53,8 +54,30 @@ func AttemptID(m *kithv1.AttemptName) (job.AttemptID, error) {
 func RequestMessage(r *job.Request) *kithv1.CopyRequest {
 	return &kithv1.CopyRequest{
 		Name: r.Name, User: r.User, Processors: r.Processors, Copies: r.Copies, MemoryBytes: r.MemoryBytes,
-		WalltimeNs: int64(r.Walltime), Directory: r.Directory, OnSiteLost: uint32(r.OnSiteLost),
+		WalltimeNs: int64(r.Walltime), Directory: r.Directory, OnSiteLost: uint32(r.OnSiteLost), Runs: runNumbers(&r.Runs),
 	}
+}
+
+// runNumbers converts the quantiles of a run time, nil if they say nothing.
+func runNumbers(q *[9]uint16) []uint32 {
+	if *q == ([9]uint16{}) {
+		return nil
+	}
+	numbers := make([]uint32, len(q))
+	for i, x := range q {
+		numbers[i] = uint32(x)
+	}
+	return numbers
+}
+
+// runs converts back. What is no such list becomes one that falls, which
+// [job.Request.Validate] refuses.
+func runs(numbers []uint32) [9]uint16 {
+	q, err := forecast.ParseRuns(numbers)
+	if err != nil {
+		return [9]uint16{math.MaxUint16}
+	}
+	return q
 }
 
 // Request converts back. It checks nothing: see [job.Request.Validate].
@@ -62,7 +85,7 @@ func Request(m *kithv1.CopyRequest) job.Request {
 	return job.Request{
 		Name: m.GetName(), User: m.GetUser(), Processors: m.GetProcessors(), Copies: m.GetCopies(),
 		MemoryBytes: m.GetMemoryBytes(), Walltime: time.Duration(m.GetWalltimeNs()), Directory: m.GetDirectory(),
-		OnSiteLost: job.OnSiteLost(min(m.GetOnSiteLost(), 255)),
+		OnSiteLost: job.OnSiteLost(min(m.GetOnSiteLost(), 255)), Runs: runs(m.GetRuns()),
 	}
 }
 

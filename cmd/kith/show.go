@@ -68,6 +68,9 @@ func (c *client) showText(j *kithv1.Job) string {
 	if s.GetEstimatedStartTime() != nil {
 		f.add("Est. start", c.at(s.GetEstimatedStartTime())+", by the limits of the jobs ahead")
 	}
+	if line := c.forecastLine(s.GetForecast()); line != "" {
+		f.add("Forecast", line)
+	}
 	if began(s) {
 		f.add("Started", c.at(s.GetStartTime()))
 	}

@@ -175,7 +175,13 @@ func (c *client) submitted(ctx context.Context, s *site, r *kithv1.SubmitJobResp
 	case o.wait:
 		c.Note("submitted job %s", id)
 	default:
-		return c.printMessage(r, func() string { return "Submitted job " + id + "\n" })
+		if err := c.printMessage(r, func() string { return "Submitted job " + id + "\n" }); err != nil || c.JSON() {
+			return err
+		}
+		if line := c.forecastOf(ctx, s, id); line != "" {
+			return c.Write("It " + line + ".\n")
+		}
+		return nil
 	}
 	if !o.wait {
 		return nil

@@ -72,6 +72,9 @@ func (c *client) whyText(j *kithv1.Job) string {
 		}
 		b.WriteString(copies.Render(c.Width))
 	}
+	if f := s.GetForecast(); f != nil {
+		b.WriteString("\n" + c.forecastText(f))
+	}
 	if lines := c.actLines(s); len(lines) > 0 {
 		b.WriteString("\nWhat people did:\n")
 		for _, line := range lines {

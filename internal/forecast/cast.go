@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"time"
+
+	"kith/internal/job"
 )
 
 // How much of what decides a run time is common to all jobs of a scenario, and to those of
@@ -18,7 +20,7 @@ const (
 // its run time. Jobs have numbers of the caller's. The zero value is usable.
 type Cast struct {
 	roles []role
-	users map[string]int32
+	users map[person]int32
 	// mood is that of each user in this scenario, drawn when it is first needed.
 	mood     []mood
 	scenario uint32
@@ -26,9 +28,16 @@ type Cast struct {
 	rng      *rand.Rand
 }
 
-// role is a job.
+// person is a user of an origin.
+type person struct {
+	origin job.SiteID
+	name   string
+}
+
+// role is a job: its run time is one of runs and told, or it has none.
 type role struct {
 	runs  *Dist
+	told  *Runs
 	limit time.Duration
 	user  int32
 }
@@ -46,7 +55,7 @@ func (c *Cast) Reset(n int) {
 	}
 	c.roles = c.roles[:n]
 	if c.users == nil {
-		c.users = make(map[string]int32)
+		c.users = make(map[person]int32)
 	}
 	clear(c.users)
 	c.mood = c.mood[:0]
@@ -56,13 +65,22 @@ func (c *Cast) Reset(n int) {
 // user.
 func (c *Cast) Set(number int32, runs *Dist, limit time.Duration, user string) {
 	runs.Settle()
+	c.roles[number] = role{runs: runs, limit: limit, user: c.userOf(person{name: user})}
+}
+
+// Expect is [Cast.Set] of a run time that is known by its quantiles.
+func (c *Cast) Expect(number int32, runs *Runs, limit time.Duration, origin job.SiteID, user string) {
+	c.roles[number] = role{told: runs, limit: limit, user: c.userOf(person{origin, user})}
+}
+
+func (c *Cast) userOf(user person) int32 {
 	u, known := c.users[user]
 	if !known {
 		u = int32(len(c.mood)) //nolint:gosec // Users are fewer than 2^31.
 		c.users[user] = u
 		c.mood = append(c.mood, mood{})
 	}
-	c.roles[number] = role{runs, limit, u}
+	return u
 }
 
 // Begin begins the next scenario, whose randomness comes from rng.
@@ -79,11 +97,13 @@ func (c *Cast) Begin(rng *rand.Rand) {
 // Run draws how long a job runs in all, given that it has run for elapsed. A number without
 // a job runs for as long as it has.
 func (c *Cast) Run(number int32, elapsed time.Duration) time.Duration {
-	r := &c.roles[number]
-	if r.runs == nil {
-		return elapsed
+	switch r := &c.roles[number]; {
+	case r.told != nil:
+		return r.told.Residual(elapsed, r.limit, c.level(r.user))
+	case r.runs != nil:
+		return r.runs.Residual(elapsed, r.limit, c.level(r.user))
 	}
-	return r.runs.Residual(elapsed, r.limit, c.level(r.user))
+	return elapsed
 }
 
 var ownRoot, userRoot = math.Sqrt(1 - commonShare - userShare), math.Sqrt(userShare)

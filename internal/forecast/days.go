@@ -34,6 +34,22 @@ type Days struct {
 	list []Arrival // in order of At; the first skip are forgotten
 	skip int
 	gone int64 // arrivals before those in list
+	// changes counts what has come or was noted since the latest copy was made, see Copy.
+	changes int
+	latest  *Days
+}
+
+// fewChanges is how much a copy of [Days.Copy] may lack, beside an eighth of all.
+const fewChanges = 32
+
+// Copy returns arrivals that do not change any more: those of now, or of a while ago as long
+// as little has come since. So it costs about nothing for each arrival.
+func (d *Days) Copy() *Days {
+	if d.latest == nil || d.changes > fewChanges+d.Len()/8 {
+		d.latest = &Days{list: append([]Arrival(nil), d.list[d.skip:]...)}
+		d.changes = 0
+	}
+	return d.latest
 }
 
 // Add notes an arrival, which must not be earlier than the one before: one that is counts as
@@ -44,6 +60,7 @@ func (d *Days) Add(a Arrival) (number int64) {
 		a.At = max(a.At, d.list[n-1].At)
 	}
 	d.list = append(d.list, a)
+	d.changes++
 	old := a.At.Add(-MaxDays * Day)
 	for d.skip < len(d.list) && (d.list[d.skip].At <= old || len(d.list)-d.skip > MaxArrivals) {
 		d.skip++
@@ -60,6 +77,7 @@ func (d *Days) Add(a Arrival) (number int64) {
 func (d *Days) Ran(number int64, run time.Duration) {
 	if i := number - d.gone; i >= 0 && i < int64(len(d.list)) {
 		d.list[i].Run = run
+		d.changes++
 	}
 }
 

@@ -9,7 +9,7 @@ type Range struct{ Low, Median, High time.Duration }
 const lowLevel, highLevel = 0.1, 0.9
 
 // RangeOf reads the range off a distribution.
-func RangeOf(d *Dist, r *Recalibration) Range {
+func RangeOf(d Distribution, r *Recalibration) Range {
 	return Range{d.Quantile(r.Level(lowLevel)), d.Quantile(r.Level(.5)), d.Quantile(r.Level(highLevel))}
 }
 
@@ -26,7 +26,7 @@ type Score struct {
 }
 
 // Judge scores a distribution against the truth.
-func Judge(d *Dist, r *Recalibration, truth time.Duration) Score {
+func Judge(d Distribution, r *Recalibration, truth time.Duration) Score {
 	var s Score
 	low, high := r.Level(lowLevel), r.Level(highLevel)
 	switch below, upto := d.PIT(truth); {

@@ -39,6 +39,10 @@ type Request struct {
 	Directory string
 	// OnSiteLost says what a lost host means for a running job.
 	OnSiteLost OnSiteLost
+	// Runs is what the origin expects of the run time: nine quantiles that do not fall, at
+	// the levels .05, .1, .2, .35, .5, .65, .8, .9 and .95, in units of Walltime/65535. All
+	// zero says nothing. Only forecasts read it, no schedule hangs on it.
+	Runs [9]uint16
 }
 
 // OnSiteLost is a job's choice of what happens when the site that runs it
@@ -62,6 +66,7 @@ var (
 	errCopies     = errors.New("copies must be between 0 (the site's default) and 64")
 	errMemory     = errors.New("memory_bytes must be between 0 (no limit of its own) and 2^50")
 	errName       = errors.New("name must be at most 256 bytes")
+	errRuns       = errors.New("runs must be nine quantiles of 0 to 65535 that do not fall")
 )
 
 // Validate returns all that is wrong with r by itself, joined, or nil. It
@@ -82,6 +87,12 @@ func (r *Request) Validate() error {
 	}
 	if len(r.Name) > MaxNameLength {
 		errs = append(errs, fmt.Errorf("name of %d bytes: %w", len(r.Name), errName))
+	}
+	for i := 1; i < len(r.Runs); i++ {
+		if r.Runs[i] < r.Runs[i-1] {
+			errs = append(errs, fmt.Errorf("runs[%d] is %d, runs[%d] is %d: %w", i-1, r.Runs[i-1], i, r.Runs[i], errRuns))
+			break
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -22,14 +22,14 @@ var pure = map[string][]string{
 	"internal/draw":     nil,
 	"internal/harvest":  {"kith/internal/draw", "kith/internal/job"},
 	"internal/identity": {"context", "unicode/utf8"},
-	"internal/forecast": {"kith/internal/job"},
+	"internal/forecast": {"kith/internal/job", "encoding/binary"},
 	// Its tables have random seeds, as Go's maps do: what they yield is in no order.
 	"internal/hashed": {"hash/maphash"},
 	"sitesched":       {"kith/internal/job", "kith/internal/hashed", "kith/internal/forecast"},
 	"sitesched/batch": {"kith/internal/job"},
 	"cluster":         {"kith/internal/job", "kith/internal/harvest"},
 	"store":           {"kith/internal/job", "kith/internal/identity", "kith/internal/hashed"},
-	"meta":            {"kith/internal/fifo", "kith/internal/harvest", "kith/internal/job", "kith/internal/identity", "kith/cluster", "kith/store", "kith/meta/place", "kith/meta/bags"},
+	"meta":            {"kith/internal/fifo", "kith/internal/forecast", "kith/internal/harvest", "kith/internal/job", "kith/internal/identity", "kith/cluster", "kith/store", "kith/meta/place", "kith/meta/bags"},
 	"meta/place":      {"kith/internal/job", "kith/cluster", "kith/store"},
 	"meta/bags":       {"kith/internal/job", "kith/store"},
 	// Its programs know no clock: the functions of times are not in their language.
@@ -42,7 +42,7 @@ var pure = map[string][]string{
 	"meta/commit": {"kith/internal/job", "kith/meta", "kith/store"},
 	// The simulator writes what happened to a writer of its caller, and hashes it.
 	"testbed/sim": {
-		"kith/internal/fifo", "kith/internal/job", "kith/cluster", "kith/store", "kith/store/memstore", "kith/meta", "kith/meta/bags", "kith/meta/commit", "kith/sitesched",
+		"kith/internal/fifo", "kith/internal/forecast", "kith/internal/job", "kith/cluster", "kith/store", "kith/store/memstore", "kith/meta", "kith/meta/bags", "kith/meta/commit", "kith/sitesched",
 		"crypto/sha256", "encoding/binary", "encoding/hex", "hash", "io",
 	},
 }

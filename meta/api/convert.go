@@ -76,12 +76,12 @@ func briefJob(v *meta.JobView) *kithv1.Job {
 var (
 	leftOutOfList = []string{
 		"script", "arguments", "environment", "inputs", "status.outcome.outputs", "status.outcome.missing_outputs", "status.decisions",
-		"status.rank", "status.copies", "status.claim_events", "status.acts",
+		"status.rank", "status.copies", "status.claim_events", "status.acts", "status.forecast", "status.forecast_pending",
 	}
 	leftOutOfWatch = []string{
 		"command", "script", "arguments", "environment", "working_directory", "tasks", "inputs", "outputs", "labels", "stdout_path", "stderr_path",
 		"hold", "require_outputs", "status.outcome.outputs", "status.outcome.missing_outputs", "status.decisions", "status.rank",
-		"status.estimated_start_time",
+		"status.estimated_start_time", "status.forecast", "status.forecast_pending",
 	}
 	leftOutOfPresent = append(slices.Clone(leftOutOfWatch), "status.copies", "status.claim_events", "status.acts")
 )

@@ -140,6 +140,7 @@ func (s *Server) getJob(ctx context.Context, r *kithv1.GetJobRequest) (*kithv1.J
 	j := briefJob(&view)
 	fullStatus(j.Status, &view, d)
 	j.Status.EstimatedStartTime = stamp(starts[view.Record.AttemptID()])
+	j.Status.Forecast, j.Status.ForecastPending = startForecast(view.Record.Forecast, view.Record.State, &view.Forecasts), view.Foresees
 	p, err := s.readPayload(id)
 	if err != nil {
 		return nil, err

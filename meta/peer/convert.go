@@ -3,11 +3,13 @@ package peer
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"kith/cluster/wire"
+	"kith/internal/forecast"
 	"kith/internal/job"
 	"kith/meta"
 	kithv1 "kith/proto/gen/kith/v1"
@@ -76,7 +78,7 @@ func toProto(m meta.Message) *kithv1.PeerMessage {
 		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_LoadDigest{LoadDigest: wire.DigestMessage(&m.Digest)}}
 	case meta.StartQuery:
 		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_StartQuery{StartQuery: &kithv1.StartQuery{
-			Query: m.Query, Request: wire.RequestMessage(&m.Request), Predict: m.Predict,
+			Query: m.Query, Request: wire.RequestMessage(&m.Request), Predict: m.Predict, Draws: uint32(m.Draws), Attempt: attemptOrNone(m.Attempt),
 		}}}
 	case meta.SiteBundle:
 		return siteBundle(&kithv1.SiteBundle{Bundle: m.Bundle.Data})
@@ -84,13 +86,49 @@ func toProto(m meta.Message) *kithv1.PeerMessage {
 		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_BundleTaken{BundleTaken: &kithv1.BundleTaken{Sequence: m.Sequence}}}
 	case meta.StartAnswer:
 		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_StartAnswer{StartAnswer: &kithv1.StartAnswer{
-			Query: m.Query, Wait: durationpb.New(m.Wait), Reason: uint32(m.Reason),
+			Query: m.Query, Wait: durationpb.New(m.Wait), Reason: uint32(m.Reason), WaitQuantilesNs: waitNumbers(&m), Basis: uint32(m.Basis),
 		}}}
 	}
 	if p := taskToProto(m); p != nil {
 		return p
 	}
 	panic(fmt.Sprintf("peer: no wire form of %T", m))
+}
+
+// attemptOrNone converts an attempt that a message need not name.
+func attemptOrNone(a job.AttemptID) *kithv1.AttemptName {
+	if a.Number == 0 {
+		return nil
+	}
+	return wire.AttemptName(a)
+}
+
+// waitNumbers are the quantiles of an answer that has some.
+func waitNumbers(m *meta.StartAnswer) []int64 {
+	if m.Basis == forecast.NoStart {
+		return nil
+	}
+	numbers := make([]int64, len(m.Waits))
+	for i, w := range m.Waits {
+		numbers[i] = int64(w)
+	}
+	return numbers
+}
+
+// startAnswer converts an answer. A forecast that is none counts as no answer: the site lies
+// about its own queue only.
+func startAnswer(a *kithv1.StartAnswer) meta.StartAnswer {
+	m := meta.StartAnswer{Query: a.GetQuery(), Wait: max(0, durationOf(a.GetWait())), Reason: reason(a.GetReason())}
+	if b := forecast.StartBasis(min(a.GetBasis(), 255)); b != forecast.NoStart {
+		waits, err := forecast.ParseWaits(a.GetWaitQuantilesNs())
+		switch {
+		case err == nil && b <= forecast.ByPastWaits:
+			m.Waits, m.Basis = waits, b
+		case m.Reason == job.NoReason:
+			m.Reason = job.NoAnswer
+		}
+	}
+	return m
 }
 
 // leaseToProto leaves no lease out of the message: most grants have none.
@@ -223,14 +261,17 @@ func (r *reader) message(p *kithv1.PeerMessage) meta.Message {
 		return meta.LoadDigest{Digest: d}
 	case *kithv1.PeerMessage_StartQuery:
 		q := m.StartQuery
-		return meta.StartQuery{Query: q.GetQuery(), Request: wire.Request(q.GetRequest()), Predict: q.GetPredict()}
+		asked := meta.StartQuery{Query: q.GetQuery(), Request: wire.Request(q.GetRequest()), Predict: q.GetPredict(), Draws: uint16(min(q.GetDraws(), math.MaxUint16))}
+		if q.GetAttempt() != nil {
+			asked.Attempt = r.attempt(q.GetAttempt())
+		}
+		return asked
 	case *kithv1.PeerMessage_SiteBundle: // what it says is read by Config.ReadBundle
 		return meta.SiteBundle{Bundle: store.Bundle{Data: m.SiteBundle.GetBundle()}}
 	case *kithv1.PeerMessage_BundleTaken:
 		return meta.BundleTaken{Sequence: m.BundleTaken.GetSequence()}
 	case *kithv1.PeerMessage_StartAnswer:
-		a := m.StartAnswer
-		return meta.StartAnswer{Query: a.GetQuery(), Wait: max(0, durationOf(a.GetWait())), Reason: reason(a.GetReason())}
+		return startAnswer(m.StartAnswer)
 	}
 	return r.taskMessage(p)
 }

@@ -221,6 +221,11 @@ func (s *Store) Load() (*store.State, error) {
 				return err
 			}
 		}
+		if tx.Bucket([]byte(codec.Calibration)) != nil {
+			if err := each(codec.Calibration, r.Calibration); err != nil {
+				return err
+			}
+		}
 		if b := tx.Bucket([]byte(codec.Past)); b != nil {
 			first, _ := b.Cursor().First()
 			last, _ := b.Cursor().Last()

@@ -56,6 +56,8 @@ const (
 	After Table = "after"
 
 	Past Table = "past"
+
+	Calibration Table = "calibration"
 )
 
 // Tables lists those that every file has.
@@ -74,7 +76,7 @@ func AfterTables() []Table { return []Table{After} }
 
 // ReportTables lists those that no decision hangs on. A file of any format gets one with the
 // first record in it, and an earlier version leaves it alone.
-func ReportTables() []Table { return []Table{Past} }
+func ReportTables() []Table { return []Table{Past, Calibration} }
 
 // AllTables lists all tables.
 func AllTables() []Table { return slices.Concat(TablesOf(Format), ReportTables()) }
@@ -161,6 +163,9 @@ func Writes(s *store.State) []Write {
 		}
 	}
 	w = append(append(append(w, trustWrites(s, &c)...), bagWrites(s, &c.BagChanges)...), pastWrites(&c.PastChanges)...)
+	if c.Calibration {
+		w = append(w, Write{Table: Calibration, Key: siteKey, Value: seal(&statev1.CalibrationRecord{Book: s.Calibration()})})
+	}
 	return append(w, afterWrites(s, c.After)...)
 }
 
@@ -244,6 +249,16 @@ func (r *Reader) Copy(value []byte) error {
 		return fmt.Errorf("copy record: %w: %w", err, store.ErrCorrupt)
 	}
 	return r.state.RestoreCopy(c)
+}
+
+// Calibration reads how forecasts did.
+func (r *Reader) Calibration(value []byte) error {
+	var m statev1.CalibrationRecord
+	if err := open(value, &m); err != nil {
+		return fmt.Errorf("calibration: %w", err)
+	}
+	r.state.RestoreCalibration(m.GetBook())
+	return nil
 }
 
 // State checks and returns the state.

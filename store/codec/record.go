@@ -41,6 +41,7 @@ func (r *record) ofJob(j *store.Job, harm store.Harm) *statev1.JobRecord {
 		Submitter: string(j.Submitter), Version: j.Version, Sites: r.sites, ClaimEvents: r.claims, Revoked: uint32(j.Revoked),
 		BlockedNs: int64(harm.Blocked), PromisesMoved: harm.Moved,
 	}
+	m.Forecast = forecastMessage(j.Forecast)
 	for _, h := range j.Earlier {
 		m.Earlier = append(m.Earlier, &statev1.HoldingRecord{Attempt: h.Attempt, Site: string(h.Site)})
 	}

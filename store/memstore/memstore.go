@@ -144,6 +144,11 @@ func (s *Store) Load() (*store.State, error) {
 			}
 		}
 	}
+	for _, v := range s.disk.sorted(codec.Calibration) {
+		if err := r.Calibration(v); err != nil {
+			return nil, err
+		}
+	}
 	if keys := s.disk.pastKeys(); len(keys) > 0 {
 		if err := r.PastNumbers([]byte(keys[0]), []byte(keys[len(keys)-1])); err != nil {
 			return nil, err

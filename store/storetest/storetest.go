@@ -35,6 +35,7 @@ func RunWithin(t *testing.T, within func(t *testing.T, test func(t *testing.T)),
 	run("files of tasks", testTaskFiles)
 	run("forgotten and accepted again", testAgain)
 	run("past", testPast)
+	run("forecasts", testForecasts)
 	run("past in stretches", testPastStretches)
 }
 

@@ -134,6 +134,7 @@ func (s *Site) boot() error {
 	s.life++
 	cfg.BootID = s.bootID()
 	cfg.Self.Processors, cfg.Self.MemoryBytes = s.cfg.Scheduler.Processors, s.cfg.Scheduler.MemoryBytes
+	cfg.Forecasts.Forecaster = s.scheduler
 	cfg.Self.HomeJobs, cfg.Self.Policy = cluster.HomeJobsOf(s.cfg.Scheduler.HomeFirst()), s.cfg.Scheduler.Policy()
 	if s.w.cfg.Loads.Shared {
 		cfg.Board = &s.w.board
@@ -143,6 +144,11 @@ func (s *Site) boot() error {
 	}
 	if s.engine, err = meta.New(cfg, s.state, s.driven()); err != nil {
 		return err
+	}
+	if cfg.Forecasts.Enabled && s.backend != nil {
+		if err = s.engine.Recall(store.AllPast(s.backend)); err != nil {
+			return err
+		}
 	}
 	s.barrier = commit.New(s.state, sealer, s.launched)
 	s.waiters, s.wake = make(map[uint64]func(meta.Reply)), job.Never
@@ -484,6 +490,8 @@ func (s *Site) carry(f meta.Effect) {
 		s.grantTasks(f)
 	case meta.FetchTasks:
 		s.fetchTasks(f)
+	case meta.Foresee:
+		s.soon(meta.Foreseen{Number: f.Number, Inquiry: f.Inquiry, Answer: s.w.stage.Play(f.Inquiry)})
 	case meta.Changed:
 		s.w.watch.changed(s, f)
 	case meta.TrustChanged:

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"kith/internal/fifo"
+	"kith/internal/forecast"
 	"kith/internal/job"
 	"kith/meta"
 	"kith/sitesched"
@@ -118,6 +119,7 @@ type World struct {
 
 	before, with sitesched.Scheduler // that guarded sites use again, see [guardedSite]
 	names        []job.AttemptID     // the same
+	stage        forecast.Stage      // that forecasts are played on
 }
 
 // delivery is an event on its way to a site. It is void if the daemon has died

@@ -24,6 +24,7 @@ type Config struct {
 	Limits    meta.Limits
 	Bags      meta.Bags
 	NoHarm    NoHarm
+	Forecast  Forecast
 	Timing    Timing
 	Executor  Executor
 	Owner     Owner
@@ -31,6 +32,13 @@ type Config struct {
 	Rates     Rates
 	Peers     []Peer
 	Log       Log
+}
+
+// Forecast is how starts are forecast, and how much of the past is kept for it.
+type Forecast struct {
+	meta.Forecasts
+	// History is how many attempts that have ended are remembered.
+	History int
 }
 
 // Listen says where the daemon listens.
@@ -170,7 +178,7 @@ func (c *Config) SchedulerConfig() sitesched.Config {
 // MetaConfig is the configuration of the engine, without what only the running
 // daemon knows.
 func (c *Config) MetaConfig() meta.Config {
-	return meta.Config{Placement: c.Placement, Limits: c.Limits, Timing: c.Timing.Timing, Bags: c.Bags, NoHarm: c.noHarm(), AllowDirectory: c.allowDirectory}
+	return meta.Config{Placement: c.Placement, Limits: c.Limits, Timing: c.Timing.Timing, Bags: c.Bags, NoHarm: c.noHarm(), Forecasts: c.Forecast.Forecasts, AllowDirectory: c.allowDirectory}
 }
 
 // noHarm is c.NoHarm as the engine has it: a daemon always measures.

@@ -4,10 +4,12 @@ import (
 	"math"
 	"time"
 
+	"kith/internal/forecast"
 	"kith/internal/job"
 	"kith/meta"
 	"kith/meta/bags"
 	"kith/sitesched"
+	"kith/store"
 )
 
 // Knob is a key of the file and the field that it sets.
@@ -35,7 +37,7 @@ func live(key string, f interface{ erased() field }, says string) Knob {
 // the fields of c. Where a row has no bounds, meta or sitesched checks them.
 func (c *Config) Knobs() []Knob {
 	std := meta.Default()
-	s, p, l, t, b, n := &c.Scheduler, &c.Placement, &c.Limits, &c.Timing, &c.Bags, &c.NoHarm
+	s, p, l, t, b, n, f := &c.Scheduler, &c.Placement, &c.Limits, &c.Timing, &c.Bags, &c.NoHarm, &c.Forecast
 	return []Knob{
 		fixed("site", must(text(&c.Site, ""), siteName), "name of this site among the others: 1 to 32 of `a-z`, `0-9`, `-`, beginning with a letter, not ending with `-`; it never changes"),
 		fixed("data", must(text(&c.Data, "/var/lib/kith"), absolute), "folder for everything the site keeps; absolute"),
@@ -81,6 +83,11 @@ func (c *Config) Knobs() []Knob {
 		live("no_harm.guest_walltime", between(span(&n.GuestWalltime, 0), 0, job.MaxWalltime, "give a duration of at most ten years, or \"0s\" for any"), "the longest time limit of a job of another site, also of a task; those with longer ones are refused with `guest-walltime`. `\"0s\"`: any"),
 		fixed("no_harm.keep_free", between(whole(&s.KeepFree, 0), 0, job.MaxProcessors, "give a number of processors, or 0 for none"), "processors that jobs and tasks of other sites together never have, at most as many as the site has; for `queues = \"dual-backfill\"`. A job that is wider than the rest is refused with `kept-free`"),
 		live("no_harm.bound", between(span(&n.Bound, std.NoHarm.Bound), 0, job.MaxWalltime, "give a duration of at most ten years"), "for how long guests alone may keep a job of this site waiting before it counts as a violation. It is counted, not enforced"),
+
+		fixed("forecast.enabled", truth(&f.Enabled, true), "say when a job that has to wait will start, ask and answer other sites about it, and keep count of how often that held. It changes no schedule. See [forecasts](#forecasts)"),
+		fixed("forecast.draws", between(whole(&f.Draws, forecast.DefaultScenarios), forecast.MinScenarios, 1000, "give 30 to 1000"), "scenarios that a forecast is made of; more than 50 cost more and gain next to nothing"),
+		fixed("forecast.history", between(whole(&f.History, store.MaxPast), 1, store.MaxPast, "give 1 to 100000"), "attempts that have ended that the site remembers, to learn run times from and for `kith history export`"),
+		fixed("forecast.arrivals", truth(&f.Arrivals, true), "let scenarios have jobs come in as on earlier days at the same time of day"),
 
 		fixed("timing.claim", between(span(&t.Claim, std.Timing.Claim), 1, job.MaxWalltime, "give a positive duration of at most ten years"), "how long processors are kept for a claim without an answer; copies of other sites are planned for so much longer, so that a claim that is granted in time delays no local job"),
 		live("timing.backoff", span(&t.Backoff, std.Timing.Backoff), "how long that copy is then left alone"),

@@ -68,6 +68,7 @@ type Daemon struct {
 	audit   *audit.Log
 	lanes   *plain.Lanes
 
+	foresight chan meta.Foresee // see foresee
 	// background ends with cancel; wg waits for it.
 	background context.Context
 	cancel     context.CancelFunc
@@ -151,6 +152,7 @@ func (d *Daemon) open() error {
 	if d.state, err = d.backend.Load(); err != nil {
 		return err
 	}
+	d.state.KeepPast(d.cfg.Forecast.History)
 	if err := d.restoreTrust(); err != nil {
 		return err
 	}
@@ -242,7 +244,11 @@ func (d *Daemon) assemble() error {
 	if err := checkHost(site, d.runs); err != nil {
 		return err
 	}
+	d.foresight = make(chan meta.Foresee, 1)
 	if d.engine, err = meta.New(d.engineConfig(), d.state, site); err != nil {
+		return err
+	}
+	if err := d.engine.Recall(store.AllPast(d.backend)); err != nil {
 		return err
 	}
 	spread, err := d.startGossip(in, streams)
@@ -363,6 +369,7 @@ func (d *Daemon) start() error {
 	if err := d.admitKnown(known); err != nil {
 		return err
 	}
+	d.wg.Go(func() { d.foresee(d.background, d.loop.tell) })
 	d.wg.Go(func() { d.files.KeepSweeping(d.background) })
 	d.wg.Go(func() { d.room.keep(d.background, d.runs) })
 	if d.owner != nil {

@@ -50,6 +50,8 @@ func (f *effects) carry(ef meta.Effect) {
 		f.runs.JobChanged(ef.Bag)
 	case meta.Launch:
 		f.runs.Launch(ef)
+	case meta.Foresee:
+		f.site.foresight <- ef // has room for the one that may be under way
 	case meta.Kill:
 		f.runs.Kill(ef)
 	case meta.Unstage:

@@ -269,7 +269,11 @@ type CopyRequest struct {
 	// The absolute working directory it insists on; empty for a private folder.
 	Directory string `protobuf:"bytes,7,opt,name=directory,proto3" json:"directory,omitempty"`
 	// What a lost host means: 0 wait, 1 rerun, 2 race.
-	OnSiteLost    uint32 `protobuf:"varint,8,opt,name=on_site_lost,json=onSiteLost,proto3" json:"on_site_lost,omitempty"`
+	OnSiteLost uint32 `protobuf:"varint,8,opt,name=on_site_lost,json=onSiteLost,proto3" json:"on_site_lost,omitempty"`
+	// What the origin expects of the run time: nine quantiles that do not fall, at the levels
+	// .05, .1, .2, .35, .5, .65, .8, .9 and .95, in units of the limit/65535. Empty if it says
+	// nothing. Only forecasts hang on it; what is no such list is refused.
+	Runs          []uint32 `protobuf:"varint,9,rep,packed,name=runs,proto3" json:"runs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -358,6 +362,13 @@ func (x *CopyRequest) GetOnSiteLost() uint32 {
 		return x.OnSiteLost
 	}
 	return 0
+}
+
+func (x *CopyRequest) GetRuns() []uint32 {
+	if x != nil {
+		return x.Runs
+	}
+	return nil
 }
 
 // An AttemptOutcome is how an attempt ended.
@@ -869,7 +880,7 @@ const file_kith_v1_exchange_proto_rawDesc = "" +
 	"\x03seq\x18\x03 \x01(\x04R\x03seq\"I\n" +
 	"\vAttemptName\x12\"\n" +
 	"\x03job\x18\x01 \x01(\v2\x10.kith.v1.JobNameR\x03job\x12\x16\n" +
-	"\x06number\x18\x02 \x01(\rR\x06number\"\xf1\x01\n" +
+	"\x06number\x18\x02 \x01(\rR\x06number\"\x85\x02\n" +
 	"\vCopyRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04user\x18\x02 \x01(\tR\x04user\x12\x1e\n" +
@@ -882,7 +893,8 @@ const file_kith_v1_exchange_proto_rawDesc = "" +
 	"walltimeNs\x12\x1c\n" +
 	"\tdirectory\x18\a \x01(\tR\tdirectory\x12 \n" +
 	"\fon_site_lost\x18\b \x01(\rR\n" +
-	"onSiteLost\"\xd1\x02\n" +
+	"onSiteLost\x12\x12\n" +
+	"\x04runs\x18\t \x03(\rR\x04runs\"\xd1\x02\n" +
 	"\x0eAttemptOutcome\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\rR\x04kind\x12\x1b\n" +
 	"\texit_code\x18\x02 \x01(\x05R\bexitCode\x12\x16\n" +

@@ -372,6 +372,71 @@ func (JobAct_Kind) EnumDescriptor() ([]byte, []int) {
 	return file_kith_v1_job_proto_rawDescGZIP(), []int{5, 0}
 }
 
+// What became of a forecast.
+type StartForecast_End int32
+
+const (
+	// Not set.
+	StartForecast_END_UNSPECIFIED StartForecast_End = 0
+	// The job waits.
+	StartForecast_END_OPEN StartForecast_End = 1
+	// It started between low and high.
+	StartForecast_END_HELD StartForecast_End = 2
+	// It started before.
+	StartForecast_END_EARLIER StartForecast_End = 3
+	// It started after.
+	StartForecast_END_LATER StartForecast_End = 4
+	// It was cancelled, held or placed anew before it started, or started at once.
+	StartForecast_END_UNSCORED StartForecast_End = 5
+)
+
+// Enum value maps for StartForecast_End.
+var (
+	StartForecast_End_name = map[int32]string{
+		0: "END_UNSPECIFIED",
+		1: "END_OPEN",
+		2: "END_HELD",
+		3: "END_EARLIER",
+		4: "END_LATER",
+		5: "END_UNSCORED",
+	}
+	StartForecast_End_value = map[string]int32{
+		"END_UNSPECIFIED": 0,
+		"END_OPEN":        1,
+		"END_HELD":        2,
+		"END_EARLIER":     3,
+		"END_LATER":       4,
+		"END_UNSCORED":    5,
+	}
+)
+
+func (x StartForecast_End) Enum() *StartForecast_End {
+	p := new(StartForecast_End)
+	*p = x
+	return p
+}
+
+func (x StartForecast_End) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (StartForecast_End) Descriptor() protoreflect.EnumDescriptor {
+	return file_kith_v1_job_proto_enumTypes[5].Descriptor()
+}
+
+func (StartForecast_End) Type() protoreflect.EnumType {
+	return &file_kith_v1_job_proto_enumTypes[5]
+}
+
+func (x StartForecast_End) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use StartForecast_End.Descriptor instead.
+func (StartForecast_End) EnumDescriptor() ([]byte, []int) {
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{8, 0}
+}
+
 // Where a copy is on its way.
 type CopyStatus_State int32
 
@@ -417,11 +482,11 @@ func (x CopyStatus_State) String() string {
 }
 
 func (CopyStatus_State) Descriptor() protoreflect.EnumDescriptor {
-	return file_kith_v1_job_proto_enumTypes[5].Descriptor()
+	return file_kith_v1_job_proto_enumTypes[6].Descriptor()
 }
 
 func (CopyStatus_State) Type() protoreflect.EnumType {
-	return &file_kith_v1_job_proto_enumTypes[5]
+	return &file_kith_v1_job_proto_enumTypes[6]
 }
 
 func (x CopyStatus_State) Number() protoreflect.EnumNumber {
@@ -430,7 +495,7 @@ func (x CopyStatus_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use CopyStatus_State.Descriptor instead.
 func (CopyStatus_State) EnumDescriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{9, 0}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{11, 0}
 }
 
 // What can happen to a claim.
@@ -499,11 +564,11 @@ func (x ClaimEvent_Kind) String() string {
 }
 
 func (ClaimEvent_Kind) Descriptor() protoreflect.EnumDescriptor {
-	return file_kith_v1_job_proto_enumTypes[6].Descriptor()
+	return file_kith_v1_job_proto_enumTypes[7].Descriptor()
 }
 
 func (ClaimEvent_Kind) Type() protoreflect.EnumType {
-	return &file_kith_v1_job_proto_enumTypes[6]
+	return &file_kith_v1_job_proto_enumTypes[7]
 }
 
 func (x ClaimEvent_Kind) Number() protoreflect.EnumNumber {
@@ -512,7 +577,7 @@ func (x ClaimEvent_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ClaimEvent_Kind.Descriptor instead.
 func (ClaimEvent_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{10, 0}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{12, 0}
 }
 
 // A Job is a command or a script that needs processors for some time, and what
@@ -1070,8 +1135,14 @@ type JobStatus struct {
 	// time for it yet: it is beyond the first 100 of the queue or beyond the guarantee
 	// depth, or the site drains.
 	EstimatedStartTime *timestamppb.Timestamp `protobuf:"bytes,21,opt,name=estimated_start_time,json=estimatedStartTime,proto3" json:"estimated_start_time,omitempty"`
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
+	// When it would start, as was said when it was placed. Unset if nothing was said: it
+	// started at once, or its site makes no forecasts, or has yet to.
+	Forecast *StartForecast `protobuf:"bytes,22,opt,name=forecast,proto3" json:"forecast,omitempty"`
+	// The sites were asked when it would start, and forecast comes within two seconds, unless
+	// the job starts first or no site knows.
+	ForecastPending bool `protobuf:"varint,23,opt,name=forecast_pending,json=forecastPending,proto3" json:"forecast_pending,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *JobStatus) Reset() {
@@ -1228,6 +1299,20 @@ func (x *JobStatus) GetEstimatedStartTime() *timestamppb.Timestamp {
 		return x.EstimatedStartTime
 	}
 	return nil
+}
+
+func (x *JobStatus) GetForecast() *StartForecast {
+	if x != nil {
+		return x.Forecast
+	}
+	return nil
+}
+
+func (x *JobStatus) GetForecastPending() bool {
+	if x != nil {
+		return x.ForecastPending
+	}
+	return false
 }
 
 // A JobAct is something that a person did to a job or a bag.
@@ -1488,6 +1573,236 @@ func (x *OutputInfo) GetSizeBytes() int64 {
 	return 0
 }
 
+// A StartForecast says when a job would start: with 80 % between low and high. It is no
+// promise. It is made once, when the job is placed.
+type StartForecast struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// When it was made.
+	MadeTime *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=made_time,json=madeTime,proto3" json:"made_time,omitempty"`
+	// The attempt that it is about.
+	Attempt int32 `protobuf:"varint,2,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	// One in ten starts is before this.
+	Low *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=low,proto3" json:"low,omitempty"`
+	// Half of the starts are before this.
+	Median *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=median,proto3" json:"median,omitempty"`
+	// One in ten starts is after this.
+	High *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=high,proto3" json:"high,omitempty"`
+	// What it rests on: "scenarios", "limits" or "past waits".
+	Basis string `protobuf:"bytes,6,opt,name=basis,proto3" json:"basis,omitempty"`
+	// What the sites said, each of a start there. They are not recalibrated, so that low and
+	// high of one site need not be those of the forecast.
+	Sites []*SiteStartForecast `protobuf:"bytes,7,rep,name=sites,proto3" json:"sites,omitempty"`
+	// What became of it.
+	End StartForecast_End `protobuf:"varint,8,opt,name=end,proto3,enum=kith.v1.StartForecast_End" json:"end,omitempty"`
+	// When the job started, where it held or did not.
+	StartTime *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
+	// How many forecasts of the same class the site has scored lately, at most 1,000.
+	Scored int32 `protobuf:"varint,10,opt,name=scored,proto3" json:"scored,omitempty"`
+	// The share of them that held, 0 to 1.
+	HeldShare float64 `protobuf:"fixed64,11,opt,name=held_share,json=heldShare,proto3" json:"held_share,omitempty"`
+	// When all jobs ahead use their limits and nothing comes in, the job starts then at the
+	// latest. Unset if that is not known.
+	Latest        *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=latest,proto3" json:"latest,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StartForecast) Reset() {
+	*x = StartForecast{}
+	mi := &file_kith_v1_job_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StartForecast) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StartForecast) ProtoMessage() {}
+
+func (x *StartForecast) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_job_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StartForecast.ProtoReflect.Descriptor instead.
+func (*StartForecast) Descriptor() ([]byte, []int) {
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *StartForecast) GetMadeTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.MadeTime
+	}
+	return nil
+}
+
+func (x *StartForecast) GetAttempt() int32 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
+func (x *StartForecast) GetLow() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Low
+	}
+	return nil
+}
+
+func (x *StartForecast) GetMedian() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Median
+	}
+	return nil
+}
+
+func (x *StartForecast) GetHigh() *timestamppb.Timestamp {
+	if x != nil {
+		return x.High
+	}
+	return nil
+}
+
+func (x *StartForecast) GetBasis() string {
+	if x != nil {
+		return x.Basis
+	}
+	return ""
+}
+
+func (x *StartForecast) GetSites() []*SiteStartForecast {
+	if x != nil {
+		return x.Sites
+	}
+	return nil
+}
+
+func (x *StartForecast) GetEnd() StartForecast_End {
+	if x != nil {
+		return x.End
+	}
+	return StartForecast_END_UNSPECIFIED
+}
+
+func (x *StartForecast) GetStartTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StartTime
+	}
+	return nil
+}
+
+func (x *StartForecast) GetScored() int32 {
+	if x != nil {
+		return x.Scored
+	}
+	return 0
+}
+
+func (x *StartForecast) GetHeldShare() float64 {
+	if x != nil {
+		return x.HeldShare
+	}
+	return 0
+}
+
+func (x *StartForecast) GetLatest() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Latest
+	}
+	return nil
+}
+
+// A SiteStartForecast says when a job would start at one site.
+type SiteStartForecast struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The site.
+	SiteId string `protobuf:"bytes,1,opt,name=site_id,json=siteId,proto3" json:"site_id,omitempty"`
+	// What it rests on, as in StartForecast; "unknown" if the site had no answer.
+	Basis string `protobuf:"bytes,2,opt,name=basis,proto3" json:"basis,omitempty"`
+	// One in ten starts is before this. Unset without an answer, and so are the others.
+	Low *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=low,proto3" json:"low,omitempty"`
+	// Half of the starts are before this.
+	Median *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=median,proto3" json:"median,omitempty"`
+	// One in ten starts is after this.
+	High          *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=high,proto3" json:"high,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SiteStartForecast) Reset() {
+	*x = SiteStartForecast{}
+	mi := &file_kith_v1_job_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SiteStartForecast) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SiteStartForecast) ProtoMessage() {}
+
+func (x *SiteStartForecast) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_job_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SiteStartForecast.ProtoReflect.Descriptor instead.
+func (*SiteStartForecast) Descriptor() ([]byte, []int) {
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *SiteStartForecast) GetSiteId() string {
+	if x != nil {
+		return x.SiteId
+	}
+	return ""
+}
+
+func (x *SiteStartForecast) GetBasis() string {
+	if x != nil {
+		return x.Basis
+	}
+	return ""
+}
+
+func (x *SiteStartForecast) GetLow() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Low
+	}
+	return nil
+}
+
+func (x *SiteStartForecast) GetMedian() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Median
+	}
+	return nil
+}
+
+func (x *SiteStartForecast) GetHigh() *timestamppb.Timestamp {
+	if x != nil {
+		return x.High
+	}
+	return nil
+}
+
 // A SiteDecision is what placement thought of one site.
 type SiteDecision struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1513,7 +1828,7 @@ type SiteDecision struct {
 
 func (x *SiteDecision) Reset() {
 	*x = SiteDecision{}
-	mi := &file_kith_v1_job_proto_msgTypes[8]
+	mi := &file_kith_v1_job_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1525,7 +1840,7 @@ func (x *SiteDecision) String() string {
 func (*SiteDecision) ProtoMessage() {}
 
 func (x *SiteDecision) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_job_proto_msgTypes[8]
+	mi := &file_kith_v1_job_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1538,7 +1853,7 @@ func (x *SiteDecision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SiteDecision.ProtoReflect.Descriptor instead.
 func (*SiteDecision) Descriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{8}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *SiteDecision) GetSiteId() string {
@@ -1603,7 +1918,7 @@ type CopyStatus struct {
 
 func (x *CopyStatus) Reset() {
 	*x = CopyStatus{}
-	mi := &file_kith_v1_job_proto_msgTypes[9]
+	mi := &file_kith_v1_job_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1615,7 +1930,7 @@ func (x *CopyStatus) String() string {
 func (*CopyStatus) ProtoMessage() {}
 
 func (x *CopyStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_job_proto_msgTypes[9]
+	mi := &file_kith_v1_job_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1628,7 +1943,7 @@ func (x *CopyStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CopyStatus.ProtoReflect.Descriptor instead.
 func (*CopyStatus) Descriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{9}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *CopyStatus) GetSiteId() string {
@@ -1664,7 +1979,7 @@ type ClaimEvent struct {
 
 func (x *ClaimEvent) Reset() {
 	*x = ClaimEvent{}
-	mi := &file_kith_v1_job_proto_msgTypes[10]
+	mi := &file_kith_v1_job_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1676,7 +1991,7 @@ func (x *ClaimEvent) String() string {
 func (*ClaimEvent) ProtoMessage() {}
 
 func (x *ClaimEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_job_proto_msgTypes[10]
+	mi := &file_kith_v1_job_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1689,7 +2004,7 @@ func (x *ClaimEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimEvent.ProtoReflect.Descriptor instead.
 func (*ClaimEvent) Descriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{10}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ClaimEvent) GetTime() *timestamppb.Timestamp {
@@ -1802,7 +2117,7 @@ const file_kith_v1_job_proto_rawDesc = "" +
 	"\acontent\" \n" +
 	"\n" +
 	"OutputFile\x12\x12\n" +
-	"\x04path\x18\x01 \x01(\tR\x04path\"\xca\b\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\"\xa9\t\n" +
 	"\tJobStatus\x12.\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x18.kith.v1.JobStatus.StateR\x05state\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12$\n" +
@@ -1825,7 +2140,9 @@ const file_kith_v1_job_proto_rawDesc = "" +
 	"\aversion\x18\x0f \x01(\x03R\aversion\x12P\n" +
 	"\x16host_unreachable_since\x18\x14 \x01(\v2\x1a.google.protobuf.TimestampR\x14hostUnreachableSince\x12#\n" +
 	"\x04acts\x18\x10 \x03(\v2\x0f.kith.v1.JobActR\x04acts\x12L\n" +
-	"\x14estimated_start_time\x18\x15 \x01(\v2\x1a.google.protobuf.TimestampR\x12estimatedStartTime\"\x96\x02\n" +
+	"\x14estimated_start_time\x18\x15 \x01(\v2\x1a.google.protobuf.TimestampR\x12estimatedStartTime\x122\n" +
+	"\bforecast\x18\x16 \x01(\v2\x16.kith.v1.StartForecastR\bforecast\x12)\n" +
+	"\x10forecast_pending\x18\x17 \x01(\bR\x0fforecastPending\"\x96\x02\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rSTATE_PENDING\x10\x01\x12\x0e\n" +
@@ -1877,7 +2194,36 @@ const file_kith_v1_job_proto_rawDesc = "" +
 	"OutputInfo\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x1d\n" +
 	"\n" +
-	"size_bytes\x18\x02 \x01(\x03R\tsizeBytes\"\xd3\x01\n" +
+	"size_bytes\x18\x02 \x01(\x03R\tsizeBytes\"\xfa\x04\n" +
+	"\rStartForecast\x127\n" +
+	"\tmade_time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\bmadeTime\x12\x18\n" +
+	"\aattempt\x18\x02 \x01(\x05R\aattempt\x12,\n" +
+	"\x03low\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x03low\x122\n" +
+	"\x06median\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x06median\x12.\n" +
+	"\x04high\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x04high\x12\x14\n" +
+	"\x05basis\x18\x06 \x01(\tR\x05basis\x120\n" +
+	"\x05sites\x18\a \x03(\v2\x1a.kith.v1.SiteStartForecastR\x05sites\x12,\n" +
+	"\x03end\x18\b \x01(\x0e2\x1a.kith.v1.StartForecast.EndR\x03end\x129\n" +
+	"\n" +
+	"start_time\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x12\x16\n" +
+	"\x06scored\x18\n" +
+	" \x01(\x05R\x06scored\x12\x1d\n" +
+	"\n" +
+	"held_share\x18\v \x01(\x01R\theldShare\x122\n" +
+	"\x06latest\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\x06latest\"h\n" +
+	"\x03End\x12\x13\n" +
+	"\x0fEND_UNSPECIFIED\x10\x00\x12\f\n" +
+	"\bEND_OPEN\x10\x01\x12\f\n" +
+	"\bEND_HELD\x10\x02\x12\x0f\n" +
+	"\vEND_EARLIER\x10\x03\x12\r\n" +
+	"\tEND_LATER\x10\x04\x12\x10\n" +
+	"\fEND_UNSCORED\x10\x05\"\xd4\x01\n" +
+	"\x11SiteStartForecast\x12\x17\n" +
+	"\asite_id\x18\x01 \x01(\tR\x06siteId\x12\x14\n" +
+	"\x05basis\x18\x02 \x01(\tR\x05basis\x12,\n" +
+	"\x03low\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x03low\x122\n" +
+	"\x06median\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x06median\x12.\n" +
+	"\x04high\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x04high\"\xd3\x01\n" +
 	"\fSiteDecision\x12\x17\n" +
 	"\asite_id\x18\x01 \x01(\tR\x06siteId\x12\x16\n" +
 	"\x06chosen\x18\x02 \x01(\bR\x06chosen\x12\x16\n" +
@@ -1927,67 +2273,82 @@ func file_kith_v1_job_proto_rawDescGZIP() []byte {
 	return file_kith_v1_job_proto_rawDescData
 }
 
-var file_kith_v1_job_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
-var file_kith_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_kith_v1_job_proto_enumTypes = make([]protoimpl.EnumInfo, 8)
+var file_kith_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_kith_v1_job_proto_goTypes = []any{
 	(Job_OnSiteLost)(0),           // 0: kith.v1.Job.OnSiteLost
 	(Dependency_Condition)(0),     // 1: kith.v1.Dependency.Condition
 	(Dependency_State)(0),         // 2: kith.v1.Dependency.State
 	(JobStatus_State)(0),          // 3: kith.v1.JobStatus.State
 	(JobAct_Kind)(0),              // 4: kith.v1.JobAct.Kind
-	(CopyStatus_State)(0),         // 5: kith.v1.CopyStatus.State
-	(ClaimEvent_Kind)(0),          // 6: kith.v1.ClaimEvent.Kind
-	(*Job)(nil),                   // 7: kith.v1.Job
-	(*Dependency)(nil),            // 8: kith.v1.Dependency
-	(*InputFile)(nil),             // 9: kith.v1.InputFile
-	(*OutputFile)(nil),            // 10: kith.v1.OutputFile
-	(*JobStatus)(nil),             // 11: kith.v1.JobStatus
-	(*JobAct)(nil),                // 12: kith.v1.JobAct
-	(*Outcome)(nil),               // 13: kith.v1.Outcome
-	(*OutputInfo)(nil),            // 14: kith.v1.OutputInfo
-	(*SiteDecision)(nil),          // 15: kith.v1.SiteDecision
-	(*CopyStatus)(nil),            // 16: kith.v1.CopyStatus
-	(*ClaimEvent)(nil),            // 17: kith.v1.ClaimEvent
-	nil,                           // 18: kith.v1.Job.EnvironmentEntry
-	nil,                           // 19: kith.v1.Job.LabelsEntry
-	(*durationpb.Duration)(nil),   // 20: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 21: google.protobuf.Timestamp
+	(StartForecast_End)(0),        // 5: kith.v1.StartForecast.End
+	(CopyStatus_State)(0),         // 6: kith.v1.CopyStatus.State
+	(ClaimEvent_Kind)(0),          // 7: kith.v1.ClaimEvent.Kind
+	(*Job)(nil),                   // 8: kith.v1.Job
+	(*Dependency)(nil),            // 9: kith.v1.Dependency
+	(*InputFile)(nil),             // 10: kith.v1.InputFile
+	(*OutputFile)(nil),            // 11: kith.v1.OutputFile
+	(*JobStatus)(nil),             // 12: kith.v1.JobStatus
+	(*JobAct)(nil),                // 13: kith.v1.JobAct
+	(*Outcome)(nil),               // 14: kith.v1.Outcome
+	(*OutputInfo)(nil),            // 15: kith.v1.OutputInfo
+	(*StartForecast)(nil),         // 16: kith.v1.StartForecast
+	(*SiteStartForecast)(nil),     // 17: kith.v1.SiteStartForecast
+	(*SiteDecision)(nil),          // 18: kith.v1.SiteDecision
+	(*CopyStatus)(nil),            // 19: kith.v1.CopyStatus
+	(*ClaimEvent)(nil),            // 20: kith.v1.ClaimEvent
+	nil,                           // 21: kith.v1.Job.EnvironmentEntry
+	nil,                           // 22: kith.v1.Job.LabelsEntry
+	(*durationpb.Duration)(nil),   // 23: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 24: google.protobuf.Timestamp
 }
 var file_kith_v1_job_proto_depIdxs = []int32{
-	18, // 0: kith.v1.Job.environment:type_name -> kith.v1.Job.EnvironmentEntry
-	20, // 1: kith.v1.Job.walltime:type_name -> google.protobuf.Duration
-	9,  // 2: kith.v1.Job.inputs:type_name -> kith.v1.InputFile
-	10, // 3: kith.v1.Job.outputs:type_name -> kith.v1.OutputFile
-	19, // 4: kith.v1.Job.labels:type_name -> kith.v1.Job.LabelsEntry
+	21, // 0: kith.v1.Job.environment:type_name -> kith.v1.Job.EnvironmentEntry
+	23, // 1: kith.v1.Job.walltime:type_name -> google.protobuf.Duration
+	10, // 2: kith.v1.Job.inputs:type_name -> kith.v1.InputFile
+	11, // 3: kith.v1.Job.outputs:type_name -> kith.v1.OutputFile
+	22, // 4: kith.v1.Job.labels:type_name -> kith.v1.Job.LabelsEntry
 	0,  // 5: kith.v1.Job.on_site_lost:type_name -> kith.v1.Job.OnSiteLost
-	11, // 6: kith.v1.Job.status:type_name -> kith.v1.JobStatus
-	8,  // 7: kith.v1.Job.after:type_name -> kith.v1.Dependency
+	12, // 6: kith.v1.Job.status:type_name -> kith.v1.JobStatus
+	9,  // 7: kith.v1.Job.after:type_name -> kith.v1.Dependency
 	1,  // 8: kith.v1.Dependency.condition:type_name -> kith.v1.Dependency.Condition
 	2,  // 9: kith.v1.Dependency.state:type_name -> kith.v1.Dependency.State
 	3,  // 10: kith.v1.JobStatus.state:type_name -> kith.v1.JobStatus.State
-	21, // 11: kith.v1.JobStatus.submit_time:type_name -> google.protobuf.Timestamp
-	21, // 12: kith.v1.JobStatus.start_time:type_name -> google.protobuf.Timestamp
-	21, // 13: kith.v1.JobStatus.end_time:type_name -> google.protobuf.Timestamp
-	13, // 14: kith.v1.JobStatus.outcome:type_name -> kith.v1.Outcome
-	15, // 15: kith.v1.JobStatus.decisions:type_name -> kith.v1.SiteDecision
-	16, // 16: kith.v1.JobStatus.copies:type_name -> kith.v1.CopyStatus
-	17, // 17: kith.v1.JobStatus.claim_events:type_name -> kith.v1.ClaimEvent
-	21, // 18: kith.v1.JobStatus.host_unreachable_since:type_name -> google.protobuf.Timestamp
-	12, // 19: kith.v1.JobStatus.acts:type_name -> kith.v1.JobAct
-	21, // 20: kith.v1.JobStatus.estimated_start_time:type_name -> google.protobuf.Timestamp
-	21, // 21: kith.v1.JobAct.time:type_name -> google.protobuf.Timestamp
-	4,  // 22: kith.v1.JobAct.kind:type_name -> kith.v1.JobAct.Kind
-	20, // 23: kith.v1.Outcome.cpu_time:type_name -> google.protobuf.Duration
-	14, // 24: kith.v1.Outcome.outputs:type_name -> kith.v1.OutputInfo
-	20, // 25: kith.v1.SiteDecision.load_age:type_name -> google.protobuf.Duration
-	5,  // 26: kith.v1.CopyStatus.state:type_name -> kith.v1.CopyStatus.State
-	21, // 27: kith.v1.ClaimEvent.time:type_name -> google.protobuf.Timestamp
-	6,  // 28: kith.v1.ClaimEvent.kind:type_name -> kith.v1.ClaimEvent.Kind
-	29, // [29:29] is the sub-list for method output_type
-	29, // [29:29] is the sub-list for method input_type
-	29, // [29:29] is the sub-list for extension type_name
-	29, // [29:29] is the sub-list for extension extendee
-	0,  // [0:29] is the sub-list for field type_name
+	24, // 11: kith.v1.JobStatus.submit_time:type_name -> google.protobuf.Timestamp
+	24, // 12: kith.v1.JobStatus.start_time:type_name -> google.protobuf.Timestamp
+	24, // 13: kith.v1.JobStatus.end_time:type_name -> google.protobuf.Timestamp
+	14, // 14: kith.v1.JobStatus.outcome:type_name -> kith.v1.Outcome
+	18, // 15: kith.v1.JobStatus.decisions:type_name -> kith.v1.SiteDecision
+	19, // 16: kith.v1.JobStatus.copies:type_name -> kith.v1.CopyStatus
+	20, // 17: kith.v1.JobStatus.claim_events:type_name -> kith.v1.ClaimEvent
+	24, // 18: kith.v1.JobStatus.host_unreachable_since:type_name -> google.protobuf.Timestamp
+	13, // 19: kith.v1.JobStatus.acts:type_name -> kith.v1.JobAct
+	24, // 20: kith.v1.JobStatus.estimated_start_time:type_name -> google.protobuf.Timestamp
+	16, // 21: kith.v1.JobStatus.forecast:type_name -> kith.v1.StartForecast
+	24, // 22: kith.v1.JobAct.time:type_name -> google.protobuf.Timestamp
+	4,  // 23: kith.v1.JobAct.kind:type_name -> kith.v1.JobAct.Kind
+	23, // 24: kith.v1.Outcome.cpu_time:type_name -> google.protobuf.Duration
+	15, // 25: kith.v1.Outcome.outputs:type_name -> kith.v1.OutputInfo
+	24, // 26: kith.v1.StartForecast.made_time:type_name -> google.protobuf.Timestamp
+	24, // 27: kith.v1.StartForecast.low:type_name -> google.protobuf.Timestamp
+	24, // 28: kith.v1.StartForecast.median:type_name -> google.protobuf.Timestamp
+	24, // 29: kith.v1.StartForecast.high:type_name -> google.protobuf.Timestamp
+	17, // 30: kith.v1.StartForecast.sites:type_name -> kith.v1.SiteStartForecast
+	5,  // 31: kith.v1.StartForecast.end:type_name -> kith.v1.StartForecast.End
+	24, // 32: kith.v1.StartForecast.start_time:type_name -> google.protobuf.Timestamp
+	24, // 33: kith.v1.StartForecast.latest:type_name -> google.protobuf.Timestamp
+	24, // 34: kith.v1.SiteStartForecast.low:type_name -> google.protobuf.Timestamp
+	24, // 35: kith.v1.SiteStartForecast.median:type_name -> google.protobuf.Timestamp
+	24, // 36: kith.v1.SiteStartForecast.high:type_name -> google.protobuf.Timestamp
+	23, // 37: kith.v1.SiteDecision.load_age:type_name -> google.protobuf.Duration
+	6,  // 38: kith.v1.CopyStatus.state:type_name -> kith.v1.CopyStatus.State
+	24, // 39: kith.v1.ClaimEvent.time:type_name -> google.protobuf.Timestamp
+	7,  // 40: kith.v1.ClaimEvent.kind:type_name -> kith.v1.ClaimEvent.Kind
+	41, // [41:41] is the sub-list for method output_type
+	41, // [41:41] is the sub-list for method input_type
+	41, // [41:41] is the sub-list for extension type_name
+	41, // [41:41] is the sub-list for extension extendee
+	0,  // [0:41] is the sub-list for field type_name
 }
 
 func init() { file_kith_v1_job_proto_init() }
@@ -2005,8 +2366,8 @@ func file_kith_v1_job_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kith_v1_job_proto_rawDesc), len(file_kith_v1_job_proto_rawDesc)),
-			NumEnums:      7,
-			NumMessages:   13,
+			NumEnums:      8,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

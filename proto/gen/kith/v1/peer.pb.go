@@ -2037,7 +2037,13 @@ type StartQuery struct {
 	Request *CopyRequest `protobuf:"bytes,2,opt,name=request,proto3" json:"request,omitempty"`
 	// Ask for a prediction by the site's own scheduler instead of the earliest
 	// hole in its plan.
-	Predict       bool `protobuf:"varint,3,opt,name=predict,proto3" json:"predict,omitempty"`
+	Predict bool `protobuf:"varint,3,opt,name=predict,proto3" json:"predict,omitempty"`
+	// Ask for a forecast: the answer has quantiles. How many scenarios it is made of, at most
+	// 1000; 0 asks for none. Earlier versions answer with wait only.
+	Draws uint32 `protobuf:"varint,4,opt,name=draws,proto3" json:"draws,omitempty"`
+	// With draws: the attempt whose copy is queued at the host. Unset for one that would come
+	// now.
+	Attempt       *AttemptName `protobuf:"bytes,5,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2093,6 +2099,20 @@ func (x *StartQuery) GetPredict() bool {
 	return false
 }
 
+func (x *StartQuery) GetDraws() uint32 {
+	if x != nil {
+		return x.Draws
+	}
+	return 0
+}
+
+func (x *StartQuery) GetAttempt() *AttemptName {
+	if x != nil {
+		return x.Attempt
+	}
+	return nil
+}
+
 // StartAnswer says when it would.
 type StartAnswer struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2101,7 +2121,13 @@ type StartAnswer struct {
 	// How long until then, in the host's opinion, if nothing else arrived.
 	Wait *durationpb.Duration `protobuf:"bytes,2,opt,name=wait,proto3" json:"wait,omitempty"`
 	// Why it would not be queued at all: a number of the Reason table in docs/protocol.md.
-	Reason        uint32 `protobuf:"varint,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	Reason uint32 `protobuf:"varint,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	// The forecast that was asked for: nine quantiles of the wait that do not fall, at the
+	// levels of CopyRequest.runs, in nanoseconds; none of them in the past. What is no such
+	// list counts as no answer.
+	WaitQuantilesNs []int64 `protobuf:"varint,4,rep,packed,name=wait_quantiles_ns,json=waitQuantilesNs,proto3" json:"wait_quantiles_ns,omitempty"`
+	// What it rests on: 1 scenarios, 2 limits, 3 past waits. 0 without a forecast.
+	Basis         uint32 `protobuf:"varint,5,opt,name=basis,proto3" json:"basis,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2153,6 +2179,20 @@ func (x *StartAnswer) GetWait() *durationpb.Duration {
 func (x *StartAnswer) GetReason() uint32 {
 	if x != nil {
 		return x.Reason
+	}
+	return 0
+}
+
+func (x *StartAnswer) GetWaitQuantilesNs() []int64 {
+	if x != nil {
+		return x.WaitQuantilesNs
+	}
+	return nil
+}
+
+func (x *StartAnswer) GetBasis() uint32 {
+	if x != nil {
+		return x.Basis
 	}
 	return 0
 }
@@ -3299,16 +3339,20 @@ const file_kith_v1_peer_proto_rawDesc = "" +
 	"\vDigestEntry\x12.\n" +
 	"\aattempt\x18\x01 \x01(\v2\x14.kith.v1.AttemptNameR\aattempt\x12(\n" +
 	"\x05phase\x18\x02 \x01(\x0e2\x12.kith.v1.CopyPhaseR\x05phase\x12\"\n" +
-	"\rstart_time_ns\x18\x03 \x01(\x03R\vstartTimeNs\"l\n" +
+	"\rstart_time_ns\x18\x03 \x01(\x03R\vstartTimeNs\"\xb2\x01\n" +
 	"\n" +
 	"StartQuery\x12\x14\n" +
 	"\x05query\x18\x01 \x01(\x04R\x05query\x12.\n" +
 	"\arequest\x18\x02 \x01(\v2\x14.kith.v1.CopyRequestR\arequest\x12\x18\n" +
-	"\apredict\x18\x03 \x01(\bR\apredict\"j\n" +
+	"\apredict\x18\x03 \x01(\bR\apredict\x12\x14\n" +
+	"\x05draws\x18\x04 \x01(\rR\x05draws\x12.\n" +
+	"\aattempt\x18\x05 \x01(\v2\x14.kith.v1.AttemptNameR\aattempt\"\xac\x01\n" +
 	"\vStartAnswer\x12\x14\n" +
 	"\x05query\x18\x01 \x01(\x04R\x05query\x12-\n" +
 	"\x04wait\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x04wait\x12\x16\n" +
-	"\x06reason\x18\x03 \x01(\rR\x06reason\"\xf0\x01\n" +
+	"\x06reason\x18\x03 \x01(\rR\x06reason\x12*\n" +
+	"\x11wait_quantiles_ns\x18\x04 \x03(\x03R\x0fwaitQuantilesNs\x12\x14\n" +
+	"\x05basis\x18\x05 \x01(\rR\x05basis\"\xf0\x01\n" +
 	"\vFileRequest\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12.\n" +
 	"\aattempt\x18\x02 \x01(\v2\x14.kith.v1.AttemptNameR\aattempt\x12\x16\n" +
@@ -3513,25 +3557,26 @@ var file_kith_v1_peer_proto_depIdxs = []int32{
 	39, // 53: kith.v1.DigestEntry.attempt:type_name -> kith.v1.AttemptName
 	44, // 54: kith.v1.DigestEntry.phase:type_name -> kith.v1.CopyPhase
 	40, // 55: kith.v1.StartQuery.request:type_name -> kith.v1.CopyRequest
-	41, // 56: kith.v1.StartAnswer.wait:type_name -> google.protobuf.Duration
-	39, // 57: kith.v1.FileRequest.attempt:type_name -> kith.v1.AttemptName
-	41, // 58: kith.v1.FileRequest.wait:type_name -> google.protobuf.Duration
-	0,  // 59: kith.v1.FileReply.error:type_name -> kith.v1.FileReply.Error
-	31, // 60: kith.v1.TaskVerdict.bundles:type_name -> kith.v1.GivenBundle
-	39, // 61: kith.v1.GivenBundle.bundle:type_name -> kith.v1.AttemptName
-	40, // 62: kith.v1.GivenBundle.request:type_name -> kith.v1.CopyRequest
-	41, // 63: kith.v1.GivenBundle.lease:type_name -> google.protobuf.Duration
-	39, // 64: kith.v1.TaskResults.bundle:type_name -> kith.v1.AttemptName
-	33, // 65: kith.v1.TaskResults.results:type_name -> kith.v1.TaskResult
-	34, // 66: kith.v1.TaskResults.files:type_name -> kith.v1.TaskFiles
-	39, // 67: kith.v1.TaskResultsAck.bundle:type_name -> kith.v1.AttemptName
-	39, // 68: kith.v1.Recall.bundle:type_name -> kith.v1.AttemptName
-	39, // 69: kith.v1.StopTasks.bundle:type_name -> kith.v1.AttemptName
-	70, // [70:70] is the sub-list for method output_type
-	70, // [70:70] is the sub-list for method input_type
-	70, // [70:70] is the sub-list for extension type_name
-	70, // [70:70] is the sub-list for extension extendee
-	0,  // [0:70] is the sub-list for field type_name
+	39, // 56: kith.v1.StartQuery.attempt:type_name -> kith.v1.AttemptName
+	41, // 57: kith.v1.StartAnswer.wait:type_name -> google.protobuf.Duration
+	39, // 58: kith.v1.FileRequest.attempt:type_name -> kith.v1.AttemptName
+	41, // 59: kith.v1.FileRequest.wait:type_name -> google.protobuf.Duration
+	0,  // 60: kith.v1.FileReply.error:type_name -> kith.v1.FileReply.Error
+	31, // 61: kith.v1.TaskVerdict.bundles:type_name -> kith.v1.GivenBundle
+	39, // 62: kith.v1.GivenBundle.bundle:type_name -> kith.v1.AttemptName
+	40, // 63: kith.v1.GivenBundle.request:type_name -> kith.v1.CopyRequest
+	41, // 64: kith.v1.GivenBundle.lease:type_name -> google.protobuf.Duration
+	39, // 65: kith.v1.TaskResults.bundle:type_name -> kith.v1.AttemptName
+	33, // 66: kith.v1.TaskResults.results:type_name -> kith.v1.TaskResult
+	34, // 67: kith.v1.TaskResults.files:type_name -> kith.v1.TaskFiles
+	39, // 68: kith.v1.TaskResultsAck.bundle:type_name -> kith.v1.AttemptName
+	39, // 69: kith.v1.Recall.bundle:type_name -> kith.v1.AttemptName
+	39, // 70: kith.v1.StopTasks.bundle:type_name -> kith.v1.AttemptName
+	71, // [71:71] is the sub-list for method output_type
+	71, // [71:71] is the sub-list for method input_type
+	71, // [71:71] is the sub-list for extension type_name
+	71, // [71:71] is the sub-list for extension extendee
+	0,  // [0:71] is the sub-list for field type_name
 }
 
 func init() { file_kith_v1_peer_proto_init() }

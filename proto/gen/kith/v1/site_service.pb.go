@@ -23,6 +23,309 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// GetForecastsRequest asks how forecasts did.
+type GetForecastsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetForecastsRequest) Reset() {
+	*x = GetForecastsRequest{}
+	mi := &file_kith_v1_site_service_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetForecastsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetForecastsRequest) ProtoMessage() {}
+
+func (x *GetForecastsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_site_service_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetForecastsRequest.ProtoReflect.Descriptor instead.
+func (*GetForecastsRequest) Descriptor() ([]byte, []int) {
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{0}
+}
+
+// GetForecastsResponse tells it.
+type GetForecastsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Whether the site makes forecasts.
+	Enabled bool `protobuf:"varint,1,opt,name=enabled,proto3" json:"enabled,omitempty"`
+	// Starts of jobs that were submitted here and had to wait: all, then by class.
+	Starts []*ForecastRecord `protobuf:"bytes,2,rep,name=starts,proto3" json:"starts,omitempty"`
+	// Run times of jobs that were submitted here: all, then by class.
+	Runs []*ForecastRecord `protobuf:"bytes,3,rep,name=runs,proto3" json:"runs,omitempty"`
+	// Forecasts of starts that were made and not scored, since the site began to count.
+	Unscored *UnscoredForecasts `protobuf:"bytes,4,opt,name=unscored,proto3" json:"unscored,omitempty"`
+	// How many attempts the site has learnt run times from since its daemon started, those
+	// that were remembered included.
+	Learnt        int64 `protobuf:"varint,5,opt,name=learnt,proto3" json:"learnt,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetForecastsResponse) Reset() {
+	*x = GetForecastsResponse{}
+	mi := &file_kith_v1_site_service_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetForecastsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetForecastsResponse) ProtoMessage() {}
+
+func (x *GetForecastsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_site_service_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetForecastsResponse.ProtoReflect.Descriptor instead.
+func (*GetForecastsResponse) Descriptor() ([]byte, []int) {
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *GetForecastsResponse) GetEnabled() bool {
+	if x != nil {
+		return x.Enabled
+	}
+	return false
+}
+
+func (x *GetForecastsResponse) GetStarts() []*ForecastRecord {
+	if x != nil {
+		return x.Starts
+	}
+	return nil
+}
+
+func (x *GetForecastsResponse) GetRuns() []*ForecastRecord {
+	if x != nil {
+		return x.Runs
+	}
+	return nil
+}
+
+func (x *GetForecastsResponse) GetUnscored() *UnscoredForecasts {
+	if x != nil {
+		return x.Unscored
+	}
+	return nil
+}
+
+func (x *GetForecastsResponse) GetLearnt() int64 {
+	if x != nil {
+		return x.Learnt
+	}
+	return 0
+}
+
+// A ForecastRecord is how the latest ranges of 80 % did, at most 1,000.
+type ForecastRecord struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The class; "all" for all of them.
+	Class string `protobuf:"bytes,1,opt,name=class,proto3" json:"class,omitempty"`
+	// How many there are.
+	Forecasts int32 `protobuf:"varint,2,opt,name=forecasts,proto3" json:"forecasts,omitempty"`
+	// How many of them held, were early and late: a truth that ties with a bound counts by the
+	// part of it inside.
+	Held float64 `protobuf:"fixed64,3,opt,name=held,proto3" json:"held,omitempty"`
+	// The truth was below the range: the job started earlier, or ran for less.
+	Earlier float64 `protobuf:"fixed64,4,opt,name=earlier,proto3" json:"earlier,omitempty"`
+	// The truth was above the range.
+	Later float64 `protobuf:"fixed64,5,opt,name=later,proto3" json:"later,omitempty"`
+	// The mean pinball loss over nine levels, in seconds: the less, the better.
+	PinballSeconds float64 `protobuf:"fixed64,6,opt,name=pinball_seconds,json=pinballSeconds,proto3" json:"pinball_seconds,omitempty"`
+	// The mean width of the ranges, in seconds.
+	WidthSeconds  float64 `protobuf:"fixed64,7,opt,name=width_seconds,json=widthSeconds,proto3" json:"width_seconds,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForecastRecord) Reset() {
+	*x = ForecastRecord{}
+	mi := &file_kith_v1_site_service_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForecastRecord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForecastRecord) ProtoMessage() {}
+
+func (x *ForecastRecord) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_site_service_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForecastRecord.ProtoReflect.Descriptor instead.
+func (*ForecastRecord) Descriptor() ([]byte, []int) {
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *ForecastRecord) GetClass() string {
+	if x != nil {
+		return x.Class
+	}
+	return ""
+}
+
+func (x *ForecastRecord) GetForecasts() int32 {
+	if x != nil {
+		return x.Forecasts
+	}
+	return 0
+}
+
+func (x *ForecastRecord) GetHeld() float64 {
+	if x != nil {
+		return x.Held
+	}
+	return 0
+}
+
+func (x *ForecastRecord) GetEarlier() float64 {
+	if x != nil {
+		return x.Earlier
+	}
+	return 0
+}
+
+func (x *ForecastRecord) GetLater() float64 {
+	if x != nil {
+		return x.Later
+	}
+	return 0
+}
+
+func (x *ForecastRecord) GetPinballSeconds() float64 {
+	if x != nil {
+		return x.PinballSeconds
+	}
+	return 0
+}
+
+func (x *ForecastRecord) GetWidthSeconds() float64 {
+	if x != nil {
+		return x.WidthSeconds
+	}
+	return 0
+}
+
+// UnscoredForecasts counts forecasts that could not be compared with a start.
+type UnscoredForecasts struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The job was cancelled first.
+	Cancelled int64 `protobuf:"varint,1,opt,name=cancelled,proto3" json:"cancelled,omitempty"`
+	// Its user held it back first.
+	Held int64 `protobuf:"varint,2,opt,name=held,proto3" json:"held,omitempty"`
+	// Its attempt ended without a start, and it was placed anew.
+	Replaced int64 `protobuf:"varint,3,opt,name=replaced,proto3" json:"replaced,omitempty"`
+	// It started at once, or before the forecast was there.
+	AtOnce int64 `protobuf:"varint,4,opt,name=at_once,json=atOnce,proto3" json:"at_once,omitempty"`
+	// No site had an answer in time, or too many were asked for.
+	NotMade       int64 `protobuf:"varint,5,opt,name=not_made,json=notMade,proto3" json:"not_made,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UnscoredForecasts) Reset() {
+	*x = UnscoredForecasts{}
+	mi := &file_kith_v1_site_service_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UnscoredForecasts) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UnscoredForecasts) ProtoMessage() {}
+
+func (x *UnscoredForecasts) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_site_service_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UnscoredForecasts.ProtoReflect.Descriptor instead.
+func (*UnscoredForecasts) Descriptor() ([]byte, []int) {
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *UnscoredForecasts) GetCancelled() int64 {
+	if x != nil {
+		return x.Cancelled
+	}
+	return 0
+}
+
+func (x *UnscoredForecasts) GetHeld() int64 {
+	if x != nil {
+		return x.Held
+	}
+	return 0
+}
+
+func (x *UnscoredForecasts) GetReplaced() int64 {
+	if x != nil {
+		return x.Replaced
+	}
+	return 0
+}
+
+func (x *UnscoredForecasts) GetAtOnce() int64 {
+	if x != nil {
+		return x.AtOnce
+	}
+	return 0
+}
+
+func (x *UnscoredForecasts) GetNotMade() int64 {
+	if x != nil {
+		return x.NotMade
+	}
+	return 0
+}
+
 // GetSiteRequest asks for the answering site.
 type GetSiteRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -32,7 +335,7 @@ type GetSiteRequest struct {
 
 func (x *GetSiteRequest) Reset() {
 	*x = GetSiteRequest{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[0]
+	mi := &file_kith_v1_site_service_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -44,7 +347,7 @@ func (x *GetSiteRequest) String() string {
 func (*GetSiteRequest) ProtoMessage() {}
 
 func (x *GetSiteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[0]
+	mi := &file_kith_v1_site_service_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -57,7 +360,7 @@ func (x *GetSiteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSiteRequest.ProtoReflect.Descriptor instead.
 func (*GetSiteRequest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{0}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{4}
 }
 
 // GetSiteResponse describes the answering site.
@@ -75,7 +378,7 @@ type GetSiteResponse struct {
 
 func (x *GetSiteResponse) Reset() {
 	*x = GetSiteResponse{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[1]
+	mi := &file_kith_v1_site_service_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -87,7 +390,7 @@ func (x *GetSiteResponse) String() string {
 func (*GetSiteResponse) ProtoMessage() {}
 
 func (x *GetSiteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[1]
+	mi := &file_kith_v1_site_service_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -100,7 +403,7 @@ func (x *GetSiteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSiteResponse.ProtoReflect.Descriptor instead.
 func (*GetSiteResponse) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{1}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *GetSiteResponse) GetSite() *Site {
@@ -133,7 +436,7 @@ type ListSitesRequest struct {
 
 func (x *ListSitesRequest) Reset() {
 	*x = ListSitesRequest{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[2]
+	mi := &file_kith_v1_site_service_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -145,7 +448,7 @@ func (x *ListSitesRequest) String() string {
 func (*ListSitesRequest) ProtoMessage() {}
 
 func (x *ListSitesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[2]
+	mi := &file_kith_v1_site_service_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -158,7 +461,7 @@ func (x *ListSitesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSitesRequest.ProtoReflect.Descriptor instead.
 func (*ListSitesRequest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{2}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{6}
 }
 
 // ListSitesResponse is all sites that the answering site knows.
@@ -172,7 +475,7 @@ type ListSitesResponse struct {
 
 func (x *ListSitesResponse) Reset() {
 	*x = ListSitesResponse{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[3]
+	mi := &file_kith_v1_site_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -184,7 +487,7 @@ func (x *ListSitesResponse) String() string {
 func (*ListSitesResponse) ProtoMessage() {}
 
 func (x *ListSitesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[3]
+	mi := &file_kith_v1_site_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -197,7 +500,7 @@ func (x *ListSitesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSitesResponse.ProtoReflect.Descriptor instead.
 func (*ListSitesResponse) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{3}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ListSitesResponse) GetSites() []*Site {
@@ -220,7 +523,7 @@ type DrainSiteRequest struct {
 
 func (x *DrainSiteRequest) Reset() {
 	*x = DrainSiteRequest{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[4]
+	mi := &file_kith_v1_site_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -232,7 +535,7 @@ func (x *DrainSiteRequest) String() string {
 func (*DrainSiteRequest) ProtoMessage() {}
 
 func (x *DrainSiteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[4]
+	mi := &file_kith_v1_site_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -245,7 +548,7 @@ func (x *DrainSiteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainSiteRequest.ProtoReflect.Descriptor instead.
 func (*DrainSiteRequest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{4}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *DrainSiteRequest) GetReason() string {
@@ -273,7 +576,7 @@ type DrainSiteResponse struct {
 
 func (x *DrainSiteResponse) Reset() {
 	*x = DrainSiteResponse{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[5]
+	mi := &file_kith_v1_site_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -285,7 +588,7 @@ func (x *DrainSiteResponse) String() string {
 func (*DrainSiteResponse) ProtoMessage() {}
 
 func (x *DrainSiteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[5]
+	mi := &file_kith_v1_site_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -298,7 +601,7 @@ func (x *DrainSiteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainSiteResponse.ProtoReflect.Descriptor instead.
 func (*DrainSiteResponse) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{5}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *DrainSiteResponse) GetRunningAttempts() int64 {
@@ -319,7 +622,7 @@ type ResumeSiteRequest struct {
 
 func (x *ResumeSiteRequest) Reset() {
 	*x = ResumeSiteRequest{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[6]
+	mi := &file_kith_v1_site_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -331,7 +634,7 @@ func (x *ResumeSiteRequest) String() string {
 func (*ResumeSiteRequest) ProtoMessage() {}
 
 func (x *ResumeSiteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[6]
+	mi := &file_kith_v1_site_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -344,7 +647,7 @@ func (x *ResumeSiteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeSiteRequest.ProtoReflect.Descriptor instead.
 func (*ResumeSiteRequest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{6}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ResumeSiteRequest) GetRequestId() string {
@@ -363,7 +666,7 @@ type ResumeSiteResponse struct {
 
 func (x *ResumeSiteResponse) Reset() {
 	*x = ResumeSiteResponse{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[7]
+	mi := &file_kith_v1_site_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -375,7 +678,7 @@ func (x *ResumeSiteResponse) String() string {
 func (*ResumeSiteResponse) ProtoMessage() {}
 
 func (x *ResumeSiteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[7]
+	mi := &file_kith_v1_site_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -388,7 +691,7 @@ func (x *ResumeSiteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeSiteResponse.ProtoReflect.Descriptor instead.
 func (*ResumeSiteResponse) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{7}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{11}
 }
 
 // ForgetSiteRequest names the site to give up.
@@ -404,7 +707,7 @@ type ForgetSiteRequest struct {
 
 func (x *ForgetSiteRequest) Reset() {
 	*x = ForgetSiteRequest{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[8]
+	mi := &file_kith_v1_site_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -416,7 +719,7 @@ func (x *ForgetSiteRequest) String() string {
 func (*ForgetSiteRequest) ProtoMessage() {}
 
 func (x *ForgetSiteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[8]
+	mi := &file_kith_v1_site_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -429,7 +732,7 @@ func (x *ForgetSiteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetSiteRequest.ProtoReflect.Descriptor instead.
 func (*ForgetSiteRequest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{8}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ForgetSiteRequest) GetSiteId() string {
@@ -461,7 +764,7 @@ type ForgetSiteResponse struct {
 
 func (x *ForgetSiteResponse) Reset() {
 	*x = ForgetSiteResponse{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[9]
+	mi := &file_kith_v1_site_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -473,7 +776,7 @@ func (x *ForgetSiteResponse) String() string {
 func (*ForgetSiteResponse) ProtoMessage() {}
 
 func (x *ForgetSiteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[9]
+	mi := &file_kith_v1_site_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -486,7 +789,7 @@ func (x *ForgetSiteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetSiteResponse.ProtoReflect.Descriptor instead.
 func (*ForgetSiteResponse) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{9}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ForgetSiteResponse) GetJobsRevoked() int64 {
@@ -523,7 +826,7 @@ type TrustHostRequest struct {
 
 func (x *TrustHostRequest) Reset() {
 	*x = TrustHostRequest{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[10]
+	mi := &file_kith_v1_site_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -535,7 +838,7 @@ func (x *TrustHostRequest) String() string {
 func (*TrustHostRequest) ProtoMessage() {}
 
 func (x *TrustHostRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[10]
+	mi := &file_kith_v1_site_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -548,7 +851,7 @@ func (x *TrustHostRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrustHostRequest.ProtoReflect.Descriptor instead.
 func (*TrustHostRequest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{10}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *TrustHostRequest) GetSiteId() string {
@@ -574,7 +877,7 @@ type TrustHostResponse struct {
 
 func (x *TrustHostResponse) Reset() {
 	*x = TrustHostResponse{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[11]
+	mi := &file_kith_v1_site_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -586,7 +889,7 @@ func (x *TrustHostResponse) String() string {
 func (*TrustHostResponse) ProtoMessage() {}
 
 func (x *TrustHostResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[11]
+	mi := &file_kith_v1_site_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -599,7 +902,7 @@ func (x *TrustHostResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrustHostResponse.ProtoReflect.Descriptor instead.
 func (*TrustHostResponse) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{11}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{15}
 }
 
 // ListHistoryRequest asks for a page of what is past.
@@ -615,7 +918,7 @@ type ListHistoryRequest struct {
 
 func (x *ListHistoryRequest) Reset() {
 	*x = ListHistoryRequest{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[12]
+	mi := &file_kith_v1_site_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -627,7 +930,7 @@ func (x *ListHistoryRequest) String() string {
 func (*ListHistoryRequest) ProtoMessage() {}
 
 func (x *ListHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[12]
+	mi := &file_kith_v1_site_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -640,7 +943,7 @@ func (x *ListHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHistoryRequest.ProtoReflect.Descriptor instead.
 func (*ListHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{12}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ListHistoryRequest) GetPageSize() int32 {
@@ -670,7 +973,7 @@ type ListHistoryResponse struct {
 
 func (x *ListHistoryResponse) Reset() {
 	*x = ListHistoryResponse{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[13]
+	mi := &file_kith_v1_site_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -682,7 +985,7 @@ func (x *ListHistoryResponse) String() string {
 func (*ListHistoryResponse) ProtoMessage() {}
 
 func (x *ListHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[13]
+	mi := &file_kith_v1_site_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -695,7 +998,7 @@ func (x *ListHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHistoryResponse.ProtoReflect.Descriptor instead.
 func (*ListHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{13}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ListHistoryResponse) GetAttempts() []*PastAttempt {
@@ -744,7 +1047,7 @@ type PastAttempt struct {
 
 func (x *PastAttempt) Reset() {
 	*x = PastAttempt{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[14]
+	mi := &file_kith_v1_site_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -756,7 +1059,7 @@ func (x *PastAttempt) String() string {
 func (*PastAttempt) ProtoMessage() {}
 
 func (x *PastAttempt) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[14]
+	mi := &file_kith_v1_site_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -769,7 +1072,7 @@ func (x *PastAttempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PastAttempt.ProtoReflect.Descriptor instead.
 func (*PastAttempt) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{14}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *PastAttempt) GetOriginSiteId() string {
@@ -853,7 +1156,28 @@ var File_kith_v1_site_service_proto protoreflect.FileDescriptor
 
 const file_kith_v1_site_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1akith/v1/site_service.proto\x12\akith.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x12kith/v1/harm.proto\x1a\x11kith/v1/job.proto\x1a\x12kith/v1/site.proto\"\x10\n" +
+	"\x1akith/v1/site_service.proto\x12\akith.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x12kith/v1/harm.proto\x1a\x11kith/v1/job.proto\x1a\x12kith/v1/site.proto\"\x15\n" +
+	"\x13GetForecastsRequest\"\xde\x01\n" +
+	"\x14GetForecastsResponse\x12\x18\n" +
+	"\aenabled\x18\x01 \x01(\bR\aenabled\x12/\n" +
+	"\x06starts\x18\x02 \x03(\v2\x17.kith.v1.ForecastRecordR\x06starts\x12+\n" +
+	"\x04runs\x18\x03 \x03(\v2\x17.kith.v1.ForecastRecordR\x04runs\x126\n" +
+	"\bunscored\x18\x04 \x01(\v2\x1a.kith.v1.UnscoredForecastsR\bunscored\x12\x16\n" +
+	"\x06learnt\x18\x05 \x01(\x03R\x06learnt\"\xd6\x01\n" +
+	"\x0eForecastRecord\x12\x14\n" +
+	"\x05class\x18\x01 \x01(\tR\x05class\x12\x1c\n" +
+	"\tforecasts\x18\x02 \x01(\x05R\tforecasts\x12\x12\n" +
+	"\x04held\x18\x03 \x01(\x01R\x04held\x12\x18\n" +
+	"\aearlier\x18\x04 \x01(\x01R\aearlier\x12\x14\n" +
+	"\x05later\x18\x05 \x01(\x01R\x05later\x12'\n" +
+	"\x0fpinball_seconds\x18\x06 \x01(\x01R\x0epinballSeconds\x12#\n" +
+	"\rwidth_seconds\x18\a \x01(\x01R\fwidthSeconds\"\x95\x01\n" +
+	"\x11UnscoredForecasts\x12\x1c\n" +
+	"\tcancelled\x18\x01 \x01(\x03R\tcancelled\x12\x12\n" +
+	"\x04held\x18\x02 \x01(\x03R\x04held\x12\x1a\n" +
+	"\breplaced\x18\x03 \x01(\x03R\breplaced\x12\x17\n" +
+	"\aat_once\x18\x04 \x01(\x03R\x06atOnce\x12\x19\n" +
+	"\bnot_made\x18\x05 \x01(\x03R\anotMade\"\x10\n" +
 	"\x0eGetSiteRequest\"\xa0\x01\n" +
 	"\x0fGetSiteResponse\x12!\n" +
 	"\x04site\x18\x01 \x01(\v2\r.kith.v1.SiteR\x04site\x121\n" +
@@ -909,7 +1233,7 @@ const file_kith_v1_site_service_proto_rawDesc = "" +
 	"start_time\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
 	"\bend_time\x18\n" +
 	" \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12.\n" +
-	"\x05state\x18\v \x01(\x0e2\x18.kith.v1.JobStatus.StateR\x05state2\xd5\x04\n" +
+	"\x05state\x18\v \x01(\x0e2\x18.kith.v1.JobStatus.StateR\x05state2\xa7\x05\n" +
 	"\vSiteService\x12A\n" +
 	"\aGetSite\x12\x17.kith.v1.GetSiteRequest\x1a\x18.kith.v1.GetSiteResponse\"\x03\x90\x02\x01\x12G\n" +
 	"\tListSites\x12\x19.kith.v1.ListSitesRequest\x1a\x1a.kith.v1.ListSitesResponse\"\x03\x90\x02\x01\x12G\n" +
@@ -920,7 +1244,8 @@ const file_kith_v1_site_service_proto_rawDesc = "" +
 	"ForgetSite\x12\x1a.kith.v1.ForgetSiteRequest\x1a\x1b.kith.v1.ForgetSiteResponse\"\x03\x90\x02\x02\x12G\n" +
 	"\tTrustHost\x12\x19.kith.v1.TrustHostRequest\x1a\x1a.kith.v1.TrustHostResponse\"\x03\x90\x02\x02\x12M\n" +
 	"\vListHistory\x12\x1b.kith.v1.ListHistoryRequest\x1a\x1c.kith.v1.ListHistoryResponse\"\x03\x90\x02\x02\x12A\n" +
-	"\aGetHarm\x12\x17.kith.v1.GetHarmRequest\x1a\x18.kith.v1.GetHarmResponse\"\x03\x90\x02\x02B\x1fZ\x1dkith/proto/gen/kith/v1;kithv1b\x06proto3"
+	"\aGetHarm\x12\x17.kith.v1.GetHarmRequest\x1a\x18.kith.v1.GetHarmResponse\"\x03\x90\x02\x02\x12P\n" +
+	"\fGetForecasts\x12\x1c.kith.v1.GetForecastsRequest\x1a\x1d.kith.v1.GetForecastsResponse\"\x03\x90\x02\x01B\x1fZ\x1dkith/proto/gen/kith/v1;kithv1b\x06proto3"
 
 var (
 	file_kith_v1_site_service_proto_rawDescOnce sync.Once
@@ -934,65 +1259,74 @@ func file_kith_v1_site_service_proto_rawDescGZIP() []byte {
 	return file_kith_v1_site_service_proto_rawDescData
 }
 
-var file_kith_v1_site_service_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_kith_v1_site_service_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_kith_v1_site_service_proto_goTypes = []any{
-	(*GetSiteRequest)(nil),        // 0: kith.v1.GetSiteRequest
-	(*GetSiteResponse)(nil),       // 1: kith.v1.GetSiteResponse
-	(*ListSitesRequest)(nil),      // 2: kith.v1.ListSitesRequest
-	(*ListSitesResponse)(nil),     // 3: kith.v1.ListSitesResponse
-	(*DrainSiteRequest)(nil),      // 4: kith.v1.DrainSiteRequest
-	(*DrainSiteResponse)(nil),     // 5: kith.v1.DrainSiteResponse
-	(*ResumeSiteRequest)(nil),     // 6: kith.v1.ResumeSiteRequest
-	(*ResumeSiteResponse)(nil),    // 7: kith.v1.ResumeSiteResponse
-	(*ForgetSiteRequest)(nil),     // 8: kith.v1.ForgetSiteRequest
-	(*ForgetSiteResponse)(nil),    // 9: kith.v1.ForgetSiteResponse
-	(*TrustHostRequest)(nil),      // 10: kith.v1.TrustHostRequest
-	(*TrustHostResponse)(nil),     // 11: kith.v1.TrustHostResponse
-	(*ListHistoryRequest)(nil),    // 12: kith.v1.ListHistoryRequest
-	(*ListHistoryResponse)(nil),   // 13: kith.v1.ListHistoryResponse
-	(*PastAttempt)(nil),           // 14: kith.v1.PastAttempt
-	(*Site)(nil),                  // 15: kith.v1.Site
-	(*SiteCounters)(nil),          // 16: kith.v1.SiteCounters
-	(*Capability)(nil),            // 17: kith.v1.Capability
-	(*durationpb.Duration)(nil),   // 18: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 19: google.protobuf.Timestamp
-	(JobStatus_State)(0),          // 20: kith.v1.JobStatus.State
-	(*GetHarmRequest)(nil),        // 21: kith.v1.GetHarmRequest
-	(*GetHarmResponse)(nil),       // 22: kith.v1.GetHarmResponse
+	(*GetForecastsRequest)(nil),   // 0: kith.v1.GetForecastsRequest
+	(*GetForecastsResponse)(nil),  // 1: kith.v1.GetForecastsResponse
+	(*ForecastRecord)(nil),        // 2: kith.v1.ForecastRecord
+	(*UnscoredForecasts)(nil),     // 3: kith.v1.UnscoredForecasts
+	(*GetSiteRequest)(nil),        // 4: kith.v1.GetSiteRequest
+	(*GetSiteResponse)(nil),       // 5: kith.v1.GetSiteResponse
+	(*ListSitesRequest)(nil),      // 6: kith.v1.ListSitesRequest
+	(*ListSitesResponse)(nil),     // 7: kith.v1.ListSitesResponse
+	(*DrainSiteRequest)(nil),      // 8: kith.v1.DrainSiteRequest
+	(*DrainSiteResponse)(nil),     // 9: kith.v1.DrainSiteResponse
+	(*ResumeSiteRequest)(nil),     // 10: kith.v1.ResumeSiteRequest
+	(*ResumeSiteResponse)(nil),    // 11: kith.v1.ResumeSiteResponse
+	(*ForgetSiteRequest)(nil),     // 12: kith.v1.ForgetSiteRequest
+	(*ForgetSiteResponse)(nil),    // 13: kith.v1.ForgetSiteResponse
+	(*TrustHostRequest)(nil),      // 14: kith.v1.TrustHostRequest
+	(*TrustHostResponse)(nil),     // 15: kith.v1.TrustHostResponse
+	(*ListHistoryRequest)(nil),    // 16: kith.v1.ListHistoryRequest
+	(*ListHistoryResponse)(nil),   // 17: kith.v1.ListHistoryResponse
+	(*PastAttempt)(nil),           // 18: kith.v1.PastAttempt
+	(*Site)(nil),                  // 19: kith.v1.Site
+	(*SiteCounters)(nil),          // 20: kith.v1.SiteCounters
+	(*Capability)(nil),            // 21: kith.v1.Capability
+	(*durationpb.Duration)(nil),   // 22: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 23: google.protobuf.Timestamp
+	(JobStatus_State)(0),          // 24: kith.v1.JobStatus.State
+	(*GetHarmRequest)(nil),        // 25: kith.v1.GetHarmRequest
+	(*GetHarmResponse)(nil),       // 26: kith.v1.GetHarmResponse
 }
 var file_kith_v1_site_service_proto_depIdxs = []int32{
-	15, // 0: kith.v1.GetSiteResponse.site:type_name -> kith.v1.Site
-	16, // 1: kith.v1.GetSiteResponse.counters:type_name -> kith.v1.SiteCounters
-	17, // 2: kith.v1.GetSiteResponse.capabilities:type_name -> kith.v1.Capability
-	15, // 3: kith.v1.ListSitesResponse.sites:type_name -> kith.v1.Site
-	14, // 4: kith.v1.ListHistoryResponse.attempts:type_name -> kith.v1.PastAttempt
-	18, // 5: kith.v1.PastAttempt.walltime:type_name -> google.protobuf.Duration
-	18, // 6: kith.v1.PastAttempt.run_time:type_name -> google.protobuf.Duration
-	19, // 7: kith.v1.PastAttempt.submit_time:type_name -> google.protobuf.Timestamp
-	19, // 8: kith.v1.PastAttempt.start_time:type_name -> google.protobuf.Timestamp
-	19, // 9: kith.v1.PastAttempt.end_time:type_name -> google.protobuf.Timestamp
-	20, // 10: kith.v1.PastAttempt.state:type_name -> kith.v1.JobStatus.State
-	0,  // 11: kith.v1.SiteService.GetSite:input_type -> kith.v1.GetSiteRequest
-	2,  // 12: kith.v1.SiteService.ListSites:input_type -> kith.v1.ListSitesRequest
-	4,  // 13: kith.v1.SiteService.DrainSite:input_type -> kith.v1.DrainSiteRequest
-	6,  // 14: kith.v1.SiteService.ResumeSite:input_type -> kith.v1.ResumeSiteRequest
-	8,  // 15: kith.v1.SiteService.ForgetSite:input_type -> kith.v1.ForgetSiteRequest
-	10, // 16: kith.v1.SiteService.TrustHost:input_type -> kith.v1.TrustHostRequest
-	12, // 17: kith.v1.SiteService.ListHistory:input_type -> kith.v1.ListHistoryRequest
-	21, // 18: kith.v1.SiteService.GetHarm:input_type -> kith.v1.GetHarmRequest
-	1,  // 19: kith.v1.SiteService.GetSite:output_type -> kith.v1.GetSiteResponse
-	3,  // 20: kith.v1.SiteService.ListSites:output_type -> kith.v1.ListSitesResponse
-	5,  // 21: kith.v1.SiteService.DrainSite:output_type -> kith.v1.DrainSiteResponse
-	7,  // 22: kith.v1.SiteService.ResumeSite:output_type -> kith.v1.ResumeSiteResponse
-	9,  // 23: kith.v1.SiteService.ForgetSite:output_type -> kith.v1.ForgetSiteResponse
-	11, // 24: kith.v1.SiteService.TrustHost:output_type -> kith.v1.TrustHostResponse
-	13, // 25: kith.v1.SiteService.ListHistory:output_type -> kith.v1.ListHistoryResponse
-	22, // 26: kith.v1.SiteService.GetHarm:output_type -> kith.v1.GetHarmResponse
-	19, // [19:27] is the sub-list for method output_type
-	11, // [11:19] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	2,  // 0: kith.v1.GetForecastsResponse.starts:type_name -> kith.v1.ForecastRecord
+	2,  // 1: kith.v1.GetForecastsResponse.runs:type_name -> kith.v1.ForecastRecord
+	3,  // 2: kith.v1.GetForecastsResponse.unscored:type_name -> kith.v1.UnscoredForecasts
+	19, // 3: kith.v1.GetSiteResponse.site:type_name -> kith.v1.Site
+	20, // 4: kith.v1.GetSiteResponse.counters:type_name -> kith.v1.SiteCounters
+	21, // 5: kith.v1.GetSiteResponse.capabilities:type_name -> kith.v1.Capability
+	19, // 6: kith.v1.ListSitesResponse.sites:type_name -> kith.v1.Site
+	18, // 7: kith.v1.ListHistoryResponse.attempts:type_name -> kith.v1.PastAttempt
+	22, // 8: kith.v1.PastAttempt.walltime:type_name -> google.protobuf.Duration
+	22, // 9: kith.v1.PastAttempt.run_time:type_name -> google.protobuf.Duration
+	23, // 10: kith.v1.PastAttempt.submit_time:type_name -> google.protobuf.Timestamp
+	23, // 11: kith.v1.PastAttempt.start_time:type_name -> google.protobuf.Timestamp
+	23, // 12: kith.v1.PastAttempt.end_time:type_name -> google.protobuf.Timestamp
+	24, // 13: kith.v1.PastAttempt.state:type_name -> kith.v1.JobStatus.State
+	4,  // 14: kith.v1.SiteService.GetSite:input_type -> kith.v1.GetSiteRequest
+	6,  // 15: kith.v1.SiteService.ListSites:input_type -> kith.v1.ListSitesRequest
+	8,  // 16: kith.v1.SiteService.DrainSite:input_type -> kith.v1.DrainSiteRequest
+	10, // 17: kith.v1.SiteService.ResumeSite:input_type -> kith.v1.ResumeSiteRequest
+	12, // 18: kith.v1.SiteService.ForgetSite:input_type -> kith.v1.ForgetSiteRequest
+	14, // 19: kith.v1.SiteService.TrustHost:input_type -> kith.v1.TrustHostRequest
+	16, // 20: kith.v1.SiteService.ListHistory:input_type -> kith.v1.ListHistoryRequest
+	25, // 21: kith.v1.SiteService.GetHarm:input_type -> kith.v1.GetHarmRequest
+	0,  // 22: kith.v1.SiteService.GetForecasts:input_type -> kith.v1.GetForecastsRequest
+	5,  // 23: kith.v1.SiteService.GetSite:output_type -> kith.v1.GetSiteResponse
+	7,  // 24: kith.v1.SiteService.ListSites:output_type -> kith.v1.ListSitesResponse
+	9,  // 25: kith.v1.SiteService.DrainSite:output_type -> kith.v1.DrainSiteResponse
+	11, // 26: kith.v1.SiteService.ResumeSite:output_type -> kith.v1.ResumeSiteResponse
+	13, // 27: kith.v1.SiteService.ForgetSite:output_type -> kith.v1.ForgetSiteResponse
+	15, // 28: kith.v1.SiteService.TrustHost:output_type -> kith.v1.TrustHostResponse
+	17, // 29: kith.v1.SiteService.ListHistory:output_type -> kith.v1.ListHistoryResponse
+	26, // 30: kith.v1.SiteService.GetHarm:output_type -> kith.v1.GetHarmResponse
+	1,  // 31: kith.v1.SiteService.GetForecasts:output_type -> kith.v1.GetForecastsResponse
+	23, // [23:32] is the sub-list for method output_type
+	14, // [14:23] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_kith_v1_site_service_proto_init() }
@@ -1009,7 +1343,7 @@ func file_kith_v1_site_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kith_v1_site_service_proto_rawDesc), len(file_kith_v1_site_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   15,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

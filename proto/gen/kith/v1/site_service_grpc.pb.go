@@ -19,14 +19,15 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	SiteService_GetSite_FullMethodName     = "/kith.v1.SiteService/GetSite"
-	SiteService_ListSites_FullMethodName   = "/kith.v1.SiteService/ListSites"
-	SiteService_DrainSite_FullMethodName   = "/kith.v1.SiteService/DrainSite"
-	SiteService_ResumeSite_FullMethodName  = "/kith.v1.SiteService/ResumeSite"
-	SiteService_ForgetSite_FullMethodName  = "/kith.v1.SiteService/ForgetSite"
-	SiteService_TrustHost_FullMethodName   = "/kith.v1.SiteService/TrustHost"
-	SiteService_ListHistory_FullMethodName = "/kith.v1.SiteService/ListHistory"
-	SiteService_GetHarm_FullMethodName     = "/kith.v1.SiteService/GetHarm"
+	SiteService_GetSite_FullMethodName      = "/kith.v1.SiteService/GetSite"
+	SiteService_ListSites_FullMethodName    = "/kith.v1.SiteService/ListSites"
+	SiteService_DrainSite_FullMethodName    = "/kith.v1.SiteService/DrainSite"
+	SiteService_ResumeSite_FullMethodName   = "/kith.v1.SiteService/ResumeSite"
+	SiteService_ForgetSite_FullMethodName   = "/kith.v1.SiteService/ForgetSite"
+	SiteService_TrustHost_FullMethodName    = "/kith.v1.SiteService/TrustHost"
+	SiteService_ListHistory_FullMethodName  = "/kith.v1.SiteService/ListHistory"
+	SiteService_GetHarm_FullMethodName      = "/kith.v1.SiteService/GetHarm"
+	SiteService_GetForecasts_FullMethodName = "/kith.v1.SiteService/GetForecasts"
 )
 
 // SiteServiceClient is the client API for SiteService service.
@@ -63,6 +64,8 @@ type SiteServiceClient interface {
 	// GetHarm says what guests cost the jobs that were submitted at the answering site, against
 	// a schedule without guests, and what guests got.
 	GetHarm(ctx context.Context, in *GetHarmRequest, opts ...grpc.CallOption) (*GetHarmResponse, error)
+	// GetForecasts tells how often the site's forecasts of starts and of run times held.
+	GetForecasts(ctx context.Context, in *GetForecastsRequest, opts ...grpc.CallOption) (*GetForecastsResponse, error)
 }
 
 type siteServiceClient struct {
@@ -153,6 +156,16 @@ func (c *siteServiceClient) GetHarm(ctx context.Context, in *GetHarmRequest, opt
 	return out, nil
 }
 
+func (c *siteServiceClient) GetForecasts(ctx context.Context, in *GetForecastsRequest, opts ...grpc.CallOption) (*GetForecastsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetForecastsResponse)
+	err := c.cc.Invoke(ctx, SiteService_GetForecasts_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // SiteServiceServer is the server API for SiteService service.
 // All implementations must embed UnimplementedSiteServiceServer
 // for forward compatibility.
@@ -187,6 +200,8 @@ type SiteServiceServer interface {
 	// GetHarm says what guests cost the jobs that were submitted at the answering site, against
 	// a schedule without guests, and what guests got.
 	GetHarm(context.Context, *GetHarmRequest) (*GetHarmResponse, error)
+	// GetForecasts tells how often the site's forecasts of starts and of run times held.
+	GetForecasts(context.Context, *GetForecastsRequest) (*GetForecastsResponse, error)
 	mustEmbedUnimplementedSiteServiceServer()
 }
 
@@ -220,6 +235,9 @@ func (UnimplementedSiteServiceServer) ListHistory(context.Context, *ListHistoryR
 }
 func (UnimplementedSiteServiceServer) GetHarm(context.Context, *GetHarmRequest) (*GetHarmResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetHarm not implemented")
+}
+func (UnimplementedSiteServiceServer) GetForecasts(context.Context, *GetForecastsRequest) (*GetForecastsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetForecasts not implemented")
 }
 func (UnimplementedSiteServiceServer) mustEmbedUnimplementedSiteServiceServer() {}
 func (UnimplementedSiteServiceServer) testEmbeddedByValue()                     {}
@@ -386,6 +404,24 @@ func _SiteService_GetHarm_Handler(srv interface{}, ctx context.Context, dec func
 	return interceptor(ctx, in, info, handler)
 }
 
+func _SiteService_GetForecasts_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetForecastsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SiteServiceServer).GetForecasts(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SiteService_GetForecasts_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SiteServiceServer).GetForecasts(ctx, req.(*GetForecastsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // SiteService_ServiceDesc is the grpc.ServiceDesc for SiteService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -424,6 +460,10 @@ var SiteService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "GetHarm",
 			Handler:    _SiteService_GetHarm_Handler,
+		},
+		{
+			MethodName: "GetForecasts",
+			Handler:    _SiteService_GetForecasts_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

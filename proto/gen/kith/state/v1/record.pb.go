@@ -215,7 +215,9 @@ type Request struct {
 	// The absolute working directory it insists on; empty for a private folder.
 	Directory string `protobuf:"bytes,7,opt,name=directory,proto3" json:"directory,omitempty"`
 	// What a lost host means: 0 wait, 1 rerun, 2 race.
-	OnSiteLost    uint32 `protobuf:"varint,8,opt,name=on_site_lost,json=onSiteLost,proto3" json:"on_site_lost,omitempty"`
+	OnSiteLost uint32 `protobuf:"varint,8,opt,name=on_site_lost,json=onSiteLost,proto3" json:"on_site_lost,omitempty"`
+	// Nine quantiles of the run time, two bytes each, the lower first; empty if it is not known.
+	Runs          []byte `protobuf:"bytes,9,opt,name=runs,proto3" json:"runs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -304,6 +306,13 @@ func (x *Request) GetOnSiteLost() uint32 {
 		return x.OnSiteLost
 	}
 	return 0
+}
+
+func (x *Request) GetRuns() []byte {
+	if x != nil {
+		return x.Runs
+	}
+	return nil
 }
 
 // A StoredOutcome is how an attempt ended.
@@ -1174,6 +1183,8 @@ type JobRecord struct {
 	Opened uint32 `protobuf:"varint,22,opt,name=opened,proto3" json:"opened,omitempty"`
 	// How often its claim was taken back, 255 for more often.
 	Revoked uint32 `protobuf:"varint,23,opt,name=revoked,proto3" json:"revoked,omitempty"`
+	// When it would start, as was said when it was placed. Unset if nothing was said.
+	Forecast *ForecastRecord `protobuf:"bytes,24,opt,name=forecast,proto3" json:"forecast,omitempty"`
 	// How long guests alone kept it waiting at its origin.
 	BlockedNs int64 `protobuf:"varint,25,opt,name=blocked_ns,json=blockedNs,proto3" json:"blocked_ns,omitempty"`
 	// How often guests moved back what it had been promised there.
@@ -1373,6 +1384,13 @@ func (x *JobRecord) GetRevoked() uint32 {
 	return 0
 }
 
+func (x *JobRecord) GetForecast() *ForecastRecord {
+	if x != nil {
+		return x.Forecast
+	}
+	return nil
+}
+
 func (x *JobRecord) GetBlockedNs() int64 {
 	if x != nil {
 		return x.BlockedNs
@@ -1385,6 +1403,234 @@ func (x *JobRecord) GetPromisesMoved() uint32 {
 		return x.PromisesMoved
 	}
 	return 0
+}
+
+// A ForecastRecord is what was said of the start of a job, once.
+type ForecastRecord struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The attempt.
+	Attempt uint32 `protobuf:"varint,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	// When it was said, by the origin's clock.
+	TimeNs int64 `protobuf:"varint,2,opt,name=time_ns,json=timeNs,proto3" json:"time_ns,omitempty"`
+	// What it rests on: a number of forecast.StartBasis.
+	Basis uint32 `protobuf:"varint,3,opt,name=basis,proto3" json:"basis,omitempty"`
+	// Nine quantiles of the wait from then on, as they came out, in nanoseconds.
+	RawNs []int64 `protobuf:"varint,4,rep,packed,name=raw_ns,json=rawNs,proto3" json:"raw_ns,omitempty"`
+	// The same as they were told, recalibrated by what came true before.
+	ToldNs []int64 `protobuf:"varint,5,rep,packed,name=told_ns,json=toldNs,proto3" json:"told_ns,omitempty"`
+	// How long it waits at most by the limits; negative if that is not known.
+	LimitNs int64 `protobuf:"varint,6,opt,name=limit_ns,json=limitNs,proto3" json:"limit_ns,omitempty"`
+	// What the sites said.
+	Sites []*SiteForecastRecord `protobuf:"bytes,7,rep,name=sites,proto3" json:"sites,omitempty"`
+	// How long it waited. Set with how.
+	WaitedNs int64 `protobuf:"varint,8,opt,name=waited_ns,json=waitedNs,proto3" json:"waited_ns,omitempty"`
+	// What became of it: a number of store.ForecastEnd.
+	End           uint32 `protobuf:"varint,9,opt,name=end,proto3" json:"end,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForecastRecord) Reset() {
+	*x = ForecastRecord{}
+	mi := &file_kith_state_v1_record_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForecastRecord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForecastRecord) ProtoMessage() {}
+
+func (x *ForecastRecord) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_state_v1_record_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForecastRecord.ProtoReflect.Descriptor instead.
+func (*ForecastRecord) Descriptor() ([]byte, []int) {
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *ForecastRecord) GetAttempt() uint32 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
+func (x *ForecastRecord) GetTimeNs() int64 {
+	if x != nil {
+		return x.TimeNs
+	}
+	return 0
+}
+
+func (x *ForecastRecord) GetBasis() uint32 {
+	if x != nil {
+		return x.Basis
+	}
+	return 0
+}
+
+func (x *ForecastRecord) GetRawNs() []int64 {
+	if x != nil {
+		return x.RawNs
+	}
+	return nil
+}
+
+func (x *ForecastRecord) GetToldNs() []int64 {
+	if x != nil {
+		return x.ToldNs
+	}
+	return nil
+}
+
+func (x *ForecastRecord) GetLimitNs() int64 {
+	if x != nil {
+		return x.LimitNs
+	}
+	return 0
+}
+
+func (x *ForecastRecord) GetSites() []*SiteForecastRecord {
+	if x != nil {
+		return x.Sites
+	}
+	return nil
+}
+
+func (x *ForecastRecord) GetWaitedNs() int64 {
+	if x != nil {
+		return x.WaitedNs
+	}
+	return 0
+}
+
+func (x *ForecastRecord) GetEnd() uint32 {
+	if x != nil {
+		return x.End
+	}
+	return 0
+}
+
+// A SiteForecastRecord is what one site said of a start there.
+type SiteForecastRecord struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The site.
+	Site string `protobuf:"bytes,1,opt,name=site,proto3" json:"site,omitempty"`
+	// What it rests on: a number of forecast.StartBasis.
+	Basis uint32 `protobuf:"varint,2,opt,name=basis,proto3" json:"basis,omitempty"`
+	// Nine quantiles of the wait, in nanoseconds; none if the site did not answer.
+	WaitNs        []int64 `protobuf:"varint,3,rep,packed,name=wait_ns,json=waitNs,proto3" json:"wait_ns,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SiteForecastRecord) Reset() {
+	*x = SiteForecastRecord{}
+	mi := &file_kith_state_v1_record_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SiteForecastRecord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SiteForecastRecord) ProtoMessage() {}
+
+func (x *SiteForecastRecord) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_state_v1_record_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SiteForecastRecord.ProtoReflect.Descriptor instead.
+func (*SiteForecastRecord) Descriptor() ([]byte, []int) {
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *SiteForecastRecord) GetSite() string {
+	if x != nil {
+		return x.Site
+	}
+	return ""
+}
+
+func (x *SiteForecastRecord) GetBasis() uint32 {
+	if x != nil {
+		return x.Basis
+	}
+	return 0
+}
+
+func (x *SiteForecastRecord) GetWaitNs() []int64 {
+	if x != nil {
+		return x.WaitNs
+	}
+	return nil
+}
+
+// A CalibrationRecord is how forecasts did, in the layout of forecast.Book.
+type CalibrationRecord struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The book.
+	Book          []byte `protobuf:"bytes,1,opt,name=book,proto3" json:"book,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CalibrationRecord) Reset() {
+	*x = CalibrationRecord{}
+	mi := &file_kith_state_v1_record_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CalibrationRecord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CalibrationRecord) ProtoMessage() {}
+
+func (x *CalibrationRecord) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_state_v1_record_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CalibrationRecord.ProtoReflect.Descriptor instead.
+func (*CalibrationRecord) Descriptor() ([]byte, []int) {
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *CalibrationRecord) GetBook() []byte {
+	if x != nil {
+		return x.Book
+	}
+	return nil
 }
 
 // An ActRecord is something that a person did to a job.
@@ -1410,7 +1656,7 @@ type ActRecord struct {
 
 func (x *ActRecord) Reset() {
 	*x = ActRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[11]
+	mi := &file_kith_state_v1_record_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1422,7 +1668,7 @@ func (x *ActRecord) String() string {
 func (*ActRecord) ProtoMessage() {}
 
 func (x *ActRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[11]
+	mi := &file_kith_state_v1_record_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1435,7 +1681,7 @@ func (x *ActRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActRecord.ProtoReflect.Descriptor instead.
 func (*ActRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{11}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ActRecord) GetTimeNs() int64 {
@@ -1500,7 +1746,7 @@ type HoldingRecord struct {
 
 func (x *HoldingRecord) Reset() {
 	*x = HoldingRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[12]
+	mi := &file_kith_state_v1_record_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1512,7 +1758,7 @@ func (x *HoldingRecord) String() string {
 func (*HoldingRecord) ProtoMessage() {}
 
 func (x *HoldingRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[12]
+	mi := &file_kith_state_v1_record_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1525,7 +1771,7 @@ func (x *HoldingRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldingRecord.ProtoReflect.Descriptor instead.
 func (*HoldingRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{12}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *HoldingRecord) GetAttempt() uint32 {
@@ -1561,7 +1807,7 @@ type ClaimRecord struct {
 
 func (x *ClaimRecord) Reset() {
 	*x = ClaimRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[13]
+	mi := &file_kith_state_v1_record_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1573,7 +1819,7 @@ func (x *ClaimRecord) String() string {
 func (*ClaimRecord) ProtoMessage() {}
 
 func (x *ClaimRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[13]
+	mi := &file_kith_state_v1_record_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1586,7 +1832,7 @@ func (x *ClaimRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimRecord.ProtoReflect.Descriptor instead.
 func (*ClaimRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{13}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ClaimRecord) GetTimeNs() int64 {
@@ -1637,7 +1883,7 @@ type DecisionRecord struct {
 
 func (x *DecisionRecord) Reset() {
 	*x = DecisionRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[14]
+	mi := &file_kith_state_v1_record_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1649,7 +1895,7 @@ func (x *DecisionRecord) String() string {
 func (*DecisionRecord) ProtoMessage() {}
 
 func (x *DecisionRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[14]
+	mi := &file_kith_state_v1_record_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1662,7 +1908,7 @@ func (x *DecisionRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionRecord.ProtoReflect.Descriptor instead.
 func (*DecisionRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{14}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *DecisionRecord) GetRank() uint32 {
@@ -1706,7 +1952,7 @@ type CopyRecord struct {
 
 func (x *CopyRecord) Reset() {
 	*x = CopyRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[15]
+	mi := &file_kith_state_v1_record_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1718,7 +1964,7 @@ func (x *CopyRecord) String() string {
 func (*CopyRecord) ProtoMessage() {}
 
 func (x *CopyRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[15]
+	mi := &file_kith_state_v1_record_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1731,7 +1977,7 @@ func (x *CopyRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CopyRecord.ProtoReflect.Descriptor instead.
 func (*CopyRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{15}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *CopyRecord) GetAttempt() *AttemptName {
@@ -1855,7 +2101,7 @@ type BagRecord struct {
 
 func (x *BagRecord) Reset() {
 	*x = BagRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[16]
+	mi := &file_kith_state_v1_record_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1867,7 +2113,7 @@ func (x *BagRecord) String() string {
 func (*BagRecord) ProtoMessage() {}
 
 func (x *BagRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[16]
+	mi := &file_kith_state_v1_record_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1880,7 +2126,7 @@ func (x *BagRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BagRecord.ProtoReflect.Descriptor instead.
 func (*BagRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{16}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *BagRecord) GetName() *JobName {
@@ -2064,7 +2310,7 @@ type BagPolicies struct {
 
 func (x *BagPolicies) Reset() {
 	*x = BagPolicies{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[17]
+	mi := &file_kith_state_v1_record_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2076,7 +2322,7 @@ func (x *BagPolicies) String() string {
 func (*BagPolicies) ProtoMessage() {}
 
 func (x *BagPolicies) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[17]
+	mi := &file_kith_state_v1_record_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2089,7 +2335,7 @@ func (x *BagPolicies) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BagPolicies.ProtoReflect.Descriptor instead.
 func (*BagPolicies) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{17}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *BagPolicies) GetTexts() []string {
@@ -2121,7 +2367,7 @@ type AfterRecord struct {
 
 func (x *AfterRecord) Reset() {
 	*x = AfterRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[18]
+	mi := &file_kith_state_v1_record_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2133,7 +2379,7 @@ func (x *AfterRecord) String() string {
 func (*AfterRecord) ProtoMessage() {}
 
 func (x *AfterRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[18]
+	mi := &file_kith_state_v1_record_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2146,7 +2392,7 @@ func (x *AfterRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AfterRecord.ProtoReflect.Descriptor instead.
 func (*AfterRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{18}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *AfterRecord) GetGeneration() uint32 {
@@ -2187,7 +2433,7 @@ type DependencyRecord struct {
 
 func (x *DependencyRecord) Reset() {
 	*x = DependencyRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[19]
+	mi := &file_kith_state_v1_record_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2199,7 +2445,7 @@ func (x *DependencyRecord) String() string {
 func (*DependencyRecord) ProtoMessage() {}
 
 func (x *DependencyRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[19]
+	mi := &file_kith_state_v1_record_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2212,7 +2458,7 @@ func (x *DependencyRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DependencyRecord.ProtoReflect.Descriptor instead.
 func (*DependencyRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{19}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *DependencyRecord) GetGeneration() uint32 {
@@ -2270,7 +2516,7 @@ type BagSums struct {
 
 func (x *BagSums) Reset() {
 	*x = BagSums{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[20]
+	mi := &file_kith_state_v1_record_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2282,7 +2528,7 @@ func (x *BagSums) String() string {
 func (*BagSums) ProtoMessage() {}
 
 func (x *BagSums) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[20]
+	mi := &file_kith_state_v1_record_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2295,7 +2541,7 @@ func (x *BagSums) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BagSums.ProtoReflect.Descriptor instead.
 func (*BagSums) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{20}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *BagSums) GetRuns() uint64 {
@@ -2380,7 +2626,7 @@ type SiteSums struct {
 
 func (x *SiteSums) Reset() {
 	*x = SiteSums{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[21]
+	mi := &file_kith_state_v1_record_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2392,7 +2638,7 @@ func (x *SiteSums) String() string {
 func (*SiteSums) ProtoMessage() {}
 
 func (x *SiteSums) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[21]
+	mi := &file_kith_state_v1_record_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2405,7 +2651,7 @@ func (x *SiteSums) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SiteSums.ProtoReflect.Descriptor instead.
 func (*SiteSums) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{21}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *SiteSums) GetSiteId() string {
@@ -2464,7 +2710,7 @@ type FailureKind struct {
 
 func (x *FailureKind) Reset() {
 	*x = FailureKind{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[22]
+	mi := &file_kith_state_v1_record_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2476,7 +2722,7 @@ func (x *FailureKind) String() string {
 func (*FailureKind) ProtoMessage() {}
 
 func (x *FailureKind) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[22]
+	mi := &file_kith_state_v1_record_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2489,7 +2735,7 @@ func (x *FailureKind) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailureKind.ProtoReflect.Descriptor instead.
 func (*FailureKind) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{22}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *FailureKind) GetKind() uint32 {
@@ -2561,7 +2807,7 @@ type BagPageRecord struct {
 
 func (x *BagPageRecord) Reset() {
 	*x = BagPageRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[23]
+	mi := &file_kith_state_v1_record_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2573,7 +2819,7 @@ func (x *BagPageRecord) String() string {
 func (*BagPageRecord) ProtoMessage() {}
 
 func (x *BagPageRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[23]
+	mi := &file_kith_state_v1_record_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2586,7 +2832,7 @@ func (x *BagPageRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BagPageRecord.ProtoReflect.Descriptor instead.
 func (*BagPageRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{23}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *BagPageRecord) GetGeneration() uint32 {
@@ -2682,7 +2928,7 @@ type TaskBundleRecord struct {
 
 func (x *TaskBundleRecord) Reset() {
 	*x = TaskBundleRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[24]
+	mi := &file_kith_state_v1_record_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2694,7 +2940,7 @@ func (x *TaskBundleRecord) String() string {
 func (*TaskBundleRecord) ProtoMessage() {}
 
 func (x *TaskBundleRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[24]
+	mi := &file_kith_state_v1_record_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2707,7 +2953,7 @@ func (x *TaskBundleRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskBundleRecord.ProtoReflect.Descriptor instead.
 func (*TaskBundleRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{24}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *TaskBundleRecord) GetGeneration() uint32 {
@@ -2833,7 +3079,7 @@ type HeldBundleRecord struct {
 
 func (x *HeldBundleRecord) Reset() {
 	*x = HeldBundleRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[25]
+	mi := &file_kith_state_v1_record_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2845,7 +3091,7 @@ func (x *HeldBundleRecord) String() string {
 func (*HeldBundleRecord) ProtoMessage() {}
 
 func (x *HeldBundleRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[25]
+	mi := &file_kith_state_v1_record_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2858,7 +3104,7 @@ func (x *HeldBundleRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldBundleRecord.ProtoReflect.Descriptor instead.
 func (*HeldBundleRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{25}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *HeldBundleRecord) GetName() *AttemptName {
@@ -2930,7 +3176,7 @@ type HeldBatchRecord struct {
 
 func (x *HeldBatchRecord) Reset() {
 	*x = HeldBatchRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[26]
+	mi := &file_kith_state_v1_record_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2942,7 +3188,7 @@ func (x *HeldBatchRecord) String() string {
 func (*HeldBatchRecord) ProtoMessage() {}
 
 func (x *HeldBatchRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[26]
+	mi := &file_kith_state_v1_record_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2955,7 +3201,7 @@ func (x *HeldBatchRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldBatchRecord.ProtoReflect.Descriptor instead.
 func (*HeldBatchRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{26}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *HeldBatchRecord) GetName() *AttemptName {
@@ -2989,7 +3235,7 @@ type StoredTaskBatch struct {
 
 func (x *StoredTaskBatch) Reset() {
 	*x = StoredTaskBatch{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[27]
+	mi := &file_kith_state_v1_record_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3001,7 +3247,7 @@ func (x *StoredTaskBatch) String() string {
 func (*StoredTaskBatch) ProtoMessage() {}
 
 func (x *StoredTaskBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[27]
+	mi := &file_kith_state_v1_record_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3014,7 +3260,7 @@ func (x *StoredTaskBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoredTaskBatch.ProtoReflect.Descriptor instead.
 func (*StoredTaskBatch) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{27}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *StoredTaskBatch) GetNumber() uint32 {
@@ -3058,7 +3304,7 @@ type StoredTaskFiles struct {
 
 func (x *StoredTaskFiles) Reset() {
 	*x = StoredTaskFiles{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[28]
+	mi := &file_kith_state_v1_record_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3070,7 +3316,7 @@ func (x *StoredTaskFiles) String() string {
 func (*StoredTaskFiles) ProtoMessage() {}
 
 func (x *StoredTaskFiles) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[28]
+	mi := &file_kith_state_v1_record_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3083,7 +3329,7 @@ func (x *StoredTaskFiles) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoredTaskFiles.ProtoReflect.Descriptor instead.
 func (*StoredTaskFiles) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{28}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *StoredTaskFiles) GetOrdinal() uint32 {
@@ -3129,7 +3375,7 @@ type StoredTaskResult struct {
 
 func (x *StoredTaskResult) Reset() {
 	*x = StoredTaskResult{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[29]
+	mi := &file_kith_state_v1_record_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3141,7 +3387,7 @@ func (x *StoredTaskResult) String() string {
 func (*StoredTaskResult) ProtoMessage() {}
 
 func (x *StoredTaskResult) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[29]
+	mi := &file_kith_state_v1_record_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3154,7 +3400,7 @@ func (x *StoredTaskResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoredTaskResult.ProtoReflect.Descriptor instead.
 func (*StoredTaskResult) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{29}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *StoredTaskResult) GetOrdinal() uint32 {
@@ -3267,7 +3513,7 @@ type PastRecord struct {
 
 func (x *PastRecord) Reset() {
 	*x = PastRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[30]
+	mi := &file_kith_state_v1_record_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3279,7 +3525,7 @@ func (x *PastRecord) String() string {
 func (*PastRecord) ProtoMessage() {}
 
 func (x *PastRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[30]
+	mi := &file_kith_state_v1_record_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3292,7 +3538,7 @@ func (x *PastRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PastRecord.ProtoReflect.Descriptor instead.
 func (*PastRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{30}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *PastRecord) GetOrigin() string {
@@ -3421,7 +3667,7 @@ type DecisionRecord_Verdict struct {
 
 func (x *DecisionRecord_Verdict) Reset() {
 	*x = DecisionRecord_Verdict{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[31]
+	mi := &file_kith_state_v1_record_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3433,7 +3679,7 @@ func (x *DecisionRecord_Verdict) String() string {
 func (*DecisionRecord_Verdict) ProtoMessage() {}
 
 func (x *DecisionRecord_Verdict) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[31]
+	mi := &file_kith_state_v1_record_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3446,7 +3692,7 @@ func (x *DecisionRecord_Verdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionRecord_Verdict.ProtoReflect.Descriptor instead.
 func (*DecisionRecord_Verdict) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{14, 0}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{17, 0}
 }
 
 func (x *DecisionRecord_Verdict) GetSite() string {
@@ -3504,7 +3750,7 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\x03seq\x18\x03 \x01(\x04R\x03seq\"O\n" +
 	"\vAttemptName\x12(\n" +
 	"\x03job\x18\x01 \x01(\v2\x16.kith.state.v1.JobNameR\x03job\x12\x16\n" +
-	"\x06number\x18\x02 \x01(\rR\x06number\"\xed\x01\n" +
+	"\x06number\x18\x02 \x01(\rR\x06number\"\x81\x02\n" +
 	"\aRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04user\x18\x02 \x01(\tR\x04user\x12\x1e\n" +
@@ -3517,7 +3763,8 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"walltimeNs\x12\x1c\n" +
 	"\tdirectory\x18\a \x01(\tR\tdirectory\x12 \n" +
 	"\fon_site_lost\x18\b \x01(\rR\n" +
-	"onSiteLost\"\xd0\x02\n" +
+	"onSiteLost\x12\x12\n" +
+	"\x04runs\x18\t \x01(\fR\x04runs\"\xd0\x02\n" +
 	"\rStoredOutcome\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\rR\x04kind\x12\x1b\n" +
 	"\texit_code\x18\x02 \x01(\x05R\bexitCode\x12\x16\n" +
@@ -3598,7 +3845,7 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\x04user\x18\x05 \x01(\tR\x04user\x12 \n" +
 	"\fmake_time_ns\x18\x06 \x01(\x03R\n" +
 	"makeTimeNs\x12\x14\n" +
-	"\x05maker\x18\a \x01(\tR\x05maker\"\x90\a\n" +
+	"\x05maker\x18\a \x01(\tR\x05maker\"\xcb\a\n" +
 	"\tJobRecord\x12&\n" +
 	"\x02id\x18\x01 \x01(\v2\x16.kith.state.v1.JobNameR\x02id\x120\n" +
 	"\arequest\x18\x02 \x01(\v2\x16.kith.state.v1.RequestR\arequest\x12\x1d\n" +
@@ -3624,10 +3871,27 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\x04acts\x18\x14 \x03(\v2\x18.kith.state.v1.ActRecordR\x04acts\x12\x18\n" +
 	"\aversion\x18\x15 \x01(\rR\aversion\x12\x16\n" +
 	"\x06opened\x18\x16 \x01(\rR\x06opened\x12\x18\n" +
-	"\arevoked\x18\x17 \x01(\rR\arevoked\x12\x1d\n" +
+	"\arevoked\x18\x17 \x01(\rR\arevoked\x129\n" +
+	"\bforecast\x18\x18 \x01(\v2\x1d.kith.state.v1.ForecastRecordR\bforecast\x12\x1d\n" +
 	"\n" +
 	"blocked_ns\x18\x19 \x01(\x03R\tblockedNs\x12%\n" +
-	"\x0epromises_moved\x18\x1a \x01(\rR\rpromisesMoved\"\xaf\x01\n" +
+	"\x0epromises_moved\x18\x1a \x01(\rR\rpromisesMoved\"\x8c\x02\n" +
+	"\x0eForecastRecord\x12\x18\n" +
+	"\aattempt\x18\x01 \x01(\rR\aattempt\x12\x17\n" +
+	"\atime_ns\x18\x02 \x01(\x03R\x06timeNs\x12\x14\n" +
+	"\x05basis\x18\x03 \x01(\rR\x05basis\x12\x15\n" +
+	"\x06raw_ns\x18\x04 \x03(\x03R\x05rawNs\x12\x17\n" +
+	"\atold_ns\x18\x05 \x03(\x03R\x06toldNs\x12\x19\n" +
+	"\blimit_ns\x18\x06 \x01(\x03R\alimitNs\x127\n" +
+	"\x05sites\x18\a \x03(\v2!.kith.state.v1.SiteForecastRecordR\x05sites\x12\x1b\n" +
+	"\twaited_ns\x18\b \x01(\x03R\bwaitedNs\x12\x10\n" +
+	"\x03end\x18\t \x01(\rR\x03end\"W\n" +
+	"\x12SiteForecastRecord\x12\x12\n" +
+	"\x04site\x18\x01 \x01(\tR\x04site\x12\x14\n" +
+	"\x05basis\x18\x02 \x01(\rR\x05basis\x12\x17\n" +
+	"\await_ns\x18\x03 \x03(\x03R\x06waitNs\"'\n" +
+	"\x11CalibrationRecord\x12\x12\n" +
+	"\x04book\x18\x01 \x01(\fR\x04book\"\xaf\x01\n" +
 	"\tActRecord\x12\x17\n" +
 	"\atime_ns\x18\x01 \x01(\x03R\x06timeNs\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\rR\x04kind\x12\x14\n" +
@@ -3843,7 +4107,7 @@ func file_kith_state_v1_record_proto_rawDescGZIP() []byte {
 }
 
 var file_kith_state_v1_record_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_kith_state_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
+var file_kith_state_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
 var file_kith_state_v1_record_proto_goTypes = []any{
 	(CopyPhase)(0),                 // 0: kith.state.v1.CopyPhase
 	(*JobName)(nil),                // 1: kith.state.v1.JobName
@@ -3857,27 +4121,30 @@ var file_kith_state_v1_record_proto_goTypes = []any{
 	(*JoinerRecord)(nil),           // 9: kith.state.v1.JoinerRecord
 	(*TokenRecord)(nil),            // 10: kith.state.v1.TokenRecord
 	(*JobRecord)(nil),              // 11: kith.state.v1.JobRecord
-	(*ActRecord)(nil),              // 12: kith.state.v1.ActRecord
-	(*HoldingRecord)(nil),          // 13: kith.state.v1.HoldingRecord
-	(*ClaimRecord)(nil),            // 14: kith.state.v1.ClaimRecord
-	(*DecisionRecord)(nil),         // 15: kith.state.v1.DecisionRecord
-	(*CopyRecord)(nil),             // 16: kith.state.v1.CopyRecord
-	(*BagRecord)(nil),              // 17: kith.state.v1.BagRecord
-	(*BagPolicies)(nil),            // 18: kith.state.v1.BagPolicies
-	(*AfterRecord)(nil),            // 19: kith.state.v1.AfterRecord
-	(*DependencyRecord)(nil),       // 20: kith.state.v1.DependencyRecord
-	(*BagSums)(nil),                // 21: kith.state.v1.BagSums
-	(*SiteSums)(nil),               // 22: kith.state.v1.SiteSums
-	(*FailureKind)(nil),            // 23: kith.state.v1.FailureKind
-	(*BagPageRecord)(nil),          // 24: kith.state.v1.BagPageRecord
-	(*TaskBundleRecord)(nil),       // 25: kith.state.v1.TaskBundleRecord
-	(*HeldBundleRecord)(nil),       // 26: kith.state.v1.HeldBundleRecord
-	(*HeldBatchRecord)(nil),        // 27: kith.state.v1.HeldBatchRecord
-	(*StoredTaskBatch)(nil),        // 28: kith.state.v1.StoredTaskBatch
-	(*StoredTaskFiles)(nil),        // 29: kith.state.v1.StoredTaskFiles
-	(*StoredTaskResult)(nil),       // 30: kith.state.v1.StoredTaskResult
-	(*PastRecord)(nil),             // 31: kith.state.v1.PastRecord
-	(*DecisionRecord_Verdict)(nil), // 32: kith.state.v1.DecisionRecord.Verdict
+	(*ForecastRecord)(nil),         // 12: kith.state.v1.ForecastRecord
+	(*SiteForecastRecord)(nil),     // 13: kith.state.v1.SiteForecastRecord
+	(*CalibrationRecord)(nil),      // 14: kith.state.v1.CalibrationRecord
+	(*ActRecord)(nil),              // 15: kith.state.v1.ActRecord
+	(*HoldingRecord)(nil),          // 16: kith.state.v1.HoldingRecord
+	(*ClaimRecord)(nil),            // 17: kith.state.v1.ClaimRecord
+	(*DecisionRecord)(nil),         // 18: kith.state.v1.DecisionRecord
+	(*CopyRecord)(nil),             // 19: kith.state.v1.CopyRecord
+	(*BagRecord)(nil),              // 20: kith.state.v1.BagRecord
+	(*BagPolicies)(nil),            // 21: kith.state.v1.BagPolicies
+	(*AfterRecord)(nil),            // 22: kith.state.v1.AfterRecord
+	(*DependencyRecord)(nil),       // 23: kith.state.v1.DependencyRecord
+	(*BagSums)(nil),                // 24: kith.state.v1.BagSums
+	(*SiteSums)(nil),               // 25: kith.state.v1.SiteSums
+	(*FailureKind)(nil),            // 26: kith.state.v1.FailureKind
+	(*BagPageRecord)(nil),          // 27: kith.state.v1.BagPageRecord
+	(*TaskBundleRecord)(nil),       // 28: kith.state.v1.TaskBundleRecord
+	(*HeldBundleRecord)(nil),       // 29: kith.state.v1.HeldBundleRecord
+	(*HeldBatchRecord)(nil),        // 30: kith.state.v1.HeldBatchRecord
+	(*StoredTaskBatch)(nil),        // 31: kith.state.v1.StoredTaskBatch
+	(*StoredTaskFiles)(nil),        // 32: kith.state.v1.StoredTaskFiles
+	(*StoredTaskResult)(nil),       // 33: kith.state.v1.StoredTaskResult
+	(*PastRecord)(nil),             // 34: kith.state.v1.PastRecord
+	(*DecisionRecord_Verdict)(nil), // 35: kith.state.v1.DecisionRecord.Verdict
 }
 var file_kith_state_v1_record_proto_depIdxs = []int32{
 	1,  // 0: kith.state.v1.AttemptName.job:type_name -> kith.state.v1.JobName
@@ -3887,33 +4154,35 @@ var file_kith_state_v1_record_proto_depIdxs = []int32{
 	1,  // 4: kith.state.v1.JobRecord.id:type_name -> kith.state.v1.JobName
 	3,  // 5: kith.state.v1.JobRecord.request:type_name -> kith.state.v1.Request
 	4,  // 6: kith.state.v1.JobRecord.outcome:type_name -> kith.state.v1.StoredOutcome
-	14, // 7: kith.state.v1.JobRecord.claim_events:type_name -> kith.state.v1.ClaimRecord
-	13, // 8: kith.state.v1.JobRecord.earlier:type_name -> kith.state.v1.HoldingRecord
-	12, // 9: kith.state.v1.JobRecord.acts:type_name -> kith.state.v1.ActRecord
-	32, // 10: kith.state.v1.DecisionRecord.verdicts:type_name -> kith.state.v1.DecisionRecord.Verdict
-	2,  // 11: kith.state.v1.CopyRecord.attempt:type_name -> kith.state.v1.AttemptName
-	3,  // 12: kith.state.v1.CopyRecord.request:type_name -> kith.state.v1.Request
-	0,  // 13: kith.state.v1.CopyRecord.phase:type_name -> kith.state.v1.CopyPhase
-	4,  // 14: kith.state.v1.CopyRecord.outcome:type_name -> kith.state.v1.StoredOutcome
-	1,  // 15: kith.state.v1.BagRecord.name:type_name -> kith.state.v1.JobName
-	3,  // 16: kith.state.v1.BagRecord.request:type_name -> kith.state.v1.Request
-	18, // 17: kith.state.v1.BagRecord.policies:type_name -> kith.state.v1.BagPolicies
-	21, // 18: kith.state.v1.BagRecord.sums:type_name -> kith.state.v1.BagSums
-	12, // 19: kith.state.v1.BagRecord.acts:type_name -> kith.state.v1.ActRecord
-	20, // 20: kith.state.v1.AfterRecord.after:type_name -> kith.state.v1.DependencyRecord
-	22, // 21: kith.state.v1.BagSums.sites:type_name -> kith.state.v1.SiteSums
-	23, // 22: kith.state.v1.BagSums.failures:type_name -> kith.state.v1.FailureKind
-	2,  // 23: kith.state.v1.HeldBundleRecord.name:type_name -> kith.state.v1.AttemptName
-	3,  // 24: kith.state.v1.HeldBundleRecord.request:type_name -> kith.state.v1.Request
-	2,  // 25: kith.state.v1.HeldBatchRecord.name:type_name -> kith.state.v1.AttemptName
-	28, // 26: kith.state.v1.HeldBatchRecord.batch:type_name -> kith.state.v1.StoredTaskBatch
-	30, // 27: kith.state.v1.StoredTaskBatch.results:type_name -> kith.state.v1.StoredTaskResult
-	29, // 28: kith.state.v1.StoredTaskBatch.files:type_name -> kith.state.v1.StoredTaskFiles
-	29, // [29:29] is the sub-list for method output_type
-	29, // [29:29] is the sub-list for method input_type
-	29, // [29:29] is the sub-list for extension type_name
-	29, // [29:29] is the sub-list for extension extendee
-	0,  // [0:29] is the sub-list for field type_name
+	17, // 7: kith.state.v1.JobRecord.claim_events:type_name -> kith.state.v1.ClaimRecord
+	16, // 8: kith.state.v1.JobRecord.earlier:type_name -> kith.state.v1.HoldingRecord
+	15, // 9: kith.state.v1.JobRecord.acts:type_name -> kith.state.v1.ActRecord
+	12, // 10: kith.state.v1.JobRecord.forecast:type_name -> kith.state.v1.ForecastRecord
+	13, // 11: kith.state.v1.ForecastRecord.sites:type_name -> kith.state.v1.SiteForecastRecord
+	35, // 12: kith.state.v1.DecisionRecord.verdicts:type_name -> kith.state.v1.DecisionRecord.Verdict
+	2,  // 13: kith.state.v1.CopyRecord.attempt:type_name -> kith.state.v1.AttemptName
+	3,  // 14: kith.state.v1.CopyRecord.request:type_name -> kith.state.v1.Request
+	0,  // 15: kith.state.v1.CopyRecord.phase:type_name -> kith.state.v1.CopyPhase
+	4,  // 16: kith.state.v1.CopyRecord.outcome:type_name -> kith.state.v1.StoredOutcome
+	1,  // 17: kith.state.v1.BagRecord.name:type_name -> kith.state.v1.JobName
+	3,  // 18: kith.state.v1.BagRecord.request:type_name -> kith.state.v1.Request
+	21, // 19: kith.state.v1.BagRecord.policies:type_name -> kith.state.v1.BagPolicies
+	24, // 20: kith.state.v1.BagRecord.sums:type_name -> kith.state.v1.BagSums
+	15, // 21: kith.state.v1.BagRecord.acts:type_name -> kith.state.v1.ActRecord
+	23, // 22: kith.state.v1.AfterRecord.after:type_name -> kith.state.v1.DependencyRecord
+	25, // 23: kith.state.v1.BagSums.sites:type_name -> kith.state.v1.SiteSums
+	26, // 24: kith.state.v1.BagSums.failures:type_name -> kith.state.v1.FailureKind
+	2,  // 25: kith.state.v1.HeldBundleRecord.name:type_name -> kith.state.v1.AttemptName
+	3,  // 26: kith.state.v1.HeldBundleRecord.request:type_name -> kith.state.v1.Request
+	2,  // 27: kith.state.v1.HeldBatchRecord.name:type_name -> kith.state.v1.AttemptName
+	31, // 28: kith.state.v1.HeldBatchRecord.batch:type_name -> kith.state.v1.StoredTaskBatch
+	33, // 29: kith.state.v1.StoredTaskBatch.results:type_name -> kith.state.v1.StoredTaskResult
+	32, // 30: kith.state.v1.StoredTaskBatch.files:type_name -> kith.state.v1.StoredTaskFiles
+	31, // [31:31] is the sub-list for method output_type
+	31, // [31:31] is the sub-list for method input_type
+	31, // [31:31] is the sub-list for extension type_name
+	31, // [31:31] is the sub-list for extension extendee
+	0,  // [0:31] is the sub-list for field type_name
 }
 
 func init() { file_kith_state_v1_record_proto_init() }
@@ -3927,7 +4196,7 @@ func file_kith_state_v1_record_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kith_state_v1_record_proto_rawDesc), len(file_kith_state_v1_record_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   32,
+			NumMessages:   35,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
