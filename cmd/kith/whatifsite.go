@@ -27,6 +27,7 @@ type whatIfSiteOptions struct {
 	policy     cli.Parsed[sitesched.Backfill]
 	queues     cli.Parsed[sitesched.Queues]
 	processors cli.Parsed[int32]
+	guests     cli.Parsed[time.Duration]
 	lose, join []string
 	seed       uint64
 	report     string
@@ -38,7 +39,7 @@ const longestReplay = 10 * time.Minute
 func whatIfSiteVerb(c *client) *cobra.Command {
 	var opt whatIfSiteOptions
 	cmd := &cobra.Command{
-		Use:   "site [--days N] [--add-load SHARE] [--policy WORD] [--queues WORD] [--processors P] [--lose SITE] [--join FILE]",
+		Use:   "site [--days N] [--add-load SHARE] [--policy WORD] [--queues WORD] [--processors P] [--guest-walltime D] [--lose SITE] [--join FILE]",
 		Short: "Replay what ran at this site as if the site had been another one",
 		Long: `Replay the jobs that ran at this site in the last days, its own and those of
 guests, through its scheduler in virtual time: as the site is, and as it would be.
@@ -46,7 +47,8 @@ Tell who wins and who loses, by the site of the users and by the kind of job. It
 for operators, runs in this process, and changes nothing.
 
 Several changes may be asked for together. --add-load draws jobs of the past once
-more, at the same time of another day, until there is as much more work. --lose is
+more, at the same time of another day, until there is as much more work.
+--guest-walltime is no_harm.guest_walltime: guests with longer limits do not come. --lose is
 a site that is gone: its guests do not come, and what it ran of this site's jobs
 runs here. --join is a log of another site, as "kith history export" writes it or
 in one of the formats of "kith replay": the answer is then that of "kith replay
@@ -80,6 +82,8 @@ defaults, and memory to be no limit.`,
 	cli.Complete(cmd, "queues", "single", "dual-strict", "dual-backfill")
 	opt.processors = cli.Parsed[int32]{Kind: "P", Parse: parseCount}
 	flags.Var(&opt.processors, "processors", "another number of processors")
+	opt.guests = cli.Parsed[time.Duration]{Kind: "D", Parse: parseWalltime}
+	flags.Var(&opt.guests, "guest-walltime", "the longest time limit of guests, such as 4h")
 	flags.StringArrayVar(&opt.lose, "lose", nil, "without the other site `SITE`")
 	flags.StringArrayVar(&opt.join, "join", nil, "in a federation with the site whose log is `FILE`")
 	flags.Uint64Var(&opt.seed, "seed", 0, "what --add-load draws from, as a number `N`")
@@ -114,8 +118,8 @@ func (o *whatIfSiteOptions) check(cmd *cobra.Command) error {
 	if o.days < 1 || o.days > whatif.MaxDays {
 		return cli.Usagef("--days %d: write a number from 1 to %d", o.days, whatif.MaxDays)
 	}
-	if !changed("add-load") && !changed("policy") && !changed("queues") && !changed("processors") && len(o.lose)+len(o.join) == 0 {
-		return cli.Usagef("what-if site: what is to be different? Give --add-load, --policy, --queues, --processors, --lose or --join")
+	if !changed("add-load") && !changed("policy") && !changed("queues") && !changed("processors") && !changed("guest-walltime") && len(o.lose)+len(o.join) == 0 {
+		return cli.Usagef("what-if site: what is to be different? Give --add-load, --policy, --queues, --processors, --guest-walltime, --lose or --join")
 	}
 	if changed("seed") && !changed("add-load") {
 		return cli.Usagef("--seed %d: goes with --add-load; what is past is as it is", o.seed)
@@ -136,7 +140,7 @@ func (o *whatIfSiteOptions) question(about *kithv1.Site, now time.Time, backfill
 	}
 	q := whatif.Question{
 		Site: job.SiteID(about.GetId()), Now: now, Days: o.days, Config: cfg, Speed: about.GetSpeed(), Seed: o.seed,
-		Changes: whatif.Changes{AddLoad: o.addLoad.Value, Processors: o.processors.Value},
+		Changes: whatif.Changes{AddLoad: o.addLoad.Value, Processors: o.processors.Value, GuestWalltime: o.guests.Value},
 	}
 	if backfillGiven {
 		q.Changes.Backfill = &o.policy.Value

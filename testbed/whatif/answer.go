@@ -70,10 +70,11 @@ type Group struct {
 	ThenKinds [metrics.Classes]join.Figures `json:"then_kinds"`
 	// Users counts users by whether their jobs are done sooner.
 	Users Users `json:"users"`
-	// TooWide are jobs that could not run at all, Gone those that would not come, Returned
-	// those that ran at a site that is gone and come here.
+	// TooWide are jobs that could not run at all, Gone those that would not come, TooLong guests
+	// with too long limits, Returned those that ran at a site that is gone and come here.
 	TooWide  Few `json:"too_wide"`
 	Gone     Few `json:"gone"`
+	TooLong  Few `json:"too_long"`
 	Returned Few `json:"returned"`
 }
 
@@ -163,6 +164,11 @@ func (s *Study) answer(was, then *replay.Schedule) *Answer {
 		j := &s.past.jobs[p]
 		a.Groups[group[j.origin]].Gone.add(j)
 		a.All.Gone.add(j)
+	}
+	for _, p := range s.long {
+		j := &s.past.jobs[p]
+		a.Groups[group[j.origin]].TooLong.add(j)
+		a.All.TooLong.add(j)
 	}
 	a.added(s)
 	a.say()

@@ -51,6 +51,8 @@ type Changes struct {
 	Queues   *sitesched.Queues
 	// Processors is another size.
 	Processors int32
+	// GuestWalltime is the longest time limit of a guest; those with longer ones are refused.
+	GuestWalltime time.Duration
 	// Lose are sites that are gone: what they sent does not come, and what of this site's
 	// jobs they ran has to run here.
 	Lose []job.SiteID
@@ -107,6 +109,9 @@ func (q *Question) Validate() error {
 	if c.Processors < 0 || c.Processors > job.MaxProcessors {
 		bad("processors %d: give 1 to %d", c.Processors, job.MaxProcessors)
 	}
+	if c.GuestWalltime < 0 || c.GuestWalltime > job.MaxWalltime {
+		bad("guest-walltime %v: give more than 0 and at most 10 years", c.GuestWalltime)
+	}
 	for i, s := range c.Lose {
 		switch {
 		case s == q.Site:
@@ -126,7 +131,7 @@ func (q *Question) Validate() error {
 
 // Any reports whether anything is to be different.
 func (c *Changes) Any() bool {
-	return c.AddLoad > 0 || c.Backfill != nil || c.Queues != nil || c.Processors > 0 || len(c.Lose) > 0
+	return c.AddLoad > 0 || c.Backfill != nil || c.Queues != nil || c.Processors > 0 || c.GuestWalltime > 0 || len(c.Lose) > 0
 }
 
 // changed is the site as it would be.
@@ -168,6 +173,9 @@ func (q *Question) Words() string {
 	}
 	if c.Queues != nil {
 		parts = append(parts, "queues "+then.Queues.String()+instead(was.Queues.String(), then.Queues.String()))
+	}
+	if c.GuestWalltime > 0 {
+		parts = append(parts, "guests of at most "+report.Span(c.GuestWalltime.Seconds()))
 	}
 	text := ""
 	if len(parts) > 0 {

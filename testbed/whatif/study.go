@@ -25,8 +25,8 @@ type Study struct {
 	// was is the site as it is, then as it would be.
 	was, then side
 	// wide and gone are places in the past: jobs that are too wide as it would be, and those
-	// of sites that are gone.
-	wide, gone []int32
+	// of sites that are gone; long are guests with too long limits.
+	wide, gone, long []int32
 	// added is the work of the jobs that were added, as a share of what came.
 	added float64
 }
@@ -55,6 +55,8 @@ func Open(q Question, attempts []Attempt) (*Study, error) {
 		switch {
 		case j.here && slices.Contains(q.Changes.Lose, j.origin):
 			s.gone = append(s.gone, place)
+		case q.Changes.GuestWalltime > 0 && j.origin != q.Site && j.limit > q.Changes.GuestWalltime:
+			s.long = append(s.long, place)
 		case j.procs > q.changed().Processors:
 			s.wide = append(s.wide, place)
 		default:
@@ -64,8 +66,8 @@ func Open(q Question, attempts []Attempt) (*Study, error) {
 	switch {
 	case len(s.was.w.Jobs) == 0:
 		return nil, s.nothingPast()
-	case len(s.then.w.Jobs) == 0 && len(s.gone) == len(s.was.w.Jobs):
-		return nil, nothing("all %d jobs that ran at %s came from sites that would be gone: nobody is left to compare", len(s.gone), q.Site)
+	case len(s.then.w.Jobs) == 0 && len(s.gone)+len(s.long) == len(s.was.w.Jobs):
+		return nil, nothing("all %d jobs that ran at %s are of guests that would not come: nobody is left to compare", len(s.was.w.Jobs), q.Site)
 	case len(s.then.w.Jobs) == 0:
 		return nil, nothing("processors %d: no job that ran at %s is as narrow; the narrowest has %d", q.changed().Processors, q.Site, s.narrowest())
 	}

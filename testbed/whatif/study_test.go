@@ -210,6 +210,25 @@ func TestLose(t *testing.T) {
 	}
 }
 
+// A bound on guests: those that ask for more time do not come, the site's own users gain.
+func TestGuestWalltime(t *testing.T) {
+	cfg := site(64)
+	past := month(t, 1500, cfg, 20)
+	long := 0
+	for i := range past {
+		if past[i].Origin != "home" && past[i].Limit > 2*time.Hour {
+			long++
+		}
+	}
+	a := answered(t, ask(cfg, Changes{GuestWalltime: 2 * time.Hour}), past)
+	if long == 0 || a.All.TooLong.Jobs != long || a.Groups[0].TooLong.Jobs != 0 || a.Then.Jobs != 1500-long || a.Groups[0].Then.Jobs != 1200 || a.Groups[1].Then.Jobs >= a.Groups[1].TooLong.Jobs+150 {
+		t.Errorf("%d too long, %+v, %d jobs, %s %+v", long, a.All.TooLong, a.Then.Jobs, a.Effect, a.Groups)
+	}
+	if a.Changes != "with guests of at most 2 h" {
+		t.Errorf("changes: %s", a.Changes)
+	}
+}
+
 // In a federation: all that ran here is the site's own, and the answer is about its users.
 func TestJoin(t *testing.T) {
 	cfg := site(64)
@@ -274,9 +293,10 @@ func TestBadQuestions(t *testing.T) {
 		"many processors":   {func(q *Question) { q.Changes.Processors = job.MaxProcessors + 1 }, past, "processors 16777217: give 1 to 16777216", ErrQuestion},
 		"negative load":     {func(q *Question) { q.Changes.AddLoad = -0.1 }, past, "add-load -10%: give a share above 0% and up to 1000%", ErrQuestion},
 		"too much load":     {func(q *Question) { q.Changes.AddLoad = 11 }, past, "add-load 1100%", ErrQuestion},
+		"negative limit":    {func(q *Question) { q.Changes.GuestWalltime = -1 }, past, "guest-walltime -1ns: give more than 0", ErrQuestion},
 		"no days":           {func(q *Question) { q.Days = 0 }, past, "days 0: give 1 to 3660", ErrQuestion},
 		"no site":           {func(q *Question) { q.Config.Processors = 0 }, past, "site home: processors 0", ErrQuestion},
-		"everybody is gone": {func(q *Question) { q.Changes.Lose = []job.SiteID{"beyond"} }, of(past, "beyond"), "came from sites that would be gone", ErrNoPast},
+		"everybody is gone": {func(q *Question) { q.Changes.Lose = []job.SiteID{"beyond"} }, of(past, "beyond"), "are of guests that would not come", ErrNoPast},
 		"narrower than all": {func(q *Question) { q.Changes.Processors = 1 }, wider(past, 1), "processors 1: no job that ran at home is as narrow; the narrowest has 2", ErrNoPast},
 		"all were wider":    {func(q *Question) { q.Config.Processors = 1 }, wider(past, 1), "is wider than it is now (1 processors)", ErrNoPast},
 	} {

@@ -122,6 +122,10 @@ func (a *Answer) uncovered() (lines []string) {
 	if n := a.All.Gone; n.Jobs > 0 {
 		lines = append(lines, fmt.Sprintf("%s (%s processor-hours) of guests would not come.", report.Count(n.Jobs, "job", "jobs"), report.Whole(n.ProcessorHours)))
 	}
+	if n := a.All.TooLong; n.Jobs > 0 {
+		lines = append(lines, fmt.Sprintf("%s (%s processor-hours) of guests %s for more time and would be refused.", report.Count(n.Jobs, "job", "jobs"), report.Whole(n.ProcessorHours),
+			map[bool]string{true: "asks", false: "ask"}[n.Jobs == 1]))
+	}
 	if n := a.All.Returned; n.Jobs > 0 {
 		lines = append(lines, fmt.Sprintf("%s (%s processor-hours) of its users that ran at other sites would run here; they are compared with what was recorded, for a replay of the other site is not to be had.",
 			report.Count(n.Jobs, "job", "jobs"), report.Whole(n.ProcessorHours)))
