@@ -418,6 +418,33 @@ func TestForecastsUnderAFlood(t *testing.T) {
 	}
 }
 
+// A site with ten thousand copies in its queues, own ones and others, with guarantees for all,
+// hands nothing out: forecasts rest on limits once it is known what these are worth.
+func TestForecastsOfALongQueue(t *testing.T) {
+	o := newOracle(t, 4, func(c *meta.Config, _ *sitesched.Config) { c.Limits.CopiesPerOrigin = 20_000 })
+	var known []job.ID
+	for range 12 {
+		known = append(known, o.submit(4, time.Hour))
+	}
+	for _, id := range known {
+		o.later(30 * time.Minute)
+		o.finish(id)
+	}
+	o.withBeta()
+	o.submit(4, time.Hour)
+	for n := range uint64(10_000) {
+		a := job.AttemptID{Job: job.ID{Origin: "beta", Generation: 1, Seq: n + 1}, Number: 1}
+		o.carry(o.engine.Step(o.now, meta.Receive{From: "beta", Message: meta.PlaceCopy{Attempt: a, Request: job.Request{User: "bob", Processors: 1, Walltime: time.Hour}}}))
+	}
+	o.end()
+	id := o.submit(4, time.Hour)
+	o.later(2 * time.Second) // for beta
+	f := o.state.Job(id).Forecast
+	if f == nil || f.Basis != uint8(forecast.ByLimits) || f.Limit < time.Hour || f.Raw[4] >= f.Limit || f.Raw[4] < f.Limit/4 {
+		t.Errorf("%+v", f)
+	}
+}
+
 // While forecasts are off no message and no record tells of any.
 func TestWithoutForecasts(t *testing.T) {
 	o := newOracle(t, 4, func(c *meta.Config, _ *sitesched.Config) { c.Forecasts = meta.Forecasts{} })
@@ -469,16 +496,18 @@ func benchOracle(b *testing.B, queued int) (*oracle, job.Request) {
 // BenchmarkForesee is the time for which a forecast holds up the loop: the copy is handed
 // out, with what is known of all that waits, and the answer is taken.
 func BenchmarkForesee(b *testing.B) {
-	for _, n := range []int{100, 1000, 10_000} {
+	for _, n := range []int{100, 1000, 3800, 10_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			o, r := benchOracle(b, n)
 			query := meta.Receive{From: "beta", Message: meta.StartQuery{Query: 1, Request: r, Draws: 50}}
 			b.ReportAllocs()
 			for b.Loop() {
 				o.carry(o.engine.Step(o.now, query))
-				f := o.wanted[0]
-				o.wanted = o.wanted[:0]
-				o.carry(o.engine.Step(o.now, meta.Foreseen{Number: f.Number, Inquiry: f.Inquiry}))
+				if len(o.wanted) > 0 { // else the queue is too long
+					f := o.wanted[0]
+					o.wanted = o.wanted[:0]
+					o.carry(o.engine.Step(o.now, meta.Foreseen{Number: f.Number, Inquiry: f.Inquiry}))
+				}
 				o.sent = o.sent[:0]
 			}
 		})
@@ -487,7 +516,7 @@ func BenchmarkForesee(b *testing.B) {
 
 // BenchmarkForecast is one forecast as a worker makes it.
 func BenchmarkForecast(b *testing.B) {
-	for _, n := range []int{100, 1000, 10_000} {
+	for _, n := range []int{100, 1000, 3800} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			o, r := benchOracle(b, n)
 			query := meta.Receive{From: "beta", Message: meta.StartQuery{Query: 1, Request: r, Draws: 50}}
@@ -506,6 +535,27 @@ func BenchmarkForecast(b *testing.B) {
 				b.StartTimer()
 			}
 			b.ReportMetric(float64(scenarios), "scenarios")
+		})
+	}
+}
+
+// BenchmarkSubmitStart is what the engine does for a job from its submission to its start at
+// an idle site, and to its end.
+func BenchmarkSubmitStart(b *testing.B) {
+	for _, on := range []bool{false, true} {
+		b.Run(map[bool]string{false: "without", true: "with forecasts"}[on], func(b *testing.B) {
+			o := newOracle(b, 4, func(c *meta.Config, _ *sitesched.Config) {
+				c.Forecasts.Enabled, c.Limits.ClosedJobs = on, 100
+			})
+			b.ReportAllocs()
+			for n := 0; b.Loop(); n++ {
+				o.now = o.now.Add(time.Second)
+				id := o.state.NextID()
+				o.do(meta.Submit{Request: job.Request{Name: "x", User: fmt.Sprint("user", n%50), Processors: 1, Walltime: time.Hour}})
+				o.finish(id)
+				o.state.DropChanges()
+				o.sent = o.sent[:0]
+			}
 		})
 	}
 }

@@ -72,9 +72,13 @@ func (s *seer) next(now job.Time) {
 	}
 }
 
+// mostPlayed is how many copies a site may hold to be played: of more the steps would not be
+// enough, and to hand them out would hold up the loop for longer than some milliseconds.
+const mostPlayed = 4096
+
 // play hands out a copy of the site; false if there are no scenarios of this.
 func (s *seer) play(now job.Time, q *inquiry) bool {
-	if s.site == nil {
+	if s.site == nil || s.host.copies.Len() > mostPlayed {
 		return false
 	}
 	scene, err := s.site.Foresee(now, &q.copy, forecast.Steps, s.used)

@@ -106,6 +106,7 @@ func (c *collector) Describe(to chan<- *prometheus.Desc) {
 	describe(to, hosts)
 	describe(to, counters)
 	describe(to, harmed)
+	describe(to, forecasts)
 	to <- blockedDesc
 }
 
@@ -135,6 +136,12 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.NewInvalidMetric(blockedDesc, fmt.Errorf("the site does not answer: %w", err))
 		return
 	}
+	said, err := c.sites.GetForecasts(ctx, &kithv1.GetForecastsRequest{})
+	if err != nil {
+		to <- prometheus.NewInvalidMetric(forecasts[0].desc, fmt.Errorf("the site does not answer: %w", err))
+		return
+	}
+	tellForecasts(to, said)
 	if harm.GetCounters().GetMeasured() {
 		tellHarm(to, harm)
 	}

@@ -21,6 +21,7 @@ import (
 type Sites interface {
 	GetSite(context.Context, *kithv1.GetSiteRequest) (*kithv1.GetSiteResponse, error)
 	ListSites(context.Context, *kithv1.ListSitesRequest) (*kithv1.ListSitesResponse, error)
+	GetForecasts(context.Context, *kithv1.GetForecastsRequest) (*kithv1.GetForecastsResponse, error)
 	GetHarm(context.Context, *kithv1.GetHarmRequest) (*kithv1.GetHarmResponse, error)
 }
 

@@ -22,6 +22,7 @@ type known struct {
 	count *kithv1.SiteCounters
 	sites []*kithv1.Site
 	harm  *kithv1.GetHarmResponse
+	said  *kithv1.GetForecastsResponse
 	err   error
 }
 
@@ -35,6 +36,10 @@ func (k *known) ListSites(context.Context, *kithv1.ListSitesRequest) (*kithv1.Li
 
 func (k *known) GetHarm(context.Context, *kithv1.GetHarmRequest) (*kithv1.GetHarmResponse, error) {
 	return k.harm, k.err
+}
+
+func (k *known) GetForecasts(context.Context, *kithv1.GetForecastsRequest) (*kithv1.GetForecastsResponse, error) {
+	return k.said, k.err
 }
 
 func get(t *testing.T, sites Sites, method, path string) (int, string) {
@@ -55,6 +60,10 @@ func TestFigures(t *testing.T) {
 		LoadTime: now, Draining: true, KeyTrouble: "it ends soon", CertificateExpireTime: now,
 	}
 	sites := &known{
+		said: &kithv1.GetForecastsResponse{
+			Enabled: true, Starts: []*kithv1.ForecastRecord{{Class: "all", Forecasts: 10, Held: 7.5, Earlier: 2, Later: 0.5, PinballSeconds: 12}, {Class: "above 6 h"}},
+			Runs: []*kithv1.ForecastRecord{{Class: "all", Forecasts: 3, Held: 1}},
+		},
 		harm: &kithv1.GetHarmResponse{
 			Time: now, ShadowTime: timestamppb.New(time.Unix(1_799_999_990, 0)), Jobs: &kithv1.HarmFigures{DelaySeconds: -2},
 			Counters: &kithv1.HarmCounters{Measured: true, LeftCopies: []int64{5, 1, 0, 2, 0, 1}, BlockedSeconds: 99, Violations: 3, BlockedNow: 4},
@@ -82,11 +91,16 @@ func TestFigures(t *testing.T) {
 		`kith_host_quota_tasks{node="",site="beta"} 0.5`, `kith_jobs_submitted_total 7`, `kith_wait_seconds_total 0.25`,
 		`kith_home_promises_moved_total 0`, `kith_home_delay_violations_total 3`, `kith_home_blocked_jobs 4`, `kith_home_delay_seconds -2`, `kith_home_shadow_lag_seconds 10`,
 		`kith_home_blocked_seconds_bucket{le="0"} 5`, `kith_home_blocked_seconds_bucket{le="3600"} 8`, `kith_home_blocked_seconds_bucket{le="+Inf"} 9`, `kith_home_blocked_seconds_sum 99`,
+		`kith_forecast_ranges{class="all",of="starts"} 10`, `kith_forecast_ranges_held{class="all",of="starts"} 7.5`, `kith_forecast_ranges_early{class="all",of="starts"} 2`,
+		`kith_forecast_ranges_late{class="all",of="starts"} 0.5`, `kith_forecast_pinball_loss_seconds{class="all",of="starts"} 12`, `kith_forecast_ranges_held{class="all",of="runs"} 1`,
 		"# TYPE kith_jobs_submitted_total counter", "# TYPE kith_host_held_back gauge", "process_resident_memory_bytes", "go_goroutines",
 	} {
 		if !strings.Contains(body, want+"\n") && !strings.Contains(body, want+" ") {
 			t.Errorf("it does not tell %s", want)
 		}
+	}
+	if strings.Contains(body, `class="above 6 h"`) {
+		t.Error("it tells of a class without forecasts")
 	}
 	if strings.Contains(body, `kith_site_processors{site="gamma"}`) {
 		t.Error("it tells of a load that nobody has heard")

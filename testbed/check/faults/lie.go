@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"kith/cluster"
+	"kith/internal/forecast"
 	"kith/internal/job"
 	"kith/meta"
 	"kith/testbed/sim"
@@ -84,9 +85,18 @@ func (x *run) anyMessage(liar, to job.SiteID, a job.AttemptID, n int) meta.Messa
 			Load: job.Load{Work: x.anyFloat(), Procs: x.anyFloat(), Free: int32(x.anyNumber())}, Draining: x.rng.IntN(3) == 0, Time: someTime,
 		}}
 	case 16:
-		return meta.StartQuery{Query: x.anyNumber(), Request: x.anyRequest(), Predict: x.rng.IntN(2) == 0}
+		q := meta.StartQuery{Query: x.anyNumber(), Request: x.anyRequest(), Predict: x.rng.IntN(2) == 0}
+		q.Draws = uint16(q.Query >> 2 % 200) //nolint:gosec // Any will do.
+		return q
 	case 17:
-		return meta.StartAnswer{Query: uint64(x.rng.IntN(40)), Wait: time.Duration(x.anyNumber()), Reason: reason}
+		m := meta.StartAnswer{Query: uint64(x.rng.IntN(40)), Wait: time.Duration(x.anyNumber()), Reason: reason}
+		if m.Query%2 == 0 && m.Wait >= 0 { // what else is no forecast stays at the border
+			m.Basis = forecast.ByPastWaits
+			for i := range m.Waits {
+				m.Waits[i] = m.Wait / 2
+			}
+		}
+		return m
 	case 18:
 		return meta.Renew{Attempt: a, Sent: someTime}
 	case 20:

@@ -167,6 +167,7 @@ func (x *run) config(trace func(string)) sim.Config {
 		m := meta.Default()
 		m.Placement.Scheme, m.Placement.Rank, m.Placement.MaxLoadAge = x.s.Scheme, x.s.Rank, maxLoadAge
 		m.Placement.Conserve = false
+		m.Forecasts = meta.Forecasts{Enabled: x.s.forecasts(), Arrivals: true}
 		m.Timing.Load, m.Timing.ClockRate = loadPeriod, float64(MaxDrift)/1e6
 		sc := sim.SiteConfig{
 			ID: site.Name, Meta: m, Drift: site.Drift,

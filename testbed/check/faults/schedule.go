@@ -50,6 +50,9 @@ func (s *Schedule) patience() time.Duration {
 	return 0
 }
 
+// forecasts reports whether the sites make forecasts: they ask each other, and keep what was said.
+func (s *Schedule) forecasts() bool { return s.Seed%10 == 7 }
+
 // files reports whether a wide schedule has files that take long at hosts.
 func (s *Schedule) files() bool { return s.Watch > 0 && s.Seed%4 == 2 }
 
