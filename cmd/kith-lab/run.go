@@ -20,6 +20,7 @@ import (
 type runOptions struct {
 	env      lab.Env
 	traces   []string
+	guests   string
 	from     []string
 	report   string
 	markdown string
@@ -69,6 +70,7 @@ The exit code is 1 if a statement with an enforced band fails.`,
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringArrayVar(&opt.traces, "trace", nil, "take jobs from the log in `FILE`; the word generated stands for made-up ones (default)")
+	flags.StringVar(&opt.guests, "guests", "", "where jobs are taken from a log, take those of guests from the log in `FILE`, where an experiment has guests")
 	flags.IntVar(&opt.env.Seeds, "seeds", 0, "average over `N` seeds, on a log over N windows of it (default: the experiment's own number)")
 	flags.Uint64Var(&opt.env.FirstSeed, "first-seed", 0, "the first seed, as `S`; the others follow it")
 	flags.IntVar(&opt.env.Jobs, "jobs", 0, "run `N` jobs a site instead of the source's number: quick, but the bands are then not meant for it")
@@ -84,7 +86,7 @@ The exit code is 1 if a statement with an enforced band fails.`,
 func (o *runOptions) check(cmd *cobra.Command, args []string) error {
 	changed := cmd.Flags().Changed
 	if len(o.from) > 0 {
-		for _, name := range []string{"trace", "seeds", "first-seed", "jobs", "processors", "workers"} {
+		for _, name := range []string{"trace", "guests", "seeds", "first-seed", "jobs", "processors", "workers"} {
 			if changed(name) {
 				return cli.Usagef("--from %s: does not go with --%s, as nothing is run", o.from[0], name)
 			}
@@ -164,6 +166,13 @@ func carryOut(ctx context.Context, p *cli.Program, opt *runOptions, selected []l
 		}
 		logs[i] = w
 	}
+	var guests *workload.Workload
+	if opt.guests != "" {
+		var err error
+		if guests, err = workload.Open(opt.guests); err != nil {
+			return nil, cli.ReadFailure("--guests", opt.guests, err)
+		}
+	}
 	if err := opt.makeFolders(); err != nil {
 		return nil, err
 	}
@@ -183,6 +192,9 @@ func carryOut(ctx context.Context, p *cli.Program, opt *runOptions, selected []l
 			run.Command = opt.command(&s, run.Trace)
 			env := opt.env
 			env.Trace, env.Clock = w, threadTime
+			if w != nil {
+				env.Guests = guests
+			}
 			var bar *cli.Progress
 			known := 0
 			env.Progress = func(done, total int) {
@@ -213,6 +225,9 @@ func (o *runOptions) command(s *lab.Selection, trace string) string {
 	words = append(words, s.Statements...)
 	if trace != "" {
 		words = append(words, "--trace "+trace)
+		if o.guests != "" {
+			words = append(words, "--guests "+filepath.Base(o.guests))
+		}
 	}
 	for _, f := range []struct {
 		name  string

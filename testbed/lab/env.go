@@ -23,6 +23,9 @@ type Env struct {
 	// Trace is a log to take jobs from, as [workload.Open] returned it; nil for
 	// generated jobs. Experiments whose source has no log ignore it.
 	Trace *workload.Workload
+	// Guests is a log whose jobs are those of others, where an experiment has such; nil for
+	// generated ones.
+	Guests *workload.Workload
 	// Jobs is how many jobs there are at each site; 0 means as many as in the
 	// source. With fewer the bands mean little: for trying things out.
 	Jobs int

@@ -8,6 +8,7 @@ import (
 	"kith/testbed/lab/forecasts"
 	"kith/testbed/lab/ghs"
 	"kith/testbed/lab/gridbot"
+	"kith/testbed/lab/harm"
 	"kith/testbed/lab/kdistributed"
 	"kith/testbed/lab/localpriority"
 )
@@ -22,5 +23,6 @@ func All() []lab.Experiment {
 		choice.Experiment(),
 		conserve.Experiment(),
 		forecasts.Experiment(),
+		harm.Experiment(),
 	}
 }
