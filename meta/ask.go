@@ -133,7 +133,7 @@ func (h *host) answerStart(now job.Time, from job.SiteID, m *StartQuery) StartAn
 }
 
 func (or *origin) onStartAnswer(now job.Time, from job.SiteID, m StartAnswer) {
-	if or.seer != nil && or.seer.waiting[m.Query] != nil {
+	if or.seer != nil && or.seer.asks(m.Query) {
 		or.seer.heard(now, from, &m)
 		return
 	}

@@ -30,6 +30,8 @@ type Reply struct {
 	// record after it. Both are nil otherwise.
 	Revoked    *Revoked
 	Invitation *store.Invitation
+	// Forecast answers [ForecastJob].
+	Forecast *JobForecast
 }
 
 // Send sends a message to a site. If no stream is up it is dropped.

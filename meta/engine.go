@@ -94,6 +94,8 @@ func (e *Engine) Step(now job.Time, ev Event) []Effect {
 		e.origin.filesWait(ev)
 	case OwnerSeen:
 		e.host.ownerSeen(ev)
+	case ForecastJob:
+		e.forecastJob(now, ev)
 	case Foreseen:
 		e.seer.foreseen(now, ev)
 	case Tick:

@@ -16,14 +16,15 @@ import (
 // oracle is site "alpha", which makes forecasts, driven by hand: its clock stands until it is
 // moved, and what has to be foreseen is foreseen at once unless it is held up.
 type oracle struct {
-	t      testing.TB
-	engine *meta.Engine
-	state  *store.State
-	now    job.Time
-	stage  forecast.Stage
-	heldUp bool
-	wanted []meta.Foresee
-	sent   []meta.Send
+	t       testing.TB
+	engine  *meta.Engine
+	state   *store.State
+	now     job.Time
+	stage   forecast.Stage
+	heldUp  bool
+	wanted  []meta.Foresee
+	sent    []meta.Send
+	replies []meta.Reply
 }
 
 func newOracle(t testing.TB, processors int32, change func(*meta.Config, *sitesched.Config)) *oracle {
@@ -67,6 +68,8 @@ func (o *oracle) carry(effects []meta.Effect) {
 			}
 		case meta.Send:
 			o.sent = append(o.sent, f)
+		case meta.Reply:
+			o.replies = append(o.replies, f)
 		case meta.Launch:
 			next = append(next, meta.AttemptStarted{Attempt: f.Attempt, At: o.now})
 		}

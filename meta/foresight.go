@@ -124,8 +124,17 @@ func (f *foresight) place(site job.SiteID) int {
 	return -1
 }
 
+// asks reports whether a query is one of forecasts.
+func (s *seer) asks(query uint64) bool {
+	_, ok := s.probes[query]
+	return ok || s.waiting[query] != nil
+}
+
 // awaits reports whether the answer of a site is waited for.
 func (s *seer) awaits(site job.SiteID, query uint64) bool {
+	if p, ok := s.probes[query]; ok {
+		return p.place(site) >= 0
+	}
 	o := s.waiting[query]
 	if o == nil {
 		return false
@@ -136,6 +145,9 @@ func (s *seer) awaits(site job.SiteID, query uint64) bool {
 
 // told learns what a site says, and is done when all have said something.
 func (s *seer) told(now job.Time, site job.SiteID, query uint64, a *foretold) {
+	if s.toldProbe(now, site, query, a) {
+		return
+	}
 	o := s.waiting[query]
 	if o == nil {
 		return
@@ -157,7 +169,7 @@ func (s *seer) told(now job.Time, site job.SiteID, query uint64, a *foretold) {
 
 // heard is told by a message. An earlier version says only how long the limits let it wait.
 func (s *seer) heard(now job.Time, from job.SiteID, m *StartAnswer) {
-	f := foretold{waits: m.Waits, basis: m.Basis, limit: -1}
+	f := foretold{waits: m.Waits, basis: m.Basis, limit: -1, reason: m.Reason}
 	if m.Reason != job.NoReason {
 		f.basis = forecast.NoStart
 	} else if m.Wait > 0 || m.Basis == forecast.NoStart {
@@ -188,6 +200,8 @@ func (s *seer) expire(now job.Time) {
 		s.due.Pop()
 		if o := s.waiting[d.query]; o != nil {
 			s.finish(now, o)
+		} else if p, ok := s.probes[d.query]; ok {
+			s.answerProbe(p.probe)
 		}
 	}
 }
@@ -290,6 +304,8 @@ func (s *seer) down(now job.Time, site job.SiteID) {
 			if i := o.foresight.place(site); i >= 0 && o.foresight.pending[i] == siteAsked {
 				s.silent(now, o, site)
 			}
+		} else if _, ok := s.probes[d.query]; ok {
+			s.toldProbe(now, site, d.query, &foretold{limit: -1, reason: job.Unreachable})
 		}
 	}
 }

@@ -43,6 +43,8 @@ type foretold struct {
 	basis forecast.StartBasis
 	// limit is how long the copy waits at most by the limits; negative if it is not known.
 	limit time.Duration
+	// reason is why there is no forecast, as another site says.
+	reason job.Reason
 }
 
 // wants takes up an inquiry; false if too many wait.
@@ -167,16 +169,26 @@ func (s *seer) foretell(now job.Time, q *inquiry, a *forecast.Answer) foretold {
 // onQuery answers another site that asks for a forecast, later.
 func (s *seer) onQuery(now job.Time, from job.SiteID, m *StartQuery) {
 	q := inquiry{from: from, query: m.Query, draws: min(max(int(m.Draws), forecast.MinScenarios), mostDraws)}
-	if c := s.host.copies.Get(m.Attempt); c != nil && m.Attempt.Job.Origin == from {
-		q.copy = s.host.entry(c.rec)
+	held := s.host.copies.Get(m.Attempt)
+	if held != nil && m.Attempt.Job.Origin != from {
+		held = nil
+	}
+	if held == nil || !sameShape(held.rec.Request, &m.Request) { // about what would come
+		if s.asksTooMuch(now, from) {
+			s.peers.send(from, StartAnswer{Query: m.Query, Reason: job.AskLater})
+			return
+		}
+		if m.Request.Runs == ([9]uint16{}) {
+			m.Request.Runs = s.expect(from, &m.Request)
+		}
+	}
+	if held != nil {
+		q.copy = s.wouldBe(now, held, &m.Request)
 	} else {
 		next := job.AttemptID{Job: job.ID{Origin: from}, Number: 1}
 		if reason := s.host.refusal(now, from, next, &m.Request); reason != job.NoReason {
 			s.peers.send(from, StartAnswer{Query: m.Query, Reason: reason})
 			return
-		}
-		if m.Request.Runs == ([9]uint16{}) {
-			m.Request.Runs = s.expect(from, &m.Request)
 		}
 		q.copy = job.Copy{ID: next, Request: s.here(&m.Request), Arrival: now, Remote: true}
 	}

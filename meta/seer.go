@@ -73,6 +73,12 @@ type seer struct {
 	used           forecast.Scene
 	roles          []forecast.Role
 
+	// probes are questions of what would be, by the queries of their shapes; questions is how
+	// many of them other sites are asked, and questionsOf how many each of them asks.
+	probes      map[uint64]probed
+	questions   bucket
+	questionsOf map[job.SiteID]*bucket
+
 	fresh   []*openJob // placed in this instant
 	waiting map[uint64]*openJob
 	due     fifo.Queue[foresightDue]
@@ -99,7 +105,7 @@ func newSeer(c *core, h *host, o *origin, p *peers, site Site) *seer {
 	}
 	s := &seer{
 		core: c, host: h, origin: o, peers: p, history: forecast.NewHistory(), book: forecast.NewBook(),
-		of: make(map[job.SiteID]int), waiting: make(map[uint64]*openJob), site: c.cfg.Forecasts.Forecaster,
+		of: make(map[job.SiteID]int), probes: make(map[uint64]probed), questionsOf: make(map[job.SiteID]*bucket), waiting: make(map[uint64]*openJob), site: c.cfg.Forecasts.Forecaster,
 	}
 	if s.site == nil {
 		s.site, _ = site.(Forecaster)

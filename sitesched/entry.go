@@ -42,6 +42,13 @@ func (e *entry) copy() job.Copy {
 	}
 }
 
+// differs reports whether c asks for something else than e. Without processors it asks for
+// nothing.
+func (e *entry) differs(c *job.Copy) bool {
+	r := &c.Request
+	return r.Processors > 0 && (r.Processors != e.processors || r.MemoryBytes != e.memoryBytes || r.Walltime != e.walltime)
+}
+
 // before is the queue order (spec 001 section 2.1).
 func (e *entry) before(d *entry) bool {
 	if e.arrival != d.arrival {

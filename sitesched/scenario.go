@@ -46,16 +46,19 @@ type Player struct {
 }
 
 // Prepare makes p a copy of s in which c waits: the one known here under its name, else c
-// arrives now. All scenarios together have that many steps, zero being
-// [DefaultScenarioSteps]. The error wraps [ErrStarted], [ErrTooWide] or [ErrNoStart].
+// arrives now. If c names one that is queued here and asks for something else, the queued one
+// is gone and c arrives now in its place; a c without processors asks for nothing. All
+// scenarios together have that many steps, zero being [DefaultScenarioSteps]. The error wraps
+// [ErrStarted], [ErrTooWide] or [ErrNoStart].
 func (s *Scheduler) Prepare(now job.Time, c *job.Copy, steps int64, p *Player) error {
 	slot, known := s.lookup(&c.ID)
+	replaced := known && s.table.rows[slot].copy.differs(c)
 	switch {
 	case known && s.table.rows[slot].state.holds():
 		return ErrStarted
 	case s.draining || known && s.table.rows[slot].state == aside:
 		return ErrNoStart
-	case !known:
+	case !known || replaced:
 		if err := s.cfg.Fits(&c.Request); err != nil {
 			return err
 		}
@@ -67,10 +70,14 @@ func (s *Scheduler) Prepare(now job.Time, c *job.Copy, steps int64, p *Player) e
 	b.copyFrom(s)
 	b.notes = noteSlots
 	b.foresee(now)
+	if replaced {
+		b.dequeue(slot)
+		b.table.release(slot)
+	}
 	if b.cfg.Scope == ScopeAll {
 		b.narrow()
 	}
-	if !known {
+	if !known || replaced {
 		e := entryOf(c)
 		e.arrival = now
 		slot = b.table.add(&e, s.chargeOf(&e))

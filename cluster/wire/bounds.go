@@ -242,6 +242,16 @@ var jobBounds = map[protoreflect.FullName]bound{
 
 	// Answers to them: what a site makes itself.
 	"kith.v1.SubmitJobResponse.job_id":            text(jobID),
+	"kith.v1.ForecastJobRequest.job_id":           text(jobID),
+	"kith.v1.ForecastJobRequest.alternatives":     list(64, 0),
+	"kith.v1.ForecastJobResponse.alternatives":    list(256, 0),
+	"kith.v1.AlternativeForecast.refused":         text(1024),
+	"kith.v1.AlternativeForecast.basis":           text(ShortText),
+	"kith.v1.AlternativeForecast.run_basis":       text(ShortText),
+	"kith.v1.AlternativeForecast.sites":           list(16, 0),
+	"kith.v1.SiteAlternative.site_id":             text(siteID),
+	"kith.v1.SiteAlternative.basis":               text(ShortText),
+	"kith.v1.SiteAlternative.reason":              text(ShortText),
 	"kith.v1.ListJobsResponse.jobs":               list(1000, 0),
 	"kith.v1.ListJobsResponse.remote_copies":      list(1000, 0),
 	"kith.v1.ListJobsResponse.next_page_token":    text(256),

@@ -46,6 +46,7 @@ type fakeSite struct {
 	remote   []*kithv1.HostedCopy
 	sites    *kithv1.ListSitesResponse
 	history  []*kithv1.PastAttempt
+	whatIf   *kithv1.ForecastJobResponse
 	uploads  [][]byte
 	pieces   []int // sizes of upload messages
 	faults   map[string][]*fault
@@ -434,6 +435,13 @@ func (f *fakeSite) ListSites(context.Context, *kithv1.ListSitesRequest) (*kithv1
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.sites, nil
+}
+
+// ForecastJob answers with what the script has.
+func (f *fakeSite) ForecastJob(context.Context, *kithv1.ForecastJobRequest) (*kithv1.ForecastJobResponse, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.whatIf, nil
 }
 
 // GetSite describes the first of the sites.

@@ -54,6 +54,7 @@ type fakeKey struct{}
 //	site uploads FILE           writes the sizes of uploads and of their pieces
 //	site sites FILE, site remote FILE   sets the known sites, the hosted copies
 //	site history FILE           sets what is past, as an answer of ListHistory
+//	site whatif FILE            sets the answer of ForecastJob
 //	site page N                 sets the size of pages
 //	site up, site down          starts and stops it
 //	big FILE SIZE               makes a large file
@@ -162,6 +163,10 @@ func tellSite(ts *testscript.TestScript, neg bool, args []string) {
 		list := &kithv1.ListJobsResponse{}
 		ts.Check(protojson.Unmarshal([]byte(ts.ReadFile(rest[0])), list))
 		f.change(func() { f.remote = list.RemoteCopies })
+	case "whatif":
+		r := &kithv1.ForecastJobResponse{}
+		ts.Check(protojson.Unmarshal([]byte(ts.ReadFile(rest[0])), r))
+		f.change(func() { f.whatIf = r })
 	case "history":
 		list := &kithv1.ListHistoryResponse{}
 		ts.Check(protojson.Unmarshal([]byte(ts.ReadFile(rest[0])), list))

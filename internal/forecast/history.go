@@ -55,6 +55,12 @@ type Question struct {
 // Basis says what a forecast rests on.
 type Basis uint8
 
+// String returns the words of the basis.
+func (b Basis) String() string {
+	words := [...]string{"unknown", "similar jobs", "jobs of anybody", "limit only"}
+	return words[min(int(b), len(words)-1)]
+}
+
 // The bases of run times, the best first. The numbers are stored and sent; they are frozen.
 const (
 	NoBasis Basis = iota

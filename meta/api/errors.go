@@ -69,6 +69,8 @@ var kinds = []kind{
 	{meta.ErrSiteInUse, codes.FailedPrecondition, "SITE_IN_USE", 0},
 	{meta.ErrUnknownSite, codes.NotFound, "SITE_NOT_FOUND", 0},
 	{meta.ErrRequestReused, codes.AlreadyExists, "REQUEST_ID_REUSED", 0},
+	{meta.ErrNoForecasts, codes.FailedPrecondition, "NO_FORECASTS", 0},
+	{meta.ErrManyQuestions, codes.ResourceExhausted, "TOO_MANY_REQUESTS", 15 * time.Second},
 	{meta.ErrFull, codes.ResourceExhausted, "SITE_FULL", 5 * time.Second},
 	{meta.ErrUnknownJob, codes.NotFound, "JOB_NOT_FOUND", 0},
 	{meta.ErrForeignJob, codes.FailedPrecondition, "JOB_OF_ANOTHER_SITE", 0},

@@ -104,6 +104,8 @@ func TestKindsOfErrors(t *testing.T) {
 		store.ErrUnknown:        {code: codes.NotFound, reason: "JOB_NOT_FOUND"},
 		meta.ErrConnected:       {code: codes.FailedPrecondition, reason: "SITE_CONNECTED"},
 
+		meta.ErrNoForecasts:       {code: codes.FailedPrecondition, reason: "NO_FORECASTS"},
+		meta.ErrManyQuestions:     {code: codes.ResourceExhausted, reason: "TOO_MANY_REQUESTS", retry: 15 * time.Second},
 		ErrNoKeys:                 {code: codes.FailedPrecondition, reason: "NO_KEYS"},
 		trust.ErrRotating:         {code: codes.FailedPrecondition, reason: "CA_UNDER_WAY"},
 		trust.ErrOffline:          {code: codes.FailedPrecondition, reason: "CA_OFFLINE"},

@@ -18,7 +18,7 @@ import (
 )
 
 // oneEach starts sites of so many processors each.
-func oneEach(ctx context.Context, t *testing.T, processors int32, names ...string) *local.Federation {
+func oneEach(ctx context.Context, t testing.TB, processors int32, names ...string) *local.Federation {
 	t.Helper()
 	cfg := local.Config{Dir: t.TempDir()}
 	for _, name := range names {

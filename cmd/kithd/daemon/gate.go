@@ -78,7 +78,9 @@ func (g *gate) leave(began, now time.Time) {
 }
 
 // gates are those of JobService and BagService. What operators need to look after a site
-// that has too much to do, SiteService and cancelling, is always let in.
+// that has too much to do, SiteService and cancelling, is always let in. A forecast waits for
+// other sites: how soon it is there says nothing of this one, and it has a bound of its own
+// ([meta.ErrManyQuestions]).
 type gates struct{ changes, looks *gate }
 
 func newGates() *gates { return &gates{newGate(), newGate()} }
@@ -90,7 +92,7 @@ func (g *gates) of(method string) *gate {
 		name, ok = strings.CutPrefix(method, "/"+kithv1.BagService_ServiceDesc.ServiceName+"/")
 	}
 	switch {
-	case !ok || name == "CancelJob" || name == "CancelBag":
+	case !ok || name == "CancelJob" || name == "CancelBag" || name == "ForecastJob":
 		return nil
 	case strings.HasPrefix(name, "Get") || strings.HasPrefix(name, "List") || name == "CheckPolicies":
 		return g.looks

@@ -1088,6 +1088,522 @@ func (x *GetJobOutputResponse) GetOffset() int64 {
 	return 0
 }
 
+// ForecastJobRequest asks when a job would start.
+type ForecastJobRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A job that is not submitted, as in SubmitJobRequest; its inputs are not looked at.
+	// Either this or job_id.
+	Job *Job `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	// A job that waits and would be replaced.
+	JobId string `protobuf:"bytes,2,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
+	// What it might ask for instead. At most 64, with at most 16 combinations of
+	// walltime and processors. Without any, the site looks at what the job asks for, at
+	// the walltime that 95 % of such jobs stay below and at twice that, each for as
+	// many copies as there are sites that would take one.
+	Alternatives  []*JobAlternative `protobuf:"bytes,3,rep,name=alternatives,proto3" json:"alternatives,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForecastJobRequest) Reset() {
+	*x = ForecastJobRequest{}
+	mi := &file_kith_v1_job_service_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForecastJobRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForecastJobRequest) ProtoMessage() {}
+
+func (x *ForecastJobRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_job_service_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForecastJobRequest.ProtoReflect.Descriptor instead.
+func (*ForecastJobRequest) Descriptor() ([]byte, []int) {
+	return file_kith_v1_job_service_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *ForecastJobRequest) GetJob() *Job {
+	if x != nil {
+		return x.Job
+	}
+	return nil
+}
+
+func (x *ForecastJobRequest) GetJobId() string {
+	if x != nil {
+		return x.JobId
+	}
+	return ""
+}
+
+func (x *ForecastJobRequest) GetAlternatives() []*JobAlternative {
+	if x != nil {
+		return x.Alternatives
+	}
+	return nil
+}
+
+// A JobAlternative is what a job might ask for. What is not set is as in the job.
+type JobAlternative struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its walltime.
+	Walltime *durationpb.Duration `protobuf:"bytes,1,opt,name=walltime,proto3" json:"walltime,omitempty"`
+	// Its processors.
+	Processors int32 `protobuf:"varint,2,opt,name=processors,proto3" json:"processors,omitempty"`
+	// At how many sites it queues.
+	Copies        int32 `protobuf:"varint,3,opt,name=copies,proto3" json:"copies,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JobAlternative) Reset() {
+	*x = JobAlternative{}
+	mi := &file_kith_v1_job_service_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JobAlternative) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JobAlternative) ProtoMessage() {}
+
+func (x *JobAlternative) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_job_service_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JobAlternative.ProtoReflect.Descriptor instead.
+func (*JobAlternative) Descriptor() ([]byte, []int) {
+	return file_kith_v1_job_service_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *JobAlternative) GetWalltime() *durationpb.Duration {
+	if x != nil {
+		return x.Walltime
+	}
+	return nil
+}
+
+func (x *JobAlternative) GetProcessors() int32 {
+	if x != nil {
+		return x.Processors
+	}
+	return 0
+}
+
+func (x *JobAlternative) GetCopies() int32 {
+	if x != nil {
+		return x.Copies
+	}
+	return 0
+}
+
+// ForecastJobResponse tells it.
+type ForecastJobResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// When it was made. All other instants are forecasts.
+	MadeTime *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=made_time,json=madeTime,proto3" json:"made_time,omitempty"`
+	// In the order in which they were asked for; those that the site has chosen by walltime
+	// and processors, then by copies.
+	Alternatives []*AlternativeForecast `protobuf:"bytes,2,rep,name=alternatives,proto3" json:"alternatives,omitempty"`
+	// How many forecasts of starts the site has scored lately, at most 1,000.
+	Scored int32 `protobuf:"varint,3,opt,name=scored,proto3" json:"scored,omitempty"`
+	// The share of them that held, 0 to 1.
+	HeldShare     float64 `protobuf:"fixed64,4,opt,name=held_share,json=heldShare,proto3" json:"held_share,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForecastJobResponse) Reset() {
+	*x = ForecastJobResponse{}
+	mi := &file_kith_v1_job_service_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForecastJobResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForecastJobResponse) ProtoMessage() {}
+
+func (x *ForecastJobResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_job_service_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForecastJobResponse.ProtoReflect.Descriptor instead.
+func (*ForecastJobResponse) Descriptor() ([]byte, []int) {
+	return file_kith_v1_job_service_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *ForecastJobResponse) GetMadeTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.MadeTime
+	}
+	return nil
+}
+
+func (x *ForecastJobResponse) GetAlternatives() []*AlternativeForecast {
+	if x != nil {
+		return x.Alternatives
+	}
+	return nil
+}
+
+func (x *ForecastJobResponse) GetScored() int32 {
+	if x != nil {
+		return x.Scored
+	}
+	return 0
+}
+
+func (x *ForecastJobResponse) GetHeldShare() float64 {
+	if x != nil {
+		return x.HeldShare
+	}
+	return 0
+}
+
+// An AlternativeForecast is what would become of a job. Each range holds with 80 %.
+type AlternativeForecast struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its walltime.
+	Walltime *durationpb.Duration `protobuf:"bytes,1,opt,name=walltime,proto3" json:"walltime,omitempty"`
+	// Its processors.
+	Processors int32 `protobuf:"varint,2,opt,name=processors,proto3" json:"processors,omitempty"`
+	// At how many sites it would queue; fewer than asked for if fewer would take it.
+	Copies int32 `protobuf:"varint,3,opt,name=copies,proto3" json:"copies,omitempty"`
+	// Why it cannot run anywhere, for people; then nothing else is set.
+	Refused string `protobuf:"bytes,4,opt,name=refused,proto3" json:"refused,omitempty"`
+	// One in ten starts is before this. Unset, as the others are, if no site knows.
+	StartLow *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=start_low,json=startLow,proto3" json:"start_low,omitempty"`
+	// Half of the starts are before this.
+	StartMedian *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=start_median,json=startMedian,proto3" json:"start_median,omitempty"`
+	// One in ten starts is after this.
+	StartHigh *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=start_high,json=startHigh,proto3" json:"start_high,omitempty"`
+	// One in ten ends is before this, if it runs at the site at which it would probably start first.
+	EndLow *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=end_low,json=endLow,proto3" json:"end_low,omitempty"`
+	// Half of the ends are before this.
+	EndMedian *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=end_median,json=endMedian,proto3" json:"end_median,omitempty"`
+	// One in ten ends is after this.
+	EndHigh *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=end_high,json=endHigh,proto3" json:"end_high,omitempty"`
+	// The mean wait between the levels .05 and .95, in seconds: by it numbers of copies compare.
+	MeanWaitSeconds float64 `protobuf:"fixed64,11,opt,name=mean_wait_seconds,json=meanWaitSeconds,proto3" json:"mean_wait_seconds,omitempty"`
+	// What the start rests on: "scenarios", "limits" or "past waits".
+	Basis string `protobuf:"bytes,12,opt,name=basis,proto3" json:"basis,omitempty"`
+	// The chance that the walltime stops it, 0 to 1. Unset if nothing is known of such jobs.
+	StoppedShare *float64 `protobuf:"fixed64,13,opt,name=stopped_share,json=stoppedShare,proto3,oneof" json:"stopped_share,omitempty"`
+	// What the run time rests on: "similar jobs" of the user, "jobs of anybody" or "limit only".
+	RunBasis string `protobuf:"bytes,14,opt,name=run_basis,json=runBasis,proto3" json:"run_basis,omitempty"`
+	// What the sites say that would get a copy.
+	Sites         []*SiteAlternative `protobuf:"bytes,15,rep,name=sites,proto3" json:"sites,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AlternativeForecast) Reset() {
+	*x = AlternativeForecast{}
+	mi := &file_kith_v1_job_service_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AlternativeForecast) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AlternativeForecast) ProtoMessage() {}
+
+func (x *AlternativeForecast) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_job_service_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AlternativeForecast.ProtoReflect.Descriptor instead.
+func (*AlternativeForecast) Descriptor() ([]byte, []int) {
+	return file_kith_v1_job_service_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *AlternativeForecast) GetWalltime() *durationpb.Duration {
+	if x != nil {
+		return x.Walltime
+	}
+	return nil
+}
+
+func (x *AlternativeForecast) GetProcessors() int32 {
+	if x != nil {
+		return x.Processors
+	}
+	return 0
+}
+
+func (x *AlternativeForecast) GetCopies() int32 {
+	if x != nil {
+		return x.Copies
+	}
+	return 0
+}
+
+func (x *AlternativeForecast) GetRefused() string {
+	if x != nil {
+		return x.Refused
+	}
+	return ""
+}
+
+func (x *AlternativeForecast) GetStartLow() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StartLow
+	}
+	return nil
+}
+
+func (x *AlternativeForecast) GetStartMedian() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StartMedian
+	}
+	return nil
+}
+
+func (x *AlternativeForecast) GetStartHigh() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StartHigh
+	}
+	return nil
+}
+
+func (x *AlternativeForecast) GetEndLow() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndLow
+	}
+	return nil
+}
+
+func (x *AlternativeForecast) GetEndMedian() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndMedian
+	}
+	return nil
+}
+
+func (x *AlternativeForecast) GetEndHigh() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndHigh
+	}
+	return nil
+}
+
+func (x *AlternativeForecast) GetMeanWaitSeconds() float64 {
+	if x != nil {
+		return x.MeanWaitSeconds
+	}
+	return 0
+}
+
+func (x *AlternativeForecast) GetBasis() string {
+	if x != nil {
+		return x.Basis
+	}
+	return ""
+}
+
+func (x *AlternativeForecast) GetStoppedShare() float64 {
+	if x != nil && x.StoppedShare != nil {
+		return *x.StoppedShare
+	}
+	return 0
+}
+
+func (x *AlternativeForecast) GetRunBasis() string {
+	if x != nil {
+		return x.RunBasis
+	}
+	return ""
+}
+
+func (x *AlternativeForecast) GetSites() []*SiteAlternative {
+	if x != nil {
+		return x.Sites
+	}
+	return nil
+}
+
+// A SiteAlternative is what one site says of a start there. It is not recalibrated, so that
+// low and high of one site need not be those of the alternative.
+type SiteAlternative struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The site.
+	SiteId string `protobuf:"bytes,1,opt,name=site_id,json=siteId,proto3" json:"site_id,omitempty"`
+	// What it rests on, as in AlternativeForecast; "unknown" if the site had no answer.
+	Basis string `protobuf:"bytes,2,opt,name=basis,proto3" json:"basis,omitempty"`
+	// One in ten starts is before this. Unset without an answer, and so are the others.
+	StartLow *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=start_low,json=startLow,proto3" json:"start_low,omitempty"`
+	// Half of the starts are before this.
+	StartMedian *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=start_median,json=startMedian,proto3" json:"start_median,omitempty"`
+	// One in ten starts is after this.
+	StartHigh *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=start_high,json=startHigh,proto3" json:"start_high,omitempty"`
+	// One in ten ends there is before this.
+	EndLow *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=end_low,json=endLow,proto3" json:"end_low,omitempty"`
+	// Half of the ends there are before this.
+	EndMedian *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=end_median,json=endMedian,proto3" json:"end_median,omitempty"`
+	// One in ten ends there is after this.
+	EndHigh *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=end_high,json=endHigh,proto3" json:"end_high,omitempty"`
+	// When all jobs ahead use their limits and nothing comes in, it starts then at the latest.
+	// Unset if that is not known.
+	Latest *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=latest,proto3" json:"latest,omitempty"`
+	// Why the site has no answer, for people.
+	Reason string `protobuf:"bytes,10,opt,name=reason,proto3" json:"reason,omitempty"`
+	// How old the load was by which the site was chosen; the answer itself is new.
+	LoadAge       *durationpb.Duration `protobuf:"bytes,11,opt,name=load_age,json=loadAge,proto3" json:"load_age,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SiteAlternative) Reset() {
+	*x = SiteAlternative{}
+	mi := &file_kith_v1_job_service_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SiteAlternative) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SiteAlternative) ProtoMessage() {}
+
+func (x *SiteAlternative) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_job_service_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SiteAlternative.ProtoReflect.Descriptor instead.
+func (*SiteAlternative) Descriptor() ([]byte, []int) {
+	return file_kith_v1_job_service_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *SiteAlternative) GetSiteId() string {
+	if x != nil {
+		return x.SiteId
+	}
+	return ""
+}
+
+func (x *SiteAlternative) GetBasis() string {
+	if x != nil {
+		return x.Basis
+	}
+	return ""
+}
+
+func (x *SiteAlternative) GetStartLow() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StartLow
+	}
+	return nil
+}
+
+func (x *SiteAlternative) GetStartMedian() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StartMedian
+	}
+	return nil
+}
+
+func (x *SiteAlternative) GetStartHigh() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StartHigh
+	}
+	return nil
+}
+
+func (x *SiteAlternative) GetEndLow() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndLow
+	}
+	return nil
+}
+
+func (x *SiteAlternative) GetEndMedian() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndMedian
+	}
+	return nil
+}
+
+func (x *SiteAlternative) GetEndHigh() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndHigh
+	}
+	return nil
+}
+
+func (x *SiteAlternative) GetLatest() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Latest
+	}
+	return nil
+}
+
+func (x *SiteAlternative) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *SiteAlternative) GetLoadAge() *durationpb.Duration {
+	if x != nil {
+		return x.LoadAge
+	}
+	return nil
+}
+
 var File_kith_v1_job_service_proto protoreflect.FileDescriptor
 
 const file_kith_v1_job_service_proto_rawDesc = "" +
@@ -1169,7 +1685,60 @@ const file_kith_v1_job_service_proto_rawDesc = "" +
 	"\x06follow\x18\x04 \x01(\bR\x06follow\"B\n" +
 	"\x14GetJobOutputResponse\x12\x12\n" +
 	"\x04data\x18\x01 \x01(\fR\x04data\x12\x16\n" +
-	"\x06offset\x18\x02 \x01(\x03R\x06offset2\xcd\x04\n" +
+	"\x06offset\x18\x02 \x01(\x03R\x06offset\"\x88\x01\n" +
+	"\x12ForecastJobRequest\x12\x1e\n" +
+	"\x03job\x18\x01 \x01(\v2\f.kith.v1.JobR\x03job\x12\x15\n" +
+	"\x06job_id\x18\x02 \x01(\tR\x05jobId\x12;\n" +
+	"\falternatives\x18\x03 \x03(\v2\x17.kith.v1.JobAlternativeR\falternatives\"\x7f\n" +
+	"\x0eJobAlternative\x125\n" +
+	"\bwalltime\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\bwalltime\x12\x1e\n" +
+	"\n" +
+	"processors\x18\x02 \x01(\x05R\n" +
+	"processors\x12\x16\n" +
+	"\x06copies\x18\x03 \x01(\x05R\x06copies\"\xc7\x01\n" +
+	"\x13ForecastJobResponse\x127\n" +
+	"\tmade_time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\bmadeTime\x12@\n" +
+	"\falternatives\x18\x02 \x03(\v2\x1c.kith.v1.AlternativeForecastR\falternatives\x12\x16\n" +
+	"\x06scored\x18\x03 \x01(\x05R\x06scored\x12\x1d\n" +
+	"\n" +
+	"held_share\x18\x04 \x01(\x01R\theldShare\"\xc3\x05\n" +
+	"\x13AlternativeForecast\x125\n" +
+	"\bwalltime\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\bwalltime\x12\x1e\n" +
+	"\n" +
+	"processors\x18\x02 \x01(\x05R\n" +
+	"processors\x12\x16\n" +
+	"\x06copies\x18\x03 \x01(\x05R\x06copies\x12\x18\n" +
+	"\arefused\x18\x04 \x01(\tR\arefused\x127\n" +
+	"\tstart_low\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\bstartLow\x12=\n" +
+	"\fstart_median\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\vstartMedian\x129\n" +
+	"\n" +
+	"start_high\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\tstartHigh\x123\n" +
+	"\aend_low\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x06endLow\x129\n" +
+	"\n" +
+	"end_median\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\tendMedian\x125\n" +
+	"\bend_high\x18\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampR\aendHigh\x12*\n" +
+	"\x11mean_wait_seconds\x18\v \x01(\x01R\x0fmeanWaitSeconds\x12\x14\n" +
+	"\x05basis\x18\f \x01(\tR\x05basis\x12(\n" +
+	"\rstopped_share\x18\r \x01(\x01H\x00R\fstoppedShare\x88\x01\x01\x12\x1b\n" +
+	"\trun_basis\x18\x0e \x01(\tR\brunBasis\x12.\n" +
+	"\x05sites\x18\x0f \x03(\v2\x18.kith.v1.SiteAlternativeR\x05sitesB\x10\n" +
+	"\x0e_stopped_share\"\x9c\x04\n" +
+	"\x0fSiteAlternative\x12\x17\n" +
+	"\asite_id\x18\x01 \x01(\tR\x06siteId\x12\x14\n" +
+	"\x05basis\x18\x02 \x01(\tR\x05basis\x127\n" +
+	"\tstart_low\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\bstartLow\x12=\n" +
+	"\fstart_median\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\vstartMedian\x129\n" +
+	"\n" +
+	"start_high\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\tstartHigh\x123\n" +
+	"\aend_low\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x06endLow\x129\n" +
+	"\n" +
+	"end_median\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\tendMedian\x125\n" +
+	"\bend_high\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\aendHigh\x122\n" +
+	"\x06latest\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\x06latest\x12\x16\n" +
+	"\x06reason\x18\n" +
+	" \x01(\tR\x06reason\x124\n" +
+	"\bload_age\x18\v \x01(\v2\x19.google.protobuf.DurationR\aloadAge2\x9c\x05\n" +
 	"\n" +
 	"JobService\x12B\n" +
 	"\tSubmitJob\x12\x19.kith.v1.SubmitJobRequest\x1a\x1a.kith.v1.SubmitJobResponse\x12>\n" +
@@ -1179,7 +1748,8 @@ const file_kith_v1_job_service_proto_rawDesc = "" +
 	"\tCancelJob\x12\x19.kith.v1.CancelJobRequest\x1a\x1a.kith.v1.CancelJobResponse\"\x03\x90\x02\x02\x12A\n" +
 	"\aHoldJob\x12\x17.kith.v1.HoldJobRequest\x1a\x18.kith.v1.HoldJobResponse\"\x03\x90\x02\x02\x12J\n" +
 	"\n" +
-	"ReleaseJob\x12\x1a.kith.v1.ReleaseJobRequest\x1a\x1b.kith.v1.ReleaseJobResponse\"\x03\x90\x02\x02\x12R\n" +
+	"ReleaseJob\x12\x1a.kith.v1.ReleaseJobRequest\x1a\x1b.kith.v1.ReleaseJobResponse\"\x03\x90\x02\x02\x12M\n" +
+	"\vForecastJob\x12\x1b.kith.v1.ForecastJobRequest\x1a\x1c.kith.v1.ForecastJobResponse\"\x03\x90\x02\x01\x12R\n" +
 	"\fGetJobOutput\x12\x1c.kith.v1.GetJobOutputRequest\x1a\x1d.kith.v1.GetJobOutputResponse\"\x03\x90\x02\x010\x01B\x1fZ\x1dkith/proto/gen/kith/v1;kithv1b\x06proto3"
 
 var (
@@ -1194,7 +1764,7 @@ func file_kith_v1_job_service_proto_rawDescGZIP() []byte {
 	return file_kith_v1_job_service_proto_rawDescData
 }
 
-var file_kith_v1_job_service_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_kith_v1_job_service_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_kith_v1_job_service_proto_goTypes = []any{
 	(*SubmitJobRequest)(nil),      // 0: kith.v1.SubmitJobRequest
 	(*SubmitJobResponse)(nil),     // 1: kith.v1.SubmitJobResponse
@@ -1213,49 +1783,77 @@ var file_kith_v1_job_service_proto_goTypes = []any{
 	(*ReleaseJobResponse)(nil),    // 14: kith.v1.ReleaseJobResponse
 	(*GetJobOutputRequest)(nil),   // 15: kith.v1.GetJobOutputRequest
 	(*GetJobOutputResponse)(nil),  // 16: kith.v1.GetJobOutputResponse
-	nil,                           // 17: kith.v1.ListJobsRequest.LabelsEntry
-	(*Job)(nil),                   // 18: kith.v1.Job
-	(*JobStatus)(nil),             // 19: kith.v1.JobStatus
-	(JobStatus_State)(0),          // 20: kith.v1.JobStatus.State
-	(*timestamppb.Timestamp)(nil), // 21: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 22: google.protobuf.Duration
+	(*ForecastJobRequest)(nil),    // 17: kith.v1.ForecastJobRequest
+	(*JobAlternative)(nil),        // 18: kith.v1.JobAlternative
+	(*ForecastJobResponse)(nil),   // 19: kith.v1.ForecastJobResponse
+	(*AlternativeForecast)(nil),   // 20: kith.v1.AlternativeForecast
+	(*SiteAlternative)(nil),       // 21: kith.v1.SiteAlternative
+	nil,                           // 22: kith.v1.ListJobsRequest.LabelsEntry
+	(*Job)(nil),                   // 23: kith.v1.Job
+	(*JobStatus)(nil),             // 24: kith.v1.JobStatus
+	(JobStatus_State)(0),          // 25: kith.v1.JobStatus.State
+	(*timestamppb.Timestamp)(nil), // 26: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 27: google.protobuf.Duration
 }
 var file_kith_v1_job_service_proto_depIdxs = []int32{
-	18, // 0: kith.v1.SubmitJobRequest.job:type_name -> kith.v1.Job
-	19, // 1: kith.v1.SubmitJobResponse.preview:type_name -> kith.v1.JobStatus
-	18, // 2: kith.v1.GetJobResponse.job:type_name -> kith.v1.Job
-	20, // 3: kith.v1.ListJobsRequest.states:type_name -> kith.v1.JobStatus.State
-	17, // 4: kith.v1.ListJobsRequest.labels:type_name -> kith.v1.ListJobsRequest.LabelsEntry
-	21, // 5: kith.v1.ListJobsRequest.submitted_since:type_name -> google.protobuf.Timestamp
-	21, // 6: kith.v1.ListJobsRequest.submitted_until:type_name -> google.protobuf.Timestamp
-	18, // 7: kith.v1.ListJobsResponse.jobs:type_name -> kith.v1.Job
+	23, // 0: kith.v1.SubmitJobRequest.job:type_name -> kith.v1.Job
+	24, // 1: kith.v1.SubmitJobResponse.preview:type_name -> kith.v1.JobStatus
+	23, // 2: kith.v1.GetJobResponse.job:type_name -> kith.v1.Job
+	25, // 3: kith.v1.ListJobsRequest.states:type_name -> kith.v1.JobStatus.State
+	22, // 4: kith.v1.ListJobsRequest.labels:type_name -> kith.v1.ListJobsRequest.LabelsEntry
+	26, // 5: kith.v1.ListJobsRequest.submitted_since:type_name -> google.protobuf.Timestamp
+	26, // 6: kith.v1.ListJobsRequest.submitted_until:type_name -> google.protobuf.Timestamp
+	23, // 7: kith.v1.ListJobsResponse.jobs:type_name -> kith.v1.Job
 	6,  // 8: kith.v1.ListJobsResponse.remote_copies:type_name -> kith.v1.HostedCopy
-	22, // 9: kith.v1.HostedCopy.walltime:type_name -> google.protobuf.Duration
-	18, // 10: kith.v1.WatchJobsResponse.job:type_name -> kith.v1.Job
-	20, // 11: kith.v1.CancelJobResponse.state:type_name -> kith.v1.JobStatus.State
-	20, // 12: kith.v1.HoldJobResponse.state:type_name -> kith.v1.JobStatus.State
-	20, // 13: kith.v1.ReleaseJobResponse.state:type_name -> kith.v1.JobStatus.State
-	0,  // 14: kith.v1.JobService.SubmitJob:input_type -> kith.v1.SubmitJobRequest
-	2,  // 15: kith.v1.JobService.GetJob:input_type -> kith.v1.GetJobRequest
-	4,  // 16: kith.v1.JobService.ListJobs:input_type -> kith.v1.ListJobsRequest
-	7,  // 17: kith.v1.JobService.WatchJobs:input_type -> kith.v1.WatchJobsRequest
-	9,  // 18: kith.v1.JobService.CancelJob:input_type -> kith.v1.CancelJobRequest
-	11, // 19: kith.v1.JobService.HoldJob:input_type -> kith.v1.HoldJobRequest
-	13, // 20: kith.v1.JobService.ReleaseJob:input_type -> kith.v1.ReleaseJobRequest
-	15, // 21: kith.v1.JobService.GetJobOutput:input_type -> kith.v1.GetJobOutputRequest
-	1,  // 22: kith.v1.JobService.SubmitJob:output_type -> kith.v1.SubmitJobResponse
-	3,  // 23: kith.v1.JobService.GetJob:output_type -> kith.v1.GetJobResponse
-	5,  // 24: kith.v1.JobService.ListJobs:output_type -> kith.v1.ListJobsResponse
-	8,  // 25: kith.v1.JobService.WatchJobs:output_type -> kith.v1.WatchJobsResponse
-	10, // 26: kith.v1.JobService.CancelJob:output_type -> kith.v1.CancelJobResponse
-	12, // 27: kith.v1.JobService.HoldJob:output_type -> kith.v1.HoldJobResponse
-	14, // 28: kith.v1.JobService.ReleaseJob:output_type -> kith.v1.ReleaseJobResponse
-	16, // 29: kith.v1.JobService.GetJobOutput:output_type -> kith.v1.GetJobOutputResponse
-	22, // [22:30] is the sub-list for method output_type
-	14, // [14:22] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	27, // 9: kith.v1.HostedCopy.walltime:type_name -> google.protobuf.Duration
+	23, // 10: kith.v1.WatchJobsResponse.job:type_name -> kith.v1.Job
+	25, // 11: kith.v1.CancelJobResponse.state:type_name -> kith.v1.JobStatus.State
+	25, // 12: kith.v1.HoldJobResponse.state:type_name -> kith.v1.JobStatus.State
+	25, // 13: kith.v1.ReleaseJobResponse.state:type_name -> kith.v1.JobStatus.State
+	23, // 14: kith.v1.ForecastJobRequest.job:type_name -> kith.v1.Job
+	18, // 15: kith.v1.ForecastJobRequest.alternatives:type_name -> kith.v1.JobAlternative
+	27, // 16: kith.v1.JobAlternative.walltime:type_name -> google.protobuf.Duration
+	26, // 17: kith.v1.ForecastJobResponse.made_time:type_name -> google.protobuf.Timestamp
+	20, // 18: kith.v1.ForecastJobResponse.alternatives:type_name -> kith.v1.AlternativeForecast
+	27, // 19: kith.v1.AlternativeForecast.walltime:type_name -> google.protobuf.Duration
+	26, // 20: kith.v1.AlternativeForecast.start_low:type_name -> google.protobuf.Timestamp
+	26, // 21: kith.v1.AlternativeForecast.start_median:type_name -> google.protobuf.Timestamp
+	26, // 22: kith.v1.AlternativeForecast.start_high:type_name -> google.protobuf.Timestamp
+	26, // 23: kith.v1.AlternativeForecast.end_low:type_name -> google.protobuf.Timestamp
+	26, // 24: kith.v1.AlternativeForecast.end_median:type_name -> google.protobuf.Timestamp
+	26, // 25: kith.v1.AlternativeForecast.end_high:type_name -> google.protobuf.Timestamp
+	21, // 26: kith.v1.AlternativeForecast.sites:type_name -> kith.v1.SiteAlternative
+	26, // 27: kith.v1.SiteAlternative.start_low:type_name -> google.protobuf.Timestamp
+	26, // 28: kith.v1.SiteAlternative.start_median:type_name -> google.protobuf.Timestamp
+	26, // 29: kith.v1.SiteAlternative.start_high:type_name -> google.protobuf.Timestamp
+	26, // 30: kith.v1.SiteAlternative.end_low:type_name -> google.protobuf.Timestamp
+	26, // 31: kith.v1.SiteAlternative.end_median:type_name -> google.protobuf.Timestamp
+	26, // 32: kith.v1.SiteAlternative.end_high:type_name -> google.protobuf.Timestamp
+	26, // 33: kith.v1.SiteAlternative.latest:type_name -> google.protobuf.Timestamp
+	27, // 34: kith.v1.SiteAlternative.load_age:type_name -> google.protobuf.Duration
+	0,  // 35: kith.v1.JobService.SubmitJob:input_type -> kith.v1.SubmitJobRequest
+	2,  // 36: kith.v1.JobService.GetJob:input_type -> kith.v1.GetJobRequest
+	4,  // 37: kith.v1.JobService.ListJobs:input_type -> kith.v1.ListJobsRequest
+	7,  // 38: kith.v1.JobService.WatchJobs:input_type -> kith.v1.WatchJobsRequest
+	9,  // 39: kith.v1.JobService.CancelJob:input_type -> kith.v1.CancelJobRequest
+	11, // 40: kith.v1.JobService.HoldJob:input_type -> kith.v1.HoldJobRequest
+	13, // 41: kith.v1.JobService.ReleaseJob:input_type -> kith.v1.ReleaseJobRequest
+	17, // 42: kith.v1.JobService.ForecastJob:input_type -> kith.v1.ForecastJobRequest
+	15, // 43: kith.v1.JobService.GetJobOutput:input_type -> kith.v1.GetJobOutputRequest
+	1,  // 44: kith.v1.JobService.SubmitJob:output_type -> kith.v1.SubmitJobResponse
+	3,  // 45: kith.v1.JobService.GetJob:output_type -> kith.v1.GetJobResponse
+	5,  // 46: kith.v1.JobService.ListJobs:output_type -> kith.v1.ListJobsResponse
+	8,  // 47: kith.v1.JobService.WatchJobs:output_type -> kith.v1.WatchJobsResponse
+	10, // 48: kith.v1.JobService.CancelJob:output_type -> kith.v1.CancelJobResponse
+	12, // 49: kith.v1.JobService.HoldJob:output_type -> kith.v1.HoldJobResponse
+	14, // 50: kith.v1.JobService.ReleaseJob:output_type -> kith.v1.ReleaseJobResponse
+	19, // 51: kith.v1.JobService.ForecastJob:output_type -> kith.v1.ForecastJobResponse
+	16, // 52: kith.v1.JobService.GetJobOutput:output_type -> kith.v1.GetJobOutputResponse
+	44, // [44:53] is the sub-list for method output_type
+	35, // [35:44] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_kith_v1_job_service_proto_init() }
@@ -1264,13 +1862,14 @@ func file_kith_v1_job_service_proto_init() {
 		return
 	}
 	file_kith_v1_job_proto_init()
+	file_kith_v1_job_service_proto_msgTypes[20].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kith_v1_job_service_proto_rawDesc), len(file_kith_v1_job_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   18,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -26,6 +26,7 @@ const (
 	JobService_CancelJob_FullMethodName    = "/kith.v1.JobService/CancelJob"
 	JobService_HoldJob_FullMethodName      = "/kith.v1.JobService/HoldJob"
 	JobService_ReleaseJob_FullMethodName   = "/kith.v1.JobService/ReleaseJob"
+	JobService_ForecastJob_FullMethodName  = "/kith.v1.JobService/ForecastJob"
 	JobService_GetJobOutput_FullMethodName = "/kith.v1.JobService/GetJobOutput"
 )
 
@@ -65,6 +66,14 @@ type JobServiceClient interface {
 	HoldJob(ctx context.Context, in *HoldJobRequest, opts ...grpc.CallOption) (*HoldJobResponse, error)
 	// ReleaseJob lets a held job start. NOT_FOUND, FAILED_PRECONDITION: it is not held.
 	ReleaseJob(ctx context.Context, in *ReleaseJobRequest, opts ...grpc.CallOption) (*ReleaseJobResponse, error)
+	// ForecastJob tells when a job would start and end if it asked for less time, for
+	// other processors or for more copies. Nothing is submitted, and nothing is
+	// recorded; other sites are asked, for two seconds at most. INVALID_ARGUMENT: the
+	// job is wrong, or there are too many alternatives. FAILED_PRECONDITION: no site is
+	// wide enough for any of them, the job has started or ended, or the site makes no
+	// forecasts. NOT_FOUND: no such job. RESOURCE_EXHAUSTED: more was asked than other
+	// sites answer in a minute.
+	ForecastJob(ctx context.Context, in *ForecastJobRequest, opts ...grpc.CallOption) (*ForecastJobResponse, error)
 	// GetJobOutput streams a file that the job writes or wrote, wherever it
 	// runs. NOT_FOUND: no such job or file. UNAVAILABLE: its host cannot be reached.
 	GetJobOutput(ctx context.Context, in *GetJobOutputRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[GetJobOutputResponse], error)
@@ -157,6 +166,16 @@ func (c *jobServiceClient) ReleaseJob(ctx context.Context, in *ReleaseJobRequest
 	return out, nil
 }
 
+func (c *jobServiceClient) ForecastJob(ctx context.Context, in *ForecastJobRequest, opts ...grpc.CallOption) (*ForecastJobResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ForecastJobResponse)
+	err := c.cc.Invoke(ctx, JobService_ForecastJob_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *jobServiceClient) GetJobOutput(ctx context.Context, in *GetJobOutputRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[GetJobOutputResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	stream, err := c.cc.NewStream(ctx, &JobService_ServiceDesc.Streams[1], JobService_GetJobOutput_FullMethodName, cOpts...)
@@ -212,6 +231,14 @@ type JobServiceServer interface {
 	HoldJob(context.Context, *HoldJobRequest) (*HoldJobResponse, error)
 	// ReleaseJob lets a held job start. NOT_FOUND, FAILED_PRECONDITION: it is not held.
 	ReleaseJob(context.Context, *ReleaseJobRequest) (*ReleaseJobResponse, error)
+	// ForecastJob tells when a job would start and end if it asked for less time, for
+	// other processors or for more copies. Nothing is submitted, and nothing is
+	// recorded; other sites are asked, for two seconds at most. INVALID_ARGUMENT: the
+	// job is wrong, or there are too many alternatives. FAILED_PRECONDITION: no site is
+	// wide enough for any of them, the job has started or ended, or the site makes no
+	// forecasts. NOT_FOUND: no such job. RESOURCE_EXHAUSTED: more was asked than other
+	// sites answer in a minute.
+	ForecastJob(context.Context, *ForecastJobRequest) (*ForecastJobResponse, error)
 	// GetJobOutput streams a file that the job writes or wrote, wherever it
 	// runs. NOT_FOUND: no such job or file. UNAVAILABLE: its host cannot be reached.
 	GetJobOutput(*GetJobOutputRequest, grpc.ServerStreamingServer[GetJobOutputResponse]) error
@@ -245,6 +272,9 @@ func (UnimplementedJobServiceServer) HoldJob(context.Context, *HoldJobRequest) (
 }
 func (UnimplementedJobServiceServer) ReleaseJob(context.Context, *ReleaseJobRequest) (*ReleaseJobResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ReleaseJob not implemented")
+}
+func (UnimplementedJobServiceServer) ForecastJob(context.Context, *ForecastJobRequest) (*ForecastJobResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ForecastJob not implemented")
 }
 func (UnimplementedJobServiceServer) GetJobOutput(*GetJobOutputRequest, grpc.ServerStreamingServer[GetJobOutputResponse]) error {
 	return status.Error(codes.Unimplemented, "method GetJobOutput not implemented")
@@ -389,6 +419,24 @@ func _JobService_ReleaseJob_Handler(srv interface{}, ctx context.Context, dec fu
 	return interceptor(ctx, in, info, handler)
 }
 
+func _JobService_ForecastJob_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ForecastJobRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(JobServiceServer).ForecastJob(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: JobService_ForecastJob_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(JobServiceServer).ForecastJob(ctx, req.(*ForecastJobRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _JobService_GetJobOutput_Handler(srv interface{}, stream grpc.ServerStream) error {
 	m := new(GetJobOutputRequest)
 	if err := stream.RecvMsg(m); err != nil {
@@ -430,6 +478,10 @@ var JobService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ReleaseJob",
 			Handler:    _JobService_ReleaseJob_Handler,
+		},
+		{
+			MethodName: "ForecastJob",
+			Handler:    _JobService_ForecastJob_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{
