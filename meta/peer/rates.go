@@ -171,6 +171,10 @@ func (l *limits) charge(n int, now time.Time) (wait time.Duration) {
 	return wait
 }
 
+// Refused takes of a site what its message costs more that the engine has refused: what is
+// refused here costs as much, see refusedCost.
+func (l *Links) Refused(site job.SiteID) { l.limitsOf(site).charge(refusedCost-1, time.Now()) }
+
 // limitsOf returns the buckets of a site.
 func (l *Links) limitsOf(site job.SiteID) *limits {
 	l.mu.Lock()

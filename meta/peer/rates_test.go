@@ -145,6 +145,29 @@ func TestNothingOfAPeerIsFree(t *testing.T) {
 	}
 }
 
+// A message that the engine refuses costs as much as one that is refused here.
+func TestMessagesThatTheEngineRefusesCostMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, _, _ := bare(t)
+		s := talking(t, l)
+		rate := DefaultRates()[Dealings]
+		const times = 10_000
+		began := time.Now()
+		for range times {
+			l.received(s, &kithv1.Frame{Messages: []*kithv1.PeerMessage{toProto(meta.Withdraw{Attempt: sampleAttempt})}})
+			l.Refused("beta")
+			select {
+			case <-s.heard:
+			default:
+			}
+		}
+		took := float64(time.Since(began)) / float64(time.Second)
+		if want := float64(times*refusedCost-rate.AtOnce) / float64(rate.PerSecond); took < 0.99*want || took > 1.01*want {
+			t.Errorf("it took %.2f s, want %.2f", took, want)
+		}
+	})
+}
+
 // A stream that is paced for longer than it may be silent is not silent.
 func TestPacedStreamIsNotSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

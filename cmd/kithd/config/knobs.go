@@ -118,7 +118,7 @@ func (c *Config) Knobs() []Knob {
 		fixed("files.max_file", between(size(&c.Files.MaxFileBytes, 64<<30), 1, math.MaxInt64, "give a positive size"), "largest single file"),
 
 		fixed("rates.queries", rate(&c.Rates.Queries, 1000), "questions of one peer about starts that are answered in a second; it is told to ask later beyond that. Of this and of rates below that say nothing else twice as many may come together"),
-		fixed("rates.protocol", rate(&c.Rates.Protocol, 10_000), "messages of one peer about copies, claims and results that are taken in a second, a twentieth of it together; what is refused by the other rates counts here too, four times. None is lost: its stream is read more slowly"),
+		fixed("rates.protocol", rate(&c.Rates.Protocol, 10_000), "messages of one peer about copies, claims and results that are taken in a second, a twentieth of it together; what is refused by the other rates, or because the peer may not say it, counts here four times. None is lost: its stream is read more slowly"),
 		fixed("rates.comparisons", rate(&c.Rates.Comparisons, 50), "summaries and lists of copies, with which sites compare what they hold, and claims for tasks, that are taken of one peer in a second; its stream is read more slowly beyond that"),
 		fixed("rates.loads", rate(&c.Rates.Loads, 50), "loads that one peer may tell in a second; others are dropped"),
 		fixed("rates.files", rate(&c.Rates.Files, 2000), "pieces of files that one peer may ask for in a second; it is told that this site is busy beyond that"),

@@ -90,6 +90,7 @@ func (f *effects) carry(ef meta.Effect) {
 	case meta.Refused:
 		f.refused.note(f.log, time.Now(), ef)
 		if !ef.Late {
+			f.site.links.Refused(ef.Peer)
 			f.audit.Refuse(audit.Entry{Kind: "refused-right", Rule: ef.Rule, Peer: string(ef.Peer), Text: ef.Kind})
 		}
 	case meta.TrustChanged:

@@ -68,6 +68,10 @@ func (d *Daemon) metFrames(site job.SiteID, address string, closed bool) {
 	bound := "frames in a second"
 	if closed {
 		bound = "frames that bring nothing"
+		if d.port != nil { // which it dialled, or will
+			now := time.Now()
+			d.port.pace.owe(address, now, d.port.comebacks.closed(address, now))
+		}
 	}
 	d.audit.Refuse(audit.Entry{Kind: "refused-bound", Rule: bound, Peer: string(site), From: address})
 	d.border.line(bound, address, d.cfg.Rates.Frames)

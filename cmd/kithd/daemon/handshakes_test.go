@@ -123,6 +123,9 @@ func TestHandshakesHaveAPace(t *testing.T) {
 	}
 }
 
+// owed reports whether one who comes now has to wait.
+func (b *buckets[K]) owed(k K, now time.Time) bool { return b.bucketOf(k, now).TokensAt(now) < 0 }
+
 func TestBucketsWait(t *testing.T) {
 	b := newBuckets[string](10)
 	now := time.Unix(1_800_000_000, 0)

@@ -38,12 +38,13 @@ type port struct {
 	// gossip and join take connections over; nil: they are closed.
 	gossip, join func(*tls.Conn)
 
-	ctx    context.Context
-	cancel context.CancelFunc
-	wait   time.Duration    // for a handshake, tlsWait but in tests
-	pace   *buckets[string] // of handshakes of an address
-	under  handshakes       // way
-	wg     sync.WaitGroup
+	ctx       context.Context
+	cancel    context.CancelFunc
+	wait      time.Duration    // for a handshake, tlsWait but in tests
+	pace      *buckets[string] // of handshakes of an address
+	under     handshakes       // way
+	comebacks comebacks
+	wg        sync.WaitGroup
 }
 
 // newPort makes a port, on which handshakes of an address have a pace. met is told which

@@ -39,8 +39,12 @@ type Bounds struct {
 }
 
 // smallRead is how many bytes a read brings that costs nothing if no frame begins in it.
-// Frames can come a byte at a time, and each record of TLS has to be opened.
-const smallRead = 1024
+// Frames can come a byte at a time, and each record of TLS has to be read and opened: that
+// costs as much as smallReadCost frames that come together.
+const (
+	smallRead     = 1024
+	smallReadCost = 4
+)
 
 // Conn is a connection that carries HTTP/2 to a server, and is read as fast as its bucket
 // pays for the frames in it. One goroutine reads from it.
@@ -82,7 +86,7 @@ func (c *Conn) Read(p []byte) (int, error) {
 		if n == 0 || n >= smallRead {
 			return n, err
 		}
-		cost = idle(1)
+		cost = idle(smallReadCost)
 	}
 	if wait := c.reserve(cost.All, time.Now()); wait > 0 {
 		if err := c.hold(wait, cost); err != nil {

@@ -122,14 +122,15 @@ func TestCloseEndsWait(t *testing.T) {
 	})
 }
 
-// What comes a byte at a time costs a token a read.
+// What comes a byte at a time costs tokens for each read.
 func TestConnPaysForSmallReads(t *testing.T) {
 	bucket := rate.NewLimiter(1e-9, 1e6)
 	if _, err := io.ReadAll(Pace(sent(1, frame(0, 1000)), Bounds{Bucket: bucket})); err != nil {
 		t.Fatal(err)
 	}
-	if got := 1e6 - bucket.Tokens(); got < 24+1009-1 || got > 24+1009+1 {
-		t.Errorf("%v tokens for %d reads", got, 24+1009)
+	const want = (24+1009-1)*smallReadCost + 1 // the frame begins in one of them
+	if got := 1e6 - bucket.Tokens(); got < want-1 || got > want+1 {
+		t.Errorf("%v tokens for %d reads, want %d", got, 24+1009, want)
 	}
 	before := bucket.Tokens()
 	c := Pace(sent(smallRead, frame(0, 15*smallRead-9-24)), Bounds{Bucket: bucket})

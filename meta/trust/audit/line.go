@@ -151,6 +151,9 @@ func (e Entry) clipped() Entry {
 // clip returns a text that prints on one line and takes at most so many bytes in JSON.
 // What does not print becomes an escape sequence.
 func clip(text string, most int) string {
+	if len(text) <= most && plain(text) { // floods of refusals come here
+		return text
+	}
 	const mark = "…"
 	var b strings.Builder
 	size, whole := 0, 0 // whole is how much is kept if the mark must follow
@@ -178,4 +181,14 @@ func clip(text string, most int) string {
 		}
 	}
 	return b.String()
+}
+
+// plain reports whether a text is of printable ASCII that JSON has as it is.
+func plain(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
 }

@@ -162,3 +162,62 @@ func BenchmarkVerify(b *testing.B) {
 		}
 	}
 }
+
+// A token whose signature was seen to be right is refused all the same when it has ended or
+// is revoked, and one that differs from it in a bit has to have a right one of its own.
+func TestTokenThatWasSeen(t *testing.T) {
+	s := newSite(t)
+	text, made := s.create(t, "ann", time.Hour)
+	for range 3 {
+		if got, err := s.Verify(text, noon); err != nil || got != made {
+			t.Fatalf("%+v, %v, want %+v", got, err, made)
+		}
+	}
+	forged := text[:len(text)-8] + strings.Map(func(r rune) rune {
+		if r == 'A' {
+			return 'B'
+		}
+		return 'A'
+	}, text[len(text)-8:])
+	if _, err := s.Verify(forged, noon); !errors.Is(err, ErrBadSignature) {
+		t.Errorf("another signature: %v", err)
+	}
+	if _, err := s.Verify(text, noon.Add(time.Hour)); !errors.Is(err, ErrExpired) {
+		t.Errorf("at its end: %v", err)
+	}
+	if err := s.revoked.Revoke(Revocation{made.ID, made.Expires}, noon); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Verify(text, noon); !errors.Is(err, ErrRevoked) {
+		t.Errorf("revoked: %v", err)
+	}
+	for i := range 2*mostSigned + 1 {
+		s.keys.Load().remember([32]byte{byte(i), byte(i >> 8)}, signed{})
+	}
+	if n := len(s.keys.Load().seen); n > mostSigned {
+		t.Errorf("%d tokens are remembered", n)
+	}
+}
+
+// What a call costs whose token was seen before.
+func BenchmarkVerifySeen(b *testing.B) {
+	s := newSite(b)
+	text, _ := s.create(b, "ann", time.Hour)
+	for b.Loop() {
+		if _, err := s.Verify(text, noon); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// What the first call with a token costs.
+func BenchmarkVerifyUnseen(b *testing.B) {
+	s := newSite(b)
+	text, _ := s.create(b, "ann", time.Hour)
+	for b.Loop() {
+		s.keys.Load().seen = nil
+		if _, err := s.Verify(text, noon); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

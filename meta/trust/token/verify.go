@@ -3,6 +3,7 @@ package token
 import (
 	"crypto"
 	"crypto/ecdsa"
+	"crypto/sha256"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -48,7 +49,7 @@ type Revocations interface {
 type Verifier struct {
 	site    job.SiteID
 	revoked Revocations
-	keys    atomic.Pointer[map[string]*ecdsa.PublicKey]
+	keys    atomic.Pointer[keyring]
 }
 
 // NewVerifier returns a verifier of the tokens that a site signed with one of keys, see
@@ -73,7 +74,7 @@ func (v *Verifier) SetKeys(keys ...*ecdsa.PublicKey) error {
 		}
 		byID[kid] = key
 	}
-	v.keys.Store(&byID)
+	v.keys.Store(&keyring{byID: byID})
 	return nil
 }
 
@@ -84,36 +85,53 @@ func (v *Verifier) Verify(text string, now time.Time) (Token, error) {
 	if err := checkShape(text); err != nil {
 		return Token{}, err
 	}
+	keys := v.keys.Load()
+	sum := sha256.Sum256([]byte(text))
+	s, known := keys.signed(sum)
+	if !known {
+		var err error
+		if s, err = keys.read(text); err != nil {
+			return Token{}, err
+		}
+	}
+	t, err := v.checkClaims(s.claims, now)
+	if err != nil {
+		return Token{}, err
+	}
+	if !known {
+		keys.remember(sum, s)
+	}
+	t.Key = s.kid
+	return t, nil
+}
+
+// read checks form and signature of a token.
+func (k *keyring) read(text string) (s signed, err error) {
 	// Only ES256 is taken. The algorithm that a token names never chooses the kind of
 	// key: with HS256 somebody could sign by the bytes of our public key.
 	parsed, err := jwt.ParseSigned(text, []jose.SignatureAlgorithm{jose.ES256})
 	if err != nil {
-		return Token{}, ErrMalformed
+		return s, ErrMalformed
 	}
 	if len(parsed.Headers) != 1 {
-		return Token{}, fmt.Errorf("%d signatures, want one: %w", len(parsed.Headers), ErrMalformed)
+		return s, fmt.Errorf("%d signatures, want one: %w", len(parsed.Headers), ErrMalformed)
 	}
 	header := parsed.Headers[0]
 	if err := checkHeader(header); err != nil {
-		return Token{}, err
+		return s, err
 	}
-	key := (*v.keys.Load())[header.KeyID]
+	key := k.byID[header.KeyID]
 	if key == nil {
-		return Token{}, fmt.Errorf("kid %.64q: %w", header.KeyID, ErrUnknownKey)
+		return s, fmt.Errorf("kid %.64q: %w", header.KeyID, ErrUnknownKey)
 	}
 	// Not Claims(&c): that tells neither a wrong signature from claims that do not parse.
 	var c jwt.Claims
 	if err := parsed.Claims(key, &c); errors.Is(err, jose.ErrCryptoFailure) {
-		return Token{}, ErrBadSignature
+		return s, ErrBadSignature
 	} else if err != nil {
-		return Token{}, fmt.Errorf("its claims do not parse: %w", ErrBadClaims)
+		return s, fmt.Errorf("its claims do not parse: %w", ErrBadClaims)
 	}
-	t, err := v.checkClaims(c, now)
-	if err != nil {
-		return Token{}, err
-	}
-	t.Key = header.KeyID
-	return t, nil
+	return signed{header.KeyID, c}, nil
 }
 
 // checkShape looks at the text before anything parses it: its length, and that it has
