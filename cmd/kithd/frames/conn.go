@@ -46,6 +46,10 @@ const (
 	smallReadCost = 4
 )
 
+// mostUncalled is how many tokens frames that bring nothing may have cost before the first call
+// of a connection, if it is no flood that gRPC closes it for what it sends. Who says hello needs a dozen.
+const mostUncalled = 100
+
 // Conn is a connection that carries HTTP/2 to a server, and is read as fast as its bucket
 // pays for the frames in it. One goroutine reads from it.
 type Conn struct {
@@ -53,6 +57,9 @@ type Conn struct {
 	bounds Bounds
 	calls  atomic.Int64 // under way
 	first  *time.Timer  // until the first; nil for none
+	// What a connection has brought that gRPC closes before its first call.
+	called, over atomic.Bool
+	uncalled     atomic.Int64
 
 	// Of the goroutine that reads.
 	follower follower
@@ -80,6 +87,9 @@ func Pace(c net.Conn, b Bounds) *Conn {
 // Read implements net.Conn. What it has read it returns once it is paid for.
 func (c *Conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
+	if err != nil {
+		c.over.Store(true)
+	}
 	c.follower.uncalled = c.bounds.Calls && c.calls.Load() == 0
 	cost := c.follower.follow(p[:n])
 	if cost.All == 0 {
@@ -87,6 +97,9 @@ func (c *Conn) Read(p []byte) (int, error) {
 			return n, err
 		}
 		cost = idle(smallReadCost)
+	}
+	if !c.called.Load() {
+		c.uncalled.Add(int64(cost.Idle))
 	}
 	if wait := c.reserve(cost.All, time.Now()); wait > 0 {
 		if err := c.hold(wait, cost); err != nil {
@@ -101,6 +114,7 @@ func (c *Conn) Read(p []byte) (int, error) {
 // Begin notes a call that was let in, until [Conn.End].
 func (c *Conn) Begin() {
 	c.calls.Add(1)
+	c.called.Store(true)
 	if c.first != nil {
 		c.first.Stop()
 	}
@@ -124,6 +138,7 @@ func (c *Conn) hold(wait time.Duration, cost Cost) error {
 		c.met(false)
 	}
 	if c.idle = max(0, c.idle+2*cost.Idle-cost.All); c.bounds.Idle > 0 && c.idle > c.bounds.Idle {
+		c.over.Store(true)
 		c.met(true)
 		c.Close() //nolint:errcheck // what it still brings is not wanted
 		return ErrFlood
@@ -148,8 +163,12 @@ func (c *Conn) met(closed bool) {
 	}
 }
 
-// Close implements net.Conn. A reader that waits returns.
+// Close implements net.Conn. A reader that waits returns. That gRPC closes a connection for
+// what it sends before its first call is told as a flood: lists of headers without an end, say.
 func (c *Conn) Close() error {
+	if c.bounds.First > 0 && !c.called.Load() && c.uncalled.Load() > mostUncalled && !c.over.Swap(true) {
+		c.met(true)
+	}
 	if c.first != nil {
 		c.first.Stop()
 	}

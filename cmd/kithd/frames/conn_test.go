@@ -257,3 +257,45 @@ func TestConnWithoutACall(t *testing.T) {
 		}
 	})
 }
+
+// That the server closes a connection for what it has sent before its first call is told as a
+// flood; not if the other end has hung up, a call was let in, or it had hardly begun.
+func TestClosedBeforeTheFirstCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for name, c := range map[string]struct {
+			frames []byte
+			call   bool
+			all    bool // it is read to its end
+			first  time.Duration
+			told   int
+		}{
+			"headers without an end": {frames: slices.Concat(frame(1, 100), bytes.Repeat(frame(9, 12<<10), 8)), first: time.Second, told: 1},
+			"a call":                 {frames: slices.Concat(frame(1, 100), bytes.Repeat(frame(9, 12<<10), 8)), call: true, first: time.Second},
+			"it hung up":             {frames: slices.Concat(frame(1, 100), bytes.Repeat(frame(9, 12<<10), 8)), all: true, first: time.Second},
+			"a hello":                {frames: slices.Concat(frame(4, 18), frame(8, 4), frame(6, 8)), first: time.Second},
+			"that was dialled":       {frames: slices.Concat(frame(1, 100), bytes.Repeat(frame(9, 12<<10), 8))},
+		} {
+			told := 0
+			conn := Pace(sent(32<<10, c.frames), Bounds{Bucket: rate.NewLimiter(1e6, 1e6), First: c.first, Met: func(closed bool) {
+				if closed {
+					told++
+				}
+			}})
+			if c.call {
+				conn.Begin()
+			}
+			p := make([]byte, 32<<10)
+			for n := 0; n < 2 || c.all; n++ {
+				if _, err := conn.Read(p); err != nil {
+					break
+				}
+			}
+			for range 2 {
+				conn.Close() //nolint:errcheck // the test looks at what is told
+			}
+			if told != c.told {
+				t.Errorf("%s: told %d times, want %d", name, told, c.told)
+			}
+		}
+	})
+}

@@ -148,6 +148,20 @@ func (e Entry) clipped() Entry {
 	}
 }
 
+// named is clipped but for the texts by which refusals are not told apart: of most of those
+// nothing is written, and line clips the others. It keeps a bounded part of them.
+func (e Entry) named() Entry {
+	part := func(text string, most int) string {
+		if len(text) <= 2*most {
+			return text
+		}
+		return strings.Clone(text[:2*most])
+	}
+	e.Kind, e.Rule, e.Peer, e.From = clip(e.Kind, mostKind), clip(e.Rule, mostRule), clip(e.Peer, mostName), clip(e.From, mostName)
+	e.User, e.Job, e.Text = part(e.User, mostUser), part(e.Job, mostName), part(e.Text, mostText)
+	return e
+}
+
 // clip returns a text that prints on one line and takes at most so many bytes in JSON.
 // What does not print becomes an escape sequence.
 func clip(text string, most int) string {

@@ -47,7 +47,7 @@ type refusals struct {
 // add counts a refusal. It returns true, and what to write, if a line is to be written at
 // once: it is the first of its source, or of many others.
 func (r *refusals) add(now time.Time, e Entry) (Entry, bool) {
-	e = e.clipped()
+	e = e.named()
 	from := source{e.Kind, e.Rule, e.Peer, e.From}
 	if t := r.of[from]; t != nil {
 		t.last = e

@@ -7,6 +7,7 @@ func guardsOfFloods() []Guard {
 		{10, "frames-that-bring-nothing", cut("cmd/kithd/frames/conn.go", "«c.bounds.Idle > 0 && c.idle > c.bounds.Idle»"), inFrames, "TestConnIsClosed"},
 		{10, "data-without-a-call", cut("cmd/kithd/frames/follower.go", "case kind == data && length > 0 && ‹!f.uncalled›:"), inFrames, "TestDataWithoutACall"},
 		{10, "bytes-one-at-a-time", cut("cmd/kithd/frames/conn.go", "		cost = ⟦Cost{}|idle(smallReadCost)⟧"), inFrames, "TestConnPaysForSmallReads"},
+		{10, "floods-before-the-first-call", cut("cmd/kithd/frames/conn.go", "if «c.bounds.First > 0 && !c.called.Load() && c.uncalled.Load() > mostUncalled && !c.over.Swap(true)» {"), inFrames, "TestClosedBeforeTheFirstCall"},
 		{10, "floods-wait-to-come-back", cut("cmd/kithd/daemon/framepace.go", "			⟪d.port.pace.owe(address, now, d.port.comebacks.closed(address, now))⟫"), inDaemon, "TestFloodWaitsToComeBack"},
 		{10, "refused-messages-cost-more", cut("meta/peer/rates.go", "⟪l.limitsOf(site).charge(refusedCost-1, time.Now())⟫"), inPeer, "TestMessagesThatTheEngineRefusesCostMore"},
 		{10, "resets-cost-more", cut("cmd/kithd/frames/follower.go", "return idle(⟦0|resetCost⟧)"), inFrames, "TestFollow"},
