@@ -38,7 +38,7 @@ func first() []Mutant {
 		},
 		{
 			Name: "copy-accepted-before-commit", Rule: "a host says that it has a copy that is not on its disk",
-			Changes: []Change{{"store/applyhost.go", "	cp := s.insertCopy(Copy{ID: c.Attempt, Phase: CopyQueued, Arrived: c.Time, OriginTooSmall: c.OriginTooSmall}, &c.Request)\n	s.touchCopy(cp)\n", "	s.insertCopy(Copy{ID: c.Attempt, Phase: CopyQueued, Arrived: c.Time, OriginTooSmall: c.OriginTooSmall}, &c.Request)\n"}},
+			Changes: []Change{{"store/applyhost.go", "	cp := s.insertCopy(Copy{ID: c.Attempt, Phase: CopyQueued, Arrived: c.Time, OriginTooSmall: c.OriginTooSmall, LimitSeconds: c.LimitSeconds}, &c.Request)\n	s.touchCopy(cp)\n", "	s.insertCopy(Copy{ID: c.Attempt, Phase: CopyQueued, Arrived: c.Time, OriginTooSmall: c.OriginTooSmall, LimitSeconds: c.LimitSeconds}, &c.Request)\n"}},
 			Caught:  twoSites("-crashes", "1"), Breaks: "S5",
 		},
 		{
