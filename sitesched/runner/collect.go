@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -24,7 +25,7 @@ const errorTail = 1024
 func (s *Runner) finished(r *run, outcome job.Outcome, blank bool) {
 	explain(&outcome)
 	if r.task != nil && !blank && (outcome.Kind == job.Failure || outcome.Kind == job.Timeout) {
-		outcome.ErrorLine = job.ErrorLineOf(transfer.End(r.files.Stderr, errorTail)) // before room is made
+		outcome.ErrorLine = r.errorLine() // before room is made
 	}
 	s.ends(r)
 	leaving := transfer.Leaving{Dir: r.files.Work, Stdout: r.files.Stdout, Stderr: r.files.Stderr, Ran: outcome.Start != 0}
@@ -202,6 +203,14 @@ func (s *Runner) attach(outcome *job.Outcome, c transfer.Collection, r *run, req
 			outcome.ErrorLine = job.ErrorLineOf([]byte(notes))
 		}
 	}
+}
+
+// errorLine is the last line of stderr, without the path of the work folder: a shell begins
+// with it what it says of a script, and it is another one for each task, so that tasks that
+// failed alike would have no line in common.
+func (r *run) errorLine() string {
+	tail := transfer.End(r.files.Stderr, errorTail)
+	return job.ErrorLineOf(bytes.ReplaceAll(tail, []byte(r.files.Work+"/"), nil))
 }
 
 func hasChunks(set transfer.Set) bool {

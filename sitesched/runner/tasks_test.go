@@ -167,6 +167,8 @@ func TestLastLineOfStderr(t *testing.T) {
 	t.Parallel()
 	for script, want := range map[string]string{
 		`printf 'first\n\033[31mno such file\033[0m\n\n' >&2; exit 3`: "no such file",
+		// What a shell says of a script is the same for each task.
+		`echo "$KITH_WORK_DIR/run.sh: 2: $KITH_WORK_DIR/in: no such file" >&2; echo >&2; exit 3`: "run.sh: 2: in: no such file",
 		`echo well >&2`:  "",
 		`exit 3`:         "",
 		`echo x; exit 3`: "",
