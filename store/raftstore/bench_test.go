@@ -159,7 +159,9 @@ func BenchmarkSubmits(b *testing.B) {
 			close(stop)
 			loop.Wait()
 			for barrier.UnderWay() {
-				<-done
+				if err := <-done; err != nil {
+					b.Error(err)
+				}
 				barrier.Done()
 			}
 		})

@@ -99,11 +99,11 @@ func commitUntilOver(lead *Lead) error {
 			time.Sleep(10 * time.Millisecond)
 			err = batch.Commit()
 		}
-		switch {
+		switch { // the member goes on, whatever the answer
 		case errors.Is(err, store.ErrDeposed):
 			say("refused")
 			return nil
-		case err != nil:
+		case store.Void(err): // nobody knows, and the next lead shows it
 			return nil
 		}
 		say("acknowledged")

@@ -331,20 +331,17 @@ func TestBatchOfManyParts(t *testing.T) {
 		s := newSite(t, 3, nil)
 		lead := s.lead()
 		state := load(t, lead)
-		var ids []string
-		for range 12 {
-			ids = append(ids, submit(t, state, maxPart/3).String())
-		}
-		large := submit(t, state, 4*maxPart) // a record of its own
-		if n := len(encodeParts(1, 1, codec.Writes(state))); n < 4 {
-			t.Fatalf("%d parts", n)
-		}
-		state = load(t, lead)
 		for range 12 {
 			submit(t, state, maxPart/3)
 		}
-		submit(t, state, 4*maxPart)
-		committed(t, lead, state)
+		large := submit(t, state, 4*maxPart) // a record of its own
+		sealed := lead.Seal(state).(*batch)  //nolint:forcetypeassert // it is ours
+		if n := len(encodeParts(1, 1, sealed.writes)); n < 4 {
+			t.Fatalf("%d parts", n)
+		}
+		if err := sealed.Commit(); err != nil {
+			t.Fatal(err)
+		}
 		s.same(lead)
 		for _, name := range s.names() {
 			if p, err := (&Lead{m: s.members[name]}).Payload(large); err != nil || len(p) != 4*maxPart {
