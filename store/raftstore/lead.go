@@ -11,6 +11,7 @@ import (
 	"kith/store"
 	"kith/store/boltstore"
 	"kith/store/codec"
+	"kith/store/raftstore/raftlog"
 )
 
 // Lead is the [store.Backend] of a site while this member leads it. Once that is over, it
@@ -76,6 +77,11 @@ func (l *Lead) commit(writes []codec.Write) error {
 		return l.confirm()
 	}
 	parts := encodeParts(l.number, l.batches+1, writes)
+	for _, p := range parts {
+		if len(p) > raftlog.MaxEntry { // raft would have this member step down for it
+			return fmt.Errorf("member %s: a record of %d bytes, the log of raft takes at most %d", l.m.cfg.Name, len(p), raftlog.MaxEntry)
+		}
+	}
 	for i, p := range parts {
 		f := l.m.raft.Apply(p, enqueue)
 		err := l.m.await(f)

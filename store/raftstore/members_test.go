@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -462,5 +464,68 @@ func FuzzDecodeEntry(f *testing.F) {
 				t.Error("a change to no table")
 			}
 		}
+	})
+}
+
+// A member that is away for a day is a line in the log now and then, not several a second.
+func TestLinesOfTheLogArePaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var text bytes.Buffer
+		var mu sync.Mutex
+		s := newSite(t, 3, func(c *Config) {
+			c.Logger = slog.New(slog.NewTextHandler(writerFunc(func(b []byte) (int, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				return text.Write(b)
+			}), nil))
+		})
+		lead := s.lead()
+		s.kill(s.others(lead.m.cfg.Name)[0])
+		time.Sleep(10 * time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
+		if n := strings.Count(text.String(), "\n"); n == 0 || n > 400 || !strings.Contains(text.String(), "held_back=") {
+			t.Errorf("%d lines in ten minutes", n)
+		}
+	})
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
+
+// Few large batches make a snapshot as many small ones do.
+func TestSnapshotOfALargeLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, 1, func(c *Config) { c.TrailingEntries = 1 })
+		lead := s.lead()
+		state := load(t, lead)
+		for range 5 {
+			submit(t, state, 10)
+			committed(t, lead, state)
+		}
+		synctest.Wait()
+		lead.m.machine.bytes = snapshotBytes // raft's goroutine waits for entries
+		submit(t, state, 10)
+		committed(t, lead, state)
+		time.Sleep(time.Second)
+		if first, err := lead.m.log.FirstIndex(); err != nil || first < 5 {
+			t.Errorf("the log begins at entry %d, %v", first, err)
+		}
+	})
+}
+
+// A record that no log takes is refused before raft hears of it, and the lead goes on.
+func TestRecordThatIsTooLarge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, 1, nil)
+		lead := s.lead()
+		large := &batch{lead, []codec.Write{{Table: codec.Jobs, Key: []byte("k"), Value: make([]byte, raftlog.MaxEntry)}}}
+		if err := large.Commit(); err == nil || store.Void(err) || !strings.Contains(err.Error(), "at most") {
+			t.Errorf("%v, want a plain error that names the bound", err)
+		}
+		state := load(t, lead)
+		submit(t, state, 10)
+		committed(t, lead, state)
 	})
 }

@@ -2,12 +2,13 @@ package raftstore
 
 import (
 	"context"
-	"log/slog"
 	"net"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"kith/internal/loglines"
 )
 
 // maxGreetings is how many connections may be at their greeting.
@@ -28,6 +29,7 @@ type streams struct {
 
 	mu   sync.Mutex
 	open map[*stream]struct{} // nil once it is closed
+	pace loglines.Pacer[string]
 }
 
 // stream is a connection that raft has. The library does not close those it has in reserve, nor
@@ -78,7 +80,7 @@ func (s *streams) listen() {
 			return
 		}
 		if err != nil {
-			s.cfg.Logger.Warn("connections of members are not taken", "error", err)
+			s.warn("connections of members are not taken", "error", err)
 			select {
 			case <-time.After(100 * time.Millisecond):
 				continue
@@ -93,9 +95,16 @@ func (s *streams) listen() {
 				s.hear(conn)
 			})
 		default:
-			s.cfg.Logger.Warn("too many connections of members at their greeting", "from", conn.RemoteAddr())
+			s.warn("too many connections of members at their greeting", "from", conn.RemoteAddr())
 			conn.Close() //nolint:errcheck // nobody speaks on it
 		}
+	}
+}
+
+// warn logs a line a minute of each kind.
+func (s *streams) warn(what string, args ...any) {
+	if held, ok := s.pace.Pass(what, time.Now(), linePause); ok {
+		s.cfg.Logger.Warn(what, append(args, "held_back", held)...)
 	}
 }
 
@@ -114,12 +123,12 @@ func (s *streams) hear(conn net.Conn) {
 	}
 	g, version, err := readGreeting(conn)
 	if err != nil {
-		s.cfg.Logger.Warn("greeting of a member", "from", conn.RemoteAddr(), "error", err)
+		s.warn("greeting of a member", "from", conn.RemoteAddr(), "error", err)
 		return
 	}
 	a := g.judge(version, s.whose, s.cfg.Name)
 	if a.code != welcome {
-		s.cfg.Logger.Warn("a member is refused", "from", conn.RemoteAddr(), "member", slog.StringValue(g.from), "reason", a.text)
+		s.warn("a member is refused", "from", conn.RemoteAddr(), "member", g.from, "reason", a.text)
 	}
 	a.applied = s.applied()
 	if _, err := conn.Write(a.marshal()); err != nil || a.code != welcome || g.purpose != forRaft {
