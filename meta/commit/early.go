@@ -32,6 +32,9 @@ const (
 //     thing, and waits.
 //   - A longer lease goes to the job at once, and again in its turn: the launch
 //     that it belongs to may still wait.
+//   - Where several members keep the facts, an attempt is taken up at once after a start: its
+//     beginning is among what was loaded. Behind a round to a majority that takes long the
+//     engine would have given its processors away before it hears that it still runs.
 //   - An attempt is killed at once if the engine says that no fact of the site
 //     speaks for it ([meta.Kill].Early): its origin asked, its lease ended, its user
 //     cancelled, the operator revoked its origin. What was not launched has nothing to kill: its kill waits its turn
@@ -40,6 +43,10 @@ func (b *Barrier) leaves(f meta.Effect) leave {
 	switch f := f.(type) {
 	case meta.Extend:
 		return atOnceAndAfter
+	case meta.Adopt:
+		if b.shared {
+			return atOnce
+		}
 	case meta.Kill:
 		if f.Early && b.launched != nil && b.launched(f.Attempt) {
 			return atOnce

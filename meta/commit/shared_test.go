@@ -93,3 +93,17 @@ func TestRenewalsWaitWhereAnotherMayLead(t *testing.T) {
 		t.Errorf("held: %v", b.Held())
 	}
 }
+
+// What runs is taken up before anything new is let on its processors: its beginning was loaded, so
+// that it is durable, and the round for it may take long.
+func TestAdoptionsDoNotWaitForTheOthers(t *testing.T) {
+	b, _ := newShared(&sharedDisk{})
+	adopt := meta.Adopt{Attempt: job.AttemptID{Number: 1}}
+	if now := b.Add([]meta.Effect{adopt, reply(1)}); !reflect.DeepEqual(now, []meta.Effect{adopt}) {
+		t.Errorf("at once: %v", now)
+	}
+	alone, _ := newBarrier(&disk{})
+	if now := alone.Add([]meta.Effect{adopt}); len(now) > 0 {
+		t.Errorf("at once, with a disk of its own: %v", now)
+	}
+}
