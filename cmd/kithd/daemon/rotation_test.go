@@ -239,6 +239,7 @@ func TestRestartAtEachStepOfARotation(t *testing.T) {
 	t.Parallel()
 	r := newRotating(t)
 	r.up()
+	r.alpha.eventually("alpha knows what beta has", func() bool { return r.alpha.seen("beta").GetProcessors() == 3 })
 	r.run(r.alpha, 2, "beta") // wider than alpha
 	r.run(r.beta, 1, "beta")
 	r.run(r.alpha, 1, "alpha")
