@@ -27,9 +27,9 @@ import (
 //     for claims (but for those of a site that lies: it answers them, and might as
 //     well have jobs to run; no site promises shares by origin), nothing postponed, and all copies gone of jobs that do not wait.
 //     So no start is asked for that would move a guarantee. Gone are also copies
-//     of origins out of reach, and those that could start although their origin is
-//     in trouble or has been at peace for less than Settle. The others of such an
-//     origin keep their place: their host cannot know, before they could start. So do
+//     of origins out of reach, and of those that are in trouble or have been at peace for
+//     less than Settle those that could start, and those that the site has set aside. The
+//     others of such an origin keep their place: their host cannot know, before they could start. So do
 //     attempts whose input has come since they gave their processors back, and pilots for
 //     which tasks wait.
 //

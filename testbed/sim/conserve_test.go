@@ -100,6 +100,34 @@ func TestCopiesOfAnUnsettledOriginKeepTheirPlace(t *testing.T) {
 	}
 }
 
+// What a site has set aside of an origin that does not answer keeps no place: a job that
+// would start beside it, but not beside what is first without it, waits. Wide schedule
+// 15006197 showed it.
+func TestCopiesSetAsideKeepNoPlace(t *testing.T) {
+	w := watched(t, func(c *Config) {
+		c.Conserve = &Conserve{Bound: 10 * time.Second, Settle: 20 * time.Second, Patience: time.Minute, Lack: 10 * time.Second}
+		c.Sites[1].Scheduler.Queues = sitesched.Single
+	}, 2, 5)
+	home(w, 0, "s1", 3, 5*time.Minute, 5*time.Minute)
+	home(w, 0, "s0", 2, 10*time.Minute, 10*time.Minute)
+	home(w, time.Second, "s0", 3, time.Minute, 2*time.Minute) // fits s1 only, and heads its queue
+	w.At(Start.Add(2*time.Second), func() { w.SetLink("s1", "s0", &LinkConfig{Latency: time.Hour}) })
+	w.Submit(Start.Add(3*time.Second), "s0", Submission{ // is claimed at s1, in vain
+		Request: job.Request{Name: "test", User: "ada", Processors: 1, Copies: 2, Walltime: 30 * time.Second}, RunTime: time.Second,
+	})
+	home(w, 4*time.Second, "s1", 5, time.Minute, time.Minute)        // is first without them
+	home(w, 20*time.Second, "s1", 2, 20*time.Minute, 20*time.Minute) // would delay it
+	if err := w.Run(Start.Add(19 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if l := w.Site("s1").Load(); l.Queued != 1 {
+		t.Fatalf("%d jobs wait at s1, and are not set aside", l.Queued)
+	}
+	if got := broken(w, 2*time.Minute); got != "" {
+		t.Errorf("%s is broken", got)
+	}
+}
+
 // A daemon takes the time from the wall when it starts, but never an earlier one
 // than before, and leases do not step.
 func TestWallClockSteps(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 // outlook is what a site would do if nothing but work stood in the way.
 type outlook struct {
 	*sitesched.Scheduler
-	// unsettled are the waiting copies whose origin is in reach but not settled, those that
+	// unsettled are the copies in the queue whose origin is in reach but not settled, those that
 	// have been begun here before and whose input has come, and pilots for which tasks wait.
 	unsettled map[job.AttemptID]bool
 	// asked are the copies it was asked about that are not in its queue: all of a kind start,
@@ -149,8 +149,13 @@ func (k *keeper) plan(s *Site) *outlook {
 	clear(p.unsettled)
 	clear(p.asked)
 	p.begun = nil
+	// What a host has set aside of an origin that is not settled stays so: it has learned that
+	// the origin does not answer, and what would start beside such copies might start because
+	// of their places, and put off what the host has promised to those that are first without them.
 	for _, o := range k.w.sites {
-		p.BringBack(now, o.cfg.ID)
+		if k.reaches(o, s) {
+			p.BringBack(now, o.cfg.ID)
+		}
 	}
 	p.Drain(now, s.state.Site().Draining)
 	var reserved, postponed, strays []job.AttemptID
