@@ -72,7 +72,7 @@ func TestLimitWhereAnOwnerComesFirst(t *testing.T) {
 		t.Fatalf("beside an owner: %v", got)
 	}
 	// It is planned like that: what needs all processors waits for it.
-	end, ok := s.Engine.host.site.EarliestStart(s.now, job.Copy{ID: job.AttemptID{Job: job.ID{Origin: "beta", Seq: 9}, Number: 1}, Request: job.Request{Processors: 4, Walltime: time.Minute}, Arrival: s.now, Remote: true})
+	end, ok := s.host.site.EarliestStart(s.now, job.Copy{ID: job.AttemptID{Job: job.ID{Origin: "beta", Seq: 9}, Number: 1}, Request: job.Request{Processors: 4, Walltime: time.Minute}, Arrival: s.now, Remote: true})
 	if !ok || end.Sub(s.now) < got[0] {
 		t.Errorf("planned to end after %v", end.Sub(s.now))
 	}
@@ -86,7 +86,7 @@ func TestLimitWhereAnOwnerComesFirst(t *testing.T) {
 		if c.LimitSeconds != 0 {
 			want = got[0]
 		}
-		if r := again.Engine.host.limited(c.Request, c.LimitSeconds); r.Walltime != want {
+		if r := again.host.limited(c.Request, c.LimitSeconds); r.Walltime != want {
 			t.Errorf("after a restart copy %v has the limit %v, had %v", c.ID, r.Walltime, want)
 		}
 	}
@@ -104,7 +104,7 @@ func TestLimitIsBounded(t *testing.T) {
 		}
 		s.step(OwnerSeen{Owner: o})
 		for _, limit := range []time.Duration{time.Second, time.Hour, 100 * 24 * time.Hour} {
-			got := s.Engine.host.asked(&job.Request{Processors: 4, Walltime: limit}).Walltime
+			got := s.host.asked(&job.Request{Processors: 4, Walltime: limit}).Walltime
 			if got < limit || got > limit+s.cfg.Timing.Overdue/2 {
 				t.Errorf("rho %v: a limit of %v became %v", rho, limit, got)
 			}
@@ -121,7 +121,7 @@ func TestOwnerWhoLeavesNothing(t *testing.T) {
 	o.Loads[harvest.Widths-1].Rho = 0.95 // of a job that takes all four
 	s.step(OwnerSeen{Owner: o})
 	query := func(processors int32) job.Reason {
-		a := s.Engine.host.answerStart(s.now, "beta", &StartQuery{Request: job.Request{Processors: processors, Walltime: time.Hour}})
+		a := s.host.answerStart(s.now, "beta", &StartQuery{Request: job.Request{Processors: processors, Walltime: time.Hour}})
 		return a.Reason
 	}
 	if got := query(1); got != job.NoReason {

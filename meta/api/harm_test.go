@@ -36,10 +36,10 @@ func TestGetHarm(t *testing.T) {
 	}
 	submit(t, s, nil)
 	again, err := s.GetHarm(t.Context(), &kithv1.GetHarmRequest{MaxAge: durationpb.New(time.Hour)})
-	if err != nil || again.GetTime().AsTime() != r.GetTime().AsTime() || again.GetCounters().GetLeftCopies()[0] != 5 {
+	if err != nil || !again.GetTime().AsTime().Equal(r.GetTime().AsTime()) || again.GetCounters().GetLeftCopies()[0] != 5 {
 		t.Errorf("again: %v, %v", again, err)
 	}
-	if other, err := s.GetHarm(t.Context(), &kithv1.GetHarmRequest{Days: 1, MaxAge: durationpb.New(time.Hour)}); err != nil || other.GetSinceTime().AsTime() == r.GetSinceTime().AsTime() {
+	if other, err := s.GetHarm(t.Context(), &kithv1.GetHarmRequest{Days: 1, MaxAge: durationpb.New(time.Hour)}); err != nil || other.GetSinceTime().AsTime().Equal(r.GetSinceTime().AsTime()) {
 		t.Errorf("of one day: %v, %v", other, err)
 	}
 	for _, bad := range []*kithv1.GetHarmRequest{{Days: -1}, {Days: 3661}, {MaxAge: durationpb.New(-1)}, {MaxAge: durationpb.New(2 * time.Hour)}} {

@@ -28,7 +28,7 @@ func runCaller(socket string) int {
 		fmt.Println(err)
 		return 1
 	}
-	defer conn.Close() //nolint:errcheck // the process ends
+	defer conn.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	_, err = kithv1.NewSiteServiceClient(conn).GetSite(ctx, &kithv1.GetSiteRequest{})

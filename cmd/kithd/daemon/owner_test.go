@@ -75,7 +75,7 @@ func TestOwnerWatch(t *testing.T) {
 	before := w.last()
 	again := newOwnerBench(t, path)
 	again.at = w.at
-	again.ownerWatch.hour = w.hour
+	again.hour = w.hour
 	again.say()
 	if got := again.last(); math.Abs(got.Left(1, 2)-before.Left(1, 2)) > 0.05 {
 		t.Errorf("before a restart %+v, then %+v", before, got)

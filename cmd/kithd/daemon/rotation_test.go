@@ -47,7 +47,7 @@ func newLine(t *testing.T) *line {
 			one.wg.Go(func() { one.carry(c) })
 		}
 	})
-	t.Cleanup(func() { l.Close(); one.wg.Wait() }) //nolint:errcheck // the test is over
+	t.Cleanup(func() { l.Close(); one.wg.Wait() })
 	return one
 }
 
