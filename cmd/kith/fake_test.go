@@ -47,6 +47,8 @@ type fakeSite struct {
 	sites    *kithv1.ListSitesResponse
 	history  []*kithv1.PastAttempt
 	whatIf   *kithv1.ForecastJobResponse
+	harm     *kithv1.GetHarmResponse
+	outcomes *kithv1.GetForecastsResponse
 	uploads  [][]byte
 	pieces   []int // sizes of upload messages
 	faults   map[string][]*fault
@@ -461,6 +463,18 @@ func (f *fakeSite) ListHistory(_ context.Context, r *kithv1.ListHistoryRequest) 
 		resp.NextPageToken = strconv.Itoa(to)
 	}
 	return resp, nil
+}
+
+func (f *fakeSite) GetHarm(context.Context, *kithv1.GetHarmRequest) (*kithv1.GetHarmResponse, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.harm, nil
+}
+
+func (f *fakeSite) GetForecasts(context.Context, *kithv1.GetForecastsRequest) (*kithv1.GetForecastsResponse, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.outcomes, nil
 }
 
 func (f *fakeSite) TrustHost(context.Context, *kithv1.TrustHostRequest) (*kithv1.TrustHostResponse, error) {

@@ -167,6 +167,14 @@ func tellSite(ts *testscript.TestScript, neg bool, args []string) {
 		r := &kithv1.ForecastJobResponse{}
 		ts.Check(protojson.Unmarshal([]byte(ts.ReadFile(rest[0])), r))
 		f.change(func() { f.whatIf = r })
+	case "harm":
+		r := &kithv1.GetHarmResponse{}
+		ts.Check(protojson.Unmarshal([]byte(ts.ReadFile(rest[0])), r))
+		f.change(func() { f.harm = r })
+	case "forecasts":
+		r := &kithv1.GetForecastsResponse{}
+		ts.Check(protojson.Unmarshal([]byte(ts.ReadFile(rest[0])), r))
+		f.change(func() { f.outcomes = r })
 	case "history":
 		list := &kithv1.ListHistoryResponse{}
 		ts.Check(protojson.Unmarshal([]byte(ts.ReadFile(rest[0])), list))
