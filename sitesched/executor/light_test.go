@@ -93,10 +93,18 @@ func TestLightAttemptsSeeNothingOfEachOther(t *testing.T) {
 func TestLightAttemptsThatEndedAreAdopted(t *testing.T) {
 	inEachIsolation(t, func(t *testing.T, c Config) {
 		c.Processors, c.KeepIdle = 1, 1
-		b := openBench(t, c)
 		const last = 3*shim.LedgerEntries/2 + 1
-		for n := 1; n <= last; n++ {
-			b.run(lightShell(n, fmt.Sprintf("echo x >>../../ran; exit %d", n%7)))
+		var b *bench
+		// On a busy machine an attempt may come before the shim of the last one is free, and
+		// another shim with a ledger and a folder of its own takes it: then once more.
+		for range 5 {
+			b = openBench(t, c)
+			for n := 1; n <= last; n++ {
+				b.run(lightShell(n, fmt.Sprintf("echo x >>../../ran; exit %d", n%7)))
+			}
+			if b.ledgerFiles() == 2 {
+				break
+			}
 		}
 		if b.ledgerFiles() != 2 {
 			t.Errorf("%d ledgers of %d attempts", b.ledgerFiles(), last)

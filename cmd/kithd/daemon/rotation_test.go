@@ -51,6 +51,13 @@ func newLine(t *testing.T) *line {
 	return one
 }
 
+// lead says to whom the line leads.
+func (l *line) lead(to string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.to = to
+}
+
 // carry connects one who dialled to the site, until either hangs up.
 func (l *line) carry(c net.Conn) {
 	defer c.Close() //nolint:errcheck // it is over
@@ -128,7 +135,7 @@ func newRotating(t *testing.T) *rotating {
 		return s
 	}
 	r.alpha = open(ca, Known{Bundle: betaKeys.Bundle()})
-	r.line.to = r.alpha.d.Address()
+	r.line.lead(r.alpha.d.Address())
 	r.beta = open(cb, Known{Bundle: alphaKeys.Bundle(), Address: r.line.Addr().String()})
 	t.Cleanup(func() {
 		os.WriteFile(r.flag, nil, 0o600) //nolint:errcheck // no job outlives the test
