@@ -461,7 +461,7 @@ func TestReferencePlain(t *testing.T) {
 func TestReferenceKeptFree(t *testing.T) {
 	everyDiscipline(t, func(t *testing.T, c Config) {
 		if c.Queues != DualBackfill {
-			t.Skip("means nothing here")
+			t.Skip("processors are kept free of guests only where guests have a queue of their own that fills gaps (dual-backfill)")
 		}
 		with := everything
 		with.memory = false

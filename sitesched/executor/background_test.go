@@ -56,7 +56,7 @@ func TestOthersDoNotGiveWay(t *testing.T) {
 // setting they share.
 func TestOwnerBesideAGuest(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes two seconds of a processor")
+		t.Skip("left out with -short: it takes some seconds of a processor")
 	}
 	used := func(pid int) float64 {
 		b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
@@ -113,7 +113,7 @@ func TestOwnerBesideAGuest(t *testing.T) {
 	t.Run("as usual", func(t *testing.T) { measure(t, false) })
 	t.Logf("the guest had %.3f of the owner's time in the background, %.3f without", share[true], share[false])
 	if len(share) < 2 {
-		t.Skip("jobs are not pinned here")
+		t.Skip("jobs are not pinned to processors of their own on this machine, see the subtests")
 	}
 	if share[true] > 0.2 || share[true] > share[false]/2 {
 		t.Errorf("the guest had %.3f of the owner's time in the background, %.3f without", share[true], share[false])

@@ -176,12 +176,12 @@ func (w *ownerWatch) save() error {
 
 // load reads the file; that there is none is no error.
 func (w *ownerWatch) load() error {
-	if err := pathkind.File(w.path); errors.Is(err, fs.ErrNotExist) {
-		return nil
-	} else if err != nil { // a pipe would be waited for
+	if err := pathkind.File(w.path); err != nil { // a pipe would be waited for
 		return err
 	}
-	if info, err := os.Stat(w.path); err != nil {
+	if info, err := os.Stat(w.path); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
 		return err
 	} else if info.Size() > maxOwnerFile {
 		return fmt.Errorf("%s has %d bytes, more than %d: remove it", w.path, info.Size(), maxOwnerFile)

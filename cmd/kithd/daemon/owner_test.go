@@ -62,6 +62,9 @@ func TestOwnerWatch(t *testing.T) {
 	if len(w.told) != 1 || w.last().Left(1, 2) != 0.5 {
 		t.Fatalf("at a cold start: %v", w.told)
 	}
+	if w.log.Len() > 0 {
+		t.Errorf("the first start, which has no file, is no trouble: %s", w.log.String())
+	}
 	w.pass(12*time.Minute, 1.25)
 	// Of one processor of two he takes a quarter, of both all.
 	if o := w.last(); math.Abs(o.Left(1, 2)-0.75) > 0.01 || !o.TooBusy(2, 2) {
