@@ -448,6 +448,37 @@ func TestForecastsOfALongQueue(t *testing.T) {
 	}
 }
 
+// A job that was cancelled while its forecast waited for its turn, or that is told without it
+// after two seconds, is played no more: what is played then is the next that somebody waits for.
+func TestForecastsThatNobodyWaitsFor(t *testing.T) {
+	t.Parallel()
+	o := newOracle(t, 1, nil)
+	o.submit(1, time.Hour)
+	o.heldUp = true
+	o.submit(1, time.Hour) // is played, for long
+	var ids []job.ID
+	for range 5 {
+		ids = append(ids, o.submit(1, time.Hour))
+	}
+	o.do(meta.Cancel{Job: ids[0]})
+	o.later(3 * time.Second)
+	last := o.submit(1, time.Hour)
+	if len(o.wanted) != 1 {
+		t.Fatalf("%d are played at a time", len(o.wanted))
+	}
+	played := 0
+	for len(o.wanted) > 0 {
+		played++
+		o.do(o.foreseen())
+	}
+	if o.state.Job(last).Forecast == nil {
+		t.Error("the last job has no forecast")
+	}
+	if played != 2 { // the first, and the last
+		t.Errorf("%d were played for 2 that were waited for", played)
+	}
+}
+
 // While forecasts are off no message and no record tells of any.
 func TestWithoutForecasts(t *testing.T) {
 	o := newOracle(t, 4, func(c *meta.Config, _ *sitesched.Config) { c.Forecasts = meta.Forecasts{} })

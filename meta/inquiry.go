@@ -68,6 +68,9 @@ func (s *seer) next(now job.Time) {
 		if s.of[q.from]--; s.of[q.from] == 0 {
 			delete(s.of, q.from)
 		}
+		if q.from == s.self && !s.asks(q.query) {
+			continue // the job has started, or was told without it
+		}
 		if !s.play(now, &q) {
 			s.answer(now, &q, &forecast.Answer{})
 		}

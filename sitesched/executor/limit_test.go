@@ -152,7 +152,7 @@ func TestAffinity(t *testing.T) {
 	if count < 2 {
 		t.Skip("this machine has one processor: with two it is seen that jobs get different ones")
 	}
-	const script = "touch ready; grep Cpus_allowed_list /proc/self/status; while [ ! -e go ]; do sleep 0.01; done"
+	const script = "grep Cpus_allowed_list /proc/self/status; touch ready; while [ ! -e go ]; do sleep 0.01; done"
 	b := openBench(t, Config{Processors: count})
 	for n := 1; n <= 2; n++ {
 		b.Start(shell(n, script))
