@@ -27,6 +27,7 @@ var pure = map[string][]string{
 	"internal/hashed": {"hash/maphash"},
 	"sitesched":       {"kith/internal/job", "kith/internal/hashed", "kith/internal/forecast"},
 	"sitesched/batch": {"kith/internal/job"},
+	"sitesched/level": {"kith/internal/job"},
 	"cluster":         {"kith/internal/job", "kith/internal/harvest"},
 	"store":           {"kith/internal/job", "kith/internal/identity", "kith/internal/hashed"},
 	"meta":            {"kith/internal/fifo", "kith/internal/forecast", "kith/internal/harvest", "kith/internal/job", "kith/internal/identity", "kith/cluster", "kith/store", "kith/meta/place", "kith/meta/bags"},
