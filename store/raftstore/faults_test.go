@@ -169,6 +169,46 @@ func TestAnswersOfADeposedLeader(t *testing.T) {
 	})
 }
 
+// What others have answered before it was asked whether it leads does not count, however late that
+// comes: they may have chosen another one since.
+func TestAnswersFromBeforeTheQuestion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, 3, nil)
+		lead := s.lead()
+		state := load(t, lead)
+		leader := peer(lead.m.cfg.Name).Address
+		late, cut := make(chan struct{}), make(chan struct{})
+		var answer sync.Map // on its way, by member
+		others := func() (n int) {
+			answer.Range(func(any, any) bool { n++; return true })
+			return n
+		}
+		s.net.mu.Lock()
+		s.net.wrote = func(from, to string, _ int) {
+			if to == leader {
+				answer.Store(from, true)
+				<-late
+			} else if others() == 2 { // nothing comes from the leader any more
+				<-cut
+			}
+		}
+		s.net.mu.Unlock()
+		for others() < 2 {
+			time.Sleep(time.Millisecond)
+		}
+		said := make(chan error)
+		go func() { said <- lead.Seal(state).Commit() }()
+		synctest.Wait() // for the question
+		close(late)
+		err := <-said
+		s.net.cut(leader)
+		close(cut)
+		if !errors.Is(err, store.ErrDeposed) {
+			t.Errorf("an empty batch of a leader that hears of nobody: %v, want ErrDeposed", err)
+		}
+	})
+}
+
 // Facts that were loaded before another one led are not written over later ones, even by a member
 // that leads again and whose driver has missed all of it.
 func TestEarlierLeadIsRefused(t *testing.T) {

@@ -118,16 +118,23 @@ func (l *Lead) ends(err error) error {
 }
 
 // confirm asks a majority whether this member leads. It has led ever since if raft's term is
-// still the one of this lead.
+// still the one of this lead. The library takes any answer for one, those to what was sent before,
+// too; it is asked until a majority has answered what was sent after.
 func (l *Lead) confirm() error {
-	err := l.m.await(l.m.raft.VerifyLeader())
-	if term := l.m.raft.CurrentTerm(); err == nil && term != l.term {
-		err = fmt.Errorf("term %d is over, it is %d", l.term, term)
+	asked, self := l.m.answers.ask(), raft.ServerID(l.m.cfg.Name)
+	for {
+		err := l.m.await(l.m.raft.VerifyLeader())
+		answered := l.m.answers.majority(l.m.raft.GetConfiguration().Configuration().Servers, self, l.term, asked)
+		if term := l.m.raft.CurrentTerm(); err == nil && term != l.term {
+			err = fmt.Errorf("term %d is over, it is %d", l.term, term)
+		}
+		if err != nil {
+			return l.ends(fmt.Errorf("%w: %w", err, store.ErrDeposed))
+		}
+		if answered {
+			return nil
+		}
 	}
-	if err != nil {
-		return l.ends(fmt.Errorf("%w: %w", err, store.ErrDeposed))
-	}
-	return nil
 }
 
 type batch struct {

@@ -28,6 +28,7 @@ type Member struct {
 	vote    *raftlog.Vote
 	machine *machine
 	streams *streams
+	answers *answers
 
 	started chan struct{} // closed when there is a raft
 	once    sync.Once     // raft ends
@@ -195,9 +196,10 @@ func (f *files) readable(id string, whose snapshotHead) error {
 
 func (m *Member) start(f *files, whose snapshotHead) error {
 	m.streams = newStreams(&m.cfg, whose, m.machine.applied.Load)
-	transport := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+	m.answers = &answers{taken: make(map[raft.ServerID]question)}
+	transport := &transport{raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		Stream: m.streams, MaxPool: 3, Timeout: callTime, Logger: newLogger(m.cfg.Logger),
-	})
+	}), m.answers}
 	notify := make(chan bool, 16)
 	rc := m.cfg.raftConfig()
 	rc.NotifyCh = notify

@@ -16,9 +16,12 @@ import (
 	"kith/store/boltstore/reserve"
 )
 
+// filling fills the disk, and each byte that comes free later.
+const filling = "while :; do cat /dev/zero >> fill; sleep 0.1; done"
+
 // hog is a job that fills the disk and goes on.
 func hog(outputs ...string) *kithv1.Job {
-	j := shell("echo kept > kept; cat /dev/zero > fill; exec sleep 500")
+	j := shell("echo kept > kept; " + filling)
 	for _, o := range outputs {
 		j.Outputs = append(j.Outputs, &kithv1.OutputFile{Path: o})
 	}
@@ -73,7 +76,7 @@ func TestCancelOfABagThatFillsTheDisk(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := onSmallDisk(t, 0)
-			task := shell("echo kept > kept; [ $KITH_TASK_INDEX = 1 ] || exit 0; cat /dev/zero > fill; exec sleep 500")
+			task := shell("echo kept > kept; [ $KITH_TASK_INDEX = 1 ] || exit 0; " + filling)
 			task.Outputs = []*kithv1.OutputFile{{Path: "kept"}}
 			id := s.submitBag(&kithv1.Bag{Job: task, Parameters: &kithv1.Bag_Matrix{Matrix: "x=0..2"}})
 			s.eventually("the task has filled the disk", func() bool { return s.disk.Free() == 0 })
