@@ -97,6 +97,9 @@ func (c *client) harmText(r *kithv1.GetHarmResponse, days int32) string {
 	if r.GetAssumedJobs() > 0 {
 		say("", "%s by limits alone, as nobody knows for a week how long they run", cli.Plural(r.GetAssumedJobs(), "job", "jobs"))
 	}
+	if n := f.GetJobs() - f.GetComparedJobs(); n > 0 {
+		say("", "%s not in what follows: in that schedule they still wait, or are too wide, or it has not got to them", cli.Plural(n, "job is", "jobs are"))
+	}
 	if f.GetComparedJobs() > 0 {
 		say("WAIT", "%s on average, %s without guests and other sites", cli.Seconds(f.GetWaitSeconds()), cli.Seconds(f.GetAloneWaitSeconds()))
 		say("DELAYS AND GAINS", "%s lost by some, %s gained by others", cli.Seconds(f.GetDelaysSeconds()), cli.Seconds(f.GetGainsSeconds()))

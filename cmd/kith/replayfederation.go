@@ -179,6 +179,7 @@ func joinText(a *join.Answer, width int) string {
 	if len(a.Plans) > 1 {
 		fmt.Fprintf(&b, "\nChange of the mean turnaround by number of copies:\n\n%s", joinPlans(a).Render(width))
 	}
+	b.WriteString(harmReport(best.Harms(), ", "+best.Name, width))
 	fmt.Fprintf(&b, "\nFairness between sites, by the mean bounded slowdown of each (index 1: all alike, %s: one bears it all):\n\n%s",
 		cli.Number(1/float64(len(a.Sites))), joinFairness(a).Render(width))
 	// What counts stands last, where the eye is.

@@ -43,8 +43,8 @@ func whatIfSiteVerb(c *client) *cobra.Command {
 		Short: "Replay what ran at this site as if the site had been another one",
 		Long: `Replay the jobs that ran at this site in the last days, its own and those of
 guests, through its scheduler in virtual time: as the site is, and as it would be.
-Tell who wins and who loses, by the site of the users and by the kind of job. It is
-for operators, runs in this process, and changes nothing.
+Tell who wins and who loses, by the site of the users and by the kind of job, and
+what guests cost the site's own users. It is for operators, runs in this process, and changes nothing.
 
 Several changes may be asked for together. --add-load draws jobs of the past once
 more, at the same time of another day, until there is as much more work.
@@ -298,6 +298,9 @@ func whatIfText(a *whatif.Answer, width int) string {
 	}
 	fmt.Fprintf(&b, "\nUsers of each site, as it is and as asked:\n\n%s", whatIfUsers(a).Render(width))
 	fmt.Fprintf(&b, "\nChange of the mean turnaround by kind of job:\n\n%s", whatIfKinds(a).Render(width))
+	if list := a.Harms(); list != nil {
+		b.WriteString(harmReport(list, "", width))
+	}
 	// What counts stands last, where the eye is.
 	b.WriteString("\n")
 	for _, line := range a.Sentences[1:] {

@@ -134,7 +134,7 @@ func (cfg *Config) normalise(workloads int) error {
 			bad("site %s: named twice", s.ID)
 		}
 		seen[s.ID] = true
-		if err := s.scheduler().Validate(); err != nil {
+		if err := s.Scheduler().Validate(); err != nil {
 			bad("site %s: %v", s.ID, err)
 		}
 		if s.Speed != 0 && !(s.Speed >= minSpeed && s.Speed <= maxSpeed) {
@@ -192,6 +192,7 @@ const (
 	maxZone            = 366 * 24 * time.Hour
 )
 
-func (s *Site) scheduler() sitesched.Config {
+// Scheduler returns how the site schedules.
+func (s *Site) Scheduler() sitesched.Config {
 	return sitesched.Config{Processors: s.Processors, Backfill: s.Backfill, Queues: s.Queues, Scope: s.Scope, GuaranteeDepth: s.GuaranteeDepth, KeepFree: s.KeepFree}
 }

@@ -143,7 +143,7 @@ func (r *run) world() sim.Config {
 	for i := range cfg.Sites {
 		s := &cfg.Sites[i]
 		c.Sites = append(c.Sites, sim.SiteConfig{
-			ID: s.ID, Scheduler: s.scheduler(),
+			ID: s.ID, Scheduler: s.Scheduler(),
 			Meta: meta.Config{
 				Placement: cfg.Placement, Timing: timing, Bags: cfg.Guests, Self: meta.Self{Speed: s.Speed}, ReferenceTimes: true,
 				NoHarm: meta.NoHarm{Measure: cfg.Harm, GuestWalltime: s.GuestWalltime},

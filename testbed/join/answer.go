@@ -1,6 +1,7 @@
 package join
 
 import (
+	"fmt"
 	"time"
 
 	"kith/internal/job"
@@ -106,6 +107,8 @@ type SiteOutcome struct {
 	// WorkForOthers those that it spent on theirs.
 	WorkElsewhere float64 `json:"work_elsewhere_processor_hours"`
 	WorkForOthers float64 `json:"work_for_others_processor_hours"`
+	// Harm is what guests cost; nil for a site alone, which has none.
+	Harm *Harm `json:"harm,omitempty"`
 }
 
 // Figures are what users feel.
@@ -174,17 +177,26 @@ func percent(v, base float64) float64 {
 }
 
 // answer compares the outcomes, of which the first is that of being alone.
-func (s *Study) answer(outcomes []outcome) *Answer {
+func (s *Study) answer(outcomes []outcome) (*Answer, error) {
 	a := &Answer{Title: s.cfg.Title, Seed: s.cfg.Seed, Asks: s.cfg.Asks, study: s, outcomes: outcomes}
 	for i := range s.sites {
 		a.Sites = append(a.Sites, s.info(i))
 	}
 	a.Alone = s.outcome(&outcomes[0], nil)
 	for i := range outcomes[1:] {
-		a.Plans = append(a.Plans, s.outcome(&outcomes[1+i], &a.Alone))
+		o := s.outcome(&outcomes[1+i], &a.Alone)
+		for k := range o.Sites {
+			site := &s.sites[k]
+			h, err := HarmOf(&metrics.HarmQuestion{Site: site.ID, Config: site.Scheduler(), Speed: site.Speed}, outcomes[1+i].result.Records)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", o.Name, err)
+			}
+			o.Sites[k].Harm = &h
+		}
+		a.Plans = append(a.Plans, o)
 	}
 	a.decide()
-	return a
+	return a, nil
 }
 
 func (s *Study) info(i int) SiteInfo {

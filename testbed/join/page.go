@@ -24,6 +24,7 @@ func (a *Answer) Page() *report.Page {
 			Texts:  []string{fmt.Sprintf("Jobs that run for less than %s are short, those on fewer than %d processors narrow.", report.Span(metrics.ShortBelow.Seconds()), metrics.NarrowBelow)},
 			Tables: []report.Table{a.classesTable(best)}, Plots: a.classPlots(best),
 		},
+		HarmSection(best.Harms(), ", "+best.Name),
 		{Name: "waiting", Title: "Waiting times", Texts: []string{"How many jobs had started after how long. A curve further to the left is better; where it begins is the share that did not wait at all."}, Plots: a.waitingPlots(best)},
 		{Name: "utilisation", Title: "Utilisation over time", Texts: []string{"Busy processors of each site. Jobs that moved fill the valleys of one site with the peaks of another."}, Plots: a.utilisationPlots(best)},
 	}

@@ -16,7 +16,9 @@ const hour = 3600.0
 func durationSeconds(d units.Duration) float64 { return time.Duration(d).Seconds() }
 
 // plottedSites is how many sites plots show; tables have all of them.
-func (a *Answer) plottedSites() int { return min(len(a.Sites), 12) }
+func (a *Answer) plottedSites() int { return min(len(a.Sites), mostPlotted) }
+
+const mostPlotted = 12
 
 // changePlot is the gain or loss of each site for each K.
 func (a *Answer) changePlot() report.Plot {

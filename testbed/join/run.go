@@ -65,7 +65,7 @@ func (s *Study) Run(ctx context.Context, progress func(done, total int)) (*Answe
 		return nil, err
 	}
 	slices.Reverse(outcomes)
-	return s.answer(outcomes), nil
+	return s.answer(outcomes)
 }
 
 // tally adds up the progress of several runs.
@@ -117,8 +117,8 @@ func (s *Study) federation(p plan) federation.Config {
 		// A load travels like any message. Where none is older than it takes to
 		// travel, one leaves as soon as the one before has arrived.
 		LoadPeriod: time.Duration(cmp.Or(c.LoadAge, c.Latency)), LoadDelay: time.Duration(c.Latency),
-		Staggered: true,
-		Network:   sim.NetworkConfig{LinkConfig: sim.LinkConfig{Latency: time.Duration(c.Latency)}},
+		Staggered: true, Harm: p.scheme != meta.Independent,
+		Network: sim.NetworkConfig{LinkConfig: sim.LinkConfig{Latency: time.Duration(c.Latency)}},
 	}
 	if rank, ok := meta.ParseRank(c.Rank); ok && p.scheme != meta.Independent {
 		cfg.Placement.Rank = rank

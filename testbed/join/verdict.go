@@ -77,6 +77,7 @@ func (a *Answer) say() []string {
 	if s := a.otherPlans(); s != "" {
 		lines = append(lines, s)
 	}
+	lines = append(lines, HarmInAll(best.Harms()))
 	if p := &a.study.cfg.Placement; p.maxLoadAge() > daemonLoadAge {
 		lines = append(lines, fmt.Sprintf("Sites ranked each other by loads that were up to %s old, as load_age asks; daemons that are not told otherwise "+
 			"put a site whose load is older than %s behind all others.", report.Span(p.maxLoadAge().Seconds()), report.Span(daemonLoadAge.Seconds())))

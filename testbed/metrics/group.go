@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -41,17 +42,14 @@ func BySite(r *Record) string { return string(r.Site) }
 // 2.7 reports with 0 and with 0.05).
 func Trim(records []Record, share float64) []Record {
 	kept := slices.Clone(records)
-	slices.SortStableFunc(kept, func(a, b Record) int {
-		switch {
-		case a.Submit < b.Submit:
-			return -1
-		case a.Submit > b.Submit:
-			return 1
-		}
-		return 0
-	})
+	BySubmission(kept)
 	n := min(max(int(share*float64(len(kept))), 0), len(kept)/2)
 	return kept[n : len(kept)-n]
+}
+
+// BySubmission sorts records by when they were submitted; of one instant they keep their order.
+func BySubmission(records []Record) {
+	slices.SortStableFunc(records, func(a, b Record) int { return cmp.Compare(a.Submit, b.Submit) })
 }
 
 // Fairness compares groups by one figure each, such as the mean slowdown of the

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"kith/internal/job"
 	"kith/sitesched"
@@ -28,6 +30,10 @@ type Schedule struct {
 	Starts, Ends []job.Time
 	// Passes is how many scheduling passes were made.
 	Passes int
+	// Blocked is for how long guests alone kept each of the site's own jobs waiting, and Moved how
+	// many promises to it they moved back. Both are nil where no job is a guest.
+	Blocked []time.Duration
+	Moved   []uint32
 }
 
 // Run replays w on an empty site of configuration cfg. All jobs must fit there,
@@ -39,7 +45,7 @@ func Run(ctx context.Context, w *workload.Workload, cfg sitesched.Config, progre
 }
 
 // RunShared is [Run] where some jobs are copies that other sites placed here: guest, if not nil,
-// has an entry for each job.
+// has an entry for each job. What they cost is measured.
 func RunShared(ctx context.Context, w *workload.Workload, guest []bool, cfg sitesched.Config, progress func(done int)) (*Schedule, error) {
 	s, err := sitesched.New(cfg)
 	if err != nil {
@@ -55,10 +61,13 @@ func RunShared(ctx context.Context, w *workload.Workload, guest []bool, cfg site
 		s: s, jobs: w.Jobs, guest: guest, progress: progress,
 		starts: make([]job.Time, len(w.Jobs)), ends: make([]job.Time, len(w.Jobs)),
 	}
+	if slices.Contains(guest, true) {
+		d.blocked, d.moved = make([]time.Duration, len(w.Jobs)), make([]uint32, len(w.Jobs))
+	}
 	if err := d.run(ctx); err != nil {
 		return nil, err
 	}
-	return &Schedule{Workload: w, Config: cfg, Starts: d.starts, Ends: d.ends, Passes: d.passes}, nil
+	return &Schedule{Workload: w, Config: cfg, Starts: d.starts, Ends: d.ends, Passes: d.passes, Blocked: d.blocked, Moved: d.moved}, nil
 }
 
 // attempt names the job at place i. The place is in it, for the way back.
@@ -84,6 +93,12 @@ type driver struct {
 	done         int
 	passes       int
 	progress     func(done int)
+	// Of what guests cost, see [Schedule]; nil if there are none. waiting are those that are
+	// blocked after the latest pass, which was at.
+	blocked []time.Duration
+	moved   []uint32
+	waiting []job.AttemptID
+	at      job.Time
 }
 
 // instants is how many instants pass between two looks at the world outside.
@@ -108,11 +123,26 @@ func (d *driver) run(ctx context.Context) error {
 		if err := d.instant(now); err != nil {
 			return err
 		}
+		if d.blocked != nil {
+			d.measure(now)
+		}
 	}
 	if d.progress != nil {
 		d.progress(d.done)
 	}
 	return nil
+}
+
+// measure adds up what guests have cost since the pass before this one, and looks whom they
+// block after it. Between passes nothing changes.
+func (d *driver) measure(now job.Time) {
+	for _, id := range d.waiting {
+		d.blocked[id.Job.Seq] += now.Sub(d.at)
+	}
+	d.waiting, d.at = d.s.Blocked(now, d.waiting[:0]), now
+	if id, broken := d.s.Moved(); broken {
+		d.moved[id.Job.Seq]++
+	}
 }
 
 // soonest returns the next instant at which something happens.

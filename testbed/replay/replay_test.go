@@ -280,3 +280,20 @@ func TestWriteToTellsOfFailure(t *testing.T) {
 		}
 	}
 }
+
+// What guests cost: one job waits for a guest alone, the next one would wait without it, too.
+func TestSharedMeasuresWhomGuestsBlock(t *testing.T) {
+	t.Parallel()
+	w := small([4]int64{0, 100, 200, 1}, [4]int64{10, 50, 60, 1}, [4]int64{20, 50, 60, 1})
+	cfg := sitesched.Config{Processors: 1, Backfill: sitesched.EASY, Queues: sitesched.DualBackfill, Scope: sitesched.ScopeAll}
+	s, err := RunShared(t.Context(), w, []bool{true, false, false}, cfg, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []time.Duration{0, seconds(90), 0}; !slices.Equal(s.Blocked, want) || !slices.Equal(s.Moved, make([]uint32, 3)) {
+		t.Errorf("blocked for %v, want %v; moved %v", s.Blocked, want, s.Moved)
+	}
+	if s, err = RunShared(t.Context(), w, make([]bool, 3), cfg, nil); err != nil || s.Blocked != nil || s.Moved != nil {
+		t.Errorf("without guests: %v, %v, %v", s.Blocked, s.Moved, err)
+	}
+}

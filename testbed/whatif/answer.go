@@ -31,6 +31,10 @@ type Answer struct {
 	All    Group   `json:"all"`
 	// Added are the jobs that were made up for more load.
 	Added *Added `json:"added,omitempty"`
+	// WasHarm and ThenHarm are what guests cost the site's own users, wherever their jobs ran. Those
+	// that ran at other sites have what was recorded, in both.
+	WasHarm  join.Harm `json:"was_harm"`
+	ThenHarm join.Harm `json:"then_harm"`
 	// LeftOut counts what of the past was not replayed.
 	LeftOut LeftOut `json:"left_out"`
 	// Effect is what it does to the site's own users, or to all where there are none. They
@@ -110,7 +114,7 @@ type tally struct {
 	users               map[int64]*[2]float64 // sums of turnarounds
 }
 
-func (s *Study) answer(was, then *replay.Schedule) *Answer {
+func (s *Study) answer(was, then *replay.Schedule) (*Answer, error) {
 	q := &s.q
 	a := &Answer{
 		Site: string(q.Site), First: s.past.first, Last: s.past.last, Days: q.Days, Seed: q.Seed, Changes: q.Words(),
@@ -171,8 +175,11 @@ func (s *Study) answer(was, then *replay.Schedule) *Answer {
 		a.All.TooLong.add(j)
 	}
 	a.added(s)
+	if err := a.harm(s); err != nil {
+		return nil, err
+	}
 	a.say()
-	return a
+	return a, nil
 }
 
 // added sums up what was made up.

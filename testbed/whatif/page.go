@@ -32,6 +32,7 @@ func (a *Answer) Page() *report.Page {
 					report.Span(metrics.ShortBelow.Seconds()), metrics.NarrowBelow)},
 				Tables: []report.Table{a.kindsTable()}, Plots: a.kindPlots(),
 			},
+			a.harmSection(),
 			{
 				Name: "waiting", Title: "Waiting times",
 				Texts: []string{"How many jobs had started after how long. A curve further to the left is better; where it begins is the share that did not wait at all."},

@@ -13,7 +13,10 @@ import (
 // past is what of the attempts can be replayed.
 type past struct {
 	jobs []pastJob
-	left LeftOut
+	// elsewhere are jobs of the site that ran at others and do not come back. They are not
+	// replayed; what guests cost the site's users is reckoned with them.
+	elsewhere []pastJob
+	left      LeftOut
 	// first and last are the earliest submission and the latest end.
 	first, last time.Time
 	// others are the sites that the past knows, and how many attempts it has of each.
@@ -55,6 +58,7 @@ func (q *Question) read(attempts []Attempt) past {
 	p := past{others: make(map[job.SiteID]int)}
 	since := q.Now.Add(-time.Duration(q.Days) * 24 * time.Hour)
 	kept := make([]*Attempt, 0, len(attempts))
+	var away []*Attempt
 	for i := range attempts {
 		a := &attempts[i]
 		for _, s := range [2]job.SiteID{a.Origin, a.Host} {
@@ -67,16 +71,16 @@ func (q *Question) read(attempts []Attempt) past {
 		switch {
 		case !a.End.After(since):
 			p.left.Earlier++
+		case a.Host == "":
+			p.left.NeverRan++
 		case !here && !lost:
-			if a.Host == "" {
-				p.left.NeverRan++
-			} else {
-				p.left.Elsewhere++
+			p.left.Elsewhere++
+			if !a.Start.IsZero() && a.Run > 0 && a.Origin == q.Site && !q.senseless(a, since) {
+				away = append(away, a)
 			}
 		case a.Start.IsZero() || a.Run <= 0:
 			p.left.NeverRan++
-		case a.Processors < 1 || a.Processors > job.MaxProcessors || a.Run > job.MaxWalltime || a.Limit > job.MaxWalltime ||
-			a.Submit.Before(since.Add(-longestQueued)) || a.End.After(q.Now.Add(longestQueued)) || a.Submit.After(a.End.Add(24*time.Hour)):
+		case q.senseless(a, since):
 			p.left.Senseless++
 		case here && a.Processors > q.Config.Processors:
 			p.left.TooWide++
@@ -84,7 +88,9 @@ func (q *Question) read(attempts []Attempt) past {
 			kept = append(kept, a)
 		}
 	}
-	slices.SortStableFunc(kept, func(a, b *Attempt) int { return a.Submit.Compare(b.Submit) })
+	for _, list := range [][]*Attempt{kept, away} {
+		slices.SortStableFunc(list, func(a, b *Attempt) int { return a.Submit.Compare(b.Submit) })
+	}
 	for _, a := range kept {
 		if p.first.IsZero() {
 			p.first = a.Submit
@@ -92,21 +98,35 @@ func (q *Question) read(attempts []Attempt) past {
 		if a.End.After(p.last) {
 			p.last = a.End
 		}
-		j := pastJob{
-			submit: job.Time(a.Submit.Sub(p.first)), run: max(job.Scaled(a.Run, q.speed()), 1), limit: max(job.Scaled(a.Limit, q.speed()), 0),
-			procs: a.Processors, origin: a.Origin, user: a.User, here: a.Host == q.Site, waited: max(a.Start.Sub(a.Submit), 0),
-		}
-		if j.limit == 0 {
-			j.limit = j.run
-		}
-		j.run = min(j.run, j.limit) // a site stops what runs longer
-		j.ran = j.run
-		if !j.here {
-			j.ran = max(a.End.Sub(a.Start), 1)
-		}
-		p.jobs = append(p.jobs, j)
+		p.jobs = append(p.jobs, q.job(a, p.first))
+	}
+	for _, a := range away {
+		p.elsewhere = append(p.elsewhere, q.job(a, p.first))
 	}
 	return p
+}
+
+// senseless says that an attempt has times or sizes that cannot be.
+func (q *Question) senseless(a *Attempt, since time.Time) bool {
+	return a.Processors < 1 || a.Processors > job.MaxProcessors || a.Run > job.MaxWalltime || a.Limit > job.MaxWalltime ||
+		a.Submit.Before(since.Add(-longestQueued)) || a.End.After(q.Now.Add(longestQueued)) || a.Submit.After(a.End.Add(24*time.Hour))
+}
+
+// job puts an attempt on the clock of the replay.
+func (q *Question) job(a *Attempt, first time.Time) pastJob {
+	j := pastJob{
+		submit: job.Time(a.Submit.Sub(first)), run: max(job.Scaled(a.Run, q.speed()), 1), limit: max(job.Scaled(a.Limit, q.speed()), 0),
+		procs: a.Processors, origin: a.Origin, user: a.User, here: a.Host == q.Site, waited: max(a.Start.Sub(a.Submit), 0),
+	}
+	if j.limit == 0 {
+		j.limit = j.run
+	}
+	j.run = min(j.run, j.limit) // a site stops what runs longer
+	j.ran = j.run
+	if !j.here {
+		j.ran = max(a.End.Sub(a.Start), 1)
+	}
+	return j
 }
 
 // recorded is what became of job i.

@@ -191,7 +191,7 @@ func (s *Study) Run(ctx context.Context, progress func(done int)) (*Answer, erro
 	if err != nil {
 		return nil, err
 	}
-	return s.answer(schedules[0], schedules[1]), nil
+	return s.answer(schedules[0], schedules[1])
 }
 
 // records are all that a schedule has, and those of the past by its places, nil for what is
@@ -206,8 +206,14 @@ func (s *Study) records(x *side, sched *replay.Schedule) (byPlace []*metrics.Rec
 		} else {
 			j := &x.w.Jobs[i]
 			*r = metrics.Record{Job: -1, Site: s.q.Site, Submit: j.Submit, Run: j.Run, Reference: j.Run, Estimate: j.Estimate, Procs: j.Procs}
+			if !x.guest[i] {
+				r.Origin = s.q.Site
+			}
 		}
 		r.Start, r.End = sched.Starts[i], sched.Ends[i]
+		if sched.Blocked != nil {
+			r.Blocked, r.Moved = sched.Blocked[i], sched.Moved[i]
+		}
 	}
 	return byPlace, all
 }

@@ -31,6 +31,9 @@ func (a *Answer) say() {
 	if u := own.Users; u.Win+u.Lose+u.Even > 1 {
 		lines = append(lines, fmt.Sprintf("Of its %d users %d win, %d lose and %d are as well off.", u.Win+u.Lose+u.Even, u.Win, u.Lose, u.Even))
 	}
+	if list := a.Harms(); list != nil {
+		lines = append(lines, a.harmWords())
+	}
 	lines = append(lines, a.uncovered()...)
 	a.Sentences = append(lines, a.trust())
 }

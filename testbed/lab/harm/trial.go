@@ -22,8 +22,6 @@ const (
 	partnerProcessors = 100
 	thirdProcessors   = 128
 	homeJobs          = 10_000
-	// bound is that of a daemon that is not told otherwise.
-	bound = 10 * time.Minute
 )
 
 // trial is a policy of the home site, with guests or in a federation. Equal trials are run once.
@@ -206,38 +204,22 @@ func (t trial) run(ctx context.Context, src *source, seed uint64) (*outcome, err
 // measure sums up what came of the jobs of the home site.
 func measure(r *federation.Result, home *federation.Site) (*outcome, error) {
 	o := &outcome{}
-	var jobs []harm.Job
-	var visitors []harm.Guest
 	until := job.Time(0)
 	for i := range r.Records {
 		if x := &r.Records[i]; x.Origin == home.ID {
-			jobs = append(jobs, homeJob(x))
 			until = max(until, x.Submit)
 		}
 	}
-	now := until
 	for i := range r.Records {
 		x := &r.Records[i]
 		o.moved += uint64(x.Moved)
-		now = max(now, x.End)
 		if x.Origin != home.ID && x.Site == home.ID {
-			visitors = append(visitors, harm.Guest{Processors: x.Procs, Came: x.Submit + begin, Started: x.Start + begin, Run: x.Run})
 			o.guestLoad += float64(x.Procs) * max(min(x.End, until).Sub(x.Start), 0).Seconds()
 		}
 	}
 	o.guestLoad /= float64(home.Processors) * time.Duration(until).Seconds()
-	q := harm.Question{Site: sitesched.Config{Processors: home.Processors, Backfill: home.Backfill}, Now: now + begin, Bound: bound}
-	rep, err := harm.Compare(q, jobs, visitors)
-	o.Report = rep
+	q := metrics.HarmQuestion{Site: home.ID, Config: home.Scheduler(), Speed: home.Speed}
+	var err error
+	o.Report, err = q.Compare(r.Records)
 	return o, err
-}
-
-// begin is when a workload begins: a job that started at 0 would not have started.
-const begin = job.Time(time.Second)
-
-func homeJob(x *metrics.Record) harm.Job {
-	return harm.Job{
-		ID: job.AttemptID{Job: job.ID{Origin: x.Origin, Generation: 1, Seq: uint64(x.Job)}, Number: 1}, Processors: x.Procs, Limit: x.Estimate, //nolint:gosec // A number of a job.
-		Submitted: x.Submit + begin, Started: x.Start + begin, Run: x.Run, Blocked: x.Blocked, Moved: x.Moved,
-	}
 }
