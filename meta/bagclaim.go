@@ -300,8 +300,9 @@ func (bo *bagOrigin) waiting(shape bags.Shape) bool {
 
 // holdings is what hosts have of the tasks of a shape.
 func (bo *bagOrigin) holdings(now job.Time, shape bags.Shape) ([]stockAt, []bags.Holding) {
-	unstarted := make(map[stockAt]int)
+	at := make(map[stockAt]int)
 	var seats []stockAt
+	var holdings []bags.Holding
 	for i, o := range bo.open {
 		if bo.works[i].Shape != shape || !o.rec.State.Gives() {
 			continue
@@ -311,25 +312,27 @@ func (bo *bagOrigin) holdings(now job.Time, shape bags.Shape) ([]stockAt, []bags
 				continue
 			}
 			s := stockAt{t.Site, seat{t.Node, shape}}
-			if _, known := unstarted[s]; !known {
+			i, known := at[s]
+			if !known {
+				i = len(seats)
+				at[s] = i
 				seats = append(seats, s)
+				holdings = append(holdings, bags.Holding{Site: s.site, Node: s.node})
 			}
-			unstarted[s] += t.Tasks.Count()
+			holdings[i].Unstarted += t.Tasks.Count()
 			if r := o.recalled[t.Number]; now < r.until {
-				unstarted[s] -= r.tasks
+				holdings[i].Unstarted -= r.tasks
 			}
 		}
 	}
-	var holdings []bags.Holding
-	for _, s := range seats {
-		h := bags.Holding{Site: s.site, Node: s.node, Unstarted: unstarted[s]}
+	for i, s := range seats {
 		if k := bo.seats[s.site][s.seat]; k != nil {
+			h := &holdings[i]
 			h.Places, h.Unstarted, h.Mean = k.places, h.Unstarted-k.places, k.mean.Run()
 			if h.Mean > 0 { // what runs there now has run at least since the latest word
 				h.Mean = max(h.Mean, now.Sub(k.heard))
 			}
 		}
-		holdings = append(holdings, h)
 	}
 	return seats, holdings
 }

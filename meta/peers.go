@@ -313,6 +313,9 @@ func (p *peers) messageOf(to job.SiteID, key outKey) (Message, bool) {
 
 // resend repeats the requests that were not answered in time.
 func (p *peers) resend(now job.Time) {
+	if now < p.nextResend() {
+		return
+	}
 	for _, l := range p.linked {
 		if !l.up {
 			continue

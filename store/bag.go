@@ -1,7 +1,6 @@
 package store
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -93,6 +92,7 @@ type Bag struct {
 	// Acts is what people did to the bag after its submission, oldest first, the last MaxActs.
 	Acts []Act
 
+	order  []uint32           // the numbers of Live, the oldest first
 	given  int                // tasks with sites
 	copies map[uint32]holders // of those, by which; nil if there are no replicas
 	twins  int                // how many more bundles have a task than tasks are with sites
@@ -283,10 +283,32 @@ func (b *Bag) Bundle(number uint32) *TaskBundle { return b.Live[number] }
 
 // Bundles yields the live bundles, the oldest first; one that is dropped meanwhile is left out.
 func (b *Bag) Bundles(yield func(*TaskBundle) bool) {
-	for _, number := range slices.Sorted(maps.Keys(b.Live)) {
-		if t := b.Live[number]; t != nil && !yield(t) {
+	for at := 0; at < len(b.order); {
+		number := b.order[at]
+		if !yield(b.Live[number]) {
 			return
 		}
+		if at >= len(b.order) || b.order[at] != number { // bundles were dropped
+			at, _ = slices.BinarySearch(b.order, number)
+		}
+		if at < len(b.order) && b.order[at] == number {
+			at++
+		}
+	}
+}
+
+// putLive adds a live bundle.
+func (b *Bag) putLive(t *TaskBundle) {
+	b.Live[t.Number] = t
+	at, _ := slices.BinarySearch(b.order, t.Number)
+	b.order = slices.Insert(b.order, at, t.Number)
+}
+
+// dropLive takes a live bundle away.
+func (b *Bag) dropLive(number uint32) {
+	delete(b.Live, number)
+	if at, ok := slices.BinarySearch(b.order, number); ok {
+		b.order = slices.Delete(b.order, at, at+1)
 	}
 }
 

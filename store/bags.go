@@ -188,7 +188,7 @@ func (s *State) touchBundle(b *Bag, t *TaskBundle) {
 }
 
 func (s *State) addBundle(b *Bag, t *TaskBundle) {
-	b.Live[t.Number] = t
+	b.putLive(t)
 	if t.Late {
 		b.setLate(t)
 	} else {
@@ -215,7 +215,7 @@ func (s *State) dropBundle(b *Bag, t *TaskBundle) {
 	} else {
 		s.forgetClaim(b, t)
 	}
-	delete(b.Live, t.Number)
+	b.dropLive(t.Number)
 	s.touchBundle(b, t)
 }
 

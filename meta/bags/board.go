@@ -18,46 +18,39 @@ type Offer struct {
 // Board is what an origin has last told each site. The zero value has told nobody
 // anything.
 type Board struct {
-	told  map[key]int
-	now   map[key]int // scratch
-	again bool        // all of it is to be told again
+	rows  map[Shape]map[job.SiteID]*word
+	again bool // all of it is to be told again
 }
 
-type key struct {
-	site  job.SiteID
-	shape Shape
-}
+// word is what a site was told of a shape, and how many tasks there are for it now.
+type word struct{ told, now int }
 
 // Due returns the offers that sites have to be told, by site and shape, and takes them as
 // told: of a shape of which there were none or are none, or of which there are twice as
 // many as was told, or half; of all after [Board.Repeat]. Each bag counts at the sites that it is offered to, which
 // connected says are there; those that are not must have been forgotten.
 func (b *Board) Due(works []Work, connected func(job.SiteID) bool) []Offer {
-	if b.told == nil {
-		b.told, b.now = make(map[key]int), make(map[key]int)
+	if b.rows == nil {
+		b.rows = make(map[Shape]map[job.SiteID]*word)
 	}
-	clear(b.now)
 	for i := range works {
-		w := &works[i]
-		if n := w.Offered(); n > 0 {
-			for _, site := range w.Sites {
-				if connected(site) {
-					b.now[key{site, w.Shape}] += n
-				}
-			}
-		}
+		b.count(&works[i], connected)
 	}
 	var due []Offer
-	for k, n := range b.now {
-		if told := b.told[k]; b.again || n >= 2*told || 2*n <= told {
-			due = append(due, Offer{k.site, k.shape, n})
-			b.told[k] = n
+	for shape, row := range b.rows {
+		for site, w := range row {
+			switch n, told := w.now, w.told; {
+			case n == 0:
+				due = append(due, Offer{site, shape, 0})
+				delete(row, site)
+			case b.again || n >= 2*told || 2*n <= told:
+				due = append(due, Offer{site, shape, n})
+				w.told = n
+			}
+			w.now = 0
 		}
-	}
-	for k := range b.told {
-		if b.now[k] == 0 {
-			due = append(due, Offer{k.site, k.shape, 0})
-			delete(b.told, k)
+		if len(row) == 0 {
+			delete(b.rows, shape)
 		}
 	}
 	b.again = false
@@ -67,15 +60,37 @@ func (b *Board) Due(works []Work, connected func(job.SiteID) bool) []Offer {
 	return due
 }
 
+// count adds the tasks of a bag to those that there are now, at each of its sites.
+func (b *Board) count(w *Work, connected func(job.SiteID) bool) {
+	n := w.Offered()
+	if n <= 0 {
+		return
+	}
+	row := b.rows[w.Shape]
+	if row == nil {
+		row = make(map[job.SiteID]*word)
+		b.rows[w.Shape] = row
+	}
+	for _, site := range w.Sites {
+		if !connected(site) {
+			continue
+		}
+		at := row[site]
+		if at == nil {
+			at = new(word)
+			row[site] = at
+		}
+		at.now += n
+	}
+}
+
 // Repeat has all sites told again how things stand: also those that there is nothing for any
 // more, if they were told of something.
 func (b *Board) Repeat() { b.again = true }
 
 // Forget takes a site for one that was told nothing: its connection is gone.
 func (b *Board) Forget(site job.SiteID) {
-	for k := range b.told {
-		if k.site == site {
-			delete(b.told, k)
-		}
+	for _, row := range b.rows {
+		delete(row, site)
 	}
 }

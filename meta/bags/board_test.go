@@ -10,6 +10,12 @@ import (
 	"kith/internal/job"
 )
 
+// key names what a site knows of a shape.
+type key struct {
+	site  job.SiteID
+	shape Shape
+}
+
 func everywhere(job.SiteID) bool { return true }
 
 func TestOffers(t *testing.T) {

@@ -39,6 +39,20 @@ func (s *site) others(name string) []string {
 // answer said if it said anything.
 func TestLeaderLostAtAnyInstant(t *testing.T) {
 	seen := make(map[string]int)
+	wanted := []string{"no, before", "not known, before", "not known, after"}
+	missed := func(w string) bool { return seen[w] == 0 }
+	// Which outcome an instant has hangs on raft's own draws: rarely one round misses one.
+	for round := 0; round < 5 && slices.ContainsFunc(wanted, missed); round++ {
+		loseAtEveryInstant(t, seen)
+	}
+	t.Log(seen)
+	if slices.ContainsFunc(wanted, missed) {
+		t.Errorf("not all of %q were seen: %v", wanted, seen)
+	}
+}
+
+// loseAtEveryInstant counts what became of the batch, and what the leader said of it.
+func loseAtEveryInstant(t *testing.T, seen map[string]int) {
 	for instant, cut := int64(1), true; cut; instant++ {
 		synctest.Test(t, func(t *testing.T) {
 			s := newSite(t, 3, nil)
@@ -102,12 +116,6 @@ func TestLeaderLostAtAnyInstant(t *testing.T) {
 			committed(t, again, state)
 			s.same(again)
 		})
-	}
-	t.Log(seen)
-	for _, want := range []string{"no, before", "not known, before", "not known, after"} {
-		if seen[want] == 0 {
-			t.Errorf("never seen: %q; seen: %v", want, seen)
-		}
 	}
 }
 
