@@ -59,9 +59,10 @@ func newBagOptions() bagOptions {
 // is reports whether a bag is asked for.
 func (o *bagOptions) is() bool { return o.wanted || o.array.Text != "" }
 
-// registerArray adds the flag that "kith submit" has, too.
+// registerArray adds the flags that "kith submit" has, too.
 func (o *bagOptions) registerArray(flags *pflag.FlagSet) {
 	flags.VarP(&o.array, "array", "a", "submit a bag with a task for each index: 0-15:4,17,100-200; with %N, at most N of them at once")
+	flags.StringVar(&o.policy, "policy", "", "where tasks of a bag run, in which order and how many at once: policies in `FILE`, see \"kith bag policy\"")
 }
 
 // register adds the flags of "kith bag submit".
@@ -75,7 +76,6 @@ func (o *bagOptions) register(flags *pflag.FlagSet) {
 	flags.Var(&o.replicas, "replicas", "tasks may run twice: at the end, those that take long are given to up to `N` more sites, too; at most 5")
 	flags.Var(&o.tailAt, "tail-at", "the end is when fewer than `N` tasks wait (default as many as places serve the bag); goes with --replicas")
 	flags.Var(&o.budget, "budget", "processor-hours that its tasks may use together (default no bound); \"kith bag budget\" changes it")
-	flags.StringVar(&o.policy, "policy", "", "where tasks run, in which order and how many at once: policies in `FILE`, see \"kith bag policy\"")
 	flags.Int32Var(&o.priority, "priority", 0, "`N` of the bag among those of this site: -1000 to 0; operators: to 1000")
 	// What is otherwise than with a job.
 	flags.Lookup("on-site-lost").DefValue = "rerun"

@@ -55,6 +55,8 @@ func (c *client) runSubmit(cmd *cobra.Command, args []string, o *submission) err
 		if b, err = o.bag.bag(j); err != nil {
 			return err
 		}
+	} else if o.bag.policy != "" {
+		return cli.Usagef("--policy %s: goes with --array: policies are of bags", o.bag.policy)
 	}
 	var table *tableFile
 	if o.bag.params != "" {
