@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"kith/internal/forecast"
 	"kith/internal/job"
 	"kith/meta/place"
 )
@@ -17,18 +18,24 @@ type startQuery struct {
 	deadline job.Time
 	missing  int
 	answers  []place.Answer
+	// forecast says that sites were asked for a forecast.
+	forecast bool
 }
 
 // ask asks all sites that could take the job when it would start there, and
 // reports whether that decides where it goes, now or when they have answered.
 func (or *origin) ask(now job.Time, o *openJob) bool {
 	or.query++
-	query := StartQuery{Query: or.query, Request: o.rec.Request, Predict: or.predicts()}
-	answers, missing := or.answers[:0], 0
+	query := StartQuery{Query: or.query, Request: o.rec.Request, Predict: or.predicts(), Draws: or.forecastDraws()}
+	answers, missing, own := or.answers[:0], 0, -1
 	or.beginRound(now, o, nil)
 	for i := range or.round.Sites {
 		switch c := &or.round.Sites[i]; {
 		case !c.Eligible:
+		case c.Own && query.Draws > 0:
+			own = len(answers)
+			answers = append(answers, place.Answer{Site: or.self, Awaited: true})
+			missing++
 		case c.Own:
 			answers = append(answers, or.ownAnswer(now, o))
 		default:
@@ -44,8 +51,12 @@ func (or *origin) ask(now job.Time, o *openJob) bool {
 	case missing > 0:
 		o.query = &startQuery{
 			id: query.Query, deadline: now.Add(or.cfg.Placement.QueryTimeout), missing: missing, answers: slices.Clone(answers),
+			forecast: query.Draws > 0,
 		}
 		or.queries = append(or.queries, o)
+		if own >= 0 { // when the others have been asked: they answer while this one plays
+			or.seer.inquirePlacing(now, query.Query, or.ownCopy(now, o))
+		}
 	case len(answers) == 0:
 		return false
 	default:
@@ -54,8 +65,20 @@ func (or *origin) ask(now job.Time, o *openJob) bool {
 	return true
 }
 
-// predicts reports whether sites are asked to predict the start.
-func (or *origin) predicts() bool { return or.policy.Question == place.AskPredict }
+// predicts reports whether sites are asked to predict the start. Where a forecast is asked for
+// that is what a site says that makes none.
+func (or *origin) predicts() bool {
+	return or.policy.Question == place.AskPredict || or.policy.Question == place.AskForecast
+}
+
+// forecastDraws is of how many scenarios forecasts are that placement asks for; 0 if it asks
+// for none.
+func (or *origin) forecastDraws() uint16 {
+	if or.policy.Question != place.AskForecast || or.seer == nil {
+		return 0
+	}
+	return uint16(or.cfg.Forecasts.draws()) //nolint:gosec // At most mostDraws.
+}
 
 // startsHere reports whether a job whose origin always holds a copy would start
 // here at once. No site is asked about it then: it will keep its copies at home
@@ -70,7 +93,7 @@ func (or *origin) startsHere(now job.Time, o *openJob) bool {
 
 // askSite asks one site, and returns its answer or that it is awaited.
 func (or *origin) askSite(now job.Time, site job.SiteID, q *StartQuery) place.Answer {
-	if or.cfg.Starts != nil {
+	if or.cfg.Starts != nil && q.Draws == 0 { // a forecast is played, and comes as a message
 		if m, ok := or.cfg.Starts.StartAt(now, site, or.self, q); ok {
 			return answerOf(site, &m)
 		}
@@ -82,6 +105,19 @@ func (or *origin) askSite(now job.Time, site job.SiteID, q *StartQuery) place.An
 // answerOf is what a site's message says.
 func answerOf(site job.SiteID, m *StartAnswer) place.Answer {
 	return place.Answer{Site: site, Wait: max(0, m.Wait), Reason: m.Reason, Known: m.Reason == job.NoReason}
+}
+
+// read is what a site's message says to a query, which may have asked for a forecast.
+func (or *origin) read(from job.SiteID, m *StartAnswer, asked bool) place.Answer {
+	a := answerOf(from, m)
+	if !asked || or.seer == nil || !a.Known {
+		return a
+	}
+	f := or.seer.foretoldBy(m)
+	if f.basis != forecast.NoStart {
+		a.Waits, a.Wait = &f.waits, f.waits.Median()
+	}
+	return a
 }
 
 func (or *origin) ownAnswer(now job.Time, o *openJob) place.Answer {
@@ -144,7 +180,7 @@ func (or *origin) onStartAnswer(now job.Time, from job.SiteID, m StartAnswer) {
 		for i := range o.query.answers {
 			a := &o.query.answers[i]
 			if a.Site == from && a.Awaited {
-				*a = answerOf(from, &m)
+				*a = or.read(from, &m, o.query.forecast)
 				o.query.missing--
 			}
 		}
@@ -166,7 +202,13 @@ func (or *origin) answered(now job.Time, o *openJob) {
 // expireQueries goes on without those that did not answer in time.
 func (or *origin) expireQueries(now job.Time) {
 	for len(or.queries) > 0 && or.queries[0].query.deadline <= now {
-		or.answered(now, or.queries[0])
+		o := or.queries[0]
+		for i := range o.query.answers {
+			if a := &o.query.answers[i]; a.Awaited && a.Site == or.self {
+				*a = or.ownAnswer(now, o) // it was to play others first
+			}
+		}
+		or.answered(now, o)
 	}
 }
 
@@ -181,5 +223,32 @@ func (or *origin) dropQuery(o *openJob) {
 	if o.query != nil {
 		o.query = nil
 		or.queries = slices.DeleteFunc(or.queries, func(q *openJob) bool { return q == o })
+	}
+}
+
+// foretoldHere learns what this very site says of the start of a job that is being placed.
+// Without a forecast it is a prediction.
+func (or *origin) foretoldHere(now job.Time, query uint64, f *foretold) {
+	for _, o := range or.queries {
+		if o.query.id != query {
+			continue
+		}
+		for i := range o.query.answers {
+			a := &o.query.answers[i]
+			if a.Site != or.self || !a.Awaited {
+				continue
+			}
+			if f.basis == forecast.NoStart {
+				*a = or.ownAnswer(now, o)
+			} else {
+				waits := f.waits
+				*a = place.Answer{Site: or.self, Known: true, Wait: waits.Median(), Waits: &waits}
+			}
+			o.query.missing--
+		}
+		if o.query.missing == 0 {
+			or.answered(now, o)
+		}
+		return
 	}
 }

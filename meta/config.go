@@ -27,6 +27,7 @@ const (
 	RankStart      = place.RankStart
 	RankCompletion = place.RankCompletion
 	RankNone       = place.RankNone
+	RankForecast   = place.RankForecast
 	RankUnset      = place.RankUnset
 )
 
@@ -212,6 +213,9 @@ func (c *Config) Validate() error {
 func (c *Config) Check(bad func(key string, value any, remedy string)) {
 	c.Placement.Check(bad)
 	c.Forecasts.check(bad)
+	if c.Placement.Rank == RankForecast && !c.Forecasts.Enabled {
+		bad("placement.rank", c.Placement.Rank, "set forecast.enabled, or choose completion")
+	}
 	positive(bad, "timing", map[string]time.Duration{
 		"claim": c.Timing.Claim, "backoff": c.Timing.Backoff, "resend": c.Timing.Resend, "vanish": c.Timing.Vanish,
 		"anti_entropy": c.Timing.AntiEntropy, "load": c.Timing.Load, "retry": c.Timing.Retry,

@@ -150,6 +150,9 @@ func (s *seer) told(now job.Time, site job.SiteID, query uint64, a *foretold) {
 	}
 	o := s.waiting[query]
 	if o == nil {
+		if site == s.self {
+			s.origin.foretoldHere(now, query, a)
+		}
 		return
 	}
 	f := o.foresight
@@ -167,8 +170,15 @@ func (s *seer) told(now job.Time, site job.SiteID, query uint64, a *foretold) {
 	}
 }
 
-// heard is told by a message. An earlier version says only how long the limits let it wait.
+// heard is told by a message.
 func (s *seer) heard(now job.Time, from job.SiteID, m *StartAnswer) {
+	f := s.foretoldBy(m)
+	s.told(now, from, m.Query, &f)
+}
+
+// foretoldBy is what a message says. An earlier version, and a site that makes no forecast, says
+// only how long the limits let the job wait.
+func (s *seer) foretoldBy(m *StartAnswer) foretold {
 	f := foretold{waits: m.Waits, basis: m.Basis, limit: -1, reason: m.Reason}
 	if m.Reason != job.NoReason {
 		f.basis = forecast.NoStart
@@ -180,7 +190,7 @@ func (s *seer) heard(now job.Time, from job.SiteID, m *StartAnswer) {
 			f.waits, f.basis = waits, forecast.ByLimits
 		}
 	}
-	s.told(now, from, m.Query, &f)
+	return f
 }
 
 // silent learns that a site will say nothing about a job.

@@ -35,6 +35,9 @@ type inquiry struct {
 	from  job.SiteID
 	query uint64
 	draws int
+	// placing says that a job waits for it to be placed: a prediction at once serves it better
+	// than a forecast too late.
+	placing bool
 }
 
 // foretold is the forecast of a start at a site.
@@ -49,7 +52,7 @@ type foretold struct {
 
 // wants takes up an inquiry; false if too many wait.
 func (s *seer) wants(now job.Time, q inquiry) bool {
-	if s.asked.Len() >= mostAsked || q.from != s.self && s.of[q.from] >= mostOfPeer {
+	if s.asked.Len() >= mostAsked || q.placing && s.asked.Len() >= mostPlacing || q.from != s.self && s.of[q.from] >= mostOfPeer {
 		return false
 	}
 	s.of[q.from]++
@@ -68,7 +71,7 @@ func (s *seer) next(now job.Time) {
 		if s.of[q.from]--; s.of[q.from] == 0 {
 			delete(s.of, q.from)
 		}
-		if q.from == s.self && !s.asks(q.query) {
+		if q.from == s.self && !s.asks(q.query) && !s.origin.awaits(s.self, q.query) {
 			continue // the job has started, or was told without it
 		}
 		if !s.play(now, &q) {
@@ -137,7 +140,7 @@ func (s *seer) answer(now job.Time, q *inquiry, a *forecast.Answer) {
 		return
 	}
 	m := StartAnswer{Query: q.query, Wait: max(f.limit, 0), Waits: f.waits, Basis: f.basis}
-	if f.basis == forecast.NoStart {
+	if f.basis == forecast.NoStart && !(q.placing && f.limit >= 0) {
 		m.Reason = job.WouldNotStart
 	}
 	s.peers.send(q.from, m)
@@ -171,14 +174,14 @@ func (s *seer) foretell(now job.Time, q *inquiry, a *forecast.Answer) foretold {
 
 // onQuery answers another site that asks for a forecast, later.
 func (s *seer) onQuery(now job.Time, from job.SiteID, m *StartQuery) {
-	q := inquiry{from: from, query: m.Query, draws: min(max(int(m.Draws), forecast.MinScenarios), mostDraws)}
+	q := inquiry{from: from, query: m.Query, draws: min(max(int(m.Draws), forecast.MinScenarios), mostDraws), placing: m.Predict}
 	held := s.host.copies.Get(m.Attempt)
 	if held != nil && m.Attempt.Job.Origin != from {
 		held = nil
 	}
 	if held == nil || !sameShape(held.rec.Request, &m.Request) { // about what would come
 		if s.asksTooMuch(now, from) {
-			s.peers.send(from, StartAnswer{Query: m.Query, Reason: job.AskLater})
+			s.later(now, &q, m)
 			return
 		}
 		if m.Request.Runs == ([9]uint16{}) {
@@ -196,6 +199,23 @@ func (s *seer) onQuery(now job.Time, from job.SiteID, m *StartQuery) {
 		q.copy = job.Copy{ID: next, Request: s.here(&m.Request), Arrival: now, Remote: true}
 	}
 	if !s.wants(now, q) {
-		s.peers.send(from, StartAnswer{Query: m.Query, Reason: job.AskLater})
+		s.later(now, &q, m)
+	}
+}
+
+// later answers a query for which there is no time to play: with a prediction if a job waits to
+// be placed, which costs as much as where no forecast was asked for.
+func (s *seer) later(now job.Time, q *inquiry, m *StartQuery) {
+	answer := StartAnswer{Query: m.Query, Reason: job.AskLater}
+	if q.placing {
+		answer = s.host.answerStart(now, q.from, m)
+	}
+	s.peers.send(q.from, answer)
+}
+
+// inquirePlacing asks this very site about a copy that a job which is placed would have here.
+func (s *seer) inquirePlacing(now job.Time, query uint64, c job.Copy) {
+	if !s.wants(now, inquiry{copy: c, from: s.self, query: query, draws: s.cfg.Forecasts.draws(), placing: true}) {
+		s.told(now, s.self, query, &foretold{limit: -1})
 	}
 }

@@ -93,6 +93,9 @@ type seer struct {
 const (
 	// mostAsked is how many inquiries wait, mostOfPeer how many of one other site.
 	mostAsked, mostOfPeer = 256, 32
+	// mostPlacing is how many others an inquiry may wait for that a job needs to be placed:
+	// after more of them nobody would wait for it any more.
+	mostPlacing = 8
 	// mostForesights is how many jobs wait for the answers of sites.
 	mostForesights = 1024
 	// savedEvery is after how many outcomes it is kept how forecasts did.

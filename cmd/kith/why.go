@@ -105,6 +105,8 @@ func rankText(rank string) string {
 		return "Ranked by the time until the job would start:"
 	case "completion":
 		return "Ranked by the time until the job would end:"
+	case "forecast":
+		return "Ranked by the time until the job would end, by forecasts:"
 	case "none", "":
 		return "Not ranked: there was no choice."
 	}
@@ -138,7 +140,7 @@ func scoreText(rank string, d *kithv1.SiteDecision) string {
 		return cli.Nothing
 	}
 	switch rank {
-	case "work", "start", "completion":
+	case "work", "start", "completion", "forecast":
 		return cli.Seconds(d.GetScore())
 	case "procs":
 		return fmt.Sprintf("%.3g", d.GetScore())

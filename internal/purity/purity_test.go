@@ -31,7 +31,7 @@ var pure = map[string][]string{
 	"cluster":         {"kith/internal/job", "kith/internal/harvest"},
 	"store":           {"kith/internal/job", "kith/internal/identity", "kith/internal/hashed"},
 	"meta":            {"kith/internal/fifo", "kith/internal/forecast", "kith/internal/harvest", "kith/internal/job", "kith/internal/identity", "kith/cluster", "kith/store", "kith/meta/place", "kith/meta/bags"},
-	"meta/place":      {"kith/internal/job", "kith/cluster", "kith/store"},
+	"meta/place":      {"kith/internal/forecast", "kith/internal/job", "kith/cluster", "kith/store"},
 	"meta/bags":       {"kith/internal/job", "kith/store"},
 	// Its programs know no clock: the functions of times are not in their language.
 	"meta/policy": {

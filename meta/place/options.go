@@ -21,8 +21,12 @@ type Options struct {
 	Weight float64
 	// Adaptive multiplies the score of each site with how much later than
 	// promised it completed jobs of this origin lately, whatever its policy
-	// (spec 004 section 4). It needs the ranks start or completion.
+	// (spec 004 section 4). It needs the ranks start, completion or forecast.
 	Adaptive bool
+	// Risk is how many standard deviations of when a job would end are added to the median with
+	// rank forecast: a site of which little is known ranks behind one that is as good and
+	// certain. 0 to 10, default 0.
+	Risk float64
 	// Copies is K where a job does not choose: 1 to job.MaxCopies. Default 3, for
 	// which docs/adr/0013-default-placement.md has the reasons.
 	Copies int32
@@ -39,6 +43,9 @@ type Options struct {
 	QueryTimeout time.Duration
 }
 
+// maxRisk bounds [Options.Risk]. 0 and 1 are what anybody would ask for.
+const maxRisk = 10.0
+
 // Default returns the options of an operator who chose none.
 func Default() Options {
 	return Options{Scheme: KDual, Rank: RankWork, Copies: 3, Conserve: true, MaxLoadAge: time.Minute, QueryTimeout: 500 * time.Millisecond}
@@ -54,6 +61,8 @@ func (o *Options) Policy() Policy {
 	switch {
 	case p.Question == AskNothing:
 		p.Estimates = []Estimate{byLoad(rank, o.MaxLoadAge)}
+	case p.Question == AskForecast:
+		p.Estimates = []Estimate{byForecast(o.Risk), byLoad(RankWork, o.MaxLoadAge)}
 	default:
 		// Where no site was asked, loads have to do.
 		p.Estimates = []Estimate{byAnswer(rank, c.loads), byLoad(RankWork, o.MaxLoadAge)}
@@ -115,8 +124,8 @@ func (o *Options) Check(bad func(key string, value any, remedy string)) {
 		bad("placement.scheme", o.Scheme, fmt.Sprintf("give one of %v", Schemes()))
 	}
 	rank := o.rank()
-	if rank > RankCompletion {
-		bad("placement.rank", rank, "give work, procs, start or completion")
+	if rank > RankCompletion && rank != RankForecast {
+		bad("placement.rank", rank, "give work, procs, start, completion or forecast")
 	}
 	if implied, ok := o.Scheme.ImpliedRank(); ok && rank != implied {
 		bad("placement.rank", rank, fmt.Sprintf("scheme %s ranks by %v; leave the rank out", o.Scheme, implied))
@@ -125,7 +134,12 @@ func (o *Options) Check(bad func(key string, value any, remedy string)) {
 		bad("placement.weight", w, fmt.Sprintf("give %v to %v, or 0 for none", minWeight, maxWeight))
 	}
 	if o.Adaptive && rank.question() == AskNothing {
-		bad("placement.adaptive", o.Adaptive, fmt.Sprintf("rank %v promises no time to compare with; choose rank start or completion with it", rank))
+		bad("placement.adaptive", o.Adaptive, fmt.Sprintf("rank %v promises no time to compare with; choose rank start, completion or forecast with it", rank))
+	}
+	if r := o.Risk; !(r >= 0 && r <= maxRisk) {
+		bad("placement.risk", r, fmt.Sprintf("give 0 to %v standard deviations", maxRisk))
+	} else if r > 0 && rank != RankForecast {
+		bad("placement.risk", r, fmt.Sprintf("rank %v knows no deviations; choose rank forecast with it, or leave it out", rank))
 	}
 	if o.Copies < 1 || o.Copies > job.MaxCopies {
 		bad("placement.copies", o.Copies, fmt.Sprintf("give 1 to %d", job.MaxCopies))

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"kith/cluster"
+	"kith/internal/forecast"
 	"kith/internal/job"
 	"kith/store"
 )
@@ -47,6 +48,8 @@ type Answer struct {
 	Reason job.Reason
 	// Wait is how long the job would wait there.
 	Wait time.Duration
+	// Waits is a forecast of that, of which Wait is the median; nil if there is none.
+	Waits *forecast.Waits
 }
 
 // Round is the work on one decision, as its stages see it. The zero Round is

@@ -156,6 +156,7 @@ func TestEstimates(t *testing.T) {
 		{"start, then origin", Options{Scheme: Distributed, Rank: RankStart}, asked, "a", RankStart},
 		{"no answer", Options{Scheme: Hierarchical, Rank: RankUnset}, silent, "a", RankStart},
 		{"no site was asked", Options{Scheme: MCT, Rank: RankUnset}, v, "b", RankWork},
+		{"no site was asked for a forecast", Options{Scheme: Distributed, Rank: RankForecast}, v, "b", RankWork},
 	} {
 		p := policyOf(c.o)
 		d := decide(Job{Request: &job.Request{Processors: 1, Walltime: time.Hour}}, c.v, 0, &p)

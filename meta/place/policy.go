@@ -60,9 +60,10 @@ type Question uint8
 
 // The questions.
 const (
-	AskNothing Question = iota // loads are known as it is
-	AskStart                   // the earliest start in the site's surface
-	AskPredict                 // the start that the site's scheduler predicts
+	AskNothing  Question = iota // loads are known as it is
+	AskStart                    // the earliest start in the site's surface
+	AskPredict                  // the start that the site's scheduler predicts
+	AskForecast                 // a forecast of the start, or else that prediction
 )
 
 func (p *Policy) kept() int {

@@ -12,6 +12,7 @@ const (
 	RankStart      Rank = 2 // the job's earliest start in the site's surface, asked for at each submission
 	RankCompletion Rank = 3 // predicted start plus run time, asked for at each submission (MCT)
 	RankNone       Rank = 4 // no choice was to be made
+	RankForecast   Rank = 5 // median of when the job would end by forecasts, plus Options.Risk deviations
 
 	// RankUnset leaves the rank to the scheme, or else to RankWork. It is an
 	// option only: no decision has it.
@@ -19,7 +20,7 @@ const (
 )
 
 var rankNames = map[Rank]string{
-	RankWork: "work", RankProcs: "procs", RankStart: "start", RankCompletion: "completion", RankNone: "none", RankUnset: "unset",
+	RankWork: "work", RankProcs: "procs", RankStart: "start", RankCompletion: "completion", RankNone: "none", RankForecast: "forecast", RankUnset: "unset",
 }
 
 // String returns the rank's word.
@@ -32,7 +33,7 @@ func (r Rank) String() string {
 
 // ParseRank returns the rank of a word.
 func ParseRank(word string) (Rank, bool) {
-	for _, r := range []Rank{RankWork, RankProcs, RankStart, RankCompletion} {
+	for _, r := range []Rank{RankWork, RankProcs, RankStart, RankCompletion, RankForecast} {
 		if r.String() == word {
 			return r, true
 		}
@@ -47,6 +48,8 @@ func (r Rank) question() Question {
 		return AskStart
 	case RankCompletion:
 		return AskPredict
+	case RankForecast:
+		return AskForecast
 	}
 	return AskNothing
 }

@@ -145,7 +145,7 @@ func (r *run) world() sim.Config {
 		c.Sites = append(c.Sites, sim.SiteConfig{
 			ID: s.ID, Scheduler: s.Scheduler(),
 			Meta: meta.Config{
-				Placement: cfg.Placement, Timing: timing, Bags: cfg.Guests, Self: meta.Self{Speed: s.Speed}, ReferenceTimes: true,
+				Placement: cfg.Placement, Timing: timing, Bags: cfg.Guests, Forecasts: meta.Forecasts{Enabled: cfg.Placement.Rank == meta.RankForecast, Arrivals: true}, Self: meta.Self{Speed: s.Speed}, ReferenceTimes: true,
 				NoHarm: meta.NoHarm{Measure: cfg.Harm, GuestWalltime: s.GuestWalltime},
 				// What is asked is what the federation would do, not where it would refuse.
 				// An ended job is forgotten at once: all there is to know has been recorded.

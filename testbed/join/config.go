@@ -326,7 +326,7 @@ func (c *Config) checkPlacement(bad func(format string, args ...any)) {
 	if p.Rank != "" {
 		rank, ok := meta.ParseRank(p.Rank)
 		if !ok {
-			bad("placement.rank %.40q: choose work, procs, start or completion", p.Rank)
+			bad("placement.rank %.40q: choose work, procs, start, completion or forecast", p.Rank)
 		} else if implied, is := scheme.ImpliedRank(); is && rank != implied {
 			bad("placement.rank %q: scheme %s ranks by %v; leave the key out", p.Rank, scheme, implied)
 		}
@@ -374,7 +374,7 @@ func asksForStarts(p *PlacementConfig) bool {
 		return true
 	}
 	rank, _ := meta.ParseRank(p.Rank)
-	return rank == meta.RankStart || rank == meta.RankCompletion
+	return rank == meta.RankStart || rank == meta.RankCompletion || rank == meta.RankForecast
 }
 
 // copies returns the K to compare.

@@ -110,8 +110,16 @@ func (d *draw) federation(sites int) {
 	} else if d.one(6) {
 		d.s.Rank = meta.RankCompletion
 	}
+	d.mayForecast()
 	d.s.Latency, d.s.Jitter = d.upTo(200*time.Millisecond), d.upTo(300*time.Millisecond)
 	d.s.Sync, d.s.SyncJitter = d.upTo(5*time.Millisecond), d.upTo(20*time.Millisecond)
+}
+
+// mayForecast has half of the schedules with forecasts rank by them. It draws nothing.
+func (d *draw) mayForecast() {
+	if _, implied := d.s.Scheme.ImpliedRank(); !implied && d.s.forecasts() && d.s.Seed%20 == 7 {
+		d.s.Rank = meta.RankForecast
+	}
 }
 
 func (d *draw) job(number int) {

@@ -32,6 +32,7 @@ func wide(seed uint64, size Size, themes []func(*draw)) *Schedule {
 	} else if d.one(5) {
 		d.s.Rank = meta.RankStart
 	}
+	d.mayForecast()
 	for i := range d.s.Sites {
 		if d.s.Scheme == meta.KDistributed {
 			d.s.Sites[i].Queues = sitesched.Single

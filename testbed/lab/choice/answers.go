@@ -26,7 +26,7 @@ func answer(ctx context.Context, env *lab.Env, trials []trial) (*answers, error)
 	}
 	a := &answers{env: env, src: src}
 	plan := lab.Plan[trial, *outcome]{
-		Seeds:   func(t trial) int { return len(a.seeds(t.setting)) },
+		Seeds:   func(t trial) int { return a.seedsOf(t) },
 		Expense: trial.expense,
 		Run: func(ctx context.Context, t trial, seed int) (*outcome, error) {
 			return t.run(ctx, src, a.seeds(t.setting)[seed])
@@ -39,6 +39,9 @@ func answer(ctx context.Context, env *lab.Env, trials []trial) (*answers, error)
 // expense is a guess at how long the trial takes, in no unit.
 func (t trial) expense() int {
 	w := t.sites * (10 + int(t.k))
+	if t.rank == meta.RankForecast {
+		w *= 100
+	}
 	if t.rank == meta.RankStart || t.rank == meta.RankCompletion {
 		w *= 2
 	}
@@ -49,6 +52,19 @@ func (t trial) expense() int {
 // each seed is a larger sample, and fewer do.
 const seedSites = 8
 
+// forecastSeeds is how many seeds trials by forecasts have, each with fifty scenarios at five sites
+// for each job that waits: they take a hundred times as long as others.
+const forecastSeeds = 3
+
+// seedsOf returns how many seeds a trial has: the first ones of its setting.
+func (a *answers) seedsOf(t trial) int {
+	n := len(a.seeds(t.setting))
+	if t.rank == meta.RankForecast {
+		return min(n, forecastSeeds)
+	}
+	return n
+}
+
 // seeds returns those of a setting.
 func (a *answers) seeds(c setting) []uint64 {
 	list := a.env.SeedList()
@@ -58,7 +74,7 @@ func (a *answers) seeds(c setting) []uint64 {
 	return list
 }
 
-// ratio returns a figure of one trial over that of another, for each seed.
+// ratio returns a figure of one trial over that of another, for each seed that both have.
 func (a *answers) ratio(t, base trial, figure func(*outcome) float64) lab.Spread {
 	return overEach(a.Of(t, figure), a.Of(base, figure))
 }
@@ -122,7 +138,7 @@ func (a *answers) asks(t trial, percent int, one bool) lab.Spread {
 // overEach divides one by one.
 func overEach(s, by lab.Spread) lab.Spread {
 	var list lab.Spread
-	for i := range s {
+	for i := range min(len(s), len(by)) {
 		list = append(list, over(s[i], by[i]))
 	}
 	return list

@@ -193,6 +193,19 @@ func ranks() []question {
 				lab.Within("by length: mean wait", a.ratio(length, c.copies(3), meanWait), 1, lab.Unbounded),
 				lab.Shown("copies sent per job with K = 3", a.Of(c.copies(3), copiesSent), ""))
 		},
+	}, {
+		ID: "K15", Kind: lab.Ours, Text: "Two copies where forecasts say that the job would end first serve better than two by load; they are no reason to choose another default, as limits say it nearly as well.",
+		Source: "better estimates allow a smaller K (spec 999 section 5)", Band: "mean wait, K = 2: forecast ÷ load at most 1; forecast ÷ completion by limits at least 0.8",
+		Needs: []trial{rank(meta.RankForecast, 2), rank(meta.RankCompletion, 2), rank(meta.RankStart, 2), c.copies(2), c.copies(3)},
+		Judge: func(a *answers) lab.Finding {
+			t := rank(meta.RankForecast, 2)
+			return lab.Conclude(
+				lab.Within("÷ load", a.ratio(t, c.copies(2), meanWait), 0, 1),
+				lab.Within("÷ completion", a.ratio(t, rank(meta.RankCompletion, 2), meanWait), 0.8, lab.Unbounded),
+				lab.Shown("÷ start", a.ratio(t, rank(meta.RankStart, 2), meanWait), ""),
+				lab.Shown("÷ load, K = 3", a.ratio(t, c.copies(3), meanWait), ""),
+				lab.Shown("messages ÷ completion", a.ratio(t, rank(meta.RankCompletion, 2), allMessages), ""))
+		},
 	}}
 }
 

@@ -1111,7 +1111,8 @@ type JobStatus struct {
 	Outcome *Outcome `protobuf:"bytes,10,opt,name=outcome,proto3" json:"outcome,omitempty"`
 	// What placement thought of each site it looked at, best first.
 	Decisions []*SiteDecision `protobuf:"bytes,11,rep,name=decisions,proto3" json:"decisions,omitempty"`
-	// How the sites were ranked: "none", "work", "procs", "start" or "completion".
+	// How the sites were ranked: "none", "work", "procs", "start", "completion" or
+	// "forecast".
 	Rank string `protobuf:"bytes,12,opt,name=rank,proto3" json:"rank,omitempty"`
 	// Where copies of the latest attempt are.
 	Copies []*CopyStatus `protobuf:"bytes,13,rep,name=copies,proto3" json:"copies,omitempty"`
@@ -1816,7 +1817,7 @@ type SiteDecision struct {
 	// More about the reason, for people.
 	Detail string `protobuf:"bytes,4,opt,name=detail,proto3" json:"detail,omitempty"`
 	// What the site was ranked by, lower is better; in seconds for "work",
-	// "start" and "completion", a ratio for "procs".
+	// "start", "completion" and "forecast", a ratio for "procs".
 	Score float64 `protobuf:"fixed64,5,opt,name=score,proto3" json:"score,omitempty"`
 	// What score was multiplied with.
 	Weight float64 `protobuf:"fixed64,6,opt,name=weight,proto3" json:"weight,omitempty"`
