@@ -593,3 +593,45 @@ func BenchmarkSubmitStart(b *testing.B) {
 		})
 	}
 }
+
+// A user who runs two programs, one short and one long, is told apart by what is run, also after
+// a restart; other sites are not told.
+func TestForecastsKnowScripts(t *testing.T) {
+	o := newOracle(t, 4, nil)
+	var past []store.Past
+	run := func(script uint64, d time.Duration) {
+		id := o.state.NextID()
+		o.do(meta.Submit{Request: job.Request{User: "ada", Script: script, Processors: 4, Walltime: 4 * time.Hour}})
+		o.now = o.now.Add(d)
+		o.finish(id)
+		past = append(past, o.state.TakeChanges().Past...)
+	}
+	for range 30 {
+		run(7, time.Minute)
+		run(8, 2*time.Hour)
+	}
+	median := func(o *oracle, script uint64) time.Duration {
+		id := o.state.NextID()
+		o.do(meta.Submit{Request: job.Request{User: "ada", Script: script, Processors: 4, Walltime: 4 * time.Hour}})
+		runs := forecast.Runs(o.state.Job(id).Request.Runs)
+		curve := runs.Curve(4 * time.Hour)
+		return curve.Quantile(0.5)
+	}
+	check := func(o *oracle, when string) {
+		if a, b := median(o, 7), median(o, 8); a > 10*time.Minute || b < time.Hour {
+			t.Errorf("%s: the short one is expected to run for %v, the long one for %v", when, a, b)
+		}
+	}
+	check(o, "now")
+	again := newOracle(t, 4, nil)
+	if err := again.engine.Recall(func(yield func(store.Past, error) bool) {
+		for _, p := range past {
+			if !yield(p, nil) {
+				return
+			}
+		}
+	}); err != nil || len(past) != 60 {
+		t.Fatalf("%d are past, %v", len(past), err)
+	}
+	check(again, "after a restart")
+}

@@ -169,13 +169,13 @@ func (s *seer) ended(p *store.Past) {
 	s.learnt++
 	s.cached = false
 	s.history.Ended(&forecast.Past{
-		User: s.nameOf(p.Origin, p.User), Procs: p.Processors, Limit: p.Limit, Run: p.Run, Stopped: p.Kind == job.Timeout,
+		User: s.nameOf(p.Origin, p.User), Script: p.Script, Procs: p.Processors, Limit: p.Limit, Run: p.Run, Stopped: p.Kind == job.Timeout,
 	})
 }
 
 // expect returns what is known of the run time of a request.
 func (s *seer) expect(origin job.SiteID, r *job.Request) [9]uint16 {
-	q := forecast.Question{User: s.nameOf(origin, r.User), Procs: r.Processors, Limit: r.Walltime}
+	q := forecast.Question{User: s.nameOf(origin, r.User), Script: r.Script, Procs: r.Processors, Limit: r.Walltime}
 	if !s.cached || s.last != q {
 		s.history.Runs(&q, &s.dist)
 		s.runs, s.last, s.cached = forecast.RunsOf(&s.dist, min(q.Limit, job.MaxWalltime)), q, true

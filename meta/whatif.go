@@ -232,7 +232,7 @@ const usual = 0.95
 // twice that.
 func (s *seer) shapesOf(r *job.Request) []Shape {
 	list := []Shape{{Walltime: r.Walltime}}
-	q := forecast.Question{User: s.nameOf(s.self, r.User), Procs: r.Processors, Limit: r.Walltime}
+	q := forecast.Question{User: s.nameOf(s.self, r.User), Script: r.Script, Procs: r.Processors, Limit: r.Walltime}
 	if s.history.Runs(&q, &s.dist) == forecast.LimitOnly {
 		return list
 	}
@@ -249,7 +249,7 @@ func (s *seer) shapesOf(r *job.Request) []Shape {
 
 // expectRun is what is known of a run time, and the chance that the limit stops it.
 func (s *seer) expectRun(r *job.Request) (runs forecast.Runs, basis forecast.Basis, stopped float64) {
-	q := forecast.Question{User: s.nameOf(s.self, r.User), Procs: r.Processors, Limit: r.Walltime}
+	q := forecast.Question{User: s.nameOf(s.self, r.User), Script: r.Script, Procs: r.Processors, Limit: r.Walltime}
 	basis = s.history.Runs(&q, &s.dist)
 	s.cached = false // dist is that of another question now
 	below, _ := s.dist.PIT(q.Limit)

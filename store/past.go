@@ -20,8 +20,10 @@ type Past struct {
 	// Site is empty of a job that was cancelled while it waited.
 	Origin, Site job.SiteID
 	User         string
-	// Name is a hash of the job's name, zero if it had none.
+	// Name is a hash of the job's name, zero if it had none, and Script one of what it ran, zero
+	// if that is not known, as at a host that is not its origin.
 	Name       uint64
+	Script     uint64
 	Processors int32
 	// Limit is the walltime, and Run how long the attempt ran, both on a processor of speed 1.
 	Limit, Run time.Duration
@@ -82,7 +84,7 @@ func (s *State) rememberHome(j *Job, o *job.Outcome, speed float64) {
 func (s *State) remember(p Past, r *job.Request, o *job.Outcome, speed float64) {
 	p.Number = s.past.next
 	s.past.next++
-	p.User, p.Processors, p.Limit, p.MemoryBytes = r.User, r.Processors, r.Walltime, r.MemoryBytes
+	p.User, p.Processors, p.Limit, p.MemoryBytes, p.Script = r.User, r.Processors, r.Walltime, r.MemoryBytes, r.Script
 	if r.Name != "" {
 		h := fnv.New64a()
 		h.Write([]byte(r.Name))

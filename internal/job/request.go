@@ -43,6 +43,9 @@ type Request struct {
 	// the levels .05, .1, .2, .35, .5, .65, .8, .9 and .95, in units of Walltime/65535. All
 	// zero says nothing. Only forecasts read it, no schedule hangs on it.
 	Runs [9]uint16
+	// Script is a hash of what the job runs, by which its origin knows jobs alike; zero if it is
+	// not known. No other site is told.
+	Script uint64
 }
 
 // OnSiteLost is a job's choice of what happens when the site that runs it

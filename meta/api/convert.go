@@ -2,6 +2,7 @@ package api
 
 import (
 	"fmt"
+	"hash/fnv"
 	"slices"
 	"strings"
 	"time"
@@ -42,11 +43,27 @@ var onSiteLost = map[job.OnSiteLost]kithv1.Job_OnSiteLost{
 	job.Wait: kithv1.Job_ON_SITE_LOST_WAIT, job.Rerun: kithv1.Job_ON_SITE_LOST_RERUN, job.Race: kithv1.Job_ON_SITE_LOST_RACE,
 }
 
+// scriptOf is a hash of what a job runs: its script or command with the arguments. It is never zero.
+func scriptOf(j *kithv1.Job) uint64 {
+	h := fnv.New64a()
+	add := func(text string) {
+		h.Write([]byte(text)) //nolint:errcheck // A hash takes everything.
+		h.Write([]byte{0})    //nolint:errcheck // As above.
+	}
+	add(j.GetScript())
+	for _, words := range [][]string{j.GetCommand(), j.GetArguments()} {
+		for _, word := range words {
+			add(word)
+		}
+	}
+	return max(h.Sum64(), 1)
+}
+
 // requestOf takes from a checked job what scheduling reads.
 func requestOf(j *kithv1.Job, user string) job.Request {
 	r := job.Request{
 		Name: j.GetName(), User: user, Processors: j.GetProcessors(), Copies: j.GetCopies(),
-		MemoryBytes: j.GetMemoryBytes(), Walltime: j.GetWalltime().AsDuration(),
+		MemoryBytes: j.GetMemoryBytes(), Walltime: j.GetWalltime().AsDuration(), Script: scriptOf(j),
 	}
 	if strings.HasPrefix(j.GetWorkingDirectory(), "/") {
 		r.Directory = j.GetWorkingDirectory()

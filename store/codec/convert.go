@@ -57,7 +57,7 @@ func requestMessage(r *job.Request) *statev1.Request {
 func fillRequest(m *statev1.Request, r *job.Request) {
 	*m = statev1.Request{
 		Name: r.Name, User: r.User, Processors: r.Processors, Copies: r.Copies, MemoryBytes: r.MemoryBytes,
-		WalltimeNs: int64(r.Walltime), Directory: r.Directory, OnSiteLost: uint32(r.OnSiteLost), Runs: runBytes(&r.Runs),
+		WalltimeNs: int64(r.Walltime), Directory: r.Directory, OnSiteLost: uint32(r.OnSiteLost), Runs: runBytes(&r.Runs), Script: r.Script,
 	}
 }
 
@@ -66,7 +66,7 @@ func request(m *statev1.Request) job.Request {
 	return job.Request{
 		Name: m.GetName(), User: m.GetUser(), Processors: m.GetProcessors(), Copies: m.GetCopies(),
 		MemoryBytes: m.GetMemoryBytes(), Walltime: time.Duration(m.GetWalltimeNs()), Directory: m.GetDirectory(),
-		OnSiteLost: job.OnSiteLost(min(m.GetOnSiteLost(), 255)), Runs: runs(m.GetRuns()),
+		OnSiteLost: job.OnSiteLost(min(m.GetOnSiteLost(), 255)), Runs: runs(m.GetRuns()), Script: m.GetScript(),
 	}
 }
 

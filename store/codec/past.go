@@ -51,7 +51,7 @@ func pastMessage(p *store.Past) *statev1.PastRecord {
 	return &statev1.PastRecord{
 		Origin: string(p.Origin), Site: string(p.Site), User: p.User, Name: p.Name, Processors: p.Processors, LimitNs: int64(p.Limit), RunNs: int64(p.Run),
 		SubmitTimeNs: int64(p.Submitted), StartTimeNs: int64(p.Started), EndTimeNs: int64(p.Ended), Kind: uint32(p.Kind),
-		ReadyTimeNs: int64(p.Ready), BlockedNs: int64(p.Harm.Blocked), PromisesMoved: p.Harm.Moved, MemoryBytes: p.MemoryBytes,
+		ReadyTimeNs: int64(p.Ready), BlockedNs: int64(p.Harm.Blocked), PromisesMoved: p.Harm.Moved, MemoryBytes: p.MemoryBytes, Script: p.Script,
 	}
 }
 
@@ -65,6 +65,6 @@ func PastRecord(number uint64, value []byte) (store.Past, error) {
 		Number: number, Origin: job.SiteID(m.GetOrigin()), Site: job.SiteID(m.GetSite()), User: m.GetUser(), Name: m.GetName(), Processors: m.GetProcessors(),
 		Limit: time.Duration(m.GetLimitNs()), Run: time.Duration(m.GetRunNs()), Submitted: job.Time(m.GetSubmitTimeNs()), Started: job.Time(m.GetStartTimeNs()),
 		Ended: job.Time(m.GetEndTimeNs()), Kind: job.OutcomeKind(min(m.GetKind(), math.MaxUint8)),
-		Ready: job.Time(m.GetReadyTimeNs()), Harm: store.Harm{Blocked: time.Duration(max(m.GetBlockedNs(), 0)), Moved: m.GetPromisesMoved()}, MemoryBytes: max(m.GetMemoryBytes(), 0),
+		Ready: job.Time(m.GetReadyTimeNs()), Harm: store.Harm{Blocked: time.Duration(max(m.GetBlockedNs(), 0)), Moved: m.GetPromisesMoved()}, MemoryBytes: max(m.GetMemoryBytes(), 0), Script: m.GetScript(),
 	}, nil
 }

@@ -21,7 +21,7 @@ func testPast(t *testing.T, open Opener) {
 		id := s.NextID()
 		a := job.AttemptID{Job: id, Number: 1}
 		outcome := job.Outcome{Kind: job.Success, Start: job.Time(1000 * i), End: job.Time(1000*i + 300)}
-		apply(t, s, store.SubmitJob{ID: id, Request: job.Request{Name: "fit", User: "ada", Processors: 4, MemoryBytes: 5, Walltime: time.Hour}, Time: job.Time(i)})
+		apply(t, s, store.SubmitJob{ID: id, Request: job.Request{Name: "fit", User: "ada", Processors: 4, MemoryBytes: 5, Walltime: time.Hour, Script: 1<<63 + 7}, Time: job.Time(i)})
 		apply(t, s, store.HoldJob{Job: id, Time: job.Time(i)})
 		apply(t, s, store.ReleaseJob{Job: id, Time: job.Time(i + 20)})
 		apply(t, s, store.OpenAttempt{Attempt: a, Sites: []job.SiteID{"beta"}})
@@ -57,6 +57,7 @@ func testPast(t *testing.T, open Opener) {
 	home := store.Past{
 		Number: 7, Origin: "alpha", Site: "beta", User: "ada", Name: list[3].Name, Processors: 4, Limit: time.Hour, Run: 600,
 		Submitted: 3, Started: 3000, Ended: 3300, Kind: job.Success, Ready: 23, Harm: store.Harm{Blocked: 43, Moved: 2}, MemoryBytes: 5,
+		Script: 1<<63 + 7,
 	}
 	guest := store.Past{
 		Number: 8, Origin: "beta", Site: "alpha", User: "bob", Processors: 1, Limit: time.Minute, Run: 300, Submitted: 77, Started: 3000, Ended: 3300, Kind: job.Success,

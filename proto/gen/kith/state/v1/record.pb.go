@@ -217,7 +217,9 @@ type Request struct {
 	// What a lost host means: 0 wait, 1 rerun, 2 race.
 	OnSiteLost uint32 `protobuf:"varint,8,opt,name=on_site_lost,json=onSiteLost,proto3" json:"on_site_lost,omitempty"`
 	// Nine quantiles of the run time, two bytes each, the lower first; empty if it is not known.
-	Runs          []byte `protobuf:"bytes,9,opt,name=runs,proto3" json:"runs,omitempty"`
+	Runs []byte `protobuf:"bytes,9,opt,name=runs,proto3" json:"runs,omitempty"`
+	// A hash of what the job runs; 0 if it is not known, as at sites that are not its origin.
+	Script        uint64 `protobuf:"fixed64,10,opt,name=script,proto3" json:"script,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -313,6 +315,13 @@ func (x *Request) GetRuns() []byte {
 		return x.Runs
 	}
 	return nil
+}
+
+func (x *Request) GetScript() uint64 {
+	if x != nil {
+		return x.Script
+	}
+	return 0
 }
 
 // A StoredOutcome is how an attempt ended.
@@ -3506,7 +3515,9 @@ type PastRecord struct {
 	// How often guests moved back what it had been promised.
 	PromisesMoved uint32 `protobuf:"varint,14,opt,name=promises_moved,json=promisesMoved,proto3" json:"promises_moved,omitempty"`
 	// The memory of the whole job; 0 if it asked for none.
-	MemoryBytes   int64 `protobuf:"varint,15,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`
+	MemoryBytes int64 `protobuf:"varint,15,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`
+	// A hash of what it ran; 0 if it is not known, as at a host that is not its origin.
+	Script        uint64 `protobuf:"fixed64,16,opt,name=script,proto3" json:"script,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3646,6 +3657,13 @@ func (x *PastRecord) GetMemoryBytes() int64 {
 	return 0
 }
 
+func (x *PastRecord) GetScript() uint64 {
+	if x != nil {
+		return x.Script
+	}
+	return 0
+}
+
 // What placement thought of one site.
 type DecisionRecord_Verdict struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3750,7 +3768,7 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\x03seq\x18\x03 \x01(\x04R\x03seq\"O\n" +
 	"\vAttemptName\x12(\n" +
 	"\x03job\x18\x01 \x01(\v2\x16.kith.state.v1.JobNameR\x03job\x12\x16\n" +
-	"\x06number\x18\x02 \x01(\rR\x06number\"\x81\x02\n" +
+	"\x06number\x18\x02 \x01(\rR\x06number\"\x99\x02\n" +
 	"\aRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04user\x18\x02 \x01(\tR\x04user\x12\x1e\n" +
@@ -3764,7 +3782,9 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\tdirectory\x18\a \x01(\tR\tdirectory\x12 \n" +
 	"\fon_site_lost\x18\b \x01(\rR\n" +
 	"onSiteLost\x12\x12\n" +
-	"\x04runs\x18\t \x01(\fR\x04runs\"\xd0\x02\n" +
+	"\x04runs\x18\t \x01(\fR\x04runs\x12\x16\n" +
+	"\x06script\x18\n" +
+	" \x01(\x06R\x06script\"\xd0\x02\n" +
 	"\rStoredOutcome\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\rR\x04kind\x12\x1b\n" +
 	"\texit_code\x18\x02 \x01(\x05R\bexitCode\x12\x16\n" +
@@ -4066,7 +4086,7 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"files_lost\x18\t \x01(\bR\tfilesLost\x12\x1d\n" +
 	"\n" +
 	"error_line\x18\n" +
-	" \x01(\tR\terrorLine\"\xbd\x03\n" +
+	" \x01(\tR\terrorLine\"\xd5\x03\n" +
 	"\n" +
 	"PastRecord\x12\x16\n" +
 	"\x06origin\x18\x01 \x01(\tR\x06origin\x12\x12\n" +
@@ -4087,7 +4107,8 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\n" +
 	"blocked_ns\x18\r \x01(\x03R\tblockedNs\x12%\n" +
 	"\x0epromises_moved\x18\x0e \x01(\rR\rpromisesMoved\x12!\n" +
-	"\fmemory_bytes\x18\x0f \x01(\x03R\vmemoryBytes*j\n" +
+	"\fmemory_bytes\x18\x0f \x01(\x03R\vmemoryBytes\x12\x16\n" +
+	"\x06script\x18\x10 \x01(\x06R\x06script*j\n" +
 	"\tCopyPhase\x12\x1a\n" +
 	"\x16COPY_PHASE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11COPY_PHASE_QUEUED\x10\x01\x12\x14\n" +
