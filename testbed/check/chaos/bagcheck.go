@@ -230,8 +230,9 @@ func (c *bagChecker) outputs(t *taskAtEnd, content taskContent) {
 // wasLost checks that a task had a right to be lost: as a job has (C5).
 func (c *bagChecker) wasLost(t *taskAtEnd) {
 	r := c.result
+	from, to := t.life()
 	switch waits := t.bag.bag.GetJob().GetOnSiteLost() == kithv1.Job_ON_SITE_LOST_WAIT; {
-	case waits && c.cutWhile(t):
+	case waits && c.cutWhile(t), c.gaveUp(string(t.id.Origin), t.task.GetSiteId(), from, to):
 		r.Bags.LostWithTrust++
 	case waits && c.shimKilled(t):
 		r.Bags.LostWithShim++

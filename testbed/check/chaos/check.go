@@ -200,13 +200,20 @@ func (c *checker) wasFull(st *kithv1.JobStatus) bool {
 // cutWhile reports whether trust between the origin of a job and its host was not whole
 // while it ran or its output was collected.
 func (c *checker) cutWhile(id job.ID, st *kithv1.JobStatus) bool {
-	return c.cut(string(id.Origin), st.GetHostSiteId(), st.GetSubmitTime().AsTime(), st.GetEndTime().AsTime().Add(10*time.Second))
+	from, to := life(st)
+	return c.cut(string(id.Origin), st.GetHostSiteId(), from, to)
+}
+
+// life is when a job was under way, and ten seconds more.
+func life(st *kithv1.JobStatus) (from, to time.Time) {
+	return st.GetSubmitTime().AsTime(), st.GetEndTime().AsTime().Add(10 * time.Second)
 }
 
 // wasLost checks that a job had a right to be lost (C5).
 func (c *checker) wasLost(j *submitted, id job.ID, st *kithv1.JobStatus) {
 	r := c.result
-	if j.policy == kithv1.Job_ON_SITE_LOST_WAIT && c.cutWhile(id, st) {
+	from, to := life(st)
+	if j.policy == kithv1.Job_ON_SITE_LOST_WAIT && c.cutWhile(id, st) || c.gaveUp(string(id.Origin), st.GetHostSiteId(), from, to) {
 		r.Jobs.LostWithTrust++
 		return
 	}

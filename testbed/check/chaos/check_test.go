@@ -34,7 +34,12 @@ type good struct {
 
 // cutAt is that the two sites of the job did not trust each other for a second.
 func cutAt(after time.Duration) []severed {
-	return []severed{{window{began.Add(after), began.Add(after + time.Second)}, "b", "a"}}
+	return []severed{{window{began.Add(after), began.Add(after + time.Second)}, "b", "a", false}}
+}
+
+// gaveUpAt is that a site gave the other one up for a second.
+func gaveUpAt(after time.Duration, by, other string) []severed {
+	return []severed{{window{began.Add(after), began.Add(after + time.Second)}, by, other, true}}
 }
 
 func goodJob() *good {
@@ -216,6 +221,20 @@ func TestCheckerFinds(t *testing.T) {
 		},
 		"lost with the trust though it may run again": {
 			func(g *good) { end(g, lost, 0); g.cut, g.job.policy = cutAt(0), kithv1.Job_ON_SITE_LOST_RACE },
+			Result{LostJobs: 1, Jobs: Jobs{Acknowledged: 1, Attempts: 1}},
+		},
+		"lost as its host was given up, though it may run again": {
+			func(g *good) {
+				end(g, lost, 0)
+				g.cut, g.job.policy = gaveUpAt(0, "a", "b"), kithv1.Job_ON_SITE_LOST_RERUN
+			},
+			Result{Jobs: Jobs{Acknowledged: 1, LostWithTrust: 1, Attempts: 1}},
+		},
+		"lost as its host gave its origin up, though it may run again": {
+			func(g *good) {
+				end(g, lost, 0)
+				g.cut, g.job.policy = gaveUpAt(0, "b", "a"), kithv1.Job_ON_SITE_LOST_RERUN
+			},
 			Result{LostJobs: 1, Jobs: Jobs{Acknowledged: 1, Attempts: 1}},
 		},
 		"output not to be had with the trust between its sites": {

@@ -144,6 +144,8 @@ func (in *injector) carryOut(ctx context.Context, f *Fault) (target, missed stri
 		return s.Name, in.rotate(ctx, f, s)
 	case RevokeSite:
 		return in.revoke(ctx, f, s, other)
+	case ForgetSite:
+		return in.forget(ctx, f, s, other)
 	case UseToken:
 		return s.Name, in.useToken(ctx, f, s)
 	case CutLink:

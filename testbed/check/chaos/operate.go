@@ -10,10 +10,13 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"kith/internal/pause"
 	kithv1 "kith/proto/gen/kith/v1"
+	"kith/testbed/check/wan"
 )
 
 // Faults that are what operators, users and jobs do to a site: nothing fails, and
@@ -44,6 +47,40 @@ func (in *injector) resume(ctx context.Context, s *site) {
 	if err != nil {
 		in.logs.problem("site %s does not resume: %v", s.Name, err)
 	}
+}
+
+// forget cuts a site off from another one, which gives it up, and heals the link: it comes back
+// with what it held.
+func (in *injector) forget(ctx context.Context, f *Fault, s, other *site) (target, missed string) {
+	target = s.Name + " gives up " + other.Name
+	scope, from := wan.Between(s.Name, other.Name), time.Now()
+	if err := in.net.Cut(scope, wan.Reset); err != nil {
+		return target, err.Error()
+	}
+	limited, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
+	var err error
+	for { // it is refused until the site has noticed that the stream is gone
+		err = retry(limited, func(ctx context.Context) error {
+			_, err := s.Sites.ForgetSite(ctx, &kithv1.ForgetSiteRequest{SiteId: other.Name})
+			return err
+		})
+		if status.Code(err) != codes.FailedPrecondition || !pause.For(limited, retryPause) {
+			break
+		}
+	}
+	if err == nil {
+		pause.For(ctx, f.For)
+	}
+	missed = in.heal(scope)
+	// An answer that did not come may have been yes.
+	in.mu.Lock()
+	in.severed = append(in.severed, severed{window{from, time.Now().Add(antiEntropy)}, s.Name, other.Name, true})
+	in.mu.Unlock()
+	if err != nil {
+		return target, err.Error()
+	}
+	return target, missed
 }
 
 // mostHeld bounds the jobs that one fault holds.

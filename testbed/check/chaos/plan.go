@@ -36,6 +36,7 @@ const (
 	RotateLeaf    Kind = "rotate-leaf"    // a new certificate at once; those of before are void
 	RotateCA      Kind = "rotate-ca"      // a new CA, and the old one dropped when the others have confirmed it
 	RevokeSite    Kind = "revoke"         // a site trusts another one no more, and invites it again, or is invited
+	ForgetSite    Kind = "forget"         // a site gives another one up that it cannot reach, which comes back
 	UseToken      Kind = "token"          // of a user, made, used, revoked and tried again
 	Upgrade       Kind = "upgrade"        // stopped in order and started as this version
 )
@@ -47,7 +48,7 @@ const (
 var deck = []Kind{
 	KillDaemon, KillDaemon, KillDaemon, FreezeDaemon, FreezeDaemon, RestartDaemon, KillAll, KillShim, KillShim, FreezeShim,
 	CutLink, CutLink, ResetLink, CutOneWay, CutOneWay, FlapLink, CutSite, CutSite, CutAll, SlowLink, FullDisk,
-	DrainSite, HoldJobs, Reconfigure, HideShim, HogDisk, FewFiles, RotateLeaf, RotateCA, RevokeSite, UseToken,
+	DrainSite, HoldJobs, Reconfigure, HideShim, HogDisk, FewFiles, RotateLeaf, RotateCA, RevokeSite, ForgetSite, UseToken,
 }
 
 // Kinds returns all kinds in the order of their declaration.
@@ -55,7 +56,7 @@ func Kinds() []Kind {
 	return []Kind{
 		KillDaemon, FreezeDaemon, RestartDaemon, KillAll, KillShim, FreezeShim, CutLink, ResetLink, CutOneWay, FlapLink,
 		CutSite, CutAll, SlowLink, FullDisk, DrainSite, HoldJobs, Reconfigure, FewFiles, HideShim, HogDisk, HungDisk, RotateLeaf, RotateCA,
-		RevokeSite, UseToken, Upgrade,
+		RevokeSite, ForgetSite, UseToken, Upgrade,
 	}
 }
 
@@ -205,7 +206,7 @@ func (f *Fault) needs(sites int) []string {
 		}
 	case RotateLeaf, RotateCA, UseToken:
 		names = append(names, keysLock(f.Site, f.Kind))
-	case CutLink, ResetLink, CutOneWay, FlapLink, SlowLink, RevokeSite:
+	case CutLink, ResetLink, CutOneWay, FlapLink, SlowLink, RevokeSite, ForgetSite:
 		names = append(names, linkLock(f.Site, f.Other))
 	case CutSite:
 		for i := range sites {
@@ -272,7 +273,7 @@ func (p *planner) lasting(k Kind) time.Duration {
 		return p.between(2*time.Second, 2*(lease+leaseMargin))
 	case RotateLeaf, RotateCA: // for good
 		return 0
-	case FullDisk, HogDisk, HungDisk, RevokeSite, UseToken, Reconfigure, FewFiles, HideShim, DrainSite, HoldJobs:
+	case FullDisk, HogDisk, HungDisk, RevokeSite, ForgetSite, UseToken, Reconfigure, FewFiles, HideShim, DrainSite, HoldJobs:
 		return p.between(time.Second, 8*time.Second)
 	}
 	switch p.rng.IntN(5) {

@@ -32,11 +32,12 @@ func (k Kind) trusts() bool {
 	return false
 }
 
-// severed is a time during which a site did not trust another one, and until that was
-// heard of again.
+// severed is a time during which a site did not trust another one, or gave it up, and until that
+// was heard of again.
 type severed struct {
 	window
 	by, other string
+	gaveUp    bool
 }
 
 // rotate replaces a site's certificate, or begins to replace its CA.
@@ -73,7 +74,7 @@ func (in *injector) revoke(ctx context.Context, f *Fault, s, other *site) (targe
 	// An answer that did not come may have been yes.
 	in.joinAnew(context.WithoutCancel(ctx), s, other)
 	in.mu.Lock()
-	in.severed = append(in.severed, severed{window{from, time.Now().Add(antiEntropy)}, s.Name, other.Name})
+	in.severed = append(in.severed, severed{window{from, time.Now().Add(antiEntropy)}, s.Name, other.Name, false})
 	in.mu.Unlock()
 	if err != nil {
 		return target, err.Error()
@@ -199,6 +200,17 @@ func (c *campaign) auditOf(s *site) (audit.Report, error) {
 func (c *checker) cut(a, b string, from, to time.Time) bool {
 	for _, s := range c.severed {
 		if (s.by == a && s.other == b || s.by == b && s.other == a) && s.meets(from, to) {
+			return true
+		}
+	}
+	return false
+}
+
+// gaveUp reports whether an origin gave a host up at a time, so that jobs which that held were
+// lost, whatever they had chosen.
+func (c *checker) gaveUp(origin, host string, from, to time.Time) bool {
+	for _, s := range c.severed {
+		if s.gaveUp && s.by == origin && s.other == host && s.meets(from, to) {
 			return true
 		}
 	}
