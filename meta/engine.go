@@ -267,6 +267,7 @@ func (e *Engine) loadSeen(now job.Time, d cluster.Digest) {
 		e.bags.placeSoon(now)
 	}
 	e.origin.idleSeen(now, d.Site)
+	e.host.heldSeen(now, &d)
 }
 
 // setDrain stops or resumes taking copies and starting.
@@ -316,6 +317,9 @@ func (e *Engine) tick(now job.Time) {
 	e.host.expireClaims(now)
 	e.host.resumeStarts(now)
 	e.host.probeSilent(now)
+	if now >= e.host.holding.next {
+		e.host.returnHeld(now)
+	}
 	e.origin.expireQueries(now)
 	if e.seer != nil {
 		e.seer.expire(now)

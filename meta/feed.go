@@ -72,9 +72,11 @@ func (or *origin) listTargets(now job.Time, own *cluster.Digest) {
 }
 
 // addTarget lists a site with free processors. One that runs dry again and
-// again is given twice as much each time: its jobs are short.
+// again is given twice as much each time: its jobs are short. One that starts in order only has
+// nothing free for what comes while others wait: a copy that it draws would not start there,
+// and may have left a site that would start it.
 func (or *origin) addTarget(now job.Time, d *cluster.Digest, free int32, work float64) {
-	if free <= 0 || free > d.Processors {
+	if free <= 0 || free > d.Processors || d.Load.Blocked {
 		return
 	}
 	many := int32(1)

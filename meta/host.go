@@ -37,6 +37,7 @@ type host struct {
 	passing    bool     // the local scheduler wants a pass
 	starting   starting // whether starts succeed
 	harm       harmClocks
+	holding    holding // attempts that wait with their claims
 	dry        dryness // when the others are told that it has nothing to do
 	owner      *cluster.Owner
 
@@ -72,6 +73,7 @@ func newHost(c *core, p *peers, site Site) *host {
 		core: c, peers: p, site: site, batch: batch,
 		copies: store.NewIndex(func(c *hostCopy) job.AttemptID { return c.rec.ID }), remote: make(map[job.SiteID]int),
 		aside: make(map[job.SiteID]job.AttemptID), silent: make(map[job.SiteID]*silence), verdicts: make(map[job.SiteID]job.Time), nextProbe: job.Never,
+		holding: holding{next: job.Never},
 	}
 	h.tasks = newTaskHost(c, p, h)
 	var tells bool
@@ -112,6 +114,8 @@ type hostCopy struct {
 	// claimed is when this daemon first claimed for this copy, 0 for not yet.
 	claimed job.Time
 	lease   attemptLease
+	// holds is since when it waits with its claim, see [host.holds].
+	holds   job.Time
 	started job.Time
 	// harm is what guests cost it while it waits, if it is of this site's own.
 	harm *harmClock
@@ -333,7 +337,7 @@ func (h *host) pass(now job.Time) {
 
 // nextWake returns when the host has to do something next.
 func (h *host) nextWake(now job.Time) job.Time {
-	return min(h.starting.nextStart(), h.nextLoad, h.nextCheck, h.nextRenew, h.nextClaimDue(), h.nextProbe, h.tasks.nextWake(), h.site.NextWake(now))
+	return min(h.starting.nextStart(), h.nextLoad, h.nextCheck, h.nextRenew, h.nextClaimDue(), h.nextProbe, h.holding.next, h.tasks.nextWake(), h.site.NextWake(now))
 }
 
 // revive tells the origin what this host holds of it, repeats results

@@ -71,6 +71,9 @@ func (h *host) requeue(now job.Time, c *hostCopy, bringing bool) {
 	c.postponed = !c.adopted && !c.unstaged && !bringing
 	c.status, c.returned, c.adopted, c.unstaged, c.lease = waiting, true, false, false, attemptLease{}
 	c.bringing = bringing
+	if !bringing {
+		h.holds(now, c)
+	}
 	h.passing = true
 }
 
@@ -78,6 +81,7 @@ func (h *host) requeue(now job.Time, c *hostCopy, bringing bool) {
 func (h *host) filesHere(now job.Time, a job.AttemptID) {
 	if c := h.copies.Get(a); c != nil && c.bringing && c.status == waiting {
 		c.bringing = false
+		h.holds(now, c)
 		h.postpone(now, c, now)
 	}
 }

@@ -30,7 +30,20 @@ func (s *Scheduler) Load(now job.Time) job.Load {
 		Free:    s.freeNow(),
 		Queued:  int32(s.local.live + s.remote.live), // 2^31 copies need more memory than there is
 		Running: int32(len(s.run.items())),
+		Blocked: s.inOrder() && s.local.eligible(),
 	}
+}
+
+// inOrder reports whether all copies start in the order of one queue.
+func (s *Scheduler) inOrder() bool { return s.cfg.Backfill == NoBackfill && s.cfg.Queues == Single }
+
+// eligible reports whether a copy waits that is not postponed, but for those that are not in
+// their places yet.
+func (q *queue) eligible() bool {
+	scanned := q.scanned
+	found := q.next(0) >= 0
+	q.scanned = scanned // predictions are bounded by what they scan themselves
+	return found
 }
 
 // Overfull reports whether adopted copies take more than the site has, several of them or one.

@@ -122,7 +122,7 @@ func DigestMessage(d *cluster.Digest) *kithv1.LoadDigest {
 		QueuedCopies: uint32(max(0, d.Load.Queued)), RunningAttempts: uint32(max(0, d.Load.Running)),
 		LoadWork: d.Load.Work, LoadProcs: d.Load.Procs, Policy: d.Policy, Speed: d.Speed, Draining: d.Draining,
 		TimeNs: int64(d.Time), Version: d.Version, HomeJobs: kithv1.HomeJobs(d.HomeJobs), NotStarting: d.NotStarting,
-		AuditHead: headMessage(d.Head), OwnerLoads: OwnerMessage(d.Owner),
+		AuditHead: headMessage(d.Head), OwnerLoads: OwnerMessage(d.Owner), Blocked: d.Load.Blocked,
 	}
 }
 
@@ -181,7 +181,7 @@ func Digest(m *kithv1.LoadDigest) (cluster.Digest, error) {
 		Processors: m.GetProcessors(), MemoryBytes: m.GetMemoryBytes(),
 		Load: job.Load{
 			Work: m.GetLoadWork(), Procs: m.GetLoadProcs(), Free: m.GetFreeProcessors(),
-			Queued: count(m.GetQueuedCopies()), Running: count(m.GetRunningAttempts()),
+			Queued: count(m.GetQueuedCopies()), Running: count(m.GetRunningAttempts()), Blocked: m.GetBlocked(),
 		},
 		Policy: m.GetPolicy(), Speed: m.GetSpeed(), Draining: m.GetDraining(),
 		Time: job.Time(m.GetTimeNs()), Version: m.GetVersion(), HomeJobs: homeJobs(m.GetHomeJobs()), NotStarting: m.GetNotStarting(),

@@ -13,7 +13,7 @@ import (
 func TestDigestRoundTrip(t *testing.T) {
 	d := cluster.Digest{
 		Site: "beta", Incarnation: 5, Sequence: 6, Address: "h:1", Processors: 7, MemoryBytes: 8,
-		Load: job.Load{Work: 1.5, Procs: 2.5, Free: 3, Queued: 4, Running: 5}, Policy: "easy", Speed: 1.25,
+		Load: job.Load{Work: 1.5, Procs: 2.5, Free: 3, Queued: 4, Running: 5, Blocked: true}, Policy: "easy", Speed: 1.25,
 		Draining: true, Time: 99, Version: "v", HomeJobs: cluster.HomeJobsFirst,
 		Head: &cluster.AuditHead{Number: 7, Hash: [32]byte{1, 31: 2}, Time: 98, Signature: []byte("s")},
 	}

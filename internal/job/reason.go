@@ -49,8 +49,9 @@ const (
 	BusyOwner     Reason = 37 // the owner of the site's machine leaves it no time
 	GuestWalltime Reason = 38 // the job may run longer than the site lets jobs of others
 	KeptFree      Reason = 39 // the job is wider than what the site lets jobs of others have
+	IdleElsewhere Reason = 40 // the host was busy when the input had come, and another site was idle
 
-	reasonCount = 40
+	reasonCount = 41
 )
 
 var reasonWords = [reasonCount]string{
@@ -59,7 +60,7 @@ var reasonWords = [reasonCount]string{
 	"withdrawn", "user-hold", "user-cancel", "ended", "not-origin", "vanished", "has-copy", "disk-low", "lost-by-host",
 	"bad-request", "too-many-copies", "would-not-start", "lease-expired", "forgotten", "attempt-lost",
 	"no-lease", "clock-ahead", "cannot-start", "late-grant", "ask-later", "overdue", "busy-owner",
-	"guest-walltime", "kept-free",
+	"guest-walltime", "kept-free", "idle-elsewhere",
 }
 
 var reasonSentences = [reasonCount]string{
@@ -103,6 +104,7 @@ var reasonSentences = [reasonCount]string{
 	"the owner of its machine leaves jobs less than a tenth of the time",
 	"the job's time limit is longer than it gives to jobs of other sites",
 	"the job is wider than what it gives to jobs of other sites",
+	"it was busy when the job's input had come, and another site was idle",
 }
 
 // String returns the reason's word, empty for [NoReason].

@@ -177,6 +177,8 @@ func searchFor(t *testing.T, x Search, kinds []Kind) {
 // Wide schedules that have found something, and what it was.
 func TestWideSeedsThatFoundSomething(t *testing.T) {
 	for seed, what := range map[uint64]string{
+		15013471: "the product: an attempt that others kept from starting when its input had come kept its claim for any time beside an idle site",
+		16001589: "the product: a site that starts in order only drew copies to processors on which they could not start, from where they could",
 		15006197: "the watch: a job was to start beside a wide copy that its site had set aside with its origin, and would have delayed what is first without it",
 		10011344: "the product: a site that came back with fewer processors went on from task to task in all the runs that it had",
 		10090071: "the product: the same, with tasks of its own",

@@ -127,6 +127,16 @@ func wideMutants() []Mutant {
 			Caught:  wideSeed("10090151"), Breaks: "S2",
 		},
 		{
+			Name: "drawn-by-what-starts-in-order", Rule: "a site that starts in order only, where others wait, draws copies from where they would start",
+			Changes: []Change{{"meta/feed.go", " || d.Load.Blocked {", " {"}},
+			Caught:  wideSeed("16001589"), Breaks: "L4",
+		},
+		{
+			Name: "claim-kept-beside-idle-sites", Rule: "an attempt that waits with its input keeps its claim, whoever is idle",
+			Changes: []Change{{"meta/hosthold.go", "case h.idleFor(now, c.rec.Request) &&", "case now < 0 &&"}},
+			Caught:  wideSeed("15013471"), Breaks: "L4",
+		},
+		{
 			Name: "late-grant-kept", Rule: "a host whose grant comes late keeps the claim although others could start sooner",
 			Changes: []Change{{"meta/hostclaim.go", "		if c.granted && c.status == waiting && h.copies.Get(c.rec.ID) == c {\n", "		if c.granted && c.status == launched {\n"}},
 			Caught:  wideSeed("14"), Breaks: "L4",

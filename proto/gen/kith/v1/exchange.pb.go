@@ -553,7 +553,10 @@ type LoadDigest struct {
 	AuditHead *AuditHead `protobuf:"bytes,19,opt,name=audit_head,json=auditHead,proto3" json:"audit_head,omitempty"`
 	// What the owner of its machine, who comes before all jobs, is expected to take of a job
 	// of one processor, of half of them and of all. None where no owner has a part.
-	OwnerLoads    []*OwnerLoad `protobuf:"bytes,20,rep,name=owner_loads,json=ownerLoads,proto3" json:"owner_loads,omitempty"`
+	OwnerLoads []*OwnerLoad `protobuf:"bytes,20,rep,name=owner_loads,json=ownerLoads,proto3" json:"owner_loads,omitempty"`
+	// No copy that comes now starts on the free processors: it starts in order only, and
+	// others wait.
+	Blocked       bool `protobuf:"varint,21,opt,name=blocked,proto3" json:"blocked,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -726,6 +729,13 @@ func (x *LoadDigest) GetOwnerLoads() []*OwnerLoad {
 		return x.OwnerLoads
 	}
 	return nil
+}
+
+func (x *LoadDigest) GetBlocked() bool {
+	if x != nil {
+		return x.Blocked
+	}
+	return false
 }
 
 // An OwnerLoad is what the owner of a machine takes of a job that runs there: it goes on
@@ -908,7 +918,7 @@ const file_kith_v1_exchange_proto_rawDesc = "" +
 	"\ffiles_remain\x18\n" +
 	" \x01(\bR\vfilesRemain\x12\x1d\n" +
 	"\n" +
-	"files_lost\x18\v \x01(\bR\tfilesLost\"\xad\x05\n" +
+	"files_lost\x18\v \x01(\bR\tfilesLost\"\xc7\x05\n" +
 	"\n" +
 	"LoadDigest\x12\x17\n" +
 	"\asite_id\x18\x01 \x01(\tR\x06siteId\x12 \n" +
@@ -936,7 +946,8 @@ const file_kith_v1_exchange_proto_rawDesc = "" +
 	"\n" +
 	"audit_head\x18\x13 \x01(\v2\x12.kith.v1.AuditHeadR\tauditHead\x123\n" +
 	"\vowner_loads\x18\x14 \x03(\v2\x12.kith.v1.OwnerLoadR\n" +
-	"ownerLoads\"K\n" +
+	"ownerLoads\x12\x18\n" +
+	"\ablocked\x18\x15 \x01(\bR\ablocked\"K\n" +
 	"\tOwnerLoad\x12\x16\n" +
 	"\x06lambda\x18\x01 \x01(\x01R\x06lambda\x12\x10\n" +
 	"\x03rho\x18\x02 \x01(\x01R\x03rho\x12\x14\n" +
