@@ -3,6 +3,7 @@ package sitesched
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -120,7 +121,11 @@ func BenchmarkPass(b *testing.B) {
 		{Config{Backfill: EASY, Queues: DualBackfill, Scope: ScopeHead, Patience: time.Hour}, 1000, 2000, 10000},
 		{Config{Backfill: EASY, Queues: DualBackfill, Scope: ScopeAll, Patience: time.Hour}, 1000, 2000, 10000},
 		{Config{Backfill: NoBackfill, Queues: DualBackfill, Scope: ScopeAll}, 1000, 2000, 8000},
+		{Config{Backfill: EASY, Queues: DualPreempt, Scope: ScopeHead}, 1000, 2000, 8000},
+		{Config{Backfill: EASY, Queues: DualPreempt, Scope: ScopeAll}, 1000, 2000, 8000},
+		{Config{Backfill: EASY, Queues: DualPreempt, Scope: ScopeAll, Patience: time.Hour}, 1000, 2000, 8000},
 		{Config{Backfill: Conservative}, 1000, 2000, 0},
+		{Config{Backfill: Conservative, Queues: DualPreempt}, 1000, 2000, 8000},
 		{Config{Backfill: Conservative}, 1000, 10000, 0},
 		{Config{Backfill: Conservative, Queues: DualBackfill}, 1000, 2000, 8000},
 		{Config{Backfill: ConservativeReplan}, 1000, 10000, 0},
@@ -139,6 +144,56 @@ func BenchmarkPass(b *testing.B) {
 			b.ReportMetric(float64(started)/float64(n), "starts/op")
 			b.ReportMetric(float64(running)/float64(n), "running")
 			b.ReportMetric(float64(free)/float64(n), "free")
+		})
+	}
+}
+
+// BenchmarkPreempt is a pass at a site full of guests to which local jobs come: 1,000 guests hold
+// half of it, 2,000 local jobs and 8,000 remote copies wait behind one that wants all of it. Each
+// local job that comes is short and narrow, starts at once, and has guests leave for it.
+func BenchmarkPreempt(b *testing.B) {
+	for _, scope := range []Scope{ScopeHead, ScopeAll} {
+		b.Run(Config{Backfill: EASY, Queues: DualPreempt, Scope: scope}.Policy(), func(b *testing.B) {
+			c := &crowd{rng: rand.New(rand.NewPCG(1, 2)), now: 1}
+			c.s = mustNew(b, Config{Processors: 2000, Backfill: EASY, Queues: DualPreempt, Scope: scope})
+			long := entry{id: attempt("a", 1_000_000), processors: 1000, walltime: 48 * time.Hour}
+			c.s.Step(c.now, Event{Kind: Adopt, Copy: long, At: c.now})
+			wide := entry{id: attempt("a", 1_000_001), processors: 2000, walltime: 48 * time.Hour}
+			c.s.Step(c.now, Event{Kind: Enqueue, Copy: wide})
+			for n := range 1000 {
+				g := c.copy(true)
+				g.processors, g.walltime = 1, 24*time.Hour+time.Duration(n)*time.Second
+				c.s.Step(c.now, Event{Kind: Adopt, Copy: g, At: c.now})
+			}
+			for n := range 10_000 {
+				x := c.copy(n%5 != 0)
+				x.processors, x.walltime = max(x.processors, 8), 49*time.Hour // no local one overtakes
+				c.s.Step(c.now, Event{Kind: Enqueue, Copy: x})
+			}
+			evicted, n := 0, 0
+			b.ReportAllocs()
+			for b.Loop() {
+				c.now += second
+				mine := c.copy(false)
+				mine.processors, mine.walltime = 8, time.Hour
+				c.s.Step(c.now, Event{Kind: Enqueue, Copy: mine})
+				c.s.Step(c.now, Event{Kind: Pass})
+				told := slices.Clone(c.s.Evicted())
+				for _, id := range told {
+					c.s.Step(c.now, Event{Kind: Finish, ID: id})
+				}
+				for _, id := range slices.Clone(c.s.Step(c.now, Event{Kind: Pass})) {
+					c.s.Step(c.now, Event{Kind: Finish, ID: id})
+				}
+				for range told {
+					g := c.copy(true)
+					g.processors, g.walltime = 1, 24*time.Hour
+					c.s.Step(c.now, Event{Kind: Adopt, Copy: g, At: c.now})
+				}
+				evicted += len(told)
+				n++
+			}
+			b.ReportMetric(float64(evicted)/float64(n), "evicted/op")
 		})
 	}
 }

@@ -5,7 +5,7 @@ import "kith/internal/job"
 // Blocked appends to list the copies of this site's own jobs that wait after a Pass at now and
 // are blocked by guests alone: a Pass on the same state, but without any copy of another site,
 // queued, reserved or running, would start them at now. They come in the order in which it
-// would. While draining there are none.
+// would. While draining there are none. Under [DualPreempt] they are those that wait for guests to leave.
 //
 // It is what guests cost a home job at this instant, whatever was promised to it. Between
 // passes nothing changes, so that the answer holds until the next one. It changes nothing, and
@@ -14,6 +14,8 @@ import "kith/internal/job"
 func (s *Scheduler) Blocked(now job.Time, list []job.AttemptID) []job.AttemptID {
 	guests := s.sums.guestCharge > 0 || s.cfg.Queues == Single && int64(s.local.live) > s.sums.queuedHome
 	switch {
+	case s.cfg.Queues == DualPreempt:
+		return s.waiting(list)
 	case s.draining || s.sums.queuedHome == 0 || !guests:
 		return list // what can start has started
 	case s.cfg.Backfill.plans() || s.cfg.Queues == Single:

@@ -1,6 +1,7 @@
 package sitesched
 
 import (
+	"cmp"
 	"fmt"
 
 	"kith/internal/job"
@@ -10,7 +11,7 @@ import (
 // that is broken, or nil. It is meant for tests and simulations: it costs far
 // more than a pass.
 func (s *Scheduler) Check() error {
-	for _, check := range []func() error{s.checkTable, s.checkSums, s.checkQueues, s.checkRun, s.checkSurface} {
+	for _, check := range []func() error{s.checkTable, s.checkSums, s.checkQueues, s.checkRun, s.checkGuests, s.checkSurface} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -37,10 +38,11 @@ func (s *Scheduler) checkTable() error {
 			return fmt.Errorf("%v is charged %d processors of %d", r.copy.id, r.charge, s.cfg.Processors)
 		}
 	}
-	if used != s.index.Len() || used != s.local.live+s.remote.live+len(s.run.items())+s.away || away != s.away ||
+	holding := len(s.run.items()) + len(s.guests.run.items())
+	if used != s.index.Len() || used != s.local.live+s.remote.live+holding+s.away || away != s.away ||
 		used+len(s.table.vacant) != len(s.table.rows) {
 		return fmt.Errorf("%d copies, but %d indexed, %d+%d queued, %d running, %d aside of %d, %d of %d rows vacant", used, s.index.Len(),
-			s.local.live, s.remote.live, len(s.run.items()), s.away, away, len(s.table.vacant), len(s.table.rows))
+			s.local.live, s.remote.live, holding, s.away, away, len(s.table.vacant), len(s.table.rows))
 	}
 	return s.checkIndex()
 }
@@ -94,8 +96,15 @@ func (s *Scheduler) checkSums() error {
 	if outgrown != s.outgrown {
 		return fmt.Errorf("%d copies take more than there is, counted %d", outgrown, s.outgrown)
 	}
-	if s.free != int64(s.cfg.Processors)-want.runCharge {
-		return fmt.Errorf("%d of %d processors free, but %d in use", s.free, s.cfg.Processors, want.runCharge)
+	seen := want.runCharge
+	if s.cfg.Queues == DualPreempt {
+		seen -= want.guestCharge
+	}
+	if s.free != int64(s.cfg.Processors)-seen {
+		return fmt.Errorf("%d of %d processors free, but %d in use", s.free, s.cfg.Processors, seen)
+	}
+	if s.room() < 0 && adopted == 0 {
+		return fmt.Errorf("over-committed: %d processors of %d in use, %d of them by copies that wait for room", want.runCharge, s.cfg.Processors, s.guests.waitCharge)
 	}
 	if s.free < 0 && adopted == 0 {
 		return fmt.Errorf("over-committed: %d processors of %d in use", want.runCharge, s.cfg.Processors)
@@ -174,15 +183,42 @@ func (b *bound) holds(charge int32, r *row) bool {
 }
 
 func (s *Scheduler) checkRun() error {
-	items := s.run.items()
+	return cmp.Or(s.checkSet(&s.run, false), s.checkSet(&s.guests.run, true))
+}
+
+// checkSet checks one of the sets of what holds processors.
+func (s *Scheduler) checkSet(set *runSet, invisible bool) error {
+	items := set.items()
 	for i, it := range items {
 		r := &s.table.rows[it.slot]
-		if r.state != running && r.state != reserved || it.end != r.end || it.charge != r.charge {
+		if s.invisible(r) != invisible || r.state != running && r.state != reserved || it.end != r.end || it.charge != r.charge {
 			return fmt.Errorf("%v runs as %+v, known as %+v", r.copy.id, it, r)
 		}
-		if i > 0 && s.run.search(&s.table, it.end, it.slot) != i {
+		if i > 0 && set.search(&s.table, it.end, it.slot) != i {
 			return fmt.Errorf("%v runs out of order", r.copy.id)
 		}
+	}
+	return nil
+}
+
+// checkGuests compares what is known of guests with the rows.
+func (s *Scheduler) checkGuests() error {
+	var leaving, waiting int64
+	waits := 0
+	for i := range s.table.rows {
+		switch r := &s.table.rows[i]; {
+		case r.leaving && (!s.invisible(r) || !r.state.holds()) || r.waits && (s.cfg.Queues != DualPreempt || r.copy.remote || r.state != reserved):
+			return fmt.Errorf("%v in state %d leaves: %v, waits for room: %v", r.copy.id, r.state, r.leaving, r.waits)
+		case r.leaving:
+			leaving += int64(r.charge)
+		case r.waits:
+			waits++
+			waiting += int64(r.charge)
+		}
+	}
+	g := &s.guests
+	if leaving != g.leaving || waiting != g.waitCharge || waits != len(g.waiting) {
+		return fmt.Errorf("%d processors of guests that leave, counted %d; %d of %d copies that wait, counted %d of %d", leaving, g.leaving, waiting, waits, g.waitCharge, len(g.waiting))
 	}
 	return nil
 }

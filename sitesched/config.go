@@ -50,18 +50,36 @@ const (
 	DualStrict
 	// DualBackfill fits remote copies around the local jobs (spec 001 section 2.2).
 	DualBackfill
+	// DualPreempt is [DualBackfill] for remote copies, while local jobs are scheduled as if there
+	// were no remote ones: where a local job needs processors that guests hold, these leave
+	// ([Scheduler.Evicted]).
+	DualPreempt
 )
 
-var queuesNames = []string{"single", "dual-strict", "dual-backfill"}
+var queuesNames = []string{"single", "dual-strict", "dual-backfill", "dual-preempt"}
 
 // String returns the word that [ParseQueues] reads.
 func (q Queues) String() string { return word(queuesNames, q) }
 
-// ParseQueues reads single, dual-strict or dual-backfill.
-func ParseQueues(s string) (Queues, error) { return parseWord[Queues]("queues", queuesNames, s) }
+// NeedsDemotion is why no site can be run with [DualPreempt].
+const NeedsDemotion = "a site cannot move its guests to other sites yet"
+
+// ErrNeedsDemotion is returned for [DualPreempt] by what cannot move guests.
+var ErrNeedsDemotion = errors.New(NeedsDemotion)
+
+// ParseQueues reads single, dual-strict or dual-backfill. The error for dual-preempt, which the
+// scheduler has and no site can be run with, wraps [ErrNeedsDemotion].
+func ParseQueues(s string) (Queues, error) {
+	q, err := parseWord[Queues]("queues", queuesNames[:DualPreempt], s)
+	if s == DualPreempt.String() {
+		err = fmt.Errorf("queues %q: choose one of %v: %w", s, queuesNames[:DualPreempt], ErrNeedsDemotion)
+	}
+	return q, err
+}
 
 // Scope says which local jobs a remote start must not delay. It means
-// something only for [DualBackfill] without conservative guarantees.
+// something only for [DualBackfill] and [DualPreempt] without conservative guarantees. Under
+// DualPreempt it saves guests from being evicted soon after they start.
 type Scope uint8
 
 const (
@@ -119,12 +137,12 @@ type Config struct {
 	// no longer than the margin, the copy moves no guarantee. Zero is right where
 	// claims take no time, at most [job.MaxWalltime].
 	StartMargin time.Duration
-	// Patience is how long a remote copy waits under [DualBackfill] before younger
+	// Patience is how long a remote copy waits under [DualBackfill] or [DualPreempt] before younger
 	// remote copies may no longer delay it. Zero is for ever, as in the papers; at
 	// most [job.MaxWalltime].
 	Patience time.Duration
 	// KeepFree is how many processors remote copies together never have, 0 to Processors;
-	// above 0 only under [DualBackfill]. [Scheduler.EarliestStart] takes no notice of it.
+	// above 0 only under [DualBackfill] or [DualPreempt]. [Scheduler.EarliestStart] takes no notice of it.
 	KeepFree int32
 	// WhatIfSteps bounds the work of one [Scheduler.WhatIf]; a step takes 10
 	// to 20 ns. Zero means [DefaultWhatIfSteps].
@@ -174,8 +192,8 @@ func (c Config) Validate() error {
 	}
 	if c.KeepFree < 0 || c.KeepFree > max(c.Processors, 0) {
 		bad("keep_free", c.KeepFree, "0 (none) to processors")
-	} else if c.KeepFree > 0 && c.Queues != DualBackfill {
-		bad("keep_free", c.KeepFree, "0 unless queues are dual-backfill")
+	} else if c.KeepFree > 0 && !c.backfillsGuests() {
+		bad("keep_free", c.KeepFree, "0 unless queues are dual-backfill or dual-preempt")
 	}
 	if c.WhatIfSteps < 0 {
 		bad("what_if_steps", c.WhatIfSteps, "0 (the default) or more")
@@ -186,9 +204,12 @@ func (c Config) Validate() error {
 // HomeFirst reports whether local jobs start before remote ones.
 func (c Config) HomeFirst() bool { return c.Queues != Single }
 
+// backfillsGuests reports whether remote copies fill what local jobs leave.
+func (c *Config) backfillsGuests() bool { return c.Queues == DualBackfill || c.Queues == DualPreempt }
+
 // depth returns how many local copies are planned at most.
 func (c *Config) depth() int {
-	protects := c.Backfill.plans() || c.Queues == DualBackfill && c.Scope == ScopeAll
+	protects := c.Backfill.plans() || c.backfillsGuests() && c.Scope == ScopeAll
 	if c.GuaranteeDepth == 0 || !protects {
 		return math.MaxInt
 	}
@@ -199,7 +220,7 @@ func (c *Config) depth() int {
 // dual-backfill, scope all". The scope is named only where it matters.
 func (c Config) Policy() string {
 	s := c.Backfill.String() + ", " + c.Queues.String()
-	if c.Queues == DualBackfill && !c.Backfill.plans() {
+	if c.backfillsGuests() && !c.Backfill.plans() {
 		s += ", scope " + c.Scope.String()
 	}
 	return s

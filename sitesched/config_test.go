@@ -21,11 +21,12 @@ func TestConfigValidate(t *testing.T) {
 		"processors 16777217":    {Processors: job.MaxProcessors + 1},
 		"memory_bytes -1":        {Processors: 1, MemoryBytes: -1},
 		"backfill unknown(4)":    {Processors: 1, Backfill: 4},
-		"queues unknown(3)":      {Processors: 1, Queues: 3},
+		"queues unknown(4)":      {Processors: 1, Queues: 4},
 		"scope unknown(2)":       {Processors: 1, Scope: 2},
 		"keep_free -1":           {Processors: 1, KeepFree: -1, Queues: DualBackfill},
 		"keep_free 2":            {Processors: 1, KeepFree: 2, Queues: DualBackfill},
 		"keep_free 1":            {Processors: 1, KeepFree: 1, Queues: DualStrict},
+		"keep_free 3":            {Processors: 1, KeepFree: 3, Queues: DualPreempt},
 		"what_if_steps -3":       {Processors: 1, WhatIfSteps: -3},
 		"memory_bytes 115292150": {Processors: 1, MemoryBytes: MaxMemoryBytes + 1},
 	} {
@@ -44,7 +45,10 @@ func TestConfigWords(t *testing.T) {
 			t.Errorf("ParseBackfill(%q) = %v, %v", b, got, err)
 		}
 	}
-	for q := range Queues(len(queuesNames)) {
+	if _, err := ParseQueues(DualPreempt.String()); !errors.Is(err, ErrNeedsDemotion) {
+		t.Errorf("dual-preempt: %v", err)
+	}
+	for q := range DualPreempt {
 		if got, err := ParseQueues(q.String()); err != nil || got != q {
 			t.Errorf("ParseQueues(%q) = %v, %v", q, got, err)
 		}
@@ -61,6 +65,7 @@ func TestConfigWords(t *testing.T) {
 		"easy, dual-backfill, scope all":  {Backfill: EASY, Queues: DualBackfill, Scope: ScopeAll},
 		"none, dual-backfill, scope head": {Queues: DualBackfill},
 		"none, dual-strict":               {Queues: DualStrict, Scope: ScopeAll},
+		"easy, dual-preempt, scope head":  {Backfill: EASY, Queues: DualPreempt},
 		"conservative, dual-backfill":     {Backfill: Conservative, Queues: DualBackfill},
 		"conservative-replan, single":     {Backfill: ConservativeReplan},
 	} {

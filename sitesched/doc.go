@@ -40,19 +40,23 @@
 //     estimate, is confirmed later than reserved, or a Pass comes late, slots
 //     move back as far as they must and no further.
 //   - P5. The same events give the same starts, byte for byte.
+//   - P6. Under [DualPreempt] local jobs start, start for start, as on a site without
+//     remote copies, later by no more than guests that were told to leave
+//     ([Scheduler.Evicted]) take for it. P1 holds all the while.
 //
 // # What the caller owes
 //
 //   - Time never runs backwards. All events of one instant are fed first,
 //     completions before cancellations before arrivals, then one Pass.
 //   - Another Pass is due at [Scheduler.NextWake], even if nothing happened.
-//   - Every start is answered: Confirm, Withdraw or Postpone. A daemon that comes
+//   - Every start is answered: Confirm, Withdraw or Postpone, and every eviction in the
+//     end by Finish, Withdraw or Postpone. A daemon that comes
 //     back tells what runs with Adopt, and what waits with Enqueue, in any order.
 //
 // # Where to start reading
 //
 // scheduler.go holds the state and the events, dualqueue.go the pass over both
-// queues, fcfs.go, easy.go and conservative.go one discipline each. queue.go,
+// queues, preempt.go that of a site whose local jobs do not see guests, fcfs.go, easy.go and conservative.go one discipline each. queue.go,
 // running.go, profile.go and window.go are the structures that make them fast;
 // DESIGN.md says why they look as they do. The stories in testdata show each
 // rule at work.

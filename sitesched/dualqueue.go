@@ -12,11 +12,15 @@ import (
 // not grow, t* and x stay, and the time left until t* shrinks. So such a pass
 // looks at the arrivals alone, and every other one (stale) looks at all.
 func (s *Scheduler) pass(now job.Time) {
-	s.starts, s.moved = s.starts[:0], gap
+	s.starts, s.moved, s.guests.told = s.starts[:0], gap, s.guests.told[:0]
 	if s.draining {
 		return
 	}
 	s.gather(now)
+	if s.cfg.Queues == DualPreempt {
+		s.passPreempting(now)
+		return
+	}
 	if s.run.overdue(now) || now < s.passed {
 		// What is overdue is expected a second from now, wherever now is.
 		s.disturb()
@@ -72,10 +76,29 @@ func (s *Scheduler) disturb() {
 
 // settle merges the copies that came out of order.
 func (s *Scheduler) settle() {
-	if len(s.local.late)+len(s.remote.late) > 0 {
-		s.local.settle(&s.table)
+	if len(s.remote.late) > 0 {
 		s.remote.settle(&s.table)
+		s.disturbGuests()
+	}
+	if len(s.local.late) > 0 {
+		s.local.settle(&s.table)
 		s.disturb()
+	}
+}
+
+// disturbGuests is disturb for what happens in the remote queue.
+func (s *Scheduler) disturbGuests() {
+	if s.staleGuests(); s.cfg.Queues != DualPreempt {
+		s.disturb()
+	}
+}
+
+// staleGuests notes that the remote queue must be looked at again.
+func (s *Scheduler) staleGuests() {
+	if s.cfg.Queues == DualPreempt {
+		s.guests.stale = true // of which local jobs know nothing
+	} else {
+		s.stale = true
 	}
 }
 
@@ -98,7 +121,11 @@ func (s *Scheduler) reveal(now job.Time) {
 			r.hidden = false
 			s.hidden--
 			q.put(&s.table, i, slot)
-			s.disturb()
+			if q == &s.remote {
+				s.disturbGuests()
+			} else {
+				s.disturb()
+			}
 		}
 	}
 }
@@ -214,7 +241,16 @@ func (s *Scheduler) RefuseGuest(r *job.Request) job.Reason {
 	return job.NoReason
 }
 
-// freeNow returns the free processors, none if the site is over-committed.
+// freeNow returns the processors that are free for local jobs, none if the site is over-committed.
 func (s *Scheduler) freeNow() int32 {
 	return int32(max(s.free, 0)) // at most P
+}
+
+// freeForGuests returns the processors that are free for remote copies.
+func (s *Scheduler) freeForGuests() int32 {
+	free := s.free
+	if s.cfg.Queues == DualPreempt {
+		free -= s.sums.guestCharge
+	}
+	return int32(max(free, 0)) // at most P
 }

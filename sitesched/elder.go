@@ -50,9 +50,8 @@ func (s *Scheduler) passElders(now job.Time) bool {
 	if s.elder = q.slot[e]; s.patient(e) > now {
 		s.ages = s.patient(q.next(0)) // then that one gets the reservation
 	}
-	room := s.guestRoom()
-	i, free := q.seen, min(s.freeNow(), room)
-	if q.nextFit(i, free, free, 0) < 0 {
+	i, room := q.seen, min(s.guestRoom(), s.freeForGuests())
+	if q.nextFit(i, room, room, 0) < 0 {
 		return true
 	}
 	f, w, around := &s.scratch, &s.admission, s.protectsPlan()
@@ -101,13 +100,14 @@ func (s *Scheduler) promised(now job.Time, f *profile, around bool) {
 	if around {
 		s.planLocal(now)
 		f.copyFrom(&s.surface)
-		return
+	} else {
+		f.build(now, s.free, &s.run)
+		if s.blocked != gap {
+			head := &s.table.rows[s.blocked]
+			f.place(s.shadow, head.charge, head.wall)
+		}
 	}
-	f.build(now, s.free, &s.run)
-	if s.blocked != gap {
-		head := &s.table.rows[s.blocked]
-		f.place(s.shadow, head.charge, head.wall)
-	}
+	s.addGuests(now, f)
 }
 
 // startBeside starts the remote copy at place j, which local jobs have room for.
@@ -115,6 +115,9 @@ func (s *Scheduler) startBeside(now job.Time, j int, around bool) {
 	q := &s.remote
 	charge, end := q.charge[j], now.Add(q.wall[j])
 	s.start(now, q, j)
+	if s.cfg.Queues == DualPreempt {
+		return // what is promised to local jobs knows of no guest
+	}
 	if s.blocked != gap && end > s.shadow {
 		s.extra -= charge
 	}

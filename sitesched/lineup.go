@@ -107,7 +107,7 @@ func (s *Scheduler) leaveLine(now job.Time, q *queue, i int) {
 // answers only where nothing overtakes and nothing is out of the ordinary.
 func (s *Scheduler) foretell(now job.Time, c *entry) (at job.Time, ok bool) {
 	q := s.queueOf(c)
-	if s.cfg.Backfill != NoBackfill || s.cfg.Queues == DualBackfill && (c.remote || s.remote.live > 0) {
+	if s.cfg.Backfill != NoBackfill || s.cfg.Queues == DualBackfill && (c.remote || s.remote.live > 0) || s.cfg.Queues == DualPreempt && c.remote {
 		return 0, false
 	}
 	if s.hidden > 0 || len(s.local.late)+len(s.remote.late) > 0 {

@@ -18,18 +18,20 @@ func (s *Scheduler) Load(now job.Time) job.Load {
 	work := s.sums.queuedWork
 	work.add(s.sums.runEnds)
 	work.addProduct(-s.sums.runCharge, int64(now))
-	for _, it := range s.run.items() {
-		if it.end >= now {
-			break
+	for _, set := range [...]*runSet{&s.run, &s.guests.run} {
+		for _, it := range set.items() {
+			if it.end >= now {
+				break
+			}
+			work.addProduct(int64(it.charge), int64(now-it.end))
 		}
-		work.addProduct(int64(it.charge), int64(now-it.end))
 	}
 	return job.Load{
 		Work:    work.float() / float64(time.Second) / p,
 		Procs:   float64(s.sums.runCharge+s.sums.queuedCharge) / p,
-		Free:    s.freeNow(),
+		Free:    s.freeForGuests(),
 		Queued:  int32(s.local.live + s.remote.live), // 2^31 copies need more memory than there is
-		Running: int32(len(s.run.items())),
+		Running: int32(len(s.run.items()) + len(s.guests.run.items())),
 		Blocked: s.inOrder() && s.local.eligible(),
 	}
 }
@@ -47,7 +49,7 @@ func (q *queue) eligible() bool {
 }
 
 // Overfull reports whether adopted copies take more than the site has, several of them or one.
-func (s *Scheduler) Overfull(job.Time) bool { return s.free < 0 || s.outgrown > 0 }
+func (s *Scheduler) Overfull(job.Time) bool { return s.room() < 0 || s.outgrown > 0 }
 
 // HomeWaits returns how many copies wait that no other site placed here, postponed ones
 // included.
@@ -146,6 +148,11 @@ func (s *Scheduler) slotBehind(now job.Time, q *queue, end int, charge int32, wa
 		f, floor = s.planBehind(now)
 	case q == &s.local:
 		f.build(now, s.free, &s.run)
+		floor = s.planQueue(f, now, floor, q, 0, end)
+	case s.cfg.Queues == DualPreempt:
+		f.build(now, s.free, &s.run)
+		s.planQueue(f, now, floor, &s.local, 0, len(s.local.slot))
+		s.addGuests(now, f)
 		floor = s.planQueue(f, now, floor, q, 0, end)
 	case kept:
 		s.planLocal(now)

@@ -20,9 +20,6 @@ func TestOracleSchedules(t *testing.T) {
 		{"kth-5k", 100, []string{"easy", "fcfs", "cons-compress", "cons-replan"}},
 		{"ctc", 338, []string{"easy", "fcfs", "cons-compress"}},
 	}
-	disciplines := map[string]Backfill{
-		"easy": EASY, "fcfs": NoBackfill, "cons-compress": Conservative, "cons-replan": ConservativeReplan,
-	}
 	for _, log := range logs {
 		for _, policy := range log.policies {
 			t.Run(log.name+"/"+policy, func(t *testing.T) {

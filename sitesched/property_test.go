@@ -394,11 +394,12 @@ func stories(t *testing.T, n int, cfg Config, with spice, o observer) {
 	}
 }
 
-// everyDiscipline calls f for each combination of the three switches.
+// everyDiscipline calls f for each combination of the three switches but [DualPreempt], whose oracle is
+// another one: a site without guests.
 func everyDiscipline(t *testing.T, f func(t *testing.T, c Config)) {
 	t.Helper()
 	for b := range Backfill(len(backfillNames)) {
-		for q := range Queues(len(queuesNames)) {
+		for q := range DualPreempt {
 			for c := range Scope(len(scopeNames)) {
 				if c == ScopeAll && (q != DualBackfill || b.plans()) {
 					continue // means nothing there

@@ -77,6 +77,14 @@ func (s *runSet) remove(t *table, end job.Time, slot int32) {
 // overdue reports whether some copy has used up its estimate at now.
 func (s *runSet) overdue(now job.Time) bool { return s.from < len(s.buf) && s.buf[s.from].end <= now }
 
+// first returns when the first copy is expected to end, [job.Never] if there is none.
+func (s *runSet) first() job.Time {
+	if s.from == len(s.buf) {
+		return job.Never
+	}
+	return s.buf[s.from].end
+}
+
 // releases walks the instants at which processors are expected to become free,
 // in order of time: copies of one end come as one group, and copies past their
 // estimate end a second from now.

@@ -141,10 +141,15 @@ func (p *Player) Play(d Draws) (start job.Time, ok bool) {
 	t.copyFrom(&p.base)
 	p.ends, p.coming, p.first = p.ends[:0], p.coming[:0], int32(len(t.table.rows)) //nolint:gosec // See Copies.
 	now := p.now
-	for _, it := range t.run.items() {
-		r := &t.table.rows[it.slot]
-		run := d.Run(it.slot, max(now.Sub(r.since), 0))
-		p.ends = append(p.ends, realEnd{min(max(r.since.Add(run), now+1), r.end), it.slot})
+	for _, set := range [...]*runSet{&t.run, &t.guests.run} {
+		for _, it := range set.items() {
+			r := &t.table.rows[it.slot]
+			if r.waits {
+				continue // it has its turn, and starts in the first pass
+			}
+			run := d.Run(it.slot, max(now.Sub(r.since), 0))
+			p.ends = append(p.ends, realEnd{min(max(r.since.Add(run), now+1), r.end), it.slot})
+		}
 	}
 	p.ends.order()
 	next, more := d.Next()
@@ -167,7 +172,9 @@ func (p *Player) Play(d Draws) (start job.Time, ok bool) {
 			return at, at == job.Never && took <= most
 		}
 		for now = at; p.ends.first() <= now; {
-			t.vacate(now, p.ends.pop().slot)
+			if slot := p.ends.pop().slot; t.table.rows[slot].state.holds() { // else it was evicted
+				t.vacate(now, slot)
+			}
 		}
 		for ; more && next.At <= now; next, more = d.Next() {
 			p.arrive(&next)

@@ -30,7 +30,8 @@ type Scheduler struct {
 	local  queue // all copies if there is one queue
 	remote queue
 	run    runSet
-	free   int64 // P minus all charges; below zero only through Adopt
+	free   int64 // P minus all charges in run; below zero only through Adopt
+	guests guests
 	sums   sums
 	// outgrown counts adopted copies that alone take more than there is. They are charged P.
 	outgrown int
@@ -193,7 +194,7 @@ func (s *Scheduler) Confirm(now job.Time, id job.AttemptID, since job.Time) {
 	if !ok {
 		return
 	}
-	if r := &s.table.rows[slot]; r.state == reserved || r.state == running && r.unconfirmed {
+	if r := &s.table.rows[slot]; r.state == reserved && !r.waits || r.state == running && r.unconfirmed {
 		s.confirm(cmp.Or(since, now), slot)
 	}
 }
@@ -313,14 +314,17 @@ func (s *Scheduler) unplan(q *queue, i int) {
 	switch {
 	case q == &s.remote:
 		if q.slot[i] == s.elder {
-			s.elder, s.stale = gap, true
+			s.elder = gap
+			s.staleGuests()
 		}
 		// A strict remote queue is planned in order, so that what waited behind may move up.
 		s.stale = s.stale || s.cfg.Queues == DualStrict && s.cfg.Backfill.plans()
 	case !s.cfg.Backfill.plans():
 		// The plans of the others may move up, and make room for remote copies.
 		s.surfaceValid = false
-		s.stale = s.stale || s.cfg.Queues != Single
+		if s.cfg.Queues != Single {
+			s.staleGuests()
+		}
 	case q.plan[i] != job.Never:
 		s.restore(q.plan[i], q.plan[i].Add(q.wall[i]), s.table.rows[q.slot[i]].charge)
 	}
@@ -340,10 +344,15 @@ func (s *Scheduler) restore(from, to job.Time, charge int32) {
 // vacate frees the processors of the copy at slot.
 func (s *Scheduler) vacate(now job.Time, slot int32) {
 	r := &s.table.rows[slot]
-	s.run.remove(&s.table, r.end, slot)
-	s.sums.run(r, -1)
-	s.free += int64(r.charge)
+	s.lift(slot)
 	s.outgrown -= btoi(r.outgrown)
+	if s.invisible(r) {
+		s.goneGuest(r)
+		return
+	}
+	if r.waits {
+		s.stopWaiting(slot)
+	}
 	s.stale = true
 	if r.end != now {
 		s.breakLines()
@@ -364,13 +373,29 @@ func (s *Scheduler) forget(slot int32) {
 	s.table.release(slot)
 }
 
+// lift takes the copy at slot out of those that hold processors.
+func (s *Scheduler) lift(slot int32) {
+	r := &s.table.rows[slot]
+	s.sums.run(r, -1)
+	if s.invisible(r) {
+		s.guests.run.remove(&s.table, r.end, slot)
+		return
+	}
+	s.run.remove(&s.table, r.end, slot)
+	s.free += int64(r.charge)
+}
+
 // occupy makes the copy at slot hold its processors from since on.
 func (s *Scheduler) occupy(since job.Time, slot int32, st state) {
 	r := &s.table.rows[slot]
 	r.state, r.since = st, since
 	r.end = since.Add(r.wall)
-	s.free -= int64(r.charge)
 	s.sums.run(r, 1)
+	if s.invisible(r) {
+		s.guests.run.insert(&s.table, runItem{r.end, r.charge, slot})
+		return
+	}
+	s.free -= int64(r.charge)
 	s.run.insert(&s.table, runItem{r.end, r.charge, slot})
 }
 
@@ -385,11 +410,13 @@ func (s *Scheduler) confirm(since job.Time, slot int32) {
 	}
 	// The walltime counts from the real start: the end moves back, or to the
 	// front if less than the margin was used up.
-	s.run.remove(&s.table, planned, slot)
-	s.sums.run(r, -1)
-	s.free += int64(r.charge)
+	s.lift(slot)
 	r.wall = wall
 	s.occupy(since, slot, running)
+	if s.invisible(r) {
+		s.guests.stale = true
+		return
+	}
 	s.stale, s.surfaceValid = true, false
 	if r.end < planned {
 		s.ended, s.compressed = true, false
@@ -437,6 +464,10 @@ func (s *Scheduler) adopt(now job.Time, c *entry, since job.Time) {
 	r.wall = s.planned(c) // it may have begun and not yet started
 	s.index.Put(slot, s.table.name)
 	s.occupy(since, slot, running)
+	if s.invisible(r) {
+		s.guests.stale = true
+		return
+	}
 	s.stale, s.surfaceValid = true, false
 	s.breakLines()
 }
@@ -452,9 +483,18 @@ func (s *Scheduler) start(now job.Time, q *queue, i int) {
 		q.flagged--
 	}
 	s.occupy(now, slot, reserved)
+	if s.cfg.Queues == DualPreempt && !r.copy.remote {
+		s.wait(slot) // until there is room
+		return
+	}
+	s.note(slot)
+}
+
+// note notes that the copy at slot starts.
+func (s *Scheduler) note(slot int32) {
 	switch s.notes {
 	case noteNames:
-		s.starts = append(s.starts, r.copy.id)
+		s.starts = append(s.starts, s.table.name(slot))
 		s.recent = slot // it is asked for and confirmed next
 	case noteSlots:
 		s.begun = append(s.begun, slot)
@@ -484,12 +524,13 @@ func (s *Scheduler) copyFrom(o *Scheduler) {
 	s.index, s.trial, s.starts, s.begun = old.index, old.trial, old.starts[:0], old.begun[:0]
 	s.scratch, s.admission, s.indexed, s.home = old.scratch, old.admission, old.indexed, old.home
 	s.table, s.local, s.remote, s.run, s.surface = old.table, old.local, old.remote, old.run, old.surface
-	s.lines = old.lines
+	s.lines, s.guests = old.lines, old.guests
 	s.breakLines()
 	s.table.copyFrom(&o.table)
 	s.local.copyFrom(&o.local)
 	s.remote.copyFrom(&o.remote)
 	s.run.copyFrom(&o.run)
+	s.guests.copyFrom(&o.guests)
 	s.surface.copyFrom(&o.surface)
 	s.admission.steps = append(s.admission.steps[:0], o.admission.steps...)
 }

@@ -37,6 +37,11 @@ type row struct {
 	hidden bool
 	// probe is set while the copy is tried although its origin is set aside.
 	probe bool
+	// waits is set of a local copy that has started in the schedule and has no room yet: it
+	// waits for guests to leave.
+	waits bool
+	// leaving is set of a guest that was told to leave.
+	leaving bool
 	// position is the index in the queue's arrays, -1 while the copy has yet
 	// to be merged into them.
 	position int32
@@ -49,6 +54,8 @@ type row struct {
 	since job.Time
 	// end is the estimated end of a reserved or running copy.
 	end job.Time
+	// saved is up to when its work is in a checkpoint, 0 if there is none since it started here.
+	saved job.Time
 }
 
 // table holds the rows of all copies; vacated rows are used again.

@@ -22,6 +22,8 @@ type RunningCopy struct {
 	Copy job.Copy
 	// Reserved says that its claim is still under way.
 	Reserved bool
+	// Waits says that it has its turn and waits for guests to leave, see [Scheduler.Evicted], and Leaving that it is such a guest.
+	Waits, Leaving bool
 	// Since is when it was reserved, confirmed or adopted, End when its
 	// walltime is used up.
 	Since, End job.Time
@@ -65,9 +67,15 @@ func (s *Scheduler) Aside(yield func(job.Copy) bool) {
 // Running yields the copies that hold processors in the order of their
 // estimated end. s must not change meanwhile.
 func (s *Scheduler) Running(yield func(RunningCopy) bool) {
-	for _, it := range s.run.items() {
-		r := &s.table.rows[it.slot]
-		if !yield(RunningCopy{r.copy.copy(), r.state == reserved, r.since, r.end}) {
+	home, guests := s.run.items(), s.guests.run.items()
+	for len(home)+len(guests) > 0 {
+		from := &home
+		if len(home) == 0 || len(guests) > 0 && s.endsBefore(&guests[0], &home[0]) {
+			from = &guests
+		}
+		r := &s.table.rows[(*from)[0].slot]
+		*from = (*from)[1:]
+		if !yield(RunningCopy{r.copy.copy(), r.state == reserved, r.waits, r.leaving, r.since, r.end}) {
 			return
 		}
 	}
@@ -120,7 +128,7 @@ func (s *Scheduler) NextWake(now job.Time) job.Time {
 	if s.draining {
 		return job.Never
 	}
-	if s.stale || s.local.seen < len(s.local.slot) || s.remote.seen < len(s.remote.slot) ||
+	if s.stale || s.guests.stale || s.local.seen < len(s.local.slot) || s.remote.seen < len(s.remote.slot) ||
 		len(s.local.late)+len(s.remote.late) > 0 {
 		return now
 	}
@@ -137,5 +145,5 @@ func (s *Scheduler) NextWake(now job.Time) job.Time {
 // Started reports whether id holds processors here.
 func (s *Scheduler) Started(id job.AttemptID) bool {
 	slot, ok := s.lookup(&id)
-	return ok && s.table.rows[slot].state.holds()
+	return ok && s.table.rows[slot].state.holds() && !s.table.rows[slot].waits
 }

@@ -79,16 +79,22 @@ func (s *Scheduler) simulate(now job.Time, c *entry, slot int32, known bool) Pre
 
 // foresee gives overdue copies an end that a simulation can reach.
 func (s *Scheduler) foresee(now job.Time) {
-	for s.run.overdue(now) {
-		it := s.run.items()[0]
-		r := &s.table.rows[it.slot]
-		s.run.remove(&s.table, it.end, it.slot)
-		s.sums.run(r, -1)
-		it.end = now.Add(overdueGrace)
-		r.end = it.end
-		s.sums.run(r, 1)
-		s.run.insert(&s.table, it)
-		s.stale, s.surfaceValid = true, false
+	for _, set := range [...]*runSet{&s.run, &s.guests.run} {
+		for set.overdue(now) {
+			it := set.items()[0]
+			r := &s.table.rows[it.slot]
+			set.remove(&s.table, it.end, it.slot)
+			s.sums.run(r, -1)
+			it.end = now.Add(overdueGrace)
+			r.end = it.end
+			s.sums.run(r, 1)
+			set.insert(&s.table, it)
+			if set == &s.guests.run {
+				s.guests.stale = true
+			} else {
+				s.stale, s.surfaceValid = true, false
+			}
+		}
 	}
 }
 
@@ -105,9 +111,7 @@ func (s *Scheduler) play(now job.Time, slot int32) (start job.Time, ok bool) {
 			return now, true
 		}
 		next := min(s.due, s.eligible, s.ages)
-		if items := s.run.items(); len(items) > 0 {
-			next = min(next, items[0].end)
-		}
+		next = min(next, s.run.first(), s.guests.run.first())
 		if next == job.Never {
 			return next, true
 		}
@@ -116,6 +120,9 @@ func (s *Scheduler) play(now job.Time, slot int32) (start job.Time, ok bool) {
 		}
 		for now = next; s.run.overdue(now); {
 			s.vacate(now, s.run.items()[0].slot)
+		}
+		for s.guests.run.overdue(now) {
+			s.vacate(now, s.guests.run.items()[0].slot)
 		}
 		// The pass itself, and its search for t*.
 		s.passSteps += 5 + int64(len(s.run.items())>>groupBits)

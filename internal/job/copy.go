@@ -11,6 +11,9 @@ type Copy struct {
 	// Elder says that its origin can never run it: it is too wide there, or needs
 	// more memory. At other sites it does not wait to be an elder.
 	Elder bool
+	// Level is its rank in the hierarchy, 0 if it is not of one. Where guests have to leave, those of
+	// a higher number go first.
+	Level uint8
 }
 
 // Load is how loaded a site is (spec 001 section 2.3).

@@ -127,6 +127,9 @@ func (s *Site) boot() error {
 		return err
 	}
 	s.incarnation = s.state.Site().Incarnation
+	if s.cfg.Scheduler.Queues == sitesched.DualPreempt {
+		return sitesched.ErrNeedsDemotion
+	}
 	if s.scheduler, err = sitesched.New(s.cfg.Scheduler); err != nil {
 		return err
 	}

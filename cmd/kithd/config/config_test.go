@@ -77,6 +77,7 @@ func TestMistakes(t *testing.T) {
 		"relative data":        {`data = "here"`, `line 2: data = "here": give an absolute path`},
 		"bad backfill":         {"[scheduler]\nbackfill = \"magic\"", `line 3: scheduler.backfill = "magic": give "none", "easy", "conservative" or "conservative-replan"`},
 		"bad queues":           {"[scheduler]\nqueues = \"dual\"", `line 3: scheduler.queues = "dual": give "single", "dual-strict" or "dual-backfill"`},
+		"queues that are not":  {"[scheduler]\nqueues = \"dual-preempt\"", `line 3: scheduler.queues = "dual-preempt": give "single", "dual-strict" or "dual-backfill": a site cannot move its guests to other sites yet`},
 		"bad guarantee":        {"[scheduler]\nguarantee = \"some\"", `line 3: scheduler.guarantee = "some": give "head" or "all"`},
 		"negative processors":  {"[scheduler]\nprocessors = -2", "line 3: scheduler.processors = -2: give 1 to 16777216, or 0 for as many as the machine has"},
 		"negative memory":      {"[scheduler]\nmemory = -2", "line 3: scheduler.memory = -2: give a size"},
