@@ -102,6 +102,13 @@ func (m *machine) must(cmd *exec.Cmd) string {
 
 func (s *daemonSite) start() {
 	s.t.Helper()
+	s.begin()
+	s.eventually("it answers", func() bool { return s.kith("sites").Run() == nil })
+}
+
+// begin starts the process.
+func (s *daemonSite) begin() {
+	s.t.Helper()
 	var err error
 	if s.log, err = os.OpenFile(s.config+".log", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err != nil {
 		s.t.Fatal(err)
@@ -117,7 +124,6 @@ func (s *daemonSite) start() {
 			s.t.Logf("log of %s:\n%s", s.name, text[max(0, len(text)-4000):])
 		}
 	})
-	s.eventually("it answers", func() bool { return s.kith("sites").Run() == nil })
 }
 
 // stop ends the process and waits for that.

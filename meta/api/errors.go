@@ -46,6 +46,9 @@ var (
 	ErrRate = errors.New("more requests than a user may make in a second")
 	// ErrNoneFailed is returned when the tasks that failed are to run again and none has.
 	ErrNoneFailed = errors.New("no task has failed; name tasks by their indices to run them again")
+	// ErrMembersKeys is returned when keys are to be replaced that other machines of the site
+	// have copies of.
+	ErrMembersKeys = errors.New("the members of this site each have a copy of its keys, and this would change one: stop all, run kithd renew at one of them, copy its folder of keys to the others, and start them again")
 	// ErrStalled is returned when an upload does not go on.
 	ErrStalled = errors.New("upload does not go on")
 )
@@ -87,6 +90,12 @@ var kinds = []kind{
 	{meta.ErrSingletonRuns, codes.FailedPrecondition, "SINGLETON_RUNS", 0},
 	{ErrNoneFailed, codes.FailedPrecondition, "NO_TASK_FAILED", 0},
 	{job.ErrBadID, codes.InvalidArgument, "INVALID_JOB_ID", 0},
+	{ErrNoMembers, codes.FailedPrecondition, "NO_MEMBERS", 0},
+	{ErrMembership, codes.FailedPrecondition, "MEMBERSHIP", 0},
+	{ErrMemberName, codes.InvalidArgument, "INVALID_MEMBER", 0},
+	{ErrNoLeader, codes.Unavailable, "NO_LEADER", 250 * time.Millisecond},
+	{ErrMembersKeys, codes.FailedPrecondition, "KEYS_OF_MEMBERS", 0},
+	{blobstore.ErrCopies, codes.Unavailable, "TOO_FEW_MEMBERS", 2 * time.Second},
 	{ErrStopping, codes.Unavailable, "SITE_STOPPING", 2 * time.Second},
 	{ErrNotDurable, codes.Unavailable, "NOT_DURABLE", 5 * time.Second},
 	{ErrNoOutput, codes.NotFound, "OUTPUT_NOT_FOUND", 0},

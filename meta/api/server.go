@@ -53,6 +53,8 @@ type Config struct {
 	BagChanges *Changes
 	// Trust decides which sites are trusted; nil at a site without keys.
 	Trust Trust
+	// Members are the machines of the site; nil where it is one.
+	Members Members
 	// User is recorded as the user of a job whose submitter did not prove who they
 	// are, see [identity.Caller].
 	User   string

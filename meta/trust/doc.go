@@ -8,7 +8,8 @@
 // [Endpoint] makes the TLS configurations of the one port. The application protocol
 // that the client names (ALPN) decides before anything is read who may come in: "h2"
 // takes users, who show no certificate; "kith-peer/1" and "kith-gossip/1" take known
-// sites; "kith-join/1" takes any well-formed site while an invitation is open. It is
+// sites; "kith-join/1" takes any well-formed site while an invitation is open. Machines that keep
+// one site's facts together speak "kith-raft/1" and "kith-member/1" there, see [Member]. It is
 // TLS 1.3 only and without session tickets: a resumed session would not prove anew
 // that its site is still known.
 //

@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"fmt"
 	"math/big"
 	"net/url"
 	"time"
@@ -92,20 +91,5 @@ func newCA(site job.SiteID, now time.Time) (*ecdsa.PrivateKey, *x509.Certificate
 // newLeaf makes a key and its leaf, signed by ca. The leaf is not older than floor and
 // does not outlive ca.
 func newLeaf(site job.SiteID, ca *x509.Certificate, signer *ecdsa.PrivateKey, floor, now time.Time, life time.Duration) (*ecdsa.PrivateKey, *x509.Certificate, error) {
-	t := leafTemplate(site, now, life)
-	if t.NotBefore.Before(floor) {
-		t.NotBefore = floor
-	}
-	if t.NotAfter.After(ca.NotAfter) {
-		t.NotAfter = ca.NotAfter
-	}
-	if !now.Before(ca.NotAfter) {
-		return nil, nil, fmt.Errorf("the CA of site %s ended at %s", site, ca.NotAfter.UTC().Format(time.RFC3339))
-	}
-	key, err := newKey()
-	if err != nil {
-		return nil, nil, err
-	}
-	leaf, err := issue(t, ca, &key.PublicKey, signer)
-	return key, leaf, err
+	return sign(leafTemplate(site, now, life), site, ca, signer, floor, now)
 }

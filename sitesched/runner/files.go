@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"log/slog"
 	"path/filepath"
 	"sync/atomic"
@@ -20,16 +21,21 @@ import (
 	"kith/store/blobstore"
 )
 
+// BlobsFolder is the folder with the contents of files in that of a site.
+const BlobsFolder = "blobs"
+
 // FilesConfig is what [Files] are made of.
 type FilesConfig struct {
 	Site job.SiteID
 	// Dir is the folder that holds everything the site keeps; the files are in
-	// its folder "blobs". QuotaBytes bounds them, 0 for no bound; KeepFreeBytes
+	// its folder [BlobsFolder]. QuotaBytes bounds them, 0 for no bound; KeepFreeBytes
 	// stay free on the disk; MaxFileBytes is the largest single file.
 	Dir                                     string
 	QuotaBytes, KeepFreeBytes, MaxFileBytes int64
 	// InputRoots are folders that jobs submitted here may take inputs from by name.
 	InputRoots []string
+	// Copies are those of chunks on other machines of the site; nil where there are none.
+	Copies blobstore.Copies
 	// Backend has the payloads and outputs of the jobs submitted here.
 	Backend interface {
 		Payload(id job.ID) ([]byte, error)
@@ -72,7 +78,7 @@ func OpenFiles(cfg FilesConfig) (*Files, error) {
 	}
 	var err error
 	f.blobs, err = blobstore.Open(blobstore.Config{
-		Dir: filepath.Join(cfg.Dir, "blobs"), QuotaBytes: cfg.QuotaBytes, LowWaterBytes: cfg.KeepFreeBytes, Log: cfg.Log, Reclaim: f.reclaim,
+		Dir: filepath.Join(cfg.Dir, BlobsFolder), QuotaBytes: cfg.QuotaBytes, LowWaterBytes: cfg.KeepFreeBytes, Log: cfg.Log, Reclaim: f.reclaim, Copies: cfg.Copies,
 		Now: cfg.now,
 	})
 	if err != nil {
@@ -92,6 +98,12 @@ func OpenFiles(cfg FilesConfig) (*Files, error) {
 func (f *Files) Close() error {
 	f.garbage.stop()
 	return errors.Join(f.server.Close(), f.blobs.Close())
+}
+
+// KeepCopies has repair see to copies of the chunks that are kept here, on other machines of
+// the site. live are those that records name.
+func (f *Files) KeepCopies(ctx context.Context, repair func(ctx context.Context, from *blobstore.Store, live iter.Seq2[blobstore.Sum, error])) {
+	repair(ctx, f.blobs, f.liveChunks(ctx))
 }
 
 // Moved returns how many bytes of files went to other sites and came from them.

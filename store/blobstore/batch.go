@@ -2,6 +2,7 @@ package blobstore
 
 import (
 	"errors"
+	"slices"
 	"sync"
 )
 
@@ -17,6 +18,8 @@ type Batch struct {
 	hold    *Hold
 	mu      sync.Mutex
 	touched [shardCount]bool
+	// uncopied are chunks that Commit has not had copied, see [Config].Copies.
+	uncopied []Sum
 }
 
 // NewBatch begins a batch. The caller closes it.
@@ -39,6 +42,13 @@ func (b *Batch) Missing(sums []Sum) []Sum {
 	for _, sum := range sums {
 		b.touched[sum[0]] = true
 	}
+	if b.store.config.Copies != nil {
+		away := make(map[Sum]bool, len(missing))
+		for _, sum := range missing {
+			away[sum] = true
+		}
+		b.uncopied = append(b.uncopied, slices.DeleteFunc(slices.Clone(sums), func(sum Sum) bool { return away[sum] })...)
+	}
 	return missing
 }
 
@@ -46,7 +56,7 @@ func (b *Batch) Missing(sums []Sum) []Sum {
 // after more puts, or after an error.
 func (b *Batch) Commit() error {
 	b.mu.Lock()
-	touched := b.touched
+	touched, uncopied := b.touched, b.uncopied
 	b.mu.Unlock()
 	var errs []error
 	for i, was := range touched {
@@ -54,7 +64,16 @@ func (b *Batch) Commit() error {
 			errs = append(errs, b.store.syncShard(byte(i)))
 		}
 	}
-	return errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil || len(uncopied) == 0 {
+		return err
+	}
+	if err := b.store.config.Copies.Keep(b.store, uncopied); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.uncopied = b.uncopied[len(uncopied):]
+	return nil
 }
 
 // note remembers that a chunk of the batch lies in the folder of sum.
@@ -62,6 +81,9 @@ func (b *Batch) note(sum Sum) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.touched[sum[0]] = true
+	if b.store.config.Copies != nil {
+		b.uncopied = append(b.uncopied, sum)
+	}
 }
 
 // syncShard makes all renames into a folder durable that happened before the

@@ -32,11 +32,22 @@ type Config struct {
 	// [ErrQuota] or [ErrDiskFull]: it sweeps what is not needed and reports whether
 	// another try may succeed. Nil: the chunk is refused at once.
 	Reclaim func() bool
+	// Copies has other machines keep the chunks, too; nil where there are none.
+	Copies Copies
 	// Log gets what an operator should know: damaged chunks, foreign files.
 	// Nil: nothing is logged.
 	Log *slog.Logger
 	// Now reads the clock. Nil: [time.Now].
 	Now func() time.Time
+}
+
+// Copies are those of chunks on other machines.
+type Copies interface {
+	// Keep returns once enough other machines have chunks of a store durably. What a put or a
+	// commit says is durable has come through it.
+	Keep(from *Store, sums []Sum) error
+	// Bring returns a chunk that is not here; [ErrNotFound] if it is nowhere.
+	Bring(sum Sum) ([]byte, error)
 }
 
 // ErrBadConfig is returned by Open when a field of [Config] is out of range.

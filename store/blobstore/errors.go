@@ -27,6 +27,8 @@ var (
 	ErrChunkSize = errors.New("a chunk is at least 1 byte and at most the chunk size of the store")
 	// ErrMismatch is returned when bytes do not have the sum they should have.
 	ErrMismatch = errors.New("the bytes do not match their sha256")
+	// ErrCopies is returned when too few other machines have a chunk, or can be asked for it.
+	ErrCopies = errors.New("too few members of the site can be reached to keep or to bring the file")
 	// ErrTooLong is returned when a reader has more bytes than its limit.
 	ErrTooLong = errors.New("the content is longer than allowed")
 )

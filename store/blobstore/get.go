@@ -73,7 +73,12 @@ func (s *Store) openChunk(sum Sum) (*os.File, int64, error) {
 		return nil, 0, fmt.Errorf("get chunk %s: %w", sum.Short(), ErrClosed)
 	}
 	if !s.Has(sum) {
-		return nil, 0, fmt.Errorf("get chunk %s: %w", sum.Short(), ErrNotFound)
+		if s.config.Copies == nil {
+			return nil, 0, fmt.Errorf("get chunk %s: %w", sum.Short(), ErrNotFound)
+		}
+		if err := s.bring(sum); err != nil {
+			return nil, 0, fmt.Errorf("get chunk %s: %w", sum.Short(), err)
+		}
 	}
 	f, err := s.read(sum.path())
 	if errors.Is(err, os.ErrNotExist) {
@@ -91,6 +96,17 @@ func (s *Store) openChunk(sum Sum) (*os.File, int64, error) {
 		return nil, 0, errors.Join(s.damaged(sum, f), f.Close())
 	}
 	return f, info.Size(), nil
+}
+
+// bring takes a chunk up that another machine has.
+func (s *Store) bring(sum Sum) error {
+	data, err := s.config.Copies.Bring(sum)
+	if err != nil {
+		return err
+	}
+	b := s.NewBatch()
+	defer b.Close()
+	return b.PutSum(sum, data)
 }
 
 // verify fills buf from f and checks it against sum. A chunk with another sum is

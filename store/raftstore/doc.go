@@ -1,5 +1,5 @@
 // Package raftstore keeps a site's facts on three or five machines of that site, through
-// hashicorp/raft: the site goes on when one or two of them are lost. No daemon uses it yet.
+// hashicorp/raft: the site goes on when one or two of them are lost.
 //
 // # A member and a lead
 //

@@ -66,8 +66,12 @@ func (m *Member) Add(ctx context.Context, p Peer) error {
 	if len(members) >= MaxMembers {
 		return fmt.Errorf("there are %d members, at most %d: %w", len(members), MaxMembers, ErrMembership)
 	}
-	if _, err := m.streams.ask(ctx, p); err != nil { // before anything changes
+	far, err := m.streams.ask(ctx, p) // before anything changes
+	if err != nil {
 		return fmt.Errorf("add member %s at %s: %w", p.Name, p.Address, err)
+	}
+	if far > 0 && members != nil { // what it has may be of another founding of this site
+		return fmt.Errorf("member %s at %s has a log already; stop it, remove the folder that it is in and start it again: %w", p.Name, p.Address, ErrMembership)
 	}
 	target := m.machine.applied.Load()
 	if err := m.change(func() raft.IndexFuture {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/hex"
 	"net"
 	"path/filepath"
 	"strconv"
@@ -17,6 +18,21 @@ func siteName(v string) string {
 	}
 	if _, err := job.ParseSiteID(v); err != nil {
 		return "give 1 to 32 of a-z, 0-9 and -, beginning with a letter, not ending with -"
+	}
+	return ""
+}
+
+// memberName and clusterID are empty where the site is one machine.
+func memberName(v string) string {
+	if len(v) > 63 || strings.Trim(v, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-") != "" {
+		return "give 1 to 63 letters, digits and dashes, or leave it out for a site of one machine"
+	}
+	return ""
+}
+
+func clusterID(v string) string {
+	if b, err := hex.DecodeString(v); v != "" && (err != nil || len(b) != 16) {
+		return "give 32 hexadecimal digits, which kithd members id draws"
 	}
 	return ""
 }

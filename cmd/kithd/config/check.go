@@ -31,7 +31,37 @@ func (c *Config) check(bad badFunc) {
 		bad("no_harm.keep_free", fmt.Sprintf("no_harm.keep_free = %d: works with scheduler.queues = %q only: leave it out, or change the queues", keep, sitesched.DualBackfill), "scheduler.queues")
 	}
 	c.checkListen(bad)
+	c.checkMembers(bad)
 	c.checkPeers(bad)
+}
+
+func (c *Config) checkMembers(bad badFunc) {
+	m := &c.Members
+	if m.Self == "" {
+		for _, k := range [][2]string{{"members.cluster", m.Cluster}, {"members.address", m.Address}} {
+			if k[1] != "" {
+				bad(k[0], fmt.Sprintf("%s = %q, and members.self is missing: name this machine among the members", k[0], k[1]), "members.self")
+			}
+		}
+		return
+	}
+	if m.Cluster == "" {
+		bad("members.cluster", "members.cluster is missing: draw one with kithd members id, and give it to all members of the site", "members.self")
+	}
+	if c.Listen.InsecureLoopback {
+		bad("members.self", fmt.Sprintf("members.self = %q: members prove themselves with the keys of the site, and listen.insecure_loopback has none: leave one of them out", m.Self), "listen.insecure_loopback")
+	}
+	if c.Scheduler.Processors > 0 {
+		bad("scheduler.processors", fmt.Sprintf("scheduler.processors = %d: a site of several members has no processors of its own yet, its jobs run at other sites: "+
+			"leave it out, and have the machine with processors be a site of its own", c.Scheduler.Processors), "members.self")
+	}
+	if c.Owner.Sharing {
+		bad("owner.sharing", "owner.sharing = true: a site of several members has no processors of its own yet that an owner could share: leave it out", "members.self")
+	}
+	host, port, err := net.SplitHostPort(c.MemberAddress())
+	if err == nil && (isWildcard(host) || port == "0") {
+		bad("members.address", fmt.Sprintf("members.address is missing, and other members cannot dial %q: give the host:port under which they reach this machine", c.MemberAddress()), "listen.address", "listen.advertise", "members.self")
+	}
 }
 
 func checkKnob(key string, k Knob, bad badFunc) {

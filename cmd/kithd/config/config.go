@@ -19,6 +19,7 @@ type Config struct {
 	Site      string
 	Data      string
 	Listen    Listen
+	Members   Members
 	Scheduler Scheduler
 	Placement meta.Placement
 	Limits    meta.Limits
@@ -52,6 +53,30 @@ type Listen struct {
 	Metrics string
 	// InsecureLoopback serves without keys, on loopback only.
 	InsecureLoopback bool
+}
+
+// Members says which of the machines this is that keep the site's facts together.
+type Members struct {
+	// Self is the name of this one; empty for a site of one machine.
+	Self string
+	// Cluster is the id of the members, in 32 hexadecimal digits.
+	Cluster string
+	// Address is where the others dial this one; empty for the advertised address.
+	Address string
+}
+
+// MembersFolder is the folder in the data folder that holds a member's part of the facts.
+const MembersFolder = "members"
+
+// MemberAddress returns where other members dial this one.
+func (c *Config) MemberAddress() string {
+	if c.Members.Address != "" {
+		return c.Members.Address
+	}
+	if a := c.Listen.Advertise; a != "" && a != "none" {
+		return a
+	}
+	return c.Listen.Address
 }
 
 // SocketPath returns where the unix socket is; empty for none. A site without keys has

@@ -49,6 +49,10 @@ func (c *Config) Knobs() []Knob {
 		fixed("listen.metrics", must(text(&c.Listen.Metrics, ""), metricsAddress), "host:port on loopback where [figures](#figures-for-prometheus) are served over HTTP, to whoever reaches it; empty: nowhere"),
 		fixed("listen.insecure_loopback", truth(&c.Listen.InsecureLoopback, false), "serve without keys: nothing is encrypted, anyone who reaches the port can do everything. Allows loopback addresses only, also in `[[peers]]`; for tests. So does `kithd --insecure-loopback`"),
 
+		fixed("members.self", must(text(&c.Members.Self, ""), memberName), "name of this machine among three or five that keep the facts of the site together, so that it goes on when one or two of them are lost: 1 to 63 letters, digits and dashes; empty: the site is one machine. See [a site of three](#a-site-of-three)"),
+		fixed("members.cluster", must(text(&c.Members.Cluster, ""), clusterID), "id of these machines, 32 hexadecimal digits, the same at all of them and never changed; `kithd members id` draws one"),
+		fixed("members.address", must(text(&c.Members.Address, ""), peerAddress), "host:port under which the other machines dial this one; empty: as `listen.advertise`, or `listen.address`"),
+
 		fixed("scheduler.processors", between(whole(&s.Processors, 0), 0, job.MaxProcessors, "give 1 to 16777216, or 0 for as many as the machine has"), "processors the site offers; 0: as many as the machine has. More than that means that jobs share"),
 		fixed("scheduler.memory", between(size(&s.MemoryBytes, 0), 0, sitesched.MaxMemoryBytes, `give a size up to "1048576TiB", or 0 for what the machine has`), "memory the site offers to all jobs together; 0: what the machine has. See [memory](#memory)"),
 		fixed("scheduler.backfill", choice(&s.Backfill, sitesched.EASY, sitesched.NoBackfill, sitesched.EASY, sitesched.Conservative, sitesched.ConservativeReplan), "`\"none\"`: first come, first served. `\"easy\"`: a job may overtake if that does not delay the first one. `\"conservative\"`: every job has a guaranteed start. `\"conservative-replan\"`: the same, but plans are made anew whenever a job ends"),

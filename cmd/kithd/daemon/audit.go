@@ -142,6 +142,9 @@ func (d *Daemon) refusedInGossip(r gossip.Refusal) {
 
 // headToTell returns what others are told of the audit log, nil if nothing.
 func (d *Daemon) headToTell() *cluster.AuditHead {
+	if d.options.lead != nil {
+		return nil // each member has a log of its own: that of the next does not go on from this one
+	}
 	if h, ok := d.audit.Head(); ok {
 		return h.Sent()
 	}

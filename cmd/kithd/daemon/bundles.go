@@ -14,6 +14,7 @@ import (
 	"kith/internal/identity"
 	"kith/internal/job"
 	"kith/meta"
+	"kith/meta/api"
 	"kith/meta/peer"
 	"kith/meta/trust"
 	"kith/meta/trust/audit"
@@ -220,6 +221,9 @@ func (d *Daemon) dropOldCA(now time.Time) (*rotation, []job.SiteID, error) {
 func (d *Daemon) rotateKeys(ctx context.Context, leafs, ca bool, by identity.Actor) ([]job.SiteID, error) {
 	if d.identity == nil {
 		return nil, trust.ErrNoKeys
+	}
+	if d.options.lead != nil {
+		return nil, api.ErrMembersKeys
 	}
 	done, err := d.changeKeys(leafs, ca)
 	if len(done) == 0 {

@@ -69,7 +69,7 @@ func command(p *cli.Program) *cobra.Command {
 		},
 	})
 	version := cli.VersionVerb(p, `"kith sites --output json" has those of running sites.`)
-	return p.Root(root, nil, initVerb(p, &path), renewVerb(p, &path), file, version, cli.CompletionVerb(p), cli.ExitTopic("Exit codes of kithd:\n\n"+cli.ExitTable(exitCodes())))
+	return p.Root(root, nil, initVerb(p, &path), renewVerb(p, &path), membersVerb(p, &path), file, version, cli.CompletionVerb(p), cli.ExitTopic("Exit codes of kithd:\n\n"+cli.ExitTable(exitCodes())))
 }
 
 // badConfig has a line for each mistake in a configuration.
@@ -125,7 +125,15 @@ func runSite(ctx context.Context, cfg config.Config, r *Reload, stderr io.Writer
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	defer cli.HeapFloor(heapFloor)()
-	d, err := Open(cfg, logger(cfg.Log, r.Level, stderr))
+	log := logger(cfg.Log, r.Level, stderr)
+	if cfg.Members.Self != "" {
+		m, err := OpenMember(cfg, log)
+		if err != nil {
+			return err
+		}
+		return m.Run(ctx, r)
+	}
+	d, err := Open(cfg, log)
 	if err != nil {
 		return err
 	}

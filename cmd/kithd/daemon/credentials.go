@@ -39,6 +39,8 @@ func (c serverCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials
 	case *net.UnixConn:
 		cred, err := credentialOf(conn)
 		return conn, cred, err
+	case *carriedSocket:
+		return conn, conn.who, nil
 	case *tls.Conn:
 		state := conn.ConnectionState()
 		if state.NegotiatedProtocol == trust.ALPNUsers {

@@ -39,6 +39,7 @@ import (
 	"kith/sitesched"
 	"kith/sitesched/runner"
 	"kith/store"
+	"kith/store/blobstore"
 	"kith/store/boltstore"
 )
 
@@ -50,7 +51,7 @@ type Daemon struct {
 	peers   atomic.Pointer[[]config.Peer]
 	host    Host
 	log     *slog.Logger
-	backend *boltstore.Store
+	backend store.Backend
 	state   *store.State // the loop's, once it runs
 	self    store.Site   // as this life began
 	engine  *meta.Engine
@@ -113,6 +114,14 @@ func OpenWith(cfg config.Config, log *slog.Logger, o Options) (*Daemon, error) {
 	if o.Known == nil {
 		o.Known = func() []Known { return nil }
 	}
+	if o.lead == nil {
+		if err := fitsMembers(&cfg); err != nil {
+			return nil, err
+		}
+		if cfg.Members.Self != "" {
+			return nil, errors.New("members.self names a member of a site: it is opened by OpenMember")
+		}
+	}
 	d := newDaemon(cfg, log, o)
 	err := d.open()
 	if err == nil {
@@ -127,7 +136,7 @@ func OpenWith(cfg config.Config, log *slog.Logger, o Options) (*Daemon, error) {
 
 func newDaemon(cfg config.Config, log *slog.Logger, o Options) *Daemon {
 	d := &Daemon{cfg: cfg, host: o.Host, options: o, log: log.With("site_id", cfg.Site), served: make(chan error, 5)}
-	d.salt.path = filepath.Join(cfg.Data, saltName)
+	d.salt.path, d.salt.shared = filepath.Join(cfg.Data, saltName), o.lead != nil
 	d.background, d.cancel = context.WithCancel(context.Background())
 	return d
 }
@@ -146,7 +155,7 @@ func (d *Daemon) open() error {
 		return err
 	}
 	var err error
-	if d.backend, err = boltstore.Open(filepath.Join(d.cfg.Data, boltstore.FileName), job.SiteID(d.cfg.Site)); err != nil {
+	if d.backend, err = d.openBackend(); err != nil {
 		return err
 	}
 	if d.state, err = d.backend.Load(); err != nil {
@@ -159,8 +168,7 @@ func (d *Daemon) open() error {
 	if err := d.openAudit(); err != nil {
 		return err
 	}
-	// Listening comes early: a port in use must be known before jobs are touched.
-	if d.listener, err = listen("listen.address", d.cfg.Listen.Address); err != nil {
+	if err := d.openDoors(); err != nil {
 		return err
 	}
 	if at := d.cfg.Listen.Metrics; at != "" {
@@ -172,16 +180,49 @@ func (d *Daemon) open() error {
 	d.border = newBorder(defaultBounds(descriptors()), d.log)
 	d.border.refused = d.refusedAtBorder
 	d.listener = d.border.listener(d.listener)
-	if path := d.cfg.SocketPath(); path != "" {
-		if d.socket, err = listenSocket(path); err != nil {
-			return err
-		}
-		if gid, ok := leftOut(path); ok {
-			d.log.Warn("the group of the socket's folder is not let in", "socket", path, "gid", gid,
-				"remedy", "have kithd run in that group, by Group= or SupplementaryGroups= of its unit, or give the folder to a group that it is in")
-		}
-	}
 	return d.assemble()
+}
+
+// openBackend opens where the facts are.
+func (d *Daemon) openBackend() (store.Backend, error) {
+	if l := d.options.lead; l != nil {
+		return l.backend, nil
+	}
+	b, err := boltstore.Open(filepath.Join(d.cfg.Data, boltstore.FileName), job.SiteID(d.cfg.Site))
+	if err != nil {
+		return nil, err // and no back end that is a nil one
+	}
+	return b, nil
+}
+
+// openDoors listens. That comes early: a port in use must be known before jobs are touched.
+func (d *Daemon) openDoors() (err error) {
+	if l := d.options.lead; l != nil {
+		d.listener, d.socket = l.port, l.socket
+		return nil
+	}
+	if d.listener, err = listen("listen.address", d.cfg.Listen.Address); err != nil {
+		return err
+	}
+	d.socket, err = openSocket(&d.cfg, d.log)
+	return err
+}
+
+// openSocket listens at the unix socket of a site, if it has one.
+func openSocket(cfg *config.Config, log *slog.Logger) (net.Listener, error) {
+	path := cfg.SocketPath()
+	if path == "" {
+		return nil, nil
+	}
+	l, err := listenSocket(path)
+	if err != nil {
+		return nil, err
+	}
+	if gid, ok := leftOut(path); ok {
+		log.Warn("the group of the socket's folder is not let in", "socket", path, "gid", gid,
+			"remedy", "have kithd run in that group, by Group= or SupplementaryGroups= of its unit, or give the folder to a group that it is in")
+	}
+	return l, nil
 }
 
 // writable tells early and clearly what would fail later in odd places.
@@ -260,6 +301,9 @@ func (d *Daemon) assemble() error {
 	}
 	barrier := commit.New(d.state, d.backend, d.runs.Launched)
 	d.loop = newLoop(in, d.engine, barrier, d.effects.carry)
+	if d.options.lead != nil {
+		in.ended = errLeadOver
+	}
 	if d.cfg.Owner.Sharing {
 		d.owner = d.watchOwner(d.runs.AdoptedShims)
 	}
@@ -269,6 +313,9 @@ func (d *Daemon) assemble() error {
 	if d.identity != nil {
 		d.desk = d.openDesk()
 		ac.Trust, d.identity.endpoint.JoinOpen = d.desk, d.desk.desk.IsOpen
+	}
+	if l := d.options.lead; l != nil {
+		ac.Members = l.members
 	}
 	users := api.New(ac)
 	if d.figuresAt != nil {
@@ -324,6 +371,9 @@ func advertised(l config.Listen, at net.Addr) string {
 
 // advertisedAll is all addresses that other sites are told, none where nothing can connect.
 func (d *Daemon) advertisedAll() []string {
+	if l := d.options.lead; l != nil {
+		return l.addresses()
+	}
 	if a := d.advertised(); a != "" {
 		return []string{a}
 	}
@@ -334,8 +384,12 @@ func (d *Daemon) advertisedAll() []string {
 const fetchPatience = 20 * time.Second
 
 func (d *Daemon) openFiles(in *inbox) (err error) {
+	var copies blobstore.Copies
+	if l := d.options.lead; l != nil {
+		copies = l.copies
+	}
 	d.files, err = runner.OpenFiles(runner.FilesConfig{
-		Site: d.siteID(), Dir: d.cfg.Data, Backend: d.backend, InputRoots: d.cfg.Files.InputRoots,
+		Site: d.siteID(), Dir: d.cfg.Data, Backend: d.backend, Copies: copies, InputRoots: d.cfg.Files.InputRoots,
 		QuotaBytes: d.cfg.Files.QuotaBytes, KeepFreeBytes: d.cfg.Files.KeepFreeBytes, MaxFileBytes: d.cfg.Files.MaxFileBytes,
 		Look: in.Look, Log: d.log, Refused: d.refusedOfWork,
 	})
@@ -381,16 +435,26 @@ func (d *Daemon) start() error {
 			d.links.Dial(job.SiteID(p.Site), p.Address)
 		}
 	}
+	if l := d.options.lead; l != nil {
+		d.wg.Go(func() { d.files.KeepCopies(d.background, l.copies.Repair) })
+	}
 	d.log.Info("site ready", ready...)
 	for _, c := range d.runs.Capabilities() {
 		d.log.Info("executor capability", "capability", c.Name, "available", c.Available, "detail", c.Detail)
 	}
 	d.warn()
-	// Without systemd there is nothing to notify, and that is no error.
-	if _, err := sd.SdNotify(false, sd.SdNotifyReady); err != nil {
-		d.log.Warn("service manager not notified", "error", err.Error())
+	if d.options.lead == nil {
+		notify(sd.SdNotifyReady, d.log)
 	}
 	return nil
+}
+
+// notify tells systemd how it is. Without systemd there is nothing to notify, and that is no
+// error.
+func notify(state string, log *slog.Logger) {
+	if _, err := sd.SdNotify(false, state); err != nil {
+		log.Warn("service manager not notified", "error", err.Error())
+	}
 }
 
 // Address returns host:port where the daemon listens.
@@ -415,13 +479,18 @@ func (d *Daemon) Run(ctx context.Context, r *Reload) error {
 // jobs run on.
 func (d *Daemon) Close() error {
 	d.log.Info("site stopping")
-	if _, err := sd.SdNotify(false, sd.SdNotifyStopping); err != nil {
-		d.log.Warn("service manager not notified", "error", err.Error())
+	if d.options.lead == nil {
+		notify(sd.SdNotifyStopping, d.log)
 	}
+	return d.close(2 * time.Second)
+}
+
+// close ends the site. Calls have so long to end by themselves.
+func (d *Daemon) close(patience time.Duration) error {
 	d.health.Shutdown()
 	close(d.loop.closing)
 	d.closeGossip()
-	d.stopServing()
+	d.stopServing(patience)
 	d.cancel()
 	d.runs.Close()
 	d.wg.Wait()

@@ -40,7 +40,7 @@ func (d *Daemon) openIdentity() error {
 	if err := fitsKeys(&d.cfg); err != nil {
 		return err
 	}
-	keys, err := trust.Open(d.cfg.KeysPath(), d.siteID(), time.Now())
+	keys, err := d.openKeys()
 	if errors.Is(err, trust.ErrNoKeys) {
 		return fmt.Errorf("site %s has no keys in %s: make them with `kithd init --site %s --data %s`; "+
 			"to try it out without, on loopback only, start kithd with --insecure-loopback",
@@ -55,6 +55,14 @@ func (d *Daemon) openIdentity() error {
 		d.options.Tokens, err = token.NewVerifier(d.siteID(), d.identity.revokedTokens, &keys.TokenKey().PublicKey)
 	}
 	return err
+}
+
+// openKeys opens the keys of the site, unless the member that leads has.
+func (d *Daemon) openKeys() (*trust.Keys, error) {
+	if l := d.options.lead; l != nil {
+		return l.keys, nil
+	}
+	return trust.Open(d.cfg.KeysPath(), d.siteID(), time.Now())
 }
 
 // fitsKeys says what of a configuration does not go with keys, nil if nothing.

@@ -48,6 +48,8 @@ type inbox struct {
 	mu      sync.Mutex
 	waiters map[uint64]chan meta.Reply
 
+	// ended is what callers are told once it has ended.
+	ended   error
 	closing chan struct{} // senders that wait for room in the queue give up
 	stop    chan struct{}
 	done    chan struct{}
@@ -57,7 +59,7 @@ type inbox struct {
 // refuses new jobs and bags while room returns an error.
 func newInbox(latest job.Time, room func() error, log *slog.Logger) *inbox {
 	b := &inbox{
-		clock: newClock(latest), trouble: newTrouble(log), room: room,
+		clock: newClock(latest), trouble: newTrouble(log), room: room, ended: api.ErrStopping,
 		lanes: newLanes(), places: make(turn, waitingInputs), controls: make(turn, waitingControls), waiters: make(map[uint64]chan meta.Reply),
 		closing: make(chan struct{}), stop: make(chan struct{}), done: make(chan struct{}),
 	}
@@ -174,7 +176,7 @@ func (l *inbox) Ask(ctx context.Context, make_ func(token uint64) meta.Event) (m
 		return meta.Reply{}, ctx.Err()
 	case <-l.stop:
 		forget()
-		return meta.Reply{}, api.ErrStopping
+		return meta.Reply{}, l.ended
 	}
 	troubled := l.cancelTroubled(ev)
 	var patience <-chan time.Time
@@ -199,7 +201,7 @@ func (l *inbox) Ask(ctx context.Context, make_ func(token uint64) meta.Event) (m
 			case r := <-answer:
 				return r, r.Err
 			default:
-				return meta.Reply{}, api.ErrStopping
+				return meta.Reply{}, l.ended
 			}
 		}
 	}

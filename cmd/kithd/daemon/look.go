@@ -6,7 +6,6 @@ import (
 
 	"kith/internal/job"
 	"kith/meta"
-	"kith/meta/api"
 )
 
 // look is a read run between two events.
@@ -34,7 +33,7 @@ func (k *look) take(now job.Time, v meta.Views) {
 }
 
 // wait waits until the read has run.
-func (k *look) wait(ctx context.Context, done <-chan struct{}) error {
+func (k *look) wait(ctx context.Context, done <-chan struct{}, ended error) error {
 	select {
 	case <-k.seen:
 		return nil
@@ -43,7 +42,7 @@ func (k *look) wait(ctx context.Context, done <-chan struct{}) error {
 		return ctx.Err()
 	case <-done:
 		k.leave()
-		return api.ErrStopping
+		return ended
 	}
 }
 
@@ -79,7 +78,7 @@ func (l *inbox) look(ctx context.Context, see func(now job.Time, v meta.Views), 
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-l.done:
-		return api.ErrStopping
+		return l.ended
 	}
 	for {
 		troubled, _ := l.trouble.now()
@@ -88,7 +87,7 @@ func (l *inbox) look(ctx context.Context, see func(now job.Time, v meta.Views), 
 			return nil
 		case <-troubled:
 			if hides == nil {
-				return k.wait(ctx, l.done)
+				return k.wait(ctx, l.done, l.ended)
 			}
 			if err := hides(); err != nil {
 				k.leave()
@@ -99,7 +98,7 @@ func (l *inbox) look(ctx context.Context, see func(now job.Time, v meta.Views), 
 			return ctx.Err()
 		case <-l.done:
 			k.leave()
-			return api.ErrStopping
+			return l.ended
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"kith/internal/job"
 	"kith/meta"
 	"kith/meta/commit"
+	"kith/store"
 )
 
 // Bounds of the loop's queues. A sender that meets one waits, and so does the network or
@@ -36,6 +37,9 @@ type loop struct {
 	committed chan struct{} // the committer is free again
 	toCommit  chan commit.Ready
 	toCarry   chan released
+	// void is closed when the facts in memory are void, see [commit.Ready.Commit]; why says why.
+	void chan struct{}
+	why  error
 	// carry carries out an effect. The dispatcher calls it, and the loop itself for
 	// what need not wait for the disk, for which it must not wait for anything.
 	carry func(meta.Effect)
@@ -44,7 +48,7 @@ type loop struct {
 func newLoop(in *inbox, engine *meta.Engine, barrier *commit.Barrier, carry func(meta.Effect)) *loop {
 	return &loop{
 		inbox: in, engine: engine, barrier: barrier, carry: carry, committed: make(chan struct{}, 1),
-		toCommit: make(chan commit.Ready, 1), toCarry: make(chan released, 1),
+		toCommit: make(chan commit.Ready, 1), toCarry: make(chan released, 1), void: make(chan struct{}),
 	}
 }
 
@@ -79,6 +83,8 @@ func (l *loop) run(first []meta.Effect) {
 			continue
 		case <-wake:
 			l.step(meta.Tick{})
+		case <-l.void:
+			return
 		case <-l.stop:
 			l.finish()
 			return
@@ -155,6 +161,8 @@ func (l *loop) finish() {
 			l.barrier.Done()
 		case <-l.lanes.wake:
 			l.take()
+		case <-l.void:
+			return
 		}
 	}
 	l.handOver()
@@ -171,6 +179,10 @@ func (l *loop) commit() {
 			if givenUp = err != nil; !givenUp {
 				l.toCarry <- released{effects, r.Waiting()}
 			}
+			if store.Void(err) {
+				l.voided(err)
+				continue
+			}
 		}
 		l.committed <- struct{}{}
 	}
@@ -183,6 +195,9 @@ func (l *loop) commitOne(r *commit.Ready) ([]meta.Effect, error) {
 	for {
 		empty := r.Empty()
 		effects, err := r.Commit()
+		if store.Void(err) {
+			return nil, err
+		}
 		if !empty {
 			l.trouble.note(err)
 		}
@@ -195,6 +210,12 @@ func (l *loop) commitOne(r *commit.Ready) ([]meta.Effect, error) {
 			return nil, err
 		}
 	}
+}
+
+// voided says that nothing of this loop may leave any more: it ends.
+func (l *loop) voided(err error) {
+	l.why = err
+	close(l.void)
 }
 
 // dispatch carries out effects in order.

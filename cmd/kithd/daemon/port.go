@@ -165,8 +165,11 @@ func newHandoff(address net.Addr) *handoff {
 	return &handoff{address: address, conns: make(chan net.Conn), closed: make(chan struct{})}
 }
 
-// give hands a connection over, or closes it when nothing listens any more.
-func (h *handoff) give(c *tls.Conn) {
+// give is put for a connection of the port.
+func (h *handoff) give(c *tls.Conn) { h.put(c) }
+
+// put hands a connection over, or closes it when nothing listens any more.
+func (h *handoff) put(c net.Conn) {
 	select {
 	case h.conns <- c:
 	case <-h.closed:

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"kith/sitesched/runner"
-	"kith/store/boltstore"
+	"kith/store"
 	"kith/store/boltstore/reserve"
 )
 
@@ -22,7 +22,7 @@ type room struct {
 }
 
 // openRoom takes the reserve of a data folder and has the store give it up.
-func openRoom(dir string, bytes int64, backend *boltstore.Store, t *trouble, log *slog.Logger) (*room, error) {
+func openRoom(dir string, bytes int64, backend store.Backend, t *trouble, log *slog.Logger) (*room, error) {
 	f, err := reserve.New(dir, bytes)
 	if err != nil {
 		return nil, err
@@ -32,7 +32,12 @@ func openRoom(dir string, bytes int64, backend *boltstore.Store, t *trouble, log
 		log.Warn("no reserve on the disk: when it is full the ends of jobs cannot be written down", "error", err.Error(),
 			"remedy", "free space on the disk of the data folder; the reserve is taken then")
 	}
-	backend.Keep(f, t.reserve)
+	// Where several members keep the facts, none of them needs the reserve of this one.
+	if b, ok := backend.(interface {
+		Keep(r *reserve.File, told func(error))
+	}); ok {
+		b.Keep(f, t.reserve)
+	}
 	t.wake = func() {
 		select {
 		case r.full <- struct{}{}:

@@ -20,7 +20,9 @@ const saltName = "history.salt"
 type saltFile struct {
 	mu   sync.Mutex
 	path string
-	salt []byte // as it was read or made, nil before
+	// shared says that other machines of the site have the file, too, so that none is made.
+	shared bool
+	salt   []byte // as it was read or made, nil before
 }
 
 // get returns the salt. One that is made is durable first: nothing is told by a salt that a
@@ -32,7 +34,10 @@ func (f *saltFile) get() ([]byte, error) {
 		return f.salt, nil
 	}
 	salt, err := f.read()
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && f.shared:
+		err = fmt.Errorf("%w: copy it from the member that the site was founded with", err)
+	case errors.Is(err, fs.ErrNotExist):
 		salt, err = f.make()
 	}
 	if err != nil {

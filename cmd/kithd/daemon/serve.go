@@ -15,6 +15,9 @@ type Options struct {
 	Known func() []Known
 	// Tokens verifies the tokens of users; nil for those that the site made itself.
 	Tokens Tokens
+
+	// lead is what a member of a site gives it that leads; nil for a site of one.
+	lead *leadParts
 }
 
 // serve sets going what listens.
@@ -39,8 +42,8 @@ func (d *Daemon) serve() {
 }
 
 // stopServing ends what listens, and all calls. Streams of peers and watchers never end
-// by themselves.
-func (d *Daemon) stopServing() {
+// by themselves; others have so long.
+func (d *Daemon) stopServing(patience time.Duration) {
 	servers := []*grpc.Server{d.server}
 	if d.port != nil {
 		servers = append(servers, d.peerside)
@@ -60,7 +63,7 @@ func (d *Daemon) stopServing() {
 	d.links.Close()
 	select {
 	case <-stopped:
-	case <-time.After(2 * time.Second):
+	case <-time.After(patience):
 		for _, s := range servers {
 			s.Stop()
 		}

@@ -23,6 +23,337 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// ListMembersRequest asks for the members of the site.
+type ListMembersRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListMembersRequest) Reset() {
+	*x = ListMembersRequest{}
+	mi := &file_kith_v1_site_service_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListMembersRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListMembersRequest) ProtoMessage() {}
+
+func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_site_service_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListMembersRequest.ProtoReflect.Descriptor instead.
+func (*ListMembersRequest) Descriptor() ([]byte, []int) {
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{0}
+}
+
+// ListMembersResponse is the members of the site.
+type ListMembersResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By when they were added.
+	Members       []*SiteMember `protobuf:"bytes,1,rep,name=members,proto3" json:"members,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListMembersResponse) Reset() {
+	*x = ListMembersResponse{}
+	mi := &file_kith_v1_site_service_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListMembersResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListMembersResponse) ProtoMessage() {}
+
+func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_site_service_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListMembersResponse.ProtoReflect.Descriptor instead.
+func (*ListMembersResponse) Descriptor() ([]byte, []int) {
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *ListMembersResponse) GetMembers() []*SiteMember {
+	if x != nil {
+		return x.Members
+	}
+	return nil
+}
+
+// A SiteMember is one of the machines that keep a site's facts together.
+type SiteMember struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its name.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Where the others dial it, host:port.
+	Address string `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`
+	// Whether it counts for a majority. One that catches up does not.
+	Votes bool `protobuf:"varint,3,opt,name=votes,proto3" json:"votes,omitempty"`
+	// Whether it leads.
+	Leads         bool `protobuf:"varint,4,opt,name=leads,proto3" json:"leads,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SiteMember) Reset() {
+	*x = SiteMember{}
+	mi := &file_kith_v1_site_service_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SiteMember) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SiteMember) ProtoMessage() {}
+
+func (x *SiteMember) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_site_service_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SiteMember.ProtoReflect.Descriptor instead.
+func (*SiteMember) Descriptor() ([]byte, []int) {
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *SiteMember) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *SiteMember) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *SiteMember) GetVotes() bool {
+	if x != nil {
+		return x.Votes
+	}
+	return false
+}
+
+func (x *SiteMember) GetLeads() bool {
+	if x != nil {
+		return x.Leads
+	}
+	return false
+}
+
+// AddMemberRequest names a machine to take in.
+type AddMemberRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its members.self, 1 to 63 letters, digits and dashes.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Where the others dial it, host:port.
+	Address       string `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddMemberRequest) Reset() {
+	*x = AddMemberRequest{}
+	mi := &file_kith_v1_site_service_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddMemberRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddMemberRequest) ProtoMessage() {}
+
+func (x *AddMemberRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_site_service_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddMemberRequest.ProtoReflect.Descriptor instead.
+func (*AddMemberRequest) Descriptor() ([]byte, []int) {
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *AddMemberRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *AddMemberRequest) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+// AddMemberResponse says that it is a member.
+type AddMemberResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddMemberResponse) Reset() {
+	*x = AddMemberResponse{}
+	mi := &file_kith_v1_site_service_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddMemberResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddMemberResponse) ProtoMessage() {}
+
+func (x *AddMemberResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_site_service_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddMemberResponse.ProtoReflect.Descriptor instead.
+func (*AddMemberResponse) Descriptor() ([]byte, []int) {
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{4}
+}
+
+// RemoveMemberRequest names a member to take out.
+type RemoveMemberRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its name.
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveMemberRequest) Reset() {
+	*x = RemoveMemberRequest{}
+	mi := &file_kith_v1_site_service_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveMemberRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveMemberRequest) ProtoMessage() {}
+
+func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_site_service_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveMemberRequest.ProtoReflect.Descriptor instead.
+func (*RemoveMemberRequest) Descriptor() ([]byte, []int) {
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *RemoveMemberRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+// RemoveMemberResponse says that it is none.
+type RemoveMemberResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveMemberResponse) Reset() {
+	*x = RemoveMemberResponse{}
+	mi := &file_kith_v1_site_service_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveMemberResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveMemberResponse) ProtoMessage() {}
+
+func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_site_service_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveMemberResponse.ProtoReflect.Descriptor instead.
+func (*RemoveMemberResponse) Descriptor() ([]byte, []int) {
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{6}
+}
+
 // GetForecastsRequest asks how forecasts did.
 type GetForecastsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -32,7 +363,7 @@ type GetForecastsRequest struct {
 
 func (x *GetForecastsRequest) Reset() {
 	*x = GetForecastsRequest{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[0]
+	mi := &file_kith_v1_site_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -44,7 +375,7 @@ func (x *GetForecastsRequest) String() string {
 func (*GetForecastsRequest) ProtoMessage() {}
 
 func (x *GetForecastsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[0]
+	mi := &file_kith_v1_site_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -57,7 +388,7 @@ func (x *GetForecastsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetForecastsRequest.ProtoReflect.Descriptor instead.
 func (*GetForecastsRequest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{0}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{7}
 }
 
 // GetForecastsResponse tells it.
@@ -80,7 +411,7 @@ type GetForecastsResponse struct {
 
 func (x *GetForecastsResponse) Reset() {
 	*x = GetForecastsResponse{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[1]
+	mi := &file_kith_v1_site_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -92,7 +423,7 @@ func (x *GetForecastsResponse) String() string {
 func (*GetForecastsResponse) ProtoMessage() {}
 
 func (x *GetForecastsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[1]
+	mi := &file_kith_v1_site_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -105,7 +436,7 @@ func (x *GetForecastsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetForecastsResponse.ProtoReflect.Descriptor instead.
 func (*GetForecastsResponse) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{1}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *GetForecastsResponse) GetEnabled() bool {
@@ -167,7 +498,7 @@ type ForecastRecord struct {
 
 func (x *ForecastRecord) Reset() {
 	*x = ForecastRecord{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[2]
+	mi := &file_kith_v1_site_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -179,7 +510,7 @@ func (x *ForecastRecord) String() string {
 func (*ForecastRecord) ProtoMessage() {}
 
 func (x *ForecastRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[2]
+	mi := &file_kith_v1_site_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -192,7 +523,7 @@ func (x *ForecastRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForecastRecord.ProtoReflect.Descriptor instead.
 func (*ForecastRecord) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{2}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ForecastRecord) GetClass() string {
@@ -263,7 +594,7 @@ type UnscoredForecasts struct {
 
 func (x *UnscoredForecasts) Reset() {
 	*x = UnscoredForecasts{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[3]
+	mi := &file_kith_v1_site_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -275,7 +606,7 @@ func (x *UnscoredForecasts) String() string {
 func (*UnscoredForecasts) ProtoMessage() {}
 
 func (x *UnscoredForecasts) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[3]
+	mi := &file_kith_v1_site_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -288,7 +619,7 @@ func (x *UnscoredForecasts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnscoredForecasts.ProtoReflect.Descriptor instead.
 func (*UnscoredForecasts) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{3}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *UnscoredForecasts) GetCancelled() int64 {
@@ -335,7 +666,7 @@ type GetSiteRequest struct {
 
 func (x *GetSiteRequest) Reset() {
 	*x = GetSiteRequest{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[4]
+	mi := &file_kith_v1_site_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -347,7 +678,7 @@ func (x *GetSiteRequest) String() string {
 func (*GetSiteRequest) ProtoMessage() {}
 
 func (x *GetSiteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[4]
+	mi := &file_kith_v1_site_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -360,7 +691,7 @@ func (x *GetSiteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSiteRequest.ProtoReflect.Descriptor instead.
 func (*GetSiteRequest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{4}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{11}
 }
 
 // GetSiteResponse describes the answering site.
@@ -378,7 +709,7 @@ type GetSiteResponse struct {
 
 func (x *GetSiteResponse) Reset() {
 	*x = GetSiteResponse{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[5]
+	mi := &file_kith_v1_site_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -390,7 +721,7 @@ func (x *GetSiteResponse) String() string {
 func (*GetSiteResponse) ProtoMessage() {}
 
 func (x *GetSiteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[5]
+	mi := &file_kith_v1_site_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -403,7 +734,7 @@ func (x *GetSiteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSiteResponse.ProtoReflect.Descriptor instead.
 func (*GetSiteResponse) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{5}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *GetSiteResponse) GetSite() *Site {
@@ -436,7 +767,7 @@ type ListSitesRequest struct {
 
 func (x *ListSitesRequest) Reset() {
 	*x = ListSitesRequest{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[6]
+	mi := &file_kith_v1_site_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -448,7 +779,7 @@ func (x *ListSitesRequest) String() string {
 func (*ListSitesRequest) ProtoMessage() {}
 
 func (x *ListSitesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[6]
+	mi := &file_kith_v1_site_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -461,7 +792,7 @@ func (x *ListSitesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSitesRequest.ProtoReflect.Descriptor instead.
 func (*ListSitesRequest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{6}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{13}
 }
 
 // ListSitesResponse is all sites that the answering site knows.
@@ -475,7 +806,7 @@ type ListSitesResponse struct {
 
 func (x *ListSitesResponse) Reset() {
 	*x = ListSitesResponse{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[7]
+	mi := &file_kith_v1_site_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -487,7 +818,7 @@ func (x *ListSitesResponse) String() string {
 func (*ListSitesResponse) ProtoMessage() {}
 
 func (x *ListSitesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[7]
+	mi := &file_kith_v1_site_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -500,7 +831,7 @@ func (x *ListSitesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSitesResponse.ProtoReflect.Descriptor instead.
 func (*ListSitesResponse) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{7}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListSitesResponse) GetSites() []*Site {
@@ -523,7 +854,7 @@ type DrainSiteRequest struct {
 
 func (x *DrainSiteRequest) Reset() {
 	*x = DrainSiteRequest{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[8]
+	mi := &file_kith_v1_site_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -535,7 +866,7 @@ func (x *DrainSiteRequest) String() string {
 func (*DrainSiteRequest) ProtoMessage() {}
 
 func (x *DrainSiteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[8]
+	mi := &file_kith_v1_site_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -548,7 +879,7 @@ func (x *DrainSiteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainSiteRequest.ProtoReflect.Descriptor instead.
 func (*DrainSiteRequest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{8}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *DrainSiteRequest) GetReason() string {
@@ -576,7 +907,7 @@ type DrainSiteResponse struct {
 
 func (x *DrainSiteResponse) Reset() {
 	*x = DrainSiteResponse{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[9]
+	mi := &file_kith_v1_site_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -588,7 +919,7 @@ func (x *DrainSiteResponse) String() string {
 func (*DrainSiteResponse) ProtoMessage() {}
 
 func (x *DrainSiteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[9]
+	mi := &file_kith_v1_site_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -601,7 +932,7 @@ func (x *DrainSiteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainSiteResponse.ProtoReflect.Descriptor instead.
 func (*DrainSiteResponse) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{9}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *DrainSiteResponse) GetRunningAttempts() int64 {
@@ -622,7 +953,7 @@ type ResumeSiteRequest struct {
 
 func (x *ResumeSiteRequest) Reset() {
 	*x = ResumeSiteRequest{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[10]
+	mi := &file_kith_v1_site_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -634,7 +965,7 @@ func (x *ResumeSiteRequest) String() string {
 func (*ResumeSiteRequest) ProtoMessage() {}
 
 func (x *ResumeSiteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[10]
+	mi := &file_kith_v1_site_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -647,7 +978,7 @@ func (x *ResumeSiteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeSiteRequest.ProtoReflect.Descriptor instead.
 func (*ResumeSiteRequest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{10}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ResumeSiteRequest) GetRequestId() string {
@@ -666,7 +997,7 @@ type ResumeSiteResponse struct {
 
 func (x *ResumeSiteResponse) Reset() {
 	*x = ResumeSiteResponse{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[11]
+	mi := &file_kith_v1_site_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -678,7 +1009,7 @@ func (x *ResumeSiteResponse) String() string {
 func (*ResumeSiteResponse) ProtoMessage() {}
 
 func (x *ResumeSiteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[11]
+	mi := &file_kith_v1_site_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -691,7 +1022,7 @@ func (x *ResumeSiteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeSiteResponse.ProtoReflect.Descriptor instead.
 func (*ResumeSiteResponse) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{11}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{18}
 }
 
 // ForgetSiteRequest names the site to give up.
@@ -707,7 +1038,7 @@ type ForgetSiteRequest struct {
 
 func (x *ForgetSiteRequest) Reset() {
 	*x = ForgetSiteRequest{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[12]
+	mi := &file_kith_v1_site_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -719,7 +1050,7 @@ func (x *ForgetSiteRequest) String() string {
 func (*ForgetSiteRequest) ProtoMessage() {}
 
 func (x *ForgetSiteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[12]
+	mi := &file_kith_v1_site_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -732,7 +1063,7 @@ func (x *ForgetSiteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetSiteRequest.ProtoReflect.Descriptor instead.
 func (*ForgetSiteRequest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{12}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ForgetSiteRequest) GetSiteId() string {
@@ -764,7 +1095,7 @@ type ForgetSiteResponse struct {
 
 func (x *ForgetSiteResponse) Reset() {
 	*x = ForgetSiteResponse{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[13]
+	mi := &file_kith_v1_site_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -776,7 +1107,7 @@ func (x *ForgetSiteResponse) String() string {
 func (*ForgetSiteResponse) ProtoMessage() {}
 
 func (x *ForgetSiteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[13]
+	mi := &file_kith_v1_site_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -789,7 +1120,7 @@ func (x *ForgetSiteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetSiteResponse.ProtoReflect.Descriptor instead.
 func (*ForgetSiteResponse) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{13}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ForgetSiteResponse) GetJobsRevoked() int64 {
@@ -826,7 +1157,7 @@ type TrustHostRequest struct {
 
 func (x *TrustHostRequest) Reset() {
 	*x = TrustHostRequest{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[14]
+	mi := &file_kith_v1_site_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -838,7 +1169,7 @@ func (x *TrustHostRequest) String() string {
 func (*TrustHostRequest) ProtoMessage() {}
 
 func (x *TrustHostRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[14]
+	mi := &file_kith_v1_site_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -851,7 +1182,7 @@ func (x *TrustHostRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrustHostRequest.ProtoReflect.Descriptor instead.
 func (*TrustHostRequest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{14}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *TrustHostRequest) GetSiteId() string {
@@ -877,7 +1208,7 @@ type TrustHostResponse struct {
 
 func (x *TrustHostResponse) Reset() {
 	*x = TrustHostResponse{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[15]
+	mi := &file_kith_v1_site_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -889,7 +1220,7 @@ func (x *TrustHostResponse) String() string {
 func (*TrustHostResponse) ProtoMessage() {}
 
 func (x *TrustHostResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[15]
+	mi := &file_kith_v1_site_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -902,7 +1233,7 @@ func (x *TrustHostResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrustHostResponse.ProtoReflect.Descriptor instead.
 func (*TrustHostResponse) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{15}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{22}
 }
 
 // ListHistoryRequest asks for a page of what is past.
@@ -918,7 +1249,7 @@ type ListHistoryRequest struct {
 
 func (x *ListHistoryRequest) Reset() {
 	*x = ListHistoryRequest{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[16]
+	mi := &file_kith_v1_site_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -930,7 +1261,7 @@ func (x *ListHistoryRequest) String() string {
 func (*ListHistoryRequest) ProtoMessage() {}
 
 func (x *ListHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[16]
+	mi := &file_kith_v1_site_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -943,7 +1274,7 @@ func (x *ListHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHistoryRequest.ProtoReflect.Descriptor instead.
 func (*ListHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{16}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ListHistoryRequest) GetPageSize() int32 {
@@ -973,7 +1304,7 @@ type ListHistoryResponse struct {
 
 func (x *ListHistoryResponse) Reset() {
 	*x = ListHistoryResponse{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[17]
+	mi := &file_kith_v1_site_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -985,7 +1316,7 @@ func (x *ListHistoryResponse) String() string {
 func (*ListHistoryResponse) ProtoMessage() {}
 
 func (x *ListHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[17]
+	mi := &file_kith_v1_site_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -998,7 +1329,7 @@ func (x *ListHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHistoryResponse.ProtoReflect.Descriptor instead.
 func (*ListHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{17}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ListHistoryResponse) GetAttempts() []*PastAttempt {
@@ -1047,7 +1378,7 @@ type PastAttempt struct {
 
 func (x *PastAttempt) Reset() {
 	*x = PastAttempt{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[18]
+	mi := &file_kith_v1_site_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1059,7 +1390,7 @@ func (x *PastAttempt) String() string {
 func (*PastAttempt) ProtoMessage() {}
 
 func (x *PastAttempt) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[18]
+	mi := &file_kith_v1_site_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1072,7 +1403,7 @@ func (x *PastAttempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PastAttempt.ProtoReflect.Descriptor instead.
 func (*PastAttempt) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{18}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *PastAttempt) GetOriginSiteId() string {
@@ -1156,7 +1487,23 @@ var File_kith_v1_site_service_proto protoreflect.FileDescriptor
 
 const file_kith_v1_site_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1akith/v1/site_service.proto\x12\akith.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x12kith/v1/harm.proto\x1a\x11kith/v1/job.proto\x1a\x12kith/v1/site.proto\"\x15\n" +
+	"\x1akith/v1/site_service.proto\x12\akith.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x12kith/v1/harm.proto\x1a\x11kith/v1/job.proto\x1a\x12kith/v1/site.proto\"\x14\n" +
+	"\x12ListMembersRequest\"D\n" +
+	"\x13ListMembersResponse\x12-\n" +
+	"\amembers\x18\x01 \x03(\v2\x13.kith.v1.SiteMemberR\amembers\"f\n" +
+	"\n" +
+	"SiteMember\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
+	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x14\n" +
+	"\x05votes\x18\x03 \x01(\bR\x05votes\x12\x14\n" +
+	"\x05leads\x18\x04 \x01(\bR\x05leads\"@\n" +
+	"\x10AddMemberRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
+	"\aaddress\x18\x02 \x01(\tR\aaddress\"\x13\n" +
+	"\x11AddMemberResponse\")\n" +
+	"\x13RemoveMemberRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"\x16\n" +
+	"\x14RemoveMemberResponse\"\x15\n" +
 	"\x13GetForecastsRequest\"\xde\x01\n" +
 	"\x14GetForecastsResponse\x12\x18\n" +
 	"\aenabled\x18\x01 \x01(\bR\aenabled\x12/\n" +
@@ -1233,7 +1580,7 @@ const file_kith_v1_site_service_proto_rawDesc = "" +
 	"start_time\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
 	"\bend_time\x18\n" +
 	" \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12.\n" +
-	"\x05state\x18\v \x01(\x0e2\x18.kith.v1.JobStatus.StateR\x05state2\xa7\x05\n" +
+	"\x05state\x18\v \x01(\x0e2\x18.kith.v1.JobStatus.StateR\x05state2\x91\a\n" +
 	"\vSiteService\x12A\n" +
 	"\aGetSite\x12\x17.kith.v1.GetSiteRequest\x1a\x18.kith.v1.GetSiteResponse\"\x03\x90\x02\x01\x12G\n" +
 	"\tListSites\x12\x19.kith.v1.ListSitesRequest\x1a\x1a.kith.v1.ListSitesResponse\"\x03\x90\x02\x01\x12G\n" +
@@ -1245,7 +1592,10 @@ const file_kith_v1_site_service_proto_rawDesc = "" +
 	"\tTrustHost\x12\x19.kith.v1.TrustHostRequest\x1a\x1a.kith.v1.TrustHostResponse\"\x03\x90\x02\x02\x12M\n" +
 	"\vListHistory\x12\x1b.kith.v1.ListHistoryRequest\x1a\x1c.kith.v1.ListHistoryResponse\"\x03\x90\x02\x02\x12A\n" +
 	"\aGetHarm\x12\x17.kith.v1.GetHarmRequest\x1a\x18.kith.v1.GetHarmResponse\"\x03\x90\x02\x02\x12P\n" +
-	"\fGetForecasts\x12\x1c.kith.v1.GetForecastsRequest\x1a\x1d.kith.v1.GetForecastsResponse\"\x03\x90\x02\x01B\x1fZ\x1dkith/proto/gen/kith/v1;kithv1b\x06proto3"
+	"\fGetForecasts\x12\x1c.kith.v1.GetForecastsRequest\x1a\x1d.kith.v1.GetForecastsResponse\"\x03\x90\x02\x01\x12M\n" +
+	"\vListMembers\x12\x1b.kith.v1.ListMembersRequest\x1a\x1c.kith.v1.ListMembersResponse\"\x03\x90\x02\x01\x12G\n" +
+	"\tAddMember\x12\x19.kith.v1.AddMemberRequest\x1a\x1a.kith.v1.AddMemberResponse\"\x03\x90\x02\x02\x12P\n" +
+	"\fRemoveMember\x12\x1c.kith.v1.RemoveMemberRequest\x1a\x1d.kith.v1.RemoveMemberResponse\"\x03\x90\x02\x02B\x1fZ\x1dkith/proto/gen/kith/v1;kithv1b\x06proto3"
 
 var (
 	file_kith_v1_site_service_proto_rawDescOnce sync.Once
@@ -1259,74 +1609,88 @@ func file_kith_v1_site_service_proto_rawDescGZIP() []byte {
 	return file_kith_v1_site_service_proto_rawDescData
 }
 
-var file_kith_v1_site_service_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_kith_v1_site_service_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_kith_v1_site_service_proto_goTypes = []any{
-	(*GetForecastsRequest)(nil),   // 0: kith.v1.GetForecastsRequest
-	(*GetForecastsResponse)(nil),  // 1: kith.v1.GetForecastsResponse
-	(*ForecastRecord)(nil),        // 2: kith.v1.ForecastRecord
-	(*UnscoredForecasts)(nil),     // 3: kith.v1.UnscoredForecasts
-	(*GetSiteRequest)(nil),        // 4: kith.v1.GetSiteRequest
-	(*GetSiteResponse)(nil),       // 5: kith.v1.GetSiteResponse
-	(*ListSitesRequest)(nil),      // 6: kith.v1.ListSitesRequest
-	(*ListSitesResponse)(nil),     // 7: kith.v1.ListSitesResponse
-	(*DrainSiteRequest)(nil),      // 8: kith.v1.DrainSiteRequest
-	(*DrainSiteResponse)(nil),     // 9: kith.v1.DrainSiteResponse
-	(*ResumeSiteRequest)(nil),     // 10: kith.v1.ResumeSiteRequest
-	(*ResumeSiteResponse)(nil),    // 11: kith.v1.ResumeSiteResponse
-	(*ForgetSiteRequest)(nil),     // 12: kith.v1.ForgetSiteRequest
-	(*ForgetSiteResponse)(nil),    // 13: kith.v1.ForgetSiteResponse
-	(*TrustHostRequest)(nil),      // 14: kith.v1.TrustHostRequest
-	(*TrustHostResponse)(nil),     // 15: kith.v1.TrustHostResponse
-	(*ListHistoryRequest)(nil),    // 16: kith.v1.ListHistoryRequest
-	(*ListHistoryResponse)(nil),   // 17: kith.v1.ListHistoryResponse
-	(*PastAttempt)(nil),           // 18: kith.v1.PastAttempt
-	(*Site)(nil),                  // 19: kith.v1.Site
-	(*SiteCounters)(nil),          // 20: kith.v1.SiteCounters
-	(*Capability)(nil),            // 21: kith.v1.Capability
-	(*durationpb.Duration)(nil),   // 22: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 23: google.protobuf.Timestamp
-	(JobStatus_State)(0),          // 24: kith.v1.JobStatus.State
-	(*GetHarmRequest)(nil),        // 25: kith.v1.GetHarmRequest
-	(*GetHarmResponse)(nil),       // 26: kith.v1.GetHarmResponse
+	(*ListMembersRequest)(nil),    // 0: kith.v1.ListMembersRequest
+	(*ListMembersResponse)(nil),   // 1: kith.v1.ListMembersResponse
+	(*SiteMember)(nil),            // 2: kith.v1.SiteMember
+	(*AddMemberRequest)(nil),      // 3: kith.v1.AddMemberRequest
+	(*AddMemberResponse)(nil),     // 4: kith.v1.AddMemberResponse
+	(*RemoveMemberRequest)(nil),   // 5: kith.v1.RemoveMemberRequest
+	(*RemoveMemberResponse)(nil),  // 6: kith.v1.RemoveMemberResponse
+	(*GetForecastsRequest)(nil),   // 7: kith.v1.GetForecastsRequest
+	(*GetForecastsResponse)(nil),  // 8: kith.v1.GetForecastsResponse
+	(*ForecastRecord)(nil),        // 9: kith.v1.ForecastRecord
+	(*UnscoredForecasts)(nil),     // 10: kith.v1.UnscoredForecasts
+	(*GetSiteRequest)(nil),        // 11: kith.v1.GetSiteRequest
+	(*GetSiteResponse)(nil),       // 12: kith.v1.GetSiteResponse
+	(*ListSitesRequest)(nil),      // 13: kith.v1.ListSitesRequest
+	(*ListSitesResponse)(nil),     // 14: kith.v1.ListSitesResponse
+	(*DrainSiteRequest)(nil),      // 15: kith.v1.DrainSiteRequest
+	(*DrainSiteResponse)(nil),     // 16: kith.v1.DrainSiteResponse
+	(*ResumeSiteRequest)(nil),     // 17: kith.v1.ResumeSiteRequest
+	(*ResumeSiteResponse)(nil),    // 18: kith.v1.ResumeSiteResponse
+	(*ForgetSiteRequest)(nil),     // 19: kith.v1.ForgetSiteRequest
+	(*ForgetSiteResponse)(nil),    // 20: kith.v1.ForgetSiteResponse
+	(*TrustHostRequest)(nil),      // 21: kith.v1.TrustHostRequest
+	(*TrustHostResponse)(nil),     // 22: kith.v1.TrustHostResponse
+	(*ListHistoryRequest)(nil),    // 23: kith.v1.ListHistoryRequest
+	(*ListHistoryResponse)(nil),   // 24: kith.v1.ListHistoryResponse
+	(*PastAttempt)(nil),           // 25: kith.v1.PastAttempt
+	(*Site)(nil),                  // 26: kith.v1.Site
+	(*SiteCounters)(nil),          // 27: kith.v1.SiteCounters
+	(*Capability)(nil),            // 28: kith.v1.Capability
+	(*durationpb.Duration)(nil),   // 29: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 30: google.protobuf.Timestamp
+	(JobStatus_State)(0),          // 31: kith.v1.JobStatus.State
+	(*GetHarmRequest)(nil),        // 32: kith.v1.GetHarmRequest
+	(*GetHarmResponse)(nil),       // 33: kith.v1.GetHarmResponse
 }
 var file_kith_v1_site_service_proto_depIdxs = []int32{
-	2,  // 0: kith.v1.GetForecastsResponse.starts:type_name -> kith.v1.ForecastRecord
-	2,  // 1: kith.v1.GetForecastsResponse.runs:type_name -> kith.v1.ForecastRecord
-	3,  // 2: kith.v1.GetForecastsResponse.unscored:type_name -> kith.v1.UnscoredForecasts
-	19, // 3: kith.v1.GetSiteResponse.site:type_name -> kith.v1.Site
-	20, // 4: kith.v1.GetSiteResponse.counters:type_name -> kith.v1.SiteCounters
-	21, // 5: kith.v1.GetSiteResponse.capabilities:type_name -> kith.v1.Capability
-	19, // 6: kith.v1.ListSitesResponse.sites:type_name -> kith.v1.Site
-	18, // 7: kith.v1.ListHistoryResponse.attempts:type_name -> kith.v1.PastAttempt
-	22, // 8: kith.v1.PastAttempt.walltime:type_name -> google.protobuf.Duration
-	22, // 9: kith.v1.PastAttempt.run_time:type_name -> google.protobuf.Duration
-	23, // 10: kith.v1.PastAttempt.submit_time:type_name -> google.protobuf.Timestamp
-	23, // 11: kith.v1.PastAttempt.start_time:type_name -> google.protobuf.Timestamp
-	23, // 12: kith.v1.PastAttempt.end_time:type_name -> google.protobuf.Timestamp
-	24, // 13: kith.v1.PastAttempt.state:type_name -> kith.v1.JobStatus.State
-	4,  // 14: kith.v1.SiteService.GetSite:input_type -> kith.v1.GetSiteRequest
-	6,  // 15: kith.v1.SiteService.ListSites:input_type -> kith.v1.ListSitesRequest
-	8,  // 16: kith.v1.SiteService.DrainSite:input_type -> kith.v1.DrainSiteRequest
-	10, // 17: kith.v1.SiteService.ResumeSite:input_type -> kith.v1.ResumeSiteRequest
-	12, // 18: kith.v1.SiteService.ForgetSite:input_type -> kith.v1.ForgetSiteRequest
-	14, // 19: kith.v1.SiteService.TrustHost:input_type -> kith.v1.TrustHostRequest
-	16, // 20: kith.v1.SiteService.ListHistory:input_type -> kith.v1.ListHistoryRequest
-	25, // 21: kith.v1.SiteService.GetHarm:input_type -> kith.v1.GetHarmRequest
-	0,  // 22: kith.v1.SiteService.GetForecasts:input_type -> kith.v1.GetForecastsRequest
-	5,  // 23: kith.v1.SiteService.GetSite:output_type -> kith.v1.GetSiteResponse
-	7,  // 24: kith.v1.SiteService.ListSites:output_type -> kith.v1.ListSitesResponse
-	9,  // 25: kith.v1.SiteService.DrainSite:output_type -> kith.v1.DrainSiteResponse
-	11, // 26: kith.v1.SiteService.ResumeSite:output_type -> kith.v1.ResumeSiteResponse
-	13, // 27: kith.v1.SiteService.ForgetSite:output_type -> kith.v1.ForgetSiteResponse
-	15, // 28: kith.v1.SiteService.TrustHost:output_type -> kith.v1.TrustHostResponse
-	17, // 29: kith.v1.SiteService.ListHistory:output_type -> kith.v1.ListHistoryResponse
-	26, // 30: kith.v1.SiteService.GetHarm:output_type -> kith.v1.GetHarmResponse
-	1,  // 31: kith.v1.SiteService.GetForecasts:output_type -> kith.v1.GetForecastsResponse
-	23, // [23:32] is the sub-list for method output_type
-	14, // [14:23] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	2,  // 0: kith.v1.ListMembersResponse.members:type_name -> kith.v1.SiteMember
+	9,  // 1: kith.v1.GetForecastsResponse.starts:type_name -> kith.v1.ForecastRecord
+	9,  // 2: kith.v1.GetForecastsResponse.runs:type_name -> kith.v1.ForecastRecord
+	10, // 3: kith.v1.GetForecastsResponse.unscored:type_name -> kith.v1.UnscoredForecasts
+	26, // 4: kith.v1.GetSiteResponse.site:type_name -> kith.v1.Site
+	27, // 5: kith.v1.GetSiteResponse.counters:type_name -> kith.v1.SiteCounters
+	28, // 6: kith.v1.GetSiteResponse.capabilities:type_name -> kith.v1.Capability
+	26, // 7: kith.v1.ListSitesResponse.sites:type_name -> kith.v1.Site
+	25, // 8: kith.v1.ListHistoryResponse.attempts:type_name -> kith.v1.PastAttempt
+	29, // 9: kith.v1.PastAttempt.walltime:type_name -> google.protobuf.Duration
+	29, // 10: kith.v1.PastAttempt.run_time:type_name -> google.protobuf.Duration
+	30, // 11: kith.v1.PastAttempt.submit_time:type_name -> google.protobuf.Timestamp
+	30, // 12: kith.v1.PastAttempt.start_time:type_name -> google.protobuf.Timestamp
+	30, // 13: kith.v1.PastAttempt.end_time:type_name -> google.protobuf.Timestamp
+	31, // 14: kith.v1.PastAttempt.state:type_name -> kith.v1.JobStatus.State
+	11, // 15: kith.v1.SiteService.GetSite:input_type -> kith.v1.GetSiteRequest
+	13, // 16: kith.v1.SiteService.ListSites:input_type -> kith.v1.ListSitesRequest
+	15, // 17: kith.v1.SiteService.DrainSite:input_type -> kith.v1.DrainSiteRequest
+	17, // 18: kith.v1.SiteService.ResumeSite:input_type -> kith.v1.ResumeSiteRequest
+	19, // 19: kith.v1.SiteService.ForgetSite:input_type -> kith.v1.ForgetSiteRequest
+	21, // 20: kith.v1.SiteService.TrustHost:input_type -> kith.v1.TrustHostRequest
+	23, // 21: kith.v1.SiteService.ListHistory:input_type -> kith.v1.ListHistoryRequest
+	32, // 22: kith.v1.SiteService.GetHarm:input_type -> kith.v1.GetHarmRequest
+	7,  // 23: kith.v1.SiteService.GetForecasts:input_type -> kith.v1.GetForecastsRequest
+	0,  // 24: kith.v1.SiteService.ListMembers:input_type -> kith.v1.ListMembersRequest
+	3,  // 25: kith.v1.SiteService.AddMember:input_type -> kith.v1.AddMemberRequest
+	5,  // 26: kith.v1.SiteService.RemoveMember:input_type -> kith.v1.RemoveMemberRequest
+	12, // 27: kith.v1.SiteService.GetSite:output_type -> kith.v1.GetSiteResponse
+	14, // 28: kith.v1.SiteService.ListSites:output_type -> kith.v1.ListSitesResponse
+	16, // 29: kith.v1.SiteService.DrainSite:output_type -> kith.v1.DrainSiteResponse
+	18, // 30: kith.v1.SiteService.ResumeSite:output_type -> kith.v1.ResumeSiteResponse
+	20, // 31: kith.v1.SiteService.ForgetSite:output_type -> kith.v1.ForgetSiteResponse
+	22, // 32: kith.v1.SiteService.TrustHost:output_type -> kith.v1.TrustHostResponse
+	24, // 33: kith.v1.SiteService.ListHistory:output_type -> kith.v1.ListHistoryResponse
+	33, // 34: kith.v1.SiteService.GetHarm:output_type -> kith.v1.GetHarmResponse
+	8,  // 35: kith.v1.SiteService.GetForecasts:output_type -> kith.v1.GetForecastsResponse
+	1,  // 36: kith.v1.SiteService.ListMembers:output_type -> kith.v1.ListMembersResponse
+	4,  // 37: kith.v1.SiteService.AddMember:output_type -> kith.v1.AddMemberResponse
+	6,  // 38: kith.v1.SiteService.RemoveMember:output_type -> kith.v1.RemoveMemberResponse
+	27, // [27:39] is the sub-list for method output_type
+	15, // [15:27] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_kith_v1_site_service_proto_init() }
@@ -1343,7 +1707,7 @@ func file_kith_v1_site_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kith_v1_site_service_proto_rawDesc), len(file_kith_v1_site_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   19,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -28,6 +28,9 @@ const (
 	SiteService_ListHistory_FullMethodName  = "/kith.v1.SiteService/ListHistory"
 	SiteService_GetHarm_FullMethodName      = "/kith.v1.SiteService/GetHarm"
 	SiteService_GetForecasts_FullMethodName = "/kith.v1.SiteService/GetForecasts"
+	SiteService_ListMembers_FullMethodName  = "/kith.v1.SiteService/ListMembers"
+	SiteService_AddMember_FullMethodName    = "/kith.v1.SiteService/AddMember"
+	SiteService_RemoveMember_FullMethodName = "/kith.v1.SiteService/RemoveMember"
 )
 
 // SiteServiceClient is the client API for SiteService service.
@@ -66,6 +69,14 @@ type SiteServiceClient interface {
 	GetHarm(ctx context.Context, in *GetHarmRequest, opts ...grpc.CallOption) (*GetHarmResponse, error)
 	// GetForecasts tells how often the site's forecasts of starts and of run times held.
 	GetForecasts(ctx context.Context, in *GetForecastsRequest, opts ...grpc.CallOption) (*GetForecastsResponse, error)
+	// ListMembers describes the machines that keep the site's facts together. It fails with
+	// FAILED_PRECONDITION at a site that is one machine.
+	ListMembers(ctx context.Context, in *ListMembersRequest, opts ...grpc.CallOption) (*ListMembersResponse, error)
+	// AddMember takes a machine in that waits for it with an empty folder, and returns when it
+	// has all that the others have.
+	AddMember(ctx context.Context, in *AddMemberRequest, opts ...grpc.CallOption) (*AddMemberResponse, error)
+	// RemoveMember takes a machine out.
+	RemoveMember(ctx context.Context, in *RemoveMemberRequest, opts ...grpc.CallOption) (*RemoveMemberResponse, error)
 }
 
 type siteServiceClient struct {
@@ -166,6 +177,36 @@ func (c *siteServiceClient) GetForecasts(ctx context.Context, in *GetForecastsRe
 	return out, nil
 }
 
+func (c *siteServiceClient) ListMembers(ctx context.Context, in *ListMembersRequest, opts ...grpc.CallOption) (*ListMembersResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListMembersResponse)
+	err := c.cc.Invoke(ctx, SiteService_ListMembers_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *siteServiceClient) AddMember(ctx context.Context, in *AddMemberRequest, opts ...grpc.CallOption) (*AddMemberResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AddMemberResponse)
+	err := c.cc.Invoke(ctx, SiteService_AddMember_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *siteServiceClient) RemoveMember(ctx context.Context, in *RemoveMemberRequest, opts ...grpc.CallOption) (*RemoveMemberResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RemoveMemberResponse)
+	err := c.cc.Invoke(ctx, SiteService_RemoveMember_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // SiteServiceServer is the server API for SiteService service.
 // All implementations must embed UnimplementedSiteServiceServer
 // for forward compatibility.
@@ -202,6 +243,14 @@ type SiteServiceServer interface {
 	GetHarm(context.Context, *GetHarmRequest) (*GetHarmResponse, error)
 	// GetForecasts tells how often the site's forecasts of starts and of run times held.
 	GetForecasts(context.Context, *GetForecastsRequest) (*GetForecastsResponse, error)
+	// ListMembers describes the machines that keep the site's facts together. It fails with
+	// FAILED_PRECONDITION at a site that is one machine.
+	ListMembers(context.Context, *ListMembersRequest) (*ListMembersResponse, error)
+	// AddMember takes a machine in that waits for it with an empty folder, and returns when it
+	// has all that the others have.
+	AddMember(context.Context, *AddMemberRequest) (*AddMemberResponse, error)
+	// RemoveMember takes a machine out.
+	RemoveMember(context.Context, *RemoveMemberRequest) (*RemoveMemberResponse, error)
 	mustEmbedUnimplementedSiteServiceServer()
 }
 
@@ -238,6 +287,15 @@ func (UnimplementedSiteServiceServer) GetHarm(context.Context, *GetHarmRequest) 
 }
 func (UnimplementedSiteServiceServer) GetForecasts(context.Context, *GetForecastsRequest) (*GetForecastsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetForecasts not implemented")
+}
+func (UnimplementedSiteServiceServer) ListMembers(context.Context, *ListMembersRequest) (*ListMembersResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListMembers not implemented")
+}
+func (UnimplementedSiteServiceServer) AddMember(context.Context, *AddMemberRequest) (*AddMemberResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method AddMember not implemented")
+}
+func (UnimplementedSiteServiceServer) RemoveMember(context.Context, *RemoveMemberRequest) (*RemoveMemberResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RemoveMember not implemented")
 }
 func (UnimplementedSiteServiceServer) mustEmbedUnimplementedSiteServiceServer() {}
 func (UnimplementedSiteServiceServer) testEmbeddedByValue()                     {}
@@ -422,6 +480,60 @@ func _SiteService_GetForecasts_Handler(srv interface{}, ctx context.Context, dec
 	return interceptor(ctx, in, info, handler)
 }
 
+func _SiteService_ListMembers_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListMembersRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SiteServiceServer).ListMembers(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SiteService_ListMembers_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SiteServiceServer).ListMembers(ctx, req.(*ListMembersRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _SiteService_AddMember_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AddMemberRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SiteServiceServer).AddMember(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SiteService_AddMember_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SiteServiceServer).AddMember(ctx, req.(*AddMemberRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _SiteService_RemoveMember_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RemoveMemberRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SiteServiceServer).RemoveMember(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SiteService_RemoveMember_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SiteServiceServer).RemoveMember(ctx, req.(*RemoveMemberRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // SiteService_ServiceDesc is the grpc.ServiceDesc for SiteService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -464,6 +576,18 @@ var SiteService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "GetForecasts",
 			Handler:    _SiteService_GetForecasts_Handler,
+		},
+		{
+			MethodName: "ListMembers",
+			Handler:    _SiteService_ListMembers_Handler,
+		},
+		{
+			MethodName: "AddMember",
+			Handler:    _SiteService_AddMember_Handler,
+		},
+		{
+			MethodName: "RemoveMember",
+			Handler:    _SiteService_RemoveMember_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

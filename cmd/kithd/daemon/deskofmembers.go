@@ -1,0 +1,62 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+
+	"kith/meta/api"
+	"kith/store/raftstore"
+)
+
+// deskOfMembers is what operators ask of the members of a site.
+type deskOfMembers struct{ m *Member }
+
+var _ api.Members = deskOfMembers{}
+
+// List implements api.Members.
+func (k deskOfMembers) List() []api.Member {
+	var list []api.Member
+	for _, s := range k.m.raft.Members() {
+		list = append(list, api.Member{Name: s.Name, Address: s.Address, Votes: s.Votes, Leads: s.Leads})
+	}
+	return list
+}
+
+// Add implements api.Members.
+func (k deskOfMembers) Add(ctx context.Context, name, address string) error {
+	if err := k.m.raft.Add(ctx, raftstore.Peer{Name: name, Address: address}); err != nil {
+		return memberError(err)
+	}
+	return k.m.copies.Level(ctx, name, "")
+}
+
+// Remove implements api.Members. What a member has that goes, the others have first: files that
+// a majority had may be in the hands of fewer of them then.
+func (k deskOfMembers) Remove(ctx context.Context, name string) error {
+	if err := k.m.copies.Level(ctx, "", name); err != nil {
+		return err
+	}
+	return memberError(k.m.raft.Remove(name))
+}
+
+// memberError returns an error as [api] knows it.
+func memberError(err error) error {
+	for from, to := range map[error]error{raftstore.ErrMembership: api.ErrMembership, raftstore.ErrName: api.ErrMemberName, raftstore.ErrNotLeading: api.ErrNoLeader} {
+		if errors.Is(err, from) {
+			return &asError{err, to}
+		}
+	}
+	return err
+}
+
+// asError is an error that is one of [api], too.
+type asError struct {
+	error
+	as error
+}
+
+// Is implements what [errors.Is] asks for.
+func (e *asError) Is(target error) bool { return target == e.as }
+
+// Unwrap returns the error without it.
+func (e *asError) Unwrap() error { return e.error }

@@ -1,0 +1,204 @@
+package main_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"kith/testbed/programs"
+)
+
+// siteOfThree is a site whose members are real processes, begun by the commands of
+// docs/operations.md and nothing else.
+type siteOfThree struct {
+	*machine
+	members map[string]*daemonSite
+	cluster string
+}
+
+// three begins a site of three members.
+func (m *machine) three(site string) *siteOfThree {
+	m.t.Helper()
+	s := &siteOfThree{m, make(map[string]*daemonSite), strings.TrimSpace(m.must(m.command(programs.Kithd, "members", "id")))}
+	first := s.configure(site, "one")
+	m.must(m.command(programs.Kithd, "members", "found", "--config", first.config))
+	first.start()
+	for _, name := range []string{"two", "three"} {
+		s.join(site, name, "one")
+	}
+	return s
+}
+
+// configure makes the configuration of a member; its keys are copies of those of the first.
+func (s *siteOfThree) configure(site, name string) *daemonSite {
+	s.t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	d := &daemonSite{machine: s.machine, name: name, address: l.Addr().String(), config: filepath.Join(s.root, site+"-"+name+".toml")}
+	l.Close() // only its port was wanted
+	data := filepath.Join(s.root, site+"-"+name)
+	d.socket = filepath.Join(data, "kith.sock")
+	if len(s.members) == 0 {
+		s.must(s.command(programs.Kithd, "init", "--site", site, "--data", data, "--listen", d.address, "--config", d.config))
+	} else {
+		first := filepath.Join(s.root, site+"-one")
+		if err := os.Mkdir(data, 0o700); err != nil {
+			s.t.Fatal(err)
+		}
+		s.must(exec.Command("cp", "-a", filepath.Join(first, "keys"), filepath.Join(first, "history.salt"), data)) //nolint:gosec // the test's own
+	}
+	text := fmt.Sprintf("site = %q\ndata = %q\n[listen]\naddress = %q\nallow_own_uid = true\n[members]\nself = %q\ncluster = %q\n[placement]\ncopies = 2\n[log]\nformat = \"text\"\n",
+		site, data, d.address, name, s.cluster)
+	if err := os.WriteFile(d.config, []byte(text), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	s.members[name] = d
+	return d
+}
+
+// join starts a member and has another one take it in.
+func (s *siteOfThree) join(site, name, by string) {
+	s.t.Helper()
+	d := s.configure(site, name)
+	d.startMember()
+	s.must(s.members[by].kith("site", "members", "add", name, d.address))
+}
+
+// startMember starts a member that need not answer yet.
+func (s *daemonSite) startMember() {
+	s.t.Helper()
+	s.begin()
+	s.eventually("its socket is there", func() bool {
+		_, err := os.Stat(s.socket)
+		return err == nil
+	})
+}
+
+// leader returns who leads, once a member says so.
+func (s *siteOfThree) leader(asked string) (name string) {
+	s.t.Helper()
+	s.members[asked].eventually("a member leads", func() bool {
+		name = s.leads(asked)
+		return name != "" && s.members[name].process != nil
+	})
+	return name
+}
+
+func (s *siteOfThree) leads(asked string) string {
+	out, err := s.members[asked].kith("site", "members", "--output", "json").Output()
+	if err != nil {
+		return ""
+	}
+	var list struct {
+		Members []struct {
+			Name  string `json:"name"`
+			Leads bool   `json:"leads"`
+		} `json:"members"`
+	}
+	if err := json.Unmarshal(out, &list); err != nil {
+		s.t.Fatalf("%v: %s", err, out)
+	}
+	for _, m := range list.Members {
+		if m.Leads {
+			return m.Name
+		}
+	}
+	return ""
+}
+
+// other returns a member that is up and is not the given one.
+func (s *siteOfThree) other(but string) string {
+	for _, name := range []string{"one", "two", "three"} {
+		if name != but && s.members[name].process != nil {
+			return name
+		}
+	}
+	s.t.Fatal("no member is up")
+	return ""
+}
+
+// submit submits a job that writes that it has started, and returns its id.
+func (s *daemonSite) submit(starts, seconds string) string {
+	s.t.Helper()
+	return strings.TrimSpace(s.must(s.kith("submit", "--parsable", "--time", "5", "--", "/bin/sh", "-c",
+		fmt.Sprintf("echo $KITH_JOB_ID >>%s; sleep %s; echo done", starts, seconds))))
+}
+
+// A site of three loses its leader by SIGKILL, again and again, while its jobs run at another
+// site: what was acknowledged is there, what runs goes on, and every job starts once.
+func TestASiteOfThreeLosesItsLeader(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	host := m.init("host", 2)
+	host.start()
+	s := m.three("alpha")
+	text, wait := s.members["two"].inviteAndAsk("host", "y\n") // by a member that need not lead
+	if out := m.must(host.kith("site", "accept", text)); !strings.Contains(out, "Joined site alpha") {
+		t.Fatalf("accept: %s", out)
+	}
+	if out, err := wait(); err != nil {
+		t.Fatalf("invite: %v\n%s", err, out)
+	}
+	s.members["three"].connected("host")
+
+	starts := filepath.Join(m.root, "starts")
+	var ids []string
+	for round := range 3 {
+		leader := s.leader(s.other(""))
+		long := s.members[s.other(leader)].submit(starts, "4")
+		ids = append(ids, long)
+		s.eventuallyStarted(starts, long)
+		for range 3 {
+			ids = append(ids, s.members[s.other("")].submit(starts, "0.1"))
+		}
+		killed := time.Now()
+		s.members[leader].stop(syscall.SIGKILL)
+		ids = append(ids, s.members[s.other(leader)].submit(starts, "0.1"))
+		t.Logf("round %d: from SIGKILL of the leader %s to the answer to a submission: %v", round, leader, time.Since(killed).Round(time.Millisecond))
+		s.members[leader].startMember()
+	}
+	by := s.members[s.other("")]
+	for _, id := range ids {
+		m.must(by.kith("wait", id))
+		if out := m.must(by.kith("logs", id)); strings.TrimSpace(out) != "done" {
+			t.Errorf("job %s left %q", id, out)
+		}
+	}
+	text2, err := os.ReadFile(starts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	times := make(map[string]int)
+	for line := range strings.Lines(string(text2)) {
+		times[strings.TrimSpace(line)]++
+	}
+	for _, id := range ids {
+		if times[id] != 1 {
+			t.Errorf("job %s started %d times", id, times[id])
+		}
+	}
+
+	// A leader that is stopped hands over.
+	leader := s.leader(s.other(""))
+	began := time.Now()
+	s.members[leader].stop(syscall.SIGTERM)
+	s.members[s.other(leader)].submit(starts, "0.1")
+	t.Logf("from SIGTERM of the leader to the answer to a submission: %v", time.Since(began).Round(time.Millisecond))
+}
+
+func (s *siteOfThree) eventuallyStarted(starts, id string) {
+	s.t.Helper()
+	s.members[s.other("")].eventually("job "+id+" runs", func() bool {
+		text, _ := os.ReadFile(starts)
+		return strings.Contains(string(text), id)
+	})
+}
