@@ -54,7 +54,7 @@ type HarmCounters struct {
 // harmClocks measure, where they are asked to.
 type harmClocks struct {
 	site     Harmed // nil if the local scheduler cannot say
-	measures bool
+	measures bool   // whom guests block; broken promises are always counted
 	// blocked are those of the latest pass, by their names; other is scratch.
 	blocked, other []job.AttemptID
 	pass           uint64
@@ -111,7 +111,7 @@ func (h *host) harmful(r *job.Request) job.Reason {
 
 // passed notes a broken promise of the pass that was just made.
 func (h *host) passed() {
-	if !h.harm.measures {
+	if h.harm.site == nil {
 		return
 	}
 	if id, broken := h.harm.site.Moved(); broken {
@@ -191,6 +191,9 @@ func (v Views) Harm(now job.Time, id job.ID) store.Harm {
 	}
 	return h
 }
+
+// PromisesMoved is [HarmCounters.Moved], which is counted whether or not anything else is.
+func (v Views) PromisesMoved() int64 { return v.host.harm.count.Moved }
 
 // HarmCounters returns the counts so far, and whether anything is measured.
 func (v Views) HarmCounters() (HarmCounters, bool) {

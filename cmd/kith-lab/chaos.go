@@ -29,8 +29,8 @@ it starts and ends, and checks that no other attempt of it runs; one in ten then
 damages the folder of its own attempt. So do the tasks of bags, which are held and
 cancelled at times. At the end the
 history is checked: the exit code is 0 only if every acknowledged job and task had
-one outcome, none started twice, nothing is left over, and the sites agreed in time
-after each healing.
+one outcome, none started twice, nothing is left over, guests moved no promise to a
+site's own jobs, and the sites agreed in time after each healing.
 
 Faults: ` + faultNames() + `.
 --seed repeats the faults and the jobs of a run, not what they meet.`,
@@ -230,6 +230,7 @@ func chaosTable(r *chaos.Result, width int) string {
 	none("overlapping attempts and runs", r.Overlaps)
 	none("changed outcomes", r.ChangedOutcomes)
 	none("damaged outputs", r.DamagedOutputs)
+	none("promises to home jobs that guests moved", r.PromisesMoved)
 	none("processes left", r.LeftProcesses)
 	none("daemons that crashed", r.Crashes)
 	none("other problems", r.OtherProblems)

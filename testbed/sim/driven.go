@@ -17,6 +17,9 @@ func (s *Site) driven() meta.Site {
 	if s.w.cfg.Check || s.w.cfg.Guard {
 		local = guardedSite{local, s.scheduler, s.w, s}
 	}
+	if s.w.cfg.between != nil {
+		local = s.w.cfg.between(local)
+	}
 	if s.w.cfg.Count {
 		local = countedSite{local, &s.calls}
 	}

@@ -278,9 +278,18 @@ func (s *Site) pass() {
 	}
 	if s.engine.NeedsPass() {
 		s.step(meta.Pass{})
+		s.keepsPromises() // while there is an engine: what leaves now may be what it dies of
 		s.flush()
 	}
 	s.setAlarm()
+}
+
+// keepsPromises looks whether guests have moved what this site had promised to its own jobs
+// (S4), by what the engine counts. It costs next to nothing, so that it is looked at in every run.
+func (s *Site) keepsPromises() {
+	if n := s.engine.Views().PromisesMoved(); n > 0 {
+		s.w.watch.violate("S4: guests moved a promise of site %s to one of its own jobs, as its engine counts", s.cfg.ID)
+	}
 }
 
 func (s *Site) step(ev meta.Event) {

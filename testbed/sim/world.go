@@ -58,6 +58,8 @@ type Config struct {
 	// right there; nil for never. Effects before that one have left, the facts
 	// behind all of them are on disk.
 	CrashBefore func(w *World, s *Site, f meta.Effect) bool
+	// between puts something between an engine and its local scheduler, in tests; nil for nothing.
+	between func(drivenSite) drivenSite
 	// Tap sees every message that is sent, whatever becomes of it; nil for none.
 	Tap func(from, to job.SiteID, m meta.Message)
 	// Outside gets what is sent to sites that are not of the world, see [World.Hear]; nil for

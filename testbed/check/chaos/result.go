@@ -33,6 +33,8 @@ type Result struct {
 	DamagedOutputs  int `json:"damaged_outputs"`
 	LeftProcesses   int `json:"left_processes"`
 	Crashes         int `json:"crashes"`
+	// PromisesMoved are guarantees to a site's own jobs that guests moved, by what the sites count.
+	PromisesMoved int `json:"promises_moved"`
 	// OtherProblems are those that are in no other number.
 	OtherProblems int `json:"other_problems"`
 
@@ -134,5 +136,5 @@ func (t *targets) atMost(slack float64, what string, value, target float64) {
 
 // Sound reports whether nothing is wrong, however long it took.
 func (r *Result) Sound() bool {
-	return r.DoubleStarts+r.LostJobs+r.LostTasks+r.StrayCopies+r.Overlaps+r.ChangedOutcomes+r.DamagedOutputs+r.LeftProcesses+r.Crashes+r.OtherProblems == 0
+	return r.DoubleStarts+r.LostJobs+r.LostTasks+r.StrayCopies+r.Overlaps+r.ChangedOutcomes+r.DamagedOutputs+r.LeftProcesses+r.Crashes+r.PromisesMoved+r.OtherProblems == 0
 }

@@ -24,7 +24,9 @@ type campaign struct {
 	folders folders
 	heals   []time.Duration
 	strays  []string
-	minutes float64
+	// promises are looked at after each heal and at the end.
+	promises promises
+	minutes  float64
 }
 
 // Run starts sites, does to them what the options say, and checks the history.
@@ -204,6 +206,7 @@ func (c *campaign) rounds(ctx context.Context) {
 		took, left2 := c.settle(ctx)
 		c.heals = append(c.heals, took)
 		c.strays = append(c.strays, left2...)
+		_ = c.promises.lookAtAll(ctx, c.sites) // one that does not answer is asked again
 		c.opt.note("%6.1f s  healed; the sites agree after %.1f s", time.Since(c.in.began).Seconds(), took.Seconds())
 	}
 	c.minutes = time.Since(c.in.began).Minutes()
@@ -272,6 +275,10 @@ func (c *campaign) check(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	k.leftOver(ctx, c.bed)
+	if err := c.promises.lookAtAll(ctx, c.sites); err != nil {
+		k.problem(&r.OtherProblems, "%v", err)
+	}
+	k.promisesKept(&c.promises)
 	r.AuditLines = c.verifyAudits()
 	return r, ctx.Err()
 }

@@ -217,7 +217,25 @@ func (r *scaleRun) run(ctx context.Context) error {
 	if err := r.sumWork(ctx); err != nil {
 		return err
 	}
+	if err := r.keptPromises(ctx); err != nil {
+		return err
+	}
 	return r.count(ctx)
+}
+
+// keptPromises looks whether guests moved a promise anywhere.
+func (r *scaleRun) keptPromises(ctx context.Context) error {
+	var p promises
+	for _, n := range r.fed.Nodes() {
+		if err := p.look(ctx, n.Name, n.Sites); err != nil {
+			return err
+		}
+	}
+	_, broken := p.broken()
+	for _, text := range broken {
+		r.problem("%s", text)
+	}
+	return nil
 }
 
 // fallIll makes the four sites ill; the slow line always is.
