@@ -1,6 +1,10 @@
 package sitesched
 
-import "kith/internal/job"
+import (
+	"math"
+
+	"kith/internal/job"
+)
 
 // Blocked appends to list the copies of this site's own jobs that wait after a Pass at now and
 // are blocked by guests alone: a Pass on the same state, but without any copy of another site,
@@ -18,27 +22,84 @@ func (s *Scheduler) Blocked(now job.Time, list []job.AttemptID) []job.AttemptID 
 		return s.waiting(list)
 	case s.draining || s.sums.queuedHome == 0 || !guests:
 		return list // what can start has started
-	case s.cfg.Backfill.plans() || s.cfg.Queues == Single:
+	case s.cfg.Backfill == Conservative || s.cfg.Queues == Single:
 		return s.blockedInTrial(now, list)
 	}
 	s.gather(now)
 	scanned := s.local.scanned
-	list = s.blockedHere(now, list)
+	if free := s.homeOnly(); s.cfg.Backfill.plans() {
+		list = s.blockedReplanned(now, free, list)
+	} else {
+		list = s.blockedHere(now, free, list)
+	}
 	s.local.scanned = scanned // predictions are bounded by what they scan themselves
 	return list
 }
 
-// blockedHere is a pass over a local queue that holds no guests and has no standing plan: who
-// starts hangs on what runs and waits, and on nothing else.
-func (s *Scheduler) blockedHere(now job.Time, list []job.AttemptID) []job.AttemptID {
-	q, home, free := &s.local, &s.home, int64(s.cfg.Processors)
-	home.buf, home.from = home.buf[:0], 0
+// homeOnly gathers what runs of this site's own jobs, and returns the processors that are free
+// beside it.
+func (s *Scheduler) homeOnly() (free int64) {
+	home := &s.home
+	home.buf, home.from, free = home.buf[:0], 0, int64(s.cfg.Processors)
 	for _, it := range s.run.items() {
 		if !s.table.rows[it.slot].copy.remote {
 			home.buf = append(home.buf, it)
 			free -= int64(it.charge)
 		}
 	}
+	return free
+}
+
+// blockedReplanned is a pass that makes the plan of the local queue anew beside s.home. Nothing
+// of the standing plan is left then, so that it is the same whatever guests had done to it. It
+// goes no further than somebody can start.
+func (s *Scheduler) blockedReplanned(now job.Time, free int64, list []job.AttemptID) []job.AttemptID {
+	q, f := &s.local, &s.scratch
+	f.build(now, free, &s.home)
+	within, inside := q.within, q.inside
+	fits := func(from int) bool {
+		most := int32(max(free, 0)) // at most P
+		return most > 0 && q.nextFit(from, most, most, 0) >= 0
+	}
+	if !fits(0) {
+		return list
+	}
+	for i := q.next(0); i >= 0; i = q.next(i + 1) {
+		for ; within <= i && inside < q.depth; within++ {
+			if q.slot[within] != gap {
+				inside++
+			}
+		}
+		if i >= within {
+			break
+		}
+		at := f.earliest(now, q.charge[i], q.wall[i], job.Never)
+		f.place(at, q.charge[i], q.wall[i])
+		if at > now || int64(q.charge[i]) > free {
+			continue
+		}
+		list = append(list, s.table.name(q.slot[i]))
+		inside-- // it leaves the window to another one
+		if free -= int64(q.charge[i]); !fits(i + 1) {
+			return list
+		}
+	}
+	w := &s.admission
+	f.window(now, w)
+	for i := within; w.free() > 0; i++ { // they fit around the plan
+		if i = q.nextWithin(i, now, w, math.MaxInt32); i < 0 {
+			break
+		}
+		w.take(q.charge[i], now.Add(q.wall[i]))
+		list = append(list, s.table.name(q.slot[i]))
+	}
+	return list
+}
+
+// blockedHere is a pass over a local queue that holds no guests and has no standing plan: who
+// starts hangs on what runs and waits, and on nothing else.
+func (s *Scheduler) blockedHere(now job.Time, free int64, list []job.AttemptID) []job.AttemptID {
+	q, home := &s.local, &s.home
 	i := q.next(0)
 	for ; i >= 0 && int64(q.charge[i]) <= free; i = q.next(i + 1) {
 		free -= int64(q.charge[i])
