@@ -1,6 +1,11 @@
 package store
 
-import "kith/internal/hashed"
+import (
+	"cmp"
+	"slices"
+
+	"kith/internal/hashed"
+)
 
 // Index finds records by their names, which the records hold themselves. It
 // remembers the record it was asked for last, because events come as bursts of
@@ -51,3 +56,33 @@ func (x *Index[K, V]) Len() int { return x.table.Len() }
 // All yields every record, in no order: callers that decide by order must sort.
 // The index must not be changed meanwhile.
 func (x *Index[K, V]) All(yield func(*V) bool) { x.table.All(yield) }
+
+// Records returns the records in the order of their names, each a *V: see package
+// internal/frozen.
+func (x *Index[K, V]) Records() []any {
+	all := make([]*V, 0, x.Len())
+	for v := range x.All {
+		all = append(all, v)
+	}
+	slices.SortFunc(all, func(a, b *V) int {
+		text, p, q := x.nameOf(a).HashParts()
+		other, r, s := x.nameOf(b).HashParts()
+		return cmp.Or(cmp.Compare(text, other), cmp.Compare(p, r), cmp.Compare(q, s))
+	})
+	records := make([]any, len(all))
+	for i, v := range all {
+		records[i] = v
+	}
+	return records
+}
+
+// Record returns a nil pointer to a record.
+func (x *Index[K, V]) Record() any { return (*V)(nil) }
+
+// Refill has these records, as [Index.Records] returns them, instead of all others.
+func (x *Index[K, V]) Refill(records []any) {
+	x.table, x.latest = hashed.New[K, *V](), nil
+	for _, r := range records {
+		x.table.Put(r.(*V), x.nameOf)
+	}
+}

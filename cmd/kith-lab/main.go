@@ -31,7 +31,7 @@ func main() {
 
 // verbs is the command line. To add a verb, add its function here.
 func verbs() []cli.Verb {
-	return []cli.Verb{listVerb, runVerb, faultsVerb, exploreVerb, chaosVerb, benchVerb, versionVerb, cli.CompletionVerb, exitCodesTopic}
+	return []cli.Verb{listVerb, runVerb, faultsVerb, exploreVerb, flightVerb, chaosVerb, benchVerb, versionVerb, cli.CompletionVerb, exitCodesTopic}
 }
 
 // run carries out one command line and returns the exit code.

@@ -64,6 +64,7 @@ type Site struct {
 	trouble
 
 	barrier *commit.Barrier
+	records Recorder // nil for none
 	// incarnation is that of the latest daemon.
 	incarnation uint64
 	tokens      uint64
@@ -164,7 +165,17 @@ func (s *Site) boot() error {
 	}
 	s.w.trace("%s: daemon %d starts", s.cfg.ID, s.life)
 	s.w.log.site("up", s)
-	s.add(s.engine.Restore(s.now(), peers))
+	if s.records = nil; s.w.cfg.Record != nil {
+		s.records = s.w.cfg.Record(s, cfg)
+	}
+	if s.records != nil {
+		s.records.Restore(s.now(), peers)
+	}
+	effects := s.engine.Restore(s.now(), peers)
+	if s.records != nil {
+		s.records.Effects(effects)
+	}
+	s.add(effects)
 	s.touch()
 	s.flush()
 	return nil
@@ -301,7 +312,13 @@ func (s *Site) step(ev meta.Event) {
 	if up, is := ev.(meta.PeerUp); is && s.w.cfg.Check {
 		s.w.watch.tasks.meets(s, up)
 	}
+	if s.records != nil {
+		s.records.Event(s.now(), ev)
+	}
 	effects := s.engine.Step(s.now(), ev)
+	if s.records != nil {
+		s.records.Effects(effects)
+	}
 	if s.w.cfg.Check {
 		s.w.watch.tasks.decided(s, effects)
 	}
@@ -334,6 +351,9 @@ func (s *Site) setAlarm() {
 		return
 	}
 	at := s.engine.NextWake(s.now())
+	if s.records != nil {
+		s.records.Wake(s.now(), at)
+	}
 	if at == job.Never || at >= s.wake {
 		return
 	}
@@ -365,6 +385,12 @@ func (s *Site) flush() {
 	}
 	closing := s.w.watch.closing(s, s.barrier.Held())
 	ready, ok := s.barrier.Next()
+	if s.records != nil {
+		if ok {
+			s.records.Sealed()
+		}
+		s.records.Turn()
+	}
 	if !ok {
 		return
 	}

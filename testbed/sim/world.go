@@ -65,6 +65,9 @@ type Config struct {
 	// Outside gets what is sent to sites that are not of the world, see [World.Hear]; nil for
 	// no one. It may say something back. Check must be off.
 	Outside func(from, to job.SiteID, m meta.Message)
+	// Record is asked, when a daemon begins, for what its engine's inputs are told; nil for
+	// nothing, also what it returns.
+	Record func(s *Site, c meta.Config) Recorder
 	// Trace receives a line for everything that happens; nil for none. It is for
 	// people to read; the event log is for comparing and fast.
 	Trace func(line string)
@@ -76,6 +79,16 @@ type Config struct {
 	Began   func(host job.SiteID, a job.AttemptID, tag int)
 	Ended   func(host job.SiteID, a job.AttemptID, tag int, outcome *job.Outcome)
 	Refused func(origin job.SiteID, tag int, err error)
+}
+
+// Recorder is told all that an engine is fed, see package meta/flight.
+type Recorder interface {
+	Restore(now job.Time, sites []job.SiteID)
+	Event(now job.Time, ev meta.Event)
+	Effects(effects []meta.Effect)
+	Wake(now, wake job.Time)
+	Sealed()
+	Turn()
 }
 
 // SiteConfig is a site of the federation.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"kith/internal/job"
+	"kith/internal/pathkind"
 	"kith/meta"
 	"kith/sitesched"
 )
@@ -30,6 +31,7 @@ type Config struct {
 	Executor  Executor
 	Owner     Owner
 	Files     Files
+	Flight    Flight
 	Rates     Rates
 	Peers     []Peer
 	Log       Log
@@ -144,6 +146,14 @@ type Files struct {
 	ReserveBytes int64
 }
 
+// Flight bounds the recordings of what the engines are fed.
+type Flight struct {
+	Enabled bool
+	// SizeBytes is what all files take together at most, Files how many there are.
+	SizeBytes int64
+	Files     int
+}
+
 // Rates are how many messages of each class are taken of each peer in a second, in the
 // long run; twice as many may come together, but a twentieth of Protocol and Handshakes, and 8 streams. User is
 // how many requests of a user are, and Handshakes how many of TLS of an address. Frames are
@@ -203,7 +213,7 @@ func (c *Config) SchedulerConfig() sitesched.Config {
 // MetaConfig is the configuration of the engine, without what only the running
 // daemon knows.
 func (c *Config) MetaConfig() meta.Config {
-	return meta.Config{Placement: c.Placement, Limits: c.Limits, Timing: c.Timing.Timing, Bags: c.Bags, NoHarm: c.noHarm(), Forecasts: c.Forecast.Forecasts, AllowDirectory: c.allowDirectory}
+	return meta.Config{Placement: c.Placement, Limits: c.Limits, Timing: c.Timing.Timing, Bags: c.Bags, NoHarm: c.noHarm(), Forecasts: c.Forecast.Forecasts, AllowDirectory: pathkind.Within(c.Executor.Directories)}
 }
 
 // noHarm is c.NoHarm as the engine has it: a daemon always measures.
@@ -211,14 +221,4 @@ func (c *Config) noHarm() meta.NoHarm {
 	n := c.NoHarm.NoHarm
 	n.Measure = true
 	return n
-}
-
-// allowDirectory reports whether a job may run in an absolute folder.
-func (c *Config) allowDirectory(dir string) bool {
-	for _, root := range c.Executor.Directories {
-		if rel, err := filepath.Rel(root, dir); err == nil && filepath.IsLocal(rel) {
-			return true
-		}
-	}
-	return false
 }

@@ -122,6 +122,10 @@ func (c *Config) Knobs() []Knob {
 		fixed("files.reserve", between(size(&c.Files.ReserveBytes, 32<<20), 0, 1<<40, "give a size from 0 to 1 TiB"), "kept in the data folder and given up when the disk is full, so that the ends of jobs can be written down; taken again when twice as much is free; 0: none"),
 		fixed("files.max_file", between(size(&c.Files.MaxFileBytes, 64<<30), 1, math.MaxInt64, "give a positive size"), "largest single file"),
 
+		fixed("flight.enabled", truth(&c.Flight.Enabled, false), "record all that the engines are fed, in the folder `flight` of the data folder, to be played again after an incident. See [the flight recorder](#the-flight-recorder)"),
+		fixed("flight.size", between(size(&c.Flight.SizeBytes, 1<<30), 1<<20, 1<<40, "give a size from 1 MiB to 1 TiB"), "what the recordings may take together"),
+		fixed("flight.files", between(whole(&c.Flight.Files, 4), 2, 1000, "give 2 to 1000"), "how many files that is; the oldest goes when the newest is full. Each begins with an image of the site's state, about 600 bytes for each job that is remembered, which may take half of a file"),
+
 		fixed("rates.queries", rate(&c.Rates.Queries, 1000), "questions of one peer about starts that are answered in a second; it is told to ask later beyond that. Of this and of rates below that say nothing else twice as many may come together"),
 		fixed("rates.protocol", rate(&c.Rates.Protocol, 10_000), "messages of one peer about copies, claims and results that are taken in a second, a twentieth of it together; what is refused by the other rates, or because the peer may not say it, counts here four times. None is lost: its stream is read more slowly"),
 		fixed("rates.comparisons", rate(&c.Rates.Comparisons, 50), "summaries and lists of copies, with which sites compare what they hold, and claims for tasks, that are taken of one peer in a second; its stream is read more slowly beyond that"),

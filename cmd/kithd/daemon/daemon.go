@@ -31,6 +31,7 @@ import (
 	"kith/meta"
 	"kith/meta/api"
 	"kith/meta/commit"
+	"kith/meta/flight"
 	"kith/meta/peer"
 	"kith/meta/policy"
 	"kith/meta/transfer"
@@ -67,6 +68,7 @@ type Daemon struct {
 	links   *peer.Links
 	gossip  *gossip.Gossip
 	audit   *audit.Log
+	flight  *flight.Ring // nil where nothing is recorded
 	lanes   *plain.Lanes
 
 	foresight chan meta.Foresee // see foresee
@@ -304,6 +306,9 @@ func (d *Daemon) assemble() error {
 	if d.options.lead != nil {
 		in.ended = errLeadOver
 	}
+	if err := d.recordFlight(site); err != nil {
+		return err
+	}
 	if d.cfg.Owner.Sharing {
 		d.owner = d.watchOwner(d.runs.AdoptedShims)
 	}
@@ -319,7 +324,7 @@ func (d *Daemon) assemble() error {
 	}
 	users := api.New(ac)
 	if d.figuresAt != nil {
-		d.figures = metrics.Server(users)
+		d.figures = metrics.Server(users, d.flightFigures()...)
 	}
 	d.door = newDoor(d.cfg.Listen.AllowOwnUID, d.options.Tokens, d.border, d.refusedToken)
 	d.server, d.health = newServer(users, d.door, newUserRates(d.cfg.Rates.User, d.refusedRate), d.pace, d.log)
@@ -412,7 +417,7 @@ func (d *Daemon) isPeer(site job.SiteID) bool {
 // start sets everything going.
 func (d *Daemon) start() error {
 	d.runs.RemoveStrays(attemptsOf(d.state))
-	first := append([]meta.Effect(nil), d.engine.Restore(d.loop.clock.now(), sitesOf(d.cfg.Peers))...)
+	first := d.restore()
 	// The facts are the loop's from here on.
 	ready := []any{
 		"address", d.Address(), "generation", job.GenerationText(d.state.Site().Generation), "version", Version(),
@@ -457,6 +462,15 @@ func notify(state string, log *slog.Logger) {
 	}
 }
 
+// restore has the engine take up its facts and returns what must be done then.
+func (d *Daemon) restore() []meta.Effect {
+	now, sites := d.loop.clock.now(), sitesOf(d.cfg.Peers)
+	d.loop.records.Restore(now, sites)
+	first := append([]meta.Effect(nil), d.engine.Restore(now, sites)...)
+	d.loop.records.Effects(first)
+	return first
+}
+
 // Address returns host:port where the daemon listens.
 func (d *Daemon) Address() string { return d.listener.Addr().String() }
 
@@ -495,6 +509,9 @@ func (d *Daemon) close(patience time.Duration) error {
 	d.runs.Close()
 	d.wg.Wait()
 	d.loop.close()
+	if d.flight != nil {
+		d.flight.Close()
+	}
 	err := errors.Join(d.files.Close(), d.backend.Close(), d.audit.Close())
 	d.log.Info("site stopped")
 	return err
@@ -523,6 +540,9 @@ func (d *Daemon) abandon() {
 	}
 	if d.audit != nil {
 		d.audit.Close() //nolint:errcheck // why the site was not opened is told
+	}
+	if d.flight != nil {
+		d.flight.Close()
 	}
 }
 

@@ -31,6 +31,7 @@ func killedConfig(name, data, address string) config.Config {
 	c.Scheduler.Processors = 2
 	c.Executor.Pin = false
 	c.Executor.Grace = 200 * time.Millisecond
+	c.Flight.Enabled, c.Flight.SizeBytes = true, 4<<20
 	return c
 }
 

@@ -7,6 +7,7 @@ import (
 	"kith/internal/job"
 	"kith/meta"
 	"kith/meta/commit"
+	"kith/meta/flight"
 	"kith/store"
 )
 
@@ -43,6 +44,11 @@ type loop struct {
 	// carry carries out an effect. The dispatcher calls it, and the loop itself for
 	// what need not wait for the disk, for which it must not wait for anything.
 	carry func(meta.Effect)
+
+	// records is told all that the engine is fed; nil where nothing is recorded. What it was
+	// told goes to the disk behind the loop; flushed waits for that while the program dies.
+	records *flight.Recorder
+	flushed func()
 }
 
 func newLoop(in *inbox, engine *meta.Engine, barrier *commit.Barrier, carry func(meta.Effect)) *loop {
@@ -62,6 +68,15 @@ func (l *loop) run(first []meta.Effect) {
 		stages.Wait()
 		close(l.done)
 	}()
+	orderly := false
+	defer func() {
+		if orderly {
+			l.records.Stop()
+		} else if l.records != nil { // a panic: what led to it is to be found
+			l.records.Panicked()
+			l.flushed()
+		}
+	}()
 	l.add(first)
 	l.step(meta.Pass{})
 	timer := time.NewTimer(0)
@@ -69,6 +84,7 @@ func (l *loop) run(first []meta.Effect) {
 	for {
 		l.handOver()
 		timer.Reset(l.untilWake())
+		l.records.Turn()
 		some, own, wake := l.lanes.wake, l.own.wake, timer.C
 		if l.barrier.UnderWay() && len(l.barrier.Held()) > mostGathered {
 			some, own, wake = nil, nil, nil
@@ -84,9 +100,11 @@ func (l *loop) run(first []meta.Effect) {
 		case <-wake:
 			l.step(meta.Tick{})
 		case <-l.void:
+			orderly = true
 			return
 		case <-l.stop:
 			l.finish()
+			orderly = true
 			return
 		}
 		l.step(meta.Pass{})
@@ -126,7 +144,13 @@ func (l *loop) takeOwn() {
 	}
 }
 
-func (l *loop) step(ev meta.Event) { l.add(l.engine.Step(l.clock.now(), ev)) }
+func (l *loop) step(ev meta.Event) {
+	now := l.clock.now()
+	l.records.Event(now, ev)
+	effects := l.engine.Step(now, ev)
+	l.records.Effects(effects)
+	l.add(effects)
+}
 
 // add holds effects until their facts are durable, and carries out those that
 // need not wait for it.
@@ -139,6 +163,7 @@ func (l *loop) add(effects []meta.Effect) {
 func (l *loop) untilWake() time.Duration {
 	now := l.clock.now()
 	wake := l.engine.NextWake(now)
+	l.records.Wake(now, wake)
 	if wake == job.Never {
 		return time.Hour
 	}
@@ -149,6 +174,7 @@ func (l *loop) untilWake() time.Duration {
 // handOver starts the next batch on its way if the committer is free.
 func (l *loop) handOver() {
 	if r, ok := l.barrier.Next(); ok {
+		l.records.Sealed()
 		l.toCommit <- r
 	}
 }

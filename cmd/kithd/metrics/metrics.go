@@ -42,9 +42,10 @@ const (
 	maxHeader = 8 << 10
 )
 
-// Server returns a server of a site's figures. [Listener] bounds what it is given.
-func Server(sites Sites) *http.Server {
+// Server returns a server of a site's figures, and of more. [Listener] bounds what it is given.
+func Server(sites Sites, more ...prometheus.Collector) *http.Server {
 	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(more...)
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), &collector{sites})
 	mux := http.NewServeMux()
 	mux.Handle("GET "+Path, promhttp.HandlerFor(registry, promhttp.HandlerOpts{

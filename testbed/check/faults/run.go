@@ -66,6 +66,12 @@ const (
 	settlingWithLiars = 2*time.Minute + settling
 )
 
+// Record plays a schedule with nobody watching, and has all that the engines are fed recorded.
+func Record(s *Schedule, record func(*sim.Site, meta.Config) sim.Recorder) {
+	x := &run{s: s, r: &Result{Injected: make(map[Kind]int), Jobs: make(map[int]Fate)}, rng: rand.New(rand.NewPCG(s.Seed, 0x72756e)), record: record}
+	_ = x.play(nil) // nobody watches
+}
+
 // Run plays a schedule. trace receives a line for everything that happens; nil for none.
 func Run(s *Schedule, trace func(line string)) (r *Result) {
 	x := &run{s: s, r: &Result{Injected: make(map[Kind]int), Jobs: make(map[int]Fate)}, rng: rand.New(rand.NewPCG(s.Seed, 0x72756e))}
@@ -116,6 +122,7 @@ type run struct {
 	// strokes counts those of hostile sites, admitted how often one site admitted another.
 	strokes, admitted int
 	over              bool
+	record            func(*sim.Site, meta.Config) sim.Recorder
 	outlaws           map[[2]job.SiteID]bool // a site, and another one that it has revoked
 }
 
@@ -181,6 +188,9 @@ func (x *run) config(trace func(string)) sim.Config {
 		cfg.Sites = append(cfg.Sites, sc)
 	}
 	x.widen(&cfg)
+	if x.record != nil {
+		cfg.Record, cfg.Check, cfg.Guard = x.record, false, false
+	}
 	return cfg
 }
 
