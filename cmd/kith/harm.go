@@ -58,7 +58,7 @@ func share(part, whole int64) string {
 
 // shift writes a delay with its sign.
 func shift(seconds float64) string {
-	if seconds < 0 {
+	if seconds <= -0.5 { // less is no second
 		return "-" + cli.Seconds(-seconds)
 	}
 	return "+" + cli.Seconds(seconds)
@@ -98,7 +98,7 @@ func (c *client) harmText(r *kithv1.GetHarmResponse, days int32) string {
 		say("", "%s by limits alone, as nobody knows for a week how long they run", cli.Plural(r.GetAssumedJobs(), "job", "jobs"))
 	}
 	if n := f.GetJobs() - f.GetComparedJobs(); n > 0 {
-		say("", "%s not in what follows: in that schedule they still wait, or are too wide, or it has not got to them", cli.Plural(n, "job is", "jobs are"))
+		say("", "%s not in what follows: still waiting in that schedule, too wide for this site, or not got to yet", cli.Plural(n, "job is", "jobs are"))
 	}
 	if f.GetComparedJobs() > 0 {
 		say("WAIT", "%s on average, %s without guests and other sites", cli.Seconds(f.GetWaitSeconds()), cli.Seconds(f.GetAloneWaitSeconds()))

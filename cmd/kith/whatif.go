@@ -186,7 +186,7 @@ func (c *client) whatIfJobText(r *kithv1.ForecastJobResponse, details bool) stri
 	b.WriteString("Nothing was submitted.\n\n")
 	list := r.GetAlternatives()
 	b.WriteString(c.alternativesTable(list).Render(c.Width))
-	best := bestShape(list)
+	best := bestShape(list, r.GetMadeTime().AsTime())
 	for _, a := range list {
 		if a.GetRefused() == "" && (details || a == best) {
 			fmt.Fprintf(&b, "\n%s, %s, %s:\n", spanOf(a.GetWalltime()), cli.Plural(int64(a.GetProcessors()), "processor", "processors"), cli.Plural(int64(a.GetCopies()), "copy", "copies"))
@@ -210,6 +210,11 @@ func (c *client) alternativesTable(list []*kithv1.AlternativeForecast) *cli.Grid
 		{Title: "STOPPED", Right: true}, {Title: "BASIS", Elastic: true},
 	}}
 	for i, a := range list {
+		if a.GetRefused() == "" && slices.ContainsFunc(list[:i], func(x *kithv1.AlternativeForecast) bool {
+			return x.GetRefused() == "" && sameShape(x, a) && x.GetCopies() == a.GetCopies()
+		}) {
+			continue // no more sites fit it than were asked for before
+		}
 		if why := a.GetRefused(); why != "" {
 			if i > 0 && list[i-1].GetRefused() == why && sameShape(list[i-1], a) {
 				continue // more copies make no difference
@@ -276,15 +281,32 @@ func riskOf(a *kithv1.AlternativeForecast) float64 {
 const fairRisk = 0.05
 
 // bestShape is the alternative that probably ends first among those that are stopped no more
-// likely than the first one, or seldom; of those that end as early the one with fewer copies. It
-// is nil if nothing is known.
-func bestShape(list []*kithv1.AlternativeForecast) (best *kithv1.AlternativeForecast) {
+// likely than the first one, or seldom; of those that end as early the one with fewer copies.
+// Nobody is told to ask for something else for a gain that is little, see [worthIt]. It is nil if
+// nothing is known. made is when the answer was made.
+func bestShape(list []*kithv1.AlternativeForecast, made time.Time) *kithv1.AlternativeForecast {
 	base := baseOf(list)
 	if base == nil {
 		return nil
 	}
+	best := firstToEnd(list, base, func(*kithv1.AlternativeForecast) bool { return true })
+	if best != nil && !sameShape(best, base) && !worthIt(base.GetEndMedian().AsTime().Sub(best.GetEndMedian().AsTime()), base.GetEndMedian().AsTime().Sub(made)) {
+		return firstToEnd(list, base, func(a *kithv1.AlternativeForecast) bool { return sameShape(a, base) })
+	}
+	return best
+}
+
+// worthIt reports whether it is worth asking for something else to have a job end earlier by a
+// time, of all that it takes until it ends: the scenarios that say so are drawn.
+func worthIt(gain, all time.Duration) bool {
+	const least = 10 * time.Second
+	return gain >= least && float64(gain) >= littleGain*float64(all)
+}
+
+// firstToEnd is the best of those that may be.
+func firstToEnd(list []*kithv1.AlternativeForecast, base *kithv1.AlternativeForecast, may func(*kithv1.AlternativeForecast) bool) (best *kithv1.AlternativeForecast) {
 	for _, a := range list {
-		if a.GetEndMedian() == nil || riskOf(a) > max(fairRisk, riskOf(base)) {
+		if a.GetEndMedian() == nil || !may(a) || riskOf(a) > max(fairRisk, riskOf(base)) {
 			continue
 		}
 		const asEarly = time.Second

@@ -447,3 +447,15 @@ func TestRunIsGivenUp(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// A handful of jobs is no ground for a decision, and the answer says so.
+func TestFewJobsSayLittle(t *testing.T) {
+	t.Parallel()
+	cfg := site(64)
+	for n, want := range map[int]bool{25: true, 200: false} {
+		a := answered(t, ask(cfg, Changes{Processors: 65}), month(t, n, cfg, 2))
+		if said := strings.Contains(strings.Join(a.Sentences, "\n"), "in which chance decides"); said != want {
+			t.Errorf("%d jobs: %v", n, a.Sentences)
+		}
+	}
+}

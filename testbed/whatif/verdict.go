@@ -35,6 +35,9 @@ func (a *Answer) say() {
 		lines = append(lines, a.harmWords())
 	}
 	lines = append(lines, a.uncovered()...)
+	if n := own.Then.Jobs; n < fewJobs {
+		lines = append(lines, fmt.Sprintf("That is of %s, in which chance decides: it says little.", report.Count(n, "job", "jobs")))
+	}
 	a.Sentences = append(lines, a.trust())
 }
 
