@@ -36,6 +36,23 @@ func (m *machine) three(site string) *siteOfThree {
 	return s
 }
 
+// threeWithAHost begins a site of three, alpha, that is joined with a site with processors.
+func (m *machine) threeWithAHost() *siteOfThree {
+	m.t.Helper()
+	host := m.init("host", 2)
+	host.start()
+	s := m.three("alpha")
+	text, wait := s.members["two"].inviteAndAsk("host", "y\n") // by a member that need not lead
+	if out := m.must(host.kith("site", "accept", text)); !strings.Contains(out, "Joined site alpha") {
+		m.t.Fatalf("accept: %s", out)
+	}
+	if out, err := wait(); err != nil {
+		m.t.Fatalf("invite: %v\n%s", err, out)
+	}
+	s.members["three"].connected("host")
+	return s
+}
+
 // configure makes the configuration of a member; its keys are copies of those of the first.
 func (s *siteOfThree) configure(site, name string) *daemonSite {
 	s.t.Helper()
@@ -76,6 +93,7 @@ func (s *siteOfThree) join(site, name, by string) {
 // startMember starts a member that need not answer yet.
 func (s *daemonSite) startMember() {
 	s.t.Helper()
+	os.Remove(s.socket) //nolint:errcheck // that of a process that was killed
 	s.begin()
 	s.eventually("its socket is there", func() bool {
 		_, err := os.Stat(s.socket)
@@ -138,18 +156,7 @@ func (s *daemonSite) submit(starts, seconds string) string {
 func TestASiteOfThreeLosesItsLeader(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	host := m.init("host", 2)
-	host.start()
-	s := m.three("alpha")
-	text, wait := s.members["two"].inviteAndAsk("host", "y\n") // by a member that need not lead
-	if out := m.must(host.kith("site", "accept", text)); !strings.Contains(out, "Joined site alpha") {
-		t.Fatalf("accept: %s", out)
-	}
-	if out, err := wait(); err != nil {
-		t.Fatalf("invite: %v\n%s", err, out)
-	}
-	s.members["three"].connected("host")
-
+	s := m.threeWithAHost()
 	starts := filepath.Join(m.root, "starts")
 	var ids []string
 	for round := range 3 {
@@ -173,19 +180,7 @@ func TestASiteOfThreeLosesItsLeader(t *testing.T) {
 			t.Errorf("job %s left %q", id, out)
 		}
 	}
-	text2, err := os.ReadFile(starts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	times := make(map[string]int)
-	for line := range strings.Lines(string(text2)) {
-		times[strings.TrimSpace(line)]++
-	}
-	for _, id := range ids {
-		if times[id] != 1 {
-			t.Errorf("job %s started %d times", id, times[id])
-		}
-	}
+	s.startedOnce(starts, ids)
 
 	// A leader that is stopped hands over.
 	leader := s.leader(s.other(""))
@@ -201,4 +196,97 @@ func (s *siteOfThree) eventuallyStarted(starts, id string) {
 		text, _ := os.ReadFile(starts)
 		return strings.Contains(string(text), id)
 	})
+}
+
+// A leader is paused, which closes nothing, and goes on later: another one leads meanwhile, what
+// was acknowledged is there, and every job starts once.
+func TestASiteOfThreeWhoseLeaderIsPaused(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	s := m.threeWithAHost()
+	starts := filepath.Join(m.root, "starts")
+	if n := s.members["three"].processorsOf("alpha"); n != 0 {
+		t.Errorf("a site without processors says that it has %d", n)
+	}
+	var ids []string
+	for round := range 2 {
+		leader := s.leader("one")
+		by := s.members[s.other(leader)]
+		ids = append(ids, by.submit(starts, "2"))
+		paused := s.members[leader].process.Process
+		began := time.Now()
+		if err := paused.Signal(syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, by.submit(starts, "0.1"), by.submit(starts, "0.1"))
+		t.Logf("round %d: from SIGSTOP of the leader %s to the answers to two submissions: %v", round, leader, time.Since(began).Round(time.Millisecond))
+		m.must(by.kith("wait", ids[len(ids)-1]))
+		t.Logf("round %d: to the end of one of them at the host: %v", round, time.Since(began).Round(time.Millisecond))
+		if err := paused.Signal(syscall.SIGCONT); err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, s.members[leader].submit(starts, "0.1"))
+	}
+	for _, id := range ids {
+		m.must(s.members["two"].kith("wait", id))
+	}
+	s.startedOnce(starts, ids)
+}
+
+// startedOnce checks that each job has said once that it has started.
+func (s *siteOfThree) startedOnce(starts string, ids []string) {
+	s.t.Helper()
+	text, err := os.ReadFile(starts)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, id := range ids {
+		if n := strings.Count(string(text), id+"\n"); n != 1 {
+			s.t.Errorf("job %s started %d times", id, n)
+		}
+	}
+}
+
+// Machines are replaced and come back with an empty disk, and the site has its facts all the time.
+func TestMembersAreReplaced(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	s := m.threeWithAHost()
+	id := strings.TrimSpace(m.must(s.members["two"].kith("submit", "--parsable", "--hold", "--", "true")))
+	has := func(name string) {
+		t.Helper()
+		s.members[name].eventually("it has job "+id, func() bool { return s.members[name].kith("show", id).Run() == nil })
+	}
+	four := s.configure("alpha", "four")
+	four.startMember()
+	m.must(s.members["two"].kith("site", "members", "replace", "three", "four", four.address))
+	s.members["three"].stop(syscall.SIGTERM)
+	has("four")
+
+	// The disk of one is lost. It does not come back by itself.
+	two := s.members["two"]
+	two.stop(syscall.SIGKILL)
+	data := filepath.Dir(two.socket)
+	if err := os.RemoveAll(filepath.Join(data, "members")); err != nil {
+		t.Fatal(err)
+	}
+	m.must(four.kith("site", "members", "remove", "two"))
+	two.startMember()
+	m.must(four.kith("site", "members", "add", "two", two.address))
+	has("two")
+
+	if out, err := four.kith("site", "members", "add", "five", "127.0.0.1:1").CombinedOutput(); err == nil || !strings.Contains(string(out), "connection refused") {
+		t.Errorf("a member that is not up is added: %v: %s", err, out)
+	}
+
+	// One that has a log is not added again.
+	m.must(four.kith("site", "members", "remove", "one"))
+	four.eventually("one is refused, as it has a log", func() bool {
+		out, err := four.kith("site", "members", "add", "one", s.members["one"].address).CombinedOutput()
+		if err == nil {
+			t.Fatalf("a member that was removed is added with its log: %s", out)
+		}
+		return strings.Contains(string(out), "has a log already")
+	})
+	has("four")
 }

@@ -93,6 +93,7 @@ var kinds = []kind{
 	{ErrNoMembers, codes.FailedPrecondition, "NO_MEMBERS", 0},
 	{ErrMembership, codes.FailedPrecondition, "MEMBERSHIP", 0},
 	{ErrMemberName, codes.InvalidArgument, "INVALID_MEMBER", 0},
+	{ErrMemberAway, codes.Unavailable, "MEMBER_UNREACHABLE", 5 * time.Second},
 	{ErrNoLeader, codes.Unavailable, "NO_LEADER", 250 * time.Millisecond},
 	{ErrMembersKeys, codes.FailedPrecondition, "KEYS_OF_MEMBERS", 0},
 	{blobstore.ErrCopies, codes.Unavailable, "TOO_FEW_MEMBERS", 2 * time.Second},

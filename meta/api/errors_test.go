@@ -92,6 +92,7 @@ func TestKindsOfErrors(t *testing.T) {
 		ErrNoMembers:            {code: codes.FailedPrecondition, reason: "NO_MEMBERS"},
 		ErrMembership:           {code: codes.FailedPrecondition, reason: "MEMBERSHIP"},
 		ErrMemberName:           {code: codes.InvalidArgument, reason: "INVALID_MEMBER"},
+		ErrMemberAway:           {code: codes.Unavailable, reason: "MEMBER_UNREACHABLE", retry: 5 * time.Second},
 		ErrNoLeader:             {code: codes.Unavailable, reason: "NO_LEADER", retry: 250 * time.Millisecond},
 		blobstore.ErrCopies:     {code: codes.Unavailable, reason: "TOO_FEW_MEMBERS", retry: 2 * time.Second},
 		ErrStopping:             {code: codes.Unavailable, reason: "SITE_STOPPING", retry: 2 * time.Second},

@@ -16,6 +16,8 @@ var (
 	ErrMembership = errors.New("the members cannot be changed so")
 	// ErrMemberName is returned when a name or an address of a member cannot be one.
 	ErrMemberName = errors.New("a member is a name of letters, digits and dashes, and host:port")
+	// ErrMemberAway is returned when a machine that is to be a member cannot be reached.
+	ErrMemberAway = errors.New("the machine cannot be reached")
 	// ErrNoLeader is returned while no member leads.
 	ErrNoLeader = errors.New("the site has no leader at present")
 )

@@ -47,7 +47,7 @@ const (
 // holds reports whether a copy has processors.
 func (p phase) holds() bool { return p == reserved || p == running }
 
-// New returns a site without copies. The batch system has that many processors.
+// New returns a site without copies. The batch system has that many processors, or none.
 func New(processors int32) *Site {
 	return &Site{processors: processors, copies: make(map[job.AttemptID]*entry), aside: make(map[job.SiteID]bool)}
 }
@@ -271,7 +271,8 @@ func (s *Site) Load(now job.Time) job.Load {
 			work += max(0, e.work()-int64(e.copy.Request.Processors)*int64(now.Sub(e.since)/time.Second))
 		}
 	}
-	l.Work, l.Procs = float64(work)/float64(s.processors), float64(s.charge)/float64(s.processors)
+	of := float64(max(1, s.processors)) // nothing is queued where there are none
+	l.Work, l.Procs = float64(work)/of, float64(s.charge)/of
 	return l
 }
 

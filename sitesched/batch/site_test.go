@@ -130,3 +130,15 @@ func TestSetAside(t *testing.T) {
 		t.Errorf("proposes %v of three that came back", got)
 	}
 }
+
+// A site without processors refuses everything, and is not loaded.
+func TestNoProcessors(t *testing.T) {
+	s := batch.New(0)
+	c := request(1, 1)
+	if s.Refuse(&c.Request) == job.NoReason {
+		t.Error("a job for a site without processors")
+	}
+	if l := s.Load(0); l != (job.Load{}) {
+		t.Errorf("its load is %+v", l)
+	}
+}

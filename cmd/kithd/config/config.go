@@ -184,8 +184,11 @@ func Default() Config {
 	return c
 }
 
-// Processors returns how many processors the site offers.
+// Processors returns how many processors the site offers, none if it is several machines.
 func (c *Config) Processors() int32 {
+	if c.Members.Self != "" {
+		return 0
+	}
 	if c.Scheduler.Processors == 0 {
 		return int32(min(runtime.NumCPU(), job.MaxProcessors))
 	}
@@ -193,8 +196,11 @@ func (c *Config) Processors() int32 {
 }
 
 // MemoryBytes returns how much memory the site offers to all jobs together; 0 if
-// it is not configured and the machine does not say.
+// it is not configured and the machine does not say, or the site is several machines.
 func (c *Config) MemoryBytes() int64 {
+	if c.Members.Self != "" {
+		return 0
+	}
 	if c.Scheduler.MemoryBytes == 0 {
 		return min(machineMemory(), sitesched.MaxMemoryBytes)
 	}

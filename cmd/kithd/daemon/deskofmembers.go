@@ -25,7 +25,10 @@ func (k deskOfMembers) List() []api.Member {
 // Add implements api.Members.
 func (k deskOfMembers) Add(ctx context.Context, name, address string) error {
 	if err := k.m.raft.Add(ctx, raftstore.Peer{Name: name, Address: address}); err != nil {
-		return memberError(err)
+		if err = memberError(err); ctx.Err() != nil || known(err) {
+			return err
+		}
+		return &asError{err, api.ErrMemberAway}
 	}
 	return k.m.copies.Level(ctx, name, "")
 }
@@ -41,12 +44,21 @@ func (k deskOfMembers) Remove(ctx context.Context, name string) error {
 
 // memberError returns an error as [api] knows it.
 func memberError(err error) error {
-	for from, to := range map[error]error{raftstore.ErrMembership: api.ErrMembership, raftstore.ErrName: api.ErrMemberName, raftstore.ErrNotLeading: api.ErrNoLeader} {
-		if errors.Is(err, from) {
-			return &asError{err, to}
+	for _, m := range [][2]error{
+		{raftstore.ErrMembership, api.ErrMembership}, {raftstore.ErrRefused, api.ErrMembership},
+		{raftstore.ErrName, api.ErrMemberName}, {raftstore.ErrNotLeading, api.ErrNoLeader},
+	} {
+		if errors.Is(err, m[0]) {
+			return &asError{err, m[1]}
 		}
 	}
 	return err
+}
+
+// known reports whether an error is one of [api].
+func known(err error) bool {
+	_, is := errors.AsType[*asError](err)
+	return is
 }
 
 // asError is an error that is one of [api], too.

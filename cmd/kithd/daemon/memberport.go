@@ -34,7 +34,7 @@ func (m *Member) acceptPort() {
 		case slices.Contains(offered, trust.ALPNRaft), slices.Contains(offered, trust.ALPNMember):
 			m.meet(ctx, again)
 		default:
-			m.deliver(again, members.Call{Purpose: members.ForPort, From: conn.RemoteAddr().String()})
+			m.deliver(again, members.Call{Purpose: members.ForPort, From: conn.RemoteAddr().String()}, slices.Contains(offered, trust.ALPNUsers))
 		}
 	})
 }
@@ -56,7 +56,7 @@ func (m *Member) acceptSocket() {
 		if who, is := who.(peerCredential); is {
 			call.UID, call.From = who.uid, accountName(who.uid)
 		}
-		m.deliver(conn, call)
+		m.deliver(conn, call, true)
 	})
 }
 
@@ -138,8 +138,8 @@ func (m *Member) withChunks(f func(members.Store) error) error {
 	return f(chunks)
 }
 
-// deliver brings a client to the leader, or tells it that there is none.
-func (m *Member) deliver(conn net.Conn, call members.Call) {
+// deliver brings a client to the leader, or tells it, if it is a user, that there is none.
+func (m *Member) deliver(conn net.Conn, call members.Call, user bool) {
 	m.mu.Lock()
 	in := m.doors
 	m.mu.Unlock()
@@ -152,8 +152,12 @@ func (m *Member) deliver(conn net.Conn, call members.Call) {
 		return
 	}
 	leader := m.raft.Leader()
-	if leader.Name == "" || leader.Name == m.cfg.Members.Self || !m.carry(conn, leader, call) {
+	switch {
+	case leader.Name != "" && leader.Name != m.cfg.Members.Self && m.carry(conn, leader, call):
+	case user:
 		m.refuses.take(m.ctx, conn, call.Purpose == members.ForPort)
+	default: // a site; it dials again, here or elsewhere
+		conn.Close() //nolint:errcheck // nobody can serve it
 	}
 }
 
