@@ -7,13 +7,9 @@ import (
 	"kith/store"
 )
 
-// MaxAttempts is how many attempts of a job may get a claim that is lost or taken back.
-// Attempts that no site began are not counted, however many there are.
-const MaxAttempts = 64
-
 // runsAgain reports whether losing its host means the next attempt for a job.
 func runsAgain(o *openJob) bool {
-	return o.rec.Request.OnSiteLost != job.Wait && o.rec.Revoked+1 < MaxAttempts
+	return o.rec.Request.OnSiteLost != job.Wait && o.rec.Begun()+1 < job.MaxAttempts
 }
 
 // revoke takes the claim back from its holder and looks for other sites.

@@ -17,6 +17,9 @@ func (or *origin) onClaim(now job.Time, from job.SiteID, m Claim) {
 		// An earlier version, which knows no leases and would not stop at the end of one.
 		or.refuseClaim(now, from, o, m.Attempt, job.NoLease)
 		return
+	case o.rec.Request.Checkpoint && or.peers.knowsNoCheckpoints(from): // an earlier version, since it took the copy
+		or.refuseClaim(now, from, o, m.Attempt, job.NoCheckpoints)
+		return
 	}
 	reason, winner := or.claim(now, from, m.Attempt, m.Stamp)
 	if reason != job.NoReason {
@@ -25,7 +28,7 @@ func (or *origin) onClaim(now job.Time, from job.SiteID, m Claim) {
 	}
 	lease := or.grantLease(now, or.open.Get(m.Attempt.Job))
 	if or.peers.reachable(from) {
-		or.emit(Grant{To: from, Attempt: m.Attempt, Lease: lease, Sent: m.Sent})
+		or.emit(Grant{To: from, Attempt: m.Attempt, Lease: lease, Sent: m.Sent, Resume: or.st.Job(m.Attempt.Job).Resume()})
 	}
 }
 

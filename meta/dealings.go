@@ -99,7 +99,7 @@ func ofState(why job.Reason) bool {
 // for good. What it said of itself is kept once for all jobs.
 func (or *origin) refusedUntil(now job.Time, why job.Reason) job.Time {
 	switch why {
-	case job.TooNarrow, job.TooSmall, job.Directory, job.BadRequest, job.NotOrigin, job.NoLease, job.ClockAhead, job.Forgotten, job.GuestWalltime, job.KeptFree:
+	case job.TooNarrow, job.TooSmall, job.Directory, job.BadRequest, job.NotOrigin, job.NoLease, job.NoCheckpoints, job.ClockAhead, job.Forgotten, job.GuestWalltime, job.KeptFree:
 		return job.Never
 	}
 	switch {

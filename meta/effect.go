@@ -53,6 +53,8 @@ type Grant struct {
 	// bound. Sent is that of the claim.
 	Lease time.Duration
 	Sent  job.Time
+	// Resume is what the attempt goes on from; the driver adds it to what the job runs.
+	Resume store.Resume
 }
 
 // Message returns what is sent to the host with what the job runs.
@@ -77,6 +79,8 @@ type Launch struct {
 	// Payload is what to run, as it came with the grant. It is nil at the job's
 	// origin, whose driver reads it from the store by the name of the job.
 	Payload []byte
+	// Resume is what the attempt goes on from, at the job's origin. Elsewhere it is in Payload.
+	Resume store.Resume
 	// Lease is when all its processes must be gone, unless [Extend] comes; 0
 	// for no bound. Past that time it must not be started either.
 	Lease job.Time

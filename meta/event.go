@@ -81,6 +81,9 @@ type PeerUp struct {
 	// NoTasks says that its version knows no message about tasks: whatever of that kind is
 	// sent to it is dropped.
 	NoTasks bool
+	// NoCheckpoints says that its version knows no checkpoints: no copy of a job that writes
+	// them is placed there.
+	NoCheckpoints bool
 }
 
 // PeerDown says that it is gone.

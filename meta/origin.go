@@ -351,7 +351,7 @@ func (or *origin) endedHere(now job.Time, a job.AttemptID, outcome *job.Outcome)
 		return
 	}
 	if o.rec.Outcome == nil {
-		or.recordOutcome(now, o, *outcome)
+		or.recordOutcome(now, o, or.endOf(o.rec, *outcome))
 	}
 }
 

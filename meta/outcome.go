@@ -33,6 +33,7 @@ func (or *origin) onResult(now job.Time, from job.SiteID, m Result) {
 		return
 	}
 	or.peers.link(from).settle(outKey{stop, m.Attempt})
+	m.Outcome = or.endOf(j, m.Outcome)
 	if j.Attempt != m.Attempt.Number || j.Holder != from {
 		if or.outrace(now, or.open.Get(j.ID), from, m) {
 			return
@@ -94,7 +95,7 @@ func (or *origin) bringHome(now job.Time, o *openJob) {
 		or.fetch(now, o)
 		return
 	}
-	or.closeJob(now, o, "")
+	or.finish(now, o, "")
 }
 
 func (or *origin) filesHome(now job.Time, ev FilesHome) {
@@ -102,7 +103,7 @@ func (or *origin) filesHome(now job.Time, ev FilesHome) {
 	if o == nil || o.rec.State != job.Returning || o.rec.Attempt != ev.Attempt.Number {
 		return
 	}
-	or.closeJob(now, o, ev.Error)
+	or.finish(now, o, ev.Error)
 }
 
 // filesWait keeps in mind why output cannot come home.

@@ -86,9 +86,14 @@ func (p *peers) up(now job.Time, ev PeerUp) bool {
 	if l := p.links[site]; l != nil && l.up { // the new stream takes the place of another
 		l.met = p.met(now, site)
 	}
-	if site == p.self || p.view.Up(now, site, ev.Generation, ev.Incarnation) == nil {
+	if site == p.self {
 		return false
 	}
+	peer := p.view.Up(now, site, ev.Generation, ev.Incarnation)
+	if peer == nil {
+		return false
+	}
+	peer.NoCheckpoints = ev.NoCheckpoints
 	l := p.links[site]
 	if l == nil {
 		l = &link{site: site}
@@ -112,6 +117,12 @@ func (p *peers) down(now job.Time, site job.SiteID) bool {
 	p.view.Down(now, site)
 	p.watch(now, site)
 	return true
+}
+
+// knowsNoCheckpoints reports whether the version of a site knows no checkpoints.
+func (p *peers) knowsNoCheckpoints(site job.SiteID) bool {
+	peer := p.view.Get(site)
+	return peer != nil && peer.NoCheckpoints
 }
 
 // met returns for how long streams to a site were up in this run, each counted as

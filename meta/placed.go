@@ -216,7 +216,7 @@ func (or *origin) revive(now job.Time, site job.SiteID) {
 		case o.rec.State == job.Claimed && o.rec.Holder == site && !leased(&o.rec.Request) && o.rec.HolderGeneration == or.peers.generationOf(site):
 			// The grant may have been lost, with the stream or with the daemon before
 			// this one, and the holder may be busy for ever. Under a lease it runs out.
-			or.emit(Grant{To: site, Attempt: o.rec.AttemptID()})
+			or.emit(Grant{To: site, Attempt: o.rec.AttemptID(), Resume: o.rec.Resume()})
 		case o.rec.State == job.Cancelling && o.rec.Holder == site:
 			or.peers.request(now, site, outKey{stop, o.rec.AttemptID()})
 		}

@@ -122,7 +122,7 @@ func (or *origin) learn(now job.Time, o *openJob, kind job.OutcomeKind) {
 		return
 	}
 	i := slices.IndexFunc(o.promises.of, func(p promise) bool { return p.site == o.rec.Holder })
-	if i < 0 || kind == job.Cancel || kind == job.Loss {
+	if i < 0 || kind == job.Cancel || kind == job.Loss || kind == job.Demoted {
 		return
 	}
 	or.promises.Learn(o.rec.Holder, o.promises.of[i].in, now.Sub(o.promises.decided))

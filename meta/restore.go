@@ -135,5 +135,5 @@ func (or *origin) restoreReturning(now job.Time, o *openJob) {
 		or.fetch(now, o)
 		return
 	}
-	or.closeJob(now, o, "")
+	or.finish(now, o, "")
 }

@@ -10,7 +10,8 @@ import (
 // long as its user likes, who may cancel it; else for as long as a lease lasts after
 // the site that has the output went out of reach. Then one that succeeded runs again,
 // as it would if the site had been lost a moment before its end: for its user, a result
-// without its output is none. One that failed ends as it failed.
+// without its output is none. One that failed ends as it failed, and one that was demoted goes
+// on from the checkpoint before.
 
 // fetch brings the output of a job home whose outcome is recorded.
 func (or *origin) fetch(now job.Time, o *openJob) {
@@ -49,5 +50,5 @@ func (or *origin) awaitOutput(now job.Time, o *openJob) bool {
 // closeWithout ends a job whose output is not waited for any more.
 func (or *origin) closeWithout(now job.Time, o *openJob, why string) {
 	or.emit(Unfetch{Attempt: o.rec.AttemptID()})
-	or.closeJob(now, o, why)
+	or.finish(now, o, why)
 }

@@ -23,7 +23,11 @@ func (h *host) begin(now job.Time, c *hostCopy, payload []byte) {
 
 func (h *host) launch(c *hostCopy, payload []byte) {
 	c.status, c.granted, c.payload, c.bringing = launched, false, nil, false
-	h.emit(Launch{Attempt: c.rec.ID, Request: h.limited(c.rec.Request, c.rec.LimitSeconds), Payload: payload, Lease: c.lease.until})
+	f := Launch{Attempt: c.rec.ID, Request: h.limited(c.rec.Request, c.rec.LimitSeconds), Payload: payload, Lease: c.lease.until}
+	if j := h.st.Job(c.rec.ID.Job); j != nil {
+		f.Resume = j.Resume()
+	}
+	h.emit(f)
 }
 
 func (h *host) attemptStarted(now job.Time, ev AttemptStarted) {

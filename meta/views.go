@@ -241,6 +241,33 @@ func (v Views) Draining(now job.Time) (bool, int) {
 	return v.origin.st.Site().Draining, int(v.host.site.Load(now).Running)
 }
 
+// ResumeOf returns what an attempt of a job submitted here goes on from.
+func (v Views) ResumeOf(id job.ID) store.Resume {
+	if j := v.origin.st.Job(id); j != nil {
+		return j.Resume()
+	}
+	return store.Resume{}
+}
+
+// A DemotedAttempt is an attempt of a job submitted here that was demoted.
+type DemotedAttempt struct {
+	ID job.AttemptID
+	// Saved says that the job may go on from its checkpoint.
+	Saved bool
+}
+
+// DemotedAttempts returns those whose files are kept, see [store.Backend].AttemptFiles.
+func (v Views) DemotedAttempts() (list []DemotedAttempt) {
+	for j := range v.origin.st.Jobs(job.ID{}) {
+		for _, d := range j.Demotions {
+			list = append(list, DemotedAttempt{
+				ID: job.AttemptID{Job: j.ID, Number: d.Attempt}, Saved: d.Attempt == j.Checkpoint && !j.State.Terminal(),
+			})
+		}
+	}
+	return list
+}
+
 // FileHolders returns what names files at this site: the jobs whose payload
 // does, those whose outputs do, the bags, whose payload does and whose tasks may have left
 // some, and the encoded files of outcomes on their way.

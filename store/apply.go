@@ -330,21 +330,29 @@ func (c CloseJob) apply(s *State) error {
 	if j.Outcome == nil {
 		return fmt.Errorf("job %v has no outcome: %w", j.ID, ErrState)
 	}
+	if j.Outcome.Kind == job.Demoted {
+		return fmt.Errorf("job %v goes on, its attempt was demoted: %w", j.ID, ErrState)
+	}
+	return j.end(s, c.FilesError, c.Speed, c.Time)
+}
+
+// end ends a job with its outcome.
+func (j *Job) end(s *State, filesError string, speed float64, now job.Time) error {
 	if err := s.move(j, j.Outcome.Kind.Event()); err != nil {
 		return err
 	}
-	j.Closed = c.Time
-	j.Outcome.FilesRemain = c.FilesError != ""
-	if c.FilesError != "" {
+	j.Closed = now
+	j.Outcome.FilesRemain = filesError != ""
+	if filesError != "" {
 		j.Outcome.FilesLost = true
-		j.Outcome.Reason = joinReason(j.Outcome.Reason, c.FilesError)
+		j.Outcome.Reason = joinReason(j.Outcome.Reason, filesError)
 	}
 	if len(j.Outcome.Files) > 0 {
 		s.changes.Outputs = append(s.changes.Outputs, SideRecord{Job: j.ID, Data: j.Outcome.Files})
 		j.Outcome.Files = nil
 	}
-	j.note(ClaimEvent{Time: c.Time, Attempt: j.Attempt, Kind: ClaimClosed, Site: j.Holder})
-	s.rememberHome(j, j.Outcome, c.Speed)
+	j.note(ClaimEvent{Time: now, Attempt: j.Attempt, Kind: ClaimClosed, Site: j.Holder})
+	s.rememberHome(j, j.Outcome, speed)
 	return nil
 }
 

@@ -109,7 +109,7 @@ func (c ForgetAttempt) apply(s *State) error {
 	if cp.Phase != CopyEnded {
 		return fmt.Errorf("copy %v is in phase %d: %w", c.Attempt, cp.Phase, ErrState)
 	}
-	if origin := cp.ID.Job.Origin; origin != s.site.ID { // of its own jobs the origin remembers as such
+	if origin := cp.ID.Job.Origin; origin != s.site.ID && cp.Outcome.Kind != job.Demoted { // of its own jobs the origin remembers as such
 		s.remember(Past{Origin: origin, Site: s.site.ID, Submitted: cp.Arrived}, cp.Request, cp.Outcome, c.Speed)
 	}
 	s.forgetCopy(cp)

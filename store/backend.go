@@ -20,6 +20,9 @@ type Backend interface {
 	// Outputs returns the encoded files of a job that has ended, nil if it left
 	// none. The caller owns the bytes.
 	Outputs(id job.ID) ([]byte, error)
+	// AttemptFiles returns the encoded files of an attempt that was demoted, nil if it left
+	// none or is not known. The caller owns the bytes.
+	AttemptFiles(a job.AttemptID) ([]byte, error)
 	// Decision returns the latest decision about a job, nil if there was none,
 	// or [ErrUnknown].
 	Decision(id job.ID) (*Decision, error)

@@ -145,12 +145,26 @@ type OutraceAttempt struct {
 }
 
 // CloseJob ends a job whose outcome is recorded and whose output is home, or,
-// with FilesError, never will be. The description of its files leaves memory:
+// with FilesError, never will be. An outcome that is [job.Demoted] is none of a job: ErrState. The description of its files leaves memory:
 // see Backend.Outputs.
 type CloseJob struct {
 	Job        job.ID
 	FilesError string
 	// Speed is that of a processor where it ran, see [Past]; 0 is that of the reference.
+	Speed float64
+	Time  job.Time
+}
+
+// RequeueJob records that the job whose attempt was demoted goes on in another one: what it
+// left is home or, with FilesError, never will be. The job is pending again, or cancelled if
+// that was asked for. Its checkpoint becomes the job's if it is later than the one that the
+// job has. It fails with [ErrStale] if another attempt is the latest, or another site has its
+// claim, and with [ErrState] unless the outcome is recorded and is [job.Demoted].
+type RequeueJob struct {
+	Attempt    job.AttemptID
+	Site       job.SiteID
+	FilesError string
+	// Speed is as in [CloseJob].
 	Speed float64
 	Time  job.Time
 }

@@ -93,6 +93,12 @@ type Job struct {
 	// still run, the latest [MaxEarlier]; only jobs under [job.Race] have any. One that was
 	// outraced before any site had its claim is there without a site, for its number.
 	Earlier []Holding
+	// Demotions are the attempts that ended with the job to go on, oldest first, at most
+	// [job.MaxAttempts]. It is replaced, never changed in place.
+	Demotions []Demotion
+	// Checkpoint is the number of the one of them whose checkpoint the next attempt starts
+	// with, 0 if there is none.
+	Checkpoint uint32
 	// Submitted and Closed are by the origin's clock, Started by the holder's.
 	Submitted, Started, Closed job.Time
 	// Outcome is nil before the attempt has ended. Its Files are kept until the
@@ -211,6 +217,7 @@ const (
 	ClaimSuperseded ClaimEventKind = 7
 	ClaimRevoked    ClaimEventKind = 8
 	ClaimOutraced   ClaimEventKind = 9
+	ClaimDemoted    ClaimEventKind = 10
 )
 
 // Decision is what a placement thought of each site it looked at.

@@ -37,7 +37,9 @@ type Changes struct {
 	Copies   []*Copy
 	Payloads []SideRecord
 	Outputs  []SideRecord
-	Decision []DecisionOf
+	// AttemptFiles are what attempts left that were demoted.
+	AttemptFiles []AttemptFiles
+	Decision     []DecisionOf
 	// Forgotten jobs and copies, each in the order it happened. What counts is
 	// whether the record is in the state now: a copy may have been forgotten
 	// and accepted again since.
@@ -71,7 +73,7 @@ type DecisionOf struct {
 
 // Empty reports whether there is nothing to write.
 func (c *Changes) Empty() bool {
-	return !c.Site && len(c.Jobs) == 0 && len(c.Copies) == 0 && len(c.Payloads) == 0 && len(c.Outputs) == 0 &&
+	return !c.Site && len(c.Jobs) == 0 && len(c.Copies) == 0 && len(c.Payloads) == 0 && len(c.Outputs) == 0 && len(c.AttemptFiles) == 0 &&
 		len(c.Decision) == 0 && len(c.ForgottenJobs) == 0 && len(c.ForgottenCopies) == 0 &&
 		len(c.Trusted) == 0 && len(c.Invitations) == 0 && len(c.Tokens) == 0 && len(c.After) == 0 && len(c.Past) == 0 && !c.Calibration && c.noBags()
 }
@@ -203,10 +205,11 @@ func (s *State) DropChanges() {
 	c.settle(s)
 	clear(c.Payloads)
 	clear(c.Outputs)
+	clear(c.AttemptFiles)
 	clear(c.Decision)
 	clear(c.Past)
 	*c = Changes{
-		Jobs: c.Jobs[:0], Copies: c.Copies[:0], Payloads: c.Payloads[:0], Outputs: c.Outputs[:0], Decision: c.Decision[:0],
+		Jobs: c.Jobs[:0], Copies: c.Copies[:0], Payloads: c.Payloads[:0], Outputs: c.Outputs[:0], AttemptFiles: c.AttemptFiles[:0], Decision: c.Decision[:0],
 		ForgottenJobs: c.ForgottenJobs[:0], ForgottenCopies: c.ForgottenCopies[:0],
 		PastChanges: PastChanges{c.Past[:0], c.ForgottenPast[:0]},
 	}
@@ -282,6 +285,8 @@ func (s *State) checkJob(j *Job) error {
 		return fmt.Errorf("it is %v and its holder is %q", j.State, j.Holder)
 	case j.State == job.Queued && len(j.Sites) == 0:
 		return fmt.Errorf("it is %v at no site", j.State)
+	case j.Outcome != nil && j.Outcome.Kind == job.Demoted && j.State != job.Returning:
+		return fmt.Errorf("it is %v, and its attempt was demoted", j.State)
 	case j.State == job.Returning && j.Outcome == nil:
 		return fmt.Errorf("it is %v without an outcome", j.State)
 	case j.State == job.Blocked && job.Waiting(s.after[j.ID]) == 0:

@@ -14,36 +14,38 @@ import (
 
 // Bounds that others need by name. In bytes, if nothing else is said.
 const (
-	ShortText     = 256 // names, users, reasons
-	RequestID     = 64
-	Path          = 1024
-	Script        = 1 << 20
-	InlineInput   = 1 << 20
-	Command       = 128 << 10 // with its arguments
-	Environment   = 128 << 10 // names and values
-	Labels        = 64        // of them
-	Files         = 1000      // inputs or outputs of a job
-	Dependencies  = 64        // of a job or a bag
-	FileSet       = 1 << 20   // a description of files
-	Payload       = 3 << 20   // what to run, in a grant
-	Entries       = 1 << 14   // in a list of copies
-	JobIDs        = 1000      // in one call
-	BundleTasks   = 256       // of a bag, given to a site at once
-	TaskSet       = 4 << 10   // those of a bundle, as a set
-	ErrorLine     = 128       // of a task that failed
-	Parameters    = 256       // of a bag
-	Piece         = 1 << 20   // of an upload
-	Bundle        = 16 << 10  // the CAs of a site
-	JoinAddresses = 8         // of a site that joins, or that it joins
-	siteID        = 32
-	folderID      = 16
-	jobID         = 128
-	address       = 300
-	detail        = 4096
-	trustID       = 64
-	fingerprint   = 64
-	invitation    = 1024     // the text of one, with blanks
-	unknownBytes  = 64 << 10 // fields of a later version, in one message
+	ShortText    = 256 // names, users, reasons
+	RequestID    = 64
+	Path         = 1024
+	Script       = 1 << 20
+	InlineInput  = 1 << 20
+	Command      = 128 << 10 // with its arguments
+	Environment  = 128 << 10 // names and values
+	Labels       = 64        // of them
+	Files        = 1000      // inputs or outputs of a job
+	Dependencies = 64        // of a job or a bag
+	// CheckpointPaths is how many paths or patterns a checkpoint may have.
+	CheckpointPaths = 100
+	FileSet         = 1 << 20  // a description of files
+	Payload         = 3 << 20  // what to run, in a grant
+	Entries         = 1 << 14  // in a list of copies
+	JobIDs          = 1000     // in one call
+	BundleTasks     = 256      // of a bag, given to a site at once
+	TaskSet         = 4 << 10  // those of a bundle, as a set
+	ErrorLine       = 128      // of a task that failed
+	Parameters      = 256      // of a bag
+	Piece           = 1 << 20  // of an upload
+	Bundle          = 16 << 10 // the CAs of a site
+	JoinAddresses   = 8        // of a site that joins, or that it joins
+	siteID          = 32
+	folderID        = 16
+	jobID           = 128
+	address         = 300
+	detail          = 4096
+	trustID         = 64
+	fingerprint     = 64
+	invitation      = 1024     // the text of one, with blanks
+	unknownBytes    = 64 << 10 // fields of a later version, in one message
 )
 
 // bound is what a field may have: a text so many bytes, a list or map so many entries,
@@ -171,6 +173,11 @@ var jobBounds = map[protoreflect.FullName]bound{
 	"kith.v1.OutputFile.path":       text(Path),
 
 	// What became of it.
+	"kith.v1.Checkpoint.paths":         list(CheckpointPaths, Path),
+	"kith.v1.Demotion.site_id":         text(siteID),
+	"kith.v1.Demotion.reason":          text(ShortText),
+	"kith.v1.Demotion.outputs":         list(Files, 0),
+	"kith.v1.JobStatus.demotions":      list(64, 0),
 	"kith.v1.JobStatus.reason":         text(detail),
 	"kith.v1.JobStatus.origin_site_id": text(siteID),
 	"kith.v1.JobStatus.user":           text(ShortText),

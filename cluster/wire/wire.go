@@ -55,6 +55,7 @@ func RequestMessage(r *job.Request) *kithv1.CopyRequest {
 	return &kithv1.CopyRequest{
 		Name: r.Name, User: r.User, Processors: r.Processors, Copies: r.Copies, MemoryBytes: r.MemoryBytes,
 		WalltimeNs: int64(r.Walltime), Directory: r.Directory, OnSiteLost: uint32(r.OnSiteLost), Runs: runNumbers(&r.Runs),
+		Checkpoint: r.Checkpoint,
 	}
 }
 
@@ -86,6 +87,7 @@ func Request(m *kithv1.CopyRequest) job.Request {
 		Name: m.GetName(), User: m.GetUser(), Processors: m.GetProcessors(), Copies: m.GetCopies(),
 		MemoryBytes: m.GetMemoryBytes(), Walltime: time.Duration(m.GetWalltimeNs()), Directory: m.GetDirectory(),
 		OnSiteLost: job.OnSiteLost(min(m.GetOnSiteLost(), 255)), Runs: runs(m.GetRuns()),
+		Checkpoint: m.GetCheckpoint(),
 	}
 }
 
@@ -98,19 +100,21 @@ func OutcomeMessage(o *job.Outcome) *kithv1.AttemptOutcome {
 		Kind: uint32(o.Kind), ExitCode: o.ExitCode, Signal: o.Signal, Reason: o.Reason,
 		StartTimeNs: int64(o.Start), EndTimeNs: int64(o.End), CpuTimeNs: int64(o.CPUTime),
 		MaxRssBytes: o.MaxRSSBytes, Files: o.Files, FilesRemain: o.FilesRemain, FilesLost: o.FilesLost,
+		CheckpointSequence: o.Checkpoint,
 	}
 }
 
 // Outcome converts back; nil stays nil, and so becomes one of an unknown kind.
 func Outcome(m *kithv1.AttemptOutcome) *job.Outcome {
 	kind := job.OutcomeKind(min(m.GetKind(), 255))
-	if m == nil || kind < job.Success || kind > job.Loss {
+	if m == nil || !kind.Known() {
 		return nil
 	}
 	return &job.Outcome{
 		Kind: kind, ExitCode: m.GetExitCode(), Signal: m.GetSignal(), Reason: m.GetReason(),
 		Start: job.Time(m.GetStartTimeNs()), End: job.Time(m.GetEndTimeNs()), CPUTime: time.Duration(m.GetCpuTimeNs()),
 		MaxRSSBytes: m.GetMaxRssBytes(), Files: m.GetFiles(), FilesRemain: m.GetFilesRemain(), FilesLost: m.GetFilesLost(),
+		Checkpoint: m.GetCheckpointSequence(),
 	}
 }
 

@@ -204,6 +204,10 @@ func flagOf(field string) string {
 		return "--output-file"
 	case "job.require_outputs":
 		return "--require-outputs"
+	case "job.checkpoint", "job.checkpoint.paths":
+		return "--checkpoint"
+	case "job.checkpoint.exit_code":
+		return "--checkpoint-exit"
 	case "job.labels", "labels":
 		return "--label"
 	case "job.on_site_lost":

@@ -45,6 +45,8 @@ func supportedOptions() []option {
 		{long: "output-file", arg: takesArgument, flag: "output-file"},
 		{long: "on-site-lost", arg: takesArgument, flag: "on-site-lost"},
 		{long: "require-outputs", flag: "require-outputs"},
+		{long: "checkpoint", arg: takesArgument, flag: "checkpoint"},
+		{long: "checkpoint-exit", arg: takesArgument, flag: "checkpoint-exit"},
 		{long: "stdout", arg: takesArgument, flag: "stdout"},
 		{long: "stderr", arg: takesArgument, flag: "stderr"},
 	}

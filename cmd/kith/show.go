@@ -92,8 +92,12 @@ func (c *client) showText(j *kithv1.Job) string {
 		outputs = append(outputs, o.GetPath())
 	}
 	f.each("Outputs", outputs)
+	if p := j.GetCheckpoint(); p != nil {
+		f.add("Checkpoint", savesText(p))
+	}
 	f.add("Stdout", orDefault(j.GetStdoutPath(), defaultStdout))
 	f.add("Stderr", orDefault(j.GetStderrPath(), defaultStderr))
+	f.each("Attempts", c.demotionLines(s))
 	c.addOutcome(&f, s)
 	for i, copied := range s.GetCopies() {
 		f.add(first(i, "Copies"), copied.GetSiteId()+": "+copyWord(copied.GetState()))

@@ -37,6 +37,8 @@ type submission struct {
 	outputs        []string
 	onSiteLost     cli.Parsed[kithv1.Job_OnSiteLost]
 	require        bool
+	checkpoint     []string
+	checkpointExit cli.Parsed[int32]
 	parsable, wait bool
 	testOnly       bool
 
@@ -62,6 +64,8 @@ func newSubmission() *submission {
 		dependency: cli.Parsed[dependencies]{Kind: "afterok:ID[:ID][,...]", Parse: parseDependency},
 		onSiteLost: cli.Parsed[kithv1.Job_OnSiteLost]{Text: "wait", Kind: "wait|rerun|race", Parse: parseOnSiteLost},
 		bag:        newBagOptions(),
+
+		checkpointExit: cli.Parsed[int32]{Text: "85", Kind: "CODE", Parse: parseCount},
 	}
 }
 
@@ -95,6 +99,11 @@ func (o *submission) register(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&o.outputs, "output-file", nil, "bring back `PATH`, what is beneath it, or what matches it; repeatable")
 	flags.BoolVar(&o.require, "require-outputs", false, "the job is FAILED if an --output-file does not come back")
 	flags.Var(&o.onSiteLost, "on-site-lost", "when the site of the running job cannot be reached")
+	flags.StringArrayVar(&o.checkpoint, "checkpoint", nil, "the job saves files that match `PATTERN` in $KITH_CHECKPOINT_DIR, and goes on from them when it asks to be run again; repeatable")
+	flags.Var(&o.checkpointExit, "checkpoint-exit", "the exit code with which it asks for that")
+	if o.bag.wanted { // what tasks have finished stays finished
+		flags.Lookup("checkpoint").Hidden, flags.Lookup("checkpoint-exit").Hidden = true, true
+	}
 	flags.StringVar(&o.wrap, "wrap", "", "run `TEXT` with /bin/sh")
 	flags.BoolVar(&o.parsable, "parsable", false, "print the job's id and nothing else")
 	flags.BoolVarP(&o.wait, "wait", "W", false, "wait for the end, print the job's output, and exit with its code")
@@ -150,7 +159,7 @@ func (o *submission) follow(flags *pflag.FlagSet, p *program) error {
 	if given["mem"] || given["mem-per-cpu"] {
 		given["mem"], given["mem-per-cpu"] = true, true
 	}
-	var outputs []string
+	var outputs, checkpoint []string
 	for _, d := range found {
 		var err error
 		switch {
@@ -158,6 +167,8 @@ func (o *submission) follow(flags *pflag.FlagSet, p *program) error {
 			err = addPair(&o.labels.below, d.value)
 		case d.option.flag == "output-file":
 			outputs = append(outputs, d.value)
+		case d.option.flag == "checkpoint":
+			checkpoint = append(checkpoint, d.value)
 		case !given[d.option.flag]:
 			if err = flags.Lookup(d.option.flag).Value.Set(d.value); err == nil && (d.option.flag == "stdout" || d.option.flag == "stderr") {
 				_, err = fillName(d.value, "", o.bag.is() || slices.ContainsFunc(found, isArray))
@@ -167,7 +178,7 @@ func (o *submission) follow(flags *pflag.FlagSet, p *program) error {
 			problems = append(problems, fmt.Sprintf("line %d: %v %s: %v", d.line, d, d.value, err))
 		}
 	}
-	o.outputs = append(outputs, o.outputs...)
+	o.outputs, o.checkpoint = append(outputs, o.outputs...), append(checkpoint, o.checkpoint...)
 	if len(problems) == 0 {
 		return nil
 	}
@@ -216,6 +227,9 @@ func (o *submission) job(p *program, environ []string) (*kithv1.Job, error) {
 		return nil, err
 	}
 	j.RequireOutputs = o.require
+	if len(o.checkpoint) > 0 {
+		j.Checkpoint = &kithv1.Checkpoint{Paths: o.checkpoint, ExitCode: o.checkpointExit.Value}
+	}
 	if _, err := proto.Marshal(j); err != nil {
 		return nil, cli.Usagef("an option's value is not UTF-8 text")
 	}

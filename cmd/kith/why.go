@@ -168,6 +168,8 @@ func eventWord(k kithv1.ClaimEvent_Kind) string {
 		return "revoked"
 	case kithv1.ClaimEvent_KIND_OUTRACED:
 		return "won the race"
+	case kithv1.ClaimEvent_KIND_DEMOTED:
+		return "ended to go on"
 	}
 	return "unknown"
 }

@@ -31,6 +31,9 @@ type Outcome struct {
 	// FilesLost says that some of its output could not be kept or brought home, or that the
 	// job removed the file of its own stdout or stderr; Reason says why.
 	FilesLost bool
+	// Checkpoint is, of a demoted attempt, the number of the checkpoint that is among its
+	// files: what its DONE says. 0 if it left none that counts.
+	Checkpoint uint64
 	// ErrorLine is, of a task's run that failed, the last line of its stderr, see
 	// [ErrorLineOf]. Of jobs it is neither recorded nor sent.
 	ErrorLine string
@@ -69,10 +72,16 @@ const (
 	Timeout   OutcomeKind = 3 // stopped at its walltime
 	Cancel    OutcomeKind = 4 // stopped, or never started, because the user cancelled it
 	Loss      OutcomeKind = 5 // the host lost it: how far it came is not known
+	// Demoted is no end of the job: it goes on in another attempt, from its checkpoint.
+	Demoted OutcomeKind = 6
 )
 
+// Known reports whether a number from outside is that of a kind.
+func (k OutcomeKind) Known() bool { return k >= Success && k <= Demoted }
+
 // Event returns the life-cycle event with which a job of this outcome closes.
-// It panics on [NoOutcome]: an outcome without a kind is a bug of the caller.
+// It panics on [NoOutcome], as an outcome without a kind is a bug of the caller, and on
+// [Demoted], with which no job closes.
 func (k OutcomeKind) Event() Event {
 	switch k {
 	case Success:

@@ -29,3 +29,13 @@ func TestClipReason(t *testing.T) {
 		t.Errorf("4 bytes of euros are %q", got)
 	}
 }
+
+// No job closes with the end of an attempt after which it goes on.
+func TestDemotedIsNoEnd(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("a job could close as demoted")
+		}
+	}()
+	Demoted.Event()
+}

@@ -50,8 +50,9 @@ const (
 	GuestWalltime Reason = 38 // the job may run longer than the site lets jobs of others
 	KeptFree      Reason = 39 // the job is wider than what the site lets jobs of others have
 	IdleElsewhere Reason = 40 // the host was busy when the input had come, and another site was idle
+	NoCheckpoints Reason = 41 // the site's version knows no checkpoints
 
-	reasonCount = 41
+	reasonCount = 42
 )
 
 var reasonWords = [reasonCount]string{
@@ -60,7 +61,7 @@ var reasonWords = [reasonCount]string{
 	"withdrawn", "user-hold", "user-cancel", "ended", "not-origin", "vanished", "has-copy", "disk-low", "lost-by-host",
 	"bad-request", "too-many-copies", "would-not-start", "lease-expired", "forgotten", "attempt-lost",
 	"no-lease", "clock-ahead", "cannot-start", "late-grant", "ask-later", "overdue", "busy-owner",
-	"guest-walltime", "kept-free", "idle-elsewhere",
+	"guest-walltime", "kept-free", "idle-elsewhere", "no-checkpoints",
 }
 
 var reasonSentences = [reasonCount]string{
@@ -105,6 +106,7 @@ var reasonSentences = [reasonCount]string{
 	"the job's time limit is longer than it gives to jobs of other sites",
 	"the job is wider than what it gives to jobs of other sites",
 	"it was busy when the job's input had come, and another site was idle",
+	"its version of Kith knows no checkpoints",
 }
 
 // String returns the reason's word, empty for [NoReason].

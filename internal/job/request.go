@@ -16,6 +16,10 @@ const (
 	MaxMemoryBytes = 1 << 50
 )
 
+// MaxAttempts is how many attempts of a job may get a claim and then be lost, taken back or
+// demoted. Attempts that no site began are not counted, however many there are.
+const MaxAttempts = 64
+
 // Request is what a job asks of a site: the part of a job that scheduling and
 // placement read. The rest (command, environment, files) is payload, which
 // the engines never look into.
@@ -39,6 +43,9 @@ type Request struct {
 	Directory string
 	// OnSiteLost says what a lost host means for a running job.
 	OnSiteLost OnSiteLost
+	// Checkpoint says that the job writes checkpoints: an attempt of it may end as [Demoted].
+	// Such a job does not race.
+	Checkpoint bool
 	// Runs is what the origin expects of the run time: nine quantiles that do not fall, at
 	// the levels .05, .1, .2, .35, .5, .65, .8, .9 and .95, in units of Walltime/65535. All
 	// zero says nothing. Only forecasts read it, no schedule hangs on it.
@@ -69,6 +76,7 @@ var (
 	errCopies     = errors.New("copies must be between 0 (the site's default) and 64")
 	errMemory     = errors.New("memory_bytes must be between 0 (no limit of its own) and 2^50")
 	errName       = errors.New("name must be at most 256 bytes")
+	errCheckpoint = errors.New("a job with a checkpoint cannot race: two attempts would go on from one")
 	errRuns       = errors.New("runs must be nine quantiles of 0 to 65535 that do not fall")
 )
 
@@ -90,6 +98,9 @@ func (r *Request) Validate() error {
 	}
 	if len(r.Name) > MaxNameLength {
 		errs = append(errs, fmt.Errorf("name of %d bytes: %w", len(r.Name), errName))
+	}
+	if r.Checkpoint && r.OnSiteLost == Race {
+		errs = append(errs, errCheckpoint)
 	}
 	for i := 1; i < len(r.Runs); i++ {
 		if r.Runs[i] < r.Runs[i-1] {

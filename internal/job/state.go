@@ -23,7 +23,7 @@ import "fmt"
 //	  │ finished       │ finished
 //	  ▼                ▼
 //	Returning  (outcome known, output on its way home)     Taken
-//	  │        (Pending again when revoked)
+//	  │        (Pending again when revoked, or requeued: the attempt was demoted)
 //	  ▼
 //	Completed · Failed · TimedOut · Cancelled · Lost       Closed
 //
@@ -75,6 +75,7 @@ const (
 	Block   // it waits for other jobs or bags
 	Unblock // all that it waited for has ended as it had to
 	Refuse  // what it waited for has ended otherwise: it can never start
+	Requeue // the attempt was demoted, and what it left is here: another one goes on
 
 	eventCount
 )
@@ -93,7 +94,7 @@ var transitions = [stateCount][eventCount]State{
 	// A job that may be run again is, when the site is away that has its output;
 	// one that was cancelled ends without.
 	Returning: {
-		RequestCancel: Returning, Revoke: Pending,
+		RequestCancel: Returning, Revoke: Pending, Requeue: Pending,
 		CloseSuccess: Completed, CloseFailure: Failed, CloseTimeout: TimedOut,
 		CloseCancel: Cancelled, CloseLoss: Lost,
 	},
@@ -156,7 +157,7 @@ func (s State) String() string {
 var eventNames = [eventCount]string{
 	"place", "unplace", "hold", "release", "grant", "give back", "begin", "request cancel", "finish",
 	"close: success", "close: failure", "close: timeout", "close: cancel", "close: loss", "revoke", "outrace",
-	"block", "unblock", "refuse",
+	"block", "unblock", "refuse", "requeue",
 }
 
 // String returns the event in words.

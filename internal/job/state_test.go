@@ -46,6 +46,7 @@ CANCELLING revoke          CANCELLED
 CANCELLING outrace         RETURNING
 RETURNING  request cancel  RETURNING
 RETURNING  revoke          PENDING
+RETURNING  requeue         PENDING
 RETURNING  close: success  COMPLETED
 RETURNING  close: failure  FAILED
 RETURNING  close: timeout  TIMEOUT

@@ -56,6 +56,9 @@ func checkBag(b *kithv1.Bag, operator bool, open openUpload) (*checkedBag, field
 	if len(b.GetJob().GetAfter()) > 0 || b.GetJob().GetSingleton() {
 		f.add("bag.job.after", "is what jobs wait for; what a bag waits for belongs into bag.after and bag.singleton")
 	}
+	if b.GetJob().GetCheckpoint() != nil {
+		f.add("bag.job.checkpoint", "is of jobs: what tasks of a bag have finished stays finished, and one that is lost runs again")
+	}
 	checkAfter(&f, "bag", b.GetAfter(), b.GetSingleton())
 	checkBagSize(&f, b, operator)
 	c := &checkedBag{}

@@ -74,6 +74,7 @@ func requestOf(j *kithv1.Job, user string) job.Request {
 	case kithv1.Job_ON_SITE_LOST_RACE:
 		r.OnSiteLost = job.Race
 	}
+	r.Checkpoint = j.GetCheckpoint() != nil
 	return r
 }
 
@@ -94,11 +95,13 @@ var (
 	leftOutOfList = []string{
 		"script", "arguments", "environment", "inputs", "status.outcome.outputs", "status.outcome.missing_outputs", "status.decisions",
 		"status.rank", "status.copies", "status.claim_events", "status.acts", "status.forecast", "status.forecast_pending",
+		"status.demotions", "status.checkpoint_sequence", "status.used",
 	}
 	leftOutOfWatch = []string{
 		"command", "script", "arguments", "environment", "working_directory", "tasks", "inputs", "outputs", "labels", "stdout_path", "stderr_path",
-		"hold", "require_outputs", "status.outcome.outputs", "status.outcome.missing_outputs", "status.decisions", "status.rank",
+		"hold", "require_outputs", "checkpoint", "status.outcome.outputs", "status.outcome.missing_outputs", "status.decisions", "status.rank",
 		"status.estimated_start_time", "status.forecast", "status.forecast_pending",
+		"status.demotions", "status.checkpoint_sequence", "status.used",
 	}
 	leftOutOfPresent = append(slices.Clone(leftOutOfWatch), "status.copies", "status.claim_events", "status.acts")
 )
@@ -123,7 +126,7 @@ func fillFromPayload(j *kithv1.Job, p *kithv1.Payload) {
 	j.WorkingDirectory, j.Tasks, j.Labels = from.GetWorkingDirectory(), from.GetTasks(), from.GetLabels()
 	j.Outputs = from.GetOutputs()
 	j.StdoutPath, j.StderrPath, j.Hold = from.GetStdoutPath(), from.GetStderrPath(), from.GetHold()
-	j.RequireOutputs = from.GetRequireOutputs()
+	j.RequireOutputs, j.Checkpoint = from.GetRequireOutputs(), from.GetCheckpoint()
 	for _, f := range p.GetInputs().GetFiles() {
 		if f.GetPath() == ScriptPath {
 			j.Script = string(f.GetInline())
@@ -296,6 +299,7 @@ func fullStatus(s *kithv1.JobStatus, v *meta.JobView, d *store.Decision) {
 			s.Decisions = append(s.Decisions, decisionMessage(&d.Sites[i]))
 		}
 	}
+	fillDemotions(s, &v.Record)
 	for _, c := range v.Copies {
 		s.Copies = append(s.Copies, &kithv1.CopyStatus{SiteId: string(c.Site), State: kithv1.CopyStatus_State(c.State)})
 	}

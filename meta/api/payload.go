@@ -39,6 +39,8 @@ func CheckPayload(p *kithv1.Payload, accepted *job.Request) error {
 		differs("job.name", quoted(r.Name), quoted(accepted.Name))
 	case r.OnSiteLost != accepted.OnSiteLost:
 		differs("job.on_site_lost", r.OnSiteLost, accepted.OnSiteLost)
+	case r.Checkpoint != accepted.Checkpoint:
+		differs("job.checkpoint", r.Checkpoint, accepted.Checkpoint)
 	}
 	if len(f) > 0 {
 		return f

@@ -19,6 +19,13 @@ import (
 // ScriptPath is the name of a job's script among its input files.
 const ScriptPath = ".kith/script"
 
+// A job that writes checkpoints has its folder for them beneath its private one. DoneName is
+// the file there that says that all others are written.
+const (
+	CheckpointFolder = ".kith/checkpoint"
+	DoneName         = "DONE"
+)
+
 // Files keeps the files of submitters at this site.
 type Files interface {
 	// Pack makes the set of a job's inputs.

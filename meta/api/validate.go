@@ -58,6 +58,7 @@ func checkContents(j *kithv1.Job) fieldErrors {
 	checkLabels(&f, j.GetLabels())
 	checkDirectory(&f, j.GetWorkingDirectory())
 	checkFiles(&f, j)
+	checkCheckpoint(&f, j)
 	checkAfter(&f, "job", j.GetAfter(), j.GetSingleton())
 	if j.GetOnSiteLost() < 0 || j.GetOnSiteLost() > kithv1.Job_ON_SITE_LOST_RACE {
 		f.add("job.on_site_lost", fmt.Sprintf("%d is not one of its values", j.GetOnSiteLost()))

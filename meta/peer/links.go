@@ -29,10 +29,16 @@ const Protocol = 1
 // after another: up, messages, down. They may block; reading from that site
 // waits meanwhile.
 type Handler interface {
-	// PeerUp: tasks says that the site's version knows the messages about tasks of bags.
-	PeerUp(site job.SiteID, generation uint32, incarnation uint64, tasks bool)
+	// PeerUp: knows says what the site's version knows.
+	PeerUp(site job.SiteID, generation uint32, incarnation uint64, knows Knows)
 	PeerMessages(site job.SiteID, messages []meta.Message)
 	PeerDown(site job.SiteID)
+}
+
+// Knows is what a version of Kith knows that an earlier one does not.
+type Knows struct {
+	// Tasks are the messages about tasks of bags, Checkpoints those of jobs.
+	Tasks, Checkpoints bool
 }
 
 // FileServer answers a peer's request for bytes of a file. It may block for as
@@ -169,7 +175,7 @@ func (l *Links) hello(to job.SiteID) *kithv1.PeerMessage {
 	return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_Hello{Hello: &kithv1.Hello{
 		SiteId: string(l.cfg.Site), Generation: l.cfg.Generation, Incarnation: l.cfg.Incarnation,
 		Version: l.cfg.Version, Protocol: Protocol, PeerSiteId: string(to),
-		Folder: folderBytes(l.cfg.Folder), Daemon: l.daemon, Tasks: true,
+		Folder: folderBytes(l.cfg.Folder), Daemon: l.daemon, Tasks: true, Checkpoints: true,
 	}}}
 }
 
@@ -290,7 +296,7 @@ func (l *Links) run(ctx context.Context, w duplex, hello *kithv1.Hello, dialled 
 		l.log.Info("peer connected", "peer_id", string(s.site), "dialled", dialled, "address", address,
 			"version", hello.GetVersion(), "generation", job.GenerationText(hello.GetGeneration()), "lines_left_out", more)
 	}
-	l.handler.PeerUp(s.site, hello.GetGeneration(), hello.GetIncarnation(), hello.GetTasks())
+	l.handler.PeerUp(s.site, hello.GetGeneration(), hello.GetIncarnation(), Knows{Tasks: hello.GetTasks(), Checkpoints: hello.GetCheckpoints()})
 
 	ended := make(chan error, 2)
 	l.wg.Go(func() { ended <- s.write(l.cfg.Heartbeat) })

@@ -34,7 +34,7 @@ type recorder struct {
 	block    chan struct{} // if set, messages wait for it
 }
 
-func (r *recorder) PeerUp(site job.SiteID, _ uint32, _ uint64, _ bool) {
+func (r *recorder) PeerUp(site job.SiteID, _ uint32, _ uint64, _ Knows) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.up == nil {

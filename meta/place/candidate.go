@@ -25,6 +25,8 @@ type Candidate struct {
 	Blind bool
 	// Digest is what the site says of itself; nil if it never did. It is only read.
 	Digest *cluster.Digest
+	// NoCheckpoints says that its version knows no checkpoints.
+	NoCheckpoints bool
 	// Promised is when the job would be completed there, from now on; zero if
 	// the estimate does not say.
 	Promised time.Duration

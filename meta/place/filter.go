@@ -27,7 +27,8 @@ func localOnly(r *Round) {
 	}
 }
 
-// fitting refuses other sites that the job does not fit, and those whose owners leave it no time. The origin has its own
+// fitting refuses other sites that the job does not fit, those whose owners leave it no time, and those whose version
+// does not know what it needs. The origin has its own
 // word on that, [View.Refusal].
 func fitting(r *Round) {
 	for i := range r.Sites {
@@ -39,6 +40,8 @@ func fitting(r *Round) {
 			c.Refuse(why)
 		} else if c.Digest.Owner.TooBusy(r.Job.Request.Processors, c.Digest.Processors) {
 			c.Refuse(job.BusyOwner)
+		} else if r.Job.Request.Checkpoint && c.NoCheckpoints {
+			c.Refuse(job.NoCheckpoints)
 		}
 	}
 }

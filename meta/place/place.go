@@ -103,7 +103,7 @@ func (r *Round) list() {
 		Own:          true, Connected: true, Eligible: r.View.Refusal == job.NoReason, Digest: own,
 	})
 	for _, p := range r.View.Peers {
-		c := Candidate{SiteDecision: store.SiteDecision{Site: p.Site, Weight: 1}, Connected: p.Connected, Eligible: true}
+		c := Candidate{SiteDecision: store.SiteDecision{Site: p.Site, Weight: 1}, Connected: p.Connected, Eligible: true, NoCheckpoints: p.NoCheckpoints}
 		if p.Known {
 			c.Age, c.Digest = p.Age(r.Now), &p.Digest
 		}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -121,12 +122,21 @@ const workVariable = "KITH_WORK_DIR"
 func (e *environment) facts(s *work.Spec, folder string) []variable {
 	id := cmp.Or(s.JobID, s.Attempt.Job.String())
 	slurmID := cmp.Or(s.SlurmJobID, id)
-	work := folder + "/" + workName
+	private := folder + "/" + workName
 	submit := s.SubmitDirectory
 	if submit == "" {
-		submit = work
+		submit = private
 	}
 	width, count := max(s.Processors, 1), max(s.Tasks, 1)
+	var c work.Checkpoint
+	restart, used := "", ""
+	if s.Checkpoint != nil {
+		c = *s.Checkpoint
+		if c.Demotions > 0 {
+			restart = "1"
+		}
+		used = strconv.FormatInt(int64(c.Used/time.Second), 10)
+	}
 	processors, tasks := strconv.Itoa(width), strconv.Itoa(count)
 	return []variable{
 		{"SLURM_JOB_ID", slurmID},
@@ -159,8 +169,20 @@ func (e *environment) facts(s *work.Spec, folder string) []variable {
 		{"KITH_MEMORY_BYTES", positive(s.MemoryBytes)},
 		{"KITH_WALLTIME_SECONDS", positive(int64(s.Walltime.Seconds()))},
 		{"KITH_SUBMIT_DIR", submit},
-		{workVariable, work},
+		{"KITH_CHECKPOINT_DIR", c.Dir},
+		{"KITH_RESTART", restart},
+		{"KITH_CHECKPOINT_SEQUENCE", positiveCount(c.Sequence)},
+		{"KITH_USED_SECONDS", used},
+		{workVariable, private},
 	}
+}
+
+// positiveCount returns v as text, or nothing if it is zero.
+func positiveCount(v uint64) string {
+	if v == 0 {
+		return ""
+	}
+	return strconv.FormatUint(v, 10)
 }
 
 // positive returns v as text, or nothing if there is no such limit.

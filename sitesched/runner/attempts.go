@@ -10,22 +10,23 @@ import (
 	"kith/internal/scarce"
 	"kith/meta"
 	"kith/sitesched/work"
+	"kith/store"
 )
 
-func (s *Runner) add(a job.AttemptID, task *meta.TaskRun, r job.Request, lease job.Time) (*run, bool) {
+func (s *Runner) add(a job.AttemptID, task *meta.TaskRun, r job.Request, resume store.Resume, lease job.Time) (*run, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if old := s.byID[a]; old != nil && !old.over {
 		return old, false
 	}
-	r0 := &run{attempt: a, task: task, request: r, files: s.system.Files(a), lease: lease, ended: make(chan struct{})}
+	r0 := &run{attempt: a, task: task, request: r, resume: resume, files: s.system.Files(a), lease: lease, ended: make(chan struct{})}
 	s.byID[a] = r0
 	return r0, true
 }
 
 // Launch carries out a [meta.Launch].
 func (s *Runner) Launch(f meta.Launch) {
-	r, fresh := s.add(f.Attempt, f.Task, f.Request, f.Lease)
+	r, fresh := s.add(f.Attempt, f.Task, f.Request, f.Resume, f.Lease)
 	if !fresh {
 		return
 	}
@@ -57,6 +58,9 @@ func (f *Files) stored(r *run) (*payload, error) {
 		return f.taskPayload(*r.task)
 	}
 	raw, err := f.cfg.Backend.Payload(r.attempt.Job)
+	if err == nil {
+		raw, err = f.Resumed(r.attempt.Job, raw, r.resume)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +170,7 @@ func (s *Runner) Extend(f meta.Extend) {
 // Adopt carries out a [meta.Adopt]: it finds out whether the attempt got as
 // far as the executor before the restart.
 func (s *Runner) Adopt(f meta.Adopt) {
-	r, fresh := s.add(f.Attempt, f.Task, f.Request, 0)
+	r, fresh := s.add(f.Attempt, f.Task, f.Request, store.Resume{}, 0)
 	if !fresh {
 		return
 	}

@@ -29,7 +29,12 @@ func (s *Runner) finished(r *run, outcome job.Outcome, blank bool) {
 	}
 	s.ends(r)
 	leaving := transfer.Leaving{Dir: r.files.Work, Stdout: r.files.Stdout, Stderr: r.files.Stderr, Ran: outcome.Start != 0}
-	if r.payload != nil {
+	switch {
+	case r.payload == nil:
+	case r.demotes(&outcome): // its outputs are those of its last attempt
+		outcome.Kind, outcome.Reason = job.Demoted, ""
+		leaving.Outputs = r.payload.savedPaths()
+	default:
 		leaving.Outputs = r.payload.outputs()
 	}
 	if blank && len(leaving.Outputs) == 0 {
@@ -177,6 +182,9 @@ func (s *Runner) collectInto(held context.Context, outcome *job.Outcome, leaving
 // lacks declared outputs is a failure.
 func (s *Runner) attach(outcome *job.Outcome, c transfer.Collection, r *run, require bool) {
 	a := r.attempt
+	if outcome.Kind == job.Demoted {
+		s.checkSaved(outcome, &c, r)
+	}
 	s.mu.Lock()
 	r.output, r.kept = c.Set, c.Hold // until it is cleared
 	s.mu.Unlock()
@@ -191,7 +199,7 @@ func (s *Runner) attach(outcome *job.Outcome, c transfer.Collection, r *run, req
 	}
 	outcome.FilesRemain = a.Job.Origin != s.site && hasChunks(c.Set)
 	notes := ""
-	if len(c.Notes) > 0 {
+	if len(c.Notes) > 0 && outcome.Kind != job.Demoted {
 		notes = "output " + strings.Join(c.Notes, "; ")
 		outcome.Reason = addNote(outcome.Reason, notes)
 	}

@@ -40,6 +40,7 @@ type FilesConfig struct {
 	Backend interface {
 		Payload(id job.ID) ([]byte, error)
 		Outputs(id job.ID) ([]byte, error)
+		AttemptFiles(a job.AttemptID) ([]byte, error)
 		TaskFilesFrom(bag job.ID, task uint32) ([]store.TaskFiles, error)
 		HeldPayload(bundle job.AttemptID) ([]byte, error)
 	}
@@ -201,6 +202,7 @@ func (f *Files) serve(ctx context.Context, from job.SiteID, r *kithv1.FileReques
 // holds the claim, the outputs if it is the origin.
 func (f *Files) allowed(ctx context.Context, from job.SiteID, a job.AttemptID) (transfer.Set, error) {
 	var raw []byte
+	var resume store.Resume
 	var err error
 	e := f.cfg.Look(ctx, func(_ job.Time, v meta.Views) {
 		if a.Job.Origin == from {
@@ -213,6 +215,7 @@ func (f *Files) allowed(ctx context.Context, from job.SiteID, a job.AttemptID) (
 		if !v.HeldBy(a, from) {
 			err = transfer.ErrDenied
 		}
+		resume = v.ResumeOf(a.Job)
 	})
 	if err = errors.Join(e, err); err != nil {
 		return transfer.Set{}, err
@@ -220,12 +223,15 @@ func (f *Files) allowed(ctx context.Context, from job.SiteID, a job.AttemptID) (
 	if a.Job.Origin == from {
 		return transfer.Decode(raw)
 	}
-	if raw, err = f.cfg.Backend.Payload(a.Job); err != nil {
+	if raw, err = f.cfg.Backend.Payload(a.Job); err == nil {
+		raw, err = f.Resumed(a.Job, raw, resume)
+	}
+	if err != nil {
 		return transfer.Set{}, err
 	}
 	p, err := parsePayload(raw)
 	if err != nil {
 		return transfer.Set{}, err
 	}
-	return p.inputs, nil
+	return p.allFiles(), nil
 }

@@ -88,7 +88,7 @@ func (s *Runner) find(r *run) (found, error) {
 		return found{}, err
 	case err == nil:
 		if p, err := parsePayload(raw); err == nil {
-			return found{p, begun || len(p.inputs.Files) == 0}, nil
+			return found{p, begun || len(p.inputs.Files) == 0 && !p.saves()}, nil
 		}
 	}
 	return found{ready: begun}, nil // it has no payload

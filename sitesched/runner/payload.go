@@ -28,6 +28,7 @@ type payload struct {
 	parsed *kithv1.Payload
 	job    *kithv1.Job
 	inputs transfer.Set
+	saved  transfer.Set // what an earlier attempt has saved
 	// Of a task: its name, and what it finds in its environment beside what jobs do.
 	task        string
 	environment []params.Variable
@@ -45,6 +46,16 @@ func parsePayload(raw []byte) (*payload, error) {
 			return nil, fmt.Errorf("%w: inputs: %w", errPayload, err)
 		}
 		p.inputs = set
+	}
+	if m.GetResume().GetFiles() != nil {
+		set, err := transfer.FromProto(m.GetResume().GetFiles())
+		if err != nil {
+			return nil, fmt.Errorf("%w: checkpoint: %w", errPayload, err)
+		}
+		if len(withoutSaved(set).Files) > 0 {
+			return nil, fmt.Errorf("%w: its checkpoint has files beside %s", errPayload, api.CheckpointFolder)
+		}
+		p.saved = set
 	}
 	return p, nil
 }
@@ -77,7 +88,8 @@ func (p *payload) spec(a job.AttemptID, r *job.Request, host job.SiteID, folder 
 		Attempt: a, JobID: p.task, Argv: p.job.GetCommand(), Env: p.env(), Directory: p.job.GetWorkingDirectory(),
 		Processors: int(r.Processors), Tasks: int(p.job.GetTasks()), MemoryBytes: r.MemoryBytes, Walltime: r.Walltime,
 		Name: r.Name, User: r.User, OriginSite: a.Job.Origin, HostSite: host, SubmitDirectory: r.Directory,
-		Light: p.task != "" && len(p.inputs.Files) == 0 && len(p.job.GetOutputs()) == 0,
+		Checkpoint: p.checkpoint(folder),
+		Light:      p.task != "" && len(p.inputs.Files) == 0 && len(p.job.GetOutputs()) == 0,
 	}
 	if file, ok := p.inputs.Find(api.ScriptPath); ok {
 		script := filepath.Join(folder, filepath.FromSlash(api.ScriptPath))

@@ -28,7 +28,9 @@ func (f *Files) CheckResult(from job.SiteID, m meta.Result) (meta.Result, error)
 		notes = append(notes, "its host's times cannot be true, and were replaced")
 		f.refuse(from, WhatResult, fmt.Errorf("%v: %w", m.Attempt, errTimes))
 	}
-	if len(o.Files) > 0 {
+	if len(o.Files) == 0 {
+		o.Checkpoint = 0
+	} else {
 		note, err := f.checkFiles(from, m.Attempt, o)
 		if err != nil {
 			return m, err
@@ -63,9 +65,20 @@ func (f *Files) checkFiles(from job.SiteID, a job.AttemptID, o *job.Outcome) (no
 		f.refuse(from, WhatResult, fmt.Errorf("%v: %w: %w", a, errList, err))
 		return "its output is lost: the list of it is not valid", nil
 	}
-	kept, strange, large := f.wanted(set, p.outputs())
+	outputs := p.outputs()
+	if o.Kind == job.Demoted {
+		outputs = p.savedPaths()
+	}
+	kept, strange, large := f.wanted(set, outputs)
+	why := ""
+	if o.Kind == job.Demoted {
+		if why = checkpointMissing(o, set, kept, p); why != "" {
+			kept, o.Checkpoint = withoutSaved(kept), 0
+			why = "no checkpoint: " + why
+		}
+	}
 	if len(kept.Files) == len(set.Files) {
-		return "", nil
+		return why, nil
 	}
 	if o.Files, err = kept.Encode(); err != nil {
 		return "", err
@@ -74,15 +87,13 @@ func (f *Files) checkFiles(from job.SiteID, a job.AttemptID, o *job.Outcome) (no
 		o.Files = nil
 	}
 	o.FilesRemain = o.FilesRemain && hasChunks(kept)
+	note = why
 	if len(large) > 0 {
 		o.FilesLost = true
-		note = fmt.Sprintf("not taken, larger than this site takes: %s", some(large))
+		note = addNote(note, fmt.Sprintf("not taken, larger than this site takes: %s", some(large)))
 	}
 	if len(strange) > 0 {
-		if note != "" {
-			note += "; "
-		}
-		note += fmt.Sprintf("not taken, not declared: %s", some(strange))
+		note = addNote(note, fmt.Sprintf("not taken, not declared: %s", some(strange)))
 		f.refuse(from, WhatResult, fmt.Errorf("%v: %w: %s", a, errUndeclared, some(strange)))
 	}
 	return note, nil

@@ -21,7 +21,11 @@ import (
 type payloads struct {
 	raw []byte
 	err error
+	// saved is what an attempt left that was demoted.
+	saved []byte
 }
+
+func (p payloads) AttemptFiles(job.AttemptID) ([]byte, error) { return p.saved, p.err }
 
 func (p payloads) Payload(job.ID) ([]byte, error)            { return p.raw, p.err }
 func (p payloads) Outputs(job.ID) ([]byte, error)            { return nil, store.ErrUnknown }

@@ -15,6 +15,7 @@ import (
 	"kith/meta/transfer"
 	kithv1 "kith/proto/gen/kith/v1"
 	"kith/sitesched/work"
+	"kith/store"
 	"kith/store/blobstore"
 )
 
@@ -152,7 +153,8 @@ type run struct {
 	files   work.Files
 	task    *meta.TaskRun // nil of an attempt of a job
 	payload *payload
-	spec    *work.Spec // from staging until it starts
+	resume  store.Resume // of a job of this site
+	spec    *work.Spec   // from staging until it starts
 	// ended is closed when nothing is written to its output any more.
 	ended chan struct{}
 

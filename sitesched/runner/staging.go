@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"time"
 
 	"kith/internal/job"
@@ -11,13 +13,14 @@ import (
 	"kith/internal/pause"
 	"kith/internal/scarce"
 	"kith/meta"
+	"kith/meta/api"
 	"kith/meta/transfer"
 	"kith/store/blobstore"
 )
 
 // needsStaging reports whether anything is to be put into the private folder.
 func (s *Runner) needsStaging(r *run) bool {
-	return len(r.payload.inputs.Files) > 0 || r.attempt.Job.Origin != s.site && r.task == nil
+	return len(r.payload.inputs.Files) > 0 || r.payload.saves() || r.attempt.Job.Origin != s.site && r.task == nil
 }
 
 // startBytes is the room on the disk for an attempt: its folder, its record,
@@ -156,7 +159,7 @@ func (s *Runner) stage(ctx context.Context, r *run) error {
 }
 
 func (s *Runner) stageOnce(ctx context.Context, r *run) error {
-	origin, inputs := r.attempt.Job.Origin, r.payload.inputs
+	origin, inputs := r.attempt.Job.Origin, r.payload.allFiles()
 	if origin != s.site && hasChunks(inputs) {
 		if err := s.bringIn(ctx, r, inputs); err != nil {
 			return err
@@ -168,8 +171,16 @@ func (s *Runner) stageOnce(ctx context.Context, r *run) error {
 	if err := s.system.Prepare(r.attempt); err != nil {
 		return troubleHere{fmt.Errorf("private folder: %w", err)}
 	}
-	if err := s.unpacker.Unpack(ctx, inputs, r.files.Work); err != nil {
+	if err := s.unpacker.Unpack(ctx, r.payload.inputs, r.files.Work); err != nil {
 		return unpackError(fmt.Errorf("inputs: %w", err))
+	}
+	if r.payload.saves() {
+		if err := os.MkdirAll(filepath.Join(r.files.Work, filepath.FromSlash(api.CheckpointFolder)), 0o700); err != nil {
+			return troubleHere{fmt.Errorf("folder for checkpoints: %w", err)}
+		}
+		if err := s.unpacker.Unpack(ctx, r.payload.saved, r.files.Work); err != nil {
+			return unpackError(fmt.Errorf("checkpoint: %w", err))
+		}
 	}
 	spec, err := r.payload.spec(r.attempt, &r.request, s.site, r.files.Work, s.files.blobs)
 	if err != nil {

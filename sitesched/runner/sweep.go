@@ -186,8 +186,10 @@ func (f *Files) liveChunks(ctx context.Context) iter.Seq2[blobstore.Sum, error] 
 	return func(yield func(blobstore.Sum, error) bool) {
 		var encoded [][]byte
 		var open, closed, bags []job.ID
+		var demoted []meta.DemotedAttempt
 		err := f.cfg.Look(ctx, func(_ job.Time, v meta.Views) {
 			open, closed, bags, encoded = v.FileHolders()
+			demoted = v.DemotedAttempts()
 		})
 		if err != nil {
 			yield(blobstore.Sum{}, err)
@@ -207,10 +209,32 @@ func (f *Files) liveChunks(ctx context.Context) iter.Seq2[blobstore.Sum, error] 
 			return p.inputs, nil
 		}
 		if yieldStored(open, f.cfg.Backend.Payload, inputs, yield) && yieldStored(bags, f.cfg.Backend.Payload, filesOfBag, yield) &&
-			yieldStored(closed, f.cfg.Backend.Outputs, transfer.Decode, yield) {
+			yieldStored(closed, f.cfg.Backend.Outputs, transfer.Decode, yield) && f.yieldDemoted(demoted, yield) {
 			f.yieldTasks(bags, yield)
 		}
 	}
+}
+
+// yieldDemoted yields the chunks of what attempts left that were demoted, but for checkpoints
+// that no attempt goes on from.
+func (f *Files) yieldDemoted(list []meta.DemotedAttempt, yield func(blobstore.Sum, error) bool) bool {
+	for _, d := range list {
+		raw, err := f.cfg.Backend.AttemptFiles(d.ID)
+		if err != nil {
+			return yield(blobstore.Sum{}, err)
+		}
+		set, err := transfer.Decode(raw)
+		if err != nil {
+			continue
+		}
+		if !d.Saved {
+			set = withoutSaved(set)
+		}
+		if !yieldSet(set, yield) {
+			return false
+		}
+	}
+	return true
 }
 
 // yieldTasks yields the chunks of what tasks of bags left.

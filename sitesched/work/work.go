@@ -140,6 +140,21 @@ type Spec struct {
 	// [System.Extend] says later.
 	Leased bool
 	Lease  Lease
+	// Checkpoint is set for a job that writes checkpoints.
+	Checkpoint *Checkpoint
+}
+
+// Checkpoint is what a job is told that writes checkpoints.
+type Checkpoint struct {
+	// Dir is the folder for them, which is there, beneath the work folder. It has the files of
+	// the latest one.
+	Dir string
+	// Sequence is the number of that, 0 if there is none.
+	Sequence uint64
+	// Demotions counts the attempts of the job that ended for it to go on, Used is how long
+	// they ran together.
+	Demotions int
+	Used      time.Duration
 }
 
 // Account is a local user.

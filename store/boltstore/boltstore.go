@@ -296,6 +296,20 @@ func (s *Store) Outputs(id job.ID) ([]byte, error) {
 	return data, err
 }
 
+// AttemptFiles implements [store.Backend].
+func (s *Store) AttemptFiles(a job.AttemptID) (data []byte, err error) {
+	err = s.readKey(codec.AttemptFiles, codec.AttemptKey(a), func(v []byte) (err error) {
+		if v != nil {
+			data, err = codec.SideRecord(v)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("data file %s: files of attempt %v: %w", s.db.Path(), a, err)
+	}
+	return data, nil
+}
+
 // Decision implements [store.Backend].
 func (s *Store) Decision(id job.ID) (*store.Decision, error) {
 	var d *store.Decision

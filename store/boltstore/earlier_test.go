@@ -143,7 +143,7 @@ func TestFilesOfEarlierFormats(t *testing.T) {
 					t.Fatal(err)
 				}
 			})
-			if n, _ := format(t, path, nil); n != codec.Format {
+			if n, _ := format(t, path, nil); n != codec.AfterFormat {
 				t.Fatalf("with a job that waits it has format %d", n)
 			}
 			with(func(_ *boltstore.Store, s *store.State) {
@@ -153,12 +153,46 @@ func TestFilesOfEarlierFormats(t *testing.T) {
 					t.Errorf("job %+v, after %v", j, s.After(last))
 				}
 			})
+			var left job.AttemptID
+			with(func(_ *boltstore.Store, s *store.State) {
+				var err error
+				if left, err = demote(s); err != nil {
+					t.Fatal(err)
+				}
+			})
+			if n, _ := format(t, path, nil); n != codec.Format {
+				t.Fatalf("with a job that goes on from a checkpoint it has format %d", n)
+			}
+			with(func(b *boltstore.Store, s *store.State) {
+				if f, err := b.AttemptFiles(left); string(f) != "state" || err != nil {
+					t.Errorf("it left %q, %v", f, err)
+				}
+				if r := s.Job(left.Job).Resume(); r.Attempt != 1 || r.Sequence != 4 {
+					t.Errorf("it goes on from %+v", r)
+				}
+			})
 			format(t, path, func(tx *bolt.Tx) error { return tx.DeleteBucket([]byte(codec.Results)) })
 			if _, err := boltstore.Open(path, "alpha"); !errors.Is(err, store.ErrCorrupt) {
 				t.Errorf("without its results: %v, want ErrCorrupt", err)
 			}
 		})
 	}
+}
+
+// demote takes a new job to the end of an attempt that it goes on from.
+func demote(s *store.State) (job.AttemptID, error) {
+	a := job.AttemptID{Job: s.NextID(), Number: 1}
+	for _, c := range []store.Command{
+		store.SubmitJob{ID: a.Job, Request: job.Request{Processors: 1, Walltime: time.Hour, Checkpoint: true}},
+		store.OpenAttempt{Attempt: a, Sites: []job.SiteID{"alpha"}}, store.GrantClaim{Attempt: a, Site: "alpha"},
+		store.RecordOutcome{Attempt: a, Site: "alpha", Outcome: job.Outcome{Kind: job.Demoted, Start: 1, End: 2, Files: []byte("state"), Checkpoint: 4}},
+		store.RequeueJob{Attempt: a, Site: "alpha"},
+	} {
+		if err := s.Apply(c); err != nil {
+			return a, err
+		}
+	}
+	return a, nil
 }
 
 // endGuest takes an attempt of another site's job through its life.

@@ -17,15 +17,16 @@ import (
 
 // Format is the version of the layout. A file of a later one is refused, one of an
 // earlier one is read as it is.
-const Format = 4
+const Format = 5
 
 // Versions of files without some tables. A file becomes one of a later version with the
 // first record in its tables: an earlier version of Kith would not know whom to trust,
-// what tasks it holds, or what waits for what.
+// what tasks it holds, what waits for what, or what a job goes on from.
 const (
 	PlainFormat = 1 // only [Tables]
 	TrustFormat = 2 // and [TrustTables]
 	BagFormat   = 3 // and [BagTables]
+	AfterFormat = 4 // and [AfterTables]
 )
 
 // Table names one kind of record; a back end keeps each kind apart.
@@ -55,6 +56,8 @@ const (
 
 	After Table = "after"
 
+	AttemptFiles Table = "attemptfiles"
+
 	Past Table = "past"
 
 	Calibration Table = "calibration"
@@ -71,8 +74,11 @@ func BagTables() []Table {
 	return []Table{Bags, BagPages, TaskBundles, Results, TaskFiles, Held, HeldBatches, HeldPayloads}
 }
 
-// AfterTables lists those that a file has from [Format] on.
+// AfterTables lists those that a file has from [AfterFormat] on.
 func AfterTables() []Table { return []Table{After} }
+
+// CheckpointTables lists those that a file has from [Format] on.
+func CheckpointTables() []Table { return []Table{AttemptFiles} }
 
 // ReportTables lists those that no decision hangs on. A file of any format gets one with the
 // first record in it, and an earlier version leaves it alone.
@@ -85,6 +91,8 @@ func AllTables() []Table { return slices.Concat(TablesOf(Format), ReportTables()
 func TablesOf(format byte) []Table {
 	switch {
 	case format >= Format:
+		return slices.Concat(Tables(), TrustTables(), BagTables(), AfterTables(), CheckpointTables())
+	case format >= AfterFormat:
 		return slices.Concat(Tables(), TrustTables(), BagTables(), AfterTables())
 	case format >= BagFormat:
 		return slices.Concat(Tables(), TrustTables(), BagTables())
@@ -97,8 +105,10 @@ func TablesOf(format byte) []Table {
 // FormatOf returns the format that a file must have for a table to be in it.
 func FormatOf(t Table) byte {
 	switch {
-	case slices.Contains(AfterTables(), t):
+	case slices.Contains(CheckpointTables(), t):
 		return Format
+	case slices.Contains(AfterTables(), t):
+		return AfterFormat
 	case slices.Contains(BagTables(), t):
 		return BagFormat
 	case slices.Contains(TrustTables(), t):
@@ -135,6 +145,11 @@ func Writes(s *store.State) []Write {
 	}
 	side(Payloads, c.Payloads)
 	side(Outputs, c.Outputs)
+	for _, f := range c.AttemptFiles {
+		if s.Job(f.Attempt.Job) != nil {
+			w = append(w, Write{Table: AttemptFiles, Key: AttemptKey(f.Attempt), Value: sealBytes(f.Data)})
+		}
+	}
 	for _, d := range c.Decision {
 		if s.Job(d.Job) != nil {
 			w = append(w, Write{Table: Decisions, Key: JobKey(d.Job), Value: seal(decisionMessage(d.Decision))})
@@ -156,6 +171,7 @@ func Writes(s *store.State) []Write {
 		for _, t := range []Table{Jobs, Payloads, Decisions, Outputs} {
 			w = append(w, Write{Table: t, Key: JobKey(id), Value: nil})
 		}
+		w = append(w, Write{Table: AttemptFiles, Key: JobKey(id), Prefix: true})
 	}
 	for _, id := range c.ForgottenCopies {
 		if s.Copy(id) == nil {

@@ -58,6 +58,7 @@ func fillRequest(m *statev1.Request, r *job.Request) {
 	*m = statev1.Request{
 		Name: r.Name, User: r.User, Processors: r.Processors, Copies: r.Copies, MemoryBytes: r.MemoryBytes,
 		WalltimeNs: int64(r.Walltime), Directory: r.Directory, OnSiteLost: uint32(r.OnSiteLost), Runs: runBytes(&r.Runs), Script: r.Script,
+		Checkpoint: r.Checkpoint,
 	}
 }
 
@@ -67,6 +68,7 @@ func request(m *statev1.Request) job.Request {
 		Name: m.GetName(), User: m.GetUser(), Processors: m.GetProcessors(), Copies: m.GetCopies(),
 		MemoryBytes: m.GetMemoryBytes(), Walltime: time.Duration(m.GetWalltimeNs()), Directory: m.GetDirectory(),
 		OnSiteLost: job.OnSiteLost(min(m.GetOnSiteLost(), 255)), Runs: runs(m.GetRuns()), Script: m.GetScript(),
+		Checkpoint: m.GetCheckpoint(),
 	}
 }
 
@@ -79,19 +81,21 @@ func outcomeMessage(o *job.Outcome) *statev1.StoredOutcome {
 		Kind: uint32(o.Kind), ExitCode: o.ExitCode, Signal: o.Signal, Reason: o.Reason,
 		StartTimeNs: int64(o.Start), EndTimeNs: int64(o.End), CpuTimeNs: int64(o.CPUTime),
 		MaxRssBytes: o.MaxRSSBytes, Files: o.Files, FilesRemain: o.FilesRemain, FilesLost: o.FilesLost,
+		CheckpointSequence: o.Checkpoint,
 	}
 }
 
 // outcome converts back; nil stays nil, and so becomes one of an unknown kind.
 func outcome(m *statev1.StoredOutcome) *job.Outcome {
 	kind := job.OutcomeKind(min(m.GetKind(), 255))
-	if m == nil || kind < job.Success || kind > job.Loss {
+	if m == nil || !kind.Known() {
 		return nil
 	}
 	return &job.Outcome{
 		Kind: kind, ExitCode: m.GetExitCode(), Signal: m.GetSignal(), Reason: m.GetReason(),
 		Start: job.Time(m.GetStartTimeNs()), End: job.Time(m.GetEndTimeNs()), CPUTime: time.Duration(m.GetCpuTimeNs()),
 		MaxRSSBytes: m.GetMaxRssBytes(), Files: m.GetFiles(), FilesRemain: m.GetFilesRemain(), FilesLost: m.GetFilesLost(),
+		Checkpoint: m.GetCheckpointSequence(),
 	}
 }
 
@@ -132,6 +136,7 @@ func (n *names) job(m *statev1.JobRecord) (store.Job, error) {
 		})
 	}
 	j.Forecast = n.forecast(m.GetForecast())
+	j.Demotions, j.Checkpoint = n.demotions(m.GetDemotions()), m.GetCheckpointAttempt()
 	return j, nil
 }
 

@@ -42,6 +42,7 @@ func (r *record) ofJob(j *store.Job, harm store.Harm) *statev1.JobRecord {
 		BlockedNs: int64(harm.Blocked), PromisesMoved: harm.Moved,
 	}
 	m.Forecast = forecastMessage(j.Forecast)
+	m.Demotions, m.CheckpointAttempt = demotionMessages(j.Demotions), j.Checkpoint
 	for _, h := range j.Earlier {
 		m.Earlier = append(m.Earlier, &statev1.HoldingRecord{Attempt: h.Attempt, Site: string(h.Site)})
 	}

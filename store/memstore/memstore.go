@@ -216,6 +216,15 @@ func (s *Store) Outputs(id job.ID) ([]byte, error) {
 	return codec.SideRecord(v)
 }
 
+// AttemptFiles implements [store.Backend].
+func (s *Store) AttemptFiles(a job.AttemptID) ([]byte, error) {
+	v := s.disk.get(codec.AttemptFiles, codec.AttemptKey(a))
+	if v == nil {
+		return nil, nil
+	}
+	return codec.SideRecord(v)
+}
+
 // Decision implements [store.Backend].
 func (s *Store) Decision(id job.ID) (*store.Decision, error) {
 	v := s.disk.get(codec.Decisions, codec.JobKey(id))

@@ -187,6 +187,15 @@ func (l *Lead) Outputs(id job.ID) (data []byte, err error) {
 	return data, err
 }
 
+// AttemptFiles implements [store.Backend].
+func (l *Lead) AttemptFiles(a job.AttemptID) (data []byte, err error) {
+	err = l.m.machine.read(func(facts *boltstore.Replica) (err error) {
+		data, err = facts.AttemptFiles(a)
+		return err
+	})
+	return data, err
+}
+
 // Decision implements [store.Backend].
 func (l *Lead) Decision(id job.ID) (d *store.Decision, err error) {
 	err = l.m.machine.read(func(facts *boltstore.Replica) (err error) {

@@ -148,11 +148,14 @@ func atOrigin(rng *rand.Rand, s *store.State, j *store.Job, now job.Time) store.
 	case 8, 9:
 		return store.RecordOutcome{Attempt: a, Site: holder, Outcome: outcome(rng, now), Time: now}
 	case 10:
-		cmd := store.CloseJob{Job: j.ID, Time: now}
+		filesError := ""
 		if rng.IntN(3) == 0 {
-			cmd.FilesError = "the disk is full"
+			filesError = "the disk is full"
 		}
-		return cmd
+		if j.Outcome != nil && j.Outcome.Kind == job.Demoted && rng.IntN(6) > 0 {
+			return store.RequeueJob{Attempt: a, Site: holder, FilesError: filesError, Time: now}
+		}
+		return store.CloseJob{Job: j.ID, FilesError: filesError, Time: now}
 	case 11:
 		return [...]store.Command{
 			store.CancelJob{Job: j.ID, Actor: "bob", Reason: "walk", Time: now}, store.HoldJob{Job: j.ID, Actor: "ada", Time: now},
@@ -193,9 +196,12 @@ func atHost(rng *rand.Rand, s *store.State, c *store.Copy, now job.Time) store.C
 }
 
 func outcome(rng *rand.Rand, now job.Time) job.Outcome {
-	o := job.Outcome{Kind: job.Success + job.OutcomeKind(rng.IntN(5)), Start: now, End: now + 5, CPUTime: 3}
+	o := job.Outcome{Kind: job.Success + job.OutcomeKind(rng.IntN(6)), Start: now, End: now + 5, CPUTime: 3}
 	if o.Kind == job.Failure {
 		o.ExitCode, o.Reason = 1+rng.Int32N(255), "it failed"
+	}
+	if o.Kind == job.Demoted {
+		o.Checkpoint = rng.Uint64N(5)
 	}
 	if rng.IntN(3) == 0 {
 		o.Files, o.FilesRemain = []byte("files"), rng.IntN(2) == 0

@@ -15,6 +15,9 @@ type Submission struct {
 	// Transfer is how long its input takes to another site than its origin; the
 	// host's processors are held meanwhile (spec 001 section 2.6).
 	Transfer time.Duration
+	// Pieces is, above 1, in how many attempts the job does its work: each runs for RunTime and
+	// saves what was done, the last one ends the job. The request says then that it saves.
+	Pieces int
 	// Fills says that the job fills the disk of the site that it runs at.
 	Fills bool
 	// After is what must have ended first, of the same origin.
@@ -31,6 +34,7 @@ type Submission struct {
 type entry struct {
 	run, transfer time.Duration
 	tag           int
+	pieces        int
 	fills         bool
 }
 
@@ -162,7 +166,7 @@ func (s *Site) submit(sub *Submission) {
 	// The run time must be known before the engine can start the job, and
 	// the engine may start it in this very step.
 	p := submitted{
-		entry: entry{run: sub.RunTime, transfer: sub.Transfer, tag: sub.Tag, fills: sub.Fills}, expected: s.state.NextID(), done: sub.Done,
+		entry: entry{run: sub.RunTime, transfer: sub.Transfer, tag: sub.Tag, pieces: sub.Pieces, fills: sub.Fills}, expected: s.state.NextID(), done: sub.Done,
 	}
 	s.book.put(p.expected, p.entry)
 	delete(s.bags, p.expected) // one whose record was lost

@@ -49,6 +49,7 @@ type watch struct {
 	// tasks watches those of bags, depends what jobs and bags wait for.
 	tasks   taskWatch
 	depends dependencyWatch
+	saved   checkpointWatch
 }
 
 func (x *watch) init(w *World) {
@@ -63,6 +64,7 @@ func (x *watch) init(w *World) {
 	x.trust, x.revoked = make(map[trustKey]store.TrustedSite), make(map[trustKey]bool)
 	x.tasks.init(x)
 	x.depends.init(x)
+	x.saved.init(x)
 }
 
 func (x *watch) violate(format string, args ...any) {
@@ -115,6 +117,7 @@ func (x *watch) started(p *process) {
 			}
 		}
 	}
+	x.saved.started(p)
 	x.running[a] = p
 	x.several[a.Job]++
 	if x.starts[a]++; x.starts[a] > 1 {
@@ -138,6 +141,7 @@ func (x *watch) ended(p *process) {
 		x.tasks.ended(p)
 		return
 	}
+	x.saved.ended(p)
 	if x.running[p.attempt] == p {
 		delete(x.running, p.attempt)
 		if x.several[p.attempt.Job]--; x.several[p.attempt.Job] == 0 {
@@ -189,6 +193,7 @@ func (x *watch) changed(s *Site, f meta.Changed) {
 	if f.Purged || j == nil {
 		return // see durable
 	}
+	x.saved.durable(j)
 	if o := j.Outcome; j.State.Terminal() && o != nil && strings.Contains(o.Reason, noShim) {
 		x.violate("L1: job %v ended as %v at %s, for a reason of that site alone: %s", f.Job, j.State, j.Holder, o.Reason)
 	}
@@ -320,7 +325,11 @@ func (x *watch) booted(s *Site) {
 		if id.Origin != s.cfg.ID {
 			continue
 		}
-		switch j := s.state.Job(id); {
+		j := s.state.Job(id)
+		if j != nil {
+			x.saved.durable(j)
+		}
+		switch {
 		case j == nil:
 			x.violate("S5: acknowledged job %v is lost in a restart of site %s", id, s.cfg.ID)
 		case x.uncancelled(id, j):

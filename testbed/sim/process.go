@@ -27,6 +27,9 @@ type process struct {
 	// kind and reason are what it ends with if it is not stopped.
 	kind   job.OutcomeKind
 	reason string
+	// from is the number of the checkpoint that it goes on from, saves the one that it leaves
+	// if it ends as demoted.
+	from, saves uint64
 	// outcome is nil while it runs.
 	outcome *job.Outcome
 	final   job.Outcome // where outcome points to, mostly
@@ -73,6 +76,7 @@ func (s *Site) launch(f meta.Launch) {
 		kind: job.Success, race: r.OnSiteLost == job.Race, task: f.Task,
 	}
 	s.procs[a] = p
+	p.resume(f)
 	p.leaseUntil(f.Lease)
 	s.w.log.started(s, a)
 	s.w.watch.started(p)
@@ -83,6 +87,7 @@ func (s *Site) launch(f meta.Launch) {
 	var e entry
 	if p.task == nil {
 		e = s.w.entry(a.Job)
+		p.plan(e.pieces)
 	} else {
 		b := s.w.bagOf(p.work())
 		e.tag = b.Tag
@@ -142,6 +147,10 @@ func (p *process) end(kind job.OutcomeKind, reason string) {
 			p.final.ErrorLine = "the command: " + reason
 		}
 	}
+	if kind == job.Demoted {
+		p.final.Checkpoint, p.final.Files = p.saves, []byte("checkpoint")
+		p.final.FilesRemain = p.attempt.Job.Origin != s.cfg.ID && s.w.output(p.attempt.Job) > 0
+	}
 	if kind == job.Success && p.attempt.Job.Origin != s.cfg.ID && s.w.output(p.attempt.Job) > 0 {
 		p.final.Files, p.final.FilesRemain = []byte("output"), true
 	}
@@ -192,6 +201,7 @@ func (s *Site) fetch(f meta.Fetch) {
 			s.feed(meta.FilesHome{Attempt: f.Attempt, Error: "its output is gone"})
 		default:
 			delete(s.fetching, f.Attempt)
+			s.w.watch.saved.home[f.Attempt] = true
 			s.feed(meta.FilesHome{Attempt: f.Attempt})
 		}
 	}))

@@ -483,7 +483,7 @@ func (s *Site) carry(f meta.Effect) {
 		s.w.net.send(s, f)
 	case meta.Grant:
 		s.w.watch.granted(s, f)
-		s.w.net.send(s, meta.Send{To: f.To, Message: f.Message(nil)}) // simulated jobs run nothing
+		s.w.net.send(s, meta.Send{To: f.To, Message: f.Message(resumePayload(f.Resume))}) // simulated jobs run nothing else
 	case meta.Launch:
 		s.stage(f)
 	case meta.Extend:

@@ -133,6 +133,9 @@ func (f *effects) tellOfPause(p meta.StartsPaused) {
 // payload reads what the job of a grant runs.
 func (f *effects) payload(g meta.Grant) ([]byte, error) {
 	payload, err := f.backend.Payload(g.Attempt.Job)
+	if err == nil {
+		payload, err = f.site.files.Resumed(g.Attempt.Job, payload, g.Resume)
+	}
 	if errors.Is(err, store.ErrUnknown) { // purged meanwhile: the next claim is told so
 		return nil, peer.ErrNoGrant
 	}
@@ -180,9 +183,9 @@ type handler struct {
 }
 
 // PeerUp implements peer.Handler.
-func (h handler) PeerUp(site job.SiteID, generation uint32, incarnation uint64, tasks bool) {
+func (h handler) PeerUp(site job.SiteID, generation uint32, incarnation uint64, knows peer.Knows) {
 	h.streams.set(site, true)
-	h.postIn(lane{peer: site}, meta.PeerUp{Site: site, Generation: generation, Incarnation: incarnation, NoTasks: !tasks}, h.turns.get(site))
+	h.postIn(lane{peer: site}, meta.PeerUp{Site: site, Generation: generation, Incarnation: incarnation, NoTasks: !knows.Tasks, NoCheckpoints: !knows.Checkpoints}, h.turns.get(site))
 	h.met(site)
 }
 

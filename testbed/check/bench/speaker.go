@@ -56,7 +56,7 @@ var (
 func (s *speaker) send(m meta.Message) { s.links.Send(s.origin, m) }
 
 // PeerUp implements peer.Handler: the origin must know that there is room.
-func (s *speaker) PeerUp(site job.SiteID, _ uint32, _ uint64, _ bool) {
+func (s *speaker) PeerUp(site job.SiteID, _ uint32, _ uint64, _ peer.Knows) {
 	s.links.Send(site, meta.LoadDigest{Digest: cluster.Digest{
 		Site: s.site, Incarnation: s.incarnation, Sequence: 1, Processors: speakerProcessors, Speed: 1, Policy: "none", Time: job.Instant(time.Now()), Version: "bench",
 	}})

@@ -65,7 +65,11 @@ func (x *run) anyMessage(liar, to job.SiteID, a job.AttemptID, n int) meta.Messa
 	case 6:
 		return meta.Started{Attempt: a, At: someTime}
 	case 7:
-		return meta.Result{Attempt: a, Outcome: job.Outcome{Kind: job.OutcomeKind(1 + x.rng.IntN(5)), ExitCode: int32(x.rng.IntN(256)), Start: someTime, End: now}}
+		o := job.Outcome{Kind: job.OutcomeKind(1 + x.rng.IntN(5)), ExitCode: int32(x.rng.IntN(256)), Start: someTime, End: now}
+		if o.ExitCode%4 == 1 {
+			o.Kind, o.Checkpoint, o.Files = job.Demoted, uint64(o.ExitCode), []byte("checkpoint")
+		}
+		return meta.Result{Attempt: a, Outcome: o}
 	case 8:
 		return meta.ResultAck{Attempt: a, Accepted: x.rng.IntN(2) == 0}
 	case 9:

@@ -44,7 +44,23 @@ func Random(seed uint64, size Size) *Schedule {
 	for range 1 + d.IntN(16) {
 		d.fault()
 	}
+	d.s.savePieces()
 	return d.s
+}
+
+// savePieces lets half of the jobs of every third schedule do their work in pieces, saving what
+// was done. It has draws of its own, so that the other schedules are as they were.
+func (s *Schedule) savePieces() {
+	if s.Seed%3 != 1 {
+		return
+	}
+	d := rand.New(rand.NewPCG(s.Seed, 0x706965636573))
+	for i := range s.Jobs {
+		if j := &s.Jobs[i]; d.IntN(2) == 0 && j.OnSiteLost != job.Race {
+			j.Pieces = 2 + d.IntN(3)
+			j.Run = max(time.Second, j.Run/time.Duration(j.Pieces))
+		}
+	}
 }
 
 // draw makes up a schedule.

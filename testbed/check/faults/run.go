@@ -261,7 +261,7 @@ func (x *run) work() time.Duration {
 	var sum time.Duration
 	for i := range x.jobs {
 		j := &x.jobs[i]
-		sum += 2*(min(j.Run, j.Walltime)+j.Staging+j.Collecting) + j.Output
+		sum += time.Duration(max(1, j.Pieces)) * (2*(min(j.Run, j.Walltime)+j.Staging+j.Collecting) + j.Output)
 	}
 	for i := range x.s.Bags {
 		sum += x.s.Bags[i].work()
@@ -287,8 +287,9 @@ func (x *run) submit(j *Job) {
 	x.w.Submit(x.w.Now(), j.From, sim.Submission{
 		Request: job.Request{
 			Name: j.named(fmt.Sprint("job-", j.Number)), User: "ada", Processors: j.Processors, Copies: j.Copies, Walltime: j.Walltime, OnSiteLost: j.OnSiteLost,
-			MemoryBytes: j.Memory,
+			MemoryBytes: j.Memory, Checkpoint: j.Pieces > 1,
 		},
+		Pieces:  j.Pieces,
 		RunTime: j.Run, RequestID: fmt.Sprint("job-", j.Number), Tag: j.Number, Fills: j.Fills, After: after,
 		Done: func(id job.ID, err error) {
 			if err == nil {

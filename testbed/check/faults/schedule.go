@@ -93,6 +93,9 @@ type Job struct {
 	Output time.Duration
 	// Collecting is how long what it leaves takes to be collected at its host.
 	Collecting time.Duration
+	// Pieces is, above 1, in how many attempts it does its work, each of which runs for Run
+	// and saves what was done.
+	Pieces int
 	// Memory is what it takes, in bytes. Fills says that it fills the disk of its host.
 	Memory int64
 	Fills  bool

@@ -155,6 +155,12 @@ func (k *shrinker) simplify() {
 		if k.best.Jobs[i].Collecting != 0 {
 			k.try(func(s *Schedule) { s.Jobs[i].Collecting = 0 })
 		}
+		if k.best.Jobs[i].Pieces > 2 {
+			k.try(func(s *Schedule) { s.Jobs[i].Pieces = 2 })
+		}
+		if k.best.Jobs[i].Pieces != 0 {
+			k.try(func(s *Schedule) { s.Jobs[i].Pieces = 0 })
+		}
 		if k.best.Jobs[i].OnSiteLost != job.Wait {
 			k.try(func(s *Schedule) { s.Jobs[i].OnSiteLost = job.Wait })
 		}

@@ -73,6 +73,9 @@ func (s *Schedule) String() string {
 		if x.Collecting != 0 {
 			fmt.Fprintf(&b, " collecting=%v", x.Collecting)
 		}
+		if x.Pieces != 0 {
+			fmt.Fprintf(&b, " pieces=%d", x.Pieces)
+		}
 		if x.Memory != 0 {
 			fmt.Fprintf(&b, " memory=%d", x.Memory)
 		}
@@ -175,6 +178,7 @@ func (l *line) read(s *Schedule) {
 		}
 		x.Walltime = l.span("walltime", 2*x.Run)
 		x.OnSiteLost, x.Staging, x.Output, x.Collecting = l.lost(), l.span("staging", 0), l.span("output", 0), l.span("collecting", 0)
+		x.Pieces = int(l.int("pieces", 0, 0, job.MaxAttempts))
 		x.Memory, x.Fills = l.int("memory", 0, 0, 1<<50), l.named("fills", "") == "yes"
 		x.Waits = l.waits()
 		s.Jobs = append(s.Jobs, x)

@@ -19,6 +19,7 @@ import (
 func Wide(seed uint64, size Size) *Schedule {
 	s := wide(seed, size, themes)
 	s.someBags()
+	s.savePieces()
 	return s
 }
 

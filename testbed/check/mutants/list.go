@@ -3,7 +3,9 @@ package mutants
 import "slices"
 
 // All lists the mutants.
-func All() []Mutant { return slices.Concat(first(), wideMutants(), trustMutants(), bagMutants()) }
+func All() []Mutant {
+	return slices.Concat(first(), wideMutants(), trustMutants(), bagMutants(), checkpointMutants())
+}
 
 func first() []Mutant {
 	return []Mutant{
@@ -125,7 +127,7 @@ func first() []Mutant {
 		},
 		{
 			Name: "loss-runs-again-under-wait", Rule: "a job that its host lost is run again although it may still run",
-			Changes: []Change{{"meta/attempts.go", "	return o.rec.Request.OnSiteLost != job.Wait && o.rec.Revoked+1 < MaxAttempts\n", "	return o.rec.Revoked+1 < MaxAttempts\n"}},
+			Changes: []Change{{"meta/attempts.go", "	return o.rec.Request.OnSiteLost != job.Wait && o.rec.Begun()+1 < job.MaxAttempts\n", "	return o.rec.Begun()+1 < job.MaxAttempts\n"}},
 			Caught:  search("3000"), Breaks: "S2",
 		},
 		{

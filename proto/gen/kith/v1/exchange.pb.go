@@ -273,7 +273,9 @@ type CopyRequest struct {
 	// What the origin expects of the run time: nine quantiles that do not fall, at the levels
 	// .05, .1, .2, .35, .5, .65, .8, .9 and .95, in units of the limit/65535. Empty if it says
 	// nothing. Only forecasts hang on it; what is no such list is refused.
-	Runs          []uint32 `protobuf:"varint,9,rep,packed,name=runs,proto3" json:"runs,omitempty"`
+	Runs []uint32 `protobuf:"varint,9,rep,packed,name=runs,proto3" json:"runs,omitempty"`
+	// The job writes checkpoints and may end to go on elsewhere.
+	Checkpoint    bool `protobuf:"varint,10,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -371,10 +373,18 @@ func (x *CopyRequest) GetRuns() []uint32 {
 	return nil
 }
 
+func (x *CopyRequest) GetCheckpoint() bool {
+	if x != nil {
+		return x.Checkpoint
+	}
+	return false
+}
+
 // An AttemptOutcome is how an attempt ended.
 type AttemptOutcome struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// 1 success, 2 failure, 3 timeout, 4 cancel, 5 loss.
+	// 1 success, 2 failure, 3 timeout, 4 cancel, 5 loss, 6 demoted: the job goes on in another
+	// attempt.
 	Kind uint32 `protobuf:"varint,1,opt,name=kind,proto3" json:"kind,omitempty"`
 	// What the command returned.
 	ExitCode int32 `protobuf:"varint,2,opt,name=exit_code,json=exitCode,proto3" json:"exit_code,omitempty"`
@@ -395,9 +405,11 @@ type AttemptOutcome struct {
 	// Some bytes of files have to be fetched from the host.
 	FilesRemain bool `protobuf:"varint,10,opt,name=files_remain,json=filesRemain,proto3" json:"files_remain,omitempty"`
 	// Some of its output could not be kept or brought home; reason says why.
-	FilesLost     bool `protobuf:"varint,11,opt,name=files_lost,json=filesLost,proto3" json:"files_lost,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	FilesLost bool `protobuf:"varint,11,opt,name=files_lost,json=filesLost,proto3" json:"files_lost,omitempty"`
+	// The number of the checkpoint among the files, with kind 6; 0 if there is none.
+	CheckpointSequence uint64 `protobuf:"varint,12,opt,name=checkpoint_sequence,json=checkpointSequence,proto3" json:"checkpoint_sequence,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *AttemptOutcome) Reset() {
@@ -505,6 +517,13 @@ func (x *AttemptOutcome) GetFilesLost() bool {
 		return x.FilesLost
 	}
 	return false
+}
+
+func (x *AttemptOutcome) GetCheckpointSequence() uint64 {
+	if x != nil {
+		return x.CheckpointSequence
+	}
+	return 0
 }
 
 // A LoadDigest is how loaded a site is, as the site itself says. Of two
@@ -890,7 +909,7 @@ const file_kith_v1_exchange_proto_rawDesc = "" +
 	"\x03seq\x18\x03 \x01(\x04R\x03seq\"I\n" +
 	"\vAttemptName\x12\"\n" +
 	"\x03job\x18\x01 \x01(\v2\x10.kith.v1.JobNameR\x03job\x12\x16\n" +
-	"\x06number\x18\x02 \x01(\rR\x06number\"\x85\x02\n" +
+	"\x06number\x18\x02 \x01(\rR\x06number\"\xa5\x02\n" +
 	"\vCopyRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04user\x18\x02 \x01(\tR\x04user\x12\x1e\n" +
@@ -904,7 +923,11 @@ const file_kith_v1_exchange_proto_rawDesc = "" +
 	"\tdirectory\x18\a \x01(\tR\tdirectory\x12 \n" +
 	"\fon_site_lost\x18\b \x01(\rR\n" +
 	"onSiteLost\x12\x12\n" +
-	"\x04runs\x18\t \x03(\rR\x04runs\"\xd1\x02\n" +
+	"\x04runs\x18\t \x03(\rR\x04runs\x12\x1e\n" +
+	"\n" +
+	"checkpoint\x18\n" +
+	" \x01(\bR\n" +
+	"checkpoint\"\x82\x03\n" +
 	"\x0eAttemptOutcome\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\rR\x04kind\x12\x1b\n" +
 	"\texit_code\x18\x02 \x01(\x05R\bexitCode\x12\x16\n" +
@@ -918,7 +941,8 @@ const file_kith_v1_exchange_proto_rawDesc = "" +
 	"\ffiles_remain\x18\n" +
 	" \x01(\bR\vfilesRemain\x12\x1d\n" +
 	"\n" +
-	"files_lost\x18\v \x01(\bR\tfilesLost\"\xc7\x05\n" +
+	"files_lost\x18\v \x01(\bR\tfilesLost\x12/\n" +
+	"\x13checkpoint_sequence\x18\f \x01(\x04R\x12checkpointSequence\"\xc7\x05\n" +
 	"\n" +
 	"LoadDigest\x12\x17\n" +
 	"\asite_id\x18\x01 \x01(\tR\x06siteId\x12 \n" +

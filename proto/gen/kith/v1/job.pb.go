@@ -134,7 +134,7 @@ func (x Dependency_Condition) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Dependency_Condition.Descriptor instead.
 func (Dependency_Condition) EnumDescriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{1, 0}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{3, 0}
 }
 
 // What has become of a dependency.
@@ -195,7 +195,7 @@ func (x Dependency_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Dependency_State.Descriptor instead.
 func (Dependency_State) EnumDescriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{1, 1}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{3, 1}
 }
 
 // Where a job is in its life.
@@ -292,7 +292,7 @@ func (x JobStatus_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use JobStatus_State.Descriptor instead.
 func (JobStatus_State) EnumDescriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{4, 0}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{6, 0}
 }
 
 // What a person can do to a job.
@@ -369,7 +369,7 @@ func (x JobAct_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use JobAct_Kind.Descriptor instead.
 func (JobAct_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{5, 0}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{7, 0}
 }
 
 // What became of a forecast.
@@ -434,7 +434,7 @@ func (x StartForecast_End) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use StartForecast_End.Descriptor instead.
 func (StartForecast_End) EnumDescriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{8, 0}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{10, 0}
 }
 
 // Where a copy is on its way.
@@ -495,7 +495,7 @@ func (x CopyStatus_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use CopyStatus_State.Descriptor instead.
 func (CopyStatus_State) EnumDescriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{11, 0}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{13, 0}
 }
 
 // What can happen to a claim.
@@ -523,21 +523,24 @@ const (
 	ClaimEvent_KIND_REVOKED ClaimEvent_Kind = 8
 	// An earlier attempt ended first and won.
 	ClaimEvent_KIND_OUTRACED ClaimEvent_Kind = 9
+	// The attempt ended with the job to go on, and what it left is at the origin.
+	ClaimEvent_KIND_DEMOTED ClaimEvent_Kind = 10
 )
 
 // Enum value maps for ClaimEvent_Kind.
 var (
 	ClaimEvent_Kind_name = map[int32]string{
-		0: "KIND_UNSPECIFIED",
-		1: "KIND_OPENED",
-		2: "KIND_GRANTED",
-		3: "KIND_DENIED",
-		4: "KIND_RETURNED",
-		5: "KIND_REPLACED",
-		6: "KIND_CLOSED",
-		7: "KIND_SUPERSEDED",
-		8: "KIND_REVOKED",
-		9: "KIND_OUTRACED",
+		0:  "KIND_UNSPECIFIED",
+		1:  "KIND_OPENED",
+		2:  "KIND_GRANTED",
+		3:  "KIND_DENIED",
+		4:  "KIND_RETURNED",
+		5:  "KIND_REPLACED",
+		6:  "KIND_CLOSED",
+		7:  "KIND_SUPERSEDED",
+		8:  "KIND_REVOKED",
+		9:  "KIND_OUTRACED",
+		10: "KIND_DEMOTED",
 	}
 	ClaimEvent_Kind_value = map[string]int32{
 		"KIND_UNSPECIFIED": 0,
@@ -550,6 +553,7 @@ var (
 		"KIND_SUPERSEDED":  7,
 		"KIND_REVOKED":     8,
 		"KIND_OUTRACED":    9,
+		"KIND_DEMOTED":     10,
 	}
 )
 
@@ -577,11 +581,11 @@ func (x ClaimEvent_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ClaimEvent_Kind.Descriptor instead.
 func (ClaimEvent_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{12, 0}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{14, 0}
 }
 
 // A Job is a command or a script that needs processors for some time, and what
-// became of it. A submitter fills in fields 2 to 19 and 22 to 24; the rest is set by
+// became of it. A submitter fills in fields 2 to 19 and 22 to 25; the rest is set by
 // Kith and refused in a submission.
 type Job struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -648,7 +652,9 @@ type Job struct {
 	After []*Dependency `protobuf:"bytes,23,rep,name=after,proto3" json:"after,omitempty"`
 	// The job starts after all jobs and bags of the same user and name that were submitted
 	// before it have ended.
-	Singleton     bool `protobuf:"varint,24,opt,name=singleton,proto3" json:"singleton,omitempty"`
+	Singleton bool `protobuf:"varint,24,opt,name=singleton,proto3" json:"singleton,omitempty"`
+	// How the job saves what it has done, so that it can go on elsewhere. Unset: it cannot.
+	Checkpoint    *Checkpoint `protobuf:"bytes,25,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -851,6 +857,172 @@ func (x *Job) GetSingleton() bool {
 	return false
 }
 
+func (x *Job) GetCheckpoint() *Checkpoint {
+	if x != nil {
+		return x.Checkpoint
+	}
+	return nil
+}
+
+// A Checkpoint says how a job saves what it has done. The job writes files into the folder
+// that KITH_CHECKPOINT_DIR names, and last a file DONE with a number that grows each time,
+// under another name first and then renamed. When it exits with exit_code the files come home,
+// and the job runs again with them in place.
+type Checkpoint struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The files: paths relative to the folder, or patterns of path.Match in the last element.
+	// 1 to 100. DONE is always among them. Each must match a file, or the checkpoint does not count.
+	Paths []string `protobuf:"bytes,1,rep,name=paths,proto3" json:"paths,omitempty"`
+	// The exit code that says "saved, run me again", 1 to 125. 0 in a submission means 85.
+	ExitCode      int32 `protobuf:"varint,2,opt,name=exit_code,json=exitCode,proto3" json:"exit_code,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Checkpoint) Reset() {
+	*x = Checkpoint{}
+	mi := &file_kith_v1_job_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Checkpoint) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Checkpoint) ProtoMessage() {}
+
+func (x *Checkpoint) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_job_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Checkpoint.ProtoReflect.Descriptor instead.
+func (*Checkpoint) Descriptor() ([]byte, []int) {
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Checkpoint) GetPaths() []string {
+	if x != nil {
+		return x.Paths
+	}
+	return nil
+}
+
+func (x *Checkpoint) GetExitCode() int32 {
+	if x != nil {
+		return x.ExitCode
+	}
+	return 0
+}
+
+// A Demotion is an attempt that ended with its job to go on in another one.
+type Demotion struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The attempt.
+	Attempt int32 `protobuf:"varint,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	// Where it ran.
+	SiteId string `protobuf:"bytes,2,opt,name=site_id,json=siteId,proto3" json:"site_id,omitempty"`
+	// When it started, by the host's clock.
+	StartTime *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
+	// When it ended, by the host's clock.
+	EndTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
+	// The number in DONE of the checkpoint that it left; 0 if it left none that counts.
+	CheckpointSequence uint64 `protobuf:"varint,5,opt,name=checkpoint_sequence,json=checkpointSequence,proto3" json:"checkpoint_sequence,omitempty"`
+	// Explains it, for people: why there is no checkpoint, or what of the output is missing.
+	Reason string `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
+	// What it left: stdout and stderr.
+	Outputs       []*OutputInfo `protobuf:"bytes,7,rep,name=outputs,proto3" json:"outputs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Demotion) Reset() {
+	*x = Demotion{}
+	mi := &file_kith_v1_job_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Demotion) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Demotion) ProtoMessage() {}
+
+func (x *Demotion) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_job_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Demotion.ProtoReflect.Descriptor instead.
+func (*Demotion) Descriptor() ([]byte, []int) {
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Demotion) GetAttempt() int32 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
+func (x *Demotion) GetSiteId() string {
+	if x != nil {
+		return x.SiteId
+	}
+	return ""
+}
+
+func (x *Demotion) GetStartTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StartTime
+	}
+	return nil
+}
+
+func (x *Demotion) GetEndTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndTime
+	}
+	return nil
+}
+
+func (x *Demotion) GetCheckpointSequence() uint64 {
+	if x != nil {
+		return x.CheckpointSequence
+	}
+	return 0
+}
+
+func (x *Demotion) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Demotion) GetOutputs() []*OutputInfo {
+	if x != nil {
+		return x.Outputs
+	}
+	return nil
+}
+
 // A Dependency is a job or a bag that must have ended before another one starts.
 type Dependency struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -866,7 +1038,7 @@ type Dependency struct {
 
 func (x *Dependency) Reset() {
 	*x = Dependency{}
-	mi := &file_kith_v1_job_proto_msgTypes[1]
+	mi := &file_kith_v1_job_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -878,7 +1050,7 @@ func (x *Dependency) String() string {
 func (*Dependency) ProtoMessage() {}
 
 func (x *Dependency) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_job_proto_msgTypes[1]
+	mi := &file_kith_v1_job_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -891,7 +1063,7 @@ func (x *Dependency) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Dependency.ProtoReflect.Descriptor instead.
 func (*Dependency) Descriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{1}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Dependency) GetId() string {
@@ -936,7 +1108,7 @@ type InputFile struct {
 
 func (x *InputFile) Reset() {
 	*x = InputFile{}
-	mi := &file_kith_v1_job_proto_msgTypes[2]
+	mi := &file_kith_v1_job_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -948,7 +1120,7 @@ func (x *InputFile) String() string {
 func (*InputFile) ProtoMessage() {}
 
 func (x *InputFile) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_job_proto_msgTypes[2]
+	mi := &file_kith_v1_job_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -961,7 +1133,7 @@ func (x *InputFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputFile.ProtoReflect.Descriptor instead.
 func (*InputFile) Descriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{2}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *InputFile) GetPath() string {
@@ -1051,7 +1223,7 @@ type OutputFile struct {
 
 func (x *OutputFile) Reset() {
 	*x = OutputFile{}
-	mi := &file_kith_v1_job_proto_msgTypes[3]
+	mi := &file_kith_v1_job_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1063,7 +1235,7 @@ func (x *OutputFile) String() string {
 func (*OutputFile) ProtoMessage() {}
 
 func (x *OutputFile) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_job_proto_msgTypes[3]
+	mi := &file_kith_v1_job_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1076,7 +1248,7 @@ func (x *OutputFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputFile.ProtoReflect.Descriptor instead.
 func (*OutputFile) Descriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{3}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *OutputFile) GetPath() string {
@@ -1142,13 +1314,20 @@ type JobStatus struct {
 	// The sites were asked when it would start, and forecast comes within two seconds, unless
 	// the job starts first or no site knows.
 	ForecastPending bool `protobuf:"varint,23,opt,name=forecast_pending,json=forecastPending,proto3" json:"forecast_pending,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// The attempts that ended with the job to go on, oldest first.
+	Demotions []*Demotion `protobuf:"bytes,17,rep,name=demotions,proto3" json:"demotions,omitempty"`
+	// The number of the checkpoint that the next attempt starts with, or the latest started
+	// with; 0 if it starts from the beginning.
+	CheckpointSequence uint64 `protobuf:"varint,18,opt,name=checkpoint_sequence,json=checkpointSequence,proto3" json:"checkpoint_sequence,omitempty"`
+	// How long the attempts in demotions ran together.
+	Used          *durationpb.Duration `protobuf:"bytes,19,opt,name=used,proto3" json:"used,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *JobStatus) Reset() {
 	*x = JobStatus{}
-	mi := &file_kith_v1_job_proto_msgTypes[4]
+	mi := &file_kith_v1_job_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1160,7 +1339,7 @@ func (x *JobStatus) String() string {
 func (*JobStatus) ProtoMessage() {}
 
 func (x *JobStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_job_proto_msgTypes[4]
+	mi := &file_kith_v1_job_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1173,7 +1352,7 @@ func (x *JobStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatus.ProtoReflect.Descriptor instead.
 func (*JobStatus) Descriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{4}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *JobStatus) GetState() JobStatus_State {
@@ -1316,6 +1495,27 @@ func (x *JobStatus) GetForecastPending() bool {
 	return false
 }
 
+func (x *JobStatus) GetDemotions() []*Demotion {
+	if x != nil {
+		return x.Demotions
+	}
+	return nil
+}
+
+func (x *JobStatus) GetCheckpointSequence() uint64 {
+	if x != nil {
+		return x.CheckpointSequence
+	}
+	return 0
+}
+
+func (x *JobStatus) GetUsed() *durationpb.Duration {
+	if x != nil {
+		return x.Used
+	}
+	return nil
+}
+
 // A JobAct is something that a person did to a job or a bag.
 type JobAct struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1338,7 +1538,7 @@ type JobAct struct {
 
 func (x *JobAct) Reset() {
 	*x = JobAct{}
-	mi := &file_kith_v1_job_proto_msgTypes[5]
+	mi := &file_kith_v1_job_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1350,7 +1550,7 @@ func (x *JobAct) String() string {
 func (*JobAct) ProtoMessage() {}
 
 func (x *JobAct) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_job_proto_msgTypes[5]
+	mi := &file_kith_v1_job_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1363,7 +1563,7 @@ func (x *JobAct) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobAct.ProtoReflect.Descriptor instead.
 func (*JobAct) Descriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{5}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *JobAct) GetTime() *timestamppb.Timestamp {
@@ -1435,7 +1635,7 @@ type Outcome struct {
 
 func (x *Outcome) Reset() {
 	*x = Outcome{}
-	mi := &file_kith_v1_job_proto_msgTypes[6]
+	mi := &file_kith_v1_job_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1447,7 +1647,7 @@ func (x *Outcome) String() string {
 func (*Outcome) ProtoMessage() {}
 
 func (x *Outcome) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_job_proto_msgTypes[6]
+	mi := &file_kith_v1_job_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1460,7 +1660,7 @@ func (x *Outcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outcome.ProtoReflect.Descriptor instead.
 func (*Outcome) Descriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{6}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Outcome) GetExitCode() int32 {
@@ -1532,7 +1732,7 @@ type OutputInfo struct {
 
 func (x *OutputInfo) Reset() {
 	*x = OutputInfo{}
-	mi := &file_kith_v1_job_proto_msgTypes[7]
+	mi := &file_kith_v1_job_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1544,7 +1744,7 @@ func (x *OutputInfo) String() string {
 func (*OutputInfo) ProtoMessage() {}
 
 func (x *OutputInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_job_proto_msgTypes[7]
+	mi := &file_kith_v1_job_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1557,7 +1757,7 @@ func (x *OutputInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputInfo.ProtoReflect.Descriptor instead.
 func (*OutputInfo) Descriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{7}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *OutputInfo) GetPath() string {
@@ -1610,7 +1810,7 @@ type StartForecast struct {
 
 func (x *StartForecast) Reset() {
 	*x = StartForecast{}
-	mi := &file_kith_v1_job_proto_msgTypes[8]
+	mi := &file_kith_v1_job_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1622,7 +1822,7 @@ func (x *StartForecast) String() string {
 func (*StartForecast) ProtoMessage() {}
 
 func (x *StartForecast) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_job_proto_msgTypes[8]
+	mi := &file_kith_v1_job_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1635,7 +1835,7 @@ func (x *StartForecast) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartForecast.ProtoReflect.Descriptor instead.
 func (*StartForecast) Descriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{8}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *StartForecast) GetMadeTime() *timestamppb.Timestamp {
@@ -1741,7 +1941,7 @@ type SiteStartForecast struct {
 
 func (x *SiteStartForecast) Reset() {
 	*x = SiteStartForecast{}
-	mi := &file_kith_v1_job_proto_msgTypes[9]
+	mi := &file_kith_v1_job_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1753,7 +1953,7 @@ func (x *SiteStartForecast) String() string {
 func (*SiteStartForecast) ProtoMessage() {}
 
 func (x *SiteStartForecast) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_job_proto_msgTypes[9]
+	mi := &file_kith_v1_job_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1766,7 +1966,7 @@ func (x *SiteStartForecast) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SiteStartForecast.ProtoReflect.Descriptor instead.
 func (*SiteStartForecast) Descriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{9}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *SiteStartForecast) GetSiteId() string {
@@ -1829,7 +2029,7 @@ type SiteDecision struct {
 
 func (x *SiteDecision) Reset() {
 	*x = SiteDecision{}
-	mi := &file_kith_v1_job_proto_msgTypes[10]
+	mi := &file_kith_v1_job_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1841,7 +2041,7 @@ func (x *SiteDecision) String() string {
 func (*SiteDecision) ProtoMessage() {}
 
 func (x *SiteDecision) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_job_proto_msgTypes[10]
+	mi := &file_kith_v1_job_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1854,7 +2054,7 @@ func (x *SiteDecision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SiteDecision.ProtoReflect.Descriptor instead.
 func (*SiteDecision) Descriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{10}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *SiteDecision) GetSiteId() string {
@@ -1919,7 +2119,7 @@ type CopyStatus struct {
 
 func (x *CopyStatus) Reset() {
 	*x = CopyStatus{}
-	mi := &file_kith_v1_job_proto_msgTypes[11]
+	mi := &file_kith_v1_job_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1931,7 +2131,7 @@ func (x *CopyStatus) String() string {
 func (*CopyStatus) ProtoMessage() {}
 
 func (x *CopyStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_job_proto_msgTypes[11]
+	mi := &file_kith_v1_job_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1944,7 +2144,7 @@ func (x *CopyStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CopyStatus.ProtoReflect.Descriptor instead.
 func (*CopyStatus) Descriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{11}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *CopyStatus) GetSiteId() string {
@@ -1980,7 +2180,7 @@ type ClaimEvent struct {
 
 func (x *ClaimEvent) Reset() {
 	*x = ClaimEvent{}
-	mi := &file_kith_v1_job_proto_msgTypes[12]
+	mi := &file_kith_v1_job_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1992,7 +2192,7 @@ func (x *ClaimEvent) String() string {
 func (*ClaimEvent) ProtoMessage() {}
 
 func (x *ClaimEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_job_proto_msgTypes[12]
+	mi := &file_kith_v1_job_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2005,7 +2205,7 @@ func (x *ClaimEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimEvent.ProtoReflect.Descriptor instead.
 func (*ClaimEvent) Descriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{12}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ClaimEvent) GetTime() *timestamppb.Timestamp {
@@ -2047,7 +2247,7 @@ var File_kith_v1_job_proto protoreflect.FileDescriptor
 
 const file_kith_v1_job_proto_rawDesc = "" +
 	"\n" +
-	"\x11kith/v1/job.proto\x12\akith.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd3\b\n" +
+	"\x11kith/v1/job.proto\x12\akith.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x88\t\n" +
 	"\x03Job\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
@@ -2078,7 +2278,10 @@ const file_kith_v1_job_proto_rawDesc = "" +
 	"\bleft_out\x18\x15 \x03(\tR\aleftOut\x12'\n" +
 	"\x0frequire_outputs\x18\x16 \x01(\bR\x0erequireOutputs\x12)\n" +
 	"\x05after\x18\x17 \x03(\v2\x13.kith.v1.DependencyR\x05after\x12\x1c\n" +
-	"\tsingleton\x18\x18 \x01(\bR\tsingleton\x1a>\n" +
+	"\tsingleton\x18\x18 \x01(\bR\tsingleton\x123\n" +
+	"\n" +
+	"checkpoint\x18\x19 \x01(\v2\x13.kith.v1.CheckpointR\n" +
+	"checkpoint\x1a>\n" +
 	"\x10EnvironmentEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a9\n" +
@@ -2090,7 +2293,20 @@ const file_kith_v1_job_proto_rawDesc = "" +
 	"\x18ON_SITE_LOST_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11ON_SITE_LOST_WAIT\x10\x01\x12\x16\n" +
 	"\x12ON_SITE_LOST_RERUN\x10\x02\x12\x15\n" +
-	"\x11ON_SITE_LOST_RACE\x10\x03\"\xd2\x02\n" +
+	"\x11ON_SITE_LOST_RACE\x10\x03\"?\n" +
+	"\n" +
+	"Checkpoint\x12\x14\n" +
+	"\x05paths\x18\x01 \x03(\tR\x05paths\x12\x1b\n" +
+	"\texit_code\x18\x02 \x01(\x05R\bexitCode\"\xa7\x02\n" +
+	"\bDemotion\x12\x18\n" +
+	"\aattempt\x18\x01 \x01(\x05R\aattempt\x12\x17\n" +
+	"\asite_id\x18\x02 \x01(\tR\x06siteId\x129\n" +
+	"\n" +
+	"start_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
+	"\bend_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12/\n" +
+	"\x13checkpoint_sequence\x18\x05 \x01(\x04R\x12checkpointSequence\x12\x16\n" +
+	"\x06reason\x18\x06 \x01(\tR\x06reason\x12-\n" +
+	"\aoutputs\x18\a \x03(\v2\x13.kith.v1.OutputInfoR\aoutputs\"\xd2\x02\n" +
 	"\n" +
 	"Dependency\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12;\n" +
@@ -2118,7 +2334,8 @@ const file_kith_v1_job_proto_rawDesc = "" +
 	"\acontent\" \n" +
 	"\n" +
 	"OutputFile\x12\x12\n" +
-	"\x04path\x18\x01 \x01(\tR\x04path\"\xa9\t\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\"\xba\n" +
+	"\n" +
 	"\tJobStatus\x12.\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x18.kith.v1.JobStatus.StateR\x05state\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12$\n" +
@@ -2143,7 +2360,10 @@ const file_kith_v1_job_proto_rawDesc = "" +
 	"\x04acts\x18\x10 \x03(\v2\x0f.kith.v1.JobActR\x04acts\x12L\n" +
 	"\x14estimated_start_time\x18\x15 \x01(\v2\x1a.google.protobuf.TimestampR\x12estimatedStartTime\x122\n" +
 	"\bforecast\x18\x16 \x01(\v2\x16.kith.v1.StartForecastR\bforecast\x12)\n" +
-	"\x10forecast_pending\x18\x17 \x01(\bR\x0fforecastPending\"\x96\x02\n" +
+	"\x10forecast_pending\x18\x17 \x01(\bR\x0fforecastPending\x12/\n" +
+	"\tdemotions\x18\x11 \x03(\v2\x11.kith.v1.DemotionR\tdemotions\x12/\n" +
+	"\x13checkpoint_sequence\x18\x12 \x01(\x04R\x12checkpointSequence\x12-\n" +
+	"\x04used\x18\x13 \x01(\v2\x19.google.protobuf.DurationR\x04used\"\x96\x02\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rSTATE_PENDING\x10\x01\x12\x0e\n" +
@@ -2242,14 +2462,14 @@ const file_kith_v1_job_proto_rawDesc = "" +
 	"\rSTATE_PLACING\x10\x01\x12\x10\n" +
 	"\fSTATE_QUEUED\x10\x02\x12\x11\n" +
 	"\rSTATE_CLAIMED\x10\x03\x12\x15\n" +
-	"\x11STATE_WITHDRAWING\x10\x04\"\xf9\x02\n" +
+	"\x11STATE_WITHDRAWING\x10\x04\"\x8b\x03\n" +
 	"\n" +
 	"ClaimEvent\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\x05R\aattempt\x12,\n" +
 	"\x04kind\x18\x03 \x01(\x0e2\x18.kith.v1.ClaimEvent.KindR\x04kind\x12\x17\n" +
 	"\asite_id\x18\x04 \x01(\tR\x06siteId\x12\x16\n" +
-	"\x06detail\x18\x05 \x01(\tR\x06detail\"\xc1\x01\n" +
+	"\x06detail\x18\x05 \x01(\tR\x06detail\"\xd3\x01\n" +
 	"\x04Kind\x12\x14\n" +
 	"\x10KIND_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vKIND_OPENED\x10\x01\x12\x10\n" +
@@ -2260,7 +2480,9 @@ const file_kith_v1_job_proto_rawDesc = "" +
 	"\vKIND_CLOSED\x10\x06\x12\x13\n" +
 	"\x0fKIND_SUPERSEDED\x10\a\x12\x10\n" +
 	"\fKIND_REVOKED\x10\b\x12\x11\n" +
-	"\rKIND_OUTRACED\x10\tB\x1fZ\x1dkith/proto/gen/kith/v1;kithv1b\x06proto3"
+	"\rKIND_OUTRACED\x10\t\x12\x10\n" +
+	"\fKIND_DEMOTED\x10\n" +
+	"B\x1fZ\x1dkith/proto/gen/kith/v1;kithv1b\x06proto3"
 
 var (
 	file_kith_v1_job_proto_rawDescOnce sync.Once
@@ -2275,7 +2497,7 @@ func file_kith_v1_job_proto_rawDescGZIP() []byte {
 }
 
 var file_kith_v1_job_proto_enumTypes = make([]protoimpl.EnumInfo, 8)
-var file_kith_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_kith_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_kith_v1_job_proto_goTypes = []any{
 	(Job_OnSiteLost)(0),           // 0: kith.v1.Job.OnSiteLost
 	(Dependency_Condition)(0),     // 1: kith.v1.Dependency.Condition
@@ -2286,70 +2508,78 @@ var file_kith_v1_job_proto_goTypes = []any{
 	(CopyStatus_State)(0),         // 6: kith.v1.CopyStatus.State
 	(ClaimEvent_Kind)(0),          // 7: kith.v1.ClaimEvent.Kind
 	(*Job)(nil),                   // 8: kith.v1.Job
-	(*Dependency)(nil),            // 9: kith.v1.Dependency
-	(*InputFile)(nil),             // 10: kith.v1.InputFile
-	(*OutputFile)(nil),            // 11: kith.v1.OutputFile
-	(*JobStatus)(nil),             // 12: kith.v1.JobStatus
-	(*JobAct)(nil),                // 13: kith.v1.JobAct
-	(*Outcome)(nil),               // 14: kith.v1.Outcome
-	(*OutputInfo)(nil),            // 15: kith.v1.OutputInfo
-	(*StartForecast)(nil),         // 16: kith.v1.StartForecast
-	(*SiteStartForecast)(nil),     // 17: kith.v1.SiteStartForecast
-	(*SiteDecision)(nil),          // 18: kith.v1.SiteDecision
-	(*CopyStatus)(nil),            // 19: kith.v1.CopyStatus
-	(*ClaimEvent)(nil),            // 20: kith.v1.ClaimEvent
-	nil,                           // 21: kith.v1.Job.EnvironmentEntry
-	nil,                           // 22: kith.v1.Job.LabelsEntry
-	(*durationpb.Duration)(nil),   // 23: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 24: google.protobuf.Timestamp
+	(*Checkpoint)(nil),            // 9: kith.v1.Checkpoint
+	(*Demotion)(nil),              // 10: kith.v1.Demotion
+	(*Dependency)(nil),            // 11: kith.v1.Dependency
+	(*InputFile)(nil),             // 12: kith.v1.InputFile
+	(*OutputFile)(nil),            // 13: kith.v1.OutputFile
+	(*JobStatus)(nil),             // 14: kith.v1.JobStatus
+	(*JobAct)(nil),                // 15: kith.v1.JobAct
+	(*Outcome)(nil),               // 16: kith.v1.Outcome
+	(*OutputInfo)(nil),            // 17: kith.v1.OutputInfo
+	(*StartForecast)(nil),         // 18: kith.v1.StartForecast
+	(*SiteStartForecast)(nil),     // 19: kith.v1.SiteStartForecast
+	(*SiteDecision)(nil),          // 20: kith.v1.SiteDecision
+	(*CopyStatus)(nil),            // 21: kith.v1.CopyStatus
+	(*ClaimEvent)(nil),            // 22: kith.v1.ClaimEvent
+	nil,                           // 23: kith.v1.Job.EnvironmentEntry
+	nil,                           // 24: kith.v1.Job.LabelsEntry
+	(*durationpb.Duration)(nil),   // 25: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 26: google.protobuf.Timestamp
 }
 var file_kith_v1_job_proto_depIdxs = []int32{
-	21, // 0: kith.v1.Job.environment:type_name -> kith.v1.Job.EnvironmentEntry
-	23, // 1: kith.v1.Job.walltime:type_name -> google.protobuf.Duration
-	10, // 2: kith.v1.Job.inputs:type_name -> kith.v1.InputFile
-	11, // 3: kith.v1.Job.outputs:type_name -> kith.v1.OutputFile
-	22, // 4: kith.v1.Job.labels:type_name -> kith.v1.Job.LabelsEntry
+	23, // 0: kith.v1.Job.environment:type_name -> kith.v1.Job.EnvironmentEntry
+	25, // 1: kith.v1.Job.walltime:type_name -> google.protobuf.Duration
+	12, // 2: kith.v1.Job.inputs:type_name -> kith.v1.InputFile
+	13, // 3: kith.v1.Job.outputs:type_name -> kith.v1.OutputFile
+	24, // 4: kith.v1.Job.labels:type_name -> kith.v1.Job.LabelsEntry
 	0,  // 5: kith.v1.Job.on_site_lost:type_name -> kith.v1.Job.OnSiteLost
-	12, // 6: kith.v1.Job.status:type_name -> kith.v1.JobStatus
-	9,  // 7: kith.v1.Job.after:type_name -> kith.v1.Dependency
-	1,  // 8: kith.v1.Dependency.condition:type_name -> kith.v1.Dependency.Condition
-	2,  // 9: kith.v1.Dependency.state:type_name -> kith.v1.Dependency.State
-	3,  // 10: kith.v1.JobStatus.state:type_name -> kith.v1.JobStatus.State
-	24, // 11: kith.v1.JobStatus.submit_time:type_name -> google.protobuf.Timestamp
-	24, // 12: kith.v1.JobStatus.start_time:type_name -> google.protobuf.Timestamp
-	24, // 13: kith.v1.JobStatus.end_time:type_name -> google.protobuf.Timestamp
-	14, // 14: kith.v1.JobStatus.outcome:type_name -> kith.v1.Outcome
-	18, // 15: kith.v1.JobStatus.decisions:type_name -> kith.v1.SiteDecision
-	19, // 16: kith.v1.JobStatus.copies:type_name -> kith.v1.CopyStatus
-	20, // 17: kith.v1.JobStatus.claim_events:type_name -> kith.v1.ClaimEvent
-	24, // 18: kith.v1.JobStatus.host_unreachable_since:type_name -> google.protobuf.Timestamp
-	13, // 19: kith.v1.JobStatus.acts:type_name -> kith.v1.JobAct
-	24, // 20: kith.v1.JobStatus.estimated_start_time:type_name -> google.protobuf.Timestamp
-	16, // 21: kith.v1.JobStatus.forecast:type_name -> kith.v1.StartForecast
-	24, // 22: kith.v1.JobAct.time:type_name -> google.protobuf.Timestamp
-	4,  // 23: kith.v1.JobAct.kind:type_name -> kith.v1.JobAct.Kind
-	23, // 24: kith.v1.Outcome.cpu_time:type_name -> google.protobuf.Duration
-	15, // 25: kith.v1.Outcome.outputs:type_name -> kith.v1.OutputInfo
-	24, // 26: kith.v1.StartForecast.made_time:type_name -> google.protobuf.Timestamp
-	24, // 27: kith.v1.StartForecast.low:type_name -> google.protobuf.Timestamp
-	24, // 28: kith.v1.StartForecast.median:type_name -> google.protobuf.Timestamp
-	24, // 29: kith.v1.StartForecast.high:type_name -> google.protobuf.Timestamp
-	17, // 30: kith.v1.StartForecast.sites:type_name -> kith.v1.SiteStartForecast
-	5,  // 31: kith.v1.StartForecast.end:type_name -> kith.v1.StartForecast.End
-	24, // 32: kith.v1.StartForecast.start_time:type_name -> google.protobuf.Timestamp
-	24, // 33: kith.v1.StartForecast.latest:type_name -> google.protobuf.Timestamp
-	24, // 34: kith.v1.SiteStartForecast.low:type_name -> google.protobuf.Timestamp
-	24, // 35: kith.v1.SiteStartForecast.median:type_name -> google.protobuf.Timestamp
-	24, // 36: kith.v1.SiteStartForecast.high:type_name -> google.protobuf.Timestamp
-	23, // 37: kith.v1.SiteDecision.load_age:type_name -> google.protobuf.Duration
-	6,  // 38: kith.v1.CopyStatus.state:type_name -> kith.v1.CopyStatus.State
-	24, // 39: kith.v1.ClaimEvent.time:type_name -> google.protobuf.Timestamp
-	7,  // 40: kith.v1.ClaimEvent.kind:type_name -> kith.v1.ClaimEvent.Kind
-	41, // [41:41] is the sub-list for method output_type
-	41, // [41:41] is the sub-list for method input_type
-	41, // [41:41] is the sub-list for extension type_name
-	41, // [41:41] is the sub-list for extension extendee
-	0,  // [0:41] is the sub-list for field type_name
+	14, // 6: kith.v1.Job.status:type_name -> kith.v1.JobStatus
+	11, // 7: kith.v1.Job.after:type_name -> kith.v1.Dependency
+	9,  // 8: kith.v1.Job.checkpoint:type_name -> kith.v1.Checkpoint
+	26, // 9: kith.v1.Demotion.start_time:type_name -> google.protobuf.Timestamp
+	26, // 10: kith.v1.Demotion.end_time:type_name -> google.protobuf.Timestamp
+	17, // 11: kith.v1.Demotion.outputs:type_name -> kith.v1.OutputInfo
+	1,  // 12: kith.v1.Dependency.condition:type_name -> kith.v1.Dependency.Condition
+	2,  // 13: kith.v1.Dependency.state:type_name -> kith.v1.Dependency.State
+	3,  // 14: kith.v1.JobStatus.state:type_name -> kith.v1.JobStatus.State
+	26, // 15: kith.v1.JobStatus.submit_time:type_name -> google.protobuf.Timestamp
+	26, // 16: kith.v1.JobStatus.start_time:type_name -> google.protobuf.Timestamp
+	26, // 17: kith.v1.JobStatus.end_time:type_name -> google.protobuf.Timestamp
+	16, // 18: kith.v1.JobStatus.outcome:type_name -> kith.v1.Outcome
+	20, // 19: kith.v1.JobStatus.decisions:type_name -> kith.v1.SiteDecision
+	21, // 20: kith.v1.JobStatus.copies:type_name -> kith.v1.CopyStatus
+	22, // 21: kith.v1.JobStatus.claim_events:type_name -> kith.v1.ClaimEvent
+	26, // 22: kith.v1.JobStatus.host_unreachable_since:type_name -> google.protobuf.Timestamp
+	15, // 23: kith.v1.JobStatus.acts:type_name -> kith.v1.JobAct
+	26, // 24: kith.v1.JobStatus.estimated_start_time:type_name -> google.protobuf.Timestamp
+	18, // 25: kith.v1.JobStatus.forecast:type_name -> kith.v1.StartForecast
+	10, // 26: kith.v1.JobStatus.demotions:type_name -> kith.v1.Demotion
+	25, // 27: kith.v1.JobStatus.used:type_name -> google.protobuf.Duration
+	26, // 28: kith.v1.JobAct.time:type_name -> google.protobuf.Timestamp
+	4,  // 29: kith.v1.JobAct.kind:type_name -> kith.v1.JobAct.Kind
+	25, // 30: kith.v1.Outcome.cpu_time:type_name -> google.protobuf.Duration
+	17, // 31: kith.v1.Outcome.outputs:type_name -> kith.v1.OutputInfo
+	26, // 32: kith.v1.StartForecast.made_time:type_name -> google.protobuf.Timestamp
+	26, // 33: kith.v1.StartForecast.low:type_name -> google.protobuf.Timestamp
+	26, // 34: kith.v1.StartForecast.median:type_name -> google.protobuf.Timestamp
+	26, // 35: kith.v1.StartForecast.high:type_name -> google.protobuf.Timestamp
+	19, // 36: kith.v1.StartForecast.sites:type_name -> kith.v1.SiteStartForecast
+	5,  // 37: kith.v1.StartForecast.end:type_name -> kith.v1.StartForecast.End
+	26, // 38: kith.v1.StartForecast.start_time:type_name -> google.protobuf.Timestamp
+	26, // 39: kith.v1.StartForecast.latest:type_name -> google.protobuf.Timestamp
+	26, // 40: kith.v1.SiteStartForecast.low:type_name -> google.protobuf.Timestamp
+	26, // 41: kith.v1.SiteStartForecast.median:type_name -> google.protobuf.Timestamp
+	26, // 42: kith.v1.SiteStartForecast.high:type_name -> google.protobuf.Timestamp
+	25, // 43: kith.v1.SiteDecision.load_age:type_name -> google.protobuf.Duration
+	6,  // 44: kith.v1.CopyStatus.state:type_name -> kith.v1.CopyStatus.State
+	26, // 45: kith.v1.ClaimEvent.time:type_name -> google.protobuf.Timestamp
+	7,  // 46: kith.v1.ClaimEvent.kind:type_name -> kith.v1.ClaimEvent.Kind
+	47, // [47:47] is the sub-list for method output_type
+	47, // [47:47] is the sub-list for method input_type
+	47, // [47:47] is the sub-list for extension type_name
+	47, // [47:47] is the sub-list for extension extendee
+	0,  // [0:47] is the sub-list for field type_name
 }
 
 func init() { file_kith_v1_job_proto_init() }
@@ -2357,7 +2587,7 @@ func file_kith_v1_job_proto_init() {
 	if File_kith_v1_job_proto != nil {
 		return
 	}
-	file_kith_v1_job_proto_msgTypes[2].OneofWrappers = []any{
+	file_kith_v1_job_proto_msgTypes[4].OneofWrappers = []any{
 		(*InputFile_Data)(nil),
 		(*InputFile_Source)(nil),
 		(*InputFile_UploadId)(nil),
@@ -2368,7 +2598,7 @@ func file_kith_v1_job_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kith_v1_job_proto_rawDesc), len(file_kith_v1_job_proto_rawDesc)),
 			NumEnums:      8,
-			NumMessages:   15,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -28,7 +28,9 @@ type Payload struct {
 	// The job as submitted, without script, inputs and status.
 	Job *Job `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
 	// The submitter's files; the script is the one named ".kith/script".
-	Inputs        *FileSet `protobuf:"bytes,2,opt,name=inputs,proto3" json:"inputs,omitempty"`
+	Inputs *FileSet `protobuf:"bytes,2,opt,name=inputs,proto3" json:"inputs,omitempty"`
+	// What the attempt goes on from; unset for the first one.
+	Resume        *Resume `protobuf:"bytes,3,opt,name=resume,proto3" json:"resume,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -77,6 +79,86 @@ func (x *Payload) GetInputs() *FileSet {
 	return nil
 }
 
+func (x *Payload) GetResume() *Resume {
+	if x != nil {
+		return x.Resume
+	}
+	return nil
+}
+
+// A Resume is what an attempt goes on from.
+type Resume struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many attempts of the job have ended with it to go on.
+	Demotions uint32 `protobuf:"varint,1,opt,name=demotions,proto3" json:"demotions,omitempty"`
+	// The number in DONE of the checkpoint; 0 if there is none.
+	Sequence uint64 `protobuf:"varint,2,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	// How long those attempts ran together, in nanoseconds.
+	UsedNs int64 `protobuf:"varint,3,opt,name=used_ns,json=usedNs,proto3" json:"used_ns,omitempty"`
+	// The files of the checkpoint, beneath ".kith/checkpoint/".
+	Files         *FileSet `protobuf:"bytes,4,opt,name=files,proto3" json:"files,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Resume) Reset() {
+	*x = Resume{}
+	mi := &file_kith_v1_payload_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Resume) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Resume) ProtoMessage() {}
+
+func (x *Resume) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_payload_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Resume.ProtoReflect.Descriptor instead.
+func (*Resume) Descriptor() ([]byte, []int) {
+	return file_kith_v1_payload_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Resume) GetDemotions() uint32 {
+	if x != nil {
+		return x.Demotions
+	}
+	return 0
+}
+
+func (x *Resume) GetSequence() uint64 {
+	if x != nil {
+		return x.Sequence
+	}
+	return 0
+}
+
+func (x *Resume) GetUsedNs() int64 {
+	if x != nil {
+		return x.UsedNs
+	}
+	return 0
+}
+
+func (x *Resume) GetFiles() *FileSet {
+	if x != nil {
+		return x.Files
+	}
+	return nil
+}
+
 // A FileSet describes files by content.
 type FileSet struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -88,7 +170,7 @@ type FileSet struct {
 
 func (x *FileSet) Reset() {
 	*x = FileSet{}
-	mi := &file_kith_v1_payload_proto_msgTypes[1]
+	mi := &file_kith_v1_payload_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -100,7 +182,7 @@ func (x *FileSet) String() string {
 func (*FileSet) ProtoMessage() {}
 
 func (x *FileSet) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_payload_proto_msgTypes[1]
+	mi := &file_kith_v1_payload_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -113,7 +195,7 @@ func (x *FileSet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileSet.ProtoReflect.Descriptor instead.
 func (*FileSet) Descriptor() ([]byte, []int) {
-	return file_kith_v1_payload_proto_rawDescGZIP(), []int{1}
+	return file_kith_v1_payload_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *FileSet) GetFiles() []*File {
@@ -147,7 +229,7 @@ type File struct {
 
 func (x *File) Reset() {
 	*x = File{}
-	mi := &file_kith_v1_payload_proto_msgTypes[2]
+	mi := &file_kith_v1_payload_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -159,7 +241,7 @@ func (x *File) String() string {
 func (*File) ProtoMessage() {}
 
 func (x *File) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_payload_proto_msgTypes[2]
+	mi := &file_kith_v1_payload_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -172,7 +254,7 @@ func (x *File) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use File.ProtoReflect.Descriptor instead.
 func (*File) Descriptor() ([]byte, []int) {
-	return file_kith_v1_payload_proto_rawDescGZIP(), []int{2}
+	return file_kith_v1_payload_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *File) GetPath() string {
@@ -256,7 +338,7 @@ type BagPayload struct {
 
 func (x *BagPayload) Reset() {
 	*x = BagPayload{}
-	mi := &file_kith_v1_payload_proto_msgTypes[3]
+	mi := &file_kith_v1_payload_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -268,7 +350,7 @@ func (x *BagPayload) String() string {
 func (*BagPayload) ProtoMessage() {}
 
 func (x *BagPayload) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_payload_proto_msgTypes[3]
+	mi := &file_kith_v1_payload_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -281,7 +363,7 @@ func (x *BagPayload) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BagPayload.ProtoReflect.Descriptor instead.
 func (*BagPayload) Descriptor() ([]byte, []int) {
-	return file_kith_v1_payload_proto_rawDescGZIP(), []int{3}
+	return file_kith_v1_payload_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *BagPayload) GetTemplate() *Job {
@@ -398,7 +480,7 @@ type ParameterRows struct {
 
 func (x *ParameterRows) Reset() {
 	*x = ParameterRows{}
-	mi := &file_kith_v1_payload_proto_msgTypes[4]
+	mi := &file_kith_v1_payload_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -410,7 +492,7 @@ func (x *ParameterRows) String() string {
 func (*ParameterRows) ProtoMessage() {}
 
 func (x *ParameterRows) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_payload_proto_msgTypes[4]
+	mi := &file_kith_v1_payload_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -423,7 +505,7 @@ func (x *ParameterRows) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ParameterRows.ProtoReflect.Descriptor instead.
 func (*ParameterRows) Descriptor() ([]byte, []int) {
-	return file_kith_v1_payload_proto_rawDescGZIP(), []int{4}
+	return file_kith_v1_payload_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ParameterRows) GetNames() []string {
@@ -451,7 +533,7 @@ type ParameterRow struct {
 
 func (x *ParameterRow) Reset() {
 	*x = ParameterRow{}
-	mi := &file_kith_v1_payload_proto_msgTypes[5]
+	mi := &file_kith_v1_payload_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -463,7 +545,7 @@ func (x *ParameterRow) String() string {
 func (*ParameterRow) ProtoMessage() {}
 
 func (x *ParameterRow) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_payload_proto_msgTypes[5]
+	mi := &file_kith_v1_payload_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -476,7 +558,7 @@ func (x *ParameterRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ParameterRow.ProtoReflect.Descriptor instead.
 func (*ParameterRow) Descriptor() ([]byte, []int) {
-	return file_kith_v1_payload_proto_rawDescGZIP(), []int{5}
+	return file_kith_v1_payload_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ParameterRow) GetValues() []string {
@@ -507,7 +589,7 @@ type ParameterTable struct {
 
 func (x *ParameterTable) Reset() {
 	*x = ParameterTable{}
-	mi := &file_kith_v1_payload_proto_msgTypes[6]
+	mi := &file_kith_v1_payload_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -519,7 +601,7 @@ func (x *ParameterTable) String() string {
 func (*ParameterTable) ProtoMessage() {}
 
 func (x *ParameterTable) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_payload_proto_msgTypes[6]
+	mi := &file_kith_v1_payload_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -532,7 +614,7 @@ func (x *ParameterTable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ParameterTable.ProtoReflect.Descriptor instead.
 func (*ParameterTable) Descriptor() ([]byte, []int) {
-	return file_kith_v1_payload_proto_rawDescGZIP(), []int{6}
+	return file_kith_v1_payload_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ParameterTable) GetFile() *File {
@@ -594,7 +676,7 @@ type TaskArray struct {
 
 func (x *TaskArray) Reset() {
 	*x = TaskArray{}
-	mi := &file_kith_v1_payload_proto_msgTypes[7]
+	mi := &file_kith_v1_payload_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -606,7 +688,7 @@ func (x *TaskArray) String() string {
 func (*TaskArray) ProtoMessage() {}
 
 func (x *TaskArray) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_payload_proto_msgTypes[7]
+	mi := &file_kith_v1_payload_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -619,7 +701,7 @@ func (x *TaskArray) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskArray.ProtoReflect.Descriptor instead.
 func (*TaskArray) Descriptor() ([]byte, []int) {
-	return file_kith_v1_payload_proto_rawDescGZIP(), []int{7}
+	return file_kith_v1_payload_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *TaskArray) GetCount() uint32 {
@@ -665,7 +747,7 @@ type TaskRow struct {
 
 func (x *TaskRow) Reset() {
 	*x = TaskRow{}
-	mi := &file_kith_v1_payload_proto_msgTypes[8]
+	mi := &file_kith_v1_payload_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -677,7 +759,7 @@ func (x *TaskRow) String() string {
 func (*TaskRow) ProtoMessage() {}
 
 func (x *TaskRow) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_payload_proto_msgTypes[8]
+	mi := &file_kith_v1_payload_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -690,7 +772,7 @@ func (x *TaskRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskRow.ProtoReflect.Descriptor instead.
 func (*TaskRow) Descriptor() ([]byte, []int) {
-	return file_kith_v1_payload_proto_rawDescGZIP(), []int{8}
+	return file_kith_v1_payload_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *TaskRow) GetOrdinal() uint32 {
@@ -718,10 +800,16 @@ var File_kith_v1_payload_proto protoreflect.FileDescriptor
 
 const file_kith_v1_payload_proto_rawDesc = "" +
 	"\n" +
-	"\x15kith/v1/payload.proto\x12\akith.v1\x1a\x11kith/v1/job.proto\"S\n" +
+	"\x15kith/v1/payload.proto\x12\akith.v1\x1a\x11kith/v1/job.proto\"|\n" +
 	"\aPayload\x12\x1e\n" +
 	"\x03job\x18\x01 \x01(\v2\f.kith.v1.JobR\x03job\x12(\n" +
-	"\x06inputs\x18\x02 \x01(\v2\x10.kith.v1.FileSetR\x06inputs\".\n" +
+	"\x06inputs\x18\x02 \x01(\v2\x10.kith.v1.FileSetR\x06inputs\x12'\n" +
+	"\x06resume\x18\x03 \x01(\v2\x0f.kith.v1.ResumeR\x06resume\"\x83\x01\n" +
+	"\x06Resume\x12\x1c\n" +
+	"\tdemotions\x18\x01 \x01(\rR\tdemotions\x12\x1a\n" +
+	"\bsequence\x18\x02 \x01(\x04R\bsequence\x12\x17\n" +
+	"\aused_ns\x18\x03 \x01(\x03R\x06usedNs\x12&\n" +
+	"\x05files\x18\x04 \x01(\v2\x10.kith.v1.FileSetR\x05files\".\n" +
 	"\aFileSet\x12#\n" +
 	"\x05files\x18\x01 \x03(\v2\r.kith.v1.FileR\x05files\"\xd5\x01\n" +
 	"\x04File\x12\x12\n" +
@@ -782,36 +870,39 @@ func file_kith_v1_payload_proto_rawDescGZIP() []byte {
 	return file_kith_v1_payload_proto_rawDescData
 }
 
-var file_kith_v1_payload_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_kith_v1_payload_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_kith_v1_payload_proto_goTypes = []any{
 	(*Payload)(nil),        // 0: kith.v1.Payload
-	(*FileSet)(nil),        // 1: kith.v1.FileSet
-	(*File)(nil),           // 2: kith.v1.File
-	(*BagPayload)(nil),     // 3: kith.v1.BagPayload
-	(*ParameterRows)(nil),  // 4: kith.v1.ParameterRows
-	(*ParameterRow)(nil),   // 5: kith.v1.ParameterRow
-	(*ParameterTable)(nil), // 6: kith.v1.ParameterTable
-	(*TaskArray)(nil),      // 7: kith.v1.TaskArray
-	(*TaskRow)(nil),        // 8: kith.v1.TaskRow
-	(*Job)(nil),            // 9: kith.v1.Job
+	(*Resume)(nil),         // 1: kith.v1.Resume
+	(*FileSet)(nil),        // 2: kith.v1.FileSet
+	(*File)(nil),           // 3: kith.v1.File
+	(*BagPayload)(nil),     // 4: kith.v1.BagPayload
+	(*ParameterRows)(nil),  // 5: kith.v1.ParameterRows
+	(*ParameterRow)(nil),   // 6: kith.v1.ParameterRow
+	(*ParameterTable)(nil), // 7: kith.v1.ParameterTable
+	(*TaskArray)(nil),      // 8: kith.v1.TaskArray
+	(*TaskRow)(nil),        // 9: kith.v1.TaskRow
+	(*Job)(nil),            // 10: kith.v1.Job
 }
 var file_kith_v1_payload_proto_depIdxs = []int32{
-	9,  // 0: kith.v1.Payload.job:type_name -> kith.v1.Job
-	1,  // 1: kith.v1.Payload.inputs:type_name -> kith.v1.FileSet
-	2,  // 2: kith.v1.FileSet.files:type_name -> kith.v1.File
-	9,  // 3: kith.v1.BagPayload.template:type_name -> kith.v1.Job
-	1,  // 4: kith.v1.BagPayload.inputs:type_name -> kith.v1.FileSet
-	4,  // 5: kith.v1.BagPayload.values:type_name -> kith.v1.ParameterRows
-	6,  // 6: kith.v1.BagPayload.table:type_name -> kith.v1.ParameterTable
-	7,  // 7: kith.v1.BagPayload.array:type_name -> kith.v1.TaskArray
-	8,  // 8: kith.v1.BagPayload.rows:type_name -> kith.v1.TaskRow
-	5,  // 9: kith.v1.ParameterRows.rows:type_name -> kith.v1.ParameterRow
-	2,  // 10: kith.v1.ParameterTable.file:type_name -> kith.v1.File
-	11, // [11:11] is the sub-list for method output_type
-	11, // [11:11] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	10, // 0: kith.v1.Payload.job:type_name -> kith.v1.Job
+	2,  // 1: kith.v1.Payload.inputs:type_name -> kith.v1.FileSet
+	1,  // 2: kith.v1.Payload.resume:type_name -> kith.v1.Resume
+	2,  // 3: kith.v1.Resume.files:type_name -> kith.v1.FileSet
+	3,  // 4: kith.v1.FileSet.files:type_name -> kith.v1.File
+	10, // 5: kith.v1.BagPayload.template:type_name -> kith.v1.Job
+	2,  // 6: kith.v1.BagPayload.inputs:type_name -> kith.v1.FileSet
+	5,  // 7: kith.v1.BagPayload.values:type_name -> kith.v1.ParameterRows
+	7,  // 8: kith.v1.BagPayload.table:type_name -> kith.v1.ParameterTable
+	8,  // 9: kith.v1.BagPayload.array:type_name -> kith.v1.TaskArray
+	9,  // 10: kith.v1.BagPayload.rows:type_name -> kith.v1.TaskRow
+	6,  // 11: kith.v1.ParameterRows.rows:type_name -> kith.v1.ParameterRow
+	3,  // 12: kith.v1.ParameterTable.file:type_name -> kith.v1.File
+	13, // [13:13] is the sub-list for method output_type
+	13, // [13:13] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_kith_v1_payload_proto_init() }
@@ -820,7 +911,7 @@ func file_kith_v1_payload_proto_init() {
 		return
 	}
 	file_kith_v1_job_proto_init()
-	file_kith_v1_payload_proto_msgTypes[3].OneofWrappers = []any{
+	file_kith_v1_payload_proto_msgTypes[4].OneofWrappers = []any{
 		(*BagPayload_Matrix)(nil),
 		(*BagPayload_Values)(nil),
 		(*BagPayload_Table)(nil),
@@ -831,7 +922,7 @@ func file_kith_v1_payload_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kith_v1_payload_proto_rawDesc), len(file_kith_v1_payload_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   9,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

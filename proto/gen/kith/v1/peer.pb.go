@@ -890,7 +890,9 @@ type Hello struct {
 	// one folder are told apart by it.
 	Daemon uint64 `protobuf:"varint,8,opt,name=daemon,proto3" json:"daemon,omitempty"`
 	// The speaker knows the messages about tasks of bags. Others are sent none.
-	Tasks         bool `protobuf:"varint,9,opt,name=tasks,proto3" json:"tasks,omitempty"`
+	Tasks bool `protobuf:"varint,9,opt,name=tasks,proto3" json:"tasks,omitempty"`
+	// The speaker knows checkpoints. Others get no copies of jobs that write them.
+	Checkpoints   bool `protobuf:"varint,10,opt,name=checkpoints,proto3" json:"checkpoints,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -984,6 +986,13 @@ func (x *Hello) GetDaemon() uint64 {
 func (x *Hello) GetTasks() bool {
 	if x != nil {
 		return x.Tasks
+	}
+	return false
+}
+
+func (x *Hello) GetCheckpoints() bool {
+	if x != nil {
+		return x.Checkpoints
 	}
 	return false
 }
@@ -3258,7 +3267,7 @@ const file_kith_v1_peer_proto_rawDesc = "" +
 	"\rSiteAddresses\x12\x1c\n" +
 	"\taddresses\x18\x01 \x03(\tR\taddresses\")\n" +
 	"\vBundleTaken\x12\x1a\n" +
-	"\bsequence\x18\x01 \x01(\x04R\bsequence\"\x80\x02\n" +
+	"\bsequence\x18\x01 \x01(\x04R\bsequence\"\xa2\x02\n" +
 	"\x05Hello\x12\x17\n" +
 	"\asite_id\x18\x01 \x01(\tR\x06siteId\x12\x1e\n" +
 	"\n" +
@@ -3271,7 +3280,9 @@ const file_kith_v1_peer_proto_rawDesc = "" +
 	"peerSiteId\x12\x16\n" +
 	"\x06folder\x18\a \x01(\fR\x06folder\x12\x16\n" +
 	"\x06daemon\x18\b \x01(\x04R\x06daemon\x12\x14\n" +
-	"\x05tasks\x18\t \x01(\bR\x05tasks\"\x95\x01\n" +
+	"\x05tasks\x18\t \x01(\bR\x05tasks\x12 \n" +
+	"\vcheckpoints\x18\n" +
+	" \x01(\bR\vcheckpoints\"\x95\x01\n" +
 	"\tPlaceCopy\x12.\n" +
 	"\aattempt\x18\x01 \x01(\v2\x14.kith.v1.AttemptNameR\aattempt\x12.\n" +
 	"\arequest\x18\x02 \x01(\v2\x14.kith.v1.CopyRequestR\arequest\x12(\n" +

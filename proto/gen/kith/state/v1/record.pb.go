@@ -219,7 +219,9 @@ type Request struct {
 	// Nine quantiles of the run time, two bytes each, the lower first; empty if it is not known.
 	Runs []byte `protobuf:"bytes,9,opt,name=runs,proto3" json:"runs,omitempty"`
 	// A hash of what the job runs; 0 if it is not known, as at sites that are not its origin.
-	Script        uint64 `protobuf:"fixed64,10,opt,name=script,proto3" json:"script,omitempty"`
+	Script uint64 `protobuf:"fixed64,10,opt,name=script,proto3" json:"script,omitempty"`
+	// The job writes checkpoints.
+	Checkpoint    bool `protobuf:"varint,11,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -324,10 +326,17 @@ func (x *Request) GetScript() uint64 {
 	return 0
 }
 
+func (x *Request) GetCheckpoint() bool {
+	if x != nil {
+		return x.Checkpoint
+	}
+	return false
+}
+
 // A StoredOutcome is how an attempt ended.
 type StoredOutcome struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// 1 success, 2 failure, 3 timeout, 4 cancel, 5 loss.
+	// 1 success, 2 failure, 3 timeout, 4 cancel, 5 loss, 6 demoted.
 	Kind uint32 `protobuf:"varint,1,opt,name=kind,proto3" json:"kind,omitempty"`
 	// What the command returned.
 	ExitCode int32 `protobuf:"varint,2,opt,name=exit_code,json=exitCode,proto3" json:"exit_code,omitempty"`
@@ -348,9 +357,11 @@ type StoredOutcome struct {
 	// Some bytes of files have to be fetched from the host.
 	FilesRemain bool `protobuf:"varint,10,opt,name=files_remain,json=filesRemain,proto3" json:"files_remain,omitempty"`
 	// Some of its output could not be kept or brought home; reason says why.
-	FilesLost     bool `protobuf:"varint,11,opt,name=files_lost,json=filesLost,proto3" json:"files_lost,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	FilesLost bool `protobuf:"varint,11,opt,name=files_lost,json=filesLost,proto3" json:"files_lost,omitempty"`
+	// The number of the checkpoint among the files; 0 if there is none.
+	CheckpointSequence uint64 `protobuf:"varint,12,opt,name=checkpoint_sequence,json=checkpointSequence,proto3" json:"checkpoint_sequence,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *StoredOutcome) Reset() {
@@ -458,6 +469,13 @@ func (x *StoredOutcome) GetFilesLost() bool {
 		return x.FilesLost
 	}
 	return false
+}
+
+func (x *StoredOutcome) GetCheckpointSequence() uint64 {
+	if x != nil {
+		return x.CheckpointSequence
+	}
+	return 0
 }
 
 // A SiteRecord is what a site knows of itself.
@@ -1198,8 +1216,12 @@ type JobRecord struct {
 	BlockedNs int64 `protobuf:"varint,25,opt,name=blocked_ns,json=blockedNs,proto3" json:"blocked_ns,omitempty"`
 	// How often guests moved back what it had been promised there.
 	PromisesMoved uint32 `protobuf:"varint,26,opt,name=promises_moved,json=promisesMoved,proto3" json:"promises_moved,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// The attempts that ended with the job to go on, oldest first.
+	Demotions []*DemotionRecord `protobuf:"bytes,27,rep,name=demotions,proto3" json:"demotions,omitempty"`
+	// The one of them whose checkpoint the next attempt starts with; 0 for none.
+	CheckpointAttempt uint32 `protobuf:"varint,28,opt,name=checkpoint_attempt,json=checkpointAttempt,proto3" json:"checkpoint_attempt,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *JobRecord) Reset() {
@@ -1414,6 +1436,111 @@ func (x *JobRecord) GetPromisesMoved() uint32 {
 	return 0
 }
 
+func (x *JobRecord) GetDemotions() []*DemotionRecord {
+	if x != nil {
+		return x.Demotions
+	}
+	return nil
+}
+
+func (x *JobRecord) GetCheckpointAttempt() uint32 {
+	if x != nil {
+		return x.CheckpointAttempt
+	}
+	return 0
+}
+
+// A DemotionRecord is an attempt that ended with its job to go on.
+type DemotionRecord struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The attempt.
+	Attempt uint32 `protobuf:"varint,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	// Where it ran.
+	Site string `protobuf:"bytes,2,opt,name=site,proto3" json:"site,omitempty"`
+	// When it started.
+	StartTimeNs int64 `protobuf:"varint,3,opt,name=start_time_ns,json=startTimeNs,proto3" json:"start_time_ns,omitempty"`
+	// When it ended.
+	EndTimeNs int64 `protobuf:"varint,4,opt,name=end_time_ns,json=endTimeNs,proto3" json:"end_time_ns,omitempty"`
+	// The number of its checkpoint; 0 if it left none that counts.
+	Sequence uint64 `protobuf:"varint,5,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	// Explains it.
+	Reason        string `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DemotionRecord) Reset() {
+	*x = DemotionRecord{}
+	mi := &file_kith_state_v1_record_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DemotionRecord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DemotionRecord) ProtoMessage() {}
+
+func (x *DemotionRecord) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_state_v1_record_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DemotionRecord.ProtoReflect.Descriptor instead.
+func (*DemotionRecord) Descriptor() ([]byte, []int) {
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *DemotionRecord) GetAttempt() uint32 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
+func (x *DemotionRecord) GetSite() string {
+	if x != nil {
+		return x.Site
+	}
+	return ""
+}
+
+func (x *DemotionRecord) GetStartTimeNs() int64 {
+	if x != nil {
+		return x.StartTimeNs
+	}
+	return 0
+}
+
+func (x *DemotionRecord) GetEndTimeNs() int64 {
+	if x != nil {
+		return x.EndTimeNs
+	}
+	return 0
+}
+
+func (x *DemotionRecord) GetSequence() uint64 {
+	if x != nil {
+		return x.Sequence
+	}
+	return 0
+}
+
+func (x *DemotionRecord) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 // A ForecastRecord is what was said of the start of a job, once.
 type ForecastRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1441,7 +1568,7 @@ type ForecastRecord struct {
 
 func (x *ForecastRecord) Reset() {
 	*x = ForecastRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[11]
+	mi := &file_kith_state_v1_record_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1453,7 +1580,7 @@ func (x *ForecastRecord) String() string {
 func (*ForecastRecord) ProtoMessage() {}
 
 func (x *ForecastRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[11]
+	mi := &file_kith_state_v1_record_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1466,7 +1593,7 @@ func (x *ForecastRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForecastRecord.ProtoReflect.Descriptor instead.
 func (*ForecastRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{11}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ForecastRecord) GetAttempt() uint32 {
@@ -1547,7 +1674,7 @@ type SiteForecastRecord struct {
 
 func (x *SiteForecastRecord) Reset() {
 	*x = SiteForecastRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[12]
+	mi := &file_kith_state_v1_record_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1559,7 +1686,7 @@ func (x *SiteForecastRecord) String() string {
 func (*SiteForecastRecord) ProtoMessage() {}
 
 func (x *SiteForecastRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[12]
+	mi := &file_kith_state_v1_record_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1572,7 +1699,7 @@ func (x *SiteForecastRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SiteForecastRecord.ProtoReflect.Descriptor instead.
 func (*SiteForecastRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{12}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *SiteForecastRecord) GetSite() string {
@@ -1607,7 +1734,7 @@ type CalibrationRecord struct {
 
 func (x *CalibrationRecord) Reset() {
 	*x = CalibrationRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[13]
+	mi := &file_kith_state_v1_record_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1619,7 +1746,7 @@ func (x *CalibrationRecord) String() string {
 func (*CalibrationRecord) ProtoMessage() {}
 
 func (x *CalibrationRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[13]
+	mi := &file_kith_state_v1_record_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1632,7 +1759,7 @@ func (x *CalibrationRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CalibrationRecord.ProtoReflect.Descriptor instead.
 func (*CalibrationRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{13}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *CalibrationRecord) GetBook() []byte {
@@ -1665,7 +1792,7 @@ type ActRecord struct {
 
 func (x *ActRecord) Reset() {
 	*x = ActRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[14]
+	mi := &file_kith_state_v1_record_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1677,7 +1804,7 @@ func (x *ActRecord) String() string {
 func (*ActRecord) ProtoMessage() {}
 
 func (x *ActRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[14]
+	mi := &file_kith_state_v1_record_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1690,7 +1817,7 @@ func (x *ActRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActRecord.ProtoReflect.Descriptor instead.
 func (*ActRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{14}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ActRecord) GetTimeNs() int64 {
@@ -1755,7 +1882,7 @@ type HoldingRecord struct {
 
 func (x *HoldingRecord) Reset() {
 	*x = HoldingRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[15]
+	mi := &file_kith_state_v1_record_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1767,7 +1894,7 @@ func (x *HoldingRecord) String() string {
 func (*HoldingRecord) ProtoMessage() {}
 
 func (x *HoldingRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[15]
+	mi := &file_kith_state_v1_record_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1780,7 +1907,7 @@ func (x *HoldingRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldingRecord.ProtoReflect.Descriptor instead.
 func (*HoldingRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{15}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *HoldingRecord) GetAttempt() uint32 {
@@ -1816,7 +1943,7 @@ type ClaimRecord struct {
 
 func (x *ClaimRecord) Reset() {
 	*x = ClaimRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[16]
+	mi := &file_kith_state_v1_record_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1828,7 +1955,7 @@ func (x *ClaimRecord) String() string {
 func (*ClaimRecord) ProtoMessage() {}
 
 func (x *ClaimRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[16]
+	mi := &file_kith_state_v1_record_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1841,7 +1968,7 @@ func (x *ClaimRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimRecord.ProtoReflect.Descriptor instead.
 func (*ClaimRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{16}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ClaimRecord) GetTimeNs() int64 {
@@ -1892,7 +2019,7 @@ type DecisionRecord struct {
 
 func (x *DecisionRecord) Reset() {
 	*x = DecisionRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[17]
+	mi := &file_kith_state_v1_record_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1904,7 +2031,7 @@ func (x *DecisionRecord) String() string {
 func (*DecisionRecord) ProtoMessage() {}
 
 func (x *DecisionRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[17]
+	mi := &file_kith_state_v1_record_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1917,7 +2044,7 @@ func (x *DecisionRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionRecord.ProtoReflect.Descriptor instead.
 func (*DecisionRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{17}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *DecisionRecord) GetRank() uint32 {
@@ -1961,7 +2088,7 @@ type CopyRecord struct {
 
 func (x *CopyRecord) Reset() {
 	*x = CopyRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[18]
+	mi := &file_kith_state_v1_record_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1973,7 +2100,7 @@ func (x *CopyRecord) String() string {
 func (*CopyRecord) ProtoMessage() {}
 
 func (x *CopyRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[18]
+	mi := &file_kith_state_v1_record_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1986,7 +2113,7 @@ func (x *CopyRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CopyRecord.ProtoReflect.Descriptor instead.
 func (*CopyRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{18}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *CopyRecord) GetAttempt() *AttemptName {
@@ -2110,7 +2237,7 @@ type BagRecord struct {
 
 func (x *BagRecord) Reset() {
 	*x = BagRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[19]
+	mi := &file_kith_state_v1_record_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2122,7 +2249,7 @@ func (x *BagRecord) String() string {
 func (*BagRecord) ProtoMessage() {}
 
 func (x *BagRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[19]
+	mi := &file_kith_state_v1_record_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2135,7 +2262,7 @@ func (x *BagRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BagRecord.ProtoReflect.Descriptor instead.
 func (*BagRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{19}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *BagRecord) GetName() *JobName {
@@ -2319,7 +2446,7 @@ type BagPolicies struct {
 
 func (x *BagPolicies) Reset() {
 	*x = BagPolicies{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[20]
+	mi := &file_kith_state_v1_record_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2331,7 +2458,7 @@ func (x *BagPolicies) String() string {
 func (*BagPolicies) ProtoMessage() {}
 
 func (x *BagPolicies) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[20]
+	mi := &file_kith_state_v1_record_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2344,7 +2471,7 @@ func (x *BagPolicies) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BagPolicies.ProtoReflect.Descriptor instead.
 func (*BagPolicies) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{20}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *BagPolicies) GetTexts() []string {
@@ -2376,7 +2503,7 @@ type AfterRecord struct {
 
 func (x *AfterRecord) Reset() {
 	*x = AfterRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[21]
+	mi := &file_kith_state_v1_record_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2388,7 +2515,7 @@ func (x *AfterRecord) String() string {
 func (*AfterRecord) ProtoMessage() {}
 
 func (x *AfterRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[21]
+	mi := &file_kith_state_v1_record_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2401,7 +2528,7 @@ func (x *AfterRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AfterRecord.ProtoReflect.Descriptor instead.
 func (*AfterRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{21}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *AfterRecord) GetGeneration() uint32 {
@@ -2442,7 +2569,7 @@ type DependencyRecord struct {
 
 func (x *DependencyRecord) Reset() {
 	*x = DependencyRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[22]
+	mi := &file_kith_state_v1_record_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2454,7 +2581,7 @@ func (x *DependencyRecord) String() string {
 func (*DependencyRecord) ProtoMessage() {}
 
 func (x *DependencyRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[22]
+	mi := &file_kith_state_v1_record_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2467,7 +2594,7 @@ func (x *DependencyRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DependencyRecord.ProtoReflect.Descriptor instead.
 func (*DependencyRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{22}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *DependencyRecord) GetGeneration() uint32 {
@@ -2525,7 +2652,7 @@ type BagSums struct {
 
 func (x *BagSums) Reset() {
 	*x = BagSums{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[23]
+	mi := &file_kith_state_v1_record_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2537,7 +2664,7 @@ func (x *BagSums) String() string {
 func (*BagSums) ProtoMessage() {}
 
 func (x *BagSums) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[23]
+	mi := &file_kith_state_v1_record_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2550,7 +2677,7 @@ func (x *BagSums) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BagSums.ProtoReflect.Descriptor instead.
 func (*BagSums) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{23}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *BagSums) GetRuns() uint64 {
@@ -2635,7 +2762,7 @@ type SiteSums struct {
 
 func (x *SiteSums) Reset() {
 	*x = SiteSums{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[24]
+	mi := &file_kith_state_v1_record_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2647,7 +2774,7 @@ func (x *SiteSums) String() string {
 func (*SiteSums) ProtoMessage() {}
 
 func (x *SiteSums) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[24]
+	mi := &file_kith_state_v1_record_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2660,7 +2787,7 @@ func (x *SiteSums) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SiteSums.ProtoReflect.Descriptor instead.
 func (*SiteSums) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{24}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *SiteSums) GetSiteId() string {
@@ -2719,7 +2846,7 @@ type FailureKind struct {
 
 func (x *FailureKind) Reset() {
 	*x = FailureKind{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[25]
+	mi := &file_kith_state_v1_record_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2731,7 +2858,7 @@ func (x *FailureKind) String() string {
 func (*FailureKind) ProtoMessage() {}
 
 func (x *FailureKind) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[25]
+	mi := &file_kith_state_v1_record_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2744,7 +2871,7 @@ func (x *FailureKind) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailureKind.ProtoReflect.Descriptor instead.
 func (*FailureKind) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{25}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *FailureKind) GetKind() uint32 {
@@ -2816,7 +2943,7 @@ type BagPageRecord struct {
 
 func (x *BagPageRecord) Reset() {
 	*x = BagPageRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[26]
+	mi := &file_kith_state_v1_record_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2828,7 +2955,7 @@ func (x *BagPageRecord) String() string {
 func (*BagPageRecord) ProtoMessage() {}
 
 func (x *BagPageRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[26]
+	mi := &file_kith_state_v1_record_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2841,7 +2968,7 @@ func (x *BagPageRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BagPageRecord.ProtoReflect.Descriptor instead.
 func (*BagPageRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{26}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *BagPageRecord) GetGeneration() uint32 {
@@ -2937,7 +3064,7 @@ type TaskBundleRecord struct {
 
 func (x *TaskBundleRecord) Reset() {
 	*x = TaskBundleRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[27]
+	mi := &file_kith_state_v1_record_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2949,7 +3076,7 @@ func (x *TaskBundleRecord) String() string {
 func (*TaskBundleRecord) ProtoMessage() {}
 
 func (x *TaskBundleRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[27]
+	mi := &file_kith_state_v1_record_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2962,7 +3089,7 @@ func (x *TaskBundleRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskBundleRecord.ProtoReflect.Descriptor instead.
 func (*TaskBundleRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{27}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *TaskBundleRecord) GetGeneration() uint32 {
@@ -3088,7 +3215,7 @@ type HeldBundleRecord struct {
 
 func (x *HeldBundleRecord) Reset() {
 	*x = HeldBundleRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[28]
+	mi := &file_kith_state_v1_record_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3100,7 +3227,7 @@ func (x *HeldBundleRecord) String() string {
 func (*HeldBundleRecord) ProtoMessage() {}
 
 func (x *HeldBundleRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[28]
+	mi := &file_kith_state_v1_record_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3113,7 +3240,7 @@ func (x *HeldBundleRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldBundleRecord.ProtoReflect.Descriptor instead.
 func (*HeldBundleRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{28}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *HeldBundleRecord) GetName() *AttemptName {
@@ -3185,7 +3312,7 @@ type HeldBatchRecord struct {
 
 func (x *HeldBatchRecord) Reset() {
 	*x = HeldBatchRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[29]
+	mi := &file_kith_state_v1_record_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3197,7 +3324,7 @@ func (x *HeldBatchRecord) String() string {
 func (*HeldBatchRecord) ProtoMessage() {}
 
 func (x *HeldBatchRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[29]
+	mi := &file_kith_state_v1_record_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3210,7 +3337,7 @@ func (x *HeldBatchRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldBatchRecord.ProtoReflect.Descriptor instead.
 func (*HeldBatchRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{29}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *HeldBatchRecord) GetName() *AttemptName {
@@ -3244,7 +3371,7 @@ type StoredTaskBatch struct {
 
 func (x *StoredTaskBatch) Reset() {
 	*x = StoredTaskBatch{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[30]
+	mi := &file_kith_state_v1_record_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3256,7 +3383,7 @@ func (x *StoredTaskBatch) String() string {
 func (*StoredTaskBatch) ProtoMessage() {}
 
 func (x *StoredTaskBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[30]
+	mi := &file_kith_state_v1_record_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3269,7 +3396,7 @@ func (x *StoredTaskBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoredTaskBatch.ProtoReflect.Descriptor instead.
 func (*StoredTaskBatch) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{30}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *StoredTaskBatch) GetNumber() uint32 {
@@ -3313,7 +3440,7 @@ type StoredTaskFiles struct {
 
 func (x *StoredTaskFiles) Reset() {
 	*x = StoredTaskFiles{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[31]
+	mi := &file_kith_state_v1_record_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3325,7 +3452,7 @@ func (x *StoredTaskFiles) String() string {
 func (*StoredTaskFiles) ProtoMessage() {}
 
 func (x *StoredTaskFiles) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[31]
+	mi := &file_kith_state_v1_record_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3338,7 +3465,7 @@ func (x *StoredTaskFiles) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoredTaskFiles.ProtoReflect.Descriptor instead.
 func (*StoredTaskFiles) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{31}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *StoredTaskFiles) GetOrdinal() uint32 {
@@ -3384,7 +3511,7 @@ type StoredTaskResult struct {
 
 func (x *StoredTaskResult) Reset() {
 	*x = StoredTaskResult{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[32]
+	mi := &file_kith_state_v1_record_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3396,7 +3523,7 @@ func (x *StoredTaskResult) String() string {
 func (*StoredTaskResult) ProtoMessage() {}
 
 func (x *StoredTaskResult) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[32]
+	mi := &file_kith_state_v1_record_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3409,7 +3536,7 @@ func (x *StoredTaskResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoredTaskResult.ProtoReflect.Descriptor instead.
 func (*StoredTaskResult) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{32}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *StoredTaskResult) GetOrdinal() uint32 {
@@ -3524,7 +3651,7 @@ type PastRecord struct {
 
 func (x *PastRecord) Reset() {
 	*x = PastRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[33]
+	mi := &file_kith_state_v1_record_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3536,7 +3663,7 @@ func (x *PastRecord) String() string {
 func (*PastRecord) ProtoMessage() {}
 
 func (x *PastRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[33]
+	mi := &file_kith_state_v1_record_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3549,7 +3676,7 @@ func (x *PastRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PastRecord.ProtoReflect.Descriptor instead.
 func (*PastRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{33}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *PastRecord) GetOrigin() string {
@@ -3685,7 +3812,7 @@ type DecisionRecord_Verdict struct {
 
 func (x *DecisionRecord_Verdict) Reset() {
 	*x = DecisionRecord_Verdict{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[34]
+	mi := &file_kith_state_v1_record_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3697,7 +3824,7 @@ func (x *DecisionRecord_Verdict) String() string {
 func (*DecisionRecord_Verdict) ProtoMessage() {}
 
 func (x *DecisionRecord_Verdict) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[34]
+	mi := &file_kith_state_v1_record_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3710,7 +3837,7 @@ func (x *DecisionRecord_Verdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionRecord_Verdict.ProtoReflect.Descriptor instead.
 func (*DecisionRecord_Verdict) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{17, 0}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{18, 0}
 }
 
 func (x *DecisionRecord_Verdict) GetSite() string {
@@ -3768,7 +3895,7 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\x03seq\x18\x03 \x01(\x04R\x03seq\"O\n" +
 	"\vAttemptName\x12(\n" +
 	"\x03job\x18\x01 \x01(\v2\x16.kith.state.v1.JobNameR\x03job\x12\x16\n" +
-	"\x06number\x18\x02 \x01(\rR\x06number\"\x99\x02\n" +
+	"\x06number\x18\x02 \x01(\rR\x06number\"\xb9\x02\n" +
 	"\aRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04user\x18\x02 \x01(\tR\x04user\x12\x1e\n" +
@@ -3784,7 +3911,10 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"onSiteLost\x12\x12\n" +
 	"\x04runs\x18\t \x01(\fR\x04runs\x12\x16\n" +
 	"\x06script\x18\n" +
-	" \x01(\x06R\x06script\"\xd0\x02\n" +
+	" \x01(\x06R\x06script\x12\x1e\n" +
+	"\n" +
+	"checkpoint\x18\v \x01(\bR\n" +
+	"checkpoint\"\x81\x03\n" +
 	"\rStoredOutcome\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\rR\x04kind\x12\x1b\n" +
 	"\texit_code\x18\x02 \x01(\x05R\bexitCode\x12\x16\n" +
@@ -3798,7 +3928,8 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\ffiles_remain\x18\n" +
 	" \x01(\bR\vfilesRemain\x12\x1d\n" +
 	"\n" +
-	"files_lost\x18\v \x01(\bR\tfilesLost\"\x94\x03\n" +
+	"files_lost\x18\v \x01(\bR\tfilesLost\x12/\n" +
+	"\x13checkpoint_sequence\x18\f \x01(\x04R\x12checkpointSequence\"\x94\x03\n" +
 	"\n" +
 	"SiteRecord\x12\x17\n" +
 	"\asite_id\x18\x01 \x01(\tR\x06siteId\x12\x1e\n" +
@@ -3865,7 +3996,7 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\x04user\x18\x05 \x01(\tR\x04user\x12 \n" +
 	"\fmake_time_ns\x18\x06 \x01(\x03R\n" +
 	"makeTimeNs\x12\x14\n" +
-	"\x05maker\x18\a \x01(\tR\x05maker\"\xcb\a\n" +
+	"\x05maker\x18\a \x01(\tR\x05maker\"\xb7\b\n" +
 	"\tJobRecord\x12&\n" +
 	"\x02id\x18\x01 \x01(\v2\x16.kith.state.v1.JobNameR\x02id\x120\n" +
 	"\arequest\x18\x02 \x01(\v2\x16.kith.state.v1.RequestR\arequest\x12\x1d\n" +
@@ -3895,7 +4026,16 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\bforecast\x18\x18 \x01(\v2\x1d.kith.state.v1.ForecastRecordR\bforecast\x12\x1d\n" +
 	"\n" +
 	"blocked_ns\x18\x19 \x01(\x03R\tblockedNs\x12%\n" +
-	"\x0epromises_moved\x18\x1a \x01(\rR\rpromisesMoved\"\x8c\x02\n" +
+	"\x0epromises_moved\x18\x1a \x01(\rR\rpromisesMoved\x12;\n" +
+	"\tdemotions\x18\x1b \x03(\v2\x1d.kith.state.v1.DemotionRecordR\tdemotions\x12-\n" +
+	"\x12checkpoint_attempt\x18\x1c \x01(\rR\x11checkpointAttempt\"\xb6\x01\n" +
+	"\x0eDemotionRecord\x12\x18\n" +
+	"\aattempt\x18\x01 \x01(\rR\aattempt\x12\x12\n" +
+	"\x04site\x18\x02 \x01(\tR\x04site\x12\"\n" +
+	"\rstart_time_ns\x18\x03 \x01(\x03R\vstartTimeNs\x12\x1e\n" +
+	"\vend_time_ns\x18\x04 \x01(\x03R\tendTimeNs\x12\x1a\n" +
+	"\bsequence\x18\x05 \x01(\x04R\bsequence\x12\x16\n" +
+	"\x06reason\x18\x06 \x01(\tR\x06reason\"\x8c\x02\n" +
 	"\x0eForecastRecord\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\rR\aattempt\x12\x17\n" +
 	"\atime_ns\x18\x02 \x01(\x03R\x06timeNs\x12\x14\n" +
@@ -4128,7 +4268,7 @@ func file_kith_state_v1_record_proto_rawDescGZIP() []byte {
 }
 
 var file_kith_state_v1_record_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_kith_state_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
+var file_kith_state_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
 var file_kith_state_v1_record_proto_goTypes = []any{
 	(CopyPhase)(0),                 // 0: kith.state.v1.CopyPhase
 	(*JobName)(nil),                // 1: kith.state.v1.JobName
@@ -4142,30 +4282,31 @@ var file_kith_state_v1_record_proto_goTypes = []any{
 	(*JoinerRecord)(nil),           // 9: kith.state.v1.JoinerRecord
 	(*TokenRecord)(nil),            // 10: kith.state.v1.TokenRecord
 	(*JobRecord)(nil),              // 11: kith.state.v1.JobRecord
-	(*ForecastRecord)(nil),         // 12: kith.state.v1.ForecastRecord
-	(*SiteForecastRecord)(nil),     // 13: kith.state.v1.SiteForecastRecord
-	(*CalibrationRecord)(nil),      // 14: kith.state.v1.CalibrationRecord
-	(*ActRecord)(nil),              // 15: kith.state.v1.ActRecord
-	(*HoldingRecord)(nil),          // 16: kith.state.v1.HoldingRecord
-	(*ClaimRecord)(nil),            // 17: kith.state.v1.ClaimRecord
-	(*DecisionRecord)(nil),         // 18: kith.state.v1.DecisionRecord
-	(*CopyRecord)(nil),             // 19: kith.state.v1.CopyRecord
-	(*BagRecord)(nil),              // 20: kith.state.v1.BagRecord
-	(*BagPolicies)(nil),            // 21: kith.state.v1.BagPolicies
-	(*AfterRecord)(nil),            // 22: kith.state.v1.AfterRecord
-	(*DependencyRecord)(nil),       // 23: kith.state.v1.DependencyRecord
-	(*BagSums)(nil),                // 24: kith.state.v1.BagSums
-	(*SiteSums)(nil),               // 25: kith.state.v1.SiteSums
-	(*FailureKind)(nil),            // 26: kith.state.v1.FailureKind
-	(*BagPageRecord)(nil),          // 27: kith.state.v1.BagPageRecord
-	(*TaskBundleRecord)(nil),       // 28: kith.state.v1.TaskBundleRecord
-	(*HeldBundleRecord)(nil),       // 29: kith.state.v1.HeldBundleRecord
-	(*HeldBatchRecord)(nil),        // 30: kith.state.v1.HeldBatchRecord
-	(*StoredTaskBatch)(nil),        // 31: kith.state.v1.StoredTaskBatch
-	(*StoredTaskFiles)(nil),        // 32: kith.state.v1.StoredTaskFiles
-	(*StoredTaskResult)(nil),       // 33: kith.state.v1.StoredTaskResult
-	(*PastRecord)(nil),             // 34: kith.state.v1.PastRecord
-	(*DecisionRecord_Verdict)(nil), // 35: kith.state.v1.DecisionRecord.Verdict
+	(*DemotionRecord)(nil),         // 12: kith.state.v1.DemotionRecord
+	(*ForecastRecord)(nil),         // 13: kith.state.v1.ForecastRecord
+	(*SiteForecastRecord)(nil),     // 14: kith.state.v1.SiteForecastRecord
+	(*CalibrationRecord)(nil),      // 15: kith.state.v1.CalibrationRecord
+	(*ActRecord)(nil),              // 16: kith.state.v1.ActRecord
+	(*HoldingRecord)(nil),          // 17: kith.state.v1.HoldingRecord
+	(*ClaimRecord)(nil),            // 18: kith.state.v1.ClaimRecord
+	(*DecisionRecord)(nil),         // 19: kith.state.v1.DecisionRecord
+	(*CopyRecord)(nil),             // 20: kith.state.v1.CopyRecord
+	(*BagRecord)(nil),              // 21: kith.state.v1.BagRecord
+	(*BagPolicies)(nil),            // 22: kith.state.v1.BagPolicies
+	(*AfterRecord)(nil),            // 23: kith.state.v1.AfterRecord
+	(*DependencyRecord)(nil),       // 24: kith.state.v1.DependencyRecord
+	(*BagSums)(nil),                // 25: kith.state.v1.BagSums
+	(*SiteSums)(nil),               // 26: kith.state.v1.SiteSums
+	(*FailureKind)(nil),            // 27: kith.state.v1.FailureKind
+	(*BagPageRecord)(nil),          // 28: kith.state.v1.BagPageRecord
+	(*TaskBundleRecord)(nil),       // 29: kith.state.v1.TaskBundleRecord
+	(*HeldBundleRecord)(nil),       // 30: kith.state.v1.HeldBundleRecord
+	(*HeldBatchRecord)(nil),        // 31: kith.state.v1.HeldBatchRecord
+	(*StoredTaskBatch)(nil),        // 32: kith.state.v1.StoredTaskBatch
+	(*StoredTaskFiles)(nil),        // 33: kith.state.v1.StoredTaskFiles
+	(*StoredTaskResult)(nil),       // 34: kith.state.v1.StoredTaskResult
+	(*PastRecord)(nil),             // 35: kith.state.v1.PastRecord
+	(*DecisionRecord_Verdict)(nil), // 36: kith.state.v1.DecisionRecord.Verdict
 }
 var file_kith_state_v1_record_proto_depIdxs = []int32{
 	1,  // 0: kith.state.v1.AttemptName.job:type_name -> kith.state.v1.JobName
@@ -4175,35 +4316,36 @@ var file_kith_state_v1_record_proto_depIdxs = []int32{
 	1,  // 4: kith.state.v1.JobRecord.id:type_name -> kith.state.v1.JobName
 	3,  // 5: kith.state.v1.JobRecord.request:type_name -> kith.state.v1.Request
 	4,  // 6: kith.state.v1.JobRecord.outcome:type_name -> kith.state.v1.StoredOutcome
-	17, // 7: kith.state.v1.JobRecord.claim_events:type_name -> kith.state.v1.ClaimRecord
-	16, // 8: kith.state.v1.JobRecord.earlier:type_name -> kith.state.v1.HoldingRecord
-	15, // 9: kith.state.v1.JobRecord.acts:type_name -> kith.state.v1.ActRecord
-	12, // 10: kith.state.v1.JobRecord.forecast:type_name -> kith.state.v1.ForecastRecord
-	13, // 11: kith.state.v1.ForecastRecord.sites:type_name -> kith.state.v1.SiteForecastRecord
-	35, // 12: kith.state.v1.DecisionRecord.verdicts:type_name -> kith.state.v1.DecisionRecord.Verdict
-	2,  // 13: kith.state.v1.CopyRecord.attempt:type_name -> kith.state.v1.AttemptName
-	3,  // 14: kith.state.v1.CopyRecord.request:type_name -> kith.state.v1.Request
-	0,  // 15: kith.state.v1.CopyRecord.phase:type_name -> kith.state.v1.CopyPhase
-	4,  // 16: kith.state.v1.CopyRecord.outcome:type_name -> kith.state.v1.StoredOutcome
-	1,  // 17: kith.state.v1.BagRecord.name:type_name -> kith.state.v1.JobName
-	3,  // 18: kith.state.v1.BagRecord.request:type_name -> kith.state.v1.Request
-	21, // 19: kith.state.v1.BagRecord.policies:type_name -> kith.state.v1.BagPolicies
-	24, // 20: kith.state.v1.BagRecord.sums:type_name -> kith.state.v1.BagSums
-	15, // 21: kith.state.v1.BagRecord.acts:type_name -> kith.state.v1.ActRecord
-	23, // 22: kith.state.v1.AfterRecord.after:type_name -> kith.state.v1.DependencyRecord
-	25, // 23: kith.state.v1.BagSums.sites:type_name -> kith.state.v1.SiteSums
-	26, // 24: kith.state.v1.BagSums.failures:type_name -> kith.state.v1.FailureKind
-	2,  // 25: kith.state.v1.HeldBundleRecord.name:type_name -> kith.state.v1.AttemptName
-	3,  // 26: kith.state.v1.HeldBundleRecord.request:type_name -> kith.state.v1.Request
-	2,  // 27: kith.state.v1.HeldBatchRecord.name:type_name -> kith.state.v1.AttemptName
-	31, // 28: kith.state.v1.HeldBatchRecord.batch:type_name -> kith.state.v1.StoredTaskBatch
-	33, // 29: kith.state.v1.StoredTaskBatch.results:type_name -> kith.state.v1.StoredTaskResult
-	32, // 30: kith.state.v1.StoredTaskBatch.files:type_name -> kith.state.v1.StoredTaskFiles
-	31, // [31:31] is the sub-list for method output_type
-	31, // [31:31] is the sub-list for method input_type
-	31, // [31:31] is the sub-list for extension type_name
-	31, // [31:31] is the sub-list for extension extendee
-	0,  // [0:31] is the sub-list for field type_name
+	18, // 7: kith.state.v1.JobRecord.claim_events:type_name -> kith.state.v1.ClaimRecord
+	17, // 8: kith.state.v1.JobRecord.earlier:type_name -> kith.state.v1.HoldingRecord
+	16, // 9: kith.state.v1.JobRecord.acts:type_name -> kith.state.v1.ActRecord
+	13, // 10: kith.state.v1.JobRecord.forecast:type_name -> kith.state.v1.ForecastRecord
+	12, // 11: kith.state.v1.JobRecord.demotions:type_name -> kith.state.v1.DemotionRecord
+	14, // 12: kith.state.v1.ForecastRecord.sites:type_name -> kith.state.v1.SiteForecastRecord
+	36, // 13: kith.state.v1.DecisionRecord.verdicts:type_name -> kith.state.v1.DecisionRecord.Verdict
+	2,  // 14: kith.state.v1.CopyRecord.attempt:type_name -> kith.state.v1.AttemptName
+	3,  // 15: kith.state.v1.CopyRecord.request:type_name -> kith.state.v1.Request
+	0,  // 16: kith.state.v1.CopyRecord.phase:type_name -> kith.state.v1.CopyPhase
+	4,  // 17: kith.state.v1.CopyRecord.outcome:type_name -> kith.state.v1.StoredOutcome
+	1,  // 18: kith.state.v1.BagRecord.name:type_name -> kith.state.v1.JobName
+	3,  // 19: kith.state.v1.BagRecord.request:type_name -> kith.state.v1.Request
+	22, // 20: kith.state.v1.BagRecord.policies:type_name -> kith.state.v1.BagPolicies
+	25, // 21: kith.state.v1.BagRecord.sums:type_name -> kith.state.v1.BagSums
+	16, // 22: kith.state.v1.BagRecord.acts:type_name -> kith.state.v1.ActRecord
+	24, // 23: kith.state.v1.AfterRecord.after:type_name -> kith.state.v1.DependencyRecord
+	26, // 24: kith.state.v1.BagSums.sites:type_name -> kith.state.v1.SiteSums
+	27, // 25: kith.state.v1.BagSums.failures:type_name -> kith.state.v1.FailureKind
+	2,  // 26: kith.state.v1.HeldBundleRecord.name:type_name -> kith.state.v1.AttemptName
+	3,  // 27: kith.state.v1.HeldBundleRecord.request:type_name -> kith.state.v1.Request
+	2,  // 28: kith.state.v1.HeldBatchRecord.name:type_name -> kith.state.v1.AttemptName
+	32, // 29: kith.state.v1.HeldBatchRecord.batch:type_name -> kith.state.v1.StoredTaskBatch
+	34, // 30: kith.state.v1.StoredTaskBatch.results:type_name -> kith.state.v1.StoredTaskResult
+	33, // 31: kith.state.v1.StoredTaskBatch.files:type_name -> kith.state.v1.StoredTaskFiles
+	32, // [32:32] is the sub-list for method output_type
+	32, // [32:32] is the sub-list for method input_type
+	32, // [32:32] is the sub-list for extension type_name
+	32, // [32:32] is the sub-list for extension extendee
+	0,  // [0:32] is the sub-list for field type_name
 }
 
 func init() { file_kith_state_v1_record_proto_init() }
@@ -4217,7 +4359,7 @@ func file_kith_state_v1_record_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kith_state_v1_record_proto_rawDesc), len(file_kith_state_v1_record_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   35,
+			NumMessages:   36,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
