@@ -34,7 +34,7 @@ type site struct {
 	cfg    meta.Config
 }
 
-func newSite(b *testing.B) *site {
+func newSite(b testing.TB) *site {
 	s := &site{now: 1, cfg: meta.Default(), facts: store.NewState("alpha", 1)}
 	s.cfg.Self = meta.Self{Processors: 4, Speed: 1}
 	s.cfg.Limits.ClosedJobs = 1000
@@ -49,12 +49,17 @@ func newSite(b *testing.B) *site {
 }
 
 func (s *site) recorded(b *testing.B) *site {
+	s.recordTo(b, &null{})
+	return s
+}
+
+func (s *site) recordTo(b testing.TB, to flight.Sink) {
+	b.Helper()
 	var err error
-	s.record, err = flight.NewRecorder(flight.Subject{Engine: s.engine, Meta: s.cfg, Site: s.plan, ID: "alpha", Generation: 1}, &null{})
+	s.record, err = flight.NewRecorder(flight.Subject{Engine: s.engine, Meta: s.cfg, Site: s.plan, ID: "alpha", Generation: 1}, to)
 	if err != nil {
 		b.Fatal(err)
 	}
-	return s
 }
 
 func (s *site) step(ev meta.Event) []meta.Effect {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"kith/meta"
 	"kith/meta/flight"
 	"kith/testbed/check/faults"
 )
@@ -72,6 +73,32 @@ func TestDifferencesAreTold(t *testing.T) {
 	}
 	if kinds["effects"] == 0 || kinds["the next wake"]+kinds["state"] == 0 {
 		t.Errorf("told: %v", kinds)
+	}
+}
+
+// The step at which an engine dies is the last one of its recording, and it dies there again.
+func TestAPanicPlaysAgain(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	sink := &tape{every: 1000}
+	s.recordTo(t, sink)
+	s.job()
+	died := func() (died bool) {
+		defer func() {
+			if died = recover() != nil; died {
+				s.record.Panicked()
+			}
+		}()
+		s.step(meta.Receive{From: "b"}) // no message: no peer can say that
+		return false
+	}()
+	if !died {
+		t.Fatal("the engine takes up nothing")
+	}
+	steps, _, err := play(sink.files[0])
+	var p *flight.Panic
+	if !errors.As(err, &p) || p.Step.Number != 11 || flight.Kind(p.Step.Event) != "Receive" || steps != 10 || !strings.Contains(p.Stack, "meta.(*Engine)") {
+		t.Errorf("after %d steps: %v", steps, err)
 	}
 }
 

@@ -306,9 +306,7 @@ func (d *Daemon) assemble() error {
 	if d.options.lead != nil {
 		in.ended = errLeadOver
 	}
-	if err := d.recordFlight(site); err != nil {
-		return err
-	}
+	d.recordFlight(site)
 	if d.cfg.Owner.Sharing {
 		d.owner = d.watchOwner(d.runs.AdoptedShims)
 	}

@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"fmt"
 	"runtime/debug"
 	"time"
 
@@ -13,11 +12,13 @@ import (
 	"kith/sitesched/runner"
 )
 
+const noRecording = "no flight recording; the site goes on"
+
 // recordFlight has what the engine is fed recorded, where that is configured. A folder that
 // cannot be used is told like a disk that fails later: the site works without.
-func (d *Daemon) recordFlight(site meta.Site) error {
+func (d *Daemon) recordFlight(site meta.Site) {
 	if !d.cfg.Flight.Enabled {
-		return nil
+		return
 	}
 	disk := runner.NewRoom(d.cfg.Data)
 	ring, err := flight.OpenRing(flight.RingConfig{
@@ -25,20 +26,21 @@ func (d *Daemon) recordFlight(site meta.Site) error {
 		Room: func() error { return disk.Check(0, d.cfg.Files.KeepFreeBytes) }, Log: d.log,
 	})
 	if err != nil {
-		d.log.Error("no flight recording; the site goes on", "error", err.Error())
-		return nil
+		d.log.Error(noRecording, "error", err.Error())
+		return
 	}
-	d.flight = ring
 	self := d.state.Site()
 	d.loop.records, err = flight.NewRecorder(flight.Subject{
 		Version: Version(), Build: build(), Engine: d.engine, Meta: d.engineConfig(), Site: site, Processors: d.cfg.Processors(),
 		Directories: d.cfg.Executor.Directories, ID: self.ID, Generation: self.Generation, Incarnation: self.Incarnation,
 	}, ring)
-	if err != nil {
-		return fmt.Errorf("flight.enabled = true: %w", err)
+	if err != nil { // a host of a test, or of another program
+		d.loop.records = nil
+		ring.Close()
+		d.log.Error(noRecording, "error", err.Error())
+		return
 	}
-	d.loop.flushed = func() { ring.Flush(time.Second) }
-	return nil
+	d.flight, d.loop.flushed = ring, func() { ring.Flush(time.Second) }
 }
 
 // flightFigures returns what is counted of the recording, nothing where there is none.
