@@ -13,12 +13,14 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"kith/cmd/kithd/config"
+	"kith/meta"
 	kithv1 "kith/proto/gen/kith/v1"
 	"kith/testbed/local"
 )
 
 // start measures from a client's call to the instant that the job itself reads
-// off the clock, on an otherwise idle site, one job after another.
+// off the clock, on an otherwise idle site, one job after another; then what forecasts add to it.
 func (b *bench) start(ctx context.Context) error {
 	f, stop, err := b.federation(ctx, []local.Site{{Name: "alpha"}})
 	if err != nil {
@@ -35,6 +37,38 @@ func (b *bench) start(ctx context.Context) error {
 	b.addTarget("submission to running process, median", milliseconds(median(waits)), "ms", 15, true)
 	b.add("submission to running process, 99 of 100", milliseconds(quantile(waits, 0.99)), "ms")
 	b.add("submission to durable answer, median", milliseconds(median(answers)), "ms")
+	if err := stop(); err != nil {
+		return err
+	}
+	return b.startForecasts(ctx)
+}
+
+// startForecasts compares two idle sites that differ in nothing but forecasts, in turns, so that
+// whatever else the machine does is the same for both.
+func (b *bench) startForecasts(ctx context.Context) error {
+	alone := func(forecasts bool) func(*config.Config) {
+		return func(c *config.Config) { c.Placement.Scheme, c.Forecast.Enabled = meta.Independent, forecasts }
+	}
+	f, stop, err := b.federation(ctx, []local.Site{{Name: "with", Tune: alone(true)}, {Name: "without", Tune: alone(false)}})
+	if err != nil {
+		return err
+	}
+	defer stop() //nolint:errcheck // what was measured counts
+	const turns = 10
+	var waits [2][]time.Duration
+	for range turns {
+		for i, n := range f.Nodes() {
+			w, _, err := b.starts(ctx, n, 1, (b.opt.Starts+turns-1)/turns)
+			if err != nil {
+				return err
+			}
+			waits[i] = append(waits[i], w...)
+		}
+	}
+	for i := range waits {
+		slices.Sort(waits[i])
+	}
+	b.addTarget("submission to running process with forecasts ÷ without, medians", float64(median(waits[0]))/float64(median(waits[1])), "times", 1.05, true)
 	return nil
 }
 
