@@ -176,7 +176,6 @@ var jobBounds = map[protoreflect.FullName]bound{
 	"kith.v1.Checkpoint.paths":         list(CheckpointPaths, Path),
 	"kith.v1.Demotion.site_id":         text(siteID),
 	"kith.v1.Demotion.reason":          text(ShortText),
-	"kith.v1.Demotion.outputs":         list(Files, 0),
 	"kith.v1.JobStatus.demotions":      list(64, 0),
 	"kith.v1.JobStatus.reason":         text(detail),
 	"kith.v1.JobStatus.origin_site_id": text(siteID),

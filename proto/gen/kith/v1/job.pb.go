@@ -937,9 +937,7 @@ type Demotion struct {
 	// The number in DONE of the checkpoint that it left; 0 if it left none that counts.
 	CheckpointSequence uint64 `protobuf:"varint,5,opt,name=checkpoint_sequence,json=checkpointSequence,proto3" json:"checkpoint_sequence,omitempty"`
 	// Explains it, for people: why there is no checkpoint, or what of the output is missing.
-	Reason string `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
-	// What it left: stdout and stderr.
-	Outputs       []*OutputInfo `protobuf:"bytes,7,rep,name=outputs,proto3" json:"outputs,omitempty"`
+	Reason        string `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1014,13 +1012,6 @@ func (x *Demotion) GetReason() string {
 		return x.Reason
 	}
 	return ""
-}
-
-func (x *Demotion) GetOutputs() []*OutputInfo {
-	if x != nil {
-		return x.Outputs
-	}
-	return nil
 }
 
 // A Dependency is a job or a bag that must have ended before another one starts.
@@ -2297,7 +2288,7 @@ const file_kith_v1_job_proto_rawDesc = "" +
 	"\n" +
 	"Checkpoint\x12\x14\n" +
 	"\x05paths\x18\x01 \x03(\tR\x05paths\x12\x1b\n" +
-	"\texit_code\x18\x02 \x01(\x05R\bexitCode\"\xa7\x02\n" +
+	"\texit_code\x18\x02 \x01(\x05R\bexitCode\"\xf8\x01\n" +
 	"\bDemotion\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\x05R\aattempt\x12\x17\n" +
 	"\asite_id\x18\x02 \x01(\tR\x06siteId\x129\n" +
@@ -2305,8 +2296,7 @@ const file_kith_v1_job_proto_rawDesc = "" +
 	"start_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
 	"\bend_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12/\n" +
 	"\x13checkpoint_sequence\x18\x05 \x01(\x04R\x12checkpointSequence\x12\x16\n" +
-	"\x06reason\x18\x06 \x01(\tR\x06reason\x12-\n" +
-	"\aoutputs\x18\a \x03(\v2\x13.kith.v1.OutputInfoR\aoutputs\"\xd2\x02\n" +
+	"\x06reason\x18\x06 \x01(\tR\x06reason\"\xd2\x02\n" +
 	"\n" +
 	"Dependency\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12;\n" +
@@ -2539,47 +2529,46 @@ var file_kith_v1_job_proto_depIdxs = []int32{
 	9,  // 8: kith.v1.Job.checkpoint:type_name -> kith.v1.Checkpoint
 	26, // 9: kith.v1.Demotion.start_time:type_name -> google.protobuf.Timestamp
 	26, // 10: kith.v1.Demotion.end_time:type_name -> google.protobuf.Timestamp
-	17, // 11: kith.v1.Demotion.outputs:type_name -> kith.v1.OutputInfo
-	1,  // 12: kith.v1.Dependency.condition:type_name -> kith.v1.Dependency.Condition
-	2,  // 13: kith.v1.Dependency.state:type_name -> kith.v1.Dependency.State
-	3,  // 14: kith.v1.JobStatus.state:type_name -> kith.v1.JobStatus.State
-	26, // 15: kith.v1.JobStatus.submit_time:type_name -> google.protobuf.Timestamp
-	26, // 16: kith.v1.JobStatus.start_time:type_name -> google.protobuf.Timestamp
-	26, // 17: kith.v1.JobStatus.end_time:type_name -> google.protobuf.Timestamp
-	16, // 18: kith.v1.JobStatus.outcome:type_name -> kith.v1.Outcome
-	20, // 19: kith.v1.JobStatus.decisions:type_name -> kith.v1.SiteDecision
-	21, // 20: kith.v1.JobStatus.copies:type_name -> kith.v1.CopyStatus
-	22, // 21: kith.v1.JobStatus.claim_events:type_name -> kith.v1.ClaimEvent
-	26, // 22: kith.v1.JobStatus.host_unreachable_since:type_name -> google.protobuf.Timestamp
-	15, // 23: kith.v1.JobStatus.acts:type_name -> kith.v1.JobAct
-	26, // 24: kith.v1.JobStatus.estimated_start_time:type_name -> google.protobuf.Timestamp
-	18, // 25: kith.v1.JobStatus.forecast:type_name -> kith.v1.StartForecast
-	10, // 26: kith.v1.JobStatus.demotions:type_name -> kith.v1.Demotion
-	25, // 27: kith.v1.JobStatus.used:type_name -> google.protobuf.Duration
-	26, // 28: kith.v1.JobAct.time:type_name -> google.protobuf.Timestamp
-	4,  // 29: kith.v1.JobAct.kind:type_name -> kith.v1.JobAct.Kind
-	25, // 30: kith.v1.Outcome.cpu_time:type_name -> google.protobuf.Duration
-	17, // 31: kith.v1.Outcome.outputs:type_name -> kith.v1.OutputInfo
-	26, // 32: kith.v1.StartForecast.made_time:type_name -> google.protobuf.Timestamp
-	26, // 33: kith.v1.StartForecast.low:type_name -> google.protobuf.Timestamp
-	26, // 34: kith.v1.StartForecast.median:type_name -> google.protobuf.Timestamp
-	26, // 35: kith.v1.StartForecast.high:type_name -> google.protobuf.Timestamp
-	19, // 36: kith.v1.StartForecast.sites:type_name -> kith.v1.SiteStartForecast
-	5,  // 37: kith.v1.StartForecast.end:type_name -> kith.v1.StartForecast.End
-	26, // 38: kith.v1.StartForecast.start_time:type_name -> google.protobuf.Timestamp
-	26, // 39: kith.v1.StartForecast.latest:type_name -> google.protobuf.Timestamp
-	26, // 40: kith.v1.SiteStartForecast.low:type_name -> google.protobuf.Timestamp
-	26, // 41: kith.v1.SiteStartForecast.median:type_name -> google.protobuf.Timestamp
-	26, // 42: kith.v1.SiteStartForecast.high:type_name -> google.protobuf.Timestamp
-	25, // 43: kith.v1.SiteDecision.load_age:type_name -> google.protobuf.Duration
-	6,  // 44: kith.v1.CopyStatus.state:type_name -> kith.v1.CopyStatus.State
-	26, // 45: kith.v1.ClaimEvent.time:type_name -> google.protobuf.Timestamp
-	7,  // 46: kith.v1.ClaimEvent.kind:type_name -> kith.v1.ClaimEvent.Kind
-	47, // [47:47] is the sub-list for method output_type
-	47, // [47:47] is the sub-list for method input_type
-	47, // [47:47] is the sub-list for extension type_name
-	47, // [47:47] is the sub-list for extension extendee
-	0,  // [0:47] is the sub-list for field type_name
+	1,  // 11: kith.v1.Dependency.condition:type_name -> kith.v1.Dependency.Condition
+	2,  // 12: kith.v1.Dependency.state:type_name -> kith.v1.Dependency.State
+	3,  // 13: kith.v1.JobStatus.state:type_name -> kith.v1.JobStatus.State
+	26, // 14: kith.v1.JobStatus.submit_time:type_name -> google.protobuf.Timestamp
+	26, // 15: kith.v1.JobStatus.start_time:type_name -> google.protobuf.Timestamp
+	26, // 16: kith.v1.JobStatus.end_time:type_name -> google.protobuf.Timestamp
+	16, // 17: kith.v1.JobStatus.outcome:type_name -> kith.v1.Outcome
+	20, // 18: kith.v1.JobStatus.decisions:type_name -> kith.v1.SiteDecision
+	21, // 19: kith.v1.JobStatus.copies:type_name -> kith.v1.CopyStatus
+	22, // 20: kith.v1.JobStatus.claim_events:type_name -> kith.v1.ClaimEvent
+	26, // 21: kith.v1.JobStatus.host_unreachable_since:type_name -> google.protobuf.Timestamp
+	15, // 22: kith.v1.JobStatus.acts:type_name -> kith.v1.JobAct
+	26, // 23: kith.v1.JobStatus.estimated_start_time:type_name -> google.protobuf.Timestamp
+	18, // 24: kith.v1.JobStatus.forecast:type_name -> kith.v1.StartForecast
+	10, // 25: kith.v1.JobStatus.demotions:type_name -> kith.v1.Demotion
+	25, // 26: kith.v1.JobStatus.used:type_name -> google.protobuf.Duration
+	26, // 27: kith.v1.JobAct.time:type_name -> google.protobuf.Timestamp
+	4,  // 28: kith.v1.JobAct.kind:type_name -> kith.v1.JobAct.Kind
+	25, // 29: kith.v1.Outcome.cpu_time:type_name -> google.protobuf.Duration
+	17, // 30: kith.v1.Outcome.outputs:type_name -> kith.v1.OutputInfo
+	26, // 31: kith.v1.StartForecast.made_time:type_name -> google.protobuf.Timestamp
+	26, // 32: kith.v1.StartForecast.low:type_name -> google.protobuf.Timestamp
+	26, // 33: kith.v1.StartForecast.median:type_name -> google.protobuf.Timestamp
+	26, // 34: kith.v1.StartForecast.high:type_name -> google.protobuf.Timestamp
+	19, // 35: kith.v1.StartForecast.sites:type_name -> kith.v1.SiteStartForecast
+	5,  // 36: kith.v1.StartForecast.end:type_name -> kith.v1.StartForecast.End
+	26, // 37: kith.v1.StartForecast.start_time:type_name -> google.protobuf.Timestamp
+	26, // 38: kith.v1.StartForecast.latest:type_name -> google.protobuf.Timestamp
+	26, // 39: kith.v1.SiteStartForecast.low:type_name -> google.protobuf.Timestamp
+	26, // 40: kith.v1.SiteStartForecast.median:type_name -> google.protobuf.Timestamp
+	26, // 41: kith.v1.SiteStartForecast.high:type_name -> google.protobuf.Timestamp
+	25, // 42: kith.v1.SiteDecision.load_age:type_name -> google.protobuf.Duration
+	6,  // 43: kith.v1.CopyStatus.state:type_name -> kith.v1.CopyStatus.State
+	26, // 44: kith.v1.ClaimEvent.time:type_name -> google.protobuf.Timestamp
+	7,  // 45: kith.v1.ClaimEvent.kind:type_name -> kith.v1.ClaimEvent.Kind
+	46, // [46:46] is the sub-list for method output_type
+	46, // [46:46] is the sub-list for method input_type
+	46, // [46:46] is the sub-list for extension type_name
+	46, // [46:46] is the sub-list for extension extendee
+	0,  // [0:46] is the sub-list for field type_name
 }
 
 func init() { file_kith_v1_job_proto_init() }
