@@ -100,6 +100,8 @@ func (e *Engine) Step(now job.Time, ev Event) []Effect {
 		e.seer.foreseen(now, ev)
 	case Tick:
 		e.tick(now)
+	case Stopping:
+		e.seer.stopping()
 	case Reconfigure:
 		e.reconfigure(now, ev)
 	case SendCopies:

@@ -158,6 +158,10 @@ type FilesWait struct {
 // Tick says that time has passed.
 type Tick struct{}
 
+// Stopping says that the daemon is about to stop: it is the last event, and the facts that it makes
+// are made durable before the end. A crash has none.
+type Stopping struct{}
+
 // SendCopies sends the copies that were placed so far without waiting for the
 // end of the instant. In a simulation without latency the next submission of
 // the same instant then sees them in the queues (spec 001 section 2.5).
@@ -186,6 +190,7 @@ func (FilesHome) event()      {}
 func (FilesWait) event()      {}
 func (TurnCame) event()       {}
 func (Tick) event()           {}
+func (Stopping) event()       {}
 func (SendCopies) event()     {}
 func (Pass) event()           {}
 

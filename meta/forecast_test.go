@@ -635,3 +635,48 @@ func TestForecastsKnowScripts(t *testing.T) {
 	}
 	check(again, "after a restart")
 }
+
+// A run time is learnt as on a processor of speed 1, and expected as on one of the site.
+func TestForecastsAtASiteOfAnotherSpeed(t *testing.T) {
+	for _, speed := range []float64{0.5, 1, 2} {
+		o := newOracle(t, 4, func(c *meta.Config, _ *sitesched.Config) { c.Self.Speed = speed })
+		here := job.Scaled(time.Hour, speed)
+		for range 30 {
+			id := o.submit(4, 8*time.Hour)
+			o.now = o.now.Add(here)
+			o.finish(id)
+		}
+		o.submit(4, 8*time.Hour)
+		f := o.state.Job(o.submit(4, 8*time.Hour)).Forecast
+		if f == nil || f.Raw[4] < here*8/10 || f.Raw[4] > here*12/10 {
+			t.Errorf("speed %v: jobs run for %v, and one that waits for one of them is to wait for %+v", speed, here, f)
+		}
+	}
+}
+
+// A clean stop keeps how forecasts did; a crash forgets what came after it was last kept.
+func TestStoppingKeepsHowForecastsDid(t *testing.T) {
+	o := newOracle(t, 4, nil)
+	for range 3 {
+		id := o.submit(4, time.Hour)
+		o.now = o.now.Add(time.Minute)
+		o.finish(id)
+	}
+	if o.state.Calibration() != nil {
+		t.Fatal("it is kept after three outcomes")
+	}
+	o.do(meta.Stopping{})
+	book, err := forecast.DecodeBook(o.state.Calibration())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := book.Runs().All(); r.Forecasts != 3 {
+		t.Errorf("%+v is kept", r)
+	}
+	o.state.TakeChanges()
+	o.do(meta.Stopping{})
+	if o.state.TakeChanges().Calibration {
+		t.Error("what has not changed is kept again")
+	}
+	newOracle(t, 4, func(c *meta.Config, _ *sitesched.Config) { c.Forecasts.Enabled = false }).do(meta.Stopping{})
+}

@@ -119,7 +119,17 @@ func (s *seer) role(c *job.Copy, q *inquiry) forecast.Role {
 	} else if c.ID != q.copy.ID { // a pilot, which runs whatever there is
 		return forecast.Role{Limit: c.Request.Walltime}
 	}
-	return forecast.Role{Runs: r.Runs, Limit: c.Request.Walltime, Origin: c.ID.Job.Origin, User: r.User}
+	return forecast.Role{Runs: s.runsHere(r, c.Request.Walltime), Limit: c.Request.Walltime, Origin: c.ID.Job.Origin, User: r.User}
+}
+
+// runsHere are the quantiles of the run time of a request here, as parts of the limit that its copy
+// has: a request counts on a processor of speed 1, which the owner of no machine shares.
+func (s *seer) runsHere(r *job.Request, limit time.Duration) forecast.Runs {
+	runs := forecast.Runs(r.Runs)
+	if limit <= 0 {
+		return runs
+	}
+	return runs.Times(float64(job.Scaled(r.Walltime, s.host.speed(r))) / float64(limit))
 }
 
 // foreseen learns what scenarios came to.

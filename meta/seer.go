@@ -212,6 +212,13 @@ func (s *seer) save() {
 	}
 }
 
+// stopping keeps how forecasts did since it was last kept.
+func (s *seer) stopping() {
+	if s != nil && s.book.Outcomes() > 0 {
+		record(s.st, store.NoteCalibration{Book: s.book.Encode()})
+	}
+}
+
 // rng is randomness that belongs to an attempt and an instant.
 func (s *seer) rng(a job.AttemptID, at job.Time) *rand.Rand {
 	return rand.New(rand.NewPCG(forecast.SeedOf(s.self, a, at), 1)) //nolint:gosec // A forecast, no secret.
@@ -219,8 +226,8 @@ func (s *seer) rng(a job.AttemptID, at job.Time) *rand.Rand {
 
 // arrived notes a copy that comes into the queue here.
 func (s *seer) arrived(now job.Time, c *hostCopy) {
-	r := s.here(c.rec.Request)
-	runs := forecast.Runs(c.rec.Request.Runs)
+	r := s.host.entry(c.rec).Request
+	runs := s.runsHere(c.rec.Request, r.Walltime)
 	level := s.rng(c.rec.ID, now).Float64()
 	c.arrival = 1 + s.days.Add(forecast.Arrival{
 		At: now, Procs: r.Processors, MemoryBytes: r.MemoryBytes, Limit: r.Walltime, Run: runs.Residual(0, r.Walltime, level),

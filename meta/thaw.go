@@ -7,7 +7,7 @@ func Events() []Event {
 		AdmitSite{}, AttemptEnded{}, AttemptMissing{}, AttemptOver{}, AttemptStarted{}, Cancel{}, CancelBag{}, CloseInvitation{}, ComeByInvitation{},
 		FilesHere{}, FilesHome{}, FilesWait{}, ForecastJob{}, Foreseen{}, ForgetSite{}, ForgetTrust{}, Hold{}, HoldBag{}, Leave{}, LoadSeen{}, MakeToken{},
 		OpenInvitation{}, OwnerSeen{}, Pass{}, PeerDown{}, PeerUp{}, Receive{}, Reconfigure{}, Release{}, ReleaseBag{}, RetryTasks{}, RevokeSite{},
-		RevokeToken{}, SendCopies{}, SetAddresses{}, SetBudget{}, SetBundleSequence{}, SetDrain{}, SetPolicies{}, StartFailed{}, Submit{}, SubmitBag{},
+		RevokeToken{}, SendCopies{}, SetAddresses{}, SetBudget{}, SetBundleSequence{}, SetDrain{}, SetPolicies{}, StartFailed{}, Stopping{}, Submit{}, SubmitBag{},
 		TasksHome{}, Tick{}, TrustHost{}, TryInvitation{}, TurnCame{},
 	}
 }

@@ -53,6 +53,20 @@ func ParseRuns(sent []uint32) (q Runs, err error) {
 // Known reports whether q says anything.
 func (q *Runs) Known() bool { return *q != Runs{} }
 
+// Times are the quantiles of f times the run time, at most the limit: those of a processor on which
+// it takes that much longer. What is no positive number changes nothing.
+func (q *Runs) Times(f float64) Runs {
+	if !q.Known() || f == 1 || !(f > 0) {
+		return *q
+	}
+	var r Runs
+	for i, x := range q {
+		r[i] = uint16(min(math.Round(float64(x)*f), whole))
+	}
+	r[len(r)-1] = max(r[len(r)-1], 1) // not nothing
+	return r
+}
+
 // Dist makes d a distribution that has about these quantiles: between them, and between the
 // outer ones and the ends, all is as likely. Where q says nothing, so it is everywhere.
 func (q *Runs) Dist(limit time.Duration, d *Dist) {

@@ -107,3 +107,22 @@ func FuzzParseRuns(f *testing.F) {
 		}
 	})
 }
+
+// Quantiles of a longer or a shorter time do not fall and stay within the limit.
+func TestRunsTimes(t *testing.T) {
+	q := Runs{10, 20, 30, 100, 1000, 20000, 40000, 60000, 65535}
+	for f, want := range map[float64]Runs{
+		1: q, 0: q, -1: q, math.NaN(): q,
+		0.5:         {5, 10, 15, 50, 500, 10000, 20000, 30000, 32768},
+		4:           {40, 80, 120, 400, 4000, 65535, 65535, 65535, 65535},
+		1e-9:        {8: 1},
+		math.Inf(1): {65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535, 65535},
+	} {
+		if got := q.Times(f); got != want {
+			t.Errorf("%v times: %v, want %v", f, got, want)
+		}
+	}
+	if none := (Runs{}); none.Times(2) != none {
+		t.Error("what says nothing says something")
+	}
+}

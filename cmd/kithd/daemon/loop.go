@@ -191,6 +191,7 @@ func (l *loop) finish() {
 			return
 		}
 	}
+	l.step(meta.Stopping{})
 	l.handOver()
 }
 
