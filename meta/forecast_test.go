@@ -7,6 +7,7 @@ import (
 
 	"kith/cluster"
 	"kith/internal/forecast"
+	"kith/internal/harvest"
 	"kith/internal/job"
 	"kith/meta"
 	"kith/sitesched"
@@ -679,4 +680,36 @@ func TestStoppingKeepsHowForecastsDid(t *testing.T) {
 		t.Error("what has not changed is kept again")
 	}
 	newOracle(t, 4, func(c *meta.Config, _ *sitesched.Config) { c.Forecasts.Enabled = false }).do(meta.Stopping{})
+}
+
+// Where an owner comes first, a forecast counts with the longer limits that copies have there, and
+// with as much longer run times.
+func TestForecastsBesideAnOwner(t *testing.T) {
+	o := newOracle(t, 4, nil)
+	owner := new(cluster.Owner)
+	for i := range owner.Loads {
+		owner.Loads[i] = harvest.Load{Lambda: 0.5 / 60, Rho: 0.5, Sigma: 60}
+	}
+	o.do(meta.OwnerSeen{Owner: owner})
+	o.withBeta()
+	o.submit(4, time.Hour)
+	o.heldUp = true
+	r := job.Request{User: "bob", Processors: 4, Walltime: time.Hour}
+	o.do(meta.Receive{From: "beta", Message: meta.StartQuery{Query: 7, Request: r, Draws: 50}})
+	limits := 0
+	for _, x := range o.wanted[0].Inquiry.Roles {
+		if x.Limit == 0 {
+			continue
+		}
+		if limits++; x.Limit < 2*time.Hour {
+			t.Errorf("the limit of %q counts as %v", x.User, x.Limit)
+		}
+		// Of ada nothing is known but that she asked for an hour: half of it takes all of it here.
+		if run := time.Duration(float64(x.Runs[4]) / 65535 * float64(x.Limit)); x.User == "ada" && (run < 55*time.Minute || run > 65*time.Minute) {
+			t.Errorf("ada's job is expected to run for %v", run)
+		}
+	}
+	if limits != 2 {
+		t.Fatalf("%d copies are in the scene", limits)
+	}
 }

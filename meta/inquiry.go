@@ -113,13 +113,16 @@ func (s *seer) play(now job.Time, q *inquiry) bool {
 
 // role is what is known of a copy that plays.
 func (s *seer) role(c *job.Copy, q *inquiry) forecast.Role {
-	r := &q.copy.Request
+	x := forecast.Role{Limit: c.Request.Walltime, Origin: c.ID.Job.Origin}
 	if held := s.host.copies.Get(c.ID); held != nil {
-		r = held.rec.Request
-	} else if c.ID != q.copy.ID { // a pilot, which runs whatever there is
-		return forecast.Role{Limit: c.Request.Walltime}
+		r := held.rec.Request
+		x.User, x.Runs = r.User, s.runsHere(r, x.Limit)
+	} else if c.ID == q.copy.ID { // it would come now; how long it runs is not asked for
+		x.User, x.Runs = q.copy.Request.User, q.copy.Request.Runs
+	} else { // a pilot, which runs whatever there is
+		x.Origin = ""
 	}
-	return forecast.Role{Runs: s.runsHere(r, c.Request.Walltime), Limit: c.Request.Walltime, Origin: c.ID.Job.Origin, User: r.User}
+	return x
 }
 
 // runsHere are the quantiles of the run time of a request here, as parts of the limit that its copy
@@ -206,7 +209,7 @@ func (s *seer) onQuery(now job.Time, from job.SiteID, m *StartQuery) {
 			s.peers.send(from, StartAnswer{Query: m.Query, Reason: reason})
 			return
 		}
-		q.copy = job.Copy{ID: next, Request: s.here(&m.Request), Arrival: now, Remote: true}
+		q.copy = job.Copy{ID: next, Request: s.host.asked(&m.Request), Arrival: now, Remote: true}
 	}
 	if !s.wants(now, q) {
 		s.later(now, &q, m)

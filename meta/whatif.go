@@ -344,7 +344,7 @@ func (s *seer) inquire(now job.Time, p *probe, replaced job.ID) {
 
 // inquireHere asks this very site.
 func (s *seer) inquireHere(now job.Time, query uint64, r *job.Request, attempt job.AttemptID) {
-	c := job.Copy{ID: job.AttemptID{Job: job.ID{Origin: s.self}}, Request: s.here(r), Arrival: now}
+	c := job.Copy{ID: job.AttemptID{Job: job.ID{Origin: s.self}}, Request: s.host.asked(r), Arrival: now}
 	if held := s.host.copies.Get(attempt); held != nil {
 		c = s.wouldBe(now, held, r)
 	}
@@ -359,7 +359,7 @@ func (s *seer) wouldBe(now job.Time, held *hostCopy, r *job.Request) job.Copy {
 	if sameShape(held.rec.Request, r) {
 		return c
 	}
-	c.Request, c.Arrival = s.here(r), now
+	c.Request, c.Arrival = s.host.asked(r), now
 	return c
 }
 

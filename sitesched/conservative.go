@@ -198,8 +198,15 @@ func (s *Scheduler) planLocal(now job.Time) {
 // and returns the floor, see [Scheduler.slotIn].
 func (s *Scheduler) planQueue(f *profile, now, floor job.Time, q *queue, i, end int) job.Time {
 	for i = q.next(i); i >= 0 && i < end; i = q.next(i + 1) {
-		floor = s.slotIn(f, now, floor, q, q.charge[i], q.wall[i])
+		at := s.slotIn(f, now, floor, q, q.charge[i], q.wall[i])
+		if at == job.Never {
+			continue // more is kept free than when it came
+		}
+		floor = at
 		f.place(floor, q.charge[i], q.wall[i])
+		if s.limitsGuests(q) {
+			s.allotment.place(floor, q.charge[i], q.wall[i])
+		}
 	}
 	return floor
 }
@@ -213,5 +220,43 @@ func (s *Scheduler) slotIn(
 	if s.cfg.Backfill == NoBackfill && (q == &s.local || s.cfg.Queues == DualStrict) {
 		from = max(now, floor)
 	}
+	if s.limitsGuests(q) {
+		return s.slotWithin(f, from, charge, wall)
+	}
 	return f.earliest(from, charge, wall, job.Never)
+}
+
+// limitsGuests reports whether the copies of q may have but a part of the processors. Whoever
+// places them calls [Scheduler.planRoom] first.
+func (s *Scheduler) limitsGuests(q *queue) bool { return s.cfg.KeepFree > 0 && q == &s.remote }
+
+// planRoom makes the surface of what guests may have beside those that run.
+func (s *Scheduler) planRoom(now job.Time) {
+	s.allotted.buf, s.allotted.from = s.allotted.buf[:0], 0
+	run := &s.run
+	if s.cfg.Queues == DualPreempt {
+		run = &s.guests.run
+	}
+	for _, it := range run.items() {
+		if s.table.rows[it.slot].copy.remote {
+			s.allotted.buf = append(s.allotted.buf, it)
+		}
+	}
+	s.allotment.build(now, int64(s.cfg.Processors-s.cfg.KeepFree)-s.sums.guestCharge, &s.allotted)
+}
+
+// slotWithin returns the earliest start in f of a guest that has room, too.
+func (s *Scheduler) slotWithin(f *profile, from job.Time, charge int32, wall time.Duration) job.Time {
+	if charge > s.cfg.Processors-s.cfg.KeepFree {
+		return job.Never
+	}
+	for {
+		at := f.earliest(from, charge, wall, job.Never)
+		if at == job.Never {
+			return at
+		}
+		if from = s.allotment.earliest(at, charge, wall, job.Never); from == at || from == job.Never {
+			return from
+		}
+	}
 }

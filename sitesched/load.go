@@ -142,6 +142,9 @@ func (s *Scheduler) earliestStart(now job.Time, e *entry) job.Time {
 // all that goes before it.
 func (s *Scheduler) slotBehind(now job.Time, q *queue, end int, charge int32, wall time.Duration) job.Time {
 	f, floor := &s.scratch, now
+	if s.limitsGuests(q) {
+		s.planRoom(now)
+	}
 	switch kept := s.keepsSurface(now); {
 	case q == &s.local && kept && end == len(q.slot):
 		s.planLocal(now)

@@ -223,7 +223,7 @@ func (g *stage) compare(now int) error {
 func (g *stage) compareStarts(s *Scheduler, now int) error {
 	for _, remote := range []bool{false, true} {
 		c := entry{processors: 1 + int32(now)%g.cfg.Processors, walltime: time.Duration(1+now%7) * time.Second, remote: remote}
-		if got, want := s.earliestStart(at(now), &c), g.ref.earliestStart(now, c); got != at(want) {
+		if got, want := s.earliestStart(at(now), &c), g.ref.earliestStart(now, c); got != at(want) && (got != job.Never || want != noSlot) {
 			return fmt.Errorf("at %d earliest start of %d × %v remote %v is %d, want %d",
 				now, c.processors, c.walltime, remote, got/second, want)
 		}

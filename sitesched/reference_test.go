@@ -465,6 +465,9 @@ func (r *reference) earliestStart(now int, c entry) int {
 	} else {
 		_, floor = r.plan(now, r.waiting(now, false), f, 0, inOrder)
 	}
+	if remote && r.cfg.KeepFree > 0 {
+		return r.startOfGuest(now, f, int(r.cfg.charge(c.processors, c.memoryBytes)), int(c.walltime/1e9))
+	}
 	if remote {
 		inOrder = inOrder && r.cfg.Queues == DualStrict
 		_, floor = r.plan(now, r.waiting(now, true), f, floor, inOrder)
@@ -473,6 +476,38 @@ func (r *reference) earliestStart(now int, c entry) int {
 		floor = 0
 	}
 	return now + earliest(f, floor, int(r.cfg.charge(c.processors, c.memoryBytes)), int(c.walltime/1e9))
+}
+
+// startOfGuest is when a guest starts that comes now to where processors are kept free of guests,
+// given what the local jobs leave: it has room among guests, too. It is noSlot if it never has.
+func (r *reference) startOfGuest(now int, f []int, p, wall int) int {
+	most := int(r.cfg.Processors - r.cfg.KeepFree)
+	room := make([]int, len(f))
+	add(room, 0, len(room), most)
+	for _, j := range r.jobs {
+		if j.state != queued && j.remote {
+			add(room, 0, max(j.end-now, 1), -j.p)
+		}
+	}
+	both := func(p, wall int) int {
+		i := 0
+		for !fitsAt(f, i, p, wall) || !fitsAt(room, i, p, wall) {
+			i++
+		}
+		return i
+	}
+	for _, j := range r.waiting(now, true) {
+		if j.p > most {
+			continue
+		}
+		at := both(j.p, j.wall)
+		add(f, at, j.wall, -j.p)
+		add(room, at, j.wall, -j.p)
+	}
+	if p > most {
+		return noSlot
+	}
+	return now + both(p, wall)
 }
 
 // standingPlan returns what the recorded slots leave free, if they can all be kept.

@@ -77,6 +77,8 @@ type Scheduler struct {
 
 	admission window
 	scratch   profile
+	allotment profile    // what guests may have, where processors are kept free of them; scratch
+	allotted  runSet     // what runs of them, scratch of allotment
 	trial     *Scheduler // the copy that WhatIf plays with
 	home      runSet     // what runs of this site's own jobs, scratch of Blocked
 	notes     notes      // what is noted of starts
@@ -523,6 +525,7 @@ func (s *Scheduler) copyFrom(o *Scheduler) {
 	*s = *o
 	s.index, s.trial, s.starts, s.begun = old.index, old.trial, old.starts[:0], old.begun[:0]
 	s.scratch, s.admission, s.indexed, s.home = old.scratch, old.admission, old.indexed, old.home
+	s.allotment, s.allotted = old.allotment, old.allotted
 	s.table, s.local, s.remote, s.run, s.surface = old.table, old.local, old.remote, old.run, old.surface
 	s.lines, s.guests = old.lines, old.guests
 	s.breakLines()

@@ -29,7 +29,7 @@ var leftOut = map[string][]string{
 	"job.Outcome":         {"Start", "End"},
 	"cluster.View":        {"bySite", "board"},
 	"cluster.Peer":        {"Digest", "SeenAt", "Known"},
-	"sitesched.Scheduler": {"cfg", "index", "starts", "scratch", "trial", "passSteps", "notes", "begun", "admission", "surface", "surfaceValid", "clock", "passed"},
+	"sitesched.Scheduler": {"cfg", "index", "starts", "scratch", "allotment", "allotted", "trial", "passSteps", "notes", "begun", "admission", "surface", "surfaceValid", "clock", "passed"},
 	"sitesched.queue":     {"scanned", "bounds"},
 	"sitesched.table":     {"vacant"},
 
