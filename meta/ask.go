@@ -102,9 +102,16 @@ func (or *origin) askSite(now job.Time, site job.SiteID, q *StartQuery) place.An
 	return place.Answer{Site: site, Awaited: true}
 }
 
+// longestWait bounds what a site says of a wait, so that no sum with it overflows: one that says
+// never would else seem to be the first.
+const longestWait = 2 * job.MaxWalltime
+
+// saidWait is the wait that a site says, within its bounds.
+func (m *StartAnswer) saidWait() time.Duration { return min(max(0, m.Wait), longestWait) }
+
 // answerOf is what a site's message says.
 func answerOf(site job.SiteID, m *StartAnswer) place.Answer {
-	return place.Answer{Site: site, Wait: max(0, m.Wait), Reason: m.Reason, Known: m.Reason == job.NoReason}
+	return place.Answer{Site: site, Wait: m.saidWait(), Reason: m.Reason, Known: m.Reason == job.NoReason}
 }
 
 // read is what a site's message says to a query, which may have asked for a forecast.

@@ -183,7 +183,7 @@ func (s *seer) foretoldBy(m *StartAnswer) foretold {
 	if m.Reason != job.NoReason {
 		f.basis = forecast.NoStart
 	} else if m.Wait > 0 || m.Basis == forecast.NoStart {
-		f.limit = max(0, m.Wait)
+		f.limit = m.saidWait()
 	}
 	if f.basis == forecast.NoStart && f.limit >= 0 {
 		if waits, ok := s.book.ByLimits(f.limit); ok {

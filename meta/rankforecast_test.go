@@ -1,6 +1,7 @@
 package meta_test
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -38,6 +39,8 @@ func TestRankForecastAsksAllSites(t *testing.T) {
 		"later there":                 {meta.StartAnswer{Waits: waits(10 * time.Hour), Basis: forecast.ByScenarios}, "alpha"},
 		"an earlier version: a limit": {meta.StartAnswer{Wait: time.Second}, "beta"},
 		"none there":                  {meta.StartAnswer{Reason: job.WouldNotStart}, "alpha"},
+		"never there":                 {meta.StartAnswer{Wait: math.MaxInt64}, "alpha"},
+		"in the past there":           {meta.StartAnswer{Wait: -time.Hour}, "beta"},
 		"no time there":               {meta.StartAnswer{Reason: job.AskLater}, "alpha"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -156,5 +159,29 @@ func TestRankForecastMistakes(t *testing.T) {
 	c.Placement.Rank = meta.RankCompletion
 	if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "placement.risk 1: rank completion knows no deviations") {
 		t.Errorf("a risk: %v", err)
+	}
+}
+
+// A site that says that a job would never start there, or in the past, is not the first by that,
+// whatever sites are ranked by.
+func TestOddWaits(t *testing.T) {
+	for _, rank := range []meta.Rank{meta.RankStart, meta.RankCompletion, meta.RankForecast} {
+		o := newOracle(t, 4, func(c *meta.Config, _ *sitesched.Config) {
+			c.Placement.Scheme, c.Placement.Rank, c.Placement.Copies = meta.KDistributed, rank, 1
+		})
+		o.submit(4, 5*time.Hour)
+		o.withBeta()
+		for _, wait := range []time.Duration{math.MaxInt64, math.MaxInt64 - time.Hour, 10 * job.MaxWalltime} {
+			o.sent = nil
+			id := o.submit(4, time.Hour)
+			for _, s := range o.sent {
+				if q, ok := s.Message.(meta.StartQuery); ok {
+					o.do(meta.Receive{From: "beta", Message: meta.StartAnswer{Query: q.Query, Wait: wait}})
+				}
+			}
+			if j := o.state.Job(id); !slices.Equal(j.Sites, []job.SiteID{"alpha"}) {
+				t.Errorf("rank %v: with a wait of %d at beta the job is at %v", rank, wait, j.Sites)
+			}
+		}
 	}
 }
