@@ -29,7 +29,12 @@ type oracle struct {
 }
 
 func newOracle(t testing.TB, processors int32, change func(*meta.Config, *sitesched.Config)) *oracle {
-	o := &oracle{t: t, state: store.NewState("alpha", 1), now: job.Time(1000 * time.Hour)}
+	return newOracleOn(t, store.NewState("alpha", 1), processors, change)
+}
+
+// newOracleOn is newOracle at a site that has facts.
+func newOracleOn(t testing.TB, facts *store.State, processors int32, change func(*meta.Config, *sitesched.Config)) *oracle {
+	o := &oracle{t: t, state: facts, now: job.Time(1000 * time.Hour)}
 	cfg := meta.Default()
 	cfg.Forecasts = meta.Forecasts{Enabled: true, Arrivals: true}
 	cfg.Self = meta.Self{Processors: processors, HomeJobs: cluster.HomeJobsOf(true), Speed: 1}
@@ -711,5 +716,55 @@ func TestForecastsBesideAnOwner(t *testing.T) {
 	}
 	if limits != 2 {
 		t.Fatalf("%d copies are in the scene", limits)
+	}
+}
+
+// Facts of an earlier version have neither forecasts nor what is expected of run times, and what was
+// kept of forecasts by a later one cannot be read: figures begin anew, which is said, and jobs that
+// wait have forecasts by what is known now.
+func TestForecastsOnOtherFacts(t *testing.T) {
+	for name, book := range map[string][]byte{"none": nil, "of a later version": {0xff, 1, 2}, "torn": forecast.NewBook().Encode()[:7]} {
+		old := newOracle(t, 4, func(c *meta.Config, _ *sitesched.Config) { c.Forecasts.Enabled = false })
+		first, second := old.submit(4, time.Hour), old.submit(4, time.Hour)
+		if book != nil {
+			old.state.RestoreCalibration(book)
+		}
+		o := newOracleOn(t, old.state, 4, nil)
+		v := o.engine.Views().Forecasts()
+		if v.Begun != (book != nil) || v.Starts[0].Forecasts+v.Runs[0].Forecasts != 0 {
+			t.Errorf("%s: %+v", name, v)
+		}
+		if o.state.Job(second).Forecast != nil {
+			t.Errorf("%s: a job of the earlier version has a forecast", name)
+		}
+		o.do(meta.AttemptEnded{Attempt: o.state.Job(first).AttemptID(), Outcome: job.Outcome{Kind: job.Success, Start: old.now, End: o.now.Add(time.Minute)}})
+		o.now = o.now.Add(time.Minute)
+		o.finish(second)
+		third := o.submit(4, time.Hour)
+		f := o.state.Job(o.submit(4, time.Hour)).Forecast
+		if o.state.Job(third).Started == 0 || f == nil || f.Basis != uint8(forecast.ByScenarios) {
+			t.Errorf("%s: %+v", name, f)
+		}
+	}
+}
+
+// Jobs that end in the instant in which they start are learnt from, and break nothing.
+func TestForecastsOfJobsThatEndAtOnce(t *testing.T) {
+	o := newOracle(t, 4, nil)
+	for range 40 {
+		o.finish(o.submit(4, time.Hour))
+	}
+	if v := o.engine.Views().Forecasts(); v.Learnt != 40 || v.Runs[0].Forecasts != 40 {
+		t.Errorf("%+v", v)
+	}
+	first := o.submit(4, time.Hour)
+	id := o.submit(4, time.Hour)
+	f := o.state.Job(id).Forecast
+	if f == nil || f.Told[4] < 0 || f.Told[4] > time.Minute {
+		t.Fatalf("%+v", f)
+	}
+	o.finish(first)
+	if g := o.state.Job(id); g.Started == 0 || g.Forecast.End != store.ForecastUnscored {
+		t.Errorf("%+v", g.Forecast)
 	}
 }

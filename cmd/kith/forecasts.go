@@ -45,6 +45,9 @@ func (c *client) forecastsText(r *kithv1.GetForecastsResponse) string {
 		return "This site makes no forecasts: forecast.enabled is off in its configuration.\n"
 	}
 	var b strings.Builder
+	if r.GetBegunAnew() {
+		b.WriteString("What was kept of earlier forecasts could not be read: these figures begin with the start of this daemon.\n\n")
+	}
 	b.WriteString("When jobs would start, those that had to wait:\n")
 	b.WriteString(c.recordTable("STARTED EARLIER", "STARTED LATER", r.GetStarts()))
 	u := r.GetUnscored()

@@ -19,7 +19,7 @@ func (s *Server) GetForecasts(ctx context.Context, _ *kithv1.GetForecastsRequest
 	if err := s.Node.Glance(ctx, func(_ job.Time, v meta.Views) { f = v.Forecasts() }); err != nil {
 		return nil, err
 	}
-	r := &kithv1.GetForecastsResponse{Enabled: f.Enabled, Learnt: f.Learnt}
+	r := &kithv1.GetForecastsResponse{Enabled: f.Enabled, Learnt: f.Learnt, BegunAnew: f.Begun}
 	if !f.Enabled {
 		return r, nil
 	}

@@ -404,7 +404,9 @@ type GetForecastsResponse struct {
 	Unscored *UnscoredForecasts `protobuf:"bytes,4,opt,name=unscored,proto3" json:"unscored,omitempty"`
 	// How many attempts the site has learnt run times from since its daemon started, those
 	// that were remembered included.
-	Learnt        int64 `protobuf:"varint,5,opt,name=learnt,proto3" json:"learnt,omitempty"`
+	Learnt int64 `protobuf:"varint,5,opt,name=learnt,proto3" json:"learnt,omitempty"`
+	// What was kept of earlier forecasts could not be read: the records begin with this daemon.
+	BegunAnew     bool `protobuf:"varint,6,opt,name=begun_anew,json=begunAnew,proto3" json:"begun_anew,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -472,6 +474,13 @@ func (x *GetForecastsResponse) GetLearnt() int64 {
 		return x.Learnt
 	}
 	return 0
+}
+
+func (x *GetForecastsResponse) GetBegunAnew() bool {
+	if x != nil {
+		return x.BegunAnew
+	}
+	return false
 }
 
 // A ForecastRecord is how the latest ranges of 80 % did, at most 1,000.
@@ -1504,13 +1513,15 @@ const file_kith_v1_site_service_proto_rawDesc = "" +
 	"\x13RemoveMemberRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"\x16\n" +
 	"\x14RemoveMemberResponse\"\x15\n" +
-	"\x13GetForecastsRequest\"\xde\x01\n" +
+	"\x13GetForecastsRequest\"\xfd\x01\n" +
 	"\x14GetForecastsResponse\x12\x18\n" +
 	"\aenabled\x18\x01 \x01(\bR\aenabled\x12/\n" +
 	"\x06starts\x18\x02 \x03(\v2\x17.kith.v1.ForecastRecordR\x06starts\x12+\n" +
 	"\x04runs\x18\x03 \x03(\v2\x17.kith.v1.ForecastRecordR\x04runs\x126\n" +
 	"\bunscored\x18\x04 \x01(\v2\x1a.kith.v1.UnscoredForecastsR\bunscored\x12\x16\n" +
-	"\x06learnt\x18\x05 \x01(\x03R\x06learnt\"\xd6\x01\n" +
+	"\x06learnt\x18\x05 \x01(\x03R\x06learnt\x12\x1d\n" +
+	"\n" +
+	"begun_anew\x18\x06 \x01(\bR\tbegunAnew\"\xd6\x01\n" +
 	"\x0eForecastRecord\x12\x14\n" +
 	"\x05class\x18\x01 \x01(\tR\x05class\x12\x1c\n" +
 	"\tforecasts\x18\x02 \x01(\x05R\tforecasts\x12\x12\n" +
