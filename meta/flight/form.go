@@ -68,6 +68,7 @@ var form = sync.OnceValue(func() *frozen.Form {
 			"store.SideRecord":    {"Data"},
 			"store.HeldPayload":   {"Data"},
 			"store.TaskFiles":     {"Set"},
+			"store.AttemptFiles":  {"Data"},
 			"job.Outcome":         {"Files"},
 		},
 		// What programs wrote, and digests of what jobs run.
