@@ -100,14 +100,18 @@ func (s *Scheduler) promised(now job.Time, f *profile, around bool) {
 	if around {
 		s.planLocal(now)
 		f.copyFrom(&s.surface)
+		s.addGuests(now, f)
+		return
+	}
+	if s.cfg.Queues == DualPreempt {
+		f.buildBoth(now, s.free-s.sums.guestCharge, &s.run, &s.guests.run)
 	} else {
 		f.build(now, s.free, &s.run)
-		if s.blocked != gap {
-			head := &s.table.rows[s.blocked]
-			f.place(s.shadow, head.charge, head.wall)
-		}
 	}
-	s.addGuests(now, f)
+	if s.blocked != gap {
+		head := &s.table.rows[s.blocked]
+		f.place(s.shadow, head.charge, head.wall)
+	}
 }
 
 // startBeside starts the remote copy at place j, which local jobs have room for.

@@ -9,6 +9,7 @@ import (
 	"kith/testbed/lab/ghs"
 	"kith/testbed/lab/gridbot"
 	"kith/testbed/lab/harm"
+	"kith/testbed/lab/hierarchy"
 	"kith/testbed/lab/kdistributed"
 	"kith/testbed/lab/localpriority"
 )
@@ -16,6 +17,7 @@ import (
 // All returns every experiment, in the order in which they are listed and run.
 func All() []lab.Experiment {
 	return []lab.Experiment{
+		hierarchy.Experiment(),
 		kdistributed.Experiment(),
 		gridbot.Experiment(),
 		ghs.Experiment(),
