@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"kith/internal/job"
+	"kith/sitesched"
 )
 
 // told lets time pass and returns how many processors are free by the latest load that
@@ -61,5 +62,32 @@ func TestProcessorsThatComeFreeAreTold(t *testing.T) {
 	within("a claim is denied", 1)
 	if free, after := h.told(load / 2); free != -1 {
 		t.Errorf("nothing has changed: others are told of %d free processors after %v", free, after)
+	}
+}
+
+// A site whose own jobs go strictly first has no processors for others while one waits. When that
+// one is gone, and the site is not dry, as a copy waits, it tells at once that it has.
+func TestProcessorsThatNobodyWaitsForAreTold(t *testing.T) {
+	h := newSilentHostOf(t, sitesched.Config{Processors: 2, Backfill: sitesched.EASY, Queues: sitesched.DualStrict}, 1)
+	h.Step(h.now, Receive{From: "alpha", Message: Withdraw{Attempt: h.host.copiesOf("alpha")[0].rec.ID}})
+	local := func(n uint64) job.ID { return job.ID{Origin: "beta", Generation: 1, Seq: n} }
+	for n, processors := range []int32{1, 2} {
+		h.Step(h.now, Submit{Request: job.Request{Name: "x", User: "ada", Processors: processors, Walltime: time.Hour}})
+		h.Step(h.now, Pass{})
+		if n == 0 {
+			h.Step(h.now, AttemptStarted{Attempt: job.AttemptID{Job: local(1), Number: 1}, At: h.now})
+		}
+	}
+	copied := job.AttemptID{Job: job.ID{Origin: "alpha", Generation: 1, Seq: 9}, Number: 1}
+	h.Step(h.now, Receive{From: "alpha", Message: PlaceCopy{Attempt: copied, Request: job.Request{Processors: 2, Walltime: time.Minute}}})
+	const load = 5 * time.Second
+	h.told(load)
+	h.host.advertise(h.now)
+	if d := h.host.describe(h.now); !d.Load.Blocked || d.Load.Free != 1 || d.Load.Queued != 2 {
+		t.Fatalf("%+v", d.Load)
+	}
+	h.Step(h.now, Cancel{Job: local(2)})
+	if free, after := h.told(load / 2); free != 1 || after > dryPause {
+		t.Errorf("others are told of %d free processors after %v, want 1 after %v at most", free, after, dryPause)
 	}
 }

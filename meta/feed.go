@@ -65,18 +65,17 @@ func (or *origin) listTargets(now job.Time, own *cluster.Digest) {
 		if len(c.targets) >= mostTargets {
 			return
 		}
-		if takes(now, p) && p.Age(now) <= or.cfg.Placement.MaxLoadAge {
+		// Where a copy would wait, whatever is free, it may have left a site that would start it.
+		if takes(now, p) && p.Age(now) <= or.cfg.Placement.MaxLoadAge && !p.Digest.Load.Blocked {
 			or.addTarget(now, &p.Digest, p.Digest.Load.Free-int32(min(max(0, p.Sent.Procs), math.MaxInt32)), workAt(p))
 		}
 	}
 }
 
 // addTarget lists a site with free processors. One that runs dry again and
-// again is given twice as much each time: its jobs are short. One that starts in order only has
-// nothing free for what comes while others wait: a copy that it draws would not start there,
-// and may have left a site that would start it.
+// again is given twice as much each time: its jobs are short.
 func (or *origin) addTarget(now job.Time, d *cluster.Digest, free int32, work float64) {
-	if free <= 0 || free > d.Processors || d.Load.Blocked {
+	if free <= 0 || free > d.Processors {
 		return
 	}
 	many := int32(1)

@@ -37,7 +37,13 @@ type silentHost struct {
 
 func newSilentHost(t *testing.T, copies int) *silentHost {
 	t.Helper()
-	sched, err := sitesched.New(sitesched.Config{Processors: 2, Backfill: sitesched.EASY, Queues: sitesched.DualBackfill, Scope: sitesched.ScopeAll})
+	return newSilentHostOf(t, sitesched.Config{Processors: 2, Backfill: sitesched.EASY, Queues: sitesched.DualBackfill, Scope: sitesched.ScopeAll}, copies)
+}
+
+// newSilentHostOf is newSilentHost with another scheduler.
+func newSilentHostOf(t *testing.T, scheduler sitesched.Config, copies int) *silentHost {
+	t.Helper()
+	sched, err := sitesched.New(scheduler)
 	if err != nil {
 		t.Fatal(err)
 	}

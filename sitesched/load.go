@@ -32,12 +32,21 @@ func (s *Scheduler) Load(now job.Time) job.Load {
 		Free:    s.freeForGuests(),
 		Queued:  int32(s.local.live + s.remote.live), // 2^31 copies need more memory than there is
 		Running: int32(len(s.run.items()) + len(s.guests.run.items())),
-		Blocked: s.inOrder() && s.local.eligible(),
+		Blocked: s.guestsWait(),
 	}
 }
 
-// inOrder reports whether all copies start in the order of one queue.
-func (s *Scheduler) inOrder() bool { return s.cfg.Backfill == NoBackfill && s.cfg.Queues == Single }
+// guestsWait reports whether a remote copy that comes now waits for others, whatever is free.
+func (s *Scheduler) guestsWait() bool {
+	inOrder := s.cfg.Backfill == NoBackfill
+	switch s.cfg.Queues {
+	case Single:
+		return inOrder && s.local.eligible()
+	case DualStrict:
+		return s.local.eligible() || inOrder && s.remote.eligible()
+	}
+	return false
+}
 
 // eligible reports whether a copy waits that is not postponed, but for those that are not in
 // their places yet.

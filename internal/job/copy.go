@@ -26,7 +26,7 @@ type Load struct {
 	Free int32
 	// Queued and Running count copies and attempts.
 	Queued, Running int32
-	// Blocked says that no copy that comes now starts on what is free: the site starts in
-	// order only, and others wait.
+	// Blocked says that no copy that comes from another site now starts on what is free: others
+	// wait, and the site starts in order only, or its own first.
 	Blocked bool
 }

@@ -2,7 +2,7 @@ package mutants
 
 // wideMutants are planted in code that was wrong once, where only wide schedules look.
 func wideMutants() []Mutant {
-	untold := Change{"meta/dry.go", "d.Load.Free > h.dry.free && !d", "d.Load.Free > h.dry.free && now < 0 && !d"}
+	untold := Change{"meta/dry.go", "startable(&d) > h.dry.free && !d", "startable(&d) > h.dry.free && now < 0 && !d"}
 	offers := Change{"meta/dealings.go", "		or.roomSeen(now)\n", ""}
 	pauses := Change{"meta/placed.go", "		if !or.conserving() || slices.ContainsFunc(o.refused, func(r refusal) bool { return !ofState(r.reason) }) {\n", "		if o.rec != nil {\n"}
 	return []Mutant{
@@ -128,7 +128,7 @@ func wideMutants() []Mutant {
 		},
 		{
 			Name: "drawn-by-what-starts-in-order", Rule: "a site that starts in order only, where others wait, draws copies from where they would start",
-			Changes: []Change{{"meta/feed.go", " || d.Load.Blocked {", " {"}},
+			Changes: []Change{{"meta/feed.go", " && !p.Digest.Load.Blocked {", " {"}},
 			Caught:  wideSeed("16001589"), Breaks: "L4",
 		},
 		{

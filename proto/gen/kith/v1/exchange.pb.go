@@ -573,8 +573,8 @@ type LoadDigest struct {
 	// What the owner of its machine, who comes before all jobs, is expected to take of a job
 	// of one processor, of half of them and of all. None where no owner has a part.
 	OwnerLoads []*OwnerLoad `protobuf:"bytes,20,rep,name=owner_loads,json=ownerLoads,proto3" json:"owner_loads,omitempty"`
-	// No copy that comes now starts on the free processors: it starts in order only, and
-	// others wait.
+	// No copy that comes from another site now starts on the free processors: others wait, and
+	// the site starts in order only, or its own first.
 	Blocked       bool `protobuf:"varint,21,opt,name=blocked,proto3" json:"blocked,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
