@@ -27,7 +27,12 @@ type leadParts struct {
 	// addresses are those at which other sites find a member, this one's first.
 	addresses func() []string
 	members   api.Members
+	began     time.Time // the lead
 }
+
+// leadWarm is how long a lead may take until other sites have said what they have. Until then a
+// job that no site is large enough for is not refused for good.
+const leadWarm = 10 * time.Second
 
 // retryLead is how long a client should wait for another member to lead.
 const retryLead = 250 * time.Millisecond

@@ -268,7 +268,7 @@ func (m *Member) leadOnce(ctx context.Context, lead *raftstore.Lead) error {
 	}()
 	began := time.Now()
 	in := &doors{newHandoff(m.listener.Addr()), newHandoff(m.listener.Addr())}
-	parts := &leadParts{backend: lead, keys: m.keys, port: in.port, copies: m.copies, addresses: m.addresses, members: deskOfMembers{m}}
+	parts := &leadParts{backend: lead, keys: m.keys, port: in.port, copies: m.copies, addresses: m.addresses, members: deskOfMembers{m}, began: began}
 	if m.socket != nil {
 		parts.socket = in.socket
 	}

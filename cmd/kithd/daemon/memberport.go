@@ -18,6 +18,9 @@ import (
 const (
 	// leaderEvery is how often a member looks whether another one leads.
 	leaderEvery = 100 * time.Millisecond
+	// leaderWait is how long a client waits for a leader until it is told that there is none: an
+	// election takes less.
+	leaderWait = 3 * time.Second
 	// dialWait is how long a connection to another member may take.
 	dialWait = 3 * time.Second
 )
@@ -138,27 +141,34 @@ func (m *Member) withChunks(f func(members.Store) error) error {
 	return f(chunks)
 }
 
-// deliver brings a client to the leader, or tells it, if it is a user, that there is none.
+// deliver brings a client to the leader. For a while it waits for one, as when another member is
+// just being elected, or this one has just started; then it tells the client, if that is a user,
+// that there is none.
 func (m *Member) deliver(conn net.Conn, call members.Call, user bool) {
-	m.mu.Lock()
-	in := m.doors
-	m.mu.Unlock()
-	if in != nil {
-		if call.Purpose == members.ForSocket {
+	for end := time.Now().Add(leaderWait); ; {
+		m.mu.Lock()
+		in := m.doors
+		m.mu.Unlock()
+		leader := m.raft.Leader()
+		switch {
+		case in != nil && call.Purpose == members.ForSocket:
 			in.socket.put(conn)
-		} else {
+			return
+		case in != nil:
 			in.port.put(conn)
+			return
+		case leader.Name != "" && leader.Name != m.cfg.Members.Self && m.carry(conn, leader, call):
+			return
 		}
+		if time.Now().After(end) || !pause.For(m.ctx, leaderEvery/2) {
+			break
+		}
+	}
+	if user {
+		m.refuses.take(m.ctx, conn, call.Purpose == members.ForPort)
 		return
 	}
-	leader := m.raft.Leader()
-	switch {
-	case leader.Name != "" && leader.Name != m.cfg.Members.Self && m.carry(conn, leader, call):
-	case user:
-		m.refuses.take(m.ctx, conn, call.Purpose == members.ForPort)
-	default: // a site; it dials again, here or elsewhere
-		conn.Close() //nolint:errcheck // nobody can serve it
-	}
+	conn.Close() //nolint:errcheck // a site; it dials again, here or elsewhere
 }
 
 // carry carries a client's bytes to the leader and back until either ends. It returns false,

@@ -3,6 +3,8 @@ package daemon
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"kith/internal/job"
@@ -29,6 +31,9 @@ func (n node) Ask(ctx context.Context, make func(token uint64) meta.Event) (meta
 		asked = make(token)
 		return asked
 	})
+	if l := n.d.options.lead; l != nil && errors.Is(err, meta.ErrTooLarge) && time.Since(l.began) < leadWarm {
+		return r, fmt.Errorf("%w: the member that leads has just begun, and has not heard of all sites yet", api.ErrNoLeader)
+	}
 	if err != nil {
 		return r, err
 	}
