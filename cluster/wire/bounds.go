@@ -227,6 +227,9 @@ var jobBounds = map[protoreflect.FullName]bound{
 	"kith.v1.TrustHostRequest.site_id":      text(siteID),
 	"kith.v1.TrustHostRequest.node":         text(ShortText),
 	"kith.v1.ListHistoryRequest.page_token": text(256),
+	"kith.v1.AddMemberRequest.name":         text(ShortText),
+	"kith.v1.AddMemberRequest.address":      text(address),
+	"kith.v1.RemoveMemberRequest.name":      text(ShortText),
 
 	// Calls of operators about trust.
 	"kith.v1.InviteSiteRequest.site_id":               text(siteID),
@@ -247,6 +250,9 @@ var jobBounds = map[protoreflect.FullName]bound{
 	"kith.v1.RevokeTokenRequest.token_id":             text(trustID),
 
 	// Answers to them: what a site makes itself.
+	"kith.v1.ListMembersResponse.members":         list(8, 0),
+	"kith.v1.SiteMember.name":                     text(ShortText),
+	"kith.v1.SiteMember.address":                  text(address),
 	"kith.v1.SubmitJobResponse.job_id":            text(jobID),
 	"kith.v1.ForecastJobRequest.job_id":           text(jobID),
 	"kith.v1.ForecastJobRequest.alternatives":     list(64, 0),

@@ -47,8 +47,8 @@ var onSiteLost = map[job.OnSiteLost]kithv1.Job_OnSiteLost{
 func scriptOf(j *kithv1.Job) uint64 {
 	h := fnv.New64a()
 	add := func(text string) {
-		h.Write([]byte(text)) //nolint:errcheck // A hash takes everything.
-		h.Write([]byte{0})    //nolint:errcheck // As above.
+		h.Write([]byte(text))
+		h.Write([]byte{0})
 	}
 	add(j.GetScript())
 	for _, words := range [][]string{j.GetCommand(), j.GetArguments()} {
