@@ -21,7 +21,9 @@ const (
 // outputFile is a file of a job on its way here.
 type outputFile struct {
 	job, name string
-	// follow goes on until the job has ended.
+	// attempt is the one that wrote it, 0 for the latest.
+	attempt int32
+	// follow goes on until the job has ended, or the attempt.
 	follow bool
 	// offset is how much has arrived.
 	offset int64
@@ -35,7 +37,7 @@ func (c *client) receive(ctx context.Context, s *site, f *outputFile, sink func(
 	if f.follow {
 		heard(0) // a job may be silent
 	}
-	stream, err := s.jobs.GetJobOutput(ctx, &kithv1.GetJobOutputRequest{JobId: f.job, Path: f.name, Offset: f.offset, Follow: f.follow})
+	stream, err := s.jobs.GetJobOutput(ctx, &kithv1.GetJobOutputRequest{JobId: f.job, Path: f.name, Offset: f.offset, Follow: f.follow, Attempt: f.attempt})
 	for err == nil {
 		var r *kithv1.GetJobOutputResponse
 		if r, err = stream.Recv(); err != nil {

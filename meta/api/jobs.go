@@ -276,6 +276,9 @@ func (s *Server) GetJobOutput(r *kithv1.GetJobOutputRequest, g grpc.ServerStream
 	if offset < 0 {
 		return &FieldError{Field: "offset", Reason: fmt.Sprintf("%d: must not be negative", offset)}
 	}
+	if r.GetAttempt() < 0 {
+		return &FieldError{Field: "attempt", Reason: fmt.Sprintf("%d: must not be negative", r.GetAttempt())}
+	}
 	host := callerHost(g.Context())
 	if err := enter(&s.readers, "calls that read output", host); err != nil {
 		return err
@@ -286,7 +289,7 @@ func (s *Server) GetJobOutput(r *kithv1.GetJobOutputRequest, g grpc.ServerStream
 		wait = followWait
 	}
 	for {
-		data, end, err := s.Output.Read(g.Context(), id, name, offset, wait)
+		data, end, err := s.Output.Read(g.Context(), job.AttemptID{Job: id, Number: uint32(r.GetAttempt())}, name, offset, wait)
 		if err != nil {
 			return err
 		}

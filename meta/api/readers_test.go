@@ -19,7 +19,7 @@ import (
 // endless is output that always has another piece.
 type endless struct{}
 
-func (endless) Read(context.Context, job.ID, string, int64, time.Duration) ([]byte, bool, error) {
+func (endless) Read(context.Context, job.AttemptID, string, int64, time.Duration) ([]byte, bool, error) {
 	return make([]byte, transfer.MaxPieceBytes), false, nil
 }
 

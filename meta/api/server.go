@@ -46,8 +46,10 @@ type Output interface {
 	// [transfer.MaxPieceBytes] and fewer only at the end of what there is, and
 	// whether nothing will ever follow. While the job runs it waits up to wait
 	// for something to come; no bytes and not the end means: there is no more
-	// at the moment. It returns errors wrapping [ErrNoOutput] or [ErrHostAway].
-	Read(ctx context.Context, id job.ID, path string, offset int64, wait time.Duration) (data []byte, end bool, err error)
+	// at the moment. Attempt 0 is the job's attempt at the moment; of earlier ones there are
+	// stdout and stderr, if they ended with the job to go on. It returns errors wrapping
+	// [ErrNoOutput] or [ErrHostAway].
+	Read(ctx context.Context, a job.AttemptID, path string, offset int64, wait time.Duration) (data []byte, end bool, err error)
 }
 
 // Config is what a [Server] is made of.

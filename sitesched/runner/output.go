@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"time"
 
 	"kith/internal/job"
@@ -17,10 +18,10 @@ import (
 
 // Read implements api.Output: it finds the file where it is at the moment, in
 // this site's store, in a folder of a job that runs here, or at the holder.
-func (s *Runner) Read(ctx context.Context, id job.ID, name string, offset int64, wait time.Duration) ([]byte, bool, error) {
-	data, end, err := s.readNow(ctx, id, name, offset, wait)
+func (s *Runner) Read(ctx context.Context, a job.AttemptID, name string, offset int64, wait time.Duration) ([]byte, bool, error) {
+	data, end, err := s.readNow(ctx, a, name, offset, wait)
 	if errors.Is(err, errMoved) { // it is home by now, or lost
-		data, end, err = s.readNow(ctx, id, name, offset, wait)
+		data, end, err = s.readNow(ctx, a, name, offset, wait)
 	}
 	return data, end, err
 }
@@ -34,16 +35,19 @@ const (
 	mostBusy  = 50
 )
 
-func (s *Runner) readNow(ctx context.Context, id job.ID, name string, offset int64, wait time.Duration) ([]byte, bool, error) {
+func (s *Runner) readNow(ctx context.Context, a job.AttemptID, name string, offset int64, wait time.Duration) ([]byte, bool, error) {
 	var view meta.JobView
 	var err error
-	if e := s.files.cfg.Look(ctx, func(_ job.Time, v meta.Views) { view, err = v.JobView(id) }); e != nil {
+	if e := s.files.cfg.Look(ctx, func(_ job.Time, v meta.Views) { view, err = v.JobView(a.Job) }); e != nil {
 		return nil, false, e
 	}
 	if err != nil {
 		return nil, false, err
 	}
 	rec := &view.Record
+	if a.Number != 0 && a != rec.AttemptID() {
+		return s.readEarlier(rec, a, name, offset)
+	}
 	if rec.Outcome == nil {
 		if name != transfer.Stdout && name != transfer.Stderr {
 			return nil, false, fmt.Errorf("output %q: it can be read when the job has ended: %w", name, api.ErrNoOutput)
@@ -55,7 +59,7 @@ func (s *Runner) readNow(ctx context.Context, id job.ID, name string, offset int
 	}
 	encoded := rec.Outcome.Files
 	if rec.State.Terminal() {
-		if encoded, err = s.files.cfg.Backend.Outputs(id); err != nil {
+		if encoded, err = s.files.cfg.Backend.Outputs(a.Job); err != nil {
 			return nil, false, err
 		}
 	}
@@ -92,6 +96,29 @@ func (s *Runner) readLive(ctx context.Context, view *meta.JobView, name string, 
 	}
 	// The end is what the outcome says, not what the live file says.
 	return data, false, nil
+}
+
+// readEarlier reads what an attempt wrote that ended with its job to go on.
+func (s *Runner) readEarlier(rec *store.Job, a job.AttemptID, name string, offset int64) ([]byte, bool, error) {
+	if name != transfer.Stdout && name != transfer.Stderr {
+		return nil, false, fmt.Errorf("output %q of attempt %v: only stdout and stderr of earlier attempts are kept: %w", name, a, api.ErrNoOutput)
+	}
+	if !slices.ContainsFunc(rec.Demotions, func(d store.Demotion) bool { return d.Attempt == a.Number }) {
+		return nil, false, fmt.Errorf("attempt %v: no attempt of the job that ended for it to go on: %w", a, api.ErrNoOutput)
+	}
+	encoded, err := s.files.cfg.Backend.AttemptFiles(a)
+	if err != nil {
+		return nil, false, err
+	}
+	set, err := transfer.Decode(encoded)
+	if err != nil {
+		return nil, false, err
+	}
+	file, ok := set.Find(name)
+	if !ok || offset >= file.Size {
+		return nil, true, nil // it wrote nothing, or no more
+	}
+	return s.files.ReadFile(file, offset)
 }
 
 // readHome reads the output of a job whose outcome is known.

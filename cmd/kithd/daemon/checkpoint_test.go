@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"kith/cmd/kithd/config"
@@ -63,6 +65,17 @@ func TestCheckpoints(t *testing.T) {
 		}
 		if out := alpha.output(id, "stdout"); !strings.Contains(out, "restart=1 sequence=2 n=2\nsum 3\n") {
 			t.Errorf("the last attempt wrote %q", out)
+		}
+		for attempt, want := range map[int32]string{1: "n=0\n", 2: "restart=1 sequence=1 n=1\n"} {
+			if out := alpha.attemptOutput(id, attempt); !strings.HasSuffix(out, want) {
+				t.Errorf("attempt %d wrote %q, want %q at the end", attempt, out, want)
+			}
+		}
+		for _, attempt := range []int32{4, 9} {
+			_, err := alpha.read(&kithv1.GetJobOutputRequest{JobId: id, Attempt: attempt})
+			if status.Code(err) != codes.NotFound || !strings.Contains(err.Error(), "no attempt of the job that ended for it to go on") {
+				t.Errorf("attempt %d: %v", attempt, err)
+			}
 		}
 		if s.GetUsed().AsDuration() <= 0 || s.GetCheckpointSequence() != 2 {
 			t.Errorf("it used %v, checkpoint %d", s.GetUsed(), s.GetCheckpointSequence())

@@ -246,8 +246,22 @@ func (s *testSite) output(id, path string) string {
 	return text
 }
 
+// attemptOutput is what an attempt wrote to stdout.
+func (s *testSite) attemptOutput(id string, attempt int32) string {
+	s.t.Helper()
+	text, err := s.read(&kithv1.GetJobOutputRequest{JobId: id, Attempt: attempt})
+	if err != nil {
+		s.t.Fatalf("output of attempt %d of %s: %v", attempt, id, err)
+	}
+	return text
+}
+
 func (s *testSite) readOutput(id, path string, follow bool) (string, error) {
-	g, err := s.jobs.GetJobOutput(s.ctx(), &kithv1.GetJobOutputRequest{JobId: id, Path: path, Follow: follow})
+	return s.read(&kithv1.GetJobOutputRequest{JobId: id, Path: path, Follow: follow})
+}
+
+func (s *testSite) read(r *kithv1.GetJobOutputRequest) (string, error) {
+	g, err := s.jobs.GetJobOutput(s.ctx(), r)
 	if err != nil {
 		return "", err
 	}

@@ -175,7 +175,7 @@ func first() []Mutant {
 		},
 		{
 			Name: "processors-used-twice", Rule: "a start does not take its processors from the free ones",
-			Changes: []Change{{"sitesched/scheduler.go", "	r.end = since.Add(r.wall)\n	s.free -= int64(r.charge)\n", "	r.end = since.Add(r.wall)\n"}},
+			Changes: []Change{{"sitesched/scheduler.go", "	s.free -= int64(r.charge)\n	s.run.insert(", "	s.run.insert("}},
 			Caught:  twoSites(), Breaks: "S6",
 		},
 	}

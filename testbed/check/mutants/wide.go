@@ -118,7 +118,7 @@ func wideMutants() []Mutant {
 		},
 		{
 			Name: "wider-than-all-goes-on", Rule: "a run of tasks that takes more than a site has left goes on with the next one",
-			Changes: []Change{{"sitesched/load.go", "s.free < 0 || s.outgrown > 0", "s.free < 0"}},
+			Changes: []Change{{"sitesched/load.go", "s.room() < 0 || s.outgrown > 0", "s.room() < 0"}},
 			Caught:  wideSeed("10076130"), Breaks: "S6",
 		},
 		{

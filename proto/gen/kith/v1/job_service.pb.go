@@ -969,8 +969,12 @@ type GetJobOutputRequest struct {
 	Path string `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
 	// Where to begin.
 	Offset int64 `protobuf:"varint,3,opt,name=offset,proto3" json:"offset,omitempty"`
-	// Go on until the job has ended, as tail -f does. Only for stdout and stderr.
-	Follow        bool `protobuf:"varint,4,opt,name=follow,proto3" json:"follow,omitempty"`
+	// Go on until the job has ended, as tail -f does. Only for stdout and stderr. With an
+	// attempt, until that has ended.
+	Follow bool `protobuf:"varint,4,opt,name=follow,proto3" json:"follow,omitempty"`
+	// The attempt whose stdout or stderr is meant: the job's attempt, or one of its demotions.
+	// 0 for the job's attempt at the moment.
+	Attempt       int32 `protobuf:"varint,5,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1031,6 +1035,13 @@ func (x *GetJobOutputRequest) GetFollow() bool {
 		return x.Follow
 	}
 	return false
+}
+
+func (x *GetJobOutputRequest) GetAttempt() int32 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
 }
 
 // GetJobOutputResponse is a piece of the file.
@@ -1677,12 +1688,13 @@ const file_kith_v1_job_service_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x02 \x01(\tR\trequestId\"D\n" +
 	"\x12ReleaseJobResponse\x12.\n" +
-	"\x05state\x18\x01 \x01(\x0e2\x18.kith.v1.JobStatus.StateR\x05state\"p\n" +
+	"\x05state\x18\x01 \x01(\x0e2\x18.kith.v1.JobStatus.StateR\x05state\"\x8a\x01\n" +
 	"\x13GetJobOutputRequest\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x16\n" +
 	"\x06offset\x18\x03 \x01(\x03R\x06offset\x12\x16\n" +
-	"\x06follow\x18\x04 \x01(\bR\x06follow\"B\n" +
+	"\x06follow\x18\x04 \x01(\bR\x06follow\x12\x18\n" +
+	"\aattempt\x18\x05 \x01(\x05R\aattempt\"B\n" +
 	"\x14GetJobOutputResponse\x12\x12\n" +
 	"\x04data\x18\x01 \x01(\fR\x04data\x12\x16\n" +
 	"\x06offset\x18\x02 \x01(\x03R\x06offset\"\x88\x01\n" +

@@ -29,8 +29,9 @@ type Payload struct {
 	Job *Job `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
 	// The submitter's files; the script is the one named ".kith/script".
 	Inputs *FileSet `protobuf:"bytes,2,opt,name=inputs,proto3" json:"inputs,omitempty"`
-	// What the attempt goes on from; unset for the first one.
-	Resume        *Resume `protobuf:"bytes,3,opt,name=resume,proto3" json:"resume,omitempty"`
+	// What the attempt goes on from; unset for the first one. The numbers below are those of
+	// a BagPayload, of which job and inputs are read as of this message.
+	Resume        *Resume `protobuf:"bytes,16,opt,name=resume,proto3" json:"resume,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -804,7 +805,7 @@ const file_kith_v1_payload_proto_rawDesc = "" +
 	"\aPayload\x12\x1e\n" +
 	"\x03job\x18\x01 \x01(\v2\f.kith.v1.JobR\x03job\x12(\n" +
 	"\x06inputs\x18\x02 \x01(\v2\x10.kith.v1.FileSetR\x06inputs\x12'\n" +
-	"\x06resume\x18\x03 \x01(\v2\x0f.kith.v1.ResumeR\x06resume\"\x83\x01\n" +
+	"\x06resume\x18\x10 \x01(\v2\x0f.kith.v1.ResumeR\x06resume\"\x83\x01\n" +
 	"\x06Resume\x12\x1c\n" +
 	"\tdemotions\x18\x01 \x01(\rR\tdemotions\x12\x1a\n" +
 	"\bsequence\x18\x02 \x01(\x04R\bsequence\x12\x17\n" +
