@@ -167,7 +167,7 @@ func decodeWrites(b []byte) ([]codec.Write, error) {
 		ok := flags < 2*hasTable && (flags&hasTable != 0 || table != "")
 		if ok && flags&hasTable != 0 {
 			var name []byte
-			if ok = len(b) > 0; ok {
+			if ok = len(b) > 0 && b[0] > 0; ok { // no table is nameless
 				length := b[0]
 				b = b[1:]
 				name, ok = bytes(uint64(length))

@@ -447,6 +447,7 @@ func FuzzDecodeEntry(f *testing.F) {
 		f.Add(p[4:])
 	}
 	f.Add(encodeBegin("a")[4:])
+	f.Add([]byte("\x02\x01000\x01\t\x00\x00\x010")) // a table without a name
 	f.Fuzz(func(t *testing.T, body []byte) {
 		e, err := decodeEntry(sealed(append(make([]byte, 4), body...)))
 		if err != nil || e.begins {
