@@ -108,7 +108,7 @@ func first() []Mutant {
 				{"meta/host.go", "c != nil && c.rec.Phase == store.CopyQueued {\n			h.drop(now, c)\n", "c != nil {\n			h.drop(now, c)\n"},
 				{"store/applyhost.go", "	if cp.Phase != CopyQueued {\n		return fmt.Errorf(\"copy %v has begun: %w\", c.Attempt, ErrState)\n	}\n	s.forgetCopy(cp)\n", "	s.forgetCopy(cp)\n"},
 			},
-			Caught: search("3000"), Breaks: "L1",
+			Caught: search("3000"), Breaks: "S6",
 		},
 		{
 			Name: "any-grant-will-do", Rule: "a grant counts although it does not answer a claim of this copy",
