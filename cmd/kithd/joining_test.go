@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"kith/internal/scratch"
 	"kith/testbed/programs"
 )
 
@@ -59,12 +59,7 @@ type daemonSite struct {
 // roles.
 func (m *machine) init(name string, processors int) *daemonSite {
 	m.t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	s := &daemonSite{machine: m, name: name, address: l.Addr().String(), config: filepath.Join(m.root, name+".toml")}
-	l.Close() // only its port was wanted
+	s := &daemonSite{machine: m, name: name, address: scratch.Address(m.t), config: filepath.Join(m.root, name+".toml")}
 	data := filepath.Join(m.root, name)
 	m.must(m.command(programs.Kithd, "init", "--site", name, "--data", data, "--listen", s.address, "--config", s.config))
 	f, err := os.OpenFile(s.config, os.O_APPEND|os.O_WRONLY, 0)

@@ -3,7 +3,6 @@ package main_test
 import (
 	"encoding/json"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"kith/internal/scratch"
 	"kith/testbed/programs"
 )
 
@@ -56,12 +56,7 @@ func (m *machine) threeWithAHost() *siteOfThree {
 // configure makes the configuration of a member; its keys are copies of those of the first.
 func (s *siteOfThree) configure(site, name string) *daemonSite {
 	s.t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	d := &daemonSite{machine: s.machine, name: name, address: l.Addr().String(), config: filepath.Join(s.root, site+"-"+name+".toml")}
-	l.Close() // only its port was wanted
+	d := &daemonSite{machine: s.machine, name: name, address: scratch.Address(s.t), config: filepath.Join(s.root, site+"-"+name+".toml")}
 	data := filepath.Join(s.root, site+"-"+name)
 	d.socket = filepath.Join(data, "kith.sock")
 	if len(s.members) == 0 {

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/spiffe/go-spiffe/v2/svid/x509svid"
 
 	"kith/internal/job"
 )
@@ -128,15 +127,9 @@ func (m *Member) base() *tls.Config {
 // verify returns the member that a chain proves: of this site, by its own CAs, not older than
 // the floor.
 func (m *Member) verify(certs []*x509.Certificate) (string, error) {
-	if len(certs) == 0 {
-		return "", ErrNoCertificate
-	}
-	if len(certs) > maxChain {
-		return "", fmt.Errorf("%d certificates, the most is %d: %w", len(certs), maxChain, ErrCertificate)
-	}
-	id, err := x509svid.IDFromCert(certs[0])
+	id, err := claimedID(certs)
 	if err != nil {
-		return "", fmt.Errorf("%w: %w", err, ErrCertificate)
+		return "", err
 	}
 	site := m.keys.site
 	if got := id.TrustDomain().Name(); got != string(site) {

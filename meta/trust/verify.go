@@ -97,17 +97,25 @@ func (s *Set) verify(certs []*x509.Certificate, now time.Time) (job.SiteID, erro
 	return site, e.verify(site, certs, now)
 }
 
-// claimedSite returns the site that a leaf says it is of. Nothing is proved by it.
-func claimedSite(certs []*x509.Certificate) (job.SiteID, error) {
+// claimedID returns the name that a leaf has. Nothing is proved by it.
+func claimedID(certs []*x509.Certificate) (id spiffeid.ID, err error) {
 	if len(certs) == 0 {
-		return "", ErrNoCertificate
+		return id, ErrNoCertificate
 	}
 	if len(certs) > maxChain {
-		return "", fmt.Errorf("%d certificates, the most is %d: %w", len(certs), maxChain, ErrCertificate)
+		return id, fmt.Errorf("%d certificates, the most is %d: %w", len(certs), maxChain, ErrCertificate)
 	}
-	id, err := x509svid.IDFromCert(certs[0])
+	if id, err = x509svid.IDFromCert(certs[0]); err != nil {
+		return id, fmt.Errorf("%w: %w", err, ErrCertificate)
+	}
+	return id, nil
+}
+
+// claimedSite returns the site that a leaf says it is of. Nothing is proved by it.
+func claimedSite(certs []*x509.Certificate) (job.SiteID, error) {
+	id, err := claimedID(certs)
 	if err != nil {
-		return "", fmt.Errorf("%w: %w", err, ErrCertificate)
+		return "", err
 	}
 	site, err := siteOf(id)
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 
 	"kith/cmd/kithd/config"
 	"kith/internal/job"
+	"kith/internal/scratch"
 	"kith/meta/api"
 	"kith/meta/trust"
 	kithv1 "kith/proto/gen/kith/v1"
@@ -71,14 +72,9 @@ func (s *memberSite) config(name string) config.Config {
 	if c, ok := s.cfgs[name]; ok {
 		return c
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		s.t.Fatal(err)
-	}
 	c := config.Default()
-	c.Site, c.Data, c.Listen.Address, c.Listen.AllowOwnUID = "alpha", filepath.Join(s.dir, name), l.Addr().String(), true
+	c.Site, c.Data, c.Listen.Address, c.Listen.AllowOwnUID = "alpha", filepath.Join(s.dir, name), scratch.Address(s.t), true
 	c.Members.Self, c.Members.Cluster = name, strings.Repeat("a1", 16)
-	l.Close() // only its port was wanted
 	s.cfgs[name] = c
 	return c
 }
