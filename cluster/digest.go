@@ -30,6 +30,8 @@ type Digest struct {
 	NotStarting bool
 	// Owner is who else works on its machine, nil if nobody is said to.
 	Owner *Owner
+	// Level is the level of a hierarchy that the site is, nil for none.
+	Level *Level
 	// Time is when the digest was made, by the site's own clock.
 	Time job.Time
 	// Version is that of its daemon, for people.

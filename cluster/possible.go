@@ -40,7 +40,10 @@ func (d *Digest) Possible() error {
 	case d.Load.Queued < 0 || d.Load.Running < 0:
 		return impossible("queued_copies", min(d.Load.Queued, d.Load.Running), "0 or more")
 	}
-	return d.Owner.possible()
+	if err := d.Owner.possible(); err != nil {
+		return err
+	}
+	return d.Level.possible()
 }
 
 // within is false for what is no number.

@@ -27,7 +27,7 @@ var floors = []floor{
 	{"words", "what all others speak in; nothing here assembles anything", []string{"internal", "proto"}},
 	{"facts", "what is recorded, and what is known of other sites", []string{"store", "cluster"}},
 	{"decisions", "where copies go, who gets the claim, what starts when", []string{"meta", "sitesched"}},
-	{"adapters", "decisions and facts meet the wire, the disk and processes", []string{"meta/api", "meta/peer", "meta/transfer", "meta/trust", "cluster/gossip", "cluster/wire", "sitesched/executor", "sitesched/runner"}},
+	{"adapters", "decisions and facts meet the wire, the disk and processes", []string{"meta/api", "meta/peer", "meta/transfer", "meta/trust", "cluster/gossip", "cluster/wire", "sitesched/executor", "sitesched/runner", "sitesched/apart"}},
 	{"the daemon", "wiring: kithd and the parent of its jobs", []string{"cmd/kithd", "cmd/kith-shim"}},
 	{"simulation", "the simulator and what people run on it", []string{"testbed"}},
 	{"real federations", "sites as processes on one machine", []string{"testbed/local", "testbed/programs", "testbed/demo", "testbed/e2e"}},

@@ -26,7 +26,7 @@ type startQuery struct {
 // reports whether that decides where it goes, now or when they have answered.
 func (or *origin) ask(now job.Time, o *openJob) bool {
 	or.query++
-	query := StartQuery{Query: or.query, Request: o.rec.Request, Predict: or.predicts(), Draws: or.forecastDraws()}
+	query := StartQuery{Query: or.query, Request: o.rec.Asked(), Before: o.rec.Before(), Predict: or.predicts(), Draws: or.forecastDraws()}
 	answers, missing, own := or.answers[:0], 0, -1
 	or.beginRound(now, o, nil)
 	for i := range or.round.Sites {
@@ -84,7 +84,7 @@ func (or *origin) forecastDraws() uint16 {
 // here at once. No site is asked about it then: it will keep its copies at home
 // (see [origin.sendPlaced]) and need not wait for answers.
 func (or *origin) startsHere(now job.Time, o *openJob) bool {
-	if !or.policy.KeepsOwn || or.site.Refuse(&o.rec.Request) != job.NoReason || or.host.leavesNothing(&o.rec.Request) {
+	if o.rec.Level > 0 || !or.policy.KeepsOwn || or.site.Refuse(&o.rec.Request) != job.NoReason || or.host.leavesNothing(&o.rec.Request) {
 		return false
 	}
 	a := or.ownAnswer(now, o)
@@ -134,7 +134,8 @@ func (or *origin) ownAnswer(now job.Time, o *openJob) place.Answer {
 
 // ownCopy is a copy of a job that arrives here now.
 func (or *origin) ownCopy(now job.Time, o *openJob) job.Copy {
-	return job.Copy{ID: job.AttemptID{Job: o.rec.ID, Number: o.rec.NextAttempt()}, Request: or.host.asked(&o.rec.Request), Arrival: now}
+	r, before := o.rec.Asked(), o.rec.Before()
+	return job.Copy{ID: job.AttemptID{Job: o.rec.ID, Number: o.rec.NextAttempt()}, Request: or.host.asked(&r, &before), Arrival: now}
 }
 
 // waitHere says how long a copy that arrived now would wait here.
@@ -165,8 +166,8 @@ func (h *host) onStartQuery(now job.Time, from job.SiteID, m StartQuery) {
 func (h *host) answerStart(now job.Time, from job.SiteID, m *StartQuery) StartAnswer {
 	answer := StartAnswer{Query: m.Query}
 	next := job.AttemptID{Job: job.ID{Origin: from}, Number: 1}
-	if answer.Reason = h.refusal(now, from, next, &m.Request); answer.Reason == job.NoReason {
-		wait, ok := h.waitHere(now, job.Copy{ID: next, Request: h.asked(&m.Request), Arrival: now, Remote: true}, m.Predict)
+	if answer.Reason = h.refusal(now, from, next, &m.Request, &m.Before, false); answer.Reason == job.NoReason {
+		wait, ok := h.waitHere(now, job.Copy{ID: next, Request: h.asked(&m.Request, &m.Before), Arrival: now, Remote: true}, m.Predict)
 		answer.Wait = wait
 		if !ok {
 			answer.Reason = job.WouldNotStart

@@ -16,9 +16,11 @@ func runsAgain(o *openJob) bool {
 // mayRun says that the attempt may go on there, see [job.Race].
 func (or *origin) revoke(now job.Time, o *openJob, reason job.Reason, mayRun bool) {
 	holder, a := o.rec.Holder, o.rec.AttemptID()
+	or.dropComing(o)
 	record(or.st, store.RevokeClaim{Attempt: a, Site: holder, Reason: reason, MayRun: mayRun, Time: now})
 	or.counters.ClaimsRevoked++
 	or.peers.link(holder).settle(outKey{stop, a})
+	or.peers.link(holder).settle(outKey{demotion, a})
 	o.at, o.lease = nil, 0
 	if o.rec.State.Terminal() {
 		or.removeOpen(o)
@@ -44,7 +46,7 @@ func (or *origin) race(now job.Time, site job.SiteID) {
 
 // outrace lets the result of an earlier attempt win, and reports whether it did.
 func (or *origin) outrace(now job.Time, o *openJob, from job.SiteID, m Result) bool {
-	if o == nil || o.rec.Outcome != nil || o.rec.CancelRequested || m.Outcome.Kind == job.Loss || !earlier(o.rec, m.Attempt.Number, from) {
+	if o == nil || o.rec.Outcome != nil || o.rec.CancelRequested || m.Outcome.Kind == job.Loss || m.Outcome.Kind == job.Demoted || !earlier(o.rec, m.Attempt.Number, from) {
 		return false
 	}
 	if o.rec.State == job.Queued {

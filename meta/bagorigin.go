@@ -321,8 +321,8 @@ func (bo *bagOrigin) placeIn(now job.Time, o *openBag, p *pass) {
 			tried = append(tried, site)
 		}
 	}
-	tried = append(tried, bo.mismatched(now, o, p)...)
-	bo.jobs.beginRoundFor(now, o.rec.ID, r, tried)
+	tried = append(tried, bo.mismatched(now, o, p, tried)...)
+	bo.jobs.beginRoundFor(now, o.rec.ID, r, nil, tried)
 	var able []job.SiteID
 	for i := range bo.jobs.round.Sites {
 		if c := &bo.jobs.round.Sites[i]; c.Eligible {

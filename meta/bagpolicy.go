@@ -287,8 +287,9 @@ func (bo *bagOrigin) readIn(o *openBag, p *pass) {
 	}
 }
 
-// mismatched returns the sites that are offered no tasks of a bag, by its policies.
-func (bo *bagOrigin) mismatched(now job.Time, o *openBag, p *pass) (none []job.SiteID) {
+// mismatched returns the sites that are offered no tasks of a bag, by its policies; tried are
+// those that are not in any case.
+func (bo *bagOrigin) mismatched(now job.Time, o *openBag, p *pass, tried []job.SiteID) (none []job.SiteID) {
 	bo.readIn(o, p)
 	if o.judge == nil {
 		return nil
@@ -300,11 +301,14 @@ func (bo *bagOrigin) mismatched(now job.Time, o *openBag, p *pass) (none []job.S
 	}
 	p.steps += len(p.sites) * (o.judge.Cost(bags.Sites) + o.judge.Cost(bags.Requirements))
 	s := bags.Scene{Bag: o.scope, Queue: bo.queueScope(), Submitted: o.rec.Submitted, Now: now}
+	split := &bagSplit{bo: bo, work: &bo.works[o.at], left: left(o.rec), without: tried, now: now}
 	for _, v := range p.sites {
+		s.Split = split.at(v.site)
 		if s.Site = v.scope; !o.judge.Offer(&s) {
 			none = append(none, v.site)
 		}
 	}
+	p.steps += split.steps
 	return none
 }
 

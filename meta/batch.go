@@ -33,7 +33,12 @@ type Batch interface {
 
 // entry returns a copy as the site queues it.
 func (h *host) entry(rec *store.Copy) job.Copy {
-	return job.Copy{ID: rec.ID, Request: h.limited(rec.Request, rec.LimitSeconds), Arrival: rec.Arrived, Remote: rec.ID.Job.Origin != h.self, Elder: rec.OriginTooSmall}
+	r := h.limited(rec.Request, rec.LimitSeconds)
+	r.Walltime = h.levelEnd(rec, r.Walltime)
+	return job.Copy{
+		ID: rec.ID, Request: r, Arrival: rec.Arrived, Remote: rec.ID.Job.Origin != h.self, Elder: rec.OriginTooSmall,
+		Level: r.Level, Stays: rec.Stays || !r.Movable(),
+	}
 }
 
 // enqueue queues a copy: in the plan at once, in a batch system once the copy is

@@ -17,9 +17,12 @@ func (or *origin) onClaim(now job.Time, from job.SiteID, m Claim) {
 		// An earlier version, which knows no leases and would not stop at the end of one.
 		or.refuseClaim(now, from, o, m.Attempt, job.NoLease)
 		return
-	case o.rec.Request.Checkpoint && or.peers.knowsNoCheckpoints(from): // an earlier version, since it took the copy
-		or.refuseClaim(now, from, o, m.Attempt, job.NoCheckpoints)
-		return
+	default:
+		// An earlier version, since it took the copy.
+		if why := or.peers.knowsTooLittle(from, &o.rec.Request); why != job.NoReason {
+			or.refuseClaim(now, from, o, m.Attempt, why)
+			return
+		}
 	}
 	reason, winner := or.claim(now, from, m.Attempt, m.Stamp)
 	if reason != job.NoReason {

@@ -129,6 +129,11 @@ type Config struct {
 	Timing    Timing
 	Bags      Bags
 	NoHarm    NoHarm
+	// MaxGrace is the most time that an attempt has to save what it has done when it is asked
+	// to, see [AskCheckpoint]. Zero means 5 min; at most a day.
+	MaxGrace time.Duration
+	// Level is the level of a hierarchy that the site is, if any.
+	Level LevelPolicy
 	// BootID names this boot of the machine.
 	BootID string
 	// Self is what the site says of itself in its load digests: Site,
@@ -157,6 +162,14 @@ type Config struct {
 	// here. Nil allows none.
 	AllowDirectory func(dir string) bool
 }
+
+const (
+	defaultGrace = 5 * time.Minute
+	mostGrace    = 24 * time.Hour
+)
+
+// maxGrace is [Config].MaxGrace or its default.
+func (c *Config) maxGrace() time.Duration { return cmp.Or(c.MaxGrace, defaultGrace) }
 
 // Starts asks other sites when a job would start there. Simulations in which
 // messages take no time use it; a daemon has none.
@@ -236,7 +249,11 @@ func (c *Config) Check(bad func(key string, value any, remedy string)) {
 	if c.Limits.Bags < 0 {
 		bad("limits.bags", c.Limits.Bags, "give a positive value")
 	}
-	c.NoHarm.check(bad)
+	c.NoHarm.check(c.maxGrace(), bad)
+	if c.MaxGrace < 0 || c.MaxGrace > mostGrace {
+		bad("checkpoint.max_grace", c.MaxGrace, fmt.Sprintf("give a positive time of at most %v, %v if in doubt", mostGrace, defaultGrace))
+	}
+	c.Level.check(&c.Self, bad)
 	if c.Bags.Turn < 0 || c.Bags.Turn > job.MaxWalltime {
 		bad("bags.turn", c.Bags.Turn, "give a positive time, 10m if in doubt")
 	}

@@ -94,16 +94,23 @@ func ofState(why job.Reason) bool {
 	return false
 }
 
+// forGood reports whether a site that refuses a copy for such a reason will not take another
+// copy of the same attempt either.
+func forGood(why job.Reason) bool {
+	switch why {
+	case job.TooNarrow, job.TooSmall, job.Directory, job.BadRequest, job.NotOrigin, job.NoLease, job.NoCheckpoints, job.NoEstimators,
+		job.GuestWalltime, job.KeptFree, job.NotEvictable, job.Level, job.LevelFull, job.LevelOverdue, job.LevelMismatch:
+		return true
+	}
+	return false
+}
+
 // refusedUntil returns how long a site that refused or gave back a copy, or
 // lost it, gets none of the same attempt. What it said of the job itself holds
 // for good. What it said of itself is kept once for all jobs.
 func (or *origin) refusedUntil(now job.Time, why job.Reason) job.Time {
-	switch why {
-	case job.TooNarrow, job.TooSmall, job.Directory, job.BadRequest, job.NotOrigin, job.NoLease, job.NoCheckpoints, job.ClockAhead, job.Forgotten, job.GuestWalltime, job.KeptFree:
-		return job.Never
-	}
 	switch {
-	case !or.conserving():
+	case forGood(why), why == job.ClockAhead, why == job.Forgotten, !or.conserving():
 		return job.Never
 	case ofState(why):
 		return now

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"kith/cluster"
+	"kith/internal/estimate"
 	"kith/internal/job"
 	"kith/store"
 )
@@ -84,6 +85,58 @@ type Launch struct {
 	// Lease is when all its processes must be gone, unless [Extend] comes; 0
 	// for no bound. Past that time it must not be started either.
 	Lease job.Time
+	Ending
+	// Estimate says how its estimator is run; the zero value that it is not.
+	Estimate Estimate
+}
+
+// Estimate says how the estimator of an attempt is run: before its command and in its place, on what
+// the attempt has, within its time limit. The attempt has started with it. Each line "bound SECONDS"
+// that it prints is an upper bound of all the work of its job, in processor-seconds of the reference;
+// the least counts. When nothing of it lives any more, and not before,
+//
+//   - the command is executed, or
+//   - by the bound more than Most is left to do: then the attempt ends as [job.Demoted], with
+//     [job.OutOfLevel], no start, and the bound.
+//
+// The driver needs nobody for that, as the daemon may be gone. The outcome has the bound however
+// the attempt ends.
+type Estimate struct {
+	// Limit is the longest that it may run. Then it is ended, and what it said counts.
+	Limit time.Duration
+	// Known is the least bound of earlier attempts, 0 for none, Done what they did.
+	Known, Done float64
+	// Most is 0 for no limit.
+	Most float64
+}
+
+// Exceeds reports whether more is left to do than may be, by a bound; 0 is none.
+func (e Estimate) Exceeds(bound float64) bool {
+	var b estimate.Bound
+	if bound > 0 {
+		b.Add(bound)
+	}
+	return e.Most > 0 && b.Exceeds(e.Done, e.Most)
+}
+
+// Ending says what ends of an attempt mean for its job. The zero value is for all jobs but those
+// that go from attempt to attempt.
+type Ending struct {
+	// GoesOn says that its time limit here is not the job's own but that of the level of a
+	// hierarchy: if it ends the attempt the job goes on at the next level.
+	GoesOn bool
+	// Last says that no attempt may follow: if it ends to be run again, that is a failure.
+	Last bool
+}
+
+// AtLimit makes the end of an attempt by its time limit what it is for its job, and reports whether it
+// goes on.
+func (e Ending) AtLimit(o *job.Outcome) bool {
+	if o.Kind != job.Timeout || !e.GoesOn {
+		return false
+	}
+	o.Kind, o.Cause, o.Reason = job.Demoted, job.OutOfLevel, "it used what its level lets a job use"
+	return true
 }
 
 // Extend says that an attempt under a lease may go on until a later time.
@@ -105,6 +158,40 @@ type Kill struct {
 	// Early says that it rests on no fact of this site, or on none whose loss in a
 	// crash would make it wrong: it need not wait for the disk. See ADR 0030.
 	Early bool
+}
+
+// AskCheckpoint asks an attempt that runs to save what it has done and to end, so that its job
+// goes on in another one. The driver answers with [AttemptEnded], whose outcome is
+// [job.Demoted] with the cause, unless the attempt ended in another way before it had an answer:
+//
+//   - A job that writes checkpoints gets its signal. It has answered when it ends with its exit
+//     code for "saved, run me again", or when its DONE has a larger number than at the ask. Then,
+//     or after Grace, it is stopped as by [Kill]. What it saves after Grace does not count.
+//   - Any other is stopped at once: the next attempt begins again.
+//
+// The driver remembers the ask, as it does a [Kill], until the attempt has ended, also if the
+// daemon dies. Only the first ask counts; one of an attempt that is being stopped, or does not
+// run, does nothing.
+type AskCheckpoint struct {
+	Attempt job.AttemptID
+	Cause   job.DemotionCause
+	// Grace is the most that it has to answer; its job may have said less.
+	Grace time.Duration
+}
+
+// CopySaved has what an attempt that runs has saved copied into the files of this site: its checkpoint,
+// if it is later than the one that the attempt started with and than the latest copy, whole, and if
+// DONE is the same before and after. The driver answers with [SavedCopied]; it keeps the files until
+// it is told to copy again, or to clear the attempt.
+type CopySaved struct{ Attempt job.AttemptID }
+
+// FetchSaved brings what an attempt has saved that runs at another site to its origin. The driver
+// answers with [SavedHome], once, and keeps the files until the facts name them. [Unfetch] ends it.
+type FetchSaved struct {
+	Attempt  job.AttemptID
+	From     job.SiteID
+	Sequence uint64
+	Files    []byte
 }
 
 // Unstarted is the outcome of an attempt that was stopped before it was started.
@@ -131,6 +218,9 @@ type Adopt struct {
 	// Leased says that it runs under a lease of an earlier daemon, and that it
 	// must not be started without.
 	Leased bool
+	Ending
+	// Estimate is as in [Launch].
+	Estimate Estimate
 }
 
 // Queue has the batch system of a [Batch] site queue a copy: submit something
@@ -208,42 +298,48 @@ type NotHeld struct {
 	Attempt job.AttemptID
 }
 
-func (Reply) effect()        {}
-func (Send) effect()         {}
-func (Grant) effect()        {}
-func (Launch) effect()       {}
-func (Extend) effect()       {}
-func (Kill) effect()         {}
-func (Unstage) effect()      {}
-func (Adopt) effect()        {}
-func (Clear) effect()        {}
-func (Fetch) effect()        {}
-func (Unfetch) effect()      {}
-func (Queue) effect()        {}
-func (Dequeue) effect()      {}
-func (Restored) effect()     {}
-func (Advertise) effect()    {}
-func (Changed) effect()      {}
-func (StartsPaused) effect() {}
-func (Outgrown) effect()     {}
-func (NotHeld) effect()      {}
+func (Reply) effect()         {}
+func (Send) effect()          {}
+func (Grant) effect()         {}
+func (Launch) effect()        {}
+func (Extend) effect()        {}
+func (Kill) effect()          {}
+func (AskCheckpoint) effect() {}
+func (CopySaved) effect()     {}
+func (FetchSaved) effect()    {}
+func (Unstage) effect()       {}
+func (Adopt) effect()         {}
+func (Clear) effect()         {}
+func (Fetch) effect()         {}
+func (Unfetch) effect()       {}
+func (Queue) effect()         {}
+func (Dequeue) effect()       {}
+func (Restored) effect()      {}
+func (Advertise) effect()     {}
+func (Changed) effect()       {}
+func (StartsPaused) effect()  {}
+func (Outgrown) effect()      {}
+func (NotHeld) effect()       {}
 
-func (Reply) Word() string        { return "reply" }
-func (s Send) Word() string       { return s.Message.Word() }
-func (Grant) Word() string        { return Verdict{}.Word() }
-func (Launch) Word() string       { return "launch" }
-func (Extend) Word() string       { return "extend" }
-func (Kill) Word() string         { return "kill" }
-func (Unstage) Word() string      { return "unstage" }
-func (Adopt) Word() string        { return "adopt" }
-func (Clear) Word() string        { return "clear" }
-func (Fetch) Word() string        { return "fetch" }
-func (Unfetch) Word() string      { return "unfetch" }
-func (Queue) Word() string        { return "queue" }
-func (Dequeue) Word() string      { return "dequeue" }
-func (Restored) Word() string     { return "restored" }
-func (Advertise) Word() string    { return "advertise" }
-func (Changed) Word() string      { return "changed" }
-func (StartsPaused) Word() string { return "starts-paused" }
-func (Outgrown) Word() string     { return "outgrown" }
-func (NotHeld) Word() string      { return "not-held" }
+func (Reply) Word() string         { return "reply" }
+func (s Send) Word() string        { return s.Message.Word() }
+func (Grant) Word() string         { return Verdict{}.Word() }
+func (Launch) Word() string        { return "launch" }
+func (Extend) Word() string        { return "extend" }
+func (Kill) Word() string          { return "kill" }
+func (AskCheckpoint) Word() string { return "ask-checkpoint" }
+func (CopySaved) Word() string     { return "copy-saved" }
+func (FetchSaved) Word() string    { return "fetch-saved" }
+func (Unstage) Word() string       { return "unstage" }
+func (Adopt) Word() string         { return "adopt" }
+func (Clear) Word() string         { return "clear" }
+func (Fetch) Word() string         { return "fetch" }
+func (Unfetch) Word() string       { return "unfetch" }
+func (Queue) Word() string         { return "queue" }
+func (Dequeue) Word() string       { return "dequeue" }
+func (Restored) Word() string      { return "restored" }
+func (Advertise) Word() string     { return "advertise" }
+func (Changed) Word() string       { return "changed" }
+func (StartsPaused) Word() string  { return "starts-paused" }
+func (Outgrown) Word() string      { return "outgrown" }
+func (NotHeld) Word() string       { return "not-held" }

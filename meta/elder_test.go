@@ -83,7 +83,7 @@ func TestLimitOfCopiesCountsThoseOfOthers(t *testing.T) {
 	for i, want := range []job.Reason{job.NoReason, job.NoReason, job.TooManyCopies} {
 		origin := []job.SiteID{"alpha", "gamma", "delta"}[i]
 		a := job.AttemptID{Job: job.ID{Origin: origin, Generation: 1, Seq: 1}, Number: 1}
-		if got := e.host.refusal(0, origin, a, &job.Request{Processors: 1, Walltime: time.Second}); got != want {
+		if got := e.host.refusal(0, origin, a, &job.Request{Processors: 1, Walltime: time.Second}, new(job.Progress), false); got != want {
 			t.Errorf("the copy of %s is answered with %v, expected %v", origin, got, want)
 		}
 		e.Step(1, Receive{From: origin, Message: PlaceCopy{Attempt: a, Request: job.Request{Processors: 1, Walltime: time.Second}}})

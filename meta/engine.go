@@ -40,6 +40,7 @@ func New(cfg Config, st *store.State, site Site) (*Engine, error) {
 	h.origin = o
 	b := newBagOrigin(c, p, o)
 	b.host, h.tasks.origin, o.bags, p.resultsOf = h.tasks, b, b, h.tasks.message
+	p.savedOf = h.savedOf
 	d := newDependencies(c, o, b)
 	o.deps, b.deps = d, d
 	s := newSeer(c, h, o, p, site)
@@ -52,6 +53,7 @@ func New(cfg Config, st *store.State, site Site) (*Engine, error) {
 // the next call.
 func (e *Engine) Step(now job.Time, ev Event) []Effect {
 	e.out, e.origin.lastChanged, e.bags.lastChanged = e.out[:0], job.ID{}, job.ID{}
+	e.host.level.looked = false
 	switch ev := ev.(type) {
 	case Submit:
 		e.origin.submit(now, ev)
@@ -61,6 +63,8 @@ func (e *Engine) Step(now job.Time, ev Event) []Effect {
 		e.origin.hold(now, ev)
 	case Release:
 		e.origin.release(now, ev)
+	case CheckpointJob:
+		e.origin.checkpoint(now, ev)
 	case SetDrain:
 		e.setDrain(now, ev)
 	case ForgetSite:
@@ -82,12 +86,18 @@ func (e *Engine) Step(now job.Time, ev Event) []Effect {
 		e.host.attemptMissing(now, ev)
 	case StartFailed:
 		e.startFailed(now, ev)
+	case MachineSeen:
+		e.machineSeen(now, ev)
 	case AttemptOver:
 		e.host.attemptOver(now, ev.Attempt)
 	case FilesHere:
 		e.host.filesHere(now, ev.Attempt)
 	case TurnCame:
 		e.host.turnCame(now, ev.Attempt)
+	case SavedCopied:
+		e.host.savedCopied(now, ev)
+	case SavedHome:
+		e.origin.savedHome(now, ev)
 	case FilesHome:
 		e.origin.filesHome(now, ev)
 	case FilesWait:
@@ -175,8 +185,12 @@ func (e *Engine) receive(now job.Time, from job.SiteID, m Message) {
 		e.host.onWithdraw(now, from, m)
 	case Stop:
 		e.host.onStop(now, from, m)
+	case Demote:
+		e.host.onDemote(m)
 	case ResultAck:
 		e.host.onResultAck(now, from, m)
+	case SavedAck:
+		e.host.onSavedAck(from, m)
 	case DigestRequest:
 		e.host.sendDigest(now, from)
 	case StartQuery:
@@ -192,6 +206,8 @@ func (e *Engine) receive(now job.Time, from job.SiteID, m Message) {
 		e.origin.onStarted(now, from, m)
 	case Result:
 		e.origin.onResult(now, from, m)
+	case Saved:
+		e.origin.onSaved(now, from, m)
 	case GiveBack:
 		e.origin.onGiveBack(now, from, m)
 	case CopySummary:
@@ -331,6 +347,8 @@ func (e *Engine) tick(now job.Time) {
 	e.origin.expireLeases(now)
 	e.origin.expireOverdue(now)
 	e.host.renewLeases(now)
+	e.host.askTimed(now)
+	e.host.copySaved(now)
 	e.origin.retryPlacements(now)
 	e.origin.conserveWork(now)
 	if now >= e.host.nextLoad {
@@ -342,7 +360,7 @@ func (e *Engine) tick(now job.Time) {
 	e.bags.tick(now)
 	e.host.tasks.tick(now)
 	e.pruneTrust(now)
-	if e.host.site.NextWake(now) <= now {
+	if e.host.level.next <= now || e.host.site.NextWake(now) <= now || e.host.harm.due <= now {
 		e.host.wantPass()
 	}
 }

@@ -48,6 +48,13 @@ type Release struct {
 	Actor identity.Actor
 }
 
+// CheckpointJob has a running job save what it has done, end, and go on in another attempt.
+type CheckpointJob struct {
+	Token uint64
+	Job   job.ID
+	Actor identity.Actor
+}
+
 // SetDrain begins or ends a drain of this site.
 type SetDrain struct {
 	Token  uint64
@@ -84,6 +91,11 @@ type PeerUp struct {
 	// NoCheckpoints says that its version knows no checkpoints: no copy of a job that writes
 	// them is placed there.
 	NoCheckpoints bool
+	// NoEstimators says that it knows no estimators: no copy of a job that brings one is placed there.
+	NoEstimators bool
+	// NoSaves says that it does not copy what jobs have saved while they run: no copy of a job that
+	// asks for that is placed there.
+	NoSaves bool
 }
 
 // PeerDown says that it is gone.
@@ -133,12 +145,44 @@ type StartFailed struct {
 	Reason string
 }
 
+// MachineSeen says whether the machine with this site's processors can be driven, where that is
+// another one than the engine's. While it cannot nothing is started, what waits here may go to other
+// sites, and what was begun goes on: how it ends the driver says, or that it is lost.
+type MachineSeen struct {
+	// Away is why it cannot; empty if it can.
+	Away string
+	// BootID names the boot of that machine, see [Config]; empty while it is not known. The driver tells
+	// it before anything of what was begun. It does not change in the life of an engine: after another one
+	// the driver makes a new engine.
+	BootID string
+}
+
 // TurnCame says that the batch system of a [Batch] site has started what was
 // submitted for a copy, and that it waits for a word: [Launch] or [Dequeue]. The
 // driver says so again, every few seconds, until one comes; the answer to an
 // earlier daemon may have died with it. What is launched already it answers
 // without asking the engine.
 type TurnCame struct{ Attempt job.AttemptID }
+
+// SavedCopied answers [CopySaved].
+type SavedCopied struct {
+	Attempt job.AttemptID
+	// Sequence is the number of the checkpoint that was copied, and that was in DONE before and
+	// after; 0 if none was. Reason says why, for people; it is empty if there is nothing new.
+	Sequence uint64
+	Reason   string
+	// Files are its files, encoded as [job.Outcome.Files]; FilesRemain says that some have to be
+	// fetched by another site.
+	Files       []byte
+	FilesRemain bool
+}
+
+// SavedHome answers [FetchSaved]: the files are here or, with Error, will not come.
+type SavedHome struct {
+	Attempt  job.AttemptID
+	Sequence uint64
+	Error    string
+}
 
 // FilesHome says that the output of a job's attempt is at its origin, or, with
 // Error, that some of it never will be.
@@ -174,6 +218,7 @@ func (Submit) event()         {}
 func (Cancel) event()         {}
 func (Hold) event()           {}
 func (Release) event()        {}
+func (CheckpointJob) event()  {}
 func (SetDrain) event()       {}
 func (ForgetSite) event()     {}
 func (Receive) event()        {}
@@ -185,7 +230,10 @@ func (AttemptEnded) event()   {}
 func (AttemptOver) event()    {}
 func (AttemptMissing) event() {}
 func (StartFailed) event()    {}
+func (MachineSeen) event()    {}
 func (FilesHere) event()      {}
+func (SavedCopied) event()    {}
+func (SavedHome) event()      {}
 func (FilesHome) event()      {}
 func (FilesWait) event()      {}
 func (TurnCame) event()       {}

@@ -56,7 +56,7 @@ func (s *seer) placed(o *openJob) {
 func (s *seer) begin(now job.Time) {
 	for i, o := range s.fresh {
 		s.fresh[i] = nil
-		if !o.ended && o.rec.State == job.Queued {
+		if !o.ended && o.rec.State == job.Queued && o.foresight == nil { // it may have been placed twice in this instant
 			s.ask(now, o)
 		}
 	}
@@ -96,7 +96,7 @@ func (s *seer) askSite(now job.Time, o *openJob, f *foresight, i int) {
 	f.pending[i] = siteAsked
 	draws := s.cfg.Forecasts.draws()
 	if site := f.sites[i].Site; site != s.self {
-		s.peers.send(site, StartQuery{Query: f.query, Request: o.rec.Request, Draws: uint16(draws), Attempt: o.rec.AttemptID()}) //nolint:gosec // At most mostDraws.
+		s.peers.send(site, StartQuery{Query: f.query, Request: o.rec.Asked(), Before: o.rec.Before(), Draws: uint16(draws), Attempt: o.rec.AttemptID()}) //nolint:gosec // At most mostDraws.
 		return
 	}
 	c := s.host.copies.Get(o.rec.AttemptID())

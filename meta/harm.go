@@ -59,6 +59,13 @@ type harmClocks struct {
 	blocked, other []job.AttemptID
 	pass           uint64
 	count          HarmCounters
+	due            job.Time // when a guest has to leave for one of them, job.Never for none
+	// told counts what may have made those too few that were told to leave: starts of home jobs,
+	// and guests that stay.
+	told uint64
+	// ways is for how many jobs it was looked at in the instant wayed who has to leave.
+	ways  int
+	wayed job.Time
 }
 
 // harmClock is that of a copy.
@@ -67,6 +74,10 @@ type harmClock struct {
 	total time.Duration
 	pass  uint64 // the latest after which it was blocked; 0 while it stands still
 	moved uint32
+	// looked is when it was last looked at who has to leave for it, 0 for not yet, and told what
+	// [harmClocks.told] was then.
+	looked job.Time
+	told   uint64
 }
 
 func (c *harmClock) runs() bool { return c != nil && c.pass != 0 }
@@ -130,7 +141,7 @@ func (h *host) lookHarm(now job.Time) {
 	}
 	was := m.blocked
 	m.blocked = m.site.Blocked(now, m.other[:0])
-	m.other = was
+	m.other, m.due = was, job.Never
 	if len(m.blocked)+len(was) == 0 {
 		return
 	}
@@ -151,6 +162,7 @@ func (h *host) lookHarm(now job.Time) {
 			c.harm.stop(now)
 		}
 	}
+	h.keepBound(now)
 }
 
 // leavesQueue records what guests have cost a copy of this site's own that has waited.

@@ -34,12 +34,17 @@ type host struct {
 	leases   []*hostCopy                  // attempts under way that run under a lease
 	// unlaunched are own ones begun before a restart, see launchAgain.
 	unlaunched []*hostCopy
-	passing    bool     // the local scheduler wants a pass
-	starting   starting // whether starts succeed
+	leaving    []job.AttemptID // guests that the latest pass has told to leave; scratch
+	passing    bool            // the local scheduler wants a pass
+	starting   starting        // whether starts succeed
 	harm       harmClocks
+	evictor    Evictor // the site too, nil if it has no guests leave
+	timed      timed   // attempts that are asked to save before their limit
+	saves      saves   // attempts that are copied while they run
 	holding    holding // attempts that wait with their claims
 	dry        dryness // when the others are told that it has nothing to do
 	owner      *cluster.Owner
+	level      hostLevel
 
 	stamp     uint64   // protocol steps, see nextStamp
 	loadSeq   uint64   // load digests made
@@ -59,8 +64,13 @@ type ownOrigin interface {
 	onStarted(now job.Time, from job.SiteID, m Started)
 	// endedHere says how an attempt ended (Result).
 	endedHere(now job.Time, a job.AttemptID, outcome *job.Outcome)
+	// savedHere says what an attempt that runs has saved (Saved).
+	savedHere(now job.Time, m Saved)
 	// givenBack says that an attempt never started here and is not held any more (GiveBack).
 	givenBack(now job.Time, a job.AttemptID, reason job.Reason)
+	// leftLevel says that a copy has outgrown the level that this site is, finally if it is not
+	// to go to a lower one (GiveBack).
+	leftLevel(now job.Time, a job.AttemptID, why job.Reason, final bool)
 	// outgrownHere says that this site can no longer run a copy (GiveBack).
 	outgrownHere(now job.Time, a job.AttemptID, reason job.Reason)
 	// cancels reports whether the user has cancelled a job that has not ended.
@@ -73,12 +83,16 @@ func newHost(c *core, p *peers, site Site) *host {
 		core: c, peers: p, site: site, batch: batch,
 		copies: store.NewIndex(func(c *hostCopy) job.AttemptID { return c.rec.ID }), remote: make(map[job.SiteID]int),
 		aside: make(map[job.SiteID]job.AttemptID), silent: make(map[job.SiteID]*silence), verdicts: make(map[job.SiteID]job.Time), nextProbe: job.Never,
-		holding: holding{next: job.Never},
+		holding: holding{next: job.Never}, timed: timed{next: job.Never}, saves: saves{of: make(map[job.AttemptID]*saving), next: job.Never},
 	}
+	h.level.limits, h.level.next = c.cfg.Level.limits(&c.cfg.Self), job.Never
 	h.tasks = newTaskHost(c, p, h)
 	var tells bool
 	h.harm.site, tells = site.(Harmed)
-	h.harm.measures = tells && c.cfg.NoHarm.Measure
+	h.harm.measures, h.harm.due = tells && c.cfg.NoHarm.Measure, job.Never
+	if h.evictor, _ = site.(Evictor); h.evictor != nil {
+		h.evictor.SetGrace(c.cfg.maxGrace())
+	}
 	return h
 }
 
@@ -101,27 +115,37 @@ type hostCopy struct {
 	unstaged bool
 	// forgotten says that its origin was given up while it ran.
 	forgotten bool
+	// lapsed says that it was told to stop for want of a lease.
+	lapsed bool
 	// killed says that the driver was told to stop it.
 	killed bool
+	// demoted says that the driver was told to have it save and end, see [host.demote].
+	demoted bool
+	// evicted says that it was told to leave for a home job.
+	evicted bool
 	// over says that its processes are gone, and that its output is being collected.
 	over bool
 	// granted says that a grant came after the claim had run out: the copy starts
-	// in this instant without a further claim, or goes back. payload came with it.
-	granted bool
-	payload []byte
+	// in this instant without a further claim, or goes back. It is what came with it, else nil.
+	granted *lateGrant
 	// stamp tells this claim from an earlier one of the same copy.
 	stamp uint64
 	// claimed is when this daemon first claimed for this copy, 0 for not yet.
 	claimed job.Time
 	lease   attemptLease
 	// holds is since when it waits with its claim, see [host.holds].
-	holds   job.Time
-	started job.Time
+	holds job.Time
+	// started is when the driver says that it started, 0 for not yet; since is that in the time
+	// of this life of the daemon, whose clock may be another than that of the one before.
+	started, since job.Time
 	// harm is what guests cost it while it waits, if it is of this site's own.
 	harm *harmClock
 	// arrival is the number of its arrival plus 1, see [seer.arrived]; 0 for none.
 	arrival int64
 }
+
+// lateGrant is what came with a grant.
+type lateGrant struct{ payload []byte }
 
 type hostStatus uint8
 
@@ -134,11 +158,14 @@ const (
 func (h *host) onPlaceCopy(now job.Time, from job.SiteID, m PlaceCopy) {
 	answer := CopyAnswer{Attempt: m.Attempt}
 	if h.copies.Get(m.Attempt) == nil {
-		if answer.Reason = h.refusal(now, from, m.Attempt, &m.Request); answer.Reason == job.NoReason {
+		if answer.Reason = h.refusal(now, from, m.Attempt, &m.Request, &m.Before, m.Stays); answer.Reason == job.NoReason {
 			h.dropCopies(now, previous(m.Attempt)) // a newer attempt says that older ones are over
-			h.take(now, store.AcceptCopy{Attempt: m.Attempt, Request: m.Request, OriginTooSmall: m.OriginTooSmall, LimitSeconds: h.ownerLimit(&m.Request), Time: now})
+			h.take(now, store.AcceptCopy{Attempt: m.Attempt, Request: m.Request, OriginTooSmall: m.OriginTooSmall, Stays: m.Stays || m.Before.Last || h.peers.knowsNoCheckpoints(from), LimitSeconds: h.limitSeconds(&m.Request, &m.Before), Before: m.Before, Time: now})
 		} else {
 			h.counters.CopiesRefused++
+			if ofLevel(answer.Reason) {
+				_, answer.Final = h.levelRefusal(now, &m.Request, &m.Before)
+			}
 		}
 	}
 	answer.Accepted = answer.Reason == job.NoReason
@@ -151,10 +178,10 @@ func previous(a job.AttemptID) job.AttemptID {
 	return a
 }
 
-// refusal says why a copy is not taken.
-func (h *host) refusal(now job.Time, from job.SiteID, a job.AttemptID, r *job.Request) job.Reason {
+// refusal says why a copy is not taken. stays says that its attempts were evicted too often.
+func (h *host) refusal(now job.Time, from job.SiteID, a job.AttemptID, r *job.Request, before *job.Progress, stays bool) job.Reason {
 	switch {
-	case a.Number == 0 || r.Validate() != nil:
+	case a.Number == 0 || r.Validate() != nil || before.Validate() != nil:
 		return job.BadRequest
 	case h.st.Site().Draining:
 		return job.Draining
@@ -173,12 +200,18 @@ func (h *host) refusal(now job.Time, from job.SiteID, a job.AttemptID, r *job.Re
 		return job.BusyOwner
 	}
 	here := h.here(r)
-	return cmp.Or(h.site.Refuse(r), h.harmful(&here))
+	fixed := stays || before.Last || h.peers.knowsNoCheckpoints(from)
+	if r.Level > 0 {
+		here.Walltime = max(h.levelLimit(r, before), 0)
+		why, _ := h.levelRefusal(now, r, before)
+		return cmp.Or(h.site.Refuse(r), why, h.harmful(&here), h.unevictable(&here, fixed))
+	}
+	return cmp.Or(h.site.Refuse(r), h.harmful(&here), h.unevictable(&here, fixed))
 }
 
 // accept takes a copy of a job of this very site.
-func (h *host) accept(now job.Time, a job.AttemptID, r *job.Request) {
-	h.take(now, store.AcceptCopy{Attempt: a, Request: *r, LimitSeconds: h.ownerLimit(r), Time: now})
+func (h *host) accept(now job.Time, a job.AttemptID, r *job.Request, before job.Progress) {
+	h.take(now, store.AcceptCopy{Attempt: a, Request: *r, LimitSeconds: h.limitSeconds(r, &before), Before: before, Time: now})
 }
 
 // take commits a copy and queues it.
@@ -199,6 +232,10 @@ func (h *host) take(now job.Time, cmd store.AcceptCopy) {
 func (h *host) addCopy(rec *store.Copy) *hostCopy {
 	c := &hostCopy{rec: rec}
 	h.copies.Put(c)
+	if rec.Request.Level > 0 {
+		h.level.copies = append(h.level.copies, c)
+		h.level.due = true
+	}
 	if origin := rec.ID.Job.Origin; origin != h.self {
 		h.remote[origin]++
 		h.dry.came(rec.Request)
@@ -209,6 +246,7 @@ func (h *host) addCopy(rec *store.Copy) *hostCopy {
 
 func (h *host) removeCopy(c *hostCopy) {
 	h.copies.Delete(c.rec.ID)
+	h.levelNews(c)
 	h.probeGone(c)
 	if origin := c.rec.ID.Job.Origin; origin != h.self {
 		h.foreign--
@@ -299,12 +337,20 @@ func (h *host) drain(now job.Time, on bool) {
 // wantPass has the local scheduler make a pass at the end of the instant.
 func (h *host) wantPass() { h.passing = true }
 
-// pass lets the local scheduler start what it can.
+// pass lets the local scheduler start what it can, again if guests had to give way meanwhile.
 func (h *host) pass(now job.Time) {
 	h.launchUnlaunched(now)
+	h.enforceLevel(now)
 	if h.passing {
 		h.doubt(now)
 	}
+	for h.passes(now) && h.passing {
+		continue
+	}
+}
+
+// passes makes passes until nothing more starts, and reports whether it made any.
+func (h *host) passes(now job.Time) bool {
 	made := h.passing
 	for h.passing || h.tasks.dirty {
 		if !h.passing {
@@ -315,7 +361,13 @@ func (h *host) pass(now job.Time) {
 		h.holdStarts(now)
 		starts := h.site.Pass(now)
 		h.passed()
+		if h.evictor != nil {
+			h.leaving = append(h.leaving[:0], h.evictor.Evicted()...)
+		}
 		for _, id := range starts {
+			if id.Job.Origin == h.self {
+				h.harm.told++
+			}
 			c := h.copies.Get(id)
 			switch {
 			case c == nil && h.tasks.proposed(now, id):
@@ -326,6 +378,7 @@ func (h *host) pass(now job.Time) {
 				h.propose(now, c)
 			}
 		}
+		h.evict(now, h.leaving)
 		h.returnLate(now)
 		h.tasks.yieldNow(now)
 		h.tasks.makeRoom(now)
@@ -333,11 +386,12 @@ func (h *host) pass(now job.Time) {
 	if made {
 		h.lookHarm(now)
 	}
+	return made
 }
 
 // nextWake returns when the host has to do something next.
 func (h *host) nextWake(now job.Time) job.Time {
-	return min(h.starting.nextStart(), h.nextLoad, h.nextCheck, h.nextRenew, h.nextClaimDue(), h.nextProbe, h.holding.next, h.tasks.nextWake(), h.site.NextWake(now))
+	return min(h.starting.nextStart(), h.nextLoad, h.nextCheck, h.nextRenew, h.nextClaimDue(), h.nextProbe, h.timed.next, h.saves.next, h.holding.next, h.harm.due, h.level.next, h.tasks.nextWake(), h.site.NextWake(now))
 }
 
 // revive tells the origin what this host holds of it, repeats results
@@ -347,6 +401,7 @@ func (h *host) revive(now job.Time, site job.SiteID) {
 	h.heard(now, site)
 	draining := h.st.Site().Draining
 	for _, c := range h.copiesOf(site) {
+		h.reviveSaved(now, site, c)
 		switch {
 		case c.outgrown != job.NoReason:
 			h.giveBack(now, c, c.outgrown)

@@ -17,8 +17,8 @@ func (h *host) propose(now job.Time, c *hostCopy) {
 	id := c.rec.ID
 	origin := id.Job.Origin
 	switch {
-	case c.granted && h.startsLeased(now, c):
-		h.begin(now, c, c.payload)
+	case c.granted != nil && h.startsLeased(now, c):
+		h.begin(now, c, c.granted.payload)
 	case origin == h.self:
 		reason, _ := h.origin.claim(now, h.self, id, h.nextStamp())
 		if reason == job.NoReason {
@@ -30,7 +30,7 @@ func (h *host) propose(now job.Time, c *hostCopy) {
 		h.outOfReach(now, origin)
 		h.putBack(now, c)
 	default:
-		c.status, c.granted = claiming, false
+		c.status, c.granted = claiming, nil
 		h.sendClaim(now, c)
 	}
 }
@@ -153,7 +153,7 @@ func (h *host) onGrant(now job.Time, c *hostCopy, m *Verdict) {
 			h.giveBack(now, c, job.LateGrant)
 			return
 		}
-		c.granted, c.payload, c.postponed = true, m.Payload, false
+		c.granted, c.postponed = &lateGrant{m.Payload}, false
 		h.late = append(h.late, c)
 		h.postpone(now, c, now)
 		h.site.Probe(now, c.rec.ID) // its origin may be set aside
@@ -165,7 +165,7 @@ func (h *host) onGrant(now job.Time, c *hostCopy, m *Verdict) {
 func (h *host) returnLate(now job.Time) {
 	for i, c := range h.late {
 		h.late[i] = nil
-		if c.granted && c.status == waiting && h.copies.Get(c.rec.ID) == c {
+		if c.granted != nil && c.status == waiting && h.copies.Get(c.rec.ID) == c {
 			h.giveBack(now, c, job.LateGrant)
 		}
 	}

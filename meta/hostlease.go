@@ -16,8 +16,6 @@ type attemptLease struct {
 	// renewAt is when the next renewal is due, every a third of the term.
 	renewAt job.Time
 	every   time.Duration
-	// lapsed says that the attempt was told to stop for want of a lease.
-	lapsed bool
 }
 
 // startsLeased reports whether a granted copy may begin now. If its lease has
@@ -68,7 +66,7 @@ func (h *host) renewLeases(now job.Time) {
 	}
 	next := job.Never
 	h.leases = slices.DeleteFunc(h.leases, func(c *hostCopy) bool {
-		return h.copies.Get(c.rec.ID) != c || c.rec.Phase != store.CopyBegun || c.lease.lapsed
+		return h.copies.Get(c.rec.ID) != c || c.rec.Phase != store.CopyBegun || c.lapsed
 	})
 	for _, c := range h.leases {
 		if c.lease.until != 0 && c.lease.until <= now {
@@ -89,14 +87,14 @@ func (h *host) renewLeases(now job.Time) {
 
 // lapse stops an attempt that has no lease. Its shim does the same by itself.
 func (h *host) lapse(now job.Time, c *hostCopy) {
-	c.lease.lapsed = true
+	c.lapsed = true
 	h.kill(c, Kill{Lease: true, Early: true})
 }
 
 // renewSoon has the leases of an origin renewed as soon as a stream is up.
 func (h *host) renewSoon(now job.Time, origin job.SiteID) {
 	for _, c := range h.leases {
-		if c.rec.ID.Job.Origin == origin && !c.lease.lapsed {
+		if c.rec.ID.Job.Origin == origin && !c.lapsed {
 			c.lease.renewAt, h.nextRenew = now, now
 		}
 	}
@@ -108,7 +106,7 @@ func (h *host) onRenewed(now job.Time, m Renewed) {
 		h.tasks.renewed(now, m)
 		return
 	}
-	if c.rec.Phase != store.CopyBegun || !leased(c.rec.Request) || c.lease.lapsed {
+	if c.rec.Phase != store.CopyBegun || !leased(c.rec.Request) || c.lapsed {
 		return
 	}
 	if m.Lease <= 0 {

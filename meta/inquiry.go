@@ -205,11 +205,11 @@ func (s *seer) onQuery(now job.Time, from job.SiteID, m *StartQuery) {
 		q.copy = s.wouldBe(now, held, &m.Request)
 	} else {
 		next := job.AttemptID{Job: job.ID{Origin: from}, Number: 1}
-		if reason := s.host.refusal(now, from, next, &m.Request); reason != job.NoReason {
+		if reason := s.host.refusal(now, from, next, &m.Request, &m.Before, false); reason != job.NoReason {
 			s.peers.send(from, StartAnswer{Query: m.Query, Reason: reason})
 			return
 		}
-		q.copy = job.Copy{ID: next, Request: s.host.asked(&m.Request), Arrival: now, Remote: true}
+		q.copy = job.Copy{ID: next, Request: s.host.asked(&m.Request, &m.Before), Arrival: now, Remote: true}
 	}
 	if !s.wants(now, q) {
 		s.later(now, &q, m)

@@ -21,8 +21,12 @@ type Message interface {
 type PlaceCopy struct {
 	Attempt job.AttemptID
 	Request job.Request
+	// Before is what the job did in earlier attempts.
+	Before job.Progress
 	// OriginTooSmall says that the origin can never run it.
 	OriginTooSmall bool
+	// Stays says that its attempts were evicted [job.MaxEvictions] times: no further one is to be.
+	Stays bool
 }
 
 // CopyAnswer says that the copy is on the host's disk, or why not. Host to origin.
@@ -30,6 +34,8 @@ type CopyAnswer struct {
 	Attempt  job.AttemptID
 	Accepted bool
 	Reason   job.Reason
+	// Final says, with a reason of levels, that the job is not to go to a lower one either.
+	Final bool
 }
 
 // Claim asks for the right to start. Host to origin.
@@ -106,6 +112,32 @@ type Stop struct {
 	Stale bool
 }
 
+// Demote asks a host to have an attempt save what it has done and end, so that its job goes on in
+// another one, as its user wishes. It is answered by the Result. Origin to host.
+type Demote struct{ Attempt job.AttemptID }
+
+// Saved says what an attempt that runs has saved. Host to origin, until acknowledged.
+type Saved struct {
+	Attempt job.AttemptID
+	// Sequence is the number of the checkpoint, 0 if there was no copy, for Reason; that is not
+	// acknowledged. One that its origin's driver found not to count has a Reason there, too.
+	Sequence uint64
+	Reason   string
+	// Files are its files, encoded; FilesRemain says that some have to be fetched from the host.
+	Files       []byte
+	FilesRemain bool
+	// Ran is how long the attempt had run.
+	Ran time.Duration
+}
+
+// SavedAck answers it. Origin to host.
+type SavedAck struct {
+	Attempt  job.AttemptID
+	Sequence uint64
+	// Accepted says that the job goes on from it if the host is lost.
+	Accepted bool
+}
+
 // GiveBack says that the host does not hold this copy. Host to origin.
 type GiveBack struct {
 	Attempt job.AttemptID
@@ -113,6 +145,8 @@ type GiveBack struct {
 	// Stamp is the host's count of its own protocol steps when it said so; 0
 	// from an earlier version, which does not say.
 	Stamp uint64
+	// Final says, with a reason of levels, that the job is not to go to a lower one either.
+	Final bool
 }
 
 // CopySummary counts what the host holds of the origin. Host to origin.
@@ -154,6 +188,8 @@ type LoadDigest struct{ Digest cluster.Digest }
 type StartQuery struct {
 	Query   uint64
 	Request job.Request
+	// Before is as in [PlaceCopy].
+	Before job.Progress
 	// Predict asks for a prediction instead of metric "start".
 	Predict bool
 	// Draws asks for a forecast made of that many scenarios; 0 for none. Attempt is the
@@ -198,6 +234,9 @@ func (Started) kind() kind       { return startedKind }
 func (Result) kind() kind        { return resultKind }
 func (ResultAck) kind() kind     { return resultAckKind }
 func (Stop) kind() kind          { return stopKind }
+func (Demote) kind() kind        { return demoteKind }
+func (Saved) kind() kind         { return savedKind }
+func (SavedAck) kind() kind      { return savedAckKind }
 func (GiveBack) kind() kind      { return giveBackKind }
 func (CopySummary) kind() kind   { return copySummaryKind }
 func (DigestRequest) kind() kind { return digestRequestKind }
@@ -220,6 +259,9 @@ func (Started) Word() string       { return rights[startedKind].Kind }
 func (Result) Word() string        { return rights[resultKind].Kind }
 func (ResultAck) Word() string     { return rights[resultAckKind].Kind }
 func (Stop) Word() string          { return rights[stopKind].Kind }
+func (Demote) Word() string        { return rights[demoteKind].Kind }
+func (Saved) Word() string         { return rights[savedKind].Kind }
+func (SavedAck) Word() string      { return rights[savedAckKind].Kind }
 func (GiveBack) Word() string      { return rights[giveBackKind].Kind }
 func (CopySummary) Word() string   { return rights[copySummaryKind].Kind }
 func (DigestRequest) Word() string { return rights[digestRequestKind].Kind }

@@ -17,23 +17,18 @@ type openJob struct {
 	// refused are sites that refused or gave back a copy of this attempt, or that
 	// it was taken from.
 	refused []refusal
-	// moves counts the copies of this attempt that were moved to idle sites, up to
-	// mostDoublings.
-	moves uint8
 	// sent is when the latest copy was placed at another site.
 	sent job.Time
 	// barren names the sites that could take copies when none of them could take one
 	// of this job, see [origin.topUp]; 0 if that may have changed.
 	barren uint64
-	// failures counts the attempts in a row that no site kept a copy of; the
-	// next one waits until retryAt.
-	failures uint8
-	// crowded says that the latest of them found a site with as many copies as it takes.
+	// crowded says that the latest of them found a site with as many copies as it takes, or
+	// one that was not asked as it had said so of another job.
 	crowded bool
-	lost    *losses // nil if none was
 	// The origin's lists of those names have it.
 	leaves, unplaced, leased, short, away bool
 	ended                                 bool
+	lost                                  *losses // nil if none was
 	retryAt                               job.Time
 	// changed is the effect that says that the job has changed.
 	changed Effect
@@ -48,9 +43,17 @@ type openJob struct {
 	promises *promises
 	// filesWait is why its output cannot come home for now.
 	filesWait string
+	// homeward is what has been saved and is on its way; nil of most jobs.
+	homeward *homeward
 	// over is the attempt whose processes are gone, as its holder says, while its output
 	// is being collected there; 0 for none.
 	over uint32
+	// failures counts the attempts in a row that no site kept a copy of; the
+	// next one waits until retryAt.
+	failures uint8
+	// moves counts the copies of this attempt that were moved to idle sites, up to
+	// mostDoublings.
+	moves uint8
 	// lease is when the holder's lease has ended for sure; 0 without one.
 	lease job.Time
 }
@@ -65,6 +68,8 @@ type refusal struct {
 	// one again before until if the job lacks one, and from early on where it would start.
 	moved bool
 	early job.Time
+	// final says of a job of a hierarchy that it is not to go to a lower level either.
+	final bool
 }
 
 // refusesAt reports whether a site must not be asked for this attempt at now.
@@ -105,6 +110,29 @@ func (o *openJob) wantedBy(sites []job.SiteID) bool {
 	return slices.ContainsFunc(sites, func(site job.SiteID) bool {
 		return !slices.ContainsFunc(o.refused, func(r refusal) bool { return r.site == site && r.until == job.Never })
 	})
+}
+
+// unwilling adds to sites those that refused a pending job for what it is, while it is not time to
+// ask them again. A job that is looked at before, as another site may have room, is not sent to them.
+func (o *openJob) unwilling(now job.Time, sites []job.SiteID) []job.SiteID {
+	if o.rec.State != job.Pending || now >= o.retryAt {
+		return sites
+	}
+	sites = slices.Clip(sites)
+	for i := range o.refused {
+		if r := &o.refused[i]; now < r.until && !r.moved {
+			sites = append(sites, r.site)
+		}
+	}
+	return sites
+}
+
+// askAnew forgets who refused the latest attempt, but for those that it is not time to ask again.
+func (o *openJob) askAnew(now job.Time) {
+	o.refused = slices.DeleteFunc(o.refused, func(r refusal) bool { return now >= o.retryAt || now >= r.until || r.moved })
+	for i := range o.refused {
+		o.refused[i].until = min(o.refused[i].until, o.retryAt)
+	}
 }
 
 // refusedBy returns why a site did not want a copy of this attempt, NoReason if it did.

@@ -35,37 +35,45 @@ type origin struct {
 	deps     *dependencies
 	seer     *seer // nil without forecasts
 
-	awayLeft    int            // how long away was when it was looked through
-	lastChanged job.ID         // the job that this step last said to have changed
-	policy      place.Policy   // what cfg.Placement is made of
-	round       place.Round    // scratch of the placement under way
-	answers     []place.Answer // scratch, too
-	promises    place.Promises // what those of sites were worth
-	query       uint64         // number of the latest start query
-	nextRetry   job.Time       // of placements
-	dry         []job.SiteID   // have run dry since the latest retry: no job waits for its own that one of them may take
-	room        bool           // a full site has room again since then: nor does one that such a site refused
-	nextLease   job.Time       // no lease that it gave ends before
-	overdue     overdue        // see overdue.go
+	awayLeft    int                    // how long away was when it was looked through
+	lastChanged job.ID                 // the job that this step last said to have changed
+	policy      place.Policy           // what cfg.Placement is made of
+	round       place.Round            // scratch of the placement under way
+	answers     []place.Answer         // scratch, too
+	promises    place.Promises         // what those of sites were worth
+	query       uint64                 // number of the latest start query
+	nextRetry   job.Time               // of placements
+	alarmed     [job.MaxLevel + 1]bool // levels without a site in reach, as was told
+	dry         []job.SiteID           // have run dry since the latest retry: no job waits for its own that one of them may take
+	room        bool                   // a full site has room again since then: nor does one that such a site refused
+	nextLease   job.Time               // no lease that it gave ends before
+	overdue     overdue                // see overdue.go
 }
 
 // ownHost is the host at the origin's own site. Each call stands for a message
 // to another host.
 type ownHost interface {
 	// accept queues a copy (PlaceCopy). The origin has asked Refuse.
-	accept(now job.Time, a job.AttemptID, r *job.Request)
+	accept(now job.Time, a job.AttemptID, r *job.Request, before job.Progress)
 	// dropCopies drops what has not begun of a job's copies up to a (Withdraw).
 	dropCopies(now job.Time, a job.AttemptID)
 	// stop stops an attempt that has begun (Stop).
 	stop(a job.AttemptID, k Kill)
+	// demote has an attempt that runs save and end, for its job to go on in another one.
+	demote(a job.AttemptID, cause job.DemotionCause, grace time.Duration) error
 	// forget forgets an attempt whose outcome is recorded (ResultAck).
 	forget(a job.AttemptID)
 	// waitHere says how long a copy that arrived now would wait (StartQuery).
 	waitHere(now job.Time, c job.Copy, predict bool) (time.Duration, bool)
 	// asked is a request as it would count here if its copy came now.
-	asked(r *job.Request) job.Request
+	asked(r *job.Request, before *job.Progress) job.Request
 	// leavesNothing says that the owner of the machine leaves a request no time.
 	leavesNothing(r *job.Request) bool
+	// levelRefusal says why a job of a hierarchy that came now would not be taken, and whether it
+	// is not to go to a lower level either.
+	levelRefusal(now job.Time, r *job.Request, before *job.Progress) (why job.Reason, final bool)
+	// ownLevel is the level of a hierarchy that the site is, 0 for none.
+	ownLevel() uint8
 	// speed is how fast a request gets on here.
 	speed(r *job.Request) float64
 	// describe says what the site is and how loaded it is (LoadDigest).
@@ -97,7 +105,11 @@ func (or *origin) submit(now job.Time, ev Submit) {
 		or.reply(ev.Token, known, state, err)
 		return
 	}
-	if err := or.admit(&ev.Request); err != nil {
+	err := or.admit(&ev.Request)
+	if err == nil {
+		err = or.leastLevel(now, &ev.Request)
+	}
+	if err != nil {
 		or.reply(ev.Token, job.ID{}, 0, err)
 		return
 	}
@@ -251,11 +263,15 @@ func (or *origin) place(now job.Time, o *openJob) {
 func (or *origin) openAttempt(now job.Time, o *openJob, d *store.Decision) {
 	sites := chosen(d)
 	if len(sites) == 0 {
+		if or.sink(now, o) {
+			return
+		}
 		o.decision = d
 		or.addUnplaced(o)
 		return
 	}
-	o.decision, o.refused, o.moves, o.barren = nil, nil, 0, 0
+	o.askAnew(now)
+	o.decision, o.moves, o.barren = nil, 0, 0
 	a := job.AttemptID{Job: o.rec.ID, Number: o.rec.NextAttempt()}
 	record(or.st, store.OpenAttempt{Attempt: a, Sites: sites, Decision: d, Time: now})
 	o.at = append(o.inline[:0], make([]copyAt, len(sites))...)
@@ -272,7 +288,8 @@ func (or *origin) openAttempt(now job.Time, o *openJob, d *store.Decision) {
 // settleIn queues the i-th copy here, or marks it to leave.
 func (or *origin) settleIn(now job.Time, o *openJob, i int) {
 	if o.rec.Sites[i] == or.self {
-		or.host.accept(now, o.rec.AttemptID(), &o.rec.Request)
+		r := o.rec.Asked()
+		or.host.accept(now, o.rec.AttemptID(), &r, o.rec.Before())
 		o.at[i] = queued
 		return
 	}
@@ -351,7 +368,7 @@ func (or *origin) endedHere(now job.Time, a job.AttemptID, outcome *job.Outcome)
 		return
 	}
 	if o.rec.Outcome == nil {
-		or.recordOutcome(now, o, or.endOf(o.rec, *outcome))
+		or.recordOutcome(now, o, or.endOf(now, o.rec, *outcome))
 	}
 }
 

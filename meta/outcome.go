@@ -18,6 +18,9 @@ func (or *origin) onStarted(now job.Time, from job.SiteID, m Started) {
 		}
 		or.changed(o.rec.ID)
 	}
+	if !m.Over {
+		or.askHolder(now, o)
+	}
 	if m.Over && o.over != m.Attempt.Number {
 		o.over = m.Attempt.Number
 		or.changed(o.rec.ID)
@@ -33,7 +36,8 @@ func (or *origin) onResult(now job.Time, from job.SiteID, m Result) {
 		return
 	}
 	or.peers.link(from).settle(outKey{stop, m.Attempt})
-	m.Outcome = or.endOf(j, m.Outcome)
+	or.peers.link(from).settle(outKey{demotion, m.Attempt})
+	m.Outcome = or.endOf(now, j, m.Outcome)
 	if j.Attempt != m.Attempt.Number || j.Holder != from {
 		if or.outrace(now, or.open.Get(j.ID), from, m) {
 			return
@@ -82,6 +86,7 @@ func (or *origin) recordOutcome(now job.Time, o *openJob, outcome job.Outcome) {
 
 // settleOutcome records the holder's outcome as the job's.
 func (or *origin) settleOutcome(now job.Time, o *openJob, outcome job.Outcome) {
+	or.dropComing(o)
 	record(or.st, store.RecordOutcome{Attempt: o.rec.AttemptID(), Site: o.rec.Holder, Outcome: outcome, Time: now})
 	or.learn(now, o, outcome.Kind)
 	or.bringHome(now, o)

@@ -18,6 +18,9 @@ func (h *host) outgrown(r *job.Request) job.Reason {
 	if r.Directory != "" && (h.cfg.AllowDirectory == nil || !h.cfg.AllowDirectory(r.Directory)) {
 		return job.Directory
 	}
+	if r.Level > 0 && r.Level != h.level.limits.Rank { // it is another level than it was
+		return job.Level
+	}
 	here := h.here(r)
 	return h.site.Refuse(&here)
 }
@@ -75,7 +78,7 @@ func (h *host) returnBegun(now job.Time, c *hostCopy, reason job.Reason) {
 	record(h.st, store.RequeueCopy{Attempt: a})
 	h.site.Finish(now, a)
 	h.passing = true
-	c.status, c.returned, c.adopted, c.lease = waiting, true, false, attemptLease{}
+	c.status, c.returned, c.adopted, c.lapsed, c.lease = waiting, true, false, false, attemptLease{}
 	switch {
 	case a.Job.Origin == h.self:
 		h.drop(now, c)
@@ -94,13 +97,13 @@ func (h *host) returnBegun(now job.Time, c *hostCopy, reason job.Reason) {
 func (h *host) launchAgain(now job.Time, c *hostCopy) {
 	switch {
 	case !c.adopted: // it has had its processors since it was begun
-		h.launch(c, nil)
+		h.launch(now, c, nil)
 	case h.tasks.adopting > 0:
 		h.unlaunched = append(h.unlaunched, c)
 	case h.site.Overfull(now):
 		h.returnBegun(now, c, job.CannotStart)
 	default:
-		h.launch(c, nil)
+		h.launch(now, c, nil)
 	}
 }
 

@@ -73,4 +73,6 @@ func (h *host) limited(r *job.Request, seconds uint32) job.Request {
 }
 
 // asked is a request as it would count here if its copy came now.
-func (h *host) asked(r *job.Request) job.Request { return h.limited(r, h.ownerLimit(r)) }
+func (h *host) asked(r *job.Request, before *job.Progress) job.Request {
+	return h.limited(r, h.limitSeconds(r, before))
+}

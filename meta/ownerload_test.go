@@ -104,7 +104,7 @@ func TestLimitIsBounded(t *testing.T) {
 		}
 		s.step(OwnerSeen{Owner: o})
 		for _, limit := range []time.Duration{time.Second, time.Hour, 100 * 24 * time.Hour} {
-			got := s.host.asked(&job.Request{Processors: 4, Walltime: limit}).Walltime
+			got := s.host.asked(&job.Request{Processors: 4, Walltime: limit}, nil).Walltime
 			if got < limit || got > limit+s.cfg.Timing.Overdue/2 {
 				t.Errorf("rho %v: a limit of %v became %v", rho, limit, got)
 			}

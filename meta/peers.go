@@ -23,6 +23,8 @@ type peers struct {
 	vanished fifo.Queue[vanishDue]
 	// resultsOf makes the message of a request of kind taskResults.
 	resultsOf func(bundle job.AttemptID) (Message, bool)
+	// savedOf makes that of a request of kind saved.
+	savedOf func(a job.AttemptID) (Message, bool)
 }
 
 func newPeers(c *core) *peers {
@@ -62,7 +64,9 @@ const (
 	withdrawal                 // by WithdrawAck
 	result                     // by ResultAck
 	stop                       // by Result or GiveBack
+	demotion                   // by Result or GiveBack
 	taskResults                // by TaskResultsAck
+	saved                      // by SavedAck, or the end of the attempt
 )
 
 type outDue struct {
@@ -93,7 +97,7 @@ func (p *peers) up(now job.Time, ev PeerUp) bool {
 	if peer == nil {
 		return false
 	}
-	peer.NoCheckpoints = ev.NoCheckpoints
+	peer.NoCheckpoints, peer.NoEstimators, peer.NoSaves = ev.NoCheckpoints, ev.NoEstimators, ev.NoSaves
 	l := p.links[site]
 	if l == nil {
 		l = &link{site: site}
@@ -117,6 +121,20 @@ func (p *peers) down(now job.Time, site job.SiteID) bool {
 	p.view.Down(now, site)
 	p.watch(now, site)
 	return true
+}
+
+// knowsTooLittle returns what the version of a site does not know that a job needs, [job.NoReason] if it
+// knows all.
+func (p *peers) knowsTooLittle(site job.SiteID, r *job.Request) job.Reason {
+	peer := p.view.Get(site)
+	switch {
+	case peer == nil:
+	case r.Checkpoint && (peer.NoCheckpoints || peer.NoSaves && r.SaveSeconds > 0):
+		return job.NoCheckpoints
+	case r.Estimate && peer.NoEstimators:
+		return job.NoEstimators
+	}
+	return job.NoReason
 }
 
 // knowsNoCheckpoints reports whether the version of a site knows no checkpoints.
@@ -305,7 +323,7 @@ func (p *peers) messageOf(to job.SiteID, key outKey) (Message, bool) {
 			return nil, false
 		}
 		small := place.Fits(&j.Request, p.cfg.Self.Processors, p.cfg.Self.MemoryBytes) != job.NoReason
-		return PlaceCopy{Attempt: key.attempt, Request: j.Request, OriginTooSmall: small}, true
+		return PlaceCopy{Attempt: key.attempt, Request: j.Asked(), Before: j.Before(), OriginTooSmall: small, Stays: j.DemotedFor(job.Evicted) >= job.MaxEvictions}, true
 	case withdrawal:
 		return Withdraw{Attempt: key.attempt}, true
 	case result:
@@ -316,6 +334,14 @@ func (p *peers) messageOf(to job.SiteID, key outKey) (Message, bool) {
 		return Result{Attempt: key.attempt, Outcome: *c.Outcome}, true
 	case taskResults:
 		return p.resultsOf(key.attempt)
+	case saved:
+		return p.savedOf(key.attempt)
+	case demotion:
+		j := p.st.Job(key.attempt.Job)
+		if j == nil || j.State != job.Running || j.AttemptID() != key.attempt || !j.SaveAsked || j.Holder != to {
+			return nil, false
+		}
+		return Demote{Attempt: key.attempt}, true
 	case stop:
 		return Stop{Attempt: key.attempt, Stale: stale(p.st.Job(key.attempt.Job), key.attempt.Number, to)}, true
 	}

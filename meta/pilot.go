@@ -27,6 +27,7 @@ type pilot struct {
 	// go ahead, so it runs one task.
 	beside  bool
 	stopped bool // its task is being stopped, and then it ends
+	evicted bool // it was told to leave for a home job
 	proved  bool // a task of it has started
 }
 
@@ -105,8 +106,8 @@ func (th *taskHost) proposed(now job.Time, id job.AttemptID) bool {
 	if p == nil || p.began != 0 {
 		return p != nil
 	}
-	if s := &th.host.starting; s.pause > 0 {
-		if s.pausing || th.host.probing() {
+	if s := &th.host.starting; s.pause > 0 || s.machine != "" {
+		if s.stopped() || th.host.probing() {
 			th.host.site.Postpone(now, id, now)
 			th.host.passing = true
 			return true
@@ -234,7 +235,7 @@ func (th *taskHost) step(now job.Time, p *pilot) {
 	m := bags.Moment{
 		Left: left, Running: p.run != nil, Fits: l.stock.Fits(left), Stock: l.stock.Count(),
 		Coming: l.claim != nil && now < l.claim.patience, Shortest: l.shape.Shortest(),
-		Draining: th.st.Site().Draining || th.blocked(p) || th.host.site.Overfull(now), HomeWaits: home, Yield: th.yield(l),
+		Draining: th.st.Site().Draining || p.evicted || th.blocked(p) || th.host.site.Overfull(now), HomeWaits: home, Yield: th.yield(l),
 	}
 	switch act, _ := m.Next(); act {
 	case bags.Begin:
@@ -269,7 +270,7 @@ func (th *taskHost) vacating(now job.Time, l *line) bool {
 // too much unacknowledged.
 func (th *taskHost) blocked(p *pilot) bool {
 	s := &th.host.starting
-	return s.pausing || s.pause > 0 && s.probe != p.id || th.unacked[p.line.origin] >= 2*mostUnacked
+	return s.stopped() || s.pause > 0 && s.probe != p.id || th.unacked[p.line.origin] >= 2*mostUnacked
 }
 
 // finish ends a pilot.
@@ -330,7 +331,7 @@ func (th *taskHost) ask(now job.Time, l *line) (got bool) {
 	switch {
 	case want == 0 || !open && !l.interest.Last() || !own && !th.peers.reachable(l.origin):
 		return false
-	case th.st.Site().Draining || th.host.starting.pausing || th.unacked[l.origin] >= mostUnacked:
+	case th.st.Site().Draining || th.host.starting.stopped() || th.unacked[l.origin] >= mostUnacked:
 		return false
 	}
 	l.claim = &taskClaim{stamp: th.host.nextStamp(), want: want, patience: now.Add(th.cfg.Timing.Claim)}

@@ -28,7 +28,7 @@ func (or *origin) onCopyAnswer(now job.Time, from job.SiteID, m CopyAnswer) {
 		return
 	}
 	if !m.Accepted {
-		or.copyReturned(now, o, i, store.CopyReturned, m.Reason)
+		or.copyReturnedFinally(now, o, i, m.Reason, m.Final)
 		return
 	}
 	o.at[i] = queued
@@ -48,6 +48,7 @@ func (or *origin) onGiveBack(now job.Time, from job.SiteID, m GiveBack) {
 	l.settle(outKey{placement, m.Attempt})
 	l.settle(outKey{withdrawal, m.Attempt})
 	l.settle(outKey{stop, m.Attempt})
+	l.settle(outKey{demotion, m.Attempt})
 	or.noteRefused(now, from, m.Reason)
 	o := or.open.Get(m.Attempt.Job)
 	if o == nil || o.rec.Attempt != m.Attempt.Number {
@@ -55,7 +56,7 @@ func (or *origin) onGiveBack(now job.Time, from job.SiteID, m GiveBack) {
 	}
 	if o.rec.State == job.Queued {
 		if i := slices.Index(o.rec.Sites, from); i >= 0 {
-			or.copyReturned(now, o, i, store.CopyReturned, m.Reason)
+			or.copyReturnedFinally(now, o, i, m.Reason, m.Final)
 		}
 		return
 	}
@@ -112,14 +113,27 @@ func (or *origin) holderLacks(now job.Time, o *openJob, reason job.Reason) {
 // copyReturned replaces the i-th copy of an open attempt with one at the next
 // best site, or does without it.
 func (or *origin) copyReturned(now job.Time, o *openJob, i int, kind store.ClaimEventKind, reason job.Reason) {
+	or.copyGone(now, o, i, kind, refusal{reason: reason})
+}
+
+// copyReturnedFinally is copyReturned for a site that may have said that the job is not to go to
+// a lower level of its hierarchy.
+func (or *origin) copyReturnedFinally(now job.Time, o *openJob, i int, reason job.Reason, final bool) {
+	or.copyGone(now, o, i, store.CopyReturned, refusal{reason: reason, final: final && ofLevel(reason)})
+}
+
+func (or *origin) copyGone(now job.Time, o *openJob, i int, kind store.ClaimEventKind, why refusal) {
+	reason := why.reason
 	from := o.rec.Sites[i]
 	if or.seer != nil {
 		or.seer.silent(now, o, from)
 	}
 	or.noteWithdrawn(now, o, from)
-	o.refuse(refusal{site: from, reason: reason, until: or.refusedUntil(now, reason)})
+	why.site, why.until = from, or.refusedUntil(now, reason)
+	o.refuse(why)
 	to := or.nextSite(now, o)
 	if to == "" && len(o.rec.Sites) == 1 {
+		full := or.metFull() // before the next decision
 		record(or.st, store.NoteClaim{Job: o.rec.ID, Event: store.ClaimEvent{
 			Time: now, Attempt: o.rec.Attempt, Kind: kind, Site: from, Reason: reason,
 		}})
@@ -133,12 +147,19 @@ func (or *origin) copyReturned(now job.Time, o *openJob, i int, kind store.Claim
 			}
 		}
 		// Sites that want nothing of the job are not asked every few seconds.
-		o.crowded = slices.ContainsFunc(o.refused, func(r refusal) bool { return ofCount(r.reason) })
+		o.crowded = full || slices.ContainsFunc(o.refused, func(r refusal) bool { return ofCount(r.reason) })
+		if now < o.retryAt {
+			or.addUnplaced(o)
+			or.sink(now, o)
+			or.changed(o.rec.ID)
+			return
+		}
 		o.retryAt = now.Add(or.cfg.Timing.Retry << o.failures)
 		if !or.conserving() || slices.ContainsFunc(o.refused, func(r refusal) bool { return !ofState(r.reason) }) {
 			o.failures = min(o.failures+1, mostDoublings)
 		} // else that is kept for the sites, whatever waits (dealings.go)
 		or.addUnplaced(o)
+		or.sink(now, o)
 		or.changed(o.rec.ID)
 		return
 	}
@@ -219,6 +240,8 @@ func (or *origin) revive(now job.Time, site job.SiteID) {
 			or.emit(Grant{To: site, Attempt: o.rec.AttemptID(), Resume: o.rec.Resume()})
 		case o.rec.State == job.Cancelling && o.rec.Holder == site:
 			or.peers.request(now, site, outKey{stop, o.rec.AttemptID()})
+		case o.rec.State == job.Running && o.rec.Holder == site:
+			or.askHolder(now, o)
 		}
 	}
 }

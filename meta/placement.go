@@ -21,11 +21,17 @@ func (or *origin) decide(now job.Time, o *openJob, answers []place.Answer) *stor
 // beginRound lists and filters the sites for a job. tried are those that get no
 // copy.
 func (or *origin) beginRound(now job.Time, o *openJob, tried []job.SiteID) {
-	or.beginRoundFor(now, o.rec.ID, &o.rec.Request, o.lost.avoided(now, tried))
+	tried = o.unwilling(now, o.lost.avoided(now, tried))
+	if o.rec.Level == 0 {
+		or.beginRoundFor(now, o.rec.ID, &o.rec.Request, nil, tried)
+		return
+	}
+	r, before := o.rec.Asked(), o.rec.Before()
+	or.beginRoundFor(now, o.rec.ID, &r, &before, tried)
 }
 
-// beginRoundFor is beginRound for a job or a bag.
-func (or *origin) beginRoundFor(now job.Time, id job.ID, r *job.Request, tried []job.SiteID) {
+// beginRoundFor is beginRound for a job or a bag. before is what a job of a hierarchy did before.
+func (or *origin) beginRoundFor(now job.Time, id job.ID, r *job.Request, before *job.Progress, tried []job.SiteID) {
 	v := place.View{Own: or.host.describe(now), Refusal: or.site.Refuse(r), Peers: or.peers.view.PeersAt(now), Promises: &or.promises}
 	switch {
 	case v.Refusal != job.NoReason:
@@ -35,6 +41,8 @@ func (or *origin) beginRoundFor(now job.Time, id job.ID, r *job.Request, tried [
 		v.Refusal = job.Directory
 	case v.Own.Owner.TooBusy(r.Processors, v.Own.Processors):
 		v.Refusal = job.BusyOwner
+	case r.Level > 0:
+		v.Refusal, _ = or.host.levelRefusal(now, r, before)
 	}
 	or.round.Begin(place.Job{Request: r, Tried: tried, Seed: seedOf(id)}, v, now, &or.policy)
 }

@@ -49,6 +49,7 @@ func (v Views) CheckPolicies(now job.Time, id job.ID, texts *store.BagPolicies) 
 	bo := v.origin.bags
 	scene := bags.Scene{Bag: bagThatBegins(), Queue: bo.queueScope(), Submitted: now, Now: now}
 	var shape *bags.Shape
+	split := &bagSplit{bo: bo, work: &bags.Work{Shape: bags.Shape{Processors: 1}, Walltime: bags.FirstGuess}, left: 1, now: now}
 	if id != (job.ID{}) {
 		b, err := v.bag(id)
 		if err != nil {
@@ -58,6 +59,7 @@ func (v Views) CheckPolicies(now job.Time, id job.ID, texts *store.BagPolicies) 
 			texts = &b.Policies
 		}
 		w := bags.WorkOf(b, nil)
+		split.work, split.left = &w, max(1, left(b))
 		shape, scene.Submitted, scene.Bag = &w.Shape, b.Submitted, bags.NewScope(bags.RootBag)
 		fillBag(&openBag{rec: b, openPolicies: openPolicies{scope: scene.Bag}})
 	}
@@ -71,7 +73,7 @@ func (v Views) CheckPolicies(now job.Time, id job.ID, texts *store.BagPolicies) 
 	defer judge.Forget()
 	most := min(mostHostsExplained, max(1, mostExplainSteps/bags.CostOf(judge)))
 	for _, site := range bo.knownSites() {
-		scene.Site = bo.siteScope(now, site)
+		scene.Site, scene.Split = bo.siteScope(now, site), split.at(site)
 		one := func(node string, k *seated) {
 			if len(views) == most {
 				leftOut++

@@ -11,6 +11,7 @@ type Reconfigure struct {
 	Timing    Timing
 	Bags      Bags
 	NoHarm    NoHarm
+	Level     LevelPolicy
 	// Peers are the sites that the configuration names now. Those that it no
 	// longer names stay known until the next start.
 	Peers []job.SiteID
@@ -22,8 +23,9 @@ func (Reconfigure) event() {}
 func (e *Engine) reconfigure(now job.Time, ev Reconfigure) {
 	ev.Limits.DecisionSites = e.cfg.Limits.DecisionSites // no knob
 	e.cfg.Placement, e.cfg.Limits, e.cfg.Timing, e.cfg.Bags = ev.Placement, ev.Limits, ev.Timing, ev.Bags
-	ev.NoHarm.Measure = e.cfg.NoHarm.Measure // no knob
+	ev.NoHarm.Measure, ev.NoHarm.Mode = e.cfg.NoHarm.Measure, e.cfg.NoHarm.Mode // none that reloads
 	e.cfg.NoHarm = ev.NoHarm
+	e.host.relevel(now, ev.Level)
 	e.host.tasks.lookAll()
 	e.origin.policy = e.cfg.Placement.Policy()
 	e.origin.policy.Kept = e.cfg.Limits.DecisionSites

@@ -63,7 +63,7 @@ func (h *host) restore(now job.Time) (ended, outgrown []*hostCopy) {
 			entry := h.entry(rec)
 			h.site.Adopt(now, entry, rec.Begun)
 			h.keepLease(now, c)
-			h.emit(Adopt{Attempt: rec.ID, Request: entry.Request, BootID: rec.BootID, Leased: entry.Remote && leased(rec.Request)})
+			h.emit(Adopt{Attempt: rec.ID, Request: h.limitedRequest(rec), BootID: rec.BootID, Leased: entry.Remote && leased(rec.Request), Ending: h.ending(rec), Estimate: h.estimate(now, rec)})
 			if h.revoked(rec.ID.Job.Origin) { // what stops it may have died with the daemon before
 				h.cutOff(c)
 			}

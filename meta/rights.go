@@ -78,6 +78,9 @@ const (
 	resultKind
 	resultAckKind
 	stopKind
+	demoteKind
+	savedKind
+	savedAckKind
 	giveBackKind
 	copySummaryKind
 	digestRequestKind
@@ -121,8 +124,13 @@ var rights = [kinds]Right{
 	resultKind: {
 		Kind: "result", Heard: OurHost, Served: ClaimHolder, State: "superseded, unless that attempt may still win a race", rule: ruleForeign,
 	},
-	resultAckKind:     {Kind: "result-ack", Heard: Origin, Served: Origin, rule: ruleNotOrigin},
-	stopKind:          {Kind: "stop", Heard: Origin, Served: Origin, rule: ruleNotOrigin},
+	resultAckKind: {Kind: "result-ack", Heard: Origin, Served: Origin, rule: ruleNotOrigin},
+	stopKind:      {Kind: "stop", Heard: Origin, Served: Origin, rule: ruleNotOrigin},
+	demoteKind:    {Kind: "demote", Heard: Origin, Served: Origin, rule: ruleNotOrigin},
+	savedKind: {
+		Kind: "saved", Heard: OurHost, Served: ClaimHolder, State: "not taken", rule: ruleForeign,
+	},
+	savedAckKind:      {Kind: "saved-ack", Heard: Origin, Served: Origin, rule: ruleNotOrigin},
 	giveBackKind:      {Kind: "give-back", Heard: OurHost, Served: CopyHolder, State: "says that the site has no such copy, no more", rule: ruleForeign},
 	copySummaryKind:   {Kind: "copy-summary", Heard: AnySite, Served: AnySite},
 	digestRequestKind: {Kind: "digest-request", Heard: AnySite, Served: AnySite},
@@ -262,6 +270,12 @@ func about(m Message) job.AttemptID {
 	case ResultAck:
 		return m.Attempt
 	case Stop:
+		return m.Attempt
+	case Demote:
+		return m.Attempt
+	case Saved:
+		return m.Attempt
+	case SavedAck:
 		return m.Attempt
 	case GiveBack:
 		return m.Attempt

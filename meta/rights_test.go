@@ -140,6 +140,12 @@ func (s *scene) message(k kind, a job.AttemptID) Message {
 		return ResultAck{Attempt: a, Accepted: true}
 	case stopKind:
 		return Stop{Attempt: a}
+	case demoteKind:
+		return Demote{Attempt: a}
+	case savedKind:
+		return Saved{Attempt: a, Sequence: 9, Files: []byte("f")}
+	case savedAckKind:
+		return SavedAck{Attempt: a, Sequence: 9}
 	case giveBackKind:
 		return GiveBack{Attempt: a, Reason: job.Full, Stamp: 9}
 	case copySummaryKind:
@@ -302,9 +308,9 @@ func tryRow(t *testing.T, k kind, heard, served Relation) (wrong []string, times
 }
 
 // withoutEffect are kinds of which no message has an effect in the scene: a withdrawal that
-// none waits for is acknowledged without one, and the scene has no bags.
+// none waits for is acknowledged without one, as is a copy, and the scene has no bags.
 var withoutEffect = map[kind]bool{
-	withdrawAckKind: true, offerKind: true, taskClaimKind: true, taskVerdictKind: true, taskResultsKind: true, taskResultsAckKind: true,
+	withdrawAckKind: true, savedAckKind: true, offerKind: true, taskClaimKind: true, taskVerdictKind: true, taskResultsKind: true, taskResultsAckKind: true,
 	recallKind: true, stopTasksKind: true,
 }
 

@@ -8,7 +8,7 @@ import (
 // begin commits to the start of a granted copy and launches it.
 func (h *host) begin(now job.Time, c *hostCopy, payload []byte) {
 	h.leavesQueue(now, c)
-	record(h.st, store.BeginAttempt{Attempt: c.rec.ID, BootID: h.cfg.BootID, Time: now})
+	record(h.st, store.BeginAttempt{Attempt: c.rec.ID, BootID: h.cfg.BootID, Time: now, GoesOn: h.goesOn(now, c.rec)})
 	h.counters.AttemptsStarted++
 	since := c.rec.Arrived
 	if c.rec.ID.Job.Origin != h.self {
@@ -18,12 +18,12 @@ func (h *host) begin(now job.Time, c *hostCopy, payload []byte) {
 	}
 	h.counters.WaitSeconds += now.Sub(since).Seconds()
 	h.keepLease(now, c)
-	h.launch(c, payload)
+	h.launch(now, c, payload)
 }
 
-func (h *host) launch(c *hostCopy, payload []byte) {
-	c.status, c.granted, c.payload, c.bringing = launched, false, nil, false
-	f := Launch{Attempt: c.rec.ID, Request: h.limited(c.rec.Request, c.rec.LimitSeconds), Payload: payload, Lease: c.lease.until}
+func (h *host) launch(now job.Time, c *hostCopy, payload []byte) {
+	c.status, c.granted, c.bringing = launched, nil, false
+	f := Launch{Attempt: c.rec.ID, Request: h.limitedRequest(c.rec), Payload: payload, Lease: c.lease.until, Ending: h.ending(c.rec), Estimate: h.estimate(now, c.rec)}
 	if j := h.st.Job(c.rec.ID.Job); j != nil {
 		f.Resume = j.Resume()
 	}
@@ -39,13 +39,18 @@ func (h *host) attemptStarted(now job.Time, ev AttemptStarted) {
 	if c.rec.Phase != store.CopyBegun || c.started != 0 {
 		return
 	}
-	c.started = ev.At
+	c.started, c.since = ev.At, now
 	h.startSucceeded(now, c)
-	since := now
 	if c.adopted { // by the clock of an earlier life of the daemon, which may have been another
-		since = min(max(ev.At, c.rec.Begun), now)
+		c.since = min(max(ev.At, c.rec.Begun), now)
 	}
-	h.site.Confirm(now, ev.Attempt, since)
+	h.site.Confirm(now, ev.Attempt, c.since)
+	h.keepTime(now, c)
+	h.keepSaving(now, c)
+	if c.evicted { // before it was known that it runs
+		h.evictCopy(now, c)
+	}
+	h.levelNews(c)
 	started := Started{Attempt: ev.Attempt, At: ev.At}
 	if origin := ev.Attempt.Job.Origin; origin != h.self {
 		h.peers.send(origin, started)
@@ -104,6 +109,7 @@ func (h *host) free(now job.Time, a job.AttemptID) {
 
 // end records how an attempt ended here and reports it.
 func (h *host) end(now job.Time, c *hostCopy, outcome job.Outcome) {
+	h.judgeEstimate(now, c.rec, &outcome)
 	outcome.Reason = job.ClipReason(outcome.Reason)
 	if h.seer != nil {
 		h.seer.left(c, &outcome)

@@ -37,7 +37,7 @@ func (h *host) attemptMissing(now job.Time, ev AttemptMissing) {
 		return
 	}
 	if c.killed || h.revoked(a.Job.Origin) { // the driver knows it no more: its end would never be told
-		h.end(now, c, Kill{Attempt: a, Lease: c.lease.lapsed}.Unstarted(now))
+		h.end(now, c, Kill{Attempt: a, Lease: c.lapsed}.Unstarted(now))
 		return
 	}
 	if h.missingOutgrown(now, c) {
@@ -46,6 +46,8 @@ func (h *host) attemptMissing(now job.Time, ev AttemptMissing) {
 	h.requeue(now, c, ev.Bringing)
 	if h.peers.reachable(a.Job.Origin) && h.st.Site().Draining {
 		h.giveBack(now, c, job.Draining)
+	} else if c.evicted {
+		h.leftBegun(now, c)
 	}
 }
 
@@ -69,7 +71,7 @@ func (h *host) requeue(now job.Time, c *hostCopy, bringing bool) {
 		h.queueOutside(entry, 0) // what was started for it may still wait for a word
 	}
 	c.postponed = !c.adopted && !c.unstaged && !bringing
-	c.status, c.returned, c.adopted, c.unstaged, c.lease = waiting, true, false, false, attemptLease{}
+	c.status, c.returned, c.adopted, c.unstaged, c.lapsed, c.lease = waiting, true, false, false, false, attemptLease{}
 	c.bringing = bringing
 	if !bringing {
 		h.holds(now, c)

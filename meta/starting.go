@@ -34,10 +34,37 @@ type starting struct {
 	reason  string
 	probe   job.AttemptID // the latest start after the pause
 	held    bool          // the local scheduler was told to start nothing
+	machine string        // why the machine with the processors cannot be driven; empty if it can
 }
 
 // away reports whether copies are better off elsewhere.
-func (s *starting) away() bool { return s.pausing && s.pause >= awayPause }
+func (s *starting) away() bool { return s.machine != "" || s.pausing && s.pause >= awayPause }
+
+// stopped reports whether nothing starts now.
+func (s *starting) stopped() bool { return s.machine != "" || s.pausing }
+
+// machineSeen takes up whether the machine with the processors can be driven. While it cannot,
+// this site is for others as one that cannot start, without an end.
+func (e *Engine) machineSeen(now job.Time, ev MachineSeen) {
+	h := e.host
+	was := h.starting.machine
+	h.starting.machine = job.ClipReason(ev.Away)
+	if ev.BootID != "" {
+		h.cfg.BootID = ev.BootID
+	}
+	if (was == "") == (ev.Away == "") {
+		return
+	}
+	h.advertise(now)
+	h.passing = true
+	h.tasks.lookAll()
+	if ev.Away == "" {
+		e.origin.conserveSoon(now)
+		return
+	}
+	h.returnCopies(now, job.CannotStart)
+	e.origin.moveOwn(now, job.CannotStart)
+}
 
 // startFailed takes an attempt back that could not be started and returns it to its
 // origin. One that was to be stopped has got what it wanted.
@@ -48,7 +75,7 @@ func (h *host) startFailed(now job.Time, ev StartFailed) {
 	}
 	h.pauseStarts(now, ev.Reason)
 	if c.killed {
-		h.end(now, c, Kill{Attempt: ev.Attempt, Lease: c.lease.lapsed}.Unstarted(now))
+		h.end(now, c, Kill{Attempt: ev.Attempt, Lease: c.lapsed}.Unstarted(now))
 		return
 	}
 	record(h.st, store.RequeueCopy{Attempt: ev.Attempt})
@@ -115,7 +142,7 @@ func (h *host) startsAgain(begun job.Time) {
 	if s := &h.starting; s.pause == 0 || s.pausing || begun < s.until {
 		return
 	}
-	h.starting = starting{held: h.starting.held}
+	h.starting = starting{held: h.starting.held, machine: h.starting.machine}
 	h.emit(StartsPaused{})
 	h.passing = true
 }
@@ -129,7 +156,7 @@ func (h *host) probing() bool {
 // holdStarts tells the local scheduler whether to start anything, before it is asked.
 func (h *host) holdStarts(now job.Time) {
 	s := &h.starting
-	if hold := s.pausing || s.pause > 0 && h.probing() || h.tasks.adopting > 0; hold != s.held {
+	if hold := s.stopped() || s.pause > 0 && h.probing() || h.tasks.adopting > 0; hold != s.held {
 		s.held = hold
 		h.site.Drain(now, hold || h.st.Site().Draining)
 	}
@@ -140,6 +167,9 @@ func (h *host) holdStarts(now job.Time) {
 func (h *host) mayStart(now job.Time, c *hostCopy) bool {
 	s := &h.starting
 	switch {
+	case s.machine != "":
+		h.postpone(now, c, now)
+		return false
 	case s.pause == 0:
 		return true
 	case s.pausing || h.probing():
@@ -161,6 +191,8 @@ func (s *starting) nextStart() job.Time {
 // trouble says for people why this site does not start jobs as usual, "" if it does.
 func (s *starting) trouble(now job.Time) string {
 	switch {
+	case s.machine != "":
+		return "has no processors now: " + s.machine
 	case s.pause == 0:
 		return ""
 	case s.pausing:

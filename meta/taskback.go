@@ -82,7 +82,7 @@ func (th *taskHost) renewLeases(now job.Time) {
 	next := job.Never
 	th.leased = slices.DeleteFunc(th.leased, func(b *heldTasks) bool {
 		// What waits for its files to be fetched is not to run again meanwhile.
-		return b.unwanted || b.lease.lapsed || b.rec.Tasks.Empty() && len(b.rec.Unacked) == 0
+		return b.unwanted || b.lapsed || b.rec.Tasks.Empty() && len(b.rec.Unacked) == 0
 	})
 	for _, b := range slices.Clone(th.leased) {
 		l := &b.lease
@@ -104,7 +104,7 @@ func (th *taskHost) renewLeases(now job.Time) {
 // lapse stops the tasks of a bundle that has no lease any more, and gives back those that
 // have not begun.
 func (th *taskHost) lapse(now job.Time, b *heldTasks) {
-	b.lease.lapsed = true
+	b.lapsed = true
 	all := job.TaskRange(0, job.MaxTasks)
 	back := b.line.stock.Remove(b.rec.ID, &all)
 	back.AddAll(&b.waiting)
@@ -119,7 +119,7 @@ func (th *taskHost) lapse(now job.Time, b *heldTasks) {
 // renewed takes up the answer to a renewal of a bundle.
 func (th *taskHost) renewed(now job.Time, m Renewed) {
 	b := th.bundles[m.Attempt]
-	if b == nil || b.unwanted || !leased(&b.rec.Request) || b.lease.lapsed || b.line.origin == th.self {
+	if b == nil || b.unwanted || !leased(&b.rec.Request) || b.lapsed || b.line.origin == th.self {
 		return
 	}
 	if m.Lease <= 0 {

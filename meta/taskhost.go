@@ -58,12 +58,13 @@ type ownBags interface {
 
 // heldTasks is what a host keeps in mind of a bundle beside the facts.
 type heldTasks struct {
-	rec   *store.HeldBundle
-	line  *line
-	lease attemptLease
-	batch bags.Batch
-	files map[uint32][]byte // what tasks left that are not in a batch
-	runs  map[uint32]*taskRun
+	rec    *store.HeldBundle
+	line   *line
+	lease  attemptLease
+	lapsed bool // it was told to stop for want of one
+	batch  bags.Batch
+	files  map[uint32][]byte // what tasks left that are not in a batch
+	runs   map[uint32]*taskRun
 	// waiting are tasks that may begin once there is a lease.
 	waiting job.TaskSet
 	// due says that it is among those to be flushed.

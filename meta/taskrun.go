@@ -199,7 +199,7 @@ func (th *taskHost) missing(now job.Time, a job.AttemptID) {
 		th.emit(Clear{Attempt: r.id})
 		th.forgetUnwanted(now, b)
 	case r.killed:
-		th.end(now, r, new(Kill{Lease: b.lease.lapsed}.Unstarted(now)))
+		th.end(now, r, new(Kill{Lease: b.lapsed}.Unstarted(now)))
 	case r.adopted && b.rec.BootID != th.cfg.BootID:
 		th.end(now, r, &job.Outcome{Kind: job.Loss, End: now})
 	case r.adopted:
@@ -215,7 +215,7 @@ func (th *taskHost) missing(now job.Time, a job.AttemptID) {
 // putBack puts a task that has not begun into the stock, unless there it could not stay.
 func (th *taskHost) putBack(now job.Time, b *heldTasks, task uint32) {
 	one := job.TaskRange(task, task+1)
-	if b.lease.lapsed || th.st.Site().Draining {
+	if b.lapsed || th.st.Site().Draining {
 		th.drop(now, b, one)
 		return
 	}
@@ -239,7 +239,7 @@ func (th *taskHost) startFailed(now job.Time, ev StartFailed) bool {
 	}
 	th.host.pauseStarts(now, ev.Reason)
 	if r.killed {
-		th.end(now, r, new(Kill{Lease: r.bundle.lease.lapsed}.Unstarted(now)))
+		th.end(now, r, new(Kill{Lease: r.bundle.lapsed}.Unstarted(now)))
 		return true
 	}
 	b := r.bundle

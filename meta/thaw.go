@@ -4,9 +4,9 @@ package meta
 // of an engine's inputs can be made of (package meta/flight).
 func Events() []Event {
 	return []Event{
-		AdmitSite{}, AttemptEnded{}, AttemptMissing{}, AttemptOver{}, AttemptStarted{}, Cancel{}, CancelBag{}, CloseInvitation{}, ComeByInvitation{},
-		FilesHere{}, FilesHome{}, FilesWait{}, ForecastJob{}, Foreseen{}, ForgetSite{}, ForgetTrust{}, Hold{}, HoldBag{}, Leave{}, LoadSeen{}, MakeToken{},
-		OpenInvitation{}, OwnerSeen{}, Pass{}, PeerDown{}, PeerUp{}, Receive{}, Reconfigure{}, Release{}, ReleaseBag{}, RetryTasks{}, RevokeSite{},
+		AdmitSite{}, AttemptEnded{}, AttemptMissing{}, AttemptOver{}, AttemptStarted{}, Cancel{}, CancelBag{}, CheckpointJob{}, CloseInvitation{}, ComeByInvitation{},
+		FilesHere{}, FilesHome{}, FilesWait{}, ForecastJob{}, Foreseen{}, ForgetSite{}, ForgetTrust{}, Hold{}, HoldBag{}, Leave{}, LoadSeen{}, MachineSeen{}, MakeToken{},
+		OpenInvitation{}, OwnerSeen{}, Pass{}, PeerDown{}, PeerUp{}, Receive{}, Reconfigure{}, Release{}, ReleaseBag{}, RetryTasks{}, RevokeSite{}, SavedCopied{}, SavedHome{},
 		RevokeToken{}, SendCopies{}, SetAddresses{}, SetBudget{}, SetBundleSequence{}, SetDrain{}, SetPolicies{}, StartFailed{}, Stopping{}, Submit{}, SubmitBag{},
 		TasksHome{}, Tick{}, TrustHost{}, TryInvitation{}, TurnCame{},
 	}
@@ -15,8 +15,8 @@ func Events() []Event {
 // Messages returns one message of each kind.
 func Messages() []Message {
 	return []Message{
-		BundleTaken{}, Claim{}, CopyAnswer{}, CopyDigest{}, CopySummary{}, DigestRequest{}, GiveBack{}, LoadDigest{}, Offer{}, PlaceCopy{}, Recall{},
-		Renew{}, Renewed{}, Result{}, ResultAck{}, SiteBundle{}, StartAnswer{}, StartQuery{}, Started{}, Stop{}, StopTasks{}, TaskClaim{}, TaskResults{},
+		BundleTaken{}, Claim{}, CopyAnswer{}, CopyDigest{}, CopySummary{}, Demote{}, DigestRequest{}, GiveBack{}, LoadDigest{}, Offer{}, PlaceCopy{}, Recall{},
+		Renew{}, Renewed{}, Result{}, ResultAck{}, Saved{}, SavedAck{}, SiteBundle{}, StartAnswer{}, StartQuery{}, Started{}, Stop{}, StopTasks{}, TaskClaim{}, TaskResults{},
 		TaskResultsAck{}, TaskVerdict{}, Verdict{}, Withdraw{}, WithdrawAck{},
 	}
 }

@@ -181,7 +181,7 @@ func (s *stage) do(line string) []string {
 		s.begin(a)
 	case "submit":
 		s.submit(a)
-	case "cancel", "hold", "release":
+	case "cancel", "hold", "release", "checkpoint":
 		s.act(a)
 	case "drain", "resume":
 		s.token++
@@ -191,7 +191,7 @@ func (s *stage) do(line string) []string {
 		s.feed(meta.ForgetSite{Token: s.token, Site: job.SiteID(a.words[1]), Requeue: a.has("requeue")})
 	case "up":
 		s.feed(meta.PeerUp{
-			Site: job.SiteID(a.words[1]), Generation: uint32(s.number(a, "generation", 1)), Incarnation: uint64(s.number(a, "incarnation", 0)),
+			Site: job.SiteID(a.words[1]), Generation: uint32(s.number(a, "generation", 1)), Incarnation: uint64(s.number(a, "incarnation", 0)), NoSaves: a.has("older"),
 		})
 	case "down":
 		s.feed(meta.PeerDown{Site: job.SiteID(a.words[1])})
@@ -207,6 +207,8 @@ func (s *stage) do(line string) []string {
 		s.feed(meta.AttemptMissing{Attempt: s.attempt(a.words[1]), Bringing: a.named["bringing"] != ""})
 	case "startfails":
 		s.feed(meta.StartFailed{Attempt: s.attempt(a.words[1]), Reason: "no more processes"})
+	case "machine":
+		s.feed(meta.MachineSeen{Away: a.named["away"], BootID: a.named["boot"]})
 	case "over":
 		s.feed(meta.AttemptOver{Attempt: s.attempt(a.words[1])})
 	case "here":
@@ -215,6 +217,10 @@ func (s *stage) do(line string) []string {
 		s.feed(meta.TurnCame{Attempt: s.attempt(a.words[1])})
 	case "home":
 		s.feed(meta.FilesHome{Attempt: s.attempt(a.words[1]), Error: a.named["error"]})
+	case "copied":
+		s.feed(meta.SavedCopied{Attempt: s.attempt(a.words[1]), Sequence: uint64(s.number(a, "saved", 0)), Reason: a.named["why"], Files: []byte("saved"), FilesRemain: a.has("remain")})
+	case "saved-home":
+		s.feed(meta.SavedHome{Attempt: s.attempt(a.words[1]), Sequence: uint64(s.number(a, "saved", 0)), Error: a.named["error"]})
 	case "wait":
 		s.wait(s.duration(a.words[1], 0))
 	case "restart":
@@ -341,6 +347,12 @@ func (s *stage) carry(effects []meta.Effect) {
 			s.say("extend %v%s", f.Attempt, s.until(f.Until))
 		case meta.Kill:
 			s.say("kill %v%s", f.Attempt, because(f.Lease))
+		case meta.AskCheckpoint:
+			s.say("ask %v to save and end within %v: %v", f.Attempt, f.Grace, f.Cause)
+		case meta.CopySaved:
+			s.say("copy what %v has saved", f.Attempt)
+		case meta.FetchSaved:
+			s.say("fetch checkpoint %d of %v from %s", f.Sequence, f.Attempt, f.From)
 		case meta.Unstage:
 			s.say("unstage %v", f.Attempt)
 		case meta.Adopt:
@@ -413,6 +425,8 @@ func (s *stage) request(a arguments) job.Request {
 		Name: a.named["name"], User: "ada", Processors: int32(s.number(a, "processors", 1)), Copies: int32(s.number(a, "copies", 0)),
 		MemoryBytes: int64(s.number(a, "memory", 0)), Walltime: s.duration(a.named["walltime"], time.Minute), Directory: a.named["directory"],
 		OnSiteLost: map[string]job.OnSiteLost{"": job.Wait, "rerun": job.Rerun, "race": job.Race}[a.named["lost"]],
+		Checkpoint: a.has("saves"), AskSeconds: uint16(s.duration(a.named["ask-before"], 0) / time.Second),
+		SaveSeconds: uint32(s.duration(a.named["every"], 0) / time.Second),
 	}
 }
 
@@ -433,6 +447,8 @@ func (s *stage) act(a arguments) {
 		s.feed(meta.Hold{Token: s.token, Job: id})
 	case "release":
 		s.feed(meta.Release{Token: s.token, Job: id})
+	case "checkpoint":
+		s.feed(meta.CheckpointJob{Token: s.token, Job: id})
 	}
 }
 
@@ -465,35 +481,4 @@ func (s *stage) attempt(text string) job.AttemptID {
 		s.t.Fatalf("attempt %q: %v", text, err)
 	}
 	return job.AttemptID{Job: s.jobID(idText), Number: uint32(number)}
-}
-
-func (s *stage) show(text string) {
-	v, err := s.engine.Views().JobView(s.jobID(text))
-	if err != nil {
-		s.say("%v", err)
-		return
-	}
-	r := &v.Record
-	s.say("%v %v attempt=%d sites=%v holder=%s", r.ID, r.State, r.Attempt, r.Sites, r.Holder)
-	if v.Over {
-		s.say("over: its output is being collected")
-	}
-	for _, c := range v.Copies {
-		s.say("copy at %s: %s", c.Site, [...]string{"", "placing", "queued", "claimed", "withdrawing"}[c.State])
-	}
-	for _, e := range r.Events {
-		s.say("event %s attempt=%d %s %s", [...]string{"", "opened", "granted", "denied", "returned", "replaced", "closed", "superseded", "revoked", "outraced"}[e.Kind], e.Attempt, e.Site, e.Reason)
-	}
-	if v.Decision == nil {
-		v.Decision = s.decisions[r.ID]
-	}
-	if v.Decision != nil {
-		s.say("ranked by %v", meta.Rank(v.Decision.Rank))
-		for _, d := range v.Decision.Sites {
-			s.say("verdict %s chosen=%v score=%g %s", d.Site, d.Chosen, d.Score, d.Reason)
-		}
-	}
-	if r.Outcome != nil {
-		s.say("outcome kind=%d exit=%d %s", r.Outcome.Kind, r.Outcome.ExitCode, r.Outcome.Reason)
-	}
 }

@@ -61,6 +61,10 @@ func describe(m meta.Message) string {
 			return fmt.Sprintf("over %v started=%v", m.Attempt, m.At != 0)
 		}
 		return fmt.Sprintf("started %v", m.Attempt)
+	case meta.Saved:
+		return fmt.Sprintf("saved %v %d after %v %s", m.Attempt, m.Sequence, m.Ran, m.Reason)
+	case meta.SavedAck:
+		return fmt.Sprintf("saved-ack %v %d accepted=%v", m.Attempt, m.Sequence, m.Accepted)
 	case meta.Result:
 		return fmt.Sprintf("result %v kind=%d exit=%d %s", m.Attempt, m.Outcome.Kind, m.Outcome.ExitCode, m.Outcome.Reason)
 	}
@@ -75,6 +79,11 @@ func (s *stage) outcome(a arguments) job.Outcome {
 	switch {
 	case a.has("cancelled"):
 		o.Kind, o.Reason = job.Cancel, "cancelled"
+	case a.has("demoted"):
+		o.Kind, o.Checkpoint, o.Cause = job.Demoted, uint64(s.number(a, "saved", 0)), job.DemotionCause(s.number(a, "cause", 0))
+		if o.Checkpoint != 0 {
+			o.Files = []byte("checkpoint")
+		}
 	case a.has("lost"):
 		o.Kind, o.Reason = job.Loss, "lost"
 	case o.ExitCode != 0:
@@ -138,6 +147,12 @@ func (s *stage) message(a arguments) meta.Message {
 		return meta.ResultAck{Attempt: id, Accepted: true}
 	case "stop":
 		return meta.Stop{Attempt: id}
+	case "demote":
+		return meta.Demote{Attempt: id}
+	case "saved":
+		return meta.Saved{Attempt: id, Sequence: uint64(s.number(a, "saved", 0)), Reason: a.named["why"], Files: []byte("saved"), FilesRemain: a.has("remain"), Ran: s.duration(a.named["ran"], 0)}
+	case "saved-ack":
+		return meta.SavedAck{Attempt: id, Sequence: uint64(s.number(a, "saved", 0)), Accepted: true}
 	case "give-back":
 		return meta.GiveBack{Attempt: id, Reason: reason, Stamp: uint64(s.number(a, "stamp", float64(s.now)+1))}
 	case "summary":
@@ -173,4 +188,44 @@ func (s *stage) message(a arguments) meta.Message {
 		return meta.BundleTaken{Sequence: uint64(s.number(a, "sequence", 1))}
 	}
 	return s.bagMessage(a)
+}
+
+func (s *stage) show(text string) {
+	v, err := s.engine.Views().JobView(s.jobID(text))
+	if err != nil {
+		s.say("%v", err)
+		return
+	}
+	r := &v.Record
+	for _, d := range r.Demotions {
+		s.say("attempt %d ended at %s to go on: %v, checkpoint %d", d.Attempt, d.Site, d.Cause, d.Sequence)
+	}
+	s.say("%v %v attempt=%d sites=%v holder=%s", r.ID, r.State, r.Attempt, r.Sites, r.Holder)
+	if x := r.Saved; x != nil {
+		s.say("checkpoint %d of attempt %d came home at %s, after %v; the latest started from %d", x.Sequence, x.Attempt, x.Site, x.Ran, r.StartedFrom())
+	}
+	if v.SaveTrouble != "" {
+		s.say("not copied: %s", v.SaveTrouble)
+	}
+	if v.Over {
+		s.say("over: its output is being collected")
+	}
+	for _, c := range v.Copies {
+		s.say("copy at %s: %s", c.Site, [...]string{"", "placing", "queued", "claimed", "withdrawing"}[c.State])
+	}
+	for _, e := range r.Events {
+		s.say("event %s attempt=%d %s %s", [...]string{"", "opened", "granted", "denied", "returned", "replaced", "closed", "superseded", "revoked", "outraced", "demoted"}[e.Kind], e.Attempt, e.Site, e.Reason)
+	}
+	if v.Decision == nil {
+		v.Decision = s.decisions[r.ID]
+	}
+	if v.Decision != nil {
+		s.say("ranked by %v", meta.Rank(v.Decision.Rank))
+		for _, d := range v.Decision.Sites {
+			s.say("verdict %s chosen=%v score=%g %s", d.Site, d.Chosen, d.Score, d.Reason)
+		}
+	}
+	if r.Outcome != nil {
+		s.say("outcome kind=%d exit=%d %s", r.Outcome.Kind, r.Outcome.ExitCode, r.Outcome.Reason)
+	}
 }

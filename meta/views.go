@@ -35,6 +35,8 @@ type JobView struct {
 	// HostAway is since when there is no stream to the other site that holds the
 	// job's claim; 0 while there is one, and if no other site holds it.
 	HostAway job.Time
+	// SaveTrouble is why what the job has saved while it runs does not come home.
+	SaveTrouble string
 	// FilesWait is why the output of a job whose processes are gone cannot come home
 	// for now; empty if it can.
 	FilesWait string
@@ -48,6 +50,8 @@ type JobView struct {
 	// WantedCopies is how many sites the job is to queue at: what it asks
 	// for, or the site's default.
 	WantedCopies int32
+	// Levels is what the sites say that are of the level of the hierarchy that the job is at.
+	Levels []LevelView
 }
 
 // CopyView says where a copy of the latest attempt is.
@@ -98,6 +102,9 @@ func (v Views) brief(j *store.Job) JobView {
 	view := JobView{Record: snapshot(j), After: v.origin.st.After(j.ID), HostAway: v.hostAway(j), WantedCopies: copies}
 	if !j.State.Terminal() {
 		if o := v.origin.open.Get(j.ID); o != nil {
+			if o.homeward != nil {
+				view.SaveTrouble = o.homeward.trouble
+			}
 			view.FilesWait, view.Foresees = o.filesWait, o.foresight != nil
 			view.Over = o.over != 0 && o.over == j.Attempt && j.Outcome == nil
 		}
@@ -190,11 +197,15 @@ func (v Views) HeldBy(a job.AttemptID, site job.SiteID) bool {
 func (v Views) Counters() Counters { return v.origin.counters }
 
 // EndedFiles returns the encoded files of an attempt, or of a run of a task, that ended here
-// and whose origin has not acknowledged it.
+// and whose origin has not acknowledged it; of an attempt that runs, those of what it has saved, if
+// its origin has not answered that.
 func (v Views) EndedFiles(a job.AttemptID) ([]byte, bool) {
 	c := v.host.copies.Get(a)
-	if c == nil || c.rec.Outcome == nil {
+	if c == nil {
 		return v.taskFiles(a)
+	}
+	if c.rec.Outcome == nil {
+		return v.host.savedFiles(c)
 	}
 	return c.rec.Outcome.Files, true
 }
@@ -249,7 +260,7 @@ func (v Views) ResumeOf(id job.ID) store.Resume {
 	return store.Resume{}
 }
 
-// A DemotedAttempt is an attempt of a job submitted here that was demoted.
+// A DemotedAttempt is an attempt of a job submitted here that was demoted, or [store.SavedFiles].
 type DemotedAttempt struct {
 	ID job.AttemptID
 	// Saved says that the job may go on from its checkpoint.
@@ -259,6 +270,9 @@ type DemotedAttempt struct {
 // DemotedAttempts returns those whose files are kept, see [store.Backend].AttemptFiles.
 func (v Views) DemotedAttempts() (list []DemotedAttempt) {
 	for j := range v.origin.st.Jobs(job.ID{}) {
+		if j.Saved != nil {
+			list = append(list, DemotedAttempt{ID: store.SavedFiles(j.ID), Saved: !j.State.Terminal() && j.Resume().Early})
+		}
 		for _, d := range j.Demotions {
 			list = append(list, DemotedAttempt{
 				ID: job.AttemptID{Job: j.ID, Number: d.Attempt}, Saved: d.Attempt == j.Checkpoint && !j.State.Terminal(),

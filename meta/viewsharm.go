@@ -51,3 +51,12 @@ func (v Views) HomeJobs(now job.Time) (jobs []HomeJob, next uint64) {
 
 // NoHarm returns what the site does for the sake of its own jobs, and its speed.
 func (v Views) NoHarm() (n NoHarm, speed float64) { return v.host.cfg.NoHarm, v.host.cfg.Self.Speed }
+
+// DrainsSince returns since when the site drains, as far as it is not among what is past; 0 if it
+// does not drain.
+func (v Views) DrainsSince() job.Time {
+	if site := v.origin.st.Site(); site.Draining {
+		return site.DrainChanged
+	}
+	return 0
+}

@@ -30,6 +30,9 @@ type ForecastJob struct {
 	// many as there are sites.
 	Shapes []Shape
 	Copies []int32
+	// Serial is the part of the run time that more processors do not shorten, 0 to 1; nil where
+	// run times are those of such jobs whatever the width.
+	Serial *float64
 }
 
 // Shape is what a job might ask for. Zero is as in the job.
@@ -208,7 +211,7 @@ func (e *Engine) probe(now job.Time, ev *ForecastJob) (*probe, error) {
 		f := ShapeForecast{Request: base}
 		f.Request.Walltime, f.Request.Processors = cmp.Or(x.Walltime, base.Walltime), cmp.Or(x.Processors, base.Processors)
 		if f.Err = s.origin.admit(&f.Request); f.Err == nil {
-			f.Request.Runs, f.RunBasis, f.Stopped = s.expectRun(&f.Request)
+			f.Request.Runs, f.RunBasis, f.Stopped = s.expectRun(&f.Request, base.Processors, scaleOf(ev.Serial, f.Request.Processors, base.Processors))
 			f.Runs = f.Request.Runs
 			s.spread(now, &f, ev.Copies)
 			takes++ // also of this site alone: it has one to play them
@@ -247,13 +250,29 @@ func (s *seer) shapesOf(r *job.Request) []Shape {
 	return list
 }
 
-// expectRun is what is known of a run time, and the chance that the limit stops it.
-func (s *seer) expectRun(r *job.Request) (runs forecast.Runs, basis forecast.Basis, stopped float64) {
-	q := forecast.Question{User: s.nameOf(s.self, r.User), Script: r.Script, Procs: r.Processors, Limit: r.Walltime}
+// scaleOf is how much longer a job takes on some processors than on others, by Amdahl's law: 1
+// if its serial part is not known.
+func scaleOf(serial *float64, processors, instead int32) float64 {
+	if serial == nil || processors < 1 || instead < 1 {
+		return 1
+	}
+	of := func(n int32) float64 { return *serial + (1-*serial)/float64(n) }
+	return of(processors) / of(instead)
+}
+
+// expectRun is what is known of a run time, and the chance that the limit stops it: of such jobs
+// on so many processors, times scale.
+func (s *seer) expectRun(r *job.Request, processors int32, scale float64) (runs forecast.Runs, basis forecast.Basis, stopped float64) {
+	limit := time.Duration(min(float64(r.Walltime)/scale, float64(job.MaxWalltime)))
+	if scale == 1 {
+		processors = r.Processors
+	}
+	q := forecast.Question{User: s.nameOf(s.self, r.User), Script: r.Script, Procs: processors, Limit: limit}
 	basis = s.history.Runs(&q, &s.dist)
 	s.cached = false // dist is that of another question now
 	below, _ := s.dist.PIT(q.Limit)
-	return forecast.RunsOf(&s.dist, q.Limit), basis, 1 - below
+	s.dist.Scale(scale)
+	return forecast.RunsOf(&s.dist, r.Walltime), basis, 1 - below
 }
 
 // spread chooses the sites for each number of copies, as placement would.
@@ -268,7 +287,7 @@ func (s *seer) spread(now job.Time, f *ShapeForecast, copies []int32) {
 	for _, k := range slices.Backward(copies) { // so that the sites are in the order of the most
 		r := f.Request
 		r.Copies = cmp.Or(k, r.Copies)
-		or.beginRoundFor(now, job.ID{}, &r, nil)
+		or.beginRoundFor(now, job.ID{}, &r, nil, nil)
 		or.round.View.Answers = nil
 		d := or.round.Decide()
 		x := SpreadForecast{Copies: k}
@@ -344,7 +363,7 @@ func (s *seer) inquire(now job.Time, p *probe, replaced job.ID) {
 
 // inquireHere asks this very site.
 func (s *seer) inquireHere(now job.Time, query uint64, r *job.Request, attempt job.AttemptID) {
-	c := job.Copy{ID: job.AttemptID{Job: job.ID{Origin: s.self}}, Request: s.host.asked(r), Arrival: now}
+	c := job.Copy{ID: job.AttemptID{Job: job.ID{Origin: s.self}}, Request: s.host.asked(r, nil), Arrival: now}
 	if held := s.host.copies.Get(attempt); held != nil {
 		c = s.wouldBe(now, held, r)
 	}
@@ -359,7 +378,7 @@ func (s *seer) wouldBe(now job.Time, held *hostCopy, r *job.Request) job.Copy {
 	if sameShape(held.rec.Request, r) {
 		return c
 	}
-	c.Request, c.Arrival = s.host.asked(r), now
+	c.Request, c.Arrival = s.host.asked(r, nil), now
 	return c
 }
 

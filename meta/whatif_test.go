@@ -72,6 +72,36 @@ func TestWhatIf(t *testing.T) {
 	}
 }
 
+// A job of which a part is serial takes as long on other processors as Amdahl says; whatever the
+// width if that part is not known.
+func TestWhatIfOfASerialPart(t *testing.T) {
+	o := newOracle(t, 4, nil)
+	for n := range 20 {
+		id := o.submit(4, 24*time.Hour)
+		o.later(time.Duration(20+n) * time.Minute)
+		o.finish(id)
+	}
+	median := func(serial *float64, processors int32) time.Duration {
+		f := o.reply(meta.ForecastJob{Request: asks(4, 24*time.Hour), Serial: serial, Shapes: []meta.Shape{{Processors: processors}}})
+		var d forecast.Dist
+		f.Shapes[0].Runs.Dist(24*time.Hour, &d)
+		return d.Quantile(0.5)
+	}
+	half, none, all := 0.5, 0.0, 1.0
+	asIs := median(nil, 4)
+	for name, c := range map[string]struct {
+		serial     *float64
+		processors int32
+		part       float64
+	}{
+		"not known": {nil, 1, 1}, "as wide": {&half, 4, 1}, "half": {&half, 1, 1.6}, "none": {&none, 1, 4}, "all": {&all, 1, 1},
+	} {
+		if got := median(c.serial, c.processors).Seconds() / asIs.Seconds(); got < c.part*0.98 || got > c.part*1.02 {
+			t.Errorf("%s: %v of the time, want %v", name, got, c.part)
+		}
+	}
+}
+
 // The same state has the same answer.
 func TestWhatIfIsRepeatable(t *testing.T) {
 	answers := make([]*meta.JobForecast, 2)

@@ -204,17 +204,21 @@ func (s *Scheduler) checkSet(set *runSet, invisible bool) error {
 // checkGuests compares what is known of guests with the rows.
 func (s *Scheduler) checkGuests() error {
 	var leaving, waiting int64
-	waits := 0
+	waits, wanted := 0, 0
 	for i := range s.table.rows {
+		wanted += btoi(s.table.rows[i].wanted)
 		switch r := &s.table.rows[i]; {
-		case r.leaving && (!s.invisible(r) || !r.state.holds()) || r.waits && (s.cfg.Queues != DualPreempt || r.copy.remote || r.state != reserved):
+		case r.leaving && (!r.copy.remote || !r.state.holds()) || r.wanted && (r.copy.remote || r.state != queued) || r.waits && (s.cfg.Queues != DualPreempt || r.copy.remote || r.state != reserved):
 			return fmt.Errorf("%v in state %d leaves: %v, waits for room: %v", r.copy.id, r.state, r.leaving, r.waits)
-		case r.leaving:
+		case r.leaving && s.invisible(r):
 			leaving += int64(r.charge)
 		case r.waits:
 			waits++
 			waiting += int64(r.charge)
 		}
+	}
+	if wanted != s.wanted {
+		return fmt.Errorf("guests make way for %d copies, counted %d", wanted, s.wanted)
 	}
 	g := &s.guests
 	if leaving != g.leaving || waiting != g.waitCharge || waits != len(g.waiting) {

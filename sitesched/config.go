@@ -61,21 +61,8 @@ var queuesNames = []string{"single", "dual-strict", "dual-backfill", "dual-preem
 // String returns the word that [ParseQueues] reads.
 func (q Queues) String() string { return word(queuesNames, q) }
 
-// NeedsDemotion is why no site can be run with [DualPreempt].
-const NeedsDemotion = "a site cannot move its guests to other sites yet"
-
-// ErrNeedsDemotion is returned for [DualPreempt] by what cannot move guests.
-var ErrNeedsDemotion = errors.New(NeedsDemotion)
-
-// ParseQueues reads single, dual-strict or dual-backfill. The error for dual-preempt, which the
-// scheduler has and no site can be run with, wraps [ErrNeedsDemotion].
-func ParseQueues(s string) (Queues, error) {
-	q, err := parseWord[Queues]("queues", queuesNames[:DualPreempt], s)
-	if s == DualPreempt.String() {
-		err = fmt.Errorf("queues %q: choose one of %v: %w", s, queuesNames[:DualPreempt], ErrNeedsDemotion)
-	}
-	return q, err
-}
+// ParseQueues reads single, dual-strict, dual-backfill or dual-preempt.
+func ParseQueues(s string) (Queues, error) { return parseWord[Queues]("queues", queuesNames, s) }
 
 // Scope says which local jobs a remote start must not delay. It means
 // something only for [DualBackfill] and [DualPreempt] without conservative guarantees. Under

@@ -45,10 +45,7 @@ func TestConfigWords(t *testing.T) {
 			t.Errorf("ParseBackfill(%q) = %v, %v", b, got, err)
 		}
 	}
-	if _, err := ParseQueues(DualPreempt.String()); !errors.Is(err, ErrNeedsDemotion) {
-		t.Errorf("dual-preempt: %v", err)
-	}
-	for q := range DualPreempt {
+	for q := range DualPreempt + 1 {
 		if got, err := ParseQueues(q.String()); err != nil || got != q {
 			t.Errorf("ParseQueues(%q) = %v, %v", q, got, err)
 		}

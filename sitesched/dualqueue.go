@@ -42,7 +42,7 @@ func (s *Scheduler) pass(now job.Time) {
 		// stood in the way of a remote copy may be gone.
 		s.remote.seen = 0
 	}
-	if s.ages = job.Never; s.remote.live > 0 {
+	if s.ages = job.Never; s.remote.live > 0 && s.wanted == 0 {
 		guests := s.remote.live
 		if s.passRemote(now); s.remote.live < guests && s.notes == noteNames {
 			s.moved = s.promiseKept(now)
@@ -121,6 +121,7 @@ func (s *Scheduler) reveal(now job.Time) {
 			r.hidden = false
 			s.hidden--
 			q.put(&s.table, i, slot)
+			q.changes++
 			if q == &s.remote {
 				s.disturbGuests()
 			} else {

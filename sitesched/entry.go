@@ -19,6 +19,8 @@ type entry struct {
 	elder bool
 	// level is its rank in the hierarchy, 0 if it has none.
 	level uint8
+	// stays says that it cannot be made to leave once it runs.
+	stays bool
 	// memoryBytes is the memory of the whole job; zero means no limit of its own.
 	memoryBytes int64
 	// walltime is the user's estimate and limit. Zero or less counts as one
@@ -31,7 +33,7 @@ type entry struct {
 
 func entryOf(c *job.Copy) entry {
 	return entry{
-		id: c.ID, processors: c.Request.Processors, remote: c.Remote, elder: c.Elder, level: c.Level, memoryBytes: c.Request.MemoryBytes,
+		id: c.ID, processors: c.Request.Processors, remote: c.Remote, elder: c.Elder, level: c.Level, stays: c.Stays, memoryBytes: c.Request.MemoryBytes,
 		walltime: c.Request.Walltime, arrival: c.Arrival,
 	}
 }
@@ -39,7 +41,7 @@ func entryOf(c *job.Copy) entry {
 // copy returns e as others know it, without the words of the request.
 func (e *entry) copy() job.Copy {
 	return job.Copy{
-		ID: e.id, Arrival: e.arrival, Remote: e.remote, Elder: e.elder, Level: e.level,
+		ID: e.id, Arrival: e.arrival, Remote: e.remote, Elder: e.elder, Level: e.level, Stays: e.stays,
 		Request: job.Request{Processors: e.processors, MemoryBytes: e.memoryBytes, Walltime: e.walltime},
 	}
 }

@@ -129,7 +129,8 @@ func (w *wide) float() float64 {
 // can never run here.
 //
 // From a Pass until something else than an arrival happens, the surface of the
-// local queue is kept, so that many questions cost little.
+// local queue is kept, and what is planned behind the guarantee depth with it, so that
+// many questions cost little.
 func (s *Scheduler) EarliestStart(now job.Time, c job.Copy) (job.Time, bool) {
 	e := entryOf(&c)
 	at := s.earliestStart(now, &e)
@@ -169,9 +170,8 @@ func (s *Scheduler) slotBehind(now job.Time, q *queue, end int, charge int32, wa
 	case kept:
 		s.planLocal(now)
 		var plan *profile
-		if plan, floor = s.planBehind(now); plan != f {
-			f.copyFrom(plan)
-		}
+		plan, floor = s.planBehind(now)
+		f.copyFrom(plan)
 		floor = s.planQueue(f, now, floor, q, 0, end)
 	default:
 		f.build(now, s.free, &s.run)
@@ -179,17 +179,6 @@ func (s *Scheduler) slotBehind(now job.Time, q *queue, end int, charge int32, wa
 		floor = s.planQueue(f, now, floor, q, 0, end)
 	}
 	return s.slotIn(f, now, floor, q, charge, wall)
-}
-
-// planBehind returns the plan of the whole local queue, and its floor: the
-// surface, or a copy of it to which those behind the guarantee depth are added.
-func (s *Scheduler) planBehind(now job.Time) (*profile, job.Time) {
-	i := s.local.next(s.local.within)
-	if i < 0 {
-		return &s.surface, s.floor
-	}
-	s.scratch.copyFrom(&s.surface)
-	return &s.scratch, s.planQueue(&s.scratch, now, s.floor, &s.local, i, len(s.local.slot))
 }
 
 // keepsSurface reports whether the surface can be asked at now: no planned slot

@@ -3,6 +3,7 @@ package sitesched
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"kith/internal/job"
 )
@@ -16,7 +17,7 @@ import (
 // guests are on them, it waits until they have left: as many are told to leave as are too many
 // beside what local jobs hold. What is told stays told. So the processors of guests that stay and
 // of local copies never exceed P, and each local copy that waits starts once those have left that
-// were told by then.
+// were told by then. Where a guest runs that cannot leave, that holds once it has ended.
 
 // guests is what the scheduler knows of guests that local jobs do not see.
 type guests struct {
@@ -25,6 +26,8 @@ type guests struct {
 	stale bool
 	// leaving is the charge of those that were told to leave.
 	leaving int64
+	// staying is the charge of those that could not be told, when they were last lined up.
+	staying int64
 	// waiting are the slots of local copies that wait for room, in the order of their turns, and
 	// waitCharge is their charge.
 	waiting    []int32
@@ -47,18 +50,49 @@ type leaver struct {
 // it was confirmed; after a restart guests that run are told anew. The slice is valid until the next Pass.
 //
 // Guests of lower levels, whose rank is higher, leave first, of one level those that have done the
-// least work since their last checkpoint ([Scheduler.Saved]), of equal ones the youngest. None is
-// told without whom it would do as well.
+// least work, of equal ones the youngest. None is
+// told without whom it would do as well. One that runs and whose job cannot go on elsewhere
+// ([job.Copy].Stays) is told only if it ends within the grace ([Scheduler.SetGrace]); nobody is
+// told for a local job that has to wait for such a one.
 func (s *Scheduler) Evicted() []job.AttemptID { return s.guests.told }
 
-// Saved says that the work of a guest up to an instant is in a checkpoint, so that it is not lost if the guest has to leave.
-func (s *Scheduler) Saved(now job.Time, id job.AttemptID, at job.Time) {
+// SetGrace says how long guests take to leave that are told to.
+func (s *Scheduler) SetGrace(grace time.Duration) { s.grace = grace }
+
+// Stays says that a guest that runs does not leave before its end, though its copy did not say so. If
+// it was told to, the next Pass or MakeWay chooses others.
+func (s *Scheduler) Stays(now job.Time, id job.AttemptID) {
 	s.clock = now
-	if slot, ok := s.find(&id); ok && s.table.rows[slot].state.holds() {
-		r := &s.table.rows[slot]
-		r.saved = max(r.saved, min(at, now))
+	slot, ok := s.find(&id)
+	if !ok || !s.table.rows[slot].state.holds() {
+		return
+	}
+	r := &s.table.rows[slot]
+	r.stays = true
+	if !r.leaving {
+		return
+	}
+	s.stayed(r)
+	if wall := walltime(&r.copy); r.state == running && r.wall != wall { // it was planned to be gone, see MakeWay
+		s.lift(slot)
+		r.wall = wall
+		s.occupy(r.since, slot, running)
+		s.stale, s.surfaceValid = true, false
+		s.breakLines()
 	}
 }
+
+// stayed notes that a guest that was told to leave does not.
+func (s *Scheduler) stayed(r *row) {
+	r.leaving = false
+	if s.invisible(r) {
+		s.guests.leaving -= int64(r.charge)
+		s.guests.stale = true
+	}
+}
+
+// staysBeyond reports whether a guest that ends at a time cannot be gone by an instant.
+func (s *Scheduler) staysBeyond(r *row, end, until job.Time) bool { return r.copy.stays && end > until }
 
 // invisible reports whether r is a copy that local jobs do not see.
 func (s *Scheduler) invisible(r *row) bool { return s.cfg.Queues == DualPreempt && r.copy.remote }
@@ -68,7 +102,7 @@ func (s *Scheduler) goneGuest(r *row) {
 	if r.leaving {
 		s.guests.leaving -= int64(r.charge)
 	}
-	r.leaving, r.saved = false, 0
+	r.leaving, r.stays = false, false
 	s.guests.stale = true
 }
 
@@ -176,15 +210,17 @@ func (s *Scheduler) addGuests(now job.Time, f *profile) {
 	}
 }
 
-// settleIn starts the local copies that wait, as far as there is room, in the order of their turns.
+// settleIn starts the local copies that wait, as far as there is room, in the order of their turns:
+// one that overtook a wider one would take what guests have left for that, which would wait for
+// those that leave for the other.
 func (s *Scheduler) settleIn(now job.Time) {
 	g := &s.guests
 	room, kept := s.room(), g.waiting[:0]
-	for _, slot := range g.waiting {
+	for i, slot := range g.waiting {
 		r := &s.table.rows[slot]
 		if int64(r.charge) > room {
-			kept = append(kept, slot)
-			continue
+			kept = append(kept, g.waiting[i:]...)
+			break
 		}
 		room -= int64(r.charge)
 		g.waitCharge -= int64(r.charge)
@@ -207,7 +243,10 @@ func (s *Scheduler) evict(now job.Time) {
 	if excess <= 0 {
 		return
 	}
-	s.lineUpLeavers(now)
+	s.lineUpLeavers(now, now.Add(s.grace))
+	if excess -= s.inVain(); excess <= 0 {
+		return
+	}
 	n, spare := 0, -excess
 	for ; spare < 0 && n < len(g.order); n++ {
 		spare += int64(g.order[n].charge)
@@ -232,6 +271,24 @@ func (s *Scheduler) evict(now job.Time) {
 	}
 }
 
+// inVain returns the charge of local copies that wait and would wait as long if all guests that can
+// were gone: the first one for which those that stay leave no room, and those behind it.
+func (s *Scheduler) inVain() int64 {
+	g := &s.guests
+	if g.staying == 0 {
+		return 0
+	}
+	room, left := s.free+g.waitCharge-g.staying, g.waitCharge
+	for _, slot := range g.waiting {
+		c := int64(s.table.rows[slot].charge)
+		if c > room {
+			break
+		}
+		room, left = room-c, left-c
+	}
+	return left
+}
+
 // dismiss makes the guests that were told to leave gone.
 func (s *Scheduler) dismiss(now job.Time) {
 	g := &s.guests
@@ -247,18 +304,26 @@ func (s *Scheduler) dismiss(now job.Time) {
 	}
 }
 
-// lineUpLeavers puts the guests that were not told to leave into the order in which they would have to.
-func (s *Scheduler) lineUpLeavers(now job.Time) {
-	g := &s.guests
-	g.order = g.order[:0]
-	for _, it := range g.run.items() {
+// lineUpLeavers puts the guests that were not told to leave, and can be gone by an instant, into the
+// order in which they would have to.
+func (s *Scheduler) lineUpLeavers(now, until job.Time) {
+	g, run := &s.guests, &s.run
+	if s.cfg.Queues == DualPreempt {
+		run = &g.run
+	}
+	g.order, g.staying = g.order[:0], 0
+	for _, it := range run.items() {
 		r := &s.table.rows[it.slot]
-		if r.leaving {
+		switch {
+		case r.leaving || !r.copy.remote:
+			continue
+		case r.stays || r.state == running && s.staysBeyond(r, r.end, until):
+			g.staying += int64(r.charge)
 			continue
 		}
 		l := leaver{slot: it.slot, charge: r.charge, level: r.copy.level}
 		if r.state == running {
-			l.work.addProduct(int64(r.charge), int64(max(now-max(r.since, r.saved), 0)))
+			l.work.addProduct(int64(r.charge), int64(max(now-r.since, 0)))
 		}
 		g.order = append(g.order, l)
 	}

@@ -194,9 +194,6 @@ func (h *house) pass() (again bool) {
 		guests = append(guests, id)
 		run := h.find(h.guests, id).run
 		h.plan(h.now.Add(run), 0, func() { h.site.Finish(h.now, id) }) // no-op if it has left by then
-		if h.rng.IntN(3) == 0 {
-			h.plan(h.now.Add(run/2), 1, func() { h.site.Saved(h.now, id, h.now) })
-		}
 	}
 	if h.reference && !slices.Equal(guests, want) {
 		h.t.Errorf("at %v the guests %v start, the slow rule says %v", h.now, guests, want)
@@ -571,34 +568,27 @@ func TestWhoLeaves(t *testing.T) {
 		procs int32
 		level uint8
 		since int // seconds
-		saved int // seconds, 0 for none
 	}
 	for name, c := range map[string]struct {
 		tenants []tenant
 		width   int32
 		want    []int
 	}{
-		"least work":                  {[]tenant{{5, 0, 10, 0}, {5, 0, 20, 0}}, 3, []int{1}},
-		"work is width times time":    {[]tenant{{8, 0, 50, 0}, {2, 0, 10, 0}}, 2, []int{1}},
-		"a checkpoint counts":         {[]tenant{{5, 0, 10, 90}, {5, 0, 20, 0}}, 3, []int{0}},
-		"lower levels first":          {[]tenant{{5, 1, 80, 0}, {5, 3, 10, 0}}, 3, []int{1}},
-		"those without a level last":  {[]tenant{{5, 0, 80, 0}, {5, 1, 10, 0}}, 3, []int{1}},
-		"of equal ones the youngest":  {[]tenant{{4, 0, 10, 90}, {4, 0, 30, 90}}, 3, []int{1}},
-		"then by name":                {[]tenant{{4, 0, 10, 0}, {4, 0, 10, 0}}, 3, []int{0}},
-		"as many as it takes":         {[]tenant{{4, 0, 10, 0}, {3, 0, 30, 0}, {3, 0, 50, 0}}, 5, []int{2, 1}},
-		"nobody in vain":              {[]tenant{{9, 0, 10, 0}, {1, 0, 90, 0}}, 5, []int{0}},
-		"nobody where there is room":  {[]tenant{{4, 0, 10, 0}, {1, 0, 90, 0}}, 5, nil},
-		"all where all is needed":     {[]tenant{{4, 0, 10, 0}, {6, 0, 90, 0}}, 10, []int{0, 1}},
-		"the last of them is not one": {[]tenant{{2, 0, 70, 0}, {3, 0, 60, 0}, {5, 0, 5, 0}}, 3, []int{1}},
+		"least work":                  {[]tenant{{5, 0, 10}, {5, 0, 20}}, 3, []int{1}},
+		"work is width times time":    {[]tenant{{8, 0, 50}, {2, 0, 10}}, 2, []int{1}},
+		"lower levels first":          {[]tenant{{5, 1, 80}, {5, 3, 10}}, 3, []int{1}},
+		"those without a level last":  {[]tenant{{5, 0, 80}, {5, 1, 10}}, 3, []int{1}},
+		"of equal ones the youngest":  {[]tenant{{2, 0, 40}, {4, 0, 70}}, 6, []int{1}},
+		"then by name":                {[]tenant{{4, 0, 10}, {4, 0, 10}}, 3, []int{0}},
+		"as many as it takes":         {[]tenant{{4, 0, 10}, {3, 0, 30}, {3, 0, 50}}, 5, []int{2, 1}},
+		"nobody in vain":              {[]tenant{{9, 0, 10}, {1, 0, 90}}, 5, []int{0}},
+		"nobody where there is room":  {[]tenant{{4, 0, 10}, {1, 0, 90}}, 5, nil},
+		"all where all is needed":     {[]tenant{{4, 0, 10}, {6, 0, 90}}, 10, []int{0, 1}},
+		"the last of them is not one": {[]tenant{{2, 0, 70}, {3, 0, 60}, {5, 0, 5}}, 3, []int{1}},
 	} {
 		s := mustNew(t, Config{Processors: 10, Backfill: EASY, Queues: DualPreempt})
 		for n, x := range c.tenants {
 			s.Adopt(job.Time(x.since)*second, guest(n, x.procs, x.level), job.Time(x.since)*second)
-		}
-		for n, x := range c.tenants {
-			if x.saved > 0 {
-				s.Saved(99*second, attempt("b", n), job.Time(x.saved)*second)
-			}
 		}
 		s.Enqueue(100*second, job.Copy{ID: attempt("a", 1), Arrival: 100 * second, Request: job.Request{Processors: c.width, Walltime: time.Hour}})
 		s.Pass(100 * second)

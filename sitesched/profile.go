@@ -23,6 +23,8 @@ type profile struct {
 	hints  hints
 	// visited counts spans looked at, as a measure of work.
 	visited int64
+	// changes counts how often the free processors became others.
+	changes int64
 }
 
 type span struct {
@@ -92,6 +94,7 @@ func (f *profile) buildBoth(now job.Time, free int64, home, guests *runSet) {
 }
 
 func (f *profile) reset() {
+	f.changes++
 	f.spans = f.spans[:0]
 	f.hints.list = f.hints.list[:0]
 	f.spare = f.spare[:0]
@@ -278,6 +281,7 @@ func (f *profile) change(from, to job.Time, delta int32) {
 	if from >= to {
 		return
 	}
+	f.changes++
 	if delta > 0 {
 		f.hints.giveBack(from)
 	}
@@ -423,6 +427,7 @@ func (f *profile) window(now job.Time, w *window) {
 }
 
 func (f *profile) copyFrom(o *profile) {
+	f.changes++
 	f.spans = append(f.spans[:0], o.spans...)
 	f.chunks = append(f.chunks[:0], o.chunks...)
 	f.spare = append(f.spare[:0], o.spare...)

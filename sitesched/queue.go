@@ -42,6 +42,8 @@ type queue struct {
 	late []int32
 	// scanned counts groups visited, as a measure of work.
 	scanned int64
+	// changes counts what happened to the queue but for copies that came at its end.
+	changes int64
 }
 
 const (
@@ -122,6 +124,7 @@ func (q *queue) settle(t *table) {
 	if k == 0 {
 		return
 	}
+	q.changes++
 	slices.SortFunc(q.late, func(a, b int32) int {
 		if t.before(a, b) {
 			return -1
@@ -171,6 +174,7 @@ func (q *queue) move(t *table, from, to int) {
 
 // remove makes place i a gap. Before anything is added, tidy must follow.
 func (q *queue) remove(i int) {
+	q.changes++
 	q.slot[i], q.charge[i], q.plan[i], q.elder[i] = gap, unfit, job.Never, false
 	q.bounds[i>>groupBits].stale, q.blocks[i>>blockBits].stale = true, true
 	q.live--

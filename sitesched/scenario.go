@@ -136,7 +136,12 @@ func (p *Player) Numbers() int { return len(p.base.table.rows) }
 
 // Play plays one scenario and returns when the copy starts; [job.Never] if nothing that
 // happens makes it start. It is false if the steps are used up.
-func (p *Player) Play(d Draws) (start job.Time, ok bool) {
+func (p *Player) Play(d Draws) (start job.Time, ok bool) { return p.PlayUntil(d, job.Never) }
+
+// PlayUntil is Play of a scenario of which nothing more is asked than whether the copy starts
+// before an instant: if it does not, that instant is returned. A guest may wait behind those
+// that come in for as long as any come.
+func (p *Player) PlayUntil(d Draws, until job.Time) (start job.Time, ok bool) {
 	t := &p.trial
 	t.copyFrom(&p.base)
 	p.ends, p.coming, p.first = p.ends[:0], p.coming[:0], int32(len(t.table.rows)) //nolint:gosec // See Copies.
@@ -169,7 +174,11 @@ func (p *Player) Play(d Draws) (start job.Time, ok bool) {
 		at = max(at, now)
 		if took := t.work() - began; at == job.Never || took > most {
 			p.left -= took
-			return at, at == job.Never && took <= most
+			return min(at, until), at == job.Never && took <= most
+		}
+		if at >= until {
+			p.left -= t.work() - began
+			return until, true
 		}
 		for now = at; p.ends.first() <= now; {
 			if slot := p.ends.pop().slot; t.table.rows[slot].state.holds() { // else it was evicted

@@ -267,9 +267,13 @@ func newCrowdCast(c *crowd, numbers int, limit func(int32) time.Duration) *crowd
 }
 
 func (d *crowdCast) scenario(p *Player, rng *rand.Rand) (job.Time, bool) {
+	return d.scenarioUntil(p, rng, job.Never)
+}
+
+func (d *crowdCast) scenarioUntil(p *Player, rng *rand.Rand, until job.Time) (job.Time, bool) {
 	d.Begin(rng)
 	d.days.Draw(p.now, rng, &d.Stream)
-	return p.Play(d)
+	return p.PlayUntil(d, until)
 }
 
 // Once a player has played, it allocates nothing.
@@ -353,5 +357,31 @@ func BenchmarkPrepare(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// A scenario that is played up to an instant says that instant where the whole one starts later,
+// and else the same.
+func TestPlayUntil(t *testing.T) {
+	c := newCrowd(t, Config{Backfill: EASY, Queues: DualBackfill, Scope: ScopeAll}, 30, 20, 20)
+	last := c.job(true)
+	var p Player
+	if err := c.s.Prepare(c.now, &last, 0, &p); err != nil {
+		t.Fatal(err)
+	}
+	d := newCrowdCast(c, p.Numbers(), p.limit)
+	whole, ok := d.scenario(&p, rand.New(rand.NewPCG(1, 4)))
+	if !ok || whole <= c.now || whole == job.Never {
+		t.Fatalf("the whole scenario starts at %v, %v", whole, ok)
+	}
+	for _, until := range []job.Time{c.now + 1, c.now + (whole-c.now)/2, whole - 1, whole, whole + 1, job.Never} {
+		before := p.Left()
+		got, ok := d.scenarioUntil(&p, rand.New(rand.NewPCG(1, 4)), until)
+		if want := min(whole, until); !ok || got != want {
+			t.Errorf("up to %v: %v, %v, want %v", until, got, ok, want)
+		}
+		if p.Left() >= before {
+			t.Errorf("up to %v: no steps were taken", until)
+		}
 	}
 }

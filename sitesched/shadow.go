@@ -107,6 +107,17 @@ func (w *Shadow) Runs(id job.AttemptID, least time.Duration) {
 	}
 }
 
+// Drain says that from an instant on nothing starts here, or that it does again: that is so with
+// guests and without.
+func (w *Shadow) Drain(on bool, at job.Time) {
+	kind := resumes
+	if on {
+		kind = drains
+	}
+	w.seq++
+	w.push(moment{max(at, w.clock), w.seq, gap, kind})
+}
+
 // Reached returns how far the shadow has got.
 func (w *Shadow) Reached() job.Time { return w.clock }
 
@@ -173,6 +184,10 @@ func (w *Shadow) ends(j *shadowJob) job.Time { return j.began.Add(max(min(j.ran,
 
 // happen lets one moment happen.
 func (w *Shadow) happen(now job.Time, m moment) {
+	if m.slot == gap {
+		w.s.Drain(now, m.kind == drains)
+		return
+	}
 	j := &w.jobs[m.slot]
 	j.pending--
 	switch {
@@ -216,16 +231,19 @@ func (w *Shadow) plan(at job.Time, kind momentKind, slot int32) {
 	w.push(moment{max(at, w.clock), w.seq, slot, kind})
 }
 
-// momentKind is what happens to a job, in the order within an instant.
+// momentKind is what happens to a job or, of the last two, to the site, in the order within an
+// instant.
 type momentKind uint8
 
 const (
 	ends momentKind = iota
 	leaves
 	arrives
+	resumes
+	drains
 )
 
-// moment is something that happens to one job.
+// moment is something that happens to one job, or to the site if slot is gap.
 type moment struct {
 	at   job.Time
 	seq  uint64

@@ -21,6 +21,7 @@ type shadowed struct {
 	// leave is when the user cancels, cancelled when that was not too late.
 	leave, cancelled map[job.AttemptID]job.Time
 	began, shade     map[job.AttemptID]job.Time
+	drains           []job.Time   // at which the site begins to drain, and goes on, in turns
 	tell             func(func()) // hands a fact to the shadow, now or later
 	arrivals         []func()     // those about jobs that come, which are not told if apart
 	apart            bool
@@ -82,6 +83,9 @@ func (x *shadowed) play() {
 		if next < len(x.copies) {
 			x.now = min(x.now, x.copies[next].arrival)
 		}
+		if len(x.drains) > 0 {
+			x.now = min(x.now, x.drains[0])
+		}
 		if x.now == job.Never {
 			return
 		}
@@ -111,6 +115,12 @@ func (x *shadowed) play() {
 			if home(id) {
 				x.tell(func() { x.w.Leave(id, now) })
 			}
+		}
+		for len(x.drains) > 0 && x.drains[0] == now {
+			on := len(x.drains)%2 == 0
+			x.drains = x.drains[1:]
+			x.s.Drain(now, on)
+			x.tell(func() { x.w.Drain(on, now) })
 		}
 		for ; next < len(x.copies) && x.copies[next].arrival == now; next++ {
 			c := x.copies[next].copy()
@@ -151,6 +161,38 @@ func TestShadowWithoutGuestsIsReal(t *testing.T) {
 			if want := fmt.Sprint(x.began); fmt.Sprint(x.shade) != want || x.lag != 0 || len(x.began) == 0 {
 				t.Fatalf("seed %d: starts %v, want %v; the shadow is up to %v behind", seed, x.shade, want, x.lag)
 			}
+		}
+	})
+}
+
+// A drain keeps jobs waiting in the shadow as it does in reality, and no longer.
+func TestShadowDrains(t *testing.T) {
+	everyDiscipline(t, func(t *testing.T, c Config) {
+		waited := 0
+		for seed := range scaled(100) {
+			rng := rand.New(rand.NewPCG(seed, 33))
+			x := newShadowed(t, rng, c, 60, false)
+			at := job.Time(0)
+			for range 2 * (1 + rng.IntN(4)) {
+				at += job.Time(1+rng.IntN(40)) * second
+				x.drains = append(x.drains, at)
+			}
+			drains := slices.Clone(x.drains)
+			x.play()
+			if want := fmt.Sprint(x.began); fmt.Sprint(x.shade) != want || x.lag != 0 || len(x.began) == 0 {
+				t.Fatalf("seed %d, drains %v: starts %v, want %v; the shadow is up to %v behind", seed, drains, x.shade, want, x.lag)
+			}
+			for _, began := range x.began {
+				for i := 0; i < len(drains); i += 2 {
+					if began >= drains[i] && began < drains[i+1] {
+						t.Fatalf("seed %d: a start at %v, while it drains from %v to %v", seed, began, drains[i], drains[i+1])
+					}
+					waited += btoi(began == drains[i+1])
+				}
+			}
+		}
+		if waited == 0 {
+			t.Error("nothing ever waited for the end of a drain")
 		}
 	})
 }

@@ -42,6 +42,10 @@ type row struct {
 	waits bool
 	// leaving is set of a guest that was told to leave.
 	leaving bool
+	// stays is set of a guest that turned out not to leave: it is not told again.
+	stays bool
+	// wanted is set of a local copy in the queue that guests make way for.
+	wanted bool
 	// position is the index in the queue's arrays, -1 while the copy has yet
 	// to be merged into them.
 	position int32
@@ -54,8 +58,6 @@ type row struct {
 	since job.Time
 	// end is the estimated end of a reserved or running copy.
 	end job.Time
-	// saved is up to when its work is in a checkpoint, 0 if there is none since it started here.
-	saved job.Time
 }
 
 // table holds the rows of all copies; vacated rows are used again.

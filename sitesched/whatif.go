@@ -132,7 +132,7 @@ func (s *Scheduler) play(now job.Time, slot int32) (start job.Time, ok bool) {
 // work returns the steps taken so far: passes, groups of copies and stretches
 // of the surface looked at.
 func (s *Scheduler) work() int64 {
-	return s.local.scanned + s.remote.scanned + s.surface.visited + s.scratch.visited + s.allotment.visited + s.passSteps
+	return s.local.scanned + s.remote.scanned + s.surface.visited + s.behind.visited + s.scratch.visited + s.allotment.visited + s.passSteps
 }
 
 // estimate is the cheap prediction for c, which may be queued already.

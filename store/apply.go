@@ -154,6 +154,7 @@ func (c SubmitJob) apply(s *State) error {
 	j := newJob()
 	j.ID, j.Request, j.RequestID, j.BodyHash = c.ID, c.Request, c.RequestID, c.BodyHash
 	j.State, j.Submitted, j.Submitter = job.Pending, c.Time, c.Actor
+	j.Level = c.Request.Level
 	if n := len(s.order); n > 0 {
 		j.shareWords(s.order[n-1])
 	}
@@ -181,6 +182,7 @@ func (c OpenAttempt) apply(s *State) error {
 		return err
 	}
 	j.Attempt = c.Attempt.Number
+	j.SaveAsked = false
 	j.Sites = c.Sites
 	j.note(ClaimEvent{Time: c.Time, Attempt: j.Attempt, Kind: ClaimOpened})
 	if c.Decision != nil {
@@ -268,6 +270,7 @@ func (c RevokeClaim) apply(s *State) error {
 	if j.Revoked < math.MaxUint8 {
 		j.Revoked++
 	}
+	j.keepSaved()
 	j.release()
 	j.Outcome = nil // if there is one, its output cannot be had
 	if j.State.Terminal() {
@@ -282,27 +285,6 @@ func (j *Job) release() {
 	j.Holder, j.HolderStamp, j.HolderGeneration, j.Lease, j.Started, j.Sites = "", 0, 0, 0, 0, nil
 }
 
-func (c OutraceAttempt) apply(s *State) error {
-	j, err := s.known(c.Attempt.Job)
-	if err != nil {
-		return err
-	}
-	i := slices.Index(j.Earlier, Holding{Attempt: c.Attempt.Number, Site: c.Site})
-	if i < 0 || j.Outcome != nil {
-		return fmt.Errorf("attempt %v at %s: %w", c.Attempt, c.Site, ErrStale)
-	}
-	latest := Holding{Attempt: j.Attempt, Site: j.Holder}
-	if err := s.move(j, job.Outrace); err != nil {
-		return err
-	}
-	j.Earlier = slices.Delete(j.Earlier, i, i+1)
-	j.Earlier = append(j.Earlier, latest)
-	outcome := c.Outcome
-	j.Attempt, j.Holder, j.Sites, j.Outcome, j.Started = c.Attempt.Number, c.Site, nil, &outcome, outcome.Start
-	j.note(ClaimEvent{Time: c.Time, Attempt: c.Attempt.Number, Kind: ClaimOutraced, Site: c.Site})
-	return nil
-}
-
 func (c RecordOutcome) apply(s *State) error {
 	j, err := s.held(c.Attempt, c.Site)
 	if err != nil {
@@ -315,6 +297,9 @@ func (c RecordOutcome) apply(s *State) error {
 		return err
 	}
 	outcome := c.Outcome
+	if outcome.Kind == job.Demoted {
+		j.boundRun(&outcome, c.Time)
+	}
 	j.Outcome = &outcome
 	if j.Started == 0 {
 		j.Started = outcome.Start
@@ -369,19 +354,24 @@ func (c CancelJob) apply(s *State) error {
 	if err != nil {
 		return err
 	}
+	return s.cancel(j, Act{Time: c.Time, Kind: ActCancel, Actor: c.Actor, Reason: c.Reason})
+}
+
+// cancel ends a job because of an act, or has it end if it may run.
+func (s *State) cancel(j *Job, act Act) error {
 	if err := s.move(j, job.RequestCancel); err != nil {
 		return err
 	}
 	if !j.CancelRequested {
-		j.Acts = withAct(j.Acts, Act{Time: c.Time, Kind: ActCancel, Actor: c.Actor, Reason: c.Reason})
+		j.Acts = withAct(j.Acts, act)
 	}
 	j.CancelRequested = true
 	if j.State.Terminal() {
-		j.Closed = c.Time
+		j.Closed = act.Time
 		j.Sites = nil
 		s.dropAfter(j.ID)
 		if j.Attempt > 0 { // it has been in queues, though nowhere did it run
-			s.rememberHome(j, &job.Outcome{Kind: job.Cancel, End: c.Time}, 1)
+			s.rememberHome(j, &job.Outcome{Kind: job.Cancel, End: act.Time}, 1)
 		}
 	}
 	return nil
@@ -482,6 +472,9 @@ func (MoreSteps) apply(s *State) error {
 func (c SetDrain) apply(s *State) error {
 	if s.site.Draining == c.Draining && (c.Reason == "" || s.site.DrainReason == c.Reason) {
 		return nil // also without a reason: the first one stays
+	}
+	if s.site.Draining {
+		s.rememberDrain(s.site.DrainChanged, c.Time)
 	}
 	s.site.Draining, s.site.DrainReason, s.site.DrainActor, s.site.DrainChanged = c.Draining, c.Reason, c.Actor, c.Time
 	s.changes.Site = true

@@ -39,7 +39,11 @@ func (c AcceptCopy) apply(s *State) error {
 	if s.copies.Get(c.Attempt) != nil {
 		return fmt.Errorf("copy %v: %w", c.Attempt, ErrExists)
 	}
-	cp := s.insertCopy(Copy{ID: c.Attempt, Phase: CopyQueued, Arrived: c.Time, OriginTooSmall: c.OriginTooSmall, LimitSeconds: c.LimitSeconds}, &c.Request)
+	queued := Copy{ID: c.Attempt, Phase: CopyQueued, Arrived: c.Time, OriginTooSmall: c.OriginTooSmall, Stays: c.Stays, LimitSeconds: c.LimitSeconds}
+	if before := c.Before; before != (job.Progress{}) {
+		queued.Before = &before
+	}
+	cp := s.insertCopy(queued, &c.Request)
 	s.touchCopy(cp)
 	return nil
 }
@@ -69,7 +73,7 @@ func (c BeginAttempt) apply(s *State) error {
 	if cp.Phase != CopyQueued {
 		return fmt.Errorf("copy %v has begun: %w", c.Attempt, ErrState)
 	}
-	cp.Phase, cp.Begun, cp.BootID = CopyBegun, c.Time, c.BootID
+	cp.Phase, cp.Begun, cp.BootID, cp.GoesOn = CopyBegun, c.Time, c.BootID, c.GoesOn
 	s.touchCopy(cp)
 	return nil
 }
@@ -82,7 +86,7 @@ func (c RequeueCopy) apply(s *State) error {
 	if cp.Phase != CopyBegun {
 		return fmt.Errorf("copy %v is in phase %d: %w", c.Attempt, cp.Phase, ErrState)
 	}
-	cp.Phase, cp.Begun, cp.BootID = CopyQueued, 0, ""
+	cp.Phase, cp.Begun, cp.BootID, cp.GoesOn = CopyQueued, 0, "", false
 	s.touchCopy(cp)
 	return nil
 }

@@ -26,7 +26,7 @@ func begin(t *testing.T, s *store.State, a job.AttemptID, o job.Outcome) {
 	o.Kind = job.Demoted
 	must(t, s, store.OpenAttempt{Attempt: a, Sites: []job.SiteID{"beta"}})
 	must(t, s, store.GrantClaim{Attempt: a, Site: "beta"})
-	must(t, s, store.RecordOutcome{Attempt: a, Site: "beta", Outcome: o})
+	must(t, s, store.RecordOutcome{Attempt: a, Site: "beta", Outcome: o, Time: job.Time(time.Hour)})
 }
 
 func TestRequeueJob(t *testing.T) {
@@ -152,4 +152,93 @@ func TestRequeueNeedsADemotion(t *testing.T) {
 			t.Errorf("kind %d: %v", kind, err)
 		}
 	}
+}
+
+// What a job has used is bounded by how long its claim was held, by the clock of its origin, whatever
+// its host says of its times.
+func TestRunIsBounded(t *testing.T) {
+	t.Parallel()
+	const minute = job.Time(time.Minute)
+	for _, c := range []struct{ start, end, used job.Time }{
+		{100 * minute, 105 * minute, 5 * minute},
+		{100 * minute, 100_000 * minute, 10 * minute},
+		{1, job.Never, 10 * minute},
+		{100 * minute, 90 * minute, 0},
+		{0, 90 * minute, 0}, // it did not start
+	} {
+		s := store.NewState("alpha", 1)
+		a := job.AttemptID{Job: s.NextID(), Number: 1}
+		must(t, s, store.SubmitJob{ID: a.Job, Request: job.Request{Processors: 1, Walltime: time.Hour, Checkpoint: true, Level: 1}},
+			store.OpenAttempt{Attempt: a, Sites: []job.SiteID{"beta"}}, store.GrantClaim{Attempt: a, Site: "beta", Time: 20 * minute},
+			store.RecordOutcome{Attempt: a, Site: "beta", Outcome: job.Outcome{Kind: job.Demoted, Start: c.start, End: c.end}, Time: 30 * minute},
+			store.RequeueJob{Attempt: a, Site: "beta"})
+		if j := s.Job(a.Job); j.Used() != time.Duration(c.used) || j.Before().Used != time.Duration(c.used) {
+			t.Errorf("from %v to %v counts as %v, want %v", c.start, c.end, j.Used(), time.Duration(c.used))
+		}
+	}
+}
+
+// TestRecordSaved takes what an attempt saved while it ran, never in the place of what is as late, and goes on
+// from it after a loss.
+func TestRecordSaved(t *testing.T) {
+	t.Parallel()
+	const second = job.Time(time.Second)
+	s := store.NewState("alpha", 1)
+	a := job.AttemptID{Job: s.NextID(), Number: 1}
+	must(t, s, store.SubmitJob{ID: a.Job, Request: job.Request{Processors: 1, Walltime: time.Hour, Checkpoint: true, SaveSeconds: 10, OnSiteLost: job.Rerun}})
+	j := s.Job(a.Job)
+	saved := func(a job.AttemptID, site job.SiteID, sequence uint64, want error) {
+		t.Helper()
+		before := j.Saved
+		err := s.Apply(store.RecordSaved{Attempt: a, Site: site, Sequence: sequence, Ran: 30 * time.Second, Files: []byte{byte(sequence)}, Time: 20 * second})
+		if !errors.Is(err, want) || want != nil && j.Saved != before {
+			t.Errorf("%d: %v, %+v; want %v", sequence, err, j.Saved, want)
+		}
+	}
+	begins := func(a job.AttemptID, at job.Time) {
+		t.Helper()
+		must(t, s, store.OpenAttempt{Attempt: a, Sites: []job.SiteID{"beta"}})
+		must(t, s, store.GrantClaim{Attempt: a, Site: "beta", Time: at})
+		saved(a, "beta", 9, store.ErrState) // it does not run yet
+		must(t, s, store.RecordStart{Attempt: a, Site: "beta", Started: at})
+	}
+	begins(a, 10*second)
+	s.TakeChanges()
+	saved(a, "gamma", 3, store.ErrStale)
+	saved(a, "beta", 3, nil)
+	if files := s.TakeChanges().AttemptFiles; len(files) != 1 || files[0].Attempt != store.SavedFiles(a.Job) || files[0].Data[0] != 3 {
+		t.Errorf("files %v", files)
+	}
+	saved(a, "beta", 3, store.ErrStale)
+	saved(a, "beta", 2, store.ErrStale)
+	if got := j.Resume(); got != (store.Resume{Attempt: 1, Sequence: 3, Early: true}) || j.StartedFrom() != 0 {
+		t.Errorf("%+v, from %d", got, j.StartedFrom())
+	}
+	must(t, s, store.RevokeClaim{Attempt: a, Site: "beta", Reason: job.AttemptLost, Time: 30 * second})
+	// It had the claim for 10 s, whatever its host says.
+	want := store.Resume{Attempt: 1, Demotions: 1, Sequence: 3, Used: 10 * time.Second, Early: true}
+	if got := j.Resume(); got != want || j.Begun() != 1 || j.DemotedFor(job.HostLost) != 1 || got.Files(a.Job) != store.SavedFiles(a.Job) {
+		t.Errorf("%+v after %d attempts", got, j.Begun())
+	}
+	saved(a, "beta", 5, store.ErrStale)
+	// The next one saves nothing that counts and is lost; then one that leaves a later checkpoint, and one an older.
+	a.Number = 2
+	begins(a, 40*second)
+	must(t, s, store.RevokeClaim{Attempt: a, Site: "beta", Reason: job.AttemptLost, Time: 50 * second})
+	if j.Resume() != want || j.Begun() != 2 || j.StartedFrom() != 3 {
+		t.Errorf("%+v", j.Resume())
+	}
+	for i, sequence := range []uint64{7, 0} {
+		a.Number = uint32(3 + i)
+		begins(a, 60*second)
+		must(t, s, store.RecordOutcome{Attempt: a, Site: "beta", Outcome: job.Outcome{Kind: job.Demoted, Files: []byte("left"), Checkpoint: sequence}})
+		must(t, s, store.RequeueJob{Attempt: a, Site: "beta"})
+		if r := j.Resume(); r.Attempt != 3 || r.Sequence != 7 || r.Early || r.Files(a.Job).Number != 3 {
+			t.Errorf("%+v", r)
+		}
+	}
+	a.Number = 5
+	begins(a, 70*second)
+	must(t, s, store.CancelJob{Job: a.Job})
+	saved(a, "beta", 20, store.ErrState)
 }

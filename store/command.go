@@ -8,7 +8,7 @@ import (
 )
 
 // Command is a fact to record. The set is closed: all kinds are in this file, but for
-// those of bags in bagcommand.go and that of dependencies in dependency.go, ordered as they follow one another in a job's life. A command carries all
+// those of bags in bagcommand.go, that of dependencies in dependency.go and that of backups in recover.go, ordered as they follow one another in a job's life. A command carries all
 // that recording it needs, so that it can be written down and replayed.
 type Command interface {
 	apply(s *State) error
@@ -144,6 +144,22 @@ type OutraceAttempt struct {
 	Time    job.Time
 }
 
+// RecordSaved records a checkpoint that has come home from an attempt that runs. It takes the place of
+// the one before, and the job goes on from it if the attempt is lost or leaves none that is later. It
+// fails with [ErrStale] if another attempt is the latest, another site has its claim, or the job has one
+// that is as late, and with [ErrState] unless the attempt runs and is not to be cancelled.
+type RecordSaved struct {
+	Attempt  job.AttemptID
+	Site     job.SiteID
+	Sequence uint64
+	// Ran is how long the attempt had run by its host, Speed is as in [CloseJob].
+	Ran   time.Duration
+	Speed float64
+	// Files are its files, encoded as [job.Outcome.Files].
+	Files []byte
+	Time  job.Time
+}
+
 // CloseJob ends a job whose outcome is recorded and whose output is home, or,
 // with FilesError, never will be. An outcome that is [job.Demoted] is none of a job: ErrState. The description of its files leaves memory:
 // see Backend.Outputs.
@@ -181,6 +197,15 @@ type CancelJob struct {
 
 // HoldJob keeps a job from starting. An open attempt is closed for good.
 type HoldJob struct {
+	Job   job.ID
+	Actor identity.Actor
+	Time  job.Time
+}
+
+// AskJob notes that a user wants the latest attempt of a job to save and end, for the job to go on
+// in another one. It wraps [ErrState] unless a site runs it and it is not to be cancelled. Asked
+// once more it changes nothing.
+type AskJob struct {
 	Job   job.ID
 	Actor identity.Actor
 	Time  job.Time
@@ -247,9 +272,11 @@ type AcceptCopy struct {
 	Attempt job.AttemptID
 	Request job.Request
 	Time    job.Time
-	// OriginTooSmall and LimitSeconds are kept with the copy, see [Copy].
-	OriginTooSmall bool
-	LimitSeconds   uint32
+	// OriginTooSmall, Stays and LimitSeconds are kept with the copy, see [Copy].
+	OriginTooSmall, Stays bool
+	LimitSeconds          uint32
+	// Before is what its origin says of earlier attempts.
+	Before job.Progress
 }
 
 // DropCopy forgets a copy that has not begun.
@@ -263,6 +290,8 @@ type BeginAttempt struct {
 	Attempt job.AttemptID
 	BootID  string
 	Time    job.Time
+	// GoesOn is kept with the copy, see [Copy].
+	GoesOn bool
 }
 
 // RequeueCopy records that a begun copy never started: it waits again.

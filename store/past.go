@@ -12,7 +12,8 @@ const MaxPast = 100_000
 
 // Past is an attempt that has ended, as its origin and its host remember it when its record is
 // gone: what forecasts learn from, and what a site may hand on without saying whose jobs they
-// were. It is written and not kept in memory, see Backend.Past.
+// were. It is written and not kept in memory, see Backend.Past. A drain that has ended is among
+// them, see [Past.Drained].
 type Past struct {
 	// Number counts them at this site, from 1 on.
 	Number uint64
@@ -40,6 +41,10 @@ type Past struct {
 	// about run times: one that was stopped at its limit would have run longer.
 	Kind job.OutcomeKind
 }
+
+// Drained reports whether it is no attempt, but a time in which this site started nothing: from
+// Started to Ended. Nothing else in it is set but the number and the site.
+func (p *Past) Drained() bool { return p.Origin == "" && p.Processors == 0 }
 
 // Learnt reports whether a run time can be learnt from it.
 func (p *Past) Learnt() bool {
@@ -96,6 +101,22 @@ func (s *State) remember(p Past, r *job.Request, o *job.Outcome, speed float64) 
 			p.Run = job.Scaled(run, 1/speed)
 		}
 	}
+	s.addPast(p)
+}
+
+// rememberDrain adds a drain, or a part of one, that has ended. One that took no time, or began by
+// a clock that was set back since, leaves nothing.
+func (s *State) rememberDrain(from, until job.Time) {
+	if from == 0 || until <= from {
+		return
+	}
+	p := Past{Number: s.past.next, Site: s.site.ID, Started: from, Ended: until}
+	s.past.next++
+	s.addPast(p)
+}
+
+// addPast adds what is past, and makes room for it.
+func (s *State) addPast(p Past) {
 	s.changes.Past = append(s.changes.Past, p)
 	if s.past.told != nil {
 		s.past.told(&p)

@@ -99,6 +99,14 @@ type Job struct {
 	// Checkpoint is the number of the one of them whose checkpoint the next attempt starts
 	// with, 0 if there is none.
 	Checkpoint uint32
+	// Saved is the checkpoint that came home last from an attempt that ran, nil if none did. It is
+	// replaced, never changed in place; its files are those of attempt 0.
+	Saved *Saved
+	// Level is the level of the hierarchy that the job is at, 0 for a job of none. Only
+	// [RequeueJob] and [LowerJob] change it, and it only grows.
+	Level uint8
+	// SaveAsked says that a user has asked the latest attempt to save and end.
+	SaveAsked bool
 	// Submitted and Closed are by the origin's clock, Started by the holder's.
 	Submitted, Started, Closed job.Time
 	// Outcome is nil before the attempt has ended. Its Files are kept until the
@@ -166,6 +174,8 @@ const (
 	// ActPolicies replaced the policies of a bag.
 	ActPolicies ActKind = 7
 	ActBudget   ActKind = 8 // replaced its budget
+	// ActCheckpoint asked it to save what it had done and to go on in another attempt.
+	ActCheckpoint ActKind = 9
 )
 
 // AttemptID names the latest attempt.
@@ -218,6 +228,8 @@ const (
 	ClaimRevoked    ClaimEventKind = 8
 	ClaimOutraced   ClaimEventKind = 9
 	ClaimDemoted    ClaimEventKind = 10
+	// ClaimLowered is that the job went to a lower level, for a reason.
+	ClaimLowered ClaimEventKind = 11
 )
 
 // Decision is what a placement thought of each site it looked at.
@@ -254,9 +266,18 @@ type Copy struct {
 	dirty   bool
 	// OriginTooSmall says that its origin can never run it.
 	OriginTooSmall bool
+	// Stays says that its job is not to be evicted, as that was done [job.MaxEvictions] times or
+	// its origin knows no demotion.
+	Stays bool
+	// GoesOn says of an attempt that has begun that its job goes to the next level of a hierarchy
+	// if its time limit ends it.
+	GoesOn bool
 	// LimitSeconds is the time limit at this host where it is longer than that of the request,
 	// as the owner of the machine takes part of the time; 0 where it is the same.
 	LimitSeconds uint32
+	// Before is what its origin said of earlier attempts, nil for nothing. It is not
+	// changed once it is made.
+	Before *job.Progress
 	// Arrived is when the host accepted it, Begun when it committed to start it.
 	Arrived, Begun job.Time
 	// BootID names the boot of the machine under which the attempt was begun.
@@ -264,6 +285,9 @@ type Copy struct {
 	// Outcome is nil before the attempt has ended.
 	Outcome *job.Outcome
 }
+
+// Last reports whether no attempt may follow this one.
+func (c *Copy) Last() bool { return c.Before != nil && c.Before.Last }
 
 // Phase says where a copy is at its host. The numbers are stored and sent; they are frozen.
 type Phase uint8

@@ -55,7 +55,8 @@ func RequestMessage(r *job.Request) *kithv1.CopyRequest {
 	return &kithv1.CopyRequest{
 		Name: r.Name, User: r.User, Processors: r.Processors, Copies: r.Copies, MemoryBytes: r.MemoryBytes,
 		WalltimeNs: int64(r.Walltime), Directory: r.Directory, OnSiteLost: uint32(r.OnSiteLost), Runs: runNumbers(&r.Runs),
-		Checkpoint: r.Checkpoint,
+		Checkpoint: r.Checkpoint, AskSeconds: uint32(r.AskSeconds), SaveSeconds: r.SaveSeconds, Estimate: r.Estimate,
+		Level: uint32(r.Level), Unknown: r.Unknown,
 	}
 }
 
@@ -87,8 +88,22 @@ func Request(m *kithv1.CopyRequest) job.Request {
 		Name: m.GetName(), User: m.GetUser(), Processors: m.GetProcessors(), Copies: m.GetCopies(),
 		MemoryBytes: m.GetMemoryBytes(), Walltime: time.Duration(m.GetWalltimeNs()), Directory: m.GetDirectory(),
 		OnSiteLost: job.OnSiteLost(min(m.GetOnSiteLost(), 255)), Runs: runs(m.GetRuns()),
-		Checkpoint: m.GetCheckpoint(),
+		Checkpoint: m.GetCheckpoint(), Estimate: m.GetEstimate(), AskSeconds: uint16(min(m.GetAskSeconds(), 65535)), SaveSeconds: m.GetSaveSeconds(),
+		Level: uint8(min(m.GetLevel(), 255)), Unknown: m.GetUnknown(),
 	}
+}
+
+// ProgressMessage converts what a job of a hierarchy has done before; nothing is nil.
+func ProgressMessage(p job.Progress) *kithv1.Progress {
+	if p == (job.Progress{}) {
+		return nil
+	}
+	return &kithv1.Progress{UsedNs: int64(p.Used), Done: p.Done, Bound: p.Bound, Last: p.Last}
+}
+
+// Progress converts back. It checks nothing: see [job.Progress.Validate].
+func Progress(m *kithv1.Progress) job.Progress {
+	return job.Progress{Used: time.Duration(m.GetUsedNs()), Done: m.GetDone(), Bound: m.GetBound(), Last: m.GetLast()}
 }
 
 // OutcomeMessage converts an outcome; nil stays nil.
@@ -100,7 +115,7 @@ func OutcomeMessage(o *job.Outcome) *kithv1.AttemptOutcome {
 		Kind: uint32(o.Kind), ExitCode: o.ExitCode, Signal: o.Signal, Reason: o.Reason,
 		StartTimeNs: int64(o.Start), EndTimeNs: int64(o.End), CpuTimeNs: int64(o.CPUTime),
 		MaxRssBytes: o.MaxRSSBytes, Files: o.Files, FilesRemain: o.FilesRemain, FilesLost: o.FilesLost,
-		CheckpointSequence: o.Checkpoint,
+		CheckpointSequence: o.Checkpoint, DemotionCause: uint32(o.Cause), Bound: o.Bound,
 	}
 }
 
@@ -114,7 +129,7 @@ func Outcome(m *kithv1.AttemptOutcome) *job.Outcome {
 		Kind: kind, ExitCode: m.GetExitCode(), Signal: m.GetSignal(), Reason: m.GetReason(),
 		Start: job.Time(m.GetStartTimeNs()), End: job.Time(m.GetEndTimeNs()), CPUTime: time.Duration(m.GetCpuTimeNs()),
 		MaxRSSBytes: m.GetMaxRssBytes(), Files: m.GetFiles(), FilesRemain: m.GetFilesRemain(), FilesLost: m.GetFilesLost(),
-		Checkpoint: m.GetCheckpointSequence(),
+		Checkpoint: m.GetCheckpointSequence(), Cause: job.DemotionCause(min(m.GetDemotionCause(), 255)), Bound: job.SaneBound(m.GetBound()),
 	}
 }
 
@@ -126,7 +141,26 @@ func DigestMessage(d *cluster.Digest) *kithv1.LoadDigest {
 		QueuedCopies: uint32(max(0, d.Load.Queued)), RunningAttempts: uint32(max(0, d.Load.Running)),
 		LoadWork: d.Load.Work, LoadProcs: d.Load.Procs, Policy: d.Policy, Speed: d.Speed, Draining: d.Draining,
 		TimeNs: int64(d.Time), Version: d.Version, HomeJobs: kithv1.HomeJobs(d.HomeJobs), NotStarting: d.NotStarting,
-		AuditHead: headMessage(d.Head), OwnerLoads: OwnerMessage(d.Owner), Blocked: d.Load.Blocked,
+		AuditHead: headMessage(d.Head), OwnerLoads: OwnerMessage(d.Owner), Blocked: d.Load.Blocked, Level: LevelMessage(d.Level),
+	}
+}
+
+// LevelMessage converts what a site says of its level; nil stays nil.
+func LevelMessage(l *cluster.Level) *kithv1.LevelState {
+	if l == nil {
+		return nil
+	}
+	return &kithv1.LevelState{Rank: uint32(l.Rank), QueueLimitNs: int64(l.Queue), RunLimitNs: int64(l.Run), Work: l.Work, WorkLimit: l.Limit}
+}
+
+// level converts back; nil stays nil. It checks nothing: see [cluster.Digest.Possible].
+func level(m *kithv1.LevelState) *cluster.Level {
+	if m == nil {
+		return nil
+	}
+	return &cluster.Level{
+		Rank: uint8(min(m.GetRank(), 255)), Queue: time.Duration(m.GetQueueLimitNs()), Run: time.Duration(m.GetRunLimitNs()),
+		Work: m.GetWork(), Limit: m.GetWorkLimit(),
 	}
 }
 
@@ -189,6 +223,7 @@ func Digest(m *kithv1.LoadDigest) (cluster.Digest, error) {
 		},
 		Policy: m.GetPolicy(), Speed: m.GetSpeed(), Draining: m.GetDraining(),
 		Time: job.Time(m.GetTimeNs()), Version: m.GetVersion(), HomeJobs: homeJobs(m.GetHomeJobs()), NotStarting: m.GetNotStarting(),
+		Level: level(m.GetLevel()),
 	}
 	if d.Head, err = auditHead(m.GetAuditHead()); err != nil {
 		return d, err

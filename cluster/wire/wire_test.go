@@ -2,6 +2,7 @@ package wire
 
 import (
 	"errors"
+	"math"
 	"reflect"
 	"testing"
 
@@ -28,5 +29,15 @@ func TestDigestRoundTrip(t *testing.T) {
 	}
 	if _, err := Digest(&kithv1.LoadDigest{SiteId: "No Site"}); err == nil {
 		t.Error("a digest of no site was accepted")
+	}
+}
+
+// What another site says is a bound of work counts only if it is one.
+func TestBoundOfAnOutcome(t *testing.T) {
+	t.Parallel()
+	for said, want := range map[float64]float64{0: 0, 7: 7, 1e18: 1e18, -1: 0, 2e18: 0, math.Inf(1): 0, math.NaN(): 0} {
+		if got := Outcome(&kithv1.AttemptOutcome{Kind: uint32(job.Demoted), Bound: said}); got == nil || got.Bound != want {
+			t.Errorf("a bound of %v is taken as %+v, want %v", said, got, want)
+		}
 	}
 }

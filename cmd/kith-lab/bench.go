@@ -35,6 +35,7 @@ func benchVerb(p *cli.Program) *cobra.Command {
 				{"starts", opt.Starts, 10_000}, {"jobs", opt.Jobs, 100_000}, {"sites", opt.Sites, 50}, {"copies", opt.Copies, 50},
 				{"claims", opt.Claims, 150_000}, {"in-flight", opt.InFlight, 1000}, {"queued", opt.Queued, 1_000_000},
 				{"clients", opt.Clients, 10_000}, {"tasks", opt.Tasks, 1_000_000}, {"bag-tasks", opt.BagTasks, job.MaxTasks / 10},
+				{"moves", opt.Moves, 64},
 			} {
 				if v.value < 1 || v.value > v.max {
 					return cli.Usagef("--%s %d: choose 1 to %d", v.flag, v.value, v.max)
@@ -70,6 +71,7 @@ func benchVerb(p *cli.Program) *cobra.Command {
 	flags.IntVar(&opt.InFlight, "in-flight", opt.InFlight, "claims: `N` at a time, from two hosts")
 	flags.IntVar(&opt.Tasks, "tasks", opt.Tasks, "bags: `N` tasks at real sites")
 	flags.IntVar(&opt.BagTasks, "bag-tasks", opt.BagTasks, "bags: `N` tasks of the large bag; the largest has ten times as many")
+	flags.IntVar(&opt.Moves, "moves", opt.Moves, "checkpoint: a job is moved `N` times")
 	flags.IntVar(&opt.GuestJobs, "guest-jobs", opt.GuestJobs, "guests: only the first `N` jobs of the log")
 	flags.BoolVar(&opt.GuestChecks, "guest-checks", false, "guests: watch the guarantees of the jobs as well; slow")
 	flags.StringSliceVar(&opt.Floods, "floods", nil, "flood: only these `KINDS`, with commas")

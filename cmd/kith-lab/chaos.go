@@ -59,7 +59,7 @@ Faults: ` + faultNames() + `.
 	flags.StringVar(&opt.Dir, "dir", "", "keep data and logs of the sites in folder `D` (default: a temporary one)")
 	slackFlag(cmd, &slack)
 	cli.Complete(cmd, "faults", strings.Split(faultNames(), ", ")...)
-	cmd.AddCommand(overloadVerb(p), scaleVerb(p), bagKillsVerb(p))
+	cmd.AddCommand(overloadVerb(p), scaleVerb(p), bagKillsVerb(p), membersVerb(p))
 	return cmd
 }
 

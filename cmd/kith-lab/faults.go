@@ -26,7 +26,7 @@ type faultOptions struct {
 func faultsVerb(p *cli.Program) *cobra.Command {
 	opt := faultOptions{search: faults.Search{Workers: runtime.GOMAXPROCS(0)}}
 	cmd := &cobra.Command{
-		Use:   "faults [--seeds N] [--first-seed F] [--sites S] [--jobs J] [--wide] [--hostile]",
+		Use:   "faults [--seeds N] [--first-seed F] [--sites S] [--jobs J] [--wide] [--hostile] [--members]",
 		Short: "Search for schedules of faults that break a promise",
 		Long: `Run federations in virtual time under random faults: daemons and machines die
 and return, disks are slow, full or emptied, messages are lost, doubled and
@@ -41,6 +41,10 @@ work that it could run (L4).
 
 With --hostile there is an enemy among the sites, who knows the protocol, and operators
 revoke sites and admit them again.
+
+With --members, three or five members keep the facts of some sites: the one that leads is
+killed or stopped between any two effects, members are cut off from each other, lose their
+disks, have clocks a day apart and restart one after another.
 
 Each seed is one schedule, the same on every machine. What fails is made as
 small as possible and told; the exit code is then 1. --replay tells the story of
@@ -57,6 +61,10 @@ one schedule in text form, as a failure prints it.`,
 				return cli.Usagef("--jobs %d: choose 1 to 1000, or 0 to leave it to the seed", s.Size.Jobs)
 			case s.Workers < 1 || s.Workers > 1024:
 				return cli.Usagef("--workers %d: choose 1 to 1024", s.Workers)
+			case s.Levels && (s.Wide || s.Hostile || s.Bags || s.Members):
+				return cli.Usagef("--levels: choose it alone")
+			case s.Members && (s.Wide || s.Hostile || s.Bags):
+				return cli.Usagef("--members: choose it alone; half of its schedules are wide ones")
 			}
 			if opt.replay != "" {
 				return replayFaults(p, opt.replay)
@@ -76,6 +84,8 @@ one schedule in text form, as a failure prints it.`,
 	if err := flags.MarkHidden("bags"); err != nil { // there are none yet for users
 		panic(err)
 	}
+	flags.BoolVar(&opt.search.Members, "members", false, "make schedules with sites whose facts three or five members keep")
+	flags.BoolVar(&opt.search.Levels, "levels", false, "make schedules whose sites are levels of a hierarchy for jobs of unknown length")
 	flags.IntVar(&opt.search.Workers, "workers", opt.search.Workers, "how many schedules run at a time, as `N`")
 	flags.StringVar(&opt.replay, "replay", "", "tell the story of the schedule in `FILE` instead (- for stdin)")
 	return cmd
@@ -111,8 +121,8 @@ func faultReport(r *faults.Report, width int) string {
 		g.Add(string(k), fmt.Sprint(r.Faults[k]))
 	}
 	b.WriteString(g.Render(width))
-	fmt.Fprintf(&b, "\n%d schedules (seeds %d to %d) in %.1f s: %d jobs, %d starts, %d messages, %d faults.\n",
-		r.Schedules, r.FirstSeed, r.FirstSeed+uint64(max(r.Schedules, 1)-1), r.Seconds, r.Jobs, r.Starts, r.Messages, r.FaultCount())
+	fmt.Fprintf(&b, "\n%d schedules (seeds %d to %d) in %.1f s: %d jobs, %d starts, %d evictions, %d messages, %d faults.\n",
+		r.Schedules, r.FirstSeed, r.FirstSeed+uint64(max(r.Schedules, 1)-1), r.Seconds, r.Jobs, r.Starts, r.Evicted, r.Messages, r.FaultCount())
 	fmt.Fprintf(&b, "Double starts %d, lost jobs %d, stray copies %d, broken guarantees %d, idle sites %d, missing copies %d, other failures %d.\n",
 		r.DoubleStarts, r.LostJobs, r.StrayCopies, r.BrokenGuarantees, r.IdleSites, r.MissingCopies, r.Other)
 	fmt.Fprintf(&b, "%d jobs were lost with the only disk that knew of them, %d were refused. Sites agreed again at most %.0f s after the last fault.\n",

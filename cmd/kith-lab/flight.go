@@ -117,7 +117,7 @@ type flightReport struct {
 	State   []string     `json:"state,omitempty"`
 }
 
-func readFlight(path string) ([]byte, error) {
+func openFlight(path string) (*os.File, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, cli.Usagef("flight: %v", err)
@@ -140,15 +140,16 @@ func readFlight(path string) ([]byte, error) {
 	if info.Size() > mostFlight {
 		return nil, cli.Usagef("flight: %s has %d bytes; a recording has at most %d", path, info.Size(), int64(mostFlight))
 	}
-	return os.ReadFile(path)
+	return os.Open(path)
 }
 
 func playFlight(ctx context.Context, p *cli.Program, path string, o flightOptions) error {
-	b, err := readFlight(path)
+	f, err := openFlight(path)
 	if err != nil {
 		return err
 	}
-	player, err := flight.Open(b)
+	defer f.Close() //nolint:errcheck // it was only read
+	player, err := flight.Open(f)
 	if err != nil {
 		return cli.Refusedf("flight: %s: %v", path, err)
 	}

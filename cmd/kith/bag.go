@@ -72,6 +72,7 @@ func (c *client) getBag(ctx context.Context, s *site, id string) (*kithv1.Bag, e
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	r, err := s.bags.GetBag(ctx, &kithv1.GetBagRequest{BagId: id})
+	c.noteAge(r.GetAsOfTime())
 	return r.GetBag(), err
 }
 

@@ -283,6 +283,7 @@ func bagListVerb(c *client) *cobra.Command {
 				if err != nil {
 					return err
 				}
+				c.noteAge(list.GetAsOfTime())
 				return c.printMessage(list, func() string {
 					return c.bagGrid(&cli.Grid{}, list.GetBags(), []string{"id", "name", "user", "state", "submit", "limit", "cpus", "site"}).Render(c.Width)
 				})
@@ -303,7 +304,7 @@ func listBags(ctx context.Context, s *site, request *kithv1.ListBagsRequest) (*k
 		if err != nil {
 			return nil, err
 		}
-		list.Bags = append(list.Bags, page.GetBags()...)
+		list.Bags, list.AsOfTime = append(list.Bags, page.GetBags()...), page.GetAsOfTime()
 		if page.GetNextPageToken() == "" || page.GetNextPageToken() == request.PageToken {
 			return list, nil
 		}

@@ -20,7 +20,7 @@ type verb struct {
 func verbs() []verb {
 	return []verb{
 		{"submit", submitVerb}, {"queue", queueVerb}, {"show", showVerb}, {"why", whyVerb}, {"logs", logsVerb}, {"fetch", fetchVerb},
-		{"cancel", cancelVerb}, {"hold", holdVerb}, {"release", releaseVerb}, {"wait", waitVerb}, {"bag", bagVerb},
+		{"cancel", cancelVerb}, {"hold", holdVerb}, {"release", releaseVerb}, {"checkpoint", checkpointVerb}, {"wait", waitVerb}, {"bag", bagVerb},
 		{"sites", sitesVerb}, {"site", siteVerb}, {"token", tokenVerb}, {"drain", drainVerb}, {"resume", resumeVerb}, {"audit", auditVerb},
 		{"history", historyVerb}, {"forecasts", forecastsVerb}, {"harm", harmVerb}, {"what-if", whatIfVerb},
 		{"demo", demoVerb}, {"replay", replayVerb}, {"version", versionVerb}, {"completion", completionVerb}, {"exit-codes", exitCodesTopic},

@@ -16,13 +16,16 @@ import (
 	"kith/testbed/demo"
 )
 
+// mostDemoLevels bounds the levels of a demonstration.
+const mostDemoLevels = 8
+
 // demoVerb is "kith demo".
 func demoVerb(c *client) *cobra.Command {
 	opt := demo.Options{Patience: 5 * time.Minute}
 	var keep bool
 	var tasks int
 	cmd := &cobra.Command{
-		Use:   "demo [--jobs N | --bag N] [--sites N] [--copies K] [--keep] [--dir D] [-- COMMAND [ARGS...]]",
+		Use:   "demo [--jobs N | --bag N] [--sites N] [--copies K] [--levels N] [--keep] [--dir D] [-- COMMAND [ARGS...]]",
 		Short: "Start a small federation on this machine and watch it run jobs",
 		Long: `Start a small federation of real sites on loopback, submit real jobs at two of
 them, and show what happens. Each site makes its own keys, every two sites join by
@@ -33,6 +36,10 @@ of Kith they are built first if they are not there.
 
 With --bag it submits one bag of N tasks instead, and counts from what the tasks
 themselves wrote down that each ran exactly once.
+
+With --levels N the last N sites are levels of a hierarchy: a job that
+"kith submit --time unknown --checkpoint PATTERN" takes begins at the first of
+them, and goes down after 5 s, then 15 s.
 
 With --keep the sites stay until Ctrl-C; ask them as the first lines say.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -45,6 +52,9 @@ With --keep the sites stay until Ctrl-C; ask them as the first lines say.`,
 			if tasks != 0 && (tasks < 1 || tasks > job.MaxTasks) {
 				return cli.Usagef("--bag %d: choose 1 to %d tasks", tasks, job.MaxTasks)
 			}
+			if opt.Levels < 0 || opt.Levels > min(opt.Sites, mostDemoLevels) {
+				return cli.Usagef("--levels %d: choose 1 to %d, at most as many as --sites", opt.Levels, mostDemoLevels)
+			}
 			return c.demo(cmd.Context(), opt, tasks, keep)
 		},
 	}
@@ -54,6 +64,7 @@ With --keep the sites stay until Ctrl-C; ask them as the first lines say.`,
 	flags.IntVar(&tasks, "bag", 0, "submit one bag of `N` tasks instead of jobs")
 	flags.IntVar(&opt.Sites, "sites", 4, "how many sites to start, as `N`")
 	flags.IntVar(&opt.Copies, "copies", 3, "at how many sites each job queues, as `K`")
+	flags.IntVar(&opt.Levels, "levels", 0, "have the last `N` sites be levels of a hierarchy, for jobs of unknown length")
 	flags.BoolVar(&keep, "keep", false, "leave the sites running until Ctrl-C")
 	flags.StringVar(&opt.Dir, "dir", "", "keep data and logs of the sites in folder `D` (default: a temporary one)")
 	flags.BoolVar(&opt.Insecure, "insecure-loopback", false, "give the sites no keys: they speak plaintext on loopback")

@@ -116,6 +116,14 @@ func advice(reason string) string {
 		return "use another --request-id, or leave it out"
 	case "JOB_STARTED":
 		return `"kith cancel" ends it`
+	case "JOB_NOT_RUNNING":
+		return `"kith show" tells where it is`
+	case "JOB_NOT_MOVABLE":
+		return "submit it with --checkpoint, or with --requeue if it may begin again"
+	case "JOB_LAST_ATTEMPT":
+		return `it ends with what it has; "kith cancel" ends it before`
+	case "JOB_ENDING":
+		return `"kith wait" tells when it has ended`
 	case "JOB_NOT_HELD":
 		return `"kith show" tells where it is`
 	case "OUTPUT_NOT_FOUND":
@@ -206,8 +214,22 @@ func flagOf(field string) string {
 		return "--require-outputs"
 	case "job.checkpoint", "job.checkpoint.paths":
 		return "--checkpoint"
+	case "job.level":
+		return "--level"
+	case "job.estimate":
+		return "--estimate"
+	case "job.walltime_unknown":
+		return "--time unknown"
 	case "job.checkpoint.exit_code":
 		return "--checkpoint-exit"
+	case "job.checkpoint.signal":
+		return "--checkpoint-signal"
+	case "job.checkpoint.grace":
+		return "--checkpoint-grace"
+	case "job.checkpoint.every":
+		return "--checkpoint-every"
+	case "job.checkpoint.before_walltime":
+		return "--signal"
 	case "job.labels", "labels":
 		return "--label"
 	case "job.on_site_lost":

@@ -65,6 +65,7 @@ func queueVerb(c *client) *cobra.Command {
 				if err != nil {
 					return err
 				}
+				c.noteAge(list.GetAsOfTime())
 				list.Jobs = between(filter.keep(list.Jobs), since.Value, until.Value)
 				var bags []*kithv1.Bag
 				if !start && len(labels.values) == 0 {
@@ -108,6 +109,7 @@ func listJobs(ctx context.Context, s *site, request *kithv1.ListJobsRequest) (*k
 		}
 		list.Jobs = append(list.Jobs, page.GetJobs()...)
 		list.RemoteCopies = append(list.RemoteCopies, page.GetRemoteCopies()...)
+		list.AsOfTime = page.GetAsOfTime()
 		switch page.GetNextPageToken() {
 		case "":
 			return list, nil

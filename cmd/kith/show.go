@@ -29,6 +29,7 @@ func showVerb(c *client) *cobra.Command {
 				if err != nil {
 					return c.bagOr(ctx, s, args[0], err, c.printBag)
 				}
+				c.noteAge(got.GetAsOfTime())
 				return c.printMessage(got, func() string { return c.showText(got.GetJob()) })
 			})
 		},
@@ -92,12 +93,15 @@ func (c *client) showText(j *kithv1.Job) string {
 		outputs = append(outputs, o.GetPath())
 	}
 	f.each("Outputs", outputs)
+	f.add("Estimate", j.GetEstimate())
 	if p := j.GetCheckpoint(); p != nil {
 		f.add("Checkpoint", savesText(p))
 	}
+	f.each("Level", levelLines(s))
 	f.add("Stdout", orDefault(j.GetStdoutPath(), defaultStdout))
 	f.add("Stderr", orDefault(j.GetStderrPath(), defaultStderr))
 	f.each("Attempts", c.demotionLines(s))
+	f.each("Saved", c.savedLines(s))
 	c.addOutcome(&f, s)
 	for i, copied := range s.GetCopies() {
 		f.add(first(i, "Copies"), copied.GetSiteId()+": "+copyWord(copied.GetState()))
@@ -130,7 +134,7 @@ func (c *client) stateText(j *kithv1.Job) string {
 		text += " at " + s.GetHostSiteId()
 	}
 	if began(s) {
-		text += fmt.Sprintf(", ran %s of %s", c.runText(j), spanOf(j.GetWalltime()))
+		text += fmt.Sprintf(", ran %s of %s", c.runText(j), limitText(j))
 	}
 	if s.GetAttempt() > 1 {
 		text += fmt.Sprintf(", attempt %d", s.GetAttempt())
@@ -143,7 +147,7 @@ func asksFor(j *kithv1.Job) string {
 	if j.GetTasks() > 1 {
 		text += fmt.Sprintf(" for %d tasks", j.GetTasks())
 	}
-	text += ", " + spanOf(j.GetWalltime())
+	text += ", " + limitText(j)
 	if j.GetMemoryBytes() > 0 {
 		text += ", " + byteCount(j.GetMemoryBytes())
 	}

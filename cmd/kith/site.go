@@ -15,7 +15,7 @@ import (
 func siteVerb(c *client) *cobra.Command {
 	cmd := &cobra.Command{Use: "site", Short: "Deal with another site of the federation"}
 	cmd.AddCommand(siteInviteVerb(c), siteAcceptVerb(c), siteAdmitVerb(c), sitePeersVerb(c), siteShowVerb(c),
-		siteAddressVerb(c), siteRevokeVerb(c), siteRotateVerb(c), siteLeaveVerb(c), siteForgetVerb(c), siteTrustVerb(c), siteMembersVerb(c))
+		siteAddressVerb(c), siteRevokeVerb(c), siteRotateVerb(c), siteLeaveVerb(c), siteForgetVerb(c), siteTrustVerb(c), siteMembersVerb(c), siteBackupVerb(c))
 	return cmd
 }
 

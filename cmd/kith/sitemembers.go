@@ -5,10 +5,18 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"kith/internal/cli"
 	kithv1 "kith/proto/gen/kith/v1"
 )
+
+// noteAge says how old an answer is, if a member has given it while none leads.
+func (c *client) noteAge(asOf *timestamppb.Timestamp) {
+	if asOf != nil {
+		c.Note("the site has no leader at present: this is what one of its machines knew at %s; nothing is taken meanwhile. What runs at other sites goes on; what runs at a machine of this one does, too, but with --on-site-lost rerun only for as long as members.executor_lost says", c.at(asOf))
+	}
+}
 
 // siteMembersVerb is "kith site members".
 func siteMembersVerb(c *client) *cobra.Command {
@@ -40,13 +48,22 @@ leads answers.`,
 }
 
 func memberState(m *kithv1.SiteMember) string {
+	state := "catches up"
 	switch {
 	case m.GetLeads():
-		return "leads"
+		state = "leads"
 	case m.GetVotes():
-		return "votes"
+		state = "votes"
+	case m.GetRunsJobs() && !m.GetKeepsFacts():
+		state = "keeps no facts"
 	}
-	return "catches up"
+	switch {
+	case m.GetAway() != "":
+		state += ", should run jobs: " + m.GetAway()
+	case m.GetRunsJobs():
+		state += ", runs jobs"
+	}
+	return state
 }
 
 func membersAddVerb(c *client) *cobra.Command {

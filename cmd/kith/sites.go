@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -118,6 +119,9 @@ func siteNote(s *kithv1.Site) string {
 	if s.GetLoadRefused() != "" {
 		notes = append(notes, "its load is not believed: "+s.GetLoadRefused())
 	}
+	if note := levelNote(s); note != "" {
+		notes = append(notes, note)
+	}
 	if note := ownerNote(s); note != "" {
 		notes = append(notes, note)
 	}
@@ -131,6 +135,15 @@ func siteNote(s *kithv1.Site) string {
 		notes = append(notes, "load too old to rank by")
 	}
 	return strings.Join(notes, ", ")
+}
+
+// levelNote says which level of a hierarchy a site is.
+func levelNote(s *kithv1.Site) string {
+	l := s.GetLevel()
+	if l == nil {
+		return ""
+	}
+	return fmt.Sprintf("level %d: runs of at most %s, stays of at most %s", l.GetRank(), cli.Span(time.Duration(l.GetRunLimitNs())), cli.Span(time.Duration(l.GetQueueLimitNs())))
 }
 
 // ownerNote says what the owner of a site's machine takes of it: of a job of one processor and,

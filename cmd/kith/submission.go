@@ -39,8 +39,15 @@ type submission struct {
 	require        bool
 	checkpoint     []string
 	checkpointExit cli.Parsed[int32]
-	parsable, wait bool
-	testOnly       bool
+	// How it is asked to save.
+	signal, checkpointSignal cli.Parsed[askSignal]
+	checkpointGrace          cli.Parsed[time.Duration]
+	checkpointEvery          cli.Parsed[time.Duration]
+	requeue                  bool
+	level                    cli.Parsed[int32]
+	estimate                 string
+	parsable, wait           bool
+	testOnly                 bool
 
 	// Only on the command line.
 	wrap      string
@@ -56,7 +63,7 @@ func newSubmission() *submission {
 		tasks:      cli.Parsed[int32]{Value: 1, Text: "1", Kind: "N", Parse: parseCount},
 		cpus:       cli.Parsed[int32]{Value: 1, Text: "1", Kind: "N", Parse: parseCount},
 		nodes:      cli.Parsed[int]{Kind: "1", Parse: parseNodes},
-		walltime:   cli.Parsed[time.Duration]{Value: time.Hour, Text: "1h", Kind: "TIME", Parse: parseWalltime},
+		walltime:   cli.Parsed[time.Duration]{Value: time.Hour, Text: "1h", Kind: "TIME", Parse: parseTime},
 		memory:     cli.Parsed[int64]{Kind: "SIZE[K|M|G|T]", Parse: parseMemory},
 		perCPU:     cli.Parsed[int64]{Kind: "SIZE[K|M|G|T]", Parse: parseMemory},
 		export:     cli.Parsed[exports]{Text: "NONE", Kind: "LIST", Parse: parseExport},
@@ -65,7 +72,12 @@ func newSubmission() *submission {
 		onSiteLost: cli.Parsed[kithv1.Job_OnSiteLost]{Text: "wait", Kind: "wait|rerun|race", Parse: parseOnSiteLost},
 		bag:        newBagOptions(),
 
-		checkpointExit: cli.Parsed[int32]{Text: "85", Kind: "CODE", Parse: parseCount},
+		checkpointExit:   cli.Parsed[int32]{Text: "85", Kind: "CODE", Parse: parseCount},
+		signal:           cli.Parsed[askSignal]{Kind: "[B:]SIG[@SECONDS]", Parse: parseSlurmSignal},
+		checkpointSignal: cli.Parsed[askSignal]{Kind: "[ALL:]SIG", Parse: parseCheckpointSignal},
+		checkpointGrace:  cli.Parsed[time.Duration]{Kind: "TIME", Parse: parseWalltime},
+		checkpointEvery:  cli.Parsed[time.Duration]{Kind: "TIME", Parse: parseWalltime},
+		level:            cli.Parsed[int32]{Kind: "N", Parse: parseLevel},
 	}
 }
 
@@ -84,7 +96,7 @@ func (o *submission) register(flags *pflag.FlagSet) {
 	flags.VarP(&o.tasks, "ntasks", "n", "number of tasks")
 	flags.VarP(&o.cpus, "cpus-per-task", "c", "processors for each task; the job holds ntasks times as many")
 	flags.VarP(&o.nodes, "nodes", "N", "only 1: a job runs at one site on one machine")
-	flags.VarP(&o.walltime, "time", "t", "longest run time: M, M:S, H:M:S, D-H, D-H:M, D-H:M:S, or 90s, 1h30m; the job is stopped then")
+	flags.VarP(&o.walltime, "time", "t", "longest run time: M, M:S, H:M:S, D-H, D-H:M, D-H:M:S, or 90s, 1h30m; the job is stopped then. \"unknown\": it begins at a small level and goes down")
 	flags.Var(&o.memory, "mem", "memory of the whole job; without a letter, megabytes (default no limit of its own)")
 	flags.Var(&o.perCPU, "mem-per-cpu", "memory for each processor, instead of --mem")
 	flags.StringVarP(&o.stdout, "stdout", "o", "", "`FILE` under which \"kith fetch\" writes stdout; %j is the job's id, %x its name (default kith-%j.out)")
@@ -101,8 +113,20 @@ func (o *submission) register(flags *pflag.FlagSet) {
 	flags.Var(&o.onSiteLost, "on-site-lost", "when the site of the running job cannot be reached")
 	flags.StringArrayVar(&o.checkpoint, "checkpoint", nil, "the job saves files that match `PATTERN` in $KITH_CHECKPOINT_DIR, and goes on from them when it asks to be run again; repeatable")
 	flags.Var(&o.checkpointExit, "checkpoint-exit", "the exit code with which it asks for that")
+	flags.Var(&o.checkpointSignal, "checkpoint-signal", "the signal that asks it to save and end: for its first process, with ALL: for all (default USR1)")
+	flags.Var(&o.checkpointGrace, "checkpoint-grace", "how long it may take then (default 1m, at most what the site gives)")
+	flags.Var(&o.checkpointEvery, "checkpoint-every", "how often what it has saved is copied to its own site while it runs, so that it goes on from there if its host is lost (default never)")
+	flags.Var(&o.signal, "signal", "ask it to save so long before its time limit, and go on in another attempt; without B: all its processes")
+	flags.BoolVar(&o.requeue, "requeue", false, "the job may begin again: as --on-site-lost rerun, and when its site needs the processors")
 	if o.bag.wanted { // what tasks have finished stays finished
-		flags.Lookup("checkpoint").Hidden, flags.Lookup("checkpoint-exit").Hidden = true, true
+		for _, name := range []string{"checkpoint", "checkpoint-exit", "checkpoint-signal", "checkpoint-grace", "checkpoint-every", "signal", "requeue"} {
+			flags.Lookup(name).Hidden = true
+		}
+	}
+	flags.Var(&o.level, "level", "the level of the hierarchy at which the job begins, 1 to 16 (default 1 with --time unknown, else none); it needs --checkpoint, or --on-site-lost rerun")
+	flags.StringVar(&o.estimate, "estimate", "", "run `COMMAND` with /bin/sh before the job, which prints bounds of what the job needs: \"bound SECONDS\"; for --time unknown or --level")
+	if o.bag.wanted { // tasks see no levels
+		flags.Lookup("level").Hidden, flags.Lookup("estimate").Hidden = true, true
 	}
 	flags.StringVar(&o.wrap, "wrap", "", "run `TEXT` with /bin/sh")
 	flags.BoolVar(&o.parsable, "parsable", false, "print the job's id and nothing else")
@@ -227,8 +251,21 @@ func (o *submission) job(p *program, environ []string) (*kithv1.Job, error) {
 		return nil, err
 	}
 	j.RequireOutputs = o.require
-	if len(o.checkpoint) > 0 {
-		j.Checkpoint = &kithv1.Checkpoint{Paths: o.checkpoint, ExitCode: o.checkpointExit.Value}
+	if j.Checkpoint, err = o.checkpointOf(); err != nil {
+		return nil, err
+	}
+	if o.requeue {
+		switch j.OnSiteLost {
+		case kithv1.Job_ON_SITE_LOST_RACE:
+			return nil, cli.Usagef("--requeue and --on-site-lost=race: choose one of them")
+		case kithv1.Job_ON_SITE_LOST_WAIT:
+			return nil, cli.Usagef("--requeue and --on-site-lost=wait: choose one of them")
+		}
+		j.OnSiteLost = kithv1.Job_ON_SITE_LOST_RERUN
+	}
+	j.Estimate = o.estimate
+	if j.Level = o.level.Value; o.walltime.Value == unknownTime {
+		j.Walltime, j.WalltimeUnknown = nil, true
 	}
 	if _, err := proto.Marshal(j); err != nil {
 		return nil, cli.Usagef("an option's value is not UTF-8 text")

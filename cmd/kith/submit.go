@@ -72,7 +72,7 @@ func (c *client) runSubmit(cmd *cobra.Command, args []string, o *submission) err
 	}
 	inputs := newInputFiles()
 	defer inputs.Close()
-	if err := inputs.collect(o.inputs); err != nil {
+	if err := inputs.collect(o.withEstimator(o.inputs)); err != nil {
 		return err
 	}
 	if o.testOnly && b == nil {

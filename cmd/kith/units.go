@@ -14,6 +14,26 @@ import (
 // errWalltime says how a run time is written.
 var errWalltime = errors.New("write a run time as MINUTES, MM:SS, HH:MM:SS, DAYS-HH, DAYS-HH:MM or DAYS-HH:MM:SS, or with units as 90s or 1h30m")
 
+// unknownTime is the run time of a job of which nobody knows how long it runs.
+const unknownTime time.Duration = 0
+
+// parseTime is parseWalltime that also takes "unknown", for [unknownTime].
+func parseTime(text string) (time.Duration, error) {
+	if strings.EqualFold(strings.TrimSpace(text), "unknown") {
+		return unknownTime, nil
+	}
+	return parseWalltime(text)
+}
+
+// parseLevel reads a level of a hierarchy.
+func parseLevel(text string) (int32, error) {
+	n, err := strconv.ParseInt(text, 10, 32)
+	if err != nil || n < 1 || n > job.MaxLevel {
+		return 0, fmt.Errorf("a level is 1, the smallest, to %d", job.MaxLevel)
+	}
+	return int32(n), nil
+}
+
 // parseWalltime reads a run time in one of Slurm's forms or one of Go's.
 // Slurm's words for no limit are refused: a job needs an end that schedulers
 // can reckon with.

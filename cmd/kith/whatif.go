@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -24,6 +26,7 @@ type whatIfOptions struct {
 	times   cli.Parsed[[]time.Duration]
 	widths  cli.Parsed[[]int32]
 	copies  cli.Parsed[[]int32]
+	serial  cli.Parsed[float64]
 	details bool
 }
 
@@ -37,6 +40,7 @@ func whatIfVerb(c *client) *cobra.Command {
 		times:  cli.Parsed[[]time.Duration]{Kind: "TIME[,TIME...]", Parse: listOf(parseWalltime)},
 		widths: cli.Parsed[[]int32]{Kind: "N[,N...]", Parse: listOf(parseCount)},
 		copies: cli.Parsed[[]int32]{Kind: "K[,K...]", Parse: listOf(parseSpread)},
+		serial: cli.Parsed[float64]{Kind: "F", Parse: parseFraction},
 	}
 	cmd := &cobra.Command{
 		Use: `what-if [--times LIST] [--widths LIST] [--copies LIST] [flags] SCRIPT [ARGS...]
@@ -54,9 +58,10 @@ one that 95 % of such jobs stay below, and twice that; without --copies it is on
 copy, two, and so on. At most 64 combinations, 16 of them of a time and a width.
 
 Ranges are forecasts, no promises: each holds with 80 %. Run times are taken to be
-those of the user's latest jobs, more of those with the same limit and width; a
-job that is run on other processors than before may take another time. "kith
-forecasts" tells how often ranges held.
+those of the user's latest jobs, more of those with the same limit and width, whatever
+the width: nobody knows how a job scales. With --serial-fraction F it is taken to
+take F + (1 - F) / N of its time on one processor on N of them. "kith forecasts"
+tells how often ranges held.
 
 A site answers 60 such questions of another site at once, and one a second from
 then on; a question is a combination of a time and a width.`,
@@ -75,11 +80,21 @@ then on; a question is a combination of a time and a width.`,
 	f.Value, f.Usage, f.DefValue = &o.copies, "sites to queue at", ""
 	flags.Var(&o.times, "times", "time limits")
 	flags.Var(&o.widths, "widths", "processors of the job")
+	flags.Var(&o.serial, "serial-fraction", "the part of the run time, 0 to 1, that more processors do not shorten; with --widths")
 	flags.StringVar(&o.id, "job", "", "the job `ID`, which waits, instead of one that is not submitted")
 	flags.BoolVar(&o.details, "sites", false, "show what each site says for each alternative, not only for the best")
 	cmd.SetFlagErrorFunc(submitFlagFailure)
-	cmd.AddCommand(whatIfSiteVerb(c))
+	cmd.AddCommand(whatIfSiteVerb(c), whatIfBagVerb(c))
 	return cmd
+}
+
+// parseFraction reads a part of a whole.
+func parseFraction(text string) (float64, error) {
+	f, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+	if err != nil || !(f >= 0 && f <= 1) {
+		return 0, errors.New("write a number from 0 to 1")
+	}
+	return f, nil
 }
 
 // listOf reads several values with commas between them, none of them twice.
@@ -126,13 +141,19 @@ func (c *client) whatIf(cmd *cobra.Command, args []string, o *whatIfOptions) err
 			o.job.copies.Value, o.copies.Value = list[len(list)-1], nil
 		}
 		if o.job.bag.is() {
-			return cli.Usagef("--array %s: is a bag; kith what-if is about one job", o.job.bag.array.Text)
+			return cli.Usagef("--array %s: is a bag; kith what-if is about one job, kith what-if bag about bags", o.job.bag.array.Text)
 		}
 		if r.Job, err = o.job.job(p, c.Environ); err != nil {
 			return err
 		}
 		// They need not be taken along: when a job starts does not hang on them.
 		r.Job.Inputs = nil
+	}
+	if cmd.Flags().Changed("serial-fraction") {
+		if len(o.widths.Value) == 0 {
+			return cli.Usagef("--serial-fraction %v: says what other widths change; give --widths", o.serial.Value)
+		}
+		r.SerialFraction = &o.serial.Value
 	}
 	var err error
 	if r.Alternatives, err = o.alternatives(); err != nil {

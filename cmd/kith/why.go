@@ -72,6 +72,7 @@ func (c *client) whyText(j *kithv1.Job) string {
 		}
 		b.WriteString(copies.Render(c.Width))
 	}
+	b.WriteString(levelText(s))
 	if f := s.GetForecast(); f != nil {
 		b.WriteString("\n" + c.forecastText(f))
 	}
@@ -170,6 +171,8 @@ func eventWord(k kithv1.ClaimEvent_Kind) string {
 		return "won the race"
 	case kithv1.ClaimEvent_KIND_DEMOTED:
 		return "ended to go on"
+	case kithv1.ClaimEvent_KIND_LOWERED:
+		return "a level down"
 	}
 	return "unknown"
 }

@@ -159,6 +159,8 @@ func actWord(k kithv1.JobAct_Kind) string {
 		return "policies replaced"
 	case kithv1.JobAct_KIND_BUDGET:
 		return "budget replaced"
+	case kithv1.JobAct_KIND_CHECKPOINT:
+		return "asked to save and go on"
 	}
 	return "unknown"
 }

@@ -68,7 +68,7 @@ func (s *siteOfThree) configure(site, name string) *daemonSite {
 		}
 		s.must(exec.Command("cp", "-a", filepath.Join(first, "keys"), filepath.Join(first, "history.salt"), data)) //nolint:gosec // the test's own
 	}
-	text := fmt.Sprintf("site = %q\ndata = %q\n[listen]\naddress = %q\nallow_own_uid = true\n[members]\nself = %q\ncluster = %q\n[placement]\ncopies = 2\n[log]\nformat = \"text\"\n",
+	text := fmt.Sprintf("site = %q\ndata = %q\n[listen]\naddress = %q\nallow_own_uid = true\n[members]\nself = %q\ncluster = %q\n[placement]\ncopies = 2\n[log]\nformat = \"text\"\n[flight]\nenabled = true\n",
 		site, data, d.address, name, s.cluster)
 	if err := os.WriteFile(d.config, []byte(text), 0o600); err != nil {
 		s.t.Fatal(err)
@@ -183,6 +183,7 @@ func TestASiteOfThreeLosesItsLeader(t *testing.T) {
 	s.members[leader].stop(syscall.SIGTERM)
 	s.members[s.other(leader)].submit(starts, "0.1")
 	t.Logf("from SIGTERM of the leader to the answer to a submission: %v", time.Since(began).Round(time.Millisecond))
+	s.playsAgain(t, 4)
 }
 
 func (s *siteOfThree) eventuallyStarted(starts, id string) {
@@ -284,4 +285,60 @@ func TestMembersAreReplaced(t *testing.T) {
 		return strings.Contains(string(out), "has a log already")
 	})
 	has("four")
+}
+
+// Of three machines one is left. It shows jobs, and says how old that is; it takes nothing, and says
+// when to come back; a job that runs goes on, and its end comes home when there is a majority again.
+func TestOneOfThreeIsLeft(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	s := m.threeWithAHost()
+	starts, goOn := filepath.Join(m.root, "starts"), filepath.Join(m.root, "go-on")
+	one, two, three := s.members["one"], s.members["two"], s.members["three"]
+	runs := two.run(starts, "0; until [ -e "+goOn+" ]; do sleep 0.1; done")
+	two.becomes(runs, "RUNNING")
+	held := two.run(starts, "0", "--hold")
+	three.becomes(held, "HELD")
+	time.Sleep(time.Second) // the leader's next sign of life says that this stands
+	one.stop(syscall.SIGKILL)
+	two.stop(syscall.SIGKILL)
+	gone := time.Now()
+
+	three.eventually("it shows a job and how old that is", func() bool {
+		out, err := three.kith("show", held, "--timeout", "10s").CombinedOutput()
+		return err == nil && strings.Contains(string(out), "has no leader at present: this is what one of its machines knew at") && strings.Contains(string(out), "HELD")
+	})
+	t.Logf("from the loss of two machines to the job as the third one knows it: %v", time.Since(gone).Round(time.Millisecond))
+	var shown struct {
+		AsOf time.Time `json:"asOfTime"`
+	}
+	if err := json.Unmarshal([]byte(m.must(three.kith("show", runs, "--output", "json"))), &shown); err != nil || shown.AsOf.Before(gone.Add(-5*time.Second)) || shown.AsOf.After(gone.Add(2*time.Second)) {
+		t.Errorf("two machines were lost at %v, and what is left says as of %v, %v", gone, shown.AsOf, err)
+	}
+	if out := m.must(three.kith("queue")); !strings.Contains(out, held) || !strings.Contains(out, runs) || !strings.Contains(out, "RUNNING") {
+		t.Errorf("its queue: %s", out)
+	}
+	if out, err := three.kith("bag", "list").CombinedOutput(); err != nil || !strings.Contains(string(out), "has no leader at present") {
+		t.Errorf("its bags: %v: %s", err, out)
+	}
+	for _, args := range [][]string{{"release", held}, {"submit", "--", "true"}, {"cancel", runs}, {"site", "members"}} {
+		if out, err := three.kith(append(args, "--timeout", "6s")...).CombinedOutput(); err == nil || !strings.Contains(string(out), "no leader at present") {
+			t.Errorf("kith %s: %v: %s", args[0], err, out)
+		}
+	}
+	if err := os.WriteFile(goOn, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	three.eventually("the job goes on at the host", func() bool {
+		_, err := os.Stat(starts + "." + runs)
+		return err == nil
+	})
+	two.startMember()
+	three.becomes(runs, "COMPLETED")
+	if out := m.must(three.kith("show", held, "--output", "json")); strings.Contains(out, "asOfTime") {
+		t.Errorf("with a leader: %s", out)
+	}
+	if n := began(t, starts, runs); n != 1 {
+		t.Errorf("it began %d times", n)
+	}
 }

@@ -53,6 +53,16 @@ func (d *Dist) Settle() {
 	d.total, d.sorted = sum, true
 }
 
+// Scale multiplies all samples by a factor above 0.
+func (d *Dist) Scale(factor float64) {
+	if factor == 1 {
+		return
+	}
+	for i := range d.points {
+		d.points[i].at = time.Duration(float64(d.points[i].at) * factor)
+	}
+}
+
 // CopyTo makes o the same distribution, in memory of its own.
 func (d *Dist) CopyTo(o *Dist) {
 	d.Settle()

@@ -5,7 +5,7 @@ import "math/rand/v2"
 // How fast recalibrations forget: the weight of an outcome after each later one.
 const (
 	FadeRuns   = 0.998
-	FadeStarts = 0.995
+	FadeStarts = 0.999
 )
 
 const (

@@ -27,6 +27,42 @@ func (f *Form) AppendLogical(b []byte, v any, hide func(string) string) []byte {
 	return w.b
 }
 
+// AppendAtMost is [Form.Append], or [Form.AppendLogical], of what takes at most so many bytes,
+// each element of a map or an index counted as 32 at least. It stops where there is more,
+// and returns false with b as it was: so the caller is never held up for much longer than
+// those take.
+func (f *Form) AppendAtMost(b []byte, v any, hide func(string) string, logical bool, most int) (image []byte, ok bool) {
+	w := writer{form: f, b: b, hide: hide, logical: logical, most: len(b) + most}
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case more:
+			image, ok = b, false
+		default:
+			panic(p)
+		}
+	}()
+	w.value(reflect.ValueOf(v), 0)
+	if len(w.b) > w.most {
+		return b, false
+	}
+	return w.b, true
+}
+
+// more is what a writer panics with that has more to write than it may.
+type more struct{}
+
+// leastElement is what an element of a map or an index counts at least: they are sorted, which
+// takes time before the first is written.
+const leastElement = 32
+
+// expect is told before n more bytes at least are written.
+func (w *writer) expect(n int) {
+	if w.most > 0 && len(w.b)+n > w.most {
+		panic(more{})
+	}
+}
+
 // What stands for a pointer or an interface.
 const (
 	isNil   = 0
@@ -41,6 +77,7 @@ type writer struct {
 	b       []byte
 	hide    func(string) string
 	logical bool
+	most    int // how long b may become; 0 for any length
 	seen    map[seenKey]uint64
 }
 
@@ -135,6 +172,7 @@ func (w *writer) pointer(v reflect.Value, how treat) {
 	if w.seen == nil {
 		w.seen = make(map[seenKey]uint64)
 	}
+	w.expect(0)
 	w.seen[k] = uint64(len(w.seen))
 	w.number(isNew)
 	w.value(v.Elem(), how)
@@ -180,6 +218,7 @@ func (w *writer) list(v reflect.Value, how treat) {
 		return
 	}
 	for i := range v.Len() {
+		w.expect(0)
 		w.value(v.Index(i), how)
 	}
 }
@@ -196,6 +235,7 @@ func (w *writer) table(v reflect.Value, how treat) {
 	if v.Len() == 0 {
 		return
 	}
+	w.expect(n * leastElement)
 	for _, e := range w.entries(v) {
 		w.b = append(w.b, e.key...)
 		w.value(e.value, how)
@@ -227,11 +267,14 @@ func (w *writer) structure(v reflect.Value, how treat) {
 		items, head := v.Field(p.window[0]), int(v.Field(p.window[1]).Int())
 		w.number(uint64(items.Len() - head))
 		for i := head; i < items.Len(); i++ {
+			w.expect(0)
 			w.value(items.Index(i), how)
 		}
 		return
 	case index:
-		records := open(v).Addr().Interface().(indexed).Records()
+		x := open(v).Addr().Interface().(indexed)
+		w.expect(x.Len() * leastElement)
+		records := x.Records()
 		w.number(uint64(len(records)))
 		for _, r := range records {
 			w.value(reflect.ValueOf(r), how)

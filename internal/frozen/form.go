@@ -121,6 +121,7 @@ func (f *Form) planOf(t reflect.Type) *plan {
 // indexed is a table of records that can be told by their names, as store.Index is. Records
 // returns pointers to them in the order of their names; Refill has these instead of all others.
 type indexed interface {
+	Len() int
 	Records() []any
 	Refill(records []any)
 	// Record returns a nil pointer to a record.

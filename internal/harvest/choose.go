@@ -191,8 +191,7 @@ func (s *search) prefix(order []int, n int) (float64, error) {
 }
 
 // Bisection chooses a prefix of the candidates by rate: the length is bisected, as if the cost
-// fell and then rose. It looks at no more than 2·log₂(q)+2 sets. Production uses
-// [Policy.PrefixScan]; this one is the source's.
+// fell and then rose. It looks at no more than 2·log₂(q)+2 sets.
 //
 // Source: spec 003 section 2.7, for the source's Figure 7, which is lost.
 func (p *Policy) Bisection(ms []Machine, j Job) (Choice, error) {
@@ -204,27 +203,8 @@ func (p *Policy) Bisection(ms []Machine, j Job) (Choice, error) {
 	if len(order) == 0 {
 		return s.done()
 	}
-	low := 1
-	for low < high {
-		mid := (low + high) / 2
-		here, err := s.prefix(order, mid)
-		if err != nil {
-			return Choice{}, err
-		}
-		next, err := s.prefix(order, mid+1)
-		if err != nil {
-			return Choice{}, err
-		}
-		if here <= next {
-			high = mid
-		} else {
-			low = mid + 1
-		}
-	}
-	if s.best.Machines == nil {
-		if _, err := s.prefix(order, low); err != nil {
-			return Choice{}, err
-		}
+	if err := bisect(high, func(n int) (float64, error) { return s.prefix(order, n) }); err != nil {
+		return Choice{}, err
 	}
 	return s.done()
 }
@@ -236,10 +216,45 @@ func (p *Policy) PrefixScan(ms []Machine, j Job) (Choice, error) {
 		return Choice{}, err
 	}
 	order, most := p.prefixes(ms, j)
-	for n := range most {
-		if _, err := s.prefix(order, n+1); err != nil {
-			return Choice{}, err
-		}
+	if err := scan(most, func(n int) (float64, error) { return s.prefix(order, n) }); err != nil {
+		return Choice{}, err
 	}
 	return s.done()
+}
+
+// bisect looks at the costs of numbers from 1 to most as if they fell and then rose: at 1 if most
+// is 1, at none if it is less.
+func bisect(most int, cost func(n int) (float64, error)) error {
+	low, high := 1, most
+	for low < high {
+		mid := (low + high) / 2
+		here, err := cost(mid)
+		if err != nil {
+			return err
+		}
+		next, err := cost(mid + 1)
+		if err != nil {
+			return err
+		}
+		if here <= next {
+			high = mid
+		} else {
+			low = mid + 1
+		}
+	}
+	if most == 1 {
+		_, err := cost(1)
+		return err
+	}
+	return nil
+}
+
+// scan looks at the costs of all numbers from 1 to most.
+func scan(most int, cost func(n int) (float64, error)) error {
+	for n := range most {
+		if _, err := cost(n + 1); err != nil {
+			return err
+		}
+	}
+	return nil
 }

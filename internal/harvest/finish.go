@@ -47,6 +47,9 @@ type Finish struct {
 	gamma    gammaDist
 	// drawn are interruptions in order, given that there is one; nil where gamma stands.
 	drawn []float64
+	// after is when it begins, many how many such tasks there are on machines of their own, if
+	// more than one: both for [Parallel], see [Policy.SplitBisection].
+	after, many float64
 }
 
 // NewFinish returns when work, of at least 0, ends on the machine. Errors wrap [ErrMachine] and
@@ -157,7 +160,7 @@ func somePoisson(mean, p float64) float64 {
 
 // CDF is the probability that the task has ended at t: (1).
 func (f *Finish) CDF(t float64) float64 {
-	u := t - f.Dedicated
+	u := t - f.after - f.Dedicated
 	switch {
 	case u < 0 || math.IsNaN(t):
 		return 0
@@ -190,13 +193,13 @@ func (f *Finish) SD() float64 { return f.sd }
 func (f *Finish) end() float64 {
 	switch {
 	case f.none == 1:
-		return f.Dedicated
+		return f.after + f.Dedicated
 	case math.IsInf(f.mean, 1):
 		return f.mean
 	case f.drawn != nil:
-		return f.Dedicated + f.drawn[len(f.drawn)-1]
+		return f.after + f.Dedicated + f.drawn[len(f.drawn)-1]
 	}
-	return f.Dedicated + f.gamma.high*f.gamma.scale
+	return f.after + f.Dedicated + f.gamma.high*f.gamma.scale
 }
 
 // Quantile is the least time by which the task has ended with probability p; it is +Inf from 1 on

@@ -38,16 +38,28 @@ func NewParallel(ms []Machine, works []float64, by Method) (*Parallel, error) {
 
 // set makes p the distribution of what was checked, and uses its memory again.
 func (p *Parallel) set(ms []Machine, works []float64, by Method) {
-	p.finishes, p.ends, p.least = p.finishes[:0], p.ends[:0], 0
+	p.begin()
 	for i := range ms {
 		one := by
 		one.Seed += uint64(i) // tasks are independent
-		f := newFinish(ms[i], works[i], one)
-		p.least = max(p.least, f.Dedicated)
-		if f.none < 1 {
-			p.finishes = append(p.finishes, f)
-		}
+		p.add(newFinish(ms[i], works[i], one))
 	}
+	p.settle(by)
+}
+
+// begin takes all tasks out, to be followed by add and settle.
+func (p *Parallel) begin() { p.finishes, p.ends, p.least = p.finishes[:0], p.ends[:0], 0 }
+
+// add puts a task in.
+func (p *Parallel) add(f Finish) {
+	p.least = max(p.least, f.after+f.Dedicated)
+	if f.none < 1 {
+		p.finishes = append(p.finishes, f)
+	}
+}
+
+// settle makes p ready to be read.
+func (p *Parallel) settle(by Method) {
 	slices.SortStableFunc(p.finishes, func(a, b Finish) int { return cmp.Compare(b.end(), a.end()) })
 	for i := range p.finishes {
 		p.ends = append(p.ends, p.finishes[i].end())
@@ -65,7 +77,11 @@ func (p *Parallel) CDF(t float64) float64 {
 		if p.ends[i] <= t {
 			break // and so have all that follow
 		}
-		if f *= p.finishes[i].CDF(t); f < 1e-12 {
+		one := p.finishes[i].CDF(t)
+		if n := p.finishes[i].many; n > 1 {
+			one = math.Pow(one, n)
+		}
+		if f *= one; f < 1e-12 {
 			return 0
 		}
 	}

@@ -14,6 +14,8 @@ type Copy struct {
 	// Level is its rank in the hierarchy, 0 if it is not of one. Where guests have to leave, those of
 	// a higher number go first.
 	Level uint8
+	// Stays says that its job cannot go on elsewhere. Once it runs it is not made to leave.
+	Stays bool
 }
 
 // Load is how loaded a site is (spec 001 section 2.3).

@@ -34,6 +34,11 @@ type Outcome struct {
 	// Checkpoint is, of a demoted attempt, the number of the checkpoint that is among its
 	// files: what its DONE says. 0 if it left none that counts.
 	Checkpoint uint64
+	// Cause is, of a demoted attempt, why it ended. Of all others it is OwnAccord.
+	Cause DemotionCause
+	// Bound is the least upper bound of all the work of the job that its estimator gave, in
+	// processor-seconds of the reference; 0 if it gave none.
+	Bound float64
 	// ErrorLine is, of a task's run that failed, the last line of its stderr, see
 	// [ErrorLineOf]. Of jobs it is neither recorded nor sent.
 	ErrorLine string
@@ -59,6 +64,12 @@ func ClipText(s string, n int) string {
 		cut--
 	}
 	return s[:cut] + cutSign
+}
+
+// ByEstimate reports whether an attempt was demoted as its estimator said that its job needs more than
+// its level does for one: its command never ran.
+func (o *Outcome) ByEstimate() bool {
+	return o.Kind == Demoted && o.Cause == OutOfLevel && o.Start == 0 && o.Bound > 0
 }
 
 // OutcomeKind says how an attempt ended. The numbers are stored and sent; they are frozen.

@@ -50,9 +50,16 @@ const (
 	GuestWalltime Reason = 38 // the job may run longer than the site lets jobs of others
 	KeptFree      Reason = 39 // the job is wider than what the site lets jobs of others have
 	IdleElsewhere Reason = 40 // the host was busy when the input had come, and another site was idle
-	NoCheckpoints Reason = 41 // the site's version knows no checkpoints
+	NoCheckpoints Reason = 41 // the site's version knows no checkpoints, or it does not copy them while a job runs
+	NotEvictable  Reason = 42 // the site has jobs of others leave, and the job could not go on elsewhere
+	MadeWay       Reason = 43 // the copy had to leave for a job of the site's own before it had started
+	Level         Reason = 44 // the site is of another level of the hierarchy than the job is at, or of none
+	LevelFull     Reason = 45 // the site has more work of jobs of the hierarchy than its level takes
+	LevelOverdue  Reason = 46 // the job has waited or run at the site's level for as long as that allows, or would
+	LevelMismatch Reason = 47 // the job needs more work than the site's level does for one job
+	NoEstimators  Reason = 48 // the site's version knows no estimators
 
-	reasonCount = 42
+	reasonCount = 49
 )
 
 var reasonWords = [reasonCount]string{
@@ -61,7 +68,9 @@ var reasonWords = [reasonCount]string{
 	"withdrawn", "user-hold", "user-cancel", "ended", "not-origin", "vanished", "has-copy", "disk-low", "lost-by-host",
 	"bad-request", "too-many-copies", "would-not-start", "lease-expired", "forgotten", "attempt-lost",
 	"no-lease", "clock-ahead", "cannot-start", "late-grant", "ask-later", "overdue", "busy-owner",
-	"guest-walltime", "kept-free", "idle-elsewhere", "no-checkpoints",
+	"guest-walltime", "kept-free", "idle-elsewhere", "no-checkpoints", "not-evictable", "made-way",
+	"level", "level-full", "level-overdue", "level-mismatch",
+	"no-estimators",
 }
 
 var reasonSentences = [reasonCount]string{
@@ -106,7 +115,14 @@ var reasonSentences = [reasonCount]string{
 	"the job's time limit is longer than it gives to jobs of other sites",
 	"the job is wider than what it gives to jobs of other sites",
 	"it was busy when the job's input had come, and another site was idle",
-	"its version of Kith knows no checkpoints",
+	"its version of Kith knows no checkpoints, or it does not copy them while a job runs",
+	"it has jobs of other sites leave for its own, and the job could not go on elsewhere",
+	"it needed the processors for a job of its own users before the job had started",
+	"it is not of the level of the hierarchy that the job is at",
+	"it has more work of jobs of unknown length than its level takes",
+	"its level lets a job wait and run no longer",
+	"the job needs more than its level does for one job",
+	"its version of Kith knows no estimators",
 }
 
 // String returns the reason's word, empty for [NoReason].

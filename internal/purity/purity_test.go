@@ -18,6 +18,7 @@ import (
 // clock nor global randomness, with what they may import beside the harmless.
 var pure = map[string][]string{
 	"internal/job":      {"encoding/binary"},
+	"internal/estimate": nil,
 	"internal/fifo":     nil,
 	"internal/draw":     nil,
 	"internal/harvest":  {"kith/internal/draw", "kith/internal/job"},
@@ -27,10 +28,10 @@ var pure = map[string][]string{
 	"internal/hashed": {"hash/maphash"},
 	"sitesched":       {"kith/internal/job", "kith/internal/hashed", "kith/internal/forecast"},
 	"sitesched/batch": {"kith/internal/job"},
-	"sitesched/level": {"kith/internal/job"},
+	"sitesched/level": {"kith/internal/job", "kith/internal/estimate"},
 	"cluster":         {"kith/internal/job", "kith/internal/harvest"},
 	"store":           {"kith/internal/job", "kith/internal/identity", "kith/internal/hashed"},
-	"meta":            {"kith/internal/fifo", "kith/internal/forecast", "kith/internal/harvest", "kith/internal/job", "kith/internal/identity", "kith/cluster", "kith/store", "kith/meta/place", "kith/meta/bags"},
+	"meta":            {"kith/internal/estimate", "kith/internal/fifo", "kith/internal/forecast", "kith/internal/harvest", "kith/internal/job", "kith/internal/identity", "kith/cluster", "kith/store", "kith/meta/place", "kith/meta/bags", "kith/sitesched/level"},
 	"meta/place":      {"kith/internal/forecast", "kith/internal/job", "kith/cluster", "kith/store"},
 	"meta/bags":       {"kith/internal/job", "kith/store"},
 	// Its programs know no clock: the functions of times are not in their language.
@@ -40,10 +41,12 @@ var pure = map[string][]string{
 		"cel.dev/cel-go/common/operators", "cel.dev/cel-go/common/overloads", "cel.dev/cel-go/common/types", "cel.dev/cel-go/common/types/ref",
 		"cel.dev/cel-go/interpreter", "cel.dev/cel-go/parser",
 	},
-	"meta/commit": {"kith/internal/job", "kith/meta", "kith/store"},
+	"meta/commit":           {"kith/internal/job", "kith/meta", "kith/store"},
+	"store/raftstore/leads": {"kith/store", "kith/store/codec", "encoding/binary", "hash/crc32"},
+	"testbed/quorum":        {"kith/internal/job", "kith/store", "kith/store/codec", "kith/store/memstore", "kith/store/raftstore/leads"},
 	// The simulator writes what happened to a writer of its caller, and hashes it.
 	"testbed/sim": {
-		"kith/internal/fifo", "kith/internal/forecast", "kith/internal/job", "kith/cluster", "kith/store", "kith/store/memstore", "kith/meta", "kith/meta/bags", "kith/meta/commit", "kith/sitesched",
+		"kith/internal/fifo", "kith/internal/forecast", "kith/internal/job", "kith/cluster", "kith/store", "kith/store/memstore", "kith/meta", "kith/meta/bags", "kith/meta/commit", "kith/sitesched", "kith/testbed/quorum",
 		"crypto/sha256", "encoding/binary", "encoding/hex", "hash", "io",
 	},
 }

@@ -59,6 +59,12 @@ func checkBag(b *kithv1.Bag, operator bool, open openUpload) (*checkedBag, field
 	if b.GetJob().GetCheckpoint() != nil {
 		f.add("bag.job.checkpoint", "is of jobs: what tasks of a bag have finished stays finished, and one that is lost runs again")
 	}
+	if b.GetJob().GetEstimate() != "" {
+		f.add("bag.job.estimate", "is of jobs of a hierarchy: tasks of a bag have a walltime and see no levels")
+	}
+	if ofHierarchy(b.GetJob()) {
+		f.add("bag.job.level", "is of jobs, as is walltime_unknown: tasks of a bag have a walltime and see no levels")
+	}
 	checkAfter(&f, "bag", b.GetAfter(), b.GetSingleton())
 	checkBagSize(&f, b, operator)
 	c := &checkedBag{}

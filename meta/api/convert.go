@@ -3,6 +3,7 @@ package api
 import (
 	"fmt"
 	"hash/fnv"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -74,7 +75,10 @@ func requestOf(j *kithv1.Job, user string) job.Request {
 	case kithv1.Job_ON_SITE_LOST_RACE:
 		r.OnSiteLost = job.Race
 	}
-	r.Checkpoint = j.GetCheckpoint() != nil
+	r.Checkpoint, r.AskSeconds = j.GetCheckpoint() != nil, uint16(min(j.GetCheckpoint().GetBeforeWalltime().GetSeconds(), 65535))
+	r.Estimate = j.GetEstimate() != ""
+	r.SaveSeconds = uint32(min(max(0, j.GetCheckpoint().GetEvery().GetSeconds()), math.MaxUint32))
+	fillLevel(&r, j)
 	return r
 }
 
@@ -84,7 +88,7 @@ func briefJob(v *meta.JobView) *kithv1.Job {
 	after, singleton := afterMessages(v.After)
 	return &kithv1.Job{
 		Id: v.Record.ID.String(), Name: r.Name, Processors: r.Processors, MemoryBytes: r.MemoryBytes,
-		Walltime: durationpb.New(r.Walltime), Copies: v.WantedCopies, OnSiteLost: onSiteLost[r.OnSiteLost], Status: briefStatus(v),
+		Walltime: walltimeOf(r), WalltimeUnknown: r.Unknown, Level: int32(r.Level), Copies: v.WantedCopies, OnSiteLost: onSiteLost[r.OnSiteLost], Status: briefStatus(v),
 		After: after, Singleton: singleton,
 	}
 }
@@ -96,12 +100,16 @@ var (
 		"script", "arguments", "environment", "inputs", "status.outcome.outputs", "status.outcome.missing_outputs", "status.decisions",
 		"status.rank", "status.copies", "status.claim_events", "status.acts", "status.forecast", "status.forecast_pending",
 		"status.demotions", "status.checkpoint_sequence", "status.used",
+		"status.saved_sequence", "status.saved_attempt", "status.saved_time", "status.save_trouble",
+		"status.level", "status.work_done", "status.work_bound", "status.level_sites",
 	}
 	leftOutOfWatch = []string{
 		"command", "script", "arguments", "environment", "working_directory", "tasks", "inputs", "outputs", "labels", "stdout_path", "stderr_path",
-		"hold", "require_outputs", "checkpoint", "status.outcome.outputs", "status.outcome.missing_outputs", "status.decisions", "status.rank",
+		"hold", "require_outputs", "checkpoint", "estimate", "status.outcome.outputs", "status.outcome.missing_outputs", "status.decisions", "status.rank",
 		"status.estimated_start_time", "status.forecast", "status.forecast_pending",
 		"status.demotions", "status.checkpoint_sequence", "status.used",
+		"status.saved_sequence", "status.saved_attempt", "status.saved_time", "status.save_trouble",
+		"status.level", "status.work_done", "status.work_bound", "status.level_sites",
 	}
 	leftOutOfPresent = append(slices.Clone(leftOutOfWatch), "status.copies", "status.claim_events", "status.acts")
 )
@@ -126,7 +134,7 @@ func fillFromPayload(j *kithv1.Job, p *kithv1.Payload) {
 	j.WorkingDirectory, j.Tasks, j.Labels = from.GetWorkingDirectory(), from.GetTasks(), from.GetLabels()
 	j.Outputs = from.GetOutputs()
 	j.StdoutPath, j.StderrPath, j.Hold = from.GetStdoutPath(), from.GetStderrPath(), from.GetHold()
-	j.RequireOutputs, j.Checkpoint = from.GetRequireOutputs(), from.GetCheckpoint()
+	j.RequireOutputs, j.Checkpoint, j.Estimate = from.GetRequireOutputs(), from.GetCheckpoint(), from.GetEstimate()
 	for _, f := range p.GetInputs().GetFiles() {
 		if f.GetPath() == ScriptPath {
 			j.Script = string(f.GetInline())
@@ -239,7 +247,9 @@ func actorOf(actor identity.Actor, reason string) string {
 // byWhom says who did something to a job, and why if that is known.
 func byWhom(rec *store.Job, kind store.ActKind) string {
 	a, ok := rec.LastAct(kind)
-	switch {
+	switch o := rec.Outcome; {
+	case !ok && o != nil && o.Bound > 0 && o.Start == 0: // by its estimate, at the last level
+		return ": " + o.Reason
 	case ok && a.Actor == "" && a.Reason != "": // by a rule of the site
 		return ": " + a.Reason
 	case !ok || a.Actor == "":
@@ -300,6 +310,8 @@ func fullStatus(s *kithv1.JobStatus, v *meta.JobView, d *store.Decision) {
 		}
 	}
 	fillDemotions(s, &v.Record)
+	s.SaveTrouble = v.SaveTrouble
+	levelStatus(s, v)
 	for _, c := range v.Copies {
 		s.Copies = append(s.Copies, &kithv1.CopyStatus{SiteId: string(c.Site), State: kithv1.CopyStatus_State(c.State)})
 	}
@@ -336,7 +348,7 @@ func clip(text string) string { return job.ClipText(text, maxShortText) }
 func hostedMessage(c *meta.HostedCopy) *kithv1.HostedCopy {
 	return &kithv1.HostedCopy{
 		JobId: c.Attempt.Job.String(), Attempt: int32(c.Attempt.Number), Name: clip(c.Request.Name), User: clip(c.Request.User),
-		Processors: c.Request.Processors, Walltime: durationpb.New(c.Request.Walltime), State: c.State,
+		Processors: c.Request.Processors, Walltime: walltimeOf(&c.Request), State: c.State,
 	}
 }
 
@@ -347,7 +359,7 @@ func siteMessage(v *meta.SiteView, now job.Time, address string, t Trouble) *kit
 		QueuedCopies: int64(v.Load.Queued), RunningAttempts: int64(v.Load.Running), LoadWorkSeconds: v.Load.Work,
 		LoadProcessorsRatio: v.Load.Procs, Policy: v.Policy, Draining: v.Draining, LoadStale: v.Stale, Version: v.Version,
 		Speed: v.Speed, NameConflict: t.Clash, LoadRefused: t.Load, NotStarting: v.NotStarting, StartTrouble: v.StartTrouble,
-		OwnerLoads: wire.OwnerMessage(v.Owner),
+		OwnerLoads: wire.OwnerMessage(v.Owner), Level: wire.LevelMessage(v.Level),
 	}
 	if v.Known {
 		m.LoadTime = stamp(v.Time)

@@ -82,7 +82,8 @@ type present struct {
 	noHarm  meta.NoHarm
 	speed   float64
 	self    job.SiteID
-	own     bool // its own scheduler
+	own     bool     // its own scheduler
+	drains  job.Time // since when it drains, 0 if it does not
 	planned sitesched.Config
 }
 
@@ -96,6 +97,7 @@ func (s *Server) present(ctx context.Context, jobs bool) (p present, err error) 
 		p.jobs, p.next = v.HomeJobs(now)
 		p.noHarm, p.speed = v.NoHarm()
 		p.self = v.Sites(now)[0].Site
+		p.drains = v.DrainsSince()
 	})
 	p.planned, p.own = s.Node.Plan()
 	return p, err
@@ -112,6 +114,7 @@ func (s *Server) reckon(ctx context.Context, days int32, p present) (*kithv1.Get
 	}
 	var jobs []harm.Job
 	var guests []harm.Guest
+	var drains []harm.Drain
 	var first job.Time
 	for a, err := range store.AllPast(s.Node) {
 		if err == nil {
@@ -125,6 +128,10 @@ func (s *Server) reckon(ctx context.Context, days int32, p present) (*kithv1.Get
 		}
 		if first == 0 {
 			first = a.Ended
+		}
+		if a.Drained() {
+			drains = append(drains, harm.Drain{From: a.Started, Until: a.Ended})
+			continue
 		}
 		if a.Origin != p.self {
 			guests = append(guests, harm.Guest{Processors: a.Processors, Came: a.Submitted, Started: a.Started, Run: here(a.Run)})
@@ -146,7 +153,10 @@ func (s *Server) reckon(ctx context.Context, days int32, p present) (*kithv1.Get
 			Submitted: j.Submitted, Ready: j.Ready, Started: j.Started, Run: here(j.Run), Open: !j.Over, Blocked: j.Harm.Blocked, Moved: j.Harm.Moved,
 		})
 	}
-	q := harm.Question{Site: p.planned, Now: p.now, Since: since, Bound: p.noHarm.Bound}
+	if p.drains != 0 {
+		drains = append(drains, harm.Drain{From: p.drains})
+	}
+	q := harm.Question{Site: p.planned, Now: p.now, Since: since, Bound: p.noHarm.Bound, Drains: drains}
 	if !p.own {
 		q.Site = sitesched.Config{Processors: job.MaxProcessors} // what is compared with it is left out
 	}

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"kith/meta"
 	kithv1 "kith/proto/gen/kith/v1"
 )
 
@@ -55,5 +56,38 @@ func TestGetHarm(t *testing.T) {
 	cancel()
 	if _, err := s.GetHarm(ctx, &kithv1.GetHarmRequest{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
+	}
+}
+
+// A drain keeps home jobs waiting without guests, too, while it lasts and when it is past: it is no
+// harm. It is no attempt in the history.
+func TestHarmOfADrain(t *testing.T) {
+	s, m := serve(t)
+	drain := func(on bool) {
+		m.now = m.now.Add(10 * time.Minute)
+		m.settle(m.engine.Step(m.now, meta.SetDrain{On: on}))
+	}
+	drain(true)
+	submit(t, s, nil)
+	r, err := s.GetHarm(t.Context(), &kithv1.GetHarmRequest{})
+	if err != nil || r.GetJobs().GetJobs() != 0 {
+		t.Fatalf("while it drains: %v, %v", r, err)
+	}
+	drain(false)
+	for range 3 { // it is placed again
+		m.now = m.now.Add(time.Minute)
+		m.settle(m.engine.Step(m.now, meta.Tick{}))
+	}
+	m.end()
+	m.now = m.now.Add(time.Hour)
+	if r, err = s.GetHarm(t.Context(), &kithv1.GetHarmRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	if f := r.GetJobs(); f.GetJobs() != 1 || f.GetComparedJobs() != 1 || f.GetAloneWaitSeconds() != 600 {
+		t.Errorf("of a job that has waited for the end of a drain: %v", f)
+	}
+	list, err := s.ListHistory(t.Context(), &kithv1.ListHistoryRequest{})
+	if err != nil || len(list.GetAttempts()) != 1 {
+		t.Errorf("the history is %v, %v", list, err)
 	}
 }

@@ -52,6 +52,9 @@ func (s *Server) ListHistory(ctx context.Context, r *kithv1.ListHistoryRequest) 
 			resp.NextPageToken = strconv.FormatUint(list[i].Number, 10)
 			return resp, nil
 		}
+		if list[i].Drained() {
+			continue
+		}
 		m := names.attempt(&list[i])
 		bytes += proto.Size(m)
 		resp.Attempts = append(resp.Attempts, m)

@@ -126,7 +126,11 @@ func (s *Server) getJob(ctx context.Context, r *kithv1.GetJobRequest) (*kithv1.J
 	var starts map[job.AttemptID]job.Time
 	var missing error
 	err = s.Node.Look(ctx, func(now job.Time, v meta.Views) {
-		if view, missing = v.JobView(id); missing == nil && waits(view) {
+		if view, missing = v.JobView(id); missing != nil {
+			return
+		}
+		view.Levels = v.LevelsOf(now, &view.Record)
+		if waits(view) {
 			starts = v.Starts(now, mostStarts)
 		}
 	})
@@ -235,6 +239,19 @@ func (s *Server) HoldJob(ctx context.Context, r *kithv1.HoldJobRequest) (*kithv1
 	}
 	s.told(ctx, "job held", "job_id", r.GetJobId())
 	return &kithv1.HoldJobResponse{State: state}, nil
+}
+
+// CheckpointJob implements kithv1.JobServiceServer.
+func (s *Server) CheckpointJob(ctx context.Context, r *kithv1.CheckpointJobRequest) (*kithv1.CheckpointJobResponse, error) {
+	state, err := s.act(ctx, r.GetJobId(), r.GetRequestId(),
+		func(token uint64, id job.ID) meta.Event {
+			return meta.CheckpointJob{Token: token, Job: id, Actor: identity.From(ctx).Actor}
+		})
+	if err != nil {
+		return nil, err
+	}
+	s.told(ctx, "job asked to save and go on", "job_id", r.GetJobId())
+	return &kithv1.CheckpointJobResponse{State: state}, nil
 }
 
 // ReleaseJob implements kithv1.JobServiceServer.

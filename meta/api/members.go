@@ -27,6 +27,12 @@ type Member struct {
 	Name, Address string
 	// Votes is false for one that is still catching up; Leads is whether it leads.
 	Votes, Leads bool
+	// RunsJobs is whether it has the processors of the site, and Away why it cannot be driven now;
+	// empty if it can.
+	RunsJobs bool
+	Away     string
+	// NoFacts is whether it only has the processors.
+	NoFacts bool
 }
 
 // Members are the machines of a site.
@@ -45,7 +51,7 @@ func (s *Server) ListMembers(context.Context, *kithv1.ListMembersRequest) (*kith
 	}
 	r := &kithv1.ListMembersResponse{}
 	for _, m := range s.Members.List() {
-		r.Members = append(r.Members, &kithv1.SiteMember{Name: m.Name, Address: m.Address, Votes: m.Votes, Leads: m.Leads})
+		r.Members = append(r.Members, &kithv1.SiteMember{Name: m.Name, Address: m.Address, Votes: m.Votes, Leads: m.Leads, RunsJobs: m.RunsJobs, Away: m.Away, KeepsFacts: !m.NoFacts})
 	}
 	return r, nil
 }

@@ -41,6 +41,13 @@ func CheckPayload(p *kithv1.Payload, accepted *job.Request) error {
 		differs("job.on_site_lost", r.OnSiteLost, accepted.OnSiteLost)
 	case r.Checkpoint != accepted.Checkpoint:
 		differs("job.checkpoint", r.Checkpoint, accepted.Checkpoint)
+	case r.Estimate != accepted.Estimate:
+		differs("job.estimate", r.Estimate, accepted.Estimate)
+	case r.SaveSeconds != accepted.SaveSeconds:
+		differs("job.checkpoint.every", r.SaveEvery(), accepted.SaveEvery())
+	case r.AskSeconds != accepted.AskSeconds && (accepted.Level == 0 || accepted.AskSeconds != 0):
+		// What is left of the time of a job of a hierarchy may be too short to ask.
+		differs("job.checkpoint.before_walltime", r.AskBefore(), accepted.AskBefore())
 	}
 	if len(f) > 0 {
 		return f

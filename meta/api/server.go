@@ -64,6 +64,8 @@ type Config struct {
 	Trust Trust
 	// Members are the machines of the site; nil where it is one.
 	Members Members
+	// Backup writes a backup of the facts that are durable now.
+	Backup func(w io.Writer) error
 	// User is recorded as the user of a job whose submitter did not prove who they
 	// are, see [identity.Caller].
 	User   string
@@ -81,8 +83,8 @@ type Server struct {
 	log *slog.Logger
 	// uploads bounds how many files are taken in at a time, readers how many are read, tables
 	// how many of those that were uploaded are looked at.
-	uploads, readers, tables places.Places
-	shown                    shown
+	uploads, readers, tables, backups places.Places
+	shown                             shown
 	// reckoned is what guests cost, as it was told last.
 	reckoned reckoned
 	// scarcities bounds what the log tells of a machine that has run out of something.
@@ -95,7 +97,7 @@ func New(cfg Config) *Server {
 		Config: cfg, log: cfg.Logger,
 		uploads: places.Places{Most: mostUploads, MostOne: mostUploadsOne},
 		readers: places.Places{Most: mostReaders, MostOne: mostReadersOne},
-		tables:  places.Places{Most: mostTables, MostOne: mostTablesOne}, reckoned: newReckoned(),
+		tables:  places.Places{Most: mostTables, MostOne: mostTablesOne}, backups: places.Places{Most: 1, MostOne: 1}, reckoned: newReckoned(),
 	}
 }
 

@@ -59,6 +59,7 @@ func checkContents(j *kithv1.Job) fieldErrors {
 	checkDirectory(&f, j.GetWorkingDirectory())
 	checkFiles(&f, j)
 	checkCheckpoint(&f, j)
+	checkLevel(&f, j)
 	checkAfter(&f, "job", j.GetAfter(), j.GetSingleton())
 	if j.GetOnSiteLost() < 0 || j.GetOnSiteLost() > kithv1.Job_ON_SITE_LOST_RACE {
 		f.add("job.on_site_lost", fmt.Sprintf("%d is not one of its values", j.GetOnSiteLost()))
@@ -150,6 +151,9 @@ func checkSize(f *fieldErrors, j *kithv1.Job) {
 	}
 	w := j.GetWalltime()
 	switch {
+	case j.GetWalltimeUnknown() && w == nil:
+	case j.GetWalltimeUnknown():
+		f.add("job.walltime_unknown", fmt.Sprintf("is set and so is job.walltime, %v: set one of them", w.AsDuration()))
 	case w == nil:
 		f.add("job.walltime", `missing: give the longest run time, for example "3600s"`)
 	case w.CheckValid() != nil || w.AsDuration() <= 0 || w.AsDuration() > job.MaxWalltime:

@@ -82,6 +82,11 @@ func (s *Server) whatIf(ctx context.Context, r *kithv1.ForecastJobRequest) (ev m
 		f = checkJob(r.GetJob())
 		ev.Request = requestOf(r.GetJob(), s.userOf(identity.From(ctx)))
 	}
+	if x := r.SerialFraction; x != nil {
+		if ev.Serial = x; !(*x >= 0 && *x <= 1) {
+			f.add("serial_fraction", fmt.Sprintf("%v: must be 0 to 1", *x))
+		}
+	}
 	if n := len(r.GetAlternatives()); n > MaxAlternatives {
 		f.add("alternatives", fmt.Sprintf("%d of them; at most %d are looked at together", n, MaxAlternatives))
 	} else {

@@ -3,11 +3,13 @@ package api
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"kith/internal/forecast"
@@ -64,9 +66,11 @@ func TestBadForecastRequests(t *testing.T) {
 				a.Walltime = long
 			}
 		})}, "alternatives[1].walltime"},
-		"no walltime":         {&kithv1.ForecastJobRequest{Job: goodJob(), Alternatives: alternatives(1, func(_ int, a *kithv1.JobAlternative) { a.Walltime = durationpb.New(0) })}, "alternatives[0].walltime"},
-		"negative processors": {&kithv1.ForecastJobRequest{Job: goodJob(), Alternatives: alternatives(1, func(_ int, a *kithv1.JobAlternative) { a.Processors = -1 })}, "alternatives[0].processors"},
-		"too many copies":     {&kithv1.ForecastJobRequest{Job: goodJob(), Alternatives: alternatives(1, func(_ int, a *kithv1.JobAlternative) { a.Copies = 17 })}, "alternatives[0].copies"},
+		"no walltime":          {&kithv1.ForecastJobRequest{Job: goodJob(), Alternatives: alternatives(1, func(_ int, a *kithv1.JobAlternative) { a.Walltime = durationpb.New(0) })}, "alternatives[0].walltime"},
+		"negative processors":  {&kithv1.ForecastJobRequest{Job: goodJob(), Alternatives: alternatives(1, func(_ int, a *kithv1.JobAlternative) { a.Processors = -1 })}, "alternatives[0].processors"},
+		"more serial than all": {&kithv1.ForecastJobRequest{Job: goodJob(), SerialFraction: proto.Float64(1.5)}, "serial_fraction"},
+		"serial in no number":  {&kithv1.ForecastJobRequest{Job: goodJob(), SerialFraction: proto.Float64(math.NaN())}, "serial_fraction"},
+		"too many copies":      {&kithv1.ForecastJobRequest{Job: goodJob(), Alternatives: alternatives(1, func(_ int, a *kithv1.JobAlternative) { a.Copies = 17 })}, "alternatives[0].copies"},
 	} {
 		_, err := s.ForecastJob(t.Context(), c.r)
 		if !names(err, c.field) {

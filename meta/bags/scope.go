@@ -112,6 +112,10 @@ func (s *Scope) ChangedSince(changes uint64, vars VarSet) bool {
 type Scene struct {
 	Host, Site, Bag, Queue, Task *Scope
 	Replicas                     []Replica
+	// Split says whether the site is one of those among which the bag would best be split, and
+	// whether that is known. It is only called by a text that reads [SiteSplit]; nil where there
+	// is no such question.
+	Split func() (in, known bool)
 	// Submitted is when the bag was, Now when the policies are asked.
 	Submitted, Now job.Time
 }

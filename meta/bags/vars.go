@@ -36,7 +36,7 @@ var Texts = [TextCount]TextDoc{
 	Concurrency:  {"concurrency", false, []Root{RootHost, RootSite, RootBag, RootQueue}, "as many as its places use up in 2 s", "how many tasks of this origin the host may have at once"},
 	Deadline:     {"deadline", false, []Root{RootHost, RootSite, RootBag, RootQueue}, "what the walltimes of its tasks allow", "how many seconds one run of a task may take there, with its way and its wait; at least 1. Then it counts as lost"},
 	Replicate:    {"replicate", true, []Root{RootBag, RootQueue, RootTask}, "when the first site has had it for as long as tasks of the bag run; UNDEFINED is false", "whether a task at sites should be run at one more, in the tail of a bag with replicas"},
-	Sites:        {"sites", true, []Root{RootSite, RootBag, RootQueue}, "true; UNDEFINED is false", "whether the site is offered tasks of the bag at all"},
+	Sites:        {"sites", true, []Root{RootSite, RootBag, RootQueue, RootSplit}, "true; UNDEFINED is false", "whether the site is offered tasks of the bag at all"},
 }
 
 func (t Text) String() string { return Texts[t].Name }
@@ -47,7 +47,8 @@ func (t Text) Of(p *store.BagPolicies) string { return p.Texts[t] }
 // Root is what a variable is of.
 type Root uint8
 
-// The roots. Each has a [Scope] of its own, but for RootTime.
+// The roots. Each has a [Scope] of its own, but for RootTime and RootSplit, which are of a bag
+// and a site at once, see [Scene.Split].
 const (
 	RootHost Root = iota
 	RootSite
@@ -55,6 +56,7 @@ const (
 	RootQueue
 	RootTask
 	RootTime
+	RootSplit
 	rootCount
 )
 
@@ -109,6 +111,8 @@ const (
 
 	BagAge
 	Hour
+
+	SiteSplit
 
 	VarCount
 )
@@ -181,6 +185,8 @@ var Vars = [VarCount]VarDoc{
 
 	BagAge: {"bag.age", RootTime, Number, "seconds since the submission of the bag"},
 	Hour:   {"hour", RootTime, Number, "hour of the day, 0 to 23, UTC"},
+
+	SiteSplit: {"site.split", RootSplit, Bool, "whether it is one of the sites at which the tasks that have not ended would probably end first if they were divided among these; only `sites` reads it"},
 }
 
 // Replica is a run of a task that is under way: an element of the list replicas, which

@@ -60,11 +60,15 @@ const FirstGuess = 10 * time.Minute
 
 // expected returns the processor-seconds that n tasks will take.
 func (w *Work) expected(n int) float64 {
-	each := w.Mean
-	if each == 0 {
-		each = min(w.Walltime, FirstGuess)
+	return float64(n) * float64(w.Shape.Processors) * w.Each().Seconds()
+}
+
+// Each is how long a task is thought to run.
+func (w *Work) Each() time.Duration {
+	if w.Mean > 0 {
+		return w.Mean
 	}
-	return float64(n) * float64(w.Shape.Processors) * each.Seconds()
+	return min(w.Walltime, FirstGuess)
 }
 
 // older reports whether a bag was submitted before another.

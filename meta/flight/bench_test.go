@@ -1,7 +1,10 @@
 package flight_test
 
 import (
+	"log/slog"
+	"strings"
 	"testing"
+	"time"
 
 	"kith/internal/job"
 	"kith/meta"
@@ -32,7 +35,10 @@ type site struct {
 	plan   *sitesched.Scheduler
 	record *flight.Recorder
 	cfg    meta.Config
+	count  uint64 // of steps
 }
+
+func (s *site) steps() uint64 { return s.count }
 
 func newSite(b testing.TB) *site {
 	s := &site{now: 1, cfg: meta.Default(), facts: store.NewState("alpha", 1)}
@@ -64,6 +70,7 @@ func (s *site) recordTo(b testing.TB, to flight.Sink) {
 
 func (s *site) step(ev meta.Event) []meta.Effect {
 	s.now++
+	s.count++
 	s.record.Event(s.now, ev)
 	effects := s.engine.Step(s.now, ev)
 	s.record.Effects(effects)
@@ -116,8 +123,8 @@ func BenchmarkJob(b *testing.B) {
 	})
 }
 
-// BenchmarkImage is how long the loop stands still at the begin of a file, with 10,000 jobs in
-// the queue.
+// BenchmarkImage is what a file begins with, with 10,000 jobs in the queue, which the loop waits for when
+// a daemon starts.
 func BenchmarkImage(b *testing.B) {
 	s := newSite(b).recorded(b)
 	for range 10_000 {
@@ -133,4 +140,44 @@ func BenchmarkImage(b *testing.B) {
 		n = len(head)
 	}
 	b.ReportMetric(float64(n)/10_000, "B/job")
+}
+
+// BenchmarkNextFile is what a loop with 100,000 jobs in the queue waits for while it is recorded, from the begin of a file
+// until the next one has all: held-ms is the longest turn, its step included, and next-s how long it
+// takes to make the next file, beside the loop.
+func BenchmarkNextFile(b *testing.B) {
+	s := newSite(b)
+	for range 100_000 {
+		s.step(meta.Submit{Request: job.Request{Name: "x", User: "ada", Processors: 1, Walltime: 1e9}, Payload: make([]byte, 300)})
+	}
+	s.turn()
+	var held, took time.Duration
+	for b.Loop() {
+		data := b.TempDir()
+		ring, err := flight.OpenRing(flight.RingConfig{Data: data, SizeBytes: 1 << 30, Files: 4, Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			b.Fatal(err)
+		}
+		s.recordTo(b, ring)
+		s.turn() // the first file, for which nobody waits
+		made := time.Time{}
+		for followed := false; !followed; {
+			begin := time.Now()
+			s.step(meta.Cancel{Job: job.ID{Origin: "alpha", Seq: 1 << 40}, Reason: strings.Repeat("y", 4000)})
+			s.turn()
+			held = max(held, time.Since(begin))
+			time.Sleep(20 * time.Microsecond) // others have the processor, too
+			if f := ring.Figures(); f.Failures > 0 {
+				b.Fatalf("%+v", f)
+			} else if f.Next && made.IsZero() {
+				made = time.Now()
+			} else if !f.Next && !made.IsZero() {
+				followed = true
+			}
+		}
+		took = time.Since(made)
+		ring.Close()
+	}
+	b.ReportMetric(float64(held.Microseconds())/1000, "held-ms")
+	b.ReportMetric(took.Seconds(), "next-s")
 }

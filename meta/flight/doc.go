@@ -23,5 +23,6 @@
 // # Where to start
 //
 // format.go says what a file looks like, record.go writes it for a driver of an engine,
-// ring.go keeps the files and never lets the driver wait for a disk, player.go plays one.
+// ring.go keeps the files and never lets the driver wait for a disk, player.go plays one, and roll.go
+// makes the next file of a large site by playing the one that is open.
 package flight

@@ -1,6 +1,7 @@
 package flight_test
 
 import (
+	"bytes"
 	"errors"
 	"flag"
 	"fmt"
@@ -73,7 +74,7 @@ func recordTo(t testing.TB, s *faults.Schedule, to func(life string) flight.Sink
 
 // play plays a file and returns how many steps and digests of states it has.
 func play(b []byte) (steps, states int, err error) {
-	p, err := flight.Open(b)
+	p, err := flight.Open(bytes.NewReader(b))
 	if err != nil {
 		return 0, 0, err
 	}
@@ -90,11 +91,12 @@ func play(b []byte) (steps, states int, err error) {
 var playedSeeds = flag.Int("seeds", 3, "how many schedules of each kind are recorded and played")
 
 // Whatever happens to a federation, each file of what each of its daemons recorded plays again
-// to the same effects and the same state.
+// to the same effects and the same state. So does a file made of one that was played up to its middle.
 func TestSchedulesPlayAgain(t *testing.T) {
 	t.Parallel()
 	for kind, schedule := range map[string]func(uint64, faults.Size) *faults.Schedule{
 		"jobs": faults.Random, "wide": faults.Wide, "bags": faults.Bagged, "attacked": faults.WideAttacked,
+		"members": faults.Membered, // each lead has a recording of its own
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
@@ -110,6 +112,13 @@ func TestSchedulesPlayAgain(t *testing.T) {
 							t.Fatalf("seed %d, %s, file %d of %d, after %d steps: %v", seed, name, i+1, len(tape.files), n, err)
 						}
 						steps, images, states = steps+n, images+1, states+compared
+						next, err := flight.Continue(file)
+						if err != nil {
+							t.Fatalf("seed %d, %s, file %d of %d: to go on from its middle: %v", seed, name, i+1, len(tape.files), err)
+						}
+						if n, _, err := play(next); err != nil {
+							t.Fatalf("seed %d, %s, file %d of %d, gone on from its middle, after %d steps: %v", seed, name, i+1, len(tape.files), n, err)
+						}
 					}
 				}
 			}

@@ -1,13 +1,13 @@
 package flight
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"time"
 
 	"kith/internal/job"
@@ -89,35 +89,29 @@ func appendFrame(b, payload []byte) []byte {
 // file was cut or damaged.
 var errTorn = errors.New("the frame is not whole")
 
-// takeFrame takes a frame off b.
-func takeFrame(b []byte) (payload, rest []byte, err error) {
-	if len(b) < frameHeader {
-		return nil, b, errTorn
+// readHeader reads the magic and the header of a file.
+func readHeader(f *frames) (h Header, err error) {
+	b := make([]byte, len(magic))
+	if _, err := io.ReadFull(f.from, b); err != nil || string(b) != magic {
+		return h, notFlight(err)
 	}
-	n, sum := binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
-	if n > maxFrame || int(n) > len(b)-frameHeader {
-		return nil, b, errTorn
-	}
-	if payload = b[frameHeader : frameHeader+int(n)]; crc32.Checksum(payload, castagnoli) != sum {
-		return nil, b, errTorn
-	}
-	return payload, b[frameHeader+int(n):], nil
-}
-
-// readHeader takes the magic and the header off b.
-func readHeader(b []byte) (h Header, rest []byte, err error) {
-	rest, ok := bytes.CutPrefix(b, []byte(magic))
-	if !ok {
-		return h, b, ErrNotFlight
-	}
-	payload, rest, err := takeFrame(rest)
+	payload, err := f.next()
 	if err != nil {
-		return h, b, fmt.Errorf("%w: its header is not whole", ErrNotFlight)
+		return h, fmt.Errorf("%w: its header is not whole", notFlight(err))
 	}
 	if err := json.Unmarshal(payload, &h); err != nil {
-		return h, b, fmt.Errorf("%w: its header: %w", ErrNotFlight, err)
+		return h, fmt.Errorf("%w: its header: %w", ErrNotFlight, err)
 	}
-	return h, rest, nil
+	return h, nil
+}
+
+// notFlight returns [ErrNotFlight] for a file that ends too soon or begins with something else, and else
+// why it could not be read.
+func notFlight(err error) error {
+	if err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errTorn) {
+		return ErrNotFlight
+	}
+	return err
 }
 
 // digest is short for what is only compared.
@@ -143,8 +137,31 @@ func hideAll(s string) string {
 	return "hidden"
 }
 
-// digestState returns a digest of all that counts in an engine. scratch is used.
-func digestState(e *meta.Engine, scratch []byte) (sum uint64, b []byte) {
-	b = form().AppendLogical(scratch[:0], e, hideAll)
-	return digest(b), b
+// digestState returns a digest of all that counts in an engine, or false if that is more than most bytes.
+// scratch is used.
+func digestState(e *meta.Engine, scratch []byte, most int) (sum uint64, b []byte, ok bool) {
+	if b, ok = form().AppendAtMost(scratch[:0], e, hideAll, true, most); !ok {
+		return 0, b, false
+	}
+	return digest(b), b, true
+}
+
+// appendEnd appends the entry that ends a file.
+func appendEnd(b []byte, why string) []byte {
+	b = binary.AppendUvarint(append(b, entryEnd), uint64(len(why)))
+	return append(b, why...)
+}
+
+// goesOn is why a file ends that another one follows.
+const goesOn = "the next file goes on"
+
+// appendHead appends what a file begins with, of a setting and of an engine that were written down.
+func appendHead(b []byte, h *Header, set, image []byte) ([]byte, error) {
+	header, err := json.Marshal(h)
+	if err != nil {
+		return nil, err
+	}
+	b = appendFrame(append(b, magic...), header)
+	b = appendFrame(b, set)
+	return appendFrame(b, image), nil
 }

@@ -1,11 +1,13 @@
 package flight
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"runtime/debug"
+	"time"
 
 	"kith/internal/job"
 	"kith/internal/pathkind"
@@ -24,8 +26,9 @@ type Player struct {
 	engine *meta.Engine
 	facts  *store.State
 
-	rest    []byte // frames that were not taken
-	turn    []byte // entries of the frame under way
+	frames  *frames // those that were not taken
+	set     []byte  // what the engine was made with
+	turn    []byte  // entries of the frame under way
 	scratch []byte
 	step    uint64
 	now     job.Time
@@ -79,10 +82,11 @@ func (p *Panic) Error() string {
 	return fmt.Sprintf("step %d at %s: the engine panics: %s", p.Step.Number, clock(p.Step.Time), p.Value)
 }
 
-// Open returns a player of a file. The error wraps [ErrNotFlight], or [ErrForeign] with the
-// name of the version that plays it.
-func Open(b []byte) (p *Player, err error) {
-	h, rest, err := readHeader(b)
+// Open returns a player of a file, which it reads as it plays. The error wraps [ErrNotFlight], or
+// [ErrForeign] with the name of the version that plays it, or is one of the reader.
+func Open(from io.Reader) (p *Player, err error) {
+	f := newFrames(from)
+	h, err := readHeader(f)
 	if err != nil {
 		return nil, err
 	}
@@ -90,15 +94,16 @@ func Open(b []byte) (p *Player, err error) {
 		return nil, fmt.Errorf("%w: by kithd %.64q (%.64q) with records %d/%.64q, and this kith-lab has %d/%s; play it with the kith-lab of that version",
 			ErrForeign, h.Version, h.Build, h.Format, h.Schema, formatVersion, schema())
 	}
-	set, rest, err := takeFrame(rest)
+	set, err := f.next()
 	if err != nil {
-		return nil, fmt.Errorf("%w: it ends before its first image: %w", ErrNotFlight, err)
+		return nil, fmt.Errorf("%w: it ends before its first image: %w", notFlight(err), err)
 	}
-	image, rest, err := takeFrame(rest)
+	set = bytes.Clone(set)
+	image, err := f.next()
 	if err != nil {
-		return nil, fmt.Errorf("%w: it ends within its first image: %w", ErrNotFlight, err)
+		return nil, fmt.Errorf("%w: it ends within its first image: %w", notFlight(err), err)
 	}
-	p = &Player{Header: h, rest: rest, step: h.Step}
+	p = &Player{Header: h, frames: f, set: set, step: h.Step}
 	// An image that is whole and was made up may hold what no engine can be in.
 	defer func() {
 		if v := recover(); v != nil {
@@ -108,7 +113,20 @@ func Open(b []byte) (p *Player, err error) {
 	if err := p.make(set, image); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNotFlight, err)
 	}
+	f.release()
 	return p, nil
+}
+
+// head returns what a file begins with that goes on from here, as one of the recorder would.
+func (p *Player) head(number uint64, began time.Time) ([]byte, error) {
+	h := p.Header
+	h.Number, h.Step, h.Began = number, p.step, began
+	// What was hidden is hidden, and means the same in what was recorded since.
+	image, ok := form().AppendAtMost(nil, p.engine, nil, false, maxFrame)
+	if !ok {
+		return nil, errTooLarge
+	}
+	return appendHead(nil, &h, p.set, image)
 }
 
 // make makes the engine as it was when the file begins.
@@ -184,16 +202,18 @@ func (p *Player) nextTurn() error {
 	if p.over {
 		return io.EOF
 	}
-	if len(p.rest) == 0 {
+	turn, err := p.frames.next()
+	switch {
+	case errors.Is(err, io.EOF):
 		p.ended, p.over = "it breaks off: the daemon was killed, or still runs", true
 		return io.EOF
-	}
-	turn, rest, err := takeFrame(p.rest)
-	if err != nil {
-		p.ended, p.over = fmt.Sprintf("it breaks off within a record: %d bytes are left of it", len(p.rest)), true
+	case errors.Is(err, errTorn):
+		p.ended, p.over = fmt.Sprintf("it breaks off within a record: %d bytes are left of it", p.frames.torn), true
 		return io.EOF
+	case err != nil:
+		return err
 	}
-	p.turn, p.rest = turn, rest
+	p.turn = turn
 	return nil
 }
 
@@ -238,7 +258,7 @@ func (p *Player) entry() (bool, error) {
 			return false, err
 		}
 		why, err := p.take(min(n, 1000))
-		p.ended, p.over, p.turn, p.rest = string(why), true, nil, nil
+		p.ended, p.over, p.turn = string(why), true, nil
 		return false, err
 	default:
 		return false, errEntry
@@ -294,7 +314,7 @@ func (p *Player) play(kind byte) error {
 		number++
 	}
 	if p.Stop != nil && p.Stop(number, at) {
-		p.ended, p.over, p.turn, p.rest = "stopped before its end, as asked", true, nil, nil
+		p.ended, p.over, p.turn = "stopped before its end, as asked", true, nil
 		return io.EOF
 	}
 	p.now = at
@@ -321,7 +341,7 @@ func (p *Player) play(kind byte) error {
 func (p *Player) guarded(f func() []meta.Effect) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			p.over, p.turn, p.rest = true, nil, nil
+			p.over, p.turn = true, nil
 			err = &Panic{Step: p.last, Value: fmt.Sprint(v), Stack: string(debug.Stack())}
 		}
 	}()
@@ -361,9 +381,10 @@ func (p *Player) compareState() error {
 		return err
 	}
 	var sum uint64
-	sum, p.scratch = digestState(p.engine, p.scratch)
+	var ok bool
+	sum, p.scratch, ok = digestState(p.engine, p.scratch, maxFrame)
 	p.states++
-	if sum != binary.LittleEndian.Uint64(b) {
+	if !ok || sum != binary.LittleEndian.Uint64(b) {
 		return &Divergence{Step: p.last, What: "state", Text: "it is another one than was recorded after this step"}
 	}
 	return nil

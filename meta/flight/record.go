@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -21,8 +20,10 @@ import (
 type Sink interface {
 	// Wants reports whether the next file is to begin now.
 	Wants() bool
-	// Begin begins a file; head numbers it and returns its first bytes, or an error if the
-	// recorder cannot go on.
+	// Begin begins a file; head numbers it and returns its first bytes, for which it may call Write with
+	// the last of the file before. Its error is [ErrHeld] where the driver would be held up: the file that
+	// is open goes on then, and the sink makes the next one of it. After any other error the recorder
+	// cannot go on.
 	Begin(head func(number uint64) ([]byte, error))
 	// Open reports whether a file is open.
 	Open() bool
@@ -66,6 +67,7 @@ type Recorder struct {
 	scratch []byte
 	steps   uint64
 	on      bool // a file is open, and holds all since its image
+	fed     bool // the driver is under way, and must not be held up
 
 	looked time.Time     // when the state was digested last
 	cost   time.Duration // and how long that took
@@ -74,9 +76,18 @@ type Recorder struct {
 const (
 	// hashShare bounds the part of the time that goes into digests of the state: a two-hundredth.
 	hashShare = 200
-	// longestDigest is how long one may keep the driver: of a larger state there is none.
-	longestDigest = 50 * time.Millisecond
+	// mostHeld is how much of the state is written down while the driver is under way, for a digest or
+	// the next file: it takes about 20 ms. Of a larger state there is no digest, and the next file
+	// is made by the sink.
+	mostHeld = 512 << 10
+	// digestAgain is after how long it is looked whether a state that was larger is no longer.
+	digestAgain = time.Minute
 )
+
+// ErrHeld is returned for what would hold up the driver for long.
+var ErrHeld = fmt.Errorf("the state of the site takes more than %d KiB, and to write it down would hold the site up", mostHeld>>10)
+
+var errTooLarge = fmt.Errorf("the state takes more than %d MiB, which a recording cannot begin with", maxFrame>>20)
 
 // NewRecorder returns a recorder. It returns an error if what the subject is made of cannot be
 // recorded.
@@ -119,34 +130,43 @@ func (r *Recorder) begin() {
 		return
 	}
 	if r.sink.Wants() {
-		r.end("the next file goes on")
 		r.sink.Begin(r.head)
-		r.looked = time.Now()
 	}
 	r.on = r.sink.Open()
+	r.fed = true
 }
 
-// head returns the first bytes of a file.
+// head ends the file before and returns the first bytes of the next. Before anything was fed nobody
+// waits for it, however long it takes.
 func (r *Recorder) head(number uint64) ([]byte, error) {
-	header, err := json.Marshal(Header{
-		Format: formatVersion, Schema: schema(), Version: r.Version, Build: r.Build, Site: string(r.ID), Generation: job.GenerationText(r.Generation),
-		Incarnation: r.Incarnation, Number: number, Step: r.steps, Began: time.Now().UTC(),
-	})
-	if err != nil {
-		return nil, err
-	}
 	set := setting{Site: r.ID, Generation: r.Generation, Meta: r.Meta, Processors: r.Processors, Directories: r.Directories}
 	if s, is := r.Site.(*sitesched.Scheduler); is {
 		plan := s.Config()
 		set.Plan = &plan
 	}
-	b := appendFrame([]byte(magic), header)
-	b = appendFrame(b, form().Append(nil, &set, r.hide))
-	image := form().Append(nil, r.Engine, r.hide)
-	if len(image) > maxFrame {
-		return nil, fmt.Errorf("the state takes %d MiB, more than a recording can begin with", len(image)>>20)
+	image, err := r.image()
+	if err != nil {
+		return nil, err
 	}
-	return appendFrame(b, image), nil
+	r.end(goesOn)
+	r.looked = time.Now()
+	return appendHead(nil, &Header{
+		Format: formatVersion, Schema: schema(), Version: r.Version, Build: r.Build, Site: string(r.ID), Generation: job.GenerationText(r.Generation),
+		Incarnation: r.Incarnation, Number: number, Step: r.steps, Began: time.Now().UTC(),
+	}, form().Append(nil, &set, r.hide), image)
+}
+
+// image returns an image of the engine.
+func (r *Recorder) image() ([]byte, error) {
+	most, refused := maxFrame, errTooLarge
+	if r.fed {
+		most, refused = mostHeld, ErrHeld
+	}
+	image, ok := form().AppendAtMost(nil, r.Engine, r.hide, false, most)
+	if !ok {
+		return nil, refused
+	}
+	return image, nil
 }
 
 // Restore records that the engine restores its facts.
@@ -230,17 +250,20 @@ func (r *Recorder) Turn() {
 	r.write()
 }
 
-// state records a digest of the state.
+// state records a digest of the state, if it is not too large for that.
 func (r *Recorder) state() {
-	if !r.on || r.cost > longestDigest {
+	if !r.on {
 		return
 	}
 	r.looked = time.Now()
-	var sum uint64
-	sum, r.scratch = digestState(r.Engine, r.scratch)
-	r.turn = append(r.turn, entryState)
-	r.turn = binary.LittleEndian.AppendUint64(r.turn, sum)
-	r.cost = time.Since(r.looked)
+	sum, b, ok := digestState(r.Engine, r.scratch, mostHeld)
+	if r.scratch = b; ok {
+		r.turn = append(r.turn, entryState)
+		r.turn = binary.LittleEndian.AppendUint64(r.turn, sum)
+		r.cost = time.Since(r.looked)
+	} else {
+		r.cost = digestAgain / hashShare
+	}
 	r.looked = time.Now()
 }
 
@@ -258,9 +281,7 @@ func (r *Recorder) end(why string) {
 		return
 	}
 	r.state()
-	r.turn = append(r.turn, entryEnd)
-	r.turn = binary.AppendUvarint(r.turn, uint64(len(why)))
-	r.turn = append(r.turn, why...)
+	r.turn = appendEnd(r.turn, why)
 	r.write()
 }
 

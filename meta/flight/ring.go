@@ -35,7 +35,8 @@ const (
 type RingConfig struct {
 	// Data is the data folder of the site, in which [Folder] is made.
 	Data string
-	// SizeBytes is what all files may take together, Files how many there are at most: at least 2.
+	// SizeBytes is what all files may take together, Files how many there are at most: at least 2. While the
+	// next file is made of the one that is open, that one may grow by an eighth beyond its share.
 	SizeBytes int64
 	Files     int
 	// Room returns an error if the disk has no room for recordings; nil for never.
@@ -55,9 +56,16 @@ type Ring struct {
 	change  *sync.Cond
 	next    uint64
 	open    bool
-	size    int64 // of the file that is open, with what is pending
+	head    int64  // what the file that is open begins with
+	size    int64  // of the file that is open, with what is pending
+	name    string // of the file that is open, once it is begun
+	written int64  // of it
+	large   bool   // the driver has refused to begin the next file
+	roll    *roll  // makes the next file; nil for none
+	rolls   sync.WaitGroup
 	pending []part
 	waiting int // bytes pending
+	writing int // bytes on their way to the disk
 	busy    bool
 	closed  bool
 	again   time.Time // when it may begin after a failure
@@ -74,8 +82,8 @@ type part struct {
 
 // Figures is what there is to count.
 type Figures struct {
-	// Recording says whether what happens is recorded now.
-	Recording bool
+	// Recording says whether what happens is recorded now, Next whether the next file is made of the one that is open.
+	Recording, Next bool
 	// Bytes were written since the daemon began; Failures is how often a recording ended.
 	Bytes, Failures uint64
 }
@@ -108,6 +116,9 @@ func OpenRing(c RingConfig) (*Ring, error) {
 	}
 	if n := len(files); n > 0 {
 		r.next = files[n-1].number + 1
+	}
+	if err := r.root.RemoveAll(partName); err != nil { // of a daemon that was killed
+		c.Log.Warn("left in the folder of flight recordings", "file", partName, "error", err.Error())
 	}
 	go r.run()
 	return r, nil
@@ -165,7 +176,7 @@ func (r *Ring) Wants() bool {
 		return false
 	}
 	if r.open {
-		return r.size >= r.fileSize()
+		return r.size >= r.fileSize() && r.roll == nil && !r.large && r.head <= mostHeld
 	}
 	return !time.Now().Before(r.again)
 }
@@ -180,24 +191,41 @@ func (r *Ring) Open() bool {
 // Begin implements [Sink].
 func (r *Ring) Begin(head func(number uint64) ([]byte, error)) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	number := r.next
-	r.next++
-	b, err := head(number)
-	if err == nil && int64(len(b)) > r.fileSize()/2 {
-		err = fmt.Errorf("the state of the site takes %d KiB, more than half of the %d KiB of a file; raise flight.size or lower flight.files", len(b)>>10, r.fileSize()>>10)
+	r.mu.Unlock()
+	b, err := head(number) // which may write
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if errors.Is(err, ErrHeld) && r.open {
+		r.large = true
+		r.startRoll()
+		return
 	}
-	if err == nil && r.waiting > mostPending {
+	if err == nil {
+		err = r.fits(b)
+	}
+	if err == nil && r.waiting+r.writing > mostPending {
 		err = errSlow
 	}
 	if err != nil {
+		r.over = errors.Is(err, ErrHeld) // it can begin only before the driver is under way: with the next start
 		r.fail(err)
 		return
 	}
-	r.open, r.size = true, int64(len(b))
+	r.next = max(r.next, number+1)
+	r.open, r.head, r.size = true, int64(len(b)), int64(len(b))
+	r.name, r.written = "", 0
 	r.pending = append(r.pending, part{number, b})
 	r.waiting += len(b)
 	r.change.Broadcast()
+}
+
+// fits returns an error if what a file is to begin with leaves no room for what happens.
+func (r *Ring) fits(head []byte) error {
+	if int64(len(head)) <= r.fileSize()/2 {
+		return nil
+	}
+	return fmt.Errorf("the state of the site takes %d KiB, more than half of the %d KiB of a file; raise flight.size or lower flight.files", len(head)>>10, r.fileSize()>>10)
 }
 
 var errSlow = fmt.Errorf("the disk is slower than what is to be recorded: %d MiB wait for it", mostPending>>20)
@@ -209,7 +237,7 @@ func (r *Ring) Write(frame []byte) {
 	if !r.open || r.closed {
 		return
 	}
-	if r.waiting+len(frame) > mostPending+int(r.fileSize()/2) {
+	if r.waiting+r.writing+len(frame) > mostPending+int(r.fileSize()/2) {
 		r.fail(errSlow)
 		return
 	}
@@ -220,23 +248,34 @@ func (r *Ring) Write(frame []byte) {
 	} else {
 		r.pending = append(r.pending, part{bytes: bytes.Clone(frame)})
 	}
+	switch {
+	case r.roll != nil && r.size > r.fileSize()+r.fileSize()/8:
+		r.fail(errSlowRoll)
+	case r.roll == nil && (r.large || r.head > mostHeld) && r.size >= r.head+(r.fileSize()-r.head)/2:
+		r.startRoll()
+	}
 	r.change.Broadcast()
 }
 
 // fail ends the recording for a while. The caller has the lock.
 func (r *Ring) fail(err error) {
-	r.open, r.pending, r.waiting = false, nil, 0
+	r.endRoll()
+	r.open, r.pending, r.waiting, r.large = false, nil, 0, false
 	r.again = time.Now().Add(retryAfter)
 	r.figures.Failures++
-	r.cfg.Log.Error("the flight recording ends; the site goes on", "error", err.Error(), "again_in", retryAfter.String())
+	again := "in " + retryAfter.String()
+	if r.over {
+		again = "with the next start"
+	}
+	r.cfg.Log.Error("the flight recording ends; the site goes on", "error", err.Error(), "again", again)
 }
 
 // Fail implements [Sink].
 func (r *Ring) Fail(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.fail(err)
 	r.over = true
+	r.fail(err)
 }
 
 // Figures returns what there is to count.
@@ -244,7 +283,7 @@ func (r *Ring) Figures() Figures {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	f := r.figures
-	f.Recording = r.open
+	f.Recording, f.Next = r.open, r.roll != nil
 	return f
 }
 
@@ -272,11 +311,11 @@ func (r *Ring) Close() {
 	r.Flush(closePatience)
 	r.mu.Lock()
 	r.closed, r.open = true, false
-	hangs := len(r.pending) > 0 || r.busy
 	r.change.Broadcast()
 	r.mu.Unlock()
-	if !hangs {
-		<-r.done
+	select {
+	case <-r.done:
+	case <-time.After(closePatience):
 	}
 }
 
@@ -285,20 +324,30 @@ func (r *Ring) run() {
 	w := writer{ring: r}
 	defer close(r.done)
 	defer r.root.Close() //nolint:errcheck // what is in it has its own errors
-	defer w.close()      //nolint:errcheck // nothing is left to be written
+	defer r.rolls.Wait()
+	defer w.close() //nolint:errcheck // nothing is left to be written
 	for {
 		r.mu.Lock()
-		for r.busy = false; len(r.pending) == 0; {
+		for r.busy, r.writing = false, 0; len(r.pending) == 0 && !r.rolled(); {
 			if r.change.Broadcast(); r.closed {
+				r.endRoll()
 				r.mu.Unlock()
 				return
 			}
 			r.change.Wait()
 		}
 		parts := r.pending
-		r.pending, r.waiting, r.busy = nil, 0, true
+		var roll *roll
+		if r.rolled() {
+			roll = r.roll
+			roll.taken = true
+		}
+		r.pending, r.waiting, r.writing, r.busy = nil, 0, r.waiting, true
 		r.mu.Unlock()
 		n, err := w.write(parts)
+		if err == nil && roll != nil {
+			err = w.follow(roll)
+		}
 		r.mu.Lock()
 		r.figures.Bytes += uint64(n)
 		if err != nil && r.open {
@@ -312,7 +361,9 @@ func (r *Ring) run() {
 type writer struct {
 	ring   *Ring
 	file   *os.File
-	looked int // bytes since room was looked for
+	name   string
+	size   int64 // what was written to it
+	looked int   // bytes since room was looked for
 }
 
 func (w *writer) close() error {
@@ -341,6 +392,7 @@ func (w *writer) write(parts []part) (n int, err error) {
 		}
 		m, err := w.file.Write(p.bytes)
 		n += m
+		w.wrote(m)
 		if err != nil {
 			return n, errors.Join(err, w.close())
 		}
@@ -348,12 +400,27 @@ func (w *writer) write(parts []part) (n int, err error) {
 	return n, nil
 }
 
+// wrote notes that more of the file that is open is written.
+func (w *writer) wrote(n int) {
+	w.size += int64(n)
+	w.ring.mu.Lock()
+	defer w.ring.mu.Unlock()
+	if w.ring.name == w.name {
+		w.ring.written = w.size
+		w.ring.change.Broadcast()
+	}
+}
+
 func (w *writer) room() error {
 	w.looked = 0
-	if w.ring.cfg.Room == nil {
+	return w.ring.room()
+}
+
+func (r *Ring) room() error {
+	if r.cfg.Room == nil {
 		return nil
 	}
-	return w.ring.cfg.Room()
+	return r.cfg.Room()
 }
 
 // begin makes room for a file and opens it. A file that is there is never opened, whatever it is.
@@ -378,13 +445,15 @@ func (w *writer) begin(number uint64) error {
 		w.file = nil
 		return err
 	}
+	w.name, w.size = nameOf(number), 0
 	w.ring.mu.Lock()
 	defer w.ring.mu.Unlock()
 	w.ring.next = max(w.ring.next, number+1)
+	w.ring.name, w.ring.written = w.name, 0
 	return nil
 }
 
-// drop removes the oldest files, so that there is room for one more.
+// drop removes the oldest files, so that there is room for one more beside the newest.
 func (r *Ring) drop() error {
 	files, err := r.files()
 	if err != nil {
@@ -394,7 +463,7 @@ func (r *Ring) drop() error {
 	for _, f := range files {
 		sum += f.size
 	}
-	for len(files) > 0 && (len(files) >= r.cfg.Files || sum > r.cfg.SizeBytes-r.fileSize()) {
+	for len(files) > 1 && (len(files) >= r.cfg.Files || sum > r.cfg.SizeBytes-r.fileSize()) {
 		if err := r.root.Remove(files[0].name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

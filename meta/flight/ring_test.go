@@ -3,6 +3,7 @@ package flight_test
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -37,6 +38,9 @@ func files(t *testing.T, data string) (names []string, sum int64) {
 	}
 	for _, e := range entries {
 		info, err := e.Info()
+		if errors.Is(err, fs.ErrNotExist) { // it has another name by now
+			continue
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,13 +121,15 @@ func TestADiskWithoutRoom(t *testing.T) {
 // Where the disk is slower than what comes, the recording ends; memory is bounded.
 func TestASlowDisk(t *testing.T) {
 	t.Parallel()
-	stuck := make(chan struct{})
+	stuck, looks := make(chan struct{}), make(chan struct{}, 1)
 	r := openRing(t, flight.RingConfig{Data: t.TempDir(), SizeBytes: 8 << 20, Files: 4, Room: func() error {
+		looks <- struct{}{}
 		<-stuck
 		return nil
 	}})
 	t.Cleanup(func() { close(stuck) })
 	r.Begin(func(uint64) ([]byte, error) { return []byte("head"), nil })
+	<-looks // what comes from now on waits
 	n := 0
 	for ; r.Open() && n < 100; n++ {
 		r.Write(make([]byte, 1<<20))

@@ -23,11 +23,12 @@ func toProto(m meta.Message) *kithv1.PeerMessage {
 	switch m := m.(type) {
 	case meta.PlaceCopy:
 		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_PlaceCopy{PlaceCopy: &kithv1.PlaceCopy{
-			Attempt: wire.AttemptName(m.Attempt), Request: wire.RequestMessage(&m.Request), OriginTooSmall: m.OriginTooSmall,
+			Attempt: wire.AttemptName(m.Attempt), Request: wire.RequestMessage(&m.Request), OriginTooSmall: m.OriginTooSmall, Stays: m.Stays,
+			Before: wire.ProgressMessage(m.Before),
 		}}}
 	case meta.CopyAnswer:
 		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_CopyAnswer{CopyAnswer: &kithv1.CopyAnswer{
-			Attempt: wire.AttemptName(m.Attempt), Accepted: m.Accepted, Reason: uint32(m.Reason),
+			Attempt: wire.AttemptName(m.Attempt), Accepted: m.Accepted, Reason: uint32(m.Reason), Final: m.Final,
 		}}}
 	case meta.Claim:
 		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_Claim{Claim: &kithv1.Claim{
@@ -64,9 +65,19 @@ func toProto(m meta.Message) *kithv1.PeerMessage {
 		}}}
 	case meta.Stop:
 		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_Stop{Stop: &kithv1.Stop{Attempt: wire.AttemptName(m.Attempt), Stale: m.Stale}}}
+	case meta.Demote:
+		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_Demote{Demote: &kithv1.Demote{Attempt: wire.AttemptName(m.Attempt)}}}
+	case meta.Saved:
+		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_Saved{Saved: &kithv1.Saved{
+			Attempt: wire.AttemptName(m.Attempt), Sequence: m.Sequence, Files: m.Files, FilesRemain: m.FilesRemain, RanNs: int64(m.Ran), Reason: m.Reason,
+		}}}
+	case meta.SavedAck:
+		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_SavedAck{SavedAck: &kithv1.SavedAck{
+			Attempt: wire.AttemptName(m.Attempt), Sequence: m.Sequence, Accepted: m.Accepted,
+		}}}
 	case meta.GiveBack:
 		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_GiveBack{GiveBack: &kithv1.GiveBack{
-			Attempt: wire.AttemptName(m.Attempt), Reason: uint32(m.Reason), Stamp: m.Stamp,
+			Attempt: wire.AttemptName(m.Attempt), Reason: uint32(m.Reason), Stamp: m.Stamp, Final: m.Final,
 		}}}
 	case meta.CopySummary:
 		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_CopySummary{CopySummary: &kithv1.CopySummary{Count: m.Count, Hash: m.Hash, GivenUp: m.GivenUp}}}
@@ -79,6 +90,7 @@ func toProto(m meta.Message) *kithv1.PeerMessage {
 	case meta.StartQuery:
 		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_StartQuery{StartQuery: &kithv1.StartQuery{
 			Query: m.Query, Request: wire.RequestMessage(&m.Request), Predict: m.Predict, Draws: uint32(m.Draws), Attempt: attemptOrNone(m.Attempt),
+			Before: wire.ProgressMessage(m.Before),
 		}}}
 	case meta.SiteBundle:
 		return siteBundle(&kithv1.SiteBundle{Bundle: m.Bundle.Data})
@@ -214,10 +226,10 @@ func (r *reader) message(p *kithv1.PeerMessage) meta.Message {
 	switch m := p.GetMessage().(type) {
 	case *kithv1.PeerMessage_PlaceCopy:
 		p := m.PlaceCopy
-		return meta.PlaceCopy{Attempt: r.attempt(p.GetAttempt()), Request: wire.Request(p.GetRequest()), OriginTooSmall: p.GetOriginTooSmall()}
+		return meta.PlaceCopy{Attempt: r.attempt(p.GetAttempt()), Request: wire.Request(p.GetRequest()), Before: wire.Progress(p.GetBefore()), OriginTooSmall: p.GetOriginTooSmall(), Stays: p.GetStays()}
 	case *kithv1.PeerMessage_CopyAnswer:
 		a := m.CopyAnswer
-		return meta.CopyAnswer{Attempt: r.attempt(a.GetAttempt()), Accepted: a.GetAccepted(), Reason: reason(a.GetReason())}
+		return meta.CopyAnswer{Attempt: r.attempt(a.GetAttempt()), Accepted: a.GetAccepted(), Reason: reason(a.GetReason()), Final: a.GetFinal()}
 	case *kithv1.PeerMessage_Claim:
 		return meta.Claim{Attempt: r.attempt(m.Claim.GetAttempt()), Stamp: m.Claim.GetStamp(), Sent: job.Time(m.Claim.GetSentTimeNs())}
 	case *kithv1.PeerMessage_Verdict:
@@ -245,8 +257,17 @@ func (r *reader) message(p *kithv1.PeerMessage) meta.Message {
 		return meta.ResultAck{Attempt: r.attempt(m.ResultAck.GetAttempt()), Accepted: m.ResultAck.GetAccepted()}
 	case *kithv1.PeerMessage_Stop:
 		return meta.Stop{Attempt: r.attempt(m.Stop.GetAttempt()), Stale: m.Stop.GetStale()}
+	case *kithv1.PeerMessage_Demote:
+		return meta.Demote{Attempt: r.attempt(m.Demote.GetAttempt())}
+	case *kithv1.PeerMessage_Saved:
+		return meta.Saved{
+			Attempt: r.attempt(m.Saved.GetAttempt()), Sequence: m.Saved.GetSequence(), Files: m.Saved.GetFiles(), FilesRemain: m.Saved.GetFilesRemain(),
+			Ran: max(0, time.Duration(m.Saved.GetRanNs())), Reason: m.Saved.GetReason(),
+		}
+	case *kithv1.PeerMessage_SavedAck:
+		return meta.SavedAck{Attempt: r.attempt(m.SavedAck.GetAttempt()), Sequence: m.SavedAck.GetSequence(), Accepted: m.SavedAck.GetAccepted()}
 	case *kithv1.PeerMessage_GiveBack:
-		return meta.GiveBack{Attempt: r.attempt(m.GiveBack.GetAttempt()), Reason: reason(m.GiveBack.GetReason()), Stamp: m.GiveBack.GetStamp()}
+		return meta.GiveBack{Attempt: r.attempt(m.GiveBack.GetAttempt()), Reason: reason(m.GiveBack.GetReason()), Stamp: m.GiveBack.GetStamp(), Final: m.GiveBack.GetFinal()}
 	case *kithv1.PeerMessage_CopySummary:
 		return meta.CopySummary{Count: m.CopySummary.GetCount(), Hash: m.CopySummary.GetHash(), GivenUp: m.CopySummary.GetGivenUp()}
 	case *kithv1.PeerMessage_DigestRequest:
@@ -261,7 +282,7 @@ func (r *reader) message(p *kithv1.PeerMessage) meta.Message {
 		return meta.LoadDigest{Digest: d}
 	case *kithv1.PeerMessage_StartQuery:
 		q := m.StartQuery
-		asked := meta.StartQuery{Query: q.GetQuery(), Request: wire.Request(q.GetRequest()), Predict: q.GetPredict(), Draws: uint16(min(q.GetDraws(), math.MaxUint16))}
+		asked := meta.StartQuery{Query: q.GetQuery(), Request: wire.Request(q.GetRequest()), Before: wire.Progress(q.GetBefore()), Predict: q.GetPredict(), Draws: uint16(min(q.GetDraws(), math.MaxUint16))}
 		if q.GetAttempt() != nil {
 			asked.Attempt = r.attempt(q.GetAttempt())
 		}

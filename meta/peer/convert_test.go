@@ -28,7 +28,10 @@ var (
 	}
 )
 
-func samples() []meta.Message { return append(jobSamples(), taskSamples()...) }
+func samples() []meta.Message {
+	return append(append(jobSamples(), taskSamples()...),
+		meta.Saved{Attempt: sampleAttempt, Sequence: 7, Files: []byte("files"), FilesRemain: true, Ran: time.Minute, Reason: "why"}, meta.SavedAck{Attempt: sampleAttempt, Sequence: 7, Accepted: true})
+}
 
 func jobSamples() []meta.Message {
 	return []meta.Message{
@@ -44,6 +47,7 @@ func jobSamples() []meta.Message {
 		meta.Result{Attempt: sampleAttempt, Outcome: sampleOutcome},
 		meta.ResultAck{Attempt: sampleAttempt, Accepted: true},
 		meta.Stop{Attempt: sampleAttempt},
+		meta.Demote{Attempt: sampleAttempt},
 		meta.GiveBack{Attempt: sampleAttempt, Reason: job.Draining, Stamp: 12},
 		meta.CopySummary{Count: 1, Hash: 2},
 		meta.DigestRequest{},

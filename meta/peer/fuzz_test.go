@@ -91,7 +91,7 @@ func live(t testing.TB) (*meta.Engine, *store.State, job.Time) {
 	return e, state, now
 }
 
-const liveLoad = 16 // of the samples
+const liveLoad = 17 // of the samples
 
 var (
 	running = job.AttemptID{Job: job.ID{Origin: "alpha", Generation: 1, Seq: 1}, Number: 1}

@@ -39,6 +39,10 @@ type Handler interface {
 type Knows struct {
 	// Tasks are the messages about tasks of bags, Checkpoints those of jobs.
 	Tasks, Checkpoints bool
+	// Estimates are estimators of jobs.
+	Estimates bool
+	// Saves are those of what jobs have saved while they run.
+	Saves bool
 }
 
 // FileServer answers a peer's request for bytes of a file. It may block for as
@@ -55,6 +59,8 @@ type Config struct {
 	Folder      store.Folder
 	Incarnation uint64
 	Version     string
+	// NoSaves says that this site does not copy what jobs have saved while they run.
+	NoSaves bool
 	// Admit says whether a site may connect; nil admits every well-named one.
 	Admit func(job.SiteID) bool
 	// Heartbeat is how often something is sent on an idle stream; default 5 s.
@@ -175,7 +181,7 @@ func (l *Links) hello(to job.SiteID) *kithv1.PeerMessage {
 	return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_Hello{Hello: &kithv1.Hello{
 		SiteId: string(l.cfg.Site), Generation: l.cfg.Generation, Incarnation: l.cfg.Incarnation,
 		Version: l.cfg.Version, Protocol: Protocol, PeerSiteId: string(to),
-		Folder: folderBytes(l.cfg.Folder), Daemon: l.daemon, Tasks: true, Checkpoints: true,
+		Folder: folderBytes(l.cfg.Folder), Daemon: l.daemon, Tasks: true, Checkpoints: true, Estimates: true, Saves: !l.cfg.NoSaves,
 	}}}
 }
 
@@ -296,7 +302,7 @@ func (l *Links) run(ctx context.Context, w duplex, hello *kithv1.Hello, dialled 
 		l.log.Info("peer connected", "peer_id", string(s.site), "dialled", dialled, "address", address,
 			"version", hello.GetVersion(), "generation", job.GenerationText(hello.GetGeneration()), "lines_left_out", more)
 	}
-	l.handler.PeerUp(s.site, hello.GetGeneration(), hello.GetIncarnation(), Knows{Tasks: hello.GetTasks(), Checkpoints: hello.GetCheckpoints()})
+	l.handler.PeerUp(s.site, hello.GetGeneration(), hello.GetIncarnation(), Knows{Tasks: hello.GetTasks(), Checkpoints: hello.GetCheckpoints(), Estimates: hello.GetEstimates(), Saves: hello.GetSaves()})
 
 	ended := make(chan error, 2)
 	l.wg.Go(func() { ended <- s.write(l.cfg.Heartbeat) })

@@ -54,6 +54,11 @@ type Rates [classes]Rate
 // nothing by waiting, and what comes together everybody else waits for.
 const DealingsTogether = 20
 
+// QueriesTogether is the part of a second whose questions may come together: an origin that
+// is told to ask later places by loads meanwhile, and what comes together everybody else
+// waits for.
+const QueriesTogether = 2
+
 // dealingsApart is how long what has to wait is gathered for at most: a peer that sends more
 // than its rate has its messages taken a few at a time, and others are served in between.
 const dealingsApart = 2 * time.Millisecond
@@ -78,7 +83,7 @@ const streamPatience = HelloWait / 2
 // DefaultRates are far beyond what honest sites need: with 10 messages a job, a peer that
 // starts 1,000 jobs a second of this site sends less.
 func DefaultRates() Rates {
-	return Rates{Queries: {1000, 2000}, Dealings: {10_000, 10_000 / DealingsTogether}, Loads: {50, 100}, Files: {2000, 4000}, Comparisons: {50, 100}, Bundles: {1, 4}, Streams: {1, StreamsAtOnce}}
+	return Rates{Queries: {1000, 1000 / QueriesTogether}, Dealings: {10_000, 10_000 / DealingsTogether}, Loads: {50, 100}, Files: {2000, 4000}, Comparisons: {50, 100}, Bundles: {1, 4}, Streams: {1, StreamsAtOnce}}
 }
 
 // String returns the name of the class, as rule of a refusal.

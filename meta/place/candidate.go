@@ -27,6 +27,10 @@ type Candidate struct {
 	Digest *cluster.Digest
 	// NoCheckpoints says that its version knows no checkpoints.
 	NoCheckpoints bool
+	// NoEstimators says that it knows no estimators.
+	NoEstimators bool
+	// NoSaves says that it does not copy what jobs have saved while they run.
+	NoSaves bool
 	// Promised is when the job would be completed there, from now on; zero if
 	// the estimate does not say.
 	Promised time.Duration

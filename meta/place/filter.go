@@ -40,8 +40,24 @@ func fitting(r *Round) {
 			c.Refuse(why)
 		} else if c.Digest.Owner.TooBusy(r.Job.Request.Processors, c.Digest.Processors) {
 			c.Refuse(job.BusyOwner)
-		} else if r.Job.Request.Checkpoint && c.NoCheckpoints {
+		} else if r.Job.Request.Checkpoint && (c.NoCheckpoints || c.NoSaves && r.Job.Request.SaveSeconds > 0) {
 			c.Refuse(job.NoCheckpoints)
+		} else if r.Job.Request.Estimate && c.NoEstimators {
+			c.Refuse(job.NoEstimators)
+		}
+	}
+}
+
+// levels refuses sites that are not of the level of the hierarchy that the job is at. A job of
+// none sees no levels. The origin has its own word on that, [View.Refusal].
+func levels(r *Round) {
+	rank := r.Job.Request.Level
+	if rank == 0 {
+		return
+	}
+	for i := range r.Sites {
+		if c := &r.Sites[i]; c.Eligible && !c.Own && c.Digest != nil && !c.Digest.Level.Is(rank) {
+			c.Refuse(job.Level)
 		}
 	}
 }

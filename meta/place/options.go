@@ -55,7 +55,7 @@ func Default() Options {
 func (o *Options) Policy() Policy {
 	c, rank := o.Scheme.composition(), o.rank()
 	p := Policy{
-		Filters:  slices.Concat(c.filters, []Filter{fitting, ready, untried}),
+		Filters:  slices.Concat(c.filters, []Filter{fitting, levels, ready, untried}),
 		Question: rank.question(), KeepsOwn: c.keepsOwn, StaysHome: c.staysHome,
 	}
 	switch {

@@ -103,7 +103,10 @@ func (r *Round) list() {
 		Own:          true, Connected: true, Eligible: r.View.Refusal == job.NoReason, Digest: own,
 	})
 	for _, p := range r.View.Peers {
-		c := Candidate{SiteDecision: store.SiteDecision{Site: p.Site, Weight: 1}, Connected: p.Connected, Eligible: true, NoCheckpoints: p.NoCheckpoints}
+		c := Candidate{
+			SiteDecision: store.SiteDecision{Site: p.Site, Weight: 1}, Connected: p.Connected, Eligible: true,
+			NoCheckpoints: p.NoCheckpoints, NoEstimators: p.NoEstimators, NoSaves: p.NoSaves,
+		}
 		if p.Known {
 			c.Age, c.Digest = p.Age(r.Now), &p.Digest
 		}

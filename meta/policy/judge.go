@@ -41,7 +41,7 @@ type verdict struct {
 }
 
 // roots has what is read of each root.
-var roots = func() (of [bags.RootTime + 1]bags.VarSet) {
+var roots = func() (of [bags.RootSplit + 1]bags.VarSet) {
 	for r := range of {
 		of[r] = bags.OfRoot(bags.Root(r))
 	}
@@ -65,7 +65,7 @@ func (m *memory) plan(asked ...*program) {
 		}
 	}
 	m.byHost, m.bySite = m.reads&roots[bags.RootHost] != 0, m.reads&roots[bags.RootSite] != 0
-	m.moves = m.reads&roots[bags.RootTime] != 0
+	m.moves = m.reads&(roots[bags.RootTime]|roots[bags.RootSplit]) != 0
 }
 
 // Verdict implements [bags.Judge]. Texts that read no host give the same for all hosts of
@@ -250,6 +250,13 @@ func (a *activation) ResolveName(name string) (any, bool) {
 	root := bags.Vars[v].Root
 	if root == bags.RootTime {
 		return types.Double(a.Time(v)), true
+	}
+	if root == bags.RootSplit {
+		if a.Split == nil {
+			return nil, false
+		}
+		in, known := a.Split()
+		return types.Bool(in), known
 	}
 	s := a.Scope(root)
 	if s == nil {

@@ -50,6 +50,7 @@ func scene() *bags.Scene {
 	s.Queue.Number(bags.QueueBags, 2)
 	s.Task.Number(bags.TaskReplicas, 2)
 	s.Task.Number(bags.TaskFailures, 1)
+	s.Split = func() (in, known bool) { return true, true }
 	s.Replicas = []bags.Replica{{Site: "uni-a", Age: 100, ErrorRate: 0.2, Turnaround: math.NaN()}, {Site: "uni-b", Node: "x", Age: 2000, ErrorRate: 0, Turnaround: 50}}
 	return s
 }

@@ -113,7 +113,8 @@ type Progress struct {
 
 // Fetch brings every chunk of set that the store lacks from source; when it
 // returns nil all chunks of set are there and durable. progress, if not nil,
-// is called after each chunk, by one goroutine at a time.
+// is called after each chunk, by one goroutine at a time. set keeps the rules of sets, as [Decode]
+// makes sure, or is of several that do.
 //
 // No sweep takes a chunk of set while the fetch is under way; the caller holds them
 // before, if it needs them afterwards.
@@ -125,9 +126,6 @@ type Progress struct {
 // blobstore.ErrDiskFull, ctx's, or, after Patience, [ErrGaveUp] with the last
 // one of source.
 func (f *Fetcher) Fetch(ctx context.Context, attempt job.AttemptID, set Set, source Source, progress func(Progress)) error {
-	if err := set.Validate(); err != nil {
-		return fmt.Errorf("fetch files of %s: %w", attempt, err)
-	}
 	t := &transferral{Fetcher: f, attempt: attempt, source: source, batch: f.store.NewBatch(), report: progress}
 	defer t.batch.Close()
 	missing := t.plan(set)

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"kith/internal/durable"
 	"kith/internal/job"
 )
 
@@ -108,7 +109,7 @@ func Init(dir string, site job.SiteID, o Options, now time.Time) (*Keys, error) 
 	if err := os.Rename(temporary, dir); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(temporary))
 	}
-	if err := syncFolder(filepath.Dir(dir)); err != nil {
+	if err := durable.SyncFolder(filepath.Dir(dir)); err != nil {
 		return nil, err
 	}
 	return Open(dir, site, now)

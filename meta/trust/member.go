@@ -74,10 +74,15 @@ func (m *Member) certificate() (*tls.Certificate, error) {
 	return m.own, nil
 }
 
+// memberBackdated is how long before it was made the certificate of a member is valid: for others whose clocks
+// are a day behind. They make all that they keep together without one, and a site must not stop for it.
+const memberBackdated = 48 * time.Hour
+
 // memberTemplate is the certificate of a member that is made now. It has no DNS name: a user
 // who trusts the CA of the site must not take a member's certificate for the site's.
 func memberTemplate(site job.SiteID, name string, now time.Time) *x509.Certificate {
 	t := leafTemplate(site, now, leafLife)
+	t.NotBefore = now.Add(-memberBackdated)
 	t.Subject.CommonName = string(site) + " member " + name
 	t.DNSNames = nil
 	t.URIs = []*url.URL{{Scheme: "spiffe", Host: string(site), Path: memberPath + name}}

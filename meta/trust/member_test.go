@@ -67,6 +67,25 @@ func TestWhoIsNoMember(t *testing.T) {
 	}
 }
 
+// Members whose clocks are a day apart know each other all the same: nothing of what they keep together rests on
+// the time.
+func TestMembersWhoseClocksDiffer(t *testing.T) {
+	t.Parallel()
+	a, _ := twoSites(t)
+	ahead, err := a.Member("two", at(noon.Add(24*time.Hour)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := member(t, a, "one")
+	for what, c := range map[string][2]*tls.Config{
+		"who is ahead dials": {one.ServerTLS(), ahead.ClientTLS(ALPNRaft)}, "who is behind dials": {ahead.ServerTLS(), one.ClientTLS(ALPNRaft)},
+	} {
+		if _, serverErr, clientErr := handshake(t, c[0], c[1]); serverErr != nil || clientErr != nil {
+			t.Errorf("%s: server %v, client %v", what, serverErr, clientErr)
+		}
+	}
+}
+
 // A member's certificate is renewed in time, and void below the floor of its site.
 func TestCertificatesOfMembersAge(t *testing.T) {
 	t.Parallel()

@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"kith/internal/durable"
 )
 
 // nextFile is the key and certificate of the CA that follows, in one file so that they
@@ -325,5 +327,5 @@ func removeFile(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return syncFolder(filepath.Dir(path))
+	return durable.SyncFolder(filepath.Dir(path))
 }

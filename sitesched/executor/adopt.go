@@ -57,7 +57,11 @@ func (x *Executor) settle(a *attempt) {
 	if !current {
 		return
 	}
-	rebooted := boot != "" && boot != x.boot
+	rebooted, emptied := x.since(boot)
+	if emptied {
+		x.reportEmptied(a)
+		return
+	}
 	e := x.examine(a.folder, rebooted)
 	if e.finding == foundNothing && !rebooted && len(x.marked(a.folder)) > 0 {
 		// A shim may have taken it since. It writes the record before it starts
@@ -251,6 +255,15 @@ func (x *Executor) reportLost(a *attempt, e evidence, rebooted bool) {
 		x.finish(a, job.Outcome{
 			Kind: reason.Kind(), Signal: int32(unix.SIGKILL), Reason: "stopped: " + string(reason) + "; " + e.reason,
 			Start: start, End: job.Instant(time.Now()),
+		}, nil)
+		return
+	}
+	if ask := x.askOf(a); ask != nil && !rebooted { // so was this one
+		x.mu.Lock()
+		a.asked = &work.Asked{Ask: *ask}
+		x.mu.Unlock()
+		x.finish(a, job.Outcome{
+			Kind: job.Demoted, Cause: ask.Cause, Reason: "it was asked to save, and did not: " + e.reason, Start: start, End: job.Instant(time.Now()),
 		}, nil)
 		return
 	}

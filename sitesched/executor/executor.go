@@ -69,6 +69,8 @@ type attempt struct {
 	boot   string // when it was begun; empty for this boot
 	phase  phase
 
+	ask      *work.Ask   // nil until it is asked to save and end
+	asked    *work.Asked // what came of that
 	stopping bool
 	stop     work.StopReason
 	started  bool // Started was reported
@@ -141,9 +143,14 @@ func Open(c Config, sink func(work.Event)) (*Executor, error) {
 	return x, nil
 }
 
-// BootID returns a text that changes when the machine is restarted. The caller
-// keeps it with the fact that an attempt was begun and hands it to Adopt.
-func (x *Executor) BootID() string { return x.boot }
+// BootID returns a text that changes when the machine is restarted, or Config.Dir is emptied or
+// replaced. The caller keeps it with the fact that an attempt was begun and hands it to Adopt.
+func (x *Executor) BootID() string {
+	if x.folders.id == "" {
+		return x.boot
+	}
+	return x.boot + "/" + x.folders.id
+}
 
 // AdoptedShims returns the process numbers of shims that an earlier daemon started and this one
 // watches: unlike the others they are not its children.
@@ -191,8 +198,8 @@ func (x *Executor) Start(s work.Spec) {
 
 // Adopt takes over an attempt that an earlier daemon has, or may have, started:
 // one whose beginning is committed and whose end is not. boot is what BootID
-// returned when it was begun. If no shim has started it and the machine was not
-// restarted since, it is started now, once: a shim that was told by the earlier
+// returned when it was begun. If no shim has started it, and neither the machine was
+// restarted nor Config.Dir emptied since, it is started now, once: a shim that was told by the earlier
 // daemon and one that is told now cannot both start it. Otherwise its end is
 // reported, when it comes or at once.
 func (x *Executor) Adopt(s work.Spec, boot string) {

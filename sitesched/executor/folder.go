@@ -51,6 +51,7 @@ const mostSpares = 256
 type folders struct {
 	dir     string
 	lock    *os.File // holds off a second executor
+	id      string   // see openID; empty for none
 	ledgers *ledgers
 
 	// leasing is held while a lease is written, and while a folder changes hands: what is
@@ -98,7 +99,10 @@ func openFolders(dir string) (*folders, error) {
 	if f.lock, err = lockFolder(dir); err != nil {
 		return nil, err
 	}
-	err = errors.Join(f.makeDotted(), f.makeMark())
+	f.id, err = f.openID()
+	if err == nil {
+		err = errors.Join(f.makeDotted(), f.makeMark())
+	}
 	if err == nil {
 		f.ledgers, err = openLedgers(dir)
 	}

@@ -33,6 +33,7 @@ type bench struct {
 	finished map[job.AttemptID][]job.Outcome
 	unable   map[job.AttemptID][]string
 	blank    map[job.AttemptID]bool
+	asked    map[job.AttemptID]*work.Asked
 }
 
 // patience is how long a test waits for anything.
@@ -57,6 +58,7 @@ func openBench(t testing.TB, c Config) *bench {
 	b := &bench{
 		t: t, changed: make(chan struct{}),
 		started: map[job.AttemptID]int{}, finished: map[job.AttemptID][]job.Outcome{}, unable: map[job.AttemptID][]string{}, blank: map[job.AttemptID]bool{},
+		asked: map[job.AttemptID]*work.Asked{},
 	}
 	x, err := Open(c, b.note)
 	if err != nil {
@@ -131,6 +133,7 @@ func (b *bench) note(ev work.Event) {
 	case work.Finished:
 		b.finished[ev.Attempt] = append(b.finished[ev.Attempt], ev.Outcome)
 		b.blank[ev.Attempt] = ev.Blank
+		b.asked[ev.Attempt] = ev.Asked
 	case work.StartFailed:
 		b.unable[ev.Attempt] = append(b.unable[ev.Attempt], ev.Reason)
 	}
@@ -162,6 +165,13 @@ func (b *bench) wasBlank(id job.AttemptID) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.blank[id]
+}
+
+// askedOf tells how the attempt was asked to save, nil if it was not.
+func (b *bench) askedOf(id job.AttemptID) *work.Asked {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.asked[id]
 }
 
 // starts tells how often the attempt was reported as started.

@@ -163,6 +163,10 @@ func (x *Executor) report(a *attempt, ev work.Event, free *worker) (kept bool) {
 	kept = x.takeBack(free)
 	if report {
 		a.phase = ended
+		if f, ok := ev.(work.Finished); ok {
+			f.Asked = a.asked
+			ev = f
+		}
 		if f, ok := ev.(work.Finished); ok && f.Blank && kept && !a.stopping { // a stop may be being noted in it
 			a.kept = true
 		}

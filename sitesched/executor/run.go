@@ -49,6 +49,7 @@ func (x *Executor) prepareRun(a *attempt, w *worker) (*shim.Run, *job.Outcome, e
 		CPUs:          cpus,
 		Account:       shimAccount(spec.Account),
 		Leased:        spec.Leased,
+		Estimate:      shimEstimate(spec.Estimate),
 	}, nil, nil
 }
 
@@ -64,6 +65,11 @@ func (x *Executor) place(name string, spec *work.Spec) error {
 	}
 	if err := x.folders.mark(name); err != nil {
 		return err
+	}
+	if spec.Estimate != nil {
+		if err := x.folders.blankEstimate(name); err != nil {
+			return err
+		}
 	}
 	if spec.Leased && spec.Lease != (work.Lease{}) {
 		return x.folders.writeLease(name, spec.Lease)
@@ -109,8 +115,15 @@ func (x *Executor) outcomeOf(a *attempt, s *shim.Exit) job.Outcome {
 		o.Kind = job.Failure
 	case shim.CauseStop:
 		x.explainStop(a, &o)
+	case shim.CauseAsked, shim.CauseAnswered, shim.CauseUnanswered:
+		x.explainAsk(a, s.Cause, &o)
 	case shim.CauseLease:
 		o.Kind = job.Loss
+	case shim.CauseEstimate:
+		o.Kind, o.Cause, o.ExitCode, o.Signal = job.Demoted, job.OutOfLevel, 0, 0
+	}
+	if a.spec.Estimate != nil || s.Cause == shim.CauseEstimate {
+		o.Bound = x.folders.readEstimate(a.folder)
 	}
 	if o.Reason == "" && o.Signal != 0 {
 		o.Reason = "ended by signal " + strconv.Itoa(s.Signal) + " (" + unix.SignalName(unix.Signal(s.Signal)) + ")"

@@ -2,6 +2,7 @@ package executor
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"kith/sitesched/executor/shim"
@@ -22,7 +23,14 @@ func validate(s *work.Spec) error {
 		return errNoCommand
 	}
 	size := 0
-	for _, arg := range s.Argv {
+	args := s.Argv
+	if e := s.Estimate; e != nil {
+		if len(e.Argv) == 0 || e.Argv[0] == "" {
+			return errNoCommand
+		}
+		args = slices.Concat(args, e.Argv)
+	}
+	for _, arg := range args {
 		if strings.IndexByte(arg, 0) >= 0 {
 			return errNulByte
 		}

@@ -93,6 +93,13 @@ type Report struct {
 	GuestWork, GuestWait float64
 }
 
+// Drain is a time in which the site started nothing.
+type Drain struct {
+	From job.Time
+	// Until is zero if it has not ended.
+	Until job.Time
+}
+
 // Question is what is asked.
 type Question struct {
 	// Site is how the site schedules. Its queues do not matter.
@@ -104,6 +111,8 @@ type Question struct {
 	Since job.Time
 	// Bound is for how long guests may block a job before it is a violation.
 	Bound time.Duration
+	// Drains are those of the site, in any order. They keep its jobs waiting without guests, too.
+	Drains []Drain
 }
 
 func (j *Job) ready() job.Time { return max(j.Submitted, j.Ready) }
@@ -118,6 +127,12 @@ func Compare(q Question, jobs []Job, guests []Guest) (Report, error) {
 	slices.SortFunc(jobs, func(a, b Job) int {
 		return cmp.Or(cmp.Compare(a.ready(), b.ready()), a.ID.Compare(b.ID))
 	})
+	for _, d := range q.Drains {
+		w.Drain(true, d.From)
+		if d.Until != 0 {
+			w.Drain(false, d.Until)
+		}
+	}
 	shade := make(map[job.AttemptID]job.Time, len(jobs))
 	started := func(id job.AttemptID, at job.Time) { shade[id] = at }
 	for i := range jobs {

@@ -83,6 +83,22 @@ func TestCompareLags(t *testing.T) {
 	}
 }
 
+// A job that waits for the end of a drain is no later than without guests: there the site drains,
+// too. One whose drain goes on does not start.
+func TestCompareDrains(t *testing.T) {
+	minute := 60 * second
+	jobs := []harm.Job{
+		{ID: named(1), Processors: 1, Limit: time.Hour, Submitted: 10 * minute, Started: 30 * minute, Run: 5 * time.Minute},
+		{ID: named(2), Processors: 1, Limit: time.Hour, Submitted: 40 * minute, Started: 40 * minute, Run: 5 * time.Minute},
+		{ID: named(3), Processors: 1, Limit: time.Hour, Submitted: 60 * minute, Started: 61 * minute, Run: 5 * time.Minute}, // elsewhere
+	}
+	q := harm.Question{Site: sitesched.Config{Processors: 1}, Now: 90 * minute, Drains: []harm.Drain{{From: 50 * minute}, {From: 5 * minute, Until: 20 * minute}, {From: 20 * minute, Until: 30 * minute}}}
+	r, err := harm.Compare(q, jobs, nil)
+	if err != nil || r.All.Jobs != 3 || r.All.Compared != 2 || r.All.Delays != 0 || r.All.Gains != 0 || r.Reached != q.Now {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
 // BenchmarkCompare is a report about as much as a site remembers.
 func BenchmarkCompare(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 1))

@@ -23,7 +23,8 @@ const (
 	// QueueOverdue is a task that would make those after it overdue: with it the queue has more work than C_q.
 	QueueOverdue
 
-	triggers = 5
+	// Triggers is how many there are.
+	Triggers = 5
 )
 
 var triggerNames = []string{"overload", "mismatch", "overdue", "task_overdue", "queue_overdue"}
@@ -72,4 +73,4 @@ func word[T ~uint8](names []string, v T) string {
 
 // onLast is the last column of the table of spec 000 section 2.4: below the last level there is
 // nothing to move to, and tasks there run to the real limit so that users get what is done.
-var onLast = [triggers]Action{Overload: Reject, Mismatch: Reject, Overdue: Terminate, TaskOverdue: Off, QueueOverdue: Off}
+var onLast = [Triggers]Action{Overload: Reject, Mismatch: Reject, Overdue: Terminate, TaskOverdue: Off, QueueOverdue: Off}

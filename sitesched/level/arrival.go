@@ -57,12 +57,17 @@ func ProcessNewTask(l *Limits, q Complexity, t Arrival, last bool) Verdict {
 			return Verdict{Leave, Overload, a}
 		}
 	}
-	tooMuch := !t.Unknown && t.Left > l.TaskLimit(t.Bound)
-	switch a := l.Action(Mismatch, last); {
-	case !t.Estimated && (t.Unknown || tooMuch) && l.EstimateShare > 0:
+	if tooMuch := !t.Unknown && t.Left > l.TaskLimit(t.Bound); !t.Estimated && (t.Unknown || tooMuch) && l.EstimateShare > 0 {
 		return Verdict{Step: Estimate}
-	case tooMuch && a != Off:
-		return Verdict{Leave, Mismatch, a}
+	}
+	if most, limited := l.MostLeft(t.Bound, last); limited && !t.Unknown && t.Left > most {
+		return Verdict{Leave, Mismatch, l.Action(Mismatch, last)}
 	}
 	return Verdict{Step: Stay}
+}
+
+// MostLeft returns the most that may be left of a task that was estimated for it to stay, for one with the
+// share bound or 0 for that of the level, and whether there is such a limit.
+func (l *Limits) MostLeft(bound float64, last bool) (most Complexity, limited bool) {
+	return l.TaskLimit(bound), l.Action(Mismatch, last) != Off
 }

@@ -8,6 +8,8 @@ type Occupant struct {
 	// Stayed is t_q, how long ago it arrived here, and Ran is t_e, how long ago it started
 	// here, 0 if it has not.
 	Stayed, Ran time.Duration
+	// Last says that no level is below that would take it.
+	Last bool
 }
 
 // Departure is a task that has to leave.
@@ -21,7 +23,7 @@ type Departure struct {
 
 // EnforceQueueLimits goes through the tasks of a level from the head of its queue to the tail. It
 // appends those that must leave to list, in that order, and returns the work Q of those that
-// stay. last says that no level is below. It allocates nothing once list has room.
+// stay. last says of all that no level is below, as [Occupant].Last does of one. It allocates nothing once list has room.
 //
 // A trigger that is off is passed over. Who is alone at the level is not moved or ended for being
 // overdue: that waits until another task is there; the other triggers do not wait. A task with an
@@ -30,32 +32,43 @@ type Departure struct {
 //
 // Source: spec 000 sections 2.3 and 2.4.
 func EnforceQueueLimits(l *Limits, tasks []Occupant, last bool, list []Departure) ([]Departure, Complexity) {
-	// Everything that is the same for all tasks is read once.
-	overdue, taskOverdue, queueOverdue := l.Action(Overdue, last), l.Action(TaskOverdue, last), l.Action(QueueOverdue, last)
+	// Everything that is the same for many tasks is read once.
+	above, onLast := l.enforced(false), l.enforced(true)
 	most := l.QueueLimit()
 	var q Complexity
 	for i := range tasks {
 		t := &tasks[i]
+		act := &above
+		if last || t.Last {
+			act = &onLast
+		}
 		late := t.Stayed > l.Queue || t.Ran > l.Run
-		if late && overdue != Off {
+		if late && act.overdue != Off {
 			if len(tasks) > 1 {
-				list = append(list, Departure{i, Overdue, overdue})
+				list = append(list, Departure{i, Overdue, act.overdue})
 				continue
 			}
 			return list, l.counts(t)
 		}
 		c := l.counts(t)
-		if !t.Unknown && taskOverdue != Off && c > l.Phi(l.remains(t), t.Bound) {
-			list = append(list, Departure{i, TaskOverdue, taskOverdue})
+		if !t.Unknown && act.taskOverdue != Off && c > l.Phi(l.remains(t), t.Bound) {
+			list = append(list, Departure{i, TaskOverdue, act.taskOverdue})
 			continue
 		}
-		if queueOverdue != Off && q+c > most {
-			list = append(list, Departure{i, QueueOverdue, queueOverdue})
+		if act.queueOverdue != Off && q+c > most {
+			list = append(list, Departure{i, QueueOverdue, act.queueOverdue})
 			continue
 		}
 		q += c
 	}
 	return list, q
+}
+
+// enforced are the actions of the triggers that are enforced.
+type enforced struct{ overdue, taskOverdue, queueOverdue Action }
+
+func (l *Limits) enforced(last bool) enforced {
+	return enforced{l.Action(Overdue, last), l.Action(TaskOverdue, last), l.Action(QueueOverdue, last)}
 }
 
 // remains is how long t may still run here, below 0 if it is overdue. C > φ(a) or C > φ(b) is C > φ(min(a, b)).

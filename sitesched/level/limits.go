@@ -33,7 +33,7 @@ type Limits struct {
 	// known. The source's listing does not, though its prose may be read so.
 	CountArrival bool
 	// Actions are what each [Trigger] does; the zero value is as in the source.
-	Actions [triggers]Action
+	Actions [Triggers]Action
 }
 
 // MaxRank is the largest rank of a level.
@@ -53,9 +53,15 @@ var ErrLimits = errors.New("invalid level")
 // Validate returns all that is wrong with l, joined, each naming field, value and remedy, or nil.
 func (l *Limits) Validate() error {
 	var errs []error
-	bad := func(field string, value any, want string) {
+	l.Check(func(field string, value any, want string) {
 		errs = append(errs, fmt.Errorf("%s %v: must be %s: %w", field, value, want, ErrLimits))
-	}
+	})
+	return errors.Join(errs...)
+}
+
+// Check calls bad for everything that is wrong with l, with the field as a configuration names
+// it, its value, and what it must be.
+func (l *Limits) Check(bad func(field string, value any, want string)) {
 	if l.Rank < 1 || l.Rank > MaxRank {
 		bad("rank", l.Rank, "1 (the smallest level) to 16")
 	}
@@ -74,7 +80,7 @@ func (l *Limits) Validate() error {
 		bad("speed", l.Speed, "above 0 and finite")
 	}
 	if !(l.Bound > 0 && l.Bound <= 1) {
-		bad("cpu_bound", l.Bound, "above 0, at most 1")
+		bad("beta", l.Bound, "above 0, at most 1")
 	}
 	if !(l.EstimateShare >= 0 && l.EstimateShare < 1) {
 		bad("estimate_share", l.EstimateShare, "0 to below 1")
@@ -87,7 +93,6 @@ func (l *Limits) Validate() error {
 			bad(Trigger(t).String(), a, "demote, reject or off: a task that arrives does not run yet") //nolint:gosec // See above.
 		}
 	}
-	return errors.Join(errs...)
 }
 
 // Phi is φ(T): what the level can do in time t for a task with the share bound, or with

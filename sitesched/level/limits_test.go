@@ -23,9 +23,9 @@ func TestBadLimits(t *testing.T) {
 		"no speed":          {func(l *Limits) { l.Speed = 0 }, "speed 0"},
 		"speed not known":   {func(l *Limits) { l.Speed = math.NaN() }, "speed NaN"},
 		"endless speed":     {func(l *Limits) { l.Speed = math.Inf(1) }, "speed +Inf"},
-		"β 0":               {func(l *Limits) { l.Bound = 0 }, "cpu_bound 0: must be above 0, at most 1"},
-		"β above 1":         {func(l *Limits) { l.Bound = 1.1 }, "cpu_bound 1.1"},
-		"β not known":       {func(l *Limits) { l.Bound = math.NaN() }, "cpu_bound NaN"},
+		"β 0":               {func(l *Limits) { l.Bound = 0 }, "beta 0: must be above 0, at most 1"},
+		"β above 1":         {func(l *Limits) { l.Bound = 1.1 }, "beta 1.1"},
+		"β not known":       {func(l *Limits) { l.Bound = math.NaN() }, "beta NaN"},
 		"α 1":               {func(l *Limits) { l.EstimateShare = 1 }, "estimate_share 1: must be 0 to below 1"},
 		"α below":           {func(l *Limits) { l.EstimateShare = -0.1 }, "estimate_share -0.1"},
 		"no such action":    {func(l *Limits) { l.Actions[Overdue] = 9 }, "overdue unknown(9)"},
@@ -74,5 +74,23 @@ func TestActions(t *testing.T) {
 	}
 	if _, err := ParseAction("promote"); !errors.Is(err, ErrUnknownWord) {
 		t.Errorf("promote: %v", err)
+	}
+}
+
+// What may be left of a task that was estimated is what [ProcessNewTask] lets stay.
+func TestMostLeft(t *testing.T) {
+	t.Parallel()
+	for _, action := range []Action{Default, Off, Reject} {
+		for _, last := range []bool{false, true} {
+			l := Limits{Rank: 1, Queue: time.Hour, Run: time.Minute, Processors: 4, Speed: 1.5, Bound: 0.9}
+			l.Actions[Mismatch] = action
+			most, limited := l.MostLeft(0.5, last)
+			for _, left := range []Complexity{0, most - 1, most, most + 1, 100 * most} {
+				v := ProcessNewTask(&l, 0, Arrival{Task: Task{Left: left, Bound: 0.5}, Estimated: true}, last)
+				if stays := !limited || left <= most; stays != (v.Step == Stay) {
+					t.Errorf("%v, last %v: %v left of %v: %+v", action, last, left, most, v)
+				}
+			}
+		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"kith/internal/job"
 	"kith/internal/scarce"
 	"kith/meta"
+	"kith/meta/api"
 	"kith/sitesched/work"
 	"kith/store"
 )
@@ -30,6 +31,7 @@ func (s *Runner) Launch(f meta.Launch) {
 	if !fresh {
 		return
 	}
+	r.ending, r.estimate = f.Ending, f.Estimate
 	if f.Task == nil && (f.Payload != nil || f.Attempt.Job.Origin != s.site) {
 		p, err := parsePayload(f.Payload)
 		s.prepare(r, p, err)
@@ -116,10 +118,19 @@ func (s *Runner) prepare(r *run, p *payload, err error) {
 	})
 }
 
+// specOf is what the system runs for an attempt.
+func (s *Runner) specOf(r *run) (work.Spec, error) {
+	spec, err := r.payload.spec(r.attempt, &r.request, s.site, r.files.Work, s.files.blobs)
+	if e := r.estimate; err == nil && e.Limit > 0 && r.request.Estimate {
+		spec.Estimate = &work.Estimate{Argv: api.EstimateCommand(r.payload.job), Limit: e.Limit, Known: e.Known, Done: e.Done, Most: e.Most}
+	}
+	return spec, err
+}
+
 // start hands a staged attempt to the system.
 func (s *Runner) start(r *run) {
 	if r.spec == nil { // nothing was staged
-		spec, err := r.payload.spec(r.attempt, &r.request, s.site, r.files.Work, s.files.blobs)
+		spec, err := s.specOf(r)
 		if err != nil {
 			s.fail(r, err)
 			return
@@ -174,6 +185,7 @@ func (s *Runner) Adopt(f meta.Adopt) {
 	if !fresh {
 		return
 	}
+	r.ending, r.estimate = f.Ending, f.Estimate
 	var left found
 	hold := func() (context.Context, context.CancelFunc) { return context.WithCancel(s.ctx) }
 	s.whenRead(r, hold, func() (err error) {
@@ -199,7 +211,7 @@ func (s *Runner) adopt(r *run, f meta.Adopt, left found) {
 	if p := left.payload; p != nil {
 		r.payload = p
 		var err error
-		if spec, err = p.spec(f.Attempt, &f.Request, s.site, r.files.Work, s.files.blobs); err != nil {
+		if spec, err = s.specOf(r); err != nil {
 			s.log.Warn("payload of an adopted attempt", "attempt_id", f.Attempt.String(), "error", err.Error())
 		}
 	}
@@ -258,16 +270,19 @@ func (s *Runner) Clear(a job.AttemptID) {
 	s.mu.Lock()
 	r := s.byID[a]
 	delete(s.byID, a)
+	var saved copied
 	if r != nil {
 		s.releaseFolder(r)
+		r.cleared, saved = true, r.copied
 	}
 	s.mu.Unlock()
 	s.letGo(a)
+	s.letGoCopied(saved)
 	s.system.Forget(a)
 	s.files.server.Forget(a)
 	if r != nil && r.kept != nil {
 		r.kept.Close()
-		if a.Job.Origin != s.site { // which has them, or does not want them
+		if s.files.cfg.Apart || a.Job.Origin != s.site { // which has them, or does not want them
 			s.files.drop(r.output)
 		}
 	}
@@ -324,6 +339,7 @@ func (s *Runner) report(ev work.Event) {
 		s.note("attempt ended", ev.Attempt, ev.Outcome.Kind != job.Success,
 			"exit_code", ev.Outcome.ExitCode, "signal", ev.Outcome.Signal, "reason", ev.Outcome.Reason)
 		if r := s.get(ev.Attempt); r != nil {
+			r.asked = ev.Asked
 			s.finished(r, ev.Outcome, ev.Blank)
 		}
 	}

@@ -8,13 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"google.golang.org/protobuf/proto"
 
 	"kith/internal/declared"
+	"kith/internal/donemark"
 	"kith/internal/job"
 	"kith/meta/api"
 	"kith/meta/transfer"
@@ -40,8 +40,12 @@ func isSaved(path string) bool { return strings.HasPrefix(path, api.CheckpointFo
 // saves reports whether the job writes checkpoints.
 func (p *payload) saves() bool { return p.job.GetCheckpoint() != nil }
 
-// savedPaths are the paths and patterns of a checkpoint in the private folder.
+// savedPaths are the paths and patterns of a checkpoint in the private folder, none if the job
+// writes none.
 func (p *payload) savedPaths() []string {
+	if !p.saves() {
+		return nil
+	}
 	list := []string{savedName(api.DoneName)}
 	for _, path := range p.job.GetCheckpoint().GetPaths() {
 		list = append(list, savedName(path))
@@ -49,13 +53,15 @@ func (p *payload) savedPaths() []string {
 	return list
 }
 
-// allFiles are the inputs and what was saved. Not all that holds for a set holds for it: its
-// files may be more, and their contents.
+// allFiles are the inputs and what was saved. Of the bounds of a set each of the two keeps its own:
+// together they may have more files, and more of their contents.
 func (p *payload) allFiles() transfer.Set {
 	if len(p.saved.Files) == 0 {
 		return p.inputs
 	}
-	return transfer.Set{Files: slices.Concat(p.inputs.Files, p.saved.Files)}
+	all := slices.Concat(p.inputs.Files, p.saved.Files)
+	slices.SortFunc(all, func(a, b transfer.File) int { return strings.Compare(a.Path, b.Path) })
+	return transfer.Set{Files: all}
 }
 
 // demotes reports whether an end says "saved, run me again".
@@ -67,7 +73,13 @@ func (r *run) demotes(o *job.Outcome) bool {
 // checkSaved looks whether what was collected of a demoted attempt has a checkpoint that
 // counts. If not, its files are left out, and the outcome says why.
 func (s *Runner) checkSaved(o *job.Outcome, c *transfer.Collection, r *run) {
-	sequence, err := s.sequenceOf(c, r)
+	if o.Start == 0 { // it never ran
+		return
+	}
+	sequence, err := s.numberOf(c, r)
+	if err == nil {
+		err = r.inTime(sequence)
+	}
 	if err == nil {
 		o.Checkpoint = sequence
 		return
@@ -79,8 +91,16 @@ func (s *Runner) checkSaved(o *job.Outcome, c *transfer.Collection, r *run) {
 // errOldCheckpoint is returned where a job has saved nothing new.
 var errOldCheckpoint = errors.New("it saved nothing new")
 
-// sequenceOf returns the number of the checkpoint in what was collected, or why it does not count.
-func (s *Runner) sequenceOf(c *transfer.Collection, r *run) (uint64, error) {
+// inTime returns an error if a checkpoint was saved after the grace of the attempt.
+func (r *run) inTime(sequence uint64) error {
+	if asked, late := r.late(); late && sequence > asked {
+		return fmt.Errorf("%s says %d, and was to be written when it said %d, before the grace of %v was over", api.DoneName, sequence, asked, r.asked.Grace)
+	}
+	return nil
+}
+
+// numberOf returns the number of the checkpoint in what was collected, or why it does not count.
+func (s *Runner) numberOf(c *transfer.Collection, r *run) (uint64, error) {
 	var saved transfer.Set
 	for _, f := range c.Set.Files {
 		if isSaved(f.Path) {
@@ -97,7 +117,9 @@ func (s *Runner) sequenceOf(c *transfer.Collection, r *run) (uint64, error) {
 		return 0, fmt.Errorf("files are missing: %s", strings.Join(c.Notes, "; "))
 	}
 	encoded, err := saved.Encode()
-	switch {
+	switch size, most := saved.Bytes(), s.files.cfg.MaxCheckpointBytes; {
+	case most > 0 && size > most:
+		return 0, fmt.Errorf("its files have %d bytes together, and this site takes at most %d", size, most)
 	case err != nil:
 		return 0, err
 	case len(encoded) > maxCheckpoint:
@@ -122,8 +144,7 @@ func (s *Runner) wroteSaved(r *run) bool {
 	return err == nil && len(entries) > 0
 }
 
-// maxDone is the most that DONE may have: a number, and blanks around it.
-const maxDone = 32
+const maxDone = donemark.Most
 
 // readDone reads the number in DONE.
 func (s *Runner) readDone(f transfer.File) (uint64, error) {
@@ -140,10 +161,9 @@ func (s *Runner) readDone(f transfer.File) (uint64, error) {
 }
 
 func parseDone(data []byte) (uint64, error) {
-	text := strings.TrimSpace(string(data))
-	sequence, err := strconv.ParseUint(text, 10, 64)
-	if err != nil || sequence == 0 {
-		return 0, fmt.Errorf("%s says %q, and should be a number from 1 on", api.DoneName, job.ClipText(text, maxDone))
+	sequence, ok := donemark.Parse(data)
+	if !ok {
+		return 0, fmt.Errorf("%s says %q, and should be a number from 1 on", api.DoneName, job.ClipText(strings.TrimSpace(string(data)), maxDone))
 	}
 	return sequence, nil
 }
@@ -191,7 +211,7 @@ func (f *Files) Resumed(id job.ID, raw []byte, from store.Resume) ([]byte, error
 	}
 	resume := &kithv1.Resume{Demotions: from.Demotions, Sequence: from.Sequence, UsedNs: int64(from.Used)}
 	if from.Attempt != 0 {
-		a := job.AttemptID{Job: id, Number: from.Attempt}
+		a := from.Files(id)
 		encoded, err := f.cfg.Backend.AttemptFiles(a)
 		if err != nil {
 			return nil, err

@@ -29,10 +29,11 @@ func (s *Runner) finished(r *run, outcome job.Outcome, blank bool) {
 	}
 	s.ends(r)
 	leaving := transfer.Leaving{Dir: r.files.Work, Stdout: r.files.Stdout, Stderr: r.files.Stderr, Ran: outcome.Start != 0}
+	r.judge(&outcome)
 	switch {
 	case r.payload == nil:
-	case r.demotes(&outcome): // its outputs are those of its last attempt
-		outcome.Kind, outcome.Reason = job.Demoted, ""
+	case outcome.Kind == job.Demoted && outcome.Start == 0: // its command has saved nothing
+	case outcome.Kind == job.Demoted: // its outputs are those of its last attempt
 		leaving.Outputs = r.payload.savedPaths()
 	default:
 		leaving.Outputs = r.payload.outputs()
@@ -182,7 +183,7 @@ func (s *Runner) collectInto(held context.Context, outcome *job.Outcome, leaving
 // lacks declared outputs is a failure.
 func (s *Runner) attach(outcome *job.Outcome, c transfer.Collection, r *run, require bool) {
 	a := r.attempt
-	if outcome.Kind == job.Demoted {
+	if outcome.Kind == job.Demoted && r.payload != nil && r.payload.saves() {
 		s.checkSaved(outcome, &c, r)
 	}
 	s.mu.Lock()

@@ -54,6 +54,9 @@ func (s *Runner) ends(r *run) {
 	}
 	s.mu.Lock()
 	r.finished, r.uncollected = true, keep
+	if r.stopSaving != nil {
+		r.stopSaving()
+	}
 	s.mu.Unlock()
 	if e, ok := s.system.(emptier); ok && s.room() != nil {
 		if err := e.Empty(r.attempt, keep); err != nil {

@@ -32,10 +32,19 @@ type FilesConfig struct {
 	// stay free on the disk; MaxFileBytes is the largest single file.
 	Dir                                     string
 	QuotaBytes, KeepFreeBytes, MaxFileBytes int64
+	// MaxCheckpointBytes bounds the files of a checkpoint together, 0 for no bound.
+	MaxCheckpointBytes int64
 	// InputRoots are folders that jobs submitted here may take inputs from by name.
 	InputRoots []string
 	// Copies are those of chunks on other machines of the site; nil where there are none.
 	Copies blobstore.Copies
+	// Apart says that the facts of the site are at another machine: there are no records here that
+	// name files, what is wanted is what attempts have, and what an attempt of this site runs comes
+	// with it. Look is nil then.
+	Apart bool
+	// Live reads the output of an attempt that runs at another machine of the site; nil where they run
+	// here. It is as [Runner.ReadLive].
+	Live func(ctx context.Context, a job.AttemptID, name string, offset int64, limit int, wait time.Duration) (data []byte, end bool, err error)
 	// Backend has the payloads and outputs of the jobs submitted here.
 	Backend interface {
 		Payload(id job.ID) ([]byte, error)
@@ -184,12 +193,8 @@ func (f *Files) serve(ctx context.Context, from job.SiteID, r *kithv1.FileReques
 		if a.Job.Origin != from {
 			return nil, transfer.ErrDenied
 		}
-		out, err := f.runs.live(a, target.Output)
-		if err != nil {
-			return nil, err
-		}
 		wait := min(max(0, r.GetWait().AsDuration()), 10*time.Second)
-		data, end, err := f.tail.Read(ctx, out, r.GetOffset(), int(r.GetLimit()), wait)
+		data, end, err := f.readLive(ctx, a, target.Output, r.GetOffset(), int(r.GetLimit()), wait)
 		if err != nil {
 			return nil, err
 		}

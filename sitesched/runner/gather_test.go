@@ -159,7 +159,7 @@ func TestGatheredOutputIsStoredByItself(t *testing.T) {
 // for it, and it takes no memory that they have.
 func TestAGigabyteAmongShortOutputs(t *testing.T) {
 	if testing.Short() {
-		t.Skip("reads a gigabyte")
+		t.Skip("left out of short runs: reads a gigabyte")
 	}
 	t.Parallel()
 	const size = 1 << 30

@@ -80,7 +80,7 @@ func (s *Runner) find(r *run) (found, error) {
 		return found{}, err
 	}
 	begun := s.begun(r.attempt) // if it is so, its job has taken the mark away
-	if r.attempt.Job.Origin != s.site {
+	if s.files.cfg.Apart || r.attempt.Job.Origin != s.site {
 		return found{ready: begun}, nil
 	}
 	switch raw, err := s.files.cfg.Backend.Payload(r.attempt.Job); {

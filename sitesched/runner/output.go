@@ -74,10 +74,7 @@ func (s *Runner) readLive(ctx context.Context, view *meta.JobView, name string, 
 		pause.For(ctx, wait/4)
 		return nil, false, ctx.Err()
 	case s.site:
-		var out transfer.Output
-		if out, err = s.live(a, name); err == nil {
-			data, end, err = s.files.tail.Read(ctx, out, offset, 0, wait)
-		}
+		data, end, err = s.files.readLive(ctx, a, name, offset, 0, wait)
 	default:
 		data, end, err = s.liveAt(ctx, view.Record.Holder, a, name, offset, wait)
 	}

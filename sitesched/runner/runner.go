@@ -77,6 +77,7 @@ type Runner struct {
 	log       *slog.Logger
 	small     *lane
 	large     *lane
+	saving    *lane
 	scarcity  scarcity
 	disk      *Room
 	collect   func(context.Context, transfer.Leaving) (transfer.Collection, error)
@@ -101,6 +102,7 @@ func New(cfg Config) (*Runner, error) {
 		collector: &transfer.Collector{Store: f.blobs, MaxFileBytes: f.cfg.MaxFileBytes},
 		small:     newLane(smallAtOnce),
 		large:     newLane(largeAtOnce),
+		saving:    newLane(savesAtOnce),
 		readMark:  readMark,
 		disk:      NewRoom(f.cfg.Dir),
 	}
@@ -155,6 +157,10 @@ type run struct {
 	payload *payload
 	resume  store.Resume // of a job of this site
 	spec    *work.Spec   // from staging until it starts
+	asked   *work.Asked  // once it has ended, if it was asked to
+	ending  meta.Ending  // set before it is staged, as is
+	// estimate, which says how its estimator is run.
+	estimate meta.Estimate
 	// ended is closed when nothing is written to its output any more.
 	ended chan struct{}
 
@@ -167,8 +173,11 @@ type run struct {
 	folder      func()             // gives the room of its folder back; nil if it has none
 	output      transfer.Set       // what was collected
 	kept        *blobstore.Hold    // of that; nil if there is none
-	lease       job.Time           // what runs under a lease may run until then
-	begun       bool               // handed to the system
+	copied      copied             // while it ran
+	stopSaving  context.CancelFunc // of the copy that is being made
+	cleared     bool
+	lease       job.Time // what runs under a lease may run until then
+	begun       bool     // handed to the system
 	over        bool
 	// finished says that the system is done with it, uncollected what of its folder
 	// is still wanted then, emptied that nothing is left there, see MakeRoom.

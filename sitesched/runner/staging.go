@@ -20,7 +20,7 @@ import (
 
 // needsStaging reports whether anything is to be put into the private folder.
 func (s *Runner) needsStaging(r *run) bool {
-	return len(r.payload.inputs.Files) > 0 || r.payload.saves() || r.attempt.Job.Origin != s.site && r.task == nil
+	return len(r.payload.inputs.Files) > 0 || r.payload.saves() || (s.files.cfg.Apart || r.attempt.Job.Origin != s.site) && r.task == nil
 }
 
 // startBytes is the room on the disk for an attempt: its folder, its record,
@@ -48,7 +48,7 @@ var errAway = errors.New("no stream is up to the site that has its inputs")
 // comesLater reports whether an attempt's inputs cannot be had for now and may be
 // had another time.
 func comesLater(err error) bool {
-	return errors.Is(err, errAway) || errors.Is(err, errBringing) || errors.Is(err, blobstore.ErrQuota) ||
+	return errors.Is(err, errAway) || errors.Is(err, errBringing) || errors.Is(err, blobstore.ErrQuota) || errors.Is(err, blobstore.ErrCopies) ||
 		errors.Is(err, transfer.ErrGaveUp) && !scarce.Full(err) && !final(err)
 }
 
@@ -182,7 +182,7 @@ func (s *Runner) stageOnce(ctx context.Context, r *run) error {
 			return unpackError(fmt.Errorf("checkpoint: %w", err))
 		}
 	}
-	spec, err := r.payload.spec(r.attempt, &r.request, s.site, r.files.Work, s.files.blobs)
+	spec, err := s.specOf(r)
 	if err != nil {
 		return unpackError(err)
 	}

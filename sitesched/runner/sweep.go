@@ -183,6 +183,9 @@ func (f *Files) liveChunks(ctx context.Context) iter.Seq2[blobstore.Sum, error] 
 	if f.cfg.live != nil {
 		return f.cfg.live
 	}
+	if f.cfg.Apart { // what attempts have is held
+		return func(func(blobstore.Sum, error) bool) {}
+	}
 	return func(yield func(blobstore.Sum, error) bool) {
 		var encoded [][]byte
 		var open, closed, bags []job.ID

@@ -7,7 +7,7 @@
 //	Start ─► Started ─► Finished ─► Forget
 //	Start ─► StartFailed ─► Forget, if this host cannot start it
 //	Prepare before Start, if files are put into its folder
-//	Extend and Stop at any time; Adopt in place of Start, after a restart
+//	Extend, Stop and Ask at any time; Adopt in place of Start, after a restart
 //
 // The caller commits that an attempt begins, with [System.BootID], before Start.
 package work
@@ -56,6 +56,11 @@ type System interface {
 	// Stop ends an attempt; its end comes as Finished. One that was not started
 	// yet is not started any more. Only the first reason counts.
 	Stop(id job.AttemptID, reason StopReason)
+	// Ask has an attempt that runs save what it has done and end, so that its job goes on in
+	// another one: see [Ask]. Its end comes as Finished. Only the first ask counts, and none
+	// of an attempt that does not run or is being stopped. It is kept for the daemon that
+	// sees the end.
+	Ask(id job.AttemptID, a Ask)
 	// Forget removes the folders of an attempt that has finished, in the
 	// background. The attempt is never named again.
 	Forget(id job.AttemptID)
@@ -142,6 +147,22 @@ type Spec struct {
 	Lease  Lease
 	// Checkpoint is set for a job that writes checkpoints.
 	Checkpoint *Checkpoint
+	// Estimate is set for a job with an estimator that is to run.
+	Estimate *Estimate
+}
+
+// Estimate is an estimator, which runs before the command of an attempt, on what that has, and prints
+// lines for package estimate. When nothing of it lives any more the command is executed, or, by the
+// bound that it gave, the attempt ends as [job.Demoted] with [job.OutOfLevel] and without a start.
+type Estimate struct {
+	// Argv is its command.
+	Argv []string
+	// Limit is how long it may run, within the walltime of the attempt.
+	Limit time.Duration
+	// Known is the bound of earlier attempts, 0 for none, and Done what those did.
+	Known, Done float64
+	// Most is the most that may be left by the bound for the command to be executed; 0 for no limit.
+	Most float64
 }
 
 // Checkpoint is what a job is told that writes checkpoints.
@@ -155,6 +176,21 @@ type Checkpoint struct {
 	// they ran together.
 	Demotions int
 	Used      time.Duration
+}
+
+// Ask is how an attempt is asked to save what it has done and to end.
+type Ask struct {
+	// Cause is why.
+	Cause job.DemotionCause
+	// Signal is sent to the first process of the job, or to all with All; 0 for none: then it is
+	// stopped at once.
+	Signal int
+	All    bool
+	// Grace is how long it has to answer: to end, or to have a number above Before in the file
+	// Done, a path beneath the work folder. Then, or after Grace, it is stopped.
+	Grace  time.Duration
+	Done   string
+	Before uint64
 }
 
 // Account is a local user.
@@ -222,6 +258,17 @@ type Finished struct {
 	// Blank says that a [Spec.Light] attempt wrote nothing to its streams, or has removed its
 	// folder. Then nothing is to be looked for at [Files].
 	Blank bool
+	// Asked is set if the attempt was asked to end ([System.Ask]) before anything else ended it.
+	Asked *Asked
+}
+
+// Asked says how an attempt ended that was asked to. Its outcome is [job.Demoted], with the cause,
+// if it was stopped for that or died of the signal; else it ended by itself, and what its exit code
+// says counts.
+type Asked struct {
+	Ask
+	// InTime says that it had answered, or ended, before the grace was over.
+	InTime bool
 }
 
 func (Turn) event()        {}

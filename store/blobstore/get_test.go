@@ -142,7 +142,7 @@ func TestReadErrorIsNoDamage(t *testing.T) {
 	sum := mustPut(t, s, data)
 	broken, err := os.Open("/proc/self/mem")
 	if err != nil {
-		t.Skip("needs a file whose reads fail: ", err)
+		t.Skip("no file whose reads fail is here, /proc/self/mem cannot be opened: ", err)
 	}
 	defer broken.Close() //nolint:errcheck // Only read from.
 	if _, err := broken.ReadAt(make([]byte, 1), 0); !errors.Is(err, syscall.EIO) {

@@ -46,12 +46,14 @@ func Open(path string, site job.SiteID) (*Store, error) {
 		Timeout: time.Second,
 		// The list of free pages is found again at opening, so that it need
 		// not be written with every commit.
-		NoFreelistSync: true,
-		FreelistType:   bolt.FreelistMapType,
+		NoFreelistSync:  true,
+		FreelistType:    bolt.FreelistMapType,
+		InitialMmapSize: mapped(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("data file %s: %w", path, explain(err))
 	}
+	db.AllocSize = growth
 	s := &Store{db: db, site: site}
 	if err := s.prepare(); err != nil {
 		return nil, fmt.Errorf("data file %s: %w", path, errors.Join(err, db.Close()))

@@ -4,21 +4,13 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
-	"math"
 	"os"
-	"strconv"
 
 	bolt "go.etcd.io/bbolt"
 
 	"kith/internal/job"
 	"kith/store/codec"
 )
-
-// mapped is how much of the address space a replica's file is mapped to. bbolt maps anew when a
-// file outgrows that, for which it waits until everybody has finished reading: a snapshot would
-// hold commits up. It costs no memory.
-const mapped = 16 << 30
 
 var (
 	positionKey = []byte("position")
@@ -73,9 +65,8 @@ func OpenReplica(path string, site job.SiteID) (*Replica, error) {
 }
 
 func openReplica(path string, site job.SiteID) (*Replica, error) {
-	options := &bolt.Options{NoSync: true, NoGrowSync: true, NoFreelistSync: true, FreelistType: bolt.FreelistMapType}
-	if strconv.IntSize == 64 {
-		options.InitialMmapSize = mapped & math.MaxInt
+	options := &bolt.Options{
+		NoSync: true, NoGrowSync: true, NoFreelistSync: true, FreelistType: bolt.FreelistMapType, InitialMmapSize: mapped(),
 	}
 	db, err := bolt.Open(path, 0o600, options)
 	if err != nil {
@@ -151,24 +142,3 @@ func (t *ReplicaTx) Forget() error {
 	}
 	return t.tx.DeleteBucket(keptBucket)
 }
-
-// Image is a replica as it was at an instant. It must be closed before the replica is.
-type Image struct{ tx *bolt.Tx }
-
-// Image returns the file as it is now, at once: later changes leave it alone.
-func (r *Replica) Image() (*Image, error) {
-	tx, err := r.db.Begin(false)
-	if err != nil {
-		return nil, fmt.Errorf("data file %s: %w", r.db.Path(), err)
-	}
-	return &Image{tx}, nil
-}
-
-// Size returns how many bytes WriteTo writes.
-func (i *Image) Size() int64 { return i.tx.Size() }
-
-// WriteTo writes the whole file, in small pieces. It may run while the replica is changed.
-func (i *Image) WriteTo(w io.Writer) (int64, error) { return i.tx.WriteTo(w) }
-
-// Close lets go of the image.
-func (i *Image) Close() error { return i.tx.Rollback() }

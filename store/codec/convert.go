@@ -58,7 +58,8 @@ func fillRequest(m *statev1.Request, r *job.Request) {
 	*m = statev1.Request{
 		Name: r.Name, User: r.User, Processors: r.Processors, Copies: r.Copies, MemoryBytes: r.MemoryBytes,
 		WalltimeNs: int64(r.Walltime), Directory: r.Directory, OnSiteLost: uint32(r.OnSiteLost), Runs: runBytes(&r.Runs), Script: r.Script,
-		Checkpoint: r.Checkpoint,
+		Checkpoint: r.Checkpoint, AskSeconds: uint32(r.AskSeconds), SaveSeconds: r.SaveSeconds, Estimate: r.Estimate,
+		Level: uint32(r.Level), Unknown: r.Unknown,
 	}
 }
 
@@ -68,7 +69,8 @@ func request(m *statev1.Request) job.Request {
 		Name: m.GetName(), User: m.GetUser(), Processors: m.GetProcessors(), Copies: m.GetCopies(),
 		MemoryBytes: m.GetMemoryBytes(), Walltime: time.Duration(m.GetWalltimeNs()), Directory: m.GetDirectory(),
 		OnSiteLost: job.OnSiteLost(min(m.GetOnSiteLost(), 255)), Runs: runs(m.GetRuns()), Script: m.GetScript(),
-		Checkpoint: m.GetCheckpoint(),
+		Checkpoint: m.GetCheckpoint(), Estimate: m.GetEstimate(), AskSeconds: uint16(min(m.GetAskSeconds(), 65535)), SaveSeconds: m.GetSaveSeconds(),
+		Level: uint8(min(m.GetLevel(), 255)), Unknown: m.GetUnknown(),
 	}
 }
 
@@ -81,7 +83,7 @@ func outcomeMessage(o *job.Outcome) *statev1.StoredOutcome {
 		Kind: uint32(o.Kind), ExitCode: o.ExitCode, Signal: o.Signal, Reason: o.Reason,
 		StartTimeNs: int64(o.Start), EndTimeNs: int64(o.End), CpuTimeNs: int64(o.CPUTime),
 		MaxRssBytes: o.MaxRSSBytes, Files: o.Files, FilesRemain: o.FilesRemain, FilesLost: o.FilesLost,
-		CheckpointSequence: o.Checkpoint,
+		CheckpointSequence: o.Checkpoint, DemotionCause: uint32(o.Cause), Bound: o.Bound,
 	}
 }
 
@@ -95,7 +97,7 @@ func outcome(m *statev1.StoredOutcome) *job.Outcome {
 		Kind: kind, ExitCode: m.GetExitCode(), Signal: m.GetSignal(), Reason: m.GetReason(),
 		Start: job.Time(m.GetStartTimeNs()), End: job.Time(m.GetEndTimeNs()), CPUTime: time.Duration(m.GetCpuTimeNs()),
 		MaxRSSBytes: m.GetMaxRssBytes(), Files: m.GetFiles(), FilesRemain: m.GetFilesRemain(), FilesLost: m.GetFilesLost(),
-		Checkpoint: m.GetCheckpointSequence(),
+		Checkpoint: m.GetCheckpointSequence(), Cause: job.DemotionCause(min(m.GetDemotionCause(), 255)), Bound: m.GetBound(),
 	}
 }
 
@@ -136,7 +138,10 @@ func (n *names) job(m *statev1.JobRecord) (store.Job, error) {
 		})
 	}
 	j.Forecast = n.forecast(m.GetForecast())
+	j.Level = uint8(min(m.GetLevel(), job.MaxLevel))
 	j.Demotions, j.Checkpoint = n.demotions(m.GetDemotions()), m.GetCheckpointAttempt()
+	j.Saved = n.saved(m.GetSaved())
+	j.SaveAsked = m.GetAskedAttempt() != 0 && m.GetAskedAttempt() == j.Attempt
 	return j, nil
 }
 
@@ -150,8 +155,23 @@ func (n *names) copy(m *statev1.CopyRecord) (store.Copy, error) {
 	return store.Copy{
 		ID: id, Request: &r, Phase: store.Phase(m.GetPhase()), Arrived: job.Time(m.GetArrivalTimeNs()),
 		Begun: job.Time(m.GetBeginTimeNs()), BootID: m.GetBootId(), Outcome: outcome(m.GetOutcome()),
-		OriginTooSmall: m.GetOriginTooSmall(), LimitSeconds: m.GetLimitSeconds(),
+		OriginTooSmall: m.GetOriginTooSmall(), LimitSeconds: m.GetLimitSeconds(), Before: progress(m.GetBefore()), Stays: m.GetStays(), GoesOn: m.GetGoesOn(),
 	}, nil
+}
+
+func progressMessage(p *job.Progress) *statev1.Progress {
+	if p == nil {
+		return nil
+	}
+	return &statev1.Progress{UsedNs: int64(p.Used), Done: p.Done, Bound: p.Bound, Last: p.Last}
+}
+
+// progress converts back; nil stays nil.
+func progress(m *statev1.Progress) *job.Progress {
+	if m == nil {
+		return nil
+	}
+	return &job.Progress{Used: time.Duration(m.GetUsedNs()), Done: m.GetDone(), Bound: m.GetBound(), Last: m.GetLast()}
 }
 
 func siteMessage(s store.Site) *statev1.SiteRecord {

@@ -42,7 +42,12 @@ func (r *record) ofJob(j *store.Job, harm store.Harm) *statev1.JobRecord {
 		BlockedNs: int64(harm.Blocked), PromisesMoved: harm.Moved,
 	}
 	m.Forecast = forecastMessage(j.Forecast)
+	m.Level = uint32(j.Level)
 	m.Demotions, m.CheckpointAttempt = demotionMessages(j.Demotions), j.Checkpoint
+	m.Saved = savedMessage(j.Saved)
+	if j.SaveAsked {
+		m.AskedAttempt = j.Attempt
+	}
 	for _, h := range j.Earlier {
 		m.Earlier = append(m.Earlier, &statev1.HoldingRecord{Attempt: h.Attempt, Site: string(h.Site)})
 	}
@@ -75,7 +80,7 @@ func (r *record) ofCopy(c *store.Copy) *statev1.CopyRecord {
 	r.copy = statev1.CopyRecord{
 		Attempt: &r.attempt, Request: &r.request, Phase: statev1.CopyPhase(c.Phase),
 		ArrivalTimeNs: int64(c.Arrived), BeginTimeNs: int64(c.Begun), BootId: c.BootID, Outcome: outcomeMessage(c.Outcome),
-		OriginTooSmall: c.OriginTooSmall, LimitSeconds: c.LimitSeconds,
+		OriginTooSmall: c.OriginTooSmall, LimitSeconds: c.LimitSeconds, Before: progressMessage(c.Before), Stays: c.Stays, GoesOn: c.GoesOn,
 	}
 	return &r.copy
 }

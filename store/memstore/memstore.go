@@ -53,7 +53,8 @@ func (d *Disk) get(t codec.Table, key []byte) []byte {
 	return d.tables[t][string(key)]
 }
 
-func (d *Disk) put(writes []codec.Write) error {
+// Write writes records, as a commit does.
+func (d *Disk) Write(writes []codec.Write) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.tables == nil {
@@ -96,7 +97,7 @@ var _ store.Backend = (*Store)(nil)
 func Open(disk *Disk, site job.SiteID, generation uint32) (*Store, error) {
 	s := &Store{disk: disk, site: site}
 	if len(disk.sorted(codec.Sites)) == 0 {
-		return s, disk.put(codec.Writes(store.NewState(site, generation)))
+		return s, disk.Write(codec.Writes(store.NewState(site, generation)))
 	}
 	return s, nil
 }
@@ -195,7 +196,7 @@ type batch struct {
 func (b *batch) Empty() bool { return len(b.writes) == 0 }
 
 func (b *batch) Commit() error {
-	return b.disk.put(b.writes)
+	return b.disk.Write(b.writes)
 }
 
 // Payload implements [store.Backend].

@@ -23,9 +23,6 @@ const (
 	// maxName is the most bytes of a member's name, and maxAddress of its address.
 	maxName    = 63
 	maxAddress = 255
-	// maxPart is how many bytes of records an entry of the log carries, but for a single record
-	// that is larger.
-	maxPart = 256 << 10
 	// enqueue is how long a batch waits to be taken by raft.
 	enqueue = 10 * time.Second
 )

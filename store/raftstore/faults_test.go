@@ -3,8 +3,10 @@ package raftstore
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,6 +22,7 @@ import (
 
 	"kith/store"
 	"kith/store/codec"
+	"kith/store/raftstore/leads"
 	"kith/store/raftstore/raftlog"
 )
 
@@ -62,7 +65,7 @@ func loseAtEveryInstant(t *testing.T, seen map[string]int) {
 			committed(t, lead, state)
 			before := codec.Dump(load(t, lead))
 			for range 3 {
-				submit(t, state, maxPart*2/3) // a part each
+				submit(t, state, leads.MaxPart*2/3) // a part each
 			}
 			batch := lead.Seal(state)
 			after := codec.Dump(state)
@@ -244,9 +247,9 @@ func TestEarlierLeadIsRefused(t *testing.T) {
 		// The same without the member's own knowledge that it is over.
 		lead := s.lead()
 		before := codec.Dump(load(t, lead))
-		late := &Lead{m: lead.m, number: first.number, term: first.term, over: make(chan struct{})}
+		late := &Lead{m: lead.m, term: first.term, over: make(chan struct{}), answers: leads.NewAnswers("late", first.answers.Lead())}
 		submit(t, old, 20)
-		if err := late.Seal(old).Commit(); !errors.Is(err, store.ErrDeposed) || !errors.Is(err, errStale) {
+		if err := late.Seal(old).Commit(); !errors.Is(err, store.ErrDeposed) || !errors.Is(err, leads.ErrStale) {
 			t.Errorf("a batch of an earlier lead: %v, want ErrDeposed", err)
 		}
 		if !bytes.Equal(codec.Dump(load(t, lead)), before) {
@@ -479,9 +482,10 @@ func TestEntryOfALaterVersion(t *testing.T) {
 		s := newSite(t, 1, nil)
 		lead := s.lead()
 		state := load(t, lead)
-		later := encodeBegin("a")
+		later := leads.Begin("a")
 		later[5] = codec.Format + 1
-		if err := lead.m.await(lead.m.raft.Apply(sealed(later), time.Second)); err != nil {
+		binary.BigEndian.PutUint32(later, crc32.Checksum(later[4:], crc32.MakeTable(crc32.Castagnoli)))
+		if err := lead.m.await(lead.m.raft.Apply(later, time.Second)); err != nil {
 			t.Fatal(err)
 		}
 		<-lead.m.Done()

@@ -85,9 +85,11 @@ func commitUntilOver(lead *Lead) error {
 	if err != nil {
 		return err
 	}
-	say := func(what string) { fmt.Printf("%d %s %x\n", lead.number, what, sha256.Sum256(codec.Dump(facts))) }
+	say := func(what string) {
+		fmt.Printf("%d %s %x\n", lead.answers.Lead(), what, sha256.Sum256(codec.Dump(facts)))
+	}
 	say("loaded")
-	rng := rand.New(rand.NewPCG(lead.number, 0))
+	rng := rand.New(rand.NewPCG(lead.answers.Lead(), 0))
 	for {
 		for range 1 + rng.IntN(30) {
 			facts.Apply(storetest.Walk(rng, facts)) //nolint:errcheck // a walk takes wrong steps too

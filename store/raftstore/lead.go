@@ -1,6 +1,7 @@
 package raftstore
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -11,39 +12,39 @@ import (
 	"kith/store"
 	"kith/store/boltstore"
 	"kith/store/codec"
+	"kith/store/raftstore/leads"
 	"kith/store/raftstore/raftlog"
 )
 
 // Lead is the [store.Backend] of a site while this member leads it. Once that is over, it
 // commits nothing any more; what it reads may be later than what it wrote.
 type Lead struct {
-	m *Member
-	// number is the index of the entry that began it, term raft's term then.
-	number, term uint64
-	over         <-chan struct{}
+	m    *Member
+	term uint64 // of raft, when it began
+	over <-chan struct{}
 
 	mu      sync.Mutex // held during a commit
-	batches uint64     // that stand
-	void    error      // why it commits nothing any more
+	answers *leads.Answers
 }
 
 var _ store.Replicated = (*Lead)(nil)
 
-// begin begins a lead.
-func (m *Member) begin(over <-chan struct{}) (*Lead, error) {
+// begin begins a lead. If ctx ends before, one may have begun of which nobody will make use.
+func (m *Member) begin(ctx context.Context, over <-chan struct{}) (*Lead, error) {
 	if err := m.begins(); err != nil {
 		return nil, err
 	}
 	defer m.commits.Done()
-	f := m.raft.Apply(encodeBegin(m.cfg.Name), enqueue)
-	if err := m.await(f); err != nil {
+	f := m.raft.Apply(leads.Begin(m.cfg.Name), enqueue)
+	if err := m.awaitUntil(ctx, f); err != nil {
 		return nil, err
 	}
-	b, ok := f.Response().(begun)
+	b, ok := f.Response().(leads.Begun)
 	if !ok {
 		return nil, fmt.Errorf("begin a lead: %v", f.Response())
 	}
-	l := &Lead{m: m, number: b.lead, term: b.term, over: over}
+	whose := fmt.Sprintf("member %s of site %s", m.cfg.Name, m.cfg.Site)
+	l := &Lead{m: m, term: b.Term, over: over, answers: leads.NewAnswers(whose, b.Lead)}
 	writes, err := m.machine.found(boltstore.NewGeneration(m.cfg.Now()))
 	if err != nil {
 		return nil, err
@@ -56,6 +57,20 @@ func (m *Member) begin(over <-chan struct{}) (*Lead, error) {
 	return l, nil
 }
 
+// Number is the number of the lead: later leads of the site have higher ones.
+func (l *Lead) Number() uint64 { return l.answers.Lead() }
+
+// Confirm asks a majority whether this member leads. After an error it does not, or nobody knows.
+func (l *Lead) Confirm() error {
+	if err := l.m.begins(); err != nil {
+		return err
+	}
+	defer l.m.commits.Done()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.commit(nil)
+}
+
 // Over is closed when this member stops leading. Whoever uses the lead should stop then.
 func (l *Lead) Over() <-chan struct{} { return l.over }
 
@@ -65,18 +80,18 @@ func (l *Lead) Replicated() {}
 // commit makes a batch stand, or says that it does not, or that nobody knows. It is called with
 // mu held, or before anybody else has the lead.
 func (l *Lead) commit(writes []codec.Write) error {
-	if l.void != nil {
-		return l.void
+	if err := l.answers.Void(); err != nil {
+		return err
 	}
 	select {
 	case <-l.over:
-		return l.ends(fmt.Errorf("it has stopped leading: %w", store.ErrDeposed))
+		return l.answers.End(fmt.Errorf("it has stopped leading: %w", store.ErrDeposed))
 	default:
 	}
 	if len(writes) == 0 {
 		return l.confirm()
 	}
-	parts := encodeParts(l.number, l.batches+1, writes)
+	parts := l.answers.Next(writes)
 	for _, p := range parts {
 		if len(p) > raftlog.MaxEntry { // raft would have this member step down for it
 			return fmt.Errorf("member %s: a record of %d bytes, the log of raft takes at most %d", l.m.cfg.Name, len(p), raftlog.MaxEntry)
@@ -91,30 +106,22 @@ func (l *Lead) commit(writes []codec.Write) error {
 			}
 		}
 		if err != nil {
-			return l.refused(err, i == len(parts)-1)
+			return l.answers.Refused(saidBy(err), i == len(parts)-1, err)
 		}
 	}
-	l.batches++
+	l.answers.Stands()
 	return nil
 }
 
-// refused says what an error of raft means for a batch. Without its last part it does not stand.
-func (l *Lead) refused(err error, last bool) error {
+// saidBy says what an error of raft means for an entry.
+func saidBy(err error) leads.Said {
 	switch {
 	case errors.Is(err, raft.ErrLeadershipTransferInProgress), errors.Is(err, raft.ErrEnqueueTimeout):
-		return err // raft has not taken it, and it may be said again
-	case errors.Is(err, errStale), errors.Is(err, raft.ErrNotLeader):
-		return l.ends(fmt.Errorf("%w: %w", err, store.ErrDeposed))
-	case !last:
-		return l.ends(fmt.Errorf("a part of it: %w: %w", err, store.ErrDeposed))
+		return leads.Again
+	case errors.Is(err, leads.ErrStale), errors.Is(err, raft.ErrNotLeader):
+		return leads.Never
 	}
-	return l.ends(fmt.Errorf("%w: %w", err, store.ErrUndecided))
-}
-
-// ends makes an answer the last one.
-func (l *Lead) ends(err error) error {
-	l.void = fmt.Errorf("member %s of site %s: %w", l.m.cfg.Name, l.m.cfg.Site, err)
-	return l.void
+	return leads.Lost
 }
 
 // confirm asks a majority whether this member leads. It has led ever since if raft's term is
@@ -129,7 +136,7 @@ func (l *Lead) confirm() error {
 			err = fmt.Errorf("term %d is over, it is %d", l.term, term)
 		}
 		if err != nil {
-			return l.ends(fmt.Errorf("%w: %w", err, store.ErrDeposed))
+			return l.answers.End(fmt.Errorf("%w: %w", err, store.ErrDeposed))
 		}
 		if answered {
 			return nil
@@ -255,8 +262,8 @@ func (l *Lead) Past(from uint64) (list []store.Past, err error) {
 func (l *Lead) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.void == nil {
-		l.void = fmt.Errorf("the lead is closed: %w", store.ErrDeposed)
+	if l.answers.Void() == nil {
+		l.answers.End(fmt.Errorf("the lead is closed: %w", store.ErrDeposed)) //nolint:errcheck // it is the answer to come
 	}
 	return nil
 }

@@ -10,9 +10,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
-	"golang.org/x/sys/unix"
 
-	"kith/internal/scarce"
 	"kith/store"
 	"kith/store/raftstore/raftlog"
 )
@@ -308,12 +306,17 @@ func (m *Member) Leader() Peer {
 }
 
 // await waits for what raft has promised. It does not hang if raft ends meanwhile.
-func (m *Member) await(f raft.Future) error {
+func (m *Member) await(f raft.Future) error { return m.awaitUntil(context.Background(), f) }
+
+// awaitUntil is await until ctx ends: what was promised may come true all the same.
+func (m *Member) awaitUntil(ctx context.Context, f raft.Future) error {
 	done := make(chan error, 1)
 	go func() { done <- f.Error() }()
 	select {
 	case err := <-done:
 		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	case <-m.stopped:
 		select {
 		case err := <-done:
@@ -353,63 +356,6 @@ func (m *Member) Close() error {
 	err := m.endRaft()
 	m.wait.Wait()
 	return errors.Join(err, m.machine.close(), m.log.Close(), m.vote.Close())
-}
-
-// room notices when the disk of the log is full. A member whose disk is full must not lead: it
-// would be elected, fail to write, and step down, again and again.
-type room struct {
-	raft.LogStore
-	folder string
-	free   func() (int64, error) // nil for the disk of the folder
-
-	mu   sync.Mutex
-	full bool
-}
-
-// enough is how many bytes must be free for a member to lead after its disk was full.
-const enough = 16 << 20
-
-// StoreLog implements [raft.LogStore].
-func (r *room) StoreLog(l *raft.Log) error { return r.StoreLogs([]*raft.Log{l}) }
-
-// StoreLogs implements [raft.LogStore].
-func (r *room) StoreLogs(logs []*raft.Log) error {
-	err := r.LogStore.StoreLogs(logs)
-	if scarce.Full(err) {
-		r.mu.Lock()
-		r.full = true
-		r.mu.Unlock()
-	}
-	return err
-}
-
-// IsMonotonic implements [raft.MonotonicLogStore].
-func (r *room) IsMonotonic() bool { return true }
-
-// check returns an error while the disk is full.
-func (r *room) check() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.full {
-		return nil
-	}
-	free := r.free
-	if free == nil {
-		free = func() (int64, error) {
-			var s unix.Statfs_t
-			err := unix.Statfs(r.folder, &s)
-			return int64(s.Bavail) * s.Bsize, err
-		}
-	}
-	n, err := free()
-	if err != nil {
-		return err
-	}
-	if n < enough {
-		return fmt.Errorf("the disk of %s was full, and %d bytes are free, of %d at least: %w", r.folder, n, enough, unix.ENOSPC)
-	}
-	r.full = false
-	return nil
 }
 
 // candidate keeps term and vote. There are two votes that it does not give: for this member while
@@ -472,9 +418,12 @@ func (m *Member) Lead(ctx context.Context) (*Lead, error) {
 		over, changed := m.over, m.changed
 		m.mu.Unlock()
 		if over != nil {
-			lead, err := m.begin(over)
+			lead, err := m.begin(ctx, over)
 			if err == nil {
 				return lead, nil
+			}
+			if ctx.Err() != nil {
+				return nil, context.Cause(ctx)
 			}
 			if err := m.Err(); err != nil {
 				return nil, err

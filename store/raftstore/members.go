@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"kith/store"
+	"kith/store/raftstore/leads"
 )
 
 // Status is what is known of a member of the site.
@@ -176,3 +179,19 @@ func (m *Member) change(f func() raft.IndexFuture) error {
 	}
 	return err
 }
+
+// Reading is a [store.Backend] of the facts as this member has them, which may be earlier than what the
+// members have agreed on. Nothing is committed by it.
+func (m *Member) Reading() store.Backend {
+	over := leads.NewAnswers("member "+m.cfg.Name, 0)
+	over.End(fmt.Errorf("a member that does not lead: %w", store.ErrDeposed)) //nolint:errcheck // it is the answer to come
+	return &Lead{m: m, answers: over}
+}
+
+// Applied counts the entries of the log that are in the facts of this member: they have changed
+// when it has.
+func (m *Member) Applied() uint64 { return m.machine.applied.Load() }
+
+// HeardLeader returns when this member has last heard of one that leads, or has led itself; the zero time
+// if that was not in this process.
+func (m *Member) HeardLeader() time.Time { return m.raft.LastContact() }

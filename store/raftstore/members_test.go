@@ -18,6 +18,7 @@ import (
 
 	"kith/store"
 	"kith/store/codec"
+	"kith/store/raftstore/leads"
 	"kith/store/raftstore/raftlog"
 )
 
@@ -334,11 +335,11 @@ func TestBatchOfManyParts(t *testing.T) {
 		lead := s.lead()
 		state := load(t, lead)
 		for range 12 {
-			submit(t, state, maxPart/3)
+			submit(t, state, leads.MaxPart/3)
 		}
-		large := submit(t, state, 4*maxPart) // a record of its own
-		sealed := lead.Seal(state).(*batch)  //nolint:forcetypeassert // it is ours
-		if n := len(encodeParts(1, 1, sealed.writes)); n < 4 {
+		large := submit(t, state, 4*leads.MaxPart) // a record of its own
+		sealed := lead.Seal(state).(*batch)        //nolint:forcetypeassert // it is ours
+		if n := len(leads.Parts(1, 1, sealed.writes)); n < 4 {
 			t.Fatalf("%d parts", n)
 		}
 		if err := sealed.Commit(); err != nil {
@@ -346,14 +347,14 @@ func TestBatchOfManyParts(t *testing.T) {
 		}
 		s.same(lead)
 		for _, name := range s.names() {
-			if p, err := (&Lead{m: s.members[name]}).Payload(large); err != nil || len(p) != 4*maxPart {
+			if p, err := (&Lead{m: s.members[name]}).Payload(large); err != nil || len(p) != 4*leads.MaxPart {
 				t.Errorf("member %s has a payload of %d bytes, %v", name, len(p), err)
 			}
 		}
 		// Parts of a batch whose last one never came are no part of the next.
-		parts := encodeParts(lead.number, lead.batches+1, []codec.Write{
-			{Table: codec.Jobs, Key: []byte("k1"), Value: bytes.Repeat([]byte("x"), maxPart)},
-			{Table: codec.Jobs, Key: []byte("k2"), Value: bytes.Repeat([]byte("y"), maxPart)},
+		parts := lead.answers.Next([]codec.Write{
+			{Table: codec.Jobs, Key: []byte("k1"), Value: bytes.Repeat([]byte("x"), leads.MaxPart)},
+			{Table: codec.Jobs, Key: []byte("k2"), Value: bytes.Repeat([]byte("y"), leads.MaxPart)},
 		})
 		if len(parts) != 2 {
 			t.Fatalf("%d parts", len(parts))
@@ -370,7 +371,7 @@ func TestBatchOfManyParts(t *testing.T) {
 		}
 		again := s.lead() // a lead begins
 		f := again.m.raft.Apply(parts[1], time.Second)
-		if err := again.m.await(f); err != nil || f.Response() != errStale { //nolint:errorlint // it is the answer itself
+		if err := again.m.await(f); err != nil || f.Response() != leads.ErrStale { //nolint:errorlint // it is the answer itself
 			t.Errorf("a last part of an earlier lead: %v, %v", err, f.Response())
 		}
 		s.same(again)
@@ -406,64 +407,6 @@ func TestSnapshotsByThemselves(t *testing.T) {
 		left, err := filepath.Glob(filepath.Join(s.dir, "*", "facts.*"))
 		if err != nil || len(left) != 3 {
 			t.Errorf("%d files of facts for 3 members: %v", len(left), left)
-		}
-	})
-}
-
-func TestEntriesComeBack(t *testing.T) {
-	writes := []codec.Write{
-		{Table: codec.Jobs, Key: []byte("a"), Value: []byte("value")},
-		{Table: codec.Jobs, Key: []byte("b")},
-		{Table: codec.Results, Key: []byte("c"), Value: []byte{}, Merge: true},
-		{Table: codec.After, Key: []byte("d"), Prefix: true},
-	}
-	parts := encodeParts(7, 300, writes)
-	e, err := decodeEntry(parts[0])
-	if err != nil || len(parts) != 1 || !e.part.last || e.part.lead != 7 || e.part.number != 300 {
-		t.Fatalf("%d parts, %+v, %v", len(parts), e, err)
-	}
-	if parts[0][5] != codec.FormatOf(codec.After) {
-		t.Errorf("the entry is of format %d", parts[0][5])
-	}
-	got, err := decodeWrites(e.part.writes)
-	if fmt.Sprintf("%#v", got) != fmt.Sprintf("%#v", writes) || err != nil {
-		t.Errorf("%#v, %v", got, err)
-	}
-	if e, err := decodeEntry(encodeBegin("a")); !e.begins || err != nil {
-		t.Errorf("%+v, %v", e, err)
-	}
-	for i := range parts[0] {
-		damaged := bytes.Clone(parts[0])
-		damaged[i] ^= 4
-		if _, err := decodeEntry(damaged); !errors.Is(err, store.ErrCorrupt) {
-			t.Errorf("damaged at %d: %v", i, err)
-		}
-	}
-}
-
-// Whatever an entry has, it is taken or refused.
-func FuzzDecodeEntry(f *testing.F) {
-	for _, p := range encodeParts(7, 300, []codec.Write{{Table: codec.Jobs, Key: []byte("a"), Value: []byte("v")}, {Table: codec.Jobs, Key: []byte("b")}}) {
-		f.Add(p[4:])
-	}
-	f.Add(encodeBegin("a")[4:])
-	f.Add([]byte("\x02\x01000\x01\t\x00\x00\x010")) // a table without a name
-	f.Fuzz(func(t *testing.T, body []byte) {
-		e, err := decodeEntry(sealed(append(make([]byte, 4), body...)))
-		if err != nil || e.begins {
-			return
-		}
-		writes, err := decodeWrites(e.part.writes)
-		if err != nil {
-			if !errors.Is(err, store.ErrCorrupt) {
-				t.Error(err)
-			}
-			return
-		}
-		for _, w := range writes {
-			if w.Table == "" {
-				t.Error("a change to no table")
-			}
 		}
 	})
 }

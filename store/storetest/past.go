@@ -65,7 +65,13 @@ func testPast(t *testing.T, open Opener) {
 	if list[3] != home || list[4] != guest || home.Name == 0 {
 		t.Errorf("the last two are %+v and %+v", list[3], list[4])
 	}
-	if p, err := b.Past(7); err != nil || len(p) != 2 || p[0].Number != 7 {
+	apply(t, s, store.SetDrain{Draining: true, Time: 5000})
+	apply(t, s, store.SetDrain{Time: 6000})
+	commit(t, b, s)
+	if p := pastOf(t, b); len(p) != 5 || !p[4].Drained() || p[4] != (store.Past{Number: 9, Site: "alpha", Started: 5000, Ended: 6000}) {
+		t.Errorf("after a drain: %+v", p)
+	}
+	if p, err := b.Past(7); err != nil || len(p) != 3 || p[0].Number != 7 {
 		t.Errorf("from 7 on: %+v, %v", p, err)
 	}
 	closed(t, b)

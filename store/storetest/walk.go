@@ -160,7 +160,8 @@ func atOrigin(rng *rand.Rand, s *store.State, j *store.Job, now job.Time) store.
 		return [...]store.Command{
 			store.CancelJob{Job: j.ID, Actor: "bob", Reason: "walk", Time: now}, store.HoldJob{Job: j.ID, Actor: "ada", Time: now},
 			store.ReleaseJob{Job: j.ID, Time: now}, store.NoteForgotten{Job: j.ID, Site: site, Actor: "eve", Time: now},
-		}[rng.IntN(4)]
+			store.AskJob{Job: j.ID, Actor: "mia", Time: now},
+		}[rng.IntN(5)]
 	case 12:
 		return [...]store.Command{
 			store.UnplaceJob{Attempt: a}, store.SetDrain{Draining: rng.IntN(2) == 0, Reason: "walk", Actor: "eve", Time: now},
@@ -177,7 +178,7 @@ func atHost(rng *rand.Rand, s *store.State, c *store.Copy, now job.Time) store.C
 		return store.AcceptCopy{
 			Attempt: job.AttemptID{Job: job.ID{Origin: origin, Generation: 7, Seq: 1 + rng.Uint64N(40)}, Number: rng.Uint32N(3)},
 			Request: job.Request{Name: "copy", Processors: 1, Walltime: time.Minute}, Time: now,
-			OriginTooSmall: now%2 == 0, LimitSeconds: uint32(now%3) * 3600,
+			OriginTooSmall: now%2 == 0, Stays: now%3 == 0, LimitSeconds: uint32(now%3) * 3600,
 		}
 	}
 	switch rng.IntN(6) {

@@ -25,6 +25,8 @@ type Options struct {
 	// Jobs is how many jobs to submit, Sites how many sites to start, Copies
 	// how many of them a job queues at.
 	Jobs, Sites, Copies int
+	// Levels is how many of the sites, the last ones, are levels of a hierarchy, at most 8.
+	Levels int
 	// Command is what every job runs; empty for a mixture.
 	Command []string
 	// Dir keeps data and logs of the sites.
@@ -108,7 +110,7 @@ func Start(ctx context.Context, opt Options) (*Demo, error) {
 		opt: opt, ledger: filepath.Join(opt.Dir, "ledger"), starts: make(map[string]int),
 		ended: make(map[string]kithv1.JobStatus_State), why: make(map[string]string), all: make(chan struct{}),
 	}
-	fed, err := local.Start(ctx, local.Config{Dir: opt.Dir, Sites: sites(opt.Sites), Log: d.logged, Note: opt.Note, Insecure: opt.Insecure})
+	fed, err := local.Start(ctx, local.Config{Dir: opt.Dir, Sites: sites(opt.Sites, opt.Levels), Log: d.logged, Note: opt.Note, Insecure: opt.Insecure})
 	if err != nil {
 		return nil, err
 	}

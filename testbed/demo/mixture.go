@@ -16,7 +16,7 @@ import (
 var names = strings.Fields("alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho sigma tau upsilon phi chi psi omega")
 
 // sites returns n sites of different sizes and policies.
-func sites(n int) []local.Site {
+func sites(n, levels int) []local.Site {
 	kinds := []func(*config.Config){
 		func(c *config.Config) { c.Scheduler.Processors = 4 },
 		func(c *config.Config) { c.Scheduler.Processors, c.Scheduler.Backfill = 2, sitesched.Conservative },
@@ -36,12 +36,29 @@ func sites(n int) []local.Site {
 		kind := kinds[i%len(kinds)]
 		list[i] = local.Site{Name: name, Tune: func(c *config.Config) {
 			kind(c)
+			if rank := i - (n - levels) + 1; rank > 0 {
+				c.Level.Rank, c.Level.Run = rank, runLimit(rank, levels)
+				c.Level.Queue = 10 * c.Level.Run
+			}
 			// Among neighbours on one machine news may travel faster.
 			c.Timing.Load = 500 * time.Millisecond
 			c.Executor.Grace = time.Second
 		}}
 	}
 	return list
+}
+
+// runLimit is how long a job may run at a level: 5 s at the first, three times as long at each
+// below it, 10 min at the last.
+func runLimit(rank, levels int) time.Duration {
+	limit := 5 * time.Second
+	for range rank - 1 {
+		limit *= 3
+	}
+	if rank == levels {
+		return max(limit, 10*time.Minute)
+	}
+	return limit
 }
 
 // job returns the i-th job.

@@ -4,6 +4,9 @@
 // codes, stops containers, cuts sites off the network, kills daemons. Every job appends its
 // attempt to a ledger that only the checker reads.
 //
+// TestASiteOfThree has one of the sites on three machines, and kills, pauses and cuts off those
+// that lead.
+//
 // TestOutboundOnly has two clean machines, federated by the commands of the documentation
 // and nothing else. No connection can be made to one of them, which takes full part all the
 // same. The machines are containers, or network namespaces with a packet filter.

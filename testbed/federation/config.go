@@ -55,6 +55,10 @@ type Config struct {
 	Guard bool
 	// Harm has sites measure what their guests cost, see [metrics.Record.Blocked].
 	Harm bool
+	// Checkpoints has all jobs write checkpoints, which takes Saves when a site has a guest leave.
+	// Zero is none. Sites give guests Grace for it, zero as long as a daemon does.
+	Checkpoints  bool
+	Saves, Grace time.Duration
 	// EventLog receives the event log (package sim); nil for none. With Hash,
 	// [Result.Hash] is filled in.
 	EventLog io.Writer
@@ -86,6 +90,9 @@ type Site struct {
 	// KeepFree is that of [sitesched.Config], GuestWalltime that of [meta.NoHarm].
 	KeepFree      int32
 	GuestWalltime time.Duration
+	// Bound is for how long guests alone may keep a job of the site waiting before they have to leave;
+	// zero for as long as they run, unless Queues are DualPreempt.
+	Bound time.Duration
 	// Zone is added to the instants at which jobs are submitted here. At least 0.
 	Zone time.Duration
 }

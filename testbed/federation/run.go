@@ -18,6 +18,10 @@ type Result struct {
 	// Records are in the order of the sites, and for each in that of its
 	// workload. Instants count as in the workloads.
 	Records []metrics.Record
+	// Stranded is how many jobs of each site had not ended when all others had: evicted
+	// [job.MaxEvictions] times, they are not waited for, as no site may be left that takes them.
+	// They have no record.
+	Stranded []int
 	// Refused are the jobs that no site could ever run; they have no record.
 	Refused  []Refusal
 	Messages Messages
@@ -54,6 +58,23 @@ type SiteResult struct {
 	Counters meta.Counters
 }
 
+// noHarm is what the site does for the sake of its own jobs.
+func (s *Site) noHarm(measure bool) meta.NoHarm {
+	n := meta.NoHarm{Measure: measure || s.Bound > 0, GuestWalltime: s.GuestWalltime}
+	if s.Bound > 0 {
+		n.Mode, n.Bound = meta.HarmBounded, s.Bound
+	}
+	return n
+}
+
+// saves is [Config.Saves] as a world has it.
+func (cfg *Config) saves() *time.Duration {
+	if !cfg.Checkpoints {
+		return nil
+	}
+	return &cfg.Saves
+}
+
 // never is a period that no run is long enough for.
 const never = time.Duration(math.MaxInt64)
 
@@ -83,7 +104,8 @@ type run struct {
 	first     []int // of each workload, the index of its first record
 	records   []metrics.Record
 	refused   []Refusal
-	done      int
+	done      int // of awaited
+	awaited   int
 	siteAt    map[job.SiteID]int
 	bags      []bagRun
 	open      int // bags whose end is waited for
@@ -100,7 +122,7 @@ func newRun(cfg *Config, workloads []*workload.Workload) (*run, error) {
 			return nil, err
 		}
 	}
-	r.records = make([]metrics.Record, total)
+	r.records, r.awaited = make([]metrics.Record, total), total
 	var err error
 	if r.w, err = sim.New(r.world()); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
@@ -127,7 +149,7 @@ func (r *run) world() sim.Config {
 	cfg := r.cfg
 	c := sim.Config{
 		Seed: cfg.Seed, Network: cfg.Network, Check: cfg.Invariants, Guard: cfg.Guard, Log: cfg.EventLog, Hash: cfg.Hash,
-		Transfers: cfg.Transfer != nil, Began: r.began, Ended: r.ended, Refused: r.refuse,
+		Saves: cfg.saves(), Transfers: cfg.Transfer != nil, Began: r.began, Ended: r.ended, Refused: r.refuse,
 		Loads: sim.LoadConfig{
 			Shared: !cfg.LoadMessages, Period: cfg.LoadPeriod, Delay: cfg.LoadDelay, Staggered: cfg.Staggered,
 		},
@@ -146,7 +168,7 @@ func (r *run) world() sim.Config {
 			ID: s.ID, Scheduler: s.Scheduler(),
 			Meta: meta.Config{
 				Placement: cfg.Placement, Timing: timing, Bags: cfg.Guests, Forecasts: meta.Forecasts{Enabled: cfg.Placement.Rank == meta.RankForecast, Arrivals: true}, Self: meta.Self{Speed: s.Speed}, ReferenceTimes: true,
-				NoHarm: meta.NoHarm{Measure: cfg.Harm, GuestWalltime: s.GuestWalltime},
+				NoHarm: s.noHarm(cfg.Harm), MaxGrace: cfg.Grace,
 				// What is asked is what the federation would do, not where it would refuse.
 				// An ended job is forgotten at once: all there is to know has been recorded.
 				Limits: meta.Limits{Jobs: math.MaxInt32, CopiesPerOrigin: math.MaxInt32, Copies: math.MaxInt32, ClosedFor: never, DecisionSites: 1},
@@ -173,10 +195,10 @@ func (r *run) run(ctx context.Context) error {
 		if instants++; instants%4096 == 0 {
 			stopped = ctx.Err() != nil
 			if r.cfg.Progress != nil {
-				r.cfg.Progress(r.done, len(r.records))
+				r.cfg.Progress(r.done, r.awaited)
 			}
 		}
-		return !stopped && (r.done < len(r.records) || r.open > 0)
+		return !stopped && (r.done < r.awaited || r.open > 0)
 	})
 	if err == nil {
 		err = r.refusedBag()
@@ -185,16 +207,16 @@ func (r *run) run(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("federation, seed %d: %w", r.cfg.Seed, err)
 	case stopped:
-		return fmt.Errorf("federation stopped with %d of %d jobs ended: %w", r.done, len(r.records), context.Cause(ctx))
-	case r.open > 0 && r.done == len(r.records):
+		return fmt.Errorf("federation stopped with %d of %d jobs ended: %w", r.done, r.awaited, context.Cause(ctx))
+	case r.open > 0 && r.done == r.awaited:
 		return fmt.Errorf("federation, seed %d: %d bags have not ended and nothing more can happen", r.cfg.Seed, r.open)
-	case r.done < len(r.records):
-		return fmt.Errorf("federation, seed %d: %d of %d jobs have ended and nothing more can happen", r.cfg.Seed, r.done, len(r.records))
+	case r.done < r.awaited:
+		return fmt.Errorf("federation, seed %d: %d of %d jobs have ended and nothing more can happen", r.cfg.Seed, r.done, r.awaited)
 	}
 	// What the last end brings about in its instant has happened; with latency
 	// the last acknowledgements are still under way, and are not waited for.
 	if r.cfg.Progress != nil {
-		r.cfg.Progress(r.done, len(r.records))
+		r.cfg.Progress(r.done, r.awaited)
 	}
 	if err := r.w.CloseLog(); err != nil {
 		return fmt.Errorf("federation: event log: %w", err)
@@ -216,7 +238,7 @@ func (r *run) submissions(i int) func() (job.Time, sim.Submission, bool) {
 		}
 		j := &jobs[next]
 		sub := sim.Submission{
-			Request: job.Request{Processors: j.Procs, MemoryBytes: j.MemoryBytes, Walltime: j.Estimate},
+			Request: job.Request{Processors: j.Procs, MemoryBytes: j.MemoryBytes, Walltime: j.Estimate, Checkpoint: r.cfg.Checkpoints},
 			RunTime: j.Run, Tag: r.first[i] + next,
 		}
 		if r.cfg.CopiesOf != nil {
@@ -250,7 +272,9 @@ func (r *run) began(host job.SiteID, _ job.AttemptID, tag int) {
 		return
 	}
 	x := &r.records[tag]
-	x.Site, x.Start = host, r.w.Now()-sim.Start
+	if x.Site = host; x.Evicted == 0 {
+		x.Start = r.w.Now() - sim.Start
+	}
 }
 
 func (r *run) ended(host job.SiteID, a job.AttemptID, tag int, outcome *job.Outcome) {
@@ -259,12 +283,18 @@ func (r *run) ended(host job.SiteID, a job.AttemptID, tag int, outcome *job.Outc
 		return
 	}
 	x := &r.records[tag]
+	x.Run += outcome.End.Sub(outcome.Start)
+	if outcome.Kind == job.Demoted {
+		if x.Evicted++; x.Evicted == job.MaxEvictions {
+			r.awaited--
+		}
+		return
+	}
 	i, k := r.place(tag, a.Job.Origin)
 	j := &r.workloads[i].Jobs[k]
 	x.Job, x.Origin, x.User, x.Group = j.ID, a.Job.Origin, j.User, j.Group
 	x.Submit = j.Submit.Add(r.cfg.Sites[i].Zone)
 	x.End, x.Estimate, x.Procs = outcome.End-sim.Start, j.Estimate, j.Procs
-	x.Run = outcome.End.Sub(outcome.Start)
 	if host != a.Job.Origin {
 		x.Run -= r.w.Transfer(a.Job)
 		x.Reference = job.Scaled(min(j.Run, j.Estimate), r.cfg.Sites[i].Speed)
@@ -276,7 +306,9 @@ func (r *run) ended(host job.SiteID, a job.AttemptID, tag int, outcome *job.Outc
 	if r.cfg.Ended != nil {
 		r.cfg.Ended(i, k, x)
 	}
-	r.done++
+	if x.Evicted < job.MaxEvictions {
+		r.done++
+	}
 }
 
 // place returns the workload and the place there of the job with a tag.
@@ -293,10 +325,18 @@ func (r *run) refuse(origin job.SiteID, tag int, err error) {
 
 func (r *run) result() Result {
 	res := Result{Records: r.records, Refused: r.refused, Events: r.w.Steps(), Hash: r.w.Hash()}
-	if len(r.refused) > 0 {
+	res.Stranded = make([]int, len(r.cfg.Sites))
+	for i, w := range r.workloads {
+		for k := range w.Jobs {
+			if x := &r.records[r.first[i]+k]; x.Site != "" && x.End == 0 {
+				res.Stranded[i]++
+			}
+		}
+	}
+	if len(r.refused) > 0 || r.awaited < len(r.records) {
 		kept := res.Records[:0]
 		for _, x := range r.records {
-			if x.Site != "" {
+			if x.End != 0 {
 				kept = append(kept, x)
 			}
 		}

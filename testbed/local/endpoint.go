@@ -2,6 +2,7 @@ package local
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"kith/internal/job"
@@ -20,7 +21,11 @@ func (n *Node) Endpoint() (*trust.Endpoint, error) {
 		return nil, fmt.Errorf("site %s: %w", n.Name, err)
 	}
 	trusted := new(trust.Set)
-	for _, other := range n.f.nodes {
+	others := slices.Clone(n.f.nodes)
+	for _, m := range n.f.members {
+		others = append(others, m.Nodes[0]) // all have the same keys
+	}
+	for _, other := range others {
 		if other == n {
 			continue
 		}

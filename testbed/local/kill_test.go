@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"kith/cmd/kithd/config"
@@ -59,7 +61,7 @@ func (s *siege) submit(ctx context.Context, origin *local.Node, requestID string
 			s.mu.Unlock()
 			return r.GetJobId()
 		}
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || status.Code(err) == codes.InvalidArgument {
 			s.t.Errorf("%s was never acknowledged: %v", requestID, err)
 			return ""
 		}
@@ -71,6 +73,9 @@ func (s *siege) state(ctx context.Context, id string) *kithv1.JobStatus {
 	s.mu.Lock()
 	origin := s.jobs[id]
 	s.mu.Unlock()
+	if origin == nil {
+		s.t.Fatalf("no job %q was acknowledged", id)
+	}
 	for {
 		one, cancel := context.WithTimeout(ctx, 5*time.Second)
 		r, err := origin.Jobs.GetJob(one, &kithv1.GetJobRequest{JobId: id}, grpc.WaitForReady(true))

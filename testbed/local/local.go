@@ -64,7 +64,9 @@ type Site struct {
 type Federation struct {
 	cfg   Config
 	nodes []*Node
-	found *programs.Set // what was built for it; nil if nothing was looked for
+	// members are the sites beside nodes that several machines keep.
+	members []*Members
+	found   *programs.Set // what was built for it; nil if nothing was looked for
 }
 
 // Node is a site that runs, or has run and can be started again.
@@ -228,7 +230,13 @@ func (n *Node) Ended() bool {
 }
 
 // LogPath is the file that the site's log goes to.
-func (n *Node) LogPath() string { return filepath.Join(n.f.cfg.Dir, n.Name+".log") }
+func (n *Node) LogPath() string {
+	name := n.Name
+	if self := n.Config.Members.Self; self != "" {
+		name += "-" + self
+	}
+	return filepath.Join(n.f.cfg.Dir, name+".log")
+}
 
 // follow copies the log to its file, says when the site is ready, and waits
 // for the end of the process.
@@ -249,7 +257,7 @@ func (n *Node) follow(cmd *exec.Cmd, stderr io.Reader, ready chan<- string, done
 		}
 		if ready != nil {
 			var l struct{ Msg, Address string }
-			if json.Unmarshal(line, &l) == nil && l.Msg == "site ready" {
+			if json.Unmarshal(line, &l) == nil && (l.Msg == "site ready" || l.Msg == "member ready") {
 				ready <- l.Address
 				ready = nil
 			}
@@ -280,10 +288,15 @@ func (n *Node) dial(address string) error {
 		return fmt.Errorf("site %s: %w", n.Name, err)
 	}
 	n.conn = conn
+	n.clients(conn)
+	return nil
+}
+
+// clients makes the clients over a connection.
+func (n *Node) clients(conn grpc.ClientConnInterface) {
 	n.Bags = kithv1.NewBagServiceClient(conn)
 	n.Jobs, n.Sites = kithv1.NewJobServiceClient(conn), kithv1.NewSiteServiceClient(conn)
 	n.Files, n.Trust = kithv1.NewFileServiceClient(conn), kithv1.NewTrustServiceClient(conn)
-	return nil
 }
 
 // PID returns the process id of the site's kithd, 0 if it does not run.

@@ -31,6 +31,9 @@ type Record struct {
 	// how often they moved back what it was promised there; zero where it was not measured.
 	Blocked time.Duration
 	Moved   uint32
+	// Evicted is how often it had to leave for a home job of its host. Start is then that of the
+	// first attempt, and Run what all attempts took together.
+	Evicted int
 }
 
 // Wait returns the time from submission to start.
@@ -61,6 +64,10 @@ func (r *Record) Slowdown() float64 { return float64(r.Turnaround()) / float64(r
 func (r *Record) BoundedSlowdown(floor time.Duration) float64 {
 	return max(1, float64(r.Turnaround())/float64(max(r.reference(), floor)))
 }
+
+// Waited returns how long the job did not run until it had ended: [Record.Wait], and what it waited
+// after it was evicted.
+func (r *Record) Waited() time.Duration { return r.Turnaround() - r.Run }
 
 // Work returns the processor-seconds that the job held.
 func (r *Record) Work() float64 { return float64(r.Procs) * r.End.Sub(r.Start).Seconds() }

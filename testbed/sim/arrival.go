@@ -153,6 +153,9 @@ func (w *World) arrive(s *Site, sub *Submission) {
 }
 
 func (s *Site) submit(sub *Submission) {
+	if s.misled(func() { s.submit(sub) }) {
+		return
+	}
 	switch {
 	case s.engine == nil:
 		if sub.Done != nil {
@@ -168,8 +171,10 @@ func (s *Site) submit(sub *Submission) {
 	p := submitted{
 		entry: entry{run: sub.RunTime, transfer: sub.Transfer, tag: sub.Tag, pieces: sub.Pieces, fills: sub.Fills}, expected: s.state.NextID(), done: sub.Done,
 	}
-	s.book.put(p.expected, p.entry)
-	delete(s.bags, p.expected) // one whose record was lost
+	if !s.deposed { // else another job has that id
+		s.book.put(p.expected, p.entry)
+		delete(s.bags, p.expected) // one whose record was lost
+	}
 	s.rush(originTurn)
 	s.tokens++
 	p.token = s.tokens

@@ -62,6 +62,9 @@ func (w *World) SubmitBag(at job.Time, origin job.SiteID, sub BagSubmission) {
 }
 
 func (s *Site) submitBag(sub *BagSubmission) {
+	if s.misled(func() { s.submitBag(sub) }) {
+		return
+	}
 	switch {
 	case s.engine == nil:
 		if sub.Done != nil {
@@ -73,6 +76,9 @@ func (s *Site) submitBag(sub *BagSubmission) {
 		return
 	}
 	p := submitted{bag: sub, expected: s.state.NextID(), done: sub.Done}
+	if s.deposed { // another one has that id, and this one is not to be
+		return
+	}
 	s.bags[p.expected] = sub // its tasks may start in this very step
 	s.tokens++
 	p.token = s.tokens

@@ -354,7 +354,7 @@ func (k *keeper) stream(a, b *Site) *peace {
 
 // overtaken watches how long a copy waits at a site that is at peace.
 func (k *keeper) overtaken(x *waiting, s *Site, j *store.Job, i int) {
-	if j.State != job.Queued || !x.here[i] || s.state.Site().Draining || s.scheduler.Refuse(&j.Request) != job.NoReason {
+	if j.State != job.Queued || !x.here[i] || s.state.Site().Draining || s.refuses(j) {
 		x.queued[i], x.most[i] = 0, 0
 		return
 	}
@@ -459,5 +459,5 @@ func (k *keeper) reachesOut(o, s *Site) bool {
 
 // fitsSomewhere reports whether a job could run at any site that is left.
 func (w *World) fitsSomewhere(j *store.Job) bool {
-	return slices.ContainsFunc(w.sites, func(s *Site) bool { return !s.gone && s.Up() && s.scheduler.Refuse(&j.Request) == job.NoReason })
+	return slices.ContainsFunc(w.sites, func(s *Site) bool { return !s.gone && s.Up() && !s.refuses(j) })
 }

@@ -40,6 +40,8 @@ func Describe(m meta.Message) string {
 		return fmt.Sprintf("%s %v: accepted %v", word, m.Attempt, m.Accepted)
 	case meta.Stop:
 		return fmt.Sprintf("%s %v", word, m.Attempt)
+	case meta.Demote:
+		return fmt.Sprintf("%s %v", word, m.Attempt)
 	case meta.GiveBack:
 		return fmt.Sprintf("%s %v: %v", word, m.Attempt, m.Reason)
 	case meta.CopySummary:
@@ -78,6 +80,8 @@ func (s *Site) tell(f meta.Effect) {
 		s.w.trace("%s: launches %v", s.cfg.ID, f.Attempt)
 	case meta.Kill:
 		s.w.trace("%s: kills %v", s.cfg.ID, f.Attempt)
+	case meta.AskCheckpoint:
+		s.w.trace("%s: asks %v to save and end within %v: %v", s.cfg.ID, f.Attempt, f.Grace, f.Cause)
 	case meta.Adopt:
 		s.w.trace("%s: looks for %v", s.cfg.ID, f.Attempt)
 	case meta.Clear:

@@ -6,6 +6,7 @@ import "kith/meta"
 type drivenSite interface {
 	meta.Site
 	meta.Harmed
+	meta.Evictor
 }
 
 // driven is the local scheduler as the engine drives it.

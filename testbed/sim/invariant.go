@@ -50,6 +50,8 @@ type watch struct {
 	tasks   taskWatch
 	depends dependencyWatch
 	saved   checkpointWatch
+	bounds  boundWatch
+	levels  levelWatch
 }
 
 func (x *watch) init(w *World) {
@@ -65,6 +67,8 @@ func (x *watch) init(w *World) {
 	x.tasks.init(x)
 	x.depends.init(x)
 	x.saved.init(x)
+	x.levels = levelWatch{x}
+	x.bounds = boundWatch{x: x, sites: make(map[job.SiteID]*keptWaiting)}
 }
 
 func (x *watch) violate(format string, args ...any) {
@@ -194,6 +198,7 @@ func (x *watch) changed(s *Site, f meta.Changed) {
 		return // see durable
 	}
 	x.saved.durable(j)
+	x.levels.durable(j)
 	if o := j.Outcome; j.State.Terminal() && o != nil && strings.Contains(o.Reason, noShim) {
 		x.violate("L1: job %v ended as %v at %s, for a reason of that site alone: %s", f.Job, j.State, j.Holder, o.Reason)
 	}
@@ -328,6 +333,7 @@ func (x *watch) booted(s *Site) {
 		j := s.state.Job(id)
 		if j != nil {
 			x.saved.durable(j)
+			x.levels.durable(j)
 		}
 		switch {
 		case j == nil:

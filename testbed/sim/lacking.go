@@ -102,7 +102,7 @@ func (k *keeper) wouldTake(x *waiting, s, o *Site, j *store.Job) bool {
 	if j.State == job.Queued && x.here[s.index] {
 		return false
 	}
-	if s.state.Site().Draining || s.scheduler.Refuse(&j.Request) != job.NoReason {
+	if s.state.Site().Draining || s.refuses(j) {
 		return false
 	}
 	if s != o && (k.met[k.at(s, o)] || !k.takes(s, o)) {

@@ -36,6 +36,8 @@ type pair struct {
 	// up says that the stream exists, known that an end believes so.
 	up    bool
 	known [2]bool
+	// life is the daemon of an end that it was made with.
+	life [2]int
 	// lost counts messages that were lost while it was up, of all streams.
 	lost int
 	// cut says that nothing gets through from an end to the other.
@@ -102,11 +104,21 @@ func (n *network) each(f func(*pair)) {
 	}
 }
 
+// feed gives the daemon of an end that the stream was made with an event.
+func (p *pair) feed(i int, ev meta.Event) {
+	p.ends[i].in(p.life[i], func(s *Site) { s.feed(ev) })
+}
+
+// outlived reports whether another daemon than those that made the stream runs at an end.
+func (p *pair) outlived() bool {
+	return p.life[0] != p.ends[0].life || p.life[1] != p.ends[1].life
+}
+
 func (n *network) connectAll() { n.each(n.connect) }
 
 // connect brings a stream up if both sites can be reached.
 func (n *network) connect(p *pair) {
-	if p.up || p.cut[0] || p.cut[1] || p.ends[0].bars(p.ends[1]) || p.ends[1].bars(p.ends[0]) || !p.ends[0].Up() || !p.ends[1].Up() || p.ends[0].frozen || p.ends[1].frozen {
+	if p.up && !p.outlived() || p.cut[0] || p.cut[1] || p.ends[0].bars(p.ends[1]) || p.ends[1].bars(p.ends[0]) || !p.ends[0].Up() || !p.ends[1].Up() || p.ends[0].frozen || p.ends[1].frozen {
 		return
 	}
 	p.epoch++
@@ -116,9 +128,9 @@ func (n *network) connect(p *pair) {
 	for i := range p.ends {
 		if p.known[i] { // the old stream had not been missed yet
 			p.known[i] = false
-			p.ends[i].feed(meta.PeerDown{Site: p.ends[1-i].cfg.ID})
+			p.feed(i, meta.PeerDown{Site: p.ends[1-i].cfg.ID})
 		}
-		p.known[i] = true
+		p.known[i], p.life[i] = true, p.ends[i].life
 		p.last[i] = n.w.now
 	}
 	for i := range p.ends {
@@ -138,7 +150,7 @@ func (n *network) breakStream(p *pair, notice [2]time.Duration) {
 		n.w.agenda.add(n.w.now.Add(notice[i]), message, 0, call(func() {
 			if p.known[i] && (p.epoch == epoch && !p.up) {
 				p.known[i] = false
-				p.ends[i].feed(meta.PeerDown{Site: p.ends[1-i].cfg.ID})
+				p.feed(i, meta.PeerDown{Site: p.ends[1-i].cfg.ID})
 			}
 		}))
 	}
@@ -152,7 +164,7 @@ func (n *network) reconnectLater(p *pair) {
 func (n *network) siteDown(s *Site) {
 	n.each(func(p *pair) {
 		for i := range p.ends {
-			if p.ends[i] == s {
+			if p.ends[i] == s && p.life[i] == s.life {
 				p.known[i] = false
 				var notice [2]time.Duration
 				notice[1-i] = p.way[i].Latency // the kernel says so
@@ -180,7 +192,7 @@ func (n *network) send(from *Site, f meta.Send) {
 		return
 	}
 	p, i := n.pair(from, to)
-	if !p.known[i] {
+	if !p.known[i] || p.life[i] != from.life {
 		return
 	}
 	if tap := n.w.cfg.Tap; tap != nil {
@@ -265,7 +277,7 @@ func (n *network) arrive(d *delivery) {
 		d.to.rush(hostTurn | n.w.guests)
 		n.w.guests++
 	}
-	d.to.feed(meta.Receive{From: from.cfg.ID, Message: d.message})
+	p.feed(1-i, meta.Receive{From: from.cfg.ID, Message: d.message})
 }
 
 // Cut lets nothing through from one site to the other; both notice after a

@@ -73,7 +73,7 @@ func (l *outlook) starts(now job.Time, plan func() *sitesched.Scheduler) []job.A
 // could reports whether a site could start a job now.
 func (k *keeper) could(x *waiting, s, o *Site, j *store.Job) bool {
 	r := &j.Request
-	if k.least[s.index] < s.cfg.Scheduler.Charge(r) || s.state.Site().Draining || s.scheduler.Refuse(r) != job.NoReason {
+	if k.least[s.index] < s.cfg.Scheduler.Charge(r) || s.state.Site().Draining || s.refuses(j) {
 		return false
 	}
 	a, here := j.AttemptID(), x.here[s.index]

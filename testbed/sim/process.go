@@ -30,6 +30,14 @@ type process struct {
 	// from is the number of the checkpoint that it goes on from, saves the one that it leaves
 	// if it ends as demoted.
 	from, saves uint64
+	// mark is the number of what it saved last while it runs, copies how often that was copied.
+	mark   uint64
+	copies int
+	// saving says that its job writes checkpoints, asked that it was asked to save and end, for cause.
+	saving, asked bool
+	movable       bool // it may go on in another attempt
+	ending        meta.Ending
+	cause         job.DemotionCause
 	// outcome is nil while it runs.
 	outcome *job.Outcome
 	final   job.Outcome // where outcome points to, mostly
@@ -74,12 +82,14 @@ func (s *Site) launch(f meta.Launch) {
 	p := &process{
 		s: s, attempt: a, boot: s.bootID(), started: s.now(), began: s.w.now, processors: r.Processors, memory: r.MemoryBytes,
 		kind: job.Success, race: r.OnSiteLost == job.Race, task: f.Task,
+		saving: r.Checkpoint, movable: r.Movable(), ending: f.Ending,
 	}
 	s.procs[a] = p
 	p.resume(f)
 	p.leaseUntil(f.Lease)
 	s.w.log.started(s, a)
 	s.w.watch.started(p)
+	s.w.watch.levels.launched(s, a, r)
 	s.w.keeper.tally(s)
 	if a.Job.Origin == s.cfg.ID {
 		s.w.keeper.startedLocal(s, r)
@@ -93,7 +103,7 @@ func (s *Site) launch(f meta.Launch) {
 		e.tag = b.Tag
 		e.run, p.kind, p.reason = b.ofTask(s.cfg.ID, p.task.Ordinal)
 	}
-	run := job.Scaled(e.run, s.cfg.Meta.Self.Speed)
+	run := job.Scaled(s.w.rest(a.Job, p.from, e.run), s.cfg.Meta.Self.Speed)
 	if run > r.Walltime {
 		run, p.kind, p.reason = r.Walltime, job.Timeout, "stopped at its walltime"
 	}
@@ -141,6 +151,9 @@ func (p *process) end(kind job.OutcomeKind, reason string) {
 	s := p.s
 	p.final = job.Outcome{Kind: kind, Reason: reason, Start: p.started, End: s.now()}
 	p.outcome = &p.final
+	if p.ending.AtLimit(p.outcome) {
+		kind, p.saves, p.cause = job.Demoted, 0, p.final.Cause // it was not asked in time
+	}
 	if kind == job.Failure {
 		p.final.ExitCode = 1
 		if p.task != nil {
@@ -148,6 +161,9 @@ func (p *process) end(kind job.OutcomeKind, reason string) {
 		}
 	}
 	if kind == job.Demoted {
+		p.final.Cause = p.cause
+	}
+	if kind == job.Demoted && p.saves != 0 {
 		p.final.Checkpoint, p.final.Files = p.saves, []byte("checkpoint")
 		p.final.FilesRemain = p.attempt.Job.Origin != s.cfg.ID && s.w.output(p.attempt.Job) > 0
 	}

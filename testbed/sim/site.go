@@ -14,6 +14,7 @@ import (
 	"kith/sitesched"
 	"kith/store"
 	"kith/store/memstore"
+	"kith/testbed/quorum"
 )
 
 // DiskConfig says how facts become durable.
@@ -42,35 +43,60 @@ type Site struct {
 	boots      int
 	bootName   string
 	procs      map[job.AttemptID]*process
-	staged     map[job.AttemptID]*staging   // begun, not started yet
-	bringing   map[job.AttemptID]job.Time   // when input is here that processors wait for no longer
-	fetching   map[job.AttemptID]bool       // output on its way here
-	bringTasks map[taskBatch]bool           // what tasks of a batch left, on its way here
 	orphans    []map[job.AttemptID]*process // of data folders that are gone
 	taken      taken                        // by what runs, for the watch
 
-	// The daemon; nil engine while it is down.
-	engine             *meta.Engine
-	state              *store.State
-	scheduler          *sitesched.Scheduler
-	backend            store.Backend
-	life               int      // counts the daemon's lives: what an earlier one was promised is void
-	steps              int64    // counts what was fed to it
-	touched, unchecked bool     // it wants a pass; its scheduler has changed since it was checked
-	turn               uint64   // whose pass comes first, see turns
-	wake               job.Time // when a tick is on the agenda
-	wakes              wakes
+	touched bool   // it wants a pass
+	turn    uint64 // whose pass comes first, see turns
+	steps   int64  // counts what was fed to its daemons
+	lives   int    // counts them
+	tokens  uint64
 
+	daemon
 	trouble
+	several
+}
 
-	barrier *commit.Barrier
-	records Recorder // nil for none
+// daemon is a life of a site's daemon; nil engine while it is down.
+type daemon struct {
+	engine    *meta.Engine
+	state     *store.State
+	scheduler *sitesched.Scheduler
+	backend   store.Backend
+	life      int      // what an earlier one was promised is void
+	unchecked bool     // its scheduler has changed since it was checked
+	wake      job.Time // when a tick is on the agenda
+	wakes     wakes
+	barrier   *commit.Barrier
+	records   Recorder // nil for none
 	// incarnation is that of the latest daemon.
 	incarnation uint64
-	tokens      uint64
 	waiters     map[uint64]func(meta.Reply)
 	// submissions wait for their answers.
 	submissions fifo.Queue[submitted]
+
+	staged        map[job.AttemptID]*staging // begun, not started yet
+	bringing      map[job.AttemptID]job.Time // when input is here that processors wait for no longer
+	fetching      map[job.AttemptID]bool     // output on its way here
+	fetchingSaved map[job.AttemptID]uint64   // what attempts have saved, on its way here
+	bringTasks    map[taskBatch]bool         // what tasks of a batch left, on its way here
+
+	frozen bool
+	// held is what happens to the daemon once it goes on, in order.
+	held []func()
+	// shift is how far what it takes for the time is from a clock that was never set.
+	shift job.Time
+	// pending is the batch that is on its way to the disk, synced what happens
+	// once it is there.
+	pending *commit.Ready
+	closing []closed // by pending
+	stalled []closed // by batches whose effects a freeze has held up
+	synced  func()
+
+	// Where several members keep the facts: see several.
+	lead  *quorum.Lead
+	wants bool // a pass, after its lead
+	stood []closed
 }
 
 // ID returns the site's name.
@@ -107,7 +133,9 @@ func (s *Site) boot() error {
 	if s.procs == nil {
 		s.procs, s.bags = make(map[job.AttemptID]*process), make(map[job.ID]*BagSubmission)
 	}
-	s.fetching, s.bringTasks = make(map[job.AttemptID]bool), make(map[taskBatch]bool)
+	if s.cfg.Members > 0 {
+		return s.found()
+	}
 	var err error
 	if s.w.cfg.Disk.Keep {
 		if s.backend, err = memstore.Open(&s.disk, s.cfg.ID, s.generation); err != nil {
@@ -127,18 +155,26 @@ func (s *Site) boot() error {
 	if err = commit.BeginLife(s.state, sealer, store.BeginLife{}); err != nil {
 		return err
 	}
+	return s.begin(sealer)
+}
+
+// begin begins a daemon's life on facts that are loaded.
+func (s *Site) begin(sealer commit.Sealer) (err error) {
+	s.fetching, s.bringTasks = make(map[job.AttemptID]bool), make(map[taskBatch]bool)
+	s.fetchingSaved = make(map[job.AttemptID]uint64)
 	s.incarnation = s.state.Site().Incarnation
-	if s.cfg.Scheduler.Queues == sitesched.DualPreempt {
-		return sitesched.ErrNeedsDemotion
-	}
 	if s.scheduler, err = sitesched.New(s.cfg.Scheduler); err != nil {
 		return err
 	}
 	cfg := s.cfg.Meta
-	s.life++
+	if s.cfg.Scheduler.Queues == sitesched.DualPreempt {
+		cfg.NoHarm.Mode = meta.HarmInvisible
+	}
+	s.lives++
+	s.life = s.lives
 	cfg.BootID = s.bootID()
 	cfg.Self.Processors, cfg.Self.MemoryBytes = s.cfg.Scheduler.Processors, s.cfg.Scheduler.MemoryBytes
-	cfg.Forecasts.Forecaster = s.scheduler
+	cfg.Forecasts.Forecaster = s.forecaster()
 	cfg.Self.HomeJobs, cfg.Self.Policy = cluster.HomeJobsOf(s.cfg.Scheduler.HomeFirst()), s.cfg.Scheduler.Policy()
 	if s.w.cfg.Loads.Shared {
 		cfg.Board = &s.w.board
@@ -194,6 +230,10 @@ func (s *Site) Crash() {
 	if s.engine == nil {
 		return
 	}
+	if s.quorum != nil {
+		s.KillMember(s.lead.Member())
+		return
+	}
 	s.w.trace("%s: daemon %d is killed", s.cfg.ID, s.life)
 	s.w.log.site("down", s)
 	s.w.watch.durable(s.stalled) // committed before what is on its way
@@ -214,6 +254,10 @@ func (s *Site) PowerLoss() {
 
 // WipeDisk makes the next daemon find an empty data folder.
 func (s *Site) WipeDisk() {
+	if s.quorum != nil {
+		s.WipeMember(s.leader())
+		return
+	}
 	s.Crash()
 	s.w.trace("%s: comes back with an empty disk", s.cfg.ID)
 	s.disk = memstore.Disk{}
@@ -227,6 +271,10 @@ func (s *Site) WipeDisk() {
 // LoseFolder makes the next daemon find an empty data folder, while what runs
 // at the site goes on without anybody to care for it.
 func (s *Site) LoseFolder() {
+	if s.quorum != nil {
+		s.WipeMember(s.leader())
+		return
+	}
 	s.Crash()
 	s.w.trace("%s: comes back without its data folder", s.cfg.ID)
 	s.disk = memstore.Disk{}
@@ -253,6 +301,10 @@ func (s *Site) loseProcesses() {
 
 // Restart starts the daemon again.
 func (s *Site) Restart() error {
+	if s.quorum != nil {
+		s.startMembers()
+		return nil
+	}
 	if s.engine != nil {
 		return nil
 	}
@@ -289,6 +341,9 @@ func (s *Site) pass() {
 	}
 	if s.engine.NeedsPass() {
 		s.step(meta.Pass{})
+		if s.w.cfg.Check {
+			s.w.watch.bounds.withinBounds(s)
+		}
 		s.keepsPromises() // while there is an engine: what leaves now may be what it dies of
 		s.flush()
 	}
@@ -319,7 +374,7 @@ func (s *Site) step(ev meta.Event) {
 	if s.records != nil {
 		s.records.Effects(effects)
 	}
-	if s.w.cfg.Check {
+	if s.w.cfg.Check && !s.deposed {
 		s.w.watch.tasks.decided(s, effects)
 	}
 	s.add(effects)
@@ -331,7 +386,7 @@ func (s *Site) step(ev meta.Event) {
 // add holds effects until their facts are durable, and carries out those that
 // need not wait for it.
 func (s *Site) add(effects []meta.Effect) {
-	if s.w.cfg.Check {
+	if s.w.cfg.Check && !s.deposed {
 		s.w.watch.depends.stepped(s, effects)
 	}
 	for _, f := range s.barrier.Add(effects) {
@@ -371,152 +426,19 @@ type alarm struct {
 }
 
 func (a *alarm) act() {
-	if s := a.s; s.engine != nil && s.life == a.life && s.wake == a.at {
-		s.wake = job.Never
-		s.w.watch.woken(s)
-		s.feed(meta.Tick{})
-	}
-}
-
-// flush seals what has gathered, and lets the effects go once it is durable.
-func (s *Site) flush() {
-	if s.barrier.UnderWay() {
-		return
-	}
-	closing := s.w.watch.closing(s, s.barrier.Held())
-	ready, ok := s.barrier.Next()
-	if s.records != nil {
-		if ok {
-			s.records.Sealed()
+	a.s.in(a.life, func(s *Site) {
+		if s.engine != nil && s.wake == a.at {
+			s.wake = job.Never
+			s.w.watch.woken(s)
+			s.feed(meta.Tick{})
 		}
-		s.records.Turn()
-	}
-	if !ok {
-		return
-	}
-	d := &s.w.cfg.Disk
-	if ready.Empty() || d.Sync+d.SyncJitter+s.slow == 0 && !s.diskFull() {
-		s.commit(&ready, closing)
-		return
-	}
-	delay := d.Sync + s.slow
-	if d.SyncJitter > 0 {
-		delay += time.Duration(s.w.rng.Int64N(int64(d.SyncJitter)))
-	}
-	pending := new(commit.Ready)
-	*pending = ready
-	s.pending, s.closing = pending, closing
-	life := s.life
-	var synced func()
-	synced = func() {
-		switch {
-		case s.life != life || s.engine == nil || s.pending != pending:
-			return // see tear, or done already
-		case s.frozen:
-			s.hold(synced)
-			return
-		case s.diskFull():
-			s.w.trace("%s: commit fails, the disk is full", s.cfg.ID)
-			s.w.agenda.add(s.w.now.Add(fullRetry), message, 0, call(synced))
-			return
-		}
-		s.pending = nil
-		s.commit(pending, closing)
-		if s.engine != nil {
-			s.flush()
-		}
-	}
-	s.synced = synced
-	s.w.agenda.add(s.w.now.Add(delay), message, 0, call(synced))
-}
-
-// commit makes a batch durable and carries out what waited for it.
-func (s *Site) commit(ready *commit.Ready, closing []closed) {
-	effects, err := ready.Commit()
-	if err != nil {
-		s.w.watch.violate("commit at %s: %v", s.cfg.ID, err)
-		return
-	}
-	s.w.watch.depends.committed(closing)
-	// Callbacks may feed the site again while its effects are carried out.
-	barrier := s.barrier
-	barrier.Done()
-	s.carryAll(effects, closing) // which keeps none of them
-	barrier.Recycle(effects)
-}
-
-// carryAll carries out the effects of a batch, which closes jobs: what is said in it may
-// come from before their end.
-func (s *Site) carryAll(effects []meta.Effect, closing []closed) {
-	life := s.life
-	for i, f := range effects {
-		if s.engine == nil || s.life != life {
-			break // killed between two effects
-		}
-		if c := s.w.cfg.CrashBefore; c != nil && !s.frozen && c(s.w, s, f) {
-			s.Crash()
-			break
-		}
-		if s.frozen {
-			s.stall(effects[i:], closing)
-			return
-		}
-		s.carry(f)
-	}
-	s.w.watch.durable(closing)
-}
-
-// carry carries out one effect.
-func (s *Site) carry(f meta.Effect) {
-	if s.w.cfg.Trace != nil {
-		s.tell(f)
-	}
-	switch f := f.(type) {
-	case meta.Reply:
-		if done := s.waiters[f.Token]; done != nil {
-			delete(s.waiters, f.Token)
-			done(f)
-		} else {
-			s.answered(&f)
-		}
-	case meta.Send:
-		s.w.net.send(s, f)
-	case meta.Grant:
-		s.w.watch.granted(s, f)
-		s.w.net.send(s, meta.Send{To: f.To, Message: f.Message(resumePayload(f.Resume))}) // simulated jobs run nothing else
-	case meta.Launch:
-		s.stage(f)
-	case meta.Extend:
-		s.extend(f)
-	case meta.Kill:
-		s.kill(f)
-	case meta.Unstage:
-		if s.staged[f.Attempt] != nil {
-			delete(s.staged, f.Attempt)
-			s.soon(meta.AttemptMissing{Attempt: f.Attempt})
-		}
-	case meta.Adopt:
-		s.adopt(f)
-	case meta.Clear:
-		s.cleared(f.Attempt)
-	case meta.Fetch:
-		s.fetch(f)
-	case meta.Unfetch:
-		delete(s.fetching, f.Attempt)
-	case meta.GrantTasks:
-		s.grantTasks(f)
-	case meta.FetchTasks:
-		s.fetchTasks(f)
-	case meta.Foresee:
-		s.soon(meta.Foreseen{Number: f.Number, Inquiry: f.Inquiry, Answer: s.w.stage.Play(f.Inquiry)})
-	case meta.Changed:
-		s.w.watch.changed(s, f)
-	case meta.TrustChanged:
-		s.trustChanged(f)
-	}
+	})
 }
 
 func (s *Site) ask(make func(token uint64) meta.Event, done func(meta.Reply)) {
+	if s.misled(func() { s.ask(make, done) }) {
+		return
+	}
 	if s.engine == nil {
 		return
 	}

@@ -62,6 +62,10 @@ func (g *staging) act() {
 		s.hold(g.act)
 		return
 	}
+	if s.deposed { // what runs at the site takes no orders of it, see [Site.mayLeave]
+		delete(s.staged, a)
+		return
+	}
 	origin := s.w.byID[a.Job.Origin]
 	delete(s.staged, a)
 	if p, _ := s.w.net.pair(s, origin); !p.up || origin.frozen {

@@ -5,7 +5,6 @@ import (
 
 	"kith/internal/job"
 	"kith/meta"
-	"kith/meta/commit"
 )
 
 // This file holds what can go wrong at a site beside a crash: it stops for a
@@ -14,25 +13,18 @@ import (
 
 // trouble is the state of all that. The zero value is none.
 type trouble struct {
+	// mixed says that guests may be here that were taken when others left, or none did.
+	mixed bool
 	// upsets counts what has gone wrong: it may come and go between two looks.
 	upsets int
-	frozen bool
-	// machine says that what runs at the site is stopped as well.
+	// machine says that what runs at the site is stopped as well, asleep are the jobs whose time
+	// came meanwhile.
 	machine bool
-	// held is what happens to the daemon once it goes on, in order, and asleep
-	// are the jobs whose time came meanwhile.
-	held   []func()
-	asleep []*process
+	asleep  []*process
 
 	slow time.Duration
 	full bool
 	wide
-	// pending is the batch that is on its way to the disk, synced what happens
-	// once it is there.
-	pending *commit.Ready
-	closing []closed // by pending
-	stalled []closed // by batches whose effects a freeze has held up
-	synced  func()
 }
 
 // fullRetry is how long a daemon waits before it tries a commit again that
@@ -48,6 +40,10 @@ func (s *Site) Freeze(machine bool) {
 		return
 	}
 	s.w.trace("%s: freezes", s.cfg.ID)
+	if s.quorum != nil {
+		machine = false // its processors are another machine's
+		s.quorum.Pause(s.lead.Member())
+	}
 	s.frozen, s.machine = true, machine
 	s.upsets++
 	life := s.life
@@ -66,6 +62,9 @@ func (s *Site) Freeze(machine bool) {
 
 // Thaw lets a frozen daemon go on.
 func (s *Site) Thaw() {
+	if s.quorum != nil && !s.deposed {
+		defer s.thawMembers()
+	}
 	if !s.frozen {
 		return
 	}
@@ -81,7 +80,9 @@ func (s *Site) Thaw() {
 	if s.engine != nil && !s.frozen {
 		s.stalled = nil
 		s.touch()
-		s.w.net.siteUp(s)
+		if !s.deposed {
+			s.w.net.siteUp(s)
+		}
 	}
 }
 
@@ -122,6 +123,7 @@ func (s *Site) SlowDisk(by time.Duration) {
 func (s *Site) FillDisk(full bool) {
 	s.full = full
 	s.upsets++
+	s.fillMembers(full)
 }
 
 // tear decides what a crash leaves of a batch that was on its way to the

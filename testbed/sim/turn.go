@@ -14,6 +14,10 @@ const (
 
 // touch makes the site have a pass at the end of this instant.
 func (s *Site) touch() {
+	if s.deposed {
+		s.wants = true
+		return
+	}
 	if !s.touched {
 		s.touched, s.turn = true, min(s.turn, otherTurn)
 		s.w.touched = append(s.w.touched, s)

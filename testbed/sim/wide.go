@@ -15,9 +15,8 @@ import (
 
 // wide is the state of all that. The zero value is none.
 type wide struct {
-	// ahead is how far the wall clock was set, shift how far what the daemon that
-	// runs takes for the time is from a clock that was never set.
-	ahead, shift job.Time
+	// ahead is how far the wall clock was set.
+	ahead job.Time
 	// unstartable says that no process can be started, shimless that what is
 	// started loses its shim.
 	unstartable, shimless bool
@@ -44,7 +43,11 @@ const longestPause = 5*time.Minute + 2*time.Second
 
 // Reconfigure changes the configuration of a site for its next daemon.
 func (s *Site) Reconfigure(change func(*SiteConfig)) {
+	was, _ := s.longestWait()
 	change(&s.cfg)
+	if now, _ := s.longestWait(); now != was {
+		s.mixed = true
+	}
 	s.w.trace("%s: has another configuration", s.cfg.ID)
 }
 
@@ -53,6 +56,8 @@ func (s *Site) Reconfigure(change func(*SiteConfig)) {
 func (s *Site) StepClock(by time.Duration) {
 	s.w.trace("%s: the wall clock is set by %v", s.cfg.ID, by)
 	s.ahead += job.Time(by)
+	s.w.clocksSet = true
+	s.stepMember(job.Time(by))
 }
 
 // setClock has the daemon that starts take the time from the wall, but no
@@ -103,6 +108,7 @@ func (s *Site) KillShims(on bool) {
 // Leave makes the site go away for good.
 func (s *Site) Leave() {
 	s.Crash()
+	s.leaveMembers()
 	s.loseProcesses()
 	s.gone = true
 	s.w.watch.wiped(s)
@@ -122,7 +128,7 @@ func (s *Site) Filling() bool {
 }
 
 // diskFull reports whether a commit would fail.
-func (s *Site) diskFull() bool { return s.full || s.fillers > 0 }
+func (s *Site) diskFull() bool { return s.quorum == nil && (s.full || s.fillers > 0) }
 
 // cleared forgets an attempt and removes its files.
 func (s *Site) cleared(a job.AttemptID) {

@@ -49,6 +49,10 @@ type Config struct {
 	// Output says how long the output of a job takes to its origin from another
 	// site, by the tag of the submission; nil, or zero, where it leaves none.
 	Output func(tag int) time.Duration
+	// Saves is how long a job that writes checkpoints takes to save what it has done, when it is
+	// asked to; the next attempt does the rest. Nil: it hangs on the job and the attempt, and the
+	// next attempt runs for as long as the first.
+	Saves *time.Duration
 	// Conserve watches that no processor is idle that could run what waits (L4); nil
 	// for not. It looks once a second, so that the world is never idle.
 	Conserve *Conserve
@@ -99,8 +103,15 @@ type SiteConfig struct {
 	// Drift is how much faster the site's own clock runs than the world's, in
 	// millionths; negative for slower. -100,000 to 100,000.
 	Drift int64
+	// Members is how many machines keep its facts; 0 for one, with a disk of its own. Clocks is
+	// how far the wall clock of each is ahead of the one before.
+	Members int
+	Clocks  time.Duration
 	// Without are sites that its configuration does not name.
 	Without []job.SiteID
+	// ForecastSteps is what the scenarios of one forecast may take at most; zero for what
+	// they may take in production. Beyond that a forecast comes from elsewhere.
+	ForecastSteps int64
 }
 
 // Start is when every world begins. It is not 0 because an instant of 0 means
@@ -113,17 +124,19 @@ const worldStream = 0x776f726c64 << 16
 
 // World is a federation in virtual time. It belongs to one goroutine.
 type World struct {
-	cfg    Config
-	now    job.Time
-	agenda agenda
-	rng    *rand.Rand
-	sites  []*Site // by name
-	byID   map[job.SiteID]*Site
-	net    network
-	board  board
-	watch  watch
-	keeper keeper
-	log    eventLog
+	cfg       Config
+	now       job.Time
+	agenda    agenda
+	rng       *rand.Rand
+	sites     []*Site // by name
+	byID      map[job.SiteID]*Site
+	net       network
+	board     board
+	watch     watch
+	savedWork savedWork
+	clocksSet bool // a wall clock was set
+	keeper    keeper
+	log       eventLog
 
 	// backlog is what happens at once, touched are the sites that want a pass
 	// at the end of this instant. guests counts sites that copies came to.
@@ -293,8 +306,8 @@ func (w *World) drain() {
 		switch {
 		case d.pair != nil:
 			w.net.arrive(&d)
-		case d.to.life == d.life:
-			d.to.feed(d.event)
+		default:
+			d.to.in(d.life, func(s *Site) { s.feed(d.event) })
 		}
 	}
 }

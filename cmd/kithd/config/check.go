@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 
+	"kith/meta"
 	"kith/sitesched"
 )
 
@@ -27,18 +28,30 @@ func (c *Config) check(bad badFunc) {
 	})
 	if keep := c.Scheduler.KeepFree; keep > c.Processors() {
 		bad("no_harm.keep_free", fmt.Sprintf("no_harm.keep_free = %d: the site has %d processors: give at most as many", keep, c.Processors()), "scheduler.processors")
-	} else if keep > 0 && c.Scheduler.Queues != sitesched.DualBackfill {
-		bad("no_harm.keep_free", fmt.Sprintf("no_harm.keep_free = %d: works with scheduler.queues = %q only: leave it out, or change the queues", keep, sitesched.DualBackfill), "scheduler.queues")
+	} else if q := c.Scheduler.Queues; keep > 0 && q != sitesched.DualBackfill && q != sitesched.DualPreempt {
+		bad("no_harm.keep_free", fmt.Sprintf("no_harm.keep_free = %d: works with scheduler.queues = %q or %q only: leave it out, or change the queues", keep, sitesched.DualBackfill, sitesched.DualPreempt), "scheduler.queues")
 	}
+	c.checkHarm(bad)
 	c.checkListen(bad)
 	c.checkMembers(bad)
 	c.checkPeers(bad)
 }
 
+// checkHarm compares what guests may do with the queues that let them.
+func (c *Config) checkHarm(bad badFunc) {
+	needs := map[meta.HarmMode]sitesched.Queues{meta.HarmBounded: sitesched.DualBackfill, meta.HarmInvisible: sitesched.DualPreempt}
+	switch want, has := needs[c.NoHarm.Mode]; {
+	case has && c.Scheduler.Queues != want:
+		bad("no_harm.mode", fmt.Sprintf("no_harm.mode = %q: works with scheduler.queues = %q only, and they are %q: leave one of the two out", c.NoHarm.Mode, want, c.Scheduler.Queues), "scheduler.queues")
+	case !has && c.Scheduler.Queues == sitesched.DualPreempt:
+		bad("no_harm.mode", fmt.Sprintf("no_harm.mode = %q: with scheduler.queues = %q guests leave as soon as jobs of this site need their processors, which is %q: leave one of the two out", c.NoHarm.Mode, sitesched.DualPreempt, meta.HarmInvisible), "scheduler.queues")
+	}
+}
+
 func (c *Config) checkMembers(bad badFunc) {
 	m := &c.Members
 	if m.Self == "" {
-		for _, k := range [][2]string{{"members.cluster", m.Cluster}, {"members.address", m.Address}} {
+		for _, k := range [][2]string{{"members.cluster", m.Cluster}, {"members.address", m.Address}, {"members.executor", m.Executor}, {"members.executor_address", m.ExecutorAddress}} {
 			if k[1] != "" {
 				bad(k[0], fmt.Sprintf("%s = %q, and members.self is missing: name this machine among the members", k[0], k[1]), "members.self")
 			}
@@ -51,12 +64,21 @@ func (c *Config) checkMembers(bad badFunc) {
 	if c.Listen.InsecureLoopback {
 		bad("members.self", fmt.Sprintf("members.self = %q: members prove themselves with the keys of the site, and listen.insecure_loopback has none: leave one of them out", m.Self), "listen.insecure_loopback")
 	}
-	if c.Scheduler.Processors > 0 {
-		bad("scheduler.processors", fmt.Sprintf("scheduler.processors = %d: a site of several members has no processors of its own yet, its jobs run at other sites: "+
-			"leave it out, and have the machine with processors be a site of its own", c.Scheduler.Processors), "members.self")
+	switch {
+	case m.Executor == "" && c.Scheduler.Processors > 0:
+		bad("scheduler.processors", fmt.Sprintf("scheduler.processors = %d: a site of several members has processors at one machine, which members.executor names, and that is missing: "+
+			"name it, or leave both out, and the site's jobs run at other sites", c.Scheduler.Processors), "members.self", "members.executor")
+	case m.Executor != "" && c.Scheduler.Processors == 0:
+		bad("scheduler.processors", fmt.Sprintf("scheduler.processors is missing: whichever member leads must know how many processors machine %s has: give all members of the site the same number", m.Executor), "members.executor")
+	}
+	if m.Executor == "" && m.ExecutorAddress != "" {
+		bad("members.executor_address", fmt.Sprintf("members.executor_address = %q, and members.executor is missing: name the machine with the processors", m.ExecutorAddress), "members.executor")
+	}
+	if c.Level.Rank > 0 {
+		bad("level.rank", fmt.Sprintf("level.rank = %d: a level does what the processors of its machine can, and a site of several members goes on at another machine: leave it out", c.Level.Rank), "members.self")
 	}
 	if c.Owner.Sharing {
-		bad("owner.sharing", "owner.sharing = true: a site of several members has no processors of its own yet that an owner could share: leave it out", "members.self")
+		bad("owner.sharing", "owner.sharing = true: a site of several members does not share its machines with an owner: leave it out", "members.self")
 	}
 	host, port, err := net.SplitHostPort(c.MemberAddress())
 	if err == nil && (isWildcard(host) || port == "0") {

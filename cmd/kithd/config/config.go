@@ -26,15 +26,18 @@ type Config struct {
 	Limits    meta.Limits
 	Bags      meta.Bags
 	NoHarm    NoHarm
-	Forecast  Forecast
-	Timing    Timing
-	Executor  Executor
-	Owner     Owner
-	Files     Files
-	Flight    Flight
-	Rates     Rates
-	Peers     []Peer
-	Log       Log
+	// Checkpoint bounds what jobs save.
+	Checkpoint Checkpoint
+	Level      meta.LevelPolicy
+	Forecast   Forecast
+	Timing     Timing
+	Executor   Executor
+	Owner      Owner
+	Files      Files
+	Flight     Flight
+	Rates      Rates
+	Peers      []Peer
+	Log        Log
 }
 
 // Forecast is how starts are forecast, and how much of the past is kept for it.
@@ -65,6 +68,12 @@ type Members struct {
 	Cluster string
 	// Address is where the others dial this one; empty for the advertised address.
 	Address string
+	// Executor is the name of the machine that has the processors of the site; empty if it has none.
+	Executor string
+	// ExecutorAddress is where that is dialled, if it is no member.
+	ExecutorAddress string
+	// ExecutorLost is how long nothing may be heard of that machine until what runs there is lost.
+	ExecutorLost time.Duration
 }
 
 // MembersFolder is the folder in the data folder that holds a member's part of the facts.
@@ -100,12 +109,16 @@ type Scheduler struct {
 	Speed float64
 }
 
-// NoHarm is what guests may cost home jobs.
-type NoHarm struct {
-	meta.NoHarm
-	// Mode is a [meta.HarmMode].
-	Mode string
+// Checkpoint bounds what jobs save to go on elsewhere.
+type Checkpoint struct {
+	// MaxGrace is the most that a job has to save what it has done when it is asked to.
+	MaxGrace time.Duration
+	// MaxBytes bounds the files of a checkpoint together.
+	MaxBytes int64
 }
+
+// NoHarm is what guests may cost home jobs.
+type NoHarm struct{ meta.NoHarm }
 
 // Timing says when the protocol gives up waiting.
 type Timing struct {
@@ -184,9 +197,10 @@ func Default() Config {
 	return c
 }
 
-// Processors returns how many processors the site offers, none if it is several machines.
+// Processors returns how many processors the site offers, none if it is several machines and none of
+// them runs jobs.
 func (c *Config) Processors() int32 {
-	if c.Members.Self != "" {
+	if c.Members.Self != "" && c.Members.Executor == "" {
 		return 0
 	}
 	if c.Scheduler.Processors == 0 {
@@ -196,10 +210,11 @@ func (c *Config) Processors() int32 {
 }
 
 // MemoryBytes returns how much memory the site offers to all jobs together; 0 if
-// it is not configured and the machine does not say, or the site is several machines.
+// it is not configured and the machine does not say, or the site is several machines, of which another
+// one may run the jobs.
 func (c *Config) MemoryBytes() int64 {
 	if c.Members.Self != "" {
-		return 0
+		return c.Scheduler.MemoryBytes
 	}
 	if c.Scheduler.MemoryBytes == 0 {
 		return min(machineMemory(), sitesched.MaxMemoryBytes)
@@ -219,7 +234,7 @@ func (c *Config) SchedulerConfig() sitesched.Config {
 // MetaConfig is the configuration of the engine, without what only the running
 // daemon knows.
 func (c *Config) MetaConfig() meta.Config {
-	return meta.Config{Placement: c.Placement, Limits: c.Limits, Timing: c.Timing.Timing, Bags: c.Bags, NoHarm: c.noHarm(), Forecasts: c.Forecast.Forecasts, AllowDirectory: pathkind.Within(c.Executor.Directories)}
+	return meta.Config{Placement: c.Placement, Limits: c.Limits, Timing: c.Timing.Timing, Bags: c.Bags, NoHarm: c.noHarm(), Level: c.Level, MaxGrace: c.Checkpoint.MaxGrace, Forecasts: c.Forecast.Forecasts, AllowDirectory: pathkind.Within(c.Executor.Directories)}
 }
 
 // noHarm is c.NoHarm as the engine has it: a daemon always measures.

@@ -76,8 +76,7 @@ func TestMistakes(t *testing.T) {
 		"bad site":             {"[[peers]]\nsite = \"Beta Site\"", `line 3: peers[0].site = "Beta Site": give 1 to 32 of a-z, 0-9 and -`},
 		"relative data":        {`data = "here"`, `line 2: data = "here": give an absolute path`},
 		"bad backfill":         {"[scheduler]\nbackfill = \"magic\"", `line 3: scheduler.backfill = "magic": give "none", "easy", "conservative" or "conservative-replan"`},
-		"bad queues":           {"[scheduler]\nqueues = \"dual\"", `line 3: scheduler.queues = "dual": give "single", "dual-strict" or "dual-backfill"`},
-		"queues that are not":  {"[scheduler]\nqueues = \"dual-preempt\"", `line 3: scheduler.queues = "dual-preempt": give "single", "dual-strict" or "dual-backfill": a site cannot move its guests to other sites yet`},
+		"bad queues":           {"[scheduler]\nqueues = \"dual\"", `line 3: scheduler.queues = "dual": give "single", "dual-strict", "dual-backfill" or "dual-preempt"`},
 		"bad guarantee":        {"[scheduler]\nguarantee = \"some\"", `line 3: scheduler.guarantee = "some": give "head" or "all"`},
 		"negative processors":  {"[scheduler]\nprocessors = -2", "line 3: scheduler.processors = -2: give 1 to 16777216, or 0 for as many as the machine has"},
 		"negative memory":      {"[scheduler]\nmemory = -2", "line 3: scheduler.memory = -2: give a size"},
@@ -92,9 +91,14 @@ func TestMistakes(t *testing.T) {
 		"risk":                 {"[placement]\nrank = \"forecast\"\nrisk = 11", "line 4: placement.risk = 11.0: give 0 to 10"},
 		"risk of what":         {"[placement]\nrisk = 1.0", "line 3: placement.risk = 1: rank work knows no deviations"},
 		"adaptive":             {"[placement]\nadaptive = true", "line 3: placement.adaptive = true: rank work promises no time"},
-		"mode of harm":         {"[no_harm]\nmode = \"bounded\"", `line 3: no_harm.mode = "bounded": `},
+		"mode of harm":         {"[no_harm]\nmode = \"none\"", `line 3: no_harm.mode = "none": give "promise", "bounded" or "invisible"`},
+		"promise and preempt":  {"[scheduler]\nqueues = \"dual-preempt\"\n[no_harm]\nmode = \"promise\"", `line 5: no_harm.mode = "promise": with scheduler.queues = "dual-preempt" guests leave as soon as`},
+		"bounded and preempt":  {"[scheduler]\nqueues = \"dual-preempt\"\n[no_harm]\nmode = \"bounded\"", `line 5: no_harm.mode = "bounded": works with scheduler.queues = "dual-backfill" only, and they are "dual-preempt": leave one of the two out`},
+		"bounded and single":   {"[scheduler]\nqueues = \"single\"\n[no_harm]\nmode = \"bounded\"", `line 5: no_harm.mode = "bounded": works with scheduler.queues = "dual-backfill" only`},
+		"invisible and seen":   {"[scheduler]\nqueues = \"dual-backfill\"\n[no_harm]\nmode = \"invisible\"", `line 5: no_harm.mode = "invisible": works with scheduler.queues = "dual-preempt" only`},
+		"bound below grace":    {"[no_harm]\nmode = \"bounded\"\nbound = \"1m\"", `line 4: no_harm.bound = "1m": give at least checkpoint.max_grace`},
 		"keep free too much":   {"[scheduler]\nprocessors = 4\n[no_harm]\nkeep_free = 5", "line 5: no_harm.keep_free = 5: the site has 4 processors: give at most as many"},
-		"keep free and queues": {"[scheduler]\nqueues = \"single\"\n[no_harm]\nkeep_free = 1", `line 5: no_harm.keep_free = 1: works with scheduler.queues = "dual-backfill" only: leave it out, or change the queues`},
+		"keep free and queues": {"[scheduler]\nqueues = \"single\"\n[no_harm]\nkeep_free = 1", `line 5: no_harm.keep_free = 1: works with scheduler.queues = "dual-backfill" or "dual-preempt" only: leave it out, or change the queues`},
 		"guests before time":   {"[no_harm]\nguest_walltime = \"-1h\"", `line 3: no_harm.guest_walltime = `},
 		"owner measured late":  {"[owner]\ninterval = \"2m\"", `line 3: owner.interval = "2m": give 1s to 1m`},
 		"sharing as a text":    {"[owner]\nsharing = \"yes\"", `line 3: owner.sharing = "yes": give true or false, without quotes`},
@@ -113,37 +117,40 @@ func TestMistakes(t *testing.T) {
 		"bad level":            {"[log]\nlevel = \"loud\"", `line 3: log.level = "loud": give "debug", "info", "warn" or "error"`},
 		"bad format":           {"[log]\nformat = \"xml\"", `line 3: log.format = "xml": give "json" or "text"`},
 
-		"open to the world":     {"[listen]\naddress = \"10.0.0.1:7410\"\ninsecure_loopback = true", `line 3: listen.address = "10.0.0.1:7410" is not loopback, and listen.insecure_loopback serves anyone who reaches it: give a loopback address`},
-		"peer elsewhere":        {"[listen]\ninsecure_loopback = true\n[[peers]]\nsite = \"b\"\naddress = \"10.0.0.2:7410\"", `line 6: peers[0].address = "10.0.0.2:7410" is not loopback`},
-		"without keys":          {"[listen]\ninsecure_no_authentication = true", "line 3: listen.insecure_no_authentication: there is no such key any more, a site that others reach has keys"},
-		"relative socket":       {"[listen]\nsocket = \"kith.sock\"", `line 3: listen.socket = "kith.sock": give an absolute path`},
-		"long socket":           {"[listen]\nsocket = \"/" + strings.Repeat("s", 107) + "\"", `line 3: listen.socket = "/` + strings.Repeat("s", 107) + `": give a path of at most 107 bytes`},
-		"no port":               {"[listen]\naddress = \"localhost\"", `line 3: listen.address = "localhost": give host:port`},
-		"port too large":        {"[listen]\naddress = \"127.0.0.1:99999\"", `line 3: listen.address = "127.0.0.1:99999": give host:port with a port of 0 to 65535`},
-		"figures for all":       {"[listen]\nmetrics = \"0.0.0.0:9100\"", `line 3: listen.metrics = "0.0.0.0:9100": give an address of loopback, as anyone who reaches it is told; a proxy can let others in`},
-		"figures without port":  {"[listen]\nmetrics = \"localhost\"", `line 3: listen.metrics = "localhost": give host:port, or leave it out`},
-		"nothing advertised":    {"[listen]\naddress = \"0.0.0.0:7410\"", `line 3: listen.address = "0.0.0.0:7410" names no address that other sites could dial: set listen.advertise`},
-		"advertised everywhere": {"[listen]\nadvertise = \"0.0.0.0:7410\"", `line 3: listen.advertise = "0.0.0.0:7410": give an address that other sites can dial, or "none"`},
-		"advertised badly":      {"[listen]\nadvertise = \"here\"", `line 3: listen.advertise = "here": give host:port, or "none"`},
-		"member's name":         {"[members]\nself = \"a b\"", `line 3: members.self = "a b": give 1 to 63 letters, digits and dashes`},
-		"member's cluster":      {"[members]\nself = \"a\"\ncluster = \"xyz\"", `line 4: members.cluster = "xyz": give 32 hexadecimal digits`},
-		"member of nothing":     {"[members]\nself = \"a\"", "line 2: members.cluster is missing: draw one with kithd members id"},
-		"no member":             {"[members]\naddress = \"10.0.0.1:7\"", `line 3: members.address = "10.0.0.1:7", and members.self is missing`},
-		"member of any address": {"[listen]\naddress = \"0.0.0.0:7410\"\nadvertise = \"none\"\n[members]\nself = \"a\"\ncluster = \"" + strings.Repeat("0a", 16) + "\"", `line 5: members.address is missing, and other members cannot dial "0.0.0.0:7410"`},
-		"member without keys":   {"[listen]\ninsecure_loopback = true\n[members]\nself = \"a\"\ncluster = \"" + strings.Repeat("0a", 16) + "\"", `line 5: members.self = "a": members prove themselves with the keys of the site`},
-		"member of processors":  {"[scheduler]\nprocessors = 2\n[members]\nself = \"a\"\ncluster = \"" + strings.Repeat("0a", 16) + "\"", "line 3: scheduler.processors = 2: a site of several members has no processors of its own yet"},
-		"member of an owner":    {"[owner]\nsharing = true\n[members]\nself = \"a\"\ncluster = \"" + strings.Repeat("0a", 16) + "\"", "line 3: owner.sharing = true: a site of several members has no processors"},
-		"peer is this site":     {"[[peers]]\nsite = \"alpha\"", `line 3: peers[0].site = "alpha" is this site: name the others only`},
-		"peer twice":            {"[[peers]]\nsite = \"beta\"\n[[peers]]\nsite = \"beta\"", `line 5: peers[1].site = "beta": name every other site once`},
-		"peer without a name":   {"[[peers]]\naddress = \"b:1\"", "line 2: peers[0].site is missing: give the site a name"},
-		"peer address":          {"[[peers]]\nsite = \"beta\"\naddress = \"beta\"", `line 4: peers[0].address = "beta": give host:port, or leave it out`},
-		"share of nothing":      {"[bags]\nshare = 0.0", `line 3: bags.share = 0.0: give a number above 0 and at most 1`},
-		"share of more":         {"[bags]\nshare = 1.5", `line 3: bags.share = 1.5: give a number above 0 and at most 1`},
-		"yield":                 {"[bags]\nyield = \"later\"", `line 3: bags.yield = "later": give "never", "task" or "now"`},
-		"turn":                  {"[bags]\nturn = \"0s\"", `line 3: bags.turn = "0s": give a positive duration of at most ten years`},
-		"peer port":             {"[[peers]]\nsite = \"beta\"\naddress = \"beta:99999\"", `line 4: peers[0].address = "beta:99999": give host:port with a port of 1 to 65535`},
-		"peer here":             {"[[peers]]\nsite = \"beta\"\naddress = \"localhost:7410\"", `line 4: peers[0].address = "localhost:7410" is this site's own address: give that of beta`},
-		"peer advertised":       {"[listen]\nadvertise = \"a:1\"\n[[peers]]\nsite = \"beta\"\naddress = \"a:1\"", `line 6: peers[0].address = "a:1" is this site's own address`},
+		"open to the world":                       {"[listen]\naddress = \"10.0.0.1:7410\"\ninsecure_loopback = true", `line 3: listen.address = "10.0.0.1:7410" is not loopback, and listen.insecure_loopback serves anyone who reaches it: give a loopback address`},
+		"peer elsewhere":                          {"[listen]\ninsecure_loopback = true\n[[peers]]\nsite = \"b\"\naddress = \"10.0.0.2:7410\"", `line 6: peers[0].address = "10.0.0.2:7410" is not loopback`},
+		"without keys":                            {"[listen]\ninsecure_no_authentication = true", "line 3: listen.insecure_no_authentication: there is no such key any more, a site that others reach has keys"},
+		"relative socket":                         {"[listen]\nsocket = \"kith.sock\"", `line 3: listen.socket = "kith.sock": give an absolute path`},
+		"long socket":                             {"[listen]\nsocket = \"/" + strings.Repeat("s", 107) + "\"", `line 3: listen.socket = "/` + strings.Repeat("s", 107) + `": give a path of at most 107 bytes`},
+		"no port":                                 {"[listen]\naddress = \"localhost\"", `line 3: listen.address = "localhost": give host:port`},
+		"port too large":                          {"[listen]\naddress = \"127.0.0.1:99999\"", `line 3: listen.address = "127.0.0.1:99999": give host:port with a port of 0 to 65535`},
+		"figures for all":                         {"[listen]\nmetrics = \"0.0.0.0:9100\"", `line 3: listen.metrics = "0.0.0.0:9100": give an address of loopback, as anyone who reaches it is told; a proxy can let others in`},
+		"figures without port":                    {"[listen]\nmetrics = \"localhost\"", `line 3: listen.metrics = "localhost": give host:port, or leave it out`},
+		"nothing advertised":                      {"[listen]\naddress = \"0.0.0.0:7410\"", `line 3: listen.address = "0.0.0.0:7410" names no address that other sites could dial: set listen.advertise`},
+		"advertised everywhere":                   {"[listen]\nadvertise = \"0.0.0.0:7410\"", `line 3: listen.advertise = "0.0.0.0:7410": give an address that other sites can dial, or "none"`},
+		"advertised badly":                        {"[listen]\nadvertise = \"here\"", `line 3: listen.advertise = "here": give host:port, or "none"`},
+		"member's name":                           {"[members]\nself = \"a b\"", `line 3: members.self = "a b": give 1 to 63 letters, digits and dashes`},
+		"member's cluster":                        {"[members]\nself = \"a\"\ncluster = \"xyz\"", `line 4: members.cluster = "xyz": give 32 hexadecimal digits`},
+		"member of nothing":                       {"[members]\nself = \"a\"", "line 2: members.cluster is missing: draw one with kithd members id"},
+		"no member":                               {"[members]\naddress = \"10.0.0.1:7\"", `line 3: members.address = "10.0.0.1:7", and members.self is missing`},
+		"member of any address":                   {"[listen]\naddress = \"0.0.0.0:7410\"\nadvertise = \"none\"\n[members]\nself = \"a\"\ncluster = \"" + strings.Repeat("0a", 16) + "\"", `line 5: members.address is missing, and other members cannot dial "0.0.0.0:7410"`},
+		"member without keys":                     {"[listen]\ninsecure_loopback = true\n[members]\nself = \"a\"\ncluster = \"" + strings.Repeat("0a", 16) + "\"", `line 5: members.self = "a": members prove themselves with the keys of the site`},
+		"member of processors":                    {"[scheduler]\nprocessors = 2\n[members]\nself = \"a\"\ncluster = \"" + strings.Repeat("0a", 16) + "\"", "line 3: scheduler.processors = 2: a site of several members has processors at one machine, which members.executor names, and that is missing"},
+		"member of an owner":                      {"[owner]\nsharing = true\n[members]\nself = \"a\"\ncluster = \"" + strings.Repeat("0a", 16) + "\"", "line 3: owner.sharing = true: a site of several members does not share its machines with an owner"},
+		"executor without a number of processors": {"[members]\nself = \"a\"\nexecutor = \"a\"\ncluster = \"" + strings.Repeat("0a", 16) + "\"", "scheduler.processors is missing: whichever member leads must know how many processors machine a has"},
+		"executor of a site of one":               {"[members]\nexecutor = \"a\"", "line 3: members.executor = \"a\", and members.self is missing"},
+		"address of no executor":                  {"[members]\nself = \"a\"\nexecutor_address = \"h:1\"\ncluster = \"" + strings.Repeat("0a", 16) + "\"", "line 4: members.executor_address = \"h:1\", and members.executor is missing: name the machine"},
+		"peer is this site":                       {"[[peers]]\nsite = \"alpha\"", `line 3: peers[0].site = "alpha" is this site: name the others only`},
+		"peer twice":                              {"[[peers]]\nsite = \"beta\"\n[[peers]]\nsite = \"beta\"", `line 5: peers[1].site = "beta": name every other site once`},
+		"peer without a name":                     {"[[peers]]\naddress = \"b:1\"", "line 2: peers[0].site is missing: give the site a name"},
+		"peer address":                            {"[[peers]]\nsite = \"beta\"\naddress = \"beta\"", `line 4: peers[0].address = "beta": give host:port, or leave it out`},
+		"share of nothing":                        {"[bags]\nshare = 0.0", `line 3: bags.share = 0.0: give a number above 0 and at most 1`},
+		"share of more":                           {"[bags]\nshare = 1.5", `line 3: bags.share = 1.5: give a number above 0 and at most 1`},
+		"yield":                                   {"[bags]\nyield = \"later\"", `line 3: bags.yield = "later": give "never", "task" or "now"`},
+		"turn":                                    {"[bags]\nturn = \"0s\"", `line 3: bags.turn = "0s": give a positive duration of at most ten years`},
+		"peer port":                               {"[[peers]]\nsite = \"beta\"\naddress = \"beta:99999\"", `line 4: peers[0].address = "beta:99999": give host:port with a port of 1 to 65535`},
+		"peer here":                               {"[[peers]]\nsite = \"beta\"\naddress = \"localhost:7410\"", `line 4: peers[0].address = "localhost:7410" is this site's own address: give that of beta`},
+		"peer advertised":                         {"[listen]\nadvertise = \"a:1\"\n[[peers]]\nsite = \"beta\"\naddress = \"a:1\"", `line 6: peers[0].address = "a:1" is this site's own address`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Parse(minimal + c.text)
@@ -302,4 +309,20 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("written as\n%s\nbut %v", c.TOML(), err)
 		}
 	})
+}
+
+// Queues in which home jobs do not see guests and the mode of that name imply each other.
+func TestInvisible(t *testing.T) {
+	for _, text := range []string{
+		"site = \"alpha\"\n[scheduler]\nqueues = \"dual-preempt\"", "site = \"alpha\"\n[no_harm]\nmode = \"invisible\"",
+		"site = \"alpha\"\n[scheduler]\nqueues = \"dual-preempt\"\n[no_harm]\nmode = \"invisible\"",
+	} {
+		c, err := Parse(text)
+		if err != nil || c.Scheduler.Queues != sitesched.DualPreempt || c.NoHarm.Mode != meta.HarmInvisible {
+			t.Errorf("%q: %v, %v, %v", text, c.Scheduler.Queues, c.NoHarm.Mode, err)
+		}
+	}
+	if c, err := Parse("site = \"alpha\"\n[no_harm]\nmode = \"bounded\""); err != nil || c.Scheduler.Queues != sitesched.DualBackfill || c.NoHarm.Mode != meta.HarmBounded {
+		t.Errorf("bounded: %v, %v, %v", c.Scheduler.Queues, c.NoHarm.Mode, err)
+	}
 }

@@ -144,19 +144,6 @@ func choice[T comparable](p *T, standard T, options ...T) typed[T] {
 	return f
 }
 
-// unbuilt is f, but for one word that it knows and that means something the daemon cannot do yet.
-func unbuilt[T any](f typed[T], known, needs string) typed[T] {
-	read := f.read
-	f.read = func(v any) string {
-		remedy := read(v)
-		if v == known && remedy != "" {
-			remedy += ": " + needs
-		}
-		return remedy
-	}
-	return f
-}
-
 // orList writes words as a sentence does: "a", "b" or "c".
 func orList(words []string) string {
 	quoted := make([]string, len(words))

@@ -9,6 +9,7 @@ import (
 	"kith/meta"
 	"kith/meta/bags"
 	"kith/sitesched"
+	"kith/sitesched/level"
 	"kith/store"
 )
 
@@ -37,7 +38,7 @@ func live(key string, f interface{ erased() field }, says string) Knob {
 // the fields of c. Where a row has no bounds, meta or sitesched checks them.
 func (c *Config) Knobs() []Knob {
 	std := meta.Default()
-	s, p, l, t, b, n, f := &c.Scheduler, &c.Placement, &c.Limits, &c.Timing, &c.Bags, &c.NoHarm, &c.Forecast
+	s, p, l, t, b, n, f, v := &c.Scheduler, &c.Placement, &c.Limits, &c.Timing, &c.Bags, &c.NoHarm, &c.Forecast, &c.Level
 	return []Knob{
 		fixed("site", must(text(&c.Site, ""), siteName), "name of this site among the others: 1 to 32 of `a-z`, `0-9`, `-`, beginning with a letter, not ending with `-`; it never changes"),
 		fixed("data", must(text(&c.Data, "/var/lib/kith"), absolute), "folder for everything the site keeps; absolute"),
@@ -52,11 +53,14 @@ func (c *Config) Knobs() []Knob {
 		fixed("members.self", must(text(&c.Members.Self, ""), memberName), "name of this machine among three or five that keep the facts of the site together, so that it goes on when one or two of them are lost: 1 to 63 letters, digits and dashes; empty: the site is one machine. See [a site of three](#a-site-of-three)"),
 		fixed("members.cluster", must(text(&c.Members.Cluster, ""), clusterID), "id of these machines, 32 hexadecimal digits, the same at all of them and never changed; `kithd members id` draws one"),
 		fixed("members.address", must(text(&c.Members.Address, ""), peerAddress), "host:port under which the other machines dial this one; empty: as `listen.advertise`, or `listen.address`"),
+		fixed("members.executor", must(text(&c.Members.Executor, ""), memberName), "name of the machine that has the processors of the site and runs its jobs: one of the members, or one more that has `members.self` and the keys, too, and is never added. The member that leads drives it. The same at all of them, with `scheduler.processors`; empty: the site has no processors. See [processors of a site of three](#processors-of-a-site-of-three)"),
+		fixed("members.executor_address", must(text(&c.Members.ExecutorAddress, ""), peerAddress), "host:port under which members dial that machine, if it is no member"),
+		fixed("members.executor_lost", between(span(&c.Members.ExecutorLost, 5*time.Minute), 5*time.Second, 24*time.Hour, "give 5s to 24h"), "how long nothing may be heard of that machine until jobs that run there are lost (`node lost`), and go on by their `on_site_lost`. Jobs with `rerun` stop there by themselves when no member has driven the machine for so long"),
 
 		fixed("scheduler.processors", between(whole(&s.Processors, 0), 0, job.MaxProcessors, "give 1 to 16777216, or 0 for as many as the machine has"), "processors the site offers; 0: as many as the machine has. More than that means that jobs share"),
 		fixed("scheduler.memory", between(size(&s.MemoryBytes, 0), 0, sitesched.MaxMemoryBytes, `give a size up to "1048576TiB", or 0 for what the machine has`), "memory the site offers to all jobs together; 0: what the machine has. See [memory](#memory)"),
 		fixed("scheduler.backfill", choice(&s.Backfill, sitesched.EASY, sitesched.NoBackfill, sitesched.EASY, sitesched.Conservative, sitesched.ConservativeReplan), "`\"none\"`: first come, first served. `\"easy\"`: a job may overtake if that does not delay the first one. `\"conservative\"`: every job has a guaranteed start. `\"conservative-replan\"`: the same, but plans are made anew whenever a job ends"),
-		fixed("scheduler.queues", unbuilt(choice(&s.Queues, sitesched.DualBackfill, sitesched.Single, sitesched.DualStrict, sitesched.DualBackfill), sitesched.DualPreempt.String(), sitesched.NeedsDemotion), "`\"single\"`: one queue for local and remote. `\"dual-backfill\"`: remote copies fill what local jobs leave. `\"dual-strict\"`: remote copies only while no local job waits"),
+		fixed("scheduler.queues", choice(&s.Queues, sitesched.DualBackfill, sitesched.Single, sitesched.DualStrict, sitesched.DualBackfill, sitesched.DualPreempt), "`\"single\"`: one queue for local and remote. `\"dual-backfill\"`: remote copies fill what local jobs leave. `\"dual-strict\"`: remote copies only while no local job waits. `\"dual-preempt\"`: local jobs do not see jobs of other sites, which leave for them, see [guests that leave](#guests-that-leave)"),
 		fixed("scheduler.guarantee", choice(&s.Scope, sitesched.ScopeAll, sitesched.ScopeHead, sitesched.ScopeAll), "which local jobs a remote start must not delay: `\"head\"` the first of the queue, `\"all\"` every one within `guarantee_depth`"),
 		fixed("scheduler.guarantee_depth", between(whole(&s.GuaranteeDepth, 1000), 0, math.MaxInt32, "give a number of jobs, or 0 for all of them"), "how many waiting jobs at the head of the local queue have the guarantee of `\"all\"`, or a slot under `\"conservative\"`; `0`: all of them, which makes a pass slow where tens of thousands wait. A job behind them gets its guarantee when it moves up, and keeps it; `kith why` says that it waits there"),
 		fixed("scheduler.patience", span(&s.Patience, 10*time.Minute), "where local and remote have queues of their own (`\"dual-backfill\"`): how long a copy of another site waits before copies of other sites that came later may no longer delay it; one whose own site can never run it does not wait so long. It never delays a local job. `\"0s\"`: for ever, so that narrow copies may keep a wide one waiting without end. See [Copies that wait long](#copies-that-wait-long)"),
@@ -84,10 +88,23 @@ func (c *Config) Knobs() []Knob {
 		live("bags.yield", choice(&b.Yield, std.Bags.Yield, bags.YieldNever, bags.YieldTask, bags.YieldNow), "what tasks of bags do while a job of this site's own users waits for processors. `\"never\"`: one after the other to the end of the turn. `\"task\"`: none begins. `\"now\"`: those of other sites that run are stopped, too, and run again from their begin, here or elsewhere"),
 		live("bags.share", must(fraction(&b.Share, std.Bags.Share), share), "the part of the processors that tasks of one other site may have while others wait: above 0, at most 1"),
 
-		fixed("no_harm.mode", must(text(&n.Mode, string(meta.HarmPromise)), harmMode), "what guests may do to jobs of this site. `\"promise\"`: have what no promise to one of them needs. There is no other mode yet. See [what guests cost](#what-guests-cost)"),
+		fixed("no_harm.mode", choice(&n.Mode, meta.HarmPromise, meta.HarmPromise, meta.HarmBounded, meta.HarmInvisible), "what guests may do to jobs of this site. `\"promise\"`: have what no promise to one of them needs. `\"bounded\"`: the same, but they leave so that they alone keep none waiting for longer than `bound`. `\"invisible\"`: leave as soon as one needs their processors; it is `queues = \"dual-preempt\"`, and each implies the other. See [guests that leave](#guests-that-leave)"),
 		live("no_harm.guest_walltime", between(span(&n.GuestWalltime, 0), 0, job.MaxWalltime, "give a duration of at most ten years, or \"0s\" for any"), "the longest time limit of a job of another site, also of a task; those with longer ones are refused with `guest-walltime`. `\"0s\"`: any"),
-		fixed("no_harm.keep_free", between(whole(&s.KeepFree, 0), 0, job.MaxProcessors, "give a number of processors, or 0 for none"), "processors that jobs and tasks of other sites together never have, at most as many as the site has; for `queues = \"dual-backfill\"`. A job that is wider than the rest is refused with `kept-free`"),
-		live("no_harm.bound", between(span(&n.Bound, std.NoHarm.Bound), 0, job.MaxWalltime, "give a duration of at most ten years"), "for how long guests alone may keep a job of this site waiting before it counts as a violation. It is counted, not enforced"),
+		fixed("no_harm.keep_free", between(whole(&s.KeepFree, 0), 0, job.MaxProcessors, "give a number of processors, or 0 for none"), "processors that jobs and tasks of other sites together never have, at most as many as the site has; for `queues = \"dual-backfill\"` or `\"dual-preempt\"`. A job that is wider than the rest is refused with `kept-free`"),
+		live("no_harm.bound", between(span(&n.Bound, std.NoHarm.Bound), 0, job.MaxWalltime, "give a duration of at most ten years"), "for how long guests alone may keep a job of this site waiting before it counts as a violation. With `mode = \"bounded\"` they leave before, and it is at least the grace that they have for that; else it is counted only"),
+
+		live("level.rank", between(whole(&v.Rank, 0), 0, job.MaxLevel, "give 1 (the smallest level) to 16, or 0 for none"), "the site is a level of a hierarchy for jobs of unknown length: 1 for the smallest, which answers first, to 16; `0`: it is none. Several sites may be one level, also with different limits. Jobs that are of no hierarchy see no levels. See [levels](#levels)"),
+		live("level.queue_limit", between(span(&v.Queue, 0), 0, job.MaxWalltime, "give a duration of at most ten years"), "T_q: the longest that a job of the hierarchy stays here, from its arrival to its end"),
+		live("level.run_limit", between(span(&v.Run, 0), 0, job.MaxWalltime, "give a duration of at most ten years"), "T_e: the longest that it runs here, at least 1 s and at most `queue_limit`. Others are planned around it: a job that has used it is stopped like any other at its time limit, and a quarter of it before, a minute at the most, it is asked to save what it has done"),
+		live("level.beta", fraction(&v.Beta, level.DefaultBound), "β: the share of a run that processors bound, above 0 to 1. What a level can do in a time T is φ = T · processors · speed · β, in processor-seconds of the reference; of a job that is its own processors"),
+		live("level.estimate_share", fraction(&v.EstimateShare, level.DefaultEstimateShare), "α: the part of `run_limit` that the estimator of a job may take ([estimates](#estimates)), 0 to below 1; 0: none runs here"),
+		live("level.overload", action(&v.Actions[level.Overload]), "what becomes of a job that comes when more work is here than φ(T_q). `\"demote\"`: it goes to the next lower level. `\"reject\"`: it ends. `\"off\"`: it stays. `\"default\"`: demote, and reject at the last level"),
+		live("level.mismatch", action(&v.Actions[level.Mismatch]), "the same for a job that needs more than φ(T_e), by the bound that is known of it"),
+		live("level.overdue", action(&v.Actions[level.Overdue]), "what becomes of a job that has used T_q or T_e. `\"terminate\"`: what runs ends at its time limit, with the results that it has; what waits ends. `\"default\"`: demote, and terminate at the last level. Never `\"off\"`"),
+		live("level.task_overdue", action(&v.Actions[level.TaskOverdue]), "the same for a job that would use more by the bound that is known of it; at the last level `\"off\"`. What runs is demoted or stays"),
+		live("level.queue_overdue", action(&v.Actions[level.QueueOverdue]), "the same for a job with which more work is here than φ(T_q), in the order of arrival; at the last level `\"off\"`. What runs is demoted or stays"),
+		fixed("checkpoint.max_grace", between(span(&c.Checkpoint.MaxGrace, 5*time.Minute), time.Second, 24*time.Hour, "give a duration of a second to a day"), "the most that a job has to save what it has done when it is asked to, whatever it asks for itself; then it is stopped"),
+		fixed("checkpoint.max_bytes", between(size(&c.Checkpoint.MaxBytes, 64<<30), 1, math.MaxInt64, "give a positive size"), "the files of a checkpoint together. One that is larger is left out, and the job goes on from the one before"),
 
 		fixed("forecast.enabled", truth(&f.Enabled, true), "say when a job that has to wait will start, ask and answer other sites about it, and keep count of how often that held. It changes no schedule, unless `placement.rank` is `\"forecast\"`. See [forecasts](#forecasts)"),
 		fixed("forecast.draws", between(whole(&f.Draws, forecast.DefaultScenarios), forecast.MinScenarios, 1000, "give 30 to 1000"), "scenarios that a forecast is made of; more than 50 cost more and gain next to nothing"),
@@ -126,7 +143,7 @@ func (c *Config) Knobs() []Knob {
 		fixed("flight.size", between(size(&c.Flight.SizeBytes, 1<<30), 1<<20, 1<<40, "give a size from 1 MiB to 1 TiB"), "what the recordings may take together"),
 		fixed("flight.files", between(whole(&c.Flight.Files, 4), 2, 1000, "give 2 to 1000"), "how many files that is; the oldest goes when the newest is full. Each begins with an image of the site's state, about 600 bytes for each job that is remembered, which may take half of a file"),
 
-		fixed("rates.queries", rate(&c.Rates.Queries, 1000), "questions of one peer about starts that are answered in a second; it is told to ask later beyond that. Of this and of rates below that say nothing else twice as many may come together"),
+		fixed("rates.queries", rate(&c.Rates.Queries, 1000), "questions of one peer about starts that are answered in a second, half of it together; it is told to ask later beyond that. Of rates below that say nothing else twice as many may come together"),
 		fixed("rates.protocol", rate(&c.Rates.Protocol, 10_000), "messages of one peer about copies, claims and results that are taken in a second, a twentieth of it together; what is refused by the other rates, or because the peer may not say it, counts here four times. None is lost: its stream is read more slowly"),
 		fixed("rates.comparisons", rate(&c.Rates.Comparisons, 50), "summaries and lists of copies, with which sites compare what they hold, and claims for tasks, that are taken of one peer in a second; its stream is read more slowly beyond that"),
 		fixed("rates.loads", rate(&c.Rates.Loads, 50), "loads that one peer may tell in a second; others are dropped"),
@@ -141,11 +158,9 @@ func (c *Config) Knobs() []Knob {
 	}
 }
 
-func harmMode(word string) (remedy string) {
-	if _, err := meta.ParseHarmMode(word); err != nil {
-		return err.Error()
-	}
-	return ""
+// action is what a trigger of a level does.
+func action(v *level.Action) typed[level.Action] {
+	return choice(v, level.Default, level.Default, level.Demote, level.Reject, level.Terminate, level.Off)
 }
 
 func share(part float64) (remedy string) {

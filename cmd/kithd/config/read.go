@@ -14,6 +14,8 @@ import (
 
 	"kith/internal/strict"
 	"kith/internal/units"
+	"kith/meta"
+	"kith/sitesched"
 )
 
 // Load reads and checks a file. The error is the file system's, or [Mistakes].
@@ -93,6 +95,13 @@ func (r *reader) read() {
 	// but one that was written down stays.
 	if rank, ok := r.c.Placement.Scheme.ImpliedRank(); ok && !r.set["placement.rank"] {
 		r.c.Placement.Rank = rank
+	}
+	// Guests that home jobs do not see are one thing under two names.
+	switch preempts, mode := r.c.Scheduler.Queues == sitesched.DualPreempt, r.set["no_harm.mode"]; {
+	case preempts && !mode:
+		r.c.NoHarm.Mode = meta.HarmInvisible
+	case mode && r.c.NoHarm.Mode == meta.HarmInvisible && !r.set["scheduler.queues"]:
+		r.c.Scheduler.Queues = sitesched.DualPreempt
 	}
 }
 

@@ -34,8 +34,8 @@ func saving(text string, paths ...string) *kithv1.Job {
 	return j
 }
 
-// TestCheckpoints has a job save what it has done and go on, at its own site and at another
-// one, also if its daemon is killed in between.
+// TestCheckpoints has a job save what it has done and go on, at its own site and, as a script with a
+// checkpoint too large to come with the claim, at another one.
 func TestCheckpoints(t *testing.T) {
 	t.Parallel()
 	sites := federation(t, func(c *config.Config) {
@@ -48,7 +48,10 @@ func TestCheckpoints(t *testing.T) {
 	alpha := sites[0]
 	for _, processors := range []int32{1, 4} { // 4 only beta has
 		j := saving(counting, "state-*")
-		j.Processors, j.Tasks = processors, 1
+		if j.Processors, j.Tasks = processors, 1; processors == 4 {
+			j.Command, j.Script = nil, "#!/bin/sh\nhead -c 3000000 /dev/urandom >\"$KITH_CHECKPOINT_DIR\"/state-more\n"+counting
+			j.Inputs = []*kithv1.InputFile{{Path: "input", Content: &kithv1.InputFile_Data{Data: []byte("one")}}}
+		}
 		id := alpha.submit(j)
 		done := alpha.waitState(id, kithv1.JobStatus_STATE_COMPLETED)
 		s := done.GetStatus()
@@ -188,7 +191,7 @@ func TestCheckpointExamples(t *testing.T) {
 		t.Run(language, func(t *testing.T) {
 			t.Parallel()
 			if _, err := exec.LookPath(program); err != nil {
-				t.Skipf("no %s here", program)
+				t.Skipf("no %s here, in which the example of docs/cli.md is written", program)
 			}
 			j := &kithv1.Job{Script: example(language), Processors: 1, Walltime: durationpb.New(time.Minute), Environment: map[string]string{"PATH": os.Getenv("PATH"), "HOME": os.Getenv("HOME")}}
 			if language == "c" {
@@ -202,5 +205,206 @@ func TestCheckpointExamples(t *testing.T) {
 				t.Errorf("%q after %v: %v, %s", out, s.GetDemotions(), s.GetOutcome(), alpha.output(id, "stderr"))
 			}
 		})
+	}
+}
+
+// asked is a job that counts until it is asked to save, saves and ends, or only saves; it ends well
+// in its third attempt.
+const asked = `cd "$KITH_CHECKPOINT_DIR" || exit 9
+n=$(cat state 2>/dev/null || echo 0)
+save() { echo $n >state; echo $n >DONE.new && mv DONE.new DONE; }
+[ "$KITH_CHECKPOINT_SEQUENCE" = 200 ] && { echo "n=$n"; exit 0; }
+trap 'n=$((n + 100)); save; %s' USR1
+touch "$HOME/ready-$n"; : >"%s-$n"
+while :; do sleep 0.02; done`
+
+// ask asks a job to save and go on, and waits until its next attempt runs, or it has ended.
+func (s *testSite) askCheckpoint(id string) {
+	s.t.Helper()
+	before := s.get(id).GetStatus().GetAttempt()
+	if _, err := s.jobs.CheckpointJob(s.ctx(), &kithv1.CheckpointJobRequest{JobId: id}); err != nil {
+		s.t.Fatal(err)
+	}
+	s.eventually("the next attempt", func() bool {
+		st := s.get(id).GetStatus()
+		return st.GetAttempt() > before && st.GetState() == kithv1.JobStatus_STATE_RUNNING || st.GetState() >= kithv1.JobStatus_STATE_COMPLETED && st.GetState() != kithv1.JobStatus_STATE_BLOCKED
+	})
+}
+
+// TestAskCheckpoint has users ask jobs to save and go on elsewhere: at their own site and at
+// another one, jobs that exit and such that only save, one that does not answer, one that begins
+// again, and those that are refused.
+func TestAskCheckpoint(t *testing.T) {
+	t.Parallel()
+	sites := federation(t, func(c *config.Config) {
+		if c.Site == "beta" {
+			c.Scheduler.Processors = 8
+		} else {
+			c.Scheduler.Processors = 4
+		}
+	}, "alpha", "beta")
+	alpha := sites[0]
+	for i, c := range []struct {
+		name, after string
+		processors  int32
+	}{{"exits", "exit 85", 1}, {"goes on", ":", 1}, {"exits elsewhere", "exit 85", 8}, {"goes on elsewhere", ":", 8}} {
+		t.Run(c.name, func(t *testing.T) {
+			ready := filepath.Join(t.TempDir(), "ready")
+			j := saving(fmt.Sprintf(asked, c.after, ready), "state")
+			j.Processors, j.Tasks = c.processors, 1
+			id := alpha.submit(j)
+			for n := 0; n < 200; n += 100 {
+				alpha.eventually("the job is ready", func() bool { _, err := os.Stat(fmt.Sprintf("%s-%d", ready, n)); return err == nil })
+				alpha.eventually("it is known to run", func() bool { return alpha.get(id).GetStatus().GetState() == kithv1.JobStatus_STATE_RUNNING })
+				alpha.askCheckpoint(id)
+			}
+			s := alpha.waitState(id, kithv1.JobStatus_STATE_COMPLETED).GetStatus()
+			d := s.GetDemotions()
+			if out := alpha.output(id, "stdout"); out != "n=200\n" || len(d) != 2 || d[1].GetCheckpointSequence() != 200 || d[0].GetCause() != kithv1.Demotion_CAUSE_REQUESTED || d[0].GetReason() != "" {
+				t.Errorf("job %d: %q after %v", i, out, d)
+			}
+			if acts := s.GetActs(); len(acts) != 3 || acts[2].GetKind() != kithv1.JobAct_KIND_CHECKPOINT {
+				t.Errorf("acts %v", acts)
+			}
+		})
+	}
+	run := func(j *kithv1.Job) string {
+		id := alpha.submit(j)
+		alpha.waitState(id, kithv1.JobStatus_STATE_RUNNING)
+		return id
+	}
+	// One that does not answer: what it saved after its grace does not count.
+	ready := filepath.Join(t.TempDir(), "late")
+	j := saving(`cd "$KITH_CHECKPOINT_DIR"; trap : USR1; trap 'echo 9 >DONE; exit 85' TERM
+[ "$KITH_RESTART" ] && { cat DONE 2>/dev/null; exit 0; }
+: >state; : >'`+ready+`'; while :; do sleep 0.02; done`, "state")
+	j.Checkpoint.Grace = durationpb.New(200 * time.Millisecond)
+	id := run(j)
+	alpha.eventually("the job is ready", func() bool { _, err := os.Stat(ready); return err == nil })
+	alpha.askCheckpoint(id)
+	s := alpha.waitState(id, kithv1.JobStatus_STATE_COMPLETED).GetStatus()
+	if d := s.GetDemotions(); len(d) != 1 || d[0].GetCheckpointSequence() != 0 || !strings.Contains(d[0].GetReason(), "had not saved anything 200ms after") || !strings.Contains(d[0].GetReason(), "DONE says 9") {
+		t.Errorf("too late: %v", d)
+	}
+	if out := alpha.output(id, "stdout"); out != "" {
+		t.Errorf("it found %q", out)
+	}
+	// One that may begin again, and others.
+	j = shell(`case $KITH_ATTEMPT in *#1) sleep 60;; esac; echo again`)
+	j.OnSiteLost = kithv1.Job_ON_SITE_LOST_RERUN
+	id = run(j)
+	alpha.askCheckpoint(id)
+	s = alpha.waitState(id, kithv1.JobStatus_STATE_COMPLETED).GetStatus()
+	if d := s.GetDemotions(); len(d) != 1 || d[0].GetCause() != kithv1.Demotion_CAUSE_REQUESTED || alpha.output(id, "stdout") != "again\n" {
+		t.Errorf("begun again: %v", d)
+	}
+	refused := func(id, reason string) {
+		t.Helper()
+		_, err := alpha.jobs.CheckpointJob(alpha.ctx(), &kithv1.CheckpointJobRequest{JobId: id})
+		if status.Code(err) != codes.FailedPrecondition && status.Code(err) != codes.NotFound || !strings.Contains(err.Error(), reason) {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
+	refused(id, "has ended")
+	refused("alpha.1.999999", "no such job")
+	id = run(shell("sleep 60"))
+	refused(id, "writes no checkpoints and may not begin again")
+	j = saving("sleep 60", "state")
+	j.Hold = true
+	refused(alpha.submit(j), "does not run")
+}
+
+// TestAskBeforeWalltime has a job asked before its limit, again and again, until it is done.
+func TestAskBeforeWalltime(t *testing.T) {
+	t.Parallel()
+	alpha := federation(t, nil, "alpha")[0]
+	j := saving(`cd "$KITH_CHECKPOINT_DIR"; n=$(cat DONE 2>/dev/null || echo 0); [ $n = 2 ] && exit 0
+trap 'n=$((n + 1)); echo $n >D; mv D DONE; exit 85' HUP; while :; do sleep 0.02; done`, "DONE")
+	j.Walltime = durationpb.New(2 * time.Second)
+	j.Checkpoint.Signal, j.Checkpoint.BeforeWalltime = "HUP", durationpb.New(time.Second)
+	s := alpha.waitState(alpha.submit(j), kithv1.JobStatus_STATE_COMPLETED, kithv1.JobStatus_STATE_FAILED, kithv1.JobStatus_STATE_TIMEOUT).GetStatus()
+	d := s.GetDemotions()
+	if s.GetState() != kithv1.JobStatus_STATE_COMPLETED || len(d) != 2 || d[1].GetCause() != kithv1.Demotion_CAUSE_WALLTIME || d[1].GetCheckpointSequence() != 2 {
+		t.Errorf("%v after %v", s.GetOutcome(), d)
+	}
+}
+
+// TestAskOutlivesKills kills the host's daemon after the ask: the job saves without it, and goes on
+// when it is back.
+func TestAskOutlivesKills(t *testing.T) {
+	t.Parallel()
+	k := newKilled(t)
+	dir := t.TempDir()
+	j := saving(`cd "$KITH_CHECKPOINT_DIR"; [ "$KITH_RESTART" ] && { cat DONE; exit 0; }
+trap ': >'"'`+dir+`/got'"'; until [ -e '`+dir+`/gate' ]; do sleep 0.02; done; echo 7 >D; mv D DONE; exit 85' USR1; : >'`+dir+`/ready'; while :; do sleep 0.02; done`, "DONE")
+	id := k.submit(j)
+	exists := func(name string) func() bool {
+		return func() bool { _, err := os.Stat(filepath.Join(dir, name)); return err == nil }
+	}
+	k.eventually("the job is ready", exists("ready"))
+	k.waitState(id, kithv1.JobStatus_STATE_RUNNING)
+	if _, err := k.jobs.CheckpointJob(k.ctx(), &kithv1.CheckpointJobRequest{JobId: id}); err != nil {
+		t.Fatal(err)
+	}
+	k.eventually("it was asked", exists("got"))
+	k.kill()
+	if err := os.WriteFile(filepath.Join(dir, "gate"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	k.run()
+	s := k.waitState(id, kithv1.JobStatus_STATE_COMPLETED).GetStatus()
+	if d := s.GetDemotions(); len(d) != 1 || d[0].GetCause() != kithv1.Demotion_CAUSE_REQUESTED || d[0].GetCheckpointSequence() != 7 || k.output(id, "stdout") != "7\n" {
+		t.Errorf("%v", d)
+	}
+}
+
+// TestCopiedWhileItRuns has two jobs save again and again while they run, at their own site and, with more than
+// comes with a message, at another one: what they saved comes home, unchanged chunks do not travel
+// again, and what is damaged is dropped with its reason.
+func TestCopiedWhileItRuns(t *testing.T) {
+	t.Parallel()
+	sites := federation(t, func(c *config.Config) {
+		if c.Scheduler.Processors = 2; c.Site == "beta" {
+			c.Scheduler.Processors = 4
+		}
+	}, "alpha", "beta")
+	alpha, beta := sites[0], sites[1]
+	for _, processors := range []int32{1, 4} { // 4 only beta has
+		dir := t.TempDir()
+		before, _ := beta.d.files.Moved()
+		j := saving(`cd "$KITH_CHECKPOINT_DIR" || exit 9
+head -c 9000000 /dev/urandom >state-more
+n=0
+until [ -e '`+dir+`/end' ]; do
+  [ -e '`+dir+`/bad' ] && { echo 1 >D; mv D DONE; : >'`+dir+`/is-bad'; sleep 0.1; continue; }
+  n=$((n + 1)); echo $n >s; mv s state-n; echo $n >D; mv D DONE; sleep 0.3
+done`, "state-*")
+		j.Processors, j.Tasks, j.Checkpoint.Every = processors, 1, durationpb.New(time.Second)
+		gate := func(name string) {
+			if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		id := alpha.submit(j)
+		saved := func() uint64 { return alpha.get(id).GetStatus().GetSavedSequence() }
+		alpha.eventually("a checkpoint is home", func() bool { return saved() > 0 })
+		first := saved()
+		sent, _ := beta.d.files.Moved()
+		if far := processors > 1; far != (sent-before >= 9_000_000) {
+			t.Errorf("%d bytes travelled with the first checkpoint of a job of %d processors", sent-before, processors)
+		}
+		alpha.eventually("two later ones", func() bool { return saved() > first+6 })
+		if again, _ := beta.d.files.Moved(); again > sent {
+			t.Errorf("%d bytes of an unchanged file of 9,000,000 travelled again", again-sent)
+		}
+		gate("bad")
+		alpha.eventually("the reason", func() bool {
+			return strings.Contains(alpha.get(id).GetStatus().GetSaveTrouble(), "DONE says 1, and before it said")
+		})
+		if s := alpha.get(id).GetStatus(); s.GetSavedSequence() <= first || s.GetSavedAttempt() != 1 || s.GetCheckpointSequence() != 0 || s.GetSavedTime() == nil {
+			t.Errorf("%v", s)
+		}
+		gate("end")
+		alpha.waitState(id, kithv1.JobStatus_STATE_COMPLETED)
 	}
 }

@@ -69,7 +69,7 @@ func command(p *cli.Program) *cobra.Command {
 		},
 	})
 	version := cli.VersionVerb(p, `"kith sites --output json" has those of running sites.`)
-	return p.Root(root, nil, initVerb(p, &path), renewVerb(p, &path), membersVerb(p, &path), file, version, cli.CompletionVerb(p), cli.ExitTopic("Exit codes of kithd:\n\n"+cli.ExitTable(exitCodes())))
+	return p.Root(root, nil, initVerb(p, &path), renewVerb(p, &path), membersVerb(p, &path), restoreVerb(p, &path), file, version, cli.CompletionVerb(p), cli.ExitTopic("Exit codes of kithd:\n\n"+cli.ExitTable(exitCodes())))
 }
 
 // badConfig has a line for each mistake in a configuration.

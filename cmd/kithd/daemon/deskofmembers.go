@@ -9,15 +9,30 @@ import (
 )
 
 // deskOfMembers is what operators ask of the members of a site.
-type deskOfMembers struct{ m *Member }
+type deskOfMembers struct {
+	m *Member
+	// machine tells of the machine with the processors; nil if the site has none.
+	machine func() (name, away string)
+}
 
 var _ api.Members = deskOfMembers{}
 
 // List implements api.Members.
 func (k deskOfMembers) List() []api.Member {
 	var list []api.Member
+	var name, away string
+	if k.machine != nil {
+		name, away = k.machine()
+	}
 	for _, s := range k.m.raft.Members() {
-		list = append(list, api.Member{Name: s.Name, Address: s.Address, Votes: s.Votes, Leads: s.Leads})
+		m := api.Member{Name: s.Name, Address: s.Address, Votes: s.Votes, Leads: s.Leads}
+		if s.Name == name {
+			m.RunsJobs, m.Away, name = true, away, ""
+		}
+		list = append(list, m)
+	}
+	if name != "" {
+		list = append(list, api.Member{Name: name, Address: k.m.cfg.Members.ExecutorAddress, RunsJobs: true, Away: away, NoFacts: true})
 	}
 	return list
 }

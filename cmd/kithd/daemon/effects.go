@@ -21,6 +21,7 @@ import (
 type effects struct {
 	links   *peer.Links
 	runs    *runner.Runner
+	tries   attempts
 	backend store.Backend
 	log     *slog.Logger
 	changes *api.Changes // of jobs
@@ -38,6 +39,12 @@ func (f *effects) carry(ef meta.Effect) {
 		if _, load := ef.Message.(meta.LoadDigest); load && !f.spread.needsStream(ef.To) {
 			return
 		}
+		switch m := ef.Message.(type) { // what may be read of the attempt is other than before
+		case meta.Result:
+			f.site.files.Grown(m.Attempt)
+		case meta.Saved:
+			f.site.files.Grown(m.Attempt)
+		}
 		f.links.Send(ef.To, ef.Message)
 	case meta.Grant:
 		f.links.Grant(ef)
@@ -49,19 +56,25 @@ func (f *effects) carry(ef meta.Effect) {
 		f.bags.Add(ef.Bag)
 		f.runs.JobChanged(ef.Bag)
 	case meta.Launch:
-		f.runs.Launch(ef)
+		f.tries.Launch(ef)
 	case meta.Foresee:
 		f.site.foresight <- ef // has room for the one that may be under way
 	case meta.Kill:
-		f.runs.Kill(ef)
+		f.tries.Kill(ef)
+	case meta.AskCheckpoint:
+		f.tries.Ask(ef)
+	case meta.CopySaved:
+		f.tries.CopySaved(ef.Attempt)
+	case meta.FetchSaved:
+		f.runs.FetchSaved(ef)
 	case meta.Unstage:
-		f.runs.Unstage(ef.Attempt)
+		f.tries.Unstage(ef.Attempt)
 	case meta.Extend:
-		f.runs.Extend(ef)
+		f.tries.Extend(ef)
 	case meta.Adopt:
-		f.runs.Adopt(ef)
+		f.tries.Adopt(ef)
 	case meta.Clear:
-		f.runs.Clear(ef.Attempt)
+		f.tries.Clear(ef.Attempt)
 	case meta.Fetch:
 		f.runs.Fetch(ef)
 	case meta.Unfetch:
@@ -85,6 +98,8 @@ func (f *effects) carry(ef meta.Effect) {
 	case meta.Outgrown:
 		f.log.Warn("copies that were taken before the restart no longer fit this site; copies of other sites go back to them, jobs of this site look for another place",
 			"copies", ef.Copies, "first", ef.First.String(), "own", ef.Own, "reason", ef.Reason.Sentence())
+	case meta.LevelSkipped:
+		f.log.Warn("no site of a level of the hierarchy is in reach: jobs go past it", "level", ef.Level, "first", ef.Job.String(), "remedy", "see kith sites")
 	case meta.NotHeld:
 		f.log.Error("the local scheduler proposed a copy that this site does not hold; nothing was started", "attempt_id", ef.Attempt.String())
 	case meta.Refused:
@@ -185,7 +200,10 @@ type handler struct {
 // PeerUp implements peer.Handler.
 func (h handler) PeerUp(site job.SiteID, generation uint32, incarnation uint64, knows peer.Knows) {
 	h.streams.set(site, true)
-	h.postIn(lane{peer: site}, meta.PeerUp{Site: site, Generation: generation, Incarnation: incarnation, NoTasks: !knows.Tasks, NoCheckpoints: !knows.Checkpoints}, h.turns.get(site))
+	h.postIn(lane{peer: site}, meta.PeerUp{
+		Site: site, Generation: generation, Incarnation: incarnation,
+		NoTasks: !knows.Tasks, NoCheckpoints: !knows.Checkpoints, NoEstimators: !knows.Estimates, NoSaves: !knows.Saves,
+	}, h.turns.get(site))
 	h.met(site)
 }
 
@@ -205,6 +223,14 @@ func (h handler) PeerMessages(site job.SiteID, messages []meta.Message) {
 			if m, err = h.files.CheckResult(site, r); err != nil {
 				h.log.Error("result not taken: its job cannot be read from the store; the host repeats it",
 					"attempt_id", r.Attempt.String(), "peer_id", string(site), "error", err.Error())
+				continue
+			}
+		}
+		if v, ok := m.(meta.Saved); ok && v.Attempt.Job.Origin != site {
+			var err error
+			if m, err = h.files.CheckSaved(site, v); err != nil {
+				h.log.Error("checkpoint not taken: its job cannot be read from the store; the host repeats it",
+					"attempt_id", v.Attempt.String(), "peer_id", string(site), "error", err.Error())
 				continue
 			}
 		}

@@ -43,7 +43,7 @@ func playFlight(t *testing.T, path string) played {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := flight.Open(b)
+	p, err := flight.Open(bytes.NewReader(b))
 	if err != nil {
 		t.Fatalf("%s: %v", path, err)
 	}

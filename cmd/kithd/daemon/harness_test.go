@@ -33,6 +33,9 @@ func TestMain(m *testing.M) {
 	if name := os.Getenv(killedSite); name != "" {
 		os.Exit(runKilledSite(name))
 	}
+	if path := os.Getenv(killedMember); path != "" {
+		os.Exit(runKilledMember(path))
+	}
 	scratch.InMemory()
 	os.Exit(m.Run())
 }

@@ -7,8 +7,10 @@ import (
 	"path/filepath"
 
 	"kith/cmd/kithd/config"
+	"kith/internal/job"
 	"kith/meta"
 	"kith/sitesched"
+	"kith/sitesched/apart"
 	"kith/sitesched/executor"
 	"kith/sitesched/runner"
 	"kith/sitesched/work"
@@ -26,6 +28,26 @@ type Host struct {
 	// System makes what runs attempts; it tells report what becomes of them.
 	System func(report func(work.Event)) (work.System, error)
 }
+
+// attempts is what carries out the effects of attempts at this site: its runner, or what drives one at
+// another machine of the site.
+type attempts interface {
+	Launch(f meta.Launch)
+	Adopt(f meta.Adopt)
+	Kill(f meta.Kill)
+	Ask(f meta.AskCheckpoint)
+	CopySaved(a job.AttemptID)
+	Unstage(a job.AttemptID)
+	Extend(f meta.Extend)
+	Clear(a job.AttemptID)
+	Launched(a job.AttemptID) bool
+	RemoveStrays(known func(job.AttemptID) bool)
+	AdoptedShims() []int
+	BootID() string
+	Capabilities() []work.Capability
+}
+
+var _, _ attempts = (*runner.Runner)(nil), (*apart.Driver)(nil)
 
 // checkHost refuses a plan without the queue that it is a plan of, and the reverse.
 func checkHost(site meta.Site, runs *runner.Runner) error {

@@ -10,7 +10,6 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"kith/cmd/kithd/members"
-	"kith/meta/api"
 	"kith/meta/trust"
 	"kith/store"
 )
@@ -26,8 +25,9 @@ type leadParts struct {
 	copies       *members.Copies
 	// addresses are those at which other sites find a member, this one's first.
 	addresses func() []string
-	members   api.Members
+	members   deskOfMembers
 	began     time.Time // the lead
+	machine   *machine  // that has the processors; nil for none
 }
 
 // leadWarm is how long a lead may take until other sites have said what they have. Until then a

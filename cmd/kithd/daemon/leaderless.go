@@ -3,18 +3,15 @@ package daemon
 import (
 	"context"
 	"crypto/tls"
-	"fmt"
 	"net"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/keepalive"
-
-	"kith/meta/api"
 )
 
-// leaderless answers the clients of a member while no leader can be reached: each call is
-// refused, and says when to come back. A connection does not last, so that its client finds the
+// leaderless answers the clients of a member while no leader can be reached: it shows jobs, and says how old
+// that is; any other call is refused, and says when to come back. A connection does not last, so that its client finds the
 // leader when there is one.
 type leaderless struct {
 	server *grpc.Server
@@ -25,17 +22,17 @@ type leaderless struct {
 // leaderlessAge is how long a connection to a member lasts that cannot bring it to the leader.
 const leaderlessAge = 500 * time.Millisecond
 
-// newLeaderless makes one; why says what is known of the members.
-func newLeaderless(at net.Addr, config *tls.Config, pace *framePace, why func() string) *leaderless {
-	refuse := func(any, grpc.ServerStream) error {
-		return api.Refusal(fmt.Errorf("%w: %s", api.ErrNoLeader, why()))
-	}
-	return &leaderless{
-		server: grpc.NewServer(grpc.Creds(newServerCredentials(pace)), grpc.UnknownServiceHandler(refuse),
+// newLeaderless makes one.
+func newLeaderless(at net.Addr, config *tls.Config, pace *framePace, r *reading) *leaderless {
+	refuse := func(any, grpc.ServerStream) error { return r.refusal() }
+	l := &leaderless{
+		server: grpc.NewServer(grpc.ChainUnaryInterceptor(r.unary, r.users.Unary), grpc.StreamInterceptor(r.stream), grpc.Creds(newServerCredentials(pace)), grpc.UnknownServiceHandler(refuse),
 			grpc.MaxRecvMsgSize(maxMessage), grpc.MaxHeaderListSize(maxHeaderList), grpc.ConnectionTimeout(handshakeWait), grpc.MaxConcurrentStreams(maxStreams),
 			grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionAge: leaderlessAge, MaxConnectionAgeGrace: leaderlessAge})),
 		in: newHandoff(at), config: config,
 	}
+	r.serve(l.server)
+	return l
 }
 
 // take answers a connection; one of the port begins with TLS.

@@ -13,12 +13,14 @@ import (
 	"time"
 
 	sd "github.com/coreos/go-systemd/v22/daemon"
+	"google.golang.org/grpc"
 
 	"kith/cmd/kithd/config"
 	"kith/cmd/kithd/members"
 	"kith/internal/job"
 	"kith/internal/pause"
 	"kith/meta/trust"
+	"kith/sitesched/apart"
 	"kith/sitesched/runner"
 	"kith/store/blobstore"
 	"kith/store/boltstore"
@@ -43,19 +45,27 @@ type Member struct {
 	socket   net.Listener // nil for none
 	raftPort *handoff     // connections of raft
 	refuses  *leaderless
+	reading  *reading
 	border   *border
 	copies   *members.Copies
+	// What runs the jobs of the site, if that is this machine; else nil.
+	worker     *apart.Worker
+	workPort   *handoff
+	workServer *grpc.Server
 
 	ctx    context.Context
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 	reload chan *Reload
+	// handedOver is when this member has last handed the lead over for lack of room.
+	handedOver time.Time
 
 	mu      sync.Mutex
 	next    config.Config    // with which it leads next
 	doors   *doors           // of the Daemon that runs here; nil if none does
 	chunks  *blobstore.Store // while none does
 	tunnels map[net.Conn]raftstore.Peer
+	dials   map[*context.CancelFunc]raftstore.Peer // of clients that are brought to a member that leads
 }
 
 // doors are where connections go in while this member leads.
@@ -72,12 +82,12 @@ func fitsMembers(cfg *config.Config) error {
 	facts, folder := filepath.Join(cfg.Data, boltstore.FileName), filepath.Join(cfg.Data, config.MembersFolder)
 	if cfg.Members.Self == "" {
 		if _, err := os.Lstat(folder); err == nil {
-			return fmt.Errorf("%s: %w, and the configuration has no members.self: give it back, or name another data folder", folder, errHasMember)
+			return fmt.Errorf("%s: %w, and the configuration has no members.self: give it back; or, of the last member, make one machine of the site: kithd members end", folder, errHasMember)
 		}
 		return nil
 	}
 	if _, err := os.Lstat(facts); err == nil {
-		return fmt.Errorf("%s: %w, and members.self = %q would leave them aside: there is no way from one to the other yet; name another data folder", facts, errHasFacts, cfg.Members.Self)
+		return fmt.Errorf("%s: %w, and members.self = %q would leave them aside: kithd members found makes this machine the first member of that site; or name another data folder", facts, errHasFacts, cfg.Members.Self)
 	}
 	return nil
 }
@@ -90,7 +100,7 @@ func OpenMember(cfg config.Config, log *slog.Logger) (*Member, error) {
 	log = log.With("member", cfg.Members.Self)
 	site := log
 	log = log.With("site_id", cfg.Site)
-	m := &Member{cfg: withinDescriptors(cfg, descriptors(), log), log: log, site: site, tunnels: make(map[net.Conn]raftstore.Peer), reload: make(chan *Reload)}
+	m := &Member{cfg: withinDescriptors(cfg, descriptors(), log), log: log, site: site, tunnels: make(map[net.Conn]raftstore.Peer), dials: make(map[*context.CancelFunc]raftstore.Peer), reload: make(chan *Reload)}
 	m.next = m.cfg
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	if err := m.open(); err != nil {
@@ -134,6 +144,9 @@ func (m *Member) open() (err error) {
 	if err := m.openChunks(); err != nil {
 		return err
 	}
+	if err := m.openWorker(); err != nil {
+		return err
+	}
 	m.raftPort = newHandoff(m.listener.Addr())
 	raft := raftConfig(&m.cfg, m.log)
 	raft.Listener, raft.Dial = m.raftPort, func(ctx context.Context, address string) (net.Conn, error) {
@@ -147,7 +160,8 @@ func (m *Member) open() (err error) {
 	m.copies = &members.Copies{Others: m.others, Dial: m.dialChunks, Log: m.log}
 	users := &trust.Endpoint{Keys: m.keys, Trusted: new(trust.Set), Now: time.Now}
 	pace := newFramePace(m.cfg.Rates.Frames, func(job.SiteID, string, bool) {})
-	m.refuses = newLeaderless(m.listener.Addr(), users.ServerTLS(), pace, m.leaderlessText)
+	m.reading = newReading(m)
+	m.refuses = newLeaderless(m.listener.Addr(), users.ServerTLS(), pace, m.reading)
 	return nil
 }
 
@@ -160,24 +174,6 @@ func raftConfig(cfg *config.Config, log *slog.Logger) raftstore.Config {
 	id, _ := hex.DecodeString(cfg.Members.Cluster) // it was checked
 	copy(c.Cluster[:], id)
 	return c
-}
-
-// FoundMember makes the facts of a site whose first member is this one.
-func FoundMember(cfg config.Config) error {
-	if err := fitsMembers(&cfg); err != nil {
-		return err
-	}
-	log := slog.New(slog.DiscardHandler)
-	if err := closeFolder(cfg.Data, log); err != nil {
-		return err
-	}
-	raft := raftConfig(&cfg, log)
-	if err := raftstore.Found(raft, []raftstore.Peer{raft.Peer}); err != nil {
-		return err
-	}
-	salt := saltFile{path: filepath.Join(cfg.Data, saltName)}
-	_, err := salt.get() // every member has it
-	return err
 }
 
 // openChunks opens the store that the leader has chunks copied to.
@@ -212,9 +208,14 @@ func (m *Member) start() {
 		m.wg.Go(m.acceptSocket)
 	}
 	go m.refuses.server.Serve(m.refuses.in) //nolint:errcheck // it ends with stop
+	if m.worker != nil {
+		go m.workServer.Serve(m.workPort) //nolint:errcheck // likewise
+	}
 	m.wg.Go(m.watchLeader)
 	m.log.Info("member ready", "address", m.listener.Addr().String(), "version", Version(), "members", len(m.raft.Members()))
-	if len(m.raft.Members()) == 0 {
+	if len(m.raft.Members()) == 0 && m.worker != nil {
+		m.log.Info("this machine runs the jobs of the site and keeps none of its facts", "remedy", "none is needed; kith site members add has it keep them, too")
+	} else if len(m.raft.Members()) == 0 {
 		m.log.Info("member waits to be added to the site", "remedy", fmt.Sprintf("kith site members add %s %s", m.cfg.Members.Self, m.cfg.MemberAddress()))
 	}
 	notify(sd.SdNotifyReady, m.log)
@@ -268,17 +269,25 @@ func (m *Member) leadOnce(ctx context.Context, lead *raftstore.Lead) error {
 	}()
 	began := time.Now()
 	in := &doors{newHandoff(m.listener.Addr()), newHandoff(m.listener.Addr())}
-	parts := &leadParts{backend: lead, keys: m.keys, port: in.port, copies: m.copies, addresses: m.addresses, members: deskOfMembers{m}, began: began}
+	parts := &leadParts{backend: lead, keys: m.keys, port: in.port, copies: m.copies, addresses: m.addresses, members: deskOfMembers{m: m}, began: began, machine: m.machineOf(lead)}
 	if m.socket != nil {
 		parts.socket = in.socket
 	}
-	d, err := OpenWith(m.config(), m.site, Options{Host: noHost(), lead: parts})
+	host := noHost()
+	if parts.machine != nil {
+		host = apartHost(m.config())
+	}
+	d, err := OpenWith(m.config(), m.site, Options{Host: host, lead: parts})
 	if err != nil {
 		return errors.Join(err, lead.Close())
 	}
 	m.setDoors(in)
 	m.log.Info("this member leads the site", "ready_after", time.Since(began).String())
+	while, end := context.WithCancel(ctx)
+	var room sync.WaitGroup
+	room.Go(func() { m.handOverWhenFull(while, d.low.check) })
 	why, patience := m.await(ctx, d, lead)
+	end()
 	m.setDoors(nil)
 	if ctx.Err() == nil {
 		m.log.Warn("this member leads the site no longer", "error", why)
@@ -286,15 +295,22 @@ func (m *Member) leadOnce(ctx context.Context, lead *raftstore.Lead) error {
 	if err := d.close(patience); err != nil && ctx.Err() == nil {
 		m.log.Warn("the lead did not end in order", "error", err.Error())
 	}
+	room.Wait()
 	return nil
 }
 
 // await returns when a lead is over, with why, and how long calls may take to end.
 func (m *Member) await(ctx context.Context, d *Daemon, lead *raftstore.Lead) (why string, patience time.Duration) {
+	var again chan string
+	if l := d.options.lead.machine; l != nil {
+		again = l.again
+	}
 	for {
 		select {
 		case r := <-m.reload:
 			d.reload(r)
+		case why := <-again:
+			return why, 0
 		case <-lead.Over():
 			return "another one may", 0
 		case <-d.loop.void:
@@ -381,6 +397,7 @@ func (m *Member) release() error {
 		m.copies.Close()
 	}
 	m.dropTunnels(raftstore.Peer{})
+	errs = append(errs, m.closeWorker())
 	m.wg.Wait()
 	return errors.Join(append(errs, m.closeChunks())...)
 }
@@ -425,5 +442,9 @@ func (m *Member) leaderlessText() string {
 	case m.raft.Leader() == raftstore.Peer{}:
 		text += fmt.Sprintf(": more than half of its %d members must be up, and agree on one", len(list))
 	}
-	return text + "; jobs that run go on"
+	text += "; jobs that run go on"
+	if e := m.cfg.Members; e.Executor != "" {
+		text += fmt.Sprintf(", at machine %s those that would run again for %v", e.Executor, e.ExecutorLost)
+	}
+	return text
 }

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -19,6 +20,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"kith/cmd/kithd/config"
+	"kith/cmd/kithd/members"
 	"kith/internal/job"
 	"kith/internal/scratch"
 	"kith/meta/api"
@@ -55,7 +57,7 @@ func newMemberSite(t *testing.T) *memberSite {
 	if _, err := trust.Init(one.KeysPath(), "alpha", trust.Options{}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if err := FoundMember(one); err != nil {
+	if _, err := FoundMember(one); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -163,9 +165,90 @@ func TestMembersWithoutAMajority(t *testing.T) {
 		st, _ := status.FromError(err)
 		return st.Code() == codes.Unavailable && strings.Contains(st.Message(), "must be up, and agree on one") && len(st.Details()) == 2
 	})
+	s.showsBags("two")
 	s.start("one")
 	s.eventually("two", "it answers again", answers)
 	s.eventually("one", "it answers again", answers)
+	s.eventually("two", "what it showed is let go", func(error) bool {
+		two.reading.mu.Lock()
+		defer two.reading.mu.Unlock()
+		return two.reading.engine == nil
+	})
+}
+
+// showsBags wants that a member without a leader says how old is what it shows of bags, and of jobs.
+func (s *memberSite) showsBags(name string) {
+	s.t.Helper()
+	conn, err := grpc.NewClient("unix:"+filepath.Join(s.config(name).Data, "kith.sock"), grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority("localhost"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	defer cancel()
+	bags, err := kithv1.NewBagServiceClient(conn).ListBags(ctx, &kithv1.ListBagsRequest{})
+	if err != nil || bags.GetAsOfTime() == nil {
+		s.t.Errorf("bags without a leader: %v, %v", bags, err)
+	}
+	jobs, err := kithv1.NewJobServiceClient(conn).ListJobs(ctx, &kithv1.ListJobsRequest{})
+	if err != nil || jobs.GetAsOfTime() == nil {
+		s.t.Errorf("jobs without a leader: %v, %v", jobs, err)
+	}
+}
+
+// A client that waits for a leader that is paused waits no longer once another one leads: that one takes
+// connections, and answers nothing, at whatever step.
+func TestAClientDoesNotWaitForAFormerLeader(t *testing.T) {
+	t.Parallel()
+	s := newMemberSite(t)
+	one := s.start("one")
+	s.eventually("one", "it leads", answers)
+	s.stop("one") // its watch would see that it leads itself
+	one.ctx = t.Context()
+	for _, c := range []struct {
+		silent string
+		answer func(net.Conn) error
+	}{
+		{"before TLS", func(net.Conn) error { return nil }},
+		{"after it", func(c net.Conn) error { return tls.Server(c, one.name.ServerTLS()).HandshakeContext(t.Context()) }},
+	} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.Close() })
+		taken := make(chan error, 1)
+		go func() {
+			conn, err := l.Accept()
+			if err == nil {
+				t.Cleanup(func() { conn.Close() }) //nolint:errcheck // the test is over
+				err = c.answer(conn)
+			}
+			taken <- err
+		}()
+		client, far := net.Pipe()
+		t.Cleanup(func() { errors.Join(client.Close(), far.Close()) }) //nolint:errcheck // likewise
+		carried := make(chan bool, 1)
+		former := raftstore.Peer{Name: "former", Address: l.Addr().String()}
+		go func() { carried <- one.carry(client, former, members.Call{Purpose: members.ForPort}) }()
+		if err := <-taken; err != nil {
+			t.Fatal(err)
+		}
+		one.dropTunnels(former)
+		select {
+		case <-carried:
+			t.Fatalf("silent %s: it waits no longer for the one that leads", c.silent)
+		case <-time.After(100 * time.Millisecond):
+		}
+		began := time.Now()
+		one.dropTunnels(raftstore.Peer{Name: "next", Address: "127.0.0.1:1"})
+		if <-carried {
+			t.Errorf("silent %s: it was carried", c.silent)
+		}
+		if took := time.Since(began); took > dialWait/2 {
+			t.Errorf("silent %s: it has waited %v", c.silent, took)
+		}
+	}
 }
 
 // Two founded sites are kept apart, and so are members that give another id.
@@ -184,7 +267,7 @@ func TestMembersOfTwoClusters(t *testing.T) {
 	}
 	s.copyKeys("twice")
 	twice := s.config("twice")
-	if err := FoundMember(twice); err != nil {
+	if _, err := FoundMember(twice); err != nil {
 		t.Fatal(err)
 	}
 	m := s.start("twice")
@@ -193,7 +276,7 @@ func TestMembersOfTwoClusters(t *testing.T) {
 		t.Errorf("a member of a site that was founded anew is added: %v", err)
 	}
 	s.stop("twice")
-	if err := FoundMember(twice); !errors.Is(err, raftstore.ErrFounded) {
+	if _, err := FoundMember(twice); !errors.Is(err, raftstore.ErrFounded) {
 		t.Errorf("founded twice: %v", err)
 	}
 }
@@ -203,7 +286,7 @@ func TestMembersFolder(t *testing.T) {
 	t.Parallel()
 	s := newMemberSite(t)
 	c := s.config("one")
-	c.Members = config.Members{}
+	c.Members = config.Default().Members
 	if _, err := Open(c, slog.New(slog.DiscardHandler)); !errors.Is(err, errHasMember) {
 		t.Errorf("a member's folder without members.self: %v", err)
 	}
@@ -217,9 +300,6 @@ func TestMembersFolder(t *testing.T) {
 	}
 	if _, err := OpenMember(s.config("two"), slog.New(slog.DiscardHandler)); !errors.Is(err, errHasFacts) {
 		t.Errorf("facts of a site of one: %v", err)
-	}
-	if err := FoundMember(s.config("two")); !errors.Is(err, errHasFacts) {
-		t.Errorf("founded over the facts of a site of one: %v", err)
 	}
 }
 

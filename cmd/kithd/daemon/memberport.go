@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"slices"
 	"time"
@@ -116,6 +117,13 @@ func (m *Member) answer(conn *tls.Conn) {
 			members.Serve(m.ctx, conn, m.withChunks)
 		}
 		conn.Close() //nolint:errcheck // nobody speaks on it any more
+	case call.Purpose == members.ForWork:
+		if m.worker == nil {
+			members.Answer(conn, fmt.Errorf("member %s does not run the jobs of the site: members.executor is %q there", m.cfg.Members.Self, m.cfg.Members.Executor)) //nolint:errcheck // it is refused either way
+			conn.Close()                                                                                                                                              //nolint:errcheck // likewise
+		} else if members.Answer(conn, nil) == nil {
+			m.workPort.put(conn)
+		}
 	case in == nil || call.Purpose == members.ForSocket && m.socket == nil:
 		members.Answer(conn, members.ErrNotLeading) //nolint:errcheck // its client is refused either way
 		conn.Close()                                //nolint:errcheck // likewise
@@ -176,6 +184,7 @@ func (m *Member) deliver(conn net.Conn, call members.Call, user bool) {
 func (m *Member) carry(conn net.Conn, leader raftstore.Peer, call members.Call) bool {
 	ctx, cancel := context.WithTimeout(m.ctx, dialWait)
 	defer cancel()
+	defer m.whileLeads(leader, cancel)()
 	to, err := m.begin(ctx, leader, call)
 	if err != nil {
 		m.log.Debug("client not brought to the leader", "leader", leader.Name, "error", err.Error())
@@ -191,6 +200,20 @@ func (m *Member) carry(conn net.Conn, leader raftstore.Peer, call members.Call) 
 	return true
 }
 
+// whileLeads has cancel called as soon as another member leads: one that is paused takes connections, and
+// answers nothing. The caller calls done when it waits no longer.
+func (m *Member) whileLeads(leader raftstore.Peer, cancel context.CancelFunc) (done func()) {
+	key := &cancel
+	m.mu.Lock()
+	m.dials[key] = leader
+	m.mu.Unlock()
+	return func() {
+		m.mu.Lock()
+		delete(m.dials, key)
+		m.mu.Unlock()
+	}
+}
+
 // begin begins a call with another member.
 func (m *Member) begin(ctx context.Context, to raftstore.Peer, call members.Call) (net.Conn, error) {
 	conn, err := m.dial(ctx, to.Address, trust.ALPNMember)
@@ -198,8 +221,13 @@ func (m *Member) begin(ctx context.Context, to raftstore.Peer, call members.Call
 		return nil, err
 	}
 	call.Cluster = m.cluster()
-	if err := members.Begin(conn, call); err != nil {
-		conn.Close() //nolint:errcheck // it was refused
+	stop := context.AfterFunc(ctx, func() { conn.Close() }) //nolint:errcheck // it ends the call
+	err = members.Begin(conn, call)
+	if !stop() {
+		err = errors.Join(context.Cause(ctx), err)
+	}
+	if err != nil {
+		conn.Close() //nolint:errcheck // it was refused, or is too late
 		return nil, err
 	}
 	return conn, nil
@@ -239,6 +267,9 @@ func (m *Member) watchLeader() {
 	var last raftstore.Peer
 	for pause.For(m.ctx, leaderEvery) {
 		leader := m.raft.Leader()
+		if leader.Name != "" {
+			m.reading.forget()
+		}
 		if leader == last || leader.Name == "" {
 			continue
 		}
@@ -250,13 +281,18 @@ func (m *Member) watchLeader() {
 	}
 }
 
-// dropTunnels closes the connections that are carried to any member but one.
+// dropTunnels closes the connections that are carried to any member but one, or about to be.
 func (m *Member) dropTunnels(but raftstore.Peer) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for conn, to := range m.tunnels {
 		if to != but {
 			conn.Close() //nolint:errcheck // its client comes again
+		}
+	}
+	for cancel, to := range m.dials {
+		if to != but {
+			(*cancel)()
 		}
 	}
 }

@@ -67,7 +67,7 @@ func (n node) Describe() api.Description {
 		}
 		desc.Trouble[site] = trouble
 	}
-	for _, c := range n.d.runs.Capabilities() {
+	for _, c := range n.d.tries.Capabilities() {
 		desc.Capabilities = append(desc.Capabilities, &kithv1.Capability{Name: c.Name, Available: c.Available, Detail: c.Detail})
 	}
 	for _, p := range peers {

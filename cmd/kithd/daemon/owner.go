@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"kith/cluster"
+	"kith/internal/durable"
 	"kith/internal/harvest"
 	"kith/internal/job"
 	"kith/internal/pathkind"
@@ -171,7 +172,7 @@ func (w *ownerWatch) save() error {
 	if err != nil {
 		return err
 	}
-	return replaceFile(w.path, data)
+	return durable.WriteFile(w.path, data)
 }
 
 // load reads the file; that there is none is no error.

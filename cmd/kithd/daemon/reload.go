@@ -59,7 +59,7 @@ func (d *Daemon) takeUp(next config.Config, r *Reload) {
 		d.setPeers(before, running.Peers)
 	}
 	mc := running.MetaConfig()
-	d.loop.tell(meta.Reconfigure{Placement: mc.Placement, Limits: mc.Limits, Timing: mc.Timing, Bags: mc.Bags, NoHarm: mc.NoHarm, Peers: sitesOf(running.Peers)})
+	d.loop.tell(meta.Reconfigure{Placement: mc.Placement, Limits: mc.Limits, Timing: mc.Timing, Bags: mc.Bags, NoHarm: mc.NoHarm, Level: mc.Level, Peers: sitesOf(running.Peers)})
 
 	d.log.Info("configuration reloaded", "changed", len(taken))
 	for _, c := range taken {

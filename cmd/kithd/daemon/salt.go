@@ -8,6 +8,7 @@ import (
 	"os"
 	"sync"
 
+	"kith/internal/durable"
 	"kith/internal/pathkind"
 	"kith/meta/api"
 )
@@ -64,5 +65,5 @@ func (f *saltFile) read() ([]byte, error) {
 func (f *saltFile) make() ([]byte, error) {
 	salt := make([]byte, api.SaltBytes)
 	rand.Read(salt)
-	return salt, replaceFile(f.path, salt)
+	return salt, durable.WriteFile(f.path, salt)
 }

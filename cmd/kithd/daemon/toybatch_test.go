@@ -186,6 +186,9 @@ func (y *toy) Adopt(s work.Spec, _ string) {
 
 func (y *toy) Extend(job.AttemptID, work.Lease) {}
 
+// Ask stops it: what a batch system runs is asked nothing.
+func (y *toy) Ask(id job.AttemptID, _ work.Ask) { y.Stop(id, work.StopSite) }
+
 func (y *toy) Stop(id job.AttemptID, reason work.StopReason) {
 	y.mu.Lock()
 	defer y.mu.Unlock()

@@ -1,10 +1,12 @@
 package daemon
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"kith/internal/job"
@@ -69,7 +71,12 @@ func (y *toy) tend() (turns []work.Event) {
 	}
 	for _, name := range before {
 		if !slices.Contains(queue, name) {
-			if err := os.RemoveAll(filepath.Join(y.dir, "entries", name)); err != nil {
+			entry := filepath.Join(y.dir, "entries", name)
+			err := os.RemoveAll(entry)
+			for tries := 0; errors.Is(err, syscall.ENOTEMPTY) && tries < 10; tries++ { // what ends there writes a last file
+				err = os.RemoveAll(entry)
+			}
+			if err != nil {
 				y.t.Errorf("toy: %v", err)
 			}
 		}

@@ -26,6 +26,8 @@ const (
 	ForSocket Purpose = 2
 	// ForChunks is for requests about chunks.
 	ForChunks Purpose = 3
+	// ForWork is for driving the machine that has the processors of the site: gRPC, WorkService.
+	ForWork Purpose = 4
 )
 
 // Errors of calls.

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"kith/internal/durable"
 )
 
 // chain appends lines to the files of a log. It is used by one goroutine.
@@ -140,7 +142,7 @@ func (c *chain) begin(now time.Time) error {
 	if err != nil {
 		return err
 	}
-	if err := syncFolder(c.dir); err != nil {
+	if err := durable.SyncFolder(c.dir); err != nil {
 		return errors.Join(err, f.Close(), os.Remove(path))
 	}
 	if c.out != nil {

@@ -129,13 +129,3 @@ func tailOf(f file) (t tail, err error) {
 	})
 	return t, err
 }
-
-// syncFolder makes the names in a folder durable.
-func syncFolder(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close() //nolint:errcheck // it is only read
-	return d.Sync()
-}

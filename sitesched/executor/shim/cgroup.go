@@ -23,6 +23,8 @@ type cgroup struct {
 	path         string
 	fd           int
 	limitsMemory bool
+	// killed is how many processes the kernel had killed for memory before the job's command.
+	killed int
 }
 
 // makeCgroup makes the group of an attempt below parent. Controllers that the
@@ -60,17 +62,21 @@ func (g *cgroup) set(file, value string) error {
 
 func (g *cgroup) kill() { _ = g.set("cgroup.kill", "1") }
 
-// killedForMemory reports whether the kernel killed a process of the group
+// killedForMemory reports whether the kernel killed a process of the job's command
 // because the group had used up its memory.
-func (g *cgroup) killedForMemory() bool {
+func (g *cgroup) killedForMemory() bool { return g.memoryKills() > g.killed }
+
+// memoryKills is how many processes of the group the kernel has killed for that.
+func (g *cgroup) memoryKills() int {
 	events, _ := os.ReadFile(g.path + "/memory.events")
 	for line := range bytes.Lines(events) {
 		name, count, _ := bytes.Cut(bytes.TrimSpace(line), []byte(" "))
 		if string(name) == "oom_kill" {
-			return string(count) != "0"
+			n, _ := strconv.Atoi(string(count))
+			return n
 		}
 	}
-	return false
+	return 0
 }
 
 // remove removes the group, and says what is wrong if it cannot.

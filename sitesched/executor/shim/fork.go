@@ -21,9 +21,9 @@ const (
 	codeNotFound      = 127
 )
 
-// fork makes the job's first process. On an error, j.exit says what happened.
-func (s *shim) fork(j *running) error {
-	m := j.run
+// fork makes the first process of the command that m says, with this stdout. On an error, j.exit says
+// what happened.
+func (s *shim) fork(j *running, m *Run, stdout int) error {
 	path, errno := findProgram(m)
 	if errno != 0 {
 		return j.cannotExecute(path, errno)
@@ -31,7 +31,7 @@ func (s *shim) fork(j *running) error {
 	attr := syscall.ProcAttr{
 		Dir:   m.Directory,
 		Env:   m.Env,
-		Files: []uintptr{uintptr(s.null), uintptr(j.out), uintptr(j.err)},
+		Files: []uintptr{uintptr(s.null), uintptr(stdout), uintptr(j.err)},
 		Sys:   &syscall.SysProcAttr{Setsid: true, PidFD: &j.pidfd},
 	}
 	if !s.setup.Namespaces {
@@ -43,9 +43,11 @@ func (s *shim) fork(j *running) error {
 		attr.Sys.Credential = &syscall.Credential{Uid: a.UID, Gid: a.GID, Groups: a.Groups}
 	}
 	if s.setup.CgroupDirectory != "" {
-		var err error
-		if j.cgroup, err = makeCgroup(s.setup.CgroupDirectory, m); err != nil {
-			return j.cannotFork(err)
+		if j.cgroup == nil { // else the estimator ran in it
+			var err error
+			if j.cgroup, err = makeCgroup(s.setup.CgroupDirectory, m); err != nil {
+				return j.cannotFork(err)
+			}
 		}
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, j.cgroup.fd
 	}

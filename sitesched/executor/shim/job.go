@@ -21,14 +21,17 @@ const (
 
 // phase is how far the end of a job is.
 //
-//	watching ──► stopping ──► killing ──► (gone)
-//	    │   told to stop, walltime  ▲
-//	    └───────────────────────────┘ first process ended but others live,
-//	                                  too much memory, too much output
+//	watching ──► asked ──► stopping ──► killing ──► (gone)
+//	    │  to save    has, or its   ▲          ▲
+//	    │             grace ended   │          │
+//	    ├───────────────────────────┘          │ told to stop, walltime
+//	    └──────────────────────────────────────┘ first process ended but others live,
+//	                                             too much memory, too much output
 type phase uint8
 
 const (
 	watching phase = iota
+	asked          // to save what it has done and to end, see [Ask]
 	stopping       // SIGTERM was sent, SIGKILL follows at killAt
 	killing        // SIGKILL is sent until nothing is left
 )
@@ -53,6 +56,8 @@ type running struct {
 	pidfd int  // -1 once the first process is over
 	over  bool // the first process is over
 
+	begun bool // a process was made for it
+
 	// tellAt is when the daemon is told that the program was executed, by the poller's clock; 0
 	// once it was.
 	tellAt time.Duration
@@ -61,7 +66,13 @@ type running struct {
 	// it, unless it is prolonged. By the clock of leases, see package clock.
 	leaseLook time.Duration
 
+	asked *Ask // nil until it was
+
+	estimate *estimating // nil unless the estimator runs
+
 	// All by the poller's clock.
+	askUntil  time.Duration // when the grace of the ask ends
+	askPause  time.Duration // between two looks for the answer
 	deadline  time.Duration // the walltime
 	nextCheck time.Duration // of memory and output
 	killAt    time.Duration
@@ -160,35 +171,68 @@ const errTaken = shimError("another shim has started this attempt")
 
 // launch executes the program and begins to watch it.
 func (s *shim) launch(j *running) {
+	if !s.mayBegin(j) {
+		return
+	}
+	if j.run.Estimate == nil {
+		s.execute(j)
+		return
+	}
+	switch running, err := s.startEstimator(j); {
+	case err != nil:
+		s.unstarted()
+	case running:
+		s.attend(j)
+	default:
+		s.execute(j)
+	}
+}
+
+// mayBegin reports whether a process may be made for a job, and else ends it.
+func (s *shim) mayBegin(j *running) bool {
 	if j.run.Ledger != "" && !s.ledgerIsOpen() {
 		j.exit.Cause, j.exit.Reason = CauseNotStarted, errSealed.Error()
 		s.unstarted()
-		return
+		return false
 	}
 	if m := j.run; m.Leased && clock.SinceBoot() >= s.readLease(m.Folder).Stop {
 		j.exit.Cause, j.exit.Reason = CauseLease, leaseEnded
 		s.unstarted()
-		return
+		return false
 	}
-	if err := s.fork(j); err != nil {
+	return true
+}
+
+// execute executes the program.
+func (s *shim) execute(j *running) {
+	if err := s.fork(j, j.run, j.out); err != nil {
 		s.unstarted()
 		return
 	}
+	j.run.Argv, j.run.Env = nil, nil
+	s.attend(j)
+}
+
+// attend begins to watch the process that was made for a job: of one with an estimator twice, and what
+// counts from the start of the attempt does so from the first time.
+func (s *shim) attend(j *running) {
 	now := s.poll.now()
 	s.checkLease()
-	if j.run.WalltimeNanos > 0 && j.run.WalltimeNanos < math.MaxInt64-int64(now) {
-		j.deadline = now + time.Duration(j.run.WalltimeNanos)
+	if !j.begun {
+		j.begun = true
+		if j.run.WalltimeNanos > 0 && j.run.WalltimeNanos < math.MaxInt64-int64(now) {
+			j.deadline = now + time.Duration(j.run.WalltimeNanos)
+		}
+		if j.tellAt = now; j.run.Ledger != "" {
+			j.tellAt += heldStart
+		}
+		s.tellStart(now)
 	}
 	j.nextCheck, j.interval = now+firstCheck, firstCheck
-	if j.tellAt = now; j.run.Ledger != "" {
-		j.tellAt += heldStart
-	}
-	s.tellStart(now)
 	if err := s.poll.add(j.pidfd); err != nil {
 		// Without its event the end is seen at the next look.
 		j.nextCheck = now
 	}
-	j.run.Argv, j.run.Env = nil, nil
 	s.wakeWhenDue()
 }
 
@@ -219,8 +263,13 @@ func (j *running) due() time.Duration {
 	switch j.phase {
 	case watching:
 		due = min(j.deadline, j.nextCheck)
+	case asked:
+		due = min(j.deadline, j.nextCheck, j.askUntil, j.look)
 	case stopping:
 		due = min(j.killAt, j.look)
+	}
+	if e := j.estimate; e != nil && j.phase == watching {
+		due = min(due, e.until)
 	}
 	if j.tellAt != 0 {
 		due = min(due, j.tellAt)
@@ -232,6 +281,9 @@ func (j *running) due() time.Duration {
 // that of the shim.
 func (j *running) close() {
 	closeFD(j.pidfd)
+	if j.estimate != nil {
+		j.estimate.close()
+	}
 	closeFD(j.out)
 	closeFD(j.err)
 	if j.run.Ledger == "" {
@@ -242,6 +294,9 @@ func (j *running) close() {
 // finish tells how the job ended, first the disk, then the daemon.
 func (s *shim) finish() {
 	j := s.job
+	if j.estimate != nil { // its command was never executed
+		j.exit.Start = 0
+	}
 	s.judgeOutput(j)
 	s.judgeMemory(j)
 	s.judgeDisk(j)

@@ -148,7 +148,7 @@ const leaseEnded = "the lease of the claim has ended"
 // to look again.
 func (s *shim) checkLease() {
 	j := s.job
-	if !j.run.Leased || j.phase != watching || j.over {
+	if !j.run.Leased || j.estimate == nil && (j.phase > asked || j.over) {
 		return
 	}
 	l := s.readLease(j.run.Folder)

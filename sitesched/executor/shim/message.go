@@ -7,7 +7,7 @@ import (
 
 // Version is the version of the messages. A daemon and a shim of different
 // versions do not work together; the daemon then uses itself as the shim.
-const Version = 5
+const Version = 7
 
 // A Message travels between the daemon and a shim, over a stream socket, as a
 // frame: four bytes of length (little-endian, counting what follows them),
@@ -19,6 +19,7 @@ const Version = 5
 //	  Run ─────────────────────────►      then for every job
 //	  ◄───────────────────── Started      (not if it could not be started, nor of a light
 //	                                      attempt that ended at once)
+//	  Ask ─────────────────────────►      (perhaps)
 //	  Stop ────────────────────────►      (perhaps)
 //	  ◄─────────────────────── Ended      or Refused instead of both
 type Message interface {
@@ -34,6 +35,7 @@ const (
 	kindStop
 	kindEnded
 	kindRefused
+	kindAsk
 )
 
 // Setup is the first message to a shim.
@@ -104,6 +106,8 @@ type Run struct {
 	// is the job's record, in place of the file in its folder. One shim has it for good.
 	Ledger string
 	Entry  uint64
+	// Estimate is run before the command; nil for nothing.
+	Estimate *Estimate
 }
 
 // Account is a local user.
@@ -210,7 +214,12 @@ func (m *Run) append(b []byte) []byte {
 	}
 	b = appendBool(b, m.Leased)
 	b = appendString(b, m.Ledger)
-	return binary.AppendUvarint(b, m.Entry)
+	b = binary.AppendUvarint(b, m.Entry)
+	b = appendBool(b, m.Estimate != nil)
+	if m.Estimate != nil {
+		b = m.Estimate.append(b)
+	}
+	return b
 }
 
 func (m *Run) decode(d *decoder) {
@@ -231,6 +240,10 @@ func (m *Run) decode(d *decoder) {
 	m.Leased = d.bool()
 	m.Ledger = d.string()
 	m.Entry = d.uint()
+	if d.bool() {
+		m.Estimate = new(Estimate)
+		m.Estimate.decode(d)
+	}
 }
 
 func (a *Account) append(b []byte) []byte {
@@ -360,6 +373,8 @@ func decode(kind byte, body []byte) (Message, error) {
 		m = new(Ended)
 	case kindRefused:
 		m = new(Refused)
+	case kindAsk:
+		m = new(Ask)
 	default:
 		return nil, errMalformed
 	}

@@ -24,6 +24,7 @@ func messages() []Message {
 		},
 		&Run{Folder: "x"},
 		&Run{Folder: "x", Argv: []string{"a"}, Env: []string{"A=b"}, Leased: true, Ledger: "12", Entry: 63},
+		&Run{Folder: "x", Argv: []string{"a"}, Env: []string{"A=b"}, Estimate: &Estimate{Argv: []string{"sh", "-c", "e"}, Nanos: 5, Known: 1e18, Done: 0.5, Most: math.SmallestNonzeroFloat64}},
 		&Started{Sequence: 1, At: math.MinInt64},
 		&Stop{Sequence: 300},
 		&Ended{Sequence: 2, Exit: fullExit(), Retire: "why"},

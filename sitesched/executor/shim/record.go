@@ -80,7 +80,13 @@ const (
 	CauseNotStarted Cause = 6 // no process could be made for it
 	CauseLease      Cause = 7 // the lease of its claim ended
 
-	causeCount = 8
+	CauseAsked      Cause = 8  // it was asked to save and end, and ended by itself
+	CauseAnswered   Cause = 9  // it was, had saved, and was stopped
+	CauseUnanswered Cause = 10 // it was, and was stopped when its grace had ended
+
+	CauseEstimate Cause = 11 // by its estimate it needs more than it may, and its command was not executed
+
+	causeCount = 12
 )
 
 func (e *Exit) append(b []byte) []byte {

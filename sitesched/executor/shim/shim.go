@@ -183,6 +183,11 @@ func (s *shim) obey(m Message) {
 		s.retire = ready.Fault != ""
 	case *Run:
 		s.run(m)
+	case *Ask:
+		if s.job != nil && s.job.run.Sequence == m.Sequence {
+			s.ask(m)
+			s.advance()
+		}
 	case *Stop:
 		if s.job != nil && s.job.run.Sequence == m.Sequence {
 			s.stop(CauseStop, "")

@@ -112,6 +112,16 @@ func receive(fd int, b []byte) (int, syscall.Errno) {
 	}
 }
 
+// readSome reads what is there of a pipe.
+func readSome(fd int, b []byte) (int, syscall.Errno) {
+	for {
+		n, _, errno := syscall.RawSyscall(syscall.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
+		if errno != syscall.EINTR {
+			return int(n), errno
+		}
+	}
+}
+
 // send writes all of b. Replies are small and the daemon reads them, so the
 // socket has room; if not, the daemon hangs and the record is what counts.
 func send(fd int, b []byte) syscall.Errno {

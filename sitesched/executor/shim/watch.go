@@ -20,6 +20,8 @@ const (
 	// giveUp is how long SIGKILL may take. Only a process that hangs inside the
 	// kernel, on a dead network disk for example, survives it for that long.
 	giveUp = 60 * time.Second
+	// askLook is how often it is looked at most whether a job that was asked to save has done so.
+	askLook = 50 * time.Millisecond
 )
 
 // advance collects processes that ended and does what is due.
@@ -28,8 +30,15 @@ func (s *shim) advance() {
 	if j == nil {
 		return
 	}
+	if e := j.estimate; e != nil && e.pipe >= 0 && s.poll.has(e.pipe) {
+		s.hearEstimator()
+	}
 	if s.reap() {
-		s.finish()
+		if j.estimate == nil {
+			s.finish()
+		} else {
+			s.estimated()
+		}
 		return
 	}
 	now := s.poll.now()
@@ -44,8 +53,21 @@ func (s *shim) advance() {
 			s.stop(CauseWalltime, "the walltime of "+time.Duration(j.run.WalltimeNanos).String()+" is used up")
 		case j.run.Leased && clock.SinceBoot() >= j.leaseLook:
 			s.checkLease()
+		case j.estimate != nil && now >= j.estimate.until:
+			s.stopEstimator("its time was over, " + time.Duration(j.run.Estimate.Nanos).String())
 		case now >= j.nextCheck:
 			s.check(now)
+		}
+	case asked:
+		switch {
+		case j.over:
+			s.kill()
+		case j.run.Leased && clock.SinceBoot() >= j.leaseLook:
+			s.checkLease()
+		case now >= j.nextCheck:
+			s.check(now)
+		default:
+			s.awaitAnswer(now)
 		}
 	case stopping:
 		if now >= j.killAt || s.leaseGone() {
@@ -110,6 +132,9 @@ func (s *shim) reap() bool {
 func (j *running) ended(status syscall.WaitStatus) {
 	j.over = true
 	j.exit.End = wallNow()
+	if j.phase == asked {
+		j.exit.Cause = CauseAsked
+	}
 	if status.Signaled() {
 		j.exit.Signal = int(status.Signal())
 	} else {
@@ -122,7 +147,11 @@ func (j *running) ended(status syscall.WaitStatus) {
 // stop begins the end of the job. Only the first cause counts.
 func (s *shim) stop(cause Cause, reason string) {
 	j := s.job
-	if j.phase != watching || j.over {
+	if j.estimate != nil {
+		s.stopBoth(cause, reason)
+		return
+	}
+	if j.phase > asked || j.over {
 		return
 	}
 	j.exit.Cause, j.exit.Reason = cause, reason
@@ -139,6 +168,15 @@ func (s *shim) stop(cause Cause, reason string) {
 		s.signalAll(syscall.SIGCONT)
 	}
 	s.wakeWhenDue()
+}
+
+// stopBoth ends a job whose estimator runs, or is just being ended: it has done nothing that could be
+// saved, and its command is not executed any more.
+func (s *shim) stopBoth(cause Cause, reason string) {
+	if j := s.job; j.exit.Cause == CauseOwn {
+		j.exit.Cause, j.exit.Reason = cause, reason
+	}
+	s.kill()
 }
 
 // kill ends every process of the job. It is repeated until none is left.
@@ -189,6 +227,7 @@ func (s *shim) check(now time.Duration) {
 	j.interval = min(2*j.interval, slowCheck)
 	// The lease ends when its file is taken away.
 	s.checkLease()
+	s.lookForAsk()
 	s.lowerSession(j)
 	if s.checkMemory() || s.checkOutput() {
 		j.interval = firstCheck
@@ -219,7 +258,14 @@ func (s *shim) outputReason() string {
 // excess ends the job at once: what uses too much must not go on doing so
 // while it is asked politely.
 func (s *shim) excess(cause Cause, reason string) {
-	if s.job.phase != watching || s.job.over {
+	switch j := s.job; {
+	case j.estimate != nil && cause == CauseMemory:
+		s.stopEstimator(reason)
+		return
+	case j.estimate != nil:
+		s.stopBoth(cause, reason)
+		return
+	case j.phase > asked || j.over:
 		return
 	}
 	s.job.exit.Cause, s.job.exit.Reason = cause, reason

@@ -5,17 +5,14 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io/fs"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 
 	"github.com/hashicorp/raft"
-	"golang.org/x/sys/unix"
 
+	"kith/internal/durable"
 	"kith/internal/pathkind"
 	"kith/store"
 )
@@ -23,21 +20,16 @@ import (
 // VoteName is the name of the file of term and vote in a member's folder.
 const VoteName = "raft.vote"
 
-// The file of term and vote has two blocks. Each is a checksum of the rest, a number that
-// grows with every write, the length of the identity and the identity, then the values: for
-// each the lengths of key and value, and both.
-const (
-	voteBlock = 8 << 10
-	voteHead  = 4 + 8 + 2
-)
+// The file of term and vote has two blocks, see [durable.Blocks]. In each are the length of the
+// identity and the identity, then the values: for each the lengths of key and value, and both.
+const voteBlock = 8 << 10
 
 // Vote is a [raft.StableStore] for the few small values that raft keeps there. It is safe for
 // use by several goroutines.
 type Vote struct {
 	mu     sync.Mutex
-	file   *os.File
+	file   *durable.Blocks
 	whose  []byte
-	number uint64
 	values map[string][]byte
 }
 
@@ -61,91 +53,41 @@ func openVote(path string, id Identity) (*Vote, error) {
 	if err := pathkind.File(path); errors.Is(err, pathkind.ErrKind) {
 		return nil, fmt.Errorf("%w: %w", store.ErrCorrupt, err)
 	}
-	text, err := os.ReadFile(path)
+	file, text, err := durable.OpenBlocks(path, voteBlock)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err := v.create(path); err != nil {
+		if err := durable.CreateBlocks(path, voteBlock, v.encode()); err != nil {
 			return nil, err
 		}
-		text, err = os.ReadFile(path)
+		file, text, err = durable.OpenBlocks(path, voteBlock)
+	}
+	if errors.Is(err, durable.ErrBlocks) {
+		err = fmt.Errorf("%w: %w", err, store.ErrCorrupt)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if err := v.read(text, &id); err != nil {
-		return nil, err
+		return nil, errors.Join(err, file.Close())
 	}
-	if v.file, err = os.OpenFile(path, os.O_RDWR, 0); err != nil {
-		return nil, err
-	}
+	v.file = file
 	return v, nil
 }
 
-// create makes the file whole before it has its name.
-func (v *Vote) create(path string) error {
-	f, err := os.CreateTemp(filepath.Dir(path), VoteName+".*.tmp")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) //nolint:errcheck // it has its name by then
-	_, err = f.Write(append(v.block(0), v.block(0)...))
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	return syncFolder(filepath.Dir(path))
-}
-
-func syncFolder(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
-
-// block encodes all values under a number.
-func (v *Vote) block(number uint64) []byte {
-	b := make([]byte, 4, voteBlock)
-	b = binary.BigEndian.AppendUint64(b, number)
-	b = binary.BigEndian.AppendUint16(b, uint16(len(v.whose)))
+// encode encodes all values.
+func (v *Vote) encode() []byte {
+	b := binary.BigEndian.AppendUint16(nil, uint16(len(v.whose)))
 	b = append(b, v.whose...)
 	for _, k := range slices.Sorted(maps.Keys(v.values)) {
 		b = binary.AppendUvarint(b, uint64(len(k)))
 		b = binary.AppendUvarint(b, uint64(len(v.values[k])))
 		b = append(append(b, k...), v.values[k]...)
 	}
-	b = append(b, 0) // no key
-	if len(b) > voteBlock {
-		return nil
-	}
-	b = b[:voteBlock]
-	binary.BigEndian.PutUint32(b, crc32.Checksum(b[4:], castagnoli))
-	return b
+	return append(b, 0) // no key
 }
 
-// read takes the later valid block. The other one may be torn: it was being written.
+// read takes up what the file has.
 func (v *Vote) read(text []byte, id *Identity) error {
-	if len(text) != 2*voteBlock {
-		return fmt.Errorf("it has %d bytes, not %d: %w", len(text), 2*voteBlock, store.ErrCorrupt)
-	}
-	var latest []byte
-	for at := 0; at < len(text); at += voteBlock {
-		b := text[at : at+voteBlock]
-		if binary.BigEndian.Uint32(b) != crc32.Checksum(b[4:], castagnoli) {
-			continue
-		}
-		if latest == nil || binary.BigEndian.Uint64(b[4:]) > binary.BigEndian.Uint64(latest[4:]) {
-			latest = b
-		}
-	}
-	if latest == nil {
-		return fmt.Errorf("no block of it has its checksum: %w", store.ErrCorrupt)
-	}
-	v.number = binary.BigEndian.Uint64(latest[4:])
-	length := int(binary.BigEndian.Uint16(latest[12:]))
-	rest := latest[voteHead:]
+	length, rest := int(binary.BigEndian.Uint16(text)), text[2:]
 	if length > len(rest) {
 		return fmt.Errorf("an identity of %d bytes: %w", length, store.ErrCorrupt)
 	}
@@ -183,30 +125,13 @@ func (v *Vote) Set(key, value []byte) error {
 		return nil
 	}
 	v.values[string(key)] = bytes.Clone(value)
-	err := v.write()
+	err := v.file.Write(v.encode())
 	if err != nil {
 		if delete(v.values, string(key)); had {
 			v.values[string(key)] = before
 		}
-		return fmt.Errorf("vote %s: %s: %w", v.file.Name(), key, err)
+		return fmt.Errorf("vote %s: %s: %w", v.file.Path(), key, err)
 	}
-	return nil
-}
-
-// write puts all values into the older block. If that fails, the later one stays valid, and
-// the next write goes to the same block.
-func (v *Vote) write() error {
-	b := v.block(v.number + 1)
-	if b == nil {
-		return fmt.Errorf("its values do not fit into %d bytes", voteBlock)
-	}
-	if _, err := v.file.WriteAt(b, int64((v.number+1)%2)*voteBlock); err != nil {
-		return err
-	}
-	if err := unix.Fdatasync(int(v.file.Fd())); err != nil {
-		return err
-	}
-	v.number++
 	return nil
 }
 
@@ -227,7 +152,7 @@ func (v *Vote) GetUint64(key []byte) (uint64, error) {
 		return 0, err
 	}
 	if len(b) != 8 {
-		return 0, fmt.Errorf("vote %s: %s has %d bytes, not 8: %w", v.file.Name(), key, len(b), store.ErrCorrupt)
+		return 0, fmt.Errorf("vote %s: %s has %d bytes, not 8: %w", v.file.Path(), key, len(b), store.ErrCorrupt)
 	}
 	return binary.BigEndian.Uint64(b), nil
 }

@@ -41,6 +41,8 @@ type Options struct {
 	// watches the guarantees of the jobs meanwhile, which is slow.
 	GuestJobs   int
 	GuestChecks bool
+	// Moves is how often a job with a checkpoint of 1 MiB is moved; another one has LargeMiB.
+	Moves, LargeMiB int
 	// Clients is how often a client's process is measured. Kith is the program
 	// that is measured, Earlier another one for comparison. Without Kith it is the
 	// one beside the running program, or built from source, see package programs;
@@ -62,7 +64,7 @@ type Options struct {
 
 // DefaultOptions are those of the figures in docs/performance.md.
 func DefaultOptions() Options {
-	return Options{Starts: 101, Jobs: 2000, Sites: 3, Copies: 2, Claims: 50_000, InFlight: 64, Queued: 100_000, Tasks: 6000, BagTasks: 1_000_000, Clients: 200, FloodTime: time.Second}
+	return Options{Starts: 101, Jobs: 2000, Sites: 3, Copies: 2, Claims: 50_000, InFlight: 64, Queued: 100_000, Tasks: 6000, BagTasks: 1_000_000, Moves: 21, LargeMiB: 100, Clients: 200, FloodTime: time.Second}
 }
 
 // Report is what was measured.
@@ -122,9 +124,11 @@ func Measures() []Measure {
 		{"tls", "the same two between sites with keys and without, in turns", (*bench).tls},
 		{"flood", "what others get of a site while a peer floods it, for each kind of flood", (*bench).flood},
 		{"claims", "claims granted durably per second by one origin", (*bench).claims},
+		{"members", "a site that three machines keep: a new leader, submissions, claims, snapshots, a machine that comes back", (*bench).members},
 		{"queue", "memory and restart of a site with a long queue", (*bench).queue},
 		{"bags", "what bags of tasks cost: submission, the first task, tasks per second, memory, disk", (*bench).bags},
 		{"guests", "what jobs of a log wait beside guests that run an endless bag, in virtual time", (*bench).guests},
+		{"checkpoint", "how long a job that is asked to save and go on elsewhere stands still, and what of it travels", (*bench).checkpoint},
 		{"lists", "submissions beside those who ask for the queue of a site where many jobs have ended", (*bench).lists},
 		{"sim", "jobs per second through the engines in virtual time", (*bench).sim},
 	}
@@ -180,11 +184,17 @@ func (b *bench) observe(what string) {
 }
 
 func (b *bench) add(name string, value float64, unit string) {
-	b.report.Figures = append(b.report.Figures, Figure{Measure: b.now, Name: name, Value: value, Unit: unit})
+	b.take(&Figure{Measure: b.now, Name: name, Value: value, Unit: unit})
+}
+
+// take keeps a figure, and tells it at once: what a measure that fails has found by then is not lost.
+func (b *bench) take(f *Figure) {
+	b.report.Figures = append(b.report.Figures, *f)
+	b.observe(fmt.Sprintf("%s: %s: %.4g %s", f.Measure, f.Name, f.Value, f.Unit))
 }
 
 func (b *bench) addTarget(name string, value float64, unit string, target float64, atMost bool) {
-	b.report.Figures = append(b.report.Figures, Figure{Measure: b.now, Name: name, Value: value, Unit: unit, Target: &target, AtMost: atMost})
+	b.take(&Figure{Measure: b.now, Name: name, Value: value, Unit: unit, Target: &target, AtMost: atMost})
 }
 
 // federation starts sites of this measure, which end with the returned function.

@@ -136,8 +136,8 @@ func TestMeasures(t *testing.T) {
 	opt := Options{
 		Dir:     t.TempDir(),
 		Clients: 3, Kith: self(t), Earlier: self(t),
-		Starts: 3, Jobs: 30, Sites: 3, Copies: 2, Claims: 200, InFlight: 64, Queued: 300, Tasks: 60, BagTasks: 2000, GuestJobs: 300,
-		Floods: []string{flood.Computing, "queries"}, FloodTime: 100 * time.Millisecond,
+		Starts: 3, Jobs: 30, Sites: 3, Copies: 2, Claims: 200, InFlight: 64, Queued: 300, Tasks: 60, BagTasks: 2000, GuestJobs: 300, Moves: 2, LargeMiB: 3,
+		Floods: []string{flood.Computing, "queries"}, FloodTime: 500 * time.Millisecond,
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // with the race detector, beside other packages
 	defer cancel()

@@ -31,25 +31,36 @@ func (b *bench) claims(ctx context.Context) error {
 	if _, err := n.Sites.DrainSite(ctx, &kithv1.DrainSiteRequest{Reason: "bench"}); err != nil {
 		return err
 	}
+	rate, err := b.claimed(ctx, n, f.Nodes()[1:])
+	if err != nil {
+		return err
+	}
+	b.addTarget(fmt.Sprintf("claims granted durably by one origin, %d in flight", b.opt.InFlight), rate, "claims/s", 10_000, false)
+	return nil
+}
+
+// claimed has programs take the place of hosts and claim all jobs of an origin, and returns how many it grants
+// in a second.
+func (b *bench) claimed(ctx context.Context, n *local.Node, places []*local.Node) (rate float64, err error) {
 	var hosts []*claimant
-	for _, h := range f.Nodes()[1:] {
+	for _, h := range places {
 		h.Stop()
 		c, err := newClaimant(h, n)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		defer c.links.Close()
 		hosts = append(hosts, c)
 	}
 	if err := known(ctx, n, len(hosts)); err != nil {
-		return err
+		return 0, err
 	}
 	if err := fill(ctx, n, b.opt.Claims, 2); err != nil {
-		return err
+		return 0, err
 	}
 	for _, h := range hosts {
 		if err := h.awaitCopies(ctx, b.opt.Claims); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	began := time.Now()
@@ -61,17 +72,16 @@ func (b *bench) claims(ctx context.Context) error {
 	wg.Wait()
 	took := time.Since(began)
 	if err := errors.Join(errs...); err != nil {
-		return err
+		return 0, err
 	}
 	s, err := n.Sites.GetSite(ctx, &kithv1.GetSiteRequest{})
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if granted := s.GetCounters().GetClaimsGranted(); granted != int64(b.opt.Claims) {
-		return fmt.Errorf("the origin counts %d grants of %d claims", granted, b.opt.Claims)
+		return 0, fmt.Errorf("the origin counts %d grants of %d claims", granted, b.opt.Claims)
 	}
-	b.addTarget(fmt.Sprintf("claims granted durably by one origin, %d in flight", b.opt.InFlight), float64(b.opt.Claims)/took.Seconds(), "claims/s", 10_000, false)
-	return nil
+	return float64(b.opt.Claims) / took.Seconds(), nil
 }
 
 // claimant is a host that holds copies and claims them, and runs nothing.

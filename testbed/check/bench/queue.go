@@ -82,6 +82,9 @@ func block(ctx context.Context, n *local.Node) (string, error) {
 	return r.GetJobId(), err
 }
 
+// fillers is how many submissions of [fill] are under way at a time.
+const fillers = 64
+
 // fill submits jobs at a site.
 func fill(ctx context.Context, n *local.Node, jobs int, copies int32) error {
 	todo := make(chan int, jobs)
@@ -89,17 +92,16 @@ func fill(ctx context.Context, n *local.Node, jobs int, copies int32) error {
 		todo <- i
 	}
 	close(todo)
-	const submitters = 64
-	errs := make([]error, submitters)
+	errs := make([]error, fillers)
 	var wg sync.WaitGroup
-	for i := range submitters {
+	for i := range fillers {
 		wg.Go(func() {
 			for k := range todo {
 				r := &kithv1.SubmitJobRequest{RequestId: fmt.Sprintf("fill-%d", k), Job: &kithv1.Job{
 					Name: fmt.Sprintf("job-%d", k), Command: []string{"/bin/true"}, Processors: 1, Walltime: durationpb.New(time.Hour), Copies: copies,
 				}}
 				_, errs[i] = n.Jobs.SubmitJob(ctx, r)
-				for status.Code(errs[i]) == codes.ResourceExhausted && ctx.Err() == nil { // a busy machine lets in fewer at a time
+				for try := 0; again(status.Code(errs[i]), try) && ctx.Err() == nil; try++ {
 					time.Sleep(20 * time.Millisecond)
 					_, errs[i] = n.Jobs.SubmitJob(ctx, r)
 				}
@@ -111,6 +113,13 @@ func fill(ctx context.Context, n *local.Node, jobs int, copies int32) error {
 	}
 	wg.Wait()
 	return errors.Join(errs...)
+}
+
+// again reports whether a submission is to be asked once more: a busy machine lets in fewer at a time, and of
+// several another one may lead from now on.
+func again(code codes.Code, try int) bool {
+	const patience = 1000 // times 20 ms
+	return code == codes.ResourceExhausted || code == codes.Unavailable && try < patience
 }
 
 // resident returns the MiB of memory that a process takes.

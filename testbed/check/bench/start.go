@@ -20,7 +20,7 @@ import (
 )
 
 // start measures from a client's call to the instant that the job itself reads
-// off the clock, on an otherwise idle site, one job after another; then what forecasts add to it.
+// off the clock, on an otherwise idle site, one job after another; then what forecasts and the flight recorder add to it.
 func (b *bench) start(ctx context.Context) error {
 	f, stop, err := b.federation(ctx, []local.Site{{Name: "alpha"}})
 	if err != nil {
@@ -40,14 +40,31 @@ func (b *bench) start(ctx context.Context) error {
 	if err := stop(); err != nil {
 		return err
 	}
-	return b.startForecasts(ctx)
+	if err := b.startForecasts(ctx); err != nil {
+		return err
+	}
+	return b.startRecorder(ctx)
 }
 
-// startForecasts compares two idle sites that differ in nothing but forecasts, in turns, so that
-// whatever else the machine does is the same for both.
+// startForecasts compares two idle sites that differ in nothing but forecasts, startRecorder two of which
+// one has the flight recorder on.
 func (b *bench) startForecasts(ctx context.Context) error {
-	alone := func(forecasts bool) func(*config.Config) {
-		return func(c *config.Config) { c.Placement.Scheme, c.Forecast.Enabled = meta.Independent, forecasts }
+	return b.startWith(ctx, "forecasts", func(c *config.Config, on bool) { c.Forecast.Enabled = on })
+}
+
+// startRecorder is told at [bench.startForecasts].
+func (b *bench) startRecorder(ctx context.Context) error {
+	return b.startWith(ctx, "the flight recorder", func(c *config.Config, on bool) { c.Flight.Enabled = on })
+}
+
+// startWith compares two idle sites that differ in one thing, in turns, so that whatever else the machine does is
+// the same for both.
+func (b *bench) startWith(ctx context.Context, what string, set func(c *config.Config, on bool)) error {
+	alone := func(on bool) func(*config.Config) {
+		return func(c *config.Config) {
+			c.Placement.Scheme = meta.Independent
+			set(c, on)
+		}
 	}
 	f, stop, err := b.federation(ctx, []local.Site{{Name: "with", Tune: alone(true)}, {Name: "without", Tune: alone(false)}})
 	if err != nil {
@@ -68,8 +85,8 @@ func (b *bench) startForecasts(ctx context.Context) error {
 	for i := range waits {
 		slices.Sort(waits[i])
 	}
-	b.addTarget("submission to running process with forecasts ÷ without, medians", float64(median(waits[0]))/float64(median(waits[1])), "times", 1.05, true)
-	return nil
+	b.addTarget("submission to running process with "+what+" ÷ without, medians", float64(median(waits[0]))/float64(median(waits[1])), "times", 1.05, true)
+	return stop()
 }
 
 // starts submits jobs of some processors at a site, one after the other, and returns how

@@ -91,7 +91,7 @@ func RunBagKills(ctx context.Context, opt BagOptions) (*BagKills, error) {
 	r := &bagKillsRun{opt: opt, ledger: filepath.Join(opt.Dir, "ledger"), report: BagKills{Sites: opt.Sites, Tasks: opt.Tasks}}
 	cfg := local.Config{Dir: opt.Dir, StartTimeout: time.Minute, Insecure: opt.Insecure}
 	for i := range opt.Sites {
-		address, err := lastingAddress() // it starts again there
+		address, err := local.LastingAddress() // it starts again there
 		if err != nil {
 			return nil, err
 		}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -132,7 +130,7 @@ func (b *bed) configure(names []string, tune func(*config.Config)) (local.Config
 	addresses := make([]string, len(names))
 	for i := range names {
 		var err error
-		if addresses[i], err = lastingAddress(); err != nil {
+		if addresses[i], err = local.LastingAddress(); err != nil {
 			return local.Config{}, err
 		}
 	}
@@ -176,21 +174,6 @@ func (b *bed) via(from, to string) string {
 		return ""
 	}
 	return at.String()
-}
-
-// lastingAddress returns an address on loopback that is not in use, nor will be
-// while its site is down: it is not among those that the kernel gives to
-// connections.
-func lastingAddress() (string, error) {
-	var err error
-	for range 100 {
-		address := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000))
-		var l net.Listener
-		if l, err = net.Listen("tcp", address); err == nil {
-			return address, l.Close()
-		}
-	}
-	return "", err
 }
 
 // giveDisk puts a site's data on a small disk of its own, before it starts.

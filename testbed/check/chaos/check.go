@@ -31,6 +31,10 @@ type checker struct {
 	full     []window
 	// severed is when sites did not trust each other.
 	severed []severed
+	// apart is the site whose jobs run at a machine of their own, silent when that was away for
+	// longer than the site waits for it.
+	apart  string
+	silent []window
 }
 
 func (c *checker) problem(count *int, format string, args ...any) {
@@ -215,6 +219,10 @@ func (c *checker) wasLost(j *submitted, id job.ID, st *kithv1.JobStatus) {
 	from, to := life(st)
 	if j.policy == kithv1.Job_ON_SITE_LOST_WAIT && c.cutWhile(id, st) || c.gaveUp(string(id.Origin), st.GetHostSiteId(), from, to) {
 		r.Jobs.LostWithTrust++
+		return
+	}
+	if c.lostWithNode(j, st) {
+		r.Jobs.LostWithNode++
 		return
 	}
 	attempt := job.AttemptID{Job: id, Number: uint32(st.GetAttempt())}

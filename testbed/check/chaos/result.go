@@ -65,6 +65,8 @@ type Jobs struct {
 	// their output while the host's disk was full, and say so.
 	LostWithShim int `json:"lost_with_shim"`
 	SpoiltByDisk int `json:"spoilt_by_disk"`
+	// LostWithNode waited for a machine that was silent for longer than its site waits for it.
+	LostWithNode int `json:"lost_with_node,omitempty"`
 	// LostWithTrust were lost, or lost their output, as one of their two sites trusted the
 	// other one no more.
 	LostWithTrust int `json:"lost_with_trust"`

@@ -57,15 +57,8 @@ func Run(ctx context.Context, opt Options) (*Result, error) {
 
 // open starts everything.
 func (c *campaign) open(ctx context.Context, opt *Options) error {
-	jobs, err := opt.folder("jobs")
+	err := c.makeFolders(opt)
 	if err != nil {
-		return err
-	}
-	c.folders = folders{ledger: filepath.Join(jobs, "ledger"), taskLedger: filepath.Join(jobs, "tasks"), locks: filepath.Join(jobs, "locks"), secret: filepath.Join(jobs, "secret")}
-	if err := os.Mkdir(c.folders.locks, 0o700); err != nil {
-		return err
-	}
-	if err := os.WriteFile(c.folders.secret, []byte(secretText), 0o600); err != nil {
 		return err
 	}
 	if c.bed, err = openBed(ctx, opt, tune, opt.Sites-1); err != nil {
@@ -83,6 +76,19 @@ func (c *campaign) open(ctx context.Context, opt *Options) error {
 	c.in = newInjector(c.bed, newPlanner(opt, disk))
 	c.workload()
 	return nil
+}
+
+// makeFolders makes what jobs write to.
+func (c *campaign) makeFolders(opt *Options) error {
+	jobs, err := opt.folder("jobs")
+	if err != nil {
+		return err
+	}
+	c.folders = folders{ledger: filepath.Join(jobs, "ledger"), taskLedger: filepath.Join(jobs, "tasks"), locks: filepath.Join(jobs, "locks"), secret: filepath.Join(jobs, "secret")}
+	if err := os.Mkdir(c.folders.locks, 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(c.folders.secret, []byte(secretText), 0o600)
 }
 
 // skipped are the kinds of which no fault came about though they were wanted.

@@ -107,7 +107,7 @@ func (r *scaleRun) configure() (local.Config, error) {
 	slow := r.names[r.slow()]
 	for i, name := range r.names {
 		var err error
-		if addresses[i], err = lastingAddress(); err != nil {
+		if addresses[i], err = local.LastingAddress(); err != nil {
 			return local.Config{}, err
 		}
 		if name != slow {

@@ -66,12 +66,26 @@ func (u *user) submit(working, all context.Context, perSecond float64) {
 		case <-working.Done():
 			return
 		}
-		j := &submitted{task: u.maker.next()}
-		u.mu.Lock()
-		u.jobs = append(u.jobs, j)
-		u.mu.Unlock()
-		u.asking.Go(func() { u.see(all, j) })
+		u.begin(all, u.maker.next())
 	}
+}
+
+// add submits one more job, once as few are open as may be.
+func (u *user) add(all context.Context, t *task) {
+	select {
+	case u.open <- struct{}{}:
+		u.begin(all, t)
+	case <-all.Done():
+	}
+}
+
+// begin brings a job to its site, one that counts as open already.
+func (u *user) begin(all context.Context, t *task) {
+	j := &submitted{task: t}
+	u.mu.Lock()
+	u.jobs = append(u.jobs, j)
+	u.mu.Unlock()
+	u.asking.Go(func() { u.see(all, j) })
 }
 
 // see brings a job to its site and does with it what the task says.

@@ -52,6 +52,9 @@ type Config struct {
 	// Fails is how many starts fail for a reason of the host's, at any time before the
 	// process is there.
 	Fails int
+	// Demotions is how many attempts of the jobs save what they have done and end to go on in
+	// another one, Asks how often users have jobs do so, at any moment while they run.
+	Demotions, Asks int
 	// Busy keeps the first site busy with a job of its own in the beginning, so
 	// that the others have a chance to be first.
 	Busy bool
@@ -94,6 +97,9 @@ func (c *Config) Validate() error {
 	if c.Tasks > 0 {
 		least, most = 0, 0
 	}
+	if c.saves() && (c.Tasks > 0 || c.Race) {
+		errs = append(errs, errors.New("demotions and asks are of jobs that do not race: leave out the bag and race"))
+	}
 	if c.Tasks == 0 && (c.Replicas > 0 || c.Deadline > 0 || c.Policies || c.Revokes > 0) {
 		errs = append(errs, errors.New("replicas, deadline, policies and revokes are of a bag: give it tasks"))
 	}
@@ -104,7 +110,7 @@ func (c *Config) Validate() error {
 		{"sites", c.Sites, 2, maxSites}, {"tasks", c.Tasks, 0, maxTasks}, {"jobs", c.Jobs, least, most}, {"copies", c.Copies, 1, maxSites},
 		{"replicas", c.Replicas, 0, maxSites - 1}, {"deadline", c.Deadline, 0, 1 << 20}, {"revokes", c.Revokes, 0, 3}, {"crashes", c.Crashes, 0, 7},
 		{"reboots", c.Reboots, 0, 7}, {"losses", c.Losses, 0, 7}, {"duplicates", c.Duplicates, 0, 3}, {"cuts", c.Cuts, 0, 7},
-		{"timeouts", c.Timeouts, 0, 15}, {"waits", c.Waits, 0, 15}, {"cancels", c.Cancels, 0, 3}, {"fails", c.Fails, 0, 7}, {"max_states", c.MaxStates, 0, 1 << 31},
+		{"timeouts", c.Timeouts, 0, 15}, {"waits", c.Waits, 0, 15}, {"cancels", c.Cancels, 0, 3}, {"fails", c.Fails, 0, 7}, {"demotions", c.Demotions, 0, 3}, {"asks", c.Asks, 0, 3}, {"max_states", c.MaxStates, 0, 1 << 31},
 	} {
 		if v.value < v.least || v.value > v.most {
 			errs = append(errs, fmt.Errorf("%s %d: choose %d to %d", v.name, v.value, v.least, v.most))
@@ -134,8 +140,12 @@ func (c *Config) request(k int) job.Request {
 	if c.Race {
 		r.OnSiteLost = job.Race
 	}
+	r.Checkpoint = c.saves()
 	return r
 }
+
+// saves reports whether jobs save what they have done and go on.
+func (c *Config) saves() bool { return c.Demotions > 0 || c.Asks > 0 }
 
 // engine is the configuration of every site's engine. The waiting times are
 // short multiples of each other, so that few timeouts lead to each of them;

@@ -46,6 +46,8 @@ func (s *step) describe(self int) string {
 		text = fmt.Sprintf("a client submits %s", requestName(s.job))
 	case cancelJob:
 		text = fmt.Sprintf("a client cancels %v", s.attempt.Job)
+	case askJob:
+		text = fmt.Sprintf("a client has %v save and go on", s.attempt.Job)
 	case revokeSite:
 		text = fmt.Sprintf("its operator revokes %s", siteID(s.peer))
 	case receive:
@@ -60,6 +62,8 @@ func (s *step) describe(self int) string {
 		text = "its executor reports"
 	case processEnd:
 		text = fmt.Sprintf("%v ends", s.attempt)
+	case demotionEnd:
+		text = fmt.Sprintf("%v saves what it has done and ends to go on", s.attempt)
 	case stagingEnd:
 		text = fmt.Sprintf("%v has its input and starts", s.attempt)
 	case startFails:

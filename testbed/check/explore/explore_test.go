@@ -53,6 +53,11 @@ func small() map[string]Config {
 		"deadline, race":     {Sites: 2, Tasks: 1, Copies: 1, Deadline: 5, Timeouts: 1, Losses: 1, Busy: true, Race: true},
 		"revoked":            {Sites: 3, Tasks: 1, Copies: 1, Revokes: 1, Losses: 1, Busy: true, Policies: true},
 		"revoked, crash":     {Sites: 2, Tasks: 1, Copies: 1, Revokes: 1, Crashes: 1, Busy: true, Policies: true},
+		"demotion":           {Sites: 2, Jobs: 1, Copies: 2, Demotions: 2, Losses: 1, Busy: true},
+		"demotion, crash":    {Sites: 2, Jobs: 1, Copies: 2, Demotions: 1, Crashes: 1, Busy: true},
+		"demotion, cancel":   {Sites: 2, Jobs: 1, Copies: 2, Demotions: 1, Cancels: 1, Duplicates: 1, Busy: true},
+		"asked":              {Sites: 2, Jobs: 1, Copies: 2, Asks: 1, Losses: 1, Busy: true},
+		"asked, crash":       {Sites: 2, Jobs: 1, Copies: 2, Asks: 1, Crashes: 1, Busy: true},
 		"race":               {Sites: 2, Jobs: 1, Copies: 2, Crashes: 1, Busy: true, Race: true},
 	}
 }
@@ -225,7 +230,7 @@ func TestEncoding(t *testing.T) {
 		s.acked = uint8(rng.IntN(4))
 		for k := range rng.IntN(4) {
 			a := testAttempt(uint32(k + 1))
-			s.seen = append(s.seen, seenAttempt{a, int8(rng.IntN(3)), rng.IntN(2) == 0})
+			s.seen = append(s.seen, seenAttempt{a, int8(rng.IntN(3)), rng.IntN(2) == 0, rng.IntN(2) == 0})
 		}
 		for k := range s.tasks {
 			s.tasks[k] = seenTask{uint8(rng.IntN(16)), rng.IntN(2) == 0, taskEnd(rng.IntN(4))}

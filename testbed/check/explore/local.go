@@ -15,6 +15,7 @@ type stepKind uint8
 const (
 	submitJob stepKind = iota
 	cancelJob
+	askJob
 	revokeSite
 	receive
 	peerUp
@@ -22,6 +23,7 @@ const (
 	timeout
 	report // the executor tells what became of a process
 	processEnd
+	demotionEnd
 	stagingEnd // the input of an attempt is there: its process starts
 	startFails // or not, for a reason of the host's
 	crash
@@ -60,6 +62,7 @@ type summary struct {
 	inbox   bool // the executor has something to report
 	wakes   bool
 	running []job.AttemptID
+	asked   []job.AttemptID // of those, to save and end
 	staged  []job.AttemptID
 	copies  int
 	bag     bagSeen
@@ -89,7 +92,7 @@ func (s *step) key() stepKey {
 	switch s.kind {
 	case receive:
 		k.arg = s.msg
-	case processEnd, stagingEnd, startFails, cancelJob:
+	case processEnd, demotionEnd, stagingEnd, startFails, cancelJob, askJob:
 		k.arg = int32(s.attempt.Job.Generation&1)<<16 | int32(s.attempt.Number)<<8 | int32(s.attempt.Job.Seq)<<4 | int32(s.attempt.Job.Origin[1]-'0')
 	}
 	return k
@@ -100,6 +103,8 @@ type transition struct {
 	to       *local
 	sends    []sent
 	launched []job.AttemptID
+	from     []uint64
+	demoted  []demotion
 	tasks    []meta.TaskRun
 	done     []uint32
 	ended    []job.AttemptID
@@ -173,7 +178,7 @@ func (x *sites) intern(n *node, from *local, by step) *local {
 }
 
 func (n *node) summary() *summary {
-	s := &summary{up: n.up(), running: n.running(), revoked: n.cutOff}
+	s := &summary{up: n.up(), running: n.running(), asked: n.asked(), revoked: n.cutOff}
 	if !s.up {
 		return s
 	}
@@ -235,6 +240,7 @@ func (x *sites) carryOut(l *local, s step) (t *transition) {
 	n.play(s)
 	o := n.out
 	t.tasks, t.done = o.tasks, o.done
+	t.from, t.demoted = o.from, o.demoted
 	t.launched, t.ended, t.acked, t.boundaries, t.broken = o.launched, o.ended, o.acked, o.boundaries, o.broken
 	for _, m := range o.sends {
 		t.sends = append(t.sends, sent{m.to, x.number(m.message)})
@@ -251,7 +257,7 @@ func (x *sites) carryOut(l *local, s step) (t *transition) {
 	if t.to = x.intern(n, l, s); len(x.byID) > known {
 		x.warm[l.site] = warmNode{t.to, n}
 	}
-	t.visible = len(t.launched)+len(t.tasks) > 0 || t.to.up && t.to.ended() != l.ended()
+	t.visible = len(t.launched)+len(t.tasks)+len(t.demoted) > 0 || t.to.up && t.to.ended() != l.ended()
 	return t
 }
 

@@ -53,7 +53,7 @@ func (w *world) moves(s *state, list []move) []move {
 	if s.left[aCrash] > 0 {
 		for _, m := range list[:len(list):len(list)] {
 			l := w.local(s, int(m.site))
-			if !l.up || !s.dies(int(m.site)) || m.kind > mending || m.step.kind >= stagingEnd || m.spend != free && m.step.kind != timeout && m.step.kind != revokeSite {
+			if !l.up || !s.dies(int(m.site)) || m.kind > mending || m.step.kind >= stagingEnd || m.spend != free && m.step.kind != timeout && m.step.kind != revokeSite && m.step.kind != demotionEnd {
 				continue
 			}
 			t := w.sites.take(l, m.step)
@@ -136,6 +136,12 @@ func (w *world) siteMoves(s *state, i int, l *local, list []move) []move {
 	}
 	for _, a := range l.running {
 		at(free, step{kind: processEnd, attempt: a})
+		switch {
+		case slices.Contains(l.asked, a):
+			at(free, step{kind: demotionEnd, attempt: a})
+		case s.left[aDemotion] > 0 && w.ofJob(a):
+			at(aDemotion, step{kind: demotionEnd, attempt: a})
+		}
 	}
 	if s.left[aReboot] > 0 {
 		at(aReboot, step{kind: machineDown})
@@ -167,6 +173,13 @@ func (w *world) siteMoves(s *state, i int, l *local, list []move) []move {
 		for j := range w.cfg.Sites {
 			if w.cfg.linked(i, j) && l.revoked&(1<<j) == 0 {
 				at(aRevoke, step{kind: revokeSite, peer: j})
+			}
+		}
+	}
+	if s.left[anAsk] > 0 {
+		for _, j := range l.jobs {
+			if j.number < w.cfg.Jobs && j.state == job.Running {
+				at(anAsk, step{kind: askJob, attempt: job.AttemptID{Job: j.id}})
 			}
 		}
 	}
@@ -294,8 +307,13 @@ func (w *world) observe(s *state, i int, t *transition) string {
 			return objection
 		}
 	}
-	for _, a := range t.launched {
-		if objection := w.launched(s, i, a); objection != "" {
+	for _, d := range t.demoted { // before what starts in the same step, which none may
+		if objection := s.goesOn(d); objection != "" {
+			return objection
+		}
+	}
+	for k, a := range t.launched {
+		if objection := w.launched(s, i, a, t.from[k]); objection != "" {
 			return objection
 		}
 	}
@@ -320,8 +338,9 @@ func (s *state) hold(a job.AttemptID, site int) string {
 
 // launched holds a start against S1, S2 and S3. What has started is never
 // started again as long as no disk is lost, whether it has ended or not: that
-// is more than S2 says, and does not depend on when a process ends.
-func (w *world) launched(s *state, i int, a job.AttemptID) string {
+// is more than S2 says, and does not depend on when a process ends. Only what ended for its job to
+// go on is followed by another attempt, which has what the ones before it have saved (C1).
+func (w *world) launched(s *state, i int, a job.AttemptID, from uint64) string {
 	if objection := s.hold(a, i); objection != "" {
 		return objection
 	}
@@ -334,9 +353,12 @@ func (w *world) launched(s *state, i int, a job.AttemptID) string {
 		return ""
 	}
 	for _, other := range s.seen {
-		if other.started && other.attempt.Job == a.Job {
+		if other.started && !other.demoted && other.attempt.Job == a.Job {
 			return fmt.Sprintf("S2: %v starts at %s, and %v was started at %s", a, siteID(i), other.attempt, siteID(int(other.holder)))
 		}
+	}
+	if saved := s.savedOf(a.Job); from != saved {
+		return fmt.Sprintf("C1: %v starts at %s from checkpoint %d, and %d were saved", a, siteID(i), from, saved)
 	}
 	s.seen[k].started = true
 	for number := range w.cfg.Jobs {
@@ -345,6 +367,17 @@ func (w *world) launched(s *state, i int, a job.AttemptID) string {
 		}
 	}
 	return ""
+}
+
+// ofJob reports whether an attempt is of a job that is looked at, and not of what keeps the first
+// site busy.
+func (w *world) ofJob(a job.AttemptID) bool {
+	for number := range w.cfg.Jobs {
+		if w.jobID(number) == a.Job {
+			return true
+		}
+	}
+	return false
 }
 
 // jobID is the id that a job gets: its origin's first, but for the job that

@@ -55,16 +55,20 @@ type node struct {
 	barrier *commit.Barrier
 	// inbox is what the executor has yet to tell it.
 	inbox []meta.Event
-	// staged are the attempts that it brings the input of.
-	staged map[job.AttemptID]bool
+	// staged are the attempts that it brings the input of, and the checkpoints that they go on from.
+	staged map[job.AttemptID]uint64
 
 	out *outcome // of the step under way
 }
 
 // process is a job that runs, or has run.
 type process struct {
-	task    *meta.TaskRun // nil for a job
-	killed  bool
+	task   *meta.TaskRun // nil for a job
+	killed bool
+	// from is the number of the checkpoint that it goes on from; asked says that it is to save and end.
+	from    uint64
+	asked   bool
+	cause   job.DemotionCause
 	outcome *job.Outcome // nil while it runs
 }
 
@@ -72,8 +76,10 @@ type process struct {
 type outcome struct {
 	sends    []sending
 	launched []job.AttemptID // jobs
-	tasks    []meta.TaskRun  // started
-	done     []uint32        // tasks whose runs came to their ends by themselves
+	from     []uint64        // the checkpoints that they go on from
+	demoted  []demotion
+	tasks    []meta.TaskRun // started
+	done     []uint32       // tasks whose runs came to their ends by themselves
 	ended    []job.AttemptID
 	acked    []uint64 // tokens of submissions
 	// boundaries is how many effects that matter outside there were: as many
@@ -241,7 +247,7 @@ func (n *node) matters(f meta.Effect) bool {
 		return !load
 	case meta.Reply:
 		return f.Token != 0 && f.Err == nil
-	case meta.Grant, meta.GrantTasks, meta.Launch, meta.Kill, meta.Unstage, meta.Adopt, meta.Clear, meta.Fetch, meta.FetchTasks:
+	case meta.Grant, meta.GrantTasks, meta.Launch, meta.Kill, meta.AskCheckpoint, meta.Unstage, meta.Adopt, meta.Clear, meta.Fetch, meta.FetchTasks:
 		return true
 	}
 	return false
@@ -255,7 +261,7 @@ func (n *node) carry(f meta.Effect) {
 	case meta.Send:
 		n.send(f.To, f.Message)
 	case meta.Grant:
-		n.send(f.To, f.Message(nil))
+		n.send(f.To, f.Message(resumePayload(f.Resume)))
 	case meta.GrantTasks:
 		n.send(f.To, f.Verdict)
 	case meta.Launch:
@@ -265,11 +271,11 @@ func (n *node) carry(f meta.Effect) {
 			n.startTask(f)
 		case n.cfg.Fails > 0, n.cfg.Staging && f.Attempt.Job.Origin != siteID(n.index):
 			if n.staged == nil {
-				n.staged = make(map[job.AttemptID]bool)
+				n.staged = make(map[job.AttemptID]uint64)
 			}
-			n.staged[f.Attempt] = true
+			n.staged[f.Attempt] = resumedFrom(f)
 		default:
-			n.start(f.Attempt)
+			n.start(f.Attempt, resumedFrom(f))
 		}
 	case meta.Kill:
 		if p := n.procs[f.Attempt]; p != nil {
@@ -278,8 +284,12 @@ func (n *node) carry(f meta.Effect) {
 			delete(n.staged, f.Attempt)
 			n.unstarted(f)
 		}
+	case meta.AskCheckpoint:
+		if p := n.procs[f.Attempt]; p != nil && p.outcome == nil && !p.asked {
+			p.asked, p.cause = true, f.Cause
+		}
 	case meta.Unstage:
-		if n.staged[f.Attempt] {
+		if n.stages(f.Attempt) {
 			delete(n.staged, f.Attempt)
 			n.inbox = append(n.inbox, meta.AttemptMissing{Attempt: f.Attempt})
 		}
@@ -303,17 +313,24 @@ func (n *node) send(to job.SiteID, m meta.Message) {
 }
 
 // start makes the process of an attempt.
-func (n *node) start(a job.AttemptID) {
+func (n *node) start(a job.AttemptID, from uint64) {
 	delete(n.staged, a)
-	n.procs[a] = &process{}
+	n.procs[a] = &process{from: from}
 	n.out.launched = append(n.out.launched, a)
+	n.out.from = append(n.out.from, from)
 	n.inbox = append(n.inbox, meta.AttemptStarted{Attempt: a, At: n.now})
 }
 
 // launched reports whether an attempt was launched here and has not ended.
 func (n *node) launched(a job.AttemptID) bool {
 	p := n.procs[a]
-	return p != nil && p.outcome == nil || n.staged[a] || n.runsTasksOf(a)
+	return p != nil && p.outcome == nil || n.stages(a) || n.runsTasksOf(a)
+}
+
+// stages reports whether the input of an attempt is being brought.
+func (n *node) stages(a job.AttemptID) bool {
+	_, staged := n.staged[a]
+	return staged
 }
 
 // staging lists the attempts that wait for their input, in order.
@@ -341,13 +358,16 @@ func (n *node) adopt(f meta.Adopt) {
 	}
 }
 
-// exit ends a process by itself, and tells the daemon if there is one. A start
-// that was not yet reported never is.
-func (n *node) exit(a job.AttemptID, cut int) {
+// exit ends a process by itself, and tells the daemon if there is one; saved says that it has saved
+// what it has done, for its job to go on. A start that was not yet reported never is.
+func (n *node) exit(a job.AttemptID, saved bool, cut int) {
 	p := n.procs[a]
 	p.outcome = &job.Outcome{Kind: job.Success, End: n.now}
-	if p.killed {
+	switch {
+	case p.killed:
 		p.outcome = &job.Outcome{Kind: job.Cancel, End: n.now, Reason: "cancelled"}
+	case saved:
+		n.demote(a, p)
 	}
 	n.exitTask(p)
 	if n.cfg.Output && a.Job.Origin != siteID(n.index) && !p.killed {
@@ -406,6 +426,8 @@ func (n *node) play(s step) {
 		n.feed(meta.Submit{Token: uint64(s.job) + 1, Request: r, RequestID: r.Name}, s.cut)
 	case cancelJob:
 		n.feed(n.cfg.cancel(s.attempt.Job), s.cut)
+	case askJob:
+		n.feed(meta.CheckpointJob{Job: s.attempt.Job, Actor: "ada"}, s.cut)
 	case revokeSite:
 		n.feed(meta.RevokeSite{Site: siteID(s.peer), Actor: "ada"}, s.cut)
 	case receive:
@@ -424,9 +446,11 @@ func (n *node) play(s step) {
 		n.inbox = slices.Clone(n.inbox[1:])
 		n.feed(ev, s.cut)
 	case processEnd:
-		n.exit(s.attempt, s.cut)
+		n.exit(s.attempt, false, s.cut)
+	case demotionEnd:
+		n.exit(s.attempt, true, s.cut)
 	case stagingEnd:
-		n.start(s.attempt)
+		n.start(s.attempt, n.staged[s.attempt])
 	case startFails:
 		delete(n.staged, s.attempt)
 		n.inbox = append(n.inbox, meta.StartFailed{Attempt: s.attempt, Reason: "no process"})

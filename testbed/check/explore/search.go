@@ -152,6 +152,7 @@ func (x *search) beginning() (*state, string) {
 	for spend, n := range map[spending]int{
 		aCrash: x.cfg.Crashes, aReboot: x.cfg.Reboots, aLoss: x.cfg.Losses, aDuplicate: x.cfg.Duplicates,
 		aCut: x.cfg.Cuts, aTimeout: x.cfg.Timeouts, aWait: x.cfg.Waits, aCancel: x.cfg.Cancels, aFail: x.cfg.Fails, aRevoke: x.cfg.Revokes,
+		aDemotion: x.cfg.Demotions, anAsk: x.cfg.Asks,
 	} {
 		s.left[spend] = uint8(n) // bounded by Validate
 	}

@@ -61,8 +61,10 @@ const (
 	aCancel
 	aFail
 	aRevoke
+	aDemotion
+	anAsk
 
-	spendings = 11
+	spendings = 13
 )
 
 // watch is what the observer remembers.
@@ -78,6 +80,7 @@ type seenAttempt struct {
 	attempt job.AttemptID
 	holder  int8 // who got it
 	started bool
+	demoted bool // it ended for its job to go on
 }
 
 func (w *watch) find(a job.AttemptID) (int, bool) {
@@ -111,11 +114,14 @@ func (s *state) encode(b []byte, c *Config) []byte {
 	for i := range s.seen {
 		x := &s.seen[i]
 		b = attemptCode(b, x.attempt)
-		flag := byte(0)
+		flags := byte(0)
 		if x.started {
-			flag = 1
+			flags |= 1
 		}
-		b = append(b, byte(x.holder)<<1|flag)
+		if x.demoted {
+			flags |= 2
+		}
+		b = append(b, byte(x.holder)<<2|flags)
 	}
 	for k := range c.Tasks {
 		b = append(b, s.tasks[k].code())
@@ -195,7 +201,7 @@ func (s *state) decode(b []byte, c *Config) int {
 		origin, seq := r.byte(), r.byte()
 		a := job.AttemptID{Job: job.ID{Origin: siteID(int(origin)), Generation: 1, Seq: uint64(seq)}, Number: uint32(r.number())}
 		flags := r.byte()
-		s.seen = append(s.seen, seenAttempt{a, int8(flags) >> 1, flags&1 == 1})
+		s.seen = append(s.seen, seenAttempt{a, int8(flags) >> 2, flags&1 != 0, flags&2 != 0})
 	}
 	for k := range c.Tasks {
 		s.tasks[k] = taskOfCode(r.byte())

@@ -122,6 +122,9 @@ func (x *run) start(f *Fault) bool {
 	case Lie:
 		x.lie(f, x.since()+f.For)
 	default:
+		if f.Kind.ofMembers() {
+			return x.startMembers(f, site)
+		}
 		return x.startWide(f, site)
 	}
 	return true

@@ -243,7 +243,7 @@ func TestWideSeedsThatFoundSomething(t *testing.T) {
 		6477:     "the model: a job was to start beside copies that were out of the question, behind which a wide one would have waited longer",
 		1458:     "the product: the output of a stale attempt was collected to the end, which its origin waited for in vain",
 	} {
-		if v := Run(Wide(seed, Size{}), nil).Violation; v != nil {
+		if v := Run(wideAlone(seed, Size{}), nil).Violation; v != nil {
 			t.Errorf("seed %d, which found %s: %v", seed, what, v)
 		}
 	}

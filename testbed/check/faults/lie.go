@@ -63,6 +63,9 @@ func (x *run) anyMessage(liar, to job.SiteID, a job.AttemptID, n int) meta.Messa
 	case 5:
 		return meta.WithdrawAck{Attempt: a}
 	case 6:
+		if a.Number%4 == 1 {
+			return meta.Saved{Attempt: a, Sequence: a.Job.Seq % 8, Files: []byte("saved"), FilesRemain: a.Job.Seq%2 == 0, Ran: now.Sub(someTime)}
+		}
 		return meta.Started{Attempt: a, At: someTime}
 	case 7:
 		o := job.Outcome{Kind: job.OutcomeKind(1 + x.rng.IntN(5)), ExitCode: int32(x.rng.IntN(256)), Start: someTime, End: now}
@@ -71,8 +74,14 @@ func (x *run) anyMessage(liar, to job.SiteID, a job.AttemptID, n int) meta.Messa
 		}
 		return meta.Result{Attempt: a, Outcome: o}
 	case 8:
+		if a.Number%4 == 2 {
+			return meta.SavedAck{Attempt: a, Sequence: a.Job.Seq % 8}
+		}
 		return meta.ResultAck{Attempt: a, Accepted: x.rng.IntN(2) == 0}
 	case 9:
+		if a.Number%4 == 3 {
+			return meta.Demote{Attempt: a}
+		}
 		return meta.Stop{Attempt: a, Stale: a.Number%2 == 0}
 	case 10:
 		return meta.GiveBack{Attempt: a, Reason: reason}

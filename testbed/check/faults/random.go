@@ -45,8 +45,41 @@ func Random(seed uint64, size Size) *Schedule {
 		d.fault()
 	}
 	d.s.savePieces()
+	if seed%5 == 0 && seed%20 != 0 { // no seed that is named somewhere
+		d.s.evictGuests()
+	}
+	d.s.copySaves()
 	return d.s
 }
+
+// copySaves has most jobs of every tenth schedule copied home while they run, and their hosts lost. It has
+// draws of its own, so that the other schedules are as they were.
+func (s *Schedule) copySaves() {
+	if s.Seed%10 != 9 {
+		return
+	}
+	d := rand.New(rand.NewPCG(s.Seed, 0x636f70696573))
+	for i := range s.Jobs {
+		if j := &s.Jobs[i]; d.IntN(4) > 0 && j.OnSiteLost != job.Race && j.Pieces <= 1 {
+			j.Pieces, j.OnSiteLost, j.Every = 1, job.Rerun, time.Duration(1+d.IntN(15))*time.Second
+			j.Run = max(j.Run, 2*j.Every)
+			j.Walltime = max(j.Walltime, 2*j.Run)
+		}
+	}
+	kinds := []Kind{Isolate, Reboot, Wipe, LoseFolder, Cut, Crash}
+	for range 1 + d.IntN(lostHosts) {
+		f := Fault{Kind: kinds[d.IntN(len(kinds))], At: time.Duration(d.Int64N(int64(s.End))), For: time.Duration(60+d.IntN(180)) * time.Second, Site: s.Sites[d.IntN(len(s.Sites))].Name}
+		if f.Kind.places() == 2 {
+			for f.Other = f.Site; f.Other == f.Site; {
+				f.Other = s.Sites[d.IntN(len(s.Sites))].Name
+			}
+		}
+		s.Faults = append(s.Faults, f)
+	}
+}
+
+// lostHosts is how often hosts are lost at most in such a schedule, beside its other faults.
+const lostHosts = 4
 
 // savePieces lets half of the jobs of every third schedule do their work in pieces, saving what
 // was done. It has draws of its own, so that the other schedules are as they were.

@@ -22,8 +22,9 @@ type Result struct {
 	Injected map[Kind]int
 	// Acknowledged counts jobs that a client was told of, LostWithDisk those of
 	// them whose only record was on a disk that was wiped, Starts the processes.
-	// Refused counts submissions that got an error for an answer.
-	Acknowledged, LostWithDisk, Starts, Refused int
+	// Refused counts submissions that got an error for an answer, Evicted the attempts that left for
+	// a home job of their host.
+	Acknowledged, LostWithDisk, Starts, Refused, Evicted int
 	// Messages that were sent between sites.
 	Messages int64
 	// Agreed is how long after the last fault all sites agreed again on who
@@ -167,6 +168,11 @@ func (x *run) config(trace func(string)) sim.Config {
 			x.r.Starts++
 			x.began(host, number)
 		},
+		Ended: func(_ job.SiteID, _ job.AttemptID, _ int, o *job.Outcome) {
+			if o.Kind == job.Demoted && o.Cause == job.Evicted {
+				x.r.Evicted++
+			}
+		},
 	}
 	cfg.Network.LinkConfig = sim.LinkConfig{Latency: x.s.Latency, Jitter: x.s.Jitter}
 	for i := range x.s.Sites {
@@ -177,17 +183,20 @@ func (x *run) config(trace func(string)) sim.Config {
 		m.Forecasts = meta.Forecasts{Enabled: x.s.forecasts(), Arrivals: true}
 		m.Timing.Load, m.Timing.ClockRate = loadPeriod, float64(MaxDrift)/1e6
 		sc := sim.SiteConfig{
-			ID: site.Name, Meta: m, Drift: site.Drift,
+			ID: site.Name, Meta: m, Drift: site.Drift, ForecastSteps: forecastSteps, Members: site.Members, Clocks: site.Clocks,
 			Scheduler: sitesched.Config{
 				Processors: site.Processors, Backfill: site.Backfill, Queues: site.Queues, Scope: site.Scope, StartMargin: m.Timing.Claim,
 				Patience: x.s.patience(),
 			},
 		}
 		x.s.turn(&sc.Meta)
+		x.s.evict(site, &sc.Meta)
+		x.s.level(site, &sc.Meta)
 		site.apply(&sc)
 		cfg.Sites = append(cfg.Sites, sc)
 	}
 	x.widen(&cfg)
+	x.s.saving(&cfg)
 	if x.record != nil {
 		cfg.Record, cfg.Check, cfg.Guard = x.record, false, false
 	}
@@ -261,7 +270,14 @@ func (x *run) work() time.Duration {
 	var sum time.Duration
 	for i := range x.jobs {
 		j := &x.jobs[i]
-		sum += time.Duration(max(1, j.Pieces)) * (2*(min(j.Run, j.Walltime)+j.Staging+j.Collecting) + j.Output)
+		tries := max(1, j.Pieces)
+		if j.Level > 0 {
+			tries = levelTries
+		}
+		if j.Every > 0 {
+			tries = max(tries, 1+lostHosts)
+		}
+		sum += time.Duration(tries) * (2*(min(j.Run, j.Walltime)+j.Staging+j.Collecting) + j.Output)
 	}
 	for i := range x.s.Bags {
 		sum += x.s.Bags[i].work()
@@ -284,11 +300,13 @@ func (x *run) submit(j *Job) {
 		x.at(x.since()+retry, func() { x.submit(j) })
 		return
 	}
+	request := job.Request{
+		Name: j.named(fmt.Sprint("job-", j.Number)), User: "ada", Processors: j.Processors, Copies: j.Copies, Walltime: j.Walltime, OnSiteLost: j.OnSiteLost,
+		MemoryBytes: j.Memory, Checkpoint: j.Pieces > 0, SaveSeconds: uint32(j.Every / time.Second), //nolint:gosec // seconds of a schedule
+	}
+	j.asks(&request)
 	x.w.Submit(x.w.Now(), j.From, sim.Submission{
-		Request: job.Request{
-			Name: j.named(fmt.Sprint("job-", j.Number)), User: "ada", Processors: j.Processors, Copies: j.Copies, Walltime: j.Walltime, OnSiteLost: j.OnSiteLost,
-			MemoryBytes: j.Memory, Checkpoint: j.Pieces > 1,
-		},
+		Request: request,
 		Pieces:  j.Pieces,
 		RunTime: j.Run, RequestID: fmt.Sprint("job-", j.Number), Tag: j.Number, Fills: j.Fills, After: after,
 		Done: func(id job.ID, err error) {
@@ -347,6 +365,8 @@ func (x *run) act(act *Act) {
 			return meta.Hold{Token: token, Job: id}
 		case Release:
 			return meta.Release{Token: token, Job: id}
+		case Checkpoint:
+			return meta.CheckpointJob{Token: token, Job: id, Actor: "ada"}
 		default:
 			return meta.SetDrain{Token: token, On: act.Kind == Drain, Reason: "an act"}
 		}
@@ -374,6 +394,7 @@ func (x *run) mend() {
 		site.Unstartable(false)
 		site.KillShims(false)
 		site.Thaw()
+		site.JoinMembers()
 		x.restart(site.ID())
 		x.admitAll(site.ID(), true)
 	}

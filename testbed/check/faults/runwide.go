@@ -32,7 +32,7 @@ func (x *run) widen(cfg *sim.Config) {
 	if x.s.Watch == 0 {
 		return
 	}
-	slowest := x.s.Latency + x.s.Jitter + x.s.Sync + x.s.SyncJitter
+	slowest := x.s.Latency + x.s.Jitter + x.s.Sync + x.s.SyncJitter + x.s.membersRound()
 	cfg.Conserve = &sim.Conserve{Bound: bound + 2*time.Second + messages*slowest, Settle: settle, Patience: elder, Lack: bound + 2*time.Second + messages*slowest, Handover: time.Second + handover*slowest}
 	for i := range cfg.Sites {
 		m := &cfg.Sites[i].Meta
@@ -129,6 +129,6 @@ func (x *run) forgetGone() {
 		}
 	}
 	if any {
-		x.at(x.since()+time.Minute, x.forgetGone)
+		x.at(x.since()+x.s.forgetAgain(), x.forgetGone)
 	}
 }

@@ -21,6 +21,10 @@ type Search struct {
 	// Hostile makes schedules with an enemy among the sites, see [Attacked] and
 	// [WideAttacked].
 	Hostile bool
+	// Members makes schedules with sites whose facts several members keep, see [Membered].
+	Members bool
+	// Levels makes schedules whose sites are levels of a hierarchy, see [Leveled].
+	Levels bool
 	// Workers run side by side; at least 1.
 	Workers int
 	// Progress is called now and then, by one goroutine at a time; nil for never.
@@ -39,8 +43,10 @@ type Report struct {
 	// Faults counts what went wrong, by kind.
 	Faults map[Kind]int64 `json:"faults"`
 	// Jobs that a client was told of; Starts of processes; Messages between sites.
-	Jobs     int64 `json:"jobs"`
-	Starts   int64 `json:"starts"`
+	Jobs   int64 `json:"jobs"`
+	Starts int64 `json:"starts"`
+	// Evicted are attempts that left for a home job of their host.
+	Evicted  int64 `json:"evicted"`
 	Messages int64 `json:"messages"`
 	// Refused are submissions that got an error for an answer, for good.
 	Refused int64 `json:"refused"`
@@ -134,6 +140,10 @@ func (x Search) Run(ctx context.Context) *Report {
 // schedule makes the schedule of a seed.
 func (x *Search) schedule(seed uint64) *Schedule {
 	switch {
+	case x.Levels:
+		return Leveled(seed, x.Size)
+	case x.Members:
+		return Membered(seed, x.Size)
 	case x.Wide && x.Hostile:
 		return WideAttacked(seed, x.Size)
 	case x.Wide:
@@ -154,6 +164,7 @@ func (r *Report) add(x *Result) {
 	}
 	r.Jobs += int64(x.Acknowledged)
 	r.Starts += int64(x.Starts)
+	r.Evicted += int64(x.Evicted)
 	r.Refused += int64(x.Refused)
 	r.Messages += x.Messages
 	r.LostWithDisk += int64(x.LostWithDisk)

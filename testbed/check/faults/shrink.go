@@ -136,6 +136,7 @@ func (k *shrinker) simplify() {
 			x := &s.Sites[i]
 			x.Backfill, x.Queues, x.Scope = sitesched.EASY, sitesched.DualBackfill, sitesched.ScopeAll
 		})
+		k.try(func(s *Schedule) { s.Sites[i].Bound = 0 })
 	}
 	for i := range k.best.Faults {
 		if f := &k.best.Faults[i]; f.Before == nil {
@@ -154,6 +155,9 @@ func (k *shrinker) simplify() {
 		}
 		if k.best.Jobs[i].Collecting != 0 {
 			k.try(func(s *Schedule) { s.Jobs[i].Collecting = 0 })
+		}
+		if k.best.Jobs[i].Every != 0 {
+			k.try(func(s *Schedule) { s.Jobs[i].Every = 0 })
 		}
 		if k.best.Jobs[i].Pieces > 2 {
 			k.try(func(s *Schedule) { s.Jobs[i].Pieces = 2 })

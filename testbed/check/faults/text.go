@@ -3,7 +3,7 @@ package faults
 import (
 	"errors"
 	"fmt"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +16,8 @@ import (
 const (
 	maxSites = 64
 	maxItems = 10_000
+	// maxMembers bounds how many members keep a site's facts.
+	maxMembers = 9
 	// maxSpan bounds all times: virtual, but playing them takes real time.
 	maxSpan = 2 * 366 * 24 * time.Hour
 )
@@ -27,7 +29,7 @@ var ErrSchedule = errors.New("not a schedule")
 // name of the thing first.
 //
 //	run seed=7 end=30m0s scheme=k-dual rank=work latency=10ms jitter=100ms sync=2ms sync-jitter=20ms
-//	site s0 processors=4 backfill=easy queues=dual-backfill scope=all drift=-300
+//	site s0 processors=4 backfill=easy queues=dual-backfill scope=all drift=-300 members=3 clocks=24h0m0s
 //	job 1 at=10s from=s0 processors=2 copies=2 run=1m0s walltime=2m0s on-site-lost=wait staging=5s output=30s collecting=10s
 //	bag 1 at=10s from=s0 tasks=20 processors=1 copies=0 run=5s walltime=20s on-site-lost=rerun retries=1 max-running=5 fails=7
 //	job 2 at=10s from=s0 name=x after=afterok:1,afterany:bag1,singleton
@@ -36,6 +38,7 @@ var ErrSchedule = errors.New("not a schedule")
 //	act drain s0 at=50s
 //	fault crash s0 at=12s for=1m0s
 //	fault freeze s1 before=launch nth=2 for=10m0s
+//	fault split s0 at=12s for=10s member=2
 //	fault delay s0 s1 at=20s for=1h0m0s by=30m0s
 //
 // A trigger of a fault between sites or at all names the site: before=verdict@s0.
@@ -53,8 +56,20 @@ func (s *Schedule) String() string {
 	for i := range s.Sites {
 		x := &s.Sites[i]
 		fmt.Fprintf(&b, "site %s processors=%d backfill=%v queues=%v scope=%v", x.Name, x.Processors, x.Backfill, x.Queues, x.Scope)
+		if x.Bound != 0 {
+			fmt.Fprintf(&b, " bound=%v", x.Bound)
+		}
+		if x.Rank != 0 {
+			fmt.Fprintf(&b, " level=%d use=%v stay=%v", x.Rank, x.Use, x.Stay)
+		}
 		if x.Drift != 0 {
 			fmt.Fprintf(&b, " drift=%d", x.Drift)
+		}
+		if x.Members != 0 {
+			fmt.Fprintf(&b, " members=%d", x.Members)
+		}
+		if x.Clocks != 0 {
+			fmt.Fprintf(&b, " clocks=%v", x.Clocks)
 		}
 		b.WriteString(x.String() + "\n")
 	}
@@ -75,6 +90,12 @@ func (s *Schedule) String() string {
 		}
 		if x.Pieces != 0 {
 			fmt.Fprintf(&b, " pieces=%d", x.Pieces)
+		}
+		if x.Every != 0 {
+			fmt.Fprintf(&b, " every=%v", x.Every)
+		}
+		if x.Level != 0 {
+			fmt.Fprintf(&b, " level=%d", x.Level)
 		}
 		if x.Memory != 0 {
 			fmt.Fprintf(&b, " memory=%d", x.Memory)
@@ -123,6 +144,9 @@ func (f *Fault) String() string {
 	if f.Kind.measured() {
 		words = append(words, fmt.Sprintf("by=%v", f.By))
 	}
+	if f.Member != 0 {
+		words = append(words, fmt.Sprintf("member=%d", f.Member))
+	}
 	text := strings.Join(words, " ")
 	if f.Kind == Change {
 		text += f.To.changes()
@@ -163,8 +187,10 @@ func (l *line) read(s *Schedule) {
 		x := Site{
 			Name:     l.site(),
 			Backfill: sitesched.EASY, Queues: sitesched.DualBackfill, Scope: sitesched.ScopeAll,
-			Drift: l.int("drift", 0, -100_000, 100_000),
+			Drift: l.int("drift", 0, -100_000, 100_000), Members: int(l.int("members", 0, 0, maxMembers)), Clocks: l.span("clocks", 0),
 		}
+		x.Bound = l.span("bound", 0)
+		x.Rank, x.Use, x.Stay = int(l.int("level", 0, 0, job.MaxLevel)), l.span("use", 0), l.span("stay", 0)
 		x.Settings = l.settings()
 		x.Processors = int32(l.int("processors", 4, 1, 1<<20))
 		word(l, "backfill", &x.Backfill, sitesched.ParseBackfill)
@@ -179,6 +205,8 @@ func (l *line) read(s *Schedule) {
 		x.Walltime = l.span("walltime", 2*x.Run)
 		x.OnSiteLost, x.Staging, x.Output, x.Collecting = l.lost(), l.span("staging", 0), l.span("output", 0), l.span("collecting", 0)
 		x.Pieces = int(l.int("pieces", 0, 0, job.MaxAttempts))
+		x.Every = l.span("every", 0)
+		x.Level = int(l.int("level", 0, 0, job.MaxLevel))
 		x.Memory, x.Fills = l.int("memory", 0, 0, 1<<50), l.named("fills", "") == "yes"
 		x.Waits = l.waits()
 		s.Jobs = append(s.Jobs, x)
@@ -189,7 +217,7 @@ func (l *line) read(s *Schedule) {
 	case "act":
 		x := Act{Kind: ActKind(l.word("act"))}
 		switch x.Kind {
-		case Cancel, Hold, Release:
+		case Cancel, Hold, Release, Checkpoint:
 			x.Job = int(l.count())
 		case Drain, Resume, Forget:
 			x.Site = l.site()
@@ -200,7 +228,7 @@ func (l *line) read(s *Schedule) {
 		case PolicyBag:
 			x.Bag, x.Stance, x.Stale = int(l.count()), int(l.int("policies", 0, 0, int64(len(stances)-1))), l.named("stale", "") == "yes"
 		default:
-			l.fail("act %q: choose cancel, hold, release, drain, resume, forget, cancel-bag, hold-bag, release-bag, retry-bag, budget-bag or policy-bag", x.Kind)
+			l.fail("act %q: choose cancel, hold, release, checkpoint, drain, resume, forget, cancel-bag, hold-bag, release-bag, retry-bag, budget-bag or policy-bag", x.Kind)
 		}
 		x.At = l.span("at", 0)
 		s.Acts = append(s.Acts, x)
@@ -231,7 +259,7 @@ func (l *line) readRun(s *Schedule) {
 func (l *line) fault() Fault {
 	f := Fault{Kind: Kind(l.word("fault"))}
 	known := false
-	kinds := append(Kinds(), WideKinds()...)
+	kinds := slices.Concat(Kinds(), WideKinds(), MemberKinds())
 	for _, k := range kinds {
 		known = known || k == f.Kind
 	}
@@ -257,6 +285,9 @@ func (l *line) fault() Fault {
 	f.For = l.span("for", time.Minute)
 	if f.Kind.measured() {
 		f.By = l.span("by", time.Second)
+	}
+	if f.Kind.ofOne() {
+		f.Member = int(l.int("member", 0, 0, maxMembers))
 	}
 	if f.Kind == Change {
 		f.To = l.changes()
@@ -357,119 +388,4 @@ func (s *Schedule) checkFault(f *Fault, known func(job.SiteID, string) error) er
 		return fmt.Errorf("fault %s: %s is named twice", f.Kind, f.Site)
 	}
 	return nil
-}
-
-// line is a line of a schedule while it is read. It keeps its first error.
-type line struct {
-	words []string
-	given map[string]string
-	err   error
-}
-
-func newLine(text string) *line {
-	l := &line{given: make(map[string]string)}
-	for _, w := range strings.Fields(text) {
-		k, v, ok := strings.Cut(w, "=")
-		if !ok {
-			l.words = append(l.words, w)
-			continue
-		}
-		if _, twice := l.given[k]; twice {
-			l.fail("%s: given twice", k)
-		}
-		l.given[k] = v
-	}
-	return l
-}
-
-func (l *line) fail(format string, args ...any) {
-	if l.err == nil {
-		l.err = fmt.Errorf(format, args...)
-	}
-}
-
-// done returns the first error, which may be a word that was not asked for.
-func (l *line) done() error {
-	for _, w := range l.words {
-		l.fail("%q: one word too many", w)
-	}
-	for k := range l.given {
-		l.fail("%s: unknown here", k)
-	}
-	return l.err
-}
-
-func (l *line) word(what string) string {
-	if len(l.words) == 0 {
-		l.fail("%s: missing", what)
-		return ""
-	}
-	w := l.words[0]
-	l.words = l.words[1:]
-	return w
-}
-
-func (l *line) named(name, standard string) string {
-	v, ok := l.given[name]
-	if !ok {
-		return standard
-	}
-	delete(l.given, name)
-	return v
-}
-
-func (l *line) site() job.SiteID {
-	w := l.word("site")
-	id, err := job.ParseSiteID(w)
-	if err != nil {
-		l.fail("site %q: %w", w, err)
-	}
-	return id
-}
-
-// count reads a job's number.
-func (l *line) count() int64 {
-	w := l.word("number of the job")
-	n, err := strconv.ParseInt(w, 10, 32)
-	if err != nil || n < 1 {
-		l.fail("job %q: choose a number from 1 on", w)
-	}
-	return n
-}
-
-func (l *line) int(name string, standard, least, most int64) int64 {
-	text := l.named(name, "")
-	if text == "" {
-		return standard
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < least || n > most {
-		l.fail("%s=%s: choose %d to %d", name, text, least, most)
-	}
-	return n
-}
-
-func (l *line) span(name string, standard time.Duration) time.Duration {
-	text := l.named(name, "")
-	if text == "" {
-		return standard
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d < 0 || d > maxSpan {
-		l.fail("%s=%s: choose 0s to %v", name, text, maxSpan)
-	}
-	return d
-}
-
-// word reads a value that has a word for each choice.
-func word[T any](l *line, name string, to *T, parse func(string) (T, error)) {
-	text := l.named(name, "")
-	if text == "" {
-		return
-	}
-	v, err := parse(text)
-	if err != nil {
-		l.fail("%s: %w", name, err)
-	}
-	*to = v
 }

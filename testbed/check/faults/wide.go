@@ -15,8 +15,22 @@ import (
 // start processes, hang at their disks and leave. Each has one or two themes,
 // which are things that happen together; a third of all have faults of [Random]
 // besides.
-// Every eighth has bags of tasks beside the jobs.
+// Every eighth has bags of tasks beside the jobs; three of twenty have a site or several
+// whose facts are kept by members, and three of twenty sites that have guests leave.
 func Wide(seed uint64, size Size) *Schedule {
+	s := wideAlone(seed, size)
+	if membered(seed) {
+		s.someMembers(3)
+	}
+	if evicting(seed) {
+		s.evictGuests()
+	}
+	return s
+}
+
+// wideAlone is [Wide] without members and without guests that leave: what came later has draws and
+// seeds of its own, so that seeds that are named somewhere are what they were.
+func wideAlone(seed uint64, size Size) *Schedule {
 	s := wide(seed, size, themes)
 	s.someBags()
 	s.savePieces()

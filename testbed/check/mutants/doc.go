@@ -5,8 +5,10 @@
 // seed.
 //
 // A mutant is a replacement of text in a file of the engines. The shipped code
-// knows nothing of them: the test writes the mutant to another place and builds
-// with the go command's -overlay.
+// knows nothing of them: the test writes all mutants to another place, each function with
+// its variants, and builds once with the go command's -overlay. The environment then says
+// which mutant a process is.
+//
 // Guards are the checks that keep attackers out. Each is a place in the code, and a test of
 // its package that must fail when the guard is out. They are all built into one program of
 // tests for each package, with switches.

@@ -4,7 +4,7 @@ import "slices"
 
 // All lists the mutants.
 func All() []Mutant {
-	return slices.Concat(first(), wideMutants(), trustMutants(), bagMutants(), checkpointMutants())
+	return slices.Concat(first(), wideMutants(), trustMutants(), bagMutants(), checkpointMutants(), memberMutants())
 }
 
 func first() []Mutant {
@@ -33,14 +33,14 @@ func first() []Mutant {
 		{
 			Name: "begin-not-on-disk", Rule: "a host starts a job before it has written that it does",
 			Changes: []Change{{
-				"store/applyhost.go", "	cp.Phase, cp.Begun, cp.BootID = CopyBegun, c.Time, c.BootID\n	s.touchCopy(cp)\n",
-				"	cp.Phase, cp.Begun, cp.BootID = CopyBegun, c.Time, c.BootID\n",
+				"store/applyhost.go", "	cp.Phase, cp.Begun, cp.BootID, cp.GoesOn = CopyBegun, c.Time, c.BootID, c.GoesOn\n	s.touchCopy(cp)\n",
+				"	cp.Phase, cp.Begun, cp.BootID, cp.GoesOn = CopyBegun, c.Time, c.BootID, c.GoesOn\n",
 			}},
 			Caught: twoSites("-crashes", "1"), Breaks: "S5",
 		},
 		{
 			Name: "copy-accepted-before-commit", Rule: "a host says that it has a copy that is not on its disk",
-			Changes: []Change{{"store/applyhost.go", "	cp := s.insertCopy(Copy{ID: c.Attempt, Phase: CopyQueued, Arrived: c.Time, OriginTooSmall: c.OriginTooSmall, LimitSeconds: c.LimitSeconds}, &c.Request)\n	s.touchCopy(cp)\n", "	s.insertCopy(Copy{ID: c.Attempt, Phase: CopyQueued, Arrived: c.Time, OriginTooSmall: c.OriginTooSmall, LimitSeconds: c.LimitSeconds}, &c.Request)\n"}},
+			Changes: []Change{{"store/applyhost.go", "	cp := s.insertCopy(queued, &c.Request)\n	s.touchCopy(cp)\n", "	s.insertCopy(queued, &c.Request)\n"}},
 			Caught:  twoSites("-crashes", "1"), Breaks: "S5",
 		},
 		{
@@ -58,7 +58,7 @@ func first() []Mutant {
 		},
 		{
 			Name: "start-without-grant", Rule: "a host starts what it may only claim",
-			Changes: []Change{{"meta/hostclaim.go", "		c.status, c.granted = claiming, false\n		h.sendClaim(now, c)\n", "		h.begin(now, c, nil)\n"}},
+			Changes: []Change{{"meta/hostclaim.go", "		c.status, c.granted = claiming, nil\n		h.sendClaim(now, c)\n", "		h.begin(now, c, nil)\n"}},
 			Caught:  twoSites(), Breaks: "S1",
 		},
 		{
@@ -175,7 +175,7 @@ func first() []Mutant {
 		},
 		{
 			Name: "processors-used-twice", Rule: "a start does not take its processors from the free ones",
-			Changes: []Change{{"sitesched/scheduler.go", "	s.free -= int64(r.charge)\n	s.run.insert(", "	s.run.insert("}},
+			Changes: []Change{{"sitesched/occupancy.go", "	s.free -= int64(r.charge)\n	s.run.insert(", "	s.run.insert("}},
 			Caught:  twoSites(), Breaks: "S6",
 		},
 	}

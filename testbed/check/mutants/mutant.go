@@ -17,7 +17,10 @@ type Mutant struct {
 	// Caught says how: arguments of the command catch. Each of Also must catch it
 	// as well.
 	Caught []string
-	Also   [][]string
+	// Tests are of a mutant that no search of the engines reaches: a package, and a test of it
+	// that must fail.
+	Tests []string
+	Also  [][]string
 	// Breaks is the invariant that is found broken, such as S2; several, with spaces between,
 	// if it depends on the schedule which of them is seen first.
 	Breaks string

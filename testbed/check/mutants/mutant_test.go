@@ -21,8 +21,19 @@ var (
 
 const root = "../../.."
 
-// TestApply sees to it that the mutants keep up with the code.
+// mostAlone is how many mutants may need a program of their own, which takes long to build.
+const mostAlone = 3
+
+// TestApply sees to it that the mutants keep up with the code, and that nearly all are in one
+// program.
 func TestApply(t *testing.T) {
+	_, alone, err := merge(root, All())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(alone) > mostAlone {
+		t.Errorf("%d mutants change more than bodies of functions, and are built one by one: write them as functions", len(alone))
+	}
 	seen := map[string]bool{}
 	for _, m := range All() {
 		if _, err := m.Apply(root); err != nil {
@@ -38,15 +49,34 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// TestCaught builds each mutant and demands that what its line says catches it.
+// TestPageHasAllMutants sees to it that docs/reliability.md has a row for each.
+func TestPageHasAllMutants(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(root, "docs/reliability.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range All() {
+		if !strings.Contains(string(page), "\n| "+m.Rule+" | ") {
+			t.Errorf("mutant %s: docs/reliability.md has no row %q", m.Name, m.Rule)
+		}
+	}
+}
+
+// TestCaught demands of each mutant that what its line says catches it.
 func TestCaught(t *testing.T) {
 	if !*all {
-		t.Skip("builds the engines once for every mutant; run it with -mutants")
+		t.Skip("builds the engines with all mutants and looks for each; run it with -mutants")
 	}
-	// Nothing must be found in the engines as they are.
+	files, alone, err := merge(root, All())
+	if err != nil {
+		t.Fatal(err)
+	}
 	var (
-		mu   sync.Mutex
-		told = map[string]bool{}
+		overlay = overlayOf(t, files)
+		healthy = build(t, overlay)
+		tests   = testPrograms(t, overlay)
+		mu      sync.Mutex
+		told    = map[string]bool{}
 	)
 	first := func(line string) bool {
 		mu.Lock()
@@ -54,8 +84,8 @@ func TestCaught(t *testing.T) {
 		defer func() { told[line] = true }()
 		return !told[line]
 	}
-	healthy := build(t, nil)
-	if f := catch(t, healthy, search(mostSeeds)); f.Violation != "" {
+	// Nothing must be found in the engines as they are.
+	if f := catch(t, healthy, "", search(mostSeeds)); f.Violation != "" {
 		t.Fatalf("without a mutant: seed %d: %s", f.Seed, f.Violation)
 	}
 	for _, m := range All() {
@@ -63,20 +93,31 @@ func TestCaught(t *testing.T) {
 			continue
 		}
 		t.Run(m.Name, func(t *testing.T) {
-			t.Parallel() // half of a mutant's time is one linker
-			files, err := m.Apply(root)
-			if err != nil {
-				t.Fatal(err)
+			t.Parallel()
+			apart := slices.ContainsFunc(alone, func(a Mutant) bool { return a.Name == m.Name })
+			if m.Tests != nil {
+				if apart {
+					t.Fatalf("it changes more than bodies of functions, and is caught by a test")
+				}
+				failsWith(t, tests[m.Tests[0]], m.Name, m.Tests)
+				return
 			}
-			mutant := build(t, files)
+			mutant := healthy
+			if apart {
+				changed, err := m.Apply(root)
+				if err != nil {
+					t.Fatal(err)
+				}
+				mutant = build(t, overlayOf(t, changed))
+			}
 			for _, args := range append([][]string{m.Caught}, m.Also...) {
 				line := strings.Join(args, " ")
 				if args[0] != "-seeds" && first(line) {
-					if f := catch(t, healthy, args); f.Violation != "" {
+					if f := catch(t, healthy, "", args); f.Violation != "" {
 						t.Fatalf("without a mutant: %s", f.Violation)
 					}
 				}
-				f := catch(t, mutant, args)
+				f := catch(t, mutant, m.Name, args)
 				if f.Violation == "" {
 					t.Fatalf("%s: nothing found by catch %s", m.Rule, line)
 				}
@@ -86,7 +127,7 @@ func TestCaught(t *testing.T) {
 					t.Errorf("expected a violation of %s", m.Breaks)
 				}
 				switch args[0] {
-				case "-seeds", "-wide", "-hostile", "-bags":
+				case "-seeds", "-wide", "-hostile", "-bags", "-members", "-levels":
 					t.Logf("fault search, seed %d: %s", f.Seed, f.Violation)
 				case "-black-hole":
 					t.Log(f.Violation)
@@ -100,10 +141,48 @@ func TestCaught(t *testing.T) {
 	}
 }
 
-// build builds the command catch with some files replaced.
-func build(t *testing.T, files map[string]string) string {
+// testPrograms builds the tests of the packages whose tests catch mutants.
+func testPrograms(t *testing.T, overlay string) map[string]string {
 	t.Helper()
-	overlay := overlayOf(t, files)
+	programs := make(map[string]string)
+	for _, m := range All() {
+		if m.Tests == nil || programs[m.Tests[0]] != "" || *only != "" && m.Name != *only {
+			continue
+		}
+		program := filepath.Join(t.TempDir(), "tests")
+		cmd := exec.Command("go", "test", "-c", "-vet=off", "-ldflags", "-s -w", "-overlay", overlay, "-o", program, m.Tests[0])
+		cmd.Dir = root
+		if text, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("go test -c: %v\n%s", err, text)
+		}
+		programs[m.Tests[0]] = program
+	}
+	return programs
+}
+
+// failsWith sees to it that a test passes, and fails with a mutant.
+func failsWith(t *testing.T, program, mutant string, test []string) {
+	t.Helper()
+	run := func(mutant string) (string, error) {
+		cmd := exec.Command(program, "-test.v", "-test.run=^"+test[1]+"$")
+		cmd.Dir, cmd.Env = filepath.Join(root, test[0]), append(os.Environ(), switchVariable+"="+mutant)
+		text, err := cmd.CombinedOutput()
+		return string(text), err
+	}
+	if text, err := run(""); err != nil || !strings.Contains(text, "--- PASS: "+test[1]) {
+		t.Fatalf("without a mutant: %v\n%s", err, text)
+	}
+	text, err := run(mutant)
+	if err == nil || !strings.Contains(text, "--- FAIL: "+test[1]) {
+		t.Fatalf("%s does not fail: %v\n%s", test[1], err, text)
+	}
+	_, line, _ := strings.Cut(text, "--- FAIL: ")
+	t.Logf("%s", line[:min(len(line), 300)])
+}
+
+// build builds the command catch with an overlay.
+func build(t *testing.T, overlay string) string {
+	t.Helper()
 	out := filepath.Join(t.TempDir(), "catch")
 	cmd := exec.Command("go", "build", "-ldflags", "-s -w", "-overlay", overlay, "-o", out, "./catch")
 	if text, err := cmd.CombinedOutput(); err != nil {
@@ -140,11 +219,12 @@ func overlayOf(t *testing.T, files map[string]string) string {
 	return path
 }
 
-// catch runs it.
-func catch(t *testing.T, program string, args []string) Find {
+// catch runs it with a mutant, or none.
+func catch(t *testing.T, program, mutant string, args []string) Find {
 	t.Helper()
 	var stderr bytes.Buffer
 	cmd := exec.Command(program, args...)
+	cmd.Env = append(os.Environ(), switchVariable+"="+mutant)
 	cmd.Stderr = &stderr
 	text, err := cmd.Output()
 	exit, _ := errors.AsType[*exec.ExitError](err)

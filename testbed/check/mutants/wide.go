@@ -3,7 +3,6 @@ package mutants
 // wideMutants are planted in code that was wrong once, where only wide schedules look.
 func wideMutants() []Mutant {
 	untold := Change{"meta/dry.go", "startable(&d) > h.dry.free && !d", "startable(&d) > h.dry.free && now < 0 && !d"}
-	offers := Change{"meta/dealings.go", "		or.roomSeen(now)\n", ""}
 	pauses := Change{"meta/placed.go", "		if !or.conserving() || slices.ContainsFunc(o.refused, func(r refusal) bool { return !ofState(r.reason) }) {\n", "		if o.rec != nil {\n"}
 	return []Mutant{
 		{
@@ -83,22 +82,22 @@ func wideMutants() []Mutant {
 		},
 		{
 			Name: "grants-from-anybody", Rule: "a host starts what another site than the job's origin grants",
-			Changes: []Change{{"meta/rights.go", "Kind: \"verdict\", Heard: Origin,", "Kind: \"verdict\", Heard: AnySite,"}},
+			Changes: []Change{heardFromAnybody("verdict")},
 			Caught:  wideSeed("1322"), Breaks: "L2",
 		},
 		{
 			Name: "copies-from-anybody", Rule: "a host takes copies of a job from another site than its origin",
-			Changes: []Change{{"meta/rights.go", "Kind: \"place-copy\", Heard: Origin,", "Kind: \"place-copy\", Heard: AnySite,"}},
+			Changes: []Change{heardFromAnybody("place-copy")},
 			Caught:  wideSeed("1"), Breaks: "L2",
 		},
 		{
 			Name: "withdrawals-from-anybody", Rule: "any site may have a host drop another's copies",
-			Changes: []Change{{"meta/rights.go", "Kind: \"withdraw\", Heard: Origin,", "Kind: \"withdraw\", Heard: AnySite,"}},
+			Changes: []Change{heardFromAnybody("withdraw")},
 			Caught:  wideSeed("24"), Breaks: "L5",
 		},
 		{
 			Name: "stops-from-anybody", Rule: "any site may stop what a host runs for another",
-			Changes: []Change{{"meta/rights.go", "Kind: \"stop\", Heard: Origin,", "Kind: \"stop\", Heard: AnySite,"}},
+			Changes: []Change{heardFromAnybody("stop")},
 			Caught:  wideSeed("85"), Breaks: "L5",
 		},
 		{
@@ -128,7 +127,7 @@ func wideMutants() []Mutant {
 		},
 		{
 			Name: "late-grant-kept", Rule: "a host whose grant comes late keeps the claim although others could start sooner",
-			Changes: []Change{{"meta/hostclaim.go", "		if c.granted && c.status == waiting && h.copies.Get(c.rec.ID) == c {\n", "		if c.granted && c.status == launched {\n"}},
+			Changes: []Change{{"meta/hostclaim.go", "		if c.granted != nil && c.status == waiting && h.copies.Get(c.rec.ID) == c {\n", "		if c.granted != nil && c.status == launched {\n"}},
 			Caught:  wideSeed("14"), Breaks: "L4",
 		},
 		{
@@ -155,11 +154,6 @@ func wideMutants() []Mutant {
 			Name: "one-offer-a-load", Rule: "a site that took no copy of a job that started elsewhere is offered the next with its next load, which comes in its time only",
 			Changes: []Change{{"meta/dealings.go", "	s.Count(&o.rec.Request, -1)\n	or.conserveAtFree(now, site)\n", "	s.Count(&o.rec.Request, -1)\n"}, untold},
 			Caught:  wideSeed("2636"), Breaks: "L4",
-		},
-		{
-			Name: "offers-after-pauses", Rule: "jobs without a copy are offered to a full site after their pause only, though it takes what it is offered",
-			Changes: []Change{offers},
-			Caught:  append(wideSeed("10646"), "-hostile"), Breaks: "L5",
 		},
 		{
 			Name: "withdrawn-answers-nothing", Rule: "an origin stays set aside for long when the copy that was to claim is withdrawn, whether it has claimed or not",

@@ -66,6 +66,7 @@ func answer(ctx context.Context, env *lab.Env, trials []trial) (*answers, error)
 		Expense: func(t trial) int { return parts / t.partsOf() },
 		Run:     func(ctx context.Context, t trial, i int) (*outcome, error) { return t.run(ctx, src, seeds[i]) },
 	}
+	trials = slices.DeleteFunc(slices.Clone(trials), func(t trial) bool { return src.leavesOut(t.setting) })
 	a := &answers{env: env, src: src, starts: make(map[setting][]methods)}
 	if a.outcomes, err = plan.Try(ctx, env, trials); err != nil {
 		return nil, err
@@ -160,12 +161,15 @@ func (a *answers) Workload() string {
 // Remark says how things were read.
 func (a *answers) Remark(r *lab.Report) {
 	r.Remark("A forecast is made at submission, after the pass of that instant, for jobs that did not start in it, and knows what had happened by then. It held if the start lay within the range of 80 %%; a start that ties with a bound counts by the part of it inside.")
-	r.Remark("Under EASY every job that waits is looked at, in a federation every second, under conservative backfill every eighth. A forecast is %d scenarios, %d under conservative backfill. The least of three sites is taken scenario by scenario; a host goes by nine quantiles of the run times of others' jobs.",
+	r.Remark("Under EASY every job that waits is looked at, in a federation every second, under conservative backfill every eighth. A forecast is %d scenarios, %d under conservative backfill. The least of three sites is taken scenario by scenario, and no site plays one further than the origin, which is asked first; a host goes by nine quantiles of the run times of others' jobs.",
 		easy.draws(), conservative.draws())
 	r.Remark("All methods are recalibrated in the same way and in the same classes. The simple ones go by the latest %d outcomes. Of run times, %s.", ringSize, runTimesBefore)
 	r.Remark("The loss is the pinball loss, in seconds, mean over the levels %v. Our constants were found on the CTC and KTH logs.", forecast.Levels)
 	if a.src.log != nil {
 		r.Remark("A log is run as a whole, and once: the first seed.")
+		if a.src.leavesOut(conservative) {
+			r.Remark("%s has %d jobs: conservative backfill, which takes most of the time by far, is left out of logs of more than %d.", a.src.log.Name, len(a.src.log.Jobs), mostConservative)
+		}
 	} else {
 		r.Remark("Run times of generated jobs do not hang on their users, so that there is little to learn from similar jobs.")
 	}

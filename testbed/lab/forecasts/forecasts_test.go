@@ -147,7 +147,7 @@ func TestForecastsAreRepeatable(t *testing.T) {
 // On a part of a real log ranges hold about as often as they say, and beat what is simple.
 func TestOnLog(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it plays scenarios for some thousand jobs")
+		t.Skip("left out of short runs: plays scenarios for some thousand jobs")
 	}
 	const path = "../../../../shared/traces/KTH-SP2-1996-2.1-cln.swf.gz"
 	log, err := workload.Open(path)
@@ -189,5 +189,23 @@ func TestOnLog(t *testing.T) {
 	}
 	if ratio := lossOver(byLimits)(&m); ratio > 1 {
 		t.Errorf("the loss of starts is %.2f of that of WhatIf", ratio)
+	}
+}
+
+// Conservative backfill is left out of long logs, and its statement says so and is not judged.
+func TestConservativeIsLeftOutOfLongLogs(t *testing.T) {
+	for _, c := range []struct {
+		jobs int
+		want lab.Result
+	}{{mostConservative, lab.Holds}, {mostConservative + 1, lab.Informational}} {
+		m := methods{}
+		m.add("ours", []scored{{Score: forecast.Score{Held: .8, Above: .2}}})
+		a := &answers{src: &source{log: &workload.Workload{Jobs: make([]workload.Job, c.jobs)}}, starts: map[setting][]methods{conservative: {m}}}
+		if q := questions()[5]; q.ID != "F6" || q.Judge(a).Result != c.want {
+			t.Errorf("%s of a log of %d jobs: %v, want %v", q.ID, c.jobs, q.Judge(a).Result, c.want)
+		}
+		if a.src.leavesOut(easy) || a.src.leavesOut(federated) {
+			t.Errorf("of a log of %d jobs others are left out, too", c.jobs)
+		}
 	}
 }

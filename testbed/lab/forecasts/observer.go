@@ -36,6 +36,7 @@ type observer struct {
 	open    [][]*openJob
 	free    []*openJob
 	fresh   []*openJob
+	order   []int // sites in the order in which they are asked, the origin first
 	waiting int
 
 	player sitesched.Player
@@ -148,11 +149,17 @@ func (o *observer) ask(x *federation.Instant, j *openJob) {
 		return
 	}
 	f := wait{site: j.site, index: j.index, latest: job.MaxWalltime, ownLatest: job.MaxWalltime}
-	for s, n := range j.number {
-		if n < 0 {
+	o.order = append(o.order[:0], j.site)
+	for s := range j.number {
+		if s != j.site {
+			o.order = append(o.order, s)
+		}
+	}
+	for _, s := range o.order {
+		if j.number[s] < 0 {
 			continue
 		}
-		samples := o.play(x, j, s, id)
+		samples := o.play(x, j, s, id, f.all)
 		latest := job.MaxWalltime
 		if p, err := x.Scheduler(s).WhatIf(x.Now, job.Copy{ID: id}); err == nil && p.Start != job.Never {
 			latest = p.Start.Sub(x.Now)
@@ -180,8 +187,9 @@ type draws struct {
 	*forecast.Stream
 }
 
-// play returns samples of the wait of a job at a site.
-func (o *observer) play(x *federation.Instant, j *openJob, site int, id job.AttemptID) forecast.Samples {
+// play returns samples of the wait of a job at a site. Where samples of other sites are given,
+// the least of them is what counts: a scenario is played no further than theirs.
+func (o *observer) play(x *federation.Instant, j *openJob, site int, id job.AttemptID, others forecast.Samples) forecast.Samples {
 	p := &o.player
 	if err := x.Scheduler(site).Prepare(x.Now, &job.Copy{ID: id}, 0, p); err != nil {
 		return nil
@@ -201,10 +209,14 @@ func (o *observer) play(x *federation.Instant, j *openJob, site int, id job.Atte
 	}
 	o.reseed(j, site)
 	samples := make(forecast.Samples, 0, o.draws)
-	for range o.draws {
+	for i := range o.draws {
 		o.cast.Begin(o.rng)
 		o.days[site].Draw(x.Now, o.rng, &o.stream)
-		start, ok := p.Play(draws{&o.cast, &o.stream})
+		until := job.Never
+		if i < len(others) {
+			until = x.Now.Add(others[i])
+		}
+		start, ok := p.PlayUntil(draws{&o.cast, &o.stream}, until)
 		if !ok {
 			break
 		}

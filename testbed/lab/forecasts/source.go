@@ -73,3 +73,12 @@ func (src *source) workloads(s setting, seed uint64) ([]*workload.Workload, erro
 	}
 	return list, nil
 }
+
+// mostConservative is how many jobs a log may have to be run under conservative backfill, where a
+// scenario costs thirty times as much and queues of a long log are long.
+const mostConservative = 40_000
+
+// leavesOut reports whether a setting is not run.
+func (src *source) leavesOut(s setting) bool {
+	return s == conservative && src.log != nil && len(src.log.Jobs) > mostConservative
+}

@@ -192,7 +192,7 @@ func costQuestions() []question {
 		ID: "S15", Kind: lab.Exact, Text: "Measuring takes less than 1 % of a processor.",
 		Source: "< 1 %", Band: "< 1 %",
 		Judge: func(*answers) lab.Finding {
-			return lab.Finding{Result: lab.Informational, Measured: "not built: there is no sensor yet"}
+			return lab.Finding{Result: lab.Informational, Measured: "not measured here, but of the sensor that ships: a benchmark beside it, and its figure on the page of performance"}
 		},
 	}}
 }

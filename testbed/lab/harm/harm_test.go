@@ -24,7 +24,12 @@ func TestBands(t *testing.T) {
 		set(x, 0, 10, 25, 100)
 	}
 	set(alone, 0, 0, 0, 0)
+	set(bounded, 0, 10, 25, 100)
+	set(invisible, 0, 0, 0, 0)
+	set(atOnce, 0, 0, 0, 0)
+	a.Outcomes[invisible][0].GuestWait, a.Outcomes[bounded][0].evictions = 120, 1
 	set(promise, 10, 0, 0, 0)
+	a.Outcomes[promise][0].GuestWait = 100
 	set(caps[0], 5, 0, 0, 0)
 	set(caps[1], 1, 0, 0, 0)
 	set(caps[2], 1, 0, 0, 0)
@@ -36,7 +41,7 @@ func TestBands(t *testing.T) {
 		}
 		return s
 	}
-	if got, want := results(), "N1 N2 N3 N4 N5 N6 "; got != want {
+	if got, want := results(), "N1 N2 N3 N4 N5 N6 N7 N8 N9 N10 "; got != want {
 		t.Errorf("all within: %s hold", got)
 	}
 	set(alone, 0, 0, 1, 0)
@@ -44,6 +49,9 @@ func TestBands(t *testing.T) {
 	set(joined3, 0, 10, 26, 100)
 	set(joined3s, 0, 9, 0, 0)
 	a.Outcomes[joined2][0].moved = 1
+	a.Outcomes[bounded][0].evictions, a.Outcomes[invisible][0].All.Worst = 1.1, 61
+	a.Outcomes[invisible][0].GuestWait, a.Outcomes[promise][0].GuestWait = 121, 100
+	a.Outcomes[atOnce][0].All.Gains = 1
 	if got := results(); got != "" {
 		t.Errorf("all outside: %s hold", got)
 	}

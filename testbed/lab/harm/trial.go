@@ -22,6 +22,9 @@ const (
 	partnerProcessors = 100
 	thirdProcessors   = 128
 	homeJobs          = 10_000
+
+	// leaving is how long a guest takes to save what it has done, and the grace that it has.
+	leaving = time.Minute
 )
 
 // trial is a policy of the home site, with guests or in a federation. Equal trials are run once.
@@ -31,6 +34,10 @@ type trial struct {
 	queues sitesched.Queues
 	scope  sitesched.Scope
 	limit  time.Duration // the longest of a guest, 0 for any
+	// evicts has guests leave: at once, or with a bound when it is reached.
+	evicts bool
+	bound  time.Duration
+	atOnce bool // they need no time to save
 }
 
 // String names the trial for people.
@@ -43,6 +50,12 @@ func (t trial) String() string {
 		return "alone"
 	}
 	switch {
+	case t.evicts && t.bound > 0:
+		return fmt.Sprintf("guests: leave after %v", t.bound)
+	case t.atOnce:
+		return "guests: invisible, need no time to leave"
+	case t.evicts:
+		return "guests: invisible, leave at once"
 	case t.queues == sitesched.DualStrict:
 		name += ", strict queues"
 	case t.scope == sitesched.ScopeHead:
@@ -71,6 +84,10 @@ var (
 	headOnly  = guests(sitesched.ScopeHead, 0)
 	strict    = trial{guests: true, queues: sitesched.DualStrict, scope: sitesched.ScopeAll}
 	caps      = []trial{guests(sitesched.ScopeAll, 4*time.Hour), guests(sitesched.ScopeAll, 2*time.Hour), guests(sitesched.ScopeAll, time.Hour)}
+	invisible = trial{guests: true, queues: sitesched.DualPreempt, scope: sitesched.ScopeAll, evicts: true}
+	atOnce    = trial{guests: true, queues: sitesched.DualPreempt, scope: sitesched.ScopeAll, evicts: true, atOnce: true}
+	bounded   = trial{guests: true, queues: sitesched.DualBackfill, scope: sitesched.ScopeAll, evicts: true, bound: 10 * time.Minute}
+	bounded1h = trial{guests: true, queues: sitesched.DualBackfill, scope: sitesched.ScopeAll, evicts: true, bound: time.Hour}
 	joined2   = federated(2, sitesched.DualBackfill, 0)
 	joined3   = federated(3, sitesched.DualBackfill, 0)
 	joined3s  = federated(3, sitesched.DualStrict, 0)
@@ -79,7 +96,7 @@ var (
 )
 
 func allTrials() []trial {
-	return slices.Concat([]trial{alone, promise, headOnly, strict}, caps, federates)
+	return slices.Concat([]trial{alone, promise, headOnly, strict}, caps, []trial{bounded1h, bounded, invisible, atOnce}, federates)
 }
 
 // outcome is what came of a trial with one seed, of the jobs of the home site.
@@ -89,6 +106,10 @@ type outcome struct {
 	// processor time that guests had.
 	moved     uint64
 	guestLoad float64
+	// evictions are those of a guest, on average; waited is how long guests did not run in all;
+	// stranded is how many were evicted too often to be taken again.
+	evictions, waited float64
+	stranded          int
 }
 
 func (o *outcome) share(n int) float64 { return 100 * float64(n) / float64(max(o.All.Jobs, 1)) }
@@ -182,6 +203,12 @@ func (t trial) federation(seed uint64, ws []*workload.Workload) (federation.Conf
 		site("partner", 1)
 		cfg.Placement.Copies = 2
 		cfg.CopiesOf = func(site, _ int) int32 { return int32(site) + 1 } //nolint:gosec // 0 or 1
+		if t.evicts {
+			if cfg.Checkpoints, cfg.Saves, cfg.Grace = true, leaving, leaving; t.atOnce {
+				cfg.Saves, cfg.Grace = 0, 1
+			}
+			cfg.Sites[0].Bound, cfg.Sites[1].Queues = t.bound, sitesched.DualBackfill
+		}
 		return cfg, []*workload.Workload{ws[0], shorter(ws[1], t.limit)}
 	}
 	return cfg, ws[:1]
@@ -203,7 +230,7 @@ func (t trial) run(ctx context.Context, src *source, seed uint64) (*outcome, err
 
 // measure sums up what came of the jobs of the home site.
 func measure(r *federation.Result, home *federation.Site) (*outcome, error) {
-	o := &outcome{}
+	o, guests := &outcome{}, 0.0
 	until := job.Time(0)
 	for i := range r.Records {
 		if x := &r.Records[i]; x.Origin == home.ID {
@@ -214,9 +241,17 @@ func measure(r *federation.Result, home *federation.Site) (*outcome, error) {
 		x := &r.Records[i]
 		o.moved += uint64(x.Moved)
 		if x.Origin != home.ID && x.Site == home.ID {
-			o.guestLoad += float64(x.Procs) * max(min(x.End, until).Sub(x.Start), 0).Seconds()
+			held := max(min(x.End, until).Sub(x.Start), 0)
+			if x.Evicted > 0 {
+				held = min(held, x.Run)
+			}
+			o.guestLoad += float64(x.Procs) * held.Seconds()
+			o.evictions += float64(x.Evicted)
+			o.waited += x.Waited().Seconds()
+			guests++
 		}
 	}
+	o.evictions, o.waited, o.stranded = o.evictions/max(guests, 1), o.waited/max(guests, 1), r.Stranded[len(r.Stranded)-1]
 	o.guestLoad /= float64(home.Processors) * time.Duration(until).Seconds()
 	q := metrics.HarmQuestion{Site: home.ID, Config: home.Scheduler(), Speed: home.Speed}
 	var err error

@@ -9,6 +9,7 @@ package kithv1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -661,7 +662,9 @@ func (x *GetBagRequest) GetBagId() string {
 type GetBagResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The bag with its status.
-	Bag           *Bag `protobuf:"bytes,1,opt,name=bag,proto3" json:"bag,omitempty"`
+	Bag *Bag `protobuf:"bytes,1,opt,name=bag,proto3" json:"bag,omitempty"`
+	// As in GetJobResponse.
+	AsOfTime      *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=as_of_time,json=asOfTime,proto3" json:"as_of_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -699,6 +702,13 @@ func (*GetBagResponse) Descriptor() ([]byte, []int) {
 func (x *GetBagResponse) GetBag() *Bag {
 	if x != nil {
 		return x.Bag
+	}
+	return nil
+}
+
+func (x *GetBagResponse) GetAsOfTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.AsOfTime
 	}
 	return nil
 }
@@ -802,6 +812,8 @@ type ListBagsResponse struct {
 	Bags []*Bag `protobuf:"bytes,1,rep,name=bags,proto3" json:"bags,omitempty"`
 	// Given when there are more.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	// As in GetJobResponse.
+	AsOfTime      *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=as_of_time,json=asOfTime,proto3" json:"as_of_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -848,6 +860,13 @@ func (x *ListBagsResponse) GetNextPageToken() string {
 		return x.NextPageToken
 	}
 	return ""
+}
+
+func (x *ListBagsResponse) GetAsOfTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.AsOfTime
+	}
+	return nil
 }
 
 // WatchBagRequest names a bag.
@@ -1703,7 +1722,7 @@ var File_kith_v1_bag_service_proto protoreflect.FileDescriptor
 
 const file_kith_v1_bag_service_proto_rawDesc = "" +
 	"\n" +
-	"\x19kith/v1/bag_service.proto\x12\akith.v1\x1a\x11kith/v1/bag.proto\"`\n" +
+	"\x19kith/v1/bag_service.proto\x12\akith.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x11kith/v1/bag.proto\"`\n" +
 	"\x15SetBagPoliciesRequest\x12\x15\n" +
 	"\x06bag_id\x18\x01 \x01(\tR\x05bagId\x120\n" +
 	"\bpolicies\x18\x02 \x01(\v2\x14.kith.v1.BagPoliciesR\bpolicies\",\n" +
@@ -1741,9 +1760,11 @@ const file_kith_v1_bag_service_proto_rawDesc = "" +
 	"\n" +
 	"task_count\x18\x02 \x01(\x03R\ttaskCount\"&\n" +
 	"\rGetBagRequest\x12\x15\n" +
-	"\x06bag_id\x18\x01 \x01(\tR\x05bagId\"0\n" +
+	"\x06bag_id\x18\x01 \x01(\tR\x05bagId\"j\n" +
 	"\x0eGetBagResponse\x12\x1e\n" +
-	"\x03bag\x18\x01 \x01(\v2\f.kith.v1.BagR\x03bag\"\xca\x01\n" +
+	"\x03bag\x18\x01 \x01(\v2\f.kith.v1.BagR\x03bag\x128\n" +
+	"\n" +
+	"as_of_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\basOfTime\"\xca\x01\n" +
 	"\x0fListBagsRequest\x12\x1b\n" +
 	"\tpage_size\x18\x01 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
@@ -1752,10 +1773,12 @@ const file_kith_v1_bag_service_proto_rawDesc = "" +
 	"\n" +
 	"all_states\x18\x04 \x01(\bR\tallStates\x12\x14\n" +
 	"\x05users\x18\x05 \x03(\tR\x05users\x12\x14\n" +
-	"\x05names\x18\x06 \x03(\tR\x05names\"\\\n" +
+	"\x05names\x18\x06 \x03(\tR\x05names\"\x96\x01\n" +
 	"\x10ListBagsResponse\x12 \n" +
 	"\x04bags\x18\x01 \x03(\v2\f.kith.v1.BagR\x04bags\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"(\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x128\n" +
+	"\n" +
+	"as_of_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\basOfTime\"(\n" +
 	"\x0fWatchBagRequest\x12\x15\n" +
 	"\x06bag_id\x18\x01 \x01(\tR\x05bagId\"2\n" +
 	"\x10WatchBagResponse\x12\x1e\n" +
@@ -1874,9 +1897,10 @@ var file_kith_v1_bag_service_proto_goTypes = []any{
 	(*RetryTasksResponse)(nil),     // 27: kith.v1.RetryTasksResponse
 	(*BagPolicies)(nil),            // 28: kith.v1.BagPolicies
 	(*Bag)(nil),                    // 29: kith.v1.Bag
-	(BagStatus_State)(0),           // 30: kith.v1.BagStatus.State
-	(Task_State)(0),                // 31: kith.v1.Task.State
-	(*Task)(nil),                   // 32: kith.v1.Task
+	(*timestamppb.Timestamp)(nil),  // 30: google.protobuf.Timestamp
+	(BagStatus_State)(0),           // 31: kith.v1.BagStatus.State
+	(Task_State)(0),                // 32: kith.v1.Task.State
+	(*Task)(nil),                   // 33: kith.v1.Task
 }
 var file_kith_v1_bag_service_proto_depIdxs = []int32{
 	28, // 0: kith.v1.SetBagPoliciesRequest.policies:type_name -> kith.v1.BagPolicies
@@ -1886,47 +1910,49 @@ var file_kith_v1_bag_service_proto_depIdxs = []int32{
 	7,  // 4: kith.v1.HostPolicies.values:type_name -> kith.v1.PolicyValue
 	29, // 5: kith.v1.SubmitBagRequest.bag:type_name -> kith.v1.Bag
 	29, // 6: kith.v1.GetBagResponse.bag:type_name -> kith.v1.Bag
-	30, // 7: kith.v1.ListBagsRequest.states:type_name -> kith.v1.BagStatus.State
-	29, // 8: kith.v1.ListBagsResponse.bags:type_name -> kith.v1.Bag
-	29, // 9: kith.v1.WatchBagResponse.bag:type_name -> kith.v1.Bag
-	31, // 10: kith.v1.ListTasksRequest.states:type_name -> kith.v1.Task.State
-	32, // 11: kith.v1.ListTasksResponse.tasks:type_name -> kith.v1.Task
-	31, // 12: kith.v1.GetTaskOutputRequest.states:type_name -> kith.v1.Task.State
-	30, // 13: kith.v1.CancelBagResponse.state:type_name -> kith.v1.BagStatus.State
-	30, // 14: kith.v1.HoldBagResponse.state:type_name -> kith.v1.BagStatus.State
-	30, // 15: kith.v1.ReleaseBagResponse.state:type_name -> kith.v1.BagStatus.State
-	30, // 16: kith.v1.RetryTasksResponse.state:type_name -> kith.v1.BagStatus.State
-	8,  // 17: kith.v1.BagService.SubmitBag:input_type -> kith.v1.SubmitBagRequest
-	10, // 18: kith.v1.BagService.GetBag:input_type -> kith.v1.GetBagRequest
-	12, // 19: kith.v1.BagService.ListBags:input_type -> kith.v1.ListBagsRequest
-	14, // 20: kith.v1.BagService.WatchBag:input_type -> kith.v1.WatchBagRequest
-	16, // 21: kith.v1.BagService.ListTasks:input_type -> kith.v1.ListTasksRequest
-	18, // 22: kith.v1.BagService.GetTaskOutput:input_type -> kith.v1.GetTaskOutputRequest
-	20, // 23: kith.v1.BagService.CancelBag:input_type -> kith.v1.CancelBagRequest
-	22, // 24: kith.v1.BagService.HoldBag:input_type -> kith.v1.HoldBagRequest
-	24, // 25: kith.v1.BagService.ReleaseBag:input_type -> kith.v1.ReleaseBagRequest
-	26, // 26: kith.v1.BagService.RetryTasks:input_type -> kith.v1.RetryTasksRequest
-	0,  // 27: kith.v1.BagService.SetBagPolicies:input_type -> kith.v1.SetBagPoliciesRequest
-	2,  // 28: kith.v1.BagService.SetBagBudget:input_type -> kith.v1.SetBagBudgetRequest
-	4,  // 29: kith.v1.BagService.CheckPolicies:input_type -> kith.v1.CheckPoliciesRequest
-	9,  // 30: kith.v1.BagService.SubmitBag:output_type -> kith.v1.SubmitBagResponse
-	11, // 31: kith.v1.BagService.GetBag:output_type -> kith.v1.GetBagResponse
-	13, // 32: kith.v1.BagService.ListBags:output_type -> kith.v1.ListBagsResponse
-	15, // 33: kith.v1.BagService.WatchBag:output_type -> kith.v1.WatchBagResponse
-	17, // 34: kith.v1.BagService.ListTasks:output_type -> kith.v1.ListTasksResponse
-	19, // 35: kith.v1.BagService.GetTaskOutput:output_type -> kith.v1.GetTaskOutputResponse
-	21, // 36: kith.v1.BagService.CancelBag:output_type -> kith.v1.CancelBagResponse
-	23, // 37: kith.v1.BagService.HoldBag:output_type -> kith.v1.HoldBagResponse
-	25, // 38: kith.v1.BagService.ReleaseBag:output_type -> kith.v1.ReleaseBagResponse
-	27, // 39: kith.v1.BagService.RetryTasks:output_type -> kith.v1.RetryTasksResponse
-	1,  // 40: kith.v1.BagService.SetBagPolicies:output_type -> kith.v1.SetBagPoliciesResponse
-	3,  // 41: kith.v1.BagService.SetBagBudget:output_type -> kith.v1.SetBagBudgetResponse
-	5,  // 42: kith.v1.BagService.CheckPolicies:output_type -> kith.v1.CheckPoliciesResponse
-	30, // [30:43] is the sub-list for method output_type
-	17, // [17:30] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	30, // 7: kith.v1.GetBagResponse.as_of_time:type_name -> google.protobuf.Timestamp
+	31, // 8: kith.v1.ListBagsRequest.states:type_name -> kith.v1.BagStatus.State
+	29, // 9: kith.v1.ListBagsResponse.bags:type_name -> kith.v1.Bag
+	30, // 10: kith.v1.ListBagsResponse.as_of_time:type_name -> google.protobuf.Timestamp
+	29, // 11: kith.v1.WatchBagResponse.bag:type_name -> kith.v1.Bag
+	32, // 12: kith.v1.ListTasksRequest.states:type_name -> kith.v1.Task.State
+	33, // 13: kith.v1.ListTasksResponse.tasks:type_name -> kith.v1.Task
+	32, // 14: kith.v1.GetTaskOutputRequest.states:type_name -> kith.v1.Task.State
+	31, // 15: kith.v1.CancelBagResponse.state:type_name -> kith.v1.BagStatus.State
+	31, // 16: kith.v1.HoldBagResponse.state:type_name -> kith.v1.BagStatus.State
+	31, // 17: kith.v1.ReleaseBagResponse.state:type_name -> kith.v1.BagStatus.State
+	31, // 18: kith.v1.RetryTasksResponse.state:type_name -> kith.v1.BagStatus.State
+	8,  // 19: kith.v1.BagService.SubmitBag:input_type -> kith.v1.SubmitBagRequest
+	10, // 20: kith.v1.BagService.GetBag:input_type -> kith.v1.GetBagRequest
+	12, // 21: kith.v1.BagService.ListBags:input_type -> kith.v1.ListBagsRequest
+	14, // 22: kith.v1.BagService.WatchBag:input_type -> kith.v1.WatchBagRequest
+	16, // 23: kith.v1.BagService.ListTasks:input_type -> kith.v1.ListTasksRequest
+	18, // 24: kith.v1.BagService.GetTaskOutput:input_type -> kith.v1.GetTaskOutputRequest
+	20, // 25: kith.v1.BagService.CancelBag:input_type -> kith.v1.CancelBagRequest
+	22, // 26: kith.v1.BagService.HoldBag:input_type -> kith.v1.HoldBagRequest
+	24, // 27: kith.v1.BagService.ReleaseBag:input_type -> kith.v1.ReleaseBagRequest
+	26, // 28: kith.v1.BagService.RetryTasks:input_type -> kith.v1.RetryTasksRequest
+	0,  // 29: kith.v1.BagService.SetBagPolicies:input_type -> kith.v1.SetBagPoliciesRequest
+	2,  // 30: kith.v1.BagService.SetBagBudget:input_type -> kith.v1.SetBagBudgetRequest
+	4,  // 31: kith.v1.BagService.CheckPolicies:input_type -> kith.v1.CheckPoliciesRequest
+	9,  // 32: kith.v1.BagService.SubmitBag:output_type -> kith.v1.SubmitBagResponse
+	11, // 33: kith.v1.BagService.GetBag:output_type -> kith.v1.GetBagResponse
+	13, // 34: kith.v1.BagService.ListBags:output_type -> kith.v1.ListBagsResponse
+	15, // 35: kith.v1.BagService.WatchBag:output_type -> kith.v1.WatchBagResponse
+	17, // 36: kith.v1.BagService.ListTasks:output_type -> kith.v1.ListTasksResponse
+	19, // 37: kith.v1.BagService.GetTaskOutput:output_type -> kith.v1.GetTaskOutputResponse
+	21, // 38: kith.v1.BagService.CancelBag:output_type -> kith.v1.CancelBagResponse
+	23, // 39: kith.v1.BagService.HoldBag:output_type -> kith.v1.HoldBagResponse
+	25, // 40: kith.v1.BagService.ReleaseBag:output_type -> kith.v1.ReleaseBagResponse
+	27, // 41: kith.v1.BagService.RetryTasks:output_type -> kith.v1.RetryTasksResponse
+	1,  // 42: kith.v1.BagService.SetBagPolicies:output_type -> kith.v1.SetBagPoliciesResponse
+	3,  // 43: kith.v1.BagService.SetBagBudget:output_type -> kith.v1.SetBagBudgetResponse
+	5,  // 44: kith.v1.BagService.CheckPolicies:output_type -> kith.v1.CheckPoliciesResponse
+	32, // [32:45] is the sub-list for method output_type
+	19, // [19:32] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_kith_v1_bag_service_proto_init() }

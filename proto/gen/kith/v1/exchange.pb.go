@@ -275,7 +275,19 @@ type CopyRequest struct {
 	// nothing. Only forecasts hang on it; what is no such list is refused.
 	Runs []uint32 `protobuf:"varint,9,rep,packed,name=runs,proto3" json:"runs,omitempty"`
 	// The job writes checkpoints and may end to go on elsewhere.
-	Checkpoint    bool `protobuf:"varint,10,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
+	Checkpoint bool `protobuf:"varint,10,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
+	// How long before its limit it is asked to save and to go on in another attempt, in
+	// seconds; 0 for not at all.
+	AskSeconds uint32 `protobuf:"varint,11,opt,name=ask_seconds,json=askSeconds,proto3" json:"ask_seconds,omitempty"`
+	// The level of the hierarchy that the job is at, 1 to 16; 0 for a job of none. A site takes it
+	// only if it is of that level.
+	Level uint32 `protobuf:"varint,14,opt,name=level,proto3" json:"level,omitempty"`
+	// How often what it has saved is copied to its origin while it runs, in seconds; 0 for not at all.
+	SaveSeconds uint32 `protobuf:"varint,17,opt,name=save_seconds,json=saveSeconds,proto3" json:"save_seconds,omitempty"`
+	// Nobody knows how long the job runs; walltime_ns is the longest that there is.
+	Unknown bool `protobuf:"varint,15,opt,name=unknown,proto3" json:"unknown,omitempty"`
+	// The job brings an estimator.
+	Estimate      bool `protobuf:"varint,16,opt,name=estimate,proto3" json:"estimate,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -380,6 +392,115 @@ func (x *CopyRequest) GetCheckpoint() bool {
 	return false
 }
 
+func (x *CopyRequest) GetAskSeconds() uint32 {
+	if x != nil {
+		return x.AskSeconds
+	}
+	return 0
+}
+
+func (x *CopyRequest) GetLevel() uint32 {
+	if x != nil {
+		return x.Level
+	}
+	return 0
+}
+
+func (x *CopyRequest) GetSaveSeconds() uint32 {
+	if x != nil {
+		return x.SaveSeconds
+	}
+	return 0
+}
+
+func (x *CopyRequest) GetUnknown() bool {
+	if x != nil {
+		return x.Unknown
+	}
+	return false
+}
+
+func (x *CopyRequest) GetEstimate() bool {
+	if x != nil {
+		return x.Estimate
+	}
+	return false
+}
+
+// A Progress is what a job of a hierarchy did in earlier attempts. Work is in processor-seconds
+// of the reference.
+type Progress struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How long those at the level that the job is at ran together, in nanoseconds.
+	UsedNs int64 `protobuf:"varint,1,opt,name=used_ns,json=usedNs,proto3" json:"used_ns,omitempty"`
+	// What all of them did.
+	Done float64 `protobuf:"fixed64,2,opt,name=done,proto3" json:"done,omitempty"`
+	// The least upper bound of all that the job does; 0 if there is none.
+	Bound float64 `protobuf:"fixed64,3,opt,name=bound,proto3" json:"bound,omitempty"`
+	// No attempt may follow the one that is told.
+	Last          bool `protobuf:"varint,4,opt,name=last,proto3" json:"last,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Progress) Reset() {
+	*x = Progress{}
+	mi := &file_kith_v1_exchange_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Progress) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Progress) ProtoMessage() {}
+
+func (x *Progress) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_exchange_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Progress.ProtoReflect.Descriptor instead.
+func (*Progress) Descriptor() ([]byte, []int) {
+	return file_kith_v1_exchange_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Progress) GetUsedNs() int64 {
+	if x != nil {
+		return x.UsedNs
+	}
+	return 0
+}
+
+func (x *Progress) GetDone() float64 {
+	if x != nil {
+		return x.Done
+	}
+	return 0
+}
+
+func (x *Progress) GetBound() float64 {
+	if x != nil {
+		return x.Bound
+	}
+	return 0
+}
+
+func (x *Progress) GetLast() bool {
+	if x != nil {
+		return x.Last
+	}
+	return false
+}
+
 // An AttemptOutcome is how an attempt ended.
 type AttemptOutcome struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -408,13 +529,19 @@ type AttemptOutcome struct {
 	FilesLost bool `protobuf:"varint,11,opt,name=files_lost,json=filesLost,proto3" json:"files_lost,omitempty"`
 	// The number of the checkpoint among the files, with kind 6; 0 if there is none.
 	CheckpointSequence uint64 `protobuf:"varint,12,opt,name=checkpoint_sequence,json=checkpointSequence,proto3" json:"checkpoint_sequence,omitempty"`
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
+	// With kind 6, why it ended: 0 because the job had saved and asked for it, 1 evicted, 2 out of
+	// its level, 3 its user asked, 4 its time limit.
+	DemotionCause uint32 `protobuf:"varint,13,opt,name=demotion_cause,json=demotionCause,proto3" json:"demotion_cause,omitempty"`
+	// The least upper bound of all the work of the job that its estimator gave, in
+	// processor-seconds of the reference; 0 if it gave none.
+	Bound         float64 `protobuf:"fixed64,14,opt,name=bound,proto3" json:"bound,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AttemptOutcome) Reset() {
 	*x = AttemptOutcome{}
-	mi := &file_kith_v1_exchange_proto_msgTypes[3]
+	mi := &file_kith_v1_exchange_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -426,7 +553,7 @@ func (x *AttemptOutcome) String() string {
 func (*AttemptOutcome) ProtoMessage() {}
 
 func (x *AttemptOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_exchange_proto_msgTypes[3]
+	mi := &file_kith_v1_exchange_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -439,7 +566,7 @@ func (x *AttemptOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttemptOutcome.ProtoReflect.Descriptor instead.
 func (*AttemptOutcome) Descriptor() ([]byte, []int) {
-	return file_kith_v1_exchange_proto_rawDescGZIP(), []int{3}
+	return file_kith_v1_exchange_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *AttemptOutcome) GetKind() uint32 {
@@ -526,6 +653,20 @@ func (x *AttemptOutcome) GetCheckpointSequence() uint64 {
 	return 0
 }
 
+func (x *AttemptOutcome) GetDemotionCause() uint32 {
+	if x != nil {
+		return x.DemotionCause
+	}
+	return 0
+}
+
+func (x *AttemptOutcome) GetBound() float64 {
+	if x != nil {
+		return x.Bound
+	}
+	return 0
+}
+
 // A LoadDigest is how loaded a site is, as the site itself says. Of two
 // digests of one site the one with the higher (incarnation, sequence) is newer.
 type LoadDigest struct {
@@ -575,14 +716,16 @@ type LoadDigest struct {
 	OwnerLoads []*OwnerLoad `protobuf:"bytes,20,rep,name=owner_loads,json=ownerLoads,proto3" json:"owner_loads,omitempty"`
 	// No copy that comes from another site now starts on the free processors: others wait, and
 	// the site starts in order only, or its own first.
-	Blocked       bool `protobuf:"varint,21,opt,name=blocked,proto3" json:"blocked,omitempty"`
+	Blocked bool `protobuf:"varint,21,opt,name=blocked,proto3" json:"blocked,omitempty"`
+	// The level of a hierarchy that the site is. Not set for a site of none.
+	Level         *LevelState `protobuf:"bytes,22,opt,name=level,proto3" json:"level,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *LoadDigest) Reset() {
 	*x = LoadDigest{}
-	mi := &file_kith_v1_exchange_proto_msgTypes[4]
+	mi := &file_kith_v1_exchange_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -594,7 +737,7 @@ func (x *LoadDigest) String() string {
 func (*LoadDigest) ProtoMessage() {}
 
 func (x *LoadDigest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_exchange_proto_msgTypes[4]
+	mi := &file_kith_v1_exchange_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -607,7 +750,7 @@ func (x *LoadDigest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LoadDigest.ProtoReflect.Descriptor instead.
 func (*LoadDigest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_exchange_proto_rawDescGZIP(), []int{4}
+	return file_kith_v1_exchange_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *LoadDigest) GetSiteId() string {
@@ -757,6 +900,96 @@ func (x *LoadDigest) GetBlocked() bool {
 	return false
 }
 
+func (x *LoadDigest) GetLevel() *LevelState {
+	if x != nil {
+		return x.Level
+	}
+	return nil
+}
+
+// A LevelState is what a site that is a level of a hierarchy says of it. Work is in
+// processor-seconds of the reference.
+type LevelState struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// 1, the smallest, to 16.
+	Rank uint32 `protobuf:"varint,1,opt,name=rank,proto3" json:"rank,omitempty"`
+	// The longest stay of a job there in nanoseconds, and the longest run.
+	QueueLimitNs int64 `protobuf:"varint,2,opt,name=queue_limit_ns,json=queueLimitNs,proto3" json:"queue_limit_ns,omitempty"`
+	// At most queue_limit_ns.
+	RunLimitNs int64 `protobuf:"varint,3,opt,name=run_limit_ns,json=runLimitNs,proto3" json:"run_limit_ns,omitempty"`
+	// The work of the jobs of the hierarchy that wait and run there.
+	Work float64 `protobuf:"fixed64,4,opt,name=work,proto3" json:"work,omitempty"`
+	// The most of it that the level takes.
+	WorkLimit     float64 `protobuf:"fixed64,5,opt,name=work_limit,json=workLimit,proto3" json:"work_limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LevelState) Reset() {
+	*x = LevelState{}
+	mi := &file_kith_v1_exchange_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LevelState) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LevelState) ProtoMessage() {}
+
+func (x *LevelState) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_exchange_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LevelState.ProtoReflect.Descriptor instead.
+func (*LevelState) Descriptor() ([]byte, []int) {
+	return file_kith_v1_exchange_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *LevelState) GetRank() uint32 {
+	if x != nil {
+		return x.Rank
+	}
+	return 0
+}
+
+func (x *LevelState) GetQueueLimitNs() int64 {
+	if x != nil {
+		return x.QueueLimitNs
+	}
+	return 0
+}
+
+func (x *LevelState) GetRunLimitNs() int64 {
+	if x != nil {
+		return x.RunLimitNs
+	}
+	return 0
+}
+
+func (x *LevelState) GetWork() float64 {
+	if x != nil {
+		return x.Work
+	}
+	return 0
+}
+
+func (x *LevelState) GetWorkLimit() float64 {
+	if x != nil {
+		return x.WorkLimit
+	}
+	return 0
+}
+
 // An OwnerLoad is what the owner of a machine takes of a job that runs there: it goes on
 // only while he leaves it the processors.
 type OwnerLoad struct {
@@ -773,7 +1006,7 @@ type OwnerLoad struct {
 
 func (x *OwnerLoad) Reset() {
 	*x = OwnerLoad{}
-	mi := &file_kith_v1_exchange_proto_msgTypes[5]
+	mi := &file_kith_v1_exchange_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -785,7 +1018,7 @@ func (x *OwnerLoad) String() string {
 func (*OwnerLoad) ProtoMessage() {}
 
 func (x *OwnerLoad) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_exchange_proto_msgTypes[5]
+	mi := &file_kith_v1_exchange_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -798,7 +1031,7 @@ func (x *OwnerLoad) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OwnerLoad.ProtoReflect.Descriptor instead.
 func (*OwnerLoad) Descriptor() ([]byte, []int) {
-	return file_kith_v1_exchange_proto_rawDescGZIP(), []int{5}
+	return file_kith_v1_exchange_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *OwnerLoad) GetLambda() float64 {
@@ -840,7 +1073,7 @@ type AuditHead struct {
 
 func (x *AuditHead) Reset() {
 	*x = AuditHead{}
-	mi := &file_kith_v1_exchange_proto_msgTypes[6]
+	mi := &file_kith_v1_exchange_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -852,7 +1085,7 @@ func (x *AuditHead) String() string {
 func (*AuditHead) ProtoMessage() {}
 
 func (x *AuditHead) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_exchange_proto_msgTypes[6]
+	mi := &file_kith_v1_exchange_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -865,7 +1098,7 @@ func (x *AuditHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditHead.ProtoReflect.Descriptor instead.
 func (*AuditHead) Descriptor() ([]byte, []int) {
-	return file_kith_v1_exchange_proto_rawDescGZIP(), []int{6}
+	return file_kith_v1_exchange_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *AuditHead) GetNumber() uint64 {
@@ -909,7 +1142,7 @@ const file_kith_v1_exchange_proto_rawDesc = "" +
 	"\x03seq\x18\x03 \x01(\x04R\x03seq\"I\n" +
 	"\vAttemptName\x12\"\n" +
 	"\x03job\x18\x01 \x01(\v2\x10.kith.v1.JobNameR\x03job\x12\x16\n" +
-	"\x06number\x18\x02 \x01(\rR\x06number\"\xa5\x02\n" +
+	"\x06number\x18\x02 \x01(\rR\x06number\"\xb5\x03\n" +
 	"\vCopyRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04user\x18\x02 \x01(\tR\x04user\x12\x1e\n" +
@@ -927,7 +1160,18 @@ const file_kith_v1_exchange_proto_rawDesc = "" +
 	"\n" +
 	"checkpoint\x18\n" +
 	" \x01(\bR\n" +
-	"checkpoint\"\x82\x03\n" +
+	"checkpoint\x12\x1f\n" +
+	"\vask_seconds\x18\v \x01(\rR\n" +
+	"askSeconds\x12\x14\n" +
+	"\x05level\x18\x0e \x01(\rR\x05level\x12!\n" +
+	"\fsave_seconds\x18\x11 \x01(\rR\vsaveSeconds\x12\x18\n" +
+	"\aunknown\x18\x0f \x01(\bR\aunknown\x12\x1a\n" +
+	"\bestimate\x18\x10 \x01(\bR\bestimate\"a\n" +
+	"\bProgress\x12\x17\n" +
+	"\aused_ns\x18\x01 \x01(\x03R\x06usedNs\x12\x12\n" +
+	"\x04done\x18\x02 \x01(\x01R\x04done\x12\x14\n" +
+	"\x05bound\x18\x03 \x01(\x01R\x05bound\x12\x12\n" +
+	"\x04last\x18\x04 \x01(\bR\x04last\"\xbf\x03\n" +
 	"\x0eAttemptOutcome\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\rR\x04kind\x12\x1b\n" +
 	"\texit_code\x18\x02 \x01(\x05R\bexitCode\x12\x16\n" +
@@ -942,7 +1186,9 @@ const file_kith_v1_exchange_proto_rawDesc = "" +
 	" \x01(\bR\vfilesRemain\x12\x1d\n" +
 	"\n" +
 	"files_lost\x18\v \x01(\bR\tfilesLost\x12/\n" +
-	"\x13checkpoint_sequence\x18\f \x01(\x04R\x12checkpointSequence\"\xc7\x05\n" +
+	"\x13checkpoint_sequence\x18\f \x01(\x04R\x12checkpointSequence\x12%\n" +
+	"\x0edemotion_cause\x18\r \x01(\rR\rdemotionCause\x12\x14\n" +
+	"\x05bound\x18\x0e \x01(\x01R\x05bound\"\xf2\x05\n" +
 	"\n" +
 	"LoadDigest\x12\x17\n" +
 	"\asite_id\x18\x01 \x01(\tR\x06siteId\x12 \n" +
@@ -971,7 +1217,17 @@ const file_kith_v1_exchange_proto_rawDesc = "" +
 	"audit_head\x18\x13 \x01(\v2\x12.kith.v1.AuditHeadR\tauditHead\x123\n" +
 	"\vowner_loads\x18\x14 \x03(\v2\x12.kith.v1.OwnerLoadR\n" +
 	"ownerLoads\x12\x18\n" +
-	"\ablocked\x18\x15 \x01(\bR\ablocked\"K\n" +
+	"\ablocked\x18\x15 \x01(\bR\ablocked\x12)\n" +
+	"\x05level\x18\x16 \x01(\v2\x13.kith.v1.LevelStateR\x05level\"\x9b\x01\n" +
+	"\n" +
+	"LevelState\x12\x12\n" +
+	"\x04rank\x18\x01 \x01(\rR\x04rank\x12$\n" +
+	"\x0equeue_limit_ns\x18\x02 \x01(\x03R\fqueueLimitNs\x12 \n" +
+	"\frun_limit_ns\x18\x03 \x01(\x03R\n" +
+	"runLimitNs\x12\x12\n" +
+	"\x04work\x18\x04 \x01(\x01R\x04work\x12\x1d\n" +
+	"\n" +
+	"work_limit\x18\x05 \x01(\x01R\tworkLimit\"K\n" +
 	"\tOwnerLoad\x12\x16\n" +
 	"\x06lambda\x18\x01 \x01(\x01R\x06lambda\x12\x10\n" +
 	"\x03rho\x18\x02 \x01(\x01R\x03rho\x12\x14\n" +
@@ -1004,28 +1260,31 @@ func file_kith_v1_exchange_proto_rawDescGZIP() []byte {
 }
 
 var file_kith_v1_exchange_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_kith_v1_exchange_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_kith_v1_exchange_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_kith_v1_exchange_proto_goTypes = []any{
 	(CopyPhase)(0),         // 0: kith.v1.CopyPhase
 	(HomeJobs)(0),          // 1: kith.v1.HomeJobs
 	(*JobName)(nil),        // 2: kith.v1.JobName
 	(*AttemptName)(nil),    // 3: kith.v1.AttemptName
 	(*CopyRequest)(nil),    // 4: kith.v1.CopyRequest
-	(*AttemptOutcome)(nil), // 5: kith.v1.AttemptOutcome
-	(*LoadDigest)(nil),     // 6: kith.v1.LoadDigest
-	(*OwnerLoad)(nil),      // 7: kith.v1.OwnerLoad
-	(*AuditHead)(nil),      // 8: kith.v1.AuditHead
+	(*Progress)(nil),       // 5: kith.v1.Progress
+	(*AttemptOutcome)(nil), // 6: kith.v1.AttemptOutcome
+	(*LoadDigest)(nil),     // 7: kith.v1.LoadDigest
+	(*LevelState)(nil),     // 8: kith.v1.LevelState
+	(*OwnerLoad)(nil),      // 9: kith.v1.OwnerLoad
+	(*AuditHead)(nil),      // 10: kith.v1.AuditHead
 }
 var file_kith_v1_exchange_proto_depIdxs = []int32{
-	2, // 0: kith.v1.AttemptName.job:type_name -> kith.v1.JobName
-	1, // 1: kith.v1.LoadDigest.home_jobs:type_name -> kith.v1.HomeJobs
-	8, // 2: kith.v1.LoadDigest.audit_head:type_name -> kith.v1.AuditHead
-	7, // 3: kith.v1.LoadDigest.owner_loads:type_name -> kith.v1.OwnerLoad
-	4, // [4:4] is the sub-list for method output_type
-	4, // [4:4] is the sub-list for method input_type
-	4, // [4:4] is the sub-list for extension type_name
-	4, // [4:4] is the sub-list for extension extendee
-	0, // [0:4] is the sub-list for field type_name
+	2,  // 0: kith.v1.AttemptName.job:type_name -> kith.v1.JobName
+	1,  // 1: kith.v1.LoadDigest.home_jobs:type_name -> kith.v1.HomeJobs
+	10, // 2: kith.v1.LoadDigest.audit_head:type_name -> kith.v1.AuditHead
+	9,  // 3: kith.v1.LoadDigest.owner_loads:type_name -> kith.v1.OwnerLoad
+	8,  // 4: kith.v1.LoadDigest.level:type_name -> kith.v1.LevelState
+	5,  // [5:5] is the sub-list for method output_type
+	5,  // [5:5] is the sub-list for method input_type
+	5,  // [5:5] is the sub-list for extension type_name
+	5,  // [5:5] is the sub-list for extension extendee
+	0,  // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_kith_v1_exchange_proto_init() }
@@ -1039,7 +1298,7 @@ func file_kith_v1_exchange_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kith_v1_exchange_proto_rawDesc), len(file_kith_v1_exchange_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   7,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -80,6 +80,75 @@ func (Job_OnSiteLost) EnumDescriptor() ([]byte, []int) {
 	return file_kith_v1_job_proto_rawDescGZIP(), []int{0, 0}
 }
 
+// Why an attempt ended with its job to go on.
+type Demotion_Cause int32
+
+const (
+	// Not told, as by an earlier version.
+	Demotion_CAUSE_UNSPECIFIED Demotion_Cause = 0
+	// It had saved what it had done and asked to be run again.
+	Demotion_CAUSE_OWN_ACCORD Demotion_Cause = 1
+	// Its host needed the processors for a job of its own users.
+	Demotion_CAUSE_EVICTED Demotion_Cause = 2
+	// It had outgrown the level of its host.
+	Demotion_CAUSE_OUT_OF_LEVEL Demotion_Cause = 3
+	// Its user asked for it.
+	Demotion_CAUSE_REQUESTED Demotion_Cause = 4
+	// Its time limit came near.
+	Demotion_CAUSE_WALLTIME Demotion_Cause = 5
+	// Its host was lost, and the job goes on from what had come home while it ran.
+	Demotion_CAUSE_HOST_LOST Demotion_Cause = 6
+)
+
+// Enum value maps for Demotion_Cause.
+var (
+	Demotion_Cause_name = map[int32]string{
+		0: "CAUSE_UNSPECIFIED",
+		1: "CAUSE_OWN_ACCORD",
+		2: "CAUSE_EVICTED",
+		3: "CAUSE_OUT_OF_LEVEL",
+		4: "CAUSE_REQUESTED",
+		5: "CAUSE_WALLTIME",
+		6: "CAUSE_HOST_LOST",
+	}
+	Demotion_Cause_value = map[string]int32{
+		"CAUSE_UNSPECIFIED":  0,
+		"CAUSE_OWN_ACCORD":   1,
+		"CAUSE_EVICTED":      2,
+		"CAUSE_OUT_OF_LEVEL": 3,
+		"CAUSE_REQUESTED":    4,
+		"CAUSE_WALLTIME":     5,
+		"CAUSE_HOST_LOST":    6,
+	}
+)
+
+func (x Demotion_Cause) Enum() *Demotion_Cause {
+	p := new(Demotion_Cause)
+	*p = x
+	return p
+}
+
+func (x Demotion_Cause) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Demotion_Cause) Descriptor() protoreflect.EnumDescriptor {
+	return file_kith_v1_job_proto_enumTypes[1].Descriptor()
+}
+
+func (Demotion_Cause) Type() protoreflect.EnumType {
+	return &file_kith_v1_job_proto_enumTypes[1]
+}
+
+func (x Demotion_Cause) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Demotion_Cause.Descriptor instead.
+func (Demotion_Cause) EnumDescriptor() ([]byte, []int) {
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{2, 0}
+}
+
 // How it must have ended.
 type Dependency_Condition int32
 
@@ -121,11 +190,11 @@ func (x Dependency_Condition) String() string {
 }
 
 func (Dependency_Condition) Descriptor() protoreflect.EnumDescriptor {
-	return file_kith_v1_job_proto_enumTypes[1].Descriptor()
+	return file_kith_v1_job_proto_enumTypes[2].Descriptor()
 }
 
 func (Dependency_Condition) Type() protoreflect.EnumType {
-	return &file_kith_v1_job_proto_enumTypes[1]
+	return &file_kith_v1_job_proto_enumTypes[2]
 }
 
 func (x Dependency_Condition) Number() protoreflect.EnumNumber {
@@ -134,7 +203,7 @@ func (x Dependency_Condition) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Dependency_Condition.Descriptor instead.
 func (Dependency_Condition) EnumDescriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{3, 0}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{4, 0}
 }
 
 // What has become of a dependency.
@@ -182,11 +251,11 @@ func (x Dependency_State) String() string {
 }
 
 func (Dependency_State) Descriptor() protoreflect.EnumDescriptor {
-	return file_kith_v1_job_proto_enumTypes[2].Descriptor()
+	return file_kith_v1_job_proto_enumTypes[3].Descriptor()
 }
 
 func (Dependency_State) Type() protoreflect.EnumType {
-	return &file_kith_v1_job_proto_enumTypes[2]
+	return &file_kith_v1_job_proto_enumTypes[3]
 }
 
 func (x Dependency_State) Number() protoreflect.EnumNumber {
@@ -195,7 +264,7 @@ func (x Dependency_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Dependency_State.Descriptor instead.
 func (Dependency_State) EnumDescriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{3, 1}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{4, 1}
 }
 
 // Where a job is in its life.
@@ -279,11 +348,11 @@ func (x JobStatus_State) String() string {
 }
 
 func (JobStatus_State) Descriptor() protoreflect.EnumDescriptor {
-	return file_kith_v1_job_proto_enumTypes[3].Descriptor()
+	return file_kith_v1_job_proto_enumTypes[4].Descriptor()
 }
 
 func (JobStatus_State) Type() protoreflect.EnumType {
-	return &file_kith_v1_job_proto_enumTypes[3]
+	return &file_kith_v1_job_proto_enumTypes[4]
 }
 
 func (x JobStatus_State) Number() protoreflect.EnumNumber {
@@ -292,7 +361,7 @@ func (x JobStatus_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use JobStatus_State.Descriptor instead.
 func (JobStatus_State) EnumDescriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{6, 0}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{7, 0}
 }
 
 // What a person can do to a job.
@@ -317,6 +386,8 @@ const (
 	JobAct_KIND_POLICIES JobAct_Kind = 7
 	// Replaced the budget of a bag.
 	JobAct_KIND_BUDGET JobAct_Kind = 8
+	// Asked it to save what it had done and to go on in another attempt.
+	JobAct_KIND_CHECKPOINT JobAct_Kind = 9
 )
 
 // Enum value maps for JobAct_Kind.
@@ -331,6 +402,7 @@ var (
 		6: "KIND_RETRY",
 		7: "KIND_POLICIES",
 		8: "KIND_BUDGET",
+		9: "KIND_CHECKPOINT",
 	}
 	JobAct_Kind_value = map[string]int32{
 		"KIND_UNSPECIFIED": 0,
@@ -342,6 +414,7 @@ var (
 		"KIND_RETRY":       6,
 		"KIND_POLICIES":    7,
 		"KIND_BUDGET":      8,
+		"KIND_CHECKPOINT":  9,
 	}
 )
 
@@ -356,11 +429,11 @@ func (x JobAct_Kind) String() string {
 }
 
 func (JobAct_Kind) Descriptor() protoreflect.EnumDescriptor {
-	return file_kith_v1_job_proto_enumTypes[4].Descriptor()
+	return file_kith_v1_job_proto_enumTypes[5].Descriptor()
 }
 
 func (JobAct_Kind) Type() protoreflect.EnumType {
-	return &file_kith_v1_job_proto_enumTypes[4]
+	return &file_kith_v1_job_proto_enumTypes[5]
 }
 
 func (x JobAct_Kind) Number() protoreflect.EnumNumber {
@@ -369,7 +442,7 @@ func (x JobAct_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use JobAct_Kind.Descriptor instead.
 func (JobAct_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{7, 0}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{8, 0}
 }
 
 // What became of a forecast.
@@ -421,11 +494,11 @@ func (x StartForecast_End) String() string {
 }
 
 func (StartForecast_End) Descriptor() protoreflect.EnumDescriptor {
-	return file_kith_v1_job_proto_enumTypes[5].Descriptor()
+	return file_kith_v1_job_proto_enumTypes[6].Descriptor()
 }
 
 func (StartForecast_End) Type() protoreflect.EnumType {
-	return &file_kith_v1_job_proto_enumTypes[5]
+	return &file_kith_v1_job_proto_enumTypes[6]
 }
 
 func (x StartForecast_End) Number() protoreflect.EnumNumber {
@@ -434,7 +507,7 @@ func (x StartForecast_End) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use StartForecast_End.Descriptor instead.
 func (StartForecast_End) EnumDescriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{10, 0}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{11, 0}
 }
 
 // Where a copy is on its way.
@@ -482,11 +555,11 @@ func (x CopyStatus_State) String() string {
 }
 
 func (CopyStatus_State) Descriptor() protoreflect.EnumDescriptor {
-	return file_kith_v1_job_proto_enumTypes[6].Descriptor()
+	return file_kith_v1_job_proto_enumTypes[7].Descriptor()
 }
 
 func (CopyStatus_State) Type() protoreflect.EnumType {
-	return &file_kith_v1_job_proto_enumTypes[6]
+	return &file_kith_v1_job_proto_enumTypes[7]
 }
 
 func (x CopyStatus_State) Number() protoreflect.EnumNumber {
@@ -495,7 +568,7 @@ func (x CopyStatus_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use CopyStatus_State.Descriptor instead.
 func (CopyStatus_State) EnumDescriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{13, 0}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{14, 0}
 }
 
 // What can happen to a claim.
@@ -525,6 +598,8 @@ const (
 	ClaimEvent_KIND_OUTRACED ClaimEvent_Kind = 9
 	// The attempt ended with the job to go on, and what it left is at the origin.
 	ClaimEvent_KIND_DEMOTED ClaimEvent_Kind = 10
+	// The job went to a lower level of its hierarchy without having run.
+	ClaimEvent_KIND_LOWERED ClaimEvent_Kind = 11
 )
 
 // Enum value maps for ClaimEvent_Kind.
@@ -541,6 +616,7 @@ var (
 		8:  "KIND_REVOKED",
 		9:  "KIND_OUTRACED",
 		10: "KIND_DEMOTED",
+		11: "KIND_LOWERED",
 	}
 	ClaimEvent_Kind_value = map[string]int32{
 		"KIND_UNSPECIFIED": 0,
@@ -554,6 +630,7 @@ var (
 		"KIND_REVOKED":     8,
 		"KIND_OUTRACED":    9,
 		"KIND_DEMOTED":     10,
+		"KIND_LOWERED":     11,
 	}
 )
 
@@ -568,11 +645,11 @@ func (x ClaimEvent_Kind) String() string {
 }
 
 func (ClaimEvent_Kind) Descriptor() protoreflect.EnumDescriptor {
-	return file_kith_v1_job_proto_enumTypes[7].Descriptor()
+	return file_kith_v1_job_proto_enumTypes[8].Descriptor()
 }
 
 func (ClaimEvent_Kind) Type() protoreflect.EnumType {
-	return &file_kith_v1_job_proto_enumTypes[7]
+	return &file_kith_v1_job_proto_enumTypes[8]
 }
 
 func (x ClaimEvent_Kind) Number() protoreflect.EnumNumber {
@@ -581,7 +658,7 @@ func (x ClaimEvent_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ClaimEvent_Kind.Descriptor instead.
 func (ClaimEvent_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{14, 0}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{15, 0}
 }
 
 // A Job is a command or a script that needs processors for some time, and what
@@ -654,7 +731,17 @@ type Job struct {
 	// before it have ended.
 	Singleton bool `protobuf:"varint,24,opt,name=singleton,proto3" json:"singleton,omitempty"`
 	// How the job saves what it has done, so that it can go on elsewhere. Unset: it cannot.
-	Checkpoint    *Checkpoint `protobuf:"bytes,25,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
+	Checkpoint *Checkpoint `protobuf:"bytes,25,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
+	// The level of the hierarchy at which the job begins, 1 to 16. 0: that of a job whose
+	// walltime is unknown is 1, any other job is of no hierarchy. A job of one needs checkpoint.
+	Level int32 `protobuf:"varint,26,opt,name=level,proto3" json:"level,omitempty"`
+	// Nobody knows how long the job runs: walltime is left out, and each level sets a limit.
+	WalltimeUnknown bool `protobuf:"varint,27,opt,name=walltime_unknown,json=walltimeUnknown,proto3" json:"walltime_unknown,omitempty"`
+	// An estimator, run by /bin/sh in the private folder, before the command and in the same
+	// attempt, for at most a part of what a site's level lets a job run. Each line "bound SECONDS" that it
+	// prints is an upper bound of all the work of the job, in processor-seconds of the reference; the
+	// least counts. Only for jobs of a hierarchy. At most 4096 bytes.
+	Estimate      string `protobuf:"bytes,28,opt,name=estimate,proto3" json:"estimate,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -864,6 +951,27 @@ func (x *Job) GetCheckpoint() *Checkpoint {
 	return nil
 }
 
+func (x *Job) GetLevel() int32 {
+	if x != nil {
+		return x.Level
+	}
+	return 0
+}
+
+func (x *Job) GetWalltimeUnknown() bool {
+	if x != nil {
+		return x.WalltimeUnknown
+	}
+	return false
+}
+
+func (x *Job) GetEstimate() string {
+	if x != nil {
+		return x.Estimate
+	}
+	return ""
+}
+
 // A Checkpoint says how a job saves what it has done. The job writes files into the folder
 // that KITH_CHECKPOINT_DIR names, and last a file DONE with a number that grows each time,
 // under another name first and then renamed. When it exits with exit_code the files come home,
@@ -874,9 +982,22 @@ type Checkpoint struct {
 	// 1 to 100. DONE is always among them. Each must match a file, or the checkpoint does not count.
 	Paths []string `protobuf:"bytes,1,rep,name=paths,proto3" json:"paths,omitempty"`
 	// The exit code that says "saved, run me again", 1 to 125. 0 in a submission means 85.
-	ExitCode      int32 `protobuf:"varint,2,opt,name=exit_code,json=exitCode,proto3" json:"exit_code,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	ExitCode int32 `protobuf:"varint,2,opt,name=exit_code,json=exitCode,proto3" json:"exit_code,omitempty"`
+	// The signal that asks the job to save and end: USR1, USR2, HUP, INT, TERM, CONT, WINCH, ALRM or
+	// VTALRM. Empty in a submission means USR1.
+	Signal string `protobuf:"bytes,3,opt,name=signal,proto3" json:"signal,omitempty"`
+	// All processes of the job get it, and not its first one alone.
+	SignalAll bool `protobuf:"varint,4,opt,name=signal_all,json=signalAll,proto3" json:"signal_all,omitempty"`
+	// How long it has to answer; a site may give less. 0 in a submission means 1 min, at most a day.
+	Grace *durationpb.Duration `protobuf:"bytes,5,opt,name=grace,proto3" json:"grace,omitempty"`
+	// How often what it has saved is copied to its origin while it runs, in whole seconds, at most 10
+	// years. 0 for not at all.
+	Every *durationpb.Duration `protobuf:"bytes,6,opt,name=every,proto3" json:"every,omitempty"`
+	// How long before its time limit it is asked, to go on in another attempt; less than the limit,
+	// and 65,535 s at most, in whole seconds. 0 for not at all: then it ends there.
+	BeforeWalltime *durationpb.Duration `protobuf:"bytes,7,opt,name=before_walltime,json=beforeWalltime,proto3" json:"before_walltime,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Checkpoint) Reset() {
@@ -923,6 +1044,41 @@ func (x *Checkpoint) GetExitCode() int32 {
 	return 0
 }
 
+func (x *Checkpoint) GetSignal() string {
+	if x != nil {
+		return x.Signal
+	}
+	return ""
+}
+
+func (x *Checkpoint) GetSignalAll() bool {
+	if x != nil {
+		return x.SignalAll
+	}
+	return false
+}
+
+func (x *Checkpoint) GetGrace() *durationpb.Duration {
+	if x != nil {
+		return x.Grace
+	}
+	return nil
+}
+
+func (x *Checkpoint) GetEvery() *durationpb.Duration {
+	if x != nil {
+		return x.Every
+	}
+	return nil
+}
+
+func (x *Checkpoint) GetBeforeWalltime() *durationpb.Duration {
+	if x != nil {
+		return x.BeforeWalltime
+	}
+	return nil
+}
+
 // A Demotion is an attempt that ended with its job to go on in another one.
 type Demotion struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -937,7 +1093,11 @@ type Demotion struct {
 	// The number in DONE of the checkpoint that it left; 0 if it left none that counts.
 	CheckpointSequence uint64 `protobuf:"varint,5,opt,name=checkpoint_sequence,json=checkpointSequence,proto3" json:"checkpoint_sequence,omitempty"`
 	// Explains it, for people: why there is no checkpoint, or what of the output is missing.
-	Reason        string `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
+	Reason string `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
+	// The level of the hierarchy at which it ran; 0 for none.
+	Level int32 `protobuf:"varint,8,opt,name=level,proto3" json:"level,omitempty"`
+	// Why it ended.
+	Cause         Demotion_Cause `protobuf:"varint,7,opt,name=cause,proto3,enum=kith.v1.Demotion_Cause" json:"cause,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1014,6 +1174,103 @@ func (x *Demotion) GetReason() string {
 	return ""
 }
 
+func (x *Demotion) GetLevel() int32 {
+	if x != nil {
+		return x.Level
+	}
+	return 0
+}
+
+func (x *Demotion) GetCause() Demotion_Cause {
+	if x != nil {
+		return x.Cause
+	}
+	return Demotion_CAUSE_UNSPECIFIED
+}
+
+// A LevelStanding is what a site says of the level that it is. Work is in processor-seconds of
+// the reference.
+type LevelStanding struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The site.
+	SiteId string `protobuf:"bytes,1,opt,name=site_id,json=siteId,proto3" json:"site_id,omitempty"`
+	// The longest stay of a job there.
+	QueueLimit *durationpb.Duration `protobuf:"bytes,2,opt,name=queue_limit,json=queueLimit,proto3" json:"queue_limit,omitempty"`
+	// The longest run.
+	RunLimit *durationpb.Duration `protobuf:"bytes,3,opt,name=run_limit,json=runLimit,proto3" json:"run_limit,omitempty"`
+	// The work of the jobs that wait and run there.
+	Work float64 `protobuf:"fixed64,4,opt,name=work,proto3" json:"work,omitempty"`
+	// The most of it that the level takes.
+	WorkLimit     float64 `protobuf:"fixed64,5,opt,name=work_limit,json=workLimit,proto3" json:"work_limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LevelStanding) Reset() {
+	*x = LevelStanding{}
+	mi := &file_kith_v1_job_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LevelStanding) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LevelStanding) ProtoMessage() {}
+
+func (x *LevelStanding) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_job_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LevelStanding.ProtoReflect.Descriptor instead.
+func (*LevelStanding) Descriptor() ([]byte, []int) {
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *LevelStanding) GetSiteId() string {
+	if x != nil {
+		return x.SiteId
+	}
+	return ""
+}
+
+func (x *LevelStanding) GetQueueLimit() *durationpb.Duration {
+	if x != nil {
+		return x.QueueLimit
+	}
+	return nil
+}
+
+func (x *LevelStanding) GetRunLimit() *durationpb.Duration {
+	if x != nil {
+		return x.RunLimit
+	}
+	return nil
+}
+
+func (x *LevelStanding) GetWork() float64 {
+	if x != nil {
+		return x.Work
+	}
+	return 0
+}
+
+func (x *LevelStanding) GetWorkLimit() float64 {
+	if x != nil {
+		return x.WorkLimit
+	}
+	return 0
+}
+
 // A Dependency is a job or a bag that must have ended before another one starts.
 type Dependency struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1029,7 +1286,7 @@ type Dependency struct {
 
 func (x *Dependency) Reset() {
 	*x = Dependency{}
-	mi := &file_kith_v1_job_proto_msgTypes[3]
+	mi := &file_kith_v1_job_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1041,7 +1298,7 @@ func (x *Dependency) String() string {
 func (*Dependency) ProtoMessage() {}
 
 func (x *Dependency) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_job_proto_msgTypes[3]
+	mi := &file_kith_v1_job_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1054,7 +1311,7 @@ func (x *Dependency) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Dependency.ProtoReflect.Descriptor instead.
 func (*Dependency) Descriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{3}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Dependency) GetId() string {
@@ -1099,7 +1356,7 @@ type InputFile struct {
 
 func (x *InputFile) Reset() {
 	*x = InputFile{}
-	mi := &file_kith_v1_job_proto_msgTypes[4]
+	mi := &file_kith_v1_job_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1111,7 +1368,7 @@ func (x *InputFile) String() string {
 func (*InputFile) ProtoMessage() {}
 
 func (x *InputFile) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_job_proto_msgTypes[4]
+	mi := &file_kith_v1_job_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1124,7 +1381,7 @@ func (x *InputFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputFile.ProtoReflect.Descriptor instead.
 func (*InputFile) Descriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{4}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *InputFile) GetPath() string {
@@ -1214,7 +1471,7 @@ type OutputFile struct {
 
 func (x *OutputFile) Reset() {
 	*x = OutputFile{}
-	mi := &file_kith_v1_job_proto_msgTypes[5]
+	mi := &file_kith_v1_job_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1226,7 +1483,7 @@ func (x *OutputFile) String() string {
 func (*OutputFile) ProtoMessage() {}
 
 func (x *OutputFile) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_job_proto_msgTypes[5]
+	mi := &file_kith_v1_job_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1239,7 +1496,7 @@ func (x *OutputFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputFile.ProtoReflect.Descriptor instead.
 func (*OutputFile) Descriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{5}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *OutputFile) GetPath() string {
@@ -1311,14 +1568,30 @@ type JobStatus struct {
 	// with; 0 if it starts from the beginning.
 	CheckpointSequence uint64 `protobuf:"varint,18,opt,name=checkpoint_sequence,json=checkpointSequence,proto3" json:"checkpoint_sequence,omitempty"`
 	// How long the attempts in demotions ran together.
-	Used          *durationpb.Duration `protobuf:"bytes,19,opt,name=used,proto3" json:"used,omitempty"`
+	Used *durationpb.Duration `protobuf:"bytes,19,opt,name=used,proto3" json:"used,omitempty"`
+	// The level of the hierarchy that the job is at; 0 for a job of none.
+	Level int32 `protobuf:"varint,24,opt,name=level,proto3" json:"level,omitempty"`
+	// What the attempts in demotions did, in processor-seconds of the reference.
+	WorkDone float64 `protobuf:"fixed64,25,opt,name=work_done,json=workDone,proto3" json:"work_done,omitempty"`
+	// The least upper bound of all the work of the job, in the same unit; 0 if there is none.
+	WorkBound float64 `protobuf:"fixed64,26,opt,name=work_bound,json=workBound,proto3" json:"work_bound,omitempty"`
+	// What the sites of that level say of it, as far as they are known.
+	LevelSites []*LevelStanding `protobuf:"bytes,27,rep,name=level_sites,json=levelSites,proto3" json:"level_sites,omitempty"`
+	// The number of the checkpoint that came home last from an attempt while it ran; 0 if none did.
+	SavedSequence uint64 `protobuf:"varint,28,opt,name=saved_sequence,json=savedSequence,proto3" json:"saved_sequence,omitempty"`
+	// That attempt.
+	SavedAttempt int32 `protobuf:"varint,29,opt,name=saved_attempt,json=savedAttempt,proto3" json:"saved_attempt,omitempty"`
+	// When it was home.
+	SavedTime *timestamppb.Timestamp `protobuf:"bytes,30,opt,name=saved_time,json=savedTime,proto3" json:"saved_time,omitempty"`
+	// Why what the latest attempt has saved since was not copied, for people; empty if nothing is wrong.
+	SaveTrouble   string `protobuf:"bytes,31,opt,name=save_trouble,json=saveTrouble,proto3" json:"save_trouble,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *JobStatus) Reset() {
 	*x = JobStatus{}
-	mi := &file_kith_v1_job_proto_msgTypes[6]
+	mi := &file_kith_v1_job_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1330,7 +1603,7 @@ func (x *JobStatus) String() string {
 func (*JobStatus) ProtoMessage() {}
 
 func (x *JobStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_job_proto_msgTypes[6]
+	mi := &file_kith_v1_job_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1343,7 +1616,7 @@ func (x *JobStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatus.ProtoReflect.Descriptor instead.
 func (*JobStatus) Descriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{6}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *JobStatus) GetState() JobStatus_State {
@@ -1507,6 +1780,62 @@ func (x *JobStatus) GetUsed() *durationpb.Duration {
 	return nil
 }
 
+func (x *JobStatus) GetLevel() int32 {
+	if x != nil {
+		return x.Level
+	}
+	return 0
+}
+
+func (x *JobStatus) GetWorkDone() float64 {
+	if x != nil {
+		return x.WorkDone
+	}
+	return 0
+}
+
+func (x *JobStatus) GetWorkBound() float64 {
+	if x != nil {
+		return x.WorkBound
+	}
+	return 0
+}
+
+func (x *JobStatus) GetLevelSites() []*LevelStanding {
+	if x != nil {
+		return x.LevelSites
+	}
+	return nil
+}
+
+func (x *JobStatus) GetSavedSequence() uint64 {
+	if x != nil {
+		return x.SavedSequence
+	}
+	return 0
+}
+
+func (x *JobStatus) GetSavedAttempt() int32 {
+	if x != nil {
+		return x.SavedAttempt
+	}
+	return 0
+}
+
+func (x *JobStatus) GetSavedTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.SavedTime
+	}
+	return nil
+}
+
+func (x *JobStatus) GetSaveTrouble() string {
+	if x != nil {
+		return x.SaveTrouble
+	}
+	return ""
+}
+
 // A JobAct is something that a person did to a job or a bag.
 type JobAct struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1529,7 +1858,7 @@ type JobAct struct {
 
 func (x *JobAct) Reset() {
 	*x = JobAct{}
-	mi := &file_kith_v1_job_proto_msgTypes[7]
+	mi := &file_kith_v1_job_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1541,7 +1870,7 @@ func (x *JobAct) String() string {
 func (*JobAct) ProtoMessage() {}
 
 func (x *JobAct) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_job_proto_msgTypes[7]
+	mi := &file_kith_v1_job_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1554,7 +1883,7 @@ func (x *JobAct) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobAct.ProtoReflect.Descriptor instead.
 func (*JobAct) Descriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{7}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *JobAct) GetTime() *timestamppb.Timestamp {
@@ -1626,7 +1955,7 @@ type Outcome struct {
 
 func (x *Outcome) Reset() {
 	*x = Outcome{}
-	mi := &file_kith_v1_job_proto_msgTypes[8]
+	mi := &file_kith_v1_job_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1638,7 +1967,7 @@ func (x *Outcome) String() string {
 func (*Outcome) ProtoMessage() {}
 
 func (x *Outcome) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_job_proto_msgTypes[8]
+	mi := &file_kith_v1_job_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1651,7 +1980,7 @@ func (x *Outcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outcome.ProtoReflect.Descriptor instead.
 func (*Outcome) Descriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{8}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Outcome) GetExitCode() int32 {
@@ -1723,7 +2052,7 @@ type OutputInfo struct {
 
 func (x *OutputInfo) Reset() {
 	*x = OutputInfo{}
-	mi := &file_kith_v1_job_proto_msgTypes[9]
+	mi := &file_kith_v1_job_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1735,7 +2064,7 @@ func (x *OutputInfo) String() string {
 func (*OutputInfo) ProtoMessage() {}
 
 func (x *OutputInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_job_proto_msgTypes[9]
+	mi := &file_kith_v1_job_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1748,7 +2077,7 @@ func (x *OutputInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputInfo.ProtoReflect.Descriptor instead.
 func (*OutputInfo) Descriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{9}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *OutputInfo) GetPath() string {
@@ -1801,7 +2130,7 @@ type StartForecast struct {
 
 func (x *StartForecast) Reset() {
 	*x = StartForecast{}
-	mi := &file_kith_v1_job_proto_msgTypes[10]
+	mi := &file_kith_v1_job_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1813,7 +2142,7 @@ func (x *StartForecast) String() string {
 func (*StartForecast) ProtoMessage() {}
 
 func (x *StartForecast) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_job_proto_msgTypes[10]
+	mi := &file_kith_v1_job_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1826,7 +2155,7 @@ func (x *StartForecast) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartForecast.ProtoReflect.Descriptor instead.
 func (*StartForecast) Descriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{10}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *StartForecast) GetMadeTime() *timestamppb.Timestamp {
@@ -1932,7 +2261,7 @@ type SiteStartForecast struct {
 
 func (x *SiteStartForecast) Reset() {
 	*x = SiteStartForecast{}
-	mi := &file_kith_v1_job_proto_msgTypes[11]
+	mi := &file_kith_v1_job_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1944,7 +2273,7 @@ func (x *SiteStartForecast) String() string {
 func (*SiteStartForecast) ProtoMessage() {}
 
 func (x *SiteStartForecast) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_job_proto_msgTypes[11]
+	mi := &file_kith_v1_job_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1957,7 +2286,7 @@ func (x *SiteStartForecast) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SiteStartForecast.ProtoReflect.Descriptor instead.
 func (*SiteStartForecast) Descriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{11}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *SiteStartForecast) GetSiteId() string {
@@ -2020,7 +2349,7 @@ type SiteDecision struct {
 
 func (x *SiteDecision) Reset() {
 	*x = SiteDecision{}
-	mi := &file_kith_v1_job_proto_msgTypes[12]
+	mi := &file_kith_v1_job_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2032,7 +2361,7 @@ func (x *SiteDecision) String() string {
 func (*SiteDecision) ProtoMessage() {}
 
 func (x *SiteDecision) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_job_proto_msgTypes[12]
+	mi := &file_kith_v1_job_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2045,7 +2374,7 @@ func (x *SiteDecision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SiteDecision.ProtoReflect.Descriptor instead.
 func (*SiteDecision) Descriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{12}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *SiteDecision) GetSiteId() string {
@@ -2110,7 +2439,7 @@ type CopyStatus struct {
 
 func (x *CopyStatus) Reset() {
 	*x = CopyStatus{}
-	mi := &file_kith_v1_job_proto_msgTypes[13]
+	mi := &file_kith_v1_job_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2122,7 +2451,7 @@ func (x *CopyStatus) String() string {
 func (*CopyStatus) ProtoMessage() {}
 
 func (x *CopyStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_job_proto_msgTypes[13]
+	mi := &file_kith_v1_job_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2135,7 +2464,7 @@ func (x *CopyStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CopyStatus.ProtoReflect.Descriptor instead.
 func (*CopyStatus) Descriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{13}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *CopyStatus) GetSiteId() string {
@@ -2171,7 +2500,7 @@ type ClaimEvent struct {
 
 func (x *ClaimEvent) Reset() {
 	*x = ClaimEvent{}
-	mi := &file_kith_v1_job_proto_msgTypes[14]
+	mi := &file_kith_v1_job_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2183,7 +2512,7 @@ func (x *ClaimEvent) String() string {
 func (*ClaimEvent) ProtoMessage() {}
 
 func (x *ClaimEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_job_proto_msgTypes[14]
+	mi := &file_kith_v1_job_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2196,7 +2525,7 @@ func (x *ClaimEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimEvent.ProtoReflect.Descriptor instead.
 func (*ClaimEvent) Descriptor() ([]byte, []int) {
-	return file_kith_v1_job_proto_rawDescGZIP(), []int{14}
+	return file_kith_v1_job_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ClaimEvent) GetTime() *timestamppb.Timestamp {
@@ -2238,7 +2567,7 @@ var File_kith_v1_job_proto protoreflect.FileDescriptor
 
 const file_kith_v1_job_proto_rawDesc = "" +
 	"\n" +
-	"\x11kith/v1/job.proto\x12\akith.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x88\t\n" +
+	"\x11kith/v1/job.proto\x12\akith.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe5\t\n" +
 	"\x03Job\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
@@ -2272,7 +2601,10 @@ const file_kith_v1_job_proto_rawDesc = "" +
 	"\tsingleton\x18\x18 \x01(\bR\tsingleton\x123\n" +
 	"\n" +
 	"checkpoint\x18\x19 \x01(\v2\x13.kith.v1.CheckpointR\n" +
-	"checkpoint\x1a>\n" +
+	"checkpoint\x12\x14\n" +
+	"\x05level\x18\x1a \x01(\x05R\x05level\x12)\n" +
+	"\x10walltime_unknown\x18\x1b \x01(\bR\x0fwalltimeUnknown\x12\x1a\n" +
+	"\bestimate\x18\x1c \x01(\tR\bestimate\x1a>\n" +
 	"\x10EnvironmentEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a9\n" +
@@ -2284,11 +2616,17 @@ const file_kith_v1_job_proto_rawDesc = "" +
 	"\x18ON_SITE_LOST_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11ON_SITE_LOST_WAIT\x10\x01\x12\x16\n" +
 	"\x12ON_SITE_LOST_RERUN\x10\x02\x12\x15\n" +
-	"\x11ON_SITE_LOST_RACE\x10\x03\"?\n" +
+	"\x11ON_SITE_LOST_RACE\x10\x03\"\x9c\x02\n" +
 	"\n" +
 	"Checkpoint\x12\x14\n" +
 	"\x05paths\x18\x01 \x03(\tR\x05paths\x12\x1b\n" +
-	"\texit_code\x18\x02 \x01(\x05R\bexitCode\"\xf8\x01\n" +
+	"\texit_code\x18\x02 \x01(\x05R\bexitCode\x12\x16\n" +
+	"\x06signal\x18\x03 \x01(\tR\x06signal\x12\x1d\n" +
+	"\n" +
+	"signal_all\x18\x04 \x01(\bR\tsignalAll\x12/\n" +
+	"\x05grace\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x05grace\x12/\n" +
+	"\x05every\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x05every\x12B\n" +
+	"\x0fbefore_walltime\x18\a \x01(\v2\x19.google.protobuf.DurationR\x0ebeforeWalltime\"\xdd\x03\n" +
 	"\bDemotion\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\x05R\aattempt\x12\x17\n" +
 	"\asite_id\x18\x02 \x01(\tR\x06siteId\x129\n" +
@@ -2296,7 +2634,25 @@ const file_kith_v1_job_proto_rawDesc = "" +
 	"start_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
 	"\bend_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12/\n" +
 	"\x13checkpoint_sequence\x18\x05 \x01(\x04R\x12checkpointSequence\x12\x16\n" +
-	"\x06reason\x18\x06 \x01(\tR\x06reason\"\xd2\x02\n" +
+	"\x06reason\x18\x06 \x01(\tR\x06reason\x12\x14\n" +
+	"\x05level\x18\b \x01(\x05R\x05level\x12-\n" +
+	"\x05cause\x18\a \x01(\x0e2\x17.kith.v1.Demotion.CauseR\x05cause\"\x9d\x01\n" +
+	"\x05Cause\x12\x15\n" +
+	"\x11CAUSE_UNSPECIFIED\x10\x00\x12\x14\n" +
+	"\x10CAUSE_OWN_ACCORD\x10\x01\x12\x11\n" +
+	"\rCAUSE_EVICTED\x10\x02\x12\x16\n" +
+	"\x12CAUSE_OUT_OF_LEVEL\x10\x03\x12\x13\n" +
+	"\x0fCAUSE_REQUESTED\x10\x04\x12\x12\n" +
+	"\x0eCAUSE_WALLTIME\x10\x05\x12\x13\n" +
+	"\x0fCAUSE_HOST_LOST\x10\x06\"\xcf\x01\n" +
+	"\rLevelStanding\x12\x17\n" +
+	"\asite_id\x18\x01 \x01(\tR\x06siteId\x12:\n" +
+	"\vqueue_limit\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\n" +
+	"queueLimit\x126\n" +
+	"\trun_limit\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\brunLimit\x12\x12\n" +
+	"\x04work\x18\x04 \x01(\x01R\x04work\x12\x1d\n" +
+	"\n" +
+	"work_limit\x18\x05 \x01(\x01R\tworkLimit\"\xd2\x02\n" +
 	"\n" +
 	"Dependency\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12;\n" +
@@ -2324,8 +2680,7 @@ const file_kith_v1_job_proto_rawDesc = "" +
 	"\acontent\" \n" +
 	"\n" +
 	"OutputFile\x12\x12\n" +
-	"\x04path\x18\x01 \x01(\tR\x04path\"\xba\n" +
-	"\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\"\xef\f\n" +
 	"\tJobStatus\x12.\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x18.kith.v1.JobStatus.StateR\x05state\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12$\n" +
@@ -2353,7 +2708,18 @@ const file_kith_v1_job_proto_rawDesc = "" +
 	"\x10forecast_pending\x18\x17 \x01(\bR\x0fforecastPending\x12/\n" +
 	"\tdemotions\x18\x11 \x03(\v2\x11.kith.v1.DemotionR\tdemotions\x12/\n" +
 	"\x13checkpoint_sequence\x18\x12 \x01(\x04R\x12checkpointSequence\x12-\n" +
-	"\x04used\x18\x13 \x01(\v2\x19.google.protobuf.DurationR\x04used\"\x96\x02\n" +
+	"\x04used\x18\x13 \x01(\v2\x19.google.protobuf.DurationR\x04used\x12\x14\n" +
+	"\x05level\x18\x18 \x01(\x05R\x05level\x12\x1b\n" +
+	"\twork_done\x18\x19 \x01(\x01R\bworkDone\x12\x1d\n" +
+	"\n" +
+	"work_bound\x18\x1a \x01(\x01R\tworkBound\x127\n" +
+	"\vlevel_sites\x18\x1b \x03(\v2\x16.kith.v1.LevelStandingR\n" +
+	"levelSites\x12%\n" +
+	"\x0esaved_sequence\x18\x1c \x01(\x04R\rsavedSequence\x12#\n" +
+	"\rsaved_attempt\x18\x1d \x01(\x05R\fsavedAttempt\x129\n" +
+	"\n" +
+	"saved_time\x18\x1e \x01(\v2\x1a.google.protobuf.TimestampR\tsavedTime\x12!\n" +
+	"\fsave_trouble\x18\x1f \x01(\tR\vsaveTrouble\"\x96\x02\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rSTATE_PENDING\x10\x01\x12\x0e\n" +
@@ -2371,7 +2737,7 @@ const file_kith_v1_job_proto_rawDesc = "" +
 	"\x0fSTATE_CANCELLED\x10\v\x12\x0e\n" +
 	"\n" +
 	"STATE_LOST\x10\f\x12\x11\n" +
-	"\rSTATE_BLOCKED\x10\r\"\xef\x02\n" +
+	"\rSTATE_BLOCKED\x10\r\"\x84\x03\n" +
 	"\x06JobAct\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12(\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x14.kith.v1.JobAct.KindR\x04kind\x12\x14\n" +
@@ -2379,7 +2745,7 @@ const file_kith_v1_job_proto_rawDesc = "" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x12\x17\n" +
 	"\asite_id\x18\x05 \x01(\tR\x06siteId\x12\x1d\n" +
 	"\n" +
-	"task_count\x18\x06 \x01(\x03R\ttaskCount\"\xa4\x01\n" +
+	"task_count\x18\x06 \x01(\x03R\ttaskCount\"\xb9\x01\n" +
 	"\x04Kind\x12\x14\n" +
 	"\x10KIND_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vKIND_SUBMIT\x10\x01\x12\x0f\n" +
@@ -2390,7 +2756,8 @@ const file_kith_v1_job_proto_rawDesc = "" +
 	"\n" +
 	"KIND_RETRY\x10\x06\x12\x11\n" +
 	"\rKIND_POLICIES\x10\a\x12\x0f\n" +
-	"\vKIND_BUDGET\x10\b\"\xa9\x02\n" +
+	"\vKIND_BUDGET\x10\b\x12\x13\n" +
+	"\x0fKIND_CHECKPOINT\x10\t\"\xa9\x02\n" +
 	"\aOutcome\x12\x1b\n" +
 	"\texit_code\x18\x01 \x01(\x05R\bexitCode\x12\x16\n" +
 	"\x06signal\x18\x02 \x01(\x05R\x06signal\x12\x16\n" +
@@ -2452,14 +2819,14 @@ const file_kith_v1_job_proto_rawDesc = "" +
 	"\rSTATE_PLACING\x10\x01\x12\x10\n" +
 	"\fSTATE_QUEUED\x10\x02\x12\x11\n" +
 	"\rSTATE_CLAIMED\x10\x03\x12\x15\n" +
-	"\x11STATE_WITHDRAWING\x10\x04\"\x8b\x03\n" +
+	"\x11STATE_WITHDRAWING\x10\x04\"\x9d\x03\n" +
 	"\n" +
 	"ClaimEvent\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\x05R\aattempt\x12,\n" +
 	"\x04kind\x18\x03 \x01(\x0e2\x18.kith.v1.ClaimEvent.KindR\x04kind\x12\x17\n" +
 	"\asite_id\x18\x04 \x01(\tR\x06siteId\x12\x16\n" +
-	"\x06detail\x18\x05 \x01(\tR\x06detail\"\xd3\x01\n" +
+	"\x06detail\x18\x05 \x01(\tR\x06detail\"\xe5\x01\n" +
 	"\x04Kind\x12\x14\n" +
 	"\x10KIND_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vKIND_OPENED\x10\x01\x12\x10\n" +
@@ -2472,7 +2839,8 @@ const file_kith_v1_job_proto_rawDesc = "" +
 	"\fKIND_REVOKED\x10\b\x12\x11\n" +
 	"\rKIND_OUTRACED\x10\t\x12\x10\n" +
 	"\fKIND_DEMOTED\x10\n" +
-	"B\x1fZ\x1dkith/proto/gen/kith/v1;kithv1b\x06proto3"
+	"\x12\x10\n" +
+	"\fKIND_LOWERED\x10\vB\x1fZ\x1dkith/proto/gen/kith/v1;kithv1b\x06proto3"
 
 var (
 	file_kith_v1_job_proto_rawDescOnce sync.Once
@@ -2486,89 +2854,99 @@ func file_kith_v1_job_proto_rawDescGZIP() []byte {
 	return file_kith_v1_job_proto_rawDescData
 }
 
-var file_kith_v1_job_proto_enumTypes = make([]protoimpl.EnumInfo, 8)
-var file_kith_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_kith_v1_job_proto_enumTypes = make([]protoimpl.EnumInfo, 9)
+var file_kith_v1_job_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_kith_v1_job_proto_goTypes = []any{
 	(Job_OnSiteLost)(0),           // 0: kith.v1.Job.OnSiteLost
-	(Dependency_Condition)(0),     // 1: kith.v1.Dependency.Condition
-	(Dependency_State)(0),         // 2: kith.v1.Dependency.State
-	(JobStatus_State)(0),          // 3: kith.v1.JobStatus.State
-	(JobAct_Kind)(0),              // 4: kith.v1.JobAct.Kind
-	(StartForecast_End)(0),        // 5: kith.v1.StartForecast.End
-	(CopyStatus_State)(0),         // 6: kith.v1.CopyStatus.State
-	(ClaimEvent_Kind)(0),          // 7: kith.v1.ClaimEvent.Kind
-	(*Job)(nil),                   // 8: kith.v1.Job
-	(*Checkpoint)(nil),            // 9: kith.v1.Checkpoint
-	(*Demotion)(nil),              // 10: kith.v1.Demotion
-	(*Dependency)(nil),            // 11: kith.v1.Dependency
-	(*InputFile)(nil),             // 12: kith.v1.InputFile
-	(*OutputFile)(nil),            // 13: kith.v1.OutputFile
-	(*JobStatus)(nil),             // 14: kith.v1.JobStatus
-	(*JobAct)(nil),                // 15: kith.v1.JobAct
-	(*Outcome)(nil),               // 16: kith.v1.Outcome
-	(*OutputInfo)(nil),            // 17: kith.v1.OutputInfo
-	(*StartForecast)(nil),         // 18: kith.v1.StartForecast
-	(*SiteStartForecast)(nil),     // 19: kith.v1.SiteStartForecast
-	(*SiteDecision)(nil),          // 20: kith.v1.SiteDecision
-	(*CopyStatus)(nil),            // 21: kith.v1.CopyStatus
-	(*ClaimEvent)(nil),            // 22: kith.v1.ClaimEvent
-	nil,                           // 23: kith.v1.Job.EnvironmentEntry
-	nil,                           // 24: kith.v1.Job.LabelsEntry
-	(*durationpb.Duration)(nil),   // 25: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 26: google.protobuf.Timestamp
+	(Demotion_Cause)(0),           // 1: kith.v1.Demotion.Cause
+	(Dependency_Condition)(0),     // 2: kith.v1.Dependency.Condition
+	(Dependency_State)(0),         // 3: kith.v1.Dependency.State
+	(JobStatus_State)(0),          // 4: kith.v1.JobStatus.State
+	(JobAct_Kind)(0),              // 5: kith.v1.JobAct.Kind
+	(StartForecast_End)(0),        // 6: kith.v1.StartForecast.End
+	(CopyStatus_State)(0),         // 7: kith.v1.CopyStatus.State
+	(ClaimEvent_Kind)(0),          // 8: kith.v1.ClaimEvent.Kind
+	(*Job)(nil),                   // 9: kith.v1.Job
+	(*Checkpoint)(nil),            // 10: kith.v1.Checkpoint
+	(*Demotion)(nil),              // 11: kith.v1.Demotion
+	(*LevelStanding)(nil),         // 12: kith.v1.LevelStanding
+	(*Dependency)(nil),            // 13: kith.v1.Dependency
+	(*InputFile)(nil),             // 14: kith.v1.InputFile
+	(*OutputFile)(nil),            // 15: kith.v1.OutputFile
+	(*JobStatus)(nil),             // 16: kith.v1.JobStatus
+	(*JobAct)(nil),                // 17: kith.v1.JobAct
+	(*Outcome)(nil),               // 18: kith.v1.Outcome
+	(*OutputInfo)(nil),            // 19: kith.v1.OutputInfo
+	(*StartForecast)(nil),         // 20: kith.v1.StartForecast
+	(*SiteStartForecast)(nil),     // 21: kith.v1.SiteStartForecast
+	(*SiteDecision)(nil),          // 22: kith.v1.SiteDecision
+	(*CopyStatus)(nil),            // 23: kith.v1.CopyStatus
+	(*ClaimEvent)(nil),            // 24: kith.v1.ClaimEvent
+	nil,                           // 25: kith.v1.Job.EnvironmentEntry
+	nil,                           // 26: kith.v1.Job.LabelsEntry
+	(*durationpb.Duration)(nil),   // 27: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 28: google.protobuf.Timestamp
 }
 var file_kith_v1_job_proto_depIdxs = []int32{
-	23, // 0: kith.v1.Job.environment:type_name -> kith.v1.Job.EnvironmentEntry
-	25, // 1: kith.v1.Job.walltime:type_name -> google.protobuf.Duration
-	12, // 2: kith.v1.Job.inputs:type_name -> kith.v1.InputFile
-	13, // 3: kith.v1.Job.outputs:type_name -> kith.v1.OutputFile
-	24, // 4: kith.v1.Job.labels:type_name -> kith.v1.Job.LabelsEntry
+	25, // 0: kith.v1.Job.environment:type_name -> kith.v1.Job.EnvironmentEntry
+	27, // 1: kith.v1.Job.walltime:type_name -> google.protobuf.Duration
+	14, // 2: kith.v1.Job.inputs:type_name -> kith.v1.InputFile
+	15, // 3: kith.v1.Job.outputs:type_name -> kith.v1.OutputFile
+	26, // 4: kith.v1.Job.labels:type_name -> kith.v1.Job.LabelsEntry
 	0,  // 5: kith.v1.Job.on_site_lost:type_name -> kith.v1.Job.OnSiteLost
-	14, // 6: kith.v1.Job.status:type_name -> kith.v1.JobStatus
-	11, // 7: kith.v1.Job.after:type_name -> kith.v1.Dependency
-	9,  // 8: kith.v1.Job.checkpoint:type_name -> kith.v1.Checkpoint
-	26, // 9: kith.v1.Demotion.start_time:type_name -> google.protobuf.Timestamp
-	26, // 10: kith.v1.Demotion.end_time:type_name -> google.protobuf.Timestamp
-	1,  // 11: kith.v1.Dependency.condition:type_name -> kith.v1.Dependency.Condition
-	2,  // 12: kith.v1.Dependency.state:type_name -> kith.v1.Dependency.State
-	3,  // 13: kith.v1.JobStatus.state:type_name -> kith.v1.JobStatus.State
-	26, // 14: kith.v1.JobStatus.submit_time:type_name -> google.protobuf.Timestamp
-	26, // 15: kith.v1.JobStatus.start_time:type_name -> google.protobuf.Timestamp
-	26, // 16: kith.v1.JobStatus.end_time:type_name -> google.protobuf.Timestamp
-	16, // 17: kith.v1.JobStatus.outcome:type_name -> kith.v1.Outcome
-	20, // 18: kith.v1.JobStatus.decisions:type_name -> kith.v1.SiteDecision
-	21, // 19: kith.v1.JobStatus.copies:type_name -> kith.v1.CopyStatus
-	22, // 20: kith.v1.JobStatus.claim_events:type_name -> kith.v1.ClaimEvent
-	26, // 21: kith.v1.JobStatus.host_unreachable_since:type_name -> google.protobuf.Timestamp
-	15, // 22: kith.v1.JobStatus.acts:type_name -> kith.v1.JobAct
-	26, // 23: kith.v1.JobStatus.estimated_start_time:type_name -> google.protobuf.Timestamp
-	18, // 24: kith.v1.JobStatus.forecast:type_name -> kith.v1.StartForecast
-	10, // 25: kith.v1.JobStatus.demotions:type_name -> kith.v1.Demotion
-	25, // 26: kith.v1.JobStatus.used:type_name -> google.protobuf.Duration
-	26, // 27: kith.v1.JobAct.time:type_name -> google.protobuf.Timestamp
-	4,  // 28: kith.v1.JobAct.kind:type_name -> kith.v1.JobAct.Kind
-	25, // 29: kith.v1.Outcome.cpu_time:type_name -> google.protobuf.Duration
-	17, // 30: kith.v1.Outcome.outputs:type_name -> kith.v1.OutputInfo
-	26, // 31: kith.v1.StartForecast.made_time:type_name -> google.protobuf.Timestamp
-	26, // 32: kith.v1.StartForecast.low:type_name -> google.protobuf.Timestamp
-	26, // 33: kith.v1.StartForecast.median:type_name -> google.protobuf.Timestamp
-	26, // 34: kith.v1.StartForecast.high:type_name -> google.protobuf.Timestamp
-	19, // 35: kith.v1.StartForecast.sites:type_name -> kith.v1.SiteStartForecast
-	5,  // 36: kith.v1.StartForecast.end:type_name -> kith.v1.StartForecast.End
-	26, // 37: kith.v1.StartForecast.start_time:type_name -> google.protobuf.Timestamp
-	26, // 38: kith.v1.StartForecast.latest:type_name -> google.protobuf.Timestamp
-	26, // 39: kith.v1.SiteStartForecast.low:type_name -> google.protobuf.Timestamp
-	26, // 40: kith.v1.SiteStartForecast.median:type_name -> google.protobuf.Timestamp
-	26, // 41: kith.v1.SiteStartForecast.high:type_name -> google.protobuf.Timestamp
-	25, // 42: kith.v1.SiteDecision.load_age:type_name -> google.protobuf.Duration
-	6,  // 43: kith.v1.CopyStatus.state:type_name -> kith.v1.CopyStatus.State
-	26, // 44: kith.v1.ClaimEvent.time:type_name -> google.protobuf.Timestamp
-	7,  // 45: kith.v1.ClaimEvent.kind:type_name -> kith.v1.ClaimEvent.Kind
-	46, // [46:46] is the sub-list for method output_type
-	46, // [46:46] is the sub-list for method input_type
-	46, // [46:46] is the sub-list for extension type_name
-	46, // [46:46] is the sub-list for extension extendee
-	0,  // [0:46] is the sub-list for field type_name
+	16, // 6: kith.v1.Job.status:type_name -> kith.v1.JobStatus
+	13, // 7: kith.v1.Job.after:type_name -> kith.v1.Dependency
+	10, // 8: kith.v1.Job.checkpoint:type_name -> kith.v1.Checkpoint
+	27, // 9: kith.v1.Checkpoint.grace:type_name -> google.protobuf.Duration
+	27, // 10: kith.v1.Checkpoint.every:type_name -> google.protobuf.Duration
+	27, // 11: kith.v1.Checkpoint.before_walltime:type_name -> google.protobuf.Duration
+	28, // 12: kith.v1.Demotion.start_time:type_name -> google.protobuf.Timestamp
+	28, // 13: kith.v1.Demotion.end_time:type_name -> google.protobuf.Timestamp
+	1,  // 14: kith.v1.Demotion.cause:type_name -> kith.v1.Demotion.Cause
+	27, // 15: kith.v1.LevelStanding.queue_limit:type_name -> google.protobuf.Duration
+	27, // 16: kith.v1.LevelStanding.run_limit:type_name -> google.protobuf.Duration
+	2,  // 17: kith.v1.Dependency.condition:type_name -> kith.v1.Dependency.Condition
+	3,  // 18: kith.v1.Dependency.state:type_name -> kith.v1.Dependency.State
+	4,  // 19: kith.v1.JobStatus.state:type_name -> kith.v1.JobStatus.State
+	28, // 20: kith.v1.JobStatus.submit_time:type_name -> google.protobuf.Timestamp
+	28, // 21: kith.v1.JobStatus.start_time:type_name -> google.protobuf.Timestamp
+	28, // 22: kith.v1.JobStatus.end_time:type_name -> google.protobuf.Timestamp
+	18, // 23: kith.v1.JobStatus.outcome:type_name -> kith.v1.Outcome
+	22, // 24: kith.v1.JobStatus.decisions:type_name -> kith.v1.SiteDecision
+	23, // 25: kith.v1.JobStatus.copies:type_name -> kith.v1.CopyStatus
+	24, // 26: kith.v1.JobStatus.claim_events:type_name -> kith.v1.ClaimEvent
+	28, // 27: kith.v1.JobStatus.host_unreachable_since:type_name -> google.protobuf.Timestamp
+	17, // 28: kith.v1.JobStatus.acts:type_name -> kith.v1.JobAct
+	28, // 29: kith.v1.JobStatus.estimated_start_time:type_name -> google.protobuf.Timestamp
+	20, // 30: kith.v1.JobStatus.forecast:type_name -> kith.v1.StartForecast
+	11, // 31: kith.v1.JobStatus.demotions:type_name -> kith.v1.Demotion
+	27, // 32: kith.v1.JobStatus.used:type_name -> google.protobuf.Duration
+	12, // 33: kith.v1.JobStatus.level_sites:type_name -> kith.v1.LevelStanding
+	28, // 34: kith.v1.JobStatus.saved_time:type_name -> google.protobuf.Timestamp
+	28, // 35: kith.v1.JobAct.time:type_name -> google.protobuf.Timestamp
+	5,  // 36: kith.v1.JobAct.kind:type_name -> kith.v1.JobAct.Kind
+	27, // 37: kith.v1.Outcome.cpu_time:type_name -> google.protobuf.Duration
+	19, // 38: kith.v1.Outcome.outputs:type_name -> kith.v1.OutputInfo
+	28, // 39: kith.v1.StartForecast.made_time:type_name -> google.protobuf.Timestamp
+	28, // 40: kith.v1.StartForecast.low:type_name -> google.protobuf.Timestamp
+	28, // 41: kith.v1.StartForecast.median:type_name -> google.protobuf.Timestamp
+	28, // 42: kith.v1.StartForecast.high:type_name -> google.protobuf.Timestamp
+	21, // 43: kith.v1.StartForecast.sites:type_name -> kith.v1.SiteStartForecast
+	6,  // 44: kith.v1.StartForecast.end:type_name -> kith.v1.StartForecast.End
+	28, // 45: kith.v1.StartForecast.start_time:type_name -> google.protobuf.Timestamp
+	28, // 46: kith.v1.StartForecast.latest:type_name -> google.protobuf.Timestamp
+	28, // 47: kith.v1.SiteStartForecast.low:type_name -> google.protobuf.Timestamp
+	28, // 48: kith.v1.SiteStartForecast.median:type_name -> google.protobuf.Timestamp
+	28, // 49: kith.v1.SiteStartForecast.high:type_name -> google.protobuf.Timestamp
+	27, // 50: kith.v1.SiteDecision.load_age:type_name -> google.protobuf.Duration
+	7,  // 51: kith.v1.CopyStatus.state:type_name -> kith.v1.CopyStatus.State
+	28, // 52: kith.v1.ClaimEvent.time:type_name -> google.protobuf.Timestamp
+	8,  // 53: kith.v1.ClaimEvent.kind:type_name -> kith.v1.ClaimEvent.Kind
+	54, // [54:54] is the sub-list for method output_type
+	54, // [54:54] is the sub-list for method input_type
+	54, // [54:54] is the sub-list for extension type_name
+	54, // [54:54] is the sub-list for extension extendee
+	0,  // [0:54] is the sub-list for field type_name
 }
 
 func init() { file_kith_v1_job_proto_init() }
@@ -2576,7 +2954,7 @@ func file_kith_v1_job_proto_init() {
 	if File_kith_v1_job_proto != nil {
 		return
 	}
-	file_kith_v1_job_proto_msgTypes[4].OneofWrappers = []any{
+	file_kith_v1_job_proto_msgTypes[5].OneofWrappers = []any{
 		(*InputFile_Data)(nil),
 		(*InputFile_Source)(nil),
 		(*InputFile_UploadId)(nil),
@@ -2586,8 +2964,8 @@ func file_kith_v1_job_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kith_v1_job_proto_rawDesc), len(file_kith_v1_job_proto_rawDesc)),
-			NumEnums:      8,
-			NumMessages:   17,
+			NumEnums:      9,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

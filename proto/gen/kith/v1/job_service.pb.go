@@ -197,7 +197,10 @@ func (x *GetJobRequest) GetJobId() string {
 type GetJobResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The job with its status.
-	Job           *Job `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	Job *Job `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	// When the member that answers, of a site of several, has last heard of one that leads: the answer is
+	// as old as that. Set only while none leads; nothing is taken then.
+	AsOfTime      *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=as_of_time,json=asOfTime,proto3" json:"as_of_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -235,6 +238,13 @@ func (*GetJobResponse) Descriptor() ([]byte, []int) {
 func (x *GetJobResponse) GetJob() *Job {
 	if x != nil {
 		return x.Job
+	}
+	return nil
+}
+
+func (x *GetJobResponse) GetAsOfTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.AsOfTime
 	}
 	return nil
 }
@@ -379,6 +389,9 @@ type ListJobsResponse struct {
 	RemoteCopies []*HostedCopy `protobuf:"bytes,2,rep,name=remote_copies,json=remoteCopies,proto3" json:"remote_copies,omitempty"`
 	// Given when there are more.
 	NextPageToken string `protobuf:"bytes,3,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	// As in GetJobResponse: when the member that answers, of a site of several, has last heard of one that leads: the answer is
+	// as old as that. Set only while none leads; nothing is taken then.
+	AsOfTime      *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=as_of_time,json=asOfTime,proto3" json:"as_of_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -432,6 +445,13 @@ func (x *ListJobsResponse) GetNextPageToken() string {
 		return x.NextPageToken
 	}
 	return ""
+}
+
+func (x *ListJobsResponse) GetAsOfTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.AsOfTime
+	}
+	return nil
 }
 
 // A HostedCopy is a copy that a site holds for another origin.
@@ -859,6 +879,107 @@ func (x *HoldJobResponse) GetState() JobStatus_State {
 	return JobStatus_STATE_UNSPECIFIED
 }
 
+// CheckpointJobRequest names a job.
+type CheckpointJobRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The job's id.
+	JobId string `protobuf:"bytes,1,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
+	// The caller's own name of this request, at most 64 bytes.
+	RequestId     string `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CheckpointJobRequest) Reset() {
+	*x = CheckpointJobRequest{}
+	mi := &file_kith_v1_job_service_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CheckpointJobRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CheckpointJobRequest) ProtoMessage() {}
+
+func (x *CheckpointJobRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_job_service_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CheckpointJobRequest.ProtoReflect.Descriptor instead.
+func (*CheckpointJobRequest) Descriptor() ([]byte, []int) {
+	return file_kith_v1_job_service_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *CheckpointJobRequest) GetJobId() string {
+	if x != nil {
+		return x.JobId
+	}
+	return ""
+}
+
+func (x *CheckpointJobRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+// CheckpointJobResponse is the job after the request.
+type CheckpointJobResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// RUNNING.
+	State         JobStatus_State `protobuf:"varint,1,opt,name=state,proto3,enum=kith.v1.JobStatus_State" json:"state,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CheckpointJobResponse) Reset() {
+	*x = CheckpointJobResponse{}
+	mi := &file_kith_v1_job_service_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CheckpointJobResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CheckpointJobResponse) ProtoMessage() {}
+
+func (x *CheckpointJobResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_job_service_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CheckpointJobResponse.ProtoReflect.Descriptor instead.
+func (*CheckpointJobResponse) Descriptor() ([]byte, []int) {
+	return file_kith_v1_job_service_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *CheckpointJobResponse) GetState() JobStatus_State {
+	if x != nil {
+		return x.State
+	}
+	return JobStatus_STATE_UNSPECIFIED
+}
+
 // ReleaseJobRequest names a job.
 type ReleaseJobRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -872,7 +993,7 @@ type ReleaseJobRequest struct {
 
 func (x *ReleaseJobRequest) Reset() {
 	*x = ReleaseJobRequest{}
-	mi := &file_kith_v1_job_service_proto_msgTypes[13]
+	mi := &file_kith_v1_job_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -884,7 +1005,7 @@ func (x *ReleaseJobRequest) String() string {
 func (*ReleaseJobRequest) ProtoMessage() {}
 
 func (x *ReleaseJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_job_service_proto_msgTypes[13]
+	mi := &file_kith_v1_job_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -897,7 +1018,7 @@ func (x *ReleaseJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseJobRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseJobRequest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_job_service_proto_rawDescGZIP(), []int{13}
+	return file_kith_v1_job_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ReleaseJobRequest) GetJobId() string {
@@ -925,7 +1046,7 @@ type ReleaseJobResponse struct {
 
 func (x *ReleaseJobResponse) Reset() {
 	*x = ReleaseJobResponse{}
-	mi := &file_kith_v1_job_service_proto_msgTypes[14]
+	mi := &file_kith_v1_job_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -937,7 +1058,7 @@ func (x *ReleaseJobResponse) String() string {
 func (*ReleaseJobResponse) ProtoMessage() {}
 
 func (x *ReleaseJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_job_service_proto_msgTypes[14]
+	mi := &file_kith_v1_job_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -950,7 +1071,7 @@ func (x *ReleaseJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseJobResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseJobResponse) Descriptor() ([]byte, []int) {
-	return file_kith_v1_job_service_proto_rawDescGZIP(), []int{14}
+	return file_kith_v1_job_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ReleaseJobResponse) GetState() JobStatus_State {
@@ -981,7 +1102,7 @@ type GetJobOutputRequest struct {
 
 func (x *GetJobOutputRequest) Reset() {
 	*x = GetJobOutputRequest{}
-	mi := &file_kith_v1_job_service_proto_msgTypes[15]
+	mi := &file_kith_v1_job_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -993,7 +1114,7 @@ func (x *GetJobOutputRequest) String() string {
 func (*GetJobOutputRequest) ProtoMessage() {}
 
 func (x *GetJobOutputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_job_service_proto_msgTypes[15]
+	mi := &file_kith_v1_job_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1006,7 +1127,7 @@ func (x *GetJobOutputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobOutputRequest.ProtoReflect.Descriptor instead.
 func (*GetJobOutputRequest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_job_service_proto_rawDescGZIP(), []int{15}
+	return file_kith_v1_job_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *GetJobOutputRequest) GetJobId() string {
@@ -1057,7 +1178,7 @@ type GetJobOutputResponse struct {
 
 func (x *GetJobOutputResponse) Reset() {
 	*x = GetJobOutputResponse{}
-	mi := &file_kith_v1_job_service_proto_msgTypes[16]
+	mi := &file_kith_v1_job_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1069,7 +1190,7 @@ func (x *GetJobOutputResponse) String() string {
 func (*GetJobOutputResponse) ProtoMessage() {}
 
 func (x *GetJobOutputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_job_service_proto_msgTypes[16]
+	mi := &file_kith_v1_job_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1082,7 +1203,7 @@ func (x *GetJobOutputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobOutputResponse.ProtoReflect.Descriptor instead.
 func (*GetJobOutputResponse) Descriptor() ([]byte, []int) {
-	return file_kith_v1_job_service_proto_rawDescGZIP(), []int{16}
+	return file_kith_v1_job_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GetJobOutputResponse) GetData() []byte {
@@ -1111,14 +1232,18 @@ type ForecastJobRequest struct {
 	// walltime and processors. Without any, the site looks at what the job asks for, at
 	// the walltime that 95 % of such jobs stay below and at twice that, each for as
 	// many copies as there are sites that would take one.
-	Alternatives  []*JobAlternative `protobuf:"bytes,3,rep,name=alternatives,proto3" json:"alternatives,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Alternatives []*JobAlternative `protobuf:"bytes,3,rep,name=alternatives,proto3" json:"alternatives,omitempty"`
+	// The part of the run time, 0 to 1, that more processors do not shorten: on N of them the
+	// job takes this part and the rest divided by N of its time on one. Not set: the run time is
+	// that of such jobs, whatever the width.
+	SerialFraction *float64 `protobuf:"fixed64,4,opt,name=serial_fraction,json=serialFraction,proto3,oneof" json:"serial_fraction,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *ForecastJobRequest) Reset() {
 	*x = ForecastJobRequest{}
-	mi := &file_kith_v1_job_service_proto_msgTypes[17]
+	mi := &file_kith_v1_job_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1130,7 +1255,7 @@ func (x *ForecastJobRequest) String() string {
 func (*ForecastJobRequest) ProtoMessage() {}
 
 func (x *ForecastJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_job_service_proto_msgTypes[17]
+	mi := &file_kith_v1_job_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1143,7 +1268,7 @@ func (x *ForecastJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForecastJobRequest.ProtoReflect.Descriptor instead.
 func (*ForecastJobRequest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_job_service_proto_rawDescGZIP(), []int{17}
+	return file_kith_v1_job_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ForecastJobRequest) GetJob() *Job {
@@ -1167,6 +1292,13 @@ func (x *ForecastJobRequest) GetAlternatives() []*JobAlternative {
 	return nil
 }
 
+func (x *ForecastJobRequest) GetSerialFraction() float64 {
+	if x != nil && x.SerialFraction != nil {
+		return *x.SerialFraction
+	}
+	return 0
+}
+
 // A JobAlternative is what a job might ask for. What is not set is as in the job.
 type JobAlternative struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1182,7 +1314,7 @@ type JobAlternative struct {
 
 func (x *JobAlternative) Reset() {
 	*x = JobAlternative{}
-	mi := &file_kith_v1_job_service_proto_msgTypes[18]
+	mi := &file_kith_v1_job_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1194,7 +1326,7 @@ func (x *JobAlternative) String() string {
 func (*JobAlternative) ProtoMessage() {}
 
 func (x *JobAlternative) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_job_service_proto_msgTypes[18]
+	mi := &file_kith_v1_job_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1207,7 +1339,7 @@ func (x *JobAlternative) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobAlternative.ProtoReflect.Descriptor instead.
 func (*JobAlternative) Descriptor() ([]byte, []int) {
-	return file_kith_v1_job_service_proto_rawDescGZIP(), []int{18}
+	return file_kith_v1_job_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *JobAlternative) GetWalltime() *durationpb.Duration {
@@ -1249,7 +1381,7 @@ type ForecastJobResponse struct {
 
 func (x *ForecastJobResponse) Reset() {
 	*x = ForecastJobResponse{}
-	mi := &file_kith_v1_job_service_proto_msgTypes[19]
+	mi := &file_kith_v1_job_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1261,7 +1393,7 @@ func (x *ForecastJobResponse) String() string {
 func (*ForecastJobResponse) ProtoMessage() {}
 
 func (x *ForecastJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_job_service_proto_msgTypes[19]
+	mi := &file_kith_v1_job_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1274,7 +1406,7 @@ func (x *ForecastJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForecastJobResponse.ProtoReflect.Descriptor instead.
 func (*ForecastJobResponse) Descriptor() ([]byte, []int) {
-	return file_kith_v1_job_service_proto_rawDescGZIP(), []int{19}
+	return file_kith_v1_job_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ForecastJobResponse) GetMadeTime() *timestamppb.Timestamp {
@@ -1344,7 +1476,7 @@ type AlternativeForecast struct {
 
 func (x *AlternativeForecast) Reset() {
 	*x = AlternativeForecast{}
-	mi := &file_kith_v1_job_service_proto_msgTypes[20]
+	mi := &file_kith_v1_job_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1356,7 +1488,7 @@ func (x *AlternativeForecast) String() string {
 func (*AlternativeForecast) ProtoMessage() {}
 
 func (x *AlternativeForecast) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_job_service_proto_msgTypes[20]
+	mi := &file_kith_v1_job_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1369,7 +1501,7 @@ func (x *AlternativeForecast) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AlternativeForecast.ProtoReflect.Descriptor instead.
 func (*AlternativeForecast) Descriptor() ([]byte, []int) {
-	return file_kith_v1_job_service_proto_rawDescGZIP(), []int{20}
+	return file_kith_v1_job_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *AlternativeForecast) GetWalltime() *durationpb.Duration {
@@ -1510,7 +1642,7 @@ type SiteAlternative struct {
 
 func (x *SiteAlternative) Reset() {
 	*x = SiteAlternative{}
-	mi := &file_kith_v1_job_service_proto_msgTypes[21]
+	mi := &file_kith_v1_job_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1522,7 +1654,7 @@ func (x *SiteAlternative) String() string {
 func (*SiteAlternative) ProtoMessage() {}
 
 func (x *SiteAlternative) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_job_service_proto_msgTypes[21]
+	mi := &file_kith_v1_job_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1535,7 +1667,7 @@ func (x *SiteAlternative) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SiteAlternative.ProtoReflect.Descriptor instead.
 func (*SiteAlternative) Descriptor() ([]byte, []int) {
-	return file_kith_v1_job_service_proto_rawDescGZIP(), []int{21}
+	return file_kith_v1_job_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *SiteAlternative) GetSiteId() string {
@@ -1629,9 +1761,11 @@ const file_kith_v1_job_service_proto_rawDesc = "" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12,\n" +
 	"\apreview\x18\x02 \x01(\v2\x12.kith.v1.JobStatusR\apreview\"&\n" +
 	"\rGetJobRequest\x12\x15\n" +
-	"\x06job_id\x18\x01 \x01(\tR\x05jobId\"0\n" +
+	"\x06job_id\x18\x01 \x01(\tR\x05jobId\"j\n" +
 	"\x0eGetJobResponse\x12\x1e\n" +
-	"\x03job\x18\x01 \x01(\v2\f.kith.v1.JobR\x03job\"\xf4\x03\n" +
+	"\x03job\x18\x01 \x01(\v2\f.kith.v1.JobR\x03job\x128\n" +
+	"\n" +
+	"as_of_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\basOfTime\"\xf4\x03\n" +
 	"\x0fListJobsRequest\x12\x1b\n" +
 	"\tpage_size\x18\x01 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
@@ -1648,11 +1782,13 @@ const file_kith_v1_job_service_proto_rawDesc = "" +
 	" \x01(\v2\x1a.google.protobuf.TimestampR\x0esubmittedUntil\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x96\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xd0\x01\n" +
 	"\x10ListJobsResponse\x12 \n" +
 	"\x04jobs\x18\x01 \x03(\v2\f.kith.v1.JobR\x04jobs\x128\n" +
 	"\rremote_copies\x18\x02 \x03(\v2\x13.kith.v1.HostedCopyR\fremoteCopies\x12&\n" +
-	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\"\xd2\x01\n" +
+	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\x128\n" +
+	"\n" +
+	"as_of_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\basOfTime\"\xd2\x01\n" +
 	"\n" +
 	"HostedCopy\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x18\n" +
@@ -1682,6 +1818,12 @@ const file_kith_v1_job_service_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x02 \x01(\tR\trequestId\"A\n" +
 	"\x0fHoldJobResponse\x12.\n" +
+	"\x05state\x18\x01 \x01(\x0e2\x18.kith.v1.JobStatus.StateR\x05state\"L\n" +
+	"\x14CheckpointJobRequest\x12\x15\n" +
+	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x02 \x01(\tR\trequestId\"G\n" +
+	"\x15CheckpointJobResponse\x12.\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x18.kith.v1.JobStatus.StateR\x05state\"I\n" +
 	"\x11ReleaseJobRequest\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x1d\n" +
@@ -1697,11 +1839,13 @@ const file_kith_v1_job_service_proto_rawDesc = "" +
 	"\aattempt\x18\x05 \x01(\x05R\aattempt\"B\n" +
 	"\x14GetJobOutputResponse\x12\x12\n" +
 	"\x04data\x18\x01 \x01(\fR\x04data\x12\x16\n" +
-	"\x06offset\x18\x02 \x01(\x03R\x06offset\"\x88\x01\n" +
+	"\x06offset\x18\x02 \x01(\x03R\x06offset\"\xca\x01\n" +
 	"\x12ForecastJobRequest\x12\x1e\n" +
 	"\x03job\x18\x01 \x01(\v2\f.kith.v1.JobR\x03job\x12\x15\n" +
 	"\x06job_id\x18\x02 \x01(\tR\x05jobId\x12;\n" +
-	"\falternatives\x18\x03 \x03(\v2\x17.kith.v1.JobAlternativeR\falternatives\"\x7f\n" +
+	"\falternatives\x18\x03 \x03(\v2\x17.kith.v1.JobAlternativeR\falternatives\x12,\n" +
+	"\x0fserial_fraction\x18\x04 \x01(\x01H\x00R\x0eserialFraction\x88\x01\x01B\x12\n" +
+	"\x10_serial_fraction\"\x7f\n" +
 	"\x0eJobAlternative\x125\n" +
 	"\bwalltime\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\bwalltime\x12\x1e\n" +
 	"\n" +
@@ -1750,7 +1894,7 @@ const file_kith_v1_job_service_proto_rawDesc = "" +
 	"\x06latest\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\x06latest\x12\x16\n" +
 	"\x06reason\x18\n" +
 	" \x01(\tR\x06reason\x124\n" +
-	"\bload_age\x18\v \x01(\v2\x19.google.protobuf.DurationR\aloadAge2\x9c\x05\n" +
+	"\bload_age\x18\v \x01(\v2\x19.google.protobuf.DurationR\aloadAge2\xf1\x05\n" +
 	"\n" +
 	"JobService\x12B\n" +
 	"\tSubmitJob\x12\x19.kith.v1.SubmitJobRequest\x1a\x1a.kith.v1.SubmitJobResponse\x12>\n" +
@@ -1758,7 +1902,8 @@ const file_kith_v1_job_service_proto_rawDesc = "" +
 	"\bListJobs\x12\x18.kith.v1.ListJobsRequest\x1a\x19.kith.v1.ListJobsResponse\"\x03\x90\x02\x01\x12I\n" +
 	"\tWatchJobs\x12\x19.kith.v1.WatchJobsRequest\x1a\x1a.kith.v1.WatchJobsResponse\"\x03\x90\x02\x010\x01\x12G\n" +
 	"\tCancelJob\x12\x19.kith.v1.CancelJobRequest\x1a\x1a.kith.v1.CancelJobResponse\"\x03\x90\x02\x02\x12A\n" +
-	"\aHoldJob\x12\x17.kith.v1.HoldJobRequest\x1a\x18.kith.v1.HoldJobResponse\"\x03\x90\x02\x02\x12J\n" +
+	"\aHoldJob\x12\x17.kith.v1.HoldJobRequest\x1a\x18.kith.v1.HoldJobResponse\"\x03\x90\x02\x02\x12S\n" +
+	"\rCheckpointJob\x12\x1d.kith.v1.CheckpointJobRequest\x1a\x1e.kith.v1.CheckpointJobResponse\"\x03\x90\x02\x02\x12J\n" +
 	"\n" +
 	"ReleaseJob\x12\x1a.kith.v1.ReleaseJobRequest\x1a\x1b.kith.v1.ReleaseJobResponse\"\x03\x90\x02\x02\x12M\n" +
 	"\vForecastJob\x12\x1b.kith.v1.ForecastJobRequest\x1a\x1c.kith.v1.ForecastJobResponse\"\x03\x90\x02\x01\x12R\n" +
@@ -1776,7 +1921,7 @@ func file_kith_v1_job_service_proto_rawDescGZIP() []byte {
 	return file_kith_v1_job_service_proto_rawDescData
 }
 
-var file_kith_v1_job_service_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
+var file_kith_v1_job_service_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_kith_v1_job_service_proto_goTypes = []any{
 	(*SubmitJobRequest)(nil),      // 0: kith.v1.SubmitJobRequest
 	(*SubmitJobResponse)(nil),     // 1: kith.v1.SubmitJobResponse
@@ -1791,81 +1936,88 @@ var file_kith_v1_job_service_proto_goTypes = []any{
 	(*CancelJobResponse)(nil),     // 10: kith.v1.CancelJobResponse
 	(*HoldJobRequest)(nil),        // 11: kith.v1.HoldJobRequest
 	(*HoldJobResponse)(nil),       // 12: kith.v1.HoldJobResponse
-	(*ReleaseJobRequest)(nil),     // 13: kith.v1.ReleaseJobRequest
-	(*ReleaseJobResponse)(nil),    // 14: kith.v1.ReleaseJobResponse
-	(*GetJobOutputRequest)(nil),   // 15: kith.v1.GetJobOutputRequest
-	(*GetJobOutputResponse)(nil),  // 16: kith.v1.GetJobOutputResponse
-	(*ForecastJobRequest)(nil),    // 17: kith.v1.ForecastJobRequest
-	(*JobAlternative)(nil),        // 18: kith.v1.JobAlternative
-	(*ForecastJobResponse)(nil),   // 19: kith.v1.ForecastJobResponse
-	(*AlternativeForecast)(nil),   // 20: kith.v1.AlternativeForecast
-	(*SiteAlternative)(nil),       // 21: kith.v1.SiteAlternative
-	nil,                           // 22: kith.v1.ListJobsRequest.LabelsEntry
-	(*Job)(nil),                   // 23: kith.v1.Job
-	(*JobStatus)(nil),             // 24: kith.v1.JobStatus
-	(JobStatus_State)(0),          // 25: kith.v1.JobStatus.State
-	(*timestamppb.Timestamp)(nil), // 26: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 27: google.protobuf.Duration
+	(*CheckpointJobRequest)(nil),  // 13: kith.v1.CheckpointJobRequest
+	(*CheckpointJobResponse)(nil), // 14: kith.v1.CheckpointJobResponse
+	(*ReleaseJobRequest)(nil),     // 15: kith.v1.ReleaseJobRequest
+	(*ReleaseJobResponse)(nil),    // 16: kith.v1.ReleaseJobResponse
+	(*GetJobOutputRequest)(nil),   // 17: kith.v1.GetJobOutputRequest
+	(*GetJobOutputResponse)(nil),  // 18: kith.v1.GetJobOutputResponse
+	(*ForecastJobRequest)(nil),    // 19: kith.v1.ForecastJobRequest
+	(*JobAlternative)(nil),        // 20: kith.v1.JobAlternative
+	(*ForecastJobResponse)(nil),   // 21: kith.v1.ForecastJobResponse
+	(*AlternativeForecast)(nil),   // 22: kith.v1.AlternativeForecast
+	(*SiteAlternative)(nil),       // 23: kith.v1.SiteAlternative
+	nil,                           // 24: kith.v1.ListJobsRequest.LabelsEntry
+	(*Job)(nil),                   // 25: kith.v1.Job
+	(*JobStatus)(nil),             // 26: kith.v1.JobStatus
+	(*timestamppb.Timestamp)(nil), // 27: google.protobuf.Timestamp
+	(JobStatus_State)(0),          // 28: kith.v1.JobStatus.State
+	(*durationpb.Duration)(nil),   // 29: google.protobuf.Duration
 }
 var file_kith_v1_job_service_proto_depIdxs = []int32{
-	23, // 0: kith.v1.SubmitJobRequest.job:type_name -> kith.v1.Job
-	24, // 1: kith.v1.SubmitJobResponse.preview:type_name -> kith.v1.JobStatus
-	23, // 2: kith.v1.GetJobResponse.job:type_name -> kith.v1.Job
-	25, // 3: kith.v1.ListJobsRequest.states:type_name -> kith.v1.JobStatus.State
-	22, // 4: kith.v1.ListJobsRequest.labels:type_name -> kith.v1.ListJobsRequest.LabelsEntry
-	26, // 5: kith.v1.ListJobsRequest.submitted_since:type_name -> google.protobuf.Timestamp
-	26, // 6: kith.v1.ListJobsRequest.submitted_until:type_name -> google.protobuf.Timestamp
-	23, // 7: kith.v1.ListJobsResponse.jobs:type_name -> kith.v1.Job
-	6,  // 8: kith.v1.ListJobsResponse.remote_copies:type_name -> kith.v1.HostedCopy
-	27, // 9: kith.v1.HostedCopy.walltime:type_name -> google.protobuf.Duration
-	23, // 10: kith.v1.WatchJobsResponse.job:type_name -> kith.v1.Job
-	25, // 11: kith.v1.CancelJobResponse.state:type_name -> kith.v1.JobStatus.State
-	25, // 12: kith.v1.HoldJobResponse.state:type_name -> kith.v1.JobStatus.State
-	25, // 13: kith.v1.ReleaseJobResponse.state:type_name -> kith.v1.JobStatus.State
-	23, // 14: kith.v1.ForecastJobRequest.job:type_name -> kith.v1.Job
-	18, // 15: kith.v1.ForecastJobRequest.alternatives:type_name -> kith.v1.JobAlternative
-	27, // 16: kith.v1.JobAlternative.walltime:type_name -> google.protobuf.Duration
-	26, // 17: kith.v1.ForecastJobResponse.made_time:type_name -> google.protobuf.Timestamp
-	20, // 18: kith.v1.ForecastJobResponse.alternatives:type_name -> kith.v1.AlternativeForecast
-	27, // 19: kith.v1.AlternativeForecast.walltime:type_name -> google.protobuf.Duration
-	26, // 20: kith.v1.AlternativeForecast.start_low:type_name -> google.protobuf.Timestamp
-	26, // 21: kith.v1.AlternativeForecast.start_median:type_name -> google.protobuf.Timestamp
-	26, // 22: kith.v1.AlternativeForecast.start_high:type_name -> google.protobuf.Timestamp
-	26, // 23: kith.v1.AlternativeForecast.end_low:type_name -> google.protobuf.Timestamp
-	26, // 24: kith.v1.AlternativeForecast.end_median:type_name -> google.protobuf.Timestamp
-	26, // 25: kith.v1.AlternativeForecast.end_high:type_name -> google.protobuf.Timestamp
-	21, // 26: kith.v1.AlternativeForecast.sites:type_name -> kith.v1.SiteAlternative
-	26, // 27: kith.v1.SiteAlternative.start_low:type_name -> google.protobuf.Timestamp
-	26, // 28: kith.v1.SiteAlternative.start_median:type_name -> google.protobuf.Timestamp
-	26, // 29: kith.v1.SiteAlternative.start_high:type_name -> google.protobuf.Timestamp
-	26, // 30: kith.v1.SiteAlternative.end_low:type_name -> google.protobuf.Timestamp
-	26, // 31: kith.v1.SiteAlternative.end_median:type_name -> google.protobuf.Timestamp
-	26, // 32: kith.v1.SiteAlternative.end_high:type_name -> google.protobuf.Timestamp
-	26, // 33: kith.v1.SiteAlternative.latest:type_name -> google.protobuf.Timestamp
-	27, // 34: kith.v1.SiteAlternative.load_age:type_name -> google.protobuf.Duration
-	0,  // 35: kith.v1.JobService.SubmitJob:input_type -> kith.v1.SubmitJobRequest
-	2,  // 36: kith.v1.JobService.GetJob:input_type -> kith.v1.GetJobRequest
-	4,  // 37: kith.v1.JobService.ListJobs:input_type -> kith.v1.ListJobsRequest
-	7,  // 38: kith.v1.JobService.WatchJobs:input_type -> kith.v1.WatchJobsRequest
-	9,  // 39: kith.v1.JobService.CancelJob:input_type -> kith.v1.CancelJobRequest
-	11, // 40: kith.v1.JobService.HoldJob:input_type -> kith.v1.HoldJobRequest
-	13, // 41: kith.v1.JobService.ReleaseJob:input_type -> kith.v1.ReleaseJobRequest
-	17, // 42: kith.v1.JobService.ForecastJob:input_type -> kith.v1.ForecastJobRequest
-	15, // 43: kith.v1.JobService.GetJobOutput:input_type -> kith.v1.GetJobOutputRequest
-	1,  // 44: kith.v1.JobService.SubmitJob:output_type -> kith.v1.SubmitJobResponse
-	3,  // 45: kith.v1.JobService.GetJob:output_type -> kith.v1.GetJobResponse
-	5,  // 46: kith.v1.JobService.ListJobs:output_type -> kith.v1.ListJobsResponse
-	8,  // 47: kith.v1.JobService.WatchJobs:output_type -> kith.v1.WatchJobsResponse
-	10, // 48: kith.v1.JobService.CancelJob:output_type -> kith.v1.CancelJobResponse
-	12, // 49: kith.v1.JobService.HoldJob:output_type -> kith.v1.HoldJobResponse
-	14, // 50: kith.v1.JobService.ReleaseJob:output_type -> kith.v1.ReleaseJobResponse
-	19, // 51: kith.v1.JobService.ForecastJob:output_type -> kith.v1.ForecastJobResponse
-	16, // 52: kith.v1.JobService.GetJobOutput:output_type -> kith.v1.GetJobOutputResponse
-	44, // [44:53] is the sub-list for method output_type
-	35, // [35:44] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	25, // 0: kith.v1.SubmitJobRequest.job:type_name -> kith.v1.Job
+	26, // 1: kith.v1.SubmitJobResponse.preview:type_name -> kith.v1.JobStatus
+	25, // 2: kith.v1.GetJobResponse.job:type_name -> kith.v1.Job
+	27, // 3: kith.v1.GetJobResponse.as_of_time:type_name -> google.protobuf.Timestamp
+	28, // 4: kith.v1.ListJobsRequest.states:type_name -> kith.v1.JobStatus.State
+	24, // 5: kith.v1.ListJobsRequest.labels:type_name -> kith.v1.ListJobsRequest.LabelsEntry
+	27, // 6: kith.v1.ListJobsRequest.submitted_since:type_name -> google.protobuf.Timestamp
+	27, // 7: kith.v1.ListJobsRequest.submitted_until:type_name -> google.protobuf.Timestamp
+	25, // 8: kith.v1.ListJobsResponse.jobs:type_name -> kith.v1.Job
+	6,  // 9: kith.v1.ListJobsResponse.remote_copies:type_name -> kith.v1.HostedCopy
+	27, // 10: kith.v1.ListJobsResponse.as_of_time:type_name -> google.protobuf.Timestamp
+	29, // 11: kith.v1.HostedCopy.walltime:type_name -> google.protobuf.Duration
+	25, // 12: kith.v1.WatchJobsResponse.job:type_name -> kith.v1.Job
+	28, // 13: kith.v1.CancelJobResponse.state:type_name -> kith.v1.JobStatus.State
+	28, // 14: kith.v1.HoldJobResponse.state:type_name -> kith.v1.JobStatus.State
+	28, // 15: kith.v1.CheckpointJobResponse.state:type_name -> kith.v1.JobStatus.State
+	28, // 16: kith.v1.ReleaseJobResponse.state:type_name -> kith.v1.JobStatus.State
+	25, // 17: kith.v1.ForecastJobRequest.job:type_name -> kith.v1.Job
+	20, // 18: kith.v1.ForecastJobRequest.alternatives:type_name -> kith.v1.JobAlternative
+	29, // 19: kith.v1.JobAlternative.walltime:type_name -> google.protobuf.Duration
+	27, // 20: kith.v1.ForecastJobResponse.made_time:type_name -> google.protobuf.Timestamp
+	22, // 21: kith.v1.ForecastJobResponse.alternatives:type_name -> kith.v1.AlternativeForecast
+	29, // 22: kith.v1.AlternativeForecast.walltime:type_name -> google.protobuf.Duration
+	27, // 23: kith.v1.AlternativeForecast.start_low:type_name -> google.protobuf.Timestamp
+	27, // 24: kith.v1.AlternativeForecast.start_median:type_name -> google.protobuf.Timestamp
+	27, // 25: kith.v1.AlternativeForecast.start_high:type_name -> google.protobuf.Timestamp
+	27, // 26: kith.v1.AlternativeForecast.end_low:type_name -> google.protobuf.Timestamp
+	27, // 27: kith.v1.AlternativeForecast.end_median:type_name -> google.protobuf.Timestamp
+	27, // 28: kith.v1.AlternativeForecast.end_high:type_name -> google.protobuf.Timestamp
+	23, // 29: kith.v1.AlternativeForecast.sites:type_name -> kith.v1.SiteAlternative
+	27, // 30: kith.v1.SiteAlternative.start_low:type_name -> google.protobuf.Timestamp
+	27, // 31: kith.v1.SiteAlternative.start_median:type_name -> google.protobuf.Timestamp
+	27, // 32: kith.v1.SiteAlternative.start_high:type_name -> google.protobuf.Timestamp
+	27, // 33: kith.v1.SiteAlternative.end_low:type_name -> google.protobuf.Timestamp
+	27, // 34: kith.v1.SiteAlternative.end_median:type_name -> google.protobuf.Timestamp
+	27, // 35: kith.v1.SiteAlternative.end_high:type_name -> google.protobuf.Timestamp
+	27, // 36: kith.v1.SiteAlternative.latest:type_name -> google.protobuf.Timestamp
+	29, // 37: kith.v1.SiteAlternative.load_age:type_name -> google.protobuf.Duration
+	0,  // 38: kith.v1.JobService.SubmitJob:input_type -> kith.v1.SubmitJobRequest
+	2,  // 39: kith.v1.JobService.GetJob:input_type -> kith.v1.GetJobRequest
+	4,  // 40: kith.v1.JobService.ListJobs:input_type -> kith.v1.ListJobsRequest
+	7,  // 41: kith.v1.JobService.WatchJobs:input_type -> kith.v1.WatchJobsRequest
+	9,  // 42: kith.v1.JobService.CancelJob:input_type -> kith.v1.CancelJobRequest
+	11, // 43: kith.v1.JobService.HoldJob:input_type -> kith.v1.HoldJobRequest
+	13, // 44: kith.v1.JobService.CheckpointJob:input_type -> kith.v1.CheckpointJobRequest
+	15, // 45: kith.v1.JobService.ReleaseJob:input_type -> kith.v1.ReleaseJobRequest
+	19, // 46: kith.v1.JobService.ForecastJob:input_type -> kith.v1.ForecastJobRequest
+	17, // 47: kith.v1.JobService.GetJobOutput:input_type -> kith.v1.GetJobOutputRequest
+	1,  // 48: kith.v1.JobService.SubmitJob:output_type -> kith.v1.SubmitJobResponse
+	3,  // 49: kith.v1.JobService.GetJob:output_type -> kith.v1.GetJobResponse
+	5,  // 50: kith.v1.JobService.ListJobs:output_type -> kith.v1.ListJobsResponse
+	8,  // 51: kith.v1.JobService.WatchJobs:output_type -> kith.v1.WatchJobsResponse
+	10, // 52: kith.v1.JobService.CancelJob:output_type -> kith.v1.CancelJobResponse
+	12, // 53: kith.v1.JobService.HoldJob:output_type -> kith.v1.HoldJobResponse
+	14, // 54: kith.v1.JobService.CheckpointJob:output_type -> kith.v1.CheckpointJobResponse
+	16, // 55: kith.v1.JobService.ReleaseJob:output_type -> kith.v1.ReleaseJobResponse
+	21, // 56: kith.v1.JobService.ForecastJob:output_type -> kith.v1.ForecastJobResponse
+	18, // 57: kith.v1.JobService.GetJobOutput:output_type -> kith.v1.GetJobOutputResponse
+	48, // [48:58] is the sub-list for method output_type
+	38, // [38:48] is the sub-list for method input_type
+	38, // [38:38] is the sub-list for extension type_name
+	38, // [38:38] is the sub-list for extension extendee
+	0,  // [0:38] is the sub-list for field type_name
 }
 
 func init() { file_kith_v1_job_service_proto_init() }
@@ -1874,14 +2026,15 @@ func file_kith_v1_job_service_proto_init() {
 		return
 	}
 	file_kith_v1_job_proto_init()
-	file_kith_v1_job_service_proto_msgTypes[20].OneofWrappers = []any{}
+	file_kith_v1_job_service_proto_msgTypes[19].OneofWrappers = []any{}
+	file_kith_v1_job_service_proto_msgTypes[22].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kith_v1_job_service_proto_rawDesc), len(file_kith_v1_job_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   23,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -19,15 +19,16 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	JobService_SubmitJob_FullMethodName    = "/kith.v1.JobService/SubmitJob"
-	JobService_GetJob_FullMethodName       = "/kith.v1.JobService/GetJob"
-	JobService_ListJobs_FullMethodName     = "/kith.v1.JobService/ListJobs"
-	JobService_WatchJobs_FullMethodName    = "/kith.v1.JobService/WatchJobs"
-	JobService_CancelJob_FullMethodName    = "/kith.v1.JobService/CancelJob"
-	JobService_HoldJob_FullMethodName      = "/kith.v1.JobService/HoldJob"
-	JobService_ReleaseJob_FullMethodName   = "/kith.v1.JobService/ReleaseJob"
-	JobService_ForecastJob_FullMethodName  = "/kith.v1.JobService/ForecastJob"
-	JobService_GetJobOutput_FullMethodName = "/kith.v1.JobService/GetJobOutput"
+	JobService_SubmitJob_FullMethodName     = "/kith.v1.JobService/SubmitJob"
+	JobService_GetJob_FullMethodName        = "/kith.v1.JobService/GetJob"
+	JobService_ListJobs_FullMethodName      = "/kith.v1.JobService/ListJobs"
+	JobService_WatchJobs_FullMethodName     = "/kith.v1.JobService/WatchJobs"
+	JobService_CancelJob_FullMethodName     = "/kith.v1.JobService/CancelJob"
+	JobService_HoldJob_FullMethodName       = "/kith.v1.JobService/HoldJob"
+	JobService_CheckpointJob_FullMethodName = "/kith.v1.JobService/CheckpointJob"
+	JobService_ReleaseJob_FullMethodName    = "/kith.v1.JobService/ReleaseJob"
+	JobService_ForecastJob_FullMethodName   = "/kith.v1.JobService/ForecastJob"
+	JobService_GetJobOutput_FullMethodName  = "/kith.v1.JobService/GetJobOutput"
 )
 
 // JobServiceClient is the client API for JobService service.
@@ -64,6 +65,12 @@ type JobServiceClient interface {
 	// HoldJob keeps a job that has not started from starting. NOT_FOUND,
 	// FAILED_PRECONDITION: it has started or ended.
 	HoldJob(ctx context.Context, in *HoldJobRequest, opts ...grpc.CallOption) (*HoldJobResponse, error)
+	// CheckpointJob asks a running job to save what it has done and to end, and has it go on in
+	// another attempt, at any site. One that writes no checkpoints begins again, if its user allows
+	// that. The answer does not wait for that; asking again changes nothing. NOT_FOUND,
+	// FAILED_PRECONDITION: it does not run, is to be cancelled, or neither writes checkpoints nor
+	// may begin again.
+	CheckpointJob(ctx context.Context, in *CheckpointJobRequest, opts ...grpc.CallOption) (*CheckpointJobResponse, error)
 	// ReleaseJob lets a held job start. NOT_FOUND, FAILED_PRECONDITION: it is not held.
 	ReleaseJob(ctx context.Context, in *ReleaseJobRequest, opts ...grpc.CallOption) (*ReleaseJobResponse, error)
 	// ForecastJob tells when a job would start and end if it asked for less time, for
@@ -156,6 +163,16 @@ func (c *jobServiceClient) HoldJob(ctx context.Context, in *HoldJobRequest, opts
 	return out, nil
 }
 
+func (c *jobServiceClient) CheckpointJob(ctx context.Context, in *CheckpointJobRequest, opts ...grpc.CallOption) (*CheckpointJobResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CheckpointJobResponse)
+	err := c.cc.Invoke(ctx, JobService_CheckpointJob_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *jobServiceClient) ReleaseJob(ctx context.Context, in *ReleaseJobRequest, opts ...grpc.CallOption) (*ReleaseJobResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ReleaseJobResponse)
@@ -229,6 +246,12 @@ type JobServiceServer interface {
 	// HoldJob keeps a job that has not started from starting. NOT_FOUND,
 	// FAILED_PRECONDITION: it has started or ended.
 	HoldJob(context.Context, *HoldJobRequest) (*HoldJobResponse, error)
+	// CheckpointJob asks a running job to save what it has done and to end, and has it go on in
+	// another attempt, at any site. One that writes no checkpoints begins again, if its user allows
+	// that. The answer does not wait for that; asking again changes nothing. NOT_FOUND,
+	// FAILED_PRECONDITION: it does not run, is to be cancelled, or neither writes checkpoints nor
+	// may begin again.
+	CheckpointJob(context.Context, *CheckpointJobRequest) (*CheckpointJobResponse, error)
 	// ReleaseJob lets a held job start. NOT_FOUND, FAILED_PRECONDITION: it is not held.
 	ReleaseJob(context.Context, *ReleaseJobRequest) (*ReleaseJobResponse, error)
 	// ForecastJob tells when a job would start and end if it asked for less time, for
@@ -269,6 +292,9 @@ func (UnimplementedJobServiceServer) CancelJob(context.Context, *CancelJobReques
 }
 func (UnimplementedJobServiceServer) HoldJob(context.Context, *HoldJobRequest) (*HoldJobResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method HoldJob not implemented")
+}
+func (UnimplementedJobServiceServer) CheckpointJob(context.Context, *CheckpointJobRequest) (*CheckpointJobResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CheckpointJob not implemented")
 }
 func (UnimplementedJobServiceServer) ReleaseJob(context.Context, *ReleaseJobRequest) (*ReleaseJobResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ReleaseJob not implemented")
@@ -401,6 +427,24 @@ func _JobService_HoldJob_Handler(srv interface{}, ctx context.Context, dec func(
 	return interceptor(ctx, in, info, handler)
 }
 
+func _JobService_CheckpointJob_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CheckpointJobRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(JobServiceServer).CheckpointJob(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: JobService_CheckpointJob_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(JobServiceServer).CheckpointJob(ctx, req.(*CheckpointJobRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _JobService_ReleaseJob_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ReleaseJobRequest)
 	if err := dec(in); err != nil {
@@ -474,6 +518,10 @@ var JobService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "HoldJob",
 			Handler:    _JobService_HoldJob_Handler,
+		},
+		{
+			MethodName: "CheckpointJob",
+			Handler:    _JobService_CheckpointJob_Handler,
 		},
 		{
 			MethodName: "ReleaseJob",

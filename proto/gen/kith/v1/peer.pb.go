@@ -80,7 +80,7 @@ func (x FileReply_Error) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use FileReply_Error.Descriptor instead.
 func (FileReply_Error) EnumDescriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{26, 0}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{29, 0}
 }
 
 // A Frame carries messages between two sites, in order. docs/protocol.md
@@ -168,6 +168,9 @@ type PeerMessage struct {
 	//	*PeerMessage_TaskResultsAck
 	//	*PeerMessage_Recall
 	//	*PeerMessage_StopTasks
+	//	*PeerMessage_Demote
+	//	*PeerMessage_Saved
+	//	*PeerMessage_SavedAck
 	Message       isPeerMessage_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -489,6 +492,33 @@ func (x *PeerMessage) GetStopTasks() *StopTasks {
 	return nil
 }
 
+func (x *PeerMessage) GetDemote() *Demote {
+	if x != nil {
+		if x, ok := x.Message.(*PeerMessage_Demote); ok {
+			return x.Demote
+		}
+	}
+	return nil
+}
+
+func (x *PeerMessage) GetSaved() *Saved {
+	if x != nil {
+		if x, ok := x.Message.(*PeerMessage_Saved); ok {
+			return x.Saved
+		}
+	}
+	return nil
+}
+
+func (x *PeerMessage) GetSavedAck() *SavedAck {
+	if x != nil {
+		if x, ok := x.Message.(*PeerMessage_SavedAck); ok {
+			return x.SavedAck
+		}
+	}
+	return nil
+}
+
 type isPeerMessage_Message interface {
 	isPeerMessage_Message()
 }
@@ -648,6 +678,21 @@ type PeerMessage_StopTasks struct {
 	StopTasks *StopTasks `protobuf:"bytes,31,opt,name=stop_tasks,json=stopTasks,proto3,oneof"`
 }
 
+type PeerMessage_Demote struct {
+	// Origin to host: have the attempt save and end, for its job to go on in another one.
+	Demote *Demote `protobuf:"bytes,32,opt,name=demote,proto3,oneof"`
+}
+
+type PeerMessage_Saved struct {
+	// Host to origin: what an attempt that runs has saved. Repeated until acknowledged.
+	Saved *Saved `protobuf:"bytes,33,opt,name=saved,proto3,oneof"`
+}
+
+type PeerMessage_SavedAck struct {
+	// Origin to host: it is on disk, or not wanted.
+	SavedAck *SavedAck `protobuf:"bytes,34,opt,name=saved_ack,json=savedAck,proto3,oneof"`
+}
+
 func (*PeerMessage_Hello) isPeerMessage_Message() {}
 
 func (*PeerMessage_PlaceCopy) isPeerMessage_Message() {}
@@ -709,6 +754,12 @@ func (*PeerMessage_TaskResultsAck) isPeerMessage_Message() {}
 func (*PeerMessage_Recall) isPeerMessage_Message() {}
 
 func (*PeerMessage_StopTasks) isPeerMessage_Message() {}
+
+func (*PeerMessage_Demote) isPeerMessage_Message() {}
+
+func (*PeerMessage_Saved) isPeerMessage_Message() {}
+
+func (*PeerMessage_SavedAck) isPeerMessage_Message() {}
 
 // SiteBundle is the sender's own bundle.
 type SiteBundle struct {
@@ -892,7 +943,12 @@ type Hello struct {
 	// The speaker knows the messages about tasks of bags. Others are sent none.
 	Tasks bool `protobuf:"varint,9,opt,name=tasks,proto3" json:"tasks,omitempty"`
 	// The speaker knows checkpoints. Others get no copies of jobs that write them.
-	Checkpoints   bool `protobuf:"varint,10,opt,name=checkpoints,proto3" json:"checkpoints,omitempty"`
+	Checkpoints bool `protobuf:"varint,10,opt,name=checkpoints,proto3" json:"checkpoints,omitempty"`
+	// The speaker knows estimators. Others get no copies of jobs that bring one.
+	Estimates bool `protobuf:"varint,11,opt,name=estimates,proto3" json:"estimates,omitempty"`
+	// The speaker copies what jobs have saved to their origins while they run. Others get no copies of
+	// jobs that ask for that.
+	Saves         bool `protobuf:"varint,12,opt,name=saves,proto3" json:"saves,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -997,6 +1053,176 @@ func (x *Hello) GetCheckpoints() bool {
 	return false
 }
 
+func (x *Hello) GetEstimates() bool {
+	if x != nil {
+		return x.Estimates
+	}
+	return false
+}
+
+func (x *Hello) GetSaves() bool {
+	if x != nil {
+		return x.Saves
+	}
+	return false
+}
+
+// Saved tells an origin of a checkpoint of an attempt that runs.
+type Saved struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The attempt.
+	Attempt *AttemptName `protobuf:"bytes,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	// The number in DONE; 0 if there is no new one, for the reason that is given.
+	Sequence uint64 `protobuf:"varint,2,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	// A serialized FileSet: its files.
+	Files []byte `protobuf:"bytes,3,opt,name=files,proto3" json:"files,omitempty"`
+	// Some bytes of files have to be fetched from the host.
+	FilesRemain bool `protobuf:"varint,4,opt,name=files_remain,json=filesRemain,proto3" json:"files_remain,omitempty"`
+	// How long the attempt had run, in nanoseconds.
+	RanNs int64 `protobuf:"varint,5,opt,name=ran_ns,json=ranNs,proto3" json:"ran_ns,omitempty"`
+	// Why what the job has saved was not copied, for people.
+	Reason        string `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Saved) Reset() {
+	*x = Saved{}
+	mi := &file_kith_v1_peer_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Saved) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Saved) ProtoMessage() {}
+
+func (x *Saved) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_peer_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Saved.ProtoReflect.Descriptor instead.
+func (*Saved) Descriptor() ([]byte, []int) {
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *Saved) GetAttempt() *AttemptName {
+	if x != nil {
+		return x.Attempt
+	}
+	return nil
+}
+
+func (x *Saved) GetSequence() uint64 {
+	if x != nil {
+		return x.Sequence
+	}
+	return 0
+}
+
+func (x *Saved) GetFiles() []byte {
+	if x != nil {
+		return x.Files
+	}
+	return nil
+}
+
+func (x *Saved) GetFilesRemain() bool {
+	if x != nil {
+		return x.FilesRemain
+	}
+	return false
+}
+
+func (x *Saved) GetRanNs() int64 {
+	if x != nil {
+		return x.RanNs
+	}
+	return 0
+}
+
+func (x *Saved) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+// SavedAck answers Saved, unless its sequence is 0.
+type SavedAck struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The attempt.
+	Attempt *AttemptName `protobuf:"bytes,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	// The number of the checkpoint.
+	Sequence uint64 `protobuf:"varint,2,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	// The job goes on from it if the host is lost. False if it has a later one, or this one could not be
+	// taken.
+	Accepted      bool `protobuf:"varint,3,opt,name=accepted,proto3" json:"accepted,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SavedAck) Reset() {
+	*x = SavedAck{}
+	mi := &file_kith_v1_peer_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SavedAck) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SavedAck) ProtoMessage() {}
+
+func (x *SavedAck) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_peer_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SavedAck.ProtoReflect.Descriptor instead.
+func (*SavedAck) Descriptor() ([]byte, []int) {
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *SavedAck) GetAttempt() *AttemptName {
+	if x != nil {
+		return x.Attempt
+	}
+	return nil
+}
+
+func (x *SavedAck) GetSequence() uint64 {
+	if x != nil {
+		return x.Sequence
+	}
+	return 0
+}
+
+func (x *SavedAck) GetAccepted() bool {
+	if x != nil {
+		return x.Accepted
+	}
+	return false
+}
+
 // PlaceCopy asks a host to queue a copy.
 type PlaceCopy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1007,13 +1233,17 @@ type PlaceCopy struct {
 	// The origin can never run it: it is too wide there, or needs more memory. So
 	// it waits at other sites only, which should not let it starve.
 	OriginTooSmall bool `protobuf:"varint,3,opt,name=origin_too_small,json=originTooSmall,proto3" json:"origin_too_small,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// The job was evicted eight times: a site that might have it leave again must not take it.
+	Stays bool `protobuf:"varint,6,opt,name=stays,proto3" json:"stays,omitempty"`
+	// What it did in earlier attempts.
+	Before        *Progress `protobuf:"bytes,12,opt,name=before,proto3" json:"before,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PlaceCopy) Reset() {
 	*x = PlaceCopy{}
-	mi := &file_kith_v1_peer_proto_msgTypes[6]
+	mi := &file_kith_v1_peer_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1025,7 +1255,7 @@ func (x *PlaceCopy) String() string {
 func (*PlaceCopy) ProtoMessage() {}
 
 func (x *PlaceCopy) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[6]
+	mi := &file_kith_v1_peer_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1038,7 +1268,7 @@ func (x *PlaceCopy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlaceCopy.ProtoReflect.Descriptor instead.
 func (*PlaceCopy) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{6}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *PlaceCopy) GetAttempt() *AttemptName {
@@ -1062,6 +1292,20 @@ func (x *PlaceCopy) GetOriginTooSmall() bool {
 	return false
 }
 
+func (x *PlaceCopy) GetStays() bool {
+	if x != nil {
+		return x.Stays
+	}
+	return false
+}
+
+func (x *PlaceCopy) GetBefore() *Progress {
+	if x != nil {
+		return x.Before
+	}
+	return nil
+}
+
 // CopyAnswer is the host's answer to PlaceCopy.
 type CopyAnswer struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1070,14 +1314,16 @@ type CopyAnswer struct {
 	// Whether the host queued it.
 	Accepted bool `protobuf:"varint,2,opt,name=accepted,proto3" json:"accepted,omitempty"`
 	// Why not: a number of the Reason table in docs/protocol.md.
-	Reason        uint32 `protobuf:"varint,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	Reason uint32 `protobuf:"varint,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	// With a reason of levels: the job is not to go to a lower level either.
+	Final         bool `protobuf:"varint,4,opt,name=final,proto3" json:"final,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CopyAnswer) Reset() {
 	*x = CopyAnswer{}
-	mi := &file_kith_v1_peer_proto_msgTypes[7]
+	mi := &file_kith_v1_peer_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1089,7 +1335,7 @@ func (x *CopyAnswer) String() string {
 func (*CopyAnswer) ProtoMessage() {}
 
 func (x *CopyAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[7]
+	mi := &file_kith_v1_peer_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1102,7 +1348,7 @@ func (x *CopyAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CopyAnswer.ProtoReflect.Descriptor instead.
 func (*CopyAnswer) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{7}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *CopyAnswer) GetAttempt() *AttemptName {
@@ -1126,6 +1372,13 @@ func (x *CopyAnswer) GetReason() uint32 {
 	return 0
 }
 
+func (x *CopyAnswer) GetFinal() bool {
+	if x != nil {
+		return x.Final
+	}
+	return false
+}
+
 // Claim asks the origin for the right to start.
 type Claim struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1141,7 +1394,7 @@ type Claim struct {
 
 func (x *Claim) Reset() {
 	*x = Claim{}
-	mi := &file_kith_v1_peer_proto_msgTypes[8]
+	mi := &file_kith_v1_peer_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1153,7 +1406,7 @@ func (x *Claim) String() string {
 func (*Claim) ProtoMessage() {}
 
 func (x *Claim) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[8]
+	mi := &file_kith_v1_peer_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1166,7 +1419,7 @@ func (x *Claim) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Claim.ProtoReflect.Descriptor instead.
 func (*Claim) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{8}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Claim) GetAttempt() *AttemptName {
@@ -1214,7 +1467,7 @@ type Verdict struct {
 
 func (x *Verdict) Reset() {
 	*x = Verdict{}
-	mi := &file_kith_v1_peer_proto_msgTypes[9]
+	mi := &file_kith_v1_peer_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1226,7 +1479,7 @@ func (x *Verdict) String() string {
 func (*Verdict) ProtoMessage() {}
 
 func (x *Verdict) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[9]
+	mi := &file_kith_v1_peer_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1239,7 +1492,7 @@ func (x *Verdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Verdict.ProtoReflect.Descriptor instead.
 func (*Verdict) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{9}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Verdict) GetAttempt() *AttemptName {
@@ -1304,7 +1557,7 @@ type Renew struct {
 
 func (x *Renew) Reset() {
 	*x = Renew{}
-	mi := &file_kith_v1_peer_proto_msgTypes[10]
+	mi := &file_kith_v1_peer_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1316,7 +1569,7 @@ func (x *Renew) String() string {
 func (*Renew) ProtoMessage() {}
 
 func (x *Renew) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[10]
+	mi := &file_kith_v1_peer_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1329,7 +1582,7 @@ func (x *Renew) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Renew.ProtoReflect.Descriptor instead.
 func (*Renew) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{10}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Renew) GetAttempt() *AttemptName {
@@ -1361,7 +1614,7 @@ type Renewed struct {
 
 func (x *Renewed) Reset() {
 	*x = Renewed{}
-	mi := &file_kith_v1_peer_proto_msgTypes[11]
+	mi := &file_kith_v1_peer_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1373,7 +1626,7 @@ func (x *Renewed) String() string {
 func (*Renewed) ProtoMessage() {}
 
 func (x *Renewed) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[11]
+	mi := &file_kith_v1_peer_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1386,7 +1639,7 @@ func (x *Renewed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Renewed.ProtoReflect.Descriptor instead.
 func (*Renewed) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{11}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Renewed) GetAttempt() *AttemptName {
@@ -1421,7 +1674,7 @@ type Withdraw struct {
 
 func (x *Withdraw) Reset() {
 	*x = Withdraw{}
-	mi := &file_kith_v1_peer_proto_msgTypes[12]
+	mi := &file_kith_v1_peer_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1433,7 +1686,7 @@ func (x *Withdraw) String() string {
 func (*Withdraw) ProtoMessage() {}
 
 func (x *Withdraw) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[12]
+	mi := &file_kith_v1_peer_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1446,7 +1699,7 @@ func (x *Withdraw) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Withdraw.ProtoReflect.Descriptor instead.
 func (*Withdraw) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{12}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Withdraw) GetAttempt() *AttemptName {
@@ -1467,7 +1720,7 @@ type WithdrawAck struct {
 
 func (x *WithdrawAck) Reset() {
 	*x = WithdrawAck{}
-	mi := &file_kith_v1_peer_proto_msgTypes[13]
+	mi := &file_kith_v1_peer_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1479,7 +1732,7 @@ func (x *WithdrawAck) String() string {
 func (*WithdrawAck) ProtoMessage() {}
 
 func (x *WithdrawAck) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[13]
+	mi := &file_kith_v1_peer_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1492,7 +1745,7 @@ func (x *WithdrawAck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WithdrawAck.ProtoReflect.Descriptor instead.
 func (*WithdrawAck) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{13}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *WithdrawAck) GetAttempt() *AttemptName {
@@ -1517,7 +1770,7 @@ type Started struct {
 
 func (x *Started) Reset() {
 	*x = Started{}
-	mi := &file_kith_v1_peer_proto_msgTypes[14]
+	mi := &file_kith_v1_peer_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1529,7 +1782,7 @@ func (x *Started) String() string {
 func (*Started) ProtoMessage() {}
 
 func (x *Started) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[14]
+	mi := &file_kith_v1_peer_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1542,7 +1795,7 @@ func (x *Started) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Started.ProtoReflect.Descriptor instead.
 func (*Started) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{14}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Started) GetAttempt() *AttemptName {
@@ -1579,7 +1832,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_kith_v1_peer_proto_msgTypes[15]
+	mi := &file_kith_v1_peer_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1591,7 +1844,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[15]
+	mi := &file_kith_v1_peer_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1604,7 +1857,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{15}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Result) GetAttempt() *AttemptName {
@@ -1634,7 +1887,7 @@ type ResultAck struct {
 
 func (x *ResultAck) Reset() {
 	*x = ResultAck{}
-	mi := &file_kith_v1_peer_proto_msgTypes[16]
+	mi := &file_kith_v1_peer_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1646,7 +1899,7 @@ func (x *ResultAck) String() string {
 func (*ResultAck) ProtoMessage() {}
 
 func (x *ResultAck) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[16]
+	mi := &file_kith_v1_peer_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1659,7 +1912,7 @@ func (x *ResultAck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResultAck.ProtoReflect.Descriptor instead.
 func (*ResultAck) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{16}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ResultAck) GetAttempt() *AttemptName {
@@ -1689,7 +1942,7 @@ type Stop struct {
 
 func (x *Stop) Reset() {
 	*x = Stop{}
-	mi := &file_kith_v1_peer_proto_msgTypes[17]
+	mi := &file_kith_v1_peer_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1701,7 +1954,7 @@ func (x *Stop) String() string {
 func (*Stop) ProtoMessage() {}
 
 func (x *Stop) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[17]
+	mi := &file_kith_v1_peer_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1714,7 +1967,7 @@ func (x *Stop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stop.ProtoReflect.Descriptor instead.
 func (*Stop) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{17}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Stop) GetAttempt() *AttemptName {
@@ -1731,6 +1984,53 @@ func (x *Stop) GetStale() bool {
 	return false
 }
 
+// Demote asks a host to have an attempt save what it has done and end, as the user of the job
+// wishes. It is repeated until the attempt has ended.
+type Demote struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The attempt.
+	Attempt       *AttemptName `protobuf:"bytes,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Demote) Reset() {
+	*x = Demote{}
+	mi := &file_kith_v1_peer_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Demote) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Demote) ProtoMessage() {}
+
+func (x *Demote) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_peer_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Demote.ProtoReflect.Descriptor instead.
+func (*Demote) Descriptor() ([]byte, []int) {
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *Demote) GetAttempt() *AttemptName {
+	if x != nil {
+		return x.Attempt
+	}
+	return nil
+}
+
 // GiveBack says that a copy is not at the host and did not start there.
 type GiveBack struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1740,14 +2040,16 @@ type GiveBack struct {
 	Reason uint32 `protobuf:"varint,2,opt,name=reason,proto3" json:"reason,omitempty"`
 	// The host's count of its own protocol steps when it said so. What is older
 	// than the host's claim is no news. 0 from versions that do not say.
-	Stamp         uint64 `protobuf:"varint,3,opt,name=stamp,proto3" json:"stamp,omitempty"`
+	Stamp uint64 `protobuf:"varint,3,opt,name=stamp,proto3" json:"stamp,omitempty"`
+	// With a reason of levels: the job is not to go to a lower level either.
+	Final         bool `protobuf:"varint,4,opt,name=final,proto3" json:"final,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GiveBack) Reset() {
 	*x = GiveBack{}
-	mi := &file_kith_v1_peer_proto_msgTypes[18]
+	mi := &file_kith_v1_peer_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1759,7 +2061,7 @@ func (x *GiveBack) String() string {
 func (*GiveBack) ProtoMessage() {}
 
 func (x *GiveBack) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[18]
+	mi := &file_kith_v1_peer_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1772,7 +2074,7 @@ func (x *GiveBack) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GiveBack.ProtoReflect.Descriptor instead.
 func (*GiveBack) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{18}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *GiveBack) GetAttempt() *AttemptName {
@@ -1796,6 +2098,13 @@ func (x *GiveBack) GetStamp() uint64 {
 	return 0
 }
 
+func (x *GiveBack) GetFinal() bool {
+	if x != nil {
+		return x.Final
+	}
+	return false
+}
+
 // CopySummary lets an origin see at little cost whether it agrees with a host
 // about the copies there.
 type CopySummary struct {
@@ -1813,7 +2122,7 @@ type CopySummary struct {
 
 func (x *CopySummary) Reset() {
 	*x = CopySummary{}
-	mi := &file_kith_v1_peer_proto_msgTypes[19]
+	mi := &file_kith_v1_peer_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1825,7 +2134,7 @@ func (x *CopySummary) String() string {
 func (*CopySummary) ProtoMessage() {}
 
 func (x *CopySummary) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[19]
+	mi := &file_kith_v1_peer_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1838,7 +2147,7 @@ func (x *CopySummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CopySummary.ProtoReflect.Descriptor instead.
 func (*CopySummary) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{19}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *CopySummary) GetCount() uint64 {
@@ -1871,7 +2180,7 @@ type DigestRequest struct {
 
 func (x *DigestRequest) Reset() {
 	*x = DigestRequest{}
-	mi := &file_kith_v1_peer_proto_msgTypes[20]
+	mi := &file_kith_v1_peer_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1883,7 +2192,7 @@ func (x *DigestRequest) String() string {
 func (*DigestRequest) ProtoMessage() {}
 
 func (x *DigestRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[20]
+	mi := &file_kith_v1_peer_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1896,7 +2205,7 @@ func (x *DigestRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DigestRequest.ProtoReflect.Descriptor instead.
 func (*DigestRequest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{20}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{23}
 }
 
 // CopyDigest is a page of the list, ordered by job.
@@ -1917,7 +2226,7 @@ type CopyDigest struct {
 
 func (x *CopyDigest) Reset() {
 	*x = CopyDigest{}
-	mi := &file_kith_v1_peer_proto_msgTypes[21]
+	mi := &file_kith_v1_peer_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1929,7 +2238,7 @@ func (x *CopyDigest) String() string {
 func (*CopyDigest) ProtoMessage() {}
 
 func (x *CopyDigest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[21]
+	mi := &file_kith_v1_peer_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1942,7 +2251,7 @@ func (x *CopyDigest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CopyDigest.ProtoReflect.Descriptor instead.
 func (*CopyDigest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{21}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *CopyDigest) GetStamp() uint64 {
@@ -1988,7 +2297,7 @@ type DigestEntry struct {
 
 func (x *DigestEntry) Reset() {
 	*x = DigestEntry{}
-	mi := &file_kith_v1_peer_proto_msgTypes[22]
+	mi := &file_kith_v1_peer_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2000,7 +2309,7 @@ func (x *DigestEntry) String() string {
 func (*DigestEntry) ProtoMessage() {}
 
 func (x *DigestEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[22]
+	mi := &file_kith_v1_peer_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2013,7 +2322,7 @@ func (x *DigestEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DigestEntry.ProtoReflect.Descriptor instead.
 func (*DigestEntry) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{22}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *DigestEntry) GetAttempt() *AttemptName {
@@ -2052,14 +2361,16 @@ type StartQuery struct {
 	Draws uint32 `protobuf:"varint,4,opt,name=draws,proto3" json:"draws,omitempty"`
 	// With draws: the attempt whose copy is queued at the host. Unset for one that would come
 	// now.
-	Attempt       *AttemptName `protobuf:"bytes,5,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Attempt *AttemptName `protobuf:"bytes,5,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	// Of a job of a hierarchy: what it did in earlier attempts.
+	Before        *Progress `protobuf:"bytes,12,opt,name=before,proto3" json:"before,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *StartQuery) Reset() {
 	*x = StartQuery{}
-	mi := &file_kith_v1_peer_proto_msgTypes[23]
+	mi := &file_kith_v1_peer_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2071,7 +2382,7 @@ func (x *StartQuery) String() string {
 func (*StartQuery) ProtoMessage() {}
 
 func (x *StartQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[23]
+	mi := &file_kith_v1_peer_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2084,7 +2395,7 @@ func (x *StartQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartQuery.ProtoReflect.Descriptor instead.
 func (*StartQuery) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{23}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *StartQuery) GetQuery() uint64 {
@@ -2122,6 +2433,13 @@ func (x *StartQuery) GetAttempt() *AttemptName {
 	return nil
 }
 
+func (x *StartQuery) GetBefore() *Progress {
+	if x != nil {
+		return x.Before
+	}
+	return nil
+}
+
 // StartAnswer says when it would.
 type StartAnswer struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2143,7 +2461,7 @@ type StartAnswer struct {
 
 func (x *StartAnswer) Reset() {
 	*x = StartAnswer{}
-	mi := &file_kith_v1_peer_proto_msgTypes[24]
+	mi := &file_kith_v1_peer_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2155,7 +2473,7 @@ func (x *StartAnswer) String() string {
 func (*StartAnswer) ProtoMessage() {}
 
 func (x *StartAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[24]
+	mi := &file_kith_v1_peer_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2168,7 +2486,7 @@ func (x *StartAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartAnswer.ProtoReflect.Descriptor instead.
 func (*StartAnswer) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{24}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *StartAnswer) GetQuery() uint64 {
@@ -2233,7 +2551,7 @@ type FileRequest struct {
 
 func (x *FileRequest) Reset() {
 	*x = FileRequest{}
-	mi := &file_kith_v1_peer_proto_msgTypes[25]
+	mi := &file_kith_v1_peer_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2245,7 +2563,7 @@ func (x *FileRequest) String() string {
 func (*FileRequest) ProtoMessage() {}
 
 func (x *FileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[25]
+	mi := &file_kith_v1_peer_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2258,7 +2576,7 @@ func (x *FileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileRequest.ProtoReflect.Descriptor instead.
 func (*FileRequest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{25}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *FileRequest) GetRequest() uint64 {
@@ -2358,7 +2676,7 @@ type FileReply struct {
 
 func (x *FileReply) Reset() {
 	*x = FileReply{}
-	mi := &file_kith_v1_peer_proto_msgTypes[26]
+	mi := &file_kith_v1_peer_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2370,7 +2688,7 @@ func (x *FileReply) String() string {
 func (*FileReply) ProtoMessage() {}
 
 func (x *FileReply) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[26]
+	mi := &file_kith_v1_peer_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2383,7 +2701,7 @@ func (x *FileReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileReply.ProtoReflect.Descriptor instead.
 func (*FileReply) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{26}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *FileReply) GetRequest() uint64 {
@@ -2434,7 +2752,7 @@ type Offer struct {
 
 func (x *Offer) Reset() {
 	*x = Offer{}
-	mi := &file_kith_v1_peer_proto_msgTypes[27]
+	mi := &file_kith_v1_peer_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2446,7 +2764,7 @@ func (x *Offer) String() string {
 func (*Offer) ProtoMessage() {}
 
 func (x *Offer) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[27]
+	mi := &file_kith_v1_peer_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2459,7 +2777,7 @@ func (x *Offer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Offer.ProtoReflect.Descriptor instead.
 func (*Offer) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{27}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Offer) GetShape() uint64 {
@@ -2503,7 +2821,7 @@ type TaskClaim struct {
 
 func (x *TaskClaim) Reset() {
 	*x = TaskClaim{}
-	mi := &file_kith_v1_peer_proto_msgTypes[28]
+	mi := &file_kith_v1_peer_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2515,7 +2833,7 @@ func (x *TaskClaim) String() string {
 func (*TaskClaim) ProtoMessage() {}
 
 func (x *TaskClaim) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[28]
+	mi := &file_kith_v1_peer_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2528,7 +2846,7 @@ func (x *TaskClaim) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskClaim.ProtoReflect.Descriptor instead.
 func (*TaskClaim) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{28}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *TaskClaim) GetStamp() uint64 {
@@ -2609,7 +2927,7 @@ type TaskVerdict struct {
 
 func (x *TaskVerdict) Reset() {
 	*x = TaskVerdict{}
-	mi := &file_kith_v1_peer_proto_msgTypes[29]
+	mi := &file_kith_v1_peer_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2621,7 +2939,7 @@ func (x *TaskVerdict) String() string {
 func (*TaskVerdict) ProtoMessage() {}
 
 func (x *TaskVerdict) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[29]
+	mi := &file_kith_v1_peer_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2634,7 +2952,7 @@ func (x *TaskVerdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskVerdict.ProtoReflect.Descriptor instead.
 func (*TaskVerdict) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{29}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *TaskVerdict) GetStamp() uint64 {
@@ -2679,7 +2997,7 @@ type GivenBundle struct {
 
 func (x *GivenBundle) Reset() {
 	*x = GivenBundle{}
-	mi := &file_kith_v1_peer_proto_msgTypes[30]
+	mi := &file_kith_v1_peer_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2691,7 +3009,7 @@ func (x *GivenBundle) String() string {
 func (*GivenBundle) ProtoMessage() {}
 
 func (x *GivenBundle) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[30]
+	mi := &file_kith_v1_peer_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2704,7 +3022,7 @@ func (x *GivenBundle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GivenBundle.ProtoReflect.Descriptor instead.
 func (*GivenBundle) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{30}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *GivenBundle) GetBundle() *AttemptName {
@@ -2772,7 +3090,7 @@ type TaskResults struct {
 
 func (x *TaskResults) Reset() {
 	*x = TaskResults{}
-	mi := &file_kith_v1_peer_proto_msgTypes[31]
+	mi := &file_kith_v1_peer_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2784,7 +3102,7 @@ func (x *TaskResults) String() string {
 func (*TaskResults) ProtoMessage() {}
 
 func (x *TaskResults) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[31]
+	mi := &file_kith_v1_peer_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2797,7 +3115,7 @@ func (x *TaskResults) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskResults.ProtoReflect.Descriptor instead.
 func (*TaskResults) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{31}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *TaskResults) GetBundle() *AttemptName {
@@ -2872,7 +3190,7 @@ type TaskResult struct {
 
 func (x *TaskResult) Reset() {
 	*x = TaskResult{}
-	mi := &file_kith_v1_peer_proto_msgTypes[32]
+	mi := &file_kith_v1_peer_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2884,7 +3202,7 @@ func (x *TaskResult) String() string {
 func (*TaskResult) ProtoMessage() {}
 
 func (x *TaskResult) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[32]
+	mi := &file_kith_v1_peer_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2897,7 +3215,7 @@ func (x *TaskResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskResult.ProtoReflect.Descriptor instead.
 func (*TaskResult) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{32}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *TaskResult) GetOrdinal() uint32 {
@@ -2983,7 +3301,7 @@ type TaskFiles struct {
 
 func (x *TaskFiles) Reset() {
 	*x = TaskFiles{}
-	mi := &file_kith_v1_peer_proto_msgTypes[33]
+	mi := &file_kith_v1_peer_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2995,7 +3313,7 @@ func (x *TaskFiles) String() string {
 func (*TaskFiles) ProtoMessage() {}
 
 func (x *TaskFiles) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[33]
+	mi := &file_kith_v1_peer_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3008,7 +3326,7 @@ func (x *TaskFiles) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskFiles.ProtoReflect.Descriptor instead.
 func (*TaskFiles) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{33}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *TaskFiles) GetOrdinal() uint32 {
@@ -3040,7 +3358,7 @@ type TaskResultsAck struct {
 
 func (x *TaskResultsAck) Reset() {
 	*x = TaskResultsAck{}
-	mi := &file_kith_v1_peer_proto_msgTypes[34]
+	mi := &file_kith_v1_peer_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3052,7 +3370,7 @@ func (x *TaskResultsAck) String() string {
 func (*TaskResultsAck) ProtoMessage() {}
 
 func (x *TaskResultsAck) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[34]
+	mi := &file_kith_v1_peer_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3065,7 +3383,7 @@ func (x *TaskResultsAck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskResultsAck.ProtoReflect.Descriptor instead.
 func (*TaskResultsAck) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{34}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *TaskResultsAck) GetBundle() *AttemptName {
@@ -3102,7 +3420,7 @@ type Recall struct {
 
 func (x *Recall) Reset() {
 	*x = Recall{}
-	mi := &file_kith_v1_peer_proto_msgTypes[35]
+	mi := &file_kith_v1_peer_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3114,7 +3432,7 @@ func (x *Recall) String() string {
 func (*Recall) ProtoMessage() {}
 
 func (x *Recall) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[35]
+	mi := &file_kith_v1_peer_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3127,7 +3445,7 @@ func (x *Recall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Recall.ProtoReflect.Descriptor instead.
 func (*Recall) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{35}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Recall) GetBundle() *AttemptName {
@@ -3159,7 +3477,7 @@ type StopTasks struct {
 
 func (x *StopTasks) Reset() {
 	*x = StopTasks{}
-	mi := &file_kith_v1_peer_proto_msgTypes[36]
+	mi := &file_kith_v1_peer_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3171,7 +3489,7 @@ func (x *StopTasks) String() string {
 func (*StopTasks) ProtoMessage() {}
 
 func (x *StopTasks) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_peer_proto_msgTypes[36]
+	mi := &file_kith_v1_peer_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3184,7 +3502,7 @@ func (x *StopTasks) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopTasks.ProtoReflect.Descriptor instead.
 func (*StopTasks) Descriptor() ([]byte, []int) {
-	return file_kith_v1_peer_proto_rawDescGZIP(), []int{36}
+	return file_kith_v1_peer_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *StopTasks) GetBundle() *AttemptName {
@@ -3214,7 +3532,7 @@ const file_kith_v1_peer_proto_rawDesc = "" +
 	"\n" +
 	"\x12kith/v1/peer.proto\x12\akith.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x16kith/v1/exchange.proto\"9\n" +
 	"\x05Frame\x120\n" +
-	"\bmessages\x18\x01 \x03(\v2\x14.kith.v1.PeerMessageR\bmessages\"\xe4\f\n" +
+	"\bmessages\x18\x01 \x03(\v2\x14.kith.v1.PeerMessageR\bmessages\"\xe9\r\n" +
 	"\vPeerMessage\x12&\n" +
 	"\x05hello\x18\x01 \x01(\v2\x0e.kith.v1.HelloH\x00R\x05hello\x123\n" +
 	"\n" +
@@ -3257,7 +3575,10 @@ const file_kith_v1_peer_proto_rawDesc = "" +
 	"\x10task_results_ack\x18\x1d \x01(\v2\x17.kith.v1.TaskResultsAckH\x00R\x0etaskResultsAck\x12)\n" +
 	"\x06recall\x18\x1e \x01(\v2\x0f.kith.v1.RecallH\x00R\x06recall\x123\n" +
 	"\n" +
-	"stop_tasks\x18\x1f \x01(\v2\x12.kith.v1.StopTasksH\x00R\tstopTasksB\t\n" +
+	"stop_tasks\x18\x1f \x01(\v2\x12.kith.v1.StopTasksH\x00R\tstopTasks\x12)\n" +
+	"\x06demote\x18  \x01(\v2\x0f.kith.v1.DemoteH\x00R\x06demote\x12&\n" +
+	"\x05saved\x18! \x01(\v2\x0e.kith.v1.SavedH\x00R\x05saved\x120\n" +
+	"\tsaved_ack\x18\" \x01(\v2\x11.kith.v1.SavedAckH\x00R\bsavedAckB\t\n" +
 	"\amessage\"x\n" +
 	"\n" +
 	"SiteBundle\x12\x16\n" +
@@ -3267,7 +3588,7 @@ const file_kith_v1_peer_proto_rawDesc = "" +
 	"\rSiteAddresses\x12\x1c\n" +
 	"\taddresses\x18\x01 \x03(\tR\taddresses\")\n" +
 	"\vBundleTaken\x12\x1a\n" +
-	"\bsequence\x18\x01 \x01(\x04R\bsequence\"\xa2\x02\n" +
+	"\bsequence\x18\x01 \x01(\x04R\bsequence\"\xd6\x02\n" +
 	"\x05Hello\x12\x17\n" +
 	"\asite_id\x18\x01 \x01(\tR\x06siteId\x12\x1e\n" +
 	"\n" +
@@ -3282,16 +3603,32 @@ const file_kith_v1_peer_proto_rawDesc = "" +
 	"\x06daemon\x18\b \x01(\x04R\x06daemon\x12\x14\n" +
 	"\x05tasks\x18\t \x01(\bR\x05tasks\x12 \n" +
 	"\vcheckpoints\x18\n" +
-	" \x01(\bR\vcheckpoints\"\x95\x01\n" +
+	" \x01(\bR\vcheckpoints\x12\x1c\n" +
+	"\testimates\x18\v \x01(\bR\testimates\x12\x14\n" +
+	"\x05saves\x18\f \x01(\bR\x05saves\"\xbb\x01\n" +
+	"\x05Saved\x12.\n" +
+	"\aattempt\x18\x01 \x01(\v2\x14.kith.v1.AttemptNameR\aattempt\x12\x1a\n" +
+	"\bsequence\x18\x02 \x01(\x04R\bsequence\x12\x14\n" +
+	"\x05files\x18\x03 \x01(\fR\x05files\x12!\n" +
+	"\ffiles_remain\x18\x04 \x01(\bR\vfilesRemain\x12\x15\n" +
+	"\x06ran_ns\x18\x05 \x01(\x03R\x05ranNs\x12\x16\n" +
+	"\x06reason\x18\x06 \x01(\tR\x06reason\"r\n" +
+	"\bSavedAck\x12.\n" +
+	"\aattempt\x18\x01 \x01(\v2\x14.kith.v1.AttemptNameR\aattempt\x12\x1a\n" +
+	"\bsequence\x18\x02 \x01(\x04R\bsequence\x12\x1a\n" +
+	"\baccepted\x18\x03 \x01(\bR\baccepted\"\xd6\x01\n" +
 	"\tPlaceCopy\x12.\n" +
 	"\aattempt\x18\x01 \x01(\v2\x14.kith.v1.AttemptNameR\aattempt\x12.\n" +
 	"\arequest\x18\x02 \x01(\v2\x14.kith.v1.CopyRequestR\arequest\x12(\n" +
-	"\x10origin_too_small\x18\x03 \x01(\bR\x0eoriginTooSmall\"p\n" +
+	"\x10origin_too_small\x18\x03 \x01(\bR\x0eoriginTooSmall\x12\x14\n" +
+	"\x05stays\x18\x06 \x01(\bR\x05stays\x12)\n" +
+	"\x06before\x18\f \x01(\v2\x11.kith.v1.ProgressR\x06before\"\x86\x01\n" +
 	"\n" +
 	"CopyAnswer\x12.\n" +
 	"\aattempt\x18\x01 \x01(\v2\x14.kith.v1.AttemptNameR\aattempt\x12\x1a\n" +
 	"\baccepted\x18\x02 \x01(\bR\baccepted\x12\x16\n" +
-	"\x06reason\x18\x03 \x01(\rR\x06reason\"o\n" +
+	"\x06reason\x18\x03 \x01(\rR\x06reason\x12\x14\n" +
+	"\x05final\x18\x04 \x01(\bR\x05final\"o\n" +
 	"\x05Claim\x12.\n" +
 	"\aattempt\x18\x01 \x01(\v2\x14.kith.v1.AttemptNameR\aattempt\x12\x14\n" +
 	"\x05stamp\x18\x02 \x01(\x04R\x05stamp\x12 \n" +
@@ -3331,11 +3668,14 @@ const file_kith_v1_peer_proto_rawDesc = "" +
 	"\baccepted\x18\x02 \x01(\bR\baccepted\"L\n" +
 	"\x04Stop\x12.\n" +
 	"\aattempt\x18\x01 \x01(\v2\x14.kith.v1.AttemptNameR\aattempt\x12\x14\n" +
-	"\x05stale\x18\x02 \x01(\bR\x05stale\"h\n" +
+	"\x05stale\x18\x02 \x01(\bR\x05stale\"8\n" +
+	"\x06Demote\x12.\n" +
+	"\aattempt\x18\x01 \x01(\v2\x14.kith.v1.AttemptNameR\aattempt\"~\n" +
 	"\bGiveBack\x12.\n" +
 	"\aattempt\x18\x01 \x01(\v2\x14.kith.v1.AttemptNameR\aattempt\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\rR\x06reason\x12\x14\n" +
-	"\x05stamp\x18\x03 \x01(\x04R\x05stamp\"R\n" +
+	"\x05stamp\x18\x03 \x01(\x04R\x05stamp\x12\x14\n" +
+	"\x05final\x18\x04 \x01(\bR\x05final\"R\n" +
 	"\vCopySummary\x12\x14\n" +
 	"\x05count\x18\x01 \x01(\x04R\x05count\x12\x12\n" +
 	"\x04hash\x18\x02 \x01(\x04R\x04hash\x12\x19\n" +
@@ -3350,14 +3690,15 @@ const file_kith_v1_peer_proto_rawDesc = "" +
 	"\vDigestEntry\x12.\n" +
 	"\aattempt\x18\x01 \x01(\v2\x14.kith.v1.AttemptNameR\aattempt\x12(\n" +
 	"\x05phase\x18\x02 \x01(\x0e2\x12.kith.v1.CopyPhaseR\x05phase\x12\"\n" +
-	"\rstart_time_ns\x18\x03 \x01(\x03R\vstartTimeNs\"\xb2\x01\n" +
+	"\rstart_time_ns\x18\x03 \x01(\x03R\vstartTimeNs\"\xdd\x01\n" +
 	"\n" +
 	"StartQuery\x12\x14\n" +
 	"\x05query\x18\x01 \x01(\x04R\x05query\x12.\n" +
 	"\arequest\x18\x02 \x01(\v2\x14.kith.v1.CopyRequestR\arequest\x12\x18\n" +
 	"\apredict\x18\x03 \x01(\bR\apredict\x12\x14\n" +
 	"\x05draws\x18\x04 \x01(\rR\x05draws\x12.\n" +
-	"\aattempt\x18\x05 \x01(\v2\x14.kith.v1.AttemptNameR\aattempt\"\xac\x01\n" +
+	"\aattempt\x18\x05 \x01(\v2\x14.kith.v1.AttemptNameR\aattempt\x12)\n" +
+	"\x06before\x18\f \x01(\v2\x11.kith.v1.ProgressR\x06before\"\xac\x01\n" +
 	"\vStartAnswer\x12\x14\n" +
 	"\x05query\x18\x01 \x01(\x04R\x05query\x12-\n" +
 	"\x04wait\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x04wait\x12\x16\n" +
@@ -3463,7 +3804,7 @@ func file_kith_v1_peer_proto_rawDescGZIP() []byte {
 }
 
 var file_kith_v1_peer_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_kith_v1_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
+var file_kith_v1_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
 var file_kith_v1_peer_proto_goTypes = []any{
 	(FileReply_Error)(0),        // 0: kith.v1.FileReply.Error
 	(*Frame)(nil),               // 1: kith.v1.Frame
@@ -3472,122 +3813,134 @@ var file_kith_v1_peer_proto_goTypes = []any{
 	(*SiteAddresses)(nil),       // 4: kith.v1.SiteAddresses
 	(*BundleTaken)(nil),         // 5: kith.v1.BundleTaken
 	(*Hello)(nil),               // 6: kith.v1.Hello
-	(*PlaceCopy)(nil),           // 7: kith.v1.PlaceCopy
-	(*CopyAnswer)(nil),          // 8: kith.v1.CopyAnswer
-	(*Claim)(nil),               // 9: kith.v1.Claim
-	(*Verdict)(nil),             // 10: kith.v1.Verdict
-	(*Renew)(nil),               // 11: kith.v1.Renew
-	(*Renewed)(nil),             // 12: kith.v1.Renewed
-	(*Withdraw)(nil),            // 13: kith.v1.Withdraw
-	(*WithdrawAck)(nil),         // 14: kith.v1.WithdrawAck
-	(*Started)(nil),             // 15: kith.v1.Started
-	(*Result)(nil),              // 16: kith.v1.Result
-	(*ResultAck)(nil),           // 17: kith.v1.ResultAck
-	(*Stop)(nil),                // 18: kith.v1.Stop
-	(*GiveBack)(nil),            // 19: kith.v1.GiveBack
-	(*CopySummary)(nil),         // 20: kith.v1.CopySummary
-	(*DigestRequest)(nil),       // 21: kith.v1.DigestRequest
-	(*CopyDigest)(nil),          // 22: kith.v1.CopyDigest
-	(*DigestEntry)(nil),         // 23: kith.v1.DigestEntry
-	(*StartQuery)(nil),          // 24: kith.v1.StartQuery
-	(*StartAnswer)(nil),         // 25: kith.v1.StartAnswer
-	(*FileRequest)(nil),         // 26: kith.v1.FileRequest
-	(*FileReply)(nil),           // 27: kith.v1.FileReply
-	(*Offer)(nil),               // 28: kith.v1.Offer
-	(*TaskClaim)(nil),           // 29: kith.v1.TaskClaim
-	(*TaskVerdict)(nil),         // 30: kith.v1.TaskVerdict
-	(*GivenBundle)(nil),         // 31: kith.v1.GivenBundle
-	(*TaskResults)(nil),         // 32: kith.v1.TaskResults
-	(*TaskResult)(nil),          // 33: kith.v1.TaskResult
-	(*TaskFiles)(nil),           // 34: kith.v1.TaskFiles
-	(*TaskResultsAck)(nil),      // 35: kith.v1.TaskResultsAck
-	(*Recall)(nil),              // 36: kith.v1.Recall
-	(*StopTasks)(nil),           // 37: kith.v1.StopTasks
-	(*LoadDigest)(nil),          // 38: kith.v1.LoadDigest
-	(*AttemptName)(nil),         // 39: kith.v1.AttemptName
-	(*CopyRequest)(nil),         // 40: kith.v1.CopyRequest
-	(*durationpb.Duration)(nil), // 41: google.protobuf.Duration
-	(*AttemptOutcome)(nil),      // 42: kith.v1.AttemptOutcome
-	(*JobName)(nil),             // 43: kith.v1.JobName
-	(CopyPhase)(0),              // 44: kith.v1.CopyPhase
+	(*Saved)(nil),               // 7: kith.v1.Saved
+	(*SavedAck)(nil),            // 8: kith.v1.SavedAck
+	(*PlaceCopy)(nil),           // 9: kith.v1.PlaceCopy
+	(*CopyAnswer)(nil),          // 10: kith.v1.CopyAnswer
+	(*Claim)(nil),               // 11: kith.v1.Claim
+	(*Verdict)(nil),             // 12: kith.v1.Verdict
+	(*Renew)(nil),               // 13: kith.v1.Renew
+	(*Renewed)(nil),             // 14: kith.v1.Renewed
+	(*Withdraw)(nil),            // 15: kith.v1.Withdraw
+	(*WithdrawAck)(nil),         // 16: kith.v1.WithdrawAck
+	(*Started)(nil),             // 17: kith.v1.Started
+	(*Result)(nil),              // 18: kith.v1.Result
+	(*ResultAck)(nil),           // 19: kith.v1.ResultAck
+	(*Stop)(nil),                // 20: kith.v1.Stop
+	(*Demote)(nil),              // 21: kith.v1.Demote
+	(*GiveBack)(nil),            // 22: kith.v1.GiveBack
+	(*CopySummary)(nil),         // 23: kith.v1.CopySummary
+	(*DigestRequest)(nil),       // 24: kith.v1.DigestRequest
+	(*CopyDigest)(nil),          // 25: kith.v1.CopyDigest
+	(*DigestEntry)(nil),         // 26: kith.v1.DigestEntry
+	(*StartQuery)(nil),          // 27: kith.v1.StartQuery
+	(*StartAnswer)(nil),         // 28: kith.v1.StartAnswer
+	(*FileRequest)(nil),         // 29: kith.v1.FileRequest
+	(*FileReply)(nil),           // 30: kith.v1.FileReply
+	(*Offer)(nil),               // 31: kith.v1.Offer
+	(*TaskClaim)(nil),           // 32: kith.v1.TaskClaim
+	(*TaskVerdict)(nil),         // 33: kith.v1.TaskVerdict
+	(*GivenBundle)(nil),         // 34: kith.v1.GivenBundle
+	(*TaskResults)(nil),         // 35: kith.v1.TaskResults
+	(*TaskResult)(nil),          // 36: kith.v1.TaskResult
+	(*TaskFiles)(nil),           // 37: kith.v1.TaskFiles
+	(*TaskResultsAck)(nil),      // 38: kith.v1.TaskResultsAck
+	(*Recall)(nil),              // 39: kith.v1.Recall
+	(*StopTasks)(nil),           // 40: kith.v1.StopTasks
+	(*LoadDigest)(nil),          // 41: kith.v1.LoadDigest
+	(*AttemptName)(nil),         // 42: kith.v1.AttemptName
+	(*CopyRequest)(nil),         // 43: kith.v1.CopyRequest
+	(*Progress)(nil),            // 44: kith.v1.Progress
+	(*durationpb.Duration)(nil), // 45: google.protobuf.Duration
+	(*AttemptOutcome)(nil),      // 46: kith.v1.AttemptOutcome
+	(*JobName)(nil),             // 47: kith.v1.JobName
+	(CopyPhase)(0),              // 48: kith.v1.CopyPhase
 }
 var file_kith_v1_peer_proto_depIdxs = []int32{
 	2,  // 0: kith.v1.Frame.messages:type_name -> kith.v1.PeerMessage
 	6,  // 1: kith.v1.PeerMessage.hello:type_name -> kith.v1.Hello
-	7,  // 2: kith.v1.PeerMessage.place_copy:type_name -> kith.v1.PlaceCopy
-	8,  // 3: kith.v1.PeerMessage.copy_answer:type_name -> kith.v1.CopyAnswer
-	9,  // 4: kith.v1.PeerMessage.claim:type_name -> kith.v1.Claim
-	10, // 5: kith.v1.PeerMessage.verdict:type_name -> kith.v1.Verdict
-	13, // 6: kith.v1.PeerMessage.withdraw:type_name -> kith.v1.Withdraw
-	14, // 7: kith.v1.PeerMessage.withdraw_ack:type_name -> kith.v1.WithdrawAck
-	15, // 8: kith.v1.PeerMessage.started:type_name -> kith.v1.Started
-	16, // 9: kith.v1.PeerMessage.result:type_name -> kith.v1.Result
-	17, // 10: kith.v1.PeerMessage.result_ack:type_name -> kith.v1.ResultAck
-	18, // 11: kith.v1.PeerMessage.stop:type_name -> kith.v1.Stop
-	19, // 12: kith.v1.PeerMessage.give_back:type_name -> kith.v1.GiveBack
-	20, // 13: kith.v1.PeerMessage.copy_summary:type_name -> kith.v1.CopySummary
-	21, // 14: kith.v1.PeerMessage.digest_request:type_name -> kith.v1.DigestRequest
-	22, // 15: kith.v1.PeerMessage.copy_digest:type_name -> kith.v1.CopyDigest
-	38, // 16: kith.v1.PeerMessage.load_digest:type_name -> kith.v1.LoadDigest
-	24, // 17: kith.v1.PeerMessage.start_query:type_name -> kith.v1.StartQuery
-	25, // 18: kith.v1.PeerMessage.start_answer:type_name -> kith.v1.StartAnswer
-	11, // 19: kith.v1.PeerMessage.renew:type_name -> kith.v1.Renew
-	12, // 20: kith.v1.PeerMessage.renewed:type_name -> kith.v1.Renewed
-	26, // 21: kith.v1.PeerMessage.file_request:type_name -> kith.v1.FileRequest
-	27, // 22: kith.v1.PeerMessage.file_reply:type_name -> kith.v1.FileReply
+	9,  // 2: kith.v1.PeerMessage.place_copy:type_name -> kith.v1.PlaceCopy
+	10, // 3: kith.v1.PeerMessage.copy_answer:type_name -> kith.v1.CopyAnswer
+	11, // 4: kith.v1.PeerMessage.claim:type_name -> kith.v1.Claim
+	12, // 5: kith.v1.PeerMessage.verdict:type_name -> kith.v1.Verdict
+	15, // 6: kith.v1.PeerMessage.withdraw:type_name -> kith.v1.Withdraw
+	16, // 7: kith.v1.PeerMessage.withdraw_ack:type_name -> kith.v1.WithdrawAck
+	17, // 8: kith.v1.PeerMessage.started:type_name -> kith.v1.Started
+	18, // 9: kith.v1.PeerMessage.result:type_name -> kith.v1.Result
+	19, // 10: kith.v1.PeerMessage.result_ack:type_name -> kith.v1.ResultAck
+	20, // 11: kith.v1.PeerMessage.stop:type_name -> kith.v1.Stop
+	22, // 12: kith.v1.PeerMessage.give_back:type_name -> kith.v1.GiveBack
+	23, // 13: kith.v1.PeerMessage.copy_summary:type_name -> kith.v1.CopySummary
+	24, // 14: kith.v1.PeerMessage.digest_request:type_name -> kith.v1.DigestRequest
+	25, // 15: kith.v1.PeerMessage.copy_digest:type_name -> kith.v1.CopyDigest
+	41, // 16: kith.v1.PeerMessage.load_digest:type_name -> kith.v1.LoadDigest
+	27, // 17: kith.v1.PeerMessage.start_query:type_name -> kith.v1.StartQuery
+	28, // 18: kith.v1.PeerMessage.start_answer:type_name -> kith.v1.StartAnswer
+	13, // 19: kith.v1.PeerMessage.renew:type_name -> kith.v1.Renew
+	14, // 20: kith.v1.PeerMessage.renewed:type_name -> kith.v1.Renewed
+	29, // 21: kith.v1.PeerMessage.file_request:type_name -> kith.v1.FileRequest
+	30, // 22: kith.v1.PeerMessage.file_reply:type_name -> kith.v1.FileReply
 	3,  // 23: kith.v1.PeerMessage.site_bundle:type_name -> kith.v1.SiteBundle
 	5,  // 24: kith.v1.PeerMessage.bundle_taken:type_name -> kith.v1.BundleTaken
-	28, // 25: kith.v1.PeerMessage.offer:type_name -> kith.v1.Offer
-	29, // 26: kith.v1.PeerMessage.task_claim:type_name -> kith.v1.TaskClaim
-	30, // 27: kith.v1.PeerMessage.task_verdict:type_name -> kith.v1.TaskVerdict
-	32, // 28: kith.v1.PeerMessage.task_results:type_name -> kith.v1.TaskResults
-	35, // 29: kith.v1.PeerMessage.task_results_ack:type_name -> kith.v1.TaskResultsAck
-	36, // 30: kith.v1.PeerMessage.recall:type_name -> kith.v1.Recall
-	37, // 31: kith.v1.PeerMessage.stop_tasks:type_name -> kith.v1.StopTasks
-	4,  // 32: kith.v1.SiteBundle.addresses:type_name -> kith.v1.SiteAddresses
-	39, // 33: kith.v1.PlaceCopy.attempt:type_name -> kith.v1.AttemptName
-	40, // 34: kith.v1.PlaceCopy.request:type_name -> kith.v1.CopyRequest
-	39, // 35: kith.v1.CopyAnswer.attempt:type_name -> kith.v1.AttemptName
-	39, // 36: kith.v1.Claim.attempt:type_name -> kith.v1.AttemptName
-	39, // 37: kith.v1.Verdict.attempt:type_name -> kith.v1.AttemptName
-	41, // 38: kith.v1.Verdict.lease:type_name -> google.protobuf.Duration
-	39, // 39: kith.v1.Renew.attempt:type_name -> kith.v1.AttemptName
-	39, // 40: kith.v1.Renewed.attempt:type_name -> kith.v1.AttemptName
-	41, // 41: kith.v1.Renewed.lease:type_name -> google.protobuf.Duration
-	39, // 42: kith.v1.Withdraw.attempt:type_name -> kith.v1.AttemptName
-	39, // 43: kith.v1.WithdrawAck.attempt:type_name -> kith.v1.AttemptName
-	39, // 44: kith.v1.Started.attempt:type_name -> kith.v1.AttemptName
-	39, // 45: kith.v1.Result.attempt:type_name -> kith.v1.AttemptName
-	42, // 46: kith.v1.Result.outcome:type_name -> kith.v1.AttemptOutcome
-	39, // 47: kith.v1.ResultAck.attempt:type_name -> kith.v1.AttemptName
-	39, // 48: kith.v1.Stop.attempt:type_name -> kith.v1.AttemptName
-	39, // 49: kith.v1.GiveBack.attempt:type_name -> kith.v1.AttemptName
-	43, // 50: kith.v1.CopyDigest.after:type_name -> kith.v1.JobName
-	43, // 51: kith.v1.CopyDigest.through:type_name -> kith.v1.JobName
-	23, // 52: kith.v1.CopyDigest.entries:type_name -> kith.v1.DigestEntry
-	39, // 53: kith.v1.DigestEntry.attempt:type_name -> kith.v1.AttemptName
-	44, // 54: kith.v1.DigestEntry.phase:type_name -> kith.v1.CopyPhase
-	40, // 55: kith.v1.StartQuery.request:type_name -> kith.v1.CopyRequest
-	39, // 56: kith.v1.StartQuery.attempt:type_name -> kith.v1.AttemptName
-	41, // 57: kith.v1.StartAnswer.wait:type_name -> google.protobuf.Duration
-	39, // 58: kith.v1.FileRequest.attempt:type_name -> kith.v1.AttemptName
-	41, // 59: kith.v1.FileRequest.wait:type_name -> google.protobuf.Duration
-	0,  // 60: kith.v1.FileReply.error:type_name -> kith.v1.FileReply.Error
-	31, // 61: kith.v1.TaskVerdict.bundles:type_name -> kith.v1.GivenBundle
-	39, // 62: kith.v1.GivenBundle.bundle:type_name -> kith.v1.AttemptName
-	40, // 63: kith.v1.GivenBundle.request:type_name -> kith.v1.CopyRequest
-	41, // 64: kith.v1.GivenBundle.lease:type_name -> google.protobuf.Duration
-	39, // 65: kith.v1.TaskResults.bundle:type_name -> kith.v1.AttemptName
-	33, // 66: kith.v1.TaskResults.results:type_name -> kith.v1.TaskResult
-	34, // 67: kith.v1.TaskResults.files:type_name -> kith.v1.TaskFiles
-	39, // 68: kith.v1.TaskResultsAck.bundle:type_name -> kith.v1.AttemptName
-	39, // 69: kith.v1.Recall.bundle:type_name -> kith.v1.AttemptName
-	39, // 70: kith.v1.StopTasks.bundle:type_name -> kith.v1.AttemptName
-	71, // [71:71] is the sub-list for method output_type
-	71, // [71:71] is the sub-list for method input_type
-	71, // [71:71] is the sub-list for extension type_name
-	71, // [71:71] is the sub-list for extension extendee
-	0,  // [0:71] is the sub-list for field type_name
+	31, // 25: kith.v1.PeerMessage.offer:type_name -> kith.v1.Offer
+	32, // 26: kith.v1.PeerMessage.task_claim:type_name -> kith.v1.TaskClaim
+	33, // 27: kith.v1.PeerMessage.task_verdict:type_name -> kith.v1.TaskVerdict
+	35, // 28: kith.v1.PeerMessage.task_results:type_name -> kith.v1.TaskResults
+	38, // 29: kith.v1.PeerMessage.task_results_ack:type_name -> kith.v1.TaskResultsAck
+	39, // 30: kith.v1.PeerMessage.recall:type_name -> kith.v1.Recall
+	40, // 31: kith.v1.PeerMessage.stop_tasks:type_name -> kith.v1.StopTasks
+	21, // 32: kith.v1.PeerMessage.demote:type_name -> kith.v1.Demote
+	7,  // 33: kith.v1.PeerMessage.saved:type_name -> kith.v1.Saved
+	8,  // 34: kith.v1.PeerMessage.saved_ack:type_name -> kith.v1.SavedAck
+	4,  // 35: kith.v1.SiteBundle.addresses:type_name -> kith.v1.SiteAddresses
+	42, // 36: kith.v1.Saved.attempt:type_name -> kith.v1.AttemptName
+	42, // 37: kith.v1.SavedAck.attempt:type_name -> kith.v1.AttemptName
+	42, // 38: kith.v1.PlaceCopy.attempt:type_name -> kith.v1.AttemptName
+	43, // 39: kith.v1.PlaceCopy.request:type_name -> kith.v1.CopyRequest
+	44, // 40: kith.v1.PlaceCopy.before:type_name -> kith.v1.Progress
+	42, // 41: kith.v1.CopyAnswer.attempt:type_name -> kith.v1.AttemptName
+	42, // 42: kith.v1.Claim.attempt:type_name -> kith.v1.AttemptName
+	42, // 43: kith.v1.Verdict.attempt:type_name -> kith.v1.AttemptName
+	45, // 44: kith.v1.Verdict.lease:type_name -> google.protobuf.Duration
+	42, // 45: kith.v1.Renew.attempt:type_name -> kith.v1.AttemptName
+	42, // 46: kith.v1.Renewed.attempt:type_name -> kith.v1.AttemptName
+	45, // 47: kith.v1.Renewed.lease:type_name -> google.protobuf.Duration
+	42, // 48: kith.v1.Withdraw.attempt:type_name -> kith.v1.AttemptName
+	42, // 49: kith.v1.WithdrawAck.attempt:type_name -> kith.v1.AttemptName
+	42, // 50: kith.v1.Started.attempt:type_name -> kith.v1.AttemptName
+	42, // 51: kith.v1.Result.attempt:type_name -> kith.v1.AttemptName
+	46, // 52: kith.v1.Result.outcome:type_name -> kith.v1.AttemptOutcome
+	42, // 53: kith.v1.ResultAck.attempt:type_name -> kith.v1.AttemptName
+	42, // 54: kith.v1.Stop.attempt:type_name -> kith.v1.AttemptName
+	42, // 55: kith.v1.Demote.attempt:type_name -> kith.v1.AttemptName
+	42, // 56: kith.v1.GiveBack.attempt:type_name -> kith.v1.AttemptName
+	47, // 57: kith.v1.CopyDigest.after:type_name -> kith.v1.JobName
+	47, // 58: kith.v1.CopyDigest.through:type_name -> kith.v1.JobName
+	26, // 59: kith.v1.CopyDigest.entries:type_name -> kith.v1.DigestEntry
+	42, // 60: kith.v1.DigestEntry.attempt:type_name -> kith.v1.AttemptName
+	48, // 61: kith.v1.DigestEntry.phase:type_name -> kith.v1.CopyPhase
+	43, // 62: kith.v1.StartQuery.request:type_name -> kith.v1.CopyRequest
+	42, // 63: kith.v1.StartQuery.attempt:type_name -> kith.v1.AttemptName
+	44, // 64: kith.v1.StartQuery.before:type_name -> kith.v1.Progress
+	45, // 65: kith.v1.StartAnswer.wait:type_name -> google.protobuf.Duration
+	42, // 66: kith.v1.FileRequest.attempt:type_name -> kith.v1.AttemptName
+	45, // 67: kith.v1.FileRequest.wait:type_name -> google.protobuf.Duration
+	0,  // 68: kith.v1.FileReply.error:type_name -> kith.v1.FileReply.Error
+	34, // 69: kith.v1.TaskVerdict.bundles:type_name -> kith.v1.GivenBundle
+	42, // 70: kith.v1.GivenBundle.bundle:type_name -> kith.v1.AttemptName
+	43, // 71: kith.v1.GivenBundle.request:type_name -> kith.v1.CopyRequest
+	45, // 72: kith.v1.GivenBundle.lease:type_name -> google.protobuf.Duration
+	42, // 73: kith.v1.TaskResults.bundle:type_name -> kith.v1.AttemptName
+	36, // 74: kith.v1.TaskResults.results:type_name -> kith.v1.TaskResult
+	37, // 75: kith.v1.TaskResults.files:type_name -> kith.v1.TaskFiles
+	42, // 76: kith.v1.TaskResultsAck.bundle:type_name -> kith.v1.AttemptName
+	42, // 77: kith.v1.Recall.bundle:type_name -> kith.v1.AttemptName
+	42, // 78: kith.v1.StopTasks.bundle:type_name -> kith.v1.AttemptName
+	79, // [79:79] is the sub-list for method output_type
+	79, // [79:79] is the sub-list for method input_type
+	79, // [79:79] is the sub-list for extension type_name
+	79, // [79:79] is the sub-list for extension extendee
+	0,  // [0:79] is the sub-list for field type_name
 }
 
 func init() { file_kith_v1_peer_proto_init() }
@@ -3628,19 +3981,22 @@ func file_kith_v1_peer_proto_init() {
 		(*PeerMessage_TaskResultsAck)(nil),
 		(*PeerMessage_Recall)(nil),
 		(*PeerMessage_StopTasks)(nil),
+		(*PeerMessage_Demote)(nil),
+		(*PeerMessage_Saved)(nil),
+		(*PeerMessage_SavedAck)(nil),
 	}
-	file_kith_v1_peer_proto_msgTypes[25].OneofWrappers = []any{
+	file_kith_v1_peer_proto_msgTypes[28].OneofWrappers = []any{
 		(*FileRequest_Chunk)(nil),
 		(*FileRequest_Output)(nil),
 	}
-	file_kith_v1_peer_proto_msgTypes[36].OneofWrappers = []any{}
+	file_kith_v1_peer_proto_msgTypes[39].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kith_v1_peer_proto_rawDesc), len(file_kith_v1_peer_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   37,
+			NumMessages:   40,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

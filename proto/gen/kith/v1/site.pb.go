@@ -159,6 +159,8 @@ type Site struct {
 	// What the owner of its machine is expected to take of a job of one processor, of half of
 	// them and of all. None where no owner has a part.
 	OwnerLoads []*OwnerLoad `protobuf:"bytes,37,rep,name=owner_loads,json=ownerLoads,proto3" json:"owner_loads,omitempty"`
+	// The level of a hierarchy that the site is. Not set for a site of none.
+	Level *LevelState `protobuf:"bytes,40,opt,name=level,proto3" json:"level,omitempty"`
 	// How its hosts stand with the answering site, which gives them tasks of bags: at most
 	// 16 that have had any, those that are held back first.
 	Hosts         []*HostStanding `protobuf:"bytes,34,rep,name=hosts,proto3" json:"hosts,omitempty"`
@@ -423,6 +425,13 @@ func (x *Site) GetStartTrouble() string {
 func (x *Site) GetOwnerLoads() []*OwnerLoad {
 	if x != nil {
 		return x.OwnerLoads
+	}
+	return nil
+}
+
+func (x *Site) GetLevel() *LevelState {
+	if x != nil {
+		return x.Level
 	}
 	return nil
 }
@@ -787,7 +796,7 @@ var File_kith_v1_site_proto protoreflect.FileDescriptor
 
 const file_kith_v1_site_proto_rawDesc = "" +
 	"\n" +
-	"\x12kith/v1/site.proto\x12\akith.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16kith/v1/exchange.proto\"\xa1\f\n" +
+	"\x12kith/v1/site.proto\x12\akith.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16kith/v1/exchange.proto\"\xcc\f\n" +
 	"\x04Site\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12>\n" +
 	"\freachability\x18\x02 \x01(\x0e2\x1a.kith.v1.Site.ReachabilityR\freachability\x12\x18\n" +
@@ -828,7 +837,8 @@ const file_kith_v1_site_proto_rawDesc = "" +
 	"\fnot_starting\x18\x18 \x01(\bR\vnotStarting\x12#\n" +
 	"\rstart_trouble\x18\x19 \x01(\tR\fstartTrouble\x123\n" +
 	"\vowner_loads\x18% \x03(\v2\x12.kith.v1.OwnerLoadR\n" +
-	"ownerLoads\x12+\n" +
+	"ownerLoads\x12)\n" +
+	"\x05level\x18( \x01(\v2\x13.kith.v1.LevelStateR\x05level\x12+\n" +
 	"\x05hosts\x18\" \x03(\v2\x15.kith.v1.HostStandingR\x05hosts\"}\n" +
 	"\fReachability\x12\x1c\n" +
 	"\x18REACHABILITY_UNSPECIFIED\x10\x00\x12\x15\n" +
@@ -893,6 +903,7 @@ var file_kith_v1_site_proto_goTypes = []any{
 	(*timestamppb.Timestamp)(nil), // 5: google.protobuf.Timestamp
 	(*durationpb.Duration)(nil),   // 6: google.protobuf.Duration
 	(*OwnerLoad)(nil),             // 7: kith.v1.OwnerLoad
+	(*LevelState)(nil),            // 8: kith.v1.LevelState
 }
 var file_kith_v1_site_proto_depIdxs = []int32{
 	0,  // 0: kith.v1.Site.reachability:type_name -> kith.v1.Site.Reachability
@@ -903,13 +914,14 @@ var file_kith_v1_site_proto_depIdxs = []int32{
 	5,  // 5: kith.v1.Site.certificate_expire_time:type_name -> google.protobuf.Timestamp
 	5,  // 6: kith.v1.Site.ca_expire_time:type_name -> google.protobuf.Timestamp
 	7,  // 7: kith.v1.Site.owner_loads:type_name -> kith.v1.OwnerLoad
-	2,  // 8: kith.v1.Site.hosts:type_name -> kith.v1.HostStanding
-	5,  // 9: kith.v1.HostStanding.next_probe_time:type_name -> google.protobuf.Timestamp
-	10, // [10:10] is the sub-list for method output_type
-	10, // [10:10] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	8,  // 8: kith.v1.Site.level:type_name -> kith.v1.LevelState
+	2,  // 9: kith.v1.Site.hosts:type_name -> kith.v1.HostStanding
+	5,  // 10: kith.v1.HostStanding.next_probe_time:type_name -> google.protobuf.Timestamp
+	11, // [11:11] is the sub-list for method output_type
+	11, // [11:11] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_kith_v1_site_proto_init() }

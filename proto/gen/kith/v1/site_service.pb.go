@@ -23,6 +23,89 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// BackupSiteRequest asks for a backup.
+type BackupSiteRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BackupSiteRequest) Reset() {
+	*x = BackupSiteRequest{}
+	mi := &file_kith_v1_site_service_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BackupSiteRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BackupSiteRequest) ProtoMessage() {}
+
+func (x *BackupSiteRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_site_service_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BackupSiteRequest.ProtoReflect.Descriptor instead.
+func (*BackupSiteRequest) Descriptor() ([]byte, []int) {
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{0}
+}
+
+// BackupSiteResponse is the next part of the file.
+type BackupSiteResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// At most 256 KiB.
+	Data          []byte `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BackupSiteResponse) Reset() {
+	*x = BackupSiteResponse{}
+	mi := &file_kith_v1_site_service_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BackupSiteResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BackupSiteResponse) ProtoMessage() {}
+
+func (x *BackupSiteResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_site_service_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BackupSiteResponse.ProtoReflect.Descriptor instead.
+func (*BackupSiteResponse) Descriptor() ([]byte, []int) {
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *BackupSiteResponse) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
 // ListMembersRequest asks for the members of the site.
 type ListMembersRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -32,7 +115,7 @@ type ListMembersRequest struct {
 
 func (x *ListMembersRequest) Reset() {
 	*x = ListMembersRequest{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[0]
+	mi := &file_kith_v1_site_service_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -44,7 +127,7 @@ func (x *ListMembersRequest) String() string {
 func (*ListMembersRequest) ProtoMessage() {}
 
 func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[0]
+	mi := &file_kith_v1_site_service_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -57,7 +140,7 @@ func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersRequest.ProtoReflect.Descriptor instead.
 func (*ListMembersRequest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{0}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{2}
 }
 
 // ListMembersResponse is the members of the site.
@@ -71,7 +154,7 @@ type ListMembersResponse struct {
 
 func (x *ListMembersResponse) Reset() {
 	*x = ListMembersResponse{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[1]
+	mi := &file_kith_v1_site_service_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -83,7 +166,7 @@ func (x *ListMembersResponse) String() string {
 func (*ListMembersResponse) ProtoMessage() {}
 
 func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[1]
+	mi := &file_kith_v1_site_service_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -96,7 +179,7 @@ func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersResponse.ProtoReflect.Descriptor instead.
 func (*ListMembersResponse) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{1}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ListMembersResponse) GetMembers() []*SiteMember {
@@ -116,14 +199,20 @@ type SiteMember struct {
 	// Whether it counts for a majority. One that catches up does not.
 	Votes bool `protobuf:"varint,3,opt,name=votes,proto3" json:"votes,omitempty"`
 	// Whether it leads.
-	Leads         bool `protobuf:"varint,4,opt,name=leads,proto3" json:"leads,omitempty"`
+	Leads bool `protobuf:"varint,4,opt,name=leads,proto3" json:"leads,omitempty"`
+	// Whether it runs the jobs of the site.
+	RunsJobs bool `protobuf:"varint,5,opt,name=runs_jobs,json=runsJobs,proto3" json:"runs_jobs,omitempty"`
+	// Why it cannot be driven now, if it runs the jobs; empty if it can.
+	Away string `protobuf:"bytes,6,opt,name=away,proto3" json:"away,omitempty"`
+	// Whether it keeps facts of the site. One that does not only runs its jobs.
+	KeepsFacts    bool `protobuf:"varint,7,opt,name=keeps_facts,json=keepsFacts,proto3" json:"keeps_facts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SiteMember) Reset() {
 	*x = SiteMember{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[2]
+	mi := &file_kith_v1_site_service_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -135,7 +224,7 @@ func (x *SiteMember) String() string {
 func (*SiteMember) ProtoMessage() {}
 
 func (x *SiteMember) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[2]
+	mi := &file_kith_v1_site_service_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -148,7 +237,7 @@ func (x *SiteMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SiteMember.ProtoReflect.Descriptor instead.
 func (*SiteMember) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{2}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *SiteMember) GetName() string {
@@ -179,6 +268,27 @@ func (x *SiteMember) GetLeads() bool {
 	return false
 }
 
+func (x *SiteMember) GetRunsJobs() bool {
+	if x != nil {
+		return x.RunsJobs
+	}
+	return false
+}
+
+func (x *SiteMember) GetAway() string {
+	if x != nil {
+		return x.Away
+	}
+	return ""
+}
+
+func (x *SiteMember) GetKeepsFacts() bool {
+	if x != nil {
+		return x.KeepsFacts
+	}
+	return false
+}
+
 // AddMemberRequest names a machine to take in.
 type AddMemberRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -192,7 +302,7 @@ type AddMemberRequest struct {
 
 func (x *AddMemberRequest) Reset() {
 	*x = AddMemberRequest{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[3]
+	mi := &file_kith_v1_site_service_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -204,7 +314,7 @@ func (x *AddMemberRequest) String() string {
 func (*AddMemberRequest) ProtoMessage() {}
 
 func (x *AddMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[3]
+	mi := &file_kith_v1_site_service_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -217,7 +327,7 @@ func (x *AddMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddMemberRequest.ProtoReflect.Descriptor instead.
 func (*AddMemberRequest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{3}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *AddMemberRequest) GetName() string {
@@ -243,7 +353,7 @@ type AddMemberResponse struct {
 
 func (x *AddMemberResponse) Reset() {
 	*x = AddMemberResponse{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[4]
+	mi := &file_kith_v1_site_service_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -255,7 +365,7 @@ func (x *AddMemberResponse) String() string {
 func (*AddMemberResponse) ProtoMessage() {}
 
 func (x *AddMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[4]
+	mi := &file_kith_v1_site_service_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -268,7 +378,7 @@ func (x *AddMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddMemberResponse.ProtoReflect.Descriptor instead.
 func (*AddMemberResponse) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{4}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{6}
 }
 
 // RemoveMemberRequest names a member to take out.
@@ -282,7 +392,7 @@ type RemoveMemberRequest struct {
 
 func (x *RemoveMemberRequest) Reset() {
 	*x = RemoveMemberRequest{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[5]
+	mi := &file_kith_v1_site_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -294,7 +404,7 @@ func (x *RemoveMemberRequest) String() string {
 func (*RemoveMemberRequest) ProtoMessage() {}
 
 func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[5]
+	mi := &file_kith_v1_site_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -307,7 +417,7 @@ func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberRequest.ProtoReflect.Descriptor instead.
 func (*RemoveMemberRequest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{5}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *RemoveMemberRequest) GetName() string {
@@ -326,7 +436,7 @@ type RemoveMemberResponse struct {
 
 func (x *RemoveMemberResponse) Reset() {
 	*x = RemoveMemberResponse{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[6]
+	mi := &file_kith_v1_site_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -338,7 +448,7 @@ func (x *RemoveMemberResponse) String() string {
 func (*RemoveMemberResponse) ProtoMessage() {}
 
 func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[6]
+	mi := &file_kith_v1_site_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -351,7 +461,7 @@ func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberResponse.ProtoReflect.Descriptor instead.
 func (*RemoveMemberResponse) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{6}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{8}
 }
 
 // GetForecastsRequest asks how forecasts did.
@@ -363,7 +473,7 @@ type GetForecastsRequest struct {
 
 func (x *GetForecastsRequest) Reset() {
 	*x = GetForecastsRequest{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[7]
+	mi := &file_kith_v1_site_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -375,7 +485,7 @@ func (x *GetForecastsRequest) String() string {
 func (*GetForecastsRequest) ProtoMessage() {}
 
 func (x *GetForecastsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[7]
+	mi := &file_kith_v1_site_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -388,7 +498,7 @@ func (x *GetForecastsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetForecastsRequest.ProtoReflect.Descriptor instead.
 func (*GetForecastsRequest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{7}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{9}
 }
 
 // GetForecastsResponse tells it.
@@ -413,7 +523,7 @@ type GetForecastsResponse struct {
 
 func (x *GetForecastsResponse) Reset() {
 	*x = GetForecastsResponse{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[8]
+	mi := &file_kith_v1_site_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -425,7 +535,7 @@ func (x *GetForecastsResponse) String() string {
 func (*GetForecastsResponse) ProtoMessage() {}
 
 func (x *GetForecastsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[8]
+	mi := &file_kith_v1_site_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -438,7 +548,7 @@ func (x *GetForecastsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetForecastsResponse.ProtoReflect.Descriptor instead.
 func (*GetForecastsResponse) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{8}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *GetForecastsResponse) GetEnabled() bool {
@@ -507,7 +617,7 @@ type ForecastRecord struct {
 
 func (x *ForecastRecord) Reset() {
 	*x = ForecastRecord{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[9]
+	mi := &file_kith_v1_site_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -519,7 +629,7 @@ func (x *ForecastRecord) String() string {
 func (*ForecastRecord) ProtoMessage() {}
 
 func (x *ForecastRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[9]
+	mi := &file_kith_v1_site_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -532,7 +642,7 @@ func (x *ForecastRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForecastRecord.ProtoReflect.Descriptor instead.
 func (*ForecastRecord) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{9}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ForecastRecord) GetClass() string {
@@ -603,7 +713,7 @@ type UnscoredForecasts struct {
 
 func (x *UnscoredForecasts) Reset() {
 	*x = UnscoredForecasts{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[10]
+	mi := &file_kith_v1_site_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -615,7 +725,7 @@ func (x *UnscoredForecasts) String() string {
 func (*UnscoredForecasts) ProtoMessage() {}
 
 func (x *UnscoredForecasts) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[10]
+	mi := &file_kith_v1_site_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -628,7 +738,7 @@ func (x *UnscoredForecasts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnscoredForecasts.ProtoReflect.Descriptor instead.
 func (*UnscoredForecasts) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{10}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *UnscoredForecasts) GetCancelled() int64 {
@@ -675,7 +785,7 @@ type GetSiteRequest struct {
 
 func (x *GetSiteRequest) Reset() {
 	*x = GetSiteRequest{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[11]
+	mi := &file_kith_v1_site_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -687,7 +797,7 @@ func (x *GetSiteRequest) String() string {
 func (*GetSiteRequest) ProtoMessage() {}
 
 func (x *GetSiteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[11]
+	mi := &file_kith_v1_site_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -700,7 +810,7 @@ func (x *GetSiteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSiteRequest.ProtoReflect.Descriptor instead.
 func (*GetSiteRequest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{11}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{13}
 }
 
 // GetSiteResponse describes the answering site.
@@ -711,14 +821,17 @@ type GetSiteResponse struct {
 	// What it did since it started.
 	Counters *SiteCounters `protobuf:"bytes,2,opt,name=counters,proto3" json:"counters,omitempty"`
 	// What its executor can do on this machine.
-	Capabilities  []*Capability `protobuf:"bytes,3,rep,name=capabilities,proto3" json:"capabilities,omitempty"`
+	Capabilities []*Capability `protobuf:"bytes,3,rep,name=capabilities,proto3" json:"capabilities,omitempty"`
+	// When the member that answers, of a site of several, has last heard of one that leads: the answer is
+	// as old as that. Set only while none leads; nothing is taken then.
+	AsOfTime      *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=as_of_time,json=asOfTime,proto3" json:"as_of_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetSiteResponse) Reset() {
 	*x = GetSiteResponse{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[12]
+	mi := &file_kith_v1_site_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -730,7 +843,7 @@ func (x *GetSiteResponse) String() string {
 func (*GetSiteResponse) ProtoMessage() {}
 
 func (x *GetSiteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[12]
+	mi := &file_kith_v1_site_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -743,7 +856,7 @@ func (x *GetSiteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSiteResponse.ProtoReflect.Descriptor instead.
 func (*GetSiteResponse) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{12}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *GetSiteResponse) GetSite() *Site {
@@ -767,6 +880,13 @@ func (x *GetSiteResponse) GetCapabilities() []*Capability {
 	return nil
 }
 
+func (x *GetSiteResponse) GetAsOfTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.AsOfTime
+	}
+	return nil
+}
+
 // ListSitesRequest asks for the known sites.
 type ListSitesRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -776,7 +896,7 @@ type ListSitesRequest struct {
 
 func (x *ListSitesRequest) Reset() {
 	*x = ListSitesRequest{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[13]
+	mi := &file_kith_v1_site_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -788,7 +908,7 @@ func (x *ListSitesRequest) String() string {
 func (*ListSitesRequest) ProtoMessage() {}
 
 func (x *ListSitesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[13]
+	mi := &file_kith_v1_site_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -801,7 +921,7 @@ func (x *ListSitesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSitesRequest.ProtoReflect.Descriptor instead.
 func (*ListSitesRequest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{13}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{15}
 }
 
 // ListSitesResponse is all sites that the answering site knows.
@@ -815,7 +935,7 @@ type ListSitesResponse struct {
 
 func (x *ListSitesResponse) Reset() {
 	*x = ListSitesResponse{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[14]
+	mi := &file_kith_v1_site_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -827,7 +947,7 @@ func (x *ListSitesResponse) String() string {
 func (*ListSitesResponse) ProtoMessage() {}
 
 func (x *ListSitesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[14]
+	mi := &file_kith_v1_site_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -840,7 +960,7 @@ func (x *ListSitesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSitesResponse.ProtoReflect.Descriptor instead.
 func (*ListSitesResponse) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{14}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ListSitesResponse) GetSites() []*Site {
@@ -863,7 +983,7 @@ type DrainSiteRequest struct {
 
 func (x *DrainSiteRequest) Reset() {
 	*x = DrainSiteRequest{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[15]
+	mi := &file_kith_v1_site_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -875,7 +995,7 @@ func (x *DrainSiteRequest) String() string {
 func (*DrainSiteRequest) ProtoMessage() {}
 
 func (x *DrainSiteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[15]
+	mi := &file_kith_v1_site_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -888,7 +1008,7 @@ func (x *DrainSiteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainSiteRequest.ProtoReflect.Descriptor instead.
 func (*DrainSiteRequest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{15}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *DrainSiteRequest) GetReason() string {
@@ -916,7 +1036,7 @@ type DrainSiteResponse struct {
 
 func (x *DrainSiteResponse) Reset() {
 	*x = DrainSiteResponse{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[16]
+	mi := &file_kith_v1_site_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -928,7 +1048,7 @@ func (x *DrainSiteResponse) String() string {
 func (*DrainSiteResponse) ProtoMessage() {}
 
 func (x *DrainSiteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[16]
+	mi := &file_kith_v1_site_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -941,7 +1061,7 @@ func (x *DrainSiteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainSiteResponse.ProtoReflect.Descriptor instead.
 func (*DrainSiteResponse) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{16}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *DrainSiteResponse) GetRunningAttempts() int64 {
@@ -962,7 +1082,7 @@ type ResumeSiteRequest struct {
 
 func (x *ResumeSiteRequest) Reset() {
 	*x = ResumeSiteRequest{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[17]
+	mi := &file_kith_v1_site_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -974,7 +1094,7 @@ func (x *ResumeSiteRequest) String() string {
 func (*ResumeSiteRequest) ProtoMessage() {}
 
 func (x *ResumeSiteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[17]
+	mi := &file_kith_v1_site_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -987,7 +1107,7 @@ func (x *ResumeSiteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeSiteRequest.ProtoReflect.Descriptor instead.
 func (*ResumeSiteRequest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{17}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ResumeSiteRequest) GetRequestId() string {
@@ -1006,7 +1126,7 @@ type ResumeSiteResponse struct {
 
 func (x *ResumeSiteResponse) Reset() {
 	*x = ResumeSiteResponse{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[18]
+	mi := &file_kith_v1_site_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1018,7 +1138,7 @@ func (x *ResumeSiteResponse) String() string {
 func (*ResumeSiteResponse) ProtoMessage() {}
 
 func (x *ResumeSiteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[18]
+	mi := &file_kith_v1_site_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1031,7 +1151,7 @@ func (x *ResumeSiteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeSiteResponse.ProtoReflect.Descriptor instead.
 func (*ResumeSiteResponse) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{18}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{20}
 }
 
 // ForgetSiteRequest names the site to give up.
@@ -1047,7 +1167,7 @@ type ForgetSiteRequest struct {
 
 func (x *ForgetSiteRequest) Reset() {
 	*x = ForgetSiteRequest{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[19]
+	mi := &file_kith_v1_site_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1059,7 +1179,7 @@ func (x *ForgetSiteRequest) String() string {
 func (*ForgetSiteRequest) ProtoMessage() {}
 
 func (x *ForgetSiteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[19]
+	mi := &file_kith_v1_site_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1072,7 +1192,7 @@ func (x *ForgetSiteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetSiteRequest.ProtoReflect.Descriptor instead.
 func (*ForgetSiteRequest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{19}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ForgetSiteRequest) GetSiteId() string {
@@ -1104,7 +1224,7 @@ type ForgetSiteResponse struct {
 
 func (x *ForgetSiteResponse) Reset() {
 	*x = ForgetSiteResponse{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[20]
+	mi := &file_kith_v1_site_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1116,7 +1236,7 @@ func (x *ForgetSiteResponse) String() string {
 func (*ForgetSiteResponse) ProtoMessage() {}
 
 func (x *ForgetSiteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[20]
+	mi := &file_kith_v1_site_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1129,7 +1249,7 @@ func (x *ForgetSiteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetSiteResponse.ProtoReflect.Descriptor instead.
 func (*ForgetSiteResponse) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{20}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ForgetSiteResponse) GetJobsRevoked() int64 {
@@ -1166,7 +1286,7 @@ type TrustHostRequest struct {
 
 func (x *TrustHostRequest) Reset() {
 	*x = TrustHostRequest{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[21]
+	mi := &file_kith_v1_site_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1178,7 +1298,7 @@ func (x *TrustHostRequest) String() string {
 func (*TrustHostRequest) ProtoMessage() {}
 
 func (x *TrustHostRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[21]
+	mi := &file_kith_v1_site_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1191,7 +1311,7 @@ func (x *TrustHostRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrustHostRequest.ProtoReflect.Descriptor instead.
 func (*TrustHostRequest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{21}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *TrustHostRequest) GetSiteId() string {
@@ -1217,7 +1337,7 @@ type TrustHostResponse struct {
 
 func (x *TrustHostResponse) Reset() {
 	*x = TrustHostResponse{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[22]
+	mi := &file_kith_v1_site_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1229,7 +1349,7 @@ func (x *TrustHostResponse) String() string {
 func (*TrustHostResponse) ProtoMessage() {}
 
 func (x *TrustHostResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[22]
+	mi := &file_kith_v1_site_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1242,7 +1362,7 @@ func (x *TrustHostResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrustHostResponse.ProtoReflect.Descriptor instead.
 func (*TrustHostResponse) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{22}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{24}
 }
 
 // ListHistoryRequest asks for a page of what is past.
@@ -1258,7 +1378,7 @@ type ListHistoryRequest struct {
 
 func (x *ListHistoryRequest) Reset() {
 	*x = ListHistoryRequest{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[23]
+	mi := &file_kith_v1_site_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1270,7 +1390,7 @@ func (x *ListHistoryRequest) String() string {
 func (*ListHistoryRequest) ProtoMessage() {}
 
 func (x *ListHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[23]
+	mi := &file_kith_v1_site_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1283,7 +1403,7 @@ func (x *ListHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHistoryRequest.ProtoReflect.Descriptor instead.
 func (*ListHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{23}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ListHistoryRequest) GetPageSize() int32 {
@@ -1313,7 +1433,7 @@ type ListHistoryResponse struct {
 
 func (x *ListHistoryResponse) Reset() {
 	*x = ListHistoryResponse{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[24]
+	mi := &file_kith_v1_site_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1325,7 +1445,7 @@ func (x *ListHistoryResponse) String() string {
 func (*ListHistoryResponse) ProtoMessage() {}
 
 func (x *ListHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[24]
+	mi := &file_kith_v1_site_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1338,7 +1458,7 @@ func (x *ListHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHistoryResponse.ProtoReflect.Descriptor instead.
 func (*ListHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{24}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ListHistoryResponse) GetAttempts() []*PastAttempt {
@@ -1387,7 +1507,7 @@ type PastAttempt struct {
 
 func (x *PastAttempt) Reset() {
 	*x = PastAttempt{}
-	mi := &file_kith_v1_site_service_proto_msgTypes[25]
+	mi := &file_kith_v1_site_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1399,7 +1519,7 @@ func (x *PastAttempt) String() string {
 func (*PastAttempt) ProtoMessage() {}
 
 func (x *PastAttempt) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_site_service_proto_msgTypes[25]
+	mi := &file_kith_v1_site_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1412,7 +1532,7 @@ func (x *PastAttempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PastAttempt.ProtoReflect.Descriptor instead.
 func (*PastAttempt) Descriptor() ([]byte, []int) {
-	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{25}
+	return file_kith_v1_site_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *PastAttempt) GetOriginSiteId() string {
@@ -1496,16 +1616,23 @@ var File_kith_v1_site_service_proto protoreflect.FileDescriptor
 
 const file_kith_v1_site_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1akith/v1/site_service.proto\x12\akith.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x12kith/v1/harm.proto\x1a\x11kith/v1/job.proto\x1a\x12kith/v1/site.proto\"\x14\n" +
+	"\x1akith/v1/site_service.proto\x12\akith.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x12kith/v1/harm.proto\x1a\x11kith/v1/job.proto\x1a\x12kith/v1/site.proto\"\x13\n" +
+	"\x11BackupSiteRequest\"(\n" +
+	"\x12BackupSiteResponse\x12\x12\n" +
+	"\x04data\x18\x01 \x01(\fR\x04data\"\x14\n" +
 	"\x12ListMembersRequest\"D\n" +
 	"\x13ListMembersResponse\x12-\n" +
-	"\amembers\x18\x01 \x03(\v2\x13.kith.v1.SiteMemberR\amembers\"f\n" +
+	"\amembers\x18\x01 \x03(\v2\x13.kith.v1.SiteMemberR\amembers\"\xb8\x01\n" +
 	"\n" +
 	"SiteMember\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x14\n" +
 	"\x05votes\x18\x03 \x01(\bR\x05votes\x12\x14\n" +
-	"\x05leads\x18\x04 \x01(\bR\x05leads\"@\n" +
+	"\x05leads\x18\x04 \x01(\bR\x05leads\x12\x1b\n" +
+	"\truns_jobs\x18\x05 \x01(\bR\brunsJobs\x12\x12\n" +
+	"\x04away\x18\x06 \x01(\tR\x04away\x12\x1f\n" +
+	"\vkeeps_facts\x18\a \x01(\bR\n" +
+	"keepsFacts\"@\n" +
 	"\x10AddMemberRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\"\x13\n" +
@@ -1536,11 +1663,13 @@ const file_kith_v1_site_service_proto_rawDesc = "" +
 	"\breplaced\x18\x03 \x01(\x03R\breplaced\x12\x17\n" +
 	"\aat_once\x18\x04 \x01(\x03R\x06atOnce\x12\x19\n" +
 	"\bnot_made\x18\x05 \x01(\x03R\anotMade\"\x10\n" +
-	"\x0eGetSiteRequest\"\xa0\x01\n" +
+	"\x0eGetSiteRequest\"\xda\x01\n" +
 	"\x0fGetSiteResponse\x12!\n" +
 	"\x04site\x18\x01 \x01(\v2\r.kith.v1.SiteR\x04site\x121\n" +
 	"\bcounters\x18\x02 \x01(\v2\x15.kith.v1.SiteCountersR\bcounters\x127\n" +
-	"\fcapabilities\x18\x03 \x03(\v2\x13.kith.v1.CapabilityR\fcapabilities\"\x12\n" +
+	"\fcapabilities\x18\x03 \x03(\v2\x13.kith.v1.CapabilityR\fcapabilities\x128\n" +
+	"\n" +
+	"as_of_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\basOfTime\"\x12\n" +
 	"\x10ListSitesRequest\"8\n" +
 	"\x11ListSitesResponse\x12#\n" +
 	"\x05sites\x18\x01 \x03(\v2\r.kith.v1.SiteR\x05sites\"I\n" +
@@ -1591,7 +1720,7 @@ const file_kith_v1_site_service_proto_rawDesc = "" +
 	"start_time\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
 	"\bend_time\x18\n" +
 	" \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12.\n" +
-	"\x05state\x18\v \x01(\x0e2\x18.kith.v1.JobStatus.StateR\x05state2\x91\a\n" +
+	"\x05state\x18\v \x01(\x0e2\x18.kith.v1.JobStatus.StateR\x05state2\xdf\a\n" +
 	"\vSiteService\x12A\n" +
 	"\aGetSite\x12\x17.kith.v1.GetSiteRequest\x1a\x18.kith.v1.GetSiteResponse\"\x03\x90\x02\x01\x12G\n" +
 	"\tListSites\x12\x19.kith.v1.ListSitesRequest\x1a\x1a.kith.v1.ListSitesResponse\"\x03\x90\x02\x01\x12G\n" +
@@ -1606,7 +1735,9 @@ const file_kith_v1_site_service_proto_rawDesc = "" +
 	"\fGetForecasts\x12\x1c.kith.v1.GetForecastsRequest\x1a\x1d.kith.v1.GetForecastsResponse\"\x03\x90\x02\x01\x12M\n" +
 	"\vListMembers\x12\x1b.kith.v1.ListMembersRequest\x1a\x1c.kith.v1.ListMembersResponse\"\x03\x90\x02\x01\x12G\n" +
 	"\tAddMember\x12\x19.kith.v1.AddMemberRequest\x1a\x1a.kith.v1.AddMemberResponse\"\x03\x90\x02\x02\x12P\n" +
-	"\fRemoveMember\x12\x1c.kith.v1.RemoveMemberRequest\x1a\x1d.kith.v1.RemoveMemberResponse\"\x03\x90\x02\x02B\x1fZ\x1dkith/proto/gen/kith/v1;kithv1b\x06proto3"
+	"\fRemoveMember\x12\x1c.kith.v1.RemoveMemberRequest\x1a\x1d.kith.v1.RemoveMemberResponse\"\x03\x90\x02\x02\x12L\n" +
+	"\n" +
+	"BackupSite\x12\x1a.kith.v1.BackupSiteRequest\x1a\x1b.kith.v1.BackupSiteResponse\"\x03\x90\x02\x010\x01B\x1fZ\x1dkith/proto/gen/kith/v1;kithv1b\x06proto3"
 
 var (
 	file_kith_v1_site_service_proto_rawDescOnce sync.Once
@@ -1620,88 +1751,93 @@ func file_kith_v1_site_service_proto_rawDescGZIP() []byte {
 	return file_kith_v1_site_service_proto_rawDescData
 }
 
-var file_kith_v1_site_service_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_kith_v1_site_service_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_kith_v1_site_service_proto_goTypes = []any{
-	(*ListMembersRequest)(nil),    // 0: kith.v1.ListMembersRequest
-	(*ListMembersResponse)(nil),   // 1: kith.v1.ListMembersResponse
-	(*SiteMember)(nil),            // 2: kith.v1.SiteMember
-	(*AddMemberRequest)(nil),      // 3: kith.v1.AddMemberRequest
-	(*AddMemberResponse)(nil),     // 4: kith.v1.AddMemberResponse
-	(*RemoveMemberRequest)(nil),   // 5: kith.v1.RemoveMemberRequest
-	(*RemoveMemberResponse)(nil),  // 6: kith.v1.RemoveMemberResponse
-	(*GetForecastsRequest)(nil),   // 7: kith.v1.GetForecastsRequest
-	(*GetForecastsResponse)(nil),  // 8: kith.v1.GetForecastsResponse
-	(*ForecastRecord)(nil),        // 9: kith.v1.ForecastRecord
-	(*UnscoredForecasts)(nil),     // 10: kith.v1.UnscoredForecasts
-	(*GetSiteRequest)(nil),        // 11: kith.v1.GetSiteRequest
-	(*GetSiteResponse)(nil),       // 12: kith.v1.GetSiteResponse
-	(*ListSitesRequest)(nil),      // 13: kith.v1.ListSitesRequest
-	(*ListSitesResponse)(nil),     // 14: kith.v1.ListSitesResponse
-	(*DrainSiteRequest)(nil),      // 15: kith.v1.DrainSiteRequest
-	(*DrainSiteResponse)(nil),     // 16: kith.v1.DrainSiteResponse
-	(*ResumeSiteRequest)(nil),     // 17: kith.v1.ResumeSiteRequest
-	(*ResumeSiteResponse)(nil),    // 18: kith.v1.ResumeSiteResponse
-	(*ForgetSiteRequest)(nil),     // 19: kith.v1.ForgetSiteRequest
-	(*ForgetSiteResponse)(nil),    // 20: kith.v1.ForgetSiteResponse
-	(*TrustHostRequest)(nil),      // 21: kith.v1.TrustHostRequest
-	(*TrustHostResponse)(nil),     // 22: kith.v1.TrustHostResponse
-	(*ListHistoryRequest)(nil),    // 23: kith.v1.ListHistoryRequest
-	(*ListHistoryResponse)(nil),   // 24: kith.v1.ListHistoryResponse
-	(*PastAttempt)(nil),           // 25: kith.v1.PastAttempt
-	(*Site)(nil),                  // 26: kith.v1.Site
-	(*SiteCounters)(nil),          // 27: kith.v1.SiteCounters
-	(*Capability)(nil),            // 28: kith.v1.Capability
-	(*durationpb.Duration)(nil),   // 29: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 30: google.protobuf.Timestamp
-	(JobStatus_State)(0),          // 31: kith.v1.JobStatus.State
-	(*GetHarmRequest)(nil),        // 32: kith.v1.GetHarmRequest
-	(*GetHarmResponse)(nil),       // 33: kith.v1.GetHarmResponse
+	(*BackupSiteRequest)(nil),     // 0: kith.v1.BackupSiteRequest
+	(*BackupSiteResponse)(nil),    // 1: kith.v1.BackupSiteResponse
+	(*ListMembersRequest)(nil),    // 2: kith.v1.ListMembersRequest
+	(*ListMembersResponse)(nil),   // 3: kith.v1.ListMembersResponse
+	(*SiteMember)(nil),            // 4: kith.v1.SiteMember
+	(*AddMemberRequest)(nil),      // 5: kith.v1.AddMemberRequest
+	(*AddMemberResponse)(nil),     // 6: kith.v1.AddMemberResponse
+	(*RemoveMemberRequest)(nil),   // 7: kith.v1.RemoveMemberRequest
+	(*RemoveMemberResponse)(nil),  // 8: kith.v1.RemoveMemberResponse
+	(*GetForecastsRequest)(nil),   // 9: kith.v1.GetForecastsRequest
+	(*GetForecastsResponse)(nil),  // 10: kith.v1.GetForecastsResponse
+	(*ForecastRecord)(nil),        // 11: kith.v1.ForecastRecord
+	(*UnscoredForecasts)(nil),     // 12: kith.v1.UnscoredForecasts
+	(*GetSiteRequest)(nil),        // 13: kith.v1.GetSiteRequest
+	(*GetSiteResponse)(nil),       // 14: kith.v1.GetSiteResponse
+	(*ListSitesRequest)(nil),      // 15: kith.v1.ListSitesRequest
+	(*ListSitesResponse)(nil),     // 16: kith.v1.ListSitesResponse
+	(*DrainSiteRequest)(nil),      // 17: kith.v1.DrainSiteRequest
+	(*DrainSiteResponse)(nil),     // 18: kith.v1.DrainSiteResponse
+	(*ResumeSiteRequest)(nil),     // 19: kith.v1.ResumeSiteRequest
+	(*ResumeSiteResponse)(nil),    // 20: kith.v1.ResumeSiteResponse
+	(*ForgetSiteRequest)(nil),     // 21: kith.v1.ForgetSiteRequest
+	(*ForgetSiteResponse)(nil),    // 22: kith.v1.ForgetSiteResponse
+	(*TrustHostRequest)(nil),      // 23: kith.v1.TrustHostRequest
+	(*TrustHostResponse)(nil),     // 24: kith.v1.TrustHostResponse
+	(*ListHistoryRequest)(nil),    // 25: kith.v1.ListHistoryRequest
+	(*ListHistoryResponse)(nil),   // 26: kith.v1.ListHistoryResponse
+	(*PastAttempt)(nil),           // 27: kith.v1.PastAttempt
+	(*Site)(nil),                  // 28: kith.v1.Site
+	(*SiteCounters)(nil),          // 29: kith.v1.SiteCounters
+	(*Capability)(nil),            // 30: kith.v1.Capability
+	(*timestamppb.Timestamp)(nil), // 31: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 32: google.protobuf.Duration
+	(JobStatus_State)(0),          // 33: kith.v1.JobStatus.State
+	(*GetHarmRequest)(nil),        // 34: kith.v1.GetHarmRequest
+	(*GetHarmResponse)(nil),       // 35: kith.v1.GetHarmResponse
 }
 var file_kith_v1_site_service_proto_depIdxs = []int32{
-	2,  // 0: kith.v1.ListMembersResponse.members:type_name -> kith.v1.SiteMember
-	9,  // 1: kith.v1.GetForecastsResponse.starts:type_name -> kith.v1.ForecastRecord
-	9,  // 2: kith.v1.GetForecastsResponse.runs:type_name -> kith.v1.ForecastRecord
-	10, // 3: kith.v1.GetForecastsResponse.unscored:type_name -> kith.v1.UnscoredForecasts
-	26, // 4: kith.v1.GetSiteResponse.site:type_name -> kith.v1.Site
-	27, // 5: kith.v1.GetSiteResponse.counters:type_name -> kith.v1.SiteCounters
-	28, // 6: kith.v1.GetSiteResponse.capabilities:type_name -> kith.v1.Capability
-	26, // 7: kith.v1.ListSitesResponse.sites:type_name -> kith.v1.Site
-	25, // 8: kith.v1.ListHistoryResponse.attempts:type_name -> kith.v1.PastAttempt
-	29, // 9: kith.v1.PastAttempt.walltime:type_name -> google.protobuf.Duration
-	29, // 10: kith.v1.PastAttempt.run_time:type_name -> google.protobuf.Duration
-	30, // 11: kith.v1.PastAttempt.submit_time:type_name -> google.protobuf.Timestamp
-	30, // 12: kith.v1.PastAttempt.start_time:type_name -> google.protobuf.Timestamp
-	30, // 13: kith.v1.PastAttempt.end_time:type_name -> google.protobuf.Timestamp
-	31, // 14: kith.v1.PastAttempt.state:type_name -> kith.v1.JobStatus.State
-	11, // 15: kith.v1.SiteService.GetSite:input_type -> kith.v1.GetSiteRequest
-	13, // 16: kith.v1.SiteService.ListSites:input_type -> kith.v1.ListSitesRequest
-	15, // 17: kith.v1.SiteService.DrainSite:input_type -> kith.v1.DrainSiteRequest
-	17, // 18: kith.v1.SiteService.ResumeSite:input_type -> kith.v1.ResumeSiteRequest
-	19, // 19: kith.v1.SiteService.ForgetSite:input_type -> kith.v1.ForgetSiteRequest
-	21, // 20: kith.v1.SiteService.TrustHost:input_type -> kith.v1.TrustHostRequest
-	23, // 21: kith.v1.SiteService.ListHistory:input_type -> kith.v1.ListHistoryRequest
-	32, // 22: kith.v1.SiteService.GetHarm:input_type -> kith.v1.GetHarmRequest
-	7,  // 23: kith.v1.SiteService.GetForecasts:input_type -> kith.v1.GetForecastsRequest
-	0,  // 24: kith.v1.SiteService.ListMembers:input_type -> kith.v1.ListMembersRequest
-	3,  // 25: kith.v1.SiteService.AddMember:input_type -> kith.v1.AddMemberRequest
-	5,  // 26: kith.v1.SiteService.RemoveMember:input_type -> kith.v1.RemoveMemberRequest
-	12, // 27: kith.v1.SiteService.GetSite:output_type -> kith.v1.GetSiteResponse
-	14, // 28: kith.v1.SiteService.ListSites:output_type -> kith.v1.ListSitesResponse
-	16, // 29: kith.v1.SiteService.DrainSite:output_type -> kith.v1.DrainSiteResponse
-	18, // 30: kith.v1.SiteService.ResumeSite:output_type -> kith.v1.ResumeSiteResponse
-	20, // 31: kith.v1.SiteService.ForgetSite:output_type -> kith.v1.ForgetSiteResponse
-	22, // 32: kith.v1.SiteService.TrustHost:output_type -> kith.v1.TrustHostResponse
-	24, // 33: kith.v1.SiteService.ListHistory:output_type -> kith.v1.ListHistoryResponse
-	33, // 34: kith.v1.SiteService.GetHarm:output_type -> kith.v1.GetHarmResponse
-	8,  // 35: kith.v1.SiteService.GetForecasts:output_type -> kith.v1.GetForecastsResponse
-	1,  // 36: kith.v1.SiteService.ListMembers:output_type -> kith.v1.ListMembersResponse
-	4,  // 37: kith.v1.SiteService.AddMember:output_type -> kith.v1.AddMemberResponse
-	6,  // 38: kith.v1.SiteService.RemoveMember:output_type -> kith.v1.RemoveMemberResponse
-	27, // [27:39] is the sub-list for method output_type
-	15, // [15:27] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	4,  // 0: kith.v1.ListMembersResponse.members:type_name -> kith.v1.SiteMember
+	11, // 1: kith.v1.GetForecastsResponse.starts:type_name -> kith.v1.ForecastRecord
+	11, // 2: kith.v1.GetForecastsResponse.runs:type_name -> kith.v1.ForecastRecord
+	12, // 3: kith.v1.GetForecastsResponse.unscored:type_name -> kith.v1.UnscoredForecasts
+	28, // 4: kith.v1.GetSiteResponse.site:type_name -> kith.v1.Site
+	29, // 5: kith.v1.GetSiteResponse.counters:type_name -> kith.v1.SiteCounters
+	30, // 6: kith.v1.GetSiteResponse.capabilities:type_name -> kith.v1.Capability
+	31, // 7: kith.v1.GetSiteResponse.as_of_time:type_name -> google.protobuf.Timestamp
+	28, // 8: kith.v1.ListSitesResponse.sites:type_name -> kith.v1.Site
+	27, // 9: kith.v1.ListHistoryResponse.attempts:type_name -> kith.v1.PastAttempt
+	32, // 10: kith.v1.PastAttempt.walltime:type_name -> google.protobuf.Duration
+	32, // 11: kith.v1.PastAttempt.run_time:type_name -> google.protobuf.Duration
+	31, // 12: kith.v1.PastAttempt.submit_time:type_name -> google.protobuf.Timestamp
+	31, // 13: kith.v1.PastAttempt.start_time:type_name -> google.protobuf.Timestamp
+	31, // 14: kith.v1.PastAttempt.end_time:type_name -> google.protobuf.Timestamp
+	33, // 15: kith.v1.PastAttempt.state:type_name -> kith.v1.JobStatus.State
+	13, // 16: kith.v1.SiteService.GetSite:input_type -> kith.v1.GetSiteRequest
+	15, // 17: kith.v1.SiteService.ListSites:input_type -> kith.v1.ListSitesRequest
+	17, // 18: kith.v1.SiteService.DrainSite:input_type -> kith.v1.DrainSiteRequest
+	19, // 19: kith.v1.SiteService.ResumeSite:input_type -> kith.v1.ResumeSiteRequest
+	21, // 20: kith.v1.SiteService.ForgetSite:input_type -> kith.v1.ForgetSiteRequest
+	23, // 21: kith.v1.SiteService.TrustHost:input_type -> kith.v1.TrustHostRequest
+	25, // 22: kith.v1.SiteService.ListHistory:input_type -> kith.v1.ListHistoryRequest
+	34, // 23: kith.v1.SiteService.GetHarm:input_type -> kith.v1.GetHarmRequest
+	9,  // 24: kith.v1.SiteService.GetForecasts:input_type -> kith.v1.GetForecastsRequest
+	2,  // 25: kith.v1.SiteService.ListMembers:input_type -> kith.v1.ListMembersRequest
+	5,  // 26: kith.v1.SiteService.AddMember:input_type -> kith.v1.AddMemberRequest
+	7,  // 27: kith.v1.SiteService.RemoveMember:input_type -> kith.v1.RemoveMemberRequest
+	0,  // 28: kith.v1.SiteService.BackupSite:input_type -> kith.v1.BackupSiteRequest
+	14, // 29: kith.v1.SiteService.GetSite:output_type -> kith.v1.GetSiteResponse
+	16, // 30: kith.v1.SiteService.ListSites:output_type -> kith.v1.ListSitesResponse
+	18, // 31: kith.v1.SiteService.DrainSite:output_type -> kith.v1.DrainSiteResponse
+	20, // 32: kith.v1.SiteService.ResumeSite:output_type -> kith.v1.ResumeSiteResponse
+	22, // 33: kith.v1.SiteService.ForgetSite:output_type -> kith.v1.ForgetSiteResponse
+	24, // 34: kith.v1.SiteService.TrustHost:output_type -> kith.v1.TrustHostResponse
+	26, // 35: kith.v1.SiteService.ListHistory:output_type -> kith.v1.ListHistoryResponse
+	35, // 36: kith.v1.SiteService.GetHarm:output_type -> kith.v1.GetHarmResponse
+	10, // 37: kith.v1.SiteService.GetForecasts:output_type -> kith.v1.GetForecastsResponse
+	3,  // 38: kith.v1.SiteService.ListMembers:output_type -> kith.v1.ListMembersResponse
+	6,  // 39: kith.v1.SiteService.AddMember:output_type -> kith.v1.AddMemberResponse
+	8,  // 40: kith.v1.SiteService.RemoveMember:output_type -> kith.v1.RemoveMemberResponse
+	1,  // 41: kith.v1.SiteService.BackupSite:output_type -> kith.v1.BackupSiteResponse
+	29, // [29:42] is the sub-list for method output_type
+	16, // [16:29] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_kith_v1_site_service_proto_init() }
@@ -1718,7 +1854,7 @@ func file_kith_v1_site_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kith_v1_site_service_proto_rawDesc), len(file_kith_v1_site_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   26,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -31,6 +31,7 @@ const (
 	SiteService_ListMembers_FullMethodName  = "/kith.v1.SiteService/ListMembers"
 	SiteService_AddMember_FullMethodName    = "/kith.v1.SiteService/AddMember"
 	SiteService_RemoveMember_FullMethodName = "/kith.v1.SiteService/RemoveMember"
+	SiteService_BackupSite_FullMethodName   = "/kith.v1.SiteService/BackupSite"
 )
 
 // SiteServiceClient is the client API for SiteService service.
@@ -77,6 +78,11 @@ type SiteServiceClient interface {
 	AddMember(ctx context.Context, in *AddMemberRequest, opts ...grpc.CallOption) (*AddMemberResponse, error)
 	// RemoveMember takes a machine out.
 	RemoveMember(ctx context.Context, in *RemoveMemberRequest, opts ...grpc.CallOption) (*RemoveMemberResponse, error)
+	// BackupSite streams a file with all facts that are durable when it begins, while the site
+	// runs; it is whole if its checksum is right. Inputs and outputs of jobs and the site's keys are not in
+	// it. For operators at the site's socket, one at a time; RESOURCE_EXHAUSTED while there is
+	// another one, DEADLINE_EXCEEDED for one that takes longer than ten minutes.
+	BackupSite(ctx context.Context, in *BackupSiteRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BackupSiteResponse], error)
 }
 
 type siteServiceClient struct {
@@ -207,6 +213,25 @@ func (c *siteServiceClient) RemoveMember(ctx context.Context, in *RemoveMemberRe
 	return out, nil
 }
 
+func (c *siteServiceClient) BackupSite(ctx context.Context, in *BackupSiteRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BackupSiteResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &SiteService_ServiceDesc.Streams[0], SiteService_BackupSite_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[BackupSiteRequest, BackupSiteResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type SiteService_BackupSiteClient = grpc.ServerStreamingClient[BackupSiteResponse]
+
 // SiteServiceServer is the server API for SiteService service.
 // All implementations must embed UnimplementedSiteServiceServer
 // for forward compatibility.
@@ -251,6 +276,11 @@ type SiteServiceServer interface {
 	AddMember(context.Context, *AddMemberRequest) (*AddMemberResponse, error)
 	// RemoveMember takes a machine out.
 	RemoveMember(context.Context, *RemoveMemberRequest) (*RemoveMemberResponse, error)
+	// BackupSite streams a file with all facts that are durable when it begins, while the site
+	// runs; it is whole if its checksum is right. Inputs and outputs of jobs and the site's keys are not in
+	// it. For operators at the site's socket, one at a time; RESOURCE_EXHAUSTED while there is
+	// another one, DEADLINE_EXCEEDED for one that takes longer than ten minutes.
+	BackupSite(*BackupSiteRequest, grpc.ServerStreamingServer[BackupSiteResponse]) error
 	mustEmbedUnimplementedSiteServiceServer()
 }
 
@@ -296,6 +326,9 @@ func (UnimplementedSiteServiceServer) AddMember(context.Context, *AddMemberReque
 }
 func (UnimplementedSiteServiceServer) RemoveMember(context.Context, *RemoveMemberRequest) (*RemoveMemberResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RemoveMember not implemented")
+}
+func (UnimplementedSiteServiceServer) BackupSite(*BackupSiteRequest, grpc.ServerStreamingServer[BackupSiteResponse]) error {
+	return status.Error(codes.Unimplemented, "method BackupSite not implemented")
 }
 func (UnimplementedSiteServiceServer) mustEmbedUnimplementedSiteServiceServer() {}
 func (UnimplementedSiteServiceServer) testEmbeddedByValue()                     {}
@@ -534,6 +567,17 @@ func _SiteService_RemoveMember_Handler(srv interface{}, ctx context.Context, dec
 	return interceptor(ctx, in, info, handler)
 }
 
+func _SiteService_BackupSite_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(BackupSiteRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(SiteServiceServer).BackupSite(m, &grpc.GenericServerStream[BackupSiteRequest, BackupSiteResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type SiteService_BackupSiteServer = grpc.ServerStreamingServer[BackupSiteResponse]
+
 // SiteService_ServiceDesc is the grpc.ServiceDesc for SiteService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -590,6 +634,12 @@ var SiteService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _SiteService_RemoveMember_Handler,
 		},
 	},
-	Streams:  []grpc.StreamDesc{},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "BackupSite",
+			Handler:       _SiteService_BackupSite_Handler,
+			ServerStreams: true,
+		},
+	},
 	Metadata: "kith/v1/site_service.proto",
 }

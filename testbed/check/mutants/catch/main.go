@@ -37,6 +37,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 	flags.IntVar(&cfg.Timeouts, "timeouts", cfg.Timeouts, "exploration: timeouts")
 	flags.IntVar(&cfg.Waits, "waits", cfg.Waits, "exploration: timeouts where nothing else can happen")
 	flags.IntVar(&cfg.Cancels, "cancels", cfg.Cancels, "exploration: cancelled jobs")
+	flags.IntVar(&cfg.Demotions, "demotions", 0, "exploration: attempts that save and end to go on")
+	flags.IntVar(&cfg.Asks, "asks", 0, "exploration: asks of users to save and go on")
 	flags.IntVar(&cfg.Replicas, "replicas", 0, "exploration: replicas of tasks of a bag")
 	flags.IntVar(&cfg.Deadline, "deadline", 0, "exploration: deadline of a bag, in seconds")
 	flags.IntVar(&cfg.Revokes, "revokes", 0, "exploration: sites that are revoked")
@@ -51,12 +53,14 @@ func run(args []string, stdout, stderr io.Writer) int {
 	wide := flags.Bool("wide", false, "fault search: wide schedules")
 	bags := flags.Bool("bags", false, "fault search: bags of tasks")
 	hostile := flags.Bool("hostile", false, "fault search: an enemy among the sites")
+	members := flags.Bool("members", false, "fault search: sites of several members")
+	levels := flags.Bool("levels", false, "fault search: sites are levels of a hierarchy")
 	scenario := flags.String("scenario", "", "play a scenario instead")
 	hole := flags.Bool("black-hole", false, "play a site that spoils all its tasks instead")
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}
-	search := faults.Search{Seeds: *seeds, FirstSeed: *first, Wide: *wide, Bags: *bags, Hostile: *hostile, Workers: runtime.GOMAXPROCS(0)}
+	search := faults.Search{Seeds: *seeds, FirstSeed: *first, Wide: *wide, Bags: *bags, Hostile: *hostile, Members: *members, Levels: *levels, Workers: runtime.GOMAXPROCS(0)}
 	find, err := look(cfg, *scenario, *hole, search)
 	if err != nil {
 		fmt.Fprintln(stderr, err)

@@ -221,7 +221,18 @@ type Request struct {
 	// A hash of what the job runs; 0 if it is not known, as at sites that are not its origin.
 	Script uint64 `protobuf:"fixed64,10,opt,name=script,proto3" json:"script,omitempty"`
 	// The job writes checkpoints.
-	Checkpoint    bool `protobuf:"varint,11,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
+	Checkpoint bool `protobuf:"varint,11,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
+	// How long before its limit it is asked to save and to go on in another attempt, in
+	// seconds; 0 for not at all.
+	AskSeconds uint32 `protobuf:"varint,12,opt,name=ask_seconds,json=askSeconds,proto3" json:"ask_seconds,omitempty"`
+	// The level of the hierarchy that the job begins at, or that a copy is of; 0 for none.
+	Level uint32 `protobuf:"varint,14,opt,name=level,proto3" json:"level,omitempty"`
+	// How often what it has saved is copied to its origin while it runs, in seconds; 0 for not at all.
+	SaveSeconds uint32 `protobuf:"varint,17,opt,name=save_seconds,json=saveSeconds,proto3" json:"save_seconds,omitempty"`
+	// Nobody knows how long it runs.
+	Unknown bool `protobuf:"varint,15,opt,name=unknown,proto3" json:"unknown,omitempty"`
+	// It brings an estimator.
+	Estimate      bool `protobuf:"varint,16,opt,name=estimate,proto3" json:"estimate,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -333,6 +344,115 @@ func (x *Request) GetCheckpoint() bool {
 	return false
 }
 
+func (x *Request) GetAskSeconds() uint32 {
+	if x != nil {
+		return x.AskSeconds
+	}
+	return 0
+}
+
+func (x *Request) GetLevel() uint32 {
+	if x != nil {
+		return x.Level
+	}
+	return 0
+}
+
+func (x *Request) GetSaveSeconds() uint32 {
+	if x != nil {
+		return x.SaveSeconds
+	}
+	return 0
+}
+
+func (x *Request) GetUnknown() bool {
+	if x != nil {
+		return x.Unknown
+	}
+	return false
+}
+
+func (x *Request) GetEstimate() bool {
+	if x != nil {
+		return x.Estimate
+	}
+	return false
+}
+
+// A Progress is what a job of a hierarchy did in earlier attempts. Work is in processor-seconds
+// of the reference.
+type Progress struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How long those at its level ran together, in nanoseconds.
+	UsedNs int64 `protobuf:"varint,1,opt,name=used_ns,json=usedNs,proto3" json:"used_ns,omitempty"`
+	// What all of them did.
+	Done float64 `protobuf:"fixed64,2,opt,name=done,proto3" json:"done,omitempty"`
+	// The least upper bound of all that the job does; 0 if there is none.
+	Bound float64 `protobuf:"fixed64,3,opt,name=bound,proto3" json:"bound,omitempty"`
+	// No attempt may follow the one that is told.
+	Last          bool `protobuf:"varint,4,opt,name=last,proto3" json:"last,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Progress) Reset() {
+	*x = Progress{}
+	mi := &file_kith_state_v1_record_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Progress) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Progress) ProtoMessage() {}
+
+func (x *Progress) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_state_v1_record_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Progress.ProtoReflect.Descriptor instead.
+func (*Progress) Descriptor() ([]byte, []int) {
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Progress) GetUsedNs() int64 {
+	if x != nil {
+		return x.UsedNs
+	}
+	return 0
+}
+
+func (x *Progress) GetDone() float64 {
+	if x != nil {
+		return x.Done
+	}
+	return 0
+}
+
+func (x *Progress) GetBound() float64 {
+	if x != nil {
+		return x.Bound
+	}
+	return 0
+}
+
+func (x *Progress) GetLast() bool {
+	if x != nil {
+		return x.Last
+	}
+	return false
+}
+
 // A StoredOutcome is how an attempt ended.
 type StoredOutcome struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -360,13 +480,17 @@ type StoredOutcome struct {
 	FilesLost bool `protobuf:"varint,11,opt,name=files_lost,json=filesLost,proto3" json:"files_lost,omitempty"`
 	// The number of the checkpoint among the files; 0 if there is none.
 	CheckpointSequence uint64 `protobuf:"varint,12,opt,name=checkpoint_sequence,json=checkpointSequence,proto3" json:"checkpoint_sequence,omitempty"`
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
+	// With kind 6, why it ended: a number of job.DemotionCause.
+	DemotionCause uint32 `protobuf:"varint,13,opt,name=demotion_cause,json=demotionCause,proto3" json:"demotion_cause,omitempty"`
+	// The least upper bound of the work of the job that its estimator gave; 0 if it gave none.
+	Bound         float64 `protobuf:"fixed64,14,opt,name=bound,proto3" json:"bound,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *StoredOutcome) Reset() {
 	*x = StoredOutcome{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[3]
+	mi := &file_kith_state_v1_record_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -378,7 +502,7 @@ func (x *StoredOutcome) String() string {
 func (*StoredOutcome) ProtoMessage() {}
 
 func (x *StoredOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[3]
+	mi := &file_kith_state_v1_record_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -391,7 +515,7 @@ func (x *StoredOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoredOutcome.ProtoReflect.Descriptor instead.
 func (*StoredOutcome) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{3}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *StoredOutcome) GetKind() uint32 {
@@ -478,6 +602,20 @@ func (x *StoredOutcome) GetCheckpointSequence() uint64 {
 	return 0
 }
 
+func (x *StoredOutcome) GetDemotionCause() uint32 {
+	if x != nil {
+		return x.DemotionCause
+	}
+	return 0
+}
+
+func (x *StoredOutcome) GetBound() float64 {
+	if x != nil {
+		return x.Bound
+	}
+	return 0
+}
+
 // A SiteRecord is what a site knows of itself.
 type SiteRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -513,7 +651,7 @@ type SiteRecord struct {
 
 func (x *SiteRecord) Reset() {
 	*x = SiteRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[4]
+	mi := &file_kith_state_v1_record_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -525,7 +663,7 @@ func (x *SiteRecord) String() string {
 func (*SiteRecord) ProtoMessage() {}
 
 func (x *SiteRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[4]
+	mi := &file_kith_state_v1_record_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -538,7 +676,7 @@ func (x *SiteRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SiteRecord.ProtoReflect.Descriptor instead.
 func (*SiteRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{4}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *SiteRecord) GetSiteId() string {
@@ -649,7 +787,7 @@ type BundleRecord struct {
 
 func (x *BundleRecord) Reset() {
 	*x = BundleRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[5]
+	mi := &file_kith_state_v1_record_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -661,7 +799,7 @@ func (x *BundleRecord) String() string {
 func (*BundleRecord) ProtoMessage() {}
 
 func (x *BundleRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[5]
+	mi := &file_kith_state_v1_record_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -674,7 +812,7 @@ func (x *BundleRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BundleRecord.ProtoReflect.Descriptor instead.
 func (*BundleRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{5}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *BundleRecord) GetData() []byte {
@@ -736,7 +874,7 @@ type TrustRecord struct {
 
 func (x *TrustRecord) Reset() {
 	*x = TrustRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[6]
+	mi := &file_kith_state_v1_record_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -748,7 +886,7 @@ func (x *TrustRecord) String() string {
 func (*TrustRecord) ProtoMessage() {}
 
 func (x *TrustRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[6]
+	mi := &file_kith_state_v1_record_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -761,7 +899,7 @@ func (x *TrustRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrustRecord.ProtoReflect.Descriptor instead.
 func (*TrustRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{6}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *TrustRecord) GetSiteId() string {
@@ -872,7 +1010,7 @@ type InvitationRecord struct {
 
 func (x *InvitationRecord) Reset() {
 	*x = InvitationRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[7]
+	mi := &file_kith_state_v1_record_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -884,7 +1022,7 @@ func (x *InvitationRecord) String() string {
 func (*InvitationRecord) ProtoMessage() {}
 
 func (x *InvitationRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[7]
+	mi := &file_kith_state_v1_record_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -897,7 +1035,7 @@ func (x *InvitationRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InvitationRecord.ProtoReflect.Descriptor instead.
 func (*InvitationRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{7}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *InvitationRecord) GetId() string {
@@ -996,7 +1134,7 @@ type JoinerRecord struct {
 
 func (x *JoinerRecord) Reset() {
 	*x = JoinerRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[8]
+	mi := &file_kith_state_v1_record_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1008,7 +1146,7 @@ func (x *JoinerRecord) String() string {
 func (*JoinerRecord) ProtoMessage() {}
 
 func (x *JoinerRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[8]
+	mi := &file_kith_state_v1_record_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1021,7 +1159,7 @@ func (x *JoinerRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinerRecord.ProtoReflect.Descriptor instead.
 func (*JoinerRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{8}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *JoinerRecord) GetSiteId() string {
@@ -1082,7 +1220,7 @@ type TokenRecord struct {
 
 func (x *TokenRecord) Reset() {
 	*x = TokenRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[9]
+	mi := &file_kith_state_v1_record_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1094,7 +1232,7 @@ func (x *TokenRecord) String() string {
 func (*TokenRecord) ProtoMessage() {}
 
 func (x *TokenRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[9]
+	mi := &file_kith_state_v1_record_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1107,7 +1245,7 @@ func (x *TokenRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokenRecord.ProtoReflect.Descriptor instead.
 func (*TokenRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{9}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *TokenRecord) GetId() string {
@@ -1220,13 +1358,19 @@ type JobRecord struct {
 	Demotions []*DemotionRecord `protobuf:"bytes,27,rep,name=demotions,proto3" json:"demotions,omitempty"`
 	// The one of them whose checkpoint the next attempt starts with; 0 for none.
 	CheckpointAttempt uint32 `protobuf:"varint,28,opt,name=checkpoint_attempt,json=checkpointAttempt,proto3" json:"checkpoint_attempt,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// The attempt that its user asked to save and end; 0 for none.
+	AskedAttempt uint32 `protobuf:"varint,29,opt,name=asked_attempt,json=askedAttempt,proto3" json:"asked_attempt,omitempty"`
+	// The level of the hierarchy that the job is at; 0 for none.
+	Level uint32 `protobuf:"varint,30,opt,name=level,proto3" json:"level,omitempty"`
+	// The checkpoint that came home last from an attempt that ran. Unset if none did.
+	Saved         *SavedRecord `protobuf:"bytes,31,opt,name=saved,proto3" json:"saved,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *JobRecord) Reset() {
 	*x = JobRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[10]
+	mi := &file_kith_state_v1_record_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1238,7 +1382,7 @@ func (x *JobRecord) String() string {
 func (*JobRecord) ProtoMessage() {}
 
 func (x *JobRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[10]
+	mi := &file_kith_state_v1_record_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1251,7 +1395,7 @@ func (x *JobRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobRecord.ProtoReflect.Descriptor instead.
 func (*JobRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{10}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *JobRecord) GetId() *JobName {
@@ -1450,6 +1594,127 @@ func (x *JobRecord) GetCheckpointAttempt() uint32 {
 	return 0
 }
 
+func (x *JobRecord) GetAskedAttempt() uint32 {
+	if x != nil {
+		return x.AskedAttempt
+	}
+	return 0
+}
+
+func (x *JobRecord) GetLevel() uint32 {
+	if x != nil {
+		return x.Level
+	}
+	return 0
+}
+
+func (x *JobRecord) GetSaved() *SavedRecord {
+	if x != nil {
+		return x.Saved
+	}
+	return nil
+}
+
+// A SavedRecord is a checkpoint that came home from an attempt that ran.
+type SavedRecord struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The attempt.
+	Attempt uint32 `protobuf:"varint,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	// Where it ran.
+	Site string `protobuf:"bytes,2,opt,name=site,proto3" json:"site,omitempty"`
+	// The number of the checkpoint.
+	Sequence uint64 `protobuf:"varint,3,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	// When it was home, by the origin's clock.
+	TimeNs int64 `protobuf:"varint,4,opt,name=time_ns,json=timeNs,proto3" json:"time_ns,omitempty"`
+	// How long the attempt had run.
+	RanNs int64 `protobuf:"varint,5,opt,name=ran_ns,json=ranNs,proto3" json:"ran_ns,omitempty"`
+	// How fast the job got on there, against the reference; 0 if that was not known.
+	Speed float64 `protobuf:"fixed64,6,opt,name=speed,proto3" json:"speed,omitempty"`
+	// The number of the checkpoint that the attempt started with; 0 for none.
+	From          uint64 `protobuf:"varint,7,opt,name=from,proto3" json:"from,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SavedRecord) Reset() {
+	*x = SavedRecord{}
+	mi := &file_kith_state_v1_record_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SavedRecord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SavedRecord) ProtoMessage() {}
+
+func (x *SavedRecord) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_state_v1_record_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SavedRecord.ProtoReflect.Descriptor instead.
+func (*SavedRecord) Descriptor() ([]byte, []int) {
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *SavedRecord) GetAttempt() uint32 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
+func (x *SavedRecord) GetSite() string {
+	if x != nil {
+		return x.Site
+	}
+	return ""
+}
+
+func (x *SavedRecord) GetSequence() uint64 {
+	if x != nil {
+		return x.Sequence
+	}
+	return 0
+}
+
+func (x *SavedRecord) GetTimeNs() int64 {
+	if x != nil {
+		return x.TimeNs
+	}
+	return 0
+}
+
+func (x *SavedRecord) GetRanNs() int64 {
+	if x != nil {
+		return x.RanNs
+	}
+	return 0
+}
+
+func (x *SavedRecord) GetSpeed() float64 {
+	if x != nil {
+		return x.Speed
+	}
+	return 0
+}
+
+func (x *SavedRecord) GetFrom() uint64 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
 // A DemotionRecord is an attempt that ended with its job to go on.
 type DemotionRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1464,14 +1729,22 @@ type DemotionRecord struct {
 	// The number of its checkpoint; 0 if it left none that counts.
 	Sequence uint64 `protobuf:"varint,5,opt,name=sequence,proto3" json:"sequence,omitempty"`
 	// Explains it.
-	Reason        string `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
+	Reason string `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Why it ended: a number of job.DemotionCause.
+	Cause uint32 `protobuf:"varint,7,opt,name=cause,proto3" json:"cause,omitempty"`
+	// The level of the hierarchy at which it ran; 0 for none.
+	Level uint32 `protobuf:"varint,8,opt,name=level,proto3" json:"level,omitempty"`
+	// How fast the job got on there, against the reference; 0 if that was not known.
+	Speed float64 `protobuf:"fixed64,9,opt,name=speed,proto3" json:"speed,omitempty"`
+	// The least upper bound that its estimator gave; 0 if it gave none.
+	Bound         float64 `protobuf:"fixed64,10,opt,name=bound,proto3" json:"bound,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DemotionRecord) Reset() {
 	*x = DemotionRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[11]
+	mi := &file_kith_state_v1_record_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1483,7 +1756,7 @@ func (x *DemotionRecord) String() string {
 func (*DemotionRecord) ProtoMessage() {}
 
 func (x *DemotionRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[11]
+	mi := &file_kith_state_v1_record_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1496,7 +1769,7 @@ func (x *DemotionRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DemotionRecord.ProtoReflect.Descriptor instead.
 func (*DemotionRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{11}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *DemotionRecord) GetAttempt() uint32 {
@@ -1541,6 +1814,34 @@ func (x *DemotionRecord) GetReason() string {
 	return ""
 }
 
+func (x *DemotionRecord) GetCause() uint32 {
+	if x != nil {
+		return x.Cause
+	}
+	return 0
+}
+
+func (x *DemotionRecord) GetLevel() uint32 {
+	if x != nil {
+		return x.Level
+	}
+	return 0
+}
+
+func (x *DemotionRecord) GetSpeed() float64 {
+	if x != nil {
+		return x.Speed
+	}
+	return 0
+}
+
+func (x *DemotionRecord) GetBound() float64 {
+	if x != nil {
+		return x.Bound
+	}
+	return 0
+}
+
 // A ForecastRecord is what was said of the start of a job, once.
 type ForecastRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1568,7 +1869,7 @@ type ForecastRecord struct {
 
 func (x *ForecastRecord) Reset() {
 	*x = ForecastRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[12]
+	mi := &file_kith_state_v1_record_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1580,7 +1881,7 @@ func (x *ForecastRecord) String() string {
 func (*ForecastRecord) ProtoMessage() {}
 
 func (x *ForecastRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[12]
+	mi := &file_kith_state_v1_record_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1593,7 +1894,7 @@ func (x *ForecastRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForecastRecord.ProtoReflect.Descriptor instead.
 func (*ForecastRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{12}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ForecastRecord) GetAttempt() uint32 {
@@ -1674,7 +1975,7 @@ type SiteForecastRecord struct {
 
 func (x *SiteForecastRecord) Reset() {
 	*x = SiteForecastRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[13]
+	mi := &file_kith_state_v1_record_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1686,7 +1987,7 @@ func (x *SiteForecastRecord) String() string {
 func (*SiteForecastRecord) ProtoMessage() {}
 
 func (x *SiteForecastRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[13]
+	mi := &file_kith_state_v1_record_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1699,7 +2000,7 @@ func (x *SiteForecastRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SiteForecastRecord.ProtoReflect.Descriptor instead.
 func (*SiteForecastRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{13}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *SiteForecastRecord) GetSite() string {
@@ -1734,7 +2035,7 @@ type CalibrationRecord struct {
 
 func (x *CalibrationRecord) Reset() {
 	*x = CalibrationRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[14]
+	mi := &file_kith_state_v1_record_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1746,7 +2047,7 @@ func (x *CalibrationRecord) String() string {
 func (*CalibrationRecord) ProtoMessage() {}
 
 func (x *CalibrationRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[14]
+	mi := &file_kith_state_v1_record_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1759,7 +2060,7 @@ func (x *CalibrationRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CalibrationRecord.ProtoReflect.Descriptor instead.
 func (*CalibrationRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{14}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *CalibrationRecord) GetBook() []byte {
@@ -1792,7 +2093,7 @@ type ActRecord struct {
 
 func (x *ActRecord) Reset() {
 	*x = ActRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[15]
+	mi := &file_kith_state_v1_record_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1804,7 +2105,7 @@ func (x *ActRecord) String() string {
 func (*ActRecord) ProtoMessage() {}
 
 func (x *ActRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[15]
+	mi := &file_kith_state_v1_record_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1817,7 +2118,7 @@ func (x *ActRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActRecord.ProtoReflect.Descriptor instead.
 func (*ActRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{15}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ActRecord) GetTimeNs() int64 {
@@ -1882,7 +2183,7 @@ type HoldingRecord struct {
 
 func (x *HoldingRecord) Reset() {
 	*x = HoldingRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[16]
+	mi := &file_kith_state_v1_record_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1894,7 +2195,7 @@ func (x *HoldingRecord) String() string {
 func (*HoldingRecord) ProtoMessage() {}
 
 func (x *HoldingRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[16]
+	mi := &file_kith_state_v1_record_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1907,7 +2208,7 @@ func (x *HoldingRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldingRecord.ProtoReflect.Descriptor instead.
 func (*HoldingRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{16}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *HoldingRecord) GetAttempt() uint32 {
@@ -1943,7 +2244,7 @@ type ClaimRecord struct {
 
 func (x *ClaimRecord) Reset() {
 	*x = ClaimRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[17]
+	mi := &file_kith_state_v1_record_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1955,7 +2256,7 @@ func (x *ClaimRecord) String() string {
 func (*ClaimRecord) ProtoMessage() {}
 
 func (x *ClaimRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[17]
+	mi := &file_kith_state_v1_record_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1968,7 +2269,7 @@ func (x *ClaimRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimRecord.ProtoReflect.Descriptor instead.
 func (*ClaimRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{17}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ClaimRecord) GetTimeNs() int64 {
@@ -2019,7 +2320,7 @@ type DecisionRecord struct {
 
 func (x *DecisionRecord) Reset() {
 	*x = DecisionRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[18]
+	mi := &file_kith_state_v1_record_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2031,7 +2332,7 @@ func (x *DecisionRecord) String() string {
 func (*DecisionRecord) ProtoMessage() {}
 
 func (x *DecisionRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[18]
+	mi := &file_kith_state_v1_record_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2044,7 +2345,7 @@ func (x *DecisionRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionRecord.ProtoReflect.Descriptor instead.
 func (*DecisionRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{18}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *DecisionRecord) GetRank() uint32 {
@@ -2081,14 +2382,20 @@ type CopyRecord struct {
 	// Its origin can never run it.
 	OriginTooSmall bool `protobuf:"varint,8,opt,name=origin_too_small,json=originTooSmall,proto3" json:"origin_too_small,omitempty"`
 	// Its time limit here in seconds where that is longer than the one it asks for; 0 where it is not.
-	LimitSeconds  uint32 `protobuf:"varint,9,opt,name=limit_seconds,json=limitSeconds,proto3" json:"limit_seconds,omitempty"`
+	LimitSeconds uint32 `protobuf:"varint,9,opt,name=limit_seconds,json=limitSeconds,proto3" json:"limit_seconds,omitempty"`
+	// Of a job of a hierarchy: what it did in earlier attempts. Unset if that is nothing.
+	Before *Progress `protobuf:"bytes,20,opt,name=before,proto3" json:"before,omitempty"`
+	// Its job is not to be evicted: that was done as often as may be, or its origin knows no demotion.
+	Stays bool `protobuf:"varint,21,opt,name=stays,proto3" json:"stays,omitempty"`
+	// Its job goes to the next level of a hierarchy if its time limit ends it.
+	GoesOn        bool `protobuf:"varint,22,opt,name=goes_on,json=goesOn,proto3" json:"goes_on,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CopyRecord) Reset() {
 	*x = CopyRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[19]
+	mi := &file_kith_state_v1_record_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2100,7 +2407,7 @@ func (x *CopyRecord) String() string {
 func (*CopyRecord) ProtoMessage() {}
 
 func (x *CopyRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[19]
+	mi := &file_kith_state_v1_record_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2113,7 +2420,7 @@ func (x *CopyRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CopyRecord.ProtoReflect.Descriptor instead.
 func (*CopyRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{19}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *CopyRecord) GetAttempt() *AttemptName {
@@ -2179,6 +2486,27 @@ func (x *CopyRecord) GetLimitSeconds() uint32 {
 	return 0
 }
 
+func (x *CopyRecord) GetBefore() *Progress {
+	if x != nil {
+		return x.Before
+	}
+	return nil
+}
+
+func (x *CopyRecord) GetStays() bool {
+	if x != nil {
+		return x.Stays
+	}
+	return false
+}
+
+func (x *CopyRecord) GetGoesOn() bool {
+	if x != nil {
+		return x.GoesOn
+	}
+	return false
+}
+
 // A BagRecord is a bag at its origin; its sets of tasks are in BagPageRecords, its
 // bundles in TaskBundleRecords.
 type BagRecord struct {
@@ -2237,7 +2565,7 @@ type BagRecord struct {
 
 func (x *BagRecord) Reset() {
 	*x = BagRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[20]
+	mi := &file_kith_state_v1_record_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2249,7 +2577,7 @@ func (x *BagRecord) String() string {
 func (*BagRecord) ProtoMessage() {}
 
 func (x *BagRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[20]
+	mi := &file_kith_state_v1_record_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2262,7 +2590,7 @@ func (x *BagRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BagRecord.ProtoReflect.Descriptor instead.
 func (*BagRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{20}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *BagRecord) GetName() *JobName {
@@ -2446,7 +2774,7 @@ type BagPolicies struct {
 
 func (x *BagPolicies) Reset() {
 	*x = BagPolicies{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[21]
+	mi := &file_kith_state_v1_record_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2458,7 +2786,7 @@ func (x *BagPolicies) String() string {
 func (*BagPolicies) ProtoMessage() {}
 
 func (x *BagPolicies) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[21]
+	mi := &file_kith_state_v1_record_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2471,7 +2799,7 @@ func (x *BagPolicies) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BagPolicies.ProtoReflect.Descriptor instead.
 func (*BagPolicies) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{21}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *BagPolicies) GetTexts() []string {
@@ -2503,7 +2831,7 @@ type AfterRecord struct {
 
 func (x *AfterRecord) Reset() {
 	*x = AfterRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[22]
+	mi := &file_kith_state_v1_record_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2515,7 +2843,7 @@ func (x *AfterRecord) String() string {
 func (*AfterRecord) ProtoMessage() {}
 
 func (x *AfterRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[22]
+	mi := &file_kith_state_v1_record_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2528,7 +2856,7 @@ func (x *AfterRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AfterRecord.ProtoReflect.Descriptor instead.
 func (*AfterRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{22}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *AfterRecord) GetGeneration() uint32 {
@@ -2569,7 +2897,7 @@ type DependencyRecord struct {
 
 func (x *DependencyRecord) Reset() {
 	*x = DependencyRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[23]
+	mi := &file_kith_state_v1_record_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2581,7 +2909,7 @@ func (x *DependencyRecord) String() string {
 func (*DependencyRecord) ProtoMessage() {}
 
 func (x *DependencyRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[23]
+	mi := &file_kith_state_v1_record_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2594,7 +2922,7 @@ func (x *DependencyRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DependencyRecord.ProtoReflect.Descriptor instead.
 func (*DependencyRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{23}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *DependencyRecord) GetGeneration() uint32 {
@@ -2652,7 +2980,7 @@ type BagSums struct {
 
 func (x *BagSums) Reset() {
 	*x = BagSums{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[24]
+	mi := &file_kith_state_v1_record_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2664,7 +2992,7 @@ func (x *BagSums) String() string {
 func (*BagSums) ProtoMessage() {}
 
 func (x *BagSums) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[24]
+	mi := &file_kith_state_v1_record_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2677,7 +3005,7 @@ func (x *BagSums) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BagSums.ProtoReflect.Descriptor instead.
 func (*BagSums) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{24}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *BagSums) GetRuns() uint64 {
@@ -2762,7 +3090,7 @@ type SiteSums struct {
 
 func (x *SiteSums) Reset() {
 	*x = SiteSums{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[25]
+	mi := &file_kith_state_v1_record_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2774,7 +3102,7 @@ func (x *SiteSums) String() string {
 func (*SiteSums) ProtoMessage() {}
 
 func (x *SiteSums) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[25]
+	mi := &file_kith_state_v1_record_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2787,7 +3115,7 @@ func (x *SiteSums) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SiteSums.ProtoReflect.Descriptor instead.
 func (*SiteSums) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{25}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *SiteSums) GetSiteId() string {
@@ -2846,7 +3174,7 @@ type FailureKind struct {
 
 func (x *FailureKind) Reset() {
 	*x = FailureKind{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[26]
+	mi := &file_kith_state_v1_record_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2858,7 +3186,7 @@ func (x *FailureKind) String() string {
 func (*FailureKind) ProtoMessage() {}
 
 func (x *FailureKind) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[26]
+	mi := &file_kith_state_v1_record_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2871,7 +3199,7 @@ func (x *FailureKind) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailureKind.ProtoReflect.Descriptor instead.
 func (*FailureKind) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{26}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *FailureKind) GetKind() uint32 {
@@ -2943,7 +3271,7 @@ type BagPageRecord struct {
 
 func (x *BagPageRecord) Reset() {
 	*x = BagPageRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[27]
+	mi := &file_kith_state_v1_record_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2955,7 +3283,7 @@ func (x *BagPageRecord) String() string {
 func (*BagPageRecord) ProtoMessage() {}
 
 func (x *BagPageRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[27]
+	mi := &file_kith_state_v1_record_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2968,7 +3296,7 @@ func (x *BagPageRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BagPageRecord.ProtoReflect.Descriptor instead.
 func (*BagPageRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{27}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *BagPageRecord) GetGeneration() uint32 {
@@ -3064,7 +3392,7 @@ type TaskBundleRecord struct {
 
 func (x *TaskBundleRecord) Reset() {
 	*x = TaskBundleRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[28]
+	mi := &file_kith_state_v1_record_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3076,7 +3404,7 @@ func (x *TaskBundleRecord) String() string {
 func (*TaskBundleRecord) ProtoMessage() {}
 
 func (x *TaskBundleRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[28]
+	mi := &file_kith_state_v1_record_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3089,7 +3417,7 @@ func (x *TaskBundleRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskBundleRecord.ProtoReflect.Descriptor instead.
 func (*TaskBundleRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{28}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *TaskBundleRecord) GetGeneration() uint32 {
@@ -3215,7 +3543,7 @@ type HeldBundleRecord struct {
 
 func (x *HeldBundleRecord) Reset() {
 	*x = HeldBundleRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[29]
+	mi := &file_kith_state_v1_record_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3227,7 +3555,7 @@ func (x *HeldBundleRecord) String() string {
 func (*HeldBundleRecord) ProtoMessage() {}
 
 func (x *HeldBundleRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[29]
+	mi := &file_kith_state_v1_record_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3240,7 +3568,7 @@ func (x *HeldBundleRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldBundleRecord.ProtoReflect.Descriptor instead.
 func (*HeldBundleRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{29}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *HeldBundleRecord) GetName() *AttemptName {
@@ -3312,7 +3640,7 @@ type HeldBatchRecord struct {
 
 func (x *HeldBatchRecord) Reset() {
 	*x = HeldBatchRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[30]
+	mi := &file_kith_state_v1_record_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3324,7 +3652,7 @@ func (x *HeldBatchRecord) String() string {
 func (*HeldBatchRecord) ProtoMessage() {}
 
 func (x *HeldBatchRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[30]
+	mi := &file_kith_state_v1_record_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3337,7 +3665,7 @@ func (x *HeldBatchRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldBatchRecord.ProtoReflect.Descriptor instead.
 func (*HeldBatchRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{30}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *HeldBatchRecord) GetName() *AttemptName {
@@ -3371,7 +3699,7 @@ type StoredTaskBatch struct {
 
 func (x *StoredTaskBatch) Reset() {
 	*x = StoredTaskBatch{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[31]
+	mi := &file_kith_state_v1_record_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3383,7 +3711,7 @@ func (x *StoredTaskBatch) String() string {
 func (*StoredTaskBatch) ProtoMessage() {}
 
 func (x *StoredTaskBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[31]
+	mi := &file_kith_state_v1_record_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3396,7 +3724,7 @@ func (x *StoredTaskBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoredTaskBatch.ProtoReflect.Descriptor instead.
 func (*StoredTaskBatch) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{31}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *StoredTaskBatch) GetNumber() uint32 {
@@ -3440,7 +3768,7 @@ type StoredTaskFiles struct {
 
 func (x *StoredTaskFiles) Reset() {
 	*x = StoredTaskFiles{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[32]
+	mi := &file_kith_state_v1_record_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3452,7 +3780,7 @@ func (x *StoredTaskFiles) String() string {
 func (*StoredTaskFiles) ProtoMessage() {}
 
 func (x *StoredTaskFiles) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[32]
+	mi := &file_kith_state_v1_record_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3465,7 +3793,7 @@ func (x *StoredTaskFiles) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoredTaskFiles.ProtoReflect.Descriptor instead.
 func (*StoredTaskFiles) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{32}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *StoredTaskFiles) GetOrdinal() uint32 {
@@ -3511,7 +3839,7 @@ type StoredTaskResult struct {
 
 func (x *StoredTaskResult) Reset() {
 	*x = StoredTaskResult{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[33]
+	mi := &file_kith_state_v1_record_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3523,7 +3851,7 @@ func (x *StoredTaskResult) String() string {
 func (*StoredTaskResult) ProtoMessage() {}
 
 func (x *StoredTaskResult) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[33]
+	mi := &file_kith_state_v1_record_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3536,7 +3864,7 @@ func (x *StoredTaskResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoredTaskResult.ProtoReflect.Descriptor instead.
 func (*StoredTaskResult) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{33}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *StoredTaskResult) GetOrdinal() uint32 {
@@ -3651,7 +3979,7 @@ type PastRecord struct {
 
 func (x *PastRecord) Reset() {
 	*x = PastRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[34]
+	mi := &file_kith_state_v1_record_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3663,7 +3991,7 @@ func (x *PastRecord) String() string {
 func (*PastRecord) ProtoMessage() {}
 
 func (x *PastRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[34]
+	mi := &file_kith_state_v1_record_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3676,7 +4004,7 @@ func (x *PastRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PastRecord.ProtoReflect.Descriptor instead.
 func (*PastRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{34}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *PastRecord) GetOrigin() string {
@@ -3812,7 +4140,7 @@ type DecisionRecord_Verdict struct {
 
 func (x *DecisionRecord_Verdict) Reset() {
 	*x = DecisionRecord_Verdict{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[35]
+	mi := &file_kith_state_v1_record_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3824,7 +4152,7 @@ func (x *DecisionRecord_Verdict) String() string {
 func (*DecisionRecord_Verdict) ProtoMessage() {}
 
 func (x *DecisionRecord_Verdict) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[35]
+	mi := &file_kith_state_v1_record_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3837,7 +4165,7 @@ func (x *DecisionRecord_Verdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionRecord_Verdict.ProtoReflect.Descriptor instead.
 func (*DecisionRecord_Verdict) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{18, 0}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{20, 0}
 }
 
 func (x *DecisionRecord_Verdict) GetSite() string {
@@ -3895,7 +4223,7 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\x03seq\x18\x03 \x01(\x04R\x03seq\"O\n" +
 	"\vAttemptName\x12(\n" +
 	"\x03job\x18\x01 \x01(\v2\x16.kith.state.v1.JobNameR\x03job\x12\x16\n" +
-	"\x06number\x18\x02 \x01(\rR\x06number\"\xb9\x02\n" +
+	"\x06number\x18\x02 \x01(\rR\x06number\"\xc9\x03\n" +
 	"\aRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04user\x18\x02 \x01(\tR\x04user\x12\x1e\n" +
@@ -3914,7 +4242,18 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	" \x01(\x06R\x06script\x12\x1e\n" +
 	"\n" +
 	"checkpoint\x18\v \x01(\bR\n" +
-	"checkpoint\"\x81\x03\n" +
+	"checkpoint\x12\x1f\n" +
+	"\vask_seconds\x18\f \x01(\rR\n" +
+	"askSeconds\x12\x14\n" +
+	"\x05level\x18\x0e \x01(\rR\x05level\x12!\n" +
+	"\fsave_seconds\x18\x11 \x01(\rR\vsaveSeconds\x12\x18\n" +
+	"\aunknown\x18\x0f \x01(\bR\aunknown\x12\x1a\n" +
+	"\bestimate\x18\x10 \x01(\bR\bestimate\"a\n" +
+	"\bProgress\x12\x17\n" +
+	"\aused_ns\x18\x01 \x01(\x03R\x06usedNs\x12\x12\n" +
+	"\x04done\x18\x02 \x01(\x01R\x04done\x12\x14\n" +
+	"\x05bound\x18\x03 \x01(\x01R\x05bound\x12\x12\n" +
+	"\x04last\x18\x04 \x01(\bR\x04last\"\xbe\x03\n" +
 	"\rStoredOutcome\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\rR\x04kind\x12\x1b\n" +
 	"\texit_code\x18\x02 \x01(\x05R\bexitCode\x12\x16\n" +
@@ -3929,7 +4268,9 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	" \x01(\bR\vfilesRemain\x12\x1d\n" +
 	"\n" +
 	"files_lost\x18\v \x01(\bR\tfilesLost\x12/\n" +
-	"\x13checkpoint_sequence\x18\f \x01(\x04R\x12checkpointSequence\"\x94\x03\n" +
+	"\x13checkpoint_sequence\x18\f \x01(\x04R\x12checkpointSequence\x12%\n" +
+	"\x0edemotion_cause\x18\r \x01(\rR\rdemotionCause\x12\x14\n" +
+	"\x05bound\x18\x0e \x01(\x01R\x05bound\"\x94\x03\n" +
 	"\n" +
 	"SiteRecord\x12\x17\n" +
 	"\asite_id\x18\x01 \x01(\tR\x06siteId\x12\x1e\n" +
@@ -3996,7 +4337,7 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\x04user\x18\x05 \x01(\tR\x04user\x12 \n" +
 	"\fmake_time_ns\x18\x06 \x01(\x03R\n" +
 	"makeTimeNs\x12\x14\n" +
-	"\x05maker\x18\a \x01(\tR\x05maker\"\xb7\b\n" +
+	"\x05maker\x18\a \x01(\tR\x05maker\"\xa4\t\n" +
 	"\tJobRecord\x12&\n" +
 	"\x02id\x18\x01 \x01(\v2\x16.kith.state.v1.JobNameR\x02id\x120\n" +
 	"\arequest\x18\x02 \x01(\v2\x16.kith.state.v1.RequestR\arequest\x12\x1d\n" +
@@ -4028,14 +4369,30 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"blocked_ns\x18\x19 \x01(\x03R\tblockedNs\x12%\n" +
 	"\x0epromises_moved\x18\x1a \x01(\rR\rpromisesMoved\x12;\n" +
 	"\tdemotions\x18\x1b \x03(\v2\x1d.kith.state.v1.DemotionRecordR\tdemotions\x12-\n" +
-	"\x12checkpoint_attempt\x18\x1c \x01(\rR\x11checkpointAttempt\"\xb6\x01\n" +
+	"\x12checkpoint_attempt\x18\x1c \x01(\rR\x11checkpointAttempt\x12#\n" +
+	"\rasked_attempt\x18\x1d \x01(\rR\faskedAttempt\x12\x14\n" +
+	"\x05level\x18\x1e \x01(\rR\x05level\x120\n" +
+	"\x05saved\x18\x1f \x01(\v2\x1a.kith.state.v1.SavedRecordR\x05saved\"\xb1\x01\n" +
+	"\vSavedRecord\x12\x18\n" +
+	"\aattempt\x18\x01 \x01(\rR\aattempt\x12\x12\n" +
+	"\x04site\x18\x02 \x01(\tR\x04site\x12\x1a\n" +
+	"\bsequence\x18\x03 \x01(\x04R\bsequence\x12\x17\n" +
+	"\atime_ns\x18\x04 \x01(\x03R\x06timeNs\x12\x15\n" +
+	"\x06ran_ns\x18\x05 \x01(\x03R\x05ranNs\x12\x14\n" +
+	"\x05speed\x18\x06 \x01(\x01R\x05speed\x12\x12\n" +
+	"\x04from\x18\a \x01(\x04R\x04from\"\x8e\x02\n" +
 	"\x0eDemotionRecord\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\rR\aattempt\x12\x12\n" +
 	"\x04site\x18\x02 \x01(\tR\x04site\x12\"\n" +
 	"\rstart_time_ns\x18\x03 \x01(\x03R\vstartTimeNs\x12\x1e\n" +
 	"\vend_time_ns\x18\x04 \x01(\x03R\tendTimeNs\x12\x1a\n" +
 	"\bsequence\x18\x05 \x01(\x04R\bsequence\x12\x16\n" +
-	"\x06reason\x18\x06 \x01(\tR\x06reason\"\x8c\x02\n" +
+	"\x06reason\x18\x06 \x01(\tR\x06reason\x12\x14\n" +
+	"\x05cause\x18\a \x01(\rR\x05cause\x12\x14\n" +
+	"\x05level\x18\b \x01(\rR\x05level\x12\x14\n" +
+	"\x05speed\x18\t \x01(\x01R\x05speed\x12\x14\n" +
+	"\x05bound\x18\n" +
+	" \x01(\x01R\x05bound\"\x8c\x02\n" +
 	"\x0eForecastRecord\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\rR\aattempt\x12\x17\n" +
 	"\atime_ns\x18\x02 \x01(\x03R\x06timeNs\x12\x14\n" +
@@ -4079,7 +4436,7 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\x06reason\x18\x03 \x01(\rR\x06reason\x12\x14\n" +
 	"\x05score\x18\x04 \x01(\x01R\x05score\x12\x16\n" +
 	"\x06weight\x18\x05 \x01(\x01R\x06weight\x12\x15\n" +
-	"\x06age_ns\x18\x06 \x01(\x03R\x05ageNs\"\x90\x03\n" +
+	"\x06age_ns\x18\x06 \x01(\x03R\x05ageNs\"\xf0\x03\n" +
 	"\n" +
 	"CopyRecord\x124\n" +
 	"\aattempt\x18\x01 \x01(\v2\x1a.kith.state.v1.AttemptNameR\aattempt\x120\n" +
@@ -4090,7 +4447,10 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\aboot_id\x18\x06 \x01(\tR\x06bootId\x126\n" +
 	"\aoutcome\x18\a \x01(\v2\x1c.kith.state.v1.StoredOutcomeR\aoutcome\x12(\n" +
 	"\x10origin_too_small\x18\b \x01(\bR\x0eoriginTooSmall\x12#\n" +
-	"\rlimit_seconds\x18\t \x01(\rR\flimitSeconds\"\x9f\x06\n" +
+	"\rlimit_seconds\x18\t \x01(\rR\flimitSeconds\x12/\n" +
+	"\x06before\x18\x14 \x01(\v2\x17.kith.state.v1.ProgressR\x06before\x12\x14\n" +
+	"\x05stays\x18\x15 \x01(\bR\x05stays\x12\x17\n" +
+	"\agoes_on\x18\x16 \x01(\bR\x06goesOn\"\x9f\x06\n" +
 	"\tBagRecord\x12*\n" +
 	"\x04name\x18\x01 \x01(\v2\x16.kith.state.v1.JobNameR\x04name\x120\n" +
 	"\arequest\x18\x02 \x01(\v2\x16.kith.state.v1.RequestR\arequest\x12\x18\n" +
@@ -4268,84 +4628,88 @@ func file_kith_state_v1_record_proto_rawDescGZIP() []byte {
 }
 
 var file_kith_state_v1_record_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_kith_state_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
+var file_kith_state_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
 var file_kith_state_v1_record_proto_goTypes = []any{
 	(CopyPhase)(0),                 // 0: kith.state.v1.CopyPhase
 	(*JobName)(nil),                // 1: kith.state.v1.JobName
 	(*AttemptName)(nil),            // 2: kith.state.v1.AttemptName
 	(*Request)(nil),                // 3: kith.state.v1.Request
-	(*StoredOutcome)(nil),          // 4: kith.state.v1.StoredOutcome
-	(*SiteRecord)(nil),             // 5: kith.state.v1.SiteRecord
-	(*BundleRecord)(nil),           // 6: kith.state.v1.BundleRecord
-	(*TrustRecord)(nil),            // 7: kith.state.v1.TrustRecord
-	(*InvitationRecord)(nil),       // 8: kith.state.v1.InvitationRecord
-	(*JoinerRecord)(nil),           // 9: kith.state.v1.JoinerRecord
-	(*TokenRecord)(nil),            // 10: kith.state.v1.TokenRecord
-	(*JobRecord)(nil),              // 11: kith.state.v1.JobRecord
-	(*DemotionRecord)(nil),         // 12: kith.state.v1.DemotionRecord
-	(*ForecastRecord)(nil),         // 13: kith.state.v1.ForecastRecord
-	(*SiteForecastRecord)(nil),     // 14: kith.state.v1.SiteForecastRecord
-	(*CalibrationRecord)(nil),      // 15: kith.state.v1.CalibrationRecord
-	(*ActRecord)(nil),              // 16: kith.state.v1.ActRecord
-	(*HoldingRecord)(nil),          // 17: kith.state.v1.HoldingRecord
-	(*ClaimRecord)(nil),            // 18: kith.state.v1.ClaimRecord
-	(*DecisionRecord)(nil),         // 19: kith.state.v1.DecisionRecord
-	(*CopyRecord)(nil),             // 20: kith.state.v1.CopyRecord
-	(*BagRecord)(nil),              // 21: kith.state.v1.BagRecord
-	(*BagPolicies)(nil),            // 22: kith.state.v1.BagPolicies
-	(*AfterRecord)(nil),            // 23: kith.state.v1.AfterRecord
-	(*DependencyRecord)(nil),       // 24: kith.state.v1.DependencyRecord
-	(*BagSums)(nil),                // 25: kith.state.v1.BagSums
-	(*SiteSums)(nil),               // 26: kith.state.v1.SiteSums
-	(*FailureKind)(nil),            // 27: kith.state.v1.FailureKind
-	(*BagPageRecord)(nil),          // 28: kith.state.v1.BagPageRecord
-	(*TaskBundleRecord)(nil),       // 29: kith.state.v1.TaskBundleRecord
-	(*HeldBundleRecord)(nil),       // 30: kith.state.v1.HeldBundleRecord
-	(*HeldBatchRecord)(nil),        // 31: kith.state.v1.HeldBatchRecord
-	(*StoredTaskBatch)(nil),        // 32: kith.state.v1.StoredTaskBatch
-	(*StoredTaskFiles)(nil),        // 33: kith.state.v1.StoredTaskFiles
-	(*StoredTaskResult)(nil),       // 34: kith.state.v1.StoredTaskResult
-	(*PastRecord)(nil),             // 35: kith.state.v1.PastRecord
-	(*DecisionRecord_Verdict)(nil), // 36: kith.state.v1.DecisionRecord.Verdict
+	(*Progress)(nil),               // 4: kith.state.v1.Progress
+	(*StoredOutcome)(nil),          // 5: kith.state.v1.StoredOutcome
+	(*SiteRecord)(nil),             // 6: kith.state.v1.SiteRecord
+	(*BundleRecord)(nil),           // 7: kith.state.v1.BundleRecord
+	(*TrustRecord)(nil),            // 8: kith.state.v1.TrustRecord
+	(*InvitationRecord)(nil),       // 9: kith.state.v1.InvitationRecord
+	(*JoinerRecord)(nil),           // 10: kith.state.v1.JoinerRecord
+	(*TokenRecord)(nil),            // 11: kith.state.v1.TokenRecord
+	(*JobRecord)(nil),              // 12: kith.state.v1.JobRecord
+	(*SavedRecord)(nil),            // 13: kith.state.v1.SavedRecord
+	(*DemotionRecord)(nil),         // 14: kith.state.v1.DemotionRecord
+	(*ForecastRecord)(nil),         // 15: kith.state.v1.ForecastRecord
+	(*SiteForecastRecord)(nil),     // 16: kith.state.v1.SiteForecastRecord
+	(*CalibrationRecord)(nil),      // 17: kith.state.v1.CalibrationRecord
+	(*ActRecord)(nil),              // 18: kith.state.v1.ActRecord
+	(*HoldingRecord)(nil),          // 19: kith.state.v1.HoldingRecord
+	(*ClaimRecord)(nil),            // 20: kith.state.v1.ClaimRecord
+	(*DecisionRecord)(nil),         // 21: kith.state.v1.DecisionRecord
+	(*CopyRecord)(nil),             // 22: kith.state.v1.CopyRecord
+	(*BagRecord)(nil),              // 23: kith.state.v1.BagRecord
+	(*BagPolicies)(nil),            // 24: kith.state.v1.BagPolicies
+	(*AfterRecord)(nil),            // 25: kith.state.v1.AfterRecord
+	(*DependencyRecord)(nil),       // 26: kith.state.v1.DependencyRecord
+	(*BagSums)(nil),                // 27: kith.state.v1.BagSums
+	(*SiteSums)(nil),               // 28: kith.state.v1.SiteSums
+	(*FailureKind)(nil),            // 29: kith.state.v1.FailureKind
+	(*BagPageRecord)(nil),          // 30: kith.state.v1.BagPageRecord
+	(*TaskBundleRecord)(nil),       // 31: kith.state.v1.TaskBundleRecord
+	(*HeldBundleRecord)(nil),       // 32: kith.state.v1.HeldBundleRecord
+	(*HeldBatchRecord)(nil),        // 33: kith.state.v1.HeldBatchRecord
+	(*StoredTaskBatch)(nil),        // 34: kith.state.v1.StoredTaskBatch
+	(*StoredTaskFiles)(nil),        // 35: kith.state.v1.StoredTaskFiles
+	(*StoredTaskResult)(nil),       // 36: kith.state.v1.StoredTaskResult
+	(*PastRecord)(nil),             // 37: kith.state.v1.PastRecord
+	(*DecisionRecord_Verdict)(nil), // 38: kith.state.v1.DecisionRecord.Verdict
 }
 var file_kith_state_v1_record_proto_depIdxs = []int32{
 	1,  // 0: kith.state.v1.AttemptName.job:type_name -> kith.state.v1.JobName
-	6,  // 1: kith.state.v1.TrustRecord.bundle:type_name -> kith.state.v1.BundleRecord
-	9,  // 2: kith.state.v1.InvitationRecord.joiner:type_name -> kith.state.v1.JoinerRecord
-	6,  // 3: kith.state.v1.JoinerRecord.bundle:type_name -> kith.state.v1.BundleRecord
+	7,  // 1: kith.state.v1.TrustRecord.bundle:type_name -> kith.state.v1.BundleRecord
+	10, // 2: kith.state.v1.InvitationRecord.joiner:type_name -> kith.state.v1.JoinerRecord
+	7,  // 3: kith.state.v1.JoinerRecord.bundle:type_name -> kith.state.v1.BundleRecord
 	1,  // 4: kith.state.v1.JobRecord.id:type_name -> kith.state.v1.JobName
 	3,  // 5: kith.state.v1.JobRecord.request:type_name -> kith.state.v1.Request
-	4,  // 6: kith.state.v1.JobRecord.outcome:type_name -> kith.state.v1.StoredOutcome
-	18, // 7: kith.state.v1.JobRecord.claim_events:type_name -> kith.state.v1.ClaimRecord
-	17, // 8: kith.state.v1.JobRecord.earlier:type_name -> kith.state.v1.HoldingRecord
-	16, // 9: kith.state.v1.JobRecord.acts:type_name -> kith.state.v1.ActRecord
-	13, // 10: kith.state.v1.JobRecord.forecast:type_name -> kith.state.v1.ForecastRecord
-	12, // 11: kith.state.v1.JobRecord.demotions:type_name -> kith.state.v1.DemotionRecord
-	14, // 12: kith.state.v1.ForecastRecord.sites:type_name -> kith.state.v1.SiteForecastRecord
-	36, // 13: kith.state.v1.DecisionRecord.verdicts:type_name -> kith.state.v1.DecisionRecord.Verdict
-	2,  // 14: kith.state.v1.CopyRecord.attempt:type_name -> kith.state.v1.AttemptName
-	3,  // 15: kith.state.v1.CopyRecord.request:type_name -> kith.state.v1.Request
-	0,  // 16: kith.state.v1.CopyRecord.phase:type_name -> kith.state.v1.CopyPhase
-	4,  // 17: kith.state.v1.CopyRecord.outcome:type_name -> kith.state.v1.StoredOutcome
-	1,  // 18: kith.state.v1.BagRecord.name:type_name -> kith.state.v1.JobName
-	3,  // 19: kith.state.v1.BagRecord.request:type_name -> kith.state.v1.Request
-	22, // 20: kith.state.v1.BagRecord.policies:type_name -> kith.state.v1.BagPolicies
-	25, // 21: kith.state.v1.BagRecord.sums:type_name -> kith.state.v1.BagSums
-	16, // 22: kith.state.v1.BagRecord.acts:type_name -> kith.state.v1.ActRecord
-	24, // 23: kith.state.v1.AfterRecord.after:type_name -> kith.state.v1.DependencyRecord
-	26, // 24: kith.state.v1.BagSums.sites:type_name -> kith.state.v1.SiteSums
-	27, // 25: kith.state.v1.BagSums.failures:type_name -> kith.state.v1.FailureKind
-	2,  // 26: kith.state.v1.HeldBundleRecord.name:type_name -> kith.state.v1.AttemptName
-	3,  // 27: kith.state.v1.HeldBundleRecord.request:type_name -> kith.state.v1.Request
-	2,  // 28: kith.state.v1.HeldBatchRecord.name:type_name -> kith.state.v1.AttemptName
-	32, // 29: kith.state.v1.HeldBatchRecord.batch:type_name -> kith.state.v1.StoredTaskBatch
-	34, // 30: kith.state.v1.StoredTaskBatch.results:type_name -> kith.state.v1.StoredTaskResult
-	33, // 31: kith.state.v1.StoredTaskBatch.files:type_name -> kith.state.v1.StoredTaskFiles
-	32, // [32:32] is the sub-list for method output_type
-	32, // [32:32] is the sub-list for method input_type
-	32, // [32:32] is the sub-list for extension type_name
-	32, // [32:32] is the sub-list for extension extendee
-	0,  // [0:32] is the sub-list for field type_name
+	5,  // 6: kith.state.v1.JobRecord.outcome:type_name -> kith.state.v1.StoredOutcome
+	20, // 7: kith.state.v1.JobRecord.claim_events:type_name -> kith.state.v1.ClaimRecord
+	19, // 8: kith.state.v1.JobRecord.earlier:type_name -> kith.state.v1.HoldingRecord
+	18, // 9: kith.state.v1.JobRecord.acts:type_name -> kith.state.v1.ActRecord
+	15, // 10: kith.state.v1.JobRecord.forecast:type_name -> kith.state.v1.ForecastRecord
+	14, // 11: kith.state.v1.JobRecord.demotions:type_name -> kith.state.v1.DemotionRecord
+	13, // 12: kith.state.v1.JobRecord.saved:type_name -> kith.state.v1.SavedRecord
+	16, // 13: kith.state.v1.ForecastRecord.sites:type_name -> kith.state.v1.SiteForecastRecord
+	38, // 14: kith.state.v1.DecisionRecord.verdicts:type_name -> kith.state.v1.DecisionRecord.Verdict
+	2,  // 15: kith.state.v1.CopyRecord.attempt:type_name -> kith.state.v1.AttemptName
+	3,  // 16: kith.state.v1.CopyRecord.request:type_name -> kith.state.v1.Request
+	0,  // 17: kith.state.v1.CopyRecord.phase:type_name -> kith.state.v1.CopyPhase
+	5,  // 18: kith.state.v1.CopyRecord.outcome:type_name -> kith.state.v1.StoredOutcome
+	4,  // 19: kith.state.v1.CopyRecord.before:type_name -> kith.state.v1.Progress
+	1,  // 20: kith.state.v1.BagRecord.name:type_name -> kith.state.v1.JobName
+	3,  // 21: kith.state.v1.BagRecord.request:type_name -> kith.state.v1.Request
+	24, // 22: kith.state.v1.BagRecord.policies:type_name -> kith.state.v1.BagPolicies
+	27, // 23: kith.state.v1.BagRecord.sums:type_name -> kith.state.v1.BagSums
+	18, // 24: kith.state.v1.BagRecord.acts:type_name -> kith.state.v1.ActRecord
+	26, // 25: kith.state.v1.AfterRecord.after:type_name -> kith.state.v1.DependencyRecord
+	28, // 26: kith.state.v1.BagSums.sites:type_name -> kith.state.v1.SiteSums
+	29, // 27: kith.state.v1.BagSums.failures:type_name -> kith.state.v1.FailureKind
+	2,  // 28: kith.state.v1.HeldBundleRecord.name:type_name -> kith.state.v1.AttemptName
+	3,  // 29: kith.state.v1.HeldBundleRecord.request:type_name -> kith.state.v1.Request
+	2,  // 30: kith.state.v1.HeldBatchRecord.name:type_name -> kith.state.v1.AttemptName
+	34, // 31: kith.state.v1.HeldBatchRecord.batch:type_name -> kith.state.v1.StoredTaskBatch
+	36, // 32: kith.state.v1.StoredTaskBatch.results:type_name -> kith.state.v1.StoredTaskResult
+	35, // 33: kith.state.v1.StoredTaskBatch.files:type_name -> kith.state.v1.StoredTaskFiles
+	34, // [34:34] is the sub-list for method output_type
+	34, // [34:34] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_kith_state_v1_record_proto_init() }
@@ -4359,7 +4723,7 @@ func file_kith_state_v1_record_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kith_state_v1_record_proto_rawDesc), len(file_kith_state_v1_record_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   36,
+			NumMessages:   38,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

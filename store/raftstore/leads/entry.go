@@ -1,4 +1,4 @@
-package raftstore
+package leads
 
 import (
 	"encoding/binary"
@@ -48,19 +48,23 @@ func sealed(b []byte) []byte {
 	return b
 }
 
-func encodeBegin(member string) []byte {
+// Begin encodes the entry that begins a lead of a member.
+func Begin(member string) []byte {
 	return sealed(append([]byte{0, 0, 0, 0, beginEntry, codec.PlainFormat}, member...))
 }
 
-// encodeParts encodes a batch as one or more entries, each of about maxPart bytes at most.
-func encodeParts(lead, number uint64, writes []codec.Write) [][]byte {
+// MaxPart is how many bytes of records an entry carries, but for a single record that is larger.
+const MaxPart = 256 << 10
+
+// Parts encodes a batch as one or more entries, each of about [MaxPart] bytes at most.
+func Parts(lead, number uint64, writes []codec.Write) [][]byte {
 	var entries [][]byte
 	for first := true; first || len(writes) > 0; first = false {
 		var body []byte
 		var table codec.Table
 		format := byte(codec.PlainFormat)
 		n := 0
-		for ; n < len(writes) && (n == 0 || len(body)+len(writes[n].Key)+len(writes[n].Value) <= maxPart); n++ {
+		for ; n < len(writes) && (n == 0 || len(body)+len(writes[n].Key)+len(writes[n].Value) <= MaxPart); n++ {
 			format = max(format, codec.FormatOf(writes[n].Table))
 			body = appendWrite(body, &writes[n], table)
 			table = writes[n].Table

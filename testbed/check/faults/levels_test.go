@@ -1,0 +1,39 @@
+package faults
+
+import "testing"
+
+// TestLeveledSchedules is a short form of "kith-lab faults --levels".
+func TestLeveledSchedules(t *testing.T) {
+	searchFor(t, Search{Seeds: short(100), FirstSeed: *firstSeed, Levels: true, Workers: 2}, []Kind{Crash, Freeze, Reboot})
+}
+
+// TestLeveledTextForm reads schedules of levels as they were written, and finds levels, jobs that begin
+// at one and users who ask in them.
+func TestLeveledTextForm(t *testing.T) {
+	ranks, jobs, asks := 0, 0, 0
+	for seed := range uint64(200) {
+		s := Leveled(seed, Size{})
+		text := s.String()
+		again, err := Parse(text)
+		if err != nil {
+			t.Fatalf("seed %d: %v\n%s", seed, err, text)
+		}
+		if got := again.String(); got != text {
+			t.Fatalf("seed %d: written\n%s\nread as\n%s", seed, text, got)
+		}
+		for i := range again.Sites {
+			ranks += min(again.Sites[i].Rank, 1)
+		}
+		for i := range again.Jobs {
+			jobs += again.Jobs[i].Level
+		}
+		for i := range again.Acts {
+			if again.Acts[i].Kind == Checkpoint {
+				asks++
+			}
+		}
+	}
+	if ranks < 400 || jobs < 1000 || asks < 300 {
+		t.Errorf("%d levels, %d jobs of them, %d asks", ranks, jobs, asks)
+	}
+}

@@ -1,0 +1,55 @@
+package sim
+
+import (
+	"slices"
+
+	"kith/internal/job"
+	"kith/store"
+)
+
+// levelWatch checks jobs of a hierarchy of levels: they start only at sites of the level that they
+// are at, and for no longer than that lets a job run (V1), and each level that one outgrew is left
+// for good (V2), for the next one (V3), unless that has no site.
+type levelWatch struct{ x *watch }
+
+// launched watches an attempt that a site is to start, with the request as it counts there.
+func (v levelWatch) launched(s *Site, a job.AttemptID, r *job.Request) {
+	if r.Level == 0 || v.x.liars[a.Job.Origin] || v.x.liars[s.cfg.ID] {
+		return
+	}
+	switch p := &s.cfg.Meta.Level; {
+	case p.Rank != int(r.Level):
+		v.x.violate("V1: attempt %v, at level %d, starts at %s, whose level is %d", a, r.Level, s.cfg.ID, p.Rank)
+	case r.Walltime > p.Run:
+		v.x.violate("V1: attempt %v may run for %v at %s, whose level lets a job run for %v", a, r.Walltime, s.cfg.ID, p.Run)
+	}
+}
+
+// durable watches what is on disk of a job.
+func (v levelWatch) durable(j *store.Job) {
+	if j.Level == 0 || v.x.liars[j.ID.Origin] {
+		return
+	}
+	var at uint8
+	for _, d := range j.Demotions {
+		if v.x.liars[d.Site] {
+			return
+		}
+		if d.Level <= at && at > 0 && d.Level > 0 {
+			v.x.violate("V2: attempt %d of job %v ran at level %d, and it had outgrown level %d", d.Attempt, j.ID, d.Level, at)
+		}
+		if d.Cause == job.OutOfLevel {
+			at = d.Level
+		}
+	}
+	if n := len(j.Demotions); n > 0 && j.State == job.Pending {
+		d := &j.Demotions[n-1]
+		lowered := slices.ContainsFunc(j.Events, func(e store.ClaimEvent) bool { return e.Kind == store.ClaimLowered && e.Attempt == d.Attempt })
+		if d.Cause == job.OutOfLevel && j.Attempt == d.Attempt && !lowered && j.Level != d.Level+1 {
+			v.x.violate("V3: job %v went from level %d to level %d", j.ID, d.Level, j.Level)
+		}
+	}
+	if at > 0 && j.Level <= at && !j.State.Terminal() {
+		v.x.violate("V2: job %v is at level %d, and has outgrown level %d", j.ID, j.Level, at)
+	}
+}
