@@ -148,6 +148,23 @@ func TestReadingsThatSayNothing(t *testing.T) {
 	}
 }
 
+// Processors times uptime may be more years than a [time.Duration] holds.
+func TestManyProcessorYears(t *testing.T) {
+	t.Parallel()
+	const years = 1 << 45 // in hundredths of a second: 11,000 of them
+	f := newFake(t)
+	f.machine(years)
+	f.process(10, 1, 0, 0)
+	s := f.sensor()
+	if _, err := s.Read(); !errors.Is(err, ErrNoSpan) {
+		t.Fatal(err)
+	}
+	f.machine(years + 3000)
+	if held := f.held(s); held != 3 {
+		t.Errorf("the owner held %v processors, not 3", held)
+	}
+}
+
 // The kernel's own files: with all processes as the site's next to nothing is left, with none
 // everything is the owner's.
 func TestRealMachine(t *testing.T) {
@@ -174,6 +191,9 @@ func TestRealMachine(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("71 (a) b ) S 1 1 1 0 -1 0 0 0 0 0 5 6 7 8 20 0 1 0 99 0 0"), []byte("cpu  1 2 3 4 5 6 7 8 9 10\n"))
 	f.Add([]byte("71 (x"), []byte("cpu"))
+	// 2^56-1 of everything: more than a time.Duration holds.
+	f.Add([]byte("71 (a) S 1 1 1 0 -1 0 0 0 0 0 72057594037927935 72057594037927935 72057594037927935 72057594037927935 20 0 1 0 99 0 0"),
+		[]byte("cpu  72057594037927935 72057594037927935 72057594037927935 0 0 72057594037927935 72057594037927935 72057594037927935\n"))
 	f.Fuzz(func(t *testing.T, one, all []byte) {
 		if p, err := parseProcess(one); err == nil && p.used < 0 {
 			t.Errorf("%+v", p)

@@ -6,24 +6,27 @@ import (
 	"fmt"
 	"os"
 	"strconv"
-	"time"
 )
 
-// tick is the unit of processor times in /proc: the kernel tells user space hundredths of a
-// second on every architecture that Go runs on.
-const tick = 10 * time.Millisecond
+// ticks is processor time as /proc has it: the kernel tells user space hundredths of a second on
+// every architecture that Go runs on. A [time.Duration] ends at 292 years, which 256 busy
+// processors use in 14 months.
+type ticks int64
+
+// seconds returns the time in seconds.
+func (t ticks) seconds() float64 { return float64(t) / 100 }
 
 var errStat = errors.New("not what the kernel writes")
 
 // machineTime returns the processor time that was used on the machine since it was booted, of
 // all processors: that of users, of the kernel, of interrupts, and what a hypervisor took.
-func machineTime(stat []byte) (time.Duration, error) {
+func machineTime(stat []byte) (ticks, error) {
 	line, _, _ := bytes.Cut(stat, []byte("\n"))
 	fields := bytes.Fields(line)
 	if len(fields) < 8 || string(fields[0]) != "cpu" {
 		return 0, fmt.Errorf("/proc/stat: %w", errStat)
 	}
-	var ticks uint64
+	var sum ticks
 	for i, field := range fields[1:min(9, len(fields))] {
 		const idle, wait = 3, 4
 		if i == idle || i == wait {
@@ -33,9 +36,9 @@ func machineTime(stat []byte) (time.Duration, error) {
 		if err != nil {
 			return 0, fmt.Errorf("/proc/stat: %w: %w", errStat, err)
 		}
-		ticks += n
+		sum += ticks(n)
 	}
-	return time.Duration(ticks) * tick, nil
+	return sum, nil
 }
 
 // process is what a line of /proc/PID/stat says.
@@ -44,7 +47,7 @@ type process struct {
 	started     uint64 // in ticks since boot: it tells two of the same number apart
 	// used is its own processor time, and that of its children that have ended and were
 	// waited for.
-	used time.Duration
+	used ticks
 }
 
 // parseProcess reads /proc/PID/stat. The name of the program, in parentheses, may hold anything.
@@ -72,7 +75,7 @@ func parseProcess(stat []byte) (process, error) {
 	for field := 14; field <= 17; field++ { // utime, stime, cutime, cstime
 		n, e := number(field)
 		err = errors.Join(err, e)
-		p.used += time.Duration(n) * tick
+		p.used += ticks(n)
 	}
 	if err != nil {
 		return process{}, fmt.Errorf("/proc/PID/stat: %w: %w", errStat, err)

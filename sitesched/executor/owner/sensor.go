@@ -39,7 +39,7 @@ type identity struct {
 
 // use is what a process has used, and that of its children.
 type use struct {
-	time time.Duration
+	time ticks
 	// orphan says that its parent is not the site's, and will not have its time.
 	orphan bool
 }
@@ -47,7 +47,7 @@ type use struct {
 // reading is what counters said.
 type reading struct {
 	at      time.Time
-	machine time.Duration
+	machine ticks
 }
 
 // Span is what was measured between two readings.
@@ -102,7 +102,7 @@ func (s *Sensor) Read() (Span, error) {
 		return Span{}, ErrNoSpan
 	}
 	owners := max(0, machine-before.machine-site)
-	return Span{Length: length, Held: owners.Seconds() / length.Seconds()}, nil
+	return Span{Length: length, Held: owners.seconds() / length.Seconds()}, nil
 }
 
 // siteUsed returns the processor time that the site's processes used since the last time.
@@ -110,7 +110,7 @@ func (s *Sensor) Read() (Span, error) {
 // A process that ended was waited for by its parent, and its time is then among the parent's; so
 // what the tree used is the growth of the sum over it, of which what the ended ones had counted
 // for before is taken away once.
-func (s *Sensor) siteUsed() (time.Duration, error) {
+func (s *Sensor) siteUsed() (ticks, error) {
 	var err error
 	if s.list, err = processes(s.cfg.Proc, s.list[:0]); err != nil {
 		return 0, err
@@ -127,7 +127,7 @@ func (s *Sensor) siteUsed() (time.Duration, error) {
 	}
 	now := s.spare
 	clear(now)
-	var grown time.Duration
+	var grown ticks
 	for _, p := range s.list {
 		if !s.below(p.pid, roots) {
 			continue
