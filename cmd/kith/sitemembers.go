@@ -97,7 +97,7 @@ folder members must be removed.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.ask(cmd.Context(), func(ctx context.Context, s *site) error {
-				r, err := s.sites.RemoveMember(ctx, &kithv1.RemoveMemberRequest{Name: args[0]})
+				r, err := c.removeMember(ctx, s, args[0])
 				if err != nil {
 					return err
 				}
@@ -105,6 +105,16 @@ folder members must be removed.`,
 			})
 		},
 	}
+}
+
+// removeMember takes a machine out. One that leads stops leading then, and its answer may be lost:
+// the others are asked again, which changes nothing more.
+func (c *client) removeMember(ctx context.Context, s *site, name string) (r *kithv1.RemoveMemberResponse, err error) {
+	_, err = c.persist(ctx, func(ctx context.Context) (err error) {
+		r, err = s.sites.RemoveMember(ctx, &kithv1.RemoveMemberRequest{Name: name})
+		return err
+	})
+	return r, err
 }
 
 func membersReplaceVerb(c *client) *cobra.Command {
@@ -117,7 +127,7 @@ func membersReplaceVerb(c *client) *cobra.Command {
 				if _, err := s.sites.AddMember(ctx, &kithv1.AddMemberRequest{Name: args[1], Address: args[2]}); err != nil {
 					return err
 				}
-				r, err := s.sites.RemoveMember(ctx, &kithv1.RemoveMemberRequest{Name: args[0]})
+				r, err := c.removeMember(ctx, s, args[0])
 				if err != nil {
 					return err
 				}
