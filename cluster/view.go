@@ -28,12 +28,7 @@ type Peer struct {
 	Generation uint32
 	// Incarnation is the one that it said when it last connected; zero if it did not.
 	Incarnation uint64
-	// NoCheckpoints says that its version knew no checkpoints when it last connected.
-	NoCheckpoints bool
-	// NoEstimators says that it knew no estimators.
-	NoEstimators bool
-	// NoSaves says that it did not copy what jobs have saved while they run.
-	NoSaves bool
+	Lacks
 	// another says that this is another daemon or data folder than Digest is of.
 	another bool
 	// Sent is kept by the origin of the copies, in this very view.

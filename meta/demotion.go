@@ -32,7 +32,7 @@ func (or *origin) endOf(now job.Time, j *store.Job, o job.Outcome) job.Outcome {
 		case j.LastAttempt():
 			o.Kind, o.Reason = job.Failure, fmt.Sprintf("it asked to be run again in its last attempt, of %d", job.MaxAttempts)
 		case o.ByEstimate() && or.lastLevelOf(now, j):
-			o.Kind, o.Reason = job.Cancel, job.ClipText(o.Reason, job.MaxReasonLength-len(noneBelow))+noneBelow
+			rejectByEstimate(&o)
 		case o.Cause == job.OutOfLevel && or.lastLevelOf(now, j):
 			o.Kind, o.Reason = job.Timeout, fmt.Sprintf("it used what level %d lets a job use, and there is no level below", j.Level)
 		default:

@@ -88,14 +88,7 @@ type PeerUp struct {
 	// NoTasks says that its version knows no message about tasks: whatever of that kind is
 	// sent to it is dropped.
 	NoTasks bool
-	// NoCheckpoints says that its version knows no checkpoints: no copy of a job that writes
-	// them is placed there.
-	NoCheckpoints bool
-	// NoEstimators says that it knows no estimators: no copy of a job that brings one is placed there.
-	NoEstimators bool
-	// NoSaves says that it does not copy what jobs have saved while they run: no copy of a job that
-	// asks for that is placed there.
-	NoSaves bool
+	cluster.Lacks
 }
 
 // PeerDown says that it is gone.

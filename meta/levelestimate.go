@@ -42,9 +42,13 @@ func (h *host) toBeEstimated(r *job.Request, t level.Task, last bool) bool {
 // no level is below, it is rejected.
 func (h *host) judgeEstimate(now job.Time, rec *store.Copy, o *job.Outcome) {
 	if o.ByEstimate() && h.level.limits.Action(level.Mismatch, h.lastLevel(now, rec.Request)) == level.Reject {
-		o.Kind, o.Cause = job.Cancel, job.OwnAccord
-		o.Reason = job.ClipText(o.Reason, job.MaxReasonLength-len(noneBelow)) + noneBelow
+		rejectByEstimate(o)
+		o.Cause = job.OwnAccord
 	}
 }
 
-const noneBelow = "; no level is below"
+// rejectByEstimate makes the end of an attempt by its estimate the end of its job: no level is below.
+func rejectByEstimate(o *job.Outcome) {
+	const noneBelow = "; no level is below"
+	o.Kind, o.Reason = job.Cancel, job.ClipText(o.Reason, job.MaxReasonLength-len(noneBelow))+noneBelow
+}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"kith/cluster"
 	"kith/internal/job"
 	"kith/sitesched/level"
 	"kith/store"
@@ -185,7 +186,7 @@ func TestEstimatorsOfAnEarlierVersion(t *testing.T) {
 	s.peer("beta", 1, 8)
 	s.peer("gamma", 2, 8)
 	s.do(PeerDown{Site: "beta"})
-	s.do(PeerUp{Site: "beta", Generation: 1, Incarnation: 1, NoEstimators: true})
+	s.do(PeerUp{Site: "beta", Generation: 1, Incarnation: 1, Lacks: cluster.Lacks{NoEstimators: true}})
 	s.now = s.now.Add(2 * time.Minute)
 	s.do(Tick{})
 	if j := s.submit(unknownJob()); fmt.Sprint(j.Sites) != "[beta]" {
@@ -195,9 +196,26 @@ func TestEstimatorsOfAnEarlierVersion(t *testing.T) {
 	if j.Level != 2 || fmt.Sprint(j.Sites) != "[gamma]" {
 		t.Errorf("it is at level %d, sites %v", j.Level, j.Sites)
 	}
-	s.do(PeerUp{Site: "gamma", Generation: 1, Incarnation: 2, NoEstimators: true})
+	s.do(PeerUp{Site: "gamma", Generation: 1, Incarnation: 2, Lacks: cluster.Lacks{NoEstimators: true}})
 	s.do(Receive{From: "gamma", Message: Claim{Attempt: j.AttemptID(), Stamp: 1, Sent: s.now}})
 	if j.State == job.Running || j.State == job.Claimed {
 		t.Errorf("it is %v at a site that knows no estimators", j.State)
+	}
+}
+
+// A site that copies nothing while a job runs takes part in no level for a job that asks for it.
+func TestLevelsOfSitesThatCopyNothing(t *testing.T) {
+	t.Parallel()
+	s := newOfLevels(t, LevelPolicy{})
+	s.peer("beta", 1, 8)
+	s.peer("gamma", 2, 8)
+	s.do(PeerDown{Site: "beta"})
+	s.do(PeerUp{Site: "beta", Generation: 1, Incarnation: 1, Lacks: cluster.Lacks{NoSaves: true}})
+	s.now = s.now.Add(2 * time.Minute)
+	s.do(Tick{})
+	r := unknownJob()
+	r.SaveSeconds = 60
+	if j := s.submit(r); j.Level != 2 || fmt.Sprint(j.Sites) != "[gamma]" {
+		t.Errorf("it is at level %d, sites %v", j.Level, j.Sites)
 	}
 }

@@ -136,9 +136,9 @@ func (h *host) lastLevel(now job.Time, r *job.Request) bool {
 	return !below && !open
 }
 
-// mayGoTo reports whether a job of a hierarchy may go to a site by its size.
+// mayGoTo reports whether a job of a hierarchy may go to a site by its size and by what the site knows.
 func mayGoTo(r *job.Request, p *cluster.Peer) bool {
-	return !p.NoCheckpoints && !(r.Estimate && p.NoEstimators) && place.Fits(r, p.Digest.Processors, p.Digest.MemoryBytes) == job.NoReason
+	return !p.NoCheckpoints && p.Refuses(r) == job.NoReason && place.Fits(r, p.Digest.Processors, p.Digest.MemoryBytes) == job.NoReason
 }
 
 // allKnown reports whether all other sites have said what they are.

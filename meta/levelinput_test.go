@@ -34,7 +34,7 @@ func TestLevelOfAnEarlierVersion(t *testing.T) {
 	s := newOfLevels(t, LevelPolicy{})
 	s.peer("beta", 1, 8)
 	s.do(PeerDown{Site: "beta"})
-	s.do(PeerUp{Site: "beta", Generation: 1, Incarnation: 1, NoCheckpoints: true})
+	s.do(PeerUp{Site: "beta", Generation: 1, Incarnation: 1, Lacks: cluster.Lacks{NoCheckpoints: true}})
 	s.peer("gamma", 2, 8)
 	s.now = s.now.Add(2 * time.Minute)
 	s.do(Tick{})
@@ -43,7 +43,7 @@ func TestLevelOfAnEarlierVersion(t *testing.T) {
 		t.Errorf("it is at level %d, sites %v", j.Level, j.Sites)
 	}
 	s.do(PeerDown{Site: "gamma"})
-	s.do(PeerUp{Site: "gamma", Generation: 1, Incarnation: 1, NoCheckpoints: true})
+	s.do(PeerUp{Site: "gamma", Generation: 1, Incarnation: 1, Lacks: cluster.Lacks{NoCheckpoints: true}})
 	s.now = s.now.Add(2 * time.Minute)
 	s.out = nil
 	s.do(Submit{Token: 9, Request: unknownJob()})

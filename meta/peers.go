@@ -97,7 +97,7 @@ func (p *peers) up(now job.Time, ev PeerUp) bool {
 	if peer == nil {
 		return false
 	}
-	peer.NoCheckpoints, peer.NoEstimators, peer.NoSaves = ev.NoCheckpoints, ev.NoEstimators, ev.NoSaves
+	peer.Lacks = ev.Lacks
 	l := p.links[site]
 	if l == nil {
 		l = &link{site: site}
@@ -126,13 +126,8 @@ func (p *peers) down(now job.Time, site job.SiteID) bool {
 // knowsTooLittle returns what the version of a site does not know that a job needs, [job.NoReason] if it
 // knows all.
 func (p *peers) knowsTooLittle(site job.SiteID, r *job.Request) job.Reason {
-	peer := p.view.Get(site)
-	switch {
-	case peer == nil:
-	case r.Checkpoint && (peer.NoCheckpoints || peer.NoSaves && r.SaveSeconds > 0):
-		return job.NoCheckpoints
-	case r.Estimate && peer.NoEstimators:
-		return job.NoEstimators
+	if peer := p.view.Get(site); peer != nil {
+		return peer.Refuses(r)
 	}
 	return job.NoReason
 }

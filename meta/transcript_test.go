@@ -191,7 +191,7 @@ func (s *stage) do(line string) []string {
 		s.feed(meta.ForgetSite{Token: s.token, Site: job.SiteID(a.words[1]), Requeue: a.has("requeue")})
 	case "up":
 		s.feed(meta.PeerUp{
-			Site: job.SiteID(a.words[1]), Generation: uint32(s.number(a, "generation", 1)), Incarnation: uint64(s.number(a, "incarnation", 0)), NoSaves: a.has("older"),
+			Site: job.SiteID(a.words[1]), Generation: uint32(s.number(a, "generation", 1)), Incarnation: uint64(s.number(a, "incarnation", 0)), Lacks: cluster.Lacks{NoSaves: a.has("older")},
 		})
 	case "down":
 		s.feed(meta.PeerDown{Site: job.SiteID(a.words[1])})

@@ -122,8 +122,8 @@ var causes = map[job.DemotionCause]kithv1.Demotion_Cause{
 func fillDemotions(s *kithv1.JobStatus, j *store.Job) {
 	if v := j.Saved; v != nil {
 		s.SavedSequence, s.SavedAttempt, s.SavedTime = v.Sequence, int32(v.Attempt), stamp(v.Time)
-		s.CheckpointSequence = j.StartedFrom()
 	}
+	s.CheckpointSequence = j.StartedFrom()
 	if len(j.Demotions) == 0 {
 		return
 	}
@@ -133,5 +133,5 @@ func fillDemotions(s *kithv1.JobStatus, j *store.Job) {
 			Cause: causes[d.Cause],
 		})
 	}
-	s.CheckpointSequence, s.Used = j.StartedFrom(), durationpb.New(j.Used())
+	s.Used = durationpb.New(j.Used())
 }

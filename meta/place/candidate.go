@@ -25,12 +25,7 @@ type Candidate struct {
 	Blind bool
 	// Digest is what the site says of itself; nil if it never did. It is only read.
 	Digest *cluster.Digest
-	// NoCheckpoints says that its version knows no checkpoints.
-	NoCheckpoints bool
-	// NoEstimators says that it knows no estimators.
-	NoEstimators bool
-	// NoSaves says that it does not copy what jobs have saved while they run.
-	NoSaves bool
+	cluster.Lacks
 	// Promised is when the job would be completed there, from now on; zero if
 	// the estimate does not say.
 	Promised time.Duration

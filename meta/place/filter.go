@@ -40,10 +40,8 @@ func fitting(r *Round) {
 			c.Refuse(why)
 		} else if c.Digest.Owner.TooBusy(r.Job.Request.Processors, c.Digest.Processors) {
 			c.Refuse(job.BusyOwner)
-		} else if r.Job.Request.Checkpoint && (c.NoCheckpoints || c.NoSaves && r.Job.Request.SaveSeconds > 0) {
-			c.Refuse(job.NoCheckpoints)
-		} else if r.Job.Request.Estimate && c.NoEstimators {
-			c.Refuse(job.NoEstimators)
+		} else if why := c.Refuses(r.Job.Request); why != job.NoReason {
+			c.Refuse(why)
 		}
 	}
 }

@@ -105,7 +105,7 @@ func (r *Round) list() {
 	for _, p := range r.View.Peers {
 		c := Candidate{
 			SiteDecision: store.SiteDecision{Site: p.Site, Weight: 1}, Connected: p.Connected, Eligible: true,
-			NoCheckpoints: p.NoCheckpoints, NoEstimators: p.NoEstimators, NoSaves: p.NoSaves,
+			Lacks: p.Lacks,
 		}
 		if p.Known {
 			c.Age, c.Digest = p.Age(r.Now), &p.Digest

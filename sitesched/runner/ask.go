@@ -52,7 +52,10 @@ func (s *Runner) doneNow(r *run) (uint64, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, jobfile.ErrNotFile): // the job's user need not know where its folder is
+		return 0, fmt.Errorf("%s is %w", api.DoneName, jobfile.ErrNotFile)
+	case err != nil:
 		return 0, fmt.Errorf("%s cannot be read: %w", api.DoneName, err)
 	}
 	defer file.Close() //nolint:errcheck // it was only read

@@ -10,6 +10,7 @@ import (
 
 	"kith/internal/clock"
 	"kith/internal/job"
+	"kith/internal/loglines"
 	"kith/meta"
 	"kith/meta/api"
 	"kith/meta/transfer"
@@ -78,6 +79,7 @@ type Runner struct {
 	small     *lane
 	large     *lane
 	saving    *lane
+	saveLines loglines.Pacer[job.SiteID] // of lines about copies that failed, by origin
 	scarcity  scarcity
 	disk      *Room
 	collect   func(context.Context, transfer.Leaving) (transfer.Collection, error)

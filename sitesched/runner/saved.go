@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"time"
 
 	"kith/internal/job"
 	"kith/meta"
@@ -48,10 +50,21 @@ func (s *Runner) CopySaved(a job.AttemptID) {
 		}
 		if ev.Attempt = a; err != nil && ctx.Err() == nil {
 			ev = meta.SavedCopied{Attempt: a, Reason: err.Error()}
-			s.log.Info("what a job has saved was not copied", append(r.names(), "reason", ev.Reason)...)
+			s.sayOfSaves(slog.LevelInfo, a, "what a job has saved was not copied", append(r.names(), "reason", ev.Reason)...)
 		}
 		s.cfg.Tell(ev)
 	})
+}
+
+// sayOfSavesEvery is how often the log tells that copies fail of jobs of one origin: a job may have
+// one made each second.
+const sayOfSavesEvery = 10 * time.Second
+
+// sayOfSaves logs that a copy failed, unless one of an attempt of that origin did a moment ago.
+func (s *Runner) sayOfSaves(l slog.Level, a job.AttemptID, text string, args ...any) {
+	if held, ok := s.saveLines.Pass(a.Job.Origin, time.Now(), sayOfSavesEvery); ok {
+		s.log.Log(context.Background(), l, text, append(args, "held_back", held)...)
+	}
 }
 
 // errChanges is returned where a job saved again while it was copied.
@@ -136,7 +149,7 @@ func (s *Runner) FetchSaved(ef meta.FetchSaved) {
 		}
 		ev := meta.SavedHome{Attempt: ef.Attempt, Sequence: ef.Sequence}
 		if err != nil {
-			s.log.Warn("checkpoint of a running attempt not brought home", "attempt_id", ef.Attempt.String(), "peer_id", string(ef.From), "error", err.Error())
+			s.sayOfSaves(slog.LevelWarn, ef.Attempt, "checkpoint of a running attempt not brought home", "attempt_id", ef.Attempt.String(), "peer_id", string(ef.From), "error", err.Error())
 			if ev.Error = err.Error(); comesBack(err) {
 				ev.Error = waitText(err)
 			}

@@ -56,6 +56,22 @@ func TestCopySaved(t *testing.T) {
 	look("nothing", 0, "")
 	write("state-1", "one")
 	look("without DONE", 0, "")
+	done := filepath.Join(folder, "DONE")
+	for what, make := range map[string]func() error{
+		"DONE is a FIFO":   func() error { return syscall.Mkfifo(done, 0o600) },
+		"DONE is a link":   func() error { return os.Symlink("/etc/passwd", done) },
+		"DONE is a folder": func() error { return os.Mkdir(done, 0o700) },
+	} {
+		if err := make(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.copySaved(t.Context(), r); err == nil || !strings.HasPrefix(err.Error(), "DONE is not a regular file") || strings.Contains(err.Error(), dir) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if err := os.Remove(done); err != nil {
+			t.Fatal(err)
+		}
+	}
 	write("DONE", "five")
 	look("DONE is no number", 0, `DONE says "five"`)
 	write("DONE", "5")

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"kith/cluster"
 	"kith/internal/job"
 	"kith/meta"
 	"kith/meta/api"
@@ -202,7 +203,8 @@ func (h handler) PeerUp(site job.SiteID, generation uint32, incarnation uint64, 
 	h.streams.set(site, true)
 	h.postIn(lane{peer: site}, meta.PeerUp{
 		Site: site, Generation: generation, Incarnation: incarnation,
-		NoTasks: !knows.Tasks, NoCheckpoints: !knows.Checkpoints, NoEstimators: !knows.Estimates, NoSaves: !knows.Saves,
+		NoTasks: !knows.Tasks,
+		Lacks:   cluster.Lacks{NoCheckpoints: !knows.Checkpoints, NoEstimators: !knows.Estimates, NoSaves: !knows.Saves},
 	}, h.turns.get(site))
 	h.met(site)
 }
