@@ -95,6 +95,9 @@ func readText(from io.Reader) (string, error) {
 	return string(b), err
 }
 
+// nothing is the text of a welcome by a member that has nothing of its site.
+const nothing = "this member has nothing of its site yet"
+
 // answer is what the other side says: its version, a code, a text for people, and how far it is.
 type answer struct {
 	version, code byte

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -46,7 +47,7 @@ type Member struct {
 type files struct {
 	log       *raftlog.Log
 	vote      *raftlog.Vote
-	snapshots *raft.FileSnapshotStore
+	snapshots evenSnapshots
 }
 
 func openFiles(cfg *Config) (f files, err error) {
@@ -59,10 +60,11 @@ func openFiles(cfg *Config) (f files, err error) {
 	if f.vote, err = raftlog.OpenVote(filepath.Join(cfg.Folder, raftlog.VoteName), cfg.identity()); err != nil {
 		return f, errors.Join(err, f.log.Close())
 	}
-	f.snapshots, err = raft.NewFileSnapshotStoreWithLogger(cfg.Folder, 2, newLogger(cfg.Logger))
+	snapshots, err := raft.NewFileSnapshotStoreWithLogger(cfg.Folder, 2, newLogger(cfg.Logger))
 	if err != nil {
 		return f, errors.Join(err, f.close())
 	}
+	f.snapshots = newEvenSnapshots(snapshots, cfg.Folder)
 	return f, nil
 }
 
@@ -193,7 +195,7 @@ func (f *files) readable(id string, whose snapshotHead) error {
 }
 
 func (m *Member) start(f *files, whose snapshotHead) error {
-	m.streams = newStreams(&m.cfg, whose, m.machine.applied.Load)
+	m.streams = newStreams(&m.cfg, whose, m)
 	m.answers = &answers{taken: make(map[raft.ServerID]question)}
 	transport := &transport{raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		Stream: m.streams, MaxPool: 3, Timeout: callTime, Logger: newLogger(m.cfg.Logger),
@@ -388,6 +390,18 @@ func (c *candidate) Set(key, value []byte) error {
 func (m *Member) empty() bool {
 	last, err := m.log.LastIndex()
 	return err != nil || last == 0 && m.machine.applied.Load() == 0
+}
+
+// votes reports whether a member has a vote, as far as this one knows.
+func (m *Member) votes(ctx context.Context, name string) bool {
+	select {
+	case <-m.started:
+	case <-ctx.Done():
+		return false
+	}
+	return slices.ContainsFunc(m.raft.GetConfiguration().Configuration().Servers, func(s raft.Server) bool {
+		return string(s.ID) == name && s.Suffrage == raft.Voter
+	})
 }
 
 // Done is closed when this member has ended: it was closed or cannot go on, see [Member.Err].

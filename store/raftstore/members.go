@@ -57,7 +57,7 @@ func (m *Member) Add(ctx context.Context, p Peer) error {
 	for _, have := range members {
 		switch {
 		case have.Peer == p && have.Votes:
-			return nil
+			return m.keepsItsVote(ctx, p)
 		case have.Name == p.Name && have.Peer != p:
 			return fmt.Errorf("a member %s is at %s, remove it first: %w", p.Name, have.Address, ErrMembership)
 		case have.Address == p.Address && have.Peer != p:
@@ -73,7 +73,7 @@ func (m *Member) Add(ctx context.Context, p Peer) error {
 	if err != nil {
 		return fmt.Errorf("add member %s at %s: %w", p.Name, p.Address, err)
 	}
-	if far > 0 && members != nil { // what it has may be of another founding of this site
+	if far.applied > 0 && members != nil { // what it has may be of another founding of this site
 		return fmt.Errorf("member %s at %s has a log already; stop it, remove the folder that it is in and start it again: %w", p.Name, p.Address, ErrMembership)
 	}
 	target := m.machine.applied.Load()
@@ -93,11 +93,19 @@ func (m *Member) Add(ctx context.Context, p Peer) error {
 	return nil
 }
 
+// keepsItsVote returns an error if a member that has a vote lost its disk.
+func (m *Member) keepsItsVote(ctx context.Context, p Peer) error {
+	if a, err := m.streams.ask(ctx, p); err == nil && a.text == nothing {
+		return fmt.Errorf("member %s at %s has an empty folder and a vote; remove it and add it again: %w", p.Name, p.Address, ErrMembership)
+	}
+	return nil
+}
+
 // caughtUp waits until a member has all that was there when it was added.
 func (m *Member) caughtUp(ctx context.Context, p Peer, target uint64) error {
 	for {
-		applied, err := m.streams.ask(ctx, p)
-		if err == nil && applied >= target {
+		far, err := m.streams.ask(ctx, p)
+		if err == nil && far.applied >= target {
 			return nil
 		}
 		pause := time.NewTimer(m.cfg.Heartbeat / 5)

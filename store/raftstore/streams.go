@@ -2,6 +2,8 @@ package raftstore
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net"
 	"sync"
 	"time"
@@ -18,8 +20,11 @@ const maxGreetings = 32
 type streams struct {
 	cfg   *Config
 	whose snapshotHead
-	// applied says how far this member is.
+	// applied says how far this member is, empty whether it has nothing of its site.
 	applied func() uint64
+	empty   func() bool
+	// votes reports whether another member has a vote. It may wait until ctx ends.
+	votes func(ctx context.Context, name string) bool
 
 	greeted chan net.Conn
 	places  chan struct{}
@@ -62,8 +67,8 @@ func (s *streams) keep(conn net.Conn) (net.Conn, error) {
 
 var _ raft.StreamLayer = (*streams)(nil)
 
-func newStreams(cfg *Config, whose snapshotHead, applied func() uint64) *streams {
-	s := &streams{cfg: cfg, whose: whose, applied: applied, greeted: make(chan net.Conn), places: make(chan struct{}, maxGreetings), open: make(map[*stream]struct{})}
+func newStreams(cfg *Config, whose snapshotHead, m *Member) *streams {
+	s := &streams{cfg: cfg, whose: whose, applied: m.machine.applied.Load, empty: m.empty, votes: m.votes, greeted: make(chan net.Conn), places: make(chan struct{}, maxGreetings), open: make(map[*stream]struct{})}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	s.wait.Go(s.listen)
 	return s
@@ -131,6 +136,9 @@ func (s *streams) hear(conn net.Conn) {
 		s.warn("a member is refused", "from", conn.RemoteAddr(), "member", g.from, "reason", a.text)
 	}
 	a.applied = s.applied()
+	if a.code == welcome && s.empty() {
+		a.text = nothing
+	}
 	if _, err := conn.Write(a.marshal()); err != nil || a.code != welcome || g.purpose != forRaft {
 		return
 	}
@@ -183,9 +191,17 @@ func (s *streams) Dial(address raft.ServerAddress, timeout time.Duration) (net.C
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, timeout)
 	defer cancel()
-	conn, _, err := s.dial(ctx, parseAddress(address), forRaft)
+	to := parseAddress(address)
+	conn, a, err := s.dial(ctx, to, forRaft)
 	if err != nil {
 		return nil, err
+	}
+	// What it had taken before it lost its disk counts for a majority, and what it takes now would
+	// count a second time.
+	if a.text == nothing && s.votes(ctx, to.Name) {
+		s.warn("a member with a vote has an empty folder: it is left out", "member_name", to.Name, "address", to.Address,
+			"remedy", fmt.Sprintf("kith site members remove %s, then kith site members add %s %s", to.Name, to.Name, to.Address))
+		return nil, errors.Join(fmt.Errorf("member %s: %w", to.Name, errEmptied), conn.Close())
 	}
 	return s.keep(conn)
 }
@@ -207,11 +223,14 @@ func (s *streams) dial(ctx context.Context, to Peer, purpose byte) (net.Conn, an
 	return conn, a, nil
 }
 
-// ask returns how far a member is.
-func (s *streams) ask(ctx context.Context, to Peer) (uint64, error) {
+// errEmptied is returned for a member that has a vote and nothing of its site.
+var errEmptied = errors.New("it has a vote and an empty folder")
+
+// ask returns what a member says of itself.
+func (s *streams) ask(ctx context.Context, to Peer) (answer, error) {
 	conn, a, err := s.dial(ctx, to, forAsk)
 	if err != nil {
-		return 0, err
+		return a, err
 	}
-	return a.applied, conn.Close()
+	return a, conn.Close()
 }

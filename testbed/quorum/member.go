@@ -49,10 +49,11 @@ type member struct {
 	snap           snapshot
 	log            []entry // from the entry behind base on, which was of term baseTerm
 	base, baseTerm uint64
-	// lacks says that its disk was replaced, and that it has not got again what it may have had.
-	// It does not vote meanwhile. It has then come to goal, 0 while that is not known.
-	lacks bool
-	goal  uint64
+	// lacks says that its disk was replaced, and that no leader has taken it in again. Meanwhile it
+	// does not vote, and what it has counts for no majority. It is taken in once an entry stands that
+	// a leader made after they have met: goal, of goalTerm; 0 before.
+	lacks          bool
+	goal, goalTerm uint64
 
 	// Of its process.
 	up, paused, full bool
@@ -254,8 +255,8 @@ func (m *member) told(from *member, term, end uint64) bool {
 	}
 	m.follow(term, from.id)
 	m.heard = m.g.cfg.Now()
-	if m.lacks && m.goal == 0 {
-		m.goal = end
+	if m.lacks && (m.goal == 0 || m.goalTerm != term) {
+		m.goal, m.goalTerm = end+1, term
 	}
 	return true
 }
@@ -293,14 +294,15 @@ func (m *member) append(from *member, term, prev, at uint64, list []entry, commi
 	}
 	match := prev + uint64(len(list))
 	m.stands(min(commit, match))
-	m.caughtUp()
-	m.g.send(m, from.id, func(l *member) { l.taken(m.id, term, match, question) })
+	m.takenIn()
+	lacks := m.lacks
+	m.g.send(m, from.id, func(l *member) { l.taken(m.id, term, match, question, lacks) })
 }
 
-// caughtUp lets a member vote again that has got all that it may have had.
-func (m *member) caughtUp() {
-	if m.lacks && m.goal > 0 && m.last() >= m.goal {
-		m.g.trace("member %d has caught up", m.id)
+// takenIn lets a member vote again that a leader has taken in.
+func (m *member) takenIn() {
+	if m.lacks && m.goal > 0 && m.commit >= m.goal {
+		m.g.trace("member %d is taken in again", m.id)
 		m.lacks, m.goal = false, 0
 	}
 }
@@ -314,9 +316,9 @@ func (m *member) takeSnapshot(from *member, term uint64, snap *snapshot, end uin
 		m.snap, m.log, m.base, m.baseTerm = *snap, nil, snap.index, snap.term
 		m.recall()
 	}
-	m.caughtUp()
-	match := snap.index
-	m.g.send(m, from.id, func(l *member) { l.taken(m.id, term, match, 0) })
+	m.takenIn()
+	match, lacks := snap.index, m.lacks
+	m.g.send(m, from.id, func(l *member) { l.taken(m.id, term, match, 0, lacks) })
 }
 
 // refused is told that entries do not go together with what a member has.
@@ -329,14 +331,16 @@ func (m *member) refused(by int, term, hint uint64) {
 }
 
 // taken is told that a member has all entries up to one.
-func (m *member) taken(by int, term, match, question uint64) {
+func (m *member) taken(by int, term, match, question uint64, lacks bool) {
 	if m.role != leading || m.term != term {
 		return
 	}
-	m.acked[by] = m.g.cfg.Now()
-	m.answered[by] = max(m.answered[by], question)
-	m.match[by] = max(m.match[by], match)
-	m.next[by] = max(m.next[by], m.match[by]+1)
+	if !lacks {
+		m.acked[by] = m.g.cfg.Now()
+		m.answered[by] = max(m.answered[by], question)
+		m.match[by] = max(m.match[by], match)
+	}
+	m.next[by] = max(m.next[by], match+1)
 	m.advance()
 	m.confirmed()
 	if m.role == leading && m.next[by] <= m.last() {
