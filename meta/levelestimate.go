@@ -39,9 +39,14 @@ func (h *host) toBeEstimated(r *job.Request, t level.Task, last bool) bool {
 }
 
 // judgeEstimate says what the end of an attempt by its estimate is for its job: it goes down, or, where
-// no level is below, it is rejected.
+// no level is below, it is rejected. One that was asked to leave its level while its estimator ran has
+// not ended by that, whatever it had printed: its command ran for no time.
 func (h *host) judgeEstimate(now job.Time, rec *store.Copy, o *job.Outcome) {
-	if o.ByEstimate() && h.level.limits.Action(level.Mismatch, h.lastLevel(now, rec.Request)) == level.Reject {
+	switch {
+	case !o.ByEstimate():
+	case !h.estimate(now, rec).Exceeds(o.Bound):
+		o.Start = o.End
+	case h.level.limits.Action(level.Mismatch, h.lastLevel(now, rec.Request)) == level.Reject:
 		rejectByEstimate(o)
 		o.Cause = job.OwnAccord
 	}

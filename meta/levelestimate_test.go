@@ -178,6 +178,23 @@ func TestHostOfTheLastLevelRejects(t *testing.T) {
 	}
 }
 
+// An attempt that was asked to leave its level while its estimator ran has not ended by its estimate, whatever
+// that had printed by then, unless it was too much.
+func TestAskedWhileEstimated(t *testing.T) {
+	t.Parallel()
+	for bound, byEstimate := range map[float64]bool{0: false, 200: false, 240: false, 500: true} {
+		s := newOfLevels(t, estimating())
+		s.peer("beta", 0, 8)
+		s.peer("gamma", 2, 8)
+		a, _, _ := s.arrives(1, estimatedJob(), job.Progress{})
+		s.do(AttemptEnded{Attempt: a, Outcome: job.Outcome{Kind: job.Demoted, Cause: job.OutOfLevel, End: s.now, Bound: bound, Reason: "its command had not begun"}})
+		results, _ := sent[Result](s)
+		if len(results) != 1 || results[0].Outcome.ByEstimate() != byEstimate || results[0].Outcome.Kind != job.Demoted || results[0].Outcome.Bound != bound {
+			t.Errorf("%v: %+v", bound, results)
+		}
+	}
+}
+
 // A site of a version that knows no estimators gets no copy, takes part in no level for such a job, and
 // gets no claim.
 func TestEstimatorsOfAnEarlierVersion(t *testing.T) {

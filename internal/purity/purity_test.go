@@ -46,7 +46,7 @@ var pure = map[string][]string{
 	"testbed/quorum":        {"kith/internal/job", "kith/store", "kith/store/codec", "kith/store/memstore", "kith/store/raftstore/leads"},
 	// The simulator writes what happened to a writer of its caller, and hashes it.
 	"testbed/sim": {
-		"kith/internal/fifo", "kith/internal/forecast", "kith/internal/job", "kith/cluster", "kith/store", "kith/store/memstore", "kith/meta", "kith/meta/bags", "kith/meta/commit", "kith/sitesched", "kith/testbed/quorum",
+		"kith/internal/estimate", "kith/internal/fifo", "kith/internal/forecast", "kith/internal/job", "kith/cluster", "kith/store", "kith/store/memstore", "kith/meta", "kith/meta/bags", "kith/meta/commit", "kith/sitesched", "kith/testbed/quorum",
 		"crypto/sha256", "encoding/binary", "encoding/hex", "hash", "io",
 	},
 }

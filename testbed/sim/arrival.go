@@ -18,6 +18,9 @@ type Submission struct {
 	// Pieces is, above 1, in how many attempts the job does its work: each runs for RunTime and
 	// saves what was done, the last one ends the job. The request says then that it saves.
 	Pieces int
+	// Estimators are those that it brings, of its attempts one after the other; the last one is that of all
+	// later ones, too. The request says then that it brings one.
+	Estimators []Estimator
 	// Fills says that the job fills the disk of the site that it runs at.
 	Fills bool
 	// After is what must have ended first, of the same origin.
@@ -36,6 +39,7 @@ type entry struct {
 	tag           int
 	pieces        int
 	fills         bool
+	estimators    []Estimator
 }
 
 // book keeps the entries of the jobs of one origin.
@@ -169,7 +173,7 @@ func (s *Site) submit(sub *Submission) {
 	// The run time must be known before the engine can start the job, and
 	// the engine may start it in this very step.
 	p := submitted{
-		entry: entry{run: sub.RunTime, transfer: sub.Transfer, tag: sub.Tag, pieces: sub.Pieces, fills: sub.Fills}, expected: s.state.NextID(), done: sub.Done,
+		entry: entry{run: sub.RunTime, transfer: sub.Transfer, tag: sub.Tag, pieces: sub.Pieces, fills: sub.Fills, estimators: sub.Estimators}, expected: s.state.NextID(), done: sub.Done,
 	}
 	if !s.deposed { // else another job has that id
 		s.book.put(p.expected, p.entry)

@@ -41,7 +41,7 @@ func (p *process) next() uint64 { return max(p.from, p.mark) + 1 }
 // while they are copied, and then there is no copy.
 func (s *Site) copySaved(f meta.CopySaved) {
 	p := s.procs[f.Attempt]
-	if p == nil || p.outcome != nil {
+	if p == nil || p.outcome != nil || p.estimating != nil { // that saves nothing
 		s.soon(meta.SavedCopied{Attempt: f.Attempt})
 		return
 	}
@@ -105,6 +105,8 @@ func (s *Site) askCheckpoint(f meta.AskCheckpoint) {
 	p.asked, p.cause = true, f.Cause
 	after, saves, reason := time.Duration(0), uint64(0), "it begins again"
 	switch {
+	case p.estimating != nil:
+		reason = "its command had not begun"
 	case !p.saving:
 	case s.w.cfg.Saves != nil:
 		after, saves, reason = p.savesWork(f)
@@ -223,7 +225,9 @@ func (c *checkpointWatch) durable(j *store.Job) {
 		case d.Sequence != 0 && d.Sequence != o.Checkpoint:
 			c.x.violate("C3: the checkpoint of attempt %v is %d, and it saved %d", a, d.Sequence, o.Checkpoint)
 		}
-		used += max(0, o.End.Sub(o.Start)) // wall clocks are set back
+		if o.Start != 0 { // else its command never began
+			used += max(0, o.End.Sub(o.Start)) // wall clocks are set back
+		}
 		latest = max(latest, d.Sequence)
 	}
 	if j.Saved != nil {

@@ -52,6 +52,8 @@ type watch struct {
 	saved   checkpointWatch
 	bounds  boundWatch
 	levels  levelWatch
+	// estimates watches jobs that bring an estimator.
+	estimates estimateWatch
 }
 
 func (x *watch) init(w *World) {
@@ -68,6 +70,7 @@ func (x *watch) init(w *World) {
 	x.depends.init(x)
 	x.saved.init(x)
 	x.levels = levelWatch{x}
+	x.estimates.init(x)
 	x.bounds = boundWatch{x: x, sites: make(map[job.SiteID]*keptWaiting)}
 }
 
@@ -146,6 +149,7 @@ func (x *watch) ended(p *process) {
 		return
 	}
 	x.saved.ended(p)
+	x.estimates.ended(p)
 	if x.running[p.attempt] == p {
 		delete(x.running, p.attempt)
 		if x.several[p.attempt.Job]--; x.several[p.attempt.Job] == 0 {
@@ -199,6 +203,7 @@ func (x *watch) changed(s *Site, f meta.Changed) {
 	}
 	x.saved.durable(j)
 	x.levels.durable(j)
+	x.estimates.durable(j)
 	if o := j.Outcome; j.State.Terminal() && o != nil && strings.Contains(o.Reason, noShim) {
 		x.violate("L1: job %v ended as %v at %s, for a reason of that site alone: %s", f.Job, j.State, j.Holder, o.Reason)
 	}
@@ -334,6 +339,7 @@ func (x *watch) booted(s *Site) {
 		if j != nil {
 			x.saved.durable(j)
 			x.levels.durable(j)
+			x.estimates.durable(j)
 		}
 		switch {
 		case j == nil:

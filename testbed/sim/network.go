@@ -36,6 +36,8 @@ type pair struct {
 	// up says that the stream exists, known that an end believes so.
 	up    bool
 	known [2]bool
+	// since is when it came up or went down.
+	since job.Time
 	// life is the daemon of an end that it was made with.
 	life [2]int
 	// lost counts messages that were lost while it was up, of all streams.
@@ -122,7 +124,7 @@ func (n *network) connect(p *pair) {
 		return
 	}
 	p.epoch++
-	p.up = true
+	p.up, p.since = true, n.w.now
 	n.w.trace("%s and %s: stream %d is up", p.ends[0].cfg.ID, p.ends[1].cfg.ID, p.epoch)
 	n.w.log.stream(p)
 	for i := range p.ends {
@@ -144,7 +146,7 @@ func (n *network) breakStream(p *pair, notice [2]time.Duration) {
 	if !p.up {
 		return
 	}
-	p.up = false
+	p.up, p.since = false, n.w.now
 	epoch := p.epoch
 	for i := range p.ends {
 		n.w.agenda.add(n.w.now.Add(notice[i]), message, 0, call(func() {

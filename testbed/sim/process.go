@@ -21,6 +21,12 @@ type process struct {
 	boot    string
 	started job.Time
 	began   job.Time // by the world's clock
+	// command is when its command started, by the site's clock; 0 before.
+	command job.Time
+	// estimating is its estimator while that runs in place of the command. Once it has ended, bound is what
+	// is known by it, and least what the watch makes of the same lines.
+	estimating   *estimating
+	bound, least float64
 	// processors and memory are what it holds of its site while it runs.
 	processors int32
 	memory     int64
@@ -80,7 +86,7 @@ func (s *Site) launch(f meta.Launch) {
 		return
 	}
 	p := &process{
-		s: s, attempt: a, boot: s.bootID(), started: s.now(), began: s.w.now, processors: r.Processors, memory: r.MemoryBytes,
+		s: s, attempt: a, boot: s.bootID(), started: s.now(), command: s.now(), began: s.w.now, processors: r.Processors, memory: r.MemoryBytes,
 		kind: job.Success, race: r.OnSiteLost == job.Race, task: f.Task,
 		saving: r.Checkpoint, movable: r.Movable(), ending: f.Ending,
 	}
@@ -90,6 +96,7 @@ func (s *Site) launch(f meta.Launch) {
 	s.w.log.started(s, a)
 	s.w.watch.started(p)
 	s.w.watch.levels.launched(s, a, r)
+	s.w.watch.estimates.launched(p, &f)
 	s.w.keeper.tally(s)
 	if a.Job.Origin == s.cfg.ID {
 		s.w.keeper.startedLocal(s, r)
@@ -103,27 +110,35 @@ func (s *Site) launch(f meta.Launch) {
 		e.tag = b.Tag
 		e.run, p.kind, p.reason = b.ofTask(s.cfg.ID, p.task.Ordinal)
 	}
-	run := job.Scaled(s.w.rest(a.Job, p.from, e.run), s.cfg.Meta.Self.Speed)
-	if run > r.Walltime {
-		run, p.kind, p.reason = r.Walltime, job.Timeout, "stopped at its walltime"
-	}
-	if a.Job.Origin != s.cfg.ID {
-		run += e.transfer
-	}
 	if e.fills {
 		p.fills = true
 		s.fillers++
 		s.upsets++
 	}
-	if s.shimless {
-		run, p.kind, p.reason = min(run, shimLife), job.Loss, "its shim died"
-	}
 	if f := s.w.cfg.Began; f != nil {
 		f(s.cfg.ID, a, e.tag)
 	}
-	end := s.w.now.Add(max(run, time.Nanosecond))
-	s.w.agenda.add(end, completion, s.w.order(a.Job), p)
+	if !p.estimate(f, e.estimators) {
+		s.w.watch.estimates.commanded(p)
+		p.runCommand(&e, r.Walltime)
+	}
 	s.soon(meta.AttemptStarted{Attempt: a, At: p.started})
+}
+
+// runCommand has the command of a process run for as long as it takes, and no longer than a limit.
+func (p *process) runCommand(e *entry, limit time.Duration) {
+	s := p.s
+	run := job.Scaled(s.w.rest(p.attempt.Job, p.from, e.run), s.cfg.Meta.Self.Speed)
+	if run > limit {
+		run, p.kind, p.reason = limit, job.Timeout, "stopped at its walltime"
+	}
+	if p.attempt.Job.Origin != s.cfg.ID {
+		run += e.transfer
+	}
+	if s.shimless {
+		run, p.kind, p.reason = min(run, shimLife), job.Loss, "its shim died"
+	}
+	s.w.agenda.add(s.w.now.Add(max(run, time.Nanosecond)), completion, s.w.order(p.attempt.Job), p)
 }
 
 // order is the key of a job's events within an instant.
@@ -140,6 +155,10 @@ func (p *process) act() {
 		p.s.asleep = append(p.s.asleep, p)
 		return
 	}
+	if p.estimating != nil {
+		p.estimated()
+		return
+	}
 	p.end(p.kind, p.reason)
 }
 
@@ -149,7 +168,8 @@ func (p *process) end(kind job.OutcomeKind, reason string) {
 		return
 	}
 	s := p.s
-	p.final = job.Outcome{Kind: kind, Reason: reason, Start: p.started, End: s.now()}
+	p.hear()
+	p.final = job.Outcome{Kind: kind, Reason: reason, Start: p.command, End: s.now(), Bound: p.bound}
 	p.outcome = &p.final
 	if p.ending.AtLimit(p.outcome) {
 		kind, p.saves, p.cause = job.Demoted, 0, p.final.Cause // it was not asked in time
@@ -226,7 +246,7 @@ func (s *Site) fetch(f meta.Fetch) {
 // lose is what a power loss does to it.
 func (p *process) lose() {
 	if p.outcome == nil {
-		p.outcome = &job.Outcome{Kind: job.Loss, Reason: "lost: the machine was restarted", Start: p.started, End: p.s.now()}
+		p.outcome = &job.Outcome{Kind: job.Loss, Reason: "lost: the machine was restarted", Start: p.command, End: p.s.now()}
 		p.s.w.watch.ended(p)
 	}
 }

@@ -55,6 +55,9 @@ func Leveled(seed uint64, size Size) *Schedule {
 			s.Acts = append(s.Acts, Act{At: j.At + time.Duration(d.IntN(120))*time.Second, Kind: Checkpoint, Job: j.Number})
 		}
 	}
+	if s.estimates() {
+		s.bringEstimators()
+	}
 	return s
 }
 
@@ -70,7 +73,7 @@ func (s *Schedule) level(x *Site, m *meta.Config) {
 	}
 	m.MaxGrace, m.Self.Speed = levelGrace, 1
 	if x.Rank > 0 {
-		m.Level = meta.LevelPolicy{Rank: x.Rank, Queue: x.Stay, Run: x.Use, Beta: 1}
+		m.Level = meta.LevelPolicy{Rank: x.Rank, Queue: x.Stay, Run: x.Use, Beta: 1, EstimateShare: x.Alpha}
 	}
 }
 
@@ -85,6 +88,6 @@ func (s *Schedule) saving(cfg *sim.Config) {
 // asks sets what a job of a hierarchy asks for: nobody knows how long it takes.
 func (j *Job) asks(r *job.Request) {
 	if j.Level > 0 {
-		r.Level, r.Unknown, r.Walltime = uint8(j.Level), true, job.MaxWalltime
+		r.Level, r.Unknown, r.Walltime, r.Estimate = uint8(j.Level), true, job.MaxWalltime, len(j.Estimators) > 0
 	}
 }

@@ -8,9 +8,9 @@ func TestLeveledSchedules(t *testing.T) {
 }
 
 // TestLeveledTextForm reads schedules of levels as they were written, and finds levels, jobs that begin
-// at one and users who ask in them.
+// at one, estimators that jobs bring and users who ask in them.
 func TestLeveledTextForm(t *testing.T) {
-	ranks, jobs, asks := 0, 0, 0
+	ranks, jobs, asks, estimators, alphas := 0, 0, 0, 0, 0
 	for seed := range uint64(200) {
 		s := Leveled(seed, Size{})
 		text := s.String()
@@ -23,9 +23,13 @@ func TestLeveledTextForm(t *testing.T) {
 		}
 		for i := range again.Sites {
 			ranks += min(again.Sites[i].Rank, 1)
+			if again.Sites[i].Alpha > 0 {
+				alphas++
+			}
 		}
 		for i := range again.Jobs {
 			jobs += again.Jobs[i].Level
+			estimators += len(again.Jobs[i].Estimators)
 		}
 		for i := range again.Acts {
 			if again.Acts[i].Kind == Checkpoint {
@@ -33,7 +37,7 @@ func TestLeveledTextForm(t *testing.T) {
 			}
 		}
 	}
-	if ranks < 400 || jobs < 1000 || asks < 300 {
-		t.Errorf("%d levels, %d jobs of them, %d asks", ranks, jobs, asks)
+	if ranks < 400 || jobs < 1000 || asks < 300 || estimators < 1000 || alphas < 200 {
+		t.Errorf("%d levels, %d jobs of them, %d asks, %d estimators, %d levels where some run", ranks, jobs, asks, estimators, alphas)
 	}
 }

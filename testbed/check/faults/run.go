@@ -277,7 +277,7 @@ func (x *run) work() time.Duration {
 		if j.Every > 0 {
 			tries = max(tries, 1+lostHosts)
 		}
-		sum += time.Duration(tries) * (2*(min(j.Run, j.Walltime)+j.Staging+j.Collecting) + j.Output)
+		sum += time.Duration(tries) * (2*(min(j.Run, j.Walltime)+j.Staging+j.Collecting+x.s.estimating(j)) + j.Output)
 	}
 	for i := range x.s.Bags {
 		sum += x.s.Bags[i].work()
@@ -307,7 +307,7 @@ func (x *run) submit(j *Job) {
 	j.asks(&request)
 	x.w.Submit(x.w.Now(), j.From, sim.Submission{
 		Request: request,
-		Pieces:  j.Pieces,
+		Pieces:  j.Pieces, Estimators: j.Estimators,
 		RunTime: j.Run, RequestID: fmt.Sprint("job-", j.Number), Tag: j.Number, Fills: j.Fills, After: after,
 		Done: func(id job.ID, err error) {
 			if err == nil {

@@ -7,6 +7,7 @@ import (
 	"kith/meta"
 	"kith/meta/bags"
 	"kith/sitesched"
+	"kith/testbed/sim"
 )
 
 // Schedule is a run of a federation: who submits what, what users ask for and
@@ -82,6 +83,8 @@ type Site struct {
 	// stay for Stay.
 	Rank      int
 	Use, Stay time.Duration
+	// Alpha is the part of Use that an estimator may take, 0 where none runs.
+	Alpha float64
 	// Drift is how much faster its clock runs than others, in millionths.
 	Drift int64
 	// Members is how many machines keep its facts, 0 for one with a disk of its own. The wall
@@ -116,6 +119,9 @@ type Job struct {
 	Every time.Duration
 	// Level is, above 0, at which level it begins: nobody knows how long it takes.
 	Level int
+	// Estimators are those that it brings, of its attempts one after the other; the last one is that of
+	// all later ones, too.
+	Estimators []sim.Estimator
 	// Memory is what it takes, in bytes. Fills says that it fills the disk of its host.
 	Memory int64
 	Fills  bool

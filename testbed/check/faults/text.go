@@ -31,6 +31,7 @@ var ErrSchedule = errors.New("not a schedule")
 //	run seed=7 end=30m0s scheme=k-dual rank=work latency=10ms jitter=100ms sync=2ms sync-jitter=20ms
 //	site s0 processors=4 backfill=easy queues=dual-backfill scope=all drift=-300 members=3 clocks=24h0m0s
 //	job 1 at=10s from=s0 processors=2 copies=2 run=1m0s walltime=2m0s on-site-lost=wait staging=5s output=30s collecting=10s
+//	job 3 at=10s from=s0 level=1 pieces=1 estimate=5s:120,x;1m0s:90
 //	bag 1 at=10s from=s0 tasks=20 processors=1 copies=0 run=5s walltime=20s on-site-lost=rerun retries=1 max-running=5 fails=7
 //	job 2 at=10s from=s0 name=x after=afterok:1,afterany:bag1,singleton
 //	act cancel 1 at=40s
@@ -61,6 +62,9 @@ func (s *Schedule) String() string {
 		}
 		if x.Rank != 0 {
 			fmt.Fprintf(&b, " level=%d use=%v stay=%v", x.Rank, x.Use, x.Stay)
+		}
+		if x.Alpha != 0 {
+			fmt.Fprintf(&b, " alpha=%v", x.Alpha)
 		}
 		if x.Drift != 0 {
 			fmt.Fprintf(&b, " drift=%d", x.Drift)
@@ -96,6 +100,9 @@ func (s *Schedule) String() string {
 		}
 		if x.Level != 0 {
 			fmt.Fprintf(&b, " level=%d", x.Level)
+		}
+		if len(x.Estimators) > 0 {
+			b.WriteString(" estimate=" + estimatorWords(x.Estimators))
 		}
 		if x.Memory != 0 {
 			fmt.Fprintf(&b, " memory=%d", x.Memory)
@@ -191,6 +198,7 @@ func (l *line) read(s *Schedule) {
 		}
 		x.Bound = l.span("bound", 0)
 		x.Rank, x.Use, x.Stay = int(l.int("level", 0, 0, job.MaxLevel)), l.span("use", 0), l.span("stay", 0)
+		x.Alpha = l.alpha()
 		x.Settings = l.settings()
 		x.Processors = int32(l.int("processors", 4, 1, 1<<20))
 		word(l, "backfill", &x.Backfill, sitesched.ParseBackfill)
@@ -207,6 +215,7 @@ func (l *line) read(s *Schedule) {
 		x.Pieces = int(l.int("pieces", 0, 0, job.MaxAttempts))
 		x.Every = l.span("every", 0)
 		x.Level = int(l.int("level", 0, 0, job.MaxLevel))
+		x.Estimators = l.estimators()
 		x.Memory, x.Fills = l.int("memory", 0, 0, 1<<50), l.named("fills", "") == "yes"
 		x.Waits = l.waits()
 		s.Jobs = append(s.Jobs, x)

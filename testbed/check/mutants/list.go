@@ -4,7 +4,7 @@ import "slices"
 
 // All lists the mutants.
 func All() []Mutant {
-	return slices.Concat(first(), wideMutants(), trustMutants(), bagMutants(), checkpointMutants(), memberMutants())
+	return slices.Concat(first(), wideMutants(), trustMutants(), bagMutants(), checkpointMutants(), estimateMutants(), memberMutants())
 }
 
 func first() []Mutant {
