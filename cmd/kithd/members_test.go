@@ -266,8 +266,11 @@ func TestMembersAreReplaced(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(data, "members")); err != nil {
 		t.Fatal(err)
 	}
-	m.must(four.kith("site", "members", "remove", "two"))
 	two.startMember()
+	if out, err := four.kith("site", "members", "add", "two", two.address).CombinedOutput(); err == nil || !strings.Contains(string(out), "remove it and add it again") {
+		t.Errorf("a member that has a vote and an empty disk is added: %v: %s", err, out)
+	}
+	m.must(four.kith("site", "members", "remove", "two"))
 	m.must(four.kith("site", "members", "add", "two", two.address))
 	has("two")
 
