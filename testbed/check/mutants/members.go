@@ -41,6 +41,16 @@ func memberMutants() []Mutant {
 			Tests:   []string{"./testbed/quorum", "TestWhatWasAcknowledgedStands"},
 		},
 		{
+			Name: "part-of-a-disk-votes", Rule: "a member that lost its disk gets a part of it back, and votes",
+			Changes: []Change{{"store/raftstore/streams.go", "	if a.text == nothing && s.votes(ctx, to.Name) {\n", "	if a.text == nothing && !s.votes(ctx, to.Name) && to.Name == \"\" {\n"}},
+			Tests:   []string{"./store/raftstore", "TestMemberThatGotAPartBack"},
+		},
+		{
+			Name: "empty-disk-counts", Rule: "in the model of raft, a member whose disk was replaced votes, and counts for majorities, once it has one entry",
+			Changes: []Change{{"testbed/quorum/member.go", "	if m.lacks && m.goal > 0 && m.commit >= m.goal {\n", "	if m.lacks && m.last() > 0 {\n"}},
+			Tests:   []string{"./testbed/quorum", "TestWhatWasAcknowledgedStands"},
+		},
+		{
 			Name: "snapshot-lacks-the-last-batch", Rule: "a member that begins with a snapshot takes its last batch for one to come",
 			Changes: []Change{{"store/raftstore/leads/position.go", "	return Position{at(0), at(1), at(2), at(3)}, nil\n", "	return Position{at(0), at(1), max(at(2), 1) - 1, at(3)}, nil\n"}},
 			Tests:   []string{"./store/raftstore", "TestMemberThatLagsBeyondTheLog"},
