@@ -68,7 +68,7 @@ func earlier(j *store.Job, attempt uint32, site job.SiteID) bool {
 // stale reports whether no result of an attempt that runs at a site would count any more,
 // whatever it is. Once true, that stays so.
 func stale(j *store.Job, attempt uint32, site job.SiteID) bool {
-	if j == nil || j.State.Terminal() || j.Outcome != nil {
+	if j == nil || j.State.Terminal() || j.Outcome != nil && (j.Attempt == attempt || j.Outcome.Kind != job.Demoted) {
 		return true
 	}
 	return j.Attempt != attempt && (j.CancelRequested || !earlier(j, attempt, site))

@@ -26,7 +26,7 @@ func small() LevelPolicy {
 	return LevelPolicy{Rank: 1, Queue: 10 * time.Minute, Run: 4 * time.Minute, Beta: 1}
 }
 
-func newOfLevels(t *testing.T, p LevelPolicy) *ofLevels {
+func newOfLevels(t *testing.T, p LevelPolicy, others ...job.SiteID) *ofLevels {
 	t.Helper()
 	cfg := Default()
 	cfg.Self, cfg.Level = Self{Processors: 4, Speed: 1}, p
@@ -39,7 +39,7 @@ func newOfLevels(t *testing.T, p LevelPolicy) *ofLevels {
 		t.Fatal(err)
 	}
 	s := &ofLevels{Engine: e, t: t, now: job.Time(time.Hour)}
-	e.Restore(s.now, nil)
+	e.Restore(s.now, others)
 	return s
 }
 
@@ -356,6 +356,54 @@ func TestDemotionGoesDownOnce(t *testing.T) {
 	s.do(Receive{From: "beta", Message: Result{Attempt: a, Outcome: job.Outcome{Kind: job.Demoted, Cause: job.OutOfLevel, Start: s.now, End: s.now.Add(time.Minute)}}})
 	if j.State != job.TimedOut || !strings.Contains(j.Outcome.Reason, "no level below") {
 		t.Errorf("%v: %+v", j.State, j.Outcome)
+	}
+}
+
+// A site that has restarted and not heard of another one since does not take a level for the last while that may
+// be cut off; for one that is gone for good nothing waits.
+func TestLastLevelOfARestartedSite(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		after time.Duration // since the restart
+		heard bool          // of the site of level 2 meanwhile
+		want  string
+		below bool
+	}{
+		"cut off":       {5 * time.Minute, false, "PENDING at level 1", true},
+		"gone for good": {11 * time.Minute, false, "CANCELLED at level 1", false},
+		"back":          {5 * time.Minute, true, "QUEUED at level 2", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			host, origin := newOfLevels(t, small(), "delta"), newOfLevels(t, LevelPolicy{}, "delta")
+			for _, s := range []*ofLevels{host, origin} {
+				s.now = s.now.Add(c.after)
+				s.do(Tick{})
+				s.peer("beta", 1, 8)
+				if c.heard {
+					s.peer("delta", 2, 8)
+				}
+			}
+			_, f := host.guest(1, unknownJob(), job.Progress{})
+			host.out, host.now = nil, host.now.Add(f.Request.Walltime-10*time.Second)
+			host.do(Tick{})
+			if asked := len(host.asks()) == 1; asked != c.below {
+				t.Errorf("its host asks it to go on: %v, want %v", asked, c.below)
+			}
+			j := origin.submit(unknownJob())
+			origin.do(Receive{From: "beta", Message: CopyAnswer{Attempt: j.AttemptID(), Reason: job.LevelFull}})
+			if got := fmt.Sprintf("%v at level %d", j.State, j.Level); got != c.want {
+				t.Errorf("its origin has it %s, want %s", got, c.want)
+			}
+			done := origin.submit(unknownJob())
+			a := done.AttemptID()
+			origin.do(Receive{From: "beta", Message: Claim{Attempt: a, Stamp: 1, Sent: origin.now}})
+			origin.do(Receive{From: "beta", Message: Started{Attempt: a, At: origin.now}})
+			origin.do(Receive{From: "beta", Message: Result{Attempt: a, Outcome: job.Outcome{Kind: job.Demoted, Cause: job.OutOfLevel, Start: origin.now, End: origin.now.Add(time.Minute)}}})
+			if (done.Level == 2) != c.below || (done.State == job.TimedOut) == c.below {
+				t.Errorf("a job that used its level is %v at level %d", done.State, done.Level)
+			}
+		})
 	}
 }
 

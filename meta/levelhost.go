@@ -133,7 +133,7 @@ func (h *host) levelRefusal(now job.Time, r *job.Request, before *job.Progress) 
 func (h *host) lastLevel(now job.Time, r *job.Request) bool {
 	known, open := h.peers.ladder(now, false, func(p *cluster.Peer) bool { return mayGoTo(r, p) })
 	_, below := known.Below(h.level.limits.Rank, r.Processors)
-	return !below && !open
+	return !below && !open && !h.peers.unheard(now)
 }
 
 // mayGoTo reports whether a job of a hierarchy may go to a site by its size and by what the site knows.
@@ -141,9 +141,16 @@ func mayGoTo(r *job.Request, p *cluster.Peer) bool {
 	return !p.NoCheckpoints && p.Refuses(r) == job.NoReason && place.Fits(r, p.Digest.Processors, p.Digest.MemoryBytes) == job.NoReason
 }
 
-// allKnown reports whether all other sites have said what they are.
-func (p *peers) allKnown(now job.Time) bool {
-	return !slices.ContainsFunc(p.view.PeersAt(now), func(s *cluster.Peer) bool { return !s.Known })
+// unheardVanish is how many times timing.vanish a site that has yet to say what it is may be a lower level
+// where a job would end for want of one.
+const unheardVanish = 10
+
+// unheard reports whether a site has yet to say what it is, and may still: this one has forgotten with its
+// restart what others were. A job that would end for want of a lower level waits for that, and no longer, as a site may be gone for good.
+func (p *peers) unheard(now job.Time) bool {
+	return slices.ContainsFunc(p.view.PeersAt(now), func(s *cluster.Peer) bool {
+		return !s.Known && now.Sub(s.Since) < unheardVanish*p.cfg.Timing.Vanish
+	})
 }
 
 // ladder are the levels that other sites offer that take what a request is, and whether one that

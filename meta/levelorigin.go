@@ -91,10 +91,10 @@ func (or *origin) sink(now job.Time, o *openJob) bool {
 }
 
 // outgrewAll reports whether a job went down from the last level. It did so while that was not
-// known: its site or this one had yet to hear of others. Now all have said what they are.
+// known: its site or this one had yet to hear of others. Now all have said what they are, or were silent for long.
 func (or *origin) outgrewAll(now job.Time, o *openJob, r *job.Request) bool {
 	n := len(o.rec.Demotions)
-	if n == 0 || o.rec.Demotions[n-1].Cause != job.OutOfLevel || !or.policy.StaysHome && !or.peers.allKnown(now) {
+	if n == 0 || o.rec.Demotions[n-1].Cause != job.OutOfLevel || or.unheard(now) {
 		return false
 	}
 	known, _ := or.ladder(now, o, r, false)
@@ -111,7 +111,7 @@ func (or *origin) leavesLevel(now job.Time, o *openJob, r *job.Request) bool {
 	known, open := or.ladder(now, o, r, false)
 	_, below := known.Below(r.Level, r.Processors)
 	switch {
-	case !final && !below && open: // the last level is not known to be the last
+	case !final && !below && (open || or.unheard(now)): // the last level is not known to be the last
 		return false
 	case final || !below:
 		or.reject(now, o, fmt.Sprintf("level %d takes it no more, and there is none below: site %s says that %s", r.Level, site, why.Sentence()))
@@ -194,8 +194,11 @@ func (or *origin) lastLevelOf(now job.Time, j *store.Job) bool {
 	r := j.Asked()
 	known, open := or.ladder(now, nil, &r, false)
 	_, below := known.Below(r.Level, r.Processors)
-	return !below && !open
+	return !below && !open && !or.unheard(now)
 }
+
+// unheard is that of peers, for a site whose jobs go elsewhere.
+func (or *origin) unheard(now job.Time) bool { return !or.policy.StaysHome && or.peers.unheard(now) }
 
 // leastLevel returns an error if a job could begin at no level that is known.
 func (or *origin) leastLevel(now job.Time, r *job.Request) error {

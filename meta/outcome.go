@@ -95,7 +95,9 @@ func (or *origin) settleOutcome(now job.Time, o *openJob, outcome job.Outcome) {
 // bringHome fetches the output of a job whose outcome is recorded, and closes it.
 func (or *origin) bringHome(now job.Time, o *openJob) {
 	or.changed(o.rec.ID)
-	or.stopEarlier(now, o.rec)
+	if o.rec.Outcome.Kind != job.Demoted { // which ends no race
+		or.stopEarlier(now, o.rec)
+	}
 	if outcome := o.rec.Outcome; outcome.FilesRemain && o.rec.Holder != or.self {
 		or.fetch(now, o)
 		return

@@ -224,8 +224,8 @@ func (w *World) below(level uint8, j *store.Job) bool {
 }
 
 // longKnown is for how long a site must have had streams to all others to know which levels there are, and
-// to have judged by that what is on its disk now.
-const longKnown = 6 * time.Minute
+// to have judged by that what is on its disk now: a site that is unheard of may be a level for ten minutes.
+const longKnown = 12 * time.Minute
 
 // knownTo reports whether a site must know which levels there are.
 func (w *World) knownTo(s *Site) bool {

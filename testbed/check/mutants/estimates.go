@@ -7,7 +7,7 @@ func estimateMutants() []Mutant {
 			Name: "estimate-demotes-from-the-last-level", Rule: "a job goes down by its estimate although no level is below",
 			Changes: []Change{
 				{"meta/levelestimate.go", "h.lastLevel(now, rec.Request)) == level.Reject:\n", "h.lastLevel(now, rec.Request)) == level.Reject && rec == nil:\n"},
-				{"meta/levelorigin.go", "	return !below && !open\n}\n\n// leastLevel", "	return !below && !open && j == nil\n}\n\n// leastLevel"},
+				{"meta/levelorigin.go", "	return !below && !open && !or.unheard(now)\n", "	return !below && !open && j == nil\n"},
 			},
 			Caught: levelSearch, Breaks: "B3",
 		},
