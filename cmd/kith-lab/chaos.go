@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,6 +57,7 @@ Faults: ` + faultNames() + `.
 	flags.Uint64Var(&opt.Seed, "seed", 1, "where faults and jobs come from, as `X`")
 	flags.StringSliceVar(&opt.Kinds, "faults", nil, "only these `KINDS`, with commas")
 	flags.StringVar(&opt.UpgradeFrom, "upgrade-from", "", "begin with the kithd in `FILE`, of an earlier version, and upgrade every site under load")
+	flags.BoolVar(&opt.Demotions, "demotions", false, "have most jobs save what they have done and go on elsewhere: at levels of a hierarchy, as guests who leave, and as users ask; without bags")
 	insecureFlag(cmd, &opt.Insecure)
 	flags.StringVar(&opt.Dir, "dir", "", "keep data and logs of the sites in folder `D` (default: a temporary one)")
 	slackFlag(cmd, &slack)
@@ -221,8 +224,20 @@ func chaosTable(r *chaos.Result, width int) string {
 	g.Add("faults", fmt.Sprint(r.FaultCount), "", "")
 	g.Add("jobs acknowledged", fmt.Sprint(j.Acknowledged), "", "")
 	g.Add("attempts that ran", fmt.Sprint(j.Attempts), "", "")
-	g.Add("tasks of bags acknowledged", fmt.Sprint(r.Bags.Tasks), "", "")
-	g.Add("runs of tasks", fmt.Sprint(r.Bags.Runs), "", "")
+	if d := r.Demotions; d.Counting > 0 {
+		g.Add("jobs that count", fmt.Sprint(d.Counting), "", "")
+		g.Add("numbers counted", fmt.Sprint(d.Numbers), "", "")
+		g.Add(fmt.Sprintf("counted again, after %d losses", d.Losses), fmt.Sprint(d.Repeated), "", "")
+		verdict := "reached"
+		if r.Share() < chaos.DemotedTarget {
+			verdict = "missed"
+		}
+		g.Add("share of jobs demoted at least once", fmt.Sprintf("%.2f", r.Share()), "≥ "+cli.Number(chaos.DemotedTarget), verdict)
+		none("numbers miscounted, checkpoints too old", r.Miscounted)
+	} else {
+		g.Add("tasks of bags acknowledged", fmt.Sprint(r.Bags.Tasks), "", "")
+		g.Add("runs of tasks", fmt.Sprint(r.Bags.Runs), "", "")
+	}
 	none("double starts", r.DoubleStarts)
 	none("lost jobs", r.LostJobs)
 	none("lost tasks of bags", r.LostTasks)
@@ -244,6 +259,9 @@ func chaosTable(r *chaos.Result, width int) string {
 	text += fmt.Sprintf("Faults: %s.\n", byKind(r.Faults))
 	text += fmt.Sprintf("Jobs: %d completed, %d failed as meant, %d out of time, %d cancelled, %d lost with their shim, %d with the trust between their sites, %d spoilt by the full disk, %d that damaged their own folder; %d ran more than once.\n",
 		j.Completed, j.Failed, j.TimedOut, j.Cancelled, j.LostWithShim, j.LostWithTrust, j.SpoiltByDisk, j.Vandals, j.RanAgain)
+	if d := r.Demotions; len(d.Causes) > 0 {
+		text += fmt.Sprintf("Attempts that ended for their job to go on: %s.\n", causes(d.Causes))
+	}
 	b := r.Bags
 	text += fmt.Sprintf("Tasks of %d bags: %d completed, %d failed as meant, %d cancelled, %d lost with their shim, %d with the trust between their sites, %d spoilt by the full disk; %d ran more than once; %d outputs were read.\n",
 		b.Acknowledged, b.Completed, b.Failed, b.Cancelled, b.LostWithShim, b.LostWithTrust, b.SpoiltByDisk, b.RanAgain, b.OutputsRead)
@@ -258,6 +276,15 @@ func chaosTable(r *chaos.Result, width int) string {
 		text += fmt.Sprintf("Skipped: %s: %s.\n", s.Kind, s.Reason)
 	}
 	return text
+}
+
+// causes lists counts by their names.
+func causes(counts map[string]int) string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		list = append(list, fmt.Sprintf("%d %s", counts[name], name))
+	}
+	return strings.Join(list, ", ")
 }
 
 // byKind lists counts in the order of kinds.

@@ -154,6 +154,9 @@ func (b *bed) configure(names []string, tune func(*config.Config)) (local.Config
 		cfg.Sites = append(cfg.Sites, local.Site{Name: name, Program: b.opt.UpgradeFrom, Tune: func(c *config.Config) {
 			siteKinds[i%len(siteKinds)](c)
 			tune(c)
+			if b.opt.Demotions {
+				tuneCounting(i, c)
+			}
 			c.Listen.Address = addresses[i]
 			if !b.opt.Insecure {
 				c.Listen.Advertise = "none" // others dial the links

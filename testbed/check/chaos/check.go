@@ -35,6 +35,8 @@ type checker struct {
 	// longer than the site waits for it.
 	apart  string
 	silent []window
+	// signed reads what a job that counts has signed.
+	signed func(id string) (io.ReadCloser, error)
 }
 
 func (c *checker) problem(count *int, format string, args ...any) {
@@ -72,6 +74,7 @@ func (c *checker) check(j *submitted, now *kithv1.Job, content func(path string)
 		c.outcome(j, id, now, content)
 	}
 	c.history(j, id, now)
+	c.demotions(j, id, now)
 }
 
 // history checks what the ledger says of a job (C2, C3).
@@ -85,8 +88,8 @@ func (c *checker) history(j *submitted, id job.ID, now *kithv1.Job) {
 	for _, text := range c.ledger.doubleStarts(id) {
 		c.problem(&r.DoubleStarts, "%s", text)
 	}
-	if len(runs) > 1 && j.policy == kithv1.Job_ON_SITE_LOST_WAIT {
-		c.problem(&r.DoubleStarts, "job %s, which waits for lost sites, ran in %d attempts", j.id, len(runs))
+	if still := undemoted(runs, now); still > 1 && j.policy == kithv1.Job_ON_SITE_LOST_WAIT {
+		c.problem(&r.DoubleStarts, "job %s, which waits for lost sites, ran in %d attempts that were not demoted", j.id, still)
 	}
 	overlaps := c.ledger.overlaps(id)
 	switch {
@@ -130,11 +133,15 @@ func (c *checker) outcome(j *submitted, id job.ID, now *kithv1.Job, content func
 	case kithv1.JobStatus_STATE_COMPLETED, kithv1.JobStatus_STATE_FAILED:
 		c.finished(j, id, st, ran, content)
 	case kithv1.JobStatus_STATE_TIMEOUT:
-		if r.Jobs.TimedOut++; !j.runsOut {
+		if c.stranded(j, id, st) {
+			r.Jobs.LostWithTrust++
+		} else if r.Jobs.TimedOut++; !j.runsOut {
 			c.problem(&r.OtherProblems, "job %s ran out of time, of which it had plenty: %s", j.id, brief(st))
 		}
 	case kithv1.JobStatus_STATE_CANCELLED:
-		if r.Jobs.Cancelled++; j.cancel == 0 {
+		if j.cancel == 0 && c.stranded(j, id, st) {
+			r.Jobs.LostWithTrust++
+		} else if r.Jobs.Cancelled++; j.cancel == 0 {
 			c.problem(&r.OtherProblems, "job %s is cancelled, and its user did not cancel it: %s", j.id, brief(st))
 		}
 	case kithv1.JobStatus_STATE_LOST:
@@ -164,7 +171,11 @@ func (c *checker) finished(j *submitted, id job.ID, st *kithv1.JobStatus, ran ru
 	} else {
 		r.Jobs.Failed++
 	}
-	want := map[string]string{"stdout": sum([]byte("done " + j.id + "\n"))}
+	said := "done " + j.id + "\n"
+	if j.counts != nil {
+		said += j.counts.sum()
+	}
+	want := map[string]string{"stdout": sum([]byte(said))}
 	for path, s := range j.outputs {
 		want[path] = s
 	}

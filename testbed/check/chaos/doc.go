@@ -28,6 +28,8 @@
 //     not trust each other for a while, and only under wait.
 //   - C6. No copy, attempt, bundle or process is left over.
 //   - C7. The audit log of each site is whole, and no revoked token is taken.
+//   - C8. Jobs that count, save and go on elsewhere count each number once, or again after a loss that
+//     their origin tells of, come to the right sum, and never go on from an older checkpoint than before.
 //
 // C1 to C5 hold for each task of a bag as for a job; its runs take the place of attempts,
 // of which there are as many as its origin knows of at most.

@@ -25,12 +25,13 @@ type task struct {
 	outputs  map[string]string // sha256 by path
 	cancel   time.Duration     // after its acknowledgement; 0: never
 	vandal   bool              // damages its own folder
+	counts   *counter          // nil if it does not count
 	again    bool              // submitted once more with the same request_id
 	duration time.Duration
 }
 
 // folders of a run that jobs use.
-type folders struct{ ledger, taskLedger, locks, secret string }
+type folders struct{ ledger, taskLedger, locks, secret, counts string }
 
 // maker makes the workload of one origin from a seed.
 type maker struct {
@@ -40,6 +41,7 @@ type maker struct {
 	sites   int
 	longest time.Duration
 	tame    bool // no job damages its folder
+	count   bool // most jobs count
 	folders folders
 	made    int
 }
@@ -103,6 +105,9 @@ func (m *maker) next() *task {
 	t.job.Script = script + fmt.Sprintf("exit %d\n", t.code)
 	if !m.tame && r.IntN(6) == 0 && t.code == 0 && !t.runsOut && t.cancel == 0 && len(t.outputs) == 0 {
 		m.vandalize(t)
+	}
+	if m.count && r.IntN(10) < countOfTen {
+		m.counting(t)
 	}
 	return t
 }

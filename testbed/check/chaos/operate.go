@@ -99,9 +99,10 @@ func (in *injector) holdJobs(ctx context.Context, f *Fault, s *site) (target, mi
 		if !waits || rng.IntN(2) == 0 || len(held) == mostHeld {
 			continue
 		}
-		if _, err := s.Jobs.HoldJob(ctx, &kithv1.HoldJobRequest{JobId: j.GetId()}); err == nil {
-			held = append(held, j.GetId())
-		} // else it has started or ended meanwhile, or the site is down
+		_, err := s.Jobs.HoldJob(ctx, &kithv1.HoldJobRequest{JobId: j.GetId()})
+		if code := status.Code(err); code != codes.FailedPrecondition && code != codes.NotFound {
+			held = append(held, j.GetId()) // an answer that did not come may have been yes
+		} // else it has started or ended meanwhile
 	}
 	target = fmt.Sprintf("%d jobs of %s", len(held), s.Name)
 	if len(held) == 0 {

@@ -28,6 +28,9 @@ type Options struct {
 	// Insecure leaves the sites without keys, on plaintext. Otherwise they join by
 	// invitations and speak mutual TLS, over the same links.
 	Insecure bool
+	// Demotions has most jobs save what they have done and go on elsewhere, as their users ask, as a
+	// hierarchy of levels demands and as guests who make way: see counting.go. At least 4 sites; no bags.
+	Demotions bool
 	// JobsPerSecond is how many jobs are submitted at all sites together. 0
 	// means about nine tenths of what the sites can run.
 	JobsPerSecond float64
@@ -58,6 +61,12 @@ func (o *Options) Validate() error {
 	}
 	if o.Patience < 0 {
 		errs = append(errs, fmt.Errorf("patience %v: choose a positive duration, or 0 for 2 min", o.Patience))
+	}
+	if o.Demotions && o.Sites < len(siteKinds) {
+		errs = append(errs, fmt.Errorf("sites %d with demotions: choose at least %d, of which three are levels and one hides guests", o.Sites, len(siteKinds)))
+	}
+	if o.Demotions && o.UpgradeFrom != "" {
+		errs = append(errs, errors.New("upgrade from with demotions: choose one of them; earlier versions may know no demotions"))
 	}
 	for _, name := range o.Kinds {
 		if !slices.Contains(Kinds(), Kind(name)) {

@@ -188,6 +188,9 @@ func TestOptions(t *testing.T) {
 		"many sites":    {func(o *Options) { o.Sites = 17 }, false},
 		"no time":       {func(o *Options) { o.Duration = 0 }, false},
 		"no folder":     {func(o *Options) { o.Dir = "" }, false},
+		"demotions":     {func(o *Options) { o.Demotions, o.Sites = true, 4 }, true},
+		"few levels":    {func(o *Options) { o.Demotions, o.Sites = true, 3 }, false},
+		"two versions":  {func(o *Options) { o.Demotions, o.Sites, o.UpgradeFrom = true, 4, "kithd" }, false},
 		"negative jobs": {func(o *Options) { o.JobsPerSecond = -1 }, false},
 	} {
 		o := good

@@ -13,6 +13,8 @@ type Result struct {
 	Sites   int     `json:"sites"`
 	Jobs    Jobs    `json:"jobs"`
 	Bags    Bags    `json:"bags"`
+	// Demotions are of jobs that save what they have done and go on elsewhere.
+	Demotions Demotions `json:"demotions"`
 	// Faults came about. Skipped are the kinds of which none did, each with the reason.
 	FaultCount int            `json:"fault_count"`
 	Faults     map[string]int `json:"faults"`
@@ -23,7 +25,8 @@ type Result struct {
 	// under wait that ran twice; LostJobs were acknowledged and have no outcome,
 	// or one that nothing explains, and so have LostTasks of bags; StrayCopies, and bundles
 	// of bags, stayed after a heal or the end; Overlaps are attempts that ran beside another
-	// of their job, or runs beside another of their task.
+	// of their job, or runs beside another of their task; Miscounted are numbers of jobs that count which were
+	// left out, or counted again without a loss, and checkpoints that were older than they should.
 	DoubleStarts    int `json:"double_starts"`
 	LostJobs        int `json:"lost_jobs"`
 	LostTasks       int `json:"lost_tasks"`
@@ -31,6 +34,7 @@ type Result struct {
 	Overlaps        int `json:"overlapping_attempts"`
 	ChangedOutcomes int `json:"changed_outcomes"`
 	DamagedOutputs  int `json:"damaged_outputs"`
+	Miscounted      int `json:"miscounted"`
 	LeftProcesses   int `json:"left_processes"`
 	Crashes         int `json:"crashes"`
 	// PromisesMoved are guarantees to a site's own jobs that guests moved, by what the sites count.
@@ -94,6 +98,27 @@ type Bags struct {
 	OutputsRead   int `json:"outputs_read"`
 }
 
+// Demotions counts how often jobs went on elsewhere, and what those that count did. Demoted are
+// jobs of all kinds of which an attempt ended so, by Causes.
+type Demotions struct {
+	Demoted int            `json:"demoted"`
+	Causes  map[string]int `json:"causes,omitempty"`
+	// Counting are jobs that count. Numbers is how many they counted, Repeated of these those that had been
+	// counted before, after so many Losses.
+	Counting int `json:"counting"`
+	Numbers  int `json:"numbers"`
+	Repeated int `json:"repeated"`
+	Losses   int `json:"losses"`
+}
+
+// DemotedTarget is the share of jobs that are to be demoted at least once.
+const DemotedTarget = 0.5
+
+// Share is that of jobs that were demoted at least once.
+func (r *Result) Share() float64 {
+	return float64(r.Demotions.Demoted) / max(float64(r.Jobs.Acknowledged), 1)
+}
+
 // Skipped is a kind of fault that was wanted and did not come about.
 type Skipped struct {
 	Kind   Kind   `json:"kind"`
@@ -124,6 +149,9 @@ func (r *Result) Good() bool { return r.Sound() && len(r.Misses(1)) == 0 }
 func (r *Result) Misses(slack float64) []string {
 	var missed targets
 	missed.atMost(slack, "seconds from healing until the sites agree, at worst", r.Heals.Worst, r.Heals.Target)
+	if r.Demotions.Counting > 0 && r.Share()*slack < DemotedTarget {
+		missed = append(missed, fmt.Sprintf("share of jobs demoted at least once: %.2f, the target is %v", r.Share(), DemotedTarget))
+	}
 	return missed
 }
 
@@ -138,5 +166,5 @@ func (t *targets) atMost(slack float64, what string, value, target float64) {
 
 // Sound reports whether nothing is wrong, however long it took.
 func (r *Result) Sound() bool {
-	return r.DoubleStarts+r.LostJobs+r.LostTasks+r.StrayCopies+r.Overlaps+r.ChangedOutcomes+r.DamagedOutputs+r.LeftProcesses+r.Crashes+r.PromisesMoved+r.OtherProblems == 0
+	return r.DoubleStarts+r.LostJobs+r.LostTasks+r.StrayCopies+r.Overlaps+r.ChangedOutcomes+r.DamagedOutputs+r.Miscounted+r.LeftProcesses+r.Crashes+r.PromisesMoved+r.OtherProblems == 0
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -84,9 +85,11 @@ func (c *campaign) makeFolders(opt *Options) error {
 	if err != nil {
 		return err
 	}
-	c.folders = folders{ledger: filepath.Join(jobs, "ledger"), taskLedger: filepath.Join(jobs, "tasks"), locks: filepath.Join(jobs, "locks"), secret: filepath.Join(jobs, "secret")}
-	if err := os.Mkdir(c.folders.locks, 0o700); err != nil {
-		return err
+	c.folders = folders{ledger: filepath.Join(jobs, "ledger"), taskLedger: filepath.Join(jobs, "tasks"), locks: filepath.Join(jobs, "locks"), secret: filepath.Join(jobs, "secret"), counts: filepath.Join(jobs, "counts")}
+	for _, dir := range []string{c.folders.locks, c.folders.counts} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			return err
+		}
 	}
 	return os.WriteFile(c.folders.secret, []byte(secretText), 0o600)
 }
@@ -128,9 +131,10 @@ func (c *campaign) skipped(r *Result) []Skipped {
 func (c *campaign) workload() {
 	for i, s := range c.sites {
 		m := newMaker(c.opt, i, s.processors, min(25*time.Second, c.opt.Duration/2), c.folders)
-		m.tame = c.opt.UpgradeFrom != "" // earlier versions waited for what such a job left
+		m.tame = c.opt.UpgradeFrom != "" || c.opt.Demotions // earlier versions waited for what such a job left
+		m.count = c.opt.Demotions
 		c.users = append(c.users, newUser(s, m, c.logs, c.opt.UpgradeFrom != "" || c.in.planner.draws(Reconfigure)))
-		if c.opt.UpgradeFrom == "" { // earlier versions know no bags
+		if c.opt.UpgradeFrom == "" && !c.opt.Demotions { // earlier versions know no bags
 			c.bags = append(c.bags, newBagUser(c.opt, s, c.folders, c.logs))
 		}
 	}
@@ -140,12 +144,20 @@ func (c *campaign) workload() {
 // than the site can run, jobs run elsewhere.
 var shares = []float64{1.6, 0.8, 0.4, 1.2}
 
+// countShares are those of sites of which one hides guests and one bounds what they cost: they have jobs of
+// their own, too.
+var countShares = []float64{1.4, 1, 0.8, 0.8}
+
 // pace is how many jobs a user submits in a second.
 func (c *campaign) pace(u *user) float64 {
 	if c.opt.JobsPerSecond > 0 {
 		return c.opt.JobsPerSecond / float64(len(c.users))
 	}
-	return 0.8 * shares[u.site.index%len(shares)] * float64(u.site.processors) / load(u.maker.width, u.maker.longest)
+	each, share := load(u.maker.width, u.maker.longest), shares[u.site.index%len(shares)]
+	if c.opt.Demotions {
+		each, share = countLoad(each), countShares[u.site.index%len(countShares)]
+	}
+	return 0.8 * share * float64(u.site.processors) / each
 }
 
 // run lets users submit and faults happen, heals, waits and checks.
@@ -223,7 +235,9 @@ func (c *campaign) drain(ctx context.Context) {
 	c.opt.note("no more jobs; waiting for those under way")
 	looking, enough := context.WithCancel(ctx)
 	var looks sync.WaitGroup
-	looks.Go(func() { (&idleWatch{campaign: c}).watch(looking) })
+	if !c.opt.Demotions { // what waits may not run everywhere then
+		looks.Go(func() { (&idleWatch{campaign: c}).watch(looking) })
+	}
 	defer looks.Wait()
 	defer enough()
 	stop := time.Now().Add(c.opt.Patience)
@@ -246,8 +260,8 @@ func (c *campaign) check(ctx context.Context) (*Result, error) {
 	r := &Result{
 		Seed: c.opt.Seed, Minutes: c.minutes, Sites: c.opt.Sites, Faults: make(map[string]int), Heals: sumUp(c.heals),
 	}
-	r.Missed = r.Misses(1)
 	k := &checker{result: r, secret: sum([]byte(secretText)), killed: c.in.shims, lost: c.logs.lost, full: c.in.full, unguarded: c.in.unguarded(), severed: c.in.severed}
+	k.signed = func(id string) (io.ReadCloser, error) { return os.Open(c.folders.countsOf(id)) }
 	for _, s := range c.sites {
 		if s.disk != nil {
 			k.diskSite = s.Name
@@ -286,6 +300,7 @@ func (c *campaign) check(ctx context.Context) (*Result, error) {
 	}
 	k.promisesKept(&c.promises)
 	r.AuditLines = c.verifyAudits()
+	r.Missed = r.Misses(1)
 	return r, ctx.Err()
 }
 

@@ -114,6 +114,9 @@ func (u *user) see(ctx context.Context, j *submitted) {
 			u.mu.Unlock()
 		}
 	}
+	if j.counts != nil {
+		u.asking.Go(func() { u.demote(ctx, j) })
+	}
 	if j.cancel > 0 && pause.For(ctx, j.cancel) {
 		u.cancel(ctx, id)
 	}
