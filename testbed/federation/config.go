@@ -46,6 +46,8 @@ type Config struct {
 	// CopiesOf returns the K of one job, by site and place in its workload; zero
 	// for that of Placement. Nil for all of them.
 	CopiesOf func(site, index int) int32
+	// Shape, if not nil, changes the request of one job, by site and place in its workload.
+	Shape func(site, index int, r *job.Request)
 	// Bags are submitted beside the workloads; Guests is how all sites run tasks.
 	Bags   []Bag
 	Guests meta.Bags
@@ -93,6 +95,8 @@ type Site struct {
 	// Bound is for how long guests alone may keep a job of the site waiting before they have to leave;
 	// zero for as long as they run, unless Queues are DualPreempt.
 	Bound time.Duration
+	// Level is that of a hierarchy; the zero value is none.
+	Level meta.LevelPolicy
 	// Zone is added to the instants at which jobs are submitted here. At least 0.
 	Zone time.Duration
 }

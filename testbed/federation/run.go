@@ -168,7 +168,7 @@ func (r *run) world() sim.Config {
 			ID: s.ID, Scheduler: s.Scheduler(),
 			Meta: meta.Config{
 				Placement: cfg.Placement, Timing: timing, Bags: cfg.Guests, Forecasts: meta.Forecasts{Enabled: cfg.Placement.Rank == meta.RankForecast, Arrivals: true}, Self: meta.Self{Speed: s.Speed}, ReferenceTimes: true,
-				NoHarm: s.noHarm(cfg.Harm), MaxGrace: cfg.Grace,
+				NoHarm: s.noHarm(cfg.Harm), MaxGrace: cfg.Grace, Level: s.Level,
 				// What is asked is what the federation would do, not where it would refuse.
 				// An ended job is forgotten at once: all there is to know has been recorded.
 				Limits: meta.Limits{Jobs: math.MaxInt32, CopiesPerOrigin: math.MaxInt32, Copies: math.MaxInt32, ClosedFor: never, DecisionSites: 1},
@@ -244,6 +244,9 @@ func (r *run) submissions(i int) func() (job.Time, sim.Submission, bool) {
 		if r.cfg.CopiesOf != nil {
 			sub.Request.Copies = r.cfg.CopiesOf(i, next)
 		}
+		if r.cfg.Shape != nil {
+			r.cfg.Shape(i, next, &sub.Request)
+		}
 		if transfer != nil {
 			sub.Transfer = transfer()
 		}
@@ -272,7 +275,7 @@ func (r *run) began(host job.SiteID, _ job.AttemptID, tag int) {
 		return
 	}
 	x := &r.records[tag]
-	if x.Site = host; x.Evicted == 0 {
+	if x.Site = host; x.Demoted == 0 {
 		x.Start = r.w.Now() - sim.Start
 	}
 }
@@ -285,11 +288,14 @@ func (r *run) ended(host job.SiteID, a job.AttemptID, tag int, outcome *job.Outc
 	x := &r.records[tag]
 	x.Run += outcome.End.Sub(outcome.Start)
 	if outcome.Kind == job.Demoted {
-		if x.Evicted++; x.Evicted == job.MaxEvictions {
-			r.awaited--
+		if x.Demoted++; outcome.Cause == job.Evicted {
+			if x.Evicted++; x.Evicted == job.MaxEvictions {
+				r.awaited--
+			}
 		}
 		return
 	}
+	x.Stopped = outcome.Kind == job.Timeout
 	i, k := r.place(tag, a.Job.Origin)
 	j := &r.workloads[i].Jobs[k]
 	x.Job, x.Origin, x.User, x.Group = j.ID, a.Job.Origin, j.User, j.Group

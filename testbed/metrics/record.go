@@ -34,6 +34,10 @@ type Record struct {
 	// Evicted is how often it had to leave for a home job of its host. Start is then that of the
 	// first attempt, and Run what all attempts took together.
 	Evicted int
+	// Demoted is how often an attempt of it ended for it to go on in another one, whatever for, and
+	// Stopped says that its time limit ended it.
+	Demoted int
+	Stopped bool
 }
 
 // Wait returns the time from submission to start.

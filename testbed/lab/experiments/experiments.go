@@ -11,6 +11,7 @@ import (
 	"kith/testbed/lab/harm"
 	"kith/testbed/lab/hierarchy"
 	"kith/testbed/lab/kdistributed"
+	"kith/testbed/lab/levels"
 	"kith/testbed/lab/localpriority"
 )
 
@@ -18,6 +19,7 @@ import (
 func All() []lab.Experiment {
 	return []lab.Experiment{
 		hierarchy.Experiment(),
+		levels.Experiment(),
 		kdistributed.Experiment(),
 		gridbot.Experiment(),
 		ghs.Experiment(),
