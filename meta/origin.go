@@ -74,6 +74,8 @@ type ownHost interface {
 	levelRefusal(now job.Time, r *job.Request, before *job.Progress) (why job.Reason, final bool)
 	// ownLevel is the level of a hierarchy that the site is, 0 for none.
 	ownLevel() uint8
+	// levelDoes is the most that this level does for one such job.
+	levelDoes(r *job.Request) float64
 	// speed is how fast a request gets on here.
 	speed(r *job.Request) float64
 	// describe says what the site is and how loaded it is (LoadDigest).
@@ -121,9 +123,10 @@ func (or *origin) submit(now job.Time, ev Submit) {
 	if or.seer != nil {
 		ev.Request.Runs = or.seer.expect(or.self, &ev.Request)
 	}
+	guess := or.seer.guess(&ev.Request)
 	id := or.st.NextID()
 	err = store.Record(or.st, store.SubmitJob{
-		ID: id, Request: ev.Request, RequestID: ev.RequestID, BodyHash: ev.BodyHash, After: after, Payload: ev.Payload, Actor: ev.Actor, Time: now,
+		ID: id, Request: ev.Request, RequestID: ev.RequestID, BodyHash: ev.BodyHash, After: after, Payload: ev.Payload, Guess: guess, Actor: ev.Actor, Time: now,
 	})
 	if err != nil {
 		or.reply(ev.Token, job.ID{}, 0, fmt.Errorf("%w: %w", ErrInvalid, err))
@@ -250,7 +253,7 @@ func (or *origin) changed(id job.ID) {
 // place looks for sites for a pending job, asking them first if the policy
 // wants it and the job has to wait.
 func (or *origin) place(now job.Time, o *openJob) {
-	if o.rec.State != job.Pending || o.query != nil {
+	if o.rec.State != job.Pending || o.query != nil || or.passesOver(now, o) {
 		return
 	}
 	if or.policy.Question != place.AskNothing && !or.startsHere(now, o) && or.ask(now, o) {

@@ -32,6 +32,9 @@ type Forecasts struct {
 	Draws int
 	// Arrivals lets copies come in as they did on earlier days.
 	Arrivals bool
+	// Bounds has jobs of unknown length without an estimator pass over levels that are too small for
+	// nine of ten of their users' jobs, see levelguess.go.
+	Bounds bool
 	// Forecaster is the site that is played forward; nil if the [Site] of the engine is one,
 	// or none is.
 	Forecaster Forecaster

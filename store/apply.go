@@ -154,7 +154,7 @@ func (c SubmitJob) apply(s *State) error {
 	j := newJob()
 	j.ID, j.Request, j.RequestID, j.BodyHash = c.ID, c.Request, c.RequestID, c.BodyHash
 	j.State, j.Submitted, j.Submitter = job.Pending, c.Time, c.Actor
-	j.Level = c.Request.Level
+	j.Level, j.Guess = c.Request.Level, float32(job.SaneBound(c.Guess))
 	if n := len(s.order); n > 0 {
 		j.shareWords(s.order[n-1])
 	}

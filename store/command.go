@@ -29,8 +29,10 @@ type SubmitJob struct {
 	After []job.Dependency
 	// Payload is what to run; it is written but not kept in memory.
 	Payload []byte
-	Actor   identity.Actor // who submitted it
-	Time    job.Time
+	// Guess is that of [Job].
+	Guess float64
+	Actor identity.Actor // who submitted it
+	Time  job.Time
 }
 
 // OpenAttempt opens the job's next attempt with copies at Sites. The job must

@@ -107,6 +107,10 @@ type Job struct {
 	Level uint8
 	// SaveAsked says that a user has asked the latest attempt to save and end.
 	SaveAsked bool
+	// Guess is what a job of a hierarchy without an estimator needs at most by the forecast when it was
+	// submitted, in processor-seconds of the reference; 0 if that says nothing. It may have the job
+	// begin at a lower level, and nothing else.
+	Guess float32
 	// Submitted and Closed are by the origin's clock, Started by the holder's.
 	Submitted, Started, Closed job.Time
 	// Outcome is nil before the attempt has ended. Its Files are kept until the

@@ -29,6 +29,9 @@ func levelLines(s *kithv1.JobStatus) []string {
 	if s.GetWorkDone() > 0 || s.GetWorkBound() > 0 {
 		lines = append(lines, workLine(s))
 	}
+	if guess := s.GetWorkGuess(); guess > 0 && s.GetWorkBound() == 0 {
+		lines = append(lines, fmt.Sprintf("needs at most %s processor-seconds by the forecast of its user's jobs: a guess, by which it may begin at a lower level", workOf(guess)))
+	}
 	for _, l := range s.GetLevelSites() {
 		lines = append(lines, fmt.Sprintf("%s: runs of at most %s, stays of at most %s; work there %s of %s processor-seconds",
 			l.GetSiteId(), spanOf(l.GetRunLimit()), spanOf(l.GetQueueLimit()), workOf(l.GetWork()), workOf(l.GetWorkLimit())))

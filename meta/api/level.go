@@ -68,7 +68,7 @@ func levelStatus(s *kithv1.JobStatus, v *meta.JobView) {
 	if s.Level = int32(j.Level); j.Level == 0 {
 		return
 	}
-	s.WorkDone, s.WorkBound = j.Done(), j.Bound()
+	s.WorkDone, s.WorkBound, s.WorkGuess = j.Done(), j.Bound(), float64(j.Guess)
 	for _, l := range v.Levels {
 		s.LevelSites = append(s.LevelSites, &kithv1.LevelStanding{
 			SiteId: string(l.Site), QueueLimit: durationpb.New(l.Level.Queue), RunLimit: durationpb.New(l.Level.Run),

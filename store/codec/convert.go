@@ -138,7 +138,7 @@ func (n *names) job(m *statev1.JobRecord) (store.Job, error) {
 		})
 	}
 	j.Forecast = n.forecast(m.GetForecast())
-	j.Level = uint8(min(m.GetLevel(), job.MaxLevel))
+	j.Level, j.Guess = uint8(min(m.GetLevel(), job.MaxLevel)), float32(job.SaneBound(m.GetGuess()))
 	j.Demotions, j.Checkpoint = n.demotions(m.GetDemotions()), m.GetCheckpointAttempt()
 	j.Saved = n.saved(m.GetSaved())
 	j.SaveAsked = m.GetAskedAttempt() != 0 && m.GetAskedAttempt() == j.Attempt

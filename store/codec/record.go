@@ -42,7 +42,7 @@ func (r *record) ofJob(j *store.Job, harm store.Harm) *statev1.JobRecord {
 		BlockedNs: int64(harm.Blocked), PromisesMoved: harm.Moved,
 	}
 	m.Forecast = forecastMessage(j.Forecast)
-	m.Level = uint32(j.Level)
+	m.Level, m.Guess = uint32(j.Level), float64(j.Guess)
 	m.Demotions, m.CheckpointAttempt = demotionMessages(j.Demotions), j.Checkpoint
 	m.Saved = savedMessage(j.Saved)
 	if j.SaveAsked {

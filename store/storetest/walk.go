@@ -74,6 +74,7 @@ func submit(rng *rand.Rand, s *store.State, now job.Time) store.Command {
 		Request: job.Request{Name: fmt.Sprint("job-", rng.IntN(5)), User: "ada", Processors: 1 + rng.Int32N(8), Walltime: time.Hour},
 		Payload: fmt.Appendf(nil, "payload of %v", id),
 	}
+	cmd.Guess = float64(rng.IntN(3)) * 1e4
 	if rng.IntN(2) == 0 {
 		cmd.RequestID = fmt.Sprint("request-", rng.IntN(200))
 		cmd.BodyHash[0] = byte(rng.IntN(256))

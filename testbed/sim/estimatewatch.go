@@ -14,7 +14,8 @@ import (
 // estimateWatch checks jobs that bring an estimator: the command of an attempt starts at most once, and
 // never where its estimate ended it (B1); the least bound of all attempts is that of the job, and each
 // attempt is told of it (B2); what an estimate ends goes one level down, or is cancelled where none is
-// below (B3); a job is not said to need too much by a bound that fits its level (B4), nor by none (B5).
+// below (B3); a job is not said to need too much by a bound that fits its level (B4), nor by none (B5). A guess
+// of a forecast has a job without an estimator begin at a lower level, and nothing else (B6).
 type estimateWatch struct {
 	x *watch
 	// commands counts how often the command of an attempt was started, by estimate are those that an
@@ -136,7 +137,11 @@ func (e *estimating) least(now job.Time) float64 {
 // durable watches what is on disk of a job.
 func (v *estimateWatch) durable(j *store.Job) {
 	x := v.x
-	if x.liars[j.ID.Origin] || !j.Request.Estimate {
+	if x.liars[j.ID.Origin] {
+		return
+	}
+	if !j.Request.Estimate {
+		v.guessed(j)
 		return
 	}
 	least := 0.0
@@ -170,6 +175,28 @@ func (v *estimateWatch) durable(j *store.Job) {
 	v.endedWell(j)
 	if !v.bounded[j.ID] && slices.ContainsFunc(j.Events, func(e store.ClaimEvent) bool { return e.Reason == job.LevelMismatch }) {
 		x.violate("B5: job %v left a level as it needs too much, and no estimator of it has given a bound", j.ID)
+	}
+}
+
+// guessed watches a job without an estimator: only a guess can have it leave a level for what it needs, and
+// that only before an attempt, for a level that there is.
+func (v *estimateWatch) guessed(j *store.Job) {
+	lies := func(site job.SiteID) bool { return v.x.liars[site] }
+	if lies(j.Holder) || slices.ContainsFunc(j.Demotions, func(d store.Demotion) bool { return lies(d.Site) }) {
+		return
+	}
+	for i := range j.Events {
+		e := &j.Events[i]
+		switch {
+		case e.Reason != job.LevelMismatch, lies(e.Site):
+		case j.Guess <= 0 || e.Kind != store.ClaimLowered:
+			v.x.violate("B6: job %v left a level as it needs too much, and nobody has said so", j.ID)
+		case i == len(j.Events)-1 && !v.x.w.below(j.Level-1, j):
+			v.x.violate("B6: job %v went to level %d by a guess, and there is none", j.ID, j.Level)
+		}
+	}
+	if o := j.Outcome; o != nil && o.Bound > 0 {
+		v.x.violate("B6: attempt %v has the bound %g, and its job brings no estimator", j.AttemptID(), o.Bound)
 	}
 }
 

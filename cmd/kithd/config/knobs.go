@@ -110,6 +110,7 @@ func (c *Config) Knobs() []Knob {
 		fixed("forecast.draws", between(whole(&f.Draws, forecast.DefaultScenarios), forecast.MinScenarios, 1000, "give 30 to 1000"), "scenarios that a forecast is made of; more than 50 cost more and gain next to nothing"),
 		fixed("forecast.history", between(whole(&f.History, store.MaxPast), 1, store.MaxPast, "give 1 to 100000"), "attempts that have ended that the site remembers, to learn run times from and for `kith history export`"),
 		fixed("forecast.arrivals", truth(&f.Arrivals, true), "let scenarios have jobs come in as on earlier days at the same time of day"),
+		fixed("forecast.bounds", truth(&f.Bounds, false), "have jobs of unknown time without an estimator begin at a level that does for one job what nine of ten of their user's jobs needed ([estimates](#estimates))"),
 
 		fixed("timing.claim", between(span(&t.Claim, std.Timing.Claim), 1, job.MaxWalltime, "give a positive duration of at most ten years"), "how long processors are kept for a claim without an answer; copies of other sites are planned for so much longer, so that a claim that is granted in time delays no local job"),
 		live("timing.backoff", span(&t.Backoff, std.Timing.Backoff), "how long that copy is then left alone"),

@@ -180,7 +180,7 @@ func (x *run) config(trace func(string)) sim.Config {
 		m := meta.Default()
 		m.Placement.Scheme, m.Placement.Rank, m.Placement.MaxLoadAge = x.s.Scheme, x.s.Rank, maxLoadAge
 		m.Placement.Conserve = false
-		m.Forecasts = meta.Forecasts{Enabled: x.s.forecasts(), Arrivals: true}
+		m.Forecasts = meta.Forecasts{Enabled: x.s.forecasts(), Arrivals: true, Bounds: x.s.leveled()}
 		m.Timing.Load, m.Timing.ClockRate = loadPeriod, float64(MaxDrift)/1e6
 		sc := sim.SiteConfig{
 			ID: site.Name, Meta: m, Drift: site.Drift, ForecastSteps: forecastSteps, Members: site.Members, Clocks: site.Clocks,

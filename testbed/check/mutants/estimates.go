@@ -32,6 +32,11 @@ func estimateMutants() []Mutant {
 			Caught:  levelSearch, Breaks: "B4",
 		},
 		{
+			Name: "guess-at-the-last-level", Rule: "a job goes past the last level by a guess of the forecast",
+			Changes: []Change{{"meta/levelguess.go", "at != r.Level || !below || or", "at != r.Level || below && !here || or"}},
+			Caught:  levelSearch, Breaks: "B6",
+		},
+		{
 			Name: "nonsense-counts", Rule: "what an estimator prints that is no bound counts as one",
 			Changes: []Change{{"internal/estimate/reader.go", "	return err == nil && work > 0 && work <= MostWork && r.Add(work)\n", "	return (err == nil || work != 0) && r.Add(max(1, min(work, MostWork)))\n"}},
 			Caught:  levelSearch, Breaks: "B2 B5",

@@ -1584,7 +1584,10 @@ type JobStatus struct {
 	// When it was home.
 	SavedTime *timestamppb.Timestamp `protobuf:"bytes,30,opt,name=saved_time,json=savedTime,proto3" json:"saved_time,omitempty"`
 	// Why what the latest attempt has saved since was not copied, for people; empty if nothing is wrong.
-	SaveTrouble   string `protobuf:"bytes,31,opt,name=save_trouble,json=saveTrouble,proto3" json:"save_trouble,omitempty"`
+	SaveTrouble string `protobuf:"bytes,31,opt,name=save_trouble,json=saveTrouble,proto3" json:"save_trouble,omitempty"`
+	// What the forecast of its user's jobs said at the submission that it needs at most, in the unit of
+	// work_bound: it may begin at a lower level by that, and nothing else. 0 if it said nothing.
+	WorkGuess     float64 `protobuf:"fixed64,32,opt,name=work_guess,json=workGuess,proto3" json:"work_guess,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1834,6 +1837,13 @@ func (x *JobStatus) GetSaveTrouble() string {
 		return x.SaveTrouble
 	}
 	return ""
+}
+
+func (x *JobStatus) GetWorkGuess() float64 {
+	if x != nil {
+		return x.WorkGuess
+	}
+	return 0
 }
 
 // A JobAct is something that a person did to a job or a bag.
@@ -2680,7 +2690,7 @@ const file_kith_v1_job_proto_rawDesc = "" +
 	"\acontent\" \n" +
 	"\n" +
 	"OutputFile\x12\x12\n" +
-	"\x04path\x18\x01 \x01(\tR\x04path\"\xef\f\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\"\x8e\r\n" +
 	"\tJobStatus\x12.\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x18.kith.v1.JobStatus.StateR\x05state\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12$\n" +
@@ -2719,7 +2729,9 @@ const file_kith_v1_job_proto_rawDesc = "" +
 	"\rsaved_attempt\x18\x1d \x01(\x05R\fsavedAttempt\x129\n" +
 	"\n" +
 	"saved_time\x18\x1e \x01(\v2\x1a.google.protobuf.TimestampR\tsavedTime\x12!\n" +
-	"\fsave_trouble\x18\x1f \x01(\tR\vsaveTrouble\"\x96\x02\n" +
+	"\fsave_trouble\x18\x1f \x01(\tR\vsaveTrouble\x12\x1d\n" +
+	"\n" +
+	"work_guess\x18  \x01(\x01R\tworkGuess\"\x96\x02\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rSTATE_PENDING\x10\x01\x12\x0e\n" +

@@ -1363,7 +1363,10 @@ type JobRecord struct {
 	// The level of the hierarchy that the job is at; 0 for none.
 	Level uint32 `protobuf:"varint,30,opt,name=level,proto3" json:"level,omitempty"`
 	// The checkpoint that came home last from an attempt that ran. Unset if none did.
-	Saved         *SavedRecord `protobuf:"bytes,31,opt,name=saved,proto3" json:"saved,omitempty"`
+	Saved *SavedRecord `protobuf:"bytes,31,opt,name=saved,proto3" json:"saved,omitempty"`
+	// What the forecast says that a job of a hierarchy without an estimator needs at most, in
+	// processor-seconds of the reference; 0 if it says nothing.
+	Guess         float64 `protobuf:"fixed64,32,opt,name=guess,proto3" json:"guess,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1613,6 +1616,13 @@ func (x *JobRecord) GetSaved() *SavedRecord {
 		return x.Saved
 	}
 	return nil
+}
+
+func (x *JobRecord) GetGuess() float64 {
+	if x != nil {
+		return x.Guess
+	}
+	return 0
 }
 
 // A SavedRecord is a checkpoint that came home from an attempt that ran.
@@ -4337,7 +4347,7 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\x04user\x18\x05 \x01(\tR\x04user\x12 \n" +
 	"\fmake_time_ns\x18\x06 \x01(\x03R\n" +
 	"makeTimeNs\x12\x14\n" +
-	"\x05maker\x18\a \x01(\tR\x05maker\"\xa4\t\n" +
+	"\x05maker\x18\a \x01(\tR\x05maker\"\xba\t\n" +
 	"\tJobRecord\x12&\n" +
 	"\x02id\x18\x01 \x01(\v2\x16.kith.state.v1.JobNameR\x02id\x120\n" +
 	"\arequest\x18\x02 \x01(\v2\x16.kith.state.v1.RequestR\arequest\x12\x1d\n" +
@@ -4372,7 +4382,8 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\x12checkpoint_attempt\x18\x1c \x01(\rR\x11checkpointAttempt\x12#\n" +
 	"\rasked_attempt\x18\x1d \x01(\rR\faskedAttempt\x12\x14\n" +
 	"\x05level\x18\x1e \x01(\rR\x05level\x120\n" +
-	"\x05saved\x18\x1f \x01(\v2\x1a.kith.state.v1.SavedRecordR\x05saved\"\xb1\x01\n" +
+	"\x05saved\x18\x1f \x01(\v2\x1a.kith.state.v1.SavedRecordR\x05saved\x12\x14\n" +
+	"\x05guess\x18  \x01(\x01R\x05guess\"\xb1\x01\n" +
 	"\vSavedRecord\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\rR\aattempt\x12\x12\n" +
 	"\x04site\x18\x02 \x01(\tR\x04site\x12\x1a\n" +
