@@ -143,3 +143,37 @@ func TestStaysIsKept(t *testing.T) {
 		t.Errorf("a guest of level 3 that writes no checkpoints is queued as %+v", e)
 	}
 }
+
+// A guest that could neither go on elsewhere nor be gone in time is refused by a site that has guests leave; one that
+// may begin again, that saves, or whose limit is within the grace is taken.
+func TestGuestsThatCannotBeMoved(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		r     job.Request
+		stays bool
+		want  job.Reason
+	}{
+		"waits for its site":   {job.Request{Walltime: time.Hour}, false, job.NotEvictable},
+		"saves":                {job.Request{Walltime: time.Hour, Checkpoint: true}, false, job.NoReason},
+		"begins again":         {job.Request{Walltime: time.Hour, OnSiteLost: job.Rerun}, false, job.NoReason},
+		"races":                {job.Request{Walltime: time.Hour, OnSiteLost: job.Race}, false, job.NoReason},
+		"is short":             {job.Request{Walltime: time.Minute}, false, job.NoReason},
+		"is a second too long": {job.Request{Walltime: time.Minute + time.Second}, false, job.NotEvictable},
+		"was evicted enough":   {job.Request{Walltime: time.Hour, Checkpoint: true}, true, job.NotEvictable},
+	} {
+		s, _ := boundedSite(t, 2)
+		c.r.Processors = 1
+		s.out = nil
+		s.do(Receive{From: "beta", Message: PlaceCopy{Attempt: guestOf(7), Request: c.r, Stays: c.stays}})
+		if answers, _ := sent[CopyAnswer](s); len(answers) != 1 || answers[0].Reason != c.want {
+			t.Errorf("%s: %v, not %v", name, answers, c.want)
+		}
+	}
+	// Where nobody leaves it is a guest as any other.
+	s := newOfLevels(t, LevelPolicy{})
+	s.peer("beta", 0, 1)
+	s.do(Receive{From: "beta", Message: PlaceCopy{Attempt: guestOf(7), Request: job.Request{Processors: 1, Walltime: time.Hour}}})
+	if answers, _ := sent[CopyAnswer](s); len(answers) != 1 || answers[0].Reason != job.NoReason {
+		t.Errorf("nobody leaves there: %v", answers)
+	}
+}
