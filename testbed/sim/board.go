@@ -31,6 +31,9 @@ type board struct {
 	w       *World
 	cfg     LoadConfig
 	entries []posted // by the order of sites
+	// making says that a digest is being made: for that a level looks at those of others, which show what
+	// they showed before.
+	making bool
 }
 
 // posted is what one site has put on the board.
@@ -78,7 +81,7 @@ func (b *board) make(e *posted, s *Site) {
 		at = at.Add(seen.Sub(at) / b.cfg.Period * b.cfg.Period)
 	}
 	for ; at <= b.w.now; at = at.Add(b.cfg.Period) {
-		e.made = append(e.made, digestAt{at: at, digest: s.engine.Digest(at)})
+		e.made = append(e.made, b.digest(s, at))
 	}
 	e.due = at
 	// Of those that readers see only the latest is ever read.
@@ -89,8 +92,20 @@ func (b *board) make(e *posted, s *Site) {
 	e.made = append(e.made[:0], e.made[old:]...)
 }
 
+// digest makes that of a site.
+func (b *board) digest(s *Site, at job.Time) digestAt {
+	was := b.making
+	b.making = true
+	d := s.engine.Digest(at)
+	b.making = was
+	return digestAt{at: at, digest: d}
+}
+
 // Refresh implements [cluster.Board].
 func (b *board) Refresh(now job.Time, peers []*cluster.Peer) {
+	if b.making {
+		return
+	}
 	i := 0
 	for _, p := range peers {
 		for i < len(b.w.sites) && b.w.sites[i].cfg.ID < p.Site {
@@ -121,7 +136,7 @@ func (b *board) read(p *cluster.Peer, d *digestAt) {
 		return
 	default:
 		p.Digest.Sequence, p.Digest.Load, p.Digest.Draining, p.Digest.Time = d.digest.Sequence, d.digest.Load, d.digest.Draining, d.digest.Time
-		p.Digest.NotStarting = d.digest.NotStarting
+		p.Digest.NotStarting, p.Digest.Level = d.digest.NotStarting, d.digest.Level
 	}
 	p.Known, p.SeenAt = true, d.at.Add(b.cfg.Delay)
 }
@@ -130,7 +145,7 @@ func (b *board) read(p *cluster.Peer, d *digestAt) {
 func (b *board) show(now job.Time, e *posted, s *Site) {
 	if b.cfg.Period == 0 {
 		if e.shown.at != now || e.steps != s.steps {
-			e.shown = digestAt{at: now, digest: s.engine.Digest(now)}
+			e.shown = b.digest(s, now)
 			e.steps = s.steps
 		}
 		return

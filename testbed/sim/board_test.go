@@ -106,3 +106,40 @@ func testBoard(t *testing.T, loads LoadConfig, seed uint64) {
 		t.Errorf("seed %d: %d looks at a loaded site: nothing was tested", seed, seen)
 	}
 }
+
+// A level looks at other sites to say how loaded it is, and they at it: with a board that, too, comes to an end, and
+// each sees how much work the levels have.
+func TestBoardOfLevels(t *testing.T) {
+	t.Parallel()
+	for _, period := range []time.Duration{0, 30 * time.Second} {
+		cfg := Config{Seed: 1, Loads: LoadConfig{Shared: true, Period: period}, Check: true}
+		for i := range 3 {
+			m := meta.Default()
+			m.Placement.Copies, m.Timing.Load, m.Timing.AntiEntropy = 2, 1000*time.Hour, 1000*time.Hour
+			m.Self = meta.Self{Processors: 2, Speed: 1}
+			m.Level = meta.LevelPolicy{Rank: i + 1, Queue: 2 * time.Hour, Run: time.Hour, Beta: 1}
+			cfg.Sites = append(cfg.Sites, SiteConfig{
+				ID: job.SiteID(fmt.Sprint("s", i)), Meta: m,
+				Scheduler: sitesched.Config{Processors: 2, Backfill: sitesched.EASY, Queues: sitesched.DualBackfill, Scope: sitesched.ScopeAll},
+			})
+		}
+		w, err := New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 6 {
+			w.Submit(Start.Add(time.Duration(i+1)*time.Minute), "s0", Submission{
+				Request: job.Request{
+					Name: "test", User: "ada", Processors: 1, Walltime: job.MaxWalltime, Unknown: true, Level: 1, Checkpoint: true,
+				}, RunTime: 10 * time.Minute, Pieces: 1,
+			})
+		}
+		if err := w.Run(Start.Add(8 * time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		sites := w.byID["s1"].engine.Views().Sites(w.now)
+		if l := sites[1].Digest.Level; len(sites) != 3 || l == nil || l.Rank != 1 || l.Work == 0 {
+			t.Errorf("every %v: s0 is level %+v", period, l)
+		}
+	}
+}
