@@ -127,3 +127,33 @@ func (f *firstEntries) StoreLogs(logs []*raft.Log) error {
 }
 
 func (f *firstEntries) StoreLog(l *raft.Log) error { return f.StoreLogs([]*raft.Log{l}) }
+
+// A member that has a snapshot and no log yet has lost nothing: it is let in when it starts again, however long it
+// takes to read the snapshot.
+func TestMemberWithASnapshotAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, 3, func(c *Config) { c.TrailingEntries = 1 })
+		lead := s.lead()
+		away := s.others(lead.m.cfg.Name)[0]
+		caughtUp(t, s.members[away], lead)
+		s.net.cut(peer(away).Address)
+		state := load(t, lead)
+		for range 20 {
+			submit(t, state, 10)
+			committed(t, lead, state)
+		}
+		if err := lead.m.Snapshot(); err != nil {
+			t.Fatal(err)
+		}
+		s.net.heal()
+		s.same(lead)
+		if last, err := s.members[away].log.LastIndex(); err != nil || last > 0 {
+			t.Fatalf("its log ends at %d, %v", last, err)
+		}
+		s.shut(away)
+		s.open(peer(away))
+		submit(t, state, 10)
+		committed(t, lead, state)
+		s.same(lead)
+	})
+}

@@ -20,6 +20,8 @@ const maxGreetings = 32
 type streams struct {
 	cfg   *Config
 	whose snapshotHead
+	// started is closed when this member has taken up what it has of its site. Nobody is answered before.
+	started <-chan struct{}
 	// applied says how far this member is, empty whether it has nothing of its site.
 	applied func() uint64
 	empty   func() bool
@@ -68,7 +70,7 @@ func (s *streams) keep(conn net.Conn) (net.Conn, error) {
 var _ raft.StreamLayer = (*streams)(nil)
 
 func newStreams(cfg *Config, whose snapshotHead, m *Member) *streams {
-	s := &streams{cfg: cfg, whose: whose, applied: m.machine.applied.Load, empty: m.empty, votes: m.votes, greeted: make(chan net.Conn), places: make(chan struct{}, maxGreetings), open: make(map[*stream]struct{})}
+	s := &streams{cfg: cfg, whose: whose, started: m.started, applied: m.machine.applied.Load, empty: m.empty, votes: m.votes, greeted: make(chan net.Conn), places: make(chan struct{}, maxGreetings), open: make(map[*stream]struct{})}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	s.wait.Go(s.listen)
 	return s
@@ -129,6 +131,14 @@ func (s *streams) hear(conn net.Conn) {
 	g, version, err := readGreeting(conn)
 	if err != nil {
 		s.warn("greeting of a member", "from", conn.RemoteAddr(), "error", err)
+		return
+	}
+	select {
+	case <-s.started:
+	case <-s.ctx.Done():
+		return
+	}
+	if err := conn.SetDeadline(time.Now().Add(greetingTime)); err != nil {
 		return
 	}
 	a := g.judge(version, s.whose, s.cfg.Name)
