@@ -138,7 +138,7 @@ func TestBoardOfLevels(t *testing.T) {
 			t.Fatal(err)
 		}
 		sites := w.byID["s1"].engine.Views().Sites(w.now)
-		if l := sites[1].Digest.Level; len(sites) != 3 || l == nil || l.Rank != 1 || l.Work == 0 {
+		if l := sites[1].Level; len(sites) != 3 || l == nil || l.Rank != 1 || l.Work == 0 {
 			t.Errorf("every %v: s0 is level %+v", period, l)
 		}
 	}
