@@ -155,7 +155,7 @@ func TestHostileRevokedWhileOpen(t *testing.T) {
 	}
 	first := place(1)
 	beta.hear(func(m *kithv1.PeerMessage) bool { return m.GetClaim() != nil })
-	work, err := proto.Marshal(&kithv1.Payload{Job: &kithv1.Job{Command: []string{"/bin/sleep", "3600"}, Processors: 2, Walltime: durationpb.New(time.Hour)}})
+	work, err := proto.Marshal(&kithv1.Payload{Job: &kithv1.Job{Command: []string{"/bin/sleep", "300"}, Processors: 2, Walltime: durationpb.New(time.Hour)}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,13 +18,25 @@ import (
 
 // overload runs one, and demands what does not depend on the machine: every
 // submission is answered, by acceptance or by advice when to try again, and what
-// was accepted runs once.
+// was accepted runs once. What is offered was measured a moment before: if the machine
+// became so much faster meanwhile that nothing was refused, that was none, and there is another.
 func overload(t *testing.T, change func(*OverloadOptions)) *Overload {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("left out with -short: it takes some seconds")
 	}
 	t.Parallel()
+	for range 3 {
+		if r := overloadOnce(t, change); r.Refused > 0 {
+			return r
+		}
+	}
+	t.Fatal("the site took all that it was offered, three times")
+	return nil
+}
+
+func overloadOnce(t *testing.T, change func(*OverloadOptions)) *Overload {
+	t.Helper()
 	opt := DefaultOverloadOptions()
 	opt.Dir, opt.Length, opt.Observe = t.TempDir(), 3*time.Second, func(line string) { t.Log(line) }
 	change(&opt)
@@ -38,7 +50,7 @@ func overload(t *testing.T, change func(*OverloadOptions)) *Overload {
 	for _, m := range r.Misses(testSlack) {
 		t.Error(m)
 	}
-	if !r.Sound() || r.Accepted == 0 || r.Refused == 0 {
+	if !r.Sound() || r.Accepted == 0 {
 		t.Errorf("%+v", r)
 	}
 	// What is not answered at once must not be kept either.
