@@ -32,17 +32,9 @@ func boundedSite(t *testing.T, guests int) (*ofLevels, *waysAsked) {
 	cfg.Self, cfg.MaxGrace = Self{Processors: processors, Speed: 1}, time.Minute
 	cfg.NoHarm = NoHarm{Measure: true, Mode: HarmBounded, Bound: 10 * time.Minute}
 	cfg.Placement.Scheme = KDual
-	sched, err := sitesched.New(sitesched.Config{Processors: processors, Backfill: sitesched.EASY, Queues: sitesched.DualBackfill})
-	if err != nil {
-		t.Fatal(err)
-	}
-	site := &waysAsked{Scheduler: sched}
-	e, err := New(cfg, store.NewState("alpha", 1), site)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &ofLevels{Engine: e, t: t, now: job.Time(time.Hour)}
-	e.Restore(s.now, nil)
+	site := &waysAsked{Scheduler: scheduler(t, sitesched.Config{Processors: processors, Backfill: sitesched.EASY, Queues: sitesched.DualBackfill})}
+	s := unrestored(t, cfg, site)
+	s.Restore(s.now, nil)
 	s.peer("beta", 0, 1)
 	for n := range guests {
 		a := guestOf(n)

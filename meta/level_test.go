@@ -30,16 +30,27 @@ func newOfLevels(t *testing.T, p LevelPolicy, others ...job.SiteID) *ofLevels {
 	t.Helper()
 	cfg := Default()
 	cfg.Self, cfg.Level = Self{Processors: 4, Speed: 1}, p
-	site, err := sitesched.New(sitesched.Config{Processors: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := unrestored(t, cfg, scheduler(t, sitesched.Config{Processors: 4}))
+	s.Restore(s.now, others)
+	return s
+}
+
+// unrestored is a site that has yet to be restored.
+func unrestored(t *testing.T, cfg Config, site Site) *ofLevels {
+	t.Helper()
 	e, err := New(cfg, store.NewState("alpha", 1), site)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &ofLevels{Engine: e, t: t, now: job.Time(time.Hour)}
-	e.Restore(s.now, others)
+	return &ofLevels{Engine: e, t: t, now: job.Time(time.Hour)}
+}
+
+func scheduler(t *testing.T, c sitesched.Config) *sitesched.Scheduler {
+	t.Helper()
+	s, err := sitesched.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
 	return s
 }
 

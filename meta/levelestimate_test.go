@@ -195,6 +195,14 @@ func TestAskedWhileEstimated(t *testing.T) {
 	}
 }
 
+// comesBack has a site connect anew, by another version, and be known for a while.
+func (s *ofLevels) comesBack(site job.SiteID, lacks cluster.Lacks) {
+	s.do(PeerDown{Site: site})
+	s.do(PeerUp{Site: site, Generation: 1, Incarnation: 1, Lacks: lacks})
+	s.now = s.now.Add(2 * time.Minute)
+	s.do(Tick{})
+}
+
 // A site of a version that knows no estimators gets no copy, takes part in no level for such a job, and
 // gets no claim.
 func TestEstimatorsOfAnEarlierVersion(t *testing.T) {
@@ -202,10 +210,7 @@ func TestEstimatorsOfAnEarlierVersion(t *testing.T) {
 	s := newOfLevels(t, LevelPolicy{})
 	s.peer("beta", 1, 8)
 	s.peer("gamma", 2, 8)
-	s.do(PeerDown{Site: "beta"})
-	s.do(PeerUp{Site: "beta", Generation: 1, Incarnation: 1, Lacks: cluster.Lacks{NoEstimators: true}})
-	s.now = s.now.Add(2 * time.Minute)
-	s.do(Tick{})
+	s.comesBack("beta", cluster.Lacks{NoEstimators: true})
 	if j := s.submit(unknownJob()); fmt.Sprint(j.Sites) != "[beta]" {
 		t.Errorf("a job without an estimator is at %v", j.Sites)
 	}
@@ -226,10 +231,7 @@ func TestLevelsOfSitesThatCopyNothing(t *testing.T) {
 	s := newOfLevels(t, LevelPolicy{})
 	s.peer("beta", 1, 8)
 	s.peer("gamma", 2, 8)
-	s.do(PeerDown{Site: "beta"})
-	s.do(PeerUp{Site: "beta", Generation: 1, Incarnation: 1, Lacks: cluster.Lacks{NoSaves: true}})
-	s.now = s.now.Add(2 * time.Minute)
-	s.do(Tick{})
+	s.comesBack("beta", cluster.Lacks{NoSaves: true})
 	r := unknownJob()
 	r.SaveSeconds = 60
 	if j := s.submit(r); j.Level != 2 || fmt.Sprint(j.Sites) != "[gamma]" {

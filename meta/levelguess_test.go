@@ -17,16 +17,8 @@ func guessing(t *testing.T, p LevelPolicy, bounds bool, past ...time.Duration) *
 	t.Helper()
 	cfg := Default()
 	cfg.Self, cfg.Level, cfg.Forecasts = Self{Processors: 4, Speed: 1}, p, Forecasts{Enabled: true, Bounds: bounds}
-	site, err := sitesched.New(sitesched.Config{Processors: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := New(cfg, store.NewState("alpha", 1), site)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &ofLevels{Engine: e, t: t, now: job.Time(time.Hour)}
-	if err := e.Recall(func(yield func(store.Past, error) bool) {
+	s := unrestored(t, cfg, scheduler(t, sitesched.Config{Processors: 4}))
+	if err := s.Recall(func(yield func(store.Past, error) bool) {
 		for i, run := range past {
 			p := store.Past{
 				Number: uint64(i + 1), Origin: "alpha", Site: "beta", User: "ada", Processors: 1, Limit: job.MaxWalltime, Run: run,
@@ -39,7 +31,7 @@ func guessing(t *testing.T, p LevelPolicy, bounds bool, past ...time.Duration) *
 	}); err != nil {
 		t.Fatal(err)
 	}
-	e.Restore(s.now, nil)
+	s.Restore(s.now, nil)
 	return s
 }
 

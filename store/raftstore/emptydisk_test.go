@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"kith/store"
 )
 
 // A member whose disk was replaced by an empty one gets all again. Until then it does not vote: with
@@ -21,23 +23,14 @@ func TestMemberWithAnEmptyDisk(t *testing.T) {
 		lead := s.lead()
 		leader := lead.m.cfg.Name
 		behind, forgets := s.others(leader)[0], s.others(leader)[1]
-		state := load(t, lead)
-		submit(t, state, 10)
-		committed(t, lead, state)
-		caughtUp(t, s.members[behind], lead)
-		s.net.cut(peer(behind).Address)
-		submit(t, state, 10)
-		committed(t, lead, state) // stands by the leader and the one that will forget
+		s.commitsWithout(t, behind, lead, 2) // they stand by the leader and the one that will forget
 		if err := lead.m.Snapshot(); err != nil {
 			t.Fatal(err)
 		}
 		s.shut(forgets)
 		s.kill(leader)
 		s.net.heal()
-		if err := os.RemoveAll(s.folder(peer(forgets))); err != nil {
-			t.Fatal(err)
-		}
-		s.open(peer(forgets))
+		s.loses(t, forgets)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if l, err := s.members[behind].Lead(ctx); err == nil {
@@ -76,21 +69,10 @@ func TestMemberThatGotAPartBack(t *testing.T) {
 		lead := s.lead()
 		leader := lead.m.cfg.Name
 		behind, forgets := s.others(leader)[0], s.others(leader)[1]
-		state := load(t, lead)
-		submit(t, state, 10)
-		committed(t, lead, state)
-		caughtUp(t, s.members[behind], lead)
-		s.net.cut(peer(behind).Address)
-		for range 200 {
-			submit(t, state, 10)
-			committed(t, lead, state)
-		}
+		s.commitsWithout(t, behind, lead, 200)
 		s.shut(forgets)
-		if err := os.RemoveAll(s.folder(peer(forgets))); err != nil {
-			t.Fatal(err)
-		}
 		few.Store(true)
-		s.open(peer(forgets))
+		s.loses(t, forgets)
 		time.Sleep(2 * time.Second)
 		s.kill(leader)
 		few.Store(false)
@@ -98,13 +80,13 @@ func TestMemberThatGotAPartBack(t *testing.T) {
 		for _, name := range []string{behind, forgets} {
 			ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 			if l, err := s.members[name].Lead(ctx); err == nil {
-				t.Errorf("member %s leads with %d jobs of 201", name, load(t, l).JobCount())
+				t.Errorf("member %s leads with %d jobs of 200", name, load(t, l).JobCount())
 			}
 			cancel()
 		}
 		s.open(peer(leader))
-		if n := load(t, s.lead()).JobCount(); n != 201 {
-			t.Errorf("%d jobs, want 201", n)
+		if n := load(t, s.lead()).JobCount(); n != 200 {
+			t.Errorf("%d jobs, want 200", n)
 		}
 	})
 }
@@ -135,13 +117,7 @@ func TestMemberWithASnapshotAlone(t *testing.T) {
 		s := newSite(t, 3, func(c *Config) { c.TrailingEntries = 1 })
 		lead := s.lead()
 		away := s.others(lead.m.cfg.Name)[0]
-		caughtUp(t, s.members[away], lead)
-		s.net.cut(peer(away).Address)
-		state := load(t, lead)
-		for range 20 {
-			submit(t, state, 10)
-			committed(t, lead, state)
-		}
+		state := s.commitsWithout(t, away, lead, 20)
 		if err := lead.m.Snapshot(); err != nil {
 			t.Fatal(err)
 		}
@@ -156,4 +132,26 @@ func TestMemberWithASnapshotAlone(t *testing.T) {
 		committed(t, lead, state)
 		s.same(lead)
 	})
+}
+
+// commitsWithout cuts a member off, which has all so far, and has n jobs stand without it.
+func (s *site) commitsWithout(t *testing.T, away string, lead *Lead, n int) *store.State {
+	t.Helper()
+	caughtUp(t, s.members[away], lead)
+	s.net.cut(peer(away).Address)
+	state := load(t, lead)
+	for range n {
+		submit(t, state, 1000)
+		committed(t, lead, state)
+	}
+	return state
+}
+
+// loses has a member, which does not run, lose its disk, and start.
+func (s *site) loses(t *testing.T, name string) {
+	t.Helper()
+	if err := os.RemoveAll(s.folder(peer(name))); err != nil {
+		t.Fatal(err)
+	}
+	s.open(peer(name))
 }

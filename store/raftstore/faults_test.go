@@ -265,13 +265,7 @@ func TestMemberThatLagsBeyondTheLog(t *testing.T) {
 		s := newSite(t, 3, func(c *Config) { c.TrailingEntries = 2 })
 		lead := s.lead()
 		away := s.others(lead.m.cfg.Name)[0]
-		caughtUp(t, s.members[away], lead)
-		s.net.cut(peer(away).Address)
-		state := load(t, lead)
-		for range 20 {
-			submit(t, state, 1000)
-			committed(t, lead, state)
-		}
+		state := s.commitsWithout(t, away, lead, 20)
 		if err := lead.m.Snapshot(); err != nil {
 			t.Fatal(err)
 		}

@@ -264,7 +264,12 @@ func (s *testSite) readOutput(id, path string, follow bool) (string, error) {
 }
 
 func (s *testSite) read(r *kithv1.GetJobOutputRequest) (string, error) {
-	g, err := s.jobs.GetJobOutput(s.ctx(), r)
+	return outputFrom(s.ctx(), s.jobs, r)
+}
+
+// outputFrom reads an output to its end.
+func outputFrom(ctx context.Context, jobs kithv1.JobServiceClient, r *kithv1.GetJobOutputRequest) (string, error) {
+	g, err := jobs.GetJobOutput(ctx, r)
 	if err != nil {
 		return "", err
 	}

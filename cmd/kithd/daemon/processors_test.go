@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -288,34 +287,16 @@ func (s *apartSite) completes(g gated, starts int) {
 	s.open(g)
 	s.becomes(g, completed)
 	s.try("its output is here", func(c *grpc.ClientConn) error {
-		if text, err := readAll(s.brief(), c, g.id, ""); err != nil || !strings.HasPrefix(text, "result of") {
+		if text, err := outputFrom(s.brief(), kithv1.NewJobServiceClient(c), &kithv1.GetJobOutputRequest{JobId: g.id}); err != nil || !strings.HasPrefix(text, "result of") {
 			return fmt.Errorf("stdout is %q, %w", text, err)
 		}
-		if text, err := readAll(s.brief(), c, g.id, "out"); err != nil || len(text) != 9000000 {
+		if text, err := outputFrom(s.brief(), kithv1.NewJobServiceClient(c), &kithv1.GetJobOutputRequest{JobId: g.id, Path: "out"}); err != nil || len(text) != 9000000 {
 			return fmt.Errorf("out has %d bytes, %w", len(text), err)
 		}
 		return nil
 	})
 	if n := s.started(g, 1); n != starts {
 		s.t.Errorf("job %s was started %d times, want %d", g.id, n, starts)
-	}
-}
-
-func readAll(ctx context.Context, c *grpc.ClientConn, id, path string) (string, error) {
-	r, err := kithv1.NewJobServiceClient(c).GetJobOutput(ctx, &kithv1.GetJobOutputRequest{JobId: id, Path: path})
-	if err != nil {
-		return "", err
-	}
-	var b strings.Builder
-	for {
-		piece, err := r.Recv()
-		if errors.Is(err, io.EOF) {
-			return b.String(), nil
-		}
-		if err != nil {
-			return b.String(), err
-		}
-		b.Write(piece.GetData())
 	}
 }
 
