@@ -100,6 +100,10 @@ func (s *TaskSet) AddRange(lo, hi uint32) {
 	}
 	mustBeTask(hi - 1)
 	added := TaskSet{pages: rangePages(lo, hi), count: int(hi - lo)}
+	if s.count == 0 {
+		*s = added
+		return
+	}
 	s.AddAll(&added)
 }
 

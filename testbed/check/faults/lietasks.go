@@ -55,7 +55,7 @@ func (x *run) taskNonsense(liar, to job.SiteID) meta.Message {
 func (x *run) taskStroke(site, to job.SiteID) []meta.Message {
 	const many = 1_000_000_000
 	b, now := x.givenTo(site, to), x.w.Site(to).Clock()
-	all := job.TaskRange(0, job.MaxTasks)
+	all := func() job.TaskSet { return job.TaskRange(0, job.MaxTasks) } // a large set, made where it is said only
 	far := job.TaskRange(job.MaxTasks-uint32(1+x.rng.IntN(300)), job.MaxTasks)
 	results := x.anyResults(b, now.Add(24*time.Hour))
 	switch x.rng.IntN(6) {
@@ -70,7 +70,7 @@ func (x *run) taskStroke(site, to job.SiteID) []meta.Message {
 	case 1:
 		return []meta.Message{results, results, x.anyResults(b, now)}
 	case 2:
-		return []meta.Message{meta.TaskResults{Bundle: b, Batch: results.Batch, Returned: all.Clone()}}
+		return []meta.Message{meta.TaskResults{Bundle: b, Batch: results.Batch, Returned: all()}}
 	case 3:
 		results.Returned = far
 		for i := range results.Results {
@@ -79,7 +79,7 @@ func (x *run) taskStroke(site, to job.SiteID) []meta.Message {
 		return []meta.Message{results}
 	case 4:
 		v := meta.TaskVerdict{Stamp: x.anyNumber(), Sent: now.Add(time.Hour)}
-		v.Bundles = append(v.Bundles, meta.GivenBundle{Bundle: x.anyTaskBundle(site, to), Request: x.anyRequest(), Tasks: all, Lease: -time.Hour})
+		v.Bundles = append(v.Bundles, meta.GivenBundle{Bundle: x.anyTaskBundle(site, to), Request: x.anyRequest(), Tasks: all(), Lease: -time.Hour})
 		return []meta.Message{v, meta.StopTasks{Bundle: x.anyTaskBundle(site, to), Tasks: &far}}
 	}
 	return []meta.Message{
