@@ -133,9 +133,10 @@ func (s *Site) askCheckpoint(f meta.AskCheckpoint) {
 type checkpointWatch struct {
 	x *watch
 	// ends are processes that ended as demoted; known is what the origin's facts say of
-	// each job as far as they are durable.
+	// each job, which may be on their way to the disk yet, kept the checkpoint that is on it.
 	ends  map[job.AttemptID]job.Outcome
 	known map[job.ID]store.Resume
+	kept  map[job.ID]uint64
 	// home are attempts whose output has come home.
 	home map[job.AttemptID]bool
 	// copied are the copies of what attempts had saved that were told to their hosts, and how long
@@ -146,7 +147,7 @@ type checkpointWatch struct {
 
 func (c *checkpointWatch) init(x *watch) {
 	c.x, c.ends, c.known = x, make(map[job.AttemptID]job.Outcome), make(map[job.ID]store.Resume)
-	c.home = make(map[job.AttemptID]bool)
+	c.home, c.kept = make(map[job.AttemptID]bool), make(map[job.ID]uint64)
 	c.copied, c.homeSaved = make(map[copiedKey]time.Duration), make(map[copiedKey]bool)
 }
 
@@ -169,7 +170,7 @@ func (c *checkpointWatch) ended(p *process) {
 	}
 }
 
-// durable watches what is on disk of a job.
+// durable watches what is on disk of a job, or on its way there.
 func (c *checkpointWatch) durable(j *store.Job) {
 	if c.x.liars[j.ID.Origin] {
 		return
@@ -184,7 +185,7 @@ func (c *checkpointWatch) durable(j *store.Job) {
 		c.x.violate("E2: job %v was evicted %d times", j.ID, n)
 	}
 	r := j.Resume()
-	if before := c.known[j.ID].Sequence; r.Sequence < before {
+	if before := c.kept[j.ID]; r.Sequence < before {
 		c.x.violate("C8: job %v would go on from checkpoint %d, and had %d at home", j.ID, r.Sequence, before)
 	}
 	c.known[j.ID] = r

@@ -28,6 +28,8 @@ type estimateWatch struct {
 	// as they are durable.
 	bounds map[job.AttemptID]float64
 	known  map[job.ID]knownBound
+	// kept are the bounds that are on disk.
+	kept map[job.ID]float64
 	// begun are the jobs of which a command was started.
 	begun map[job.ID]bool
 	// bounded are the jobs of which an estimator has given a bound.
@@ -43,7 +45,7 @@ type knownBound struct {
 func (v *estimateWatch) init(x *watch) {
 	v.x = x
 	v.commands, v.byEstimate = make(map[job.AttemptID]int), make(map[job.AttemptID]bool)
-	v.tooMuch, v.begun = make(map[job.AttemptID]bool), make(map[job.ID]bool)
+	v.tooMuch, v.begun, v.kept = make(map[job.AttemptID]bool), make(map[job.ID]bool), make(map[job.ID]float64)
 	v.bounds, v.known, v.bounded = make(map[job.AttemptID]float64), make(map[job.ID]knownBound), make(map[job.ID]bool)
 }
 
@@ -165,7 +167,7 @@ func (v *estimateWatch) durable(j *store.Job) {
 	if got := j.Bound(); got != least {
 		x.violate("B2: job %v has the bound %g, and the least that its attempts were told is %g", j.ID, got, least)
 	}
-	if before := v.known[j.ID].bound; before > 0 && least > before {
+	if before := v.kept[j.ID]; before > 0 && least > before {
 		x.violate("B2: the bound of job %v was %g and is %g", j.ID, before, least)
 	}
 	if n := len(j.Demotions); n > 0 {

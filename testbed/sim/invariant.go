@@ -222,14 +222,22 @@ func (x *watch) purge(id job.ID) {
 	x.order = slices.DeleteFunc(x.order, func(other job.ID) bool { return other == id })
 }
 
-// closed is a job and the state in which it was closed, or what a batch says of a bag.
-// Purged: it is forgotten.
+// closed is a job and the state in which it was closed, or from where it would go on, or what
+// a batch says of a bag. Purged: it is forgotten.
 type closed struct {
 	job    job.ID
-	state  job.State
+	state  job.State // 0: it is not closed
+	goesOn *goesOn
 	bag    *bagFacts // nil for a job
 	ending ending    // how it has ended by then, once or more
 	purged bool
+}
+
+// goesOn is what is kept of the attempts of a job for the next one: the checkpoint and the
+// bound of its estimators.
+type goesOn struct {
+	checkpoint uint64
+	bound      float64
 }
 
 // closing lists the jobs that a batch closes or forgets, which holds the facts behind effects.
@@ -240,10 +248,15 @@ func (x *watch) closing(s *Site, effects []meta.Effect) (list []closed) {
 	for _, f := range effects {
 		switch f := f.(type) {
 		case meta.Changed:
-			if f.Purged {
+			j := s.state.Job(f.Job)
+			switch {
+			case f.Purged:
 				list = append(list, closed{job: f.Job, purged: true})
-			} else if j := s.state.Job(f.Job); j != nil && j.State.Terminal() {
+			case j == nil:
+			case j.State.Terminal():
 				list = append(list, closed{job: j.ID, state: j.State, ending: x.depends.decided[j.ID]})
+			case len(j.Demotions) > 0 || j.Saved != nil:
+				list = append(list, closed{job: j.ID, goesOn: &goesOn{j.Resume().Sequence, j.Bound()}})
 			}
 		case meta.BagChanged:
 			if f.Purged {
@@ -267,6 +280,9 @@ func (x *watch) durable(list []closed) {
 			x.purge(c.job)
 		case c.bag != nil:
 			x.tasks.durable(c.bag)
+		case c.goesOn != nil:
+			x.saved.kept[c.job] = c.goesOn.checkpoint
+			x.estimates.kept[c.job] = c.goesOn.bound
 		default:
 			x.ends[c.job] = c.state
 		}

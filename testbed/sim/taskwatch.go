@@ -211,6 +211,12 @@ func (x *taskWatch) answeredNothing(s *Site, to job.SiteID, stamp uint64) {
 	}
 }
 
+// revoked forgets what the claims of a site were answered, as its origin does: admitted again, its
+// claims are new ones.
+func (x *taskWatch) revoked(s *Site, host job.SiteID) {
+	maps.DeleteFunc(x.answers, func(c claimSeen, _ []job.AttemptID) bool { return c.origin == s.cfg.ID && c.host == host })
+}
+
 func (x *taskWatch) grantedTo(bundle job.AttemptID, site job.SiteID) {
 	if holder, again := x.grants[bundle]; again && holder != site {
 		x.x.violate("S1: bundle %v was granted to %s and to %s", bundle, holder, site)

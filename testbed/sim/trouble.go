@@ -13,7 +13,8 @@ import (
 
 // trouble is the state of all that. The zero value is none.
 type trouble struct {
-	// mixed says that guests may be here that were taken when others left, or none did.
+	// mixed says that guests may be here that were taken when others left, or none did, or that
+	// an operator let run.
 	mixed bool
 	// upsets counts what has gone wrong: it may come and go between two looks.
 	upsets int

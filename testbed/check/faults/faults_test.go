@@ -264,6 +264,9 @@ func TestWideSeedsThatFoundSomething(t *testing.T) {
 		108846:   "the model: a site that was revoked after the grant may start the job, which its origin gives up as LOST",
 		110801:   "the model: the same",
 		10066430: "the product: the same as wide 10085019",
+		40006876: "the watch: a checkpoint that was on its way to the disk counted as kept",
+		40000330: "the watch: a guest that an operator let run, as its origin was revoked, was to leave",
+		40030875: "the watch: a claim that was sent again after its site was revoked and admitted counted as repeated",
 	} {
 		if v := Run(Attacked(seed, Size{}), nil).Violation; v != nil {
 			t.Errorf("seed %d with an enemy, which found %s: %v", seed, what, v)
