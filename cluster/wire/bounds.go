@@ -266,6 +266,7 @@ var jobBounds = map[protoreflect.FullName]bound{
 	"kith.v1.SiteMember.name":             text(ShortText),
 	"kith.v1.SiteMember.address":          text(address),
 	"kith.v1.SiteMember.away":             text(detail),
+	"kith.v1.SiteMember.unreached":        text(detail),
 
 	// Between machines of one site.
 	"kith.v1.LeadGreeting.site":        text(siteID),

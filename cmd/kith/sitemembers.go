@@ -57,6 +57,9 @@ func memberState(m *kithv1.SiteMember) string {
 	case m.GetRunsJobs() && !m.GetKeepsFacts():
 		state = "keeps no facts"
 	}
+	if why := m.GetUnreached(); why != "" {
+		state += ", not reached: " + why
+	}
 	switch {
 	case m.GetAway() != "":
 		state += ", should run jobs: " + m.GetAway()

@@ -266,7 +266,11 @@ func TestMembersAreReplaced(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(data, "members")); err != nil {
 		t.Fatal(err)
 	}
+	four.eventually("two is seen to be down", func() bool { return strings.Contains(m.must(four.kith("site", "members")), "not reached: ") })
 	two.startMember()
+	four.eventually("two is seen to be left out", func() bool {
+		return strings.Contains(m.must(four.kith("site", "members")), "not reached: it has a vote and an empty folder")
+	})
 	if out, err := four.kith("site", "members", "add", "two", two.address).CombinedOutput(); err == nil || !strings.Contains(string(out), "remove it and add it again") {
 		t.Errorf("a member that has a vote and an empty disk is added: %v: %s", err, out)
 	}

@@ -31,13 +31,16 @@ type Member struct {
 	// empty if it can.
 	RunsJobs bool
 	Away     string
+	// Unreached is why the one that leads cannot use it; empty if it can.
+	Unreached string
 	// NoFacts is whether it only has the processors.
 	NoFacts bool
 }
 
 // Members are the machines of a site.
 type Members interface {
-	List() []Member
+	// List asks each of them whether it answers.
+	List(ctx context.Context) []Member
 	// Add takes a member in that waits for it, and returns when it has all that the others have.
 	Add(ctx context.Context, name, address string) error
 	// Remove takes one out, once the others have what it has.
@@ -45,13 +48,13 @@ type Members interface {
 }
 
 // ListMembers implements kithv1.SiteServiceServer.
-func (s *Server) ListMembers(context.Context, *kithv1.ListMembersRequest) (*kithv1.ListMembersResponse, error) {
+func (s *Server) ListMembers(ctx context.Context, _ *kithv1.ListMembersRequest) (*kithv1.ListMembersResponse, error) {
 	if s.Members == nil {
 		return nil, ErrNoMembers
 	}
 	r := &kithv1.ListMembersResponse{}
-	for _, m := range s.Members.List() {
-		r.Members = append(r.Members, &kithv1.SiteMember{Name: m.Name, Address: m.Address, Votes: m.Votes, Leads: m.Leads, RunsJobs: m.RunsJobs, Away: m.Away, KeepsFacts: !m.NoFacts})
+	for _, m := range s.Members.List(ctx) {
+		r.Members = append(r.Members, &kithv1.SiteMember{Name: m.Name, Address: m.Address, Votes: m.Votes, Leads: m.Leads, RunsJobs: m.RunsJobs, Away: m.Away, KeepsFacts: !m.NoFacts, Unreached: m.Unreached})
 	}
 	return r, nil
 }

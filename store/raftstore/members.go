@@ -95,8 +95,23 @@ func (m *Member) Add(ctx context.Context, p Peer) error {
 
 // keepsItsVote returns an error if a member that has a vote lost its disk.
 func (m *Member) keepsItsVote(ctx context.Context, p Peer) error {
-	if a, err := m.streams.ask(ctx, p); err == nil && a.text == nothing {
-		return fmt.Errorf("member %s at %s has an empty folder and a vote; remove it and add it again: %w", p.Name, p.Address, ErrMembership)
+	if err := m.Reach(ctx, p); errors.Is(err, errEmptied) {
+		return fmt.Errorf("member %s at %s: %w; remove it and add it again: %w", p.Name, p.Address, err, ErrMembership)
+	}
+	return nil
+}
+
+// Reach asks a member whether it is there. It returns an error if that does not answer before ctx
+// ends, or has lost its disk and is left out.
+func (m *Member) Reach(ctx context.Context, p Peer) error {
+	a, err := m.streams.ask(ctx, p)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return errors.New("it does not answer")
+	case err != nil:
+		return err
+	case a.text == nothing && m.votes(ctx, p.Name):
+		return errEmptied
 	}
 	return nil
 }

@@ -3,6 +3,8 @@ package daemon
 import (
 	"context"
 	"errors"
+	"sync"
+	"time"
 
 	"kith/meta/api"
 	"kith/store/raftstore"
@@ -17,8 +19,11 @@ type deskOfMembers struct {
 
 var _ api.Members = deskOfMembers{}
 
+// answerTime is how long a member may take to say that it is there.
+const answerTime = time.Second
+
 // List implements api.Members.
-func (k deskOfMembers) List() []api.Member {
+func (k deskOfMembers) List(ctx context.Context) []api.Member {
 	var list []api.Member
 	var name, away string
 	if k.machine != nil {
@@ -31,6 +36,19 @@ func (k deskOfMembers) List() []api.Member {
 		}
 		list = append(list, m)
 	}
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	var asked sync.WaitGroup
+	for i := range list {
+		if m := &list[i]; !m.Leads {
+			asked.Go(func() {
+				if err := k.m.raft.Reach(ctx, raftstore.Peer{Name: m.Name, Address: m.Address}); err != nil {
+					m.Unreached = err.Error()
+				}
+			})
+		}
+	}
+	asked.Wait()
 	if name != "" {
 		list = append(list, api.Member{Name: name, Address: k.m.cfg.Members.ExecutorAddress, RunsJobs: true, Away: away, NoFacts: true})
 	}

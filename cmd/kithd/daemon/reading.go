@@ -54,7 +54,10 @@ func (r *reading) Look(_ context.Context, look func(now job.Time, v meta.Views))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := job.Instant(time.Now())
-	if applied := r.m.raft.Applied(); r.engine == nil || r.at != applied {
+	switch applied := r.m.raft.Applied(); {
+	case applied == 0:
+		return fmt.Errorf("%w: %s; it has nothing of the site yet", api.ErrNoLeader, r.m.leaderlessText())
+	case r.engine == nil || r.at != applied:
 		engine, latest, err := r.load(now)
 		if err != nil {
 			return fmt.Errorf("%w: %s; its facts cannot be shown: %w", api.ErrNoLeader, r.m.leaderlessText(), err)

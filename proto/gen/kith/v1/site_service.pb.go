@@ -205,7 +205,10 @@ type SiteMember struct {
 	// Why it cannot be driven now, if it runs the jobs; empty if it can.
 	Away string `protobuf:"bytes,6,opt,name=away,proto3" json:"away,omitempty"`
 	// Whether it keeps facts of the site. One that does not only runs its jobs.
-	KeepsFacts    bool `protobuf:"varint,7,opt,name=keeps_facts,json=keepsFacts,proto3" json:"keeps_facts,omitempty"`
+	KeepsFacts bool `protobuf:"varint,7,opt,name=keeps_facts,json=keepsFacts,proto3" json:"keeps_facts,omitempty"`
+	// Why the one that leads cannot use it: it does not answer, or it has lost its
+	// disk and is left out until it is removed and added again. Empty if it can.
+	Unreached     string `protobuf:"bytes,8,opt,name=unreached,proto3" json:"unreached,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -287,6 +290,13 @@ func (x *SiteMember) GetKeepsFacts() bool {
 		return x.KeepsFacts
 	}
 	return false
+}
+
+func (x *SiteMember) GetUnreached() string {
+	if x != nil {
+		return x.Unreached
+	}
+	return ""
 }
 
 // AddMemberRequest names a machine to take in.
@@ -1622,7 +1632,7 @@ const file_kith_v1_site_service_proto_rawDesc = "" +
 	"\x04data\x18\x01 \x01(\fR\x04data\"\x14\n" +
 	"\x12ListMembersRequest\"D\n" +
 	"\x13ListMembersResponse\x12-\n" +
-	"\amembers\x18\x01 \x03(\v2\x13.kith.v1.SiteMemberR\amembers\"\xb8\x01\n" +
+	"\amembers\x18\x01 \x03(\v2\x13.kith.v1.SiteMemberR\amembers\"\xd6\x01\n" +
 	"\n" +
 	"SiteMember\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
@@ -1632,7 +1642,8 @@ const file_kith_v1_site_service_proto_rawDesc = "" +
 	"\truns_jobs\x18\x05 \x01(\bR\brunsJobs\x12\x12\n" +
 	"\x04away\x18\x06 \x01(\tR\x04away\x12\x1f\n" +
 	"\vkeeps_facts\x18\a \x01(\bR\n" +
-	"keepsFacts\"@\n" +
+	"keepsFacts\x12\x1c\n" +
+	"\tunreached\x18\b \x01(\tR\tunreached\"@\n" +
 	"\x10AddMemberRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\"\x13\n" +
