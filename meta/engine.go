@@ -90,6 +90,8 @@ func (e *Engine) Step(now job.Time, ev Event) []Effect {
 		e.machineSeen(now, ev)
 	case AttemptOver:
 		e.host.attemptOver(now, ev.Attempt)
+	case EstimateTold:
+		e.host.estimateTold(now, ev)
 	case FilesHere:
 		e.host.filesHere(now, ev.Attempt)
 	case TurnCame:

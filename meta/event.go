@@ -103,6 +103,13 @@ type AttemptStarted struct {
 	At      job.Time
 }
 
+// EstimateTold says the least bound that the estimator of an attempt that runs has given so far, in
+// processor-seconds of the reference. It is for people: see [Views.BoundTold].
+type EstimateTold struct {
+	Attempt job.AttemptID
+	Bound   float64
+}
+
 // AttemptEnded says how a launched attempt ended, its output collected. It
 // may come without AttemptStarted.
 type AttemptEnded struct {
@@ -221,6 +228,7 @@ func (LoadSeen) event()       {}
 func (AttemptStarted) event() {}
 func (AttemptEnded) event()   {}
 func (AttemptOver) event()    {}
+func (EstimateTold) event()   {}
 func (AttemptMissing) event() {}
 func (StartFailed) event()    {}
 func (MachineSeen) event()    {}

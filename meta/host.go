@@ -41,10 +41,12 @@ type host struct {
 	evictor    Evictor // the site too, nil if it has no guests leave
 	timed      timed   // attempts that are asked to save before their limit
 	saves      saves   // attempts that are copied while they run
-	holding    holding // attempts that wait with their claims
-	dry        dryness // when the others are told that it has nothing to do
-	owner      *cluster.Owner
-	level      hostLevel
+	// told are the bounds that estimators of attempts that run here gave, see boundtold.go.
+	told    map[job.AttemptID]told
+	holding holding // attempts that wait with their claims
+	dry     dryness // when the others are told that it has nothing to do
+	owner   *cluster.Owner
+	level   hostLevel
 
 	stamp     uint64   // protocol steps, see nextStamp
 	loadSeq   uint64   // load digests made
@@ -81,7 +83,7 @@ func newHost(c *core, p *peers, site Site) *host {
 	batch, _ := site.(Batch)
 	h := &host{
 		core: c, peers: p, site: site, batch: batch,
-		copies: store.NewIndex(func(c *hostCopy) job.AttemptID { return c.rec.ID }), remote: make(map[job.SiteID]int),
+		copies: store.NewIndex(func(c *hostCopy) job.AttemptID { return c.rec.ID }), remote: make(map[job.SiteID]int), told: make(map[job.AttemptID]told),
 		aside: make(map[job.SiteID]job.AttemptID), silent: make(map[job.SiteID]*silence), verdicts: make(map[job.SiteID]job.Time), nextProbe: job.Never,
 		holding: holding{next: job.Never}, timed: timed{next: job.Never}, saves: saves{of: make(map[job.AttemptID]*saving), next: job.Never},
 	}
@@ -246,6 +248,7 @@ func (h *host) addCopy(rec *store.Copy) *hostCopy {
 
 func (h *host) removeCopy(c *hostCopy) {
 	h.copies.Delete(c.rec.ID)
+	delete(h.told, c.rec.ID)
 	h.levelNews(c)
 	h.probeGone(c)
 	if origin := c.rec.ID.Job.Origin; origin != h.self {
@@ -402,6 +405,7 @@ func (h *host) revive(now job.Time, site job.SiteID) {
 	draining := h.st.Site().Draining
 	for _, c := range h.copiesOf(site) {
 		h.reviveSaved(now, site, c)
+		h.tellBound(now, c)
 		switch {
 		case c.outgrown != job.NoReason:
 			h.giveBack(now, c, c.outgrown)

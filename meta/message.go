@@ -83,12 +83,15 @@ type Withdraw struct{ Attempt job.AttemptID }
 // WithdrawAck says that they are gone. Host to origin.
 type WithdrawAck struct{ Attempt job.AttemptID }
 
-// Started says that the command runs. Host to origin. It comes once more, with Over, when
+// Started says that the command, or its estimator, runs. Host to origin. It comes once more, with Over, when
 // all processes are gone and the output is being collected.
 type Started struct {
 	Attempt job.AttemptID
 	At      job.Time // by the host's clock; 0 if it is not known
 	Over    bool
+	// Bound is the least that its estimator has given so far, 0 for none, see [EstimateTold]. It comes
+	// once more with each that is lower.
+	Bound float64
 }
 
 // Result says how the attempt ended. Host to origin, until acknowledged.

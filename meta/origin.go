@@ -28,6 +28,7 @@ type origin struct {
 	unplaced []*openJob                   // pending jobs that found no place, see retryPlacements
 	leased   []*openJob                   // jobs whose holders may have a lease
 	away     []*openJob                   // jobs whose claim another site may hold, see addAway
+	told     map[job.ID]told              // what hosts said of bounds, see boundtold.go
 	queries  []*openJob                   // wait for sites to say when they would start, by deadline
 	closed   fifo.Queue[job.ID]           // ended jobs, oldest first, until purged
 	conserve conserve                     // of work, see conserve.go
@@ -91,7 +92,7 @@ type outlook interface {
 }
 
 func newOrigin(c *core, p *peers, h ownHost, site outlook) *origin {
-	or := &origin{core: c, peers: p, host: h, site: site, open: store.NewIndex(func(o *openJob) job.ID { return o.rec.ID }), policy: c.cfg.Placement.Policy()}
+	or := &origin{core: c, peers: p, host: h, site: site, open: store.NewIndex(func(o *openJob) job.ID { return o.rec.ID }), told: make(map[job.ID]told), policy: c.cfg.Placement.Policy()}
 	or.policy.Kept = c.cfg.Limits.DecisionSites
 	or.conserve.next, or.overdue.next = job.Never, job.Never
 	return or
@@ -193,6 +194,7 @@ func (or *origin) addOpen(j *store.Job) *openJob {
 // removeOpen forgets what was kept in mind of a job that has ended.
 func (or *origin) removeOpen(o *openJob) {
 	or.open.Delete(o.rec.ID)
+	delete(or.told, o.rec.ID)
 	o.ended = true
 	if or.seer != nil {
 		or.seer.unscored(o, forecast.Cancelled)

@@ -18,6 +18,7 @@ func (or *origin) onStarted(now job.Time, from job.SiteID, m Started) {
 		}
 		or.changed(o.rec.ID)
 	}
+	or.hearBound(o, m.Bound)
 	if !m.Over {
 		or.askHolder(now, o)
 	}

@@ -44,7 +44,7 @@ var rewrite = flag.Bool("rewrite", false, "write the answers of the transcripts 
 //	trust | dealings                   what the trust table holds; what sites hold of each other
 //	show JOB | copies | counters       what the engine knows
 //
-// Those about bags are in transcript_bags_test.go.
+// Those about bags are in transcript_bags_test.go, those about levels in transcript_levels_test.go.
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -119,6 +119,8 @@ type stage struct {
 	token  uint64
 	loads  map[string]uint64
 	lines  []string
+	past   int // how many jobs have ended before, each as in each
+	each   store.Past
 	// decisions are the stored ones.
 	decisions map[job.ID]*store.Decision
 }
@@ -221,6 +223,8 @@ func (s *stage) do(line string) []string {
 		s.feed(meta.SavedCopied{Attempt: s.attempt(a.words[1]), Sequence: uint64(s.number(a, "saved", 0)), Reason: a.named["why"], Files: []byte("saved"), FilesRemain: a.has("remain")})
 	case "saved-home":
 		s.feed(meta.SavedHome{Attempt: s.attempt(a.words[1]), Sequence: uint64(s.number(a, "saved", 0)), Error: a.named["error"]})
+	case "estimate":
+		s.feed(meta.EstimateTold{Attempt: s.attempt(a.words[1]), Bound: s.number(a, "bound", 0)})
 	case "wait":
 		s.wait(s.duration(a.words[1], 0))
 	case "restart":
@@ -269,6 +273,7 @@ func (s *stage) begin(a arguments) {
 	s.batch = a.has("batch")
 	s.cfg.Self = meta.Self{Address: "alpha:1", Speed: 1}
 	s.cfg.AllowDirectory = nil
+	s.guesses(a)
 	s.resize(a)
 	s.state = store.NewState("alpha", 1)
 	s.boot()
@@ -298,6 +303,7 @@ func (s *stage) boot() {
 	if s.engine, err = meta.New(s.cfg, s.state, s.site); err != nil {
 		s.t.Fatal(err)
 	}
+	s.remember()
 	s.carry(s.engine.Restore(s.now, []job.SiteID{"alpha", "beta", "gamma"}))
 	s.carry(s.engine.Step(s.now, meta.Tick{}))
 	s.carry(s.engine.Step(s.now, meta.Pass{}))
@@ -421,13 +427,15 @@ func because(lease bool) string {
 }
 
 func (s *stage) request(a arguments) job.Request {
-	return job.Request{
+	r := job.Request{
 		Name: a.named["name"], User: "ada", Processors: int32(s.number(a, "processors", 1)), Copies: int32(s.number(a, "copies", 0)),
 		MemoryBytes: int64(s.number(a, "memory", 0)), Walltime: s.duration(a.named["walltime"], time.Minute), Directory: a.named["directory"],
 		OnSiteLost: map[string]job.OnSiteLost{"": job.Wait, "rerun": job.Rerun, "race": job.Race}[a.named["lost"]],
 		Checkpoint: a.has("saves"), AskSeconds: uint16(s.duration(a.named["ask-before"], 0) / time.Second),
 		SaveSeconds: uint32(s.duration(a.named["every"], 0) / time.Second),
 	}
+	s.unknown(&r, a)
+	return r
 }
 
 func (s *stage) submit(a arguments) {
@@ -457,7 +465,7 @@ func (s *stage) load(a arguments) {
 	s.loads[name]++
 	s.feed(meta.LoadSeen{Digest: cluster.Digest{
 		Site: job.SiteID(name), Incarnation: 1, Sequence: s.loads[name], Processors: int32(s.number(a, "processors", 4)),
-		MemoryBytes: int64(s.number(a, "memory", 0)), Draining: a.has("draining"), NotStarting: a.has("notstarting"), Speed: s.number(a, "speed", 1),
+		MemoryBytes: int64(s.number(a, "memory", 0)), Draining: a.has("draining"), NotStarting: a.has("notstarting"), Speed: s.number(a, "speed", 1), Level: s.levelOf(a),
 		Load: job.Load{Work: s.number(a, "work", 0), Procs: s.number(a, "procs", 0), Free: int32(s.number(a, "free", 4)), Queued: int32(s.number(a, "queued", 0)), Blocked: a.has("blocked")},
 	}})
 }

@@ -14,7 +14,11 @@ import (
 func describe(m meta.Message) string {
 	switch m := m.(type) {
 	case meta.PlaceCopy:
-		return fmt.Sprintf("place %v processors=%d walltime=%v", m.Attempt, m.Request.Processors, m.Request.Walltime)
+		text := fmt.Sprintf("place %v processors=%d walltime=%v", m.Attempt, m.Request.Processors, m.Request.Walltime)
+		if m.Request.Level > 0 {
+			text += fmt.Sprintf(" level=%d bound=%v", m.Request.Level, m.Before.Bound)
+		}
+		return text
 	case meta.Claim:
 		return fmt.Sprintf("claim %v", m.Attempt)
 	case meta.Verdict:
@@ -60,6 +64,9 @@ func describe(m meta.Message) string {
 		if m.Over {
 			return fmt.Sprintf("over %v started=%v", m.Attempt, m.At != 0)
 		}
+		if m.Bound > 0 {
+			return fmt.Sprintf("started %v bound=%v", m.Attempt, m.Bound)
+		}
 		return fmt.Sprintf("started %v", m.Attempt)
 	case meta.Saved:
 		return fmt.Sprintf("saved %v %d after %v %s", m.Attempt, m.Sequence, m.Ran, m.Reason)
@@ -84,6 +91,7 @@ func (s *stage) outcome(a arguments) job.Outcome {
 		if o.Checkpoint != 0 {
 			o.Files = []byte("checkpoint")
 		}
+		o.Bound = s.number(a, "bound", 0)
 	case a.has("lost"):
 		o.Kind, o.Reason = job.Loss, "lost"
 	case o.ExitCode != 0:
@@ -138,7 +146,7 @@ func (s *stage) message(a arguments) meta.Message {
 	case "withdrawn":
 		return meta.WithdrawAck{Attempt: id}
 	case "started":
-		return meta.Started{Attempt: id, At: s.now}
+		return meta.Started{Attempt: id, At: s.now, Bound: s.number(a, "bound", 0)}
 	case "over":
 		return meta.Started{Attempt: id, At: s.now, Over: true}
 	case "result":
@@ -210,11 +218,12 @@ func (s *stage) show(text string) {
 	if v.Over {
 		s.say("over: its output is being collected")
 	}
+	s.showLevel(&v)
 	for _, c := range v.Copies {
 		s.say("copy at %s: %s", c.Site, [...]string{"", "placing", "queued", "claimed", "withdrawing"}[c.State])
 	}
 	for _, e := range r.Events {
-		s.say("event %s attempt=%d %s %s", [...]string{"", "opened", "granted", "denied", "returned", "replaced", "closed", "superseded", "revoked", "outraced", "demoted"}[e.Kind], e.Attempt, e.Site, e.Reason)
+		s.say("event %s attempt=%d %s %s", [...]string{"", "opened", "granted", "denied", "returned", "replaced", "closed", "superseded", "revoked", "outraced", "demoted", "lowered"}[e.Kind], e.Attempt, e.Site, e.Reason)
 	}
 	if v.Decision == nil {
 		v.Decision = s.decisions[r.ID]

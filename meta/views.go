@@ -29,6 +29,8 @@ type JobView struct {
 	// After is what it waits for, or waited for.
 	After  []job.Dependency
 	Copies []CopyView
+	// Bound is what [Views.BoundTold] returns.
+	Bound float64
 	// Decision is why a pending job has no place; nil if its latest decision
 	// is the stored one.
 	Decision *store.Decision
@@ -99,7 +101,7 @@ func (v Views) brief(j *store.Job) JobView {
 	if copies == 0 {
 		copies = v.origin.cfg.Placement.DefaultCopies()
 	}
-	view := JobView{Record: snapshot(j), After: v.origin.st.After(j.ID), HostAway: v.hostAway(j), WantedCopies: copies}
+	view := JobView{Record: snapshot(j), After: v.origin.st.After(j.ID), HostAway: v.hostAway(j), Bound: v.BoundTold(j), WantedCopies: copies}
 	if !j.State.Terminal() {
 		if o := v.origin.open.Get(j.ID); o != nil {
 			if o.homeward != nil {

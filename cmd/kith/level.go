@@ -29,6 +29,9 @@ func levelLines(s *kithv1.JobStatus) []string {
 	if s.GetWorkDone() > 0 || s.GetWorkBound() > 0 {
 		lines = append(lines, workLine(s))
 	}
+	if b := s.GetAttemptBound(); b > 0 {
+		lines = append(lines, fmt.Sprintf("the estimator of the attempt that runs says so far: at most %s processor-seconds in all; that counts when the attempt has ended", workOf(b)))
+	}
 	if guess := s.GetWorkGuess(); guess > 0 && s.GetWorkBound() == 0 {
 		lines = append(lines, fmt.Sprintf("needs at most %s processor-seconds by the forecast of its user's jobs: a guess, by which it may begin at a lower level", workOf(guess)))
 	}

@@ -17,6 +17,7 @@ func TestLevelLinesTellOfAGuess(t *testing.T) {
 		{&kithv1.JobStatus{Level: 2, WorkGuess: 660}, "2; needs at most 660 processor-seconds by the forecast of its user's jobs: a guess, by which it may begin at a lower level"},
 		{&kithv1.JobStatus{Level: 2, WorkGuess: 660, WorkBound: 90}, "2; did 0 processor-seconds of the reference, of at most 90"},
 		{&kithv1.JobStatus{Level: 2}, "2"},
+		{&kithv1.JobStatus{Level: 2, AttemptBound: 90}, "2; the estimator of the attempt that runs says so far: at most 90 processor-seconds in all; that counts when the attempt has ended"},
 		{&kithv1.JobStatus{WorkGuess: 660}, ""},
 	} {
 		if got := strings.Join(levelLines(c.s), "; "); got != c.want {

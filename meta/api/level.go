@@ -69,6 +69,7 @@ func levelStatus(s *kithv1.JobStatus, v *meta.JobView) {
 		return
 	}
 	s.WorkDone, s.WorkBound, s.WorkGuess = j.Done(), j.Bound(), float64(j.Guess)
+	s.AttemptBound = v.Bound
 	for _, l := range v.Levels {
 		s.LevelSites = append(s.LevelSites, &kithv1.LevelStanding{
 			SiteId: string(l.Site), QueueLimit: durationpb.New(l.Level.Queue), RunLimit: durationpb.New(l.Level.Run),

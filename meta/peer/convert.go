@@ -53,7 +53,7 @@ func toProto(m meta.Message) *kithv1.PeerMessage {
 		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_WithdrawAck{WithdrawAck: &kithv1.WithdrawAck{Attempt: wire.AttemptName(m.Attempt)}}}
 	case meta.Started:
 		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_Started{Started: &kithv1.Started{
-			Attempt: wire.AttemptName(m.Attempt), StartTimeNs: int64(m.At), Over: m.Over,
+			Attempt: wire.AttemptName(m.Attempt), StartTimeNs: int64(m.At), Over: m.Over, Bound: m.Bound,
 		}}}
 	case meta.Result:
 		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_Result{Result: &kithv1.Result{
@@ -250,7 +250,7 @@ func (r *reader) message(p *kithv1.PeerMessage) meta.Message {
 	case *kithv1.PeerMessage_WithdrawAck:
 		return meta.WithdrawAck{Attempt: r.attempt(m.WithdrawAck.GetAttempt())}
 	case *kithv1.PeerMessage_Started:
-		return meta.Started{Attempt: r.attempt(m.Started.GetAttempt()), At: job.Time(m.Started.GetStartTimeNs()), Over: m.Started.GetOver()}
+		return meta.Started{Attempt: r.attempt(m.Started.GetAttempt()), At: job.Time(m.Started.GetStartTimeNs()), Over: m.Started.GetOver(), Bound: job.SaneBound(m.Started.GetBound())}
 	case *kithv1.PeerMessage_Result:
 		return r.result(m.Result)
 	case *kithv1.PeerMessage_ResultAck:

@@ -28,7 +28,8 @@ func frozenSamples() []meta.Message {
 		Load: job.Load{Work: 1.5, Procs: 2.5, Free: 3, Queued: 4, Running: 5}, Policy: "easy", Speed: 1.25,
 		Draining: true, Time: 99, Version: "v", HomeJobs: cluster.HomeJobsFirst,
 	}}, meta.PlaceCopy{Attempt: sampleAttempt, Request: sampleRequest, OriginTooSmall: true}, meta.Started{Attempt: sampleAttempt, At: 9, Over: true},
-		meta.Stop{Attempt: sampleAttempt, Stale: true}, meta.CopySummary{Count: 1, Hash: 2, GivenUp: 3})
+		meta.Stop{Attempt: sampleAttempt, Stale: true}, meta.CopySummary{Count: 1, Hash: 2, GivenUp: 3},
+		meta.Started{Attempt: sampleAttempt, At: 9, Bound: 7.5})
 	return append(first, taskSamples()...)
 }
 

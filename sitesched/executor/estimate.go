@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"kith/internal/job"
 	"kith/internal/jobfile"
 	"kith/sitesched/executor/shim"
 	"kith/sitesched/work"
@@ -31,6 +32,9 @@ func (f *folders) blankEstimate(name string) error {
 	}
 	return err
 }
+
+// Bound implements [work.Bounds].
+func (x *Executor) Bound(id job.AttemptID) float64 { return x.folders.readEstimate(folderName(id)) }
 
 // readEstimate returns the bound that the estimator of an attempt gave, 0 if there is none.
 func (f *folders) readEstimate(name string) float64 {

@@ -182,3 +182,45 @@ func TestEstimateOutlivesTheDaemon(t *testing.T) {
 		}
 	})
 }
+
+// What bound an estimator has given is known while it runs, also to a daemon that began since: the least,
+// which never rises. Nothing follows from it before the estimator has ended.
+func TestBoundWhileEstimated(t *testing.T) {
+	inEachIsolation(t, func(t *testing.T, c Config) {
+		c.Dir = filepath.Join(t.TempDir(), "attempts")
+		first := openBench(t, c)
+		gates := t.TempDir()
+		wait := func(gate string) string { return "until [ -e " + gates + "/" + gate + " ]; do sleep 0.01; done; " }
+		open := func(gate string) {
+			if err := os.WriteFile(filepath.Join(gates, gate), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s := estimated(1, wait("0")+"echo bound 700; "+wait("1")+"echo bound 900; echo bound 80; "+wait("2"), "touch ran")
+		first.Start(s)
+		first.untilStarted(s.Attempt)
+		if got := first.Bound(s.Attempt); got != 0 {
+			t.Errorf("%v, and it has said nothing", got)
+		}
+		open("0")
+		eventually(t, "a first bound", func() bool { return first.Bound(s.Attempt) == 700 })
+		second := first.reopen()
+		second.Adopt(s, first.BootID())
+		second.untilStarted(s.Attempt)
+		if got := second.Bound(s.Attempt); got != 700 || exists(second.WorkPath(s.Attempt)+"/ran") {
+			t.Errorf("%v after a restart", got)
+		}
+		open("1")
+		eventually(t, "a lower bound", func() bool {
+			got := second.Bound(s.Attempt)
+			if got > 700 {
+				t.Fatalf("the bound rose to %v", got)
+			}
+			return got == 80
+		})
+		open("2")
+		if e := second.wait(s.Attempt); e.Kind != job.Success || e.Bound != 80 || !exists(second.WorkPath(s.Attempt)+"/ran") {
+			t.Errorf("%+v", e)
+		}
+	})
+}

@@ -149,6 +149,9 @@ func (s *Runner) start(r *run) {
 		s.system.Start(spec) // before Extend finds that it has begun
 	}
 	s.mu.Unlock()
+	if killed == nil && spec.Estimate != nil {
+		s.watchBound(r)
+	}
 	if killed != nil {
 		s.over(r, killed.Unstarted(job.Instant(time.Now())))
 	}
@@ -226,6 +229,9 @@ func (s *Runner) adopt(r *run, f meta.Adopt, left found) {
 	s.system.Adopt(spec, f.BootID)
 	killed, lease := r.killed, r.lease
 	s.mu.Unlock()
+	if spec.Estimate != nil {
+		s.watchBound(r)
+	}
 	// What came while the store could not be read.
 	if lease != 0 {
 		s.system.Extend(f.Attempt, s.lease(lease))

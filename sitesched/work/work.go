@@ -165,6 +165,12 @@ type Estimate struct {
 	Most float64
 }
 
+// Bounds is a [System] that tells what bound the estimator of an attempt has given.
+type Bounds interface {
+	// Bound returns the least so far, 0 if there is none. It waits for the disk.
+	Bound(id job.AttemptID) float64
+}
+
 // Checkpoint is what a job is told that writes checkpoints.
 type Checkpoint struct {
 	// Dir is the folder for them, which is there, beneath the work folder. It has the files of

@@ -13,8 +13,9 @@ import (
 )
 
 // EstimateName is the file in an attempt's folder that says what the estimator of the job said. The
-// daemon makes it blank, and the shim fills it when nothing of the estimator lives any more, before
-// it executes the job's command. It is one slot of text:
+// daemon makes it blank, and the shim fills it whenever the bound is lower, for those who look how far
+// it is, and once more when nothing of the estimator lives any more, before it executes the job's
+// command: that counts. It is one slot of text:
 //
 //	kith-estimate 1 bound=… sum=…
 //
@@ -88,8 +89,17 @@ func (s *shim) startEstimator(j *running) (running bool, err error) {
 	return true, nil
 }
 
-// hearEstimator reads what the estimator has printed.
+// hearEstimator reads what the estimator has printed, and writes a bound down that is lower than those before.
 func (s *shim) hearEstimator() {
+	r := &s.job.estimate.reader
+	before, known := r.Least()
+	s.readEstimator()
+	if least, is := r.Least(); is && (!known || least < before) {
+		s.keepEstimate(s.job, r)
+	}
+}
+
+func (s *shim) readEstimator() {
 	e := s.job.estimate
 	b := make([]byte, 4096)
 	for e.pipe >= 0 {
@@ -179,7 +189,7 @@ func (s *shim) remark(j *running, text string) {
 	_, _ = syscall.Write(j.err, []byte("kith: "+text+"\n"))
 }
 
-// keepEstimate writes down what the estimator said, before anything else is executed.
+// keepEstimate writes down what the estimator said.
 func (s *shim) keepEstimate(j *running, r *estimate.Reader) {
 	least, known := r.Least()
 	if !known {

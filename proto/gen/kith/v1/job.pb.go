@@ -1587,7 +1587,11 @@ type JobStatus struct {
 	SaveTrouble string `protobuf:"bytes,31,opt,name=save_trouble,json=saveTrouble,proto3" json:"save_trouble,omitempty"`
 	// What the forecast of its user's jobs said at the submission that it needs at most, in the unit of
 	// work_bound: it may begin at a lower level by that, and nothing else. 0 if it said nothing.
-	WorkGuess     float64 `protobuf:"fixed64,32,opt,name=work_guess,json=workGuess,proto3" json:"work_guess,omitempty"`
+	WorkGuess float64 `protobuf:"fixed64,32,opt,name=work_guess,json=workGuess,proto3" json:"work_guess,omitempty"`
+	// The least bound that the estimator of the attempt that runs has printed so far, as its host last
+	// said, in the same unit. Nothing follows from it before that attempt has ended: then work_bound has it.
+	// 0 if there is none.
+	AttemptBound  float64 `protobuf:"fixed64,33,opt,name=attempt_bound,json=attemptBound,proto3" json:"attempt_bound,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1842,6 +1846,13 @@ func (x *JobStatus) GetSaveTrouble() string {
 func (x *JobStatus) GetWorkGuess() float64 {
 	if x != nil {
 		return x.WorkGuess
+	}
+	return 0
+}
+
+func (x *JobStatus) GetAttemptBound() float64 {
+	if x != nil {
+		return x.AttemptBound
 	}
 	return 0
 }
@@ -2690,7 +2701,7 @@ const file_kith_v1_job_proto_rawDesc = "" +
 	"\acontent\" \n" +
 	"\n" +
 	"OutputFile\x12\x12\n" +
-	"\x04path\x18\x01 \x01(\tR\x04path\"\x8e\r\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\"\xb3\r\n" +
 	"\tJobStatus\x12.\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x18.kith.v1.JobStatus.StateR\x05state\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12$\n" +
@@ -2731,7 +2742,8 @@ const file_kith_v1_job_proto_rawDesc = "" +
 	"saved_time\x18\x1e \x01(\v2\x1a.google.protobuf.TimestampR\tsavedTime\x12!\n" +
 	"\fsave_trouble\x18\x1f \x01(\tR\vsaveTrouble\x12\x1d\n" +
 	"\n" +
-	"work_guess\x18  \x01(\x01R\tworkGuess\"\x96\x02\n" +
+	"work_guess\x18  \x01(\x01R\tworkGuess\x12#\n" +
+	"\rattempt_bound\x18! \x01(\x01R\fattemptBound\"\x96\x02\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rSTATE_PENDING\x10\x01\x12\x0e\n" +

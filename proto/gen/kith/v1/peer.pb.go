@@ -1763,7 +1763,10 @@ type Started struct {
 	// When it started, in nanoseconds since 1970 by the host's clock; zero if that is not known.
 	StartTimeNs int64 `protobuf:"varint,2,opt,name=start_time_ns,json=startTimeNs,proto3" json:"start_time_ns,omitempty"`
 	// All its processes are gone, and its host collects its output. A result follows.
-	Over          bool `protobuf:"varint,3,opt,name=over,proto3" json:"over,omitempty"`
+	Over bool `protobuf:"varint,3,opt,name=over,proto3" json:"over,omitempty"`
+	// The least bound that its estimator has printed so far, in processor-seconds of the reference; 0 if
+	// there is none, or that is not told. For people: what counts is that of the result.
+	Bound         float64 `protobuf:"fixed64,4,opt,name=bound,proto3" json:"bound,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1817,6 +1820,13 @@ func (x *Started) GetOver() bool {
 		return x.Over
 	}
 	return false
+}
+
+func (x *Started) GetBound() float64 {
+	if x != nil {
+		return x.Bound
+	}
+	return 0
 }
 
 // Result says how an attempt ended.
@@ -3655,11 +3665,12 @@ const file_kith_v1_peer_proto_rawDesc = "" +
 	"\bWithdraw\x12.\n" +
 	"\aattempt\x18\x01 \x01(\v2\x14.kith.v1.AttemptNameR\aattempt\"=\n" +
 	"\vWithdrawAck\x12.\n" +
-	"\aattempt\x18\x01 \x01(\v2\x14.kith.v1.AttemptNameR\aattempt\"q\n" +
+	"\aattempt\x18\x01 \x01(\v2\x14.kith.v1.AttemptNameR\aattempt\"\x87\x01\n" +
 	"\aStarted\x12.\n" +
 	"\aattempt\x18\x01 \x01(\v2\x14.kith.v1.AttemptNameR\aattempt\x12\"\n" +
 	"\rstart_time_ns\x18\x02 \x01(\x03R\vstartTimeNs\x12\x12\n" +
-	"\x04over\x18\x03 \x01(\bR\x04over\"k\n" +
+	"\x04over\x18\x03 \x01(\bR\x04over\x12\x14\n" +
+	"\x05bound\x18\x04 \x01(\x01R\x05bound\"k\n" +
 	"\x06Result\x12.\n" +
 	"\aattempt\x18\x01 \x01(\v2\x14.kith.v1.AttemptNameR\aattempt\x121\n" +
 	"\aoutcome\x18\x02 \x01(\v2\x17.kith.v1.AttemptOutcomeR\aoutcome\"W\n" +
