@@ -182,3 +182,20 @@ func TestGuessIsLessWhatWasDone(t *testing.T) {
 		}
 	}
 }
+
+// What a user's job did in attempts before its last one counts, where it went on with that.
+func TestGuessIsOfWholeJobs(t *testing.T) {
+	t.Parallel()
+	s := guessing(t, LevelPolicy{}, true)
+	for i := range 20 {
+		s.seer.ended(&store.Past{
+			Number: uint64(i + 1), Origin: "alpha", Site: "beta", User: "ada", Processors: 1, Limit: job.MaxWalltime, Run: 4 * time.Minute, Before: 7 * time.Minute,
+			Submitted: 1, Started: 2, Ended: 3, Kind: job.Success,
+		})
+	}
+	s.runsFor("one", 1, 10*time.Minute)
+	s.runsFor("two", 2, time.Hour)
+	if j := s.submit(jobOfAda()); j.Guess != 660 || j.Level != 2 {
+		t.Errorf("guess %v, at level %d", j.Guess, j.Level)
+	}
+}

@@ -172,7 +172,7 @@ func (s *seer) ended(p *store.Past) {
 	s.learnt++
 	s.cached = false
 	s.history.Ended(&forecast.Past{
-		User: s.nameOf(p.Origin, p.User), Script: p.Script, Procs: p.Processors, Limit: p.Limit, Run: p.Run, Stopped: p.Kind == job.Timeout,
+		User: s.nameOf(p.Origin, p.User), Script: p.Script, Procs: p.Processors, Limit: p.Limit, Run: p.Run + p.Before, Stopped: p.Kind == job.Timeout,
 	})
 }
 
@@ -203,6 +203,7 @@ func (s *seer) ran(j *store.Job, speed float64) {
 		if speed > 0 {
 			run = job.Scaled(run, 1/speed)
 		}
+		run = min(run+j.Carried(), j.Request.Walltime)
 	}
 	s.book.Ran(&runs, j.Request.Walltime, run, s.history.JobsOf(j.Request.User), s.rng(j.AttemptID(), o.End))
 	s.save()

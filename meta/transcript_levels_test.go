@@ -12,7 +12,7 @@ import (
 // The words of transcripts about levels: a site that guesses, and what it remembers, are told with
 // "site", the level that another site is with "load".
 //
-//	site ... guess past=N ran=D   N jobs of ada have ended: each ran D
+//	site ... guess past=N ran=D carried=D   N jobs of ada have ended: each ran D, and what it went on from took D
 //	load SITE ... level=N runs=D            it is level N, and lets a job run for D and stay for twice that
 //	submit ... unknown [user=NAME] [estimate]   a job of unknown time
 //	estimate ATTEMPT bound=N                its estimator has given a bound
@@ -41,7 +41,7 @@ func (s *stage) guesses(a arguments) {
 	s.past = int(s.number(a, "past", 0))
 	s.each = store.Past{
 		Origin: "alpha", Site: "beta", User: "ada", Processors: 1, Limit: job.MaxWalltime,
-		Run: s.duration(a.named["ran"], 0), Submitted: 1, Started: 2, Ended: 3, Kind: job.Success,
+		Run: s.duration(a.named["ran"], 0), Before: s.duration(a.named["carried"], 0), Submitted: 1, Started: 2, Ended: 3, Kind: job.Success,
 	}
 }
 

@@ -79,6 +79,28 @@ func (r Resume) Files(id job.ID) job.AttemptID {
 	return job.AttemptID{Job: id, Number: r.Attempt}
 }
 
+// Carried returns how long the attempts ran whose work the latest one went on with, on a processor of
+// speed 1. What one did that left no later checkpoint than it had is done again, and does not count.
+func (j *Job) Carried() time.Duration {
+	var sum time.Duration
+	from, last := j.StartedFrom(), uint64(0)
+	for i := range j.Demotions {
+		d := &j.Demotions[i]
+		if d.Sequence <= last || d.Sequence > from {
+			continue
+		}
+		last = d.Sequence
+		ran := d.ran()
+		if d.Speed > 0 {
+			ran = job.Scaled(ran, 1/d.Speed)
+		}
+		if sum += ran; sum < 0 || sum > job.MaxWalltime {
+			return job.MaxWalltime
+		}
+	}
+	return sum
+}
+
 // Resume returns what the next attempt goes on from, or what the latest one went on from.
 func (j *Job) Resume() Resume {
 	r := Resume{Attempt: j.Checkpoint, Demotions: uint32(len(j.Demotions)), Used: j.Used(), Sequence: j.left()}

@@ -35,6 +35,9 @@ type Past struct {
 	// that was when it was submitted. Harm is what guests cost it. Both at its origin only.
 	Ready job.Time
 	Harm  Harm
+	// Before is how long the attempts ran whose work it went on with, on a processor of speed 1: that of
+	// the job as a whole is Run with it. At its origin only.
+	Before time.Duration
 	// MemoryBytes is the memory of the whole job; zero if it asked for none.
 	MemoryBytes int64
 	// Kind is how it ended. Only [job.Success], [job.Failure] and [job.Timeout] say anything
@@ -81,7 +84,7 @@ func (s *State) RestorePast(first, last uint64) { s.past.first, s.past.next = fi
 
 // rememberHome adds a job of this site that has ended.
 func (s *State) rememberHome(j *Job, o *job.Outcome, speed float64) {
-	p := Past{Origin: s.site.ID, Site: j.Holder, Submitted: j.Submitted, Ready: s.Ready(j), Harm: s.harm[j.ID]}
+	p := Past{Origin: s.site.ID, Site: j.Holder, Submitted: j.Submitted, Ready: s.Ready(j), Harm: s.harm[j.ID], Before: j.Carried()}
 	s.remember(p, &j.Request, o, speed)
 }
 

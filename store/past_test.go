@@ -6,6 +6,7 @@ import (
 
 	"kith/internal/job"
 	"kith/store"
+	"kith/store/memstore"
 )
 
 // Which ends say something about run times, and what does not: it is kept all the same.
@@ -83,5 +84,55 @@ func TestPastOfAJobCancelledWhileItWaits(t *testing.T) {
 	}
 	if p := c.Past[0]; p.Site != "" || p.Submitted != 5 || p.Ended != 9 || p.Started != 0 || p.Kind != job.Cancel || p.Harm.Blocked != time.Minute || p.Learnt() {
 		t.Errorf("%+v", p)
+	}
+}
+
+// Of a job that went on from checkpoints it is remembered how long those attempts ran whose work it went on
+// with, on a processor of speed 1. What one did that left none, or an older one, was done again.
+func TestPastOfAJobThatWentOn(t *testing.T) {
+	const second = job.Time(time.Second)
+	for name, c := range map[string]struct {
+		left []uint64 // checkpoints, of attempts of 10, 20, 30 ... s, at speeds 1, 2, 3 ...
+		want time.Duration
+	}{
+		"none":                  {nil, 0},
+		"each leaves a later":   {[]uint64{1, 2, 5}, (10 + 40 + 90) * time.Second},
+		"one leaves nothing":    {[]uint64{1, 0, 5}, (10 + 90) * time.Second},
+		"one leaves an older":   {[]uint64{4, 3, 5}, (10 + 90) * time.Second},
+		"one leaves the same":   {[]uint64{4, 4}, 10 * time.Second},
+		"nothing is ever saved": {[]uint64{0, 0}, 0},
+	} {
+		var disk memstore.Disk
+		b, err := memstore.Open(&disk, "alpha", 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := b.Load()
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := job.AttemptID{Job: s.NextID(), Number: 1}
+		must(t, s, store.SubmitJob{ID: a.Job, Request: job.Request{Processors: 1, Walltime: time.Hour, Checkpoint: true}})
+		for i, sequence := range c.left {
+			o := job.Outcome{Start: second, End: second.Add(time.Duration(10*(i+1)) * time.Second), Checkpoint: sequence}
+			if sequence > 0 {
+				o.Files = []byte("left")
+			}
+			begin(t, s, a, o)
+			must(t, s, store.RequeueJob{Attempt: a, Site: "beta", Speed: float64(i + 1)})
+			a.Number++
+		}
+		last := job.Outcome{Kind: job.Success, Start: second, End: 6 * second}
+		must(t, s, store.OpenAttempt{Attempt: a, Sites: []job.SiteID{"beta"}})
+		must(t, s, store.GrantClaim{Attempt: a, Site: "beta"})
+		must(t, s, store.RecordOutcome{Attempt: a, Site: "beta", Outcome: last, Time: job.Time(time.Hour)})
+		must(t, s, store.CloseJob{Job: a.Job, Speed: 1})
+		if err := b.Seal(s).Commit(); err != nil {
+			t.Fatal(err)
+		}
+		p, err := b.Past(1)
+		if err != nil || len(p) != 1 || p[0].Run != 5*time.Second || p[0].Before != c.want {
+			t.Errorf("%s: %+v, %v", name, p, err)
+		}
 	}
 }

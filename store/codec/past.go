@@ -52,6 +52,7 @@ func pastMessage(p *store.Past) *statev1.PastRecord {
 		Origin: string(p.Origin), Site: string(p.Site), User: p.User, Name: p.Name, Processors: p.Processors, LimitNs: int64(p.Limit), RunNs: int64(p.Run),
 		SubmitTimeNs: int64(p.Submitted), StartTimeNs: int64(p.Started), EndTimeNs: int64(p.Ended), Kind: uint32(p.Kind),
 		ReadyTimeNs: int64(p.Ready), BlockedNs: int64(p.Harm.Blocked), PromisesMoved: p.Harm.Moved, MemoryBytes: p.MemoryBytes, Script: p.Script,
+		BeforeNs: int64(p.Before),
 	}
 }
 
@@ -66,5 +67,6 @@ func PastRecord(number uint64, value []byte) (store.Past, error) {
 		Limit: time.Duration(m.GetLimitNs()), Run: time.Duration(m.GetRunNs()), Submitted: job.Time(m.GetSubmitTimeNs()), Started: job.Time(m.GetStartTimeNs()),
 		Ended: job.Time(m.GetEndTimeNs()), Kind: job.OutcomeKind(min(m.GetKind(), math.MaxUint8)),
 		Ready: job.Time(m.GetReadyTimeNs()), Harm: store.Harm{Blocked: time.Duration(max(m.GetBlockedNs(), 0)), Moved: m.GetPromisesMoved()}, MemoryBytes: max(m.GetMemoryBytes(), 0), Script: m.GetScript(),
+		Before: time.Duration(min(max(m.GetBeforeNs(), 0), int64(job.MaxWalltime))),
 	}, nil
 }

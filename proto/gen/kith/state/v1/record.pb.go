@@ -3982,7 +3982,9 @@ type PastRecord struct {
 	// The memory of the whole job; 0 if it asked for none.
 	MemoryBytes int64 `protobuf:"varint,15,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`
 	// A hash of what it ran; 0 if it is not known, as at a host that is not its origin.
-	Script        uint64 `protobuf:"fixed64,16,opt,name=script,proto3" json:"script,omitempty"`
+	Script uint64 `protobuf:"fixed64,16,opt,name=script,proto3" json:"script,omitempty"`
+	// How long the attempts ran whose work it went on with, on a processor of speed 1. At its origin only.
+	BeforeNs      int64 `protobuf:"varint,17,opt,name=before_ns,json=beforeNs,proto3" json:"before_ns,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4125,6 +4127,13 @@ func (x *PastRecord) GetMemoryBytes() int64 {
 func (x *PastRecord) GetScript() uint64 {
 	if x != nil {
 		return x.Script
+	}
+	return 0
+}
+
+func (x *PastRecord) GetBeforeNs() int64 {
+	if x != nil {
+		return x.BeforeNs
 	}
 	return 0
 }
@@ -4597,7 +4606,7 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"files_lost\x18\t \x01(\bR\tfilesLost\x12\x1d\n" +
 	"\n" +
 	"error_line\x18\n" +
-	" \x01(\tR\terrorLine\"\xd5\x03\n" +
+	" \x01(\tR\terrorLine\"\xf2\x03\n" +
 	"\n" +
 	"PastRecord\x12\x16\n" +
 	"\x06origin\x18\x01 \x01(\tR\x06origin\x12\x12\n" +
@@ -4619,7 +4628,8 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"blocked_ns\x18\r \x01(\x03R\tblockedNs\x12%\n" +
 	"\x0epromises_moved\x18\x0e \x01(\rR\rpromisesMoved\x12!\n" +
 	"\fmemory_bytes\x18\x0f \x01(\x03R\vmemoryBytes\x12\x16\n" +
-	"\x06script\x18\x10 \x01(\x06R\x06script*j\n" +
+	"\x06script\x18\x10 \x01(\x06R\x06script\x12\x1b\n" +
+	"\tbefore_ns\x18\x11 \x01(\x03R\bbeforeNs*j\n" +
 	"\tCopyPhase\x12\x1a\n" +
 	"\x16COPY_PHASE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11COPY_PHASE_QUEUED\x10\x01\x12\x14\n" +
