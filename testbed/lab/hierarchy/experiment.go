@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"kith/sitesched"
@@ -26,10 +27,40 @@ const (
 	mqHierarchy   trial = "MQ+H"
 )
 
+var scenarios = []trial{fcfs, fcfsHierarchy, mq, mqHierarchy}
+
+// setting is what is known of the work of tasks, in the three trials that the statements about that need.
+type setting struct {
+	name                      string
+	plain, doubled, potential trial
+	estimators                bool
+	users                     users
+}
+
 var (
-	traces    = []trial{production7, doubled, potential, unestimated}
-	scenarios = []trial{fcfs, fcfsHierarchy, mq, mqHierarchy}
+	printed      = setting{"estimators", production7, doubled, potential, true, nobody}
+	unknown      = setting{"nothing", "no estimators", "no estimators, twice the long tasks", "no estimators, potential triggers on at the last level", false, nobody}
+	guessKindred = setting{"guesses, users of one length", "guesses, users of one length", "guesses, users of one length, twice the long tasks", "guesses, users of one length, potential triggers on at the last level", false, kindred}
+	guessVarious = setting{"guesses, users of any length", "guesses, users of any length", "guesses, users of any length, twice the long tasks", "guesses, users of any length, potential triggers on at the last level", false, various}
+	settings     = []setting{printed, unknown, guessKindred, guessVarious}
 )
+
+func (s *setting) trials() []trial { return []trial{s.plain, s.doubled, s.potential} }
+
+// base is the trial of the source that a trial is like but for what is known of tasks.
+func (t trial) base() (trial, *setting) {
+	for i := range settings {
+		switch s := &settings[i]; t {
+		case s.plain:
+			return production7, s
+		case s.doubled:
+			return doubled, s
+		case s.potential:
+			return potential, s
+		}
+	}
+	return t, &settings[0]
+}
 
 // result is what came of a trial: figures of a trace, or the times of two tasks in s.
 type result struct {
@@ -39,12 +70,21 @@ type result struct {
 
 // Experiment is the study of spec 000.
 func Experiment() lab.Experiment {
-	study := lab.Study[trial, *answers]{Questions: questions(), Shown: append(traces[:3:3], scenarios...), Answer: answer}
+	study := lab.Study[trial, *answers]{Questions: questions(), Shown: shown(), Answer: answer}
 	return study.Experiment(lab.Experiment{
 		ID: "000", Title: "Tasks of unknown length on a hierarchy of grids",
 		Source: "Scheduling of tasks on a grid execution hierarchy, Superlink-online (HPDC 2006)",
 		Jobs:   traceTasks, Seeds: 2,
 	})
+}
+
+// shown are the trials of tables and plots.
+func shown() []trial {
+	list := slices.Clone(scenarios)
+	for i := range settings {
+		list = append(list, settings[i].trials()...)
+	}
+	return list
 }
 
 // answers are what came of trials.
@@ -58,7 +98,7 @@ func answer(ctx context.Context, env *lab.Env, trials []trial) (*answers, error)
 	plan := lab.Plan[trial, result]{
 		Seeds: func(trial) int { return len(seeds) },
 		Expense: func(t trial) int {
-			switch t {
+			switch base, _ := t.base(); base {
 			case doubled:
 				return 3
 			case production7, potential, unestimated:
@@ -78,7 +118,8 @@ func answer(ctx context.Context, env *lab.Env, trials []trial) (*answers, error)
 func (t trial) run(ctx context.Context, tasks int, seed uint64) (result, error) {
 	sys, list := production(), []submitted(nil)
 	extra := 1.0
-	switch t {
+	base, s := t.base()
+	switch base {
 	case fcfs, fcfsHierarchy, mq, mqHierarchy:
 		sys, list = t.scenario()
 	case doubled:
@@ -97,10 +138,16 @@ func (t trial) run(ctx context.Context, tasks int, seed uint64) (result, error) 
 	if list == nil {
 		list = generate(tasks, extra, rand.New(rand.NewPCG(seed, 0)))
 	}
+	if !s.estimators {
+		for i := range sys.queues {
+			sys.queues[i].limits.EstimateShare = 0
+		}
+	}
 	p, err := newPlay(sys, list, rand.New(rand.NewPCG(seed, 3)))
 	if err != nil {
 		return result{}, err
 	}
+	p.guesses = newGuesses(s.users, list, rand.New(rand.NewPCG(seed, 4)))
 	if err := p.run(ctx); err != nil {
 		return result{}, err
 	}
@@ -171,5 +218,6 @@ func (a *answers) Remark(r *lab.Report) {
 	r.Remark("The tail of the long tasks was fitted once, to H5 and H16 together: of nine pairs of median and sigma (190 and 2, 400 and 2, 300 and 2.3, 700 and 1.2, 700 and 1.5, 1000 and 1.3, 200 and 2.6, 150 and 2.6, 400 and 2.3) and one seed the one with the least |share of level 3 − 82 %%| + |share killed − 27 %%|, and left since, also when a mistake was mended that had limits act on tasks that were still being estimated. With it the system uses about 250,000 processor-hours instead of 460,000. Level 1 cannot have the 0.3 %% of processor time that the source gives it: its tasks have at most 0.1 processor-hours each, and 60 %% of 2,300 tasks are then 0.03 %% of the source's total.")
 	r.Remark("Owners hold 30 %% of Q2's grid and 50 %% of that of Q3 and Q4 in the mean, and beside that running sub-jobs lose their processors at random; both are inputs, set to come near the row of evictions of Table 3, and so are latencies (20 s, 4 min and 6 min in the mean) and lengths of sub-jobs. H12, H13 and the rows of Table 3 for evictions say little: they are told, not judged. Long estimates below level 1 take time and no processors.")
 	r.Remark("On the dual-processor server of level 1 a task runs on one processor, and estimates wait their turn. A task that leaves Q2 tries Q3 first. Where estimates are left out at level 1, so are the triggers that need one.")
+	r.Remark("The default bound (`forecast.bounds` of kithd, off unless set) is for tasks without an estimator: the %g quantile of what earlier tasks of the user did, once %d of them have ended; by it a task begins at a lower level, and nothing else follows from it. Nobody estimates anything in these trials, at any level. The trace of the source has no users; %d are made up, in two ways between which real ones are: each sends tasks of one class of lengths, or tasks of any length. The bands of H20 to H22 were drawn before the first run. Waiting is all of the time in which no sub-job of a task ran, estimates and moves included, of tasks that ended with their result. In Q a task of which nothing is known counts as all that a limit lets it use: with the potential triggers on at the last level two of them are too many for it, so without estimators the second part of H15 says little.", guessQuantile, leastForGuess, usersOfClass*len(classes))
 	r.Remark("Overhead is all of the accumulated time in which no sub-job ran, and of the rest the part of processor time that was lost.")
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // A small run is whole.
-func TestSmall(t *testing.T) { labtest.Small(t, Experiment(), 3, 4) }
+func TestSmall(t *testing.T) { labtest.Small(t, Experiment(), 4, 4) }
 
 // played plays some tasks on the system of the source.
 func played(t *testing.T, tasks int, long float64, seed uint64) *play {
@@ -145,7 +145,10 @@ func TestBands(t *testing.T) {
 			fcfs: {long: 6.2 * 3600, short: 4.7 * 3600}, fcfsHierarchy: {long: 6.4 * 3600, short: 4.2 * 3600},
 			mq: {long: 6.1 * 3600, short: 210}, mqHierarchy: {long: 6.3 * 3600, short: 44},
 		}
-		for _, x := range traces {
+		for _, x := range append(shown(), unestimated) {
+			if _, has := m[x]; has {
+				continue
+			}
 			o := &outcome{
 				Levels: [4]float64{0, 0.3, 17.7, 82}, Tasks: [4]float64{0, 60, 28, 12}, Small: 100, SmallBelow: 11, Medium: 100, MediumBelow: 5,
 				Hours: [4]float64{0, 73, 27, 0},
@@ -159,7 +162,9 @@ func TestBands(t *testing.T) {
 			}
 			m[x] = result{outcome: o}
 		}
-		m[potential].Queues[q4].Cost.local *= 0.9
+		for i := range settings {
+			m[settings[i].potential].Queues[q4].Cost.local *= 0.9
+		}
 		m[unestimated].Queues[q1].Time *= 2
 		return m
 	}
@@ -197,6 +202,9 @@ func TestBands(t *testing.T) {
 		"H16": func(m map[trial]result) { m[production7].Hours[killed] = 7 },
 		"H17": func(m map[trial]result) { m[unestimated].Queues[q1].Time = 72 },
 		"H18": func(m map[trial]result) { m[production7].Queues[q4].Parallel.OfAll = 0.51 },
+		"H20": func(m map[trial]result) { m[guessKindred.plain].Levels[3] = 26 },
+		"H21": func(m map[trial]result) { m[guessVarious.doubled].Queues[q1].Time = 84 },
+		"H22": func(m map[trial]result) { m[guessVarious.plain].Queues[q4].Time = 50001 },
 	} {
 		m := fresh()
 		if spoil(m); judge(m)[id] != lab.Fails {

@@ -1,7 +1,6 @@
 package hierarchy
 
 import (
-	"cmp"
 	"context"
 	"math"
 	"math/rand/v2"
@@ -27,7 +26,8 @@ type play struct {
 	open         int
 	leaves       []level.Departure
 	rule         []level.Occupant
-	settledTasks []*task // scratch
+	settledTasks []*task  // scratch
+	guesses      *guesses // nil where nothing is guessed
 }
 
 // site is a grid: the scheduler that Kith has for a site, and owners.
@@ -96,7 +96,11 @@ func (p *play) run(ctx context.Context) error {
 func (p *play) happen(e event) {
 	switch e.kind {
 	case arrives:
-		p.enter(p.tasks[e.n], e.g)
+		t, q := p.tasks[e.n], e.g
+		if len(t.visits) == 0 {
+			q = p.begins(t)
+		}
+		p.enter(t, q)
 	case estimated:
 		if t := p.tasks[e.n]; t.stage == int(e.mark) {
 			p.decide(t)
@@ -385,9 +389,11 @@ func (p *play) enforce(q int) {
 	if len(p.leaves) == 0 {
 		return
 	}
-	list = slices.Clone(list) // who leaves has limits enforced again
+	list = slices.Clone(list) // who ends has limits enforced again, and others may have gone by that
 	for _, d := range slices.Clone(p.leaves) {
-		p.leave(list[d.Index], d.Trigger, d.Action)
+		if t := list[d.Index]; t.queue == q && t.fate == open {
+			p.leave(t, d.Trigger, d.Action)
+		}
 	}
 }
 
@@ -453,44 +459,8 @@ func (p *play) finish(t *task, f fate) {
 	t.stage++
 	p.open--
 	t.cost.settle(t)
+	if p.guesses != nil {
+		p.guesses.ended(t)
+	}
 	p.enforce(q)
-}
-
-// moveOwners lets the owners of a grid take and give processors.
-func (p *play) moveOwners(i int) {
-	g := p.sites[i]
-	g.walk = 0.95*g.walk + p.rng.NormFloat64()*g.swing*math.Sqrt(1-0.95*0.95)
-	held := int32(math.Round(float64(g.processors) * min(max(g.grid.owners+g.walk*3, 0), 0.97)))
-	if held != g.owners {
-		p.take(i, held)
-	}
-	p.at(p.now.Add(ownersMove), event{kind: moves, n: i})
-}
-
-// take gives owners that many processors. Who started last has to go.
-func (p *play) take(i int, held int32) {
-	g := p.sites[i]
-	if g.owners > 0 {
-		g.s.Finish(p.now, g.owner)
-	}
-	g.owners = held
-	type running struct {
-		n     int32
-		since job.Time
-	}
-	var list []running
-	for r := range g.s.Running {
-		if !r.Copy.Remote {
-			list = append(list, running{int32(r.Copy.ID.Job.Seq), r.Since}) //nolint:gosec // See put.
-		}
-	}
-	slices.SortFunc(list, func(a, b running) int { return cmp.Or(cmp.Compare(b.since, a.since), cmp.Compare(a.n, b.n)) })
-	for k := 0; k < len(list) && len(list)-k > int(g.processors-held); k++ {
-		p.evict(i, list[k].n)
-	}
-	g.owner = job.AttemptID{Job: job.ID{Origin: "owners", Generation: 1, Seq: p.seq}, Number: 1}
-	if held > 0 {
-		g.s.Adopt(p.now, job.Copy{ID: g.owner, Request: job.Request{Processors: held, Walltime: job.MaxWalltime}}, p.now)
-	}
-	g.dirty = true
 }

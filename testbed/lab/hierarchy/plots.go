@@ -38,6 +38,9 @@ func (a *answers) Tables() []report.Table {
 	if a.Has(production7) {
 		list = append(list, a.table3(), a.queuesTable())
 	}
+	if a.hasSettings() {
+		list = append(list, a.settingsTable())
+	}
 	return list
 }
 

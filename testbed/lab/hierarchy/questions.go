@@ -109,6 +109,11 @@ func increasing(list ...lab.Spread) bool {
 }
 
 func questions() []question {
+	return append(ofTheSource(), ofGuesses()...)
+}
+
+// ofTheSource are the statements of the source.
+func ofTheSource() []question {
 	return []question{
 		on("H1", lab.Exact, "A long task takes as long under each of the four schemes.", "6.2, 6.4, 6.1, 6.3 h", "longest ÷ shortest: at most 1.10", func(a *answers) lab.Finding {
 			var parts []lab.Reading
@@ -132,23 +137,21 @@ func questions() []question {
 			return lab.Conclude(lab.Check("MQ+H", s, "s", s.Mean() >= 30 && s.Mean() <= 50))
 		}, mqHierarchy),
 		on("H5", lab.Exact, "Level 1 takes next to no processor time, level 3 most of it.", "0.3, 17.7 and 82 %", "level 1 at most 2 %, level 3 at least 60 %, increasing", func(a *answers) lab.Finding {
-			l1, l2, l3 := a.Of(production7, levelShare(1)), a.Of(production7, levelShare(2)), a.Of(production7, levelShare(3))
-			return lab.Conclude(lab.Within("level 1 (%)", l1, 0, 2), lab.Shown("level 2", l2, "%"), lab.Within("level 3 (%)", l3, 60, 100), lab.Check("increasing", nil, "", increasing(l1, l2, l3))).
-				Differing(l1.Mean() < 0.1, "The source's 0.3 % of level 1 cannot come from its own limits, see the remarks.")
+			return lab.Conclude(a.levels(production7)...).
+				Differing(a.Of(production7, levelShare(1)).Mean() < 0.1, "The source's 0.3 % of level 1 cannot come from its own limits, see the remarks.")
 		}, production7),
 		on("H6", lab.Direction, "Most tasks end at levels 1 and 2.", "significantly more than at level 3", "at least 75 %", func(a *answers) lab.Finding {
 			return lab.Conclude(lab.Within("levels 1 and 2 (%)", a.Of(production7, taskShare(1, 2)), 75, 100))
 		}, production7),
 		on("H7", lab.Exact, "A part of the tasks that are small enough for level 1 run below it: by overload, or a loose bound.", "about 11 %", "3 to 25 %", func(a *answers) lab.Finding {
-			return lab.Conclude(lab.Within("of small tasks (%)", a.Of(production7, smallBelow), 3, 25))
+			return lab.Conclude(a.small(production7))
 		}, production7),
 		on("H8", lab.Direction, "Few tasks of level 2 go to level 3, only through outages.", "few", "at most 10 %", func(a *answers) lab.Finding {
-			return lab.Conclude(lab.Within("of tasks of level 2 (%)", a.Of(production7, mediumBelow), 0, 10)).
+			return lab.Conclude(a.medium(production7)).
 				Noted("", "We think that the specification's estimator is to blame: its bound of a large task stays loose by more than an order of magnitude in a part of the cases, and the rules of potential overdue go by the bound; and Q2 is overloaded in bursts.")
 		}, production7),
 		on("H9", lab.Exact, "Level 1 answers in a minute or so, whatever the load elsewhere.", "72 s", "at most 120 s; within 15 % with twice the long tasks", func(a *answers) lab.Finding {
-			s := a.Of(production7, meanTime(q1))
-			return lab.Conclude(lab.Check("Q1", s, "s", s.Mean() <= 120), lab.Within("with twice the long tasks ÷ without", a.Ratio(doubled, production7, meanTime(q1)), 0.85, 1.15))
+			return lab.Conclude(a.answers(&printed)...)
 		}, production7, doubled),
 		on("H10", lab.Direction, "The lower the queue, the longer tasks take.", "Q2 < Q3 ≪ Q4", "strictly in this order", func(a *answers) lab.Finding {
 			x, y, z := a.Of(production7, meanTime(q2)), a.Of(production7, meanTime(q3)), a.Of(production7, meanTime(q4))
@@ -172,11 +175,11 @@ func questions() []question {
 				Noted("", "A task of Q4 was estimated at up to three levels, for 2 h 53 min, which is α·T_e, at the last one if its bound was above the limit there, too; the source does not say how long its estimates below level 1 take.")
 		}, production7),
 		on("H15", lab.Exact, "Most overhead in Q4 is waiting behind other tasks; the potential triggers make it less.", "more than 70 %", "more than 50 % with them off; less with them on", func(a *answers) lab.Finding {
-			return lab.Conclude(lab.Above("off (%)", a.Of(production7, behind), 50), lab.Below("on ÷ off", a.Ratio(potential, production7, behind), 1)).
+			return lab.Conclude(a.waits(&printed)...).
 				Noted("", "What takes the place of waiting is estimation, see H14.")
 		}, production7, potential),
 		on("H16", lab.Exact, "A good part of the processor time is of tasks that reach the limit of Q4.", "killed 27 %", "10 to 40 %", func(a *answers) lab.Finding {
-			return lab.Conclude(lab.Within("killed (%)", a.Of(production7, killedShare), 10, 40)).Noted("The tail was fitted to it.", "")
+			return lab.Conclude(a.killed(production7)).Noted("The tail was fitted to it.", "")
 		}, production7),
 		on("H17", lab.Direction, "Without estimates at level 1 short tasks are slower in bursts.", "slower", "Q1's mean time rises", func(a *answers) lab.Finding {
 			return lab.Conclude(lab.Shown("with", a.Of(production7, meanTime(q1)), "s"), lab.Shown("without", a.Of(unestimated, meanTime(q1)), "s"), lab.Above("without ÷ with", a.Ratio(unestimated, production7, meanTime(q1)), 1))
