@@ -35,7 +35,7 @@ func (bo *bagOrigin) claim(now job.Time, site job.SiteID, m TaskClaim) TaskVerdi
 	v := TaskVerdict{Stamp: m.Stamp, Sent: m.Sent}
 	for _, id := range bo.st.BundlesOfClaim(site, generation, m.Stamp) {
 		o, t := bo.byID[id.Job], bo.st.TaskBundle(id)
-		v.Bundles = append(v.Bundles, GivenBundle{Bundle: id, Request: o.rec.Request, Tasks: t.Tasks.Clone(), Lease: bo.grantLease(now, o, t)})
+		v.Bundles = append(v.Bundles, GivenBundle{Bundle: id, Request: o.rec.AskedOf(t), Tasks: t.Tasks.Clone(), Lease: bo.grantLease(now, o, t)})
 	}
 	return v
 }
@@ -86,7 +86,7 @@ func (bo *bagOrigin) give(now job.Time, generation uint32, m *TaskClaim, o *open
 	}
 	a := &m.Ask
 	id := job.AttemptID{Job: o.rec.ID, Number: o.rec.Number + 1}
-	g := store.GrantBundle{Bundle: id, Site: a.Site, Node: a.Node, Stamp: m.Stamp, Generation: generation, Tasks: tasks, Replica: replica, Time: now, Deadline: bo.deadlineOf(now, o, a, tasks.Count())}
+	g := store.GrantBundle{Bundle: id, Site: a.Site, Node: a.Node, Stamp: m.Stamp, Generation: generation, Tasks: tasks, Replica: replica, Time: now, Deadline: bo.deadlineOf(now, o, a, tasks.Count()), Level: o.rec.Level, Limit: o.limit}
 	if leased(&o.rec.Request) && a.Site != bo.self {
 		g.Lease = bo.cfg.Timing.Lease
 	}
@@ -106,7 +106,7 @@ func (bo *bagOrigin) give(now job.Time, generation uint32, m *TaskClaim, o *open
 // longest is how long a site in reach may have so many tasks of a bag: all of their
 // walltimes, one after another, and Timing.Overdue.
 func (bo *bagOrigin) longest(o *openBag, tasks int) time.Duration {
-	each, most := o.rec.Request.Walltime, job.MaxWalltime
+	each, most := bo.works[o.at].Walltime, job.MaxWalltime
 	if each < most/time.Duration(tasks) {
 		most = each * time.Duration(tasks)
 	}
@@ -308,7 +308,7 @@ func (bo *bagOrigin) holdings(now job.Time, shape bags.Shape) ([]stockAt, []bags
 			continue
 		}
 		for t := range o.rec.Bundles {
-			if t.Late {
+			if t.Late || o.rec.Leaving(t) {
 				continue
 			}
 			s := stockAt{t.Site, seat{t.Node, shape}}

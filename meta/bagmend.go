@@ -17,7 +17,13 @@ func (bo *bagOrigin) onGiveBack(now job.Time, from job.SiteID, m GiveBack) {
 	}
 	if m.Reason != job.LateGrant && m.Reason != job.UnknownCopy { // it would not take the next one either
 		o.refused[from] = now.Add(bo.cfg.Timing.Retry)
-		if !ofState(m.Reason) {
+		switch o.outgrown[from] = ofLevel(m.Reason); {
+		case o.rec.Leaving(t): // it said so of another level
+			delete(o.refused, from)
+			delete(o.outgrown, from)
+		case o.outgrown[from] || m.Reason == job.Level: // it may be another level now, or have room
+			bo.levelSoon(now)
+		case !ofState(m.Reason):
 			o.refused[from] = job.Never
 		}
 		bo.place(now, o)

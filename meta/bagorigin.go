@@ -55,6 +55,7 @@ type bagOrigin struct {
 	nextReplica  job.Time // when tasks are drawn for one more site
 	placeCursor  int
 	drawCursor   int
+	nextLevel    job.Time // when the levels of bags are looked at
 }
 
 // ownTasks is the host of tasks at the origin's own site. Each call stands for a message.
@@ -90,6 +91,12 @@ type openBag struct {
 	missed int // deadlines, by runs, since this engine began
 	// blame is what hosts have made of it.
 	blame bags.Blame
+	// limit is how long a task may run at the level of the bag, of which the limits were level when
+	// they were last looked at, see [bagOrigin.lookAtLevel]. outgrown are
+	// sites that gave a bundle back as the bag has outgrown the level.
+	limit    time.Duration
+	level    bagLimits
+	outgrown map[job.SiteID]bool
 }
 
 type recalled struct {
@@ -145,7 +152,7 @@ func newBagOrigin(c *core, p *peers, jobs *origin) *bagOrigin {
 	bo := &bagOrigin{
 		core: c, peers: p, jobs: jobs, byID: make(map[job.ID]*openBag), lives: make(map[job.SiteID]uint64), seats: make(map[job.SiteID]map[seat]*seated),
 		places: make(map[bags.Shape]int), policies: newBagPolicies(), tasks: bags.Usual{Cycle: c.cfg.Timing.ReplicaCycle}, nextReplica: job.Never,
-		nextLease: job.Never, nextPlace: job.Never, nextStop: job.Never, nextRecall: job.Never, nextTakeBack: job.Never, nextOffer: job.Never,
+		nextLease: job.Never, nextPlace: job.Never, nextStop: job.Never, nextRecall: job.Never, nextTakeBack: job.Never, nextOffer: job.Never, nextLevel: job.Never,
 	}
 	bo.desk = bags.Desk{Usage: &bo.usage, Elsewhere: &bo.elsewhere, Replicas: &bo.replicas}
 	return bo
@@ -155,7 +162,7 @@ func newBagOrigin(c *core, p *peers, jobs *origin) *bagOrigin {
 func (bo *bagOrigin) addOpen(b *store.Bag) *openBag {
 	o := &openBag{
 		rec: b, leases: make(map[uint32]job.Time), fetching: make(map[uint32]*TaskResults), recalled: make(map[uint32]recalled),
-		beaten: make(beaten), refused: make(map[job.SiteID]job.Time),
+		beaten: make(beaten), refused: make(map[job.SiteID]job.Time), outgrown: make(map[job.SiteID]bool),
 	}
 	bo.byID[b.ID] = o
 	at, _ := slices.BinarySearchFunc(bo.open, b.ID, func(o *openBag, id job.ID) int { return o.rec.ID.Compare(id) })
@@ -278,6 +285,7 @@ func (bo *bagOrigin) down(site job.SiteID) {
 func (bo *bagOrigin) placeSoon(now job.Time) {
 	if len(bo.open) > 0 {
 		bo.nextPlace, bo.placeCursor = min(bo.nextPlace, now), 0
+		bo.levelSoon(now)
 	}
 }
 
@@ -306,7 +314,9 @@ func (bo *bagOrigin) placeSome(now job.Time) {
 func (bo *bagOrigin) place(now job.Time, o *openBag) { bo.placeIn(now, o, &pass{}) }
 
 func (bo *bagOrigin) placeIn(now job.Time, o *openBag, p *pass) {
-	r := &o.rec.Request
+	limit := bo.lookAtLevel(now, o)
+	asked := o.rec.Asked(limit)
+	r := &asked
 	var tried []job.SiteID
 	if !bo.host.takesTasks() {
 		tried = append(tried, bo.self)
@@ -339,8 +349,14 @@ func (bo *bagOrigin) placeIn(now job.Time, o *openBag, p *pass) {
 		}
 		able = kept
 	}
-	if !slices.Equal(able, o.sites) {
-		o.sites = able
+	if o.rec.Level > 0 {
+		bo.levelSoon(now)
+		if limit == 0 {
+			able = nil
+		}
+	}
+	if !slices.Equal(able, o.sites) || limit != o.limit {
+		o.sites, o.limit = able, limit
 		bo.lookAt(o)
 		bo.offerSoon()
 	}
@@ -373,6 +389,7 @@ func (bo *bagOrigin) purge(now job.Time) {
 
 // tick does what has become due.
 func (bo *bagOrigin) tick(now job.Time) {
+	bo.levels(now)
 	bo.placeSome(now)
 	bo.expireLeases(now)
 	bo.missDeadlines(now)
@@ -400,7 +417,7 @@ func (bo *bagOrigin) refresh(now job.Time) {
 
 // nextWake returns when the origin has to do something next for its bags.
 func (bo *bagOrigin) nextWake() job.Time {
-	wake := min(bo.nextLease, bo.nextPlace, bo.nextStop, bo.nextRecall, bo.nextTakeBack, bo.nextReplica, bo.deadlines.next())
+	wake := min(bo.nextLease, bo.nextPlace, bo.nextStop, bo.nextRecall, bo.nextTakeBack, bo.nextReplica, bo.nextLevel, bo.deadlines.next())
 	if bo.stale {
 		wake = min(wake, bo.nextOffer)
 	}
@@ -444,6 +461,6 @@ func (bo *bagOrigin) restore(now job.Time) {
 		bo.close(now, o)
 	}
 	if len(bo.open) > 0 {
-		bo.nextPlace, bo.nextStop = now, now
+		bo.nextPlace, bo.nextStop, bo.nextLevel = now, now, now
 	}
 }

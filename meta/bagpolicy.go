@@ -128,7 +128,7 @@ func (bo *bagOrigin) forgetPolicies(o *openBag) {
 
 // lookAt takes anew what dispatch reads of a bag.
 func (bo *bagOrigin) lookAt(o *openBag) {
-	w := bags.WorkOf(o.rec, o.sites)
+	w := bags.WorkOf(o.rec, o.limit, o.sites)
 	w.Twice = bo.replicas.Count(o.rec)
 	if o.judge != nil {
 		w.Judge, w.Scope = o.judge, o.scope

@@ -122,10 +122,11 @@ func (bo *bagOrigin) stopEnded(now job.Time, o *openBag, at job.SiteID) {
 }
 
 // stopAt has sites, or one of them, give tasks back or stop them, as their user wants: of a
-// bag on hold, or whose budget is used up, those that have not begun.
+// bag on hold, or whose budget is used up, those that have not begun. What was given at a level
+// that the bag has left is stopped likewise.
 func (bo *bagOrigin) stopAt(now job.Time, o *openBag, at job.SiteID) {
 	stopping, waits := !o.rec.Stopping.Empty(), o.rec.State == job.BagOnHold || o.rec.Spent()
-	if !stopping && !waits {
+	if !stopping && !waits && len(o.rec.Demotions) == 0 {
 		return
 	}
 	if stopping {
@@ -137,6 +138,8 @@ func (bo *bagOrigin) stopAt(now job.Time, o *openBag, at job.SiteID) {
 		}
 		m := StopTasks{Bundle: job.AttemptID{Job: o.rec.ID, Number: t.Number}}
 		switch {
+		case o.rec.Leaving(t):
+			bo.nextStop = min(bo.nextStop, now.Add(bo.cfg.Timing.Resend))
 		case stopping && o.rec.Stopping.Covers(&t.Tasks):
 		case stopping && o.rec.Stopping.Intersects(&t.Tasks):
 			tasks := t.Tasks.Clone()

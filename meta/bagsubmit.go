@@ -40,7 +40,7 @@ func (bo *bagOrigin) submit(now job.Time, ev SubmitBag) {
 		bo.reply(ev.Token, known, 0, err)
 		return
 	}
-	if err := bo.admit(&ev); err != nil {
+	if err := bo.admit(now, &ev); err != nil {
 		bo.reply(ev.Token, job.ID{}, 0, err)
 		return
 	}
@@ -71,7 +71,7 @@ func (bo *bagOrigin) submit(now job.Time, ev SubmitBag) {
 }
 
 // admit checks a bag against what this site and the known others can do.
-func (bo *bagOrigin) admit(ev *SubmitBag) error {
+func (bo *bagOrigin) admit(now job.Time, ev *SubmitBag) error {
 	if err := ev.Request.Validate(); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
@@ -82,7 +82,9 @@ func (bo *bagOrigin) admit(ev *SubmitBag) error {
 		return fmt.Errorf("%w: retries %d: give at most %d", ErrInvalid, ev.Retries, store.MaxRetries)
 	case ev.MaxReplicas > store.MaxReplicas:
 		return fmt.Errorf("%w: replicas %d: give at most %d", ErrInvalid, ev.MaxReplicas, store.MaxReplicas)
-	case ev.Request.Walltime > bags.MaxTaskWalltime:
+	case ev.MaxReplicas > 0 && ev.Request.Level > 0:
+		return fmt.Errorf("%w: replicas %d: tasks of a bag of a hierarchy run once; leave out the replicas, or the level", ErrInvalid, ev.MaxReplicas)
+	case ev.Request.Walltime > bags.MaxTaskWalltime && !ev.Request.Unknown:
 		return fmt.Errorf("%w: walltime %v of a task: give at most %v", ErrInvalid, ev.Request.Walltime, bags.MaxTaskWalltime)
 	}
 	if most := bo.cfg.Limits.bags(); len(bo.open) >= most {
@@ -95,7 +97,10 @@ func (bo *bagOrigin) admit(ev *SubmitBag) error {
 	if err := bo.roomFor(judge, &openPolicies{}); err != nil {
 		return err
 	}
-	return bo.jobs.largeEnough(&ev.Request)
+	if err := bo.jobs.largeEnough(&ev.Request); err != nil {
+		return err
+	}
+	return bo.leastLevel(now, &ev.Request)
 }
 
 // find returns a bag submitted here, or answers the client and returns nil.

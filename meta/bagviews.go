@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"kith/internal/job"
 	"kith/store"
@@ -22,6 +23,9 @@ type BagView struct {
 	Missed int
 	// Sites are those that have tasks now, by name.
 	Sites []SiteTasks
+	// Run and Queue are the limits of the level that it is at, 0 if no site of it is in reach, and
+	// for a bag that has ended or is of no hierarchy.
+	Run, Queue time.Duration
 }
 
 // SiteTasks is how many tasks of a bag a site has.
@@ -74,13 +78,14 @@ func (v Views) viewOf(b *store.Bag) BagView {
 		Done: b.Done.Count(), Failed: b.Failed.Count(), Cancelled: b.Cancelled.Count(), Stopping: b.Stopping.Count(),
 	}
 	if o := v.origin.bags.byID[b.ID]; o != nil {
-		view.Missed = o.missed
+		view.Missed, view.Run, view.Queue = o.missed, o.level.run, o.level.queue
 	}
 	r := &view.Record
 	for _, set := range []*job.TaskSet{&r.Again, &r.Done, &r.Failed, &r.Cancelled, &r.Stopping} {
 		set.Clear() // they are the bag's
 	}
 	r.Tries, r.Live = nil, nil
+	r.Demotions = slices.Clone(r.Demotions)
 	r.Sums.Sites = slices.Clone(r.Sums.Sites)
 	r.Sums.Failures = slices.Clone(r.Sums.Failures)
 	for i := range r.Sums.Failures {

@@ -99,6 +99,12 @@ func (h *host) levelWork(now job.Time) level.Complexity {
 	return l.work
 }
 
+// overloaded reports whether this level has more work than it takes: a bag's tasks are given back.
+func (h *host) overloaded(now job.Time) bool {
+	l := &h.level.limits
+	return l.Rank > 0 && l.Action(level.Overload, false) != level.Off && h.levelWork(now) > l.QueueLimit()
+}
+
 // levelRefusal says why a job of a hierarchy that comes here is not taken, and whether it is not
 // to go to a lower level either.
 func (h *host) levelRefusal(now job.Time, r *job.Request, before *job.Progress) (why job.Reason, final bool) {

@@ -30,7 +30,7 @@ func (or *origin) beginRound(now job.Time, o *openJob, tried []job.SiteID) {
 	or.beginRoundFor(now, o.rec.ID, &r, &before, tried)
 }
 
-// beginRoundFor is beginRound for a job or a bag. before is what a job of a hierarchy did before.
+// beginRoundFor is beginRound for a job or a bag. before is what a job of a hierarchy did before, nil for a bag.
 func (or *origin) beginRoundFor(now job.Time, id job.ID, r *job.Request, before *job.Progress, tried []job.SiteID) {
 	v := place.View{Own: or.host.describe(now), Refusal: or.site.Refuse(r), Peers: or.peers.view.PeersAt(now), Promises: &or.promises}
 	switch {
@@ -41,6 +41,10 @@ func (or *origin) beginRoundFor(now job.Time, id job.ID, r *job.Request, before 
 		v.Refusal = job.Directory
 	case v.Own.Owner.TooBusy(r.Processors, v.Own.Processors):
 		v.Refusal = job.BusyOwner
+	case r.Level > 0 && before == nil: // a bag: what else its level says is for all of it
+		if or.host.ownLevel() != r.Level {
+			v.Refusal = job.Level
+		}
 	case r.Level > 0:
 		v.Refusal, _ = or.host.levelRefusal(now, r, before)
 	}

@@ -58,7 +58,7 @@ func (v Views) CheckPolicies(now job.Time, id job.ID, texts *store.BagPolicies) 
 		if texts == nil {
 			texts = &b.Policies
 		}
-		w := bags.WorkOf(b, nil)
+		w := bags.WorkOf(b, bo.limitOf(b), nil)
 		split.work, split.left = &w, max(1, left(b))
 		shape, scene.Submitted, scene.Bag = &w.Shape, b.Submitted, bags.NewScope(bags.RootBag)
 		fillBag(&openBag{rec: b, openPolicies: openPolicies{scope: scene.Bag}})

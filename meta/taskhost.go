@@ -261,6 +261,10 @@ func (th *taskHost) refusal(now job.Time, from job.SiteID, l *line, g *GivenBund
 		return job.Draining
 	case th.host.starting.away():
 		return job.CannotStart
+	case r.Level > 0 && r.Level != th.host.ownLevel():
+		return job.Level
+	case r.Level > 0 && th.host.overloaded(now):
+		return job.LevelFull
 	case r.Directory != "" && (th.cfg.AllowDirectory == nil || !th.cfg.AllowDirectory(r.Directory)):
 		return job.Directory
 	case leased(r) && from != th.self:

@@ -22,8 +22,18 @@ func (th *taskHost) begin(now job.Time, p *pilot, left time.Duration) {
 	p.tasks++
 	th.counters.TasksStarted++
 	th.emit(Launch{
-		Attempt: r.id, Request: b.rec.Request, Task: &r.run, Lease: b.lease.until,
+		Attempt: r.id, Request: th.limited(&b.rec.Request), Task: &r.run, Lease: b.lease.until,
 	})
+}
+
+// limited is what a task asks for as it is run here: one of a hierarchy for no longer than this
+// level lets any job run.
+func (th *taskHost) limited(r *job.Request) job.Request {
+	l := *r
+	if most := th.host.level.limits.Run; l.Level > 0 && l.Level == th.host.ownLevel() && most > 0 {
+		l.Walltime = min(l.Walltime, most)
+	}
+	return l
 }
 
 func (th *taskHost) addRun(r *taskRun) { th.runs[r.id], r.bundle.runs[r.task] = r, r }

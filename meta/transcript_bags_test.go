@@ -36,6 +36,9 @@ func (s *stage) doBag(a arguments) {
 			MaxRunning: uint32(s.number(a, "running", 0)), Retries: uint8(s.number(a, "retries", 0)),
 			MaxReplicas: uint8(s.number(a, "replicas", 0)), TailAt: uint32(s.number(a, "tail", 0)), After: s.after(a),
 		}
+		if ev.Request.Level = uint8(s.number(a, "level", 0)); ev.Request.Level > 0 { // of unknown length
+			ev.Request.Unknown, ev.Request.Walltime = true, job.MaxWalltime
+		}
 		copy(ev.BodyHash[:], a.named["name"])
 		s.feed(ev)
 	case "cancel-bag":
@@ -55,10 +58,20 @@ func (s *stage) doBag(a arguments) {
 			return
 		}
 		s.say("%v %v next=%d again=%v done=%v failed=%v cancelled=%v stopping=%v", b.ID, b.State, b.Next, &b.Again, &b.Done, &b.Failed, &b.Cancelled, &b.Stopping)
+		if b.Level > 0 {
+			s.say("level %d since %v, begun %v", b.Level, time.Duration(b.Since), time.Duration(b.Begun))
+		}
+		for i := range b.Demotions {
+			d := &b.Demotions[i]
+			s.say("went from level %d to %d after %v: %v", d.From, d.To, d.Used, d.Reason)
+		}
 		for t := range b.Bundles {
 			text := ""
+			if t.Level > 0 {
+				text = fmt.Sprintf(" level=%d limit=%v", t.Level, t.Limit)
+			}
 			if t.Replica {
-				text = " replica"
+				text += " replica"
 			}
 			s.say("bundle %d at %s: %v late=%v batch=%d%s", t.Number, t.Site, &t.Tasks, t.Late, t.Batch, text)
 		}

@@ -13,7 +13,7 @@ import (
 // "site", the level that another site is with "load".
 //
 //	site ... guess past=N ran=D carried=D   N jobs of ada have ended: each ran D, and what it went on from took D
-//	load SITE ... level=N runs=D            it is level N, and lets a job run for D and stay for twice that
+//	load SITE ... level=N runs=D [stay=D] [levelwork=N]   it is level N, and lets a job run for D and stay for twice that, or for stay
 //	submit ... unknown [user=NAME] [estimate]   a job of unknown time
 //	estimate ATTEMPT bound=N                its estimator has given a bound
 
@@ -51,7 +51,7 @@ func (s *stage) levelOf(a arguments) *cluster.Level {
 	if rank == 0 {
 		return nil
 	}
-	return &cluster.Level{Rank: uint8(rank), Run: run, Queue: 2 * run, Limit: 2 * run.Seconds() * s.number(a, "processors", 4)}
+	return &cluster.Level{Rank: uint8(rank), Run: run, Queue: s.duration(a.named["stay"], 2*run), Work: s.number(a, "levelwork", 0), Limit: 2 * run.Seconds() * s.number(a, "processors", 4)}
 }
 
 // unknown makes a request one of unknown time.

@@ -47,6 +47,9 @@ func (c SubmitBag) apply(s *State) error {
 		return fmt.Errorf("bag of %d tasks with %d retries and %d replicas, it may have 1 to %d, at most %d and %d: %w",
 			n, c.Retries, c.MaxReplicas, job.MaxTasks, MaxRetries, MaxReplicas, ErrBounds)
 	}
+	if c.Request.Level > job.MaxLevel || c.Request.Level > 0 && c.MaxReplicas > 0 {
+		return fmt.Errorf("bag that begins at level %d with %d replicas; levels are 1 to %d, and tasks of such a bag run once: %w", c.Request.Level, c.MaxReplicas, job.MaxLevel, ErrBounds)
+	}
 	if c.Budget > MaxBudget {
 		return fmt.Errorf("bag with a budget of %d processor-seconds, it may have %d: %w", c.Budget, uint64(MaxBudget), ErrBounds)
 	}
@@ -61,8 +64,9 @@ func (c SubmitBag) apply(s *State) error {
 		Policies: BagPolicies{Texts: c.Policies.Texts},
 		ID:       c.ID, Request: c.Request, Indices: c.Indices, RequestID: c.RequestID, BodyHash: c.BodyHash, Submitter: c.Actor,
 		Priority: c.Priority, MaxRunning: c.MaxRunning, Budget: c.Budget, Retries: c.Retries, MaxReplicas: c.MaxReplicas, TailAt: c.TailAt,
-		State: job.BagOpen, Submitted: c.Time,
+		State: job.BagOpen, Submitted: c.Time, BagLevel: BagLevel{Level: c.Request.Level},
 	}
+	b.beginLevel(c.Time)
 	b.makeMaps()
 	s.insertBag(b)
 	s.site.NextSeq++
@@ -92,6 +96,9 @@ func (c ReleaseBag) apply(s *State) error {
 	}
 	if err := s.moveBag(b, job.BagRelease); err != nil {
 		return err
+	}
+	if held, ok := b.LastAct(ActHold); ok {
+		b.pausedSince(held.Time, c.Time)
 	}
 	b.Acts = withAct(b.Acts, Act{Time: c.Time, Kind: ActRelease, Actor: c.Actor})
 	if job.Waiting(s.after[b.ID]) > 0 {
@@ -209,6 +216,9 @@ func (c RetryTasks) apply(s *State) error {
 	ended.AddAll(&b.Cancelled)
 	if c.Tasks.Empty() || !ended.Covers(&c.Tasks) {
 		return fmt.Errorf("bag %v, not all of %d tasks have ended, or there is none: %w", b.ID, c.Tasks.Count(), ErrState)
+	}
+	if b.State.Resolved() {
+		b.beginLevel(c.Time)
 	}
 	if err := s.moveBag(b, job.BagRetry); err != nil {
 		return err

@@ -32,6 +32,9 @@ func (c GrantBundle) apply(s *State) error {
 	case n > b.Affords():
 		return fmt.Errorf("bundle %v of %d tasks, the budget of %d processor-seconds allows %d more than the %d with sites: %w", c.Bundle, n, b.Budget, b.Affords(), b.Runs(), ErrState)
 	}
+	if err := b.checkLevel(&c); err != nil {
+		return err
+	}
 	if c.Replica {
 		err = b.takeReplicas(&c)
 	} else {
@@ -43,7 +46,10 @@ func (c GrantBundle) apply(s *State) error {
 	b.Number++
 	t := &TaskBundle{
 		Number: b.Number, Site: c.Site, Node: c.Node, Stamp: c.Stamp, Generation: c.Generation, Lease: c.Lease,
-		Granted: c.Time, Deadline: c.Deadline, Tasks: c.Tasks.Clone(), Replica: c.Replica,
+		Granted: c.Time, Deadline: c.Deadline, Tasks: c.Tasks.Clone(), Replica: c.Replica, Level: c.Level, Limit: c.Limit,
+	}
+	if b.Level > 0 && b.Begun == 0 {
+		b.Begun = max(c.Time, 1)
 	}
 	s.addBundle(b, t)
 	s.touchBundle(b, t)
@@ -217,6 +223,9 @@ func (c RecordResults) apply(s *State) error {
 // Others are the bundles that are not late and had some of the tasks that t tells of.
 func (s *State) takeResult(b *Bag, t *TaskBundle, others []*TaskBundle, r job.TaskResult, files []byte, now job.Time) {
 	task := r.Ordinal
+	if b.byLevel(t, &r) { // as what its host stops for reasons of its own
+		r.Kind = job.Cancel
+	}
 	byItself := r.Kind == job.Failure || r.Kind == job.Timeout
 	if !t.Tasks.Has(task) || t.Late && r.Kind != job.Success && !byItself {
 		b.Sums.Wasted++

@@ -69,7 +69,8 @@ type Bag struct {
 
 	State           job.BagState
 	CancelRequested bool // of the whole bag
-	Version         uint32
+	BagLevel
+	Version uint32
 
 	// Next: the tasks from here on were never given out.
 	Next uint32
@@ -126,6 +127,10 @@ type TaskBundle struct {
 	Tasks job.TaskSet
 	// Batch is the number of the latest batch of results.
 	Batch uint32
+	// Level is that of the bag when it was granted, Limit how long each task may run there; 0
+	// of a bag of no hierarchy.
+	Level uint8
+	Limit time.Duration
 	// Replica: its tasks were with other sites when it was granted.
 	Replica bool
 	// Late: it was taken back and may still report. Its tasks may be in another bundle.

@@ -52,6 +52,10 @@ type GrantBundle struct {
 	Replica    bool
 	Deadline   job.Time
 	Time       job.Time
+	// Level is that of the bag, 0 for none, Limit how long each task may run there: above 0
+	// with a level. Such a bag has no replicas.
+	Level uint8
+	Limit time.Duration
 }
 
 // BeginTail records that a bag's tail has begun; once it has, this changes nothing. It fails
@@ -114,7 +118,8 @@ type HoldBag struct {
 	Time   job.Time
 }
 
-// ReleaseBag ends a hold. A bag that waits for others goes on waiting.
+// ReleaseBag ends a hold. A bag that waits for others goes on waiting. What the hold took does
+// not count for the limits of a level.
 type ReleaseBag struct {
 	Bag   job.ID
 	Actor identity.Actor
@@ -133,7 +138,8 @@ type CancelBag struct {
 }
 
 // RetryTasks makes tasks that have ended wait again, with all their retries. It fails with
-// [ErrState] if one of them has not ended, or the bag is being cancelled.
+// [ErrState] if one of them has not ended, or the bag is being cancelled. A bag of a hierarchy
+// that had ended begins anew at the level that it is at.
 type RetryTasks struct {
 	Bag       job.ID
 	Tasks     job.TaskSet

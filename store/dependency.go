@@ -120,7 +120,7 @@ func (s *State) weigh(w waiter, now job.Time) {
 		return
 	}
 	if job.Waiting(after) == 0 {
-		mustMove(w.unblock(s))
+		mustMove(w.unblock(s, now))
 	}
 }
 
@@ -139,7 +139,7 @@ type waiter interface {
 	// waits reports whether it may wait for something.
 	waits() bool
 	block(s *State) error
-	unblock(s *State) error
+	unblock(s *State, now job.Time) error
 	refuse(s *State, why Act) error
 }
 
@@ -180,11 +180,12 @@ func (c ResolveDependency) apply(s *State) error {
 	return nil
 }
 
-func (j *Job) id() job.ID             { return j.ID }
-func (j *Job) held() bool             { return j.State == job.OnHold }
-func (j *Job) waits() bool            { return j.State == job.Blocked || j.State == job.OnHold }
-func (j *Job) block(s *State) error   { return s.move(j, job.Block) }
-func (j *Job) unblock(s *State) error { return s.move(j, job.Unblock) }
+func (j *Job) id() job.ID           { return j.ID }
+func (j *Job) held() bool           { return j.State == job.OnHold }
+func (j *Job) waits() bool          { return j.State == job.Blocked || j.State == job.OnHold }
+func (j *Job) block(s *State) error { return s.move(j, job.Block) }
+
+func (j *Job) unblock(s *State, _ job.Time) error { return s.move(j, job.Unblock) }
 
 func (j *Job) refuse(s *State, why Act) error {
 	if err := s.move(j, job.Refuse); err != nil {
@@ -195,11 +196,15 @@ func (j *Job) refuse(s *State, why Act) error {
 	return nil
 }
 
-func (b *Bag) id() job.ID             { return b.ID }
-func (b *Bag) held() bool             { return b.State == job.BagOnHold }
-func (b *Bag) waits() bool            { return b.State == job.BagBlocked || b.State == job.BagOnHold }
-func (b *Bag) block(s *State) error   { return s.moveBag(b, job.BagBlock) }
-func (b *Bag) unblock(s *State) error { return s.moveBag(b, job.BagUnblock) }
+func (b *Bag) id() job.ID           { return b.ID }
+func (b *Bag) held() bool           { return b.State == job.BagOnHold }
+func (b *Bag) waits() bool          { return b.State == job.BagBlocked || b.State == job.BagOnHold }
+func (b *Bag) block(s *State) error { return s.moveBag(b, job.BagBlock) }
+
+func (b *Bag) unblock(s *State, now job.Time) error {
+	b.beginLevel(now)
+	return s.moveBag(b, job.BagUnblock)
+}
 
 func (b *Bag) refuse(s *State, why Act) error {
 	if err := s.moveBag(b, job.BagRefuse); err != nil {

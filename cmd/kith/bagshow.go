@@ -67,7 +67,8 @@ func (c *client) bagText(b *kithv1.Bag) string {
 	if s.GetEndTime() != nil {
 		f.add("Ended", c.at(s.GetEndTime()))
 	}
-	f.add("Limit", fmt.Sprintf("%s a task, on %s", spanOf(j.GetWalltime()), cli.Plural(int64(j.GetProcessors()), "processor", "processors")))
+	f.each("Level", c.bagLevelLines(b))
+	f.add("Limit", fmt.Sprintf("%s a task, on %s", limitText(j), cli.Plural(int64(j.GetProcessors()), "processor", "processors")))
 	f.each("Policies", statedPolicies(b.GetPolicies()))
 	f.add("Command", strings.Join(j.GetCommand(), " "))
 	if s.GetRunCount() > 0 {
@@ -258,6 +259,7 @@ func (c *client) bagWhy(b *kithv1.Bag) string {
 	case t.GetFailed() > 0:
 		text += "\"kith bag logs " + b.GetId() + " --stderr --state failed\" prints what failed tasks complained of, \"kith bag retry " + b.GetId() + "\" runs them again.\n"
 	}
+	text += c.bagLevelText(b)
 	if table := sitesTable(s); table != nil {
 		text += "\n" + table.Render(c.Width)
 	}
@@ -321,7 +323,7 @@ func (c *client) bagGrid(g *cli.Grid, bags []*kithv1.Bag, columns []string) *cli
 	}
 	for _, b := range bags {
 		s := b.GetStatus()
-		j := &kithv1.Job{Id: b.GetId(), Name: b.GetJob().GetName(), Processors: b.GetJob().GetProcessors(), Walltime: b.GetJob().GetWalltime(), Status: &kithv1.JobStatus{
+		j := &kithv1.Job{Id: b.GetId(), Name: b.GetJob().GetName(), Processors: b.GetJob().GetProcessors(), Walltime: b.GetJob().GetWalltime(), WalltimeUnknown: b.GetJob().GetWalltimeUnknown(), Status: &kithv1.JobStatus{
 			User: s.GetUser(), SubmitTime: s.GetSubmitTime(), EndTime: s.GetEndTime(),
 		}}
 		cells := make([]string, 0, len(columns))

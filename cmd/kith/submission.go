@@ -125,8 +125,9 @@ func (o *submission) register(flags *pflag.FlagSet) {
 	}
 	flags.Var(&o.level, "level", "the level of the hierarchy at which the job begins, 1 to 16 (default 1 with --time unknown, else none); it needs --checkpoint, or --on-site-lost rerun")
 	flags.StringVar(&o.estimate, "estimate", "", "run `COMMAND` with /bin/sh before the job, which prints bounds of what the job needs: \"bound SECONDS\"; for --time unknown or --level")
-	if o.bag.wanted { // tasks see no levels
-		flags.Lookup("level").Hidden, flags.Lookup("estimate").Hidden = true, true
+	if o.bag.wanted {
+		flags.Lookup("level").Usage = "the level of the hierarchy at which the bag begins, 1 to 16 (default 1 with --time unknown, else none)"
+		flags.Lookup("estimate").Hidden = true
 	}
 	flags.StringVar(&o.wrap, "wrap", "", "run `TEXT` with /bin/sh")
 	flags.BoolVar(&o.parsable, "parsable", false, "print the job's id and nothing else")

@@ -51,6 +51,12 @@ func checkBag(b *kithv1.Bag, operator bool, open openUpload) (*checkedBag, field
 		f.add("bag.left_out", "is set by Kith; leave it empty")
 	}
 	for _, e := range checkJob(b.GetJob()) {
+		if e.Reason == movesOrReruns {
+			if b.GetJob().GetOnSiteLost() == kithv1.Job_ON_SITE_LOST_UNSPECIFIED {
+				continue // that is RERUN for bags
+			}
+			e.Reason = stoppedTasks
+		}
 		f.add("bag."+e.Field, e.Reason)
 	}
 	if len(b.GetJob().GetAfter()) > 0 || b.GetJob().GetSingleton() {
@@ -60,10 +66,10 @@ func checkBag(b *kithv1.Bag, operator bool, open openUpload) (*checkedBag, field
 		f.add("bag.job.checkpoint", "is of jobs: what tasks of a bag have finished stays finished, and one that is lost runs again")
 	}
 	if b.GetJob().GetEstimate() != "" {
-		f.add("bag.job.estimate", "is of jobs of a hierarchy: tasks of a bag have a walltime and see no levels")
+		f.add("bag.job.estimate", "is of jobs: a bag of a hierarchy goes down by the time that it takes; leave it out")
 	}
-	if ofHierarchy(b.GetJob()) {
-		f.add("bag.job.level", "is of jobs, as is walltime_unknown: tasks of a bag have a walltime and see no levels")
+	if ofHierarchy(b.GetJob()) && b.GetMaxReplicas() > 0 {
+		f.add("bag.max_replicas", fmt.Sprintf("%d: tasks of a bag of a hierarchy run at one site at a time; leave it out, or job.level and job.walltime_unknown", b.GetMaxReplicas()))
 	}
 	checkAfter(&f, "bag", b.GetAfter(), b.GetSingleton())
 	checkBagSize(&f, b, operator)

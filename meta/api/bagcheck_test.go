@@ -7,6 +7,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
@@ -19,6 +20,13 @@ import (
 )
 
 func goodBag() *kithv1.Bag { return &kithv1.Bag{Job: goodJob(), Indices: "0-9"} }
+
+// leveled returns a bag of unknown time that begins at a level.
+func leveled(level int32, lost kithv1.Job_OnSiteLost) *kithv1.Bag {
+	b := goodBag()
+	b.Job.Walltime, b.Job.WalltimeUnknown, b.Job.Level, b.Job.OnSiteLost = nil, true, level, lost
+	return b
+}
 
 // withValues returns a bag with rows of one parameter, x.
 func withValues(values ...string) *kithv1.Bag {
@@ -86,6 +94,16 @@ func TestCheckBag(t *testing.T) {
 		"replicas below 0":       {with(goodBag(), func(b *kithv1.Bag) { b.MaxReplicas = -1 }), 0, "bag.max_replicas: -1: must be 0 to 5"},
 		"tail below 0":           {with(goodBag(), func(b *kithv1.Bag) { b.TailAt = -1 }), 0, "bag.tail_at: -1: must be at least 1"},
 		"replicas":               {with(goodBag(), func(b *kithv1.Bag) { b.MaxReplicas, b.TailAt = 5, 9 }), 10, ""},
+		"unknown time":           {leveled(0, kithv1.Job_ON_SITE_LOST_RERUN), 10, ""},
+		"unknown, as by default": {leveled(0, kithv1.Job_ON_SITE_LOST_UNSPECIFIED), 10, ""},
+		"a level":                {leveled(16, kithv1.Job_ON_SITE_LOST_RERUN), 10, ""},
+		"below all levels":       {leveled(17, kithv1.Job_ON_SITE_LOST_RERUN), 0, "bag.job.level: 17: must be 1 to 16"},
+		"above all levels":       {leveled(-1, kithv1.Job_ON_SITE_LOST_RERUN), 0, "bag.job.level: -1: must be 1 to 16"},
+		"level that waits":       {leveled(1, kithv1.Job_ON_SITE_LOST_WAIT), 0, "bag.job.walltime_unknown: tasks that run are stopped when such a bag goes a level down, and run again: leave job.on_site_lost out"},
+		"level that races":       {leveled(1, kithv1.Job_ON_SITE_LOST_RACE), 0, "bag.job.on_site_lost: RACE runs a job at two sites"},
+		"level with replicas":    {with(leveled(1, kithv1.Job_ON_SITE_LOST_RERUN), func(b *kithv1.Bag) { b.MaxReplicas = 1 }), 0, "bag.max_replicas: 1: tasks of a bag of a hierarchy run at one site at a time"},
+		"level with an estimate": {with(leveled(1, kithv1.Job_ON_SITE_LOST_RERUN), func(b *kithv1.Bag) { b.Job.Estimate = "echo bound 1" }), 0, "bag.job.estimate: is of jobs"},
+		"unknown and known time": {with(leveled(1, kithv1.Job_ON_SITE_LOST_RERUN), func(b *kithv1.Bag) { b.Job.Walltime = durationpb.New(time.Minute) }), 0, "bag.job.walltime_unknown: is set and so is job.walltime"},
 		"priority before others": {with(goodBag(), func(b *kithv1.Bag) { b.Priority = 1 }), 0, "bag.priority: 1: puts the bag before those of other users"},
 		"priority behind others": {with(goodBag(), func(b *kithv1.Bag) { b.Priority = -1000 }), 10, ""},
 		"priority far behind":    {with(goodBag(), func(b *kithv1.Bag) { b.Priority = -1001 }), 0, "bag.priority: -1001: must be -1000 to 1000"},

@@ -48,7 +48,7 @@ func briefBag(v *meta.BagView) *kithv1.Bag {
 		Id: rec.ID.String(), MaxRunning: int32(min(rec.MaxRunning, math.MaxInt32)), Retries: int32(rec.Retries), Priority: rec.Priority,
 		BudgetProcessorSeconds: int64(rec.Budget), MaxReplicas: int32(rec.MaxReplicas), TailAt: int32(min(rec.TailAt, math.MaxInt32)),
 		Job: &kithv1.Job{
-			Name: clip(r.Name), Processors: r.Processors, MemoryBytes: r.MemoryBytes, Walltime: durationpb.New(r.Walltime),
+			Name: clip(r.Name), Processors: r.Processors, MemoryBytes: r.MemoryBytes, Walltime: walltimeOf(r), WalltimeUnknown: r.Unknown, Level: int32(r.Level),
 			Copies: r.Copies, OnSiteLost: onSiteLost[r.OnSiteLost],
 		},
 		Status: &kithv1.BagStatus{
@@ -62,6 +62,7 @@ func briefBag(v *meta.BagView) *kithv1.Bag {
 			},
 		},
 	}
+	b.Status.Level = bagLevel(v)
 	if rec.TailSince != 0 {
 		b.Status.TailTime = stamp(rec.TailSince)
 	}

@@ -12,6 +12,13 @@ import (
 	kithv1 "kith/proto/gen/kith/v1"
 )
 
+// movesOrReruns is what a job of a hierarchy must do when it leaves its level, stoppedTasks what tasks
+// of a bag must.
+const (
+	movesOrReruns = "such a job is moved while it runs: set job.checkpoint, so that it goes on where it was, or job.on_site_lost to RERUN, so that it may begin again"
+	stoppedTasks  = "tasks that run are stopped when such a bag goes a level down, and run again: leave job.on_site_lost out, or set it to RERUN"
+)
+
 // checkLevel returns what is wrong with the place of a job in a hierarchy.
 func checkLevel(f *fieldErrors, j *kithv1.Job) {
 	if l := j.GetLevel(); l < 0 || l > job.MaxLevel {
@@ -29,7 +36,7 @@ func checkLevel(f *fieldErrors, j *kithv1.Job) {
 	case lost == kithv1.Job_ON_SITE_LOST_RACE:
 		f.add("job.on_site_lost", "RACE runs a job at two sites at a time, and a job of a hierarchy goes from level to level: write WAIT or RERUN")
 	case j.GetCheckpoint() == nil && lost != kithv1.Job_ON_SITE_LOST_RERUN:
-		f.add(field, "such a job is moved while it runs: set job.checkpoint, so that it goes on where it was, or job.on_site_lost to RERUN, so that it may begin again")
+		f.add(field, movesOrReruns)
 	}
 }
 

@@ -137,16 +137,16 @@ func TestWorkOfABag(t *testing.T) {
 	s := store.NewState("alpha", 1)
 	b := submit(t, s, 100, func(c *store.SubmitBag) { c.MaxRunning, c.Priority = 20, 3 })
 	id := give(t, s, b, "beta", 8)
-	w := WorkOf(b, []job.SiteID{"beta"})
+	w := WorkOf(b, 0, []job.SiteID{"beta"})
 	if w.Waiting != 92 || w.Room != 12 || w.Given != 8 || w.Tasks() != 12 || w.Mean != 0 || w.Priority != 3 || w.User != "ann" || w.Shape != hour || w.Walltime != time.Hour {
 		t.Errorf("%+v", w)
 	}
 	end(t, s, id, job.Success)
-	if w = WorkOf(b, nil); w.Mean != 3*time.Second || w.Room != 20 || w.Given != 0 {
+	if w = WorkOf(b, 0, nil); w.Mean != 3*time.Second || w.Room != 20 || w.Given != 0 {
 		t.Errorf("after results: %+v", w)
 	}
 	must(t, s, store.HoldBag{Bag: b.ID})
-	if w = WorkOf(b, nil); w.Tasks() != 0 {
+	if w = WorkOf(b, 0, nil); w.Tasks() != 0 {
 		t.Errorf("held: %d tasks", w.Tasks())
 	}
 }

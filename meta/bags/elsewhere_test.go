@@ -69,7 +69,7 @@ func TestFailedTasksInBundles(t *testing.T) {
 	end(t, s, give(t, s, b, "beta", 4), job.Failure)
 	d.Elsewhere.Failed(b.ID, 1, "beta", 0)
 	d.Elsewhere.Failed(b.ID, 2, "beta", 0)
-	w := WorkOf(b, sites)
+	w := WorkOf(b, 0, sites)
 	for _, c := range []struct {
 		site job.SiteID
 		now  time.Duration

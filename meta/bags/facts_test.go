@@ -24,7 +24,7 @@ type federation struct {
 func (f *federation) works() (works []Work, bags []*store.Bag) {
 	for b := range f.state.Bags {
 		if !b.State.Terminal() {
-			works, bags = append(works, WorkOf(b, f.sites)), append(bags, b)
+			works, bags = append(works, WorkOf(b, 0, f.sites)), append(bags, b)
 		}
 	}
 	return works, bags

@@ -76,7 +76,7 @@ func (f *flow) send(read func()) {
 
 func (f *flow) works() (works []Work, bags []*store.Bag) {
 	for b := range f.state.Bags {
-		works, bags = append(works, WorkOf(b, f.sites)), append(bags, b)
+		works, bags = append(works, WorkOf(b, 0, f.sites)), append(bags, b)
 	}
 	return works, bags
 }

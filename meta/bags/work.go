@@ -31,11 +31,13 @@ type Work struct {
 }
 
 // WorkOf returns what there is to do for a bag that sites are offered. It has no room if
-// the bag gives no tasks.
-func WorkOf(b *store.Bag, sites []job.SiteID) Work {
+// the bag gives no tasks. limit is how long a task may run at the level of the bag, 0 for a bag of
+// no hierarchy.
+func WorkOf(b *store.Bag, limit time.Duration, sites []job.SiteID) Work {
+	r := b.Asked(limit)
 	w := Work{
-		Bag: b.ID, Submitted: b.Submitted, User: b.Request.User, Shape: ShapeOf(&b.Request), Priority: b.Priority,
-		Waiting: b.Waiting(), Room: max(0, b.Room()), Given: b.Runs(), Walltime: b.Request.Walltime, Sites: sites,
+		Bag: b.ID, Submitted: b.Submitted, User: b.Request.User, Shape: ShapeOf(&r), Priority: b.Priority,
+		Waiting: b.Waiting(), Room: max(0, b.Room()), Given: b.Runs(), Walltime: r.Walltime, Sites: sites,
 	}
 	if !b.State.Gives() {
 		w.Room = 0

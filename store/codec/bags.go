@@ -72,6 +72,7 @@ func bagMessage(b *store.Bag) *statev1.BagRecord {
 		Priority: b.Priority, MaxRunning: b.MaxRunning, Retries: uint32(b.Retries), State: uint32(b.State), CancelRequested: b.CancelRequested,
 		Version: b.Version, Next: b.Next, Number: b.Number, Sums: sumsMessage(&b.Sums), SubmittedNs: int64(b.Submitted), ClosedNs: int64(b.Closed),
 		Retried: b.Retried, MaxReplicas: uint32(b.MaxReplicas), TailAt: b.TailAt, TailSinceNs: int64(b.TailSince), Budget: b.Budget,
+		Level: levelMessage(&b.BagLevel),
 	}
 	if p := &b.Policies; p.Stated() || p.Version > 0 {
 		m.Policies = &statev1.BagPolicies{Texts: p.Texts[:], Version: p.Version}
@@ -123,6 +124,7 @@ func (r *Reader) bag(value []byte) error {
 		Next: m.GetNext(), Number: m.GetNumber(), Submitted: job.Time(m.GetSubmittedNs()), Closed: job.Time(m.GetClosedNs()),
 		Sums: r.sums(m.GetSums()), Retried: m.GetRetried(),
 		MaxReplicas: uint8(min(m.GetMaxReplicas(), store.MaxReplicas)), TailAt: m.GetTailAt(), TailSince: job.Time(m.GetTailSinceNs()), Budget: min(m.GetBudget(), store.MaxBudget),
+		BagLevel: r.bagLevel(m.GetLevel()),
 	}
 	copy(b.BodyHash[:], m.GetBodyHash())
 	copy(b.Policies.Texts[:], m.GetPolicies().GetTexts())
@@ -211,6 +213,7 @@ func taskBundleMessage(id job.ID, t *store.TaskBundle) *statev1.TaskBundleRecord
 	return &statev1.TaskBundleRecord{
 		Generation: id.Generation, Seq: id.Seq, Number: t.Number, SiteId: string(t.Site), Node: t.Node, Stamp: t.Stamp, HolderGeneration: t.Generation,
 		LeaseNs: int64(t.Lease), GrantedNs: int64(t.Granted), DeadlineNs: int64(t.Deadline), Tasks: t.Tasks.AppendBinary(nil), Batch: t.Batch, Late: t.Late, Replica: t.Replica,
+		Level: uint32(t.Level), LimitNs: int64(t.Limit),
 	}
 }
 
@@ -227,5 +230,6 @@ func (r *Reader) taskBundle(value []byte) error {
 		Number: m.GetNumber(), Site: r.names.site(m.GetSiteId()), Node: r.names.text(m.GetNode()), Stamp: m.GetStamp(), Generation: m.GetHolderGeneration(),
 		Lease: time.Duration(m.GetLeaseNs()), Granted: job.Time(m.GetGrantedNs()), Deadline: job.Time(m.GetDeadlineNs()),
 		Tasks: tasks, Batch: m.GetBatch(), Late: m.GetLate(), Replica: m.GetReplica(),
+		Level: uint8(min(m.GetLevel(), job.MaxLevel)), Limit: time.Duration(m.GetLimitNs()),
 	})
 }

@@ -32,6 +32,7 @@ func RunWithin(t *testing.T, within func(t *testing.T, test func(t *testing.T)),
 	run("payload and decision", testSideRecords)
 	run("trust", testTrust)
 	run("bags", testBags)
+	run("levels of bags", testBagLevels)
 	run("files of tasks", testTaskFiles)
 	run("forgotten and accepted again", testAgain)
 	run("past", testPast)

@@ -82,7 +82,7 @@ func (x TaskTable_Format) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TaskTable_Format.Descriptor instead.
 func (TaskTable_Format) EnumDescriptor() ([]byte, []int) {
-	return file_kith_v1_bag_proto_rawDescGZIP(), []int{2, 0}
+	return file_kith_v1_bag_proto_rawDescGZIP(), []int{4, 0}
 }
 
 // Where a bag is in its life.
@@ -160,7 +160,7 @@ func (x BagStatus_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use BagStatus_State.Descriptor instead.
 func (BagStatus_State) EnumDescriptor() ([]byte, []int) {
-	return file_kith_v1_bag_proto_rawDescGZIP(), []int{3, 0}
+	return file_kith_v1_bag_proto_rawDescGZIP(), []int{5, 0}
 }
 
 // Where a task is in its life.
@@ -229,7 +229,7 @@ func (x Task_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Task_State.Descriptor instead.
 func (Task_State) EnumDescriptor() ([]byte, []int) {
-	return file_kith_v1_bag_proto_rawDescGZIP(), []int{7, 0}
+	return file_kith_v1_bag_proto_rawDescGZIP(), []int{9, 0}
 }
 
 // How a run ended.
@@ -294,7 +294,7 @@ func (x Task_Ending) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Task_Ending.Descriptor instead.
 func (Task_Ending) EnumDescriptor() ([]byte, []int) {
-	return file_kith_v1_bag_proto_rawDescGZIP(), []int{7, 1}
+	return file_kith_v1_bag_proto_rawDescGZIP(), []int{9, 1}
 }
 
 // A Bag is many tasks of one job: each runs once, at whichever site has room. A
@@ -311,7 +311,8 @@ type Bag struct {
 	// The bag's name across all sites, SITE.GENERATION.NUMBER. Set by the origin.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	// What one task runs and needs. Its inputs are the same for all tasks. copies is how
-	// many sites the tasks are offered to, 0 for all; on_site_lost is RERUN by default.
+	// many sites the tasks are offered to, 0 for all; on_site_lost is RERUN by default. With level
+	// or walltime_unknown the bag goes from level to level, whole: see BagLevel.
 	Job *Job `protobuf:"bytes,2,opt,name=job,proto3" json:"job,omitempty"`
 	// The numbers of the tasks: "0-15:4,17,100-200". Without parameters it must be given.
 	// With them it is the numbers of the rows in their order, empty: 0 and on.
@@ -647,6 +648,189 @@ func (x *BagPolicies) GetEtag() string {
 	return ""
 }
 
+// BagLevel is where a bag is in a hierarchy of levels: docs/operations.md.
+type BagLevel struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The level that it is at, 1 to 16.
+	Level int32 `protobuf:"varint,1,opt,name=level,proto3" json:"level,omitempty"`
+	// When it came there. What holds took is added.
+	ArriveTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=arrive_time,json=arriveTime,proto3" json:"arrive_time,omitempty"`
+	// When its first task was given to a site there. Unset before.
+	BeginTime *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=begin_time,json=beginTime,proto3" json:"begin_time,omitempty"`
+	// How long it may be there, by the sites of the level that are in reach: from arrive_time.
+	// Unset if none is, and for a bag that has ended.
+	QueueLimit *durationpb.Duration `protobuf:"bytes,4,opt,name=queue_limit,json=queueLimit,proto3" json:"queue_limit,omitempty"`
+	// Likewise from begin_time, and the longest run of a task.
+	RunLimit *durationpb.Duration `protobuf:"bytes,5,opt,name=run_limit,json=runLimit,proto3" json:"run_limit,omitempty"`
+	// The levels that it has left, the first one first.
+	Demotions     []*BagDemotion `protobuf:"bytes,6,rep,name=demotions,proto3" json:"demotions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BagLevel) Reset() {
+	*x = BagLevel{}
+	mi := &file_kith_v1_bag_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BagLevel) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BagLevel) ProtoMessage() {}
+
+func (x *BagLevel) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_bag_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BagLevel.ProtoReflect.Descriptor instead.
+func (*BagLevel) Descriptor() ([]byte, []int) {
+	return file_kith_v1_bag_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *BagLevel) GetLevel() int32 {
+	if x != nil {
+		return x.Level
+	}
+	return 0
+}
+
+func (x *BagLevel) GetArriveTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ArriveTime
+	}
+	return nil
+}
+
+func (x *BagLevel) GetBeginTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.BeginTime
+	}
+	return nil
+}
+
+func (x *BagLevel) GetQueueLimit() *durationpb.Duration {
+	if x != nil {
+		return x.QueueLimit
+	}
+	return nil
+}
+
+func (x *BagLevel) GetRunLimit() *durationpb.Duration {
+	if x != nil {
+		return x.RunLimit
+	}
+	return nil
+}
+
+func (x *BagLevel) GetDemotions() []*BagDemotion {
+	if x != nil {
+		return x.Demotions
+	}
+	return nil
+}
+
+// A BagDemotion is that a bag left a level: what ran of it there was stopped, and runs again.
+type BagDemotion struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// When.
+	Time *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
+	// The level that it left.
+	Level int32 `protobuf:"varint,2,opt,name=level,proto3" json:"level,omitempty"`
+	// The level that it went to.
+	ToLevel int32 `protobuf:"varint,3,opt,name=to_level,json=toLevel,proto3" json:"to_level,omitempty"`
+	// Why, for people.
+	Reason string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	// A site that said so; empty if the origin found it.
+	SiteId string `protobuf:"bytes,5,opt,name=site_id,json=siteId,proto3" json:"site_id,omitempty"`
+	// For how long tasks of it were given out there.
+	UsedTime      *durationpb.Duration `protobuf:"bytes,6,opt,name=used_time,json=usedTime,proto3" json:"used_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BagDemotion) Reset() {
+	*x = BagDemotion{}
+	mi := &file_kith_v1_bag_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BagDemotion) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BagDemotion) ProtoMessage() {}
+
+func (x *BagDemotion) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_v1_bag_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BagDemotion.ProtoReflect.Descriptor instead.
+func (*BagDemotion) Descriptor() ([]byte, []int) {
+	return file_kith_v1_bag_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *BagDemotion) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
+func (x *BagDemotion) GetLevel() int32 {
+	if x != nil {
+		return x.Level
+	}
+	return 0
+}
+
+func (x *BagDemotion) GetToLevel() int32 {
+	if x != nil {
+		return x.ToLevel
+	}
+	return 0
+}
+
+func (x *BagDemotion) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *BagDemotion) GetSiteId() string {
+	if x != nil {
+		return x.SiteId
+	}
+	return ""
+}
+
+func (x *BagDemotion) GetUsedTime() *durationpb.Duration {
+	if x != nil {
+		return x.UsedTime
+	}
+	return nil
+}
+
 // A TaskTable is a text with a row of values for each task.
 type TaskTable struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -665,7 +849,7 @@ type TaskTable struct {
 
 func (x *TaskTable) Reset() {
 	*x = TaskTable{}
-	mi := &file_kith_v1_bag_proto_msgTypes[2]
+	mi := &file_kith_v1_bag_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -677,7 +861,7 @@ func (x *TaskTable) String() string {
 func (*TaskTable) ProtoMessage() {}
 
 func (x *TaskTable) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_bag_proto_msgTypes[2]
+	mi := &file_kith_v1_bag_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -690,7 +874,7 @@ func (x *TaskTable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskTable.ProtoReflect.Descriptor instead.
 func (*TaskTable) Descriptor() ([]byte, []int) {
-	return file_kith_v1_bag_proto_rawDescGZIP(), []int{2}
+	return file_kith_v1_bag_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *TaskTable) GetFormat() TaskTable_Format {
@@ -792,13 +976,15 @@ type BagStatus struct {
 	// What the runs took together in processor-seconds, those in vain included: what a budget
 	// bounds.
 	UsedProcessorSeconds float64 `protobuf:"fixed64,21,opt,name=used_processor_seconds,json=usedProcessorSeconds,proto3" json:"used_processor_seconds,omitempty"`
-	unknownFields        protoimpl.UnknownFields
-	sizeCache            protoimpl.SizeCache
+	// Where it is in a hierarchy of levels; not set for a bag of none.
+	Level         *BagLevel `protobuf:"bytes,22,opt,name=level,proto3" json:"level,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *BagStatus) Reset() {
 	*x = BagStatus{}
-	mi := &file_kith_v1_bag_proto_msgTypes[3]
+	mi := &file_kith_v1_bag_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -810,7 +996,7 @@ func (x *BagStatus) String() string {
 func (*BagStatus) ProtoMessage() {}
 
 func (x *BagStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_bag_proto_msgTypes[3]
+	mi := &file_kith_v1_bag_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -823,7 +1009,7 @@ func (x *BagStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BagStatus.ProtoReflect.Descriptor instead.
 func (*BagStatus) Descriptor() ([]byte, []int) {
-	return file_kith_v1_bag_proto_rawDescGZIP(), []int{3}
+	return file_kith_v1_bag_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *BagStatus) GetState() BagStatus_State {
@@ -973,6 +1159,13 @@ func (x *BagStatus) GetUsedProcessorSeconds() float64 {
 	return 0
 }
 
+func (x *BagStatus) GetLevel() *BagLevel {
+	if x != nil {
+		return x.Level
+	}
+	return nil
+}
+
 // TaskCounts says how many tasks of a bag are where. Each task is in one place.
 type TaskCounts struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -996,7 +1189,7 @@ type TaskCounts struct {
 
 func (x *TaskCounts) Reset() {
 	*x = TaskCounts{}
-	mi := &file_kith_v1_bag_proto_msgTypes[4]
+	mi := &file_kith_v1_bag_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1008,7 +1201,7 @@ func (x *TaskCounts) String() string {
 func (*TaskCounts) ProtoMessage() {}
 
 func (x *TaskCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_bag_proto_msgTypes[4]
+	mi := &file_kith_v1_bag_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1021,7 +1214,7 @@ func (x *TaskCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskCounts.ProtoReflect.Descriptor instead.
 func (*TaskCounts) Descriptor() ([]byte, []int) {
-	return file_kith_v1_bag_proto_rawDescGZIP(), []int{4}
+	return file_kith_v1_bag_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *TaskCounts) GetTotal() int64 {
@@ -1096,7 +1289,7 @@ type TaskFailures struct {
 
 func (x *TaskFailures) Reset() {
 	*x = TaskFailures{}
-	mi := &file_kith_v1_bag_proto_msgTypes[5]
+	mi := &file_kith_v1_bag_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1108,7 +1301,7 @@ func (x *TaskFailures) String() string {
 func (*TaskFailures) ProtoMessage() {}
 
 func (x *TaskFailures) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_bag_proto_msgTypes[5]
+	mi := &file_kith_v1_bag_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1121,7 +1314,7 @@ func (x *TaskFailures) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskFailures.ProtoReflect.Descriptor instead.
 func (*TaskFailures) Descriptor() ([]byte, []int) {
-	return file_kith_v1_bag_proto_rawDescGZIP(), []int{5}
+	return file_kith_v1_bag_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *TaskFailures) GetEnding() Task_Ending {
@@ -1187,7 +1380,7 @@ type BagSite struct {
 
 func (x *BagSite) Reset() {
 	*x = BagSite{}
-	mi := &file_kith_v1_bag_proto_msgTypes[6]
+	mi := &file_kith_v1_bag_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1199,7 +1392,7 @@ func (x *BagSite) String() string {
 func (*BagSite) ProtoMessage() {}
 
 func (x *BagSite) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_bag_proto_msgTypes[6]
+	mi := &file_kith_v1_bag_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1212,7 +1405,7 @@ func (x *BagSite) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BagSite.ProtoReflect.Descriptor instead.
 func (*BagSite) Descriptor() ([]byte, []int) {
-	return file_kith_v1_bag_proto_rawDescGZIP(), []int{6}
+	return file_kith_v1_bag_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *BagSite) GetSiteId() string {
@@ -1291,7 +1484,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_kith_v1_bag_proto_msgTypes[7]
+	mi := &file_kith_v1_bag_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1303,7 +1496,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_v1_bag_proto_msgTypes[7]
+	mi := &file_kith_v1_bag_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1316,7 +1509,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_kith_v1_bag_proto_rawDescGZIP(), []int{7}
+	return file_kith_v1_bag_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Task) GetIndex() int32 {
@@ -1437,7 +1630,24 @@ const file_kith_v1_bag_proto_rawDesc = "" +
 	"\bdeadline\x18\x04 \x01(\tR\bdeadline\x12\x1c\n" +
 	"\treplicate\x18\x05 \x01(\tR\treplicate\x12\x14\n" +
 	"\x05sites\x18\x06 \x01(\tR\x05sites\x12\x12\n" +
-	"\x04etag\x18\a \x01(\tR\x04etag\"\xe9\x01\n" +
+	"\x04etag\x18\a \x01(\tR\x04etag\"\xc0\x02\n" +
+	"\bBagLevel\x12\x14\n" +
+	"\x05level\x18\x01 \x01(\x05R\x05level\x12;\n" +
+	"\varrive_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"arriveTime\x129\n" +
+	"\n" +
+	"begin_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\tbeginTime\x12:\n" +
+	"\vqueue_limit\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\n" +
+	"queueLimit\x126\n" +
+	"\trun_limit\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\brunLimit\x122\n" +
+	"\tdemotions\x18\x06 \x03(\v2\x14.kith.v1.BagDemotionR\tdemotions\"\xd7\x01\n" +
+	"\vBagDemotion\x12.\n" +
+	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x14\n" +
+	"\x05level\x18\x02 \x01(\x05R\x05level\x12\x19\n" +
+	"\bto_level\x18\x03 \x01(\x05R\atoLevel\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\x12\x17\n" +
+	"\asite_id\x18\x05 \x01(\tR\x06siteId\x126\n" +
+	"\tused_time\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\busedTime\"\xe9\x01\n" +
 	"\tTaskTable\x121\n" +
 	"\x06format\x18\x01 \x01(\x0e2\x19.kith.v1.TaskTable.FormatR\x06format\x12\x14\n" +
 	"\x04data\x18\x02 \x01(\fH\x00R\x04data\x12\x1d\n" +
@@ -1450,7 +1660,7 @@ const file_kith_v1_bag_proto_rawDesc = "" +
 	"\n" +
 	"FORMAT_TSV\x10\x03\x12\x15\n" +
 	"\x11FORMAT_JSON_LINES\x10\x04B\t\n" +
-	"\acontent\"\xe1\b\n" +
+	"\acontent\"\x8a\t\n" +
 	"\tBagStatus\x12.\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x18.kith.v1.BagStatus.StateR\x05state\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12$\n" +
@@ -1475,7 +1685,8 @@ const file_kith_v1_bag_proto_rawDesc = "" +
 	"\vwasted_time\x18\x13 \x01(\v2\x19.google.protobuf.DurationR\n" +
 	"wastedTime\x122\n" +
 	"\x15missed_deadline_count\x18\x14 \x01(\x03R\x13missedDeadlineCount\x124\n" +
-	"\x16used_processor_seconds\x18\x15 \x01(\x01R\x14usedProcessorSeconds\"\xb8\x01\n" +
+	"\x16used_processor_seconds\x18\x15 \x01(\x01R\x14usedProcessorSeconds\x12'\n" +
+	"\x05level\x18\x16 \x01(\v2\x11.kith.v1.BagLevelR\x05level\"\xb8\x01\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x0e\n" +
 	"\n" +
@@ -1557,7 +1768,7 @@ func file_kith_v1_bag_proto_rawDescGZIP() []byte {
 }
 
 var file_kith_v1_bag_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_kith_v1_bag_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_kith_v1_bag_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_kith_v1_bag_proto_goTypes = []any{
 	(TaskTable_Format)(0),         // 0: kith.v1.TaskTable.Format
 	(BagStatus_State)(0),          // 1: kith.v1.BagStatus.State
@@ -1565,50 +1776,60 @@ var file_kith_v1_bag_proto_goTypes = []any{
 	(Task_Ending)(0),              // 3: kith.v1.Task.Ending
 	(*Bag)(nil),                   // 4: kith.v1.Bag
 	(*BagPolicies)(nil),           // 5: kith.v1.BagPolicies
-	(*TaskTable)(nil),             // 6: kith.v1.TaskTable
-	(*BagStatus)(nil),             // 7: kith.v1.BagStatus
-	(*TaskCounts)(nil),            // 8: kith.v1.TaskCounts
-	(*TaskFailures)(nil),          // 9: kith.v1.TaskFailures
-	(*BagSite)(nil),               // 10: kith.v1.BagSite
-	(*Task)(nil),                  // 11: kith.v1.Task
-	(*Job)(nil),                   // 12: kith.v1.Job
-	(*ParameterRows)(nil),         // 13: kith.v1.ParameterRows
-	(*Dependency)(nil),            // 14: kith.v1.Dependency
-	(*timestamppb.Timestamp)(nil), // 15: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 16: google.protobuf.Duration
-	(*JobAct)(nil),                // 17: kith.v1.JobAct
+	(*BagLevel)(nil),              // 6: kith.v1.BagLevel
+	(*BagDemotion)(nil),           // 7: kith.v1.BagDemotion
+	(*TaskTable)(nil),             // 8: kith.v1.TaskTable
+	(*BagStatus)(nil),             // 9: kith.v1.BagStatus
+	(*TaskCounts)(nil),            // 10: kith.v1.TaskCounts
+	(*TaskFailures)(nil),          // 11: kith.v1.TaskFailures
+	(*BagSite)(nil),               // 12: kith.v1.BagSite
+	(*Task)(nil),                  // 13: kith.v1.Task
+	(*Job)(nil),                   // 14: kith.v1.Job
+	(*ParameterRows)(nil),         // 15: kith.v1.ParameterRows
+	(*Dependency)(nil),            // 16: kith.v1.Dependency
+	(*timestamppb.Timestamp)(nil), // 17: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 18: google.protobuf.Duration
+	(*JobAct)(nil),                // 19: kith.v1.JobAct
 }
 var file_kith_v1_bag_proto_depIdxs = []int32{
-	12, // 0: kith.v1.Bag.job:type_name -> kith.v1.Job
-	13, // 1: kith.v1.Bag.values:type_name -> kith.v1.ParameterRows
-	6,  // 2: kith.v1.Bag.table:type_name -> kith.v1.TaskTable
-	14, // 3: kith.v1.Bag.after:type_name -> kith.v1.Dependency
+	14, // 0: kith.v1.Bag.job:type_name -> kith.v1.Job
+	15, // 1: kith.v1.Bag.values:type_name -> kith.v1.ParameterRows
+	8,  // 2: kith.v1.Bag.table:type_name -> kith.v1.TaskTable
+	16, // 3: kith.v1.Bag.after:type_name -> kith.v1.Dependency
 	5,  // 4: kith.v1.Bag.policies:type_name -> kith.v1.BagPolicies
-	7,  // 5: kith.v1.Bag.status:type_name -> kith.v1.BagStatus
-	0,  // 6: kith.v1.TaskTable.format:type_name -> kith.v1.TaskTable.Format
-	1,  // 7: kith.v1.BagStatus.state:type_name -> kith.v1.BagStatus.State
-	15, // 8: kith.v1.BagStatus.submit_time:type_name -> google.protobuf.Timestamp
-	15, // 9: kith.v1.BagStatus.end_time:type_name -> google.protobuf.Timestamp
-	8,  // 10: kith.v1.BagStatus.tasks:type_name -> kith.v1.TaskCounts
-	16, // 11: kith.v1.BagStatus.run_time:type_name -> google.protobuf.Duration
-	16, // 12: kith.v1.BagStatus.cpu_time:type_name -> google.protobuf.Duration
-	9,  // 13: kith.v1.BagStatus.failures:type_name -> kith.v1.TaskFailures
-	10, // 14: kith.v1.BagStatus.sites:type_name -> kith.v1.BagSite
-	17, // 15: kith.v1.BagStatus.acts:type_name -> kith.v1.JobAct
-	15, // 16: kith.v1.BagStatus.tail_time:type_name -> google.protobuf.Timestamp
-	16, // 17: kith.v1.BagStatus.wasted_time:type_name -> google.protobuf.Duration
-	3,  // 18: kith.v1.TaskFailures.ending:type_name -> kith.v1.Task.Ending
-	16, // 19: kith.v1.BagSite.run_time:type_name -> google.protobuf.Duration
-	2,  // 20: kith.v1.Task.state:type_name -> kith.v1.Task.State
-	3,  // 21: kith.v1.Task.ending:type_name -> kith.v1.Task.Ending
-	15, // 22: kith.v1.Task.start_time:type_name -> google.protobuf.Timestamp
-	16, // 23: kith.v1.Task.run_time:type_name -> google.protobuf.Duration
-	16, // 24: kith.v1.Task.cpu_time:type_name -> google.protobuf.Duration
-	25, // [25:25] is the sub-list for method output_type
-	25, // [25:25] is the sub-list for method input_type
-	25, // [25:25] is the sub-list for extension type_name
-	25, // [25:25] is the sub-list for extension extendee
-	0,  // [0:25] is the sub-list for field type_name
+	9,  // 5: kith.v1.Bag.status:type_name -> kith.v1.BagStatus
+	17, // 6: kith.v1.BagLevel.arrive_time:type_name -> google.protobuf.Timestamp
+	17, // 7: kith.v1.BagLevel.begin_time:type_name -> google.protobuf.Timestamp
+	18, // 8: kith.v1.BagLevel.queue_limit:type_name -> google.protobuf.Duration
+	18, // 9: kith.v1.BagLevel.run_limit:type_name -> google.protobuf.Duration
+	7,  // 10: kith.v1.BagLevel.demotions:type_name -> kith.v1.BagDemotion
+	17, // 11: kith.v1.BagDemotion.time:type_name -> google.protobuf.Timestamp
+	18, // 12: kith.v1.BagDemotion.used_time:type_name -> google.protobuf.Duration
+	0,  // 13: kith.v1.TaskTable.format:type_name -> kith.v1.TaskTable.Format
+	1,  // 14: kith.v1.BagStatus.state:type_name -> kith.v1.BagStatus.State
+	17, // 15: kith.v1.BagStatus.submit_time:type_name -> google.protobuf.Timestamp
+	17, // 16: kith.v1.BagStatus.end_time:type_name -> google.protobuf.Timestamp
+	10, // 17: kith.v1.BagStatus.tasks:type_name -> kith.v1.TaskCounts
+	18, // 18: kith.v1.BagStatus.run_time:type_name -> google.protobuf.Duration
+	18, // 19: kith.v1.BagStatus.cpu_time:type_name -> google.protobuf.Duration
+	11, // 20: kith.v1.BagStatus.failures:type_name -> kith.v1.TaskFailures
+	12, // 21: kith.v1.BagStatus.sites:type_name -> kith.v1.BagSite
+	19, // 22: kith.v1.BagStatus.acts:type_name -> kith.v1.JobAct
+	17, // 23: kith.v1.BagStatus.tail_time:type_name -> google.protobuf.Timestamp
+	18, // 24: kith.v1.BagStatus.wasted_time:type_name -> google.protobuf.Duration
+	6,  // 25: kith.v1.BagStatus.level:type_name -> kith.v1.BagLevel
+	3,  // 26: kith.v1.TaskFailures.ending:type_name -> kith.v1.Task.Ending
+	18, // 27: kith.v1.BagSite.run_time:type_name -> google.protobuf.Duration
+	2,  // 28: kith.v1.Task.state:type_name -> kith.v1.Task.State
+	3,  // 29: kith.v1.Task.ending:type_name -> kith.v1.Task.Ending
+	17, // 30: kith.v1.Task.start_time:type_name -> google.protobuf.Timestamp
+	18, // 31: kith.v1.Task.run_time:type_name -> google.protobuf.Duration
+	18, // 32: kith.v1.Task.cpu_time:type_name -> google.protobuf.Duration
+	33, // [33:33] is the sub-list for method output_type
+	33, // [33:33] is the sub-list for method input_type
+	33, // [33:33] is the sub-list for extension type_name
+	33, // [33:33] is the sub-list for extension extendee
+	0,  // [0:33] is the sub-list for field type_name
 }
 
 func init() { file_kith_v1_bag_proto_init() }
@@ -1623,7 +1844,7 @@ func file_kith_v1_bag_proto_init() {
 		(*Bag_Matrix)(nil),
 		(*Bag_Table)(nil),
 	}
-	file_kith_v1_bag_proto_msgTypes[2].OneofWrappers = []any{
+	file_kith_v1_bag_proto_msgTypes[4].OneofWrappers = []any{
 		(*TaskTable_Data)(nil),
 		(*TaskTable_UploadId)(nil),
 	}
@@ -1633,7 +1854,7 @@ func file_kith_v1_bag_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kith_v1_bag_proto_rawDesc), len(file_kith_v1_bag_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   8,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -2568,7 +2568,9 @@ type BagRecord struct {
 	// When the tail began; 0 before.
 	TailSinceNs int64 `protobuf:"varint,22,opt,name=tail_since_ns,json=tailSinceNs,proto3" json:"tail_since_ns,omitempty"`
 	// How many processor-seconds its runs may take together; 0 for no bound.
-	Budget        uint64 `protobuf:"varint,25,opt,name=budget,proto3" json:"budget,omitempty"`
+	Budget uint64 `protobuf:"varint,25,opt,name=budget,proto3" json:"budget,omitempty"`
+	// Where it is in a hierarchy of levels; not set for a bag of none.
+	Level         *BagLevel `protobuf:"bytes,26,opt,name=level,proto3" json:"level,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2771,6 +2773,177 @@ func (x *BagRecord) GetBudget() uint64 {
 	return 0
 }
 
+func (x *BagRecord) GetLevel() *BagLevel {
+	if x != nil {
+		return x.Level
+	}
+	return nil
+}
+
+// BagLevel is where a bag is in a hierarchy of levels.
+type BagLevel struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The level that it is at.
+	Level uint32 `protobuf:"varint,1,opt,name=level,proto3" json:"level,omitempty"`
+	// When it came there; what holds took is added.
+	SinceNs int64 `protobuf:"varint,2,opt,name=since_ns,json=sinceNs,proto3" json:"since_ns,omitempty"`
+	// When the first task was given out there; 0 before.
+	BegunNs int64 `protobuf:"varint,3,opt,name=begun_ns,json=begunNs,proto3" json:"begun_ns,omitempty"`
+	// The levels that it has left.
+	Demotions     []*BagDemotion `protobuf:"bytes,4,rep,name=demotions,proto3" json:"demotions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BagLevel) Reset() {
+	*x = BagLevel{}
+	mi := &file_kith_state_v1_record_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BagLevel) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BagLevel) ProtoMessage() {}
+
+func (x *BagLevel) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_state_v1_record_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BagLevel.ProtoReflect.Descriptor instead.
+func (*BagLevel) Descriptor() ([]byte, []int) {
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *BagLevel) GetLevel() uint32 {
+	if x != nil {
+		return x.Level
+	}
+	return 0
+}
+
+func (x *BagLevel) GetSinceNs() int64 {
+	if x != nil {
+		return x.SinceNs
+	}
+	return 0
+}
+
+func (x *BagLevel) GetBegunNs() int64 {
+	if x != nil {
+		return x.BegunNs
+	}
+	return 0
+}
+
+func (x *BagLevel) GetDemotions() []*BagDemotion {
+	if x != nil {
+		return x.Demotions
+	}
+	return nil
+}
+
+// A BagDemotion is that a bag left a level.
+type BagDemotion struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// When.
+	TimeNs int64 `protobuf:"varint,1,opt,name=time_ns,json=timeNs,proto3" json:"time_ns,omitempty"`
+	// The level that it left.
+	From uint32 `protobuf:"varint,2,opt,name=from,proto3" json:"from,omitempty"`
+	// The level that it went to.
+	To uint32 `protobuf:"varint,3,opt,name=to,proto3" json:"to,omitempty"`
+	// A number of job.Reason.
+	Reason uint32 `protobuf:"varint,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	// A site that said so; empty if the origin found it.
+	SiteId string `protobuf:"bytes,5,opt,name=site_id,json=siteId,proto3" json:"site_id,omitempty"`
+	// For how long tasks of it were given out there.
+	UsedNs        int64 `protobuf:"varint,6,opt,name=used_ns,json=usedNs,proto3" json:"used_ns,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BagDemotion) Reset() {
+	*x = BagDemotion{}
+	mi := &file_kith_state_v1_record_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BagDemotion) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BagDemotion) ProtoMessage() {}
+
+func (x *BagDemotion) ProtoReflect() protoreflect.Message {
+	mi := &file_kith_state_v1_record_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BagDemotion.ProtoReflect.Descriptor instead.
+func (*BagDemotion) Descriptor() ([]byte, []int) {
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *BagDemotion) GetTimeNs() int64 {
+	if x != nil {
+		return x.TimeNs
+	}
+	return 0
+}
+
+func (x *BagDemotion) GetFrom() uint32 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *BagDemotion) GetTo() uint32 {
+	if x != nil {
+		return x.To
+	}
+	return 0
+}
+
+func (x *BagDemotion) GetReason() uint32 {
+	if x != nil {
+		return x.Reason
+	}
+	return 0
+}
+
+func (x *BagDemotion) GetSiteId() string {
+	if x != nil {
+		return x.SiteId
+	}
+	return ""
+}
+
+func (x *BagDemotion) GetUsedNs() int64 {
+	if x != nil {
+		return x.UsedNs
+	}
+	return 0
+}
+
 // BagPolicies are expressions that the origin evaluates.
 type BagPolicies struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2784,7 +2957,7 @@ type BagPolicies struct {
 
 func (x *BagPolicies) Reset() {
 	*x = BagPolicies{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[23]
+	mi := &file_kith_state_v1_record_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2796,7 +2969,7 @@ func (x *BagPolicies) String() string {
 func (*BagPolicies) ProtoMessage() {}
 
 func (x *BagPolicies) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[23]
+	mi := &file_kith_state_v1_record_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2809,7 +2982,7 @@ func (x *BagPolicies) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BagPolicies.ProtoReflect.Descriptor instead.
 func (*BagPolicies) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{23}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *BagPolicies) GetTexts() []string {
@@ -2841,7 +3014,7 @@ type AfterRecord struct {
 
 func (x *AfterRecord) Reset() {
 	*x = AfterRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[24]
+	mi := &file_kith_state_v1_record_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2853,7 +3026,7 @@ func (x *AfterRecord) String() string {
 func (*AfterRecord) ProtoMessage() {}
 
 func (x *AfterRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[24]
+	mi := &file_kith_state_v1_record_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2866,7 +3039,7 @@ func (x *AfterRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AfterRecord.ProtoReflect.Descriptor instead.
 func (*AfterRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{24}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *AfterRecord) GetGeneration() uint32 {
@@ -2907,7 +3080,7 @@ type DependencyRecord struct {
 
 func (x *DependencyRecord) Reset() {
 	*x = DependencyRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[25]
+	mi := &file_kith_state_v1_record_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2919,7 +3092,7 @@ func (x *DependencyRecord) String() string {
 func (*DependencyRecord) ProtoMessage() {}
 
 func (x *DependencyRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[25]
+	mi := &file_kith_state_v1_record_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2932,7 +3105,7 @@ func (x *DependencyRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DependencyRecord.ProtoReflect.Descriptor instead.
 func (*DependencyRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{25}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *DependencyRecord) GetGeneration() uint32 {
@@ -2990,7 +3163,7 @@ type BagSums struct {
 
 func (x *BagSums) Reset() {
 	*x = BagSums{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[26]
+	mi := &file_kith_state_v1_record_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3002,7 +3175,7 @@ func (x *BagSums) String() string {
 func (*BagSums) ProtoMessage() {}
 
 func (x *BagSums) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[26]
+	mi := &file_kith_state_v1_record_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3015,7 +3188,7 @@ func (x *BagSums) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BagSums.ProtoReflect.Descriptor instead.
 func (*BagSums) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{26}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *BagSums) GetRuns() uint64 {
@@ -3100,7 +3273,7 @@ type SiteSums struct {
 
 func (x *SiteSums) Reset() {
 	*x = SiteSums{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[27]
+	mi := &file_kith_state_v1_record_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3112,7 +3285,7 @@ func (x *SiteSums) String() string {
 func (*SiteSums) ProtoMessage() {}
 
 func (x *SiteSums) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[27]
+	mi := &file_kith_state_v1_record_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3125,7 +3298,7 @@ func (x *SiteSums) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SiteSums.ProtoReflect.Descriptor instead.
 func (*SiteSums) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{27}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *SiteSums) GetSiteId() string {
@@ -3184,7 +3357,7 @@ type FailureKind struct {
 
 func (x *FailureKind) Reset() {
 	*x = FailureKind{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[28]
+	mi := &file_kith_state_v1_record_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3196,7 +3369,7 @@ func (x *FailureKind) String() string {
 func (*FailureKind) ProtoMessage() {}
 
 func (x *FailureKind) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[28]
+	mi := &file_kith_state_v1_record_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3209,7 +3382,7 @@ func (x *FailureKind) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailureKind.ProtoReflect.Descriptor instead.
 func (*FailureKind) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{28}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *FailureKind) GetKind() uint32 {
@@ -3281,7 +3454,7 @@ type BagPageRecord struct {
 
 func (x *BagPageRecord) Reset() {
 	*x = BagPageRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[29]
+	mi := &file_kith_state_v1_record_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3293,7 +3466,7 @@ func (x *BagPageRecord) String() string {
 func (*BagPageRecord) ProtoMessage() {}
 
 func (x *BagPageRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[29]
+	mi := &file_kith_state_v1_record_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3306,7 +3479,7 @@ func (x *BagPageRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BagPageRecord.ProtoReflect.Descriptor instead.
 func (*BagPageRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{29}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *BagPageRecord) GetGeneration() uint32 {
@@ -3395,14 +3568,18 @@ type TaskBundleRecord struct {
 	// It was taken back and may still report.
 	Late bool `protobuf:"varint,13,opt,name=late,proto3" json:"late,omitempty"`
 	// Its tasks were with other sites when it was granted.
-	Replica       bool `protobuf:"varint,14,opt,name=replica,proto3" json:"replica,omitempty"`
+	Replica bool `protobuf:"varint,14,opt,name=replica,proto3" json:"replica,omitempty"`
+	// The level of the hierarchy that the bag was at; 0 for none.
+	Level uint32 `protobuf:"varint,15,opt,name=level,proto3" json:"level,omitempty"`
+	// How long each task may run there; 0 without a level.
+	LimitNs       int64 `protobuf:"varint,16,opt,name=limit_ns,json=limitNs,proto3" json:"limit_ns,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TaskBundleRecord) Reset() {
 	*x = TaskBundleRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[30]
+	mi := &file_kith_state_v1_record_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3414,7 +3591,7 @@ func (x *TaskBundleRecord) String() string {
 func (*TaskBundleRecord) ProtoMessage() {}
 
 func (x *TaskBundleRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[30]
+	mi := &file_kith_state_v1_record_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3427,7 +3604,7 @@ func (x *TaskBundleRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskBundleRecord.ProtoReflect.Descriptor instead.
 func (*TaskBundleRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{30}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *TaskBundleRecord) GetGeneration() uint32 {
@@ -3528,6 +3705,20 @@ func (x *TaskBundleRecord) GetReplica() bool {
 	return false
 }
 
+func (x *TaskBundleRecord) GetLevel() uint32 {
+	if x != nil {
+		return x.Level
+	}
+	return 0
+}
+
+func (x *TaskBundleRecord) GetLimitNs() int64 {
+	if x != nil {
+		return x.LimitNs
+	}
+	return 0
+}
+
 // A HeldBundleRecord is a bundle of tasks at its host.
 type HeldBundleRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3553,7 +3744,7 @@ type HeldBundleRecord struct {
 
 func (x *HeldBundleRecord) Reset() {
 	*x = HeldBundleRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[31]
+	mi := &file_kith_state_v1_record_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3565,7 +3756,7 @@ func (x *HeldBundleRecord) String() string {
 func (*HeldBundleRecord) ProtoMessage() {}
 
 func (x *HeldBundleRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[31]
+	mi := &file_kith_state_v1_record_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3578,7 +3769,7 @@ func (x *HeldBundleRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldBundleRecord.ProtoReflect.Descriptor instead.
 func (*HeldBundleRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{31}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *HeldBundleRecord) GetName() *AttemptName {
@@ -3650,7 +3841,7 @@ type HeldBatchRecord struct {
 
 func (x *HeldBatchRecord) Reset() {
 	*x = HeldBatchRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[32]
+	mi := &file_kith_state_v1_record_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3662,7 +3853,7 @@ func (x *HeldBatchRecord) String() string {
 func (*HeldBatchRecord) ProtoMessage() {}
 
 func (x *HeldBatchRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[32]
+	mi := &file_kith_state_v1_record_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3675,7 +3866,7 @@ func (x *HeldBatchRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldBatchRecord.ProtoReflect.Descriptor instead.
 func (*HeldBatchRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{32}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *HeldBatchRecord) GetName() *AttemptName {
@@ -3709,7 +3900,7 @@ type StoredTaskBatch struct {
 
 func (x *StoredTaskBatch) Reset() {
 	*x = StoredTaskBatch{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[33]
+	mi := &file_kith_state_v1_record_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3721,7 +3912,7 @@ func (x *StoredTaskBatch) String() string {
 func (*StoredTaskBatch) ProtoMessage() {}
 
 func (x *StoredTaskBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[33]
+	mi := &file_kith_state_v1_record_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3734,7 +3925,7 @@ func (x *StoredTaskBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoredTaskBatch.ProtoReflect.Descriptor instead.
 func (*StoredTaskBatch) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{33}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *StoredTaskBatch) GetNumber() uint32 {
@@ -3778,7 +3969,7 @@ type StoredTaskFiles struct {
 
 func (x *StoredTaskFiles) Reset() {
 	*x = StoredTaskFiles{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[34]
+	mi := &file_kith_state_v1_record_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3790,7 +3981,7 @@ func (x *StoredTaskFiles) String() string {
 func (*StoredTaskFiles) ProtoMessage() {}
 
 func (x *StoredTaskFiles) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[34]
+	mi := &file_kith_state_v1_record_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3803,7 +3994,7 @@ func (x *StoredTaskFiles) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoredTaskFiles.ProtoReflect.Descriptor instead.
 func (*StoredTaskFiles) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{34}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *StoredTaskFiles) GetOrdinal() uint32 {
@@ -3849,7 +4040,7 @@ type StoredTaskResult struct {
 
 func (x *StoredTaskResult) Reset() {
 	*x = StoredTaskResult{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[35]
+	mi := &file_kith_state_v1_record_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3861,7 +4052,7 @@ func (x *StoredTaskResult) String() string {
 func (*StoredTaskResult) ProtoMessage() {}
 
 func (x *StoredTaskResult) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[35]
+	mi := &file_kith_state_v1_record_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3874,7 +4065,7 @@ func (x *StoredTaskResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoredTaskResult.ProtoReflect.Descriptor instead.
 func (*StoredTaskResult) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{35}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *StoredTaskResult) GetOrdinal() uint32 {
@@ -3991,7 +4182,7 @@ type PastRecord struct {
 
 func (x *PastRecord) Reset() {
 	*x = PastRecord{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[36]
+	mi := &file_kith_state_v1_record_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4003,7 +4194,7 @@ func (x *PastRecord) String() string {
 func (*PastRecord) ProtoMessage() {}
 
 func (x *PastRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[36]
+	mi := &file_kith_state_v1_record_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4016,7 +4207,7 @@ func (x *PastRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PastRecord.ProtoReflect.Descriptor instead.
 func (*PastRecord) Descriptor() ([]byte, []int) {
-	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{36}
+	return file_kith_state_v1_record_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *PastRecord) GetOrigin() string {
@@ -4159,7 +4350,7 @@ type DecisionRecord_Verdict struct {
 
 func (x *DecisionRecord_Verdict) Reset() {
 	*x = DecisionRecord_Verdict{}
-	mi := &file_kith_state_v1_record_proto_msgTypes[37]
+	mi := &file_kith_state_v1_record_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4171,7 +4362,7 @@ func (x *DecisionRecord_Verdict) String() string {
 func (*DecisionRecord_Verdict) ProtoMessage() {}
 
 func (x *DecisionRecord_Verdict) ProtoReflect() protoreflect.Message {
-	mi := &file_kith_state_v1_record_proto_msgTypes[37]
+	mi := &file_kith_state_v1_record_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4470,7 +4661,7 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\rlimit_seconds\x18\t \x01(\rR\flimitSeconds\x12/\n" +
 	"\x06before\x18\x14 \x01(\v2\x17.kith.state.v1.ProgressR\x06before\x12\x14\n" +
 	"\x05stays\x18\x15 \x01(\bR\x05stays\x12\x17\n" +
-	"\agoes_on\x18\x16 \x01(\bR\x06goesOn\"\x9f\x06\n" +
+	"\agoes_on\x18\x16 \x01(\bR\x06goesOn\"\xce\x06\n" +
 	"\tBagRecord\x12*\n" +
 	"\x04name\x18\x01 \x01(\v2\x16.kith.state.v1.JobNameR\x04name\x120\n" +
 	"\arequest\x18\x02 \x01(\v2\x16.kith.state.v1.RequestR\arequest\x12\x18\n" +
@@ -4498,7 +4689,20 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\fmax_replicas\x18\x14 \x01(\rR\vmaxReplicas\x12\x17\n" +
 	"\atail_at\x18\x15 \x01(\rR\x06tailAt\x12\"\n" +
 	"\rtail_since_ns\x18\x16 \x01(\x03R\vtailSinceNs\x12\x16\n" +
-	"\x06budget\x18\x19 \x01(\x04R\x06budget\"=\n" +
+	"\x06budget\x18\x19 \x01(\x04R\x06budget\x12-\n" +
+	"\x05level\x18\x1a \x01(\v2\x17.kith.state.v1.BagLevelR\x05level\"\x90\x01\n" +
+	"\bBagLevel\x12\x14\n" +
+	"\x05level\x18\x01 \x01(\rR\x05level\x12\x19\n" +
+	"\bsince_ns\x18\x02 \x01(\x03R\asinceNs\x12\x19\n" +
+	"\bbegun_ns\x18\x03 \x01(\x03R\abegunNs\x128\n" +
+	"\tdemotions\x18\x04 \x03(\v2\x1a.kith.state.v1.BagDemotionR\tdemotions\"\x94\x01\n" +
+	"\vBagDemotion\x12\x17\n" +
+	"\atime_ns\x18\x01 \x01(\x03R\x06timeNs\x12\x12\n" +
+	"\x04from\x18\x02 \x01(\rR\x04from\x12\x0e\n" +
+	"\x02to\x18\x03 \x01(\rR\x02to\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\rR\x06reason\x12\x17\n" +
+	"\asite_id\x18\x05 \x01(\tR\x06siteId\x12\x17\n" +
+	"\aused_ns\x18\x06 \x01(\x03R\x06usedNs\"=\n" +
 	"\vBagPolicies\x12\x14\n" +
 	"\x05texts\x18\x01 \x03(\tR\x05texts\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\rR\aversion\"v\n" +
@@ -4550,7 +4754,7 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\x06failed\x18\x05 \x01(\fR\x06failed\x12\x1c\n" +
 	"\tcancelled\x18\x06 \x01(\fR\tcancelled\x12\x1a\n" +
 	"\bstopping\x18\a \x01(\fR\bstopping\x12\x14\n" +
-	"\x05tries\x18\b \x03(\rR\x05tries\"\x81\x03\n" +
+	"\x05tries\x18\b \x03(\rR\x05tries\"\xb2\x03\n" +
 	"\x10TaskBundleRecord\x12\x1e\n" +
 	"\n" +
 	"generation\x18\x01 \x01(\rR\n" +
@@ -4570,7 +4774,9 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\x05tasks\x18\v \x01(\fR\x05tasks\x12\x14\n" +
 	"\x05batch\x18\f \x01(\rR\x05batch\x12\x12\n" +
 	"\x04late\x18\r \x01(\bR\x04late\x12\x18\n" +
-	"\areplica\x18\x0e \x01(\bR\areplica\"\x8f\x02\n" +
+	"\areplica\x18\x0e \x01(\bR\areplica\x12\x14\n" +
+	"\x05level\x18\x0f \x01(\rR\x05level\x12\x19\n" +
+	"\blimit_ns\x18\x10 \x01(\x03R\alimitNs\"\x8f\x02\n" +
 	"\x10HeldBundleRecord\x12.\n" +
 	"\x04name\x18\x01 \x01(\v2\x1a.kith.state.v1.AttemptNameR\x04name\x120\n" +
 	"\arequest\x18\x02 \x01(\v2\x16.kith.state.v1.RequestR\arequest\x12\x12\n" +
@@ -4649,7 +4855,7 @@ func file_kith_state_v1_record_proto_rawDescGZIP() []byte {
 }
 
 var file_kith_state_v1_record_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_kith_state_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
+var file_kith_state_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
 var file_kith_state_v1_record_proto_goTypes = []any{
 	(CopyPhase)(0),                 // 0: kith.state.v1.CopyPhase
 	(*JobName)(nil),                // 1: kith.state.v1.JobName
@@ -4675,21 +4881,23 @@ var file_kith_state_v1_record_proto_goTypes = []any{
 	(*DecisionRecord)(nil),         // 21: kith.state.v1.DecisionRecord
 	(*CopyRecord)(nil),             // 22: kith.state.v1.CopyRecord
 	(*BagRecord)(nil),              // 23: kith.state.v1.BagRecord
-	(*BagPolicies)(nil),            // 24: kith.state.v1.BagPolicies
-	(*AfterRecord)(nil),            // 25: kith.state.v1.AfterRecord
-	(*DependencyRecord)(nil),       // 26: kith.state.v1.DependencyRecord
-	(*BagSums)(nil),                // 27: kith.state.v1.BagSums
-	(*SiteSums)(nil),               // 28: kith.state.v1.SiteSums
-	(*FailureKind)(nil),            // 29: kith.state.v1.FailureKind
-	(*BagPageRecord)(nil),          // 30: kith.state.v1.BagPageRecord
-	(*TaskBundleRecord)(nil),       // 31: kith.state.v1.TaskBundleRecord
-	(*HeldBundleRecord)(nil),       // 32: kith.state.v1.HeldBundleRecord
-	(*HeldBatchRecord)(nil),        // 33: kith.state.v1.HeldBatchRecord
-	(*StoredTaskBatch)(nil),        // 34: kith.state.v1.StoredTaskBatch
-	(*StoredTaskFiles)(nil),        // 35: kith.state.v1.StoredTaskFiles
-	(*StoredTaskResult)(nil),       // 36: kith.state.v1.StoredTaskResult
-	(*PastRecord)(nil),             // 37: kith.state.v1.PastRecord
-	(*DecisionRecord_Verdict)(nil), // 38: kith.state.v1.DecisionRecord.Verdict
+	(*BagLevel)(nil),               // 24: kith.state.v1.BagLevel
+	(*BagDemotion)(nil),            // 25: kith.state.v1.BagDemotion
+	(*BagPolicies)(nil),            // 26: kith.state.v1.BagPolicies
+	(*AfterRecord)(nil),            // 27: kith.state.v1.AfterRecord
+	(*DependencyRecord)(nil),       // 28: kith.state.v1.DependencyRecord
+	(*BagSums)(nil),                // 29: kith.state.v1.BagSums
+	(*SiteSums)(nil),               // 30: kith.state.v1.SiteSums
+	(*FailureKind)(nil),            // 31: kith.state.v1.FailureKind
+	(*BagPageRecord)(nil),          // 32: kith.state.v1.BagPageRecord
+	(*TaskBundleRecord)(nil),       // 33: kith.state.v1.TaskBundleRecord
+	(*HeldBundleRecord)(nil),       // 34: kith.state.v1.HeldBundleRecord
+	(*HeldBatchRecord)(nil),        // 35: kith.state.v1.HeldBatchRecord
+	(*StoredTaskBatch)(nil),        // 36: kith.state.v1.StoredTaskBatch
+	(*StoredTaskFiles)(nil),        // 37: kith.state.v1.StoredTaskFiles
+	(*StoredTaskResult)(nil),       // 38: kith.state.v1.StoredTaskResult
+	(*PastRecord)(nil),             // 39: kith.state.v1.PastRecord
+	(*DecisionRecord_Verdict)(nil), // 40: kith.state.v1.DecisionRecord.Verdict
 }
 var file_kith_state_v1_record_proto_depIdxs = []int32{
 	1,  // 0: kith.state.v1.AttemptName.job:type_name -> kith.state.v1.JobName
@@ -4706,7 +4914,7 @@ var file_kith_state_v1_record_proto_depIdxs = []int32{
 	14, // 11: kith.state.v1.JobRecord.demotions:type_name -> kith.state.v1.DemotionRecord
 	13, // 12: kith.state.v1.JobRecord.saved:type_name -> kith.state.v1.SavedRecord
 	16, // 13: kith.state.v1.ForecastRecord.sites:type_name -> kith.state.v1.SiteForecastRecord
-	38, // 14: kith.state.v1.DecisionRecord.verdicts:type_name -> kith.state.v1.DecisionRecord.Verdict
+	40, // 14: kith.state.v1.DecisionRecord.verdicts:type_name -> kith.state.v1.DecisionRecord.Verdict
 	2,  // 15: kith.state.v1.CopyRecord.attempt:type_name -> kith.state.v1.AttemptName
 	3,  // 16: kith.state.v1.CopyRecord.request:type_name -> kith.state.v1.Request
 	0,  // 17: kith.state.v1.CopyRecord.phase:type_name -> kith.state.v1.CopyPhase
@@ -4714,23 +4922,25 @@ var file_kith_state_v1_record_proto_depIdxs = []int32{
 	4,  // 19: kith.state.v1.CopyRecord.before:type_name -> kith.state.v1.Progress
 	1,  // 20: kith.state.v1.BagRecord.name:type_name -> kith.state.v1.JobName
 	3,  // 21: kith.state.v1.BagRecord.request:type_name -> kith.state.v1.Request
-	24, // 22: kith.state.v1.BagRecord.policies:type_name -> kith.state.v1.BagPolicies
-	27, // 23: kith.state.v1.BagRecord.sums:type_name -> kith.state.v1.BagSums
+	26, // 22: kith.state.v1.BagRecord.policies:type_name -> kith.state.v1.BagPolicies
+	29, // 23: kith.state.v1.BagRecord.sums:type_name -> kith.state.v1.BagSums
 	18, // 24: kith.state.v1.BagRecord.acts:type_name -> kith.state.v1.ActRecord
-	26, // 25: kith.state.v1.AfterRecord.after:type_name -> kith.state.v1.DependencyRecord
-	28, // 26: kith.state.v1.BagSums.sites:type_name -> kith.state.v1.SiteSums
-	29, // 27: kith.state.v1.BagSums.failures:type_name -> kith.state.v1.FailureKind
-	2,  // 28: kith.state.v1.HeldBundleRecord.name:type_name -> kith.state.v1.AttemptName
-	3,  // 29: kith.state.v1.HeldBundleRecord.request:type_name -> kith.state.v1.Request
-	2,  // 30: kith.state.v1.HeldBatchRecord.name:type_name -> kith.state.v1.AttemptName
-	34, // 31: kith.state.v1.HeldBatchRecord.batch:type_name -> kith.state.v1.StoredTaskBatch
-	36, // 32: kith.state.v1.StoredTaskBatch.results:type_name -> kith.state.v1.StoredTaskResult
-	35, // 33: kith.state.v1.StoredTaskBatch.files:type_name -> kith.state.v1.StoredTaskFiles
-	34, // [34:34] is the sub-list for method output_type
-	34, // [34:34] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	24, // 25: kith.state.v1.BagRecord.level:type_name -> kith.state.v1.BagLevel
+	25, // 26: kith.state.v1.BagLevel.demotions:type_name -> kith.state.v1.BagDemotion
+	28, // 27: kith.state.v1.AfterRecord.after:type_name -> kith.state.v1.DependencyRecord
+	30, // 28: kith.state.v1.BagSums.sites:type_name -> kith.state.v1.SiteSums
+	31, // 29: kith.state.v1.BagSums.failures:type_name -> kith.state.v1.FailureKind
+	2,  // 30: kith.state.v1.HeldBundleRecord.name:type_name -> kith.state.v1.AttemptName
+	3,  // 31: kith.state.v1.HeldBundleRecord.request:type_name -> kith.state.v1.Request
+	2,  // 32: kith.state.v1.HeldBatchRecord.name:type_name -> kith.state.v1.AttemptName
+	36, // 33: kith.state.v1.HeldBatchRecord.batch:type_name -> kith.state.v1.StoredTaskBatch
+	38, // 34: kith.state.v1.StoredTaskBatch.results:type_name -> kith.state.v1.StoredTaskResult
+	37, // 35: kith.state.v1.StoredTaskBatch.files:type_name -> kith.state.v1.StoredTaskFiles
+	36, // [36:36] is the sub-list for method output_type
+	36, // [36:36] is the sub-list for method input_type
+	36, // [36:36] is the sub-list for extension type_name
+	36, // [36:36] is the sub-list for extension extendee
+	0,  // [0:36] is the sub-list for field type_name
 }
 
 func init() { file_kith_state_v1_record_proto_init() }
@@ -4744,7 +4954,7 @@ func file_kith_state_v1_record_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kith_state_v1_record_proto_rawDesc), len(file_kith_state_v1_record_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   38,
+			NumMessages:   40,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
