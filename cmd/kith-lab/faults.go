@@ -61,8 +61,8 @@ one schedule in text form, as a failure prints it.`,
 				return cli.Usagef("--jobs %d: choose 1 to 1000, or 0 to leave it to the seed", s.Size.Jobs)
 			case s.Workers < 1 || s.Workers > 1024:
 				return cli.Usagef("--workers %d: choose 1 to 1024", s.Workers)
-			case s.Levels && (s.Wide || s.Hostile || s.Bags || s.Members):
-				return cli.Usagef("--levels: choose it alone")
+			case s.Levels && (s.Wide || s.Hostile || s.Members):
+				return cli.Usagef("--levels: choose it alone, or with --bags")
 			case s.Members && (s.Wide || s.Hostile || s.Bags):
 				return cli.Usagef("--members: choose it alone; half of its schedules are wide ones")
 			}

@@ -69,7 +69,7 @@ func (x *watch) init(w *World) {
 	x.tasks.init(x)
 	x.depends.init(x)
 	x.saved.init(x)
-	x.levels = levelWatch{x}
+	x.levels = levelWatch{x, make(map[job.ID]uint8)}
 	x.estimates.init(x)
 	x.bounds = boundWatch{x: x, sites: make(map[job.SiteID]*keptWaiting)}
 }

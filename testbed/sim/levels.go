@@ -10,7 +10,10 @@ import (
 // levelWatch checks jobs of a hierarchy of levels: they start only at sites of the level that they
 // are at, and for no longer than that lets a job run (V1), and each level that one outgrew is left
 // for good (V2), for the next one (V3), unless that has no site.
-type levelWatch struct{ x *watch }
+type levelWatch struct {
+	x    *watch
+	bags map[job.ID]uint8 // the level that a bag was at
+}
 
 // launched watches an attempt that a site is to start, with the request as it counts there.
 func (v levelWatch) launched(s *Site, a job.AttemptID, r *job.Request) {
@@ -23,6 +26,32 @@ func (v levelWatch) launched(s *Site, a job.AttemptID, r *job.Request) {
 	case r.Walltime > p.Run:
 		v.x.violate("V1: attempt %v may run for %v at %s, whose level lets a job run for %v", a, r.Walltime, s.cfg.ID, p.Run)
 	}
+}
+
+// durableBag watches what is on disk of a bag: it goes down, one level at a time but for those
+// without a site, and what it is given at is its level or one that it has left.
+func (v levelWatch) durableBag(id job.ID, l *store.BagLevel) {
+	if l.Level == 0 || v.x.liars[id.Origin] {
+		return
+	}
+	at := uint8(1)
+	for i := range l.Demotions {
+		d := &l.Demotions[i]
+		switch {
+		case i > 0 && d.From != at, d.To <= d.From:
+			v.x.violate("V2: bag %v went from level %d to level %d, and was at level %d", id, d.From, d.To, at)
+		case d.Reason != job.Level && d.To != d.From+1:
+			v.x.violate("V3: bag %v went from level %d to level %d", id, d.From, d.To)
+		}
+		at = d.To
+	}
+	if len(l.Demotions) > 0 && l.Level != at {
+		v.x.violate("V2: bag %v is at level %d, and went to level %d", id, l.Level, at)
+	}
+	if was := v.bags[id]; l.Level < was {
+		v.x.violate("V2: bag %v is at level %d, and was at level %d", id, l.Level, was)
+	}
+	v.bags[id] = l.Level
 }
 
 // durable watches what is on disk of a job.

@@ -351,6 +351,7 @@ type bagFacts struct {
 	done, failed, cancelled job.TaskSet
 	tail                    job.Time
 	state                   job.BagState
+	level                   store.BagLevel
 }
 
 func factsOf(s *Site, b *store.Bag) *bagFacts {
@@ -361,7 +362,9 @@ func factsOf(s *Site, b *store.Bag) *bagFacts {
 			s.w.watch.tasks.replicas[id] = true
 		}
 	}
-	return &bagFacts{s, b.ID, b.Done.Clone(), b.Failed.Clone(), b.Cancelled.Clone(), b.TailSince, b.State}
+	level := b.BagLevel
+	level.Demotions = slices.Clone(level.Demotions)
+	return &bagFacts{s, b.ID, b.Done.Clone(), b.Failed.Clone(), b.Cancelled.Clone(), b.TailSince, b.State, level}
 }
 
 // durable takes up what is on disk of a bag.
@@ -370,6 +373,7 @@ func (x *taskWatch) durable(f *bagFacts) {
 		return
 	}
 	b := x.bag(f.id)
+	x.x.levels.durableBag(f.id, &f.level)
 	x.stays(b, f)
 	x.news(b, f, &b.done, &f.done, "done", job.Success)
 	x.news(b, f, &b.failed, &f.failed, "failed", job.Failure, job.Timeout, job.Loss)

@@ -37,6 +37,8 @@ type Bag struct {
 	Budget uint32
 	// Deadline is what its policies state, in seconds; 0 for none.
 	Deadline uint32
+	// Level is, above 0, at which level it begins: nobody knows how long a task takes.
+	Level int
 	// Stance is what its policies state beside that, by number, see stances; 0 for nothing.
 	Stance int
 	// Staging and Output are as those of a job, of each task.
@@ -73,6 +75,9 @@ func (b *Bag) policies() store.BagPolicies {
 // take longer than their deadline run until they have been lost too often.
 func (b *Bag) work() time.Duration {
 	one, runs := min(b.Run+b.Run/2, b.Walltime)+b.Staging+b.Output, 2+int(b.Retries)
+	if b.Level > 0 { // it begins again at each level
+		one, runs = b.Run+b.Run/2+b.Staging+b.Output, runs+levelTries
+	}
 	if b.Deadline > 0 && one > time.Duration(b.Deadline)*time.Second {
 		runs += store.MaxTaskLosses
 	}
@@ -281,7 +286,7 @@ func (b *Bag) String() string {
 	for _, n := range []struct {
 		name string
 		n    uint32
-	}{{"retries", uint32(b.Retries)}, {"max-running", b.MaxRunning}, {"fails", b.Fails}, {"replicas", uint32(b.Replicas)}, {"tail", b.Tail}, {"deadline", b.Deadline}, {"budget", b.Budget}, {"policies", uint32(b.Stance)}} {
+	}{{"retries", uint32(b.Retries)}, {"max-running", b.MaxRunning}, {"fails", b.Fails}, {"replicas", uint32(b.Replicas)}, {"tail", b.Tail}, {"deadline", b.Deadline}, {"budget", b.Budget}, {"policies", uint32(b.Stance)}, {"level", uint32(b.Level)}} {
 		if n.n != 0 {
 			text += fmt.Sprintf(" %s=%d", n.name, n.n)
 		}
@@ -327,7 +332,7 @@ func (l *line) bag() Bag {
 	b.Replicas, b.Tail = uint8(l.int("replicas", 0, 0, store.MaxReplicas)), uint32(l.int("tail", 0, 0, mostBagTasks))
 	b.Waits = l.waits()
 	b.Deadline, b.Budget = uint32(l.int("deadline", 0, 0, 1<<20)), uint32(l.int("budget", 0, 0, 1<<31))
-	b.Stance = int(l.int("policies", 0, 0, int64(len(stances)-1)))
+	b.Stance, b.Level = int(l.int("policies", 0, 0, int64(len(stances)-1))), int(l.int("level", 0, 0, job.MaxLevel))
 	return b
 }
 
@@ -357,7 +362,7 @@ func (k *shrinker) simplifyBags() {
 			func(b *Bag) { b.Retries = 0 }, func(b *Bag) { b.MaxRunning = 0 }, func(b *Bag) { b.Fails = 0 }, func(b *Bag) { b.Staging = 0 },
 			func(b *Bag) { b.Output = 0 }, func(b *Bag) { b.Copies = 0 }, func(b *Bag) { b.Processors = 1 }, func(b *Bag) { b.OnSiteLost = job.Wait },
 			func(b *Bag) { b.Replicas = 0 }, func(b *Bag) { b.Tail = 0 }, func(b *Bag) { b.Deadline = 0 },
-			func(b *Bag) { b.Budget = 0 }, func(b *Bag) { b.Stance = 0 },
+			func(b *Bag) { b.Budget = 0 }, func(b *Bag) { b.Stance = 0 }, func(b *Bag) { b.Level = 0 },
 			func(b *Bag) { b.Run, b.Walltime = 10*time.Second, time.Minute },
 		} {
 			b := k.best.Bags[i]

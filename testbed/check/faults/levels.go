@@ -30,18 +30,7 @@ const (
 func Leveled(seed uint64, size Size) *Schedule {
 	s := Random(seed, size)
 	d := rand.New(rand.NewPCG(s.Seed, 0x6c6576656c73))
-	widest := slices.MaxFunc(s.Sites, func(a, b Site) int { return int(a.Processors) - int(b.Processors) }).Name
-	for i := range s.Sites {
-		x := &s.Sites[i]
-		switch {
-		case x.Name == widest:
-			x.Rank, x.Use, x.Stay = 3, 10*time.Minute, 2*time.Hour
-		case d.IntN(5) > 0:
-			x.Rank = 1 + d.IntN(3)
-			x.Use = time.Duration(x.Rank) * time.Duration(15+d.IntN(30)) * time.Second
-			x.Stay = x.Use * time.Duration(1+d.IntN(20))
-		}
-	}
+	s.rank(d)
 	for i := range s.Jobs {
 		j := &s.Jobs[i]
 		if j.OnSiteLost == job.Race || d.IntN(3) == 0 {
@@ -59,6 +48,22 @@ func Leveled(seed uint64, size Size) *Schedule {
 		s.bringEstimators()
 	}
 	return s
+}
+
+// rank draws which sites are levels.
+func (s *Schedule) rank(d *rand.Rand) {
+	widest := slices.MaxFunc(s.Sites, func(a, b Site) int { return int(a.Processors) - int(b.Processors) }).Name
+	for i := range s.Sites {
+		x := &s.Sites[i]
+		switch {
+		case x.Name == widest:
+			x.Rank, x.Use, x.Stay = 3, 10*time.Minute, 2*time.Hour
+		case d.IntN(5) > 0:
+			x.Rank = 1 + d.IntN(3)
+			x.Use = time.Duration(x.Rank) * time.Duration(15+d.IntN(30)) * time.Second
+			x.Stay = x.Use * time.Duration(1+d.IntN(20))
+		}
+	}
 }
 
 // leveled reports whether a site is a level of a hierarchy.

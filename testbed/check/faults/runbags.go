@@ -20,10 +20,12 @@ func (x *run) submitBag(b *Bag) {
 		return
 	}
 	name := fmt.Sprint("bag-", b.Number)
+	request := job.Request{
+		Name: b.named(name), User: "ada", Processors: b.Processors, Copies: b.Copies, Walltime: b.Walltime, OnSiteLost: b.OnSiteLost,
+	}
+	b.asks(&request)
 	x.w.SubmitBag(x.w.Now(), b.From, sim.BagSubmission{
-		Request: job.Request{
-			Name: b.named(name), User: "ada", Processors: b.Processors, Copies: b.Copies, Walltime: b.Walltime, OnSiteLost: b.OnSiteLost,
-		},
+		Request: request,
 		Indices: job.FirstIndices(b.Tasks), MaxRunning: b.MaxRunning, Budget: uint64(b.Budget), Retries: b.Retries, MaxReplicas: b.Replicas, TailAt: b.Tail, RunTime: b.runTime, Fails: b.fails,
 		Policies: b.policies(), RequestID: name, Tag: -b.Number, After: after,
 		Done: func(id job.ID, err error) {

@@ -140,6 +140,8 @@ func (x Search) Run(ctx context.Context) *Report {
 // schedule makes the schedule of a seed.
 func (x *Search) schedule(seed uint64) *Schedule {
 	switch {
+	case x.Levels && x.Bags:
+		return LeveledBags(seed, x.Size)
 	case x.Levels:
 		return Leveled(seed, x.Size)
 	case x.Members:

@@ -150,6 +150,24 @@ func bagMutants() []Mutant {
 			Changes: []Change{{"meta/dependency.go", "			if d.firstOf(r) != nil {\n", "			if d.firstOf(r) != nil && false {\n"}},
 			Caught:  bagSearch, Breaks: "S7",
 		},
+		{
+			Name: "demoted-bag-runs-on", Rule: "tasks of a bag that went down a level run at the next one before their sites have stopped them",
+			Changes: []Change{{
+				"store/baglevel.go", "	b.Level, b.Since, b.Begun = c.To, c.Time, 0\n",
+				"	b.Level, b.Since, b.Begun = c.To, c.Time, 0\n	for t := range b.Bundles {\n		all := t.Tasks.Clone()\n		s.returnTasks(b, t, &all)\n		s.settleBundle(b, t)\n	}\n",
+			}},
+			Caught: leveledBagSearch, Breaks: "S2",
+		},
+		{
+			Name: "bag-skips-a-level", Rule: "a bag that has outgrown its level goes down by two",
+			Changes: []Change{{"meta/baglevel.go", "		bo.lower(now, o, r.Level+1, why, by)\n", "		bo.lower(now, o, r.Level+2, why, by)\n"}},
+			Caught:  leveledBagSearch, Breaks: "V3",
+		},
+		{
+			Name: "task-longer-than-its-level", Rule: "a host runs a task of a bag for longer than its level lets any job run",
+			Changes: []Change{{"meta/taskrun.go", "		l.Walltime = min(l.Walltime, most)\n", "		_ = most\n"}},
+			Caught:  leveledBagSearch, Breaks: "V1",
+		},
 	}
 }
 
@@ -166,3 +184,6 @@ var policyExploration = []string{"-policies", "-sites", "3", "-jobs", "0", "-tas
 
 // bagSearch looks at schedules with bags.
 var bagSearch = []string{"-bags", "-seeds", "1000"}
+
+// leveledBagSearch looks at schedules with bags that go from level to level.
+var leveledBagSearch = []string{"-bags", "-levels", "-seeds", "300"}
