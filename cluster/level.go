@@ -17,6 +17,12 @@ type Level struct {
 	// Work is that of the jobs of the hierarchy that wait and run there, Limit the most of it
 	// that the level takes.
 	Work, Limit float64
+	// Shares says that the rest is told: a site of an older version tells it not.
+	Shares bool
+	// Available is how many processors jobs of the hierarchy have there or could have, smoothed; 0 to
+	// [job.MaxProcessors]. Latency is from when one has its processors to when it runs, in the mean.
+	Available float64
+	Latency   time.Duration
 }
 
 // Is reports whether the site is of a level. It works on nil.
@@ -39,6 +45,10 @@ func (l *Level) possible() error {
 		return impossible("level.work", l.Work, "0 to 10^18 processor-seconds")
 	case !within(l.Limit, 0, mostLevelWork):
 		return impossible("level.work_limit", l.Limit, "0 to 10^18 processor-seconds")
+	case !within(l.Available, 0, job.MaxProcessors):
+		return impossible("level.available", l.Available, "0 to 16777216")
+	case l.Latency < 0 || l.Latency > job.MaxWalltime:
+		return impossible("level.latency", l.Latency, "0s to 10 years")
 	}
 	return nil
 }

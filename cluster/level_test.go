@@ -26,6 +26,10 @@ func TestPossibleLevel(t *testing.T) {
 		{"level.work ", func(l *Level) { l.Work = math.NaN() }},
 		{"level.work ", func(l *Level) { l.Work = -1 }},
 		{"level.work_limit", func(l *Level) { l.Limit = math.Inf(1) }},
+		{"level.available", func(l *Level) { l.Available = math.NaN() }},
+		{"level.available", func(l *Level) { l.Available = -1 }},
+		{"level.latency", func(l *Level) { l.Latency = -1 }},
+		{"level.latency", func(l *Level) { l.Latency = math.MaxInt64 }},
 	} {
 		l := good
 		c.change(&l)

@@ -55,7 +55,7 @@ type conserve struct {
 func (or *origin) conserving() bool { return or.cfg.Placement.Conserve && !or.policy.StaysHome }
 
 // copiesOf returns how many copies a queued job should have.
-func (or *origin) copiesOf(o *openJob) int { return or.cfg.Placement.CopiesOf(&o.rec.Request) }
+func (or *origin) copiesOf(o *openJob) int { return or.cfg.CopiesOf(&o.rec.Request) }
 
 // conserveSoon has a round made as soon as one may be.
 func (or *origin) conserveSoon(now job.Time) {
@@ -287,6 +287,7 @@ func (or *origin) moveCopy(now job.Time, o *openJob, i int, to job.SiteID) {
 	o.at = append(slices.Delete(o.at, i, i+1), unsent)
 	o.refuse(refusal{site: from, reason: job.Withdrawn, until: now.Add(pause << o.moves), moved: true, early: now.Add(pause)})
 	o.moves = min(o.moves+1, mostDoublings)
+	or.push.endOffer(o)
 	or.withdrawFrom(now, o, from, left)
 	or.settleIn(now, o, len(o.at)-1)
 	or.changed(o.rec.ID)

@@ -353,6 +353,7 @@ func (e *Engine) tick(now job.Time) {
 	e.host.copySaved(now)
 	e.origin.retryPlacements(now)
 	e.origin.conserveWork(now)
+	e.origin.pushLevels(now)
 	if now >= e.host.nextLoad {
 		e.host.advertise(now)
 		e.origin.idleHere(now)

@@ -111,7 +111,7 @@ func (or *origin) feedWith(now job.Time, o *openJob, own *cluster.Digest) int {
 		if r.Processors > t.room || place.Fits(r, t.load.Processors, t.load.MemoryBytes) != job.NoReason || !or.mayGive(now, o, t) {
 			continue
 		}
-		if or.inFlight(now, o) {
+		if or.inFlight(now, o) || or.push.offered(o) != nil {
 			return tries
 		}
 		from, ok := or.source(o, t, own)

@@ -160,7 +160,7 @@ const (
 func (h *host) onPlaceCopy(now job.Time, from job.SiteID, m PlaceCopy) {
 	answer := CopyAnswer{Attempt: m.Attempt}
 	if h.copies.Get(m.Attempt) == nil {
-		if answer.Reason = h.refusal(now, from, m.Attempt, &m.Request, &m.Before, m.Stays); answer.Reason == job.NoReason {
+		if answer.Reason = cmp.Or(h.refusal(now, from, m.Attempt, &m.Request, &m.Before, m.Stays), h.notSooner(now, &m)); answer.Reason == job.NoReason {
 			h.dropCopies(now, previous(m.Attempt)) // a newer attempt says that older ones are over
 			h.take(now, store.AcceptCopy{Attempt: m.Attempt, Request: m.Request, OriginTooSmall: m.OriginTooSmall, Stays: m.Stays || m.Before.Last || h.peers.knowsNoCheckpoints(from), LimitSeconds: h.limitSeconds(&m.Request, &m.Before), Before: m.Before, Time: now})
 		} else {

@@ -435,6 +435,10 @@ func TestLevelPolicyCheck(t *testing.T) {
 		{"level.processors", func(_ *LevelPolicy, s *Self) { s.Processors = 0 }},
 		{"level.overdue", func(p *LevelPolicy, _ *Self) { p.Actions[level.Overdue] = level.Off }},
 		{"level.overload", func(p *LevelPolicy, _ *Self) { p.Actions[level.Overload] = level.Terminate }},
+		{"", func(p *LevelPolicy, _ *Self) { *p = LevelPolicy{Share: level.SharePush, SharePeriod: time.Second} }},
+		{"level.share", func(p *LevelPolicy, _ *Self) { p.Share = 2 }},
+		{"level.share_period", func(p *LevelPolicy, _ *Self) { p.SharePeriod = time.Second - 1 }},
+		{"level.share_period", func(p *LevelPolicy, _ *Self) { p.SharePeriod = 25 * time.Hour }},
 	} {
 		p, self := small(), Self{Processors: 4, Speed: 1}
 		c.change(&p, &self)

@@ -26,6 +26,7 @@ type hostLevel struct {
 	tasks  []level.Occupant
 	list   []level.Departure
 	work   level.Complexity
+	share  levelShare
 }
 
 // levelNews notes that a job of the hierarchy has come or gone.
@@ -360,5 +361,10 @@ func (h *host) describeLevel(now job.Time) *cluster.Level {
 	if l.Rank == 0 {
 		return nil
 	}
-	return &cluster.Level{Rank: l.Rank, Queue: l.Queue, Run: l.Run, Work: float64(h.levelWork(now)), Limit: float64(l.QueueLimit())}
+	h.sampleShare(now)
+	s := &h.level.share
+	return &cluster.Level{
+		Rank: l.Rank, Queue: l.Queue, Run: l.Run, Work: float64(h.levelWork(now)), Limit: float64(l.QueueLimit()),
+		Shares: true, Available: s.available, Latency: time.Duration(s.latency),
+	}
 }

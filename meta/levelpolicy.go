@@ -1,6 +1,7 @@
 package meta
 
 import (
+	"cmp"
 	"time"
 
 	"kith/internal/job"
@@ -15,7 +16,7 @@ import (
 // LevelPolicy says which level of a hierarchy the site is. The zero value is none.
 type LevelPolicy struct {
 	// Rank is 1, the smallest level, to [job.MaxLevel]; 0 for a site that is no level. Then
-	// nothing else is set.
+	// nothing else is set but Share and SharePeriod.
 	Rank int
 	// Queue is T_q, the longest stay of a job of the hierarchy, Run is T_e, the longest run; at
 	// least a second.
@@ -26,7 +27,19 @@ type LevelPolicy struct {
 	EstimateShare float64
 	// Actions are what each trigger does.
 	Actions [level.Triggers]level.Action
+	// Share is how jobs of the hierarchy that are submitted here are shared by the sites of a level, whether
+	// or not this site is one. Zero is by copies.
+	Share level.Share
+	// SharePeriod is how often what is available here is sampled, and with SharePush how often queues are
+	// compared, at least a second. Zero means [level.SharePeriod].
+	SharePeriod time.Duration
 }
+
+// sharePeriod is SharePeriod or its default.
+func (p *LevelPolicy) sharePeriod() time.Duration { return cmp.Or(p.SharePeriod, level.SharePeriod) }
+
+// mostSharePeriod is the longest period in which something is still shared.
+const mostSharePeriod = 24 * time.Hour
 
 // limits are those of the level, for a site with such processors. Their Rank is 0 if it is none.
 func (p *LevelPolicy) limits(s *Self) level.Limits {
@@ -42,6 +55,12 @@ func (p *LevelPolicy) limits(s *Self) level.Limits {
 // check calls bad for everything that is wrong, see [Config.Check]. Of a site whose processors
 // are not known yet it checks the rest.
 func (p *LevelPolicy) check(s *Self, bad func(key string, value any, remedy string)) {
+	switch {
+	case p.Share > level.SharePush:
+		bad("level.share", p.Share, `give "copies" or "push"`)
+	case p.SharePeriod != 0 && (p.SharePeriod < time.Second || p.SharePeriod > mostSharePeriod):
+		bad("level.share_period", p.SharePeriod, "give a second to a day, 60s if in doubt")
+	}
 	if p.Rank == 0 {
 		switch {
 		case p.Queue != 0:

@@ -27,6 +27,9 @@ type PlaceCopy struct {
 	OriginTooSmall bool
 	// Stays says that its attempts were evicted [job.MaxEvictions] times: no further one is to be.
 	Stays bool
+	// Elsewhere is, above 0, in how long another site of its level, where it waits, would be done with
+	// it: the host is to take it only if it would be clearly sooner, see push.go.
+	Elsewhere time.Duration
 }
 
 // CopyAnswer says that the copy is on the host's disk, or why not. Host to origin.

@@ -49,6 +49,7 @@ type origin struct {
 	room        bool                   // a full site has room again since then: nor does one that such a site refused
 	nextLease   job.Time               // no lease that it gave ends before
 	overdue     overdue                // see overdue.go
+	push        push
 }
 
 // ownHost is the host at the origin's own site. Each call stands for a message
@@ -94,7 +95,8 @@ type outlook interface {
 func newOrigin(c *core, p *peers, h ownHost, site outlook) *origin {
 	or := &origin{core: c, peers: p, host: h, site: site, open: store.NewIndex(func(o *openJob) job.ID { return o.rec.ID }), told: make(map[job.ID]told), policy: c.cfg.Placement.Policy()}
 	or.policy.Kept = c.cfg.Limits.DecisionSites
-	or.conserve.next, or.overdue.next = job.Never, job.Never
+	or.conserve.next, or.overdue.next, or.push.next = job.Never, job.Never, job.Never
+	p.elsewhere = or.elsewhere
 	return or
 }
 
@@ -195,6 +197,7 @@ func (or *origin) addOpen(j *store.Job) *openJob {
 func (or *origin) removeOpen(o *openJob) {
 	or.open.Delete(o.rec.ID)
 	delete(or.told, o.rec.ID)
+	delete(or.push.of, o.rec.ID)
 	o.ended = true
 	if or.seer != nil {
 		or.seer.unscored(o, forecast.Cancelled)
@@ -292,6 +295,7 @@ func (or *origin) openAttempt(now job.Time, o *openJob, d *store.Decision) {
 
 // settleIn queues the i-th copy here, or marks it to leave.
 func (or *origin) settleIn(now job.Time, o *openJob, i int) {
+	or.notePlaced(now, o)
 	if o.rec.Sites[i] == or.self {
 		r := o.rec.Asked()
 		or.host.accept(now, o.rec.AttemptID(), &r, o.rec.Before())
@@ -379,7 +383,7 @@ func (or *origin) endedHere(now job.Time, a job.AttemptID, outcome *job.Outcome)
 
 // nextWake returns when the origin has to do something next.
 func (or *origin) nextWake() job.Time {
-	wake := min(or.nextLease, or.conserve.next, or.overdue.next)
+	wake := min(or.nextLease, or.conserve.next, or.overdue.next, or.push.next)
 	if len(or.unplaced) > 0 {
 		wake = min(wake, or.nextRetry)
 	}

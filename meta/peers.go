@@ -25,6 +25,8 @@ type peers struct {
 	resultsOf func(bundle job.AttemptID) (Message, bool)
 	// savedOf makes that of a request of kind saved.
 	savedOf func(a job.AttemptID) (Message, bool)
+	// elsewhere is [PlaceCopy.Elsewhere] of one of kind placement.
+	elsewhere func(a job.AttemptID, site job.SiteID) time.Duration
 }
 
 func newPeers(c *core) *peers {
@@ -318,7 +320,10 @@ func (p *peers) messageOf(to job.SiteID, key outKey) (Message, bool) {
 			return nil, false
 		}
 		small := place.Fits(&j.Request, p.cfg.Self.Processors, p.cfg.Self.MemoryBytes) != job.NoReason
-		return PlaceCopy{Attempt: key.attempt, Request: j.Asked(), Before: j.Before(), OriginTooSmall: small, Stays: j.DemotedFor(job.Evicted) >= job.MaxEvictions}, true
+		return PlaceCopy{
+			Attempt: key.attempt, Request: j.Asked(), Before: j.Before(), OriginTooSmall: small, Stays: j.DemotedFor(job.Evicted) >= job.MaxEvictions,
+			Elsewhere: p.elsewhere(key.attempt, to),
+		}, true
 	case withdrawal:
 		return Withdraw{Attempt: key.attempt}, true
 	case result:

@@ -33,6 +33,7 @@ func (or *origin) onCopyAnswer(now job.Time, from job.SiteID, m CopyAnswer) {
 	}
 	o.at[i] = queued
 	o.failures = 0
+	or.offerTaken(now, o, from)
 	if or.seer != nil {
 		or.seer.accepted(now, o, from)
 	}
@@ -130,8 +131,15 @@ func (or *origin) copyGone(now job.Time, o *openJob, i int, kind store.ClaimEven
 	}
 	or.noteWithdrawn(now, o, from)
 	why.site, why.until = from, or.refusedUntil(now, reason)
+	if reason == job.NotSooner { // it is no reason not to wait there
+		why.until, why.moved = now.Add(or.cfg.Level.sharePeriod()), true
+		why.early = why.until
+	}
 	o.refuse(why)
-	to := or.nextSite(now, o)
+	to := job.SiteID("")
+	if !or.push.endOffer(o) { // else the job has another copy
+		to = or.nextSite(now, o)
+	}
 	if to == "" && len(o.rec.Sites) == 1 {
 		full := or.metFull() // before the next decision
 		record(or.st, store.NoteClaim{Job: o.rec.ID, Event: store.ClaimEvent{

@@ -27,6 +27,9 @@ func (or *origin) beginRound(now job.Time, o *openJob, tried []job.SiteID) {
 		return
 	}
 	r, before := o.rec.Asked(), o.rec.Before()
+	if or.cfg.pushes() {
+		r.Copies = int32(or.cfg.CopiesOf(&r)) //nolint:gosec // It is 1.
+	}
 	or.beginRoundFor(now, o.rec.ID, &r, &before, tried)
 }
 

@@ -30,6 +30,7 @@ func (e *Engine) reconfigure(now job.Time, ev Reconfigure) {
 	e.origin.policy = e.cfg.Placement.Policy()
 	e.origin.policy.Kept = e.cfg.Limits.DecisionSites
 	e.origin.reconsider(now)
+	e.origin.pushSoon(now)
 	for _, p := range ev.Peers {
 		if p != e.self {
 			e.peers.view.Expect(now, p)

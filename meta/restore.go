@@ -121,6 +121,9 @@ func (or *origin) restoreJob(now job.Time, o *openJob) {
 	case job.Queued:
 		// Where they are not, comparing copies will show.
 		o.at = slices.Repeat([]copyAt{queued}, len(j.Sites))
+		if j.Level > 0 {
+			or.pushSoon(now)
+		}
 		or.addIfShort(now, o)
 	case job.Returning:
 		or.restoreReturning(now, o)

@@ -51,6 +51,7 @@ func (h *host) attemptStarted(now job.Time, ev AttemptStarted) {
 		h.evictCopy(now, c)
 	}
 	h.levelNews(c)
+	h.startTook(now, c)
 	started := Started{Attempt: ev.Attempt, At: ev.At}
 	if origin := ev.Attempt.Job.Origin; origin != h.self {
 		h.peers.send(origin, started)

@@ -150,7 +150,11 @@ func LevelMessage(l *cluster.Level) *kithv1.LevelState {
 	if l == nil {
 		return nil
 	}
-	return &kithv1.LevelState{Rank: uint32(l.Rank), QueueLimitNs: int64(l.Queue), RunLimitNs: int64(l.Run), Work: l.Work, WorkLimit: l.Limit}
+	m := &kithv1.LevelState{Rank: uint32(l.Rank), QueueLimitNs: int64(l.Queue), RunLimitNs: int64(l.Run), Work: l.Work, WorkLimit: l.Limit, LatencyNs: int64(l.Latency)}
+	if l.Shares {
+		m.AvailableProcessors = &l.Available
+	}
+	return m
 }
 
 // level converts back; nil stays nil. It checks nothing: see [cluster.Digest.Possible].
@@ -161,6 +165,7 @@ func level(m *kithv1.LevelState) *cluster.Level {
 	return &cluster.Level{
 		Rank: uint8(min(m.GetRank(), 255)), Queue: time.Duration(m.GetQueueLimitNs()), Run: time.Duration(m.GetRunLimitNs()),
 		Work: m.GetWork(), Limit: m.GetWorkLimit(),
+		Shares: m.AvailableProcessors != nil, Available: m.GetAvailableProcessors(), Latency: time.Duration(m.GetLatencyNs()),
 	}
 }
 

@@ -58,8 +58,10 @@ const (
 	LevelOverdue  Reason = 46 // the job has waited or run at the site's level for as long as that allows, or would
 	LevelMismatch Reason = 47 // the job needs more work than the site's level does for one job
 	NoEstimators  Reason = 48 // the site's version knows no estimators
+	Pushed        Reason = 49 // another site of its level would be done with the job sooner
+	NotSooner     Reason = 50 // the site would not be done with the job sooner than the one where it waits
 
-	reasonCount = 49
+	reasonCount = 51
 )
 
 var reasonWords = [reasonCount]string{
@@ -70,7 +72,7 @@ var reasonWords = [reasonCount]string{
 	"no-lease", "clock-ahead", "cannot-start", "late-grant", "ask-later", "overdue", "busy-owner",
 	"guest-walltime", "kept-free", "idle-elsewhere", "no-checkpoints", "not-evictable", "made-way",
 	"level", "level-full", "level-overdue", "level-mismatch",
-	"no-estimators",
+	"no-estimators", "pushed", "not-sooner",
 }
 
 var reasonSentences = [reasonCount]string{
@@ -123,6 +125,8 @@ var reasonSentences = [reasonCount]string{
 	"its level lets a job wait and run no longer",
 	"the job needs more than its level does for one job",
 	"its version of Kith knows no estimators",
+	"another site of the job's level would be done with it sooner",
+	"it would not be done with the job clearly sooner than the site where it waits",
 }
 
 // String returns the reason's word, empty for [NoReason].

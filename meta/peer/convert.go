@@ -24,7 +24,7 @@ func toProto(m meta.Message) *kithv1.PeerMessage {
 	case meta.PlaceCopy:
 		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_PlaceCopy{PlaceCopy: &kithv1.PlaceCopy{
 			Attempt: wire.AttemptName(m.Attempt), Request: wire.RequestMessage(&m.Request), OriginTooSmall: m.OriginTooSmall, Stays: m.Stays,
-			Before: wire.ProgressMessage(m.Before),
+			Before: wire.ProgressMessage(m.Before), ElsewhereNs: int64(m.Elsewhere),
 		}}}
 	case meta.CopyAnswer:
 		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_CopyAnswer{CopyAnswer: &kithv1.CopyAnswer{
@@ -226,7 +226,7 @@ func (r *reader) message(p *kithv1.PeerMessage) meta.Message {
 	switch m := p.GetMessage().(type) {
 	case *kithv1.PeerMessage_PlaceCopy:
 		p := m.PlaceCopy
-		return meta.PlaceCopy{Attempt: r.attempt(p.GetAttempt()), Request: wire.Request(p.GetRequest()), Before: wire.Progress(p.GetBefore()), OriginTooSmall: p.GetOriginTooSmall(), Stays: p.GetStays()}
+		return meta.PlaceCopy{Attempt: r.attempt(p.GetAttempt()), Request: wire.Request(p.GetRequest()), Before: wire.Progress(p.GetBefore()), OriginTooSmall: p.GetOriginTooSmall(), Stays: p.GetStays(), Elsewhere: time.Duration(p.GetElsewhereNs())}
 	case *kithv1.PeerMessage_CopyAnswer:
 		a := m.CopyAnswer
 		return meta.CopyAnswer{Attempt: r.attempt(a.GetAttempt()), Accepted: a.GetAccepted(), Reason: reason(a.GetReason()), Final: a.GetFinal()}

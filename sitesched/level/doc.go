@@ -22,8 +22,11 @@
 // reference, for a task of which the share β is bound by processors. It is optimistic on purpose:
 // a long task too high costs less than a short one too low.
 //
+// Of several queues of one level each may tell the others a [Queue], and a task moves to one that
+// would be done with it clearly [Sooner].
+//
 // Not here: who runs what when (package sitesched), and how a task is moved.
 //
-// Source: spec 000 sections 1, 2.2, 2.3, 2.4 and 2.6. Where it leaves something open, the comment
+// Source: spec 000 sections 1, 2.2 to 2.6. Where it leaves something open, the comment
 // of the rule says what was chosen.
 package level

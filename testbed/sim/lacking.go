@@ -63,7 +63,7 @@ func (k *keeper) lacking(x *waiting, o *Site, j *store.Job) {
 		}
 		if lacks := k.w.now.Sub(x.lacks[i]); lacks > k.cfg.Lack {
 			k.w.watch.violate("L5: for %v job %v, which is %v, has had %d of %d copies (sites %v), and site %s could have taken one",
-				lacks, j.ID, j.State, k.live(x, o, j), o.cfg.Meta.Placement.CopiesOf(&j.Request), j.Sites, s.cfg.ID)
+				lacks, j.ID, j.State, k.live(x, o, j), o.cfg.Meta.CopiesOf(&j.Request), j.Sites, s.cfg.ID)
 		}
 	}
 }
@@ -72,7 +72,7 @@ func (k *keeper) lacking(x *waiting, o *Site, j *store.Job) {
 func (k *keeper) short(x *waiting, o *Site, j *store.Job) bool {
 	p := &o.cfg.Meta.Placement
 	return p.Conserve && p.Scheme != meta.Independent && (j.State == job.Pending || j.State == job.Queued) && !j.CancelRequested && !x.begun &&
-		k.settled(&k.sites[o.index]) && k.live(x, o, j) < p.CopiesOf(&j.Request)
+		k.settled(&k.sites[o.index]) && k.live(x, o, j) < o.cfg.Meta.CopiesOf(&j.Request)
 }
 
 // live counts the copies of a job that waits. Those at sites in trouble count until these

@@ -920,7 +920,12 @@ type LevelState struct {
 	// The work of the jobs of the hierarchy that wait and run there.
 	Work float64 `protobuf:"fixed64,4,opt,name=work,proto3" json:"work,omitempty"`
 	// The most of it that the level takes.
-	WorkLimit     float64 `protobuf:"fixed64,5,opt,name=work_limit,json=workLimit,proto3" json:"work_limit,omitempty"`
+	WorkLimit float64 `protobuf:"fixed64,5,opt,name=work_limit,json=workLimit,proto3" json:"work_limit,omitempty"`
+	// How many processors jobs of the hierarchy have there or could have: a smoothed number, for load
+	// sharing inside a level. Absent if the site does not tell it.
+	AvailableProcessors *float64 `protobuf:"fixed64,6,opt,name=available_processors,json=availableProcessors,proto3,oneof" json:"available_processors,omitempty"`
+	// From when such a job has its processors to when it runs, in nanoseconds, in the mean.
+	LatencyNs     int64 `protobuf:"varint,7,opt,name=latency_ns,json=latencyNs,proto3" json:"latency_ns,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -986,6 +991,20 @@ func (x *LevelState) GetWork() float64 {
 func (x *LevelState) GetWorkLimit() float64 {
 	if x != nil {
 		return x.WorkLimit
+	}
+	return 0
+}
+
+func (x *LevelState) GetAvailableProcessors() float64 {
+	if x != nil && x.AvailableProcessors != nil {
+		return *x.AvailableProcessors
+	}
+	return 0
+}
+
+func (x *LevelState) GetLatencyNs() int64 {
+	if x != nil {
+		return x.LatencyNs
 	}
 	return 0
 }
@@ -1218,7 +1237,7 @@ const file_kith_v1_exchange_proto_rawDesc = "" +
 	"\vowner_loads\x18\x14 \x03(\v2\x12.kith.v1.OwnerLoadR\n" +
 	"ownerLoads\x12\x18\n" +
 	"\ablocked\x18\x15 \x01(\bR\ablocked\x12)\n" +
-	"\x05level\x18\x16 \x01(\v2\x13.kith.v1.LevelStateR\x05level\"\x9b\x01\n" +
+	"\x05level\x18\x16 \x01(\v2\x13.kith.v1.LevelStateR\x05level\"\x8b\x02\n" +
 	"\n" +
 	"LevelState\x12\x12\n" +
 	"\x04rank\x18\x01 \x01(\rR\x04rank\x12$\n" +
@@ -1227,7 +1246,11 @@ const file_kith_v1_exchange_proto_rawDesc = "" +
 	"runLimitNs\x12\x12\n" +
 	"\x04work\x18\x04 \x01(\x01R\x04work\x12\x1d\n" +
 	"\n" +
-	"work_limit\x18\x05 \x01(\x01R\tworkLimit\"K\n" +
+	"work_limit\x18\x05 \x01(\x01R\tworkLimit\x126\n" +
+	"\x14available_processors\x18\x06 \x01(\x01H\x00R\x13availableProcessors\x88\x01\x01\x12\x1d\n" +
+	"\n" +
+	"latency_ns\x18\a \x01(\x03R\tlatencyNsB\x17\n" +
+	"\x15_available_processors\"K\n" +
 	"\tOwnerLoad\x12\x16\n" +
 	"\x06lambda\x18\x01 \x01(\x01R\x06lambda\x12\x10\n" +
 	"\x03rho\x18\x02 \x01(\x01R\x03rho\x12\x14\n" +
@@ -1292,6 +1315,7 @@ func file_kith_v1_exchange_proto_init() {
 	if File_kith_v1_exchange_proto != nil {
 		return
 	}
+	file_kith_v1_exchange_proto_msgTypes[6].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

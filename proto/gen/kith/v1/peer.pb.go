@@ -1236,7 +1236,10 @@ type PlaceCopy struct {
 	// The job was evicted eight times: a site that might have it leave again must not take it.
 	Stays bool `protobuf:"varint,6,opt,name=stays,proto3" json:"stays,omitempty"`
 	// What it did in earlier attempts.
-	Before        *Progress `protobuf:"bytes,12,opt,name=before,proto3" json:"before,omitempty"`
+	Before *Progress `protobuf:"bytes,12,opt,name=before,proto3" json:"before,omitempty"`
+	// Above 0, the copy waits at another site of its level, which would be done with it in so many
+	// nanoseconds as the origin reckons: the host takes it only if it would be clearly sooner.
+	ElsewhereNs   int64 `protobuf:"varint,13,opt,name=elsewhere_ns,json=elsewhereNs,proto3" json:"elsewhere_ns,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1304,6 +1307,13 @@ func (x *PlaceCopy) GetBefore() *Progress {
 		return x.Before
 	}
 	return nil
+}
+
+func (x *PlaceCopy) GetElsewhereNs() int64 {
+	if x != nil {
+		return x.ElsewhereNs
+	}
+	return 0
 }
 
 // CopyAnswer is the host's answer to PlaceCopy.
@@ -3626,13 +3636,14 @@ const file_kith_v1_peer_proto_rawDesc = "" +
 	"\bSavedAck\x12.\n" +
 	"\aattempt\x18\x01 \x01(\v2\x14.kith.v1.AttemptNameR\aattempt\x12\x1a\n" +
 	"\bsequence\x18\x02 \x01(\x04R\bsequence\x12\x1a\n" +
-	"\baccepted\x18\x03 \x01(\bR\baccepted\"\xd6\x01\n" +
+	"\baccepted\x18\x03 \x01(\bR\baccepted\"\xf9\x01\n" +
 	"\tPlaceCopy\x12.\n" +
 	"\aattempt\x18\x01 \x01(\v2\x14.kith.v1.AttemptNameR\aattempt\x12.\n" +
 	"\arequest\x18\x02 \x01(\v2\x14.kith.v1.CopyRequestR\arequest\x12(\n" +
 	"\x10origin_too_small\x18\x03 \x01(\bR\x0eoriginTooSmall\x12\x14\n" +
 	"\x05stays\x18\x06 \x01(\bR\x05stays\x12)\n" +
-	"\x06before\x18\f \x01(\v2\x11.kith.v1.ProgressR\x06before\"\x86\x01\n" +
+	"\x06before\x18\f \x01(\v2\x11.kith.v1.ProgressR\x06before\x12!\n" +
+	"\felsewhere_ns\x18\r \x01(\x03R\velsewhereNs\"\x86\x01\n" +
 	"\n" +
 	"CopyAnswer\x12.\n" +
 	"\aattempt\x18\x01 \x01(\v2\x14.kith.v1.AttemptNameR\aattempt\x12\x1a\n" +
