@@ -134,3 +134,13 @@ func (j *Job) usedAt(level uint8) time.Duration {
 	}
 	return used
 }
+
+// Pushes counts how often the job was moved inside a level while it waited, as far as its events tell.
+func (j *Job) Pushes() (n int) {
+	for i := range j.Events {
+		if e := &j.Events[i]; e.Kind == CopyReplaced && e.Reason == job.Pushed {
+			n++
+		}
+	}
+	return n
+}

@@ -1,7 +1,9 @@
 package sim
 
 import (
+	"cmp"
 	"slices"
+	"time"
 
 	"kith/internal/job"
 	"kith/store"
@@ -9,7 +11,8 @@ import (
 
 // levelWatch checks jobs of a hierarchy of levels: they start only at sites of the level that they
 // are at, and for no longer than that lets a job run (V1), and each level that one outgrew is left
-// for good (V2), for the next one (V3), unless that has no site.
+// for good (V2), for the next one (V3), unless that has no site. Where jobs are moved inside a level
+// one that was moved rests (V4).
 type levelWatch struct {
 	x    *watch
 	bags map[job.ID]uint8 // the level that a bag was at
@@ -54,11 +57,31 @@ func (v levelWatch) durableBag(id job.ID, l *store.BagLevel) {
 	v.bags[id] = l.Level
 }
 
+// rested watches the moves of a job inside a level, by the clock of its origin.
+func (v levelWatch) rested(j *store.Job) {
+	s := v.x.w.site(j.ID.Origin)
+	if s == nil {
+		return
+	}
+	period := cmp.Or(s.cfg.Meta.Level.SharePeriod, time.Minute)
+	var last job.Time
+	for _, e := range j.Events {
+		if e.Kind != store.CopyReplaced || e.Reason != job.Pushed {
+			continue
+		}
+		if ago := e.Time.Sub(last); last != 0 && ago != 0 && ago < 5*period {
+			v.x.violate("V4: job %v was moved inside its level %v after another such move, and rests for %v", j.ID, ago, 5*period)
+		}
+		last = e.Time
+	}
+}
+
 // durable watches what is on disk of a job.
 func (v levelWatch) durable(j *store.Job) {
 	if j.Level == 0 || v.x.liars[j.ID.Origin] {
 		return
 	}
+	v.rested(j)
 	var at uint8
 	for _, d := range j.Demotions {
 		if v.x.liars[d.Site] {

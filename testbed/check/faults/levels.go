@@ -47,6 +47,9 @@ func Leveled(seed uint64, size Size) *Schedule {
 	if s.estimates() {
 		s.bringEstimators()
 	}
+	if pushing(seed) {
+		s.pushJobs()
+	}
 	return s
 }
 
@@ -80,6 +83,7 @@ func (s *Schedule) level(x *Site, m *meta.Config) {
 	if x.Rank > 0 {
 		m.Level = meta.LevelPolicy{Rank: x.Rank, Queue: x.Stay, Run: x.Use, Beta: 1, EstimateShare: x.Alpha}
 	}
+	x.push(m)
 }
 
 // saving has jobs of a hierarchy do only the rest after a checkpoint.

@@ -2,6 +2,25 @@ package faults
 
 import "testing"
 
+// Schedules in which jobs move inside a level are some of those of levels, and jobs do move in them.
+func TestPushingSchedules(t *testing.T) {
+	pushed, played := 0, 0
+	for seed := *firstSeed; played < min(short(100), 40); seed++ {
+		if !pushing(seed) {
+			continue
+		}
+		played++
+		r := Run(Leveled(seed, Size{}), nil)
+		if r.Violation != nil {
+			t.Errorf("seed %d: %v", seed, r.Violation)
+		}
+		pushed += r.Pushed
+	}
+	if t.Logf("%d moves in %d schedules", pushed, played); pushed < played {
+		t.Errorf("%d moves in %d schedules", pushed, played)
+	}
+}
+
 // TestLeveledSchedules is a short form of "kith-lab faults --levels".
 func TestLeveledSchedules(t *testing.T) {
 	searchFor(t, Search{Seeds: short(100), FirstSeed: *firstSeed, Levels: true, Workers: 2}, []Kind{Crash, Freeze, Reboot})

@@ -25,6 +25,8 @@ type Result struct {
 	// Refused counts submissions that got an error for an answer, Evicted the attempts that left for
 	// a home job of their host.
 	Acknowledged, LostWithDisk, Starts, Refused, Evicted int
+	// Pushed counts the moves of waiting jobs inside a level.
+	Pushed int
 	// Messages that were sent between sites.
 	Messages int64
 	// Agreed is how long after the last fault all sites agreed again on who
@@ -459,6 +461,7 @@ func (x *run) fates() {
 		if s := x.w.Site(id.Origin); s != nil && s.Up() {
 			if j := s.State().Job(id); j != nil {
 				f.State, f.Holder, f.Attempt = j.State, j.Holder, j.Attempt
+				x.r.Pushed += j.Pushes()
 			}
 		}
 		x.r.Jobs[n] = f

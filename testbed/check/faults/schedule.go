@@ -85,6 +85,9 @@ type Site struct {
 	Use, Stay time.Duration
 	// Alpha is the part of Use that an estimator may take, 0 where none runs.
 	Alpha float64
+	// Share is how often the site compares where its jobs of a hierarchy wait, and moves them; 0 where they
+	// have copies instead.
+	Share time.Duration
 	// Drift is how much faster its clock runs than others, in millionths.
 	Drift int64
 	// Members is how many machines keep its facts, 0 for one with a disk of its own. The wall

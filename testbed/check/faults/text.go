@@ -66,6 +66,9 @@ func (s *Schedule) String() string {
 		if x.Alpha != 0 {
 			fmt.Fprintf(&b, " alpha=%v", x.Alpha)
 		}
+		if x.Share != 0 {
+			fmt.Fprintf(&b, " share=%v", x.Share)
+		}
 		if x.Drift != 0 {
 			fmt.Fprintf(&b, " drift=%d", x.Drift)
 		}
@@ -198,7 +201,7 @@ func (l *line) read(s *Schedule) {
 		}
 		x.Bound = l.span("bound", 0)
 		x.Rank, x.Use, x.Stay = int(l.int("level", 0, 0, job.MaxLevel)), l.span("use", 0), l.span("stay", 0)
-		x.Alpha = l.alpha()
+		x.Alpha, x.Share = l.alpha(), l.span("share", 0)
 		x.Settings = l.settings()
 		x.Processors = int32(l.int("processors", 4, 1, 1<<20))
 		word(l, "backfill", &x.Backfill, sitesched.ParseBackfill)

@@ -83,6 +83,11 @@ func checkpointMutants() []Mutant {
 			Caught:  levelSearch, Breaks: "V3",
 		},
 		{
+			Name: "moved-job-does-not-rest", Rule: "a job that was moved inside its level is moved again before five periods are over",
+			Changes: []Change{{"meta/push.go", "			return level.Rested(now.Sub(e.Time), or.cfg.Level.sharePeriod())\n", "			return level.Rested(now.Sub(e.Time)*level.RestPeriods, or.cfg.Level.sharePeriod())\n"}},
+			Caught:  levelSearch, Breaks: "V4",
+		},
+		{
 			Name: "time-used-counted-twice", Rule: "the run time of an attempt that was demoted is counted twice",
 			Changes: []Change{{"store/checkpoint.go", "	return min(max(0, d.End.Sub(d.Start)), job.MaxWalltime)\n", "	return 2 * min(max(0, d.End.Sub(d.Start)), job.MaxWalltime)\n"}},
 			Caught:  search("300"), Breaks: "C4",
