@@ -8,6 +8,7 @@ import (
 
 	"kith/internal/job"
 	"kith/meta"
+	"kith/store"
 	"kith/testbed/metrics"
 	"kith/testbed/sim"
 	"kith/testbed/workload"
@@ -296,6 +297,9 @@ func (r *run) ended(host job.SiteID, a job.AttemptID, tag int, outcome *job.Outc
 		return
 	}
 	x.Stopped = outcome.Kind == job.Timeout
+	if rec := r.w.Site(a.Job.Origin).State().Job(a.Job); rec != nil && rec.Level > 0 {
+		x.Pushed, x.Lowered = rec.Pushes(), lowered(rec)
+	}
 	i, k := r.place(tag, a.Job.Origin)
 	j := &r.workloads[i].Jobs[k]
 	x.Job, x.Origin, x.User, x.Group = j.ID, a.Job.Origin, j.User, j.Group
@@ -315,6 +319,16 @@ func (r *run) ended(host job.SiteID, a job.AttemptID, tag int, outcome *job.Outc
 	if x.Evicted < job.MaxEvictions {
 		r.done++
 	}
+}
+
+// lowered counts how often a job went down from its queue, not as one that is too wide for a level is passed over.
+func lowered(j *store.Job) (n int) {
+	for i := range j.Events {
+		if e := &j.Events[i]; e.Kind == store.ClaimLowered && e.Reason != job.Level {
+			n++
+		}
+	}
+	return n
 }
 
 // place returns the workload and the place there of the job with a tag.

@@ -38,6 +38,9 @@ type Record struct {
 	// Stopped says that its time limit ended it.
 	Demoted int
 	Stopped bool
+	// Pushed is how often it was moved inside its level while it waited, Lowered how often it went to a
+	// lower one from its queue.
+	Pushed, Lowered int
 }
 
 // Wait returns the time from submission to start.

@@ -20,6 +20,7 @@ func All() []lab.Experiment {
 	return []lab.Experiment{
 		hierarchy.Experiment(),
 		levels.Experiment(),
+		levels.Sharing(),
 		kdistributed.Experiment(),
 		gridbot.Experiment(),
 		ghs.Experiment(),

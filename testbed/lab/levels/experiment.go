@@ -83,6 +83,11 @@ func questions() []question {
 
 // Workload says what was run.
 func (a *answers) Workload() string {
+	return a.described("all jobs are submitted at the largest one")
+}
+
+// described says which jobs there are, on what sites, and how they come there.
+func (a *answers) described(how string) string {
 	log, p := "generated jobs like those of the CTC log", a.env.ProcessorsOr(machine)
 	if a.env.Trace != nil {
 		log = a.env.Trace.Name
@@ -91,8 +96,8 @@ func (a *answers) Workload() string {
 		}
 	}
 	s := sites(p)
-	return fmt.Sprintf("%d jobs in a row, scaled to a load of %v: %s; sites of %d, %d and %d processors, EASY, one queue each; all jobs are submitted at the largest one",
-		a.env.JobsOr(jobs), load, log, s[0].Processors, s[1].Processors, s[2].Processors)
+	return fmt.Sprintf("%d jobs in a row, scaled to a load of %v: %s; sites of %d, %d and %d processors, EASY, one queue each; %s",
+		a.env.JobsOr(jobs), load, log, s[0].Processors, s[1].Processors, s[2].Processors, how)
 }
 
 // Remark says how things were read.
