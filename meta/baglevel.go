@@ -78,14 +78,17 @@ func (bo *bagOrigin) limits(now job.Time, o *openBag, r *job.Request) (l bagLimi
 }
 
 // lookAtLevel looks at the limits of the level that a bag is at, and returns how long a task may run
-// there: T_e, or its own walltime if that is less. 0 if no site of the level is in reach, and for a
-// bag of no hierarchy.
+// there: T_e as it was when the first task was given out there, or its own walltime if that is less.
+// 0 if none was and no site of the level is in reach, and for a bag of no hierarchy.
 func (bo *bagOrigin) lookAtLevel(now job.Time, o *openBag) time.Duration {
 	if o.rec.Level == 0 {
 		return 0
 	}
 	r := o.rec.Asked(0)
 	o.level = bo.limits(now, o, &r)
+	if o.rec.Limit > 0 {
+		return o.rec.Limit
+	}
 	return min(o.level.run, r.Walltime, bags.MaxTaskWalltime)
 }
 

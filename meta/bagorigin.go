@@ -351,7 +351,7 @@ func (bo *bagOrigin) placeIn(now job.Time, o *openBag, p *pass) {
 	}
 	if o.rec.Level > 0 {
 		bo.levelSoon(now)
-		if limit == 0 {
+		if o.level.run == 0 {
 			able = nil
 		}
 	}

@@ -49,7 +49,7 @@ func (c GrantBundle) apply(s *State) error {
 		Granted: c.Time, Deadline: c.Deadline, Tasks: c.Tasks.Clone(), Replica: c.Replica, Level: c.Level, Limit: c.Limit,
 	}
 	if b.Level > 0 && b.Begun == 0 {
-		b.Begun = max(c.Time, 1)
+		b.Begun, b.Limit = max(c.Time, 1), c.Limit
 	}
 	s.addBundle(b, t)
 	s.touchBundle(b, t)

@@ -20,6 +20,9 @@ type BagLevel struct {
 	// Since is when it came to the level, Begun when the first task was given to a site
 	// there, 0 before. A hold moves both, so that it does not count.
 	Since, Begun job.Time
+	// Limit is how long a task may run there, as the first one was given out with, 0 before: what
+	// sites come or go does not change it, so that a host has all tasks of the bag in one stock.
+	Limit time.Duration
 	// Demotions are the levels that it has left, the first one first; at most [job.MaxLevel].
 	Demotions []BagDemotion
 }
@@ -87,7 +90,7 @@ func (c LowerBag) apply(s *State) error {
 		d.Used = max(0, c.Time.Sub(b.Begun))
 	}
 	b.Demotions = append(b.Demotions, d)
-	b.Level, b.Since, b.Begun = c.To, c.Time, 0
+	b.Level, b.Since, b.Begun, b.Limit = c.To, c.Time, 0, 0
 	s.touchBag(b)
 	return nil
 }
@@ -135,6 +138,8 @@ func (b *Bag) checkLevel(c *GrantBundle) error {
 	switch {
 	case c.Level != b.Level:
 		return fmt.Errorf("bundle %v of level %d, the bag is at %d: %w", c.Bundle, c.Level, b.Level, ErrStale)
+	case b.Limit > 0 && c.Limit != b.Limit:
+		return fmt.Errorf("bundle %v with a limit of %v, those of its level have %v: %w", c.Bundle, c.Limit, b.Limit, ErrBounds)
 	case (c.Limit > 0) != (c.Level > 0) || c.Limit < 0 || c.Level > 0 && c.Replica:
 		return fmt.Errorf("bundle %v of level %d with a limit of %v, replicas %v: %w", c.Bundle, c.Level, c.Limit, c.Replica, ErrBounds)
 	}
@@ -155,6 +160,6 @@ func (b *Bag) pausedSince(from, to job.Time) {
 // beginLevel has the clocks of the level begin anew: the bag has yet to be given out there.
 func (b *Bag) beginLevel(now job.Time) {
 	if b.Level > 0 {
-		b.Since, b.Begun = now, 0
+		b.Since, b.Begun, b.Limit = now, 0, 0
 	}
 }

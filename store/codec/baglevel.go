@@ -13,7 +13,7 @@ func levelMessage(l *store.BagLevel) *statev1.BagLevel {
 	if l.Level == 0 {
 		return nil
 	}
-	m := &statev1.BagLevel{Level: uint32(l.Level), SinceNs: int64(l.Since), BegunNs: int64(l.Begun)}
+	m := &statev1.BagLevel{Level: uint32(l.Level), SinceNs: int64(l.Since), BegunNs: int64(l.Begun), LimitNs: int64(l.Limit)}
 	for i := range l.Demotions {
 		d := &l.Demotions[i]
 		m.Demotions = append(m.Demotions, &statev1.BagDemotion{
@@ -24,7 +24,7 @@ func levelMessage(l *store.BagLevel) *statev1.BagLevel {
 }
 
 func (r *Reader) bagLevel(m *statev1.BagLevel) store.BagLevel {
-	l := store.BagLevel{Level: uint8(min(m.GetLevel(), job.MaxLevel)), Since: job.Time(m.GetSinceNs()), Begun: job.Time(m.GetBegunNs())}
+	l := store.BagLevel{Level: uint8(min(m.GetLevel(), job.MaxLevel)), Since: job.Time(m.GetSinceNs()), Begun: job.Time(m.GetBegunNs()), Limit: time.Duration(m.GetLimitNs())}
 	for _, d := range m.GetDemotions() {
 		l.Demotions = append(l.Demotions, store.BagDemotion{
 			Time: job.Time(d.GetTimeNs()), From: uint8(min(d.GetFrom(), job.MaxLevel)), To: uint8(min(d.GetTo(), job.MaxLevel)),

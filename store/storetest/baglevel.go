@@ -56,7 +56,7 @@ func testBagLevels(t *testing.T, open Opener) {
 	commit(t, b, s)
 	for range 2 { // before and after a restart
 		bag := s.Bag(id)
-		if want := (store.BagLevel{Level: 1, Since: 15, Begun: 25}); !reflect.DeepEqual(bag.BagLevel, want) {
+		if want := (store.BagLevel{Level: 1, Since: 15, Begun: 25, Limit: time.Minute}); !reflect.DeepEqual(bag.BagLevel, want) {
 			t.Errorf("at its first level: %+v, not %+v", bag.BagLevel, want)
 		}
 		if u := bag.Bundle(2); bag.Leaving(u) || u.Level != 1 || u.Limit != time.Minute {

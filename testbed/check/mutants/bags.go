@@ -153,8 +153,8 @@ func bagMutants() []Mutant {
 		{
 			Name: "demoted-bag-runs-on", Rule: "tasks of a bag that went down a level run at the next one before their sites have stopped them",
 			Changes: []Change{{
-				"store/baglevel.go", "	b.Level, b.Since, b.Begun = c.To, c.Time, 0\n",
-				"	b.Level, b.Since, b.Begun = c.To, c.Time, 0\n	for t := range b.Bundles {\n		all := t.Tasks.Clone()\n		s.returnTasks(b, t, &all)\n		s.settleBundle(b, t)\n	}\n",
+				"store/baglevel.go", "	b.Level, b.Since, b.Begun, b.Limit = c.To, c.Time, 0, 0\n",
+				"	b.Level, b.Since, b.Begun, b.Limit = c.To, c.Time, 0, 0\n	for t := range b.Bundles {\n		all := t.Tasks.Clone()\n		s.returnTasks(b, t, &all)\n		s.settleBundle(b, t)\n	}\n",
 			}},
 			Caught: leveledBagSearch, Breaks: "S2",
 		},

@@ -2790,7 +2790,9 @@ type BagLevel struct {
 	// When the first task was given out there; 0 before.
 	BegunNs int64 `protobuf:"varint,3,opt,name=begun_ns,json=begunNs,proto3" json:"begun_ns,omitempty"`
 	// The levels that it has left.
-	Demotions     []*BagDemotion `protobuf:"bytes,4,rep,name=demotions,proto3" json:"demotions,omitempty"`
+	Demotions []*BagDemotion `protobuf:"bytes,4,rep,name=demotions,proto3" json:"demotions,omitempty"`
+	// How long a task may run there, as the first one was given out with; 0 before.
+	LimitNs       int64 `protobuf:"varint,5,opt,name=limit_ns,json=limitNs,proto3" json:"limit_ns,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2851,6 +2853,13 @@ func (x *BagLevel) GetDemotions() []*BagDemotion {
 		return x.Demotions
 	}
 	return nil
+}
+
+func (x *BagLevel) GetLimitNs() int64 {
+	if x != nil {
+		return x.LimitNs
+	}
+	return 0
 }
 
 // A BagDemotion is that a bag left a level.
@@ -4690,12 +4699,13 @@ const file_kith_state_v1_record_proto_rawDesc = "" +
 	"\atail_at\x18\x15 \x01(\rR\x06tailAt\x12\"\n" +
 	"\rtail_since_ns\x18\x16 \x01(\x03R\vtailSinceNs\x12\x16\n" +
 	"\x06budget\x18\x19 \x01(\x04R\x06budget\x12-\n" +
-	"\x05level\x18\x1a \x01(\v2\x17.kith.state.v1.BagLevelR\x05level\"\x90\x01\n" +
+	"\x05level\x18\x1a \x01(\v2\x17.kith.state.v1.BagLevelR\x05level\"\xab\x01\n" +
 	"\bBagLevel\x12\x14\n" +
 	"\x05level\x18\x01 \x01(\rR\x05level\x12\x19\n" +
 	"\bsince_ns\x18\x02 \x01(\x03R\asinceNs\x12\x19\n" +
 	"\bbegun_ns\x18\x03 \x01(\x03R\abegunNs\x128\n" +
-	"\tdemotions\x18\x04 \x03(\v2\x1a.kith.state.v1.BagDemotionR\tdemotions\"\x94\x01\n" +
+	"\tdemotions\x18\x04 \x03(\v2\x1a.kith.state.v1.BagDemotionR\tdemotions\x12\x19\n" +
+	"\blimit_ns\x18\x05 \x01(\x03R\alimitNs\"\x94\x01\n" +
 	"\vBagDemotion\x12\x17\n" +
 	"\atime_ns\x18\x01 \x01(\x03R\x06timeNs\x12\x12\n" +
 	"\x04from\x18\x02 \x01(\rR\x04from\x12\x0e\n" +
