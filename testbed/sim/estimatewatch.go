@@ -238,7 +238,7 @@ func (v *estimateWatch) endedWell(j *store.Job) {
 	}
 	a := j.AttemptID()
 	switch rejected := strings.Contains(o.Reason, noneBelow); {
-	case rejected && j.Holder != "" && !v.byEstimate[a]:
+	case rejected && j.Holder != "" && !v.byEstimate[a] && !v.tooMuch[a]:
 		v.x.violate("B4: job %v is %v by its estimate (%s), which has not ended attempt %v", j.ID, j.State, o.Reason, a)
 	case v.byEstimate[a] && (j.State == job.Completed || j.State == job.Failed || j.State == job.TimedOut):
 		v.x.violate("B3: job %v is %v, and its estimate ended attempt %v", j.ID, j.State, a)

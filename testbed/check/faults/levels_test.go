@@ -26,6 +26,18 @@ func TestLeveledSchedules(t *testing.T) {
 	searchFor(t, Search{Seeds: short(100), FirstSeed: *firstSeed, Levels: true, Workers: 2}, []Kind{Crash, Freeze, Reboot})
 }
 
+// TestLeveledSeedsThatFoundSomething plays schedules of levels that broke a promise once.
+func TestLeveledSeedsThatFoundSomething(t *testing.T) {
+	for seed, what := range map[uint64]string{
+		701:      "the product: a job that was asked to leave its level while its estimator ran counted as ended by its estimate, whatever that was",
+		41006083: "the watch: the same, by an estimate of an earlier attempt that is too much there",
+	} {
+		if v := Run(Leveled(seed, Size{}), nil).Violation; v != nil {
+			t.Errorf("seed %d, which found %s: %v", seed, what, v)
+		}
+	}
+}
+
 // TestLeveledTextForm reads schedules of levels as they were written, and finds levels, jobs that begin
 // at one, estimators that jobs bring and users who ask in them.
 func TestLeveledTextForm(t *testing.T) {
