@@ -92,7 +92,9 @@ func TestAskOutlivesTheDaemon(t *testing.T) {
 		second := openBench(t, c)
 		for n := 1; n <= 3; n++ {
 			second.Adopt(shell(n, ""), boot)
-			second.untilStarted(number(n))
+			if n != 2 { // that may have ended by then
+				second.untilStarted(number(n))
+			}
 		}
 		if e := second.wait(number(2)); e.Kind != job.Demoted || e.Cause != job.Evicted || second.askedOf(number(2)).InTime {
 			t.Errorf("not in time: %+v", e)
@@ -107,7 +109,8 @@ func TestAskOutlivesTheDaemon(t *testing.T) {
 			t.Fatal(err)
 		}
 		for n, cause := range map[int]job.DemotionCause{1: job.Evicted, 3: job.Requested} {
-			if e := second.wait(number(n)); e.ExitCode != 85 || e.Cause != cause || !second.askedOf(number(n)).InTime || second.askedOf(number(n)).Before != 4 {
+			// It is asked to end as soon as it has saved, which may be before it does so by itself.
+			if e := second.wait(number(n)); e.ExitCode != 85 && e.Kind != job.Demoted || e.Cause != cause || !second.askedOf(number(n)).InTime || second.askedOf(number(n)).Before != 4 {
 				t.Errorf("attempt %d: %+v, %+v", n, e, second.askedOf(number(n)))
 			}
 		}

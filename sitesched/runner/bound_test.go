@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,13 +16,13 @@ import (
 // saying is a system with an estimator that has given a bound.
 type saying struct {
 	work.System
-	bound float64
-	looks int
+	bound atomic.Int64
+	looks atomic.Int64
 }
 
 func (s *saying) Bound(job.AttemptID) float64 {
-	s.looks++
-	return s.bound
+	s.looks.Add(1)
+	return float64(s.bound.Load())
 }
 
 // The engine is told of each bound once, as long as the attempt runs, the daemon does and the estimator may.
@@ -45,8 +46,8 @@ func TestBoundsAreLookedAt(t *testing.T) {
 			}
 			r := &run{attempt: job.AttemptID{Number: 1}, ended: make(chan struct{}), estimate: meta.Estimate{Limit: time.Minute}}
 			s.watchBound(r)
-			for _, bound := range []float64{0, 300, 300, 200} {
-				system.bound = bound
+			for _, bound := range []int64{0, 300, 300, 200} {
+				system.bound.Store(bound)
 				time.Sleep(boundLook)
 				synctest.Wait()
 			}
@@ -55,9 +56,9 @@ func TestBoundsAreLookedAt(t *testing.T) {
 			}
 			end(r, stop)
 			s.wg.Wait()
-			looks := system.looks
+			looks := system.looks.Load()
 			time.Sleep(time.Hour)
-			if system.looks != looks || len(told) != 2 {
+			if system.looks.Load() != looks || len(told) != 2 {
 				t.Errorf("%s: it is looked on, told %v", name, told)
 			}
 		})

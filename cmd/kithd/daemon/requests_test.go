@@ -248,7 +248,6 @@ func TestRequestID(t *testing.T) {
 	c.Limits.Jobs = 2
 	s := startSite(t, c)
 	release := s.busy()
-	defer release()
 	j := shell("true")
 	submit := func(id string, j *kithv1.Job) (string, error) {
 		r, err := s.jobs.SubmitJob(s.ctx(), &kithv1.SubmitJobRequest{RequestId: id, Job: proto.CloneOf(j)})
@@ -258,6 +257,10 @@ func TestRequestID(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer func() { // what still starts would write into a folder that goes
+		release()
+		s.waitState(first, completed)
+	}()
 	if again, err := submit("r-1", j); again != first || err != nil {
 		t.Errorf("repeated: %q, %v; want %q", again, err, first)
 	}

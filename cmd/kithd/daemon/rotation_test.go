@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"kith/cmd/kithd/config"
 	"kith/meta/trust"
@@ -156,7 +157,7 @@ func (r *rotating) run(origin *testSite, processors int32, host string) {
 	r.t.Helper()
 	log := filepath.Join(r.t.TempDir(), "starts")
 	j := shell(fmt.Sprintf("echo start >> %s; while [ ! -e %s ]; do sleep 0.05; done", log, r.flag))
-	j.Processors = processors
+	j.Processors, j.Walltime = processors, durationpb.New(time.Hour) // it runs until all is over
 	id := origin.submit(j)
 	origin.waitState(id, kithv1.JobStatus_STATE_RUNNING)
 	r.jobs = append(r.jobs, watched{origin, id, host, log})
