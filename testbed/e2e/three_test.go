@@ -85,6 +85,7 @@ func TestASiteOfThree(t *testing.T) {
 	if len(b.submitted) != b.tags {
 		t.Errorf("%d jobs were submitted, under %d ids: %v", b.tags, len(b.submitted), b.submitted)
 	}
+	defer three.whyUnsigned()
 	b.eventually("every job ran", func() bool { return len(b.ledger()) == b.tags })
 	for id := range b.submitted {
 		b.eventually("job "+id+" has ended", func() bool {
@@ -157,7 +158,7 @@ func (o *omega) submit(but ...string) {
 			if slices.Contains(but, m) {
 				continue
 			}
-			out, err := o.kith(m, "submit", "--parsable", "--time", "5", "--request-id", tag, "--", "/bin/sh", "-c", "echo "+tag+" $KITH_ATTEMPT $KITH_SITE >>/ledger/ledger; sleep 1")
+			out, err := o.kith(m, "submit", "--parsable", "--time", "5", "--request-id", tag, "--", "/bin/sh", "-c", "echo "+tag+" $KITH_ATTEMPT $KITH_SITE >>/ledger/ledger && sleep 1")
 			lines := strings.Split(strings.TrimSpace(out), "\n") // kith tells on stderr that it asks again
 			if id := lines[len(lines)-1]; err == nil && strings.HasPrefix(id, "omega.") {
 				o.submitted[id] = tag
@@ -166,6 +167,20 @@ func (o *omega) submit(but ...string) {
 		}
 		return false
 	})
+}
+
+// whyUnsigned tells of the jobs that have not signed the ledger, once the test has failed.
+func (o *omega) whyUnsigned() {
+	if !o.t.Failed() {
+		return
+	}
+	signed := o.ledger()
+	for id, tag := range o.submitted {
+		if len(signed[tag]) == 0 {
+			text, err := o.kith("", "why", id)
+			o.t.Logf("job %s has not signed: %v\n%s", id, err, text)
+		}
+	}
 }
 
 func (o *omega) cut(machine string) {
