@@ -70,6 +70,21 @@ func (s *ofLevels) offers() (list []job.SiteID) {
 	return list
 }
 
+// rests checks that a job that was moved from one site to the other is offered back after five periods, and
+// no sooner.
+func (s *ofLevels) rests(at, other job.SiteID) {
+	s.t.Helper()
+	for n := 1; n < level.RestPeriods; n++ {
+		if s.period(at, other, 0, 3); s.offers() != nil {
+			s.t.Fatalf("offered again after %d periods", n)
+		}
+	}
+	s.period(at, other, 0, 3)
+	if got := s.offers(); fmt.Sprint(got) != fmt.Sprintf("[%s]", at) {
+		s.t.Errorf("after five periods it is offered to %v", got)
+	}
+}
+
 // A job that waits is offered to a site that would be done with it clearly sooner. One that refuses is asked
 // again in the next period, and the job keeps its place; one that takes it has it alone, for five periods.
 func TestPush(t *testing.T) {
@@ -106,15 +121,7 @@ func TestPush(t *testing.T) {
 		t.Errorf("told as %+v", e)
 	}
 	s.do(Receive{From: at, Message: WithdrawAck{Attempt: a}})
-	for n := 1; n < level.RestPeriods; n++ {
-		if s.period(at, other, 0, 3); s.offers() != nil {
-			t.Fatalf("offered again after %d periods", n)
-		}
-	}
-	s.period(at, other, 0, 3)
-	if got := s.offers(); fmt.Sprint(got) != fmt.Sprintf("[%s]", at) {
-		t.Errorf("after five periods it is offered to %v", got)
-	}
+	s.rests(at, other)
 }
 
 // A job that was moved rests after a restart, too: it goes by what is recorded.
@@ -135,15 +142,7 @@ func TestPushRestsAfterRestart(t *testing.T) {
 	s.Engine, s.seq = e, 100
 	s.Restore(s.now, nil)
 	s.out = nil
-	for n := 1; n < level.RestPeriods; n++ {
-		if s.period(at, other, 0, 3); s.offers() != nil {
-			t.Fatalf("offered again after %d periods", n)
-		}
-	}
-	s.period(at, other, 0, 3)
-	if got := s.offers(); fmt.Sprint(got) != fmt.Sprintf("[%s]", at) {
-		t.Errorf("after five periods it is offered to %v", got)
-	}
+	s.rests(at, other)
 }
 
 // While an offer is on its way the job is where it was: a claim from there has it, and the other copy goes; and

@@ -16,14 +16,7 @@ func TestLeveledBagTextForm(t *testing.T) {
 		if len(s.Bags) != len(without.Bags) || len(s.Jobs) != len(without.Jobs) || len(s.Acts) != len(without.Acts) || len(s.Faults) != len(without.Faults) || s.End != without.End {
 			t.Errorf("seed %d: with levels it is another schedule", seed)
 		}
-		text := s.String()
-		again, err := Parse(text)
-		if err != nil {
-			t.Fatalf("seed %d: %v\n%s", seed, err, text)
-		}
-		if got := again.String(); got != text {
-			t.Fatalf("seed %d: written\n%s\nread as\n%s", seed, text, got)
-		}
+		again := readBack(t, seed, s.String())
 		for i := range again.Sites {
 			ranks += min(again.Sites[i].Rank, 1)
 		}

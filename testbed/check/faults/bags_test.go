@@ -19,14 +19,7 @@ func TestBaggedTextForm(t *testing.T) {
 		if len(with.Bags) == 0 || len(with.Faults) != len(without.Faults) || with.End != without.End || with.Latency != without.Latency {
 			t.Errorf("seed %d: with bags it is another schedule", seed)
 		}
-		text := with.String()
-		s, err := Parse(text)
-		if err != nil {
-			t.Fatalf("seed %d: %v\n%s", seed, err, text)
-		}
-		if again := s.String(); again != text {
-			t.Fatalf("seed %d: written\n%s\nread as\n%s", seed, text, again)
-		}
+		readBack(t, seed, with.String())
 	}
 }
 

@@ -90,29 +90,29 @@ func TestPanicsAreFound(t *testing.T) {
 	}
 }
 
+// readBack reads a schedule in text form, which must be written as it was.
+func readBack(t *testing.T, seed uint64, text string) *Schedule {
+	t.Helper()
+	s, err := Parse(text)
+	if err != nil {
+		t.Fatalf("seed %d: %v\n%s", seed, err, text)
+	}
+	if again := s.String(); again != text {
+		t.Fatalf("seed %d: written\n%s\nread as\n%s", seed, text, again)
+	}
+	return s
+}
+
 func TestTextForm(t *testing.T) {
 	for seed := range uint64(200) {
-		text := Random(seed, Size{}).String()
-		s, err := Parse(text)
-		if err != nil {
-			t.Fatalf("seed %d: %v\n%s", seed, err, text)
-		}
-		if again := s.String(); again != text {
-			t.Fatalf("seed %d: written\n%s\nread as\n%s", seed, text, again)
-		}
+		readBack(t, seed, Random(seed, Size{}).String())
 	}
 }
 
 func TestWideTextForm(t *testing.T) {
 	for seed := range uint64(200) {
 		for _, text := range []string{Wide(seed, Size{}).String(), Attacked(seed, Size{}).String()} {
-			s, err := Parse(text)
-			if err != nil {
-				t.Fatalf("seed %d: %v\n%s", seed, err, text)
-			}
-			if again := s.String(); again != text {
-				t.Fatalf("seed %d: written\n%s\nread as\n%s", seed, text, again)
-			}
+			readBack(t, seed, text)
 		}
 	}
 }

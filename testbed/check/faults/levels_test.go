@@ -43,15 +43,7 @@ func TestLeveledSeedsThatFoundSomething(t *testing.T) {
 func TestLeveledTextForm(t *testing.T) {
 	ranks, jobs, asks, estimators, alphas := 0, 0, 0, 0, 0
 	for seed := range uint64(200) {
-		s := Leveled(seed, Size{})
-		text := s.String()
-		again, err := Parse(text)
-		if err != nil {
-			t.Fatalf("seed %d: %v\n%s", seed, err, text)
-		}
-		if got := again.String(); got != text {
-			t.Fatalf("seed %d: written\n%s\nread as\n%s", seed, text, got)
-		}
+		again := readBack(t, seed, Leveled(seed, Size{}).String())
 		for i := range again.Sites {
 			ranks += min(again.Sites[i].Rank, 1)
 			if again.Sites[i].Alpha > 0 {

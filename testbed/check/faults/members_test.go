@@ -28,13 +28,7 @@ func TestMemberedTextForm(t *testing.T) {
 		if got, want := with.String(), without.String(); got != want {
 			t.Errorf("seed %d: beside its members it is another schedule\n%s\nwithout them\n%s", seed, got, want)
 		}
-		s, err := Parse(text)
-		if err != nil {
-			t.Fatalf("seed %d: %v\n%s", seed, err, text)
-		}
-		if again := s.String(); again != text {
-			t.Fatalf("seed %d: written\n%s\nread as\n%s", seed, text, again)
-		}
+		readBack(t, seed, text)
 	}
 }
 
