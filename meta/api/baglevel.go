@@ -3,6 +3,7 @@ package api
 import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"kith/internal/job"
 	"kith/meta"
 	kithv1 "kith/proto/gen/kith/v1"
 )
@@ -22,8 +23,12 @@ func bagLevel(v *meta.BagView) *kithv1.BagLevel {
 	}
 	for i := range l.Demotions {
 		d := &l.Demotions[i]
+		why := d.Reason.Sentence()
+		if d.Reason == job.Level { // which says of a site that it is of another one
+			why = "no site of that level was in reach"
+		}
 		m.Demotions = append(m.Demotions, &kithv1.BagDemotion{
-			Time: stamp(d.Time), Level: int32(d.From), ToLevel: int32(d.To), Reason: d.Reason.Sentence(), SiteId: string(d.Site), UsedTime: durationpb.New(d.Used),
+			Time: stamp(d.Time), Level: int32(d.From), ToLevel: int32(d.To), Reason: why, SiteId: string(d.Site), UsedTime: durationpb.New(d.Used),
 		})
 	}
 	return m
