@@ -354,7 +354,7 @@ func (f *Federation) Connected(ctx context.Context) error {
 		select {
 		case <-time.After(20 * time.Millisecond):
 		case <-ctx.Done():
-			return fmt.Errorf("sites did not find each other: %s", missing)
+			return fmt.Errorf("sites did not find each other: %s: %w", missing, ctx.Err())
 		}
 	}
 }
