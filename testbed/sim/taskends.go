@@ -90,3 +90,22 @@ func (x *taskWatch) checkResults(o *Site, rec *store.Bag) error {
 	}
 	return nil
 }
+
+// givenUp reports whether the origin of a bag has given up a run of a task whose site came back
+// without its data folder, where that need not keep the task from running: its bag waits for
+// lost sites, and its user has said that tasks may run twice. Then the sites that had it beside
+// decide as if they alone had had it, and if they give it back unrun it runs once more.
+func (x *taskWatch) givenUp(run *process, id job.TaskID) bool {
+	bag := x.x.w.bagOf(id.Bag)
+	return bag.Request.OnSiteLost == job.Wait && bag.MaxReplicas > 0 && x.letGo(run, id)
+}
+
+// letGo reports whether the origin of a bag does not count on a run of a task any more.
+func (x *taskWatch) letGo(run *process, id job.TaskID) bool {
+	o := x.x.w.byID[id.Bag.Origin]
+	if !o.Up() {
+		return false
+	}
+	t := o.state.TaskBundle(run.task.Bundle)
+	return t == nil || !t.Tasks.Has(id.Ordinal)
+}

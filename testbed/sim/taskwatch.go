@@ -240,9 +240,10 @@ func (x *taskWatch) started(p *process) {
 	}
 	for _, other := range t.running {
 		replicas := x.replicas[p.task.Bundle] || x.replicas[other.task.Bundle]
-		// What had ended elsewhere before its user had it run again may run on until its host
-		// hears of it.
-		beaten := t.again && other.began <= t.againAt && x.x.w.bagOf(id.Bag).MaxReplicas > 0
+		// What had ended elsewhere before its user had it run again, or was lost with a site that
+		// its origin had revoked, may run on until its host hears of it.
+		before := t.again && other.began <= t.againAt
+		beaten := before && (x.x.w.bagOf(id.Bag).MaxReplicas > 0 || x.letGo(other, id))
 		switch {
 		case p.race || beaten || other.orphan && (t.again || x.givenUp(other, id)):
 		case replicas && other.s == s:
@@ -257,19 +258,6 @@ func (x *taskWatch) started(p *process) {
 	x.checkAgain(p, id, t)
 	x.beside(p, id)
 	t.running = append(t.running, p)
-}
-
-// givenUp reports whether the origin of a bag has given up a run of a task whose site came back
-// without its data folder, where that need not keep the task from running: its bag waits for
-// lost sites, and its user has said that tasks may run twice. Then the sites that had it beside
-// decide as if they alone had had it, and if they give it back unrun it runs once more.
-func (x *taskWatch) givenUp(run *process, id job.TaskID) bool {
-	bag, o := x.x.w.bagOf(id.Bag), x.x.w.byID[id.Bag.Origin]
-	if bag.Request.OnSiteLost != job.Wait || bag.MaxReplicas == 0 || !o.Up() {
-		return false
-	}
-	t := o.state.TaskBundle(run.task.Bundle)
-	return t == nil || !t.Tasks.Has(id.Ordinal)
 }
 
 // checkAgain checks that a task of a bag that waits for lost sites may run again.
@@ -302,11 +290,13 @@ func (x *taskWatch) ended(p *process) {
 		return // of a liar
 	}
 	t.running = slices.Delete(t.running, at, at+1)
-	t.last, t.lastAt = p.outcome.Kind, p.s.cfg.ID
-	if t.last == job.Failure || t.last == job.Timeout {
-		t.failures++
+	t.ends[endedAt{p.s.cfg.ID, p.outcome.Kind}] = true
+	if !t.again || p.began > t.againAt { // else its user has it run again, whatever comes of this run
+		t.last, t.lastAt = p.outcome.Kind, p.s.cfg.ID
+		if t.last == job.Failure || t.last == job.Timeout {
+			t.failures++
+		}
 	}
-	t.ends[endedAt{p.s.cfg.ID, t.last}] = true
 	if len(p.outcome.Files) > 0 {
 		t.left[string(p.outcome.Files)] = true
 	}

@@ -266,6 +266,9 @@ func TestWideSeedsThatFoundSomething(t *testing.T) {
 		10066430: "the product: the same as wide 10085019",
 		40006876: "the watch: a checkpoint that was on its way to the disk counted as kept",
 		40000330: "the watch: a guest that an operator let run, as its origin was revoked, was to leave",
+		42055444: "the watch: a task of a revoked site that its user had run again counted as ended, or as running beside itself",
+		42055859: "the model: a site that had lost its disk took part for minutes before it was told whom it trusts",
+		42078079: "the model: the same",
 		40030875: "the watch: a claim that was sent again after its site was revoked and admitted counted as repeated",
 	} {
 		if v := Run(Attacked(seed, Size{}), nil).Violation; v != nil {

@@ -430,6 +430,7 @@ func (x *run) restart(id job.SiteID) {
 	if err := x.w.Site(id).Restart(); err != nil {
 		panic(err) // the disk holds what an engine wrote
 	}
+	x.admitAll(id, false) // whom it does not know, as its disk is empty, has no stream to it
 }
 
 func (x *run) everyPair(do func(a, b job.SiteID)) {
