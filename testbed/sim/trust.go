@@ -84,7 +84,8 @@ func (x *watch) stopped(s *Site, origin job.SiteID) {
 				}
 			}
 			for _, a := range slices.SortedFunc(maps.Keys(x.running), job.AttemptID.Compare) {
-				if x.running[a].s == s && a.Job.Origin == origin {
+				// What runs of a data folder that is gone no daemon knows of.
+				if p := x.running[a]; p.s == s && !p.orphan && a.Job.Origin == origin {
 					x.violate("trust: %v still runs at %s, which revoked its origin %v ago", a, s.cfg.ID, revokedStops)
 				}
 			}

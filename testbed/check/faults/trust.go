@@ -28,11 +28,14 @@ func (s *Schedule) trusts() bool {
 // again is set.
 func (x *run) admitAll(at job.SiteID, again bool) {
 	site := x.w.Site(at)
-	if !x.s.trusts() || !site.Up() {
+	if !x.s.trusts() {
 		return
 	}
 	for i := range x.s.Sites {
 		other := x.s.Sites[i].Name
+		if !site.Up() { // it was killed while it was told
+			return
+		}
 		t := site.State().TrustedSite(other)
 		if other != at && (t == nil || again && t.State == store.SiteRevoked) {
 			x.admit(at, other)
