@@ -178,7 +178,8 @@ func (c *checkpointWatch) durable(j *store.Job) {
 	if _, goesOn := c.ends[j.AttemptID()]; goesOn && j.State == job.Completed && !c.x.liars[j.Holder] {
 		c.x.violate("C6: job %v is %v, and attempt %v ended to go on", j.ID, j.State, j.AttemptID())
 	}
-	if len(j.Demotions) == 0 && j.Saved == nil {
+	if len(j.Demotions) == 0 && j.Saved == nil && c.kept[j.ID] == 0 {
+		delete(c.known, j.ID) // a crash took it back before it was on the disk
 		return
 	}
 	if n := j.DemotedFor(job.Evicted); n > job.MaxEvictions {

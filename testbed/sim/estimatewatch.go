@@ -170,6 +170,7 @@ func (v *estimateWatch) durable(j *store.Job) {
 	if before := v.kept[j.ID]; before > 0 && least > before {
 		x.violate("B2: the bound of job %v was %g and is %g", j.ID, before, least)
 	}
+	delete(v.known, j.ID) // a crash may have taken it back before it was on the disk
 	if n := len(j.Demotions); n > 0 {
 		v.known[j.ID] = knownBound{bound: least, attempt: j.Demotions[n-1].Attempt}
 	}

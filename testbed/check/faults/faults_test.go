@@ -269,6 +269,7 @@ func TestWideSeedsThatFoundSomething(t *testing.T) {
 		42055444: "the watch: a task of a revoked site that its user had run again counted as ended, or as running beside itself",
 		42055859: "the model: a site that had lost its disk took part for minutes before it was told whom it trusts",
 		42078079: "the model: the same",
+		42570179: "the watch: a checkpoint that a crash took back before it was on the disk counted as kept",
 		42627877: "the model: a daemon was killed while it was told whom it trusts",
 		42638929: "the watch: what runs of a data folder that is gone was to be stopped when its origin was revoked",
 		40030875: "the watch: a claim that was sent again after its site was revoked and admitted counted as repeated",
