@@ -82,22 +82,26 @@ func (bo *bagOrigin) eachAt(site job.SiteID, f func(*openBag, *store.TaskBundle)
 
 // forgetHost does without a site. With leases it waits for the end of leases; with requeue
 // tasks run again also where their bag waits for lost sites. It returns of how many bags the
-// site had tasks that were taken back.
-func (bo *bagOrigin) forgetHost(now job.Time, site job.SiteID, leases, requeue bool) (revoked int) {
+// site had tasks that were taken back, and of how many those that it has until leases end.
+func (bo *bagOrigin) forgetHost(now job.Time, site job.SiteID, leases, requeue bool) (revoked, left int) {
 	var last job.ID
 	bo.eachAt(site, func(o *openBag, t *store.TaskBundle) {
-		if leases && leased(&o.rec.Request) && !t.Late {
-			return
+		stays, count := leases && leased(&o.rec.Request) && !t.Late, &revoked
+		if stays {
+			count = &left
 		}
-		if !t.Late && o.rec.ID != last {
+		if !t.Late && o.rec.ID != last { // all bundles of a bag are leased, or none
 			last = o.rec.ID
-			revoked++
+			*count++
+		}
+		if stays {
+			return
 		}
 		bo.revoke(now, o, t, store.RevokeBundle{Requeue: requeue})
 	})
 	bo.answers.Forget(site)
 	bo.down(site)
-	return revoked
+	return revoked, left
 }
 
 // keeps reports whether a site may still run a task of an open bag.

@@ -31,7 +31,8 @@ func (e *Engine) forgetSite(now job.Time, ev ForgetSite) {
 			e.origin.forgetHost(now, o, ev, &r.Forgotten)
 		}
 	}
-	r.Forgotten.Revoked += e.bags.forgetHost(now, ev.Site, false, ev.Requeue)
+	taken, _ := e.bags.forgetHost(now, ev.Site, false, ev.Requeue)
+	r.Forgotten.Revoked += taken
 	e.host.tasks.forgetOrigin(now, ev.Site, false)
 	for _, c := range e.host.copiesOf(ev.Site) {
 		switch c.rec.Phase {

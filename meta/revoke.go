@@ -11,8 +11,8 @@ import (
 // Revoked counts what became of the dealings with sites that were revoked.
 type Revoked struct {
 	Forgotten
-	// Stopped are attempts of its jobs here that are stopped, Leased are jobs of this
-	// site that it may run until its lease ends, and that run elsewhere then.
+	// Stopped are attempts of its jobs here that are stopped, Leased are jobs and
+	// bags of this site of which it may run what it has until its lease ends; that runs elsewhere then.
 	Stopped, Leased int
 }
 
@@ -77,7 +77,9 @@ func (e *Engine) cutOff(now job.Time, site job.SiteID, actor identity.Actor, cou
 			e.origin.revokedHost(now, o, site, actor, count)
 		}
 	}
-	count.Revoked += e.bags.forgetHost(now, site, true, false)
+	taken, left := e.bags.forgetHost(now, site, true, false)
+	count.Revoked += taken
+	count.Leased += left
 	count.Stopped += e.host.tasks.forgetOrigin(now, site, !e.st.TrustedSite(site).LetRun)
 	for _, c := range e.host.copiesOf(site) {
 		switch c.rec.Phase {

@@ -236,7 +236,7 @@ is invited again, or forgotten by "kith site forget SITE --revoked".`,
 func severedText(s *kithv1.Severed) string {
 	return fmt.Sprintf("%s of its jobs stopped and %s dropped here; of this site's jobs %s placed elsewhere, %s taken back, %s left to their leases.\n",
 		cli.Plural(s.GetAttemptsStopped(), "attempt", "attempts"), cli.Plural(s.GetCopiesDropped(), "copy", "copies"),
-		cli.Plural(s.GetCopiesReplaced(), "copy", "copies"), cli.Plural(s.GetJobsRevoked(), "job", "jobs"), cli.Plural(s.GetJobsLeased(), "job", "jobs"))
+		cli.Plural(s.GetCopiesReplaced(), "copy", "copies"), cli.Plural(s.GetJobsRevoked(), "job or bag", "jobs and bags"), cli.Plural(s.GetJobsLeased(), "job or bag", "jobs and bags"))
 }
 
 // siteLeaveVerb is "kith site leave".

@@ -2,6 +2,7 @@ package local_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"testing"
@@ -49,6 +50,11 @@ func TestSitesWithKeys(t *testing.T) {
 		began := time.Now()
 		fed := secured(ctx, t, dir, 3)
 		t.Logf("3 sites are connected after %v", time.Since(began))
+		interrupted, interrupt := context.WithCancel(ctx)
+		interrupt()
+		if err := fed.Connected(interrupted); !errors.Is(err, context.Canceled) {
+			t.Errorf("run %d: who waits for streams and is interrupted hears %v", run, err)
+		}
 		first := fed.Nodes()[0]
 		if n := len(trusted(ctx, t, first)); n != 2 {
 			t.Errorf("run %d: %s knows %d sites, want 2", run, first.Name, n)

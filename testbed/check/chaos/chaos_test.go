@@ -49,7 +49,9 @@ func TestRunInterrupted(t *testing.T) {
 	}
 	t.Parallel()
 	dir := t.TempDir()
-	ctx, interrupt := context.WithCancel(t.Context())
+	ctx, end := context.WithTimeout(t.Context(), 2*time.Minute) // a run without a fault fails
+	defer end()
+	ctx, interrupt := context.WithCancel(ctx)
 	defer interrupt()
 	var first sync.Once
 	_, err := Run(ctx, Options{

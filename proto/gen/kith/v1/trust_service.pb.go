@@ -1654,9 +1654,9 @@ type Severed struct {
 	CopiesDropped int64 `protobuf:"varint,2,opt,name=copies_dropped,json=copiesDropped,proto3" json:"copies_dropped,omitempty"`
 	// Copies of this site's jobs that waited there and are placed elsewhere.
 	CopiesReplaced int64 `protobuf:"varint,3,opt,name=copies_replaced,json=copiesReplaced,proto3" json:"copies_replaced,omitempty"`
-	// Jobs of this site that ran there, and run again or are lost.
+	// Jobs of this site that ran there, and bags with tasks there, which run again or are lost.
 	JobsRevoked int64 `protobuf:"varint,4,opt,name=jobs_revoked,json=jobsRevoked,proto3" json:"jobs_revoked,omitempty"`
-	// Jobs of this site that may run there until their lease ends, and run again then.
+	// Jobs and bags of this site of which what is there may run until its lease ends, and runs again then.
 	JobsLeased    int64 `protobuf:"varint,5,opt,name=jobs_leased,json=jobsLeased,proto3" json:"jobs_leased,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
