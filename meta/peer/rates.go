@@ -61,7 +61,7 @@ const QueriesTogether = 2
 
 // dealingsApart is how long what has to wait is gathered for at most: a peer that sends more
 // than its rate has its messages taken a few at a time, and others are served in between.
-const dealingsApart = 2 * time.Millisecond
+const dealingsApart = 20 * time.Millisecond
 
 // What a frame costs beyond the messages in it that are waited for, in dealings. So nothing
 // that a peer sends is free, but for pieces of files that this site has asked for.
@@ -69,7 +69,7 @@ const (
 	// refusedCost is for a message that is refused or dropped for its rate, or was not asked for.
 	refusedCost = 4
 	// bytesPerDealing is how many bytes cost one. A message that is waited for has paid for as many.
-	bytesPerDealing = 4096
+	bytesPerDealing = 2048
 )
 
 // StreamsAtOnce is how many streams of a site may begin together: two that dial each other

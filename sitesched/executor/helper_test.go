@@ -25,7 +25,8 @@ const ownProgram = "own"
 // bench is an executor whose events a test can wait for.
 type bench struct {
 	*Executor
-	t testing.TB
+	t        testing.TB
+	patience time.Duration // for what until waits for
 
 	mu       sync.Mutex
 	changed  chan struct{}
@@ -56,7 +57,7 @@ func openBench(t testing.TB, c Config) *bench {
 		c.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
 	}
 	b := &bench{
-		t: t, changed: make(chan struct{}),
+		t: t, patience: patience, changed: make(chan struct{}),
 		started: map[job.AttemptID]int{}, finished: map[job.AttemptID][]job.Outcome{}, unable: map[job.AttemptID][]string{}, blank: map[job.AttemptID]bool{},
 		asked: map[job.AttemptID]*work.Asked{},
 	}
@@ -144,7 +145,7 @@ func (b *bench) note(ev work.Event) {
 // until waits until ok, which is called with the events locked.
 func (b *bench) until(what string, ok func() bool) {
 	b.t.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(b.patience)
 	for {
 		b.mu.Lock()
 		done, changed := ok(), b.changed
@@ -155,7 +156,7 @@ func (b *bench) until(what string, ok func() bool) {
 		select {
 		case <-changed:
 		case <-deadline:
-			b.t.Fatalf("not within %v: %s", patience, what)
+			b.t.Fatalf("not within %v: %s", b.patience, what)
 		}
 	}
 }

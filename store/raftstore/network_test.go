@@ -78,8 +78,13 @@ func (n *network) dialer(from string) func(ctx context.Context, to string) (net.
 			return nil, ctx.Err()
 		}
 		n.mu.Lock()
+		defer n.mu.Unlock()
+		if n.apart(from, to) { // it was cut meanwhile
+			here.Close()  //nolint:errcheck // it is a pipe
+			there.Close() //nolint:errcheck // it is a pipe
+			return nil, errCut
+		}
 		n.lines[out], n.lines[back] = true, true
-		n.mu.Unlock()
 		return out, nil
 	}
 }

@@ -169,8 +169,15 @@ func failsWith(t *testing.T, program, mutant string, test []string) {
 		text, err := cmd.CombinedOutput()
 		return string(text), err
 	}
-	if text, err := run(""); err != nil || !strings.Contains(text, "--- PASS: "+test[1]) {
-		t.Fatalf("without a mutant: %v\n%s", err, text)
+	for try := 1; ; try++ { // a busy machine gets a second chance
+		text, err := run("")
+		if err == nil && strings.Contains(text, "--- PASS: "+test[1]) {
+			break
+		}
+		if try == 2 {
+			t.Fatalf("without a mutant: %v\n%s", err, text)
+		}
+		t.Logf("without a mutant, try %d: %v\n%s", try, err, text)
 	}
 	text, err := run(mutant)
 	if err == nil || !strings.Contains(text, "--- FAIL: "+test[1]) {
