@@ -30,17 +30,34 @@ type background struct{ calls, done chan func() }
 func newBackground() (*background, error) {
 	b := &background{calls: make(chan func()), done: make(chan func())}
 	lowered := make(chan error)
-	go func() {
-		// Never unlocked: the runtime makes no thread from this one, and it lasts as long as
-		// the process, as the children's parent death signal demands.
-		runtime.LockOSThread()
+	onOwnThread(func() {
 		lowered <- giveWay()
 		for f := range b.calls {
 			f()
 			b.done <- f
 		}
-	}()
+	})
 	return b, <-lowered
+}
+
+// onOwnThread runs f on a thread that is not the first of the process: what that one is, the
+// process is said to be. The thread is never given back: the runtime makes no thread from it, and
+// it lasts as long as the process, as the children's parent death signal demands.
+func onOwnThread(f func()) {
+	begun := make(chan struct{})
+	var begin func()
+	begin = func() {
+		runtime.LockOSThread()
+		if unix.Gettid() == unix.Getpid() { // held until another thread has taken f on
+			go begin()
+			<-begun
+			runtime.UnlockOSThread()
+			return
+		}
+		close(begun)
+		f()
+	}
+	go begin()
 }
 
 // do runs f on the low thread and waits for it.
