@@ -122,7 +122,7 @@ func (d *Daemon) assemble() error {
 	}
 	d.peerside = newPeerServer(d.links, d.border, d.pace, d.log)
 	d.port = newPort(d.listener, d.identity.endpoint.ServerTLS(), newHandshakePace(d.cfg.Rates.Handshakes), d.refusedHandshake, d.metAtPort)
-	d.port.gossip, d.port.join = d.acceptLane, d.desk.serve
+	d.port.shut, d.port.gossip, d.port.join = d.border.shut, d.acceptLane, d.desk.serve
 	return nil
 }
 

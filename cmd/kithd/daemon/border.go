@@ -18,6 +18,7 @@ import (
 	"kith/internal/job"
 	"kith/internal/loglines"
 	"kith/internal/places"
+	"kith/internal/synfilter"
 	"kith/meta/api"
 )
 
@@ -55,6 +56,8 @@ type border struct {
 	log    *slog.Logger
 	// refused is told of every time that a bound is met; nil for nobody. It must not wait.
 	refused func(kind, address string)
+
+	filter *synfilter.Filter // of the port; nil if it takes none
 
 	// By address.
 	connections, calls, socketCalls places.Places
@@ -97,18 +100,17 @@ func (b *border) tellCaller(address string, err error) {
 	}
 }
 
-// enter takes a place for what comes from an address, named in the plural. It returns false
-// if there is none.
-func (b *border) enter(p *places.Places, what, host string) bool {
-	switch p.Enter(host) {
+// enter takes a place for what comes from an address, named in the plural. It takes none if
+// a bound is met, and returns that.
+func (b *border) enter(p *places.Places, what, host string) places.Bound {
+	met := p.Enter(host)
+	switch met {
 	case places.InAll:
 		b.tell(what, host, p.Most)
-		return false
 	case places.OfOne:
 		b.tell(what+" of one address", host, p.MostOne)
-		return false
 	}
-	return true
+	return met
 }
 
 // hostOf returns what the address of a connection counts as, see [places.Sender].
@@ -122,8 +124,18 @@ func hostOf(a net.Addr) string {
 	return places.Sender(a.String())
 }
 
+// shutFor is how long the kernel drops what an address asks for that has met a bound of
+// connections. Who asks again after a second, as TCP does, comes in if there is room then.
+const shutFor = time.Second
+
+// shut has the kernel drop further requests for connections from an address.
+func (b *border) shut(host string) { b.filter.Shut(host, shutFor) }
+
 // listener lets in as many connections as there are places.
-func (b *border) listener(l net.Listener) net.Listener { return &borderListener{l, b} }
+func (b *border) listener(l net.Listener) net.Listener {
+	b.filter = synfilter.New(l)
+	return &borderListener{l, b}
+}
 
 type borderListener struct {
 	net.Listener
@@ -141,8 +153,12 @@ func (l *borderListener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		from := &callerAddress{Addr: c.RemoteAddr(), text: c.RemoteAddr().String(), host: hostOf(c.RemoteAddr())}
-		if l.border.enter(&l.border.connections, "connections", from.host) {
+		met := l.border.enter(&l.border.connections, "connections", from.host)
+		if met == places.None {
 			return &borderConn{Conn: c, border: l.border, from: from}, nil
+		}
+		if met == places.OfOne {
+			l.border.shut(from.host)
 		}
 		c.Close() //nolint:errcheck // it was not let in
 	}
@@ -209,7 +225,7 @@ func (b *border) tap(ctx context.Context, _ *tap.Info) (context.Context, error) 
 	if local {
 		place, what = &b.socketCalls, "calls over the socket"
 	}
-	if !b.enter(place, what, host) {
+	if b.enter(place, what, host) != places.None {
 		return ctx, api.Refusal(api.ErrBusy)
 	}
 	ctx, end := context.WithCancel(ctx)

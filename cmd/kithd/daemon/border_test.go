@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"kith/internal/job"
+	"kith/internal/places"
 	"kith/meta"
 	kithv1 "kith/proto/gen/kith/v1"
 )
@@ -96,11 +97,12 @@ func TestConnectionsHavePlaces(t *testing.T) {
 		for range 2 {
 			first[0].Close() //nolint:errcheck // a connection of this test
 		}
-		if !b.enter(&b.connections, "connections", "10.0.0.1") || b.enter(&b.connections, "connections", "10.0.0.1") {
+		enters := func(host string) bool { return b.enter(&b.connections, "connections", host) == places.None }
+		if !enters("10.0.0.1") || enters("10.0.0.1") {
 			t.Error("a closed connection gives back one place, once")
 		}
 		for n := range 20 {
-			if ok := b.enter(&b.connections, "connections", "10.0.1."+string(rune('a'+n))); ok != (n < 4) {
+			if ok := enters("10.0.1." + string(rune('a'+n))); ok != (n < 4) {
 				t.Errorf("connection %d from other addresses: %v", n, ok)
 			}
 		}

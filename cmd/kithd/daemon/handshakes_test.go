@@ -2,6 +2,8 @@ package daemon
 
 import (
 	"crypto/tls"
+	"errors"
+	"log/slog"
 	"net"
 	"strings"
 	"sync"
@@ -14,9 +16,10 @@ import (
 // stranded is a port alone, whose handshakes may take so long, and what it says.
 type stranded struct {
 	*port
-	t    *testing.T
-	beta *insider
-	stop func() // ends the port and what is in a handshake
+	t     *testing.T
+	beta  *insider
+	start func() // begins to accept
+	stop  func() // ends the port and what is in a handshake
 
 	mu      sync.Mutex
 	refused []string
@@ -25,14 +28,22 @@ type stranded struct {
 
 func strand(t *testing.T, wait time.Duration, perSecond int) *stranded {
 	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := strandAt(t, l, wait, perSecond)
+	s.start()
+	return s
+}
+
+// strandAt is strand with another listener; it does not accept yet.
+func strandAt(t *testing.T, l net.Listener, wait time.Duration, perSecond int) *stranded {
+	t.Helper()
 	_, keys := secureConfig(t, "alpha")
 	s := &stranded{t: t, beta: newInsider(t, "beta"), met: make(map[string]int)}
 	trusted := new(trust.Set)
 	if err := trusted.Put(s.beta.bundle()); err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
 		t.Fatal(err)
 	}
 	s.port = newPort(l, (&trust.Endpoint{Keys: keys, Trusted: trusted, Now: time.Now}).ServerTLS(), newHandshakePace(perSecond), func(address string, err error) {
@@ -49,7 +60,7 @@ func strand(t *testing.T, wait time.Duration, perSecond int) *stranded {
 	}
 	s.wait = wait
 	done := make(chan error, 1)
-	go func() { done <- s.run() }()
+	s.start = func() { go func() { done <- s.run() }() }
 	s.stop = sync.OnceFunc(func() {
 		l.Close() // a listener of this test
 		if err := <-done; err != nil {
@@ -201,4 +212,42 @@ func (h *handshakes) count() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.many
+}
+
+// Of an address that has begun so many handshakes that one was closed, the kernel drops what
+// it asks for, so that it costs the site next to nothing. That is for a moment: then it
+// is let in again. Another address does not notice.
+func TestFloodedPortIsShut(t *testing.T) {
+	t.Parallel()
+	l, err := listen("listen.address", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := newBorder(defaultBounds(4096), slog.New(slog.DiscardHandler))
+	s := strandAt(t, b.listener(l), time.Hour, 10)
+	s.shut = b.shut
+	s.start()
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP("127.0.0.2")}, Timeout: 500 * time.Millisecond}
+	began, dropped := time.Now(), false
+	for !dropped && time.Since(began) < time.Minute {
+		c, err := d.Dial("tcp", l.Addr().String())
+		if err == nil {
+			defer c.Close() //nolint:errcheck // a connection of this test
+			continue
+		}
+		var late net.Error
+		if dropped = errors.As(err, &late) && late.Timeout(); !dropped {
+			t.Fatal(err)
+		}
+	}
+	if !dropped {
+		t.Fatal("no connection of the flood is dropped")
+	}
+	s.enter("127.0.0.3")
+	s.dial("127.0.0.2") // within a minute
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.met) != 1 || s.met["handshakes of one address in a second 127.0.0.2"] == 0 {
+		t.Errorf("bounds met: %v", s.met)
+	}
 }

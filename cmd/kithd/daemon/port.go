@@ -33,6 +33,8 @@ type port struct {
 	config   *tls.Config
 	// refused is told of handshakes that failed.
 	refused func(address string, err error)
+	// shut is told of addresses that began so many that one was closed; nil for nobody.
+	shut func(address string)
 
 	users, peers *handoff
 	// gossip and join take connections over; nil: they are closed.
@@ -78,6 +80,9 @@ func (p *port) run() error {
 		switch {
 		case !ok:
 			conn.Close() //nolint:errcheck // it was not let in
+			if p.shut != nil {
+				p.shut(host)
+			}
 			p.under.met("handshakes of one address in a second", host, p.pace.perSecond)
 		case after == 0:
 			p.begin(conn, host)

@@ -40,7 +40,9 @@ const maxPeerStreams = 8
 
 // listen opens the daemon's port.
 func listen(key, address string) (net.Listener, error) {
-	l, err := net.Listen("tcp", address)
+	var lc net.ListenConfig
+	lc.SetMultipathTCP(false) // it takes no filter, see [border.shut]
+	l, err := lc.Listen(context.Background(), "tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, fmt.Errorf("%s %q: the port is in use: stop what uses it or choose another: %w", key, address, err)
 	}

@@ -87,8 +87,10 @@ func (f *Flood) goes(part func()) {
 func (f *Flood) site() job.SiteID { return f.target.As.Keys.Site() }
 
 // dial opens a connection.
-func (f *Flood) dial() (net.Conn, error) {
-	d := net.Dialer{Timeout: time.Minute}
+func (f *Flood) dial() (net.Conn, error) { return f.dialWithin(time.Minute) }
+
+func (f *Flood) dialWithin(timeout time.Duration) (net.Conn, error) {
+	d := net.Dialer{Timeout: timeout}
 	if f.target.From != "" {
 		d.LocalAddr = &net.TCPAddr{IP: net.ParseIP(f.target.From)}
 	}

@@ -163,18 +163,20 @@ func (f *Flood) reconnecting() {
 	})
 }
 
-// silent opens connections that say nothing, each anew when the site has closed it.
+// silent opens connections that say nothing, each anew when the site has closed it. What the
+// site does not answer is asked for again at once, not after a second as by others.
 func (f *Flood) silent() {
-	for range 4 {
+	for range 64 {
 		f.goes(func() {
 			if !f.passed(1) {
 				return
 			}
-			c, err := f.dial()
+			n := f.sent.Add(1)
+			c, err := f.dialWithin(5 * time.Millisecond)
 			if err != nil {
 				return
 			}
-			if f.sent.Add(1)%100 == 0 {
+			if n%100 == 0 {
 				time.Sleep(10 * time.Millisecond) // ports are not endless
 			}
 			ended := context.AfterFunc(f.ctx, func() { c.Close() }) //nolint:errcheck // it ends
