@@ -86,7 +86,7 @@ func (s *Sent) RanDry() {
 	}
 }
 
-// Accepted records that the site has taken a copy. It reports whether it may be offered
+// Accepted records that the site has taken a copy, or had room for it. It reports whether it may be offered
 // more than before.
 func (s *Sent) Accepted() bool {
 	if !s.limited {

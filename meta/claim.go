@@ -35,6 +35,11 @@ func (or *origin) onClaim(now job.Time, from job.SiteID, m Claim) {
 	}
 }
 
+// remind grants the holder of a claim again what it was granted: the answer may be lost.
+func (or *origin) remind(o *openJob) {
+	or.emit(Grant{To: o.rec.Holder, Attempt: o.rec.AttemptID(), Stamp: o.rec.HolderStamp, Resume: o.rec.Resume()})
+}
+
 // refuseClaim refuses the claim of a host that could not hold it well, and has
 // its copy go elsewhere.
 func (or *origin) refuseClaim(now job.Time, from job.SiteID, o *openJob, a job.AttemptID, reason job.Reason) {

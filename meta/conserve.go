@@ -104,9 +104,7 @@ func (or *origin) idleSeen(now job.Time, site job.SiteID) {
 	if p := or.peers.view.Get(site); p != nil && p.Known && p.Digest.Load.Free > 0 {
 		if isDry(&p.Digest) {
 			p.Sent.RanDry()
-			if !slices.Contains(or.dry, site) {
-				or.dry = append(or.dry, site)
-			}
+			or.addWilling(site)
 		}
 		or.conserveSoon(now)
 	}

@@ -57,7 +57,7 @@ func (or *origin) conserveAtFree(now job.Time, site job.SiteID) {
 	}
 }
 
-// noteAccepted learns that a site takes copies. One that was offered few, as it had
+// noteAccepted learns that a site has room for copies. One that was offered few, as it had
 // been full, is offered more at once.
 func (or *origin) noteAccepted(now job.Time, from job.SiteID) {
 	if s := or.dealings(from); s != nil && s.Accepted() {

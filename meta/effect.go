@@ -51,16 +51,17 @@ type Grant struct {
 	To      job.SiteID
 	Attempt job.AttemptID
 	// Lease is how long the host may run the attempt from Sent, 0 if without a
-	// bound. Sent is that of the claim.
+	// bound. Sent is that of the claim, or Stamp says of which one this is a reminder.
 	Lease time.Duration
 	Sent  job.Time
+	Stamp uint64
 	// Resume is what the attempt goes on from; the driver adds it to what the job runs.
 	Resume store.Resume
 }
 
 // Message returns what is sent to the host with what the job runs.
 func (g Grant) Message(payload []byte) Verdict {
-	return Verdict{Attempt: g.Attempt, Granted: true, Payload: payload, Lease: g.Lease, Sent: g.Sent}
+	return Verdict{Attempt: g.Attempt, Granted: true, Payload: payload, Lease: g.Lease, Sent: g.Sent, Stamp: g.Stamp}
 }
 
 // Launch makes an attempt run: stage its files, start its command. The driver

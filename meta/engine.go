@@ -252,16 +252,18 @@ func (e *Engine) peerUp(now job.Time, ev PeerUp) {
 		return
 	}
 	delete(e.severed, ev.Site)
+	known := e.peers.view.Get(ev.Site)
+	anew := known == nil || known.Generation != ev.Generation || known.Incarnation != ev.Incarnation
 	if !e.peers.up(now, ev) {
 		return
 	}
 	e.origin.metAnew(ev.Site)
 	e.peers.send(ev.Site, LoadDigest{Digest: e.host.digest(now)})
-	e.origin.revive(now, ev.Site)
+	e.origin.revive(now, ev.Site, anew)
 	e.host.revive(now, ev.Site)
 	e.bags.up(now, ev.Site, ev.Incarnation)
 	e.host.tasks.up(now, ev.Site)
-	e.origin.retrySoon(now)
+	e.origin.retrySoon(now, ev.Site)
 }
 
 func (e *Engine) peerDown(now job.Time, site job.SiteID) {
@@ -283,7 +285,7 @@ func (e *Engine) loadSeen(now job.Time, d cluster.Digest) {
 	}
 	if e.peers.loadSeen(now, d) {
 		e.origin.metAnew(d.Site)
-		e.origin.retrySoon(now)
+		e.origin.retrySoon(now, d.Site)
 		e.bags.placeSoon(now)
 	}
 	e.origin.idleSeen(now, d.Site)
@@ -298,7 +300,7 @@ func (e *Engine) setDrain(now job.Time, ev SetDrain) {
 	if ev.On {
 		e.origin.moveOwn(now, job.Draining)
 	} else {
-		e.origin.conserveSoon(now)
+		e.origin.retrySoon(now, e.self)
 	}
 	e.reply(ev.Token, job.ID{}, 0, nil)
 }

@@ -72,7 +72,7 @@ func (h *host) evictCopy(now job.Time, c *hostCopy) {
 	case c.started == 0:
 		c.evicted = true
 		h.unstage(c)
-	case h.restOf(now, c) <= h.cfg.maxGrace(): // it ends anyway
+	case h.endsSoon(now, c):
 	case c.forgotten, c.rec.Stays, !c.rec.Request.Movable():
 		c.evicted = false
 		h.evictor.Stays(now, c.rec.ID)
@@ -92,6 +92,15 @@ func (h *host) leftBegun(now job.Time, c *hostCopy) {
 	if !c.bringing && h.peers.reachable(c.rec.ID.Job.Origin) {
 		h.giveBack(now, c, job.MadeWay)
 	}
+}
+
+// endsSoon reports whether an attempt that has started ends within the grace anyway. One that should
+// have ended long ago, and goes on, was started by a clock that was far behind this one: the
+// daemon of before ran on another machine, or the clock was set since.
+func (h *host) endsSoon(now job.Time, c *hostCopy) bool {
+	grace := h.cfg.maxGrace()
+	rest := h.restOf(now, c)
+	return rest <= grace && rest > -grace
 }
 
 // restOf returns how long an attempt that has started may go on at most.

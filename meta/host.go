@@ -127,6 +127,9 @@ type hostCopy struct {
 	evicted bool
 	// over says that its processes are gone, and that its output is being collected.
 	over bool
+	// reclaimed is by how many steps stamp is above that of the first claim of this copy, or
+	// the highest number if by more: then what reminds of that one is taken for another copy's.
+	reclaimed uint16
 	// granted says that a grant came after the claim had run out: the copy starts
 	// in this instant without a further claim, or goes back. It is what came with it, else nil.
 	granted *lateGrant

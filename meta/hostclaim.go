@@ -1,6 +1,8 @@
 package meta
 
 import (
+	"math"
+
 	"kith/internal/job"
 	"kith/store"
 )
@@ -36,11 +38,14 @@ func (h *host) propose(now job.Time, c *hostCopy) {
 }
 
 func (h *host) sendClaim(now job.Time, c *hostCopy) {
+	before := c.stamp
 	c.stamp = h.nextStamp()
 	// No two claims are sent at the same time, so that their answers differ.
 	h.claimed = max(now, h.claimed+1)
 	if c.claimed == 0 {
 		c.claimed = h.claimed
+	} else {
+		c.reclaimed = uint16(min(uint64(c.reclaimed)+c.stamp-before, math.MaxUint16)) //nolint:gosec // It fits.
 	}
 	h.claims.Push(claimDue{at: now.Add(h.cfg.Timing.Claim), attempt: c.rec.ID, stamp: c.stamp})
 	h.peers.send(c.rec.ID.Job.Origin, Claim{Attempt: c.rec.ID, Stamp: c.stamp, Sent: h.claimed})
@@ -56,12 +61,18 @@ func (h *host) nextStamp() uint64 {
 	return h.stamp
 }
 
-// asked reports whether a verdict answers a claim of this copy. One that was
-// under way for long may answer another copy of the same attempt, which ran and
-// was forgotten since. An earlier version of the origin does not say when the
-// claim was sent.
+// asked reports whether a verdict answers a claim of this copy, or reminds it of one. One
+// that was under way for long may be about another copy of the same attempt, which ran and
+// was forgotten since, or was withdrawn before this one was placed. An earlier version of the
+// origin says neither when the claim was sent nor which one a reminder is of.
 func (c *hostCopy) asked(m *Verdict) bool {
-	return c.claimed != 0 && (m.Sent == 0 || m.Sent >= c.claimed)
+	switch {
+	case c.claimed == 0:
+		return false
+	case m.Sent != 0:
+		return m.Sent >= c.claimed
+	}
+	return m.Stamp == 0 || m.Stamp+uint64(c.reclaimed) >= c.stamp
 }
 
 // over reports whether a claim no longer waits for its answer.
@@ -115,9 +126,9 @@ func (h *host) onVerdict(now job.Time, from job.SiteID, m Verdict) {
 		return
 	}
 	switch {
-	case m.Granted && m.Sent == 0 && c.claimed == 0 && c.rec.Phase == store.CopyQueued:
-		// The origin reminds us of a claim that this daemon knows nothing of. The
-		// copy waits here, perhaps for long; elsewhere it may start sooner.
+	case m.Granted && m.Sent == 0 && !c.asked(&m) && c.rec.Phase == store.CopyQueued && (c.claimed == 0 || c.doubts()):
+		// The origin reminds us of a claim that this daemon knows nothing of, or that another
+		// copy made. This one waits here, perhaps for long; elsewhere it may start sooner.
 		h.giveBack(now, c, job.LateGrant)
 	case m.Granted && !c.asked(&m): // if we are entitled, our own claim is granted, too
 	case m.Granted && m.Lease <= 0 && leased(c.rec.Request) && c.rec.Phase == store.CopyQueued:

@@ -78,7 +78,7 @@ func (h *host) returnHeld(now job.Time) {
 		case c.status != waiting || !h.peers.reachable(a.Job.Origin):
 		case due > now:
 			g.next = min(g.next, due)
-		case h.idleFor(now, c.rec.Request) && g.note(now, a.Job, h.cfg.Timing.Retry):
+		case h.idleFor(now, a.Job.Origin, c.rec.Request) && g.note(now, a.Job, h.cfg.Timing.Retry):
 			h.giveBack(now, c, job.IdleElsewhere)
 		}
 	}
@@ -105,11 +105,13 @@ func (g *holding) note(now job.Time, id job.ID, pause time.Duration) bool {
 }
 
 // idleFor reports whether a site that has told of its load lately has nothing waiting and
-// processors for a job, and counts these as taken.
-func (h *host) idleFor(now job.Time, r *job.Request) bool {
+// processors for a job, and counts these as taken. At the job's own origin copies of others may
+// wait, where its own jobs go first.
+func (h *host) idleFor(now job.Time, origin job.SiteID, r *job.Request) bool {
 	for _, p := range h.peers.view.PeersAt(now) {
 		d := &p.Digest
-		if !p.Known || !isDry(d) || p.Age(now) > h.cfg.Placement.MaxLoadAge || place.Fits(r, d.Processors, d.MemoryBytes) != job.NoReason {
+		open := isDry(d) || p.Site == origin && d.HomeJobs == cluster.HomeJobsFirst && d.Load.Free > 0 && !d.Draining && !d.NotStarting
+		if !p.Known || !open || p.Age(now) > h.cfg.Placement.MaxLoadAge || place.Fits(r, d.Processors, d.MemoryBytes) != job.NoReason {
 			continue
 		}
 		o := h.holding.offered[p.Site]
@@ -129,9 +131,9 @@ func (h *host) idleFor(now job.Time, r *job.Request) bool {
 	return false
 }
 
-// heldSeen learns from a digest that a site is idle.
+// heldSeen learns from a digest that a site may be idle.
 func (h *host) heldSeen(now job.Time, d *cluster.Digest) {
-	if isDry(d) {
+	if d.Load.Free > 0 {
 		h.returnHeld(now)
 	}
 }

@@ -60,9 +60,11 @@ type Verdict struct {
 	// Payload is what to run, with a grant; see [Grant].
 	Payload []byte
 	// Lease is how long the host may run the attempt from Sent, 0 if without a
-	// bound. Sent is that of the claim.
+	// bound. Sent is that of the claim, 0 of a grant that answers none, but reminds the host of
+	// one that was granted before: the first that was had Stamp.
 	Lease time.Duration
 	Sent  job.Time
+	Stamp uint64
 }
 
 // Renew asks to go on running an attempt under a lease. Host to origin.

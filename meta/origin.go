@@ -45,7 +45,7 @@ type origin struct {
 	query       uint64                 // number of the latest start query
 	nextRetry   job.Time               // of placements
 	alarmed     [job.MaxLevel + 1]bool // levels without a site in reach, as was told
-	dry         []job.SiteID           // have run dry since the latest retry: no job waits for its own that one of them may take
+	willing     []job.SiteID           // may take a job since the latest retry: they have run dry, or have come back
 	room        bool                   // a full site has room again since then: nor does one that such a site refused
 	nextLease   job.Time               // no lease that it gave ends before
 	overdue     overdue                // see overdue.go
@@ -342,13 +342,13 @@ func (or *origin) retryPlacements(now job.Time) {
 		return
 	}
 	or.nextRetry = now.Add(or.cfg.Timing.Retry)
-	waiting, dry, room := or.unplaced, or.dry, or.room
-	or.unplaced, or.dry, or.room = nil, nil, false
+	waiting, willing, room := or.unplaced, or.willing, or.room
+	or.unplaced, or.willing, or.room = nil, nil, false
 	for _, o := range waiting {
 		o.unplaced = false
 		switch {
 		case o.ended || o.rec.State != job.Pending:
-		case o.lost.holds(now), now < o.retryAt && !o.wantedBy(dry) && (!room || !o.crowded):
+		case o.lost.holds(now), now < o.retryAt && !o.wantedBy(willing) && (!room || !o.crowded):
 			or.addUnplaced(o)
 		default:
 			or.place(now, o)
@@ -363,10 +363,21 @@ func (or *origin) roomSeen(now job.Time) {
 	or.nextRetry = min(or.nextRetry, now.Add(moreAfter+time.Duration(len(or.unplaced))*time.Millisecond))
 }
 
-// retrySoon has the next tick look for places, as there may be one now.
-func (or *origin) retrySoon(now job.Time) {
+// retrySoon has the next tick look for places, as there may be one now at a site: also for
+// jobs that it is not yet time to ask other sites about again.
+func (or *origin) retrySoon(now job.Time, site job.SiteID) {
+	if or.conserving() {
+		or.addWilling(site)
+	}
 	or.nextRetry = now
 	or.conserveSoon(now)
+}
+
+// addWilling has places looked for by jobs that a site has not refused for what they are.
+func (or *origin) addWilling(site job.SiteID) {
+	if !slices.Contains(or.willing, site) {
+		or.willing = append(or.willing, site)
+	}
 }
 
 // endedHere learns how an attempt ended at this very site.

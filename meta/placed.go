@@ -14,7 +14,7 @@ func (or *origin) onCopyAnswer(now job.Time, from job.SiteID, m CopyAnswer) {
 	l.settle(outKey{placement, m.Attempt})
 	switch {
 	case !awaited: // a repeated answer tells nothing of how the site stands now
-	case m.Accepted:
+	case m.Accepted, forGood(m.Reason): // it had room, if not for this one
 		or.noteAccepted(now, from)
 	default:
 		or.noteRefused(now, from, m.Reason)
@@ -220,32 +220,34 @@ func (or *origin) moveOwn(now job.Time, reason job.Reason) {
 	}
 }
 
-// takeBack lets a job have a copy again at a site that was given up, and is back.
-func (or *origin) takeBack(now job.Time, o *openJob, site job.SiteID) {
+// takeBack lets a job have a copy again at a site that was given up, and is back, or that
+// refused one before its daemon was started anew, perhaps with another configuration.
+func (or *origin) takeBack(now job.Time, o *openJob, site job.SiteID, anew bool) {
 	n := len(o.refused)
-	o.refused = slices.DeleteFunc(o.refused, func(r refusal) bool { return r.site == site && r.reason == job.Forgotten })
+	o.refused = slices.DeleteFunc(o.refused, func(r refusal) bool { return r.site == site && (anew && !r.moved || r.reason == job.Forgotten) })
 	if len(o.refused) < n {
 		o.barren = 0
 		or.addIfShort(now, o)
 	}
 }
 
-// revive asks again what the old stream may have swallowed.
-func (or *origin) revive(now job.Time, site job.SiteID) {
+// revive asks again what the old stream may have swallowed. anew says that the site's daemon
+// is another one than at the end of that.
+func (or *origin) revive(now job.Time, site job.SiteID, anew bool) {
 	for _, o := range or.jobs {
 		switch {
 		case o.ended:
 		case o.rec.State == job.Pending: // what the site offers may be more by now
 			o.refused = slices.DeleteFunc(o.refused, func(r refusal) bool { return r.site == site })
 		case o.rec.State == job.Queued:
-			or.takeBack(now, o, site)
+			or.takeBack(now, o, site, anew)
 			if i := slices.Index(o.rec.Sites, site); i >= 0 && o.at[i] == placing {
 				or.peers.request(now, site, outKey{placement, o.rec.AttemptID()})
 			}
 		case o.rec.State == job.Claimed && o.rec.Holder == site && !leased(&o.rec.Request) && o.rec.HolderGeneration == or.peers.generationOf(site):
 			// The grant may have been lost, with the stream or with the daemon before
 			// this one, and the holder may be busy for ever. Under a lease it runs out.
-			or.emit(Grant{To: site, Attempt: o.rec.AttemptID(), Resume: o.rec.Resume()})
+			or.remind(o)
 		case o.rec.State == job.Cancelling && o.rec.Holder == site:
 			or.peers.request(now, site, outKey{stop, o.rec.AttemptID()})
 		case o.rec.State == job.Running && o.rec.Holder == site:

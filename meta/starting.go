@@ -59,7 +59,7 @@ func (e *Engine) machineSeen(now job.Time, ev MachineSeen) {
 	h.passing = true
 	h.tasks.lookAll()
 	if ev.Away == "" {
-		e.origin.conserveSoon(now)
+		e.origin.retrySoon(now, e.self)
 		return
 	}
 	h.returnCopies(now, job.CannotStart)

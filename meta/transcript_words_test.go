@@ -132,7 +132,7 @@ func (s *stage) message(a arguments) meta.Message {
 			Sent: s.now.Add(-s.duration(a.named["ago"], 0)), Lease: s.duration(a.named["lease"], 0),
 		}
 		if a.has("reminder") { // answers no claim
-			v.Sent = 0
+			v.Sent, v.Stamp = 0, uint64(s.number(a, "stamp", 0))
 		}
 		return v
 	case "deny":

@@ -140,7 +140,7 @@ func replayFaults(p *cli.Program, name string) error {
 	if err != nil {
 		return cli.Usagef("--replay %s: %v", name, err)
 	}
-	story := faults.Story(s)
+	story := faults.WholeStory(s)
 	if err := p.Print(story, func() string { return strings.Join(story, "\n") + "\n" }); err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ func toProto(m meta.Message) *kithv1.PeerMessage {
 	case meta.Verdict:
 		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_Verdict{Verdict: &kithv1.Verdict{
 			Attempt: wire.AttemptName(m.Attempt), Granted: m.Granted, Reason: uint32(m.Reason),
-			WinnerSiteId: string(m.Winner), Payload: m.Payload, Lease: leaseToProto(m.Lease), SentTimeNs: int64(m.Sent),
+			WinnerSiteId: string(m.Winner), Payload: m.Payload, Lease: leaseToProto(m.Lease), SentTimeNs: int64(m.Sent), Stamp: m.Stamp,
 		}}}
 	case meta.Renew:
 		return &kithv1.PeerMessage{Message: &kithv1.PeerMessage_Renew{Renew: &kithv1.Renew{
@@ -237,7 +237,7 @@ func (r *reader) message(p *kithv1.PeerMessage) meta.Message {
 		return meta.Verdict{
 			Attempt: r.attempt(v.GetAttempt()), Granted: v.GetGranted(), Reason: reason(v.GetReason()),
 			Winner: job.SiteID(v.GetWinnerSiteId()), Payload: v.GetPayload(),
-			Lease: max(0, durationOf(v.GetLease())), Sent: job.Time(v.GetSentTimeNs()),
+			Lease: max(0, durationOf(v.GetLease())), Sent: job.Time(v.GetSentTimeNs()), Stamp: v.GetStamp(),
 		}
 	case *kithv1.PeerMessage_Renew:
 		return meta.Renew{Attempt: r.attempt(m.Renew.GetAttempt()), Sent: job.Time(m.Renew.GetSentTimeNs())}

@@ -29,7 +29,7 @@ func frozenSamples() []meta.Message {
 		Draining: true, Time: 99, Version: "v", HomeJobs: cluster.HomeJobsFirst,
 	}}, meta.PlaceCopy{Attempt: sampleAttempt, Request: sampleRequest, OriginTooSmall: true}, meta.Started{Attempt: sampleAttempt, At: 9, Over: true},
 		meta.Stop{Attempt: sampleAttempt, Stale: true}, meta.CopySummary{Count: 1, Hash: 2, GivenUp: 3},
-		meta.Started{Attempt: sampleAttempt, At: 9, Bound: 7.5})
+		meta.Started{Attempt: sampleAttempt, At: 9, Bound: 7.5}, meta.Verdict{Attempt: sampleAttempt, Granted: true, Stamp: 9})
 	return append(first, taskSamples()...)
 }
 

@@ -62,6 +62,19 @@ func (c *boundWatch) withinBounds(s *Site) {
 	}
 }
 
+// harmMode returns what guests of a site may do to its jobs. A mode works with certain queues
+// only, which a site may change: kithd does not start with others.
+func (s *Site) harmMode() meta.HarmMode {
+	switch mode := s.cfg.Meta.NoHarm.Mode; {
+	case s.cfg.Scheduler.Queues == sitesched.DualPreempt:
+		return meta.HarmInvisible
+	case mode == meta.HarmBounded && s.cfg.Scheduler.Queues != sitesched.DualBackfill:
+		return meta.HarmPromise
+	default:
+		return mode
+	}
+}
+
 // longestWait returns for how long guests may keep a job of a site waiting, and whether they leave at
 // all. It allows for clocks that run wrong, and for commits.
 func (s *Site) longestWait() (limit time.Duration, evicts bool) {
@@ -70,10 +83,10 @@ func (s *Site) longestWait() (limit time.Duration, evicts bool) {
 	if grace == 0 {
 		grace = 5 * time.Minute
 	}
-	switch {
-	case s.cfg.Scheduler.Queues == sitesched.DualPreempt:
+	switch s.harmMode() {
+	case meta.HarmInvisible:
 		limit = grace
-	case cfg.NoHarm.Mode == meta.HarmBounded:
+	case meta.HarmBounded:
 		limit = cfg.NoHarm.Bound
 	default:
 		return 0, false

@@ -169,7 +169,8 @@ func (n *network) siteDown(s *Site) {
 			if p.ends[i] == s && p.life[i] == s.life {
 				p.known[i] = false
 				var notice [2]time.Duration
-				notice[1-i] = p.way[i].Latency // the kernel says so
+				// The kernel says so; where that takes hours, nothing else comes back either.
+				notice[1-i] = min(p.way[i].Latency, n.cfg.Detect)
 				n.breakStream(p, notice)
 			}
 		}

@@ -167,9 +167,7 @@ func (s *Site) begin(sealer commit.Sealer) (err error) {
 		return err
 	}
 	cfg := s.cfg.Meta
-	if s.cfg.Scheduler.Queues == sitesched.DualPreempt {
-		cfg.NoHarm.Mode = meta.HarmInvisible
-	}
+	cfg.NoHarm.Mode = s.harmMode()
 	s.lives++
 	s.life = s.lives
 	cfg.BootID = s.bootID()

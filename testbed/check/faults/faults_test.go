@@ -177,6 +177,17 @@ func searchFor(t *testing.T, x Search, kinds []Kind) {
 // Wide schedules that have found something, and what it was.
 func TestWideSeedsThatFoundSomething(t *testing.T) {
 	for seed, what := range map[uint64]string{
+		40005339: "the product: what reminded a host of a claim that was granted counted as the answer to the claim of another copy of that attempt, which ran beside the next one",
+		40003626: "the product: a site that had refused a copy of a queued job for what that is got none after a restart with another configuration",
+		40008375: "the product: the same, of a site that had fewer processors meanwhile",
+		40008620: "the product: a job that other sites had refused waited for the end of its pause after its own site was resumed",
+		42000367: "the product: a guest that should have ended by the clock of another machine, which leads the site now, was left to end",
+		43003320: "the product: a site that had been full once, and refused copies for what their jobs are, was offered one in five seconds",
+		43007960: "the product: the same, at a site that has guests leave at once",
+		43003115: "the product: an attempt whose input had come late kept its claim beside its own idle origin, as copies of others waited there",
+		43003329: "the model: a site whose machine was gone counted as connected for hours, as what it had said would have taken so long",
+		44013356: "the model: the same",
+		40006227: "the model: a site with a bound for guests was to keep it with queues that kithd does not start with then",
 		15013471: "the product: an attempt that others kept from starting when its input had come kept its claim for any time beside an idle site",
 		16001589: "the product: a site that starts in order only drew copies to processors on which they could not start, from where they could",
 		15006197: "the watch: a job was to start beside a wide copy that its site had set aside with its origin, and would have delayed what is first without it",

@@ -146,13 +146,8 @@ func (x *run) startMembers(f *Fault, site *sim.Site) bool {
 }
 
 // forgetAgain is how long after a site was to be given up that is said again: a site whose members
-// elect a leader has not heard it.
-func (s *Schedule) forgetAgain() time.Duration {
-	if s.membersRound() > 0 {
-		return 5 * time.Second
-	}
-	return time.Minute
-}
+// elect a leader has not heard it, and one that has a stream to it up to this moment does not do it.
+const forgetAgain = 5 * time.Second
 
 // membersRound is how long the members of a site take to agree, the slowest site.
 func (s *Schedule) membersRound() time.Duration {

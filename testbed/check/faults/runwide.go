@@ -129,6 +129,6 @@ func (x *run) forgetGone() {
 		}
 	}
 	if any {
-		x.at(x.since()+x.s.forgetAgain(), x.forgetGone)
+		x.at(x.since()+forgetAgain, x.forgetGone)
 	}
 }

@@ -8,8 +8,18 @@ import (
 // Of a long story so many lines are kept at its beginning and at its end.
 const storyHead, storyTail = 240, 60
 
-// Story plays a schedule and returns what happened, for people: without the
+// WholeStory plays a schedule and returns what happened, for people: without the
 // chatter of sites that compare what they hold and say how loaded they are.
+func WholeStory(s *Schedule) (story []string) {
+	Run(s, func(line string) {
+		if !chatter(line) {
+			story = append(story, line)
+		}
+	})
+	return story
+}
+
+// Story is [WholeStory] without the middle of a long one.
 func Story(s *Schedule) []string {
 	var head, tail []string
 	dropped := 0

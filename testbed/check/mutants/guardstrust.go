@@ -19,6 +19,7 @@ func guardsOfTrust() []Guard {
 
 		{6, "claim-granted-once", cut("store/apply.go", "	case «j.State.Claim() == job.ClaimTaken»:\n		return fmt.Errorf(\"attempt %v is with"), inStore, "TestGrantIsASemaphore"},
 		{6, "claim-of-a-copy", cut("store/apply.go", "case «j.State == job.Queued && !slices.Contains(j.Sites, c.Site)»:"), inStore, "TestGrantIsASemaphore"},
+		{6, "reminder-of-another-copy", cut("meta/hostclaim.go", "	return ‹m.Stamp == 0 || m.Stamp+uint64(c.reclaimed) >= c.stamp›"), inMeta, "TestTranscripts"},
 		{6, "digest-of-before", []Cut{
 			{"cluster/gossip/digests.go", "if «k.has && now.Sub(k.at) < forgotten && !d.Newer(&k.digest)» {"},
 			{"cluster/gossip/digests.go", "if «k.has && !u.digest.Newer(&k.digest)» {"},

@@ -112,7 +112,7 @@ func first() []Mutant {
 		},
 		{
 			Name: "any-grant-will-do", Rule: "a grant counts although it does not answer a claim of this copy",
-			Changes: []Change{{"meta/hostclaim.go", "	return c.claimed != 0 && (m.Sent == 0 || m.Sent >= c.claimed)\n", "	return true\n"}},
+			Changes: []Change{{"meta/hostclaim.go", "	case c.claimed == 0:\n		return false\n	case m.Sent != 0:\n		return m.Sent >= c.claimed\n", "	case m.Attempt.Number > 0:\n		return true\n"}},
 			Caught:  twoSites("-duplicates", "2"), Breaks: "S2",
 		},
 		{

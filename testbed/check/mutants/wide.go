@@ -72,13 +72,43 @@ func wideMutants() []Mutant {
 		},
 		{
 			Name: "pause-outlasts-fullness", Rule: "a job that full sites refused waits out a growing pause though one has run dry, or a copy has left it",
-			Changes: []Change{pauses, {"meta/origin.go", "!o.wantedBy(dry) && (!room || !o.crowded):\n", "(len(dry) == 0 || !room || true):\n"}},
+			Changes: []Change{pauses, {"meta/origin.go", "!o.wantedBy(willing) && (!room || !o.crowded):\n", "(len(willing) == 0 || !room || true):\n"}},
 			Caught:  wideSeed("369"), Breaks: "L5",
 		},
 		{
 			Name: "pause-outlasts-room", Rule: "a job that full sites refused waits out a growing pause though a copy has left one",
 			Changes: []Change{pauses, {"meta/origin.go", "&& (!room || !o.crowded):\n", "&& (!room || !o.crowded || true):\n"}},
 			Caught:  wideSeed("369"), Breaks: "L5",
+		},
+		{
+			Name: "reminder-of-another-copy", Rule: "what reminds of a granted claim counts for another copy of that attempt, which claimed later",
+			Changes: []Change{{"meta/hostclaim.go", "	return m.Stamp == 0 || m.Stamp+uint64(c.reclaimed) >= c.stamp\n", "	return true\n"}},
+			Caught:  wideSeed("40005339"), Breaks: "S2",
+		},
+		{
+			Name: "refusal-outlasts-restart", Rule: "a site that refused a copy for what the job is gets none after a restart with another configuration",
+			Changes: []Change{{"meta/placed.go", "(anew && !r.moved || r.reason == job.Forgotten)", "r.reason == job.Forgotten"}},
+			Caught:  wideSeed("40003626"), Breaks: "L5",
+		},
+		{
+			Name: "pause-outlasts-drain", Rule: "a job that others refused waits out a growing pause though its own site was resumed",
+			Changes: []Change{{"meta/engine.go", "		e.origin.retrySoon(now, e.self)\n	}\n	e.reply", "		e.origin.conserveSoon(now)\n	}\n	e.reply"}},
+			Caught:  wideSeed("40008620"), Breaks: "L5",
+		},
+		{
+			Name: "declined-copies-cost", Rule: "a site that was full once, and refuses copies for what their jobs are, is offered one with each pause",
+			Changes: []Change{{"meta/placed.go", "	case m.Accepted, forGood(m.Reason): //", "	case m.Accepted: //"}},
+			Caught:  wideSeed("43003320"), Breaks: "L5",
+		},
+		{
+			Name: "claim-kept-beside-its-origin", Rule: "an attempt whose input came late keeps its claim beside its own idle origin, where copies of others wait",
+			Changes: []Change{{"meta/hosthold.go", "open := isDry(d) || ", "open := isDry(d) || p == nil && "}},
+			Caught:  wideSeed("43003115"), Breaks: "L4",
+		},
+		{
+			Name: "ends-by-another-clock", Rule: "a guest that should have ended by the clock of another machine is left to end",
+			Changes: []Change{{"meta/evict.go", "rest <= grace && rest > -grace", "rest <= grace"}},
+			Caught:  wideSeed("42000367"), Breaks: "E3",
 		},
 		{
 			Name: "grants-from-anybody", Rule: "a host starts what another site than the job's origin grants",

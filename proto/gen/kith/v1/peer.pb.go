@@ -1469,8 +1469,11 @@ type Verdict struct {
 	// With a grant of a job under on_site_lost RERUN: how long the host may run
 	// it, from when it sent the claim.
 	Lease *durationpb.Duration `protobuf:"bytes,6,opt,name=lease,proto3" json:"lease,omitempty"`
-	// The sent_time_ns of the claim.
-	SentTimeNs    int64 `protobuf:"varint,7,opt,name=sent_time_ns,json=sentTimeNs,proto3" json:"sent_time_ns,omitempty"`
+	// The sent_time_ns of the claim. Zero with a grant that answers no claim, but reminds the host of one
+	// that was granted before.
+	SentTimeNs int64 `protobuf:"varint,7,opt,name=sent_time_ns,json=sentTimeNs,proto3" json:"sent_time_ns,omitempty"`
+	// With such a reminder: the stamp of the claim that was granted first.
+	Stamp         uint64 `protobuf:"varint,8,opt,name=stamp,proto3" json:"stamp,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1550,6 +1553,13 @@ func (x *Verdict) GetLease() *durationpb.Duration {
 func (x *Verdict) GetSentTimeNs() int64 {
 	if x != nil {
 		return x.SentTimeNs
+	}
+	return 0
+}
+
+func (x *Verdict) GetStamp() uint64 {
+	if x != nil {
+		return x.Stamp
 	}
 	return 0
 }
@@ -3654,7 +3664,7 @@ const file_kith_v1_peer_proto_rawDesc = "" +
 	"\aattempt\x18\x01 \x01(\v2\x14.kith.v1.AttemptNameR\aattempt\x12\x14\n" +
 	"\x05stamp\x18\x02 \x01(\x04R\x05stamp\x12 \n" +
 	"\fsent_time_ns\x18\x03 \x01(\x03R\n" +
-	"sentTimeNs\"\xfe\x01\n" +
+	"sentTimeNs\"\x94\x02\n" +
 	"\aVerdict\x12.\n" +
 	"\aattempt\x18\x01 \x01(\v2\x14.kith.v1.AttemptNameR\aattempt\x12\x18\n" +
 	"\agranted\x18\x02 \x01(\bR\agranted\x12\x16\n" +
@@ -3663,7 +3673,8 @@ const file_kith_v1_peer_proto_rawDesc = "" +
 	"\apayload\x18\x05 \x01(\fR\apayload\x12/\n" +
 	"\x05lease\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x05lease\x12 \n" +
 	"\fsent_time_ns\x18\a \x01(\x03R\n" +
-	"sentTimeNs\"Y\n" +
+	"sentTimeNs\x12\x14\n" +
+	"\x05stamp\x18\b \x01(\x04R\x05stamp\"Y\n" +
 	"\x05Renew\x12.\n" +
 	"\aattempt\x18\x01 \x01(\v2\x14.kith.v1.AttemptNameR\aattempt\x12 \n" +
 	"\fsent_time_ns\x18\x02 \x01(\x03R\n" +
