@@ -271,6 +271,9 @@ func (x *taskWatch) checkAgain(p *process, id job.TaskID, t *taskSeen) {
 		return // others may go on with it
 	}
 	requeued := x.requeued[[2]job.SiteID{id.Bag.Origin, t.lastAt}]
+	if requeued && (t.last == job.Failure || t.last == job.Timeout) { // that it failed, too
+		t.failures, t.last = t.failures-1, job.Loss
+	}
 	switch {
 	case requeued && (t.last == job.Success || t.last == job.Loss): // how it ended is lost with its host
 	case t.last == job.Success:

@@ -209,7 +209,7 @@ func (w *World) Break(a, b job.SiteID) {
 func (w *World) Inject(from, to job.SiteID, m meta.Message) bool {
 	a, b := w.byID[from], w.byID[to]
 	p, i := w.net.pair(a, b)
-	if (!p.up || !p.known[1-i]) && !b.bars(a) || p.cut[i] || b.engine == nil {
+	if (!p.up || !p.known[1-i] || p.life[1-i] != b.life) && !b.bars(a) || p.cut[i] || b.engine == nil {
 		return false
 	}
 	if w.cfg.Trace != nil {

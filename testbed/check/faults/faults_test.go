@@ -187,6 +187,8 @@ func TestWideSeedsThatFoundSomething(t *testing.T) {
 		43003115: "the product: an attempt whose input had come late kept its claim beside its own idle origin, as copies of others waited there",
 		43003329: "the model: a site whose machine was gone counted as connected for hours, as what it had said would have taken so long",
 		44013356: "the model: the same",
+		46002107: "the model: what an enemy forged for the daemon of one member came to that of the next one, which had no stream yet",
+		46002942: "the watch: a task whose failure had gone with its site, as an operator said, was not to run again",
 		40006227: "the model: a site with a bound for guests was to keep it with queues that kithd does not start with then",
 		15013471: "the product: an attempt that others kept from starting when its input had come kept its claim for any time beside an idle site",
 		16001589: "the product: a site that starts in order only drew copies to processors on which they could not start, from where they could",
