@@ -274,7 +274,7 @@ func (k *desk) Decide(ctx context.Context, id, fingerprint string, admit bool) e
 	if err != nil {
 		return err
 	}
-	o, err := k.desk.Offer(parsed)
+	o, err := k.desk.Offer(ctx, parsed)
 	if err != nil {
 		return err
 	}
@@ -293,7 +293,7 @@ func (k *desk) Decide(ctx context.Context, id, fingerprint string, admit bool) e
 		return nil // repeated
 	}
 	if err := k.desk.Decide(ctx, parsed, o.Joiner.CA, admit); err != nil {
-		if now, gone := k.desk.Offer(parsed); gone == nil && decided(now) && now.Joiner.CA == o.Joiner.CA {
+		if now, gone := k.desk.Offer(ctx, parsed); gone == nil && decided(now) && now.Joiner.CA == o.Joiner.CA {
 			return nil // said twice at once
 		}
 		return err

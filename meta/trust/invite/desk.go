@@ -300,15 +300,11 @@ func (d *Desk) settle(e *entry, state State) {
 	}
 }
 
-// Offer returns an offer that the desk holds.
-func (d *Desk) Offer(id ID) (Offer, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	e := d.held(id)
-	if e == nil {
-		return Offer{}, fmt.Errorf("invitation %s: %w", id, ErrNoOffer)
-	}
-	return e.At(d.cfg.Now()), nil
+// Offer returns an offer that the desk holds, as it is when the step under way is over: who was told
+// of that step by the facts may ask before the desk knows that it was kept. The error is [ErrNoOffer]
+// or that of ctx.
+func (d *Desk) Offer(ctx context.Context, id ID) (Offer, error) {
+	return d.step(ctx, id, func(o Offer) (Offer, bool, error) { return o.At(d.cfg.Now()), false, nil })
 }
 
 // try has a site redeem an invitation by its proof.

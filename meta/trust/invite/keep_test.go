@@ -137,14 +137,45 @@ func TestSettledWhileAStepIsKept(t *testing.T) {
 	})
 	bubble(t, func(t *testing.T, w *world) {
 		w.hang = func(o Offer) {
-			if _, err := w.desk.Offer(o.ID); !errors.Is(err, ErrNoOffer) || len(w.desk.Offers()) != 1 {
+			if _, err := w.desk.Offer(context.Background(), o.ID); !errors.Is(err, ErrNoOffer) || len(w.desk.Offers()) != 1 {
 				t.Errorf("an offer is seen before it is kept: %v", err)
 			}
 			w.desk.Settle(o.ID, Declined)
 		}
 		i := w.invite("uni-c")
-		if o, err := w.desk.Offer(i.ID()); err != nil || o.State != Declined {
+		if o, err := w.desk.Offer(context.Background(), i.ID()); err != nil || o.State != Declined {
 			t.Errorf("%v, %v", o.State, err)
+		}
+	})
+}
+
+// Who hears from the facts that a site has come, and decides at once, decides about that site,
+// though the desk has yet to learn that this was kept.
+func TestDecidedAsSoonAsItIsKept(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		seen := make(chan Offer, 1)
+		w.hang = func(o Offer) {
+			if o.State != Came || len(seen) > 0 {
+				return
+			}
+			go func() {
+				now, err := w.desk.Offer(context.Background(), o.ID)
+				if err != nil {
+					t.Error(err)
+				}
+				seen <- now
+			}()
+			time.Sleep(200 * time.Millisecond)
+		}
+		done := w.start(w.b, w.i)
+		if o := <-seen; o.State != Came || o.Joiner == nil {
+			t.Errorf("the offer is %s, with joiner %v", o.State, o.Joiner)
+		}
+		if err := w.yes(w.b); err != nil {
+			t.Error(err)
+		}
+		if a := <-done; a.err != nil {
+			t.Error(a.err)
 		}
 	})
 }
