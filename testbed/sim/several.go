@@ -213,7 +213,8 @@ func (s *Site) propose(ready *commit.Ready, closing []closed) {
 func (s *Site) stands(life int, closing []closed) {
 	s.w.watch.depends.committed(closing)
 	if s.life != life || s.engine == nil {
-		s.w.watch.durable(closing)
+		// Its member takes it up in this instant: what it keeps of tasks is read then.
+		s.w.agenda.add(s.w.now, message, 0, call(func() { s.w.watch.durable(closing) }))
 		return
 	}
 	s.stood = append(s.stood, closing...)

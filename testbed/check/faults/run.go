@@ -408,6 +408,7 @@ func (x *run) mend() {
 	x.release()
 	x.releaseBags()
 	x.forgetGone()
+	x.admitAgain(2)
 	x.at(x.since()+time.Second, x.lookForStrays(x.since()))
 }
 

@@ -43,6 +43,22 @@ func (x *run) admitAll(at job.SiteID, again bool) {
 	}
 }
 
+// admitAgain has all sites trust all, after a while and so many times: a site of several members may
+// have been about to elect another leader, and its operator got no answer.
+func (x *run) admitAgain(times int) {
+	if x.s.membersRound() == 0 || times == 0 {
+		return
+	}
+	x.at(x.since()+forgetAgain, func() {
+		for i := range x.s.Sites {
+			if at := x.s.Sites[i].Name; !x.w.Site(at).Gone() {
+				x.admitAll(at, true)
+			}
+		}
+		x.admitAgain(times - 1)
+	})
+}
+
 // admit has an operator trust a site, by a CA that was not known before.
 func (x *run) admit(at, other job.SiteID) {
 	x.admitted++
