@@ -256,7 +256,7 @@ func (or *origin) mendExpected(now job.Time, from job.SiteID, o *openJob, entry 
 		switch {
 		case entry.Started != 0:
 			or.onStarted(now, from, Started{Attempt: a, At: entry.Started})
-		case !entry.Begun && !leased(&o.rec.Request): // the grant may be lost; a lease runs out
+		case !entry.Begun:
 			or.remind(o)
 		}
 	}

@@ -35,8 +35,13 @@ func (or *origin) onClaim(now job.Time, from job.SiteID, m Claim) {
 	}
 }
 
-// remind grants the holder of a claim again what it was granted: the answer may be lost.
+// remind grants the holder of a claim again what it was granted: the answer may have been lost,
+// with the stream or with the daemon before this one, and the holder may be busy for ever. A
+// lease runs out, and a holder that has lost its disk since may have started.
 func (or *origin) remind(o *openJob) {
+	if leased(&o.rec.Request) || o.rec.HolderGeneration != or.peers.generationOf(o.rec.Holder) {
+		return
+	}
 	or.emit(Grant{To: o.rec.Holder, Attempt: o.rec.AttemptID(), Stamp: o.rec.HolderStamp, Resume: o.rec.Resume()})
 }
 

@@ -244,9 +244,7 @@ func (or *origin) revive(now job.Time, site job.SiteID, anew bool) {
 			if i := slices.Index(o.rec.Sites, site); i >= 0 && o.at[i] == placing {
 				or.peers.request(now, site, outKey{placement, o.rec.AttemptID()})
 			}
-		case o.rec.State == job.Claimed && o.rec.Holder == site && !leased(&o.rec.Request) && o.rec.HolderGeneration == or.peers.generationOf(site):
-			// The grant may have been lost, with the stream or with the daemon before
-			// this one, and the holder may be busy for ever. Under a lease it runs out.
+		case o.rec.State == job.Claimed && o.rec.Holder == site:
 			or.remind(o)
 		case o.rec.State == job.Cancelling && o.rec.Holder == site:
 			or.peers.request(now, site, outKey{stop, o.rec.AttemptID()})

@@ -69,9 +69,9 @@ func (f *Filter) Shut(sender string, d time.Duration) bool {
 	}
 	f.shut[from] = time.AfterFunc(d, func() { f.open(from) })
 	if err := f.install(); err != nil {
+		f.failed = len(f.shut) == 1 // else the kernel has no room for so many
 		f.shut[from].Stop()
 		delete(f.shut, from)
-		f.failed = true
 		return false
 	}
 	return true
@@ -94,13 +94,18 @@ func (f *Filter) open(from netip.Prefix) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.shut, from)
-	f.install() //nolint:errcheck // the listener is closed
+	f.install() //nolint:errcheck // nobody is shut out then, or the listener is closed
 }
 
-// install gives the kernel the filter for who is shut out. The mutex is held.
+// install gives the kernel the filter for who is shut out. If it takes that one not, it has none:
+// nobody is shut out for longer than was said. The mutex is held.
 func (f *Filter) install() error {
 	var err error
-	control := func(fd uintptr) { err = attach(int(fd), f.shut) }
+	control := func(fd uintptr) {
+		if err = attach(int(fd), f.shut); err != nil {
+			_ = attach(int(fd), nil)
+		}
+	}
 	if e := f.listener.Control(control); e != nil {
 		return e
 	}

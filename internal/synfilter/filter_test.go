@@ -88,8 +88,9 @@ func TestShut(t *testing.T) {
 	}
 }
 
-// One of IPv6 is shut out with all addresses of its /64, and with no others.
-func TestShutNetworks(t *testing.T) {
+// namespace gives the test a network of its own, as long as it calls from its goroutine alone.
+func namespace(t *testing.T) {
+	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("only root makes network namespaces")
 	}
@@ -97,13 +98,50 @@ func TestShutNetworks(t *testing.T) {
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		t.Skipf("no network namespace: %v", err)
 	}
-	for _, args := range [][]string{
-		{"link", "set", "lo", "up"}, {"addr", "add", "2001:db8::1/128", "dev", "lo"}, {"addr", "add", "2001:db8::2:3/128", "dev", "lo"},
-		{"addr", "add", "2001:db8:0:1::1/128", "dev", "lo"}, {"addr", "add", "2001:db9::1/128", "dev", "lo"},
-	} {
-		if out, err := exec.CommandContext(t.Context(), "ip", args...).CombinedOutput(); err != nil {
-			t.Skipf("ip %q: %v: %s", args, err, out)
-		}
+	ip(t, "link", "set", "lo", "up")
+}
+
+func ip(t *testing.T, args ...string) {
+	t.Helper()
+	if out, err := exec.CommandContext(t.Context(), "ip", args...).CombinedOutput(); err != nil {
+		t.Skipf("this network cannot be set up: ip %q: %v: %s", args, err, out)
+	}
+}
+
+// Where the kernel has no room for a filter of so many, nobody stays shut out for longer than
+// was said, and fewer can be shut out again.
+func TestShutWithoutRoom(t *testing.T) {
+	namespace(t)
+	// Kernels that count it for all networks together do not show it in this one.
+	if err := os.WriteFile("/proc/sys/net/core/optmem_max", []byte("1500"), 0); err != nil {
+		t.Skipf("the room for filters of this network cannot be bounded: %v", err)
+	}
+	f, port := server(t, "127.0.0.1:0")
+	if !f.Shut("127.0.0.2", time.Hour) {
+		t.Skip("so small a filter finds no room here")
+	}
+	n := 3
+	for n < mostShut && f.Shut(net.IPv4(127, 0, 0, byte(n)).String(), time.Hour) {
+		n++
+	}
+	if n == mostShut {
+		t.Skipf("%d filters find room here", n)
+	}
+	check(t, "127.0.0.1", port, map[string]bool{"127.0.0.2": true, "127.0.0.3": true})
+	for from := range f.shut {
+		f.open(from)
+	}
+	if !f.Shut("127.0.0.2", time.Hour) {
+		t.Error("the kernel takes no filter any more")
+	}
+	check(t, "127.0.0.1", port, map[string]bool{"127.0.0.1": true, "127.0.0.2": false})
+}
+
+// One of IPv6 is shut out with all addresses of its /64, and with no others.
+func TestShutNetworks(t *testing.T) {
+	namespace(t)
+	for _, a := range []string{"2001:db8::1", "2001:db8::2:3", "2001:db8:0:1::1", "2001:db9::1"} {
+		ip(t, "addr", "add", a+"/128", "dev", "lo")
 	}
 	f, port := server(t, "[::]:0")
 	if !f.Shut("2001:db8::/64", time.Hour) || !f.Shut("2001:db9::/64", time.Hour) || !f.Shut("::1", time.Hour) || !f.Shut("127.0.0.2", time.Hour) {
