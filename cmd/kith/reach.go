@@ -91,6 +91,9 @@ func siteTLS(caFile, host string) (*tls.Config, error) {
 
 // readToken reads the token in a file.
 func readToken(file string) (string, error) {
+	if strings.HasPrefix(file, "eyJ") && strings.Count(file, ".") == 2 { // it is not said again: it is a secret
+		return "", cli.Usagef("--token, or KITH_TOKEN, holds a token itself: write it to a file that you alone can read, and give the name of that")
+	}
 	text, err := readBounded("--token", file, 8<<10)
 	if err != nil {
 		return "", err
@@ -105,13 +108,13 @@ func readToken(file string) (string, error) {
 func readBounded(flag, file string, most int64) ([]byte, error) {
 	f, err := os.Open(file)
 	if err != nil {
-		return nil, cli.Usagef("%s %s: %v", flag, file, err)
+		return nil, cli.Usagef("%s %s: %v", flag, file, cli.Bare(err))
 	}
 	defer f.Close() //nolint:errcheck // it was only read
 	text, err := io.ReadAll(io.LimitReader(f, most+1))
 	switch {
 	case err != nil:
-		return nil, cli.Usagef("%s %s: %v", flag, file, err)
+		return nil, cli.Usagef("%s %s: %v", flag, file, cli.Bare(err))
 	case int64(len(text)) > most:
 		return nil, cli.Usagef("%s %s: it has more than %d bytes", flag, file, most)
 	}

@@ -99,9 +99,11 @@ func TestSiteWithKeys(t *testing.T) {
 		"plaintext":            {nil, exitUnreachable, "--ca and --token"},
 		"a token as CA":        {[]string{"--ca", token}, 2, "holds no certificate"},
 		"a folder as token":    {[]string{"--ca", ca, "--token", dir}, 2, "--token"},
+		"a token as its file":  {[]string{"--ca", ca, "--token", "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJhZGEifQ.c2VjcmV0"}, 2, "holds a token itself"},
+		"no such file":         {[]string{"--ca", ca, "--token", "none"}, 2, "--token none: no such file"},
 		"a token that is none": {[]string{"--ca", ca, "--token", ca}, 2, "one token"},
 	} {
-		if code, problems := ask(c.args...); code != c.code || !strings.Contains(problems, c.want) {
+		if code, problems := ask(c.args...); code != c.code || !strings.Contains(problems, c.want) || strings.Contains(problems, "c2VjcmV0") {
 			t.Errorf("%s: code %d: %s", name, code, problems)
 		}
 	}
