@@ -54,6 +54,14 @@ type AuditHead struct {
 	Chain [][]byte
 }
 
+// Startable returns how many processors a copy of another site could start on.
+func (d *Digest) Startable() int32 {
+	if d.Load.Blocked {
+		return 0
+	}
+	return d.Load.Free
+}
+
 // Newer reports whether d says something later than other about the same site.
 func (d *Digest) Newer(other *Digest) bool {
 	if d.Incarnation != other.Incarnation {

@@ -24,6 +24,9 @@ type Sent struct {
 	// counted says that it refused because it has as many copies as it takes: one that
 	// leaves it makes room for one.
 	counted bool
+	// open is how many copies were offered and not answered, before how many of them were
+	// offered before the latest copy left.
+	open, before int
 }
 
 // Count counts a copy that was sent (sign 1) or withdrawn (sign -1).
@@ -62,19 +65,46 @@ func (s *Sent) Left() bool {
 	if !s.limited || !s.counted {
 		return false
 	}
-	s.FullUntil, s.credit = 0, max(s.credit, firstCredit)
+	s.FullUntil, s.credit, s.before = 0, max(s.credit, firstCredit), s.open
+	return true
+}
+
+// Answered records that it has answered an offer. It reports whether that was made after the latest
+// copy left: if not, it may have refused for what has left since.
+func (s *Sent) Answered() bool {
+	s.open = max(0, s.open-1)
+	if s.before > 0 {
+		s.before--
+		return false
+	}
 	return true
 }
 
 // Offered records that a copy is sent to it. A site that took its last credit
 // counts as full until it has answered, or for the pause.
 func (s *Sent) Offered(now job.Time, pause time.Duration) {
+	s.open++
 	if !s.limited {
 		return
 	}
 	if s.credit--; s.credit <= 0 {
 		s.credit, s.FullUntil = firstCredit, now.Add(pause)
 	}
+}
+
+// Unsent records that a copy that it was offered has not left. It reports whether it may be offered
+// one that it was not before.
+func (s *Sent) Unsent(now job.Time) bool {
+	s.open = max(0, s.open-1)
+	switch {
+	case !s.limited:
+		return false
+	case s.Full(now): // that was its last credit
+		s.FullUntil = 0
+	default:
+		s.credit++
+	}
+	return true
 }
 
 // RanDry records that the site has nothing waiting any more: whatever it was full

@@ -20,6 +20,9 @@ type Peer struct {
 	Digest Digest
 	// SeenAt is when Digest arrived here, by this site's clock.
 	SeenAt job.Time
+	// Freed is when a digest said that copies of others could start on more processors than
+	// the one before, 0 for never.
+	Freed job.Time
 	// Connected says that a stream is up, Since when that began or ended.
 	Connected bool
 	Since     job.Time
@@ -80,6 +83,9 @@ func (v *View) Merge(now job.Time, d Digest) bool {
 		return false
 	}
 	p.another = p.another && d.Incarnation != p.Incarnation
+	if !p.Known || d.Startable() > p.Digest.Startable() {
+		p.Freed = now
+	}
 	p.Known, p.Digest, p.SeenAt = true, d, now
 	p.Sent.told()
 	return true

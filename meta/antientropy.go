@@ -270,8 +270,7 @@ func afterStep(stamp uint64) uint64 { return stamp + 1 }
 // mendMissing deals with a copy that the host should have and has not.
 func (or *origin) mendMissing(now job.Time, from job.SiteID, o *openJob, stamp uint64) {
 	if o.rec.State == job.Queued {
-		o.at[slices.Index(o.rec.Sites, from)] = placing
-		or.peers.request(now, from, outKey{placement, o.rec.AttemptID()})
+		or.sendCopy(now, o, slices.Index(o.rec.Sites, from))
 		return
 	}
 	if or.isNews(o, afterStep(stamp)) {

@@ -141,8 +141,38 @@ func (or *origin) withdrawFrom(now job.Time, o *openJob, site job.SiteID, sent b
 	}
 	or.noteWithdrawn(now, o, site)
 	or.peers.link(site).settle(outKey{placement, a})
-	if sent && or.peers.request(now, site, outKey{withdrawal, a}) {
+	switch {
+	case !sent:
+		or.noteUnsent(now, site)
+	case or.peers.request(now, site, outKey{withdrawal, a}):
 		or.counters.ClaimMessagesWire++
 		or.noteLeft(now, site)
 	}
+}
+
+// onWithdrawAck learns that a site has no copy of an attempt any more. Where none was to go it is
+// placed again. A job that was refused where it was moved meanwhile may have its place back.
+func (or *origin) onWithdrawAck(now job.Time, from job.SiteID, m WithdrawAck) {
+	key := outKey{withdrawal, m.Attempt}
+	l := or.peers.link(from)
+	awaited := l.waits(key)
+	l.settle(key)
+	o := or.open.Get(m.Attempt.Job)
+	if o == nil || o.rec.Attempt != m.Attempt.Number {
+		return
+	}
+	switch o.rec.State {
+	case job.Pending:
+		or.retrySoon(now, from)
+	case job.Queued:
+		if i := slices.Index(o.rec.Sites, from); i >= 0 && o.at[i] == queued && !awaited {
+			or.sendCopy(now, o, i)
+		}
+	}
+}
+
+// sendCopy asks a host to take the i-th copy of an open attempt.
+func (or *origin) sendCopy(now job.Time, o *openJob, i int) {
+	o.at[i] = placing
+	or.peers.request(now, o.rec.Sites[i], outKey{placement, o.rec.AttemptID()})
 }

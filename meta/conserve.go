@@ -176,8 +176,19 @@ func (or *origin) topUp(now job.Time) {
 	case tries > 0 || looks <= 0:
 		or.conserveAt(now.Add(moreAfter))
 	default:
-		or.conserveAt(now.Add(or.cfg.Timing.Retry))
+		or.conserveAt(min(now.Add(or.cfg.Timing.Retry), or.askedAgain(now)))
 	}
+}
+
+// askedAgain returns when the first site that is full is asked again, Never if none is.
+func (or *origin) askedAgain(now job.Time) job.Time {
+	at := job.Never
+	for _, p := range or.peers.view.PeersAt(now) {
+		if p.Connected && p.Sent.Full(now) {
+			at = min(at, p.Sent.FullUntil)
+		}
+	}
+	return at
 }
 
 // ableSites are those that could take copies, as far as their state says, and a
@@ -277,13 +288,13 @@ func (or *origin) addCopy(now job.Time, o *openJob, to job.SiteID) {
 
 // moveCopy takes the i-th copy of an open attempt to another site. A claim of
 // the old one that is on its way will be denied. The old site gets no copy of it for
-// Timing.Retry, twice as long each time but where it would start at once.
+// Timing.Retry, twice as long each time but where it would or may start at once (mayGive).
 func (or *origin) moveCopy(now job.Time, o *openJob, i int, to job.SiteID) {
 	pause := or.cfg.Timing.Retry
 	from, a, left := o.rec.Sites[i], o.rec.AttemptID(), o.at[i] != unsent
 	record(or.st, store.MoveCopy{Attempt: a, From: from, To: to, Kind: store.CopyReplaced, Reason: job.Outranked, Time: now})
 	o.at = append(slices.Delete(o.at, i, i+1), unsent)
-	o.refuse(refusal{site: from, reason: job.Withdrawn, until: now.Add(pause << o.moves), moved: true, early: now.Add(pause)})
+	o.refuse(refusal{site: from, reason: job.Withdrawn, until: now.Add(pause << o.moves), moved: true, at: now, early: now.Add(pause)})
 	o.moves = min(o.moves+1, mostDoublings)
 	or.push.endOffer(o)
 	or.withdrawFrom(now, o, from, left)

@@ -49,6 +49,13 @@ func (or *origin) noteLeft(now job.Time, site job.SiteID) {
 	}
 }
 
+// noteUnsent counts that a copy did not leave for a site.
+func (or *origin) noteUnsent(now job.Time, site job.SiteID) {
+	if s := or.dealings(site); s != nil && s.Unsent(now) {
+		or.conserveAtFree(now, site)
+	}
+}
+
 // conserveAtFree has a round made soon if a site has processors free, as far as it said,
 // for more than was sent there since.
 func (or *origin) conserveAtFree(now job.Time, site job.SiteID) {
@@ -57,12 +64,22 @@ func (or *origin) conserveAtFree(now job.Time, site job.SiteID) {
 	}
 }
 
+// noteAnswered learns that a site has answered an offer, and reports whether that was made after
+// the latest copy left it.
+func (or *origin) noteAnswered(from job.SiteID) bool {
+	s := or.dealings(from)
+	return s == nil || s.Answered()
+}
+
 // noteAccepted learns that a site has room for copies. One that was offered few, as it had
 // been full, is offered more at once.
 func (or *origin) noteAccepted(now job.Time, from job.SiteID) {
 	if s := or.dealings(from); s != nil && s.Accepted() {
 		or.roomSeen(now)
 		or.conserveAtFree(now, from)
+		if len(or.conserve.short) > 0 {
+			or.conserveAt(now.Add(moreAfter))
+		}
 	}
 }
 

@@ -32,17 +32,9 @@ func isDry(d *cluster.Digest) bool {
 	return d.Load.Free > 0 && d.Load.Queued == 0 && !d.Draining && !d.NotStarting
 }
 
-// startable returns how many processors a copy of another site could start on.
-func startable(d *cluster.Digest) int32 {
-	if d.Load.Blocked {
-		return 0
-	}
-	return d.Load.Free
-}
-
 // told remembers what others have been told.
 func (y *dryness) told(now job.Time, d *cluster.Digest) {
-	*y = dryness{said: now, dry: isDry(d), free: startable(d)}
+	*y = dryness{said: now, dry: isDry(d), free: d.Startable()}
 }
 
 // came notes that a copy has come from another site, which counts its processors as taken.
@@ -58,7 +50,7 @@ func (h *host) noteFree(now job.Time) {
 	}
 	d := h.describe(now)
 	dry := isDry(&d)
-	if dry && !h.dry.dry || startable(&d) > h.dry.free && !d.Draining && !d.NotStarting {
+	if dry && !h.dry.dry || d.Startable() > h.dry.free && !d.Draining && !d.NotStarting {
 		pause := max(dryPause, time.Duration(len(h.peers.linked))*dryPausePerSite)
 		h.nextLoad = min(h.nextLoad, max(now, h.dry.said.Add(pause)))
 	}

@@ -235,7 +235,7 @@ func (e *Engine) receive(now job.Time, from job.SiteID, m Message) {
 		e.host.tasks.onStopTasks(now, from, m)
 	// Between any two sites.
 	case WithdrawAck:
-		e.peers.link(from).settle(outKey{withdrawal, m.Attempt})
+		e.origin.onWithdrawAck(now, from, m)
 	case LoadDigest:
 		e.loadSeen(now, m.Digest)
 	case SiteBundle:

@@ -20,6 +20,8 @@ type target struct {
 	many int32 // how many times the free ones that is
 	// work is the seconds to drain the site, with what was sent there since it said so.
 	work float64
+	// freed is when more of its processors were free for copies of others than it had said before.
+	freed job.Time
 }
 
 // feed is how much a site was given when it was idle.
@@ -59,7 +61,7 @@ func (or *origin) listTargets(now job.Time, own *cluster.Digest) {
 	c := &or.conserve
 	c.targets = c.targets[:0]
 	if !own.Draining && !own.NotStarting {
-		or.addTarget(now, own, own.Load.Free, own.Load.Work)
+		or.addTarget(now, own, own.Load.Free, own.Load.Work, now)
 	}
 	for _, p := range or.peers.view.PeersAt(now) {
 		if len(c.targets) >= mostTargets {
@@ -67,14 +69,14 @@ func (or *origin) listTargets(now job.Time, own *cluster.Digest) {
 		}
 		// Where a copy would wait, whatever is free, it may have left a site that would start it.
 		if takes(now, p) && p.Age(now) <= or.cfg.Placement.MaxLoadAge && !p.Digest.Load.Blocked {
-			or.addTarget(now, &p.Digest, p.Digest.Load.Free-int32(min(max(0, p.Sent.Procs), math.MaxInt32)), workAt(p))
+			or.addTarget(now, &p.Digest, p.Digest.Load.Free-int32(min(max(0, p.Sent.Procs), math.MaxInt32)), workAt(p), p.Freed)
 		}
 	}
 }
 
 // addTarget lists a site with free processors. One that runs dry again and
 // again is given twice as much each time: its jobs are short.
-func (or *origin) addTarget(now job.Time, d *cluster.Digest, free int32, work float64) {
+func (or *origin) addTarget(now job.Time, d *cluster.Digest, free int32, work float64, freed job.Time) {
 	if free <= 0 || free > d.Processors {
 		return
 	}
@@ -86,7 +88,7 @@ func (or *origin) addTarget(now job.Time, d *cluster.Digest, free int32, work fl
 		}
 	}
 	room := int32(min(int64(free)*int64(many), math.MaxInt32))
-	or.conserve.targets = append(or.conserve.targets, target{site: d.Site, load: d, free: free, room: room, many: many, work: work})
+	or.conserve.targets = append(or.conserve.targets, target{site: d.Site, load: d, free: free, room: room, many: many, work: work, freed: freed})
 }
 
 // inFlight reports whether a copy of a job is on its way to a site in reach, which
@@ -132,11 +134,20 @@ func (or *origin) feedWith(now job.Time, o *openJob, own *cluster.Digest) int {
 }
 
 // mayGive reports whether an idle site may be given a copy. That one was moved from there
-// matters only for Timing.Retry if it would start at once, as nothing waits there: it stays.
-// Of this very site it is asked whether it would.
+// matters only for Timing.Retry if it would start at once, as nothing waits there, or may, as
+// processors came free there since. Of this very site it is asked whether it would.
 func (or *origin) mayGive(now job.Time, o *openJob, t *target) bool {
-	return or.mayAsk(now, o, t.site) ||
-		o.rec.Request.Processors <= t.free && (t.site == or.self || isDry(t.load)) && o.movesBack(now, t.site) && or.mayAdd(now, o, t.site)
+	if or.mayAsk(now, o, t.site) {
+		return true
+	}
+	if o.rec.Request.Processors > t.free || !or.mayAdd(now, o, t.site) {
+		return false
+	}
+	back := o.movesBack(t.site, t.site == or.self || isDry(t.load), t.freed)
+	if now < back {
+		or.conserveAt(back)
+	}
+	return now >= back
 }
 
 // source returns which copy of a job a site would get, -1 for a new one, and

@@ -58,16 +58,17 @@ type openJob struct {
 	lease job.Time
 }
 
-// refusal is a site that did not want a copy, and why. It is not asked again
-// before until.
+// refusal is a site that did not want a copy, and why. None is moved there before until,
+// and none that the job lacks goes there before keeps.
 type refusal struct {
-	site   job.SiteID
-	reason job.Reason
-	until  job.Time
+	site         job.SiteID
+	reason       job.Reason
+	until, keeps job.Time
 	// moved says that the origin took the copy away: the site did not refuse it, and gets
-	// one again before until if the job lacks one, and from early on where it would start.
-	moved bool
-	early job.Time
+	// one again before until if the job lacks one, and from early on where it would or may
+	// start. at is when that was.
+	moved     bool
+	at, early job.Time
 	// final says of a job of a hierarchy that it is not to go to a lower level either.
 	final bool
 }
@@ -82,16 +83,22 @@ func (o *openJob) refusesAt(now job.Time, site job.SiteID) bool {
 	return false
 }
 
-// movesBack reports whether a site from which a copy was moved may have one again where it
-// would start at once.
-func (o *openJob) movesBack(now job.Time, site job.SiteID) bool {
-	return slices.ContainsFunc(o.refused, func(r refusal) bool { return r.site == site && r.moved && now >= r.early })
+// movesBack returns from when on a site from which a copy was moved may have one again, Never for
+// not before long. Processors came free there at freed; dry says that a copy would start on them
+// at once.
+func (o *openJob) movesBack(site job.SiteID, dry bool, freed job.Time) job.Time {
+	for i := range o.refused {
+		if r := &o.refused[i]; r.site == site && r.moved && (dry || freed > r.at) {
+			return r.early
+		}
+	}
+	return job.Never
 }
 
 // keepsFrom reports whether a site gets no copy at now that the job lacks.
 func (o *openJob) keepsFrom(now job.Time, site job.SiteID) bool {
 	for i := range o.refused {
-		if r := &o.refused[i]; r.site == site && now < r.until && !r.moved {
+		if r := &o.refused[i]; r.site == site && now < r.keeps {
 			return true
 		}
 	}
@@ -100,6 +107,9 @@ func (o *openJob) keepsFrom(now job.Time, site job.SiteID) bool {
 
 // refuse notes that a site does not want a copy of this attempt before until.
 func (o *openJob) refuse(r refusal) {
+	if !r.moved {
+		r.keeps = r.until
+	}
 	o.refused = slices.DeleteFunc(o.refused, func(old refusal) bool { return old.site == r.site })
 	o.refused, o.barren = append(o.refused, r), 0
 }
@@ -120,7 +130,7 @@ func (o *openJob) unwilling(now job.Time, sites []job.SiteID) []job.SiteID {
 	}
 	sites = slices.Clip(sites)
 	for i := range o.refused {
-		if r := &o.refused[i]; now < r.until && !r.moved {
+		if r := &o.refused[i]; now < r.keeps {
 			sites = append(sites, r.site)
 		}
 	}
@@ -128,10 +138,18 @@ func (o *openJob) unwilling(now job.Time, sites []job.SiteID) []job.SiteID {
 }
 
 // askAnew forgets who refused the latest attempt, but for those that it is not time to ask again.
+// Where a site refused the job for what it is, no copy is moved there: it would lose its place at
+// another site for nothing.
 func (o *openJob) askAnew(now job.Time) {
-	o.refused = slices.DeleteFunc(o.refused, func(r refusal) bool { return now >= o.retryAt || now >= r.until || r.moved })
+	lasts := func(r *refusal) bool { return r.until == job.Never && forGood(r.reason) && !ofLevel(r.reason) }
+	o.refused = slices.DeleteFunc(o.refused, func(r refusal) bool {
+		return r.moved || now >= r.until || now >= o.retryAt && !lasts(&r)
+	})
 	for i := range o.refused {
-		o.refused[i].until = min(o.refused[i].until, o.retryAt)
+		r := &o.refused[i]
+		if r.keeps = min(r.keeps, o.retryAt); !lasts(r) {
+			r.until = r.keeps
+		}
 	}
 }
 

@@ -319,10 +319,9 @@ func (or *origin) sendPlaced(now job.Time) {
 		if o.rec.State != job.Queued {
 			continue
 		}
-		for i, site := range o.rec.Sites {
+		for i := range o.rec.Sites {
 			if o.at[i] == unsent {
-				o.at[i] = placing
-				or.peers.request(now, site, outKey{placement, o.rec.AttemptID()})
+				or.sendCopy(now, o, i)
 			}
 		}
 	}

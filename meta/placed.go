@@ -14,19 +14,18 @@ func (or *origin) onCopyAnswer(now job.Time, from job.SiteID, m CopyAnswer) {
 	l.settle(outKey{placement, m.Attempt})
 	switch {
 	case !awaited: // a repeated answer tells nothing of how the site stands now
+	case !or.noteAnswered(from) && ofCount(m.Reason): // there may be room since
 	case m.Accepted, forGood(m.Reason): // it had room, if not for this one
 		or.noteAccepted(now, from)
 	default:
 		or.noteRefused(now, from, m.Reason)
 	}
 	o := or.open.Get(m.Attempt.Job)
-	if o == nil || o.rec.State != job.Queued || o.rec.Attempt != m.Attempt.Number {
-		return // the withdrawal is on its way
-	}
-	i := slices.Index(o.rec.Sites, from)
-	if i < 0 {
+	if o == nil || o.rec.State != job.Queued || o.rec.Attempt != m.Attempt.Number || !slices.Contains(o.rec.Sites, from) {
+		or.acceptedStray(from, &m)
 		return
 	}
+	i := slices.Index(o.rec.Sites, from)
 	if !m.Accepted {
 		or.copyReturnedFinally(now, o, i, m.Reason, m.Final)
 		return
@@ -36,6 +35,18 @@ func (or *origin) onCopyAnswer(now job.Time, from job.SiteID, m CopyAnswer) {
 	or.offerTaken(now, o, from)
 	if or.seer != nil {
 		or.seer.accepted(now, o, from)
+	}
+}
+
+// acceptedStray has a host give up a copy that it took and should not have, if it has not been
+// asked to: it may have refused it first, and taken it when it was sent again.
+func (or *origin) acceptedStray(from job.SiteID, m *CopyAnswer) {
+	a := m.Attempt
+	if o := or.open.Get(a.Job); !m.Accepted || o != nil && o.rec.Attempt == a.Number && o.rec.Holder == from {
+		return // or it has the claim already
+	}
+	if !or.peers.link(from).waits(outKey{withdrawal, a}) {
+		or.peers.send(from, Withdraw{Attempt: a})
 	}
 }
 

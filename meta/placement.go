@@ -73,7 +73,7 @@ func (or *origin) decideRound(now job.Time, o *openJob, answers []place.Answer) 
 func (or *origin) nextSite(now job.Time, o *openJob) job.SiteID {
 	tried := slices.Clone(o.rec.Sites)
 	for i := range o.refused {
-		if r := &o.refused[i]; now < r.until && !r.moved {
+		if r := &o.refused[i]; now < r.keeps {
 			tried = append(tried, r.site)
 		}
 	}

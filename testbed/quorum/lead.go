@@ -55,8 +55,9 @@ func (l *Lead) Latest() *Batch { return l.latest }
 type Batch struct {
 	lead   *Lead
 	writes []codec.Write
-	// Stood is called when it stands, whether anybody is told so or not; nil for nothing.
-	Stood func()
+	// Stood is called when it stands, whether anybody is told so or not; nil for nothing. At the end
+	// of the instant open opens the facts with it, those of the first member that got to know.
+	Stood func(open func() (*memstore.Store, error))
 
 	started, answered bool
 	answer            error
@@ -188,6 +189,11 @@ func (m *member) confirmed() {
 	}
 }
 
+// open opens the member's facts.
+func (m *member) open() (*memstore.Store, error) {
+	return memstore.Open(m.disk, m.g.cfg.Site, m.g.cfg.Generation)
+}
+
 // begins begins a lead: all that stands is in the file of facts.
 func (m *member) begins(begun leads.Begun) {
 	if old := m.lead; old != nil {
@@ -195,7 +201,7 @@ func (m *member) begins(begun leads.Begun) {
 		m.g.cfg.Over(old)
 	}
 	whose := fmt.Sprintf("member %d of site %s", m.id, m.g.cfg.Site)
-	facts, err := memstore.Open(m.disk, m.g.cfg.Site, m.g.cfg.Generation)
+	facts, err := m.open()
 	if err != nil {
 		m.g.cfg.Violate("R4: member %d cannot open its facts: %v", m.id, err)
 		return

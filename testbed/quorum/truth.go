@@ -68,7 +68,7 @@ func (t *truth) stands(m *member, index uint64, e entry) {
 	}
 	for _, b := range list {
 		if f := b.Stood; f != nil {
-			f()
+			f(m.open)
 		}
 	}
 }

@@ -289,8 +289,8 @@ func (k *keeper) lookAt(x *waiting, o *Site, j *store.Job) {
 	x.quiet = false
 	k.lacking(x, o, j)
 	if j.State == job.Claimed {
-		if h := k.w.site(j.Holder); h != nil && !k.reaches(o, h) {
-			waits = false // its holder may have begun it, and no other site may
+		if h := k.w.site(j.Holder); h != nil && (!k.reaches(o, h) || h.procs[j.AttemptID()] != nil) {
+			waits = false // its holder may have begun it or has, and no other site may
 		}
 	}
 	for i, s := range k.w.sites {

@@ -9,6 +9,7 @@ import (
 	"kith/meta"
 	"kith/meta/commit"
 	"kith/store"
+	"kith/store/memstore"
 	"kith/testbed/quorum"
 )
 
@@ -179,7 +180,7 @@ func (s *Site) propose(ready *commit.Ready, closing []closed) {
 	pending := new(commit.Ready)
 	*pending = *ready
 	s.pending, s.closing = pending, closing
-	b.Stood = func() { s.stands(life, closing) }
+	b.Stood = func(open func() (*memstore.Store, error)) { s.stands(life, closing, open) }
 	var answered func()
 	answered = func() {
 		s.in(life, func(s *Site) {
@@ -210,11 +211,22 @@ func (s *Site) propose(ready *commit.Ready, closing []closed) {
 
 // stands notes that a batch is durable, whoever has been told so. While its daemon goes on, what
 // the batch closes counts as closed when its effects have left.
-func (s *Site) stands(life int, closing []closed) {
+func (s *Site) stands(life int, closing []closed, open func() (*memstore.Store, error)) {
 	s.w.watch.depends.committed(closing)
 	if s.life != life || s.engine == nil {
-		// Its member takes it up in this instant: what it keeps of tasks is read then.
-		s.w.agenda.add(s.w.now, message, 0, call(func() { s.w.watch.durable(closing) }))
+		s.w.agenda.add(s.w.now, message, 0, call(func() {
+			facts, err := open() // those of the daemon that acts may have come less far
+			if err != nil {
+				s.w.watch.violate("S5: facts of site %s: %v", s.cfg.ID, err)
+				return
+			}
+			for i := range closing {
+				if b := closing[i].bag; b != nil {
+					b.facts = facts
+				}
+			}
+			s.w.watch.durable(closing)
+		}))
 		return
 	}
 	s.stood = append(s.stood, closing...)

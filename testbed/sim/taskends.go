@@ -73,7 +73,7 @@ func (x *taskWatch) checkResults(o *Site, rec *store.Bag) error {
 	if !o.w.cfg.Disk.Keep {
 		return nil
 	}
-	b, results := x.bag(rec.ID), resultsOf{s: o, bag: rec.ID}
+	b, results := x.bag(rec.ID), resultsOf{s: o, from: o.backend, bag: rec.ID}
 	for _, task := range slices.Sorted(maps.Keys(b.records)) {
 		id := job.TaskID{Bag: rec.ID, Ordinal: task}
 		was := b.records[task]

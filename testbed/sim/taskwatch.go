@@ -58,6 +58,7 @@ type bagSeen struct {
 	records map[uint32]store.TaskRecord
 	// cancels says that a client was told that it will be cancelled.
 	cancels bool
+	life    int // of the daemon that said the latest of it
 	// tail is when its tail began, 0 before.
 	tail     job.Time
 	policies policySeen
@@ -337,35 +338,16 @@ func (w *World) Retries(id job.ID, tasks *job.TaskSet, refused bool) {
 	b.cancels = false
 }
 
-// bagFacts is what a batch says of a bag.
-type bagFacts struct {
-	s                       *Site
-	id                      job.ID
-	done, failed, cancelled job.TaskSet
-	tail                    job.Time
-	state                   job.BagState
-	level                   store.BagLevel
-}
-
-func factsOf(s *Site, b *store.Bag) *bagFacts {
-	for t := range b.Bundles {
-		id := job.AttemptID{Job: b.ID, Number: t.Number}
-		s.w.watch.tasks.granted[id] = t.Granted
-		if t.Replica {
-			s.w.watch.tasks.replicas[id] = true
-		}
-	}
-	level := b.BagLevel
-	level.Demotions = slices.Clone(level.Demotions)
-	return &bagFacts{s, b.ID, b.Done.Clone(), b.Failed.Clone(), b.Cancelled.Clone(), b.TailSince, b.State, level}
-}
-
 // durable takes up what is on disk of a bag.
 func (x *taskWatch) durable(f *bagFacts) {
 	if x.x.liars[f.s.cfg.ID] {
 		return
 	}
 	b := x.bag(f.id)
+	if f.life < b.life {
+		return // a daemon that was stopped has carried it out late: a later one has said more
+	}
+	b.life = f.life
 	x.x.levels.durableBag(f.id, &f.level)
 	x.stays(b, f)
 	x.news(b, f, &b.done, &f.done, "done", job.Success)
@@ -407,7 +389,10 @@ func (x *taskWatch) news(b *bagSeen, f *bagFacts, was, are *job.TaskSet, what st
 	if fresh.Empty() || !f.s.w.cfg.Disk.Keep {
 		return
 	}
-	results := resultsOf{s: f.s, bag: f.id}
+	results := resultsOf{s: f.s, from: f.s.backend, bag: f.id}
+	if f.facts != nil {
+		results.from = f.facts
+	}
 	for task := range fresh.All {
 		id := job.TaskID{Bag: f.id, Ordinal: task}
 		x.task(id).ended = f.s.now()
@@ -421,31 +406,6 @@ func (x *taskWatch) news(b *bagSeen, f *bagFacts, was, are *job.TaskSet, what st
 		}
 		b.records[task] = r
 	}
-}
-
-// resultsOf reads results of a bag, block by block.
-type resultsOf struct {
-	s      *Site
-	bag    job.ID
-	block  uint32
-	loaded bool
-	list   []store.TaskRecord
-}
-
-func (r *resultsOf) of(task uint32) (store.TaskRecord, bool) {
-	if block := task / store.ResultBlock; !r.loaded || block != r.block {
-		list, err := r.s.backend.TaskResults(r.bag, block)
-		if err != nil {
-			r.s.w.watch.violate("S5: results of bag %v: %v", r.bag, err)
-		}
-		r.list, r.block, r.loaded = list, block, true
-	}
-	for _, rec := range r.list {
-		if rec.Result.Ordinal == task {
-			return rec, true
-		}
-	}
-	return store.TaskRecord{}, false
 }
 
 // booted checks that what is durable of bags is still there.

@@ -120,8 +120,12 @@ func (x *watch) restoredTrust(s *Site) {
 	}
 }
 
-// Revoked notes that an operator was told that a site is revoked.
-func (w *World) Revoked(at, of job.SiteID) { w.watch.revoked[trustKey{at, of}] = true }
+// Revoked notes that an operator was told that a site is revoked. A daemon that was stopped may
+// say so when the site is admitted again.
+func (w *World) Revoked(at, of job.SiteID) {
+	key := trustKey{at, of}
+	w.watch.revoked[key] = w.watch.trust[key].State == store.SiteRevoked
+}
 
 // outlawed watches that nothing starts of a site that is durably revoked.
 func (x *watch) outlawed(p *process) {

@@ -177,6 +177,23 @@ func searchFor(t *testing.T, x Search, kinds []Kind) {
 // Wide schedules that have found something, and what it was.
 func TestWideSeedsThatFoundSomething(t *testing.T) {
 	for seed, what := range map[uint64]string{
+		50001807: "the product: a site from which a copy had been moved got none again for minutes, though processors had come free there, as jobs waited that needed more",
+		50013527: "the product: the same",
+		51008152: "the product: the same",
+		50007912: "the product: a host that refused a copy, and took it when it was sent again, kept it, and its origin did not know",
+		51003227: "the product: a job lost its place again and again for an idle site that had refused it for what it is",
+		50019060: "the product: the same",
+		52001366: "the product: a copy that a late withdrawal had taken away was not sent again, though the host had said so",
+		56001931: "the product: a copy that did not leave, as its job had started at home, counted as what a full site was offered",
+		58508205: "the product: a full site refused what had been offered before a copy left it, and was offered nothing for the pause",
+		51011781: "the product: a job had two of three copies beside a site that had been drained and full; several of these mend it",
+		50010527: "the watch: results of tasks were read at a member that had not taken up the batch yet, as its leader had been killed",
+		51001917: "the watch: what a stopped daemon had said of a bag counted as later than what the next leader said",
+		50011152: "the watch: the same",
+		51007267: "the watch: the same",
+		55006787: "the watch: a daemon that had been stopped said what came before the end of a job, after that",
+		61501738: "the watch: a job that had run, though a full disk could not say so, was to run while its output was collected",
+		58000367: "the watch: an operator was told of a revocation by a daemon that had been stopped, when the site was admitted again",
 		40005339: "the product: what reminded a host of a claim that was granted counted as the answer to the claim of another copy of that attempt, which ran beside the next one",
 		40003626: "the product: a site that had refused a copy of a queued job for what that is got none after a restart with another configuration",
 		40008375: "the product: the same, of a site that had fewer processors meanwhile",

@@ -97,7 +97,7 @@ func first() []Mutant {
 		{
 			Name: "withdrawals-lost-for-ever", Rule: "a withdrawal is never sent, and strays are never found",
 			Changes: []Change{
-				{"meta/claim.go", "sent && or.peers.request(now, site, outKey{withdrawal, a}) {", "sent && false {"},
+				{"meta/claim.go", "	case or.peers.request(now, site, outKey{withdrawal, a}):\n", "	case false:\n"},
 				{"meta/antientropy.go", "	or.recall(now, from, outKey{withdrawal, a})\n", ""},
 			},
 			Caught: search("1000"), Breaks: "L2",

@@ -2,7 +2,7 @@ package mutants
 
 // wideMutants are planted in code that was wrong once, where only wide schedules look.
 func wideMutants() []Mutant {
-	untold := Change{"meta/dry.go", "startable(&d) > h.dry.free && !d", "startable(&d) > h.dry.free && now < 0 && !d"}
+	untold := Change{"meta/dry.go", "d.Startable() > h.dry.free && !d", "d.Startable() > h.dry.free && now < 0 && !d"}
 	pauses := Change{"meta/placed.go", "		if !or.conserving() || slices.ContainsFunc(o.refused, func(r refusal) bool { return !ofState(r.reason) }) {\n", "		if o.rec != nil {\n"}
 	return []Mutant{
 		{
@@ -22,7 +22,7 @@ func wideMutants() []Mutant {
 		},
 		{
 			Name: "moved-and-never-back", Rule: "a job gets no copy at the site that one was moved from, for minutes, though it would start there",
-			Changes: []Change{{"meta/conserve.go", "<< o.moves), moved: true, early: now.Add(pause)})", "<< o.moves)})"}},
+			Changes: []Change{{"meta/conserve.go", "<< o.moves), moved: true, at: now, early: now.Add(pause)})", "<< o.moves)})"}},
 			Caught:  wideSeed("163"), Breaks: "L5",
 		},
 		{
@@ -109,6 +109,41 @@ func wideMutants() []Mutant {
 			Name: "ends-by-another-clock", Rule: "a guest that should have ended by the clock of another machine is left to end",
 			Changes: []Change{{"meta/evict.go", "rest <= grace && rest > -grace", "rest <= grace"}},
 			Caught:  wideSeed("42000367"), Breaks: "E3",
+		},
+		{
+			Name: "freed-processors-unseen", Rule: "a site that a copy was moved from gets one back for minutes only when nothing waits there, whatever comes free",
+			Changes: []Change{{"meta/feed.go", "isDry(t.load), t.freed)", "isDry(t.load), 0)"}},
+			Caught:  wideSeed("50001807"), Breaks: "L4",
+		},
+		{
+			Name: "strays-stay", Rule: "a host keeps a copy that it refused first and took when it was sent again",
+			Changes: []Change{{"meta/placed.go", "	if !or.peers.link(from).waits(outKey{withdrawal, a}) {\n", "	if false {\n"}},
+			Tests:   []string{"./meta", "TestTranscripts"},
+		},
+		{
+			Name: "place-lost-for-a-refusal", Rule: "a job is moved to a site that has refused it for what it is before",
+			Changes: []Change{{"meta/openjob.go", "r.until == job.Never && forGood(r.reason) && !ofLevel(r.reason) }", "r.until == job.Never && false }"}},
+			Tests:   []string{"./meta", "TestTranscripts"},
+		},
+		{
+			Name: "place-not-given-back", Rule: "a job that was refused where it was moved waits out a pause though the site that it left has answered",
+			Changes: []Change{{"meta/claim.go", "	case job.Pending:\n		or.retrySoon(now, from)\n", "	case job.Pending:\n"}},
+			Tests:   []string{"./meta", "TestTranscripts"},
+		},
+		{
+			Name: "dropped-by-a-late-withdrawal", Rule: "a copy that a host has dropped and nobody wanted withdrawn is not sent again",
+			Changes: []Change{{"meta/claim.go", "o.at[i] == queued && !awaited {", "o.at[i] == queued && awaited {"}},
+			Caught:  wideSeed("52001366"), Breaks: "L5",
+		},
+		{
+			Name: "unsent-copy-costs", Rule: "a copy that does not leave counts as what a full site was offered",
+			Changes: []Change{{"meta/claim.go", "	case !sent:\n		or.noteUnsent(now, site)\n", "	case !sent:\n"}},
+			Tests:   []string{"./meta", "TestTranscripts"},
+		},
+		{
+			Name: "refused-before-room", Rule: "a refusal of what was offered before a copy left counts after that",
+			Changes: []Change{{"meta/placed.go", "	case !or.noteAnswered(from) && ofCount(m.Reason): //", "	case !or.noteAnswered(from) && false: //"}},
+			Caught:  wideSeed("58508205"), Breaks: "L4",
 		},
 		{
 			Name: "grants-from-anybody", Rule: "a host starts what another site than the job's origin grants",
