@@ -23,7 +23,7 @@ type dryness struct {
 // dryPause and dryPausePerSite are how long after one digest the next may follow:
 // the more sites are told, the longer. Timing.Load bounds it.
 const (
-	dryPause        = time.Second
+	dryPause        = 500 * time.Millisecond
 	dryPausePerSite = 50 * time.Millisecond
 )
 

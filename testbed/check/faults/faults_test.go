@@ -186,6 +186,7 @@ func TestWideSeedsThatFoundSomething(t *testing.T) {
 		52001366: "the product: a copy that a late withdrawal had taken away was not sent again, though the host had said so",
 		56001931: "the product: a copy that did not leave, as its job had started at home, counted as what a full site was offered",
 		58508205: "the product: a full site refused what had been offered before a copy left it, and was offered nothing for the pause",
+		62010123: "the product: a site told of processors that came free once a second, and one of six stood idle beside jobs of 5 s",
 		51011781: "the product: a job had two of three copies beside a site that had been drained and full; several of these mend it",
 		50010527: "the watch: results of tasks were read at a member that had not taken up the batch yet, as its leader had been killed",
 		51001917: "the watch: what a stopped daemon had said of a bag counted as later than what the next leader said",

@@ -12,7 +12,7 @@ func trustMutants() []Mutant {
 		{
 			Name: "revoked-still-heard", Rule: "a revoked site is heard as long as it has a stream",
 			Changes: []Change{{"meta/rights.go", "	case t != nil && t.State != store.SiteKnown:\n", "	case t != nil && t.State > store.SiteRevoked:\n"}},
-			Caught:  hostileSeed("168"), Breaks: "trust",
+			Caught:  hostileSeed("256"), Breaks: "trust",
 		},
 		{
 			Name: "revoked-runs-on", Rule: "what runs for a site that is revoked is not stopped",

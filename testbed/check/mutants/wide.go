@@ -2,6 +2,8 @@ package mutants
 
 // wideMutants are planted in code that was wrong once, where only wide schedules look.
 func wideMutants() []Mutant {
+	// once has sites tell of free processors once a second: the seeds of rare mutants are of that time.
+	once := Change{"meta/dry.go", "pause := max(dryPause, ", "pause := max(2*dryPause, "}
 	untold := Change{"meta/dry.go", "d.Startable() > h.dry.free && !d", "d.Startable() > h.dry.free && now < 0 && !d"}
 	pauses := Change{"meta/placed.go", "		if !or.conserving() || slices.ContainsFunc(o.refused, func(r refusal) bool { return !ofState(r.reason) }) {\n", "		if o.rec != nil {\n"}
 	return []Mutant{
@@ -82,7 +84,7 @@ func wideMutants() []Mutant {
 		},
 		{
 			Name: "reminder-of-another-copy", Rule: "what reminds of a granted claim counts for another copy of that attempt, which claimed later",
-			Changes: []Change{{"meta/hostclaim.go", "	return m.Stamp == 0 || m.Stamp+uint64(c.reclaimed) >= c.stamp\n", "	return true\n"}},
+			Changes: []Change{once, {"meta/hostclaim.go", "	return m.Stamp == 0 || m.Stamp+uint64(c.reclaimed) >= c.stamp\n", "	return true\n"}},
 			Caught:  wideSeed("40005339"), Breaks: "S2",
 		},
 		{
@@ -102,7 +104,7 @@ func wideMutants() []Mutant {
 		},
 		{
 			Name: "claim-kept-beside-its-origin", Rule: "an attempt whose input came late keeps its claim beside its own idle origin, where copies of others wait",
-			Changes: []Change{{"meta/hosthold.go", "open := isDry(d) || ", "open := isDry(d) || p == nil && "}},
+			Changes: []Change{once, {"meta/hosthold.go", "open := isDry(d) || ", "open := isDry(d) || p == nil && "}},
 			Caught:  wideSeed("43003115"), Breaks: "L4",
 		},
 		{
@@ -142,7 +144,7 @@ func wideMutants() []Mutant {
 		},
 		{
 			Name: "refused-before-room", Rule: "a refusal of what was offered before a copy left counts after that",
-			Changes: []Change{{"meta/placed.go", "	case !or.noteAnswered(from) && ofCount(m.Reason): //", "	case !or.noteAnswered(from) && false: //"}},
+			Changes: []Change{once, {"meta/placed.go", "	case !or.noteAnswered(from) && ofCount(m.Reason): //", "	case !or.noteAnswered(from) && false: //"}},
 			Caught:  wideSeed("58508205"), Breaks: "L4",
 		},
 		{
@@ -177,7 +179,7 @@ func wideMutants() []Mutant {
 		},
 		{
 			Name: "launched-beside-what-runs", Rule: "a site that comes back smaller launches what it had begun, whatever runs there",
-			Changes: []Change{{"meta/outgrown.go", "	case h.site.Overfull(now):\n", "	case h.site.Overfull(now) && now < 0:\n"}},
+			Changes: []Change{once, {"meta/outgrown.go", "	case h.site.Overfull(now):\n", "	case h.site.Overfull(now) && now < 0:\n"}},
 			Caught:  wideSeed("10050419"), Breaks: "S6",
 		},
 		{
@@ -223,6 +225,7 @@ func wideMutants() []Mutant {
 		{
 			Name: "withdrawn-answers-nothing", Rule: "an origin stays set aside for long when the copy that was to claim is withdrawn, whether it has claimed or not",
 			Changes: []Change{
+				once,
 				{"meta/hostsilent.go", "c == nil && s.left == m.Attempt", "c == nil && now < 0 && s.left == m.Attempt"},
 				{"meta/hostsilent.go", "	pause := h.cfg.Timing.Claim //", "	pause := h.cfg.Timing.Backoff //"},
 			},
