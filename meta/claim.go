@@ -161,13 +161,11 @@ func (or *origin) onWithdrawAck(now job.Time, from job.SiteID, m WithdrawAck) {
 	if o == nil || o.rec.Attempt != m.Attempt.Number {
 		return
 	}
-	switch o.rec.State {
-	case job.Pending:
+	switch i := slices.Index(o.rec.Sites, from); {
+	case o.rec.State == job.Pending && awaited:
 		or.retrySoon(now, from)
-	case job.Queued:
-		if i := slices.Index(o.rec.Sites, from); i >= 0 && o.at[i] == queued && !awaited {
-			or.sendCopy(now, o, i)
-		}
+	case o.rec.State == job.Queued && !awaited && i >= 0 && o.at[i] == queued:
+		or.sendCopy(now, o, i)
 	}
 }
 

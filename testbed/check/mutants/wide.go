@@ -129,12 +129,12 @@ func wideMutants() []Mutant {
 		},
 		{
 			Name: "place-not-given-back", Rule: "a job that was refused where it was moved waits out a pause though the site that it left has answered",
-			Changes: []Change{{"meta/claim.go", "	case job.Pending:\n		or.retrySoon(now, from)\n", "	case job.Pending:\n"}},
+			Changes: []Change{{"meta/claim.go", "	case o.rec.State == job.Pending && awaited:\n		or.retrySoon(now, from)\n", "	case o.rec.State == job.Pending && awaited:\n"}},
 			Tests:   []string{"./meta", "TestTranscripts"},
 		},
 		{
 			Name: "dropped-by-a-late-withdrawal", Rule: "a copy that a host has dropped and nobody wanted withdrawn is not sent again",
-			Changes: []Change{{"meta/claim.go", "o.at[i] == queued && !awaited {", "o.at[i] == queued && awaited {"}},
+			Changes: []Change{{"meta/claim.go", "o.rec.State == job.Queued && !awaited && i >= 0", "o.rec.State == job.Queued && awaited && i >= 0"}},
 			Caught:  wideSeed("52001366"), Breaks: "L5",
 		},
 		{
