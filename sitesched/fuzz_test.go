@@ -16,6 +16,7 @@ func FuzzStep(f *testing.F) {
 		0x30, 0, 0, 1, 2, 9, 0, 3, 1, 9, 0, 5, 2, 3, 8, 0, 0, 0, 9, 1, 0, 0, 0, 7, 1, 2, 8, 0, 0, 0, 11, 3, 0, 0, 8, 0, 0, 0,
 		3, 3, 9, 0, 10, 1, 0, 0, 8, 0, 0, 0,
 	})
+	f.Add([]byte("000 00C  0v000X000")) // a postponement that ends on a drained site, which makes no passes
 	f.Add([]byte("the quick brown fox jumps over the lazy dog, again and again and again, until it is tired"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if len(data) < 2 || len(data) > 800 {

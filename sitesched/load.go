@@ -36,8 +36,12 @@ func (s *Scheduler) Load(now job.Time) job.Load {
 	}
 }
 
-// guestsWait reports whether a remote copy that comes now waits for others, whatever is free.
+// guestsWait reports whether a remote copy that comes now waits for others, whatever is free. On a
+// drained site it waits for the end of that, and what is before it is not looked at.
 func (s *Scheduler) guestsWait() bool {
+	if s.draining {
+		return false
+	}
 	inOrder := s.cfg.Backfill == NoBackfill
 	switch s.cfg.Queues {
 	case Single:
