@@ -162,8 +162,8 @@ func (or *origin) onWithdrawAck(now job.Time, from job.SiteID, m WithdrawAck) {
 		return
 	}
 	switch i := slices.Index(o.rec.Sites, from); {
-	case o.rec.State == job.Pending && awaited:
-		or.retrySoon(now, from)
+	case o.rec.State == job.Pending && awaited && or.conserving() && !o.lost.holds(now):
+		or.place(now, o) // it alone: each is a decision
 	case o.rec.State == job.Queued && !awaited && i >= 0 && o.at[i] == queued:
 		or.sendCopy(now, o, i)
 	}

@@ -129,7 +129,7 @@ func wideMutants() []Mutant {
 		},
 		{
 			Name: "place-not-given-back", Rule: "a job that was refused where it was moved waits out a pause though the site that it left has answered",
-			Changes: []Change{{"meta/claim.go", "	case o.rec.State == job.Pending && awaited:\n		or.retrySoon(now, from)\n", "	case o.rec.State == job.Pending && awaited:\n"}},
+			Changes: []Change{{"meta/claim.go", "		or.place(now, o) // it alone", "		// it alone"}},
 			Tests:   []string{"./meta", "TestTranscripts"},
 		},
 		{
