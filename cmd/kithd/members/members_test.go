@@ -85,8 +85,9 @@ func TestCalls(t *testing.T) {
 	for _, refusal := range []error{nil, ErrNotLeading, errors.New("no")} {
 		here, there := pair(t)
 		said := Call{Purpose: ForSocket, Cluster: [16]byte{1, 2}, From: "alice", UID: 1000}
-		heard := make(chan Call, 1)
+		heard, answered := make(chan Call, 1), make(chan struct{})
 		go func() {
+			defer close(answered)
 			c, err := ReadCall(there)
 			if err != nil {
 				t.Error(err)
@@ -97,7 +98,9 @@ func TestCalls(t *testing.T) {
 			}
 		}()
 		err := Begin(here, said)
-		if got := <-heard; got != said {
+		got := <-heard
+		<-answered // who answers has not done with the connection when the caller has the answer
+		if got != said {
 			t.Errorf("heard %+v, said %+v", got, said)
 		}
 		switch {
