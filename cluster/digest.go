@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"time"
+
 	"kith/internal/job"
 )
 
@@ -32,6 +34,12 @@ type Digest struct {
 	Owner *Owner
 	// Level is the level of a hierarchy that the site is, nil for none.
 	Level *Level
+	// GuestWalltime is the longest time limit of a job of another site that it takes, 0 for any;
+	// KeptFree is how many processors such jobs never have.
+	GuestWalltime time.Duration
+	KeptFree      int32
+	// Settings counts how often its daemon has taken up a configuration since it started.
+	Settings uint64
 	// Time is when the digest was made, by the site's own clock.
 	Time job.Time
 	// Version is that of its daemon, for people.
@@ -60,6 +68,18 @@ func (d *Digest) Startable() int32 {
 		return 0
 	}
 	return d.Load.Free
+}
+
+// Bars says why the site takes no job like that of another one, for the sake of its own:
+// [job.NoReason] if it may. How long a job of a hierarchy runs there is its level's business.
+func (d *Digest) Bars(r *job.Request) job.Reason {
+	switch {
+	case r.Level == 0 && d.GuestWalltime > 0 && r.Walltime > d.GuestWalltime:
+		return job.GuestWalltime
+	case d.KeptFree > 0 && r.Processors > d.Processors-d.KeptFree:
+		return job.KeptFree
+	}
+	return job.NoReason
 }
 
 // Newer reports whether d says something later than other about the same site.

@@ -37,6 +37,10 @@ func (d *Digest) Possible() error {
 		return impossible("load_procs", d.Load.Procs, "0 to 10^12")
 	case d.Speed != 0 && !within(d.Speed, 1/mostSpeed, mostSpeed):
 		return impossible("speed", d.Speed, "0.001 to 1000, or 0 of a site that does not say")
+	case d.GuestWalltime < 0 || d.GuestWalltime > job.MaxWalltime:
+		return impossible("guest_walltime", d.GuestWalltime, "0 to 10 years")
+	case d.KeptFree < 0 || d.KeptFree > job.MaxProcessors:
+		return impossible("kept_free", d.KeptFree, "0 to 2^24")
 	case d.Load.Queued < 0 || d.Load.Running < 0:
 		return impossible("queued_copies", min(d.Load.Queued, d.Load.Running), "0 or more")
 	}

@@ -32,6 +32,9 @@ type Peer struct {
 	// Incarnation is the one that it said when it last connected; zero if it did not.
 	Incarnation uint64
 	Lacks
+	// settings are those of the digests that jobs were last offered anew for, at offered.
+	settings uint64
+	offered  job.Time
 	// another says that this is another daemon or data folder than Digest is of.
 	another bool
 	// Sent is kept by the origin of the copies, in this very view.
@@ -40,6 +43,17 @@ type Peer struct {
 
 // Age returns how old the digest is at now, by this site's clock.
 func (p *Peer) Age(now job.Time) time.Duration { return now.Sub(p.SeenAt) }
+
+// Offers reports whether jobs that the site refused are to be offered to it again, as it has taken
+// up another configuration: once for each, and not before a pause since the latest time, as a
+// site may say so with every digest.
+func (p *Peer) Offers(now job.Time, pause time.Duration) bool {
+	if p.Digest.Settings == p.settings || p.offered != 0 && now < p.offered.Add(pause) {
+		return false
+	}
+	p.settings, p.offered = p.Digest.Settings, now
+	return true
+}
 
 // supersedes reports whether d says something later than what is known of the site.
 // While a stream is up, what the daemon at its other end says is later than what any
@@ -85,6 +99,9 @@ func (v *View) Merge(now job.Time, d Digest) bool {
 	p.another = p.another && d.Incarnation != p.Incarnation
 	if !p.Known || d.Startable() > p.Digest.Startable() {
 		p.Freed = now
+	}
+	if !p.Known {
+		p.settings = d.Settings
 	}
 	p.Known, p.Digest, p.SeenAt = true, d, now
 	p.Sent.told()

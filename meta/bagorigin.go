@@ -249,12 +249,9 @@ func (bo *bagOrigin) up(now job.Time, site job.SiteID, incarnation uint64) {
 		bo.lives[site] = incarnation
 		bo.answers.Forget(site)
 	}
-	bo.board.Forget(site)
-	bo.placeSoon(now)
-	bo.offerSoon()
+	bo.askAgain(now, site)
 	generation := bo.peers.generationOf(site)
 	for _, o := range slices.Clone(bo.open) {
-		delete(o.refused, site)
 		for t := range o.rec.Bundles {
 			if t.Site != site {
 				continue
@@ -265,6 +262,16 @@ func (bo *bagOrigin) up(now job.Time, site job.SiteID, incarnation uint64) {
 		}
 		bo.stopAt(now, o, site)
 		bo.stopEnded(now, o, site)
+	}
+}
+
+// askAgain has a site offered what is to be done once more, as it may take what it did not.
+func (bo *bagOrigin) askAgain(now job.Time, site job.SiteID) {
+	bo.board.Forget(site)
+	bo.placeSoon(now)
+	bo.offerSoon()
+	for _, o := range bo.open {
+		delete(o.refused, site)
 	}
 }
 

@@ -184,6 +184,8 @@ type Self struct {
 	Address     string
 	Processors  int32
 	MemoryBytes int64
+	// KeptFree is how many processors jobs of other sites never have.
+	KeptFree int32
 	// HomeJobs says whether jobs submitted here go first, Policy in words how
 	// jobs are ordered.
 	HomeJobs cluster.HomeJobs

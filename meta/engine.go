@@ -288,6 +288,12 @@ func (e *Engine) loadSeen(now job.Time, d cluster.Digest) {
 		e.origin.retrySoon(now, d.Site)
 		e.bags.placeSoon(now)
 	}
+	if p := e.peers.view.Get(d.Site); p != nil && p.Offers(now, e.cfg.Timing.Retry) {
+		e.origin.metAnew(d.Site)
+		e.origin.askAgain(now, d.Site)
+		e.origin.retrySoon(now, d.Site)
+		e.bags.askAgain(now, d.Site)
+	}
 	e.origin.idleSeen(now, d.Site)
 	e.host.heldSeen(now, &d)
 }

@@ -50,6 +50,7 @@ type host struct {
 
 	stamp     uint64   // protocol steps, see nextStamp
 	loadSeq   uint64   // load digests made
+	settings  uint64   // configurations taken up since the start
 	nextLoad  job.Time // of which one is due
 	nextCheck job.Time // anti-entropy
 	nextRenew job.Time // of leases

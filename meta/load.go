@@ -14,7 +14,8 @@ func (h *host) describe(now job.Time) cluster.Digest {
 		Site: h.self, Incarnation: h.st.Site().Incarnation, Sequence: h.loadSeq, Address: s.Address,
 		Processors: s.Processors, MemoryBytes: s.MemoryBytes, Load: load, HomeJobs: s.HomeJobs, Policy: s.Policy,
 		Speed: s.Speed, Draining: h.st.Site().Draining, NotStarting: h.starting.stopped(), Time: now, Version: s.Version,
-		Owner: h.owner, Level: h.describeLevel(now),
+		Owner: h.owner, Level: h.describeLevel(now), Settings: h.settings,
+		GuestWalltime: h.cfg.NoHarm.GuestWalltime, KeptFree: s.KeptFree,
 	}
 }
 

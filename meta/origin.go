@@ -44,6 +44,7 @@ type origin struct {
 	promises    place.Promises         // what those of sites were worth
 	query       uint64                 // number of the latest start query
 	nextRetry   job.Time               // of placements
+	nextCrowded job.Time               // of those of jobs that full sites refused
 	alarmed     [job.MaxLevel + 1]bool // levels without a site in reach, as was told
 	willing     []job.SiteID           // may take a job since the latest retry: they have run dry, or have come back
 	room        bool                   // a full site has room again since then: nor does one that such a site refused
@@ -342,6 +343,12 @@ func (or *origin) retryPlacements(now job.Time) {
 	}
 	or.nextRetry = now.Add(or.cfg.Timing.Retry)
 	waiting, willing, room := or.unplaced, or.willing, or.room
+	if or.conserving() { // the pauses of full sites end after Timing.Retry, whoever else refused a job
+		if room = room || now >= or.nextCrowded; room {
+			or.nextCrowded = or.nextRetry
+		}
+		or.nextRetry = or.nextCrowded
+	}
 	or.unplaced, or.willing, or.room = nil, nil, false
 	for _, o := range waiting {
 		o.unplaced = false

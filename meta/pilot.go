@@ -35,7 +35,7 @@ type pilot struct {
 func (th *taskHost) turn() time.Duration {
 	turn := cmp.Or(th.cfg.Bags.Turn, 10*time.Minute)
 	if most := th.cfg.NoHarm.GuestWalltime; most > 0 {
-		turn = min(turn, most)
+		turn = min(turn, max(0, most-bags.PilotSlack))
 	}
 	return turn
 }

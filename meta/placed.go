@@ -236,9 +236,28 @@ func (or *origin) moveOwn(now job.Time, reason job.Reason) {
 func (or *origin) takeBack(now job.Time, o *openJob, site job.SiteID, anew bool) {
 	n := len(o.refused)
 	o.refused = slices.DeleteFunc(o.refused, func(r refusal) bool { return r.site == site && (anew && !r.moved || r.reason == job.Forgotten) })
-	if len(o.refused) < n {
+	if anew || len(o.refused) < n {
 		o.barren = 0
 		or.addIfShort(now, o)
+	}
+}
+
+// askAgain forgets what a site refused, as it has taken up another configuration.
+func (or *origin) askAgain(now job.Time, site job.SiteID) {
+	for _, o := range or.jobs {
+		or.forgive(now, o, site, true)
+	}
+}
+
+// forgive has a site asked again about a job that waits. anew says that its configuration may be
+// another one.
+func (or *origin) forgive(now job.Time, o *openJob, site job.SiteID, anew bool) {
+	switch {
+	case o.ended:
+	case o.rec.State == job.Pending: // what the site offers may be more by now
+		o.refused = slices.DeleteFunc(o.refused, func(r refusal) bool { return r.site == site })
+	case o.rec.State == job.Queued:
+		or.takeBack(now, o, site, anew)
 	}
 }
 
@@ -246,12 +265,10 @@ func (or *origin) takeBack(now job.Time, o *openJob, site job.SiteID, anew bool)
 // is another one than at the end of that.
 func (or *origin) revive(now job.Time, site job.SiteID, anew bool) {
 	for _, o := range or.jobs {
+		or.forgive(now, o, site, anew)
 		switch {
 		case o.ended:
-		case o.rec.State == job.Pending: // what the site offers may be more by now
-			o.refused = slices.DeleteFunc(o.refused, func(r refusal) bool { return r.site == site })
 		case o.rec.State == job.Queued:
-			or.takeBack(now, o, site, anew)
 			if i := slices.Index(o.rec.Sites, site); i >= 0 && o.at[i] == placing {
 				or.peers.request(now, site, outKey{placement, o.rec.AttemptID()})
 			}

@@ -25,8 +25,9 @@ func (e *Engine) reconfigure(now job.Time, ev Reconfigure) {
 	e.cfg.Placement, e.cfg.Limits, e.cfg.Timing, e.cfg.Bags = ev.Placement, ev.Limits, ev.Timing, ev.Bags
 	ev.NoHarm.Measure, ev.NoHarm.Mode = e.cfg.NoHarm.Measure, e.cfg.NoHarm.Mode // none that reloads
 	e.cfg.NoHarm = ev.NoHarm
+	e.host.settings++
 	e.host.relevel(now, ev.Level)
-	e.host.tasks.lookAll()
+	e.host.tasks.reconfigured()
 	e.origin.policy = e.cfg.Placement.Policy()
 	e.origin.policy.Kept = e.cfg.Limits.DecisionSites
 	e.origin.reconsider(now)
@@ -38,8 +39,9 @@ func (e *Engine) reconfigure(now job.Time, ev Reconfigure) {
 	}
 	e.tellUnlisted(now, ev.Peers)
 	// What is done every so often is done anew after the new time, if that is sooner.
-	e.host.nextLoad = min(e.host.nextLoad, now.Add(ev.Timing.Load))
+	e.host.advertise(now)
 	e.host.nextCheck = min(e.host.nextCheck, now.Add(ev.Timing.AntiEntropy))
 	e.origin.overdue.next = min(e.origin.overdue.next, now.Add(min(ev.Timing.Overdue, overdueEvery)))
 	e.origin.nextRetry = min(e.origin.nextRetry, now.Add(ev.Timing.Retry))
+	e.origin.nextCrowded = min(e.origin.nextCrowded, now.Add(ev.Timing.Retry))
 }

@@ -181,15 +181,41 @@ func (th *taskHost) onOffer(now job.Time, from job.SiteID, m Offer) {
 	}
 	l, _ := th.find(from, m.Shape)
 	if l == nil {
-		r := pilotRequest(m.Shape, th.turn())
-		if m.Tasks <= 0 || th.linesOf(from) >= mostLines || th.host.site.Refuse(&r) != job.NoReason || from != th.self && th.host.harmful(&r) != job.NoReason {
+		if m.Tasks <= 0 || th.linesOf(from) >= mostLines || th.unfit(from, m.Shape) {
 			return
 		}
 		l = th.lineOf(now, from, m.Shape)
 	}
 	l.offered, l.heard = max(0, m.Tasks), now
 	l.interest.Offer(m.Tasks)
+	th.shun(l)
 	th.look(l)
+}
+
+// shun asks for no more tasks of a line that are not to run here, as another configuration says.
+func (th *taskHost) shun(l *line) {
+	if th.unfit(l.origin, l.shape) {
+		l.offered, l.interest = 0, bags.Interest{}
+	}
+}
+
+// unfit reports whether this site runs no tasks of a shape. Guests may be too long for it: of that a
+// pilot's slack is no part, and some tasks of a shape are shorter than others.
+func (th *taskHost) unfit(from job.SiteID, shape bags.Shape) bool {
+	r := pilotRequest(shape, th.turn())
+	if th.host.site.Refuse(&r) != job.NoReason {
+		return true
+	}
+	r.Walltime = shape.Shortest() + 1
+	return from != th.self && th.host.harmful(&r) != job.NoReason
+}
+
+// reconfigured takes up what another configuration says of tasks.
+func (th *taskHost) reconfigured() {
+	for _, l := range th.lines {
+		th.shun(l)
+		th.look(l)
+	}
 }
 
 func (th *taskHost) linesOf(origin job.SiteID) int {
@@ -272,6 +298,9 @@ func (th *taskHost) refusal(now job.Time, from job.SiteID, l *line, g *GivenBund
 		if !lease.take(now, sent, g.Lease, th.host.began, now) || lease.until.Sub(now) <= lease.every {
 			return job.LateGrant // the answer was too long on its way
 		}
+	}
+	if from != th.self && g.Request.Level == 0 {
+		return cmp.Or(th.host.site.Refuse(&g.Request), th.host.harmful(&g.Request))
 	}
 	return th.host.site.Refuse(&g.Request)
 }

@@ -27,9 +27,8 @@ func localOnly(r *Round) {
 	}
 }
 
-// fitting refuses other sites that the job does not fit, those whose owners leave it no time, and those whose version
-// does not know what it needs. The origin has its own
-// word on that, [View.Refusal].
+// fitting refuses other sites that the job does not fit, those that take no such guests, those whose owners leave it
+// no time, and those whose version does not know what it needs. The origin has its own word on that, [View.Refusal].
 func fitting(r *Round) {
 	for i := range r.Sites {
 		c := &r.Sites[i]
@@ -37,6 +36,8 @@ func fitting(r *Round) {
 			continue
 		}
 		if why := Fits(r.Job.Request, c.Digest.Processors, c.Digest.MemoryBytes); why != job.NoReason {
+			c.Refuse(why)
+		} else if why := c.Digest.Bars(r.Job.Request); why != job.NoReason {
 			c.Refuse(why)
 		} else if c.Digest.Owner.TooBusy(r.Job.Request.Processors, c.Digest.Processors) {
 			c.Refuse(job.BusyOwner)

@@ -37,7 +37,8 @@ import (
 // its processors were idle and work waited. Where the limits of a site let no more copies of
 // other sites wait than it has processors, each start begins with a message to an origin, so that processors in
 // turn stand between two jobs. There it is broken only if what was idle meanwhile, less Handover
-// for each processor that came free, is as much as the job's processors idle for Bound.
+// for each processor that came free, is as much as the job's processors idle for Bound; so it is where claims
+// came too late for jobs that had started elsewhere, less the time from such claims to their answers.
 // It is broken, too, when a copy
 // waits at a site for longer than Patience, the time limits of the copies that were
 // there before it, and two of the longest there meanwhile, while the site could
@@ -87,8 +88,9 @@ type keeper struct {
 	locals [][]localStart
 	// lives are those of the sites at the latest look.
 	lives []int
-	// idle is what each site had free.
-	idle []idleness
+	// idle is what each site had free; claimed are the claims under way.
+	idle    []idleness
+	claimed map[claimOf]claimSent
 	// due says that it looks when all passes of this instant are made.
 	due bool
 	copies
@@ -115,7 +117,7 @@ type waiting struct {
 	// could is since when each site could run it without a break, 0 if it cannot.
 	could []job.Time
 	// spare is what each site had free before could, see idleness.
-	spare []int64
+	spare []idleness
 	// queued is how long its copy was held up at each site by others, most what is
 	// allowed but for the longest time limit there since.
 	queued, most, longest []time.Duration
@@ -180,7 +182,7 @@ func (k *keeper) add(id job.ID) {
 		n := len(k.w.sites)
 		spans := make([]time.Duration, 3*n)
 		x := &waiting{
-			id: id, o: k.w.byID[id.Origin], here: make([]bool, n), could: make([]job.Time, n), spare: make([]int64, n), queued: spans[:n], most: spans[n : 2*n], longest: spans[2*n:], came: make([]job.Time, n), unfit: make([]job.Time, n), lacks: make([]job.Time, n),
+			id: id, o: k.w.byID[id.Origin], here: make([]bool, n), could: make([]job.Time, n), spare: make([]idleness, n), queued: spans[:n], most: spans[n : 2*n], longest: spans[2*n:], came: make([]job.Time, n), unfit: make([]job.Time, n), lacks: make([]job.Time, n),
 		}
 		k.jobs = append(k.jobs, x)
 		k.numbered[x.o.index].add(x)
@@ -300,9 +302,9 @@ func (k *keeper) lookAt(x *waiting, o *Site, j *store.Job) {
 			x.could[i] = 0
 		} else {
 			if x.could[i] == 0 {
-				x.could[i], x.spare[i] = k.w.now, k.spent(s)
+				x.could[i], x.spare[i] = k.w.now, k.idle[s.index]
 			}
-			if idle := k.w.now.Sub(x.could[i]); idle > k.cfg.Bound && !(k.handsOver(s, o) && k.spent(s)-x.spare[i] < int64(s.cfg.Scheduler.Charge(&j.Request))*int64(k.cfg.Bound)) {
+			if idle := k.w.now.Sub(x.could[i]); idle > k.cfg.Bound && !k.excused(s, o, &x.spare[i], &j.Request) {
 				k.w.watch.violate("L4: for %v site %s could have run job %v, which is %v (sites %v, holder %q)", idle, s.cfg.ID, j.ID, j.State, j.Sites, j.Holder)
 			}
 		}

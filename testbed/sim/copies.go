@@ -36,8 +36,8 @@ func (k *keeper) lookInto(s *Site) {
 	if !s.Up() || s.frozen || k.w.watch.liars[s.cfg.ID] {
 		return
 	}
-	restarted := k.lives[s.index] != s.life // perhaps with other limits
-	k.lives[s.index] = s.life
+	restarted := k.lives[s.index] != s.life+s.reloads // perhaps with other limits
+	k.lives[s.index] = s.life + s.reloads
 	t := &k.tenants[s.index]
 	if says := s.scheduler.Load(s.now()).Queued; says > t.load {
 		load := t.load

@@ -1,6 +1,11 @@
 package sim
 
-import "time"
+import (
+	"time"
+
+	"kith/internal/job"
+	"kith/meta"
+)
 
 // idleness is what a site had free, see [Conserve].
 type idleness struct {
@@ -9,8 +14,9 @@ type idleness struct {
 	spent int64
 	free  int32
 	last  time.Duration
-	// left counts processors that came free.
-	left int64
+	// left counts processors that came free; vain is processor time for which they were kept for
+	// claims that came too late, in nanoseconds.
+	left, vain int64
 }
 
 // tally notes what a site has free, as that changes or is looked at.
@@ -32,11 +38,56 @@ func (k *keeper) left(p *process) {
 	}
 }
 
-// spent returns the processor time for which a site was idle, in nanoseconds, less that
-// for which its processors stood between two jobs at most.
-func (k *keeper) spent(s *Site) int64 {
-	t := &k.idle[s.index]
-	return t.spent - t.left*int64(k.cfg.Handover)
+// claimOf is a claim of a site.
+type claimOf struct {
+	at      int
+	attempt job.AttemptID
+}
+
+// claimSent is what it keeps free for a claim, and since when.
+type claimSent struct {
+	at         job.Time
+	processors int32
+}
+
+// claims notes that a site asks for an attempt.
+func (k *keeper) claims(s *Site, a job.AttemptID) {
+	if c := s.state.Copy(a); k.cfg != nil && c != nil {
+		if k.claimed == nil {
+			k.claimed = make(map[claimOf]claimSent)
+		}
+		k.claimed[claimOf{s.index, a}] = claimSent{k.w.now, c.Request.Processors} // repeated, it counts from then: its origin may be away
+	}
+}
+
+// answers notes that a claim of a site has its answer. If it came in vain, as the job had started
+// elsewhere, the processors were not idle meanwhile: what they were kept for was being run.
+func (k *keeper) answers(s *Site, m meta.Message) {
+	c, vain := claimOf{at: s.index}, true
+	switch m := m.(type) {
+	case meta.Verdict:
+		c.attempt, vain = m.Attempt, !m.Granted && m.Reason == job.HeldByOther
+	case meta.Withdraw:
+		c.attempt = m.Attempt
+	default:
+		return
+	}
+	sent, ok := k.claimed[c]
+	delete(k.claimed, c)
+	if ok && vain {
+		k.idle[s.index].vain += int64(sent.processors) * int64(k.w.now-sent.at)
+	}
+}
+
+// excused reports whether a site that had processors for a job since it had been idle like that was not idle for
+// as much as it seems: each start begins with a message to an origin, or its claims came too late.
+func (k *keeper) excused(s, o *Site, since *idleness, r *job.Request) bool {
+	t, hands := &k.idle[s.index], k.handsOver(s, o)
+	idle := t.spent - since.spent - (t.vain - since.vain)
+	if hands {
+		idle -= (t.left - since.left) * int64(k.cfg.Handover)
+	}
+	return (hands || t.vain > since.vain) && idle < int64(s.cfg.Scheduler.Charge(r))*int64(k.cfg.Bound)
 }
 
 // handsOver reports whether a site asks an origin for the next copy only when one has

@@ -201,6 +201,9 @@ func (n *network) send(from *Site, f meta.Send) {
 	if tap := n.w.cfg.Tap; tap != nil {
 		tap(from.cfg.ID, f.To, f.Message)
 	}
+	if m, is := f.Message.(meta.Claim); is {
+		n.w.keeper.claims(from, m.Attempt)
+	}
 	n.carried++
 	n.kinds[f.Message.Word()]++
 	if !p.up || p.cut[i] {
@@ -280,6 +283,7 @@ func (n *network) arrive(d *delivery) {
 		d.to.rush(hostTurn | n.w.guests)
 		n.w.guests++
 	}
+	n.w.keeper.answers(d.to, d.message)
 	p.feed(1-i, meta.Receive{From: from.cfg.ID, Message: d.message})
 }
 

@@ -60,6 +60,9 @@ func (s *Site) refuses(j *store.Job) bool {
 	if s.scheduler.Refuse(&j.Request) != job.NoReason {
 		return true
 	}
+	if most := s.cfg.Meta.NoHarm.GuestWalltime; most > 0 && j.ID.Origin != s.cfg.ID && j.Request.Walltime > most {
+		return true
+	}
 	return j.ID.Origin != s.cfg.ID && s.engine != nil &&
 		s.engine.Views().Unevictable(&j.Request, j.DemotedFor(job.Evicted) >= job.MaxEvictions) != job.NoReason
 }

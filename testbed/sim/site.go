@@ -50,6 +50,7 @@ type Site struct {
 	turn    uint64 // whose pass comes first, see turns
 	steps   int64  // counts what was fed to its daemons
 	lives   int    // counts them
+	reloads int    // counts the configurations that they took up
 	tokens  uint64
 
 	daemon
@@ -171,6 +172,7 @@ func (s *Site) begin(sealer commit.Sealer) (err error) {
 	s.lives++
 	s.life = s.lives
 	cfg.BootID = s.bootID()
+	cfg.Self.KeptFree = s.cfg.Scheduler.KeepFree
 	cfg.Self.Processors, cfg.Self.MemoryBytes = s.cfg.Scheduler.Processors, s.cfg.Scheduler.MemoryBytes
 	cfg.Forecasts.Forecaster = s.forecaster()
 	cfg.Self.HomeJobs, cfg.Self.Policy = cluster.HomeJobsOf(s.cfg.Scheduler.HomeFirst()), s.cfg.Scheduler.Policy()
@@ -191,12 +193,7 @@ func (s *Site) begin(sealer commit.Sealer) (err error) {
 	s.barrier = commit.New(s.state, sealer, s.launched)
 	s.waiters, s.wake = make(map[uint64]func(meta.Reply)), job.Never
 	s.w.watch.booted(s)
-	var peers []job.SiteID
-	for _, other := range s.w.sites {
-		if !slices.Contains(s.cfg.Without, other.cfg.ID) && !s.w.net.apart(s, other) {
-			peers = append(peers, other.cfg.ID)
-		}
-	}
+	peers := s.listed()
 	s.w.trace("%s: daemon %d starts", s.cfg.ID, s.life)
 	s.w.log.site("up", s)
 	if s.records = nil; s.w.cfg.Record != nil {
@@ -213,6 +210,16 @@ func (s *Site) begin(sealer commit.Sealer) (err error) {
 	s.touch()
 	s.flush()
 	return nil
+}
+
+// listed are the sites that the configuration names.
+func (s *Site) listed() (peers []job.SiteID) {
+	for _, other := range s.w.sites {
+		if !slices.Contains(s.cfg.Without, other.cfg.ID) && !s.w.net.apart(s, other) {
+			peers = append(peers, other.cfg.ID)
+		}
+	}
+	return peers
 }
 
 // bootID names the boot of the machine.

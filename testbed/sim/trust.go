@@ -47,13 +47,18 @@ func (x *watch) trusted(s *Site, f meta.TrustChanged) {
 	}
 	x.trust[key] = t
 	if t.State == store.SiteRevoked {
-		x.stopped(s, t.Site)
-		x.tasks.revoked(s, t.Site)
-		s.mixed = s.mixed || t.LetRun // a guest of that site stays to its end
-		for a, holder := range x.grants {
-			if a.Job.Origin == s.cfg.ID && holder == t.Site {
-				x.givenUp[a] = true
-			}
+		x.revokes(s, &t)
+	}
+}
+
+// revokes notes that a site has revoked another one, durably.
+func (x *watch) revokes(s *Site, t *store.TrustedSite) {
+	x.stopped(s, t.Site)
+	x.tasks.revoked(s, t.Site)
+	s.mixed = s.mixed || t.LetRun // a guest of that site stays to its end
+	for a, holder := range x.grants {
+		if a.Job.Origin == s.cfg.ID && holder == t.Site {
+			x.givenUp[a] = true
 		}
 	}
 }
@@ -108,8 +113,7 @@ func (x *watch) restoredTrust(s *Site) {
 			x.violate("S5: site %s knew %s, and has forgotten it in a restart", key.at, key.of)
 			return
 		case t.State == store.SiteRevoked:
-			x.stopped(s, key.of)
-			s.mixed = s.mixed || t.LetRun
+			x.revokes(s, t)
 		case x.revoked[key] && bytes.Equal(t.Bundle.Data, old.Bundle.Data):
 			x.violate("S5: site %s has revoked %s, and trusts it after a restart", key.at, key.of)
 			return

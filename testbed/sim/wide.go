@@ -51,6 +51,19 @@ func (s *Site) Reconfigure(change func(*SiteConfig)) {
 	s.w.trace("%s: has another configuration", s.cfg.ID)
 }
 
+// Reload has the site's daemon take up another configuration at once, as far as that needs no
+// restart; a frozen one does once it goes on.
+func (s *Site) Reload(change func(*SiteConfig)) {
+	if s.frozen {
+		s.hold(func() { s.Reload(change) })
+		return
+	}
+	s.Reconfigure(change)
+	s.reloads++
+	m := &s.cfg.Meta
+	s.feed(meta.Reconfigure{Placement: m.Placement, Limits: m.Limits, Timing: m.Timing, Bags: m.Bags, NoHarm: m.NoHarm, Level: m.Level, Peers: s.listed()})
+}
+
 // StepClock sets the site's wall clock forward, or back if by is negative. A
 // daemon looks at it when it starts.
 func (s *Site) StepClock(by time.Duration) {

@@ -131,7 +131,7 @@ func (d *Daemon) engineConfig() meta.Config {
 	mc.Policies = policy.New()
 	mc.BootID, mc.Admitted = d.tries.BootID(), d.identity != nil
 	mc.Self = meta.Self{
-		Address: d.advertised(), Processors: sc.Processors, MemoryBytes: sc.MemoryBytes, HomeJobs: cluster.HomeJobsOf(sc.HomeFirst()),
+		Address: d.advertised(), Processors: sc.Processors, MemoryBytes: sc.MemoryBytes, KeptFree: sc.KeepFree, HomeJobs: cluster.HomeJobsOf(sc.HomeFirst()),
 		Policy: sc.Policy(), Speed: d.cfg.Scheduler.Speed, Version: Version(),
 	}
 	return mc

@@ -22,6 +22,8 @@ type Settings struct {
 	K int32
 	// Queues is a word of package sitesched; "" for no change.
 	Queues string
+	// GuestWalltime is the longest time limit of a job of another site that it takes; 0 for any.
+	GuestWalltime time.Duration
 	// Without is a site that the configuration does not name; "" for none.
 	Without job.SiteID
 }
@@ -39,6 +41,9 @@ func (c *Settings) String() string {
 	say("copies-limit", int64(c.Copies))
 	say("jobs-limit", int64(c.Jobs))
 	say("k", int64(c.K))
+	if c.GuestWalltime != 0 {
+		fmt.Fprintf(&b, " guest-walltime=%v", c.GuestWalltime)
+	}
 	if c.Without != "" {
 		fmt.Fprintf(&b, " without=%s", c.Without)
 	}
@@ -50,6 +55,7 @@ func (l *line) settings() Settings {
 	return Settings{
 		Memory: l.int("memory", 0, 0, 1<<50), PerOrigin: int(l.int("per-origin", 0, 0, 1<<20)), Copies: int(l.int("copies-limit", 0, 0, 1<<20)),
 		Jobs: int(l.int("jobs-limit", 0, 0, 1<<20)), K: int32(l.int("k", 0, 0, job.MaxCopies)), Without: job.SiteID(l.named("without", "")),
+		GuestWalltime: l.span("guest-walltime", 0),
 	}
 }
 
@@ -80,18 +86,7 @@ func (c *Settings) apply(x *sim.SiteConfig) {
 		x.Scheduler.Processors = c.Processors
 	}
 	x.Scheduler.MemoryBytes = c.Memory
-	if c.PerOrigin != 0 {
-		x.Meta.Limits.CopiesPerOrigin = c.PerOrigin
-	}
-	if c.Copies != 0 {
-		x.Meta.Limits.Copies = c.Copies
-	}
-	if c.Jobs != 0 {
-		x.Meta.Limits.Jobs = c.Jobs
-	}
-	if c.K != 0 {
-		x.Meta.Placement.Copies = c.K
-	}
+	c.reload(x)
 	if q, err := sitesched.ParseQueues(c.Queues); err == nil {
 		x.Scheduler.Queues = q
 	}

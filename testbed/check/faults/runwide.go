@@ -68,6 +68,8 @@ func (x *run) startWide(f *Fault, site *sim.Site) bool {
 		site.Crash()
 		site.Reconfigure(f.To.apply)
 		x.in(f.For, func() { x.restart(f.Site) })
+	case Reload:
+		site.Reload(f.To.reload)
 	case Clock, ClockBack:
 		by := f.By
 		if f.Kind == ClockBack {

@@ -178,7 +178,7 @@ type Fault struct {
 	By time.Duration
 	// Member is which of a site's members it hits, from 1 on; 0 for the one that leads.
 	Member int
-	// To is the configuration after it, of [Change].
+	// To is the configuration after it, of [Change] and [Reload].
 	To Settings
 }
 
@@ -241,6 +241,8 @@ const (
 	Lie Kind = "lie"
 	// Change has a daemon start again with another configuration, which stays.
 	Change Kind = "change"
+	// Reload has a daemon take up another configuration while it goes on.
+	Reload Kind = "reload"
 	// Clock has a daemon start again, with the machine's wall clock set forward by
 	// By; ClockBack, back.
 	Clock     Kind = "clock"
@@ -271,7 +273,7 @@ func Kinds() []Kind {
 
 // WideKinds lists the faults that only a wide schedule is made of.
 func WideKinds() []Kind {
-	return []Kind{Change, Clock, ClockBack, NoStart, NoShims, HungDisk, Leave, Hostile, Revoke}
+	return []Kind{Change, Reload, Clock, ClockBack, NoStart, NoShims, HungDisk, Leave, Hostile, Revoke}
 }
 
 // places returns how many sites a fault of a kind names.

@@ -158,8 +158,11 @@ func (f *Fault) String() string {
 		words = append(words, fmt.Sprintf("member=%d", f.Member))
 	}
 	text := strings.Join(words, " ")
-	if f.Kind == Change {
+	switch f.Kind {
+	case Change:
 		text += f.To.changes()
+	case Reload:
+		text += f.To.String()
 	}
 	return text
 }
@@ -301,8 +304,13 @@ func (l *line) fault() Fault {
 	if f.Kind.ofOne() {
 		f.Member = int(l.int("member", 0, 0, maxMembers))
 	}
-	if f.Kind == Change {
+	switch f.Kind {
+	case Change:
 		f.To = l.changes()
+	case Reload:
+		if f.To = l.settings(); f.To.needsRestart() {
+			l.fail("fault reload: what changes processors, memory, queues or peers is a fault change")
+		}
 	}
 	return f
 }

@@ -16,7 +16,8 @@ import (
 // which are things that happen together; a third of all have faults of [Random]
 // besides.
 // Every eighth has bags of tasks beside the jobs; three of twenty have a site or several
-// whose facts are kept by members, and three of twenty sites that have guests leave.
+// whose facts are kept by members, three of twenty sites that have guests leave, and one of nine
+// sites that take up another configuration without a restart.
 func Wide(seed uint64, size Size) *Schedule {
 	s := wideAlone(seed, size)
 	if membered(seed) {
@@ -24,6 +25,9 @@ func Wide(seed uint64, size Size) *Schedule {
 	}
 	if evicting(seed) {
 		s.evictGuests()
+	}
+	if reloads(seed) {
+		s.reloadSites()
 	}
 	return s
 }
@@ -245,12 +249,7 @@ func (d *draw) themeNoStart() {
 // themeChange is restarts with other configurations. One of the widest sites is
 // left as it is, so that every job can run somewhere.
 func (d *draw) themeChange() {
-	keep := d.s.Sites[0].Name
-	for _, x := range d.s.Sites {
-		if x.Processors == d.widest() {
-			keep = x.Name
-		}
-	}
+	keep := d.kept()
 	d.burst(d.span(d.s.End/2), d.site(), 5+d.IntN(20))
 	for range 1 + d.IntN(3) {
 		at, span := d.anyTime()
@@ -280,6 +279,17 @@ func (d *draw) themeChange() {
 		x := &d.s.Jobs[len(d.s.Jobs)-1]
 		x.Processors, x.Memory = 1+d.Int32N(d.widest()), int64(d.IntN(3))<<29
 	}
+}
+
+// kept is one of the widest sites.
+func (d *draw) kept() job.SiteID {
+	keep := d.s.Sites[0].Name
+	for _, x := range d.s.Sites {
+		if x.Processors == d.widest() {
+			keep = x.Name
+		}
+	}
+	return keep
 }
 
 // themeClock is a wall clock that is set, and mended later or not.

@@ -257,6 +257,26 @@ func wideMutants() []Mutant {
 			Caught:  wideSeed("1458"), Breaks: "L2",
 		},
 		{
+			Name: "reload-changes-nothing-elsewhere", Rule: "a site that has taken up another configuration is not asked again",
+			Changes: []Change{{"cluster/view.go", "	if p.Digest.Settings == p.settings ||", "	if p.Digest.Settings != 0 || p.Digest.Settings == p.settings ||"}},
+			Caught:  wideSeed("401"), Breaks: "L5",
+		},
+		{
+			Name: "guests-barred-unsaid", Rule: "tasks are offered to a site that takes no such guests, and to no other",
+			Changes: []Change{{"meta/place/filter.go", "c.Digest.Bars(r.Job.Request); why", "c.Digest.Bars(r.Job.Request); c.Digest.KeptFree < 0 && why"}},
+			Caught:  wideSeed("2563853"), Breaks: "L1",
+		},
+		{
+			Name: "slack-is-no-guest", Rule: "a site that bounds guests takes no tasks, as their pilots are longer than that",
+			Changes: []Change{{"meta/taskhost.go", "	r.Walltime = shape.Shortest() + 1\n", ""}},
+			Tests:   []string{"./meta", "TestTranscripts"},
+		},
+		{
+			Name: "full-sites-wait-with-the-others", Rule: "a job that a site refuses for what it is is offered to full ones less and less often, too",
+			Changes: []Change{{"meta/origin.go", "room = room || now >= or.nextCrowded; room {", "room = room || now >= or.nextCrowded && now < 0; room {"}},
+			Tests:   []string{"./meta", "TestTranscripts"},
+		},
+		{
 			Name: "one-copy-too-many", Rule: "a site takes one copy more of an origin than its limit says",
 			Changes: []Change{{"meta/host.go", "	case h.remote[from] >= h.cfg.Limits.CopiesPerOrigin:\n", "	case h.remote[from] > h.cfg.Limits.CopiesPerOrigin:\n"}},
 			Caught:  wideSeed("22"), Breaks: "limits",

@@ -718,7 +718,14 @@ type LoadDigest struct {
 	// the site starts in order only, or its own first.
 	Blocked bool `protobuf:"varint,21,opt,name=blocked,proto3" json:"blocked,omitempty"`
 	// The level of a hierarchy that the site is. Not set for a site of none.
-	Level         *LevelState `protobuf:"bytes,22,opt,name=level,proto3" json:"level,omitempty"`
+	Level *LevelState `protobuf:"bytes,22,opt,name=level,proto3" json:"level,omitempty"`
+	// How often its daemon has taken up a configuration without a restart. Sites ask again
+	// about jobs that it refused before the latest time.
+	Settings uint64 `protobuf:"varint,23,opt,name=settings,proto3" json:"settings,omitempty"`
+	// The longest time limit of a job of another site that it takes, in nanoseconds; 0 for any.
+	GuestWalltimeNs int64 `protobuf:"varint,24,opt,name=guest_walltime_ns,json=guestWalltimeNs,proto3" json:"guest_walltime_ns,omitempty"`
+	// Processors that jobs of other sites together never have.
+	KeptFree      int32 `protobuf:"varint,25,opt,name=kept_free,json=keptFree,proto3" json:"kept_free,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -905,6 +912,27 @@ func (x *LoadDigest) GetLevel() *LevelState {
 		return x.Level
 	}
 	return nil
+}
+
+func (x *LoadDigest) GetSettings() uint64 {
+	if x != nil {
+		return x.Settings
+	}
+	return 0
+}
+
+func (x *LoadDigest) GetGuestWalltimeNs() int64 {
+	if x != nil {
+		return x.GuestWalltimeNs
+	}
+	return 0
+}
+
+func (x *LoadDigest) GetKeptFree() int32 {
+	if x != nil {
+		return x.KeptFree
+	}
+	return 0
 }
 
 // A LevelState is what a site that is a level of a hierarchy says of it. Work is in
@@ -1207,7 +1235,7 @@ const file_kith_v1_exchange_proto_rawDesc = "" +
 	"files_lost\x18\v \x01(\bR\tfilesLost\x12/\n" +
 	"\x13checkpoint_sequence\x18\f \x01(\x04R\x12checkpointSequence\x12%\n" +
 	"\x0edemotion_cause\x18\r \x01(\rR\rdemotionCause\x12\x14\n" +
-	"\x05bound\x18\x0e \x01(\x01R\x05bound\"\xf2\x05\n" +
+	"\x05bound\x18\x0e \x01(\x01R\x05bound\"\xd7\x06\n" +
 	"\n" +
 	"LoadDigest\x12\x17\n" +
 	"\asite_id\x18\x01 \x01(\tR\x06siteId\x12 \n" +
@@ -1237,7 +1265,10 @@ const file_kith_v1_exchange_proto_rawDesc = "" +
 	"\vowner_loads\x18\x14 \x03(\v2\x12.kith.v1.OwnerLoadR\n" +
 	"ownerLoads\x12\x18\n" +
 	"\ablocked\x18\x15 \x01(\bR\ablocked\x12)\n" +
-	"\x05level\x18\x16 \x01(\v2\x13.kith.v1.LevelStateR\x05level\"\x8b\x02\n" +
+	"\x05level\x18\x16 \x01(\v2\x13.kith.v1.LevelStateR\x05level\x12\x1a\n" +
+	"\bsettings\x18\x17 \x01(\x04R\bsettings\x12*\n" +
+	"\x11guest_walltime_ns\x18\x18 \x01(\x03R\x0fguestWalltimeNs\x12\x1b\n" +
+	"\tkept_free\x18\x19 \x01(\x05R\bkeptFree\"\x8b\x02\n" +
 	"\n" +
 	"LevelState\x12\x12\n" +
 	"\x04rank\x18\x01 \x01(\rR\x04rank\x12$\n" +
