@@ -232,6 +232,8 @@ type closed struct {
 	bag    *bagFacts // nil for a job
 	ending ending    // how it has ended by then, once or more
 	purged bool
+	// revoked is a site that its origin gives up what it had granted to.
+	revoked trustKey
 }
 
 // goesOn is what is kept of the attempts of a job for the next one: the checkpoint and the
@@ -259,6 +261,10 @@ func (x *watch) closing(s *Site, effects []meta.Effect) (list []closed) {
 			case len(j.Demotions) > 0 || j.Saved != nil:
 				list = append(list, closed{job: j.ID, goesOn: &goesOn{j.Resume().Sequence, j.Bound()}})
 			}
+		case meta.TrustChanged:
+			if f.Site.State == store.SiteRevoked {
+				list = append(list, closed{revoked: trustKey{s.cfg.ID, f.Site.Site}})
+			}
 		case meta.BagChanged:
 			if f.Purged {
 				list = append(list, closed{bag: &bagFacts{id: f.Bag}, purged: true})
@@ -275,6 +281,8 @@ func (x *watch) closing(s *Site, effects []meta.Effect) (list []closed) {
 func (x *watch) durable(list []closed) {
 	for _, c := range list {
 		switch {
+		case c.revoked != trustKey{}:
+			x.givesUp(c.revoked)
 		case c.purged && c.bag != nil:
 			x.tasks.purged(c.bag.id)
 		case c.purged:

@@ -56,8 +56,13 @@ func (x *watch) revokes(s *Site, t *store.TrustedSite) {
 	x.stopped(s, t.Site)
 	x.tasks.revoked(s, t.Site)
 	s.mixed = s.mixed || t.LetRun // a guest of that site stays to its end
+	x.givesUp(trustKey{s.cfg.ID, t.Site})
+}
+
+// givesUp notes that a site gives up what it has granted to another one, which it has revoked.
+func (x *watch) givesUp(key trustKey) {
 	for a, holder := range x.grants {
-		if a.Job.Origin == s.cfg.ID && holder == t.Site {
+		if a.Job.Origin == key.at && holder == key.of {
 			x.givenUp[a] = true
 		}
 	}
