@@ -273,7 +273,7 @@ func wideMutants() []Mutant {
 		},
 		{
 			Name: "full-sites-wait-with-the-others", Rule: "a job that a site refuses for what it is is offered to full ones less and less often, too",
-			Changes: []Change{{"meta/origin.go", "room = room || now >= or.nextCrowded; room {", "room = room || now >= or.nextCrowded && now < 0; room {"}},
+			Changes: []Change{{"meta/origin.go", "	if or.conserving() { // the pauses", "	if or.conserving() && now < 0 { // the pauses"}},
 			Tests:   []string{"./meta", "TestTranscripts"},
 		},
 		{
