@@ -32,9 +32,9 @@ type Peer struct {
 	// Incarnation is the one that it said when it last connected; zero if it did not.
 	Incarnation uint64
 	Lacks
-	// settings are those of the digests that jobs were last offered anew for, at offered.
+	// settings are those of the digest for which the site was last asked again, at asked.
 	settings uint64
-	offered  job.Time
+	asked    job.Time
 	// another says that this is another daemon or data folder than Digest is of.
 	another bool
 	// Sent is kept by the origin of the copies, in this very view.
@@ -44,14 +44,14 @@ type Peer struct {
 // Age returns how old the digest is at now, by this site's clock.
 func (p *Peer) Age(now job.Time) time.Duration { return now.Sub(p.SeenAt) }
 
-// Offers reports whether jobs that the site refused are to be offered to it again, as it has taken
-// up another configuration: once for each, and not before a pause since the latest time, as a
-// site may say so with every digest.
-func (p *Peer) Offers(now job.Time, pause time.Duration) bool {
-	if p.Digest.Settings == p.settings || p.offered != 0 && now < p.offered.Add(pause) {
+// Anew reports whether the site is to be asked again about what it refused, as it has taken up another
+// configuration: once for each, and not before a pause since the latest time, as a site may say so with
+// every digest. Only the origin asks.
+func (p *Peer) Anew(now job.Time, pause time.Duration) bool {
+	if p.Digest.Settings == p.settings || p.asked != 0 && now < p.asked.Add(pause) {
 		return false
 	}
-	p.settings, p.offered = p.Digest.Settings, now
+	p.settings, p.asked = p.Digest.Settings, now
 	return true
 }
 

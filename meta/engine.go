@@ -283,15 +283,16 @@ func (e *Engine) loadSeen(now job.Time, d cluster.Digest) {
 		e.emit(Refused{Peer: d.Site, Kind: LoadDigest{}.Word(), Rule: rule})
 		return
 	}
-	if e.peers.loadSeen(now, d) {
+	back := e.peers.loadSeen(now, d)
+	p := e.peers.view.Get(d.Site)
+	anew := p != nil && p.Anew(now, e.cfg.Timing.Retry)
+	if back || anew {
 		e.origin.metAnew(d.Site)
 		e.origin.retrySoon(now, d.Site)
 		e.bags.placeSoon(now)
 	}
-	if p := e.peers.view.Get(d.Site); p != nil && p.Offers(now, e.cfg.Timing.Retry) {
-		e.origin.metAnew(d.Site)
+	if anew {
 		e.origin.askAgain(now, d.Site)
-		e.origin.retrySoon(now, d.Site)
 		e.bags.askAgain(now, d.Site)
 	}
 	e.origin.idleSeen(now, d.Site)

@@ -111,7 +111,7 @@ func (h *host) idleFor(now job.Time, origin job.SiteID, r *job.Request) bool {
 	for _, p := range h.peers.view.PeersAt(now) {
 		d := &p.Digest
 		open := isDry(d) || p.Site == origin && d.HomeJobs == cluster.HomeJobsFirst && d.Load.Free > 0 && !d.Draining && !d.NotStarting
-		if !p.Known || !open || p.Age(now) > h.cfg.Placement.MaxLoadAge || place.Fits(r, d.Processors, d.MemoryBytes) != job.NoReason {
+		if !p.Known || !open || p.Age(now) > h.cfg.Placement.MaxLoadAge || place.Fits(r, d.Processors, d.MemoryBytes) != job.NoReason || p.Site != origin && d.Bars(r) != job.NoReason {
 			continue
 		}
 		o := h.holding.offered[p.Site]
