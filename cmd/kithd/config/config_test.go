@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -324,5 +325,26 @@ func TestInvisible(t *testing.T) {
 	}
 	if c, err := Parse("site = \"alpha\"\n[no_harm]\nmode = \"bounded\""); err != nil || c.Scheduler.Queues != sitesched.DualBackfill || c.NoHarm.Mode != meta.HarmBounded {
 		t.Errorf("bounded: %v, %v, %v", c.Scheduler.Queues, c.NoHarm.Mode, err)
+	}
+}
+
+// What is no file, or no configuration by its length, is neither waited for nor read without an end.
+func TestLoadWhatIsNoFile(t *testing.T) {
+	for name, c := range map[string]struct {
+		make func(path string) error
+		says string
+	}{
+		"a pipe":     {func(path string) error { return syscall.Mkfifo(path, 0o600) }, "regular file"},
+		"a folder":   {func(path string) error { return os.Mkdir(path, 0o700) }, "regular file"},
+		"a device":   {func(path string) error { return os.Symlink("/dev/zero", path) }, "regular file"},
+		"a long one": {func(path string) error { return os.WriteFile(path, make([]byte, mostBytes+1), 0o600) }, "more than 1048576 bytes"},
+	} {
+		path := filepath.Join(t.TempDir(), "kithd.toml")
+		if err := c.make(path); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Load(path); err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

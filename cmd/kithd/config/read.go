@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -12,15 +13,19 @@ import (
 	"strings"
 	"time"
 
+	"kith/internal/pathkind"
 	"kith/internal/strict"
 	"kith/internal/units"
 	"kith/meta"
 	"kith/sitesched"
 )
 
+// mostBytes bounds a configuration file.
+const mostBytes = 1 << 20
+
 // Load reads and checks a file. The error is the file system's, or [Mistakes].
 func Load(path string) (Config, error) {
-	text, err := os.ReadFile(path)
+	text, err := readFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Config{}, fmt.Errorf("config: %w; make one with: kithd init --site NAME, or name it with --config FILE", err)
 	}
@@ -28,6 +33,23 @@ func Load(path string) (Config, error) {
 		return Config{}, fmt.Errorf("config: %w", err)
 	}
 	return parse(path, string(text))
+}
+
+// readFile reads a file that is one: a pipe would be waited for, a device read without an end.
+func readFile(path string) ([]byte, error) {
+	if err := pathkind.File(path); err != nil {
+		return nil, err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	text, err := io.ReadAll(io.LimitReader(f, mostBytes+1))
+	if err == nil && len(text) > mostBytes {
+		err = fmt.Errorf("%s has more than %d bytes: no configuration is that long", path, mostBytes)
+	}
+	return text, err
 }
 
 // Parse reads and checks the text of a configuration. The error is [Mistakes].
