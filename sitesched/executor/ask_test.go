@@ -87,7 +87,7 @@ func TestAskOutlivesTheDaemon(t *testing.T) {
 			first.untilFile(number(n), "ready")
 		}
 		late := asking
-		late.Grace = 500 * time.Millisecond
+		late.Grace = 2 * time.Second
 		first.Ask(number(1), asking)
 		first.untilFile(number(1), "got")
 		first.Ask(number(2), late)

@@ -177,7 +177,7 @@ func TestLeaseBoundsGrace(t *testing.T) {
 			spec.Leased, spec.Lease = true, leaseFor(5*time.Second)
 			gone = spec.Lease.Gone
 			if n == 2 {
-				spec.Walltime = 500 * time.Millisecond
+				spec.Walltime = 2 * time.Second
 			}
 			b.Start(spec)
 		}
