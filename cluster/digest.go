@@ -40,6 +40,9 @@ type Digest struct {
 	KeptFree      int32
 	// Settings counts how often its daemon has taken up a configuration since it started.
 	Settings uint64
+	// TimesFreed counts how often its daemon had more processors free for copies of other sites
+	// than it had told of. Others may have taken these before the digest was made.
+	TimesFreed uint64
 	// Time is when the digest was made, by the site's own clock.
 	Time job.Time
 	// Version is that of its daemon, for people.

@@ -21,7 +21,7 @@ type Peer struct {
 	// SeenAt is when Digest arrived here, by this site's clock.
 	SeenAt job.Time
 	// Freed is when a digest said that copies of others could start on more processors than
-	// the one before, 0 for never.
+	// the one before, or could have since that one; 0 for never.
 	Freed job.Time
 	// Connected says that a stream is up, Since when that began or ended.
 	Connected bool
@@ -97,7 +97,7 @@ func (v *View) Merge(now job.Time, d Digest) bool {
 		return false
 	}
 	p.another = p.another && d.Incarnation != p.Incarnation
-	if !p.Known || d.Startable() > p.Digest.Startable() {
+	if !p.Known || d.Startable() > p.Digest.Startable() || d.TimesFreed != p.Digest.TimesFreed {
 		p.Freed = now
 	}
 	if !p.Known {

@@ -18,6 +18,9 @@ type dryness struct {
 	// free is how many processors it said are free for copies of others, less those that
 	// copies which came from others since may have taken.
 	free int32
+	// more says that more than that were free since, times in how many digests it was told.
+	more  bool
+	times uint64
 }
 
 // dryPause and dryPausePerSite are how long after one digest the next may follow:
@@ -34,7 +37,15 @@ func isDry(d *cluster.Digest) bool {
 
 // told remembers what others have been told.
 func (y *dryness) told(now job.Time, d *cluster.Digest) {
-	*y = dryness{said: now, dry: isDry(d), free: d.Startable()}
+	*y = dryness{said: now, dry: isDry(d), free: d.Startable(), times: y.times}
+}
+
+// count makes the next digest say that more processors were free than others know, even if they
+// are not any more.
+func (y *dryness) count() {
+	if y.more {
+		y.times, y.more = y.times+1, false
+	}
 }
 
 // came notes that a copy has come from another site, which counts its processors as taken.
@@ -50,7 +61,9 @@ func (h *host) noteFree(now job.Time) {
 	}
 	d := h.describe(now)
 	dry := isDry(&d)
-	if dry && !h.dry.dry || d.Startable() > h.dry.free && !d.Draining && !d.NotStarting {
+	more := d.Startable() > h.dry.free && !d.Draining && !d.NotStarting
+	h.dry.more = h.dry.more || more
+	if dry && !h.dry.dry || more {
 		pause := max(dryPause, time.Duration(len(h.peers.linked))*dryPausePerSite)
 		h.nextLoad = min(h.nextLoad, max(now, h.dry.said.Add(pause)))
 	}

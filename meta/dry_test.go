@@ -91,3 +91,33 @@ func TestProcessorsThatNobodyWaitsForAreTold(t *testing.T) {
 		t.Errorf("others are told of %d free processors after %v, want 1 after %v at most", free, after, dryPause)
 	}
 }
+
+// Processors that come free and are taken before others are told of them are counted: a copy that
+// left the site before may find room there. (Wide schedule 70033647.)
+func TestProcessorsThatCameFreeAreCounted(t *testing.T) {
+	h := newSilentHost(t, 1)
+	h.Step(h.now, Receive{From: "alpha", Message: Withdraw{Attempt: h.host.copiesOf("alpha")[0].rec.ID}})
+	for n := uint64(1); n <= 2; n++ {
+		h.Step(h.now, Submit{Request: job.Request{Name: "x", User: "ada", Processors: 1, Walltime: time.Hour}})
+		h.Step(h.now, Pass{})
+		h.Step(h.now, AttemptStarted{Attempt: job.AttemptID{Job: job.ID{Origin: "beta", Generation: 1, Seq: n}, Number: 1}, At: h.now})
+	}
+	const load = 5 * time.Second
+	h.told(load)
+	h.host.advertise(h.now)
+	before := h.host.describe(h.now).TimesFreed
+	ended := job.AttemptID{Job: job.ID{Origin: "beta", Generation: 1, Seq: 1}, Number: 1}
+	h.Step(h.now, AttemptEnded{Attempt: ended, Outcome: job.Outcome{Kind: job.Success, End: h.now}})
+	h.Step(h.now, Pass{})
+	h.Step(h.now, Submit{Request: job.Request{Name: "x", User: "ada", Processors: 1, Walltime: time.Hour}})
+	h.Step(h.now, Pass{})
+	if free, after := h.told(load / 2); free != 0 || after > dryPause {
+		t.Errorf("others are told of %d free processors after %v, want 0 after %v at most", free, after, dryPause)
+	}
+	for range 2 {
+		if now := h.host.describe(h.now).TimesFreed; now != before+1 {
+			t.Errorf("%d times more than others knew were free, want %d", now, before+1)
+		}
+		h.told(2 * load) // counts nothing again
+	}
+}

@@ -231,6 +231,7 @@ func (h *host) take(now job.Time, cmd store.AcceptCopy) {
 		h.seer.arrived(now, c)
 	}
 	h.enqueue(now, c.rec)
+	h.probeNarrower(now, c)
 	h.passing = true
 	h.counters.CopiesQueued++
 }

@@ -104,13 +104,13 @@ func (g *holding) note(now job.Time, id job.ID, pause time.Duration) bool {
 	return true
 }
 
-// idleFor reports whether a site that has told of its load lately has nothing waiting and
-// processors for a job, and counts these as taken. At the job's own origin copies of others may
-// wait, where its own jobs go first.
+// idleFor reports whether a site that has told of its load lately has processors for a job that
+// may start there before what waits, and counts these as taken. At the job's own origin what
+// keeps guests waiting does not count, where its own jobs go first.
 func (h *host) idleFor(now job.Time, origin job.SiteID, r *job.Request) bool {
 	for _, p := range h.peers.view.PeersAt(now) {
 		d := &p.Digest
-		open := isDry(d) || p.Site == origin && d.HomeJobs == cluster.HomeJobsFirst && d.Load.Free > 0 && !d.Draining && !d.NotStarting
+		open := !d.Draining && !d.NotStarting && (!d.Load.Blocked || p.Site == origin && d.HomeJobs == cluster.HomeJobsFirst)
 		if !p.Known || !open || p.Age(now) > h.cfg.Placement.MaxLoadAge || place.Fits(r, d.Processors, d.MemoryBytes) != job.NoReason || p.Site != origin && d.Bars(r) != job.NoReason {
 			continue
 		}

@@ -1,6 +1,7 @@
 package meta
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -170,12 +171,35 @@ func (h *host) putBack(now job.Time, c *hostCopy) {
 func (h *host) narrowest(origin job.SiteID) *hostCopy {
 	var best *hostCopy
 	for _, c := range h.copiesOf(origin) {
-		if c.status == waiting && c.rec.Phase == store.CopyQueued && !c.postponed && !c.bringing &&
-			(best == nil || c.rec.Request.Processors < best.rec.Request.Processors) {
+		if c.status == waiting && c.rec.Phase == store.CopyQueued && !c.postponed && !c.bringing && (best == nil || c.narrower(best)) {
 			best = c
 		}
 	}
 	return best
+}
+
+// narrower reports whether a copy finds room sooner than another one: it needs fewer processors, or
+// as many for a shorter time.
+func (c *hostCopy) narrower(other *hostCopy) bool {
+	a, b := c.rec.Request, other.rec.Request
+	return cmp.Or(cmp.Compare(a.Processors, b.Processors), cmp.Compare(a.Walltime, b.Walltime)) < 0
+}
+
+// probeNarrower has a copy that has come claim in place of one that is to and has found no room yet:
+// it may wait for long, and the others of its origin with it.
+func (h *host) probeNarrower(now job.Time, c *hostCopy) {
+	origin := c.rec.ID.Job.Origin
+	s := h.silent[origin]
+	if s == nil || s.probe.Job.IsZero() {
+		return
+	}
+	if p := h.copies.Get(s.probe); p == nil || p.status != waiting || p.rec.Phase != store.CopyQueued || !c.narrower(p) {
+		return
+	}
+	h.aside[origin] = job.AttemptID{}
+	h.site.SetAside(now, origin)
+	s.probe, s.probed = c.rec.ID, now
+	h.probe(now, c)
 }
 
 // probeGone has another copy claim in place of one that has left.

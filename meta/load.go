@@ -15,7 +15,7 @@ func (h *host) describe(now job.Time) cluster.Digest {
 		Processors: s.Processors, MemoryBytes: s.MemoryBytes, Load: load, HomeJobs: s.HomeJobs, Policy: s.Policy,
 		Speed: s.Speed, Draining: h.st.Site().Draining, NotStarting: h.starting.stopped(), Time: now, Version: s.Version,
 		Owner: h.owner, Level: h.describeLevel(now), Settings: h.settings,
-		GuestWalltime: h.cfg.NoHarm.GuestWalltime, KeptFree: s.KeptFree,
+		GuestWalltime: h.cfg.NoHarm.GuestWalltime, KeptFree: s.KeptFree, TimesFreed: h.dry.times,
 	}
 }
 
@@ -27,6 +27,7 @@ func (h *host) digest(now job.Time) cluster.Digest {
 
 // digestForAll is what all other sites are told of this one now.
 func (h *host) digestForAll(now job.Time) cluster.Digest {
+	h.dry.count()
 	d := h.digest(now)
 	h.dry.told(now, &d)
 	return d

@@ -41,7 +41,11 @@ func (l *losses) note(now job.Time, site job.SiteID, pause time.Duration) job.Ti
 }
 
 // avoid keeps the job away from a site until a time.
-func (l *losses) avoid(site job.SiteID, until job.Time) {
+func (o *openJob) avoid(site job.SiteID, until job.Time) {
+	if o.lost == nil {
+		o.lost = &losses{}
+	}
+	l := o.lost
 	l.sites = slices.DeleteFunc(l.sites, func(s lostAt) bool { return s.site == site })
 	l.sites = append(l.sites, lostAt{site, until})
 }

@@ -175,8 +175,5 @@ func (or *origin) noteGivenUp(now job.Time, o *openJob) {
 	}
 	or.overdue.given[site]++
 	or.overdue.fresh[site]++
-	if o.lost == nil {
-		o.lost = &losses{}
-	}
-	o.lost.avoid(site, now.Add(or.cfg.Timing.Overdue))
+	o.avoid(site, now.Add(or.cfg.Timing.Overdue))
 }

@@ -103,6 +103,9 @@ func (or *origin) holderLacks(now job.Time, o *openJob, reason job.Reason) {
 		}
 		record(or.st, store.ReturnClaim{Attempt: a, Site: holder, Reason: reason, Time: now})
 		o.at, o.lease = nil, 0
+		if reason == job.MadeWay { // its own jobs may come without an end
+			o.avoid(holder, now.Add(or.cfg.Timing.Retry))
+		}
 		if o.rec.State.Terminal() {
 			or.removeOpen(o)
 		} else {

@@ -468,7 +468,7 @@ func (s *stage) load(a arguments) {
 	s.feed(meta.LoadSeen{Digest: cluster.Digest{
 		Site: job.SiteID(name), Incarnation: 1, Sequence: s.loads[name], Processors: int32(s.number(a, "processors", 4)),
 		MemoryBytes: int64(s.number(a, "memory", 0)), Draining: a.has("draining"), NotStarting: a.has("notstarting"), Speed: s.number(a, "speed", 1), Level: s.levelOf(a),
-		Settings: uint64(s.number(a, "settings", 0)), GuestWalltime: s.duration(a.named["guest-walltime"], 0), KeptFree: int32(s.number(a, "kept-free", 0)),
+		Settings: uint64(s.number(a, "settings", 0)), TimesFreed: uint64(s.number(a, "freed", 0)), GuestWalltime: s.duration(a.named["guest-walltime"], 0), KeptFree: int32(s.number(a, "kept-free", 0)),
 		Load: job.Load{Work: s.number(a, "work", 0), Procs: s.number(a, "procs", 0), Free: int32(s.number(a, "free", 4)), Queued: int32(s.number(a, "queued", 0)), Blocked: a.has("blocked")},
 	}})
 }

@@ -142,7 +142,7 @@ func DigestMessage(d *cluster.Digest) *kithv1.LoadDigest {
 		LoadWork: d.Load.Work, LoadProcs: d.Load.Procs, Policy: d.Policy, Speed: d.Speed, Draining: d.Draining,
 		TimeNs: int64(d.Time), Version: d.Version, HomeJobs: kithv1.HomeJobs(d.HomeJobs), NotStarting: d.NotStarting,
 		AuditHead: headMessage(d.Head), OwnerLoads: OwnerMessage(d.Owner), Blocked: d.Load.Blocked, Level: LevelMessage(d.Level),
-		Settings: d.Settings, GuestWalltimeNs: int64(d.GuestWalltime), KeptFree: d.KeptFree,
+		Settings: d.Settings, GuestWalltimeNs: int64(d.GuestWalltime), KeptFree: d.KeptFree, TimesFreed: d.TimesFreed,
 	}
 }
 
@@ -230,7 +230,7 @@ func Digest(m *kithv1.LoadDigest) (cluster.Digest, error) {
 		Policy: m.GetPolicy(), Speed: m.GetSpeed(), Draining: m.GetDraining(),
 		Time: job.Time(m.GetTimeNs()), Version: m.GetVersion(), HomeJobs: homeJobs(m.GetHomeJobs()), NotStarting: m.GetNotStarting(),
 		Level: level(m.GetLevel()), Settings: m.GetSettings(),
-		GuestWalltime: time.Duration(m.GetGuestWalltimeNs()), KeptFree: m.GetKeptFree(),
+		GuestWalltime: time.Duration(m.GetGuestWalltimeNs()), KeptFree: m.GetKeptFree(), TimesFreed: m.GetTimesFreed(),
 	}
 	if d.Head, err = auditHead(m.GetAuditHead()); err != nil {
 		return d, err

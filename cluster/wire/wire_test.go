@@ -16,7 +16,7 @@ func TestDigestRoundTrip(t *testing.T) {
 		Site: "beta", Incarnation: 5, Sequence: 6, Address: "h:1", Processors: 7, MemoryBytes: 8,
 		Load: job.Load{Work: 1.5, Procs: 2.5, Free: 3, Queued: 4, Running: 5, Blocked: true}, Policy: "easy", Speed: 1.25,
 		Draining: true, Time: 99, Version: "v", HomeJobs: cluster.HomeJobsFirst,
-		NotStarting: true, Settings: 9, GuestWalltime: 10, KeptFree: 11, Owner: &cluster.Owner{}, Level: &cluster.Level{Rank: 1, Queue: 2, Run: 1},
+		NotStarting: true, Settings: 9, GuestWalltime: 10, KeptFree: 11, TimesFreed: 12, Owner: &cluster.Owner{}, Level: &cluster.Level{Rank: 1, Queue: 2, Run: 1},
 		Head: &cluster.AuditHead{Number: 7, Hash: [32]byte{1, 31: 2}, Time: 98, Signature: []byte("s")},
 	}
 	for i, v := 0, reflect.ValueOf(d); i < v.NumField(); i++ {

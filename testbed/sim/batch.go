@@ -102,7 +102,9 @@ func (s *Site) carryAll(effects []meta.Effect, closing []closed) {
 		}
 		s.carry(f)
 	}
-	s.w.watch.durable(closing)
+	if !s.deposed { // or it was noted when the next one began
+		s.w.watch.durable(closing)
+	}
 }
 
 // carry carries out one effect.

@@ -110,6 +110,7 @@ const heartbeatFifth = 200 * time.Millisecond
 func (s *Site) takeOver(l *quorum.Lead, state *store.State) {
 	if s.engine != nil {
 		s.w.trace("%s: daemon %d leads no longer and does not know it", s.cfg.ID, s.life)
+		s.noteClosed() // the next one has these facts
 		was := s.daemon
 		s.former = append(s.former, &was)
 	}
@@ -267,14 +268,20 @@ func (s *Site) end() {
 	if s.engine == nil {
 		return
 	}
-	s.w.watch.durable(s.stood)
-	s.w.watch.durable(s.stalled)
+	s.noteClosed()
 	s.engine, s.state, s.scheduler, s.staged, s.bringing, s.pending = nil, nil, nil, nil, nil, nil
-	s.frozen, s.held, s.stalled, s.stood = false, nil, nil, nil
+	s.frozen, s.held = false, nil
 	if !s.deposed {
 		s.w.log.site("down", s)
 	}
 	s.w.net.siteDown(s)
+}
+
+// noteClosed notes what is durable and has not been carried out.
+func (s *Site) noteClosed() {
+	s.w.watch.durable(s.stood)
+	s.w.watch.durable(s.stalled)
+	s.stood, s.stalled = nil, nil
 }
 
 // over is told that a lead is over, as far as its member knows.

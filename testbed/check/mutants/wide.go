@@ -104,7 +104,7 @@ func wideMutants() []Mutant {
 		},
 		{
 			Name: "claim-kept-beside-its-origin", Rule: "an attempt whose input came late keeps its claim beside its own idle origin, where copies of others wait",
-			Changes: []Change{once, {"meta/hosthold.go", "open := isDry(d) || ", "open := isDry(d) || p == nil && "}},
+			Changes: []Change{once, {"meta/hosthold.go", "(!d.Load.Blocked || ", "(isDry(d) || p == nil && "}},
 			Caught:  wideSeed("43003115"), Breaks: "L4",
 		},
 		{
@@ -275,6 +275,26 @@ func wideMutants() []Mutant {
 			Name: "full-sites-wait-with-the-others", Rule: "a job that a site refuses for what it is is offered to full ones less and less often, too",
 			Changes: []Change{{"meta/origin.go", "	if or.conserving() { // the pauses", "	if or.conserving() && now < 0 { // the pauses"}},
 			Tests:   []string{"./meta", "TestTranscripts"},
+		},
+		{
+			Name: "held-beside-what-waits", Rule: "a host keeps an attempt that waits for its turn, though it may start elsewhere before what waits there",
+			Changes: []Change{{"meta/hosthold.go", "(!d.Load.Blocked ||", "(isDry(d) ||"}},
+			Tests:   []string{"./meta", "TestTranscripts"},
+		},
+		{
+			Name: "freed-and-taken-unheard", Rule: "processors that came free and were taken before a site said so are no reason to move a copy back there",
+			Changes: []Change{{"cluster/view.go", " || d.TimesFreed != p.Digest.TimesFreed {", " {"}},
+			Tests:   []string{"./meta", "TestTranscripts"},
+		},
+		{
+			Name: "made-way-and-back", Rule: "a job that made way for a site's own before it had started is offered to that site again at once",
+			Changes: []Change{{"meta/placed.go", "if reason == job.MadeWay {", "if reason == job.MadeWay && now < 0 {"}},
+			Caught:  wideSeed("80021220"), Breaks: "L4",
+		},
+		{
+			Name: "wide-probe-keeps-its-turn", Rule: "the copy that is to see whether its origin answers waits for room, though a narrower one has come",
+			Changes: []Change{{"meta/hostsilent.go", "|| !c.narrower(p) {", "|| now > 0 {"}},
+			Caught:  wideSeed("80026752"), Breaks: "L4",
 		},
 		{
 			Name: "one-copy-too-many", Rule: "a site takes one copy more of an origin than its limit says",

@@ -725,7 +725,10 @@ type LoadDigest struct {
 	// The longest time limit of a job of another site that it takes, in nanoseconds; 0 for any.
 	GuestWalltimeNs int64 `protobuf:"varint,24,opt,name=guest_walltime_ns,json=guestWalltimeNs,proto3" json:"guest_walltime_ns,omitempty"`
 	// Processors that jobs of other sites together never have.
-	KeptFree      int32 `protobuf:"varint,25,opt,name=kept_free,json=keptFree,proto3" json:"kept_free,omitempty"`
+	KeptFree int32 `protobuf:"varint,25,opt,name=kept_free,json=keptFree,proto3" json:"kept_free,omitempty"`
+	// How often its daemon had more processors free for jobs of other sites than it had told of.
+	// They may be taken again by the time of this digest.
+	TimesFreed    uint64 `protobuf:"varint,26,opt,name=times_freed,json=timesFreed,proto3" json:"times_freed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -931,6 +934,13 @@ func (x *LoadDigest) GetGuestWalltimeNs() int64 {
 func (x *LoadDigest) GetKeptFree() int32 {
 	if x != nil {
 		return x.KeptFree
+	}
+	return 0
+}
+
+func (x *LoadDigest) GetTimesFreed() uint64 {
+	if x != nil {
+		return x.TimesFreed
 	}
 	return 0
 }
@@ -1235,7 +1245,7 @@ const file_kith_v1_exchange_proto_rawDesc = "" +
 	"files_lost\x18\v \x01(\bR\tfilesLost\x12/\n" +
 	"\x13checkpoint_sequence\x18\f \x01(\x04R\x12checkpointSequence\x12%\n" +
 	"\x0edemotion_cause\x18\r \x01(\rR\rdemotionCause\x12\x14\n" +
-	"\x05bound\x18\x0e \x01(\x01R\x05bound\"\xd7\x06\n" +
+	"\x05bound\x18\x0e \x01(\x01R\x05bound\"\xf8\x06\n" +
 	"\n" +
 	"LoadDigest\x12\x17\n" +
 	"\asite_id\x18\x01 \x01(\tR\x06siteId\x12 \n" +
@@ -1268,7 +1278,9 @@ const file_kith_v1_exchange_proto_rawDesc = "" +
 	"\x05level\x18\x16 \x01(\v2\x13.kith.v1.LevelStateR\x05level\x12\x1a\n" +
 	"\bsettings\x18\x17 \x01(\x04R\bsettings\x12*\n" +
 	"\x11guest_walltime_ns\x18\x18 \x01(\x03R\x0fguestWalltimeNs\x12\x1b\n" +
-	"\tkept_free\x18\x19 \x01(\x05R\bkeptFree\"\x8b\x02\n" +
+	"\tkept_free\x18\x19 \x01(\x05R\bkeptFree\x12\x1f\n" +
+	"\vtimes_freed\x18\x1a \x01(\x04R\n" +
+	"timesFreed\"\x8b\x02\n" +
 	"\n" +
 	"LevelState\x12\x12\n" +
 	"\x04rank\x18\x01 \x01(\rR\x04rank\x12$\n" +
