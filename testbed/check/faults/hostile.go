@@ -82,11 +82,12 @@ func (x *run) related(r meta.Relation, a job.AttemptID, site, to job.SiteID) boo
 	return false
 }
 
-// allure is a load that draws copies: the best that a site may say of itself.
+// allure is a load that draws copies: the best that a site may say of itself, configured anew and with
+// processors that came free each time.
 func (x *run) allure(site job.SiteID) meta.Message {
 	return meta.LoadDigest{Digest: cluster.Digest{
 		Site: site, Incarnation: math.MaxUint64 - uint64(x.rng.IntN(3)), Sequence: uint64(x.since()), Processors: job.MaxProcessors, MemoryBytes: job.MaxMemoryBytes,
-		Speed: 1e6, Load: job.Load{Free: job.MaxProcessors}, Time: x.w.Now(),
+		Speed: 1e6, Load: job.Load{Free: job.MaxProcessors}, Time: x.w.Now(), Settings: uint64(x.since()), TimesFreed: uint64(x.since()),
 	}}
 }
 

@@ -96,6 +96,7 @@ func (x *run) anyMessage(liar, to job.SiteID, a job.AttemptID, n int) meta.Messa
 		return meta.LoadDigest{Digest: cluster.Digest{
 			Site: liar, Incarnation: 1, Sequence: x.anyNumber(), Processors: int32(x.anyNumber()), Speed: x.anyFloat(),
 			Load: job.Load{Work: x.anyFloat(), Procs: x.anyFloat(), Free: int32(x.anyNumber())}, Draining: x.rng.IntN(3) == 0, Time: someTime,
+			Settings: uint64(someTime), TimesFreed: uint64(someTime), GuestWalltime: time.Duration(someTime), KeptFree: int32(someTime % 7), //nolint:gosec // Any will do.
 		}}
 	case 16:
 		q := meta.StartQuery{Query: x.anyNumber(), Request: x.anyRequest(), Predict: x.rng.IntN(2) == 0}
