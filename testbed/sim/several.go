@@ -110,9 +110,15 @@ const heartbeatFifth = 200 * time.Millisecond
 func (s *Site) takeOver(l *quorum.Lead, state *store.State) {
 	if s.engine != nil {
 		s.w.trace("%s: daemon %d leads no longer and does not know it", s.cfg.ID, s.life)
-		s.noteClosed() // the next one has these facts
 		was := s.daemon
 		s.former = append(s.former, &was)
+		for _, c := range slices.Concat(was.stood, was.stalled) { // the next one has these facts, and may have come further
+			if c.bag != nil {
+				c.bag.facts = l.Store
+			}
+		}
+		s.noteClosed()
+		was.stood, was.stalled = nil, nil
 	}
 	s.daemon = daemon{lead: l, backend: l, state: state}
 	s.ahead = s.clocks[l.Member()]
@@ -279,8 +285,8 @@ func (s *Site) end() {
 
 // noteClosed notes what is durable and has not been carried out.
 func (s *Site) noteClosed() {
+	s.w.watch.durable(s.stalled) // the batch before the one that stands
 	s.w.watch.durable(s.stood)
-	s.w.watch.durable(s.stalled)
 	s.stood, s.stalled = nil, nil
 }
 

@@ -197,6 +197,7 @@ func TestWideSeedsThatFoundSomething(t *testing.T) {
 		80021220: "the product: a job whose input was on its way made way for the host's own jobs and went there again, each second, beside an idle site",
 		80026752: "the product: the copy that was to see whether its origin answers waited for room for minutes, beside one that had it",
 		81005417: "the watch: the next leader forgot a job that had ended before the daemon was stopped that was about to say so",
+		80038812: "the watch: what a stopped daemon had on disk was noted from facts that had come less far, and the later batch before the earlier one",
 		51011781: "the product: a job had two of three copies beside a site that had been drained and full; several of these mend it",
 		50010527: "the watch: results of tasks were read at a member that had not taken up the batch yet, as its leader had been killed",
 		51001917: "the watch: what a stopped daemon had said of a bag counted as later than what the next leader said",
