@@ -11,7 +11,8 @@ import (
 // boundWatch checks for how long guests alone keep the jobs of a site waiting that has guests leave
 // (E3): for no longer than its bound, and no longer than they take to leave where home jobs do not
 // see them. A site of which that was changed is left out: guests may stay there. It measures by itself, from what a pass of the local scheduler says is blocked. It does
-// so while nothing goes wrong at the site and it does not drain, and anew from when that has ended.
+// so while nothing goes wrong at the site, it does not drain and has no guests of a site that has
+// left for good, which stay to their end, and anew from when that has ended.
 type boundWatch struct {
 	x     *watch
 	sites map[job.SiteID]*keptWaiting
@@ -38,7 +39,7 @@ func (c *boundWatch) withinBounds(s *Site) {
 		return
 	}
 	at := c.sites[s.cfg.ID]
-	if at == nil || at.life != s.life || at.upsets != s.upsets || !s.calm() || s.state.Site().Draining {
+	if at == nil || at.life != s.life || at.upsets != s.upsets || !s.calm() || s.state.Site().Draining || s.hasOrphans() {
 		c.sites[s.cfg.ID] = &keptWaiting{life: s.life, upsets: s.upsets, jobs: make(map[job.AttemptID]*wait), looked: c.x.w.now}
 		return
 	}
@@ -60,6 +61,21 @@ func (c *boundWatch) withinBounds(s *Site) {
 			c.x.violate("E3: guests alone have kept %v waiting at %s for %v, and have to leave within %v", id, s.cfg.ID, b.total, limit)
 		}
 	}
+}
+
+// hasOrphans reports whether guests run at a site whose origin has left for good.
+func (s *Site) hasOrphans() bool {
+	for _, o := range s.w.sites {
+		if !o.gone {
+			continue
+		}
+		for r := range s.scheduler.Running {
+			if r.Copy.ID.Job.Origin == o.cfg.ID {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // harmMode returns what guests of a site may do to its jobs. A mode works with certain queues

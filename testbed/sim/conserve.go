@@ -71,7 +71,7 @@ type keeper struct {
 	// sites and streams are how long these are at peace, by index.
 	sites   []peace
 	streams []peace
-	begun   map[job.ID]bool // of this look: something of it runs or is staged
+	begun   map[job.ID]uint32 // of this look: its latest attempt that runs or is staged
 	plans   []*outlook
 	memory  []*outlook // that plans use again
 	crowds  []*crowd
@@ -140,7 +140,7 @@ func (k *keeper) init(w *World) {
 	if k.cfg == nil {
 		return
 	}
-	k.begun, k.numbered = make(map[job.ID]bool), make([]numbered, len(w.sites))
+	k.begun, k.numbered = make(map[job.ID]uint32), make([]numbered, len(w.sites))
 	k.sites, k.streams = make([]peace, len(w.sites)), make([]peace, len(w.net.pairs))
 	k.plans, k.memory = make([]*outlook, len(w.sites)), make([]*outlook, len(w.sites))
 	k.crowds, k.least = make([]*crowd, len(w.sites)), make([]int32, len(w.sites))
@@ -208,11 +208,21 @@ func (s *Site) calm() bool {
 	return s.Up() && !s.frozen && s.slow == 0 && !s.diskFull() && !s.unstartable && s.w.now >= s.pausing && !s.shimless && !s.w.watch.liars[s.cfg.ID]
 }
 
-// calm reports whether nothing goes wrong on a stream.
+// calm reports whether nothing goes wrong on a stream, and nothing waits in it behind what was sent
+// when it was slower.
 func (n *network) calm(p *pair) bool {
 	a, b := p.ends[0], p.ends[1]
-	return p.up && p.known[0] && p.known[1] && !p.cut[0] && !p.cut[1] && *p.way[0] == *n.way(a, b) && *p.way[1] == *n.way(b, a)
+	return p.up && p.known[0] && p.known[1] && !p.cut[0] && !p.cut[1] && *p.way[0] == *n.way(a, b) && *p.way[1] == *n.way(b, a) && !n.late(p, 0) && !n.late(p, 1)
 }
+
+// late reports whether a message of end i that was sent now would wait for others.
+func (n *network) late(p *pair, i int) bool {
+	c := p.way[i]
+	return p.last[1-i] > n.w.now.Add(2*c.Latency+mostJitter*c.Jitter)
+}
+
+// mostJitter bounds what the shapes make of a jitter, as good as always.
+const mostJitter = 100
 
 func (k *keeper) look() {
 	w := k.w
@@ -235,15 +245,15 @@ func (k *keeper) look() {
 	}
 	clear(k.begun)
 	for _, p := range w.watch.running {
-		k.begun[p.attempt.Job] = true
+		k.hasBegun(p.attempt)
 	}
 	for _, s := range w.sites {
 		for a := range s.staged {
-			k.begun[a.Job] = true
+			k.hasBegun(a)
 		}
 		for a := range s.bringing {
 			if o := w.byID[a.Job.Origin]; o.engine != nil && o.state.Job(a.Job) != nil && o.state.Job(a.Job).AttemptID() == a {
-				k.begun[a.Job] = true
+				k.hasBegun(a)
 			}
 		}
 	}
@@ -272,6 +282,8 @@ func (k *keeper) look() {
 	}
 	clear(k.met)
 }
+
+func (k *keeper) hasBegun(a job.AttemptID) { k.begun[a.Job] = max(k.begun[a.Job], a.Number) }
 
 // waits reports whether a job wants to run and does not, if nothing of it has begun.
 func waits(j *store.Job) bool {
@@ -340,13 +352,14 @@ func (k *keeper) settledBoth(o, s *Site) bool {
 	return o == s || k.settled(k.stream(o, s))
 }
 
-// inReach reports whether a host has a stream to an origin, as far as both know.
+// inReach reports whether a host has a stream to an origin, as far as it knows: that an origin is
+// gone it learns a while later.
 func (k *keeper) inReach(o, s *Site) bool {
 	if o == s {
 		return true
 	}
-	p, _ := k.w.net.pair(o, s)
-	return p.up && p.known[0] && p.known[1]
+	p, from := k.w.net.pair(s, o)
+	return p.known[from]
 }
 
 // stream returns the peace of the stream between two sites.

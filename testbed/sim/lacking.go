@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"slices"
+
 	"kith/internal/job"
 	"kith/meta"
 	"kith/store"
@@ -108,7 +110,18 @@ func (k *keeper) wouldTake(x *waiting, s, o *Site, j *store.Job) bool {
 	if s != o && (k.met[k.at(s, o)] || !k.takes(s, o)) {
 		return false
 	}
-	return !k.avoided(x, o)
+	return !k.avoided(x, o) && !madeWay(s, o, j)
+}
+
+// madeWay reports whether a job keeps away from a site as it made way there: its own jobs may come
+// without an end.
+func madeWay(s, o *Site, j *store.Job) bool {
+	for _, e := range slices.Backward(j.Events) {
+		if e.Reason == job.MadeWay && e.Site == s.cfg.ID {
+			return o.now().Sub(e.Time) < o.cfg.Meta.Timing.Retry
+		}
+	}
+	return false
 }
 
 // avoided reports whether a job keeps away from sites, as it was lost: for longer with

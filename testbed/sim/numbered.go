@@ -33,7 +33,7 @@ type tenants struct {
 func (k *keeper) lookForCopies() {
 	for _, x := range k.jobs {
 		clear(x.here)
-		x.begun = k.begun[x.id]
+		x.begun = k.begun[x.id] > 0
 		switch o := x.o; {
 		case o.engine == nil:
 			x.rec = nil

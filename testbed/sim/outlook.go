@@ -172,7 +172,7 @@ func (k *keeper) plan(s *Site) *outlook {
 	for c := range p.Queued {
 		o := k.w.site(c.Copy.ID.Job.Origin)
 		switch {
-		case o == nil || o.engine == nil || !k.inReach(o, s):
+		case o == nil || !k.inReach(o, s):
 			strays = append(strays, c.Copy.ID)
 			continue
 		case !k.reaches(o, s), s.inputHere(c.Copy.ID), isPilot(c.Copy.ID) && k.serves(o, s, &c.Copy.Request):
@@ -195,8 +195,9 @@ func (k *keeper) plan(s *Site) *outlook {
 	return p
 }
 
-// wants reports whether an origin's job waits for this attempt to start.
+// wants reports whether an origin's job waits for this attempt to start. An earlier one may run yet, at a
+// site that the origin has revoked.
 func (k *keeper) wants(o *Site, a job.AttemptID) bool {
 	j := o.state.Job(a.Job)
-	return j != nil && j.Attempt == a.Number && waits(j) && !k.begun[j.ID]
+	return j != nil && j.Attempt == a.Number && waits(j) && k.begun[j.ID] < a.Number
 }
