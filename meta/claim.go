@@ -156,7 +156,7 @@ func (or *origin) onWithdrawAck(now job.Time, from job.SiteID, m WithdrawAck) {
 	key := outKey{withdrawal, m.Attempt}
 	l := or.peers.link(from)
 	awaited := l.waits(key)
-	l.settle(key)
+	l.answered(key)
 	o := or.open.Get(m.Attempt.Job)
 	if o == nil || o.rec.Attempt != m.Attempt.Number {
 		return

@@ -14,7 +14,7 @@ import (
 //	claim under way        its processors are free again, and it waits for another turn
 //	begun, not started     the driver takes it back, and it goes back to its origin
 //	started                it saves what it has done and ends as [job.Demoted], [job.Evicted]
-//	its limit is near      it stays: it is gone within the grace
+//	its limit is near      it stays: it is gone within the grace, if this daemon began it
 //	it could not go on     it stays to its end, and others leave ([job.Copy].Stays, Evictor.Stays)
 //	a task of a bag        it is stopped, and runs again from its begin
 //
@@ -94,10 +94,13 @@ func (h *host) leftBegun(now job.Time, c *hostCopy) {
 	}
 }
 
-// endsSoon reports whether an attempt that has started ends within the grace anyway. One that should
-// have ended long ago, and goes on, was started by a clock that was far behind this one: the
-// daemon of before ran on another machine, or the clock was set since.
+// endsSoon reports whether an attempt that has started ends within the grace anyway. Of one that a
+// daemon of before has begun that is not known: it ran on another machine, or the clock was set
+// since. So it is not of one that should have ended long ago, and goes on.
 func (h *host) endsSoon(now job.Time, c *hostCopy) bool {
+	if c.adopted {
+		return false
+	}
 	grace := h.cfg.maxGrace()
 	rest := h.restOf(now, c)
 	return rest <= grace && rest > -grace

@@ -22,6 +22,8 @@ type target struct {
 	work float64
 	// freed is when more of its processors were free for copies of others than it had said before.
 	freed job.Time
+	// mute says that it leaves unanswered what it is asked of copies.
+	mute bool
 }
 
 // feed is how much a site was given when it was idle.
@@ -56,7 +58,8 @@ func (or *origin) feedIdle(now job.Time) {
 	clear(c.targets)
 }
 
-// listTargets lists the idle sites.
+// listTargets lists the idle sites, last those that may not answer: a job that is offered to one
+// of them waits there for Timing.Resend.
 func (or *origin) listTargets(now job.Time, own *cluster.Digest) {
 	c := &or.conserve
 	c.targets = c.targets[:0]
@@ -65,13 +68,22 @@ func (or *origin) listTargets(now job.Time, own *cluster.Digest) {
 	}
 	for _, p := range or.peers.view.PeersAt(now) {
 		if len(c.targets) >= mostTargets {
-			return
+			break
 		}
 		// Where a copy would wait, whatever is free, it may have left a site that would start it.
 		if takes(now, p) && p.Age(now) <= or.cfg.Placement.MaxLoadAge && !p.Digest.Load.Blocked {
 			or.addTarget(now, &p.Digest, p.Digest.Load.Free-int32(min(max(0, p.Sent.Procs), math.MaxInt32)), workAt(p), p.Freed)
 		}
 	}
+	slices.SortStableFunc(c.targets, func(a, b target) int {
+		switch {
+		case a.mute == b.mute:
+			return 0
+		case b.mute:
+			return -1
+		}
+		return 1
+	})
 }
 
 // addTarget lists a site with free processors. One that runs dry again and
@@ -88,7 +100,7 @@ func (or *origin) addTarget(now job.Time, d *cluster.Digest, free int32, work fl
 		}
 	}
 	room := int32(min(int64(free)*int64(many), math.MaxInt32))
-	or.conserve.targets = append(or.conserve.targets, target{site: d.Site, load: d, free: free, room: room, many: many, work: work, freed: freed})
+	or.conserve.targets = append(or.conserve.targets, target{site: d.Site, load: d, free: free, room: room, many: many, work: work, freed: freed, mute: or.peers.isMute(d.Site)})
 }
 
 // inFlight reports whether a copy of a job is on its way to a site in reach, which

@@ -215,9 +215,10 @@ func (h *host) refusal(now job.Time, from job.SiteID, a job.AttemptID, r *job.Re
 	return cmp.Or(h.site.Refuse(r), h.harmful(&here), h.unevictable(&here, fixed))
 }
 
-// accept takes a copy of a job of this very site.
-func (h *host) accept(now job.Time, a job.AttemptID, r *job.Request, before job.Progress) {
-	h.take(now, store.AcceptCopy{Attempt: a, Request: *r, LimitSeconds: h.limitSeconds(r, &before), Before: before, Time: now})
+// accept takes a copy of a job of this very site, which has the place in the queue of one that came at
+// since.
+func (h *host) accept(now job.Time, a job.AttemptID, r *job.Request, before job.Progress, since job.Time) {
+	h.take(now, store.AcceptCopy{Attempt: a, Request: *r, LimitSeconds: h.limitSeconds(r, &before), Before: before, Time: min(since, now)})
 }
 
 // take commits a copy and queues it.

@@ -57,7 +57,7 @@ type origin struct {
 // to another host.
 type ownHost interface {
 	// accept queues a copy (PlaceCopy). The origin has asked Refuse.
-	accept(now job.Time, a job.AttemptID, r *job.Request, before job.Progress)
+	accept(now job.Time, a job.AttemptID, r *job.Request, before job.Progress, since job.Time)
 	// dropCopies drops what has not begun of a job's copies up to a (Withdraw).
 	dropCopies(now job.Time, a job.AttemptID)
 	// stop stops an attempt that has begun (Stop).
@@ -299,7 +299,7 @@ func (or *origin) settleIn(now job.Time, o *openJob, i int) {
 	or.notePlaced(now, o)
 	if o.rec.Sites[i] == or.self {
 		r := o.rec.Asked()
-		or.host.accept(now, o.rec.AttemptID(), &r, o.rec.Before())
+		or.host.accept(now, o.rec.AttemptID(), &r, o.rec.Before(), o.waitsSince(now))
 		o.at[i] = queued
 		return
 	}

@@ -51,6 +51,9 @@ type link struct {
 	waiting map[outKey]struct{}
 	due     fifo.Queue[outDue]
 	busy    bool // among peers.busy
+	// mute says that what was asked of copies had to be repeated, and that nothing of that was
+	// answered since: its disk may be full, though its digests come.
+	mute bool
 }
 
 // outKey names a request that is repeated until it is answered.
@@ -108,7 +111,7 @@ func (p *peers) up(now job.Time, ev PeerUp) bool {
 		p.linked = slices.Insert(p.linked, i, l)
 	}
 	l.noTasks, l.givenUp = ev.NoTasks, 0
-	l.up, l.waiting, l.due = true, make(map[outKey]struct{}), fifo.Queue[outDue]{}
+	l.up, l.waiting, l.due, l.mute = true, make(map[outKey]struct{}), fifo.Queue[outDue]{}, false
 	return true
 }
 
@@ -202,6 +205,12 @@ func (p *peers) send(to job.SiteID, m Message) {
 	}
 }
 
+// isMute reports whether a site leaves unanswered what it is asked of copies.
+func (p *peers) isMute(site job.SiteID) bool {
+	l := p.links[site]
+	return l != nil && l.mute
+}
+
 // generationOf names the data folder of a site, 0 if it never said.
 func (p *peers) generationOf(site job.SiteID) uint32 {
 	if site == p.self {
@@ -241,10 +250,18 @@ func (p *peers) loadSeen(now job.Time, d cluster.Digest) bool {
 	return p.view.Merge(now, d) && (first || (wasDraining && !d.Draining) || (wasPaused && !d.NotStarting))
 }
 
-// settle says that a request was answered.
+// settle says that there is nothing to ask any more.
 func (l *link) settle(key outKey) {
 	if l != nil {
 		delete(l.waiting, key)
+	}
+}
+
+// answered says that a site answered a request.
+func (l *link) answered(key outKey) {
+	if l != nil {
+		l.mute = false
+		l.settle(key)
 	}
 }
 
@@ -371,7 +388,11 @@ func (p *peers) resend(now job.Time) {
 				l.settle(d.key)
 				continue
 			}
-			if d.key.kind == withdrawal {
+			switch d.key.kind {
+			case placement:
+				l.mute = true
+			case withdrawal:
+				l.mute = true
 				p.counters.ClaimMessagesWire++
 			}
 			l.due.Push(outDue{at: now.Add(p.cfg.Timing.Resend), key: d.key})

@@ -11,7 +11,7 @@ import (
 func (or *origin) onCopyAnswer(now job.Time, from job.SiteID, m CopyAnswer) {
 	l := or.peers.link(from)
 	awaited := l.waits(outKey{placement, m.Attempt}) || l.waits(outKey{withdrawal, m.Attempt})
-	l.settle(outKey{placement, m.Attempt})
+	l.answered(outKey{placement, m.Attempt})
 	switch {
 	case !awaited: // a repeated answer tells nothing of how the site stands now
 	case !or.noteAnswered(from) && ofCount(m.Reason): // there may be room since

@@ -297,6 +297,21 @@ func wideMutants() []Mutant {
 			Caught:  wideSeed("80026752"), Breaks: "L4",
 		},
 		{
+			Name: "ends-soon-by-any-clock", Rule: "a guest that an earlier daemon began stays if it is to end soon by the clock of this one",
+			Changes: []Change{{"meta/evict.go", "	if c.adopted {\n", "	if c.adopted && now < 0 {\n"}},
+			Caught:  wideSeed("83057007"), Breaks: "E3",
+		},
+		{
+			Name: "mute-site-first", Rule: "jobs are offered to idle sites that leave such offers unanswered, before others",
+			Changes: []Change{{"meta/peers.go", "	return l != nil && l.mute\n", "	return l != nil && l.mute && !l.up\n"}},
+			Caught:  wideSeed("83029026"), Breaks: "L4",
+		},
+		{
+			Name: "place-lost-with-the-attempt", Rule: "a job that another site could not start goes to the end of its own site's queue",
+			Changes: []Change{{"meta/losses.go", "	if o.rec.Request.Level > 0 {\n", "	if now > 0 {\n"}},
+			Caught:  wideSeed("83013700"), Breaks: "L4",
+		},
+		{
 			Name: "one-copy-too-many", Rule: "a site takes one copy more of an origin than its limit says",
 			Changes: []Change{{"meta/host.go", "	case h.remote[from] >= h.cfg.Limits.CopiesPerOrigin:\n", "	case h.remote[from] > h.cfg.Limits.CopiesPerOrigin:\n"}},
 			Caught:  wideSeed("22"), Breaks: "limits",
