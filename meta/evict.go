@@ -96,14 +96,9 @@ func (h *host) leftBegun(now job.Time, c *hostCopy) {
 
 // endsSoon reports whether an attempt that has started ends within the grace anyway. Of one that a
 // daemon of before has begun that is not known: it ran on another machine, or the clock was set
-// since. So it is not of one that should have ended long ago, and goes on.
+// since.
 func (h *host) endsSoon(now job.Time, c *hostCopy) bool {
-	if c.adopted {
-		return false
-	}
-	grace := h.cfg.maxGrace()
-	rest := h.restOf(now, c)
-	return rest <= grace && rest > -grace
+	return !c.adopted && h.restOf(now, c) <= h.cfg.maxGrace()
 }
 
 // restOf returns how long an attempt that has started may go on at most.
