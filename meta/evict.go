@@ -14,7 +14,7 @@ import (
 //	claim under way        its processors are free again, and it waits for another turn
 //	begun, not started     the driver takes it back, and it goes back to its origin
 //	started                it saves what it has done and ends as [job.Demoted], [job.Evicted]
-//	its limit is near      it stays: it is gone within the grace, if this daemon began it
+//	its limit is near      it stays: it is gone within the grace
 //	it could not go on     it stays to its end, and others leave ([job.Copy].Stays, Evictor.Stays)
 //	a task of a bag        it is stopped, and runs again from its begin
 //
@@ -94,11 +94,14 @@ func (h *host) leftBegun(now job.Time, c *hostCopy) {
 	}
 }
 
-// endsSoon reports whether an attempt that has started ends within the grace anyway. Of one that a
-// daemon of before has begun that is not known: it ran on another machine, or the clock was set
+// endsSoon reports whether an attempt that has started ends within the grace anyway. How long one has
+// run that a daemon of before has begun is not known: on another machine, or by a clock that was set
 // since.
 func (h *host) endsSoon(now job.Time, c *hostCopy) bool {
-	return !c.adopted && h.restOf(now, c) <= h.cfg.maxGrace()
+	if c.adopted {
+		return h.entry(c.rec).Request.Walltime <= h.cfg.maxGrace()
+	}
+	return h.restOf(now, c) <= h.cfg.maxGrace()
 }
 
 // restOf returns how long an attempt that has started may go on at most.

@@ -77,17 +77,17 @@ func (l *losses) avoided(now job.Time, tried []job.SiteID) []job.SiteID {
 	return tried
 }
 
-// waitsSince is since when a job has waited for a start, over all attempts before that came to nothing
-// by their host: it could not start them, or they made way. Such a job keeps its place in the queue of its
-// own site. Else the oldest one there, which is offered first to whatever site has room, would move
-// to the end of that queue each time.
+// waitsSince is since when a job has waited for a start, over all attempts before that were given back
+// before they had started. Such a job keeps its place in the queue of its own site. Else the oldest one
+// there, which is offered first to whatever site has room, would move to the end of that queue each
+// time that such a site cannot start it.
 func (o *openJob) waitsSince(now job.Time) job.Time {
 	since, attempt := now, o.rec.Attempt
 	if o.rec.Request.Level > 0 {
 		return since // its time in a queue has a bound
 	}
 	for _, e := range slices.Backward(o.rec.Events) {
-		if e.Attempt != attempt && (e.Kind != store.CopyReturned || e.Reason != job.CannotStart && e.Reason != job.MadeWay) {
+		if e.Attempt != attempt && e.Kind != store.CopyReturned {
 			break
 		}
 		attempt = e.Attempt

@@ -7,8 +7,8 @@ import (
 	"kith/store"
 )
 
-// TestWaitsSince: a job that its hosts could not start, or that made way, has waited since the first
-// of these attempts; after any other end of an attempt it comes anew.
+// TestWaitsSince: a job whose attempts were given back before they had started has waited since the first of
+// these; after any other end of an attempt it comes anew.
 func TestWaitsSince(t *testing.T) {
 	opened := func(attempt uint32, at job.Time) store.ClaimEvent {
 		return store.ClaimEvent{Time: at, Attempt: attempt, Kind: store.ClaimOpened}
@@ -25,15 +25,15 @@ func TestWaitsSince(t *testing.T) {
 		events []store.ClaimEvent
 		want   job.Time
 	}{
-		"first attempt":          {events: []store.ClaimEvent{opened(1, now)}, want: now},
-		"copy that came back":    {events: []store.ClaimEvent{opened(1, 10), back(1, 20, job.Full)}, want: 10},
-		"could not start":        {events: []store.ClaimEvent{opened(1, 10), granted(1, 11), back(1, 12, job.CannotStart), opened(2, now)}, want: 10},
-		"made way":               {events: []store.ClaimEvent{opened(1, 10), granted(1, 11), back(1, 12, job.MadeWay), opened(2, now)}, want: 10},
-		"both":                   {events: []store.ClaimEvent{opened(1, 10), back(1, 12, job.MadeWay), opened(2, 20), back(2, 22, job.CannotStart), opened(3, now)}, want: 10},
-		"refused, then no start": {events: []store.ClaimEvent{opened(1, 10), back(1, 12, job.Full), opened(2, 20), back(2, 21, job.Full), back(2, 22, job.CannotStart), opened(3, now)}, want: 20},
-		"lost":                   {events: []store.ClaimEvent{opened(1, 10), granted(1, 11), {Time: 12, Attempt: 1, Kind: store.ClaimRevoked, Site: "beta", Reason: job.AttemptLost}, opened(2, now)}, want: now},
-		"a level":                {level: 1, events: []store.ClaimEvent{opened(1, 10), back(1, 12, job.CannotStart), opened(2, now)}, want: now},
-		"history cut short":      {events: []store.ClaimEvent{opened(1, 10), back(3, 40, job.CannotStart), opened(4, now)}, want: now},
+		"first attempt":       {events: []store.ClaimEvent{opened(1, now)}, want: now},
+		"copy that came back": {events: []store.ClaimEvent{opened(1, 10), back(1, 20, job.Full)}, want: 10},
+		"could not start":     {events: []store.ClaimEvent{opened(1, 10), granted(1, 11), back(1, 12, job.CannotStart), opened(2, now)}, want: 10},
+		"made way":            {events: []store.ClaimEvent{opened(1, 10), granted(1, 11), back(1, 12, job.MadeWay), opened(2, now)}, want: 10},
+		"both":                {events: []store.ClaimEvent{opened(1, 10), back(1, 12, job.MadeWay), opened(2, 20), back(2, 22, job.CannotStart), opened(3, now)}, want: 10},
+		"lost, then no start": {events: []store.ClaimEvent{opened(1, 10), granted(1, 11), opened(2, 20), back(2, 21, job.Full), back(2, 22, job.CannotStart), opened(3, now)}, want: 20},
+		"lost":                {events: []store.ClaimEvent{opened(1, 10), granted(1, 11), {Time: 12, Attempt: 1, Kind: store.ClaimRevoked, Site: "beta", Reason: job.AttemptLost}, opened(2, now)}, want: now},
+		"a level":             {level: 1, events: []store.ClaimEvent{opened(1, 10), back(1, 12, job.CannotStart), opened(2, now)}, want: now},
+		"history cut short":   {events: []store.ClaimEvent{opened(1, 10), back(3, 40, job.CannotStart), opened(4, now)}, want: now},
 	} {
 		rec := store.Job{Attempt: c.events[len(c.events)-1].Attempt, Events: c.events}
 		rec.Request.Level = c.level

@@ -57,7 +57,7 @@ func (or *origin) onGiveBack(now job.Time, from job.SiteID, m GiveBack) {
 		return
 	}
 	l := or.peers.link(from)
-	l.settle(outKey{placement, m.Attempt})
+	l.answered(outKey{placement, m.Attempt})
 	l.settle(outKey{withdrawal, m.Attempt})
 	l.settle(outKey{stop, m.Attempt})
 	l.settle(outKey{demotion, m.Attempt})

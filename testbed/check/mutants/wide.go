@@ -293,7 +293,7 @@ func wideMutants() []Mutant {
 		},
 		{
 			Name: "ends-soon-by-any-clock", Rule: "a guest that an earlier daemon began stays if it is to end soon by the clock of this one",
-			Changes: []Change{{"meta/evict.go", "!c.adopted && h.restOf", "h.restOf"}},
+			Changes: []Change{{"meta/evict.go", "	if c.adopted {\n", "	if c.adopted && now < 0 {\n"}},
 			Caught:  wideSeed("83057007"), Breaks: "E3",
 		},
 		{
