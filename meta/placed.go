@@ -103,7 +103,8 @@ func (or *origin) holderLacks(now job.Time, o *openJob, reason job.Reason) {
 		}
 		record(or.st, store.ReturnClaim{Attempt: a, Site: holder, Reason: reason, Time: now})
 		o.at, o.lease = nil, 0
-		if reason == job.MadeWay { // its own jobs may come without an end
+		if holder != or.self && (reason == job.MadeWay || reason == job.CannotStart) {
+			// Its own jobs may come without an end, or its disk stay full; another site may be idle.
 			o.avoid(holder, now.Add(or.cfg.Timing.Retry))
 		}
 		if o.rec.State.Terminal() {

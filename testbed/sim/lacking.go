@@ -110,14 +110,14 @@ func (k *keeper) wouldTake(x *waiting, s, o *Site, j *store.Job) bool {
 	if s != o && (k.met[k.at(s, o)] || !k.takes(s, o)) {
 		return false
 	}
-	return !k.avoided(x, o) && !madeWay(s, o, j)
+	return !k.avoided(x, o) && !gaveBack(s, o, j)
 }
 
-// madeWay reports whether a job keeps away from a site as it made way there: its own jobs may come
-// without an end.
-func madeWay(s, o *Site, j *store.Job) bool {
+// gaveBack reports whether a job keeps away from a site that gave it back: the site's own jobs may come
+// without an end, or it may be unable to start any for long.
+func gaveBack(s, o *Site, j *store.Job) bool {
 	for _, e := range slices.Backward(j.Events) {
-		if e.Reason == job.MadeWay && e.Site == s.cfg.ID {
+		if e.Site == s.cfg.ID && (e.Reason == job.MadeWay || e.Reason == job.CannotStart) {
 			return o.now().Sub(e.Time) < o.cfg.Meta.Timing.Retry
 		}
 	}

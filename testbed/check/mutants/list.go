@@ -153,7 +153,7 @@ func first() []Mutant {
 		{
 			Name: "lease-outlives-its-claim", Rule: "the lease of a holder that gave the claim back is held against the next one",
 			Changes: []Change{
-				{"meta/placed.go", "		o.at, o.lease = nil, 0\n		if reason == job.MadeWay {", "		o.at = nil\n		if reason == job.MadeWay {"},
+				{"meta/placed.go", "		o.at, o.lease = nil, 0\n		if holder != or.self &&", "		o.at = nil\n		if holder != or.self &&"},
 				{"meta/lease.go", "o.rec.State.Claim() == job.ClaimTaken && o.rec.Holder != or.self && o.rec.Outcome == nil", "o.rec.State.Claim() == job.ClaimTaken && o.rec.Outcome == nil"},
 			},
 			Caught: search(mostSeeds), Breaks: "S2",

@@ -283,7 +283,7 @@ func wideMutants() []Mutant {
 		},
 		{
 			Name: "made-way-and-back", Rule: "a job that made way for a site's own before it had started is offered to that site again at once",
-			Changes: []Change{{"meta/placed.go", "if reason == job.MadeWay {", "if reason == job.MadeWay && now < 0 {"}},
+			Changes: []Change{{"meta/placed.go", "(reason == job.MadeWay || ", "("}},
 			Caught:  wideSeed("80021220"), Breaks: "L4",
 		},
 		{
@@ -295,6 +295,11 @@ func wideMutants() []Mutant {
 			Name: "ends-soon-by-any-clock", Rule: "a guest that an earlier daemon began stays if it is to end soon by the clock of this one",
 			Changes: []Change{{"meta/evict.go", "	if c.adopted {\n", "	if c.adopted && now < 0 {\n"}},
 			Caught:  wideSeed("83057007"), Breaks: "E3",
+		},
+		{
+			Name: "cannot-start-and-back", Rule: "a job that a site could not start is offered to that site again at once",
+			Changes: []Change{{"meta/placed.go", " || reason == job.CannotStart) {", ") {"}},
+			Tests:   []string{"./meta", "TestTranscripts"},
 		},
 		{
 			Name: "mute-site-first", Rule: "jobs are offered to idle sites that leave such offers unanswered, before others",
