@@ -289,7 +289,7 @@ func wideMutants() []Mutant {
 		{
 			Name: "wide-probe-keeps-its-turn", Rule: "the copy that is to see whether its origin answers waits for room, though a narrower one has come",
 			Changes: []Change{{"meta/hostsilent.go", "|| !c.narrower(p) {", "|| now > 0 {"}},
-			Caught:  wideSeed("80026752"), Breaks: "L4",
+			Tests:   []string{"./meta", "TestTranscripts"},
 		},
 		{
 			Name: "ends-soon-by-any-clock", Rule: "a guest that an earlier daemon began stays if it is to end soon by the clock of this one",
@@ -309,7 +309,7 @@ func wideMutants() []Mutant {
 		{
 			Name: "place-lost-with-the-attempt", Rule: "a job that another site could not start goes to the end of its own site's queue",
 			Changes: []Change{{"meta/losses.go", "	if o.rec.Request.Level > 0 {\n", "	if now > 0 {\n"}},
-			Caught:  wideSeed("83013700"), Breaks: "L4",
+			Tests:   []string{"./meta", "TestWaitsSince"},
 		},
 		{
 			Name: "one-copy-too-many", Rule: "a site takes one copy more of an origin than its limit says",
