@@ -56,7 +56,7 @@ func (y *dryness) came(r *job.Request) {
 // noteFree has a digest leave soon if the site has run dry since the latest one, or has
 // more processors free than others know.
 func (h *host) noteFree(now job.Time) {
-	if !h.cfg.Placement.Conserve || len(h.peers.linked) == 0 {
+	if !h.cfg.Placement.Conserve || len(h.peers.linked) == 0 || h.starting.low != "" {
 		return
 	}
 	d := h.describe(now)

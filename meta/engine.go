@@ -86,6 +86,8 @@ func (e *Engine) Step(now job.Time, ev Event) []Effect {
 		e.host.attemptMissing(now, ev)
 	case StartFailed:
 		e.startFailed(now, ev)
+	case DiskSeen:
+		e.diskSeen(now, ev)
 	case MachineSeen:
 		e.machineSeen(now, ev)
 	case AttemptOver:

@@ -157,6 +157,13 @@ type MachineSeen struct {
 	BootID string
 }
 
+// DiskSeen says whether the disk on which jobs run has the room that is to stay free. The driver
+// looks again and again, and says what has changed.
+type DiskSeen struct {
+	// Low says for people how little there is; empty if there is enough.
+	Low string
+}
+
 // TurnCame says that the batch system of a [Batch] site has started what was
 // submitted for a copy, and that it waits for a word: [Launch] or [Dequeue]. The
 // driver says so again, every few seconds, until one comes; the answer to an
@@ -231,6 +238,7 @@ func (AttemptOver) event()    {}
 func (EstimateTold) event()   {}
 func (AttemptMissing) event() {}
 func (StartFailed) event()    {}
+func (DiskSeen) event()       {}
 func (MachineSeen) event()    {}
 func (FilesHere) event()      {}
 func (SavedCopied) event()    {}

@@ -193,6 +193,8 @@ func (h *host) refusal(now job.Time, from job.SiteID, a job.AttemptID, r *job.Re
 		return job.Draining
 	case h.starting.away():
 		return job.CannotStart
+	case h.shuns(from):
+		return job.DiskLow
 	case h.isAhead(now, from):
 		return job.ClockAhead
 	case r.Directory != "" && (h.cfg.AllowDirectory == nil || !h.cfg.AllowDirectory(r.Directory)):

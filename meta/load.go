@@ -22,7 +22,9 @@ func (h *host) describe(now job.Time) cluster.Digest {
 // digest is what one site is told of this one now.
 func (h *host) digest(now job.Time) cluster.Digest {
 	h.loadSeq++
-	return h.describe(now)
+	d := h.describe(now)
+	d.NotStarting = d.NotStarting || h.starting.low != ""
+	return d
 }
 
 // digestForAll is what all other sites are told of this one now.

@@ -19,10 +19,11 @@ type losses struct {
 	until job.Time // before it the job is not placed
 }
 
-// lostAt is a site that gets no copy of a job before a time.
+// lostAt is a site that gets no copy of a job before a time, and why.
 type lostAt struct {
 	site  job.SiteID
 	until job.Time
+	why   job.Reason
 }
 
 // mostDoublings bounds pauses that double: to 64 times the first.
@@ -33,7 +34,7 @@ const mostDoublings = 6
 func (l *losses) note(now job.Time, site job.SiteID, pause time.Duration) job.Time {
 	l.row = min(l.row+1, mostDoublings+2)
 	l.sites = slices.DeleteFunc(l.sites, func(s lostAt) bool { return s.site == site || s.until <= now })
-	l.sites = append(l.sites, lostAt{site, now.Add(pause << (l.row - 1))})
+	l.sites = append(l.sites, lostAt{site, now.Add(pause << (l.row - 1)), job.AttemptLost})
 	l.until = now
 	if l.row > 1 {
 		l.until = now.Add(pause << (l.row - 2))
@@ -41,22 +42,30 @@ func (l *losses) note(now job.Time, site job.SiteID, pause time.Duration) job.Ti
 	return l.until
 }
 
-// avoid keeps the job away from a site until a time.
-func (o *openJob) avoid(site job.SiteID, until job.Time) {
+// avoid keeps the job away from a site until a time, for a reason.
+func (o *openJob) avoid(site job.SiteID, until job.Time, why job.Reason) {
 	if o.lost == nil {
 		o.lost = &losses{}
 	}
 	l := o.lost
 	l.sites = slices.DeleteFunc(l.sites, func(s lostAt) bool { return s.site == site })
-	l.sites = append(l.sites, lostAt{site, until})
+	l.sites = append(l.sites, lostAt{site, until, why})
 }
 
 // holds reports whether the job is not placed at now, wherever there is room.
 func (l *losses) holds(now job.Time) bool { return l != nil && now < l.until }
 
-// avoids reports whether a site gets no copy at now.
-func (l *losses) avoids(now job.Time, site job.SiteID) bool {
-	return slices.Contains(l.avoided(now, nil), site)
+// avoids says why a site gets no copy at now; nothing if it may.
+func (l *losses) avoids(now job.Time, site job.SiteID) job.Reason {
+	if l == nil {
+		return job.NoReason
+	}
+	for i := range l.sites {
+		if s := &l.sites[i]; s.site == site && now < s.until {
+			return s.why
+		}
+	}
+	return job.NoReason
 }
 
 // avoidsAny reports whether a site gets no copy at now that gets one later.

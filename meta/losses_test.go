@@ -42,3 +42,21 @@ func TestWaitsSince(t *testing.T) {
 		}
 	}
 }
+
+// Why a job keeps away from a site is told as it is: that it was lost there, or given back.
+func TestWhyAJobKeepsAway(t *testing.T) {
+	var o openJob
+	if why := o.lost.avoids(5, "beta"); why != job.NoReason {
+		t.Errorf("a new job keeps away: %v", why)
+	}
+	o.avoid("beta", 10, job.CannotStart)
+	o.lost.note(5, "gamma", 5)
+	for site, want := range map[job.SiteID]job.Reason{"beta": job.CannotStart, "gamma": job.AttemptLost, "delta": job.NoReason} {
+		if why := o.lost.avoids(9, site); why != want {
+			t.Errorf("%s: %v, want %v", site, why, want)
+		}
+		if why := o.lost.avoids(10, site); why != job.NoReason {
+			t.Errorf("%s, later: %v", site, why)
+		}
+	}
+}

@@ -175,5 +175,5 @@ func (or *origin) noteGivenUp(now job.Time, o *openJob) {
 	}
 	or.overdue.given[site]++
 	or.overdue.fresh[site]++
-	o.avoid(site, now.Add(or.cfg.Timing.Overdue))
+	o.avoid(site, now.Add(or.cfg.Timing.Overdue), job.AttemptLost)
 }

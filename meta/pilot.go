@@ -106,8 +106,8 @@ func (th *taskHost) proposed(now job.Time, id job.AttemptID) bool {
 	if p == nil || p.began != 0 {
 		return p != nil
 	}
-	if s := &th.host.starting; s.pause > 0 || s.machine != "" {
-		if s.stopped() || th.host.probing() {
+	if s, shuns := &th.host.starting, th.host.shuns(p.line.origin); s.pause > 0 || s.machine != "" || shuns {
+		if s.stopped() || shuns || th.host.probing() {
 			th.host.site.Postpone(now, id, now)
 			th.host.passing = true
 			return true
@@ -197,7 +197,7 @@ func (th *taskHost) settleLine(now job.Time, l *line) {
 	if len(l.running) > 0 {
 		l.emptied = now
 	}
-	if back, _ := bags.GiveBack(len(l.running), l.emptied, now, th.st.Site().Draining || th.host.starting.away()); back {
+	if back, _ := bags.GiveBack(len(l.running), l.emptied, now, th.shut(l)); back {
 		th.giveBack(now, l)
 	}
 	for {
@@ -270,7 +270,13 @@ func (th *taskHost) vacating(now job.Time, l *line) bool {
 // too much unacknowledged.
 func (th *taskHost) blocked(p *pilot) bool {
 	s := &th.host.starting
-	return s.stopped() || s.pause > 0 && s.probe != p.id || th.unacked[p.line.origin] >= 2*mostUnacked
+	return s.stopped() || th.host.shuns(p.line.origin) || s.pause > 0 && s.probe != p.id || th.unacked[p.line.origin] >= 2*mostUnacked
+}
+
+// shut reports whether this site wants no tasks of a line: it drains, cannot start for long, or
+// has no room for work of others.
+func (th *taskHost) shut(l *line) bool {
+	return th.st.Site().Draining || th.host.starting.away() || th.host.shuns(l.origin)
 }
 
 // finish ends a pilot.
@@ -331,7 +337,7 @@ func (th *taskHost) ask(now job.Time, l *line) (got bool) {
 	switch {
 	case want == 0 || !open && !l.interest.Last() || !own && !th.peers.reachable(l.origin):
 		return false
-	case th.st.Site().Draining || th.host.starting.stopped() || th.unacked[l.origin] >= mostUnacked:
+	case th.st.Site().Draining || th.host.starting.stopped() || th.host.shuns(l.origin) || th.unacked[l.origin] >= mostUnacked:
 		return false
 	}
 	l.claim = &taskClaim{stamp: th.host.nextStamp(), want: want, patience: now.Add(th.cfg.Timing.Claim)}
@@ -380,7 +386,7 @@ func (th *taskHost) fill(now job.Time, l *line) {
 
 // wanted is how many pilots of a line should wait in the queue.
 func (th *taskHost) wanted(now job.Time, l *line) int {
-	if th.st.Site().Draining || th.host.starting.away() || th.unacked[l.origin] >= mostUnacked {
+	if th.shut(l) || th.unacked[l.origin] >= mostUnacked {
 		return 0
 	}
 	if th.room.made || th.vacating(now, l) {

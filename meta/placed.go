@@ -105,7 +105,7 @@ func (or *origin) holderLacks(now job.Time, o *openJob, reason job.Reason) {
 		o.at, o.lease = nil, 0
 		if holder != or.self && (reason == job.MadeWay || reason == job.CannotStart) {
 			// Its own jobs may come without an end, or its disk stay full; another site may be idle.
-			o.avoid(holder, now.Add(or.cfg.Timing.Retry))
+			o.avoid(holder, now.Add(or.cfg.Timing.Retry), reason)
 		}
 		if o.rec.State.Terminal() {
 			or.removeOpen(o)

@@ -1,6 +1,7 @@
 package meta
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -60,8 +61,8 @@ func (or *origin) decideRound(now job.Time, o *openJob, answers []place.Answer) 
 	or.round.View.Answers = answers
 	d := or.round.Decide()
 	for i := range d.Sites {
-		if v := &d.Sites[i]; v.Reason == job.HasCopy && o.lost.avoids(now, v.Site) {
-			v.Reason = job.AttemptLost
+		if v := &d.Sites[i]; v.Reason == job.HasCopy {
+			v.Reason = cmp.Or(o.lost.avoids(now, v.Site), v.Reason)
 		}
 	}
 	or.notePromises(now, o)

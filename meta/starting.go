@@ -35,6 +35,7 @@ type starting struct {
 	probe   job.AttemptID // the latest start after the pause
 	held    bool          // the local scheduler was told to start nothing
 	machine string        // why the machine with the processors cannot be driven; empty if it can
+	low     string        // how little room the disk has for jobs of others; empty if enough
 }
 
 // away reports whether copies are better off elsewhere.
@@ -142,7 +143,7 @@ func (h *host) startsAgain(begun job.Time) {
 	if s := &h.starting; s.pause == 0 || s.pausing || begun < s.until {
 		return
 	}
-	h.starting = starting{held: h.starting.held, machine: h.starting.machine}
+	h.starting = starting{held: h.starting.held, machine: h.starting.machine, low: h.starting.low}
 	h.emit(StartsPaused{})
 	h.passing = true
 }
@@ -166,8 +167,14 @@ func (h *host) holdStarts(now job.Time) {
 // failed, one at a time. Another waits in its place.
 func (h *host) mayStart(now job.Time, c *hostCopy) bool {
 	s := &h.starting
-	switch {
+	switch origin := c.rec.ID.Job.Origin; {
 	case s.machine != "":
+		h.postpone(now, c, now)
+		return false
+	case h.shuns(origin) && h.peers.reachable(origin):
+		h.giveBack(now, c, job.DiskLow) // it was out of reach when the others went back
+		return false
+	case h.shuns(origin):
 		h.postpone(now, c, now)
 		return false
 	case s.pause == 0:
@@ -193,6 +200,8 @@ func (s *starting) trouble(now job.Time) string {
 	switch {
 	case s.machine != "":
 		return "has no processors now: " + s.machine
+	case s.pause == 0 && s.low != "":
+		return "starts no jobs of other sites: " + s.low
 	case s.pause == 0:
 		return ""
 	case s.pausing:

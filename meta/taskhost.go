@@ -287,6 +287,8 @@ func (th *taskHost) refusal(now job.Time, from job.SiteID, l *line, g *GivenBund
 		return job.Draining
 	case th.host.starting.away():
 		return job.CannotStart
+	case th.host.shuns(from):
+		return job.DiskLow
 	case r.Level > 0 && r.Level != th.host.ownLevel():
 		return job.Level
 	case r.Level > 0 && th.host.overloaded(now):

@@ -4,7 +4,7 @@ package meta
 // of an engine's inputs can be made of (package meta/flight).
 func Events() []Event {
 	return []Event{
-		AdmitSite{}, AttemptEnded{}, AttemptMissing{}, AttemptOver{}, AttemptStarted{}, Cancel{}, CancelBag{}, CheckpointJob{}, CloseInvitation{}, ComeByInvitation{}, EstimateTold{},
+		AdmitSite{}, AttemptEnded{}, AttemptMissing{}, AttemptOver{}, AttemptStarted{}, Cancel{}, CancelBag{}, CheckpointJob{}, CloseInvitation{}, ComeByInvitation{}, DiskSeen{}, EstimateTold{},
 		FilesHere{}, FilesHome{}, FilesWait{}, ForecastJob{}, Foreseen{}, ForgetSite{}, ForgetTrust{}, Hold{}, HoldBag{}, Leave{}, LoadSeen{}, MachineSeen{}, MakeToken{},
 		OpenInvitation{}, OwnerSeen{}, Pass{}, PeerDown{}, PeerUp{}, Receive{}, Reconfigure{}, Release{}, ReleaseBag{}, RetryTasks{}, RevokeSite{}, SavedCopied{}, SavedHome{},
 		RevokeToken{}, SendCopies{}, SetAddresses{}, SetBudget{}, SetBundleSequence{}, SetDrain{}, SetPolicies{}, StartFailed{}, Stopping{}, Submit{}, SubmitBag{},

@@ -34,6 +34,7 @@ var rewrite = flag.Bool("rewrite", false, "write the answers of the transcripts 
 //	recv SITE MESSAGE ...              a message comes
 //	started|ended|missing|home ATTEMPT [outcome]
 //	startfails ATTEMPT                 the host could not start it
+//	disk [low=TEXT]                    the disk is low on room, or is not
 //	turn ATTEMPT                       the batch system has started it ("site batch")
 //	wait D                             time passes, with ticks and passes
 //	restart [lease=D] [processors=N] [memory=N] [allow=DIR]  the daemon dies and a new one begins
@@ -209,6 +210,8 @@ func (s *stage) do(line string) []string {
 		s.feed(meta.AttemptMissing{Attempt: s.attempt(a.words[1]), Bringing: a.named["bringing"] != ""})
 	case "startfails":
 		s.feed(meta.StartFailed{Attempt: s.attempt(a.words[1]), Reason: "no more processes"})
+	case "disk":
+		s.feed(meta.DiskSeen{Low: a.named["low"]})
 	case "machine":
 		s.feed(meta.MachineSeen{Away: a.named["away"], BootID: a.named["boot"]})
 	case "over":

@@ -281,6 +281,7 @@ var jobBounds = map[protoreflect.FullName]bound{
 	"kith.v1.WorkEvent.failed":         text(detail),
 	"kith.v1.WorkEvent.files_wait":     text(detail),
 	"kith.v1.WorkEvent.error_line":     text(ErrorLine),
+	"kith.v1.Beat.disk_low":            text(detail),
 	"kith.v1.Need.chunk":               text(64),
 	"kith.v1.PeerFile.site":            text(siteID),
 	"kith.v1.Supply.data":              text(Payload),

@@ -149,7 +149,10 @@ func (w *Worker) begin(ctx context.Context, g *kithv1.LeadGreeting) (*drive, err
 
 func (s *drive) beat() {
 	for {
-		s.out.put(&kithv1.DriveResponse{Report: &kithv1.DriveResponse_Beat{Beat: &kithv1.Beat{ClockNs: int64(clock.SinceBoot())}}})
+		s.w.mu.Lock()
+		low := s.w.low
+		s.w.mu.Unlock()
+		s.out.put(&kithv1.DriveResponse{Report: &kithv1.DriveResponse_Beat{Beat: &kithv1.Beat{ClockNs: int64(clock.SinceBoot()), DiskLow: low}}})
 		if !pause.For(s.ctx, beatEvery) {
 			return
 		}

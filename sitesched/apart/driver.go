@@ -82,6 +82,8 @@ type Driver struct {
 	// away is why the engine was told that the machine is away; empty if it was told that it is not.
 	away string
 	why  error // why the latest session ended
+	// low is what the engine was told of the machine's disk.
+	low string
 	// lost is after how long without a word attempts are lost: [DriverConfig].Lost, or what the machine has if
 	// that is longer.
 	lost time.Duration

@@ -76,7 +76,7 @@ func (m *fakeMachine) open() {
 	var err error
 	m.worker, err = OpenWorker(WorkerConfig{
 		Site: "alpha", Machine: "m", Cluster: [16]byte{1}, Folder: filepath.Join(m.dir, "processors"), Processors: 4, Lost: m.lost, Log: slog.New(slog.DiscardHandler),
-		full: func() error {
+		low: func(bool) error {
 			if m.full.Load() {
 				return syscall.ENOSPC
 			}

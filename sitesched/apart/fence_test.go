@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"kith/internal/job"
+	"kith/meta"
 )
 
 // fenceIn opens the fence in a folder until the test ends.
@@ -110,4 +111,27 @@ func TestWorkerMakesRoom(t *testing.T) {
 	if emptied(b) {
 		t.Error("the folder of what runs is emptied")
 	}
+}
+
+// Who leads learns from the machine whether its disk has room for jobs of others, also one
+// that begins to lead while it has none.
+func TestLeaderLearnsThatTheDiskIsLow(t *testing.T) {
+	t.Parallel()
+	m := newFakeMachine(t)
+	l := lead(t, m, 1, time.Minute)
+	eventually(t, "it is driven", l.isUp)
+	m.full.Store(true)
+	told := func(l *fakeLeader, low bool) func() bool {
+		return func() bool {
+			return l.heard(func(ev meta.Event) bool {
+				e, is := ev.(meta.DiskSeen)
+				return is && (e.Low != "") == low
+			})
+		}
+	}
+	eventually(t, "its disk is low", told(l, true))
+	next := lead(t, m, 2, time.Minute)
+	eventually(t, "its disk is low for the next", told(next, true))
+	m.full.Store(false)
+	eventually(t, "its disk has room", told(next, false))
 }

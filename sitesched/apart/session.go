@@ -209,6 +209,10 @@ func (d *Driver) hear(ctx context.Context, s *session, r *kithv1.DriveResponse) 
 		s.ready = true
 		d.comesUp(s)
 	case *kithv1.DriveResponse_Beat:
+		if low := report.Beat.GetDiskLow(); low != d.low {
+			d.low = low
+			d.cfg.Tell(meta.DiskSeen{Low: low})
+		}
 		d.beat(s, time.Duration(report.Beat.GetClockNs()))
 	case *kithv1.DriveResponse_File:
 		s.mu.Lock()

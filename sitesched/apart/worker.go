@@ -37,11 +37,11 @@ type WorkerConfig struct {
 	Fetch                                   transfer.FetchConfig
 	Log                                     *slog.Logger
 
-	// For tests: what says that the disk is full; nil for the disk of Folder.
-	full func() error
+	// For tests: what says that the disk is low, given that it was; nil for the disk of Folder.
+	low func(was bool) error
 }
 
-// roomEvery is how often it is looked whether the disk is full.
+// roomEvery is how often it is looked whether the disk is low.
 const roomEvery = 2 * time.Second
 
 // Worker runs the attempts of a site at the machine that has its processors. It is safe for use by
@@ -64,6 +64,7 @@ type Worker struct {
 	// left are those that had folders when the process began, and of which nobody has asked yet.
 	left   map[job.AttemptID]bool
 	strays int
+	low    string // why the disk has no room for jobs of other sites; empty if it has
 }
 
 // attempt is what the worker knows of one until it is cleared.
@@ -115,17 +116,33 @@ func OpenWorker(cfg WorkerConfig) (*Worker, error) {
 }
 
 // keepRoom makes room while the disk has less than is to stay free: what has ended holds some that nobody wants.
+// What is missing then the next beat says.
 func (w *Worker) keepRoom() {
-	full := w.cfg.full
-	if full == nil {
+	low := w.cfg.low
+	if low == nil {
 		disk := runner.NewRoom(w.cfg.Folder)
-		full = func() error { return disk.Check(0, w.cfg.KeepFreeBytes) }
+		low = func(was bool) error { return disk.Low(was, w.cfg.KeepFreeBytes) }
 	}
-	for pause.For(w.ctx, roomEvery) {
-		if full() != nil {
+	for was := false; ; {
+		err := low(was)
+		if was = err != nil; was {
 			w.runs.MakeRoom()
 		}
+		w.noteLow(err)
+		if !pause.For(w.ctx, roomEvery) {
+			return
+		}
 	}
+}
+
+func (w *Worker) noteLow(err error) {
+	text := ""
+	if err != nil {
+		text = job.ClipText(err.Error(), mostText)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.low = text
 }
 
 // Capabilities says what can be done to jobs here.

@@ -43,21 +43,3 @@ func TestFullDiskGivesBack(t *testing.T) {
 		t.Errorf("%+v with room on the disk", got)
 	}
 }
-
-// A task has others of its bag behind it, which other sites may have at once: it waits for
-// room for a shorter time than a job.
-func TestTasksWaitLessForRoom(t *testing.T) {
-	t.Parallel()
-	s := newStaging(t)
-	s.cfg.Staging = time.Minute
-	if got := s.patience(&run{}); got != time.Minute {
-		t.Errorf("an attempt of a job waits for room for %v, want %v", got, time.Minute)
-	}
-	if got := s.patience(&run{task: &meta.TaskRun{}}); got != taskPatience {
-		t.Errorf("a task waits for room for %v, want %v", got, taskPatience)
-	}
-	s.cfg.Staging = time.Second
-	if got := s.patience(&run{task: &meta.TaskRun{}}); got != time.Second {
-		t.Errorf("a task waits for room for %v, want no longer than the site lets it: %v", got, time.Second)
-	}
-}

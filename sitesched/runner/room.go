@@ -43,6 +43,16 @@ func (r *Room) Check(need, keep int64) error {
 	return nil
 }
 
+// Low returns an error while an attempt would leave less than keep bytes free. Once that was
+// so (was), it is until there is an eighth more, so that it does not change with each file
+// that comes and goes.
+func (r *Room) Low(was bool, keep int64) error {
+	if was {
+		return r.Check(2*startBytes+keep/8, keep)
+	}
+	return r.Check(startBytes, keep)
+}
+
 // known reports whether there is plenty beyond what is asked for.
 func (r *Room) known(need, keep int64) bool {
 	r.mu.Lock()

@@ -30,17 +30,9 @@ const startBytes = 1 << 20
 // stagePause is how often a full disk is looked at.
 const stagePause = time.Second
 
-// taskPatience is for how long a task waits for room on the disk. It is short: a host has
-// the next task of its bag without a new placement, and so does another site.
-const taskPatience = 5 * time.Second
-
-// patience is how long an attempt waits for room on the disk.
-func (s *Runner) patience(r *run) time.Duration {
-	if r.task != nil {
-		return min(taskPatience, s.cfg.Staging)
-	}
-	return s.cfg.Staging
-}
+// roomPatience is for how long an attempt waits for room on the disk, with its processors.
+// It is short: another site may have room, and this one starts what waits here once it has.
+const roomPatience = 5 * time.Second
 
 // errAway is returned while the site that has an attempt's inputs is out of reach.
 var errAway = errors.New("no stream is up to the site that has its inputs")
@@ -57,12 +49,11 @@ func (s *Runner) room() error {
 	return s.disk.Check(startBytes, 0)
 }
 
-// stagePatiently stages an attempt. While the disk is full it waits, for as long as
-// processors are held for inputs: a site with a full disk must not run through its queue
-// and fail one job after the other. After that the attempt goes back to its origin, and
+// stagePatiently stages an attempt. While the disk is full it waits for a moment: what has
+// ended may be about to leave. After that the attempt goes back to its origin, and
 // the site starts nothing for a while, see [troubleHere]: another site may run it.
 func (s *Runner) stagePatiently(ctx context.Context, r *run) error {
-	until := time.Now().Add(s.patience(r))
+	until := time.Now().Add(min(roomPatience, s.cfg.Staging))
 	for told := false; ; told = true {
 		err := s.room()
 		if err == nil && s.needsStaging(r) {

@@ -205,7 +205,7 @@ func (k *keeper) settled(p *peace) bool { return p.since != 0 && k.w.now.Sub(p.s
 
 // calm reports whether nothing goes wrong at a site.
 func (s *Site) calm() bool {
-	return s.Up() && !s.frozen && s.slow == 0 && !s.diskFull() && !s.unstartable && s.w.now >= s.pausing && !s.shimless && !s.w.watch.liars[s.cfg.ID]
+	return s.Up() && !s.frozen && s.slow == 0 && !s.diskFull() && !s.unstartable && s.holds == 0 && s.w.now >= s.pausing && !s.shimless && !s.w.watch.liars[s.cfg.ID]
 }
 
 // calm reports whether nothing goes wrong on a stream, and nothing waits in it behind what was sent
@@ -240,7 +240,7 @@ func (k *keeper) look() {
 	k.lookAtStreams()
 	for _, o := range w.sites {
 		for _, s := range w.sites {
-			k.reach[k.at(o, s)] = k.settledBoth(o, s)
+			k.reach[k.at(o, s)] = (o == s || !s.low) && k.settledBoth(o, s)
 		}
 	}
 	clear(k.begun)

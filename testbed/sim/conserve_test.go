@@ -39,6 +39,7 @@ func TestIdleSitesBesideWork(t *testing.T) {
 		"it is down":             {func(w *World) { w.Site("s1").Crash() }, ""},
 		"its disk is full":       {func(w *World) { w.Site("s1").FillDisk(true) }, ""},
 		"it cannot start":        {func(w *World) { w.Site("s1").Unstartable(true) }, ""},
+		"its disk is low":        {func(w *World) { w.Site("s1").LowDisk(true, 0) }, ""},
 		"the stream is cut":      {func(w *World) { w.Cut("s0", "s1") }, ""},
 		"the origin is frozen":   {func(w *World) { w.Site("s0").Freeze(false) }, ""},
 		"the sites do not trust": {func(w *World) { w.Distrust("s1") }, ""},

@@ -53,6 +53,7 @@ type claimSent struct {
 // claims notes that a site asks for an attempt.
 func (k *keeper) claims(s *Site, a job.AttemptID) {
 	if c := s.state.Copy(a); k.cfg != nil && c != nil {
+		k.claimsInVain(s, a)
 		if k.claimed == nil {
 			k.claimed = make(map[claimOf]claimSent)
 		}

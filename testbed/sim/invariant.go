@@ -205,7 +205,7 @@ func (x *watch) changed(s *Site, f meta.Changed) {
 	x.saved.durable(j)
 	x.levels.durable(j)
 	x.estimates.durable(j)
-	if o := j.Outcome; j.State.Terminal() && o != nil && strings.Contains(o.Reason, noShim) {
+	if o := j.Outcome; j.State.Terminal() && o != nil && (strings.Contains(o.Reason, noShim) || strings.Contains(o.Reason, noRoom)) {
 		x.violate("L1: job %v ended as %v at %s, for a reason of that site alone: %s", f.Job, j.State, j.Holder, o.Reason)
 	}
 	was, ended := x.ends[f.Job]

@@ -27,6 +27,7 @@ func TestJobsThatLackCopies(t *testing.T) {
 		"its disk is full":      {func(w *World) { w.Site("s1").FillDisk(true) }, ""},
 		"its disk hangs":        {func(w *World) { w.Site("s1").SlowDisk(time.Hour) }, ""},
 		"it cannot start":       {func(w *World) { w.Site("s1").Unstartable(true) }, ""},
+		"its disk is low":       {func(w *World) { w.Site("s1").LowDisk(true, 0) }, ""},
 		"it has no room":        {reconfigure(func(c *SiteConfig) { c.Meta.Limits.CopiesPerOrigin = 0 }), ""},
 		"it has none for all":   {reconfigure(func(c *SiteConfig) { c.Meta.Limits.Copies = 0 }), ""},
 		"the stream is cut":     {func(w *World) { w.Cut("s0", "s1") }, ""},

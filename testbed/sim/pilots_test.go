@@ -63,6 +63,7 @@ func TestPeaceEndsBetweenTwoLooks(t *testing.T) {
 		},
 		"its disk is full": (*Site).FillDisk,
 		"it cannot start":  (*Site).Unstartable,
+		"its disk is low":  func(s *Site, on bool) { s.LowDisk(on, 0) },
 		"its shims die":    (*Site).KillShims,
 	} {
 		w := conserving(t, 1)

@@ -82,7 +82,7 @@ func (s *Site) launch(f meta.Launch) {
 		return
 	}
 	if s.unstartable {
-		s.failToStart(f)
+		s.failToStart(f, noShim)
 		return
 	}
 	p := &process{

@@ -15,6 +15,8 @@ type staging struct {
 	launch meta.Launch
 	// rest is how long its input goes on coming after it has given its processors back.
 	rest time.Duration
+	// waited is how long it has waited for room on the disk.
+	waited time.Duration
 }
 
 // stage brings the input of an attempt, for as long as it takes, and starts it then.
@@ -25,19 +27,24 @@ func (s *Site) stage(f meta.Launch) {
 	took := s.stagingLeft(f.Attempt, of(f.Attempt, f.Task))
 	if took == 0 {
 		delete(s.bringing, f.Attempt)
-		s.launch(f)
+		s.launchWithRoom(f, 0)
 		return
 	}
 	g := &staging{s: s, life: s.life, launch: f}
 	if bound := s.w.cfg.StagingBound; bound > 0 && took > bound {
 		took, g.rest = bound, took-bound
 	}
+	s.keep(g, took)
+}
+
+// keep holds the processors of an attempt until it is due.
+func (s *Site) keep(g *staging, due time.Duration) {
 	if s.staged == nil {
 		s.staged = make(map[job.AttemptID]*staging)
 	}
-	s.staged[f.Attempt] = g
+	s.staged[g.launch.Attempt] = g
 	s.w.keeper.tally(s)
-	s.w.agenda.add(s.w.now.Add(took), message, 0, g)
+	s.w.agenda.add(s.w.now.Add(due), message, 0, g)
 }
 
 // stagingLeft returns how long the input of an attempt, of a job or bag, takes yet.
@@ -68,6 +75,10 @@ func (g *staging) act() {
 	}
 	origin := s.w.byID[a.Job.Origin]
 	delete(s.staged, a)
+	if g.waited > 0 {
+		s.launchWithRoom(g.launch, g.waited)
+		return
+	}
 	if p, _ := s.w.net.pair(s, origin); !p.up || origin.frozen {
 		delete(s.bringing, a)
 		s.feed(meta.AttemptMissing{Attempt: a}) // it may have it again
@@ -78,7 +89,7 @@ func (g *staging) act() {
 		return
 	}
 	delete(s.bringing, a)
-	s.launch(g.launch)
+	s.launchWithRoom(g.launch, 0)
 }
 
 // bringOn gives the processors of an attempt back, while its input goes on coming.

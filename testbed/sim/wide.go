@@ -25,6 +25,7 @@ type wide struct {
 	failing, pausing job.Time
 	// fillers are the attempts whose files fill the disk.
 	fillers int
+	lowDisk
 	// gone says that the site never comes back.
 	gone bool
 	// calls counts what its scheduler did.
@@ -96,9 +97,9 @@ func (s *Site) Unstartable(on bool) {
 }
 
 // failToStart answers a launch that could not be carried out.
-func (s *Site) failToStart(f meta.Launch) {
-	s.w.trace("%s: cannot start %v", s.cfg.ID, f.Attempt)
-	s.soon(meta.StartFailed{Attempt: f.Attempt, Reason: noShim})
+func (s *Site) failToStart(f meta.Launch, why string) {
+	s.w.trace("%s: cannot start %v: %s", s.cfg.ID, f.Attempt, why)
+	s.soon(meta.StartFailed{Attempt: f.Attempt, Reason: why})
 }
 
 // KillShims makes all that runs at the site end without a result, and what is

@@ -119,7 +119,7 @@ func (c *Config) Knobs() []Knob {
 		live("timing.resend", span(&t.Resend, std.Timing.Resend), "when a request is repeated"),
 		live("timing.vanish", span(&t.Vanish, std.Timing.Vanish), "when copies at a site out of reach are replaced by copies elsewhere"),
 		live("timing.anti_entropy", span(&t.AntiEntropy, std.Timing.AntiEntropy), "how often host and origin compare what they hold"),
-		fixed("timing.staging", between(span(&t.Staging, time.Minute), 1, job.MaxWalltime, "give a positive duration of at most ten years"), "how long processors are held while the inputs of another site's job are brought, and while a full disk has no room for a job (5 s for a task of a bag); then others have them"),
+		fixed("timing.staging", between(span(&t.Staging, time.Minute), 1, job.MaxWalltime, "give a positive duration of at most ten years"), "how long processors are held while the inputs of another site's job are brought; then others have them. While a full disk has no room for a job they are held for at most 5 s"),
 		live("timing.load", span(&t.Load, std.Timing.Load), "how often the site tells its load"),
 		live("timing.retry", span(&t.Retry, std.Timing.Retry), "how often jobs without a place look for one"),
 		live("timing.lease", span(&t.Lease, std.Timing.Lease), "how long another site may run a job under `on_site_lost` `rerun` without hearing of this one; renewed three times as often"),

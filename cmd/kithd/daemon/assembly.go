@@ -30,8 +30,8 @@ func (d *Daemon) assemble() error {
 		d.plan = own.Config()
 	}
 	streams := newStreams()
-	disk := runner.NewRoom(d.cfg.Data)
-	d.low = &lowRoom{check: func() error { return disk.Check(0, d.cfg.Files.KeepFreeBytes) }, now: time.Now}
+	d.disk = runner.NewRoom(d.cfg.Data)
+	d.low = &lowRoom{check: func() error { return d.disk.Check(0, d.cfg.Files.KeepFreeBytes) }, now: time.Now}
 	in := newInbox(d.state.Site().Latest, d.low.room, d.log)
 	in.clock.warn(d.state.Site().Latest, d.log)
 	if d.room, err = openRoom(d.cfg.Data, d.cfg.Files.ReserveBytes, d.backend, in.trouble, d.log); err != nil {

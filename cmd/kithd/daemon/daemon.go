@@ -56,6 +56,7 @@ type Daemon struct {
 	driver  *apart.Driver // nil where the processors are at this machine, or nowhere
 	room    *room
 	low     *lowRoom
+	disk    *runner.Room // of the data folder
 	files   *runner.Files
 	plan    sitesched.Config // how it schedules; nothing if a batch system does
 	salt    saltFile
@@ -303,7 +304,7 @@ func (d *Daemon) start() error {
 	}
 	d.wg.Go(func() { d.foresee(d.background, d.loop.tell) })
 	d.wg.Go(func() { d.files.KeepSweeping(d.background) })
-	d.wg.Go(func() { d.room.keep(d.background, d.runs) })
+	d.wg.Go(func() { d.room.keep(d.background, d.runs, d.lowOnRoom, d.loop.tell) })
 	if d.owner != nil {
 		d.wg.Go(func() { d.owner.run(d.background) })
 	}

@@ -394,6 +394,7 @@ func (x *run) mend() {
 		site.SlowDisk(0)
 		site.FillDisk(false)
 		site.Unstartable(false)
+		site.LowDisk(false, 0)
 		site.KillShims(false)
 		site.Thaw()
 		site.JoinMembers()

@@ -84,6 +84,9 @@ func (x *run) startWide(f *Fault, site *sim.Site) bool {
 	case NoShims:
 		site.KillShims(true)
 		x.in(f.For, func() { site.KillShims(false) })
+	case LowDisk:
+		site.LowDisk(true, f.By)
+		x.in(f.For, func() { site.LowDisk(false, 0) })
 	case HungDisk:
 		site.SlowDisk(never)
 		x.in(f.For, func() { site.SlowDisk(0) })

@@ -251,6 +251,9 @@ const (
 	NoStart Kind = "no-start"
 	// NoShims makes the shims of a site's jobs die, and of those that it starts.
 	NoShims Kind = "no-shims"
+	// LowDisk leaves less room on a site's disk than is to stay free. What is launched there
+	// waits for By and has not started then; with no By it starts.
+	LowDisk Kind = "low-disk"
 	// HungDisk makes no commit come to its end, while streams stay up.
 	HungDisk Kind = "hung-disk"
 	// Leave takes a site away for good.
@@ -273,7 +276,7 @@ func Kinds() []Kind {
 
 // WideKinds lists the faults that only a wide schedule is made of.
 func WideKinds() []Kind {
-	return []Kind{Change, Reload, Clock, ClockBack, NoStart, NoShims, HungDisk, Leave, Hostile, Revoke}
+	return []Kind{Change, Reload, Clock, ClockBack, NoStart, NoShims, LowDisk, HungDisk, Leave, Hostile, Revoke}
 }
 
 // places returns how many sites a fault of a kind names.
@@ -290,7 +293,7 @@ func (k Kind) places() int {
 // measured reports whether By means something.
 func (k Kind) measured() bool {
 	switch k {
-	case Flap, Delay, Noise, Ghosts, SlowDisk, Lie, Clock, ClockBack, Hostile, Rolling:
+	case Flap, Delay, Noise, Ghosts, SlowDisk, LowDisk, Lie, Clock, ClockBack, Hostile, Rolling:
 		return true
 	}
 	return false

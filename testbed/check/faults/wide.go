@@ -16,8 +16,9 @@ import (
 // which are things that happen together; a third of all have faults of [Random]
 // besides.
 // Every eighth has bags of tasks beside the jobs; three of twenty have a site or several
-// whose facts are kept by members, three of twenty sites that have guests leave, and one of nine
-// sites that take up another configuration without a restart.
+// whose facts are kept by members, three of twenty sites that have guests leave, one of nine
+// sites that take up another configuration without a restart, and one of nine sites that run
+// low on disk.
 func Wide(seed uint64, size Size) *Schedule {
 	s := wideAlone(seed, size)
 	if membered(seed) {
@@ -28,6 +29,9 @@ func Wide(seed uint64, size Size) *Schedule {
 	}
 	if reloads(seed) {
 		s.reloadSites()
+	}
+	if runsLow(seed) {
+		s.fillDisks()
 	}
 	return s
 }

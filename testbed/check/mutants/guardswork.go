@@ -40,7 +40,7 @@ func guardsOfWork() []Guard {
 		{14, "holder-is-given-up", cut("meta/overdue.go", "				⟪late = append(late, o)⟫"), inMeta, "TestHolderThatNeverFinishes"},
 		{14, "holder-that-is-away", cut("meta/overdue.go", "			case «!or.hadItsSay(now, o, before)»:"), inMeta, "TestHolderThatIsAwayIsWaitedFor"},
 		{14, "holder-that-breaks-its-streams", cut("meta/overdue.go", "	if «met-u.before >= overdueUp && u.back != job.Never && now >= u.back.Add(or.cfg.Timing.Overdue)» {"), inMeta, "TestHolderThatBreaksItsStreams"},
-		{14, "holder-is-kept-away", cut("meta/overdue.go", "	⟪o.avoid(site, now.Add(or.cfg.Timing.Overdue))⟫"), inMeta, "TestHolderThatNeverFinishes"},
+		{14, "holder-is-kept-away", cut("meta/overdue.go", "	⟪o.avoid(site, now.Add(or.cfg.Timing.Overdue), job.AttemptLost)⟫"), inMeta, "TestHolderThatNeverFinishes"},
 		{14, "starts-that-can-be", cut("sitesched/runner/times.go", "		if *at != 0 && «!possible(*at, now)» {"), inDaemon, "TestHostileHolder"},
 	}
 }

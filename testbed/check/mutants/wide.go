@@ -302,6 +302,21 @@ func wideMutants() []Mutant {
 			Tests:   []string{"./meta", "TestTranscripts"},
 		},
 		{
+			Name: "low-disk-ignored", Rule: "a site whose disk is low on room takes work of others as before",
+			Changes: []Change{{"meta/lowdisk.go", "	h.starting.low = job.ClipReason(ev.Low)\n", "	_ = job.ClipReason\n"}},
+			Caught:  wideSeed("90000648"), Breaks: "L4",
+		},
+		{
+			Name: "low-disk-keeps-copies", Rule: "a site whose disk runs low on room keeps what waits there for others",
+			Changes: []Change{{"meta/lowdisk.go", "		h.returnCopies(now, job.DiskLow)\n", "		h.passing = true\n"}},
+			Tests:   []string{"./meta", "TestTranscripts"},
+		},
+		{
+			Name: "pause-outlasts-low-disk", Rule: "a site that could not start jobs for want of room waits out its pause though there is room again",
+			Changes: []Change{{"meta/lowdisk.go", "		h.starting.until = now //", "		h.starting.until = max(h.starting.until, now) //"}},
+			Tests:   []string{"./meta", "TestTranscripts"},
+		},
+		{
 			Name: "mute-site-first", Rule: "jobs are offered to idle sites that leave such offers unanswered, before others",
 			Changes: []Change{{"meta/peers.go", "	return l != nil && l.mute\n", "	return l != nil && l.mute && !l.up\n"}},
 			Caught:  wideSeed("83029026"), Breaks: "L4",

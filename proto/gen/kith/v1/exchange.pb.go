@@ -706,7 +706,8 @@ type LoadDigest struct {
 	// Whether jobs submitted at the site go first. Sites that say the same are one
 	// policy group.
 	HomeJobs HomeJobs `protobuf:"varint,17,opt,name=home_jobs,json=homeJobs,proto3,enum=kith.v1.HomeJobs" json:"home_jobs,omitempty"`
-	// It starts nothing for a while, because it could not. What is queued there waits.
+	// It starts nothing for a while, because it could not; what is queued there waits. Or its
+	// disk is low on room, and it takes no work of others.
 	NotStarting bool `protobuf:"varint,18,opt,name=not_starting,json=notStarting,proto3" json:"not_starting,omitempty"`
 	// What the audit log of the site was when it last signed it; not set if it signs none,
 	// and on streams, where nobody reads it.

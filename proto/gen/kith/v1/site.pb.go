@@ -152,7 +152,8 @@ type Site struct {
 	Fingerprints []string `protobuf:"bytes,35,rep,name=fingerprints,proto3" json:"fingerprints,omitempty"`
 	// See fingerprints.
 	BundleSequence int64 `protobuf:"varint,36,opt,name=bundle_sequence,json=bundleSequence,proto3" json:"bundle_sequence,omitempty"`
-	// It starts nothing for a while, because it could not.
+	// It starts nothing for a while, because it could not, or takes no work of others, as its disk
+	// is low on room.
 	NotStarting bool `protobuf:"varint,24,opt,name=not_starting,json=notStarting,proto3" json:"not_starting,omitempty"`
 	// Why it does not start jobs as usual, for people. Known of the answering site only.
 	StartTrouble string `protobuf:"bytes,25,opt,name=start_trouble,json=startTrouble,proto3" json:"start_trouble,omitempty"`

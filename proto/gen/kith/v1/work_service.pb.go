@@ -1206,7 +1206,9 @@ func (*MachineReady) Descriptor() ([]byte, []int) {
 type Beat struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// What its clock shows, in nanoseconds since it was started.
-	ClockNs       int64 `protobuf:"varint,1,opt,name=clock_ns,json=clockNs,proto3" json:"clock_ns,omitempty"`
+	ClockNs int64 `protobuf:"varint,1,opt,name=clock_ns,json=clockNs,proto3" json:"clock_ns,omitempty"`
+	// How little room its disk has for jobs of other sites, in words; empty if enough.
+	DiskLow       string `protobuf:"bytes,2,opt,name=disk_low,json=diskLow,proto3" json:"disk_low,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1246,6 +1248,13 @@ func (x *Beat) GetClockNs() int64 {
 		return x.ClockNs
 	}
 	return 0
+}
+
+func (x *Beat) GetDiskLow() string {
+	if x != nil {
+		return x.DiskLow
+	}
+	return ""
 }
 
 // A BeatAnswer says that the leader is there.
@@ -1839,9 +1848,10 @@ const file_kith_v1_work_service_proto_rawDesc = "" +
 	"\buntil_ns\x18\x02 \x01(\x03R\auntilNs\"\n" +
 	"\n" +
 	"\bKnownEnd\"\x0e\n" +
-	"\fMachineReady\"!\n" +
+	"\fMachineReady\"<\n" +
 	"\x04Beat\x12\x19\n" +
-	"\bclock_ns\x18\x01 \x01(\x03R\aclockNs\"'\n" +
+	"\bclock_ns\x18\x01 \x01(\x03R\aclockNs\x12\x19\n" +
+	"\bdisk_low\x18\x02 \x01(\tR\adiskLow\"'\n" +
 	"\n" +
 	"BeatAnswer\x12\x19\n" +
 	"\buntil_ns\x18\x01 \x01(\x03R\auntilNs\"\xc2\x02\n" +
