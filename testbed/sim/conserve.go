@@ -455,7 +455,7 @@ func (k *keeper) stopping(x *waiting, o *Site, j *store.Job) {
 	if s != nil {
 		p = s.procs[j.AttemptID()]
 	}
-	if s == o || p == nil || p.outcome != nil || !s.Up() || s.frozen || !k.reachesOut(o, s) {
+	if s == o || p == nil || p.outcome != nil || !s.Up() || s.frozen || !k.reachesOut(o, s) || k.w.watch.undecided(s, o) {
 		x.cancelled = 0
 		return
 	}

@@ -68,6 +68,13 @@ func (x *watch) givesUp(key trustKey) {
 	}
 }
 
+// undecided reports whether it is not durable yet that a site revoked another one or admitted it
+// again. Until then it does not hear it.
+func (x *watch) undecided(s, other *Site) bool {
+	t, durable := s.state.TrustedSite(other.cfg.ID), x.trust[trustKey{s.cfg.ID, other.cfg.ID}]
+	return t != nil && durable.Site != "" && t.Since != durable.Since
+}
+
 // revokedStops is how long what runs for a revoked site may go on, where nothing is wrong
 // with its host.
 const revokedStops = 2 * time.Second

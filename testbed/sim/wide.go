@@ -55,6 +55,9 @@ func (s *Site) Reconfigure(change func(*SiteConfig)) {
 // Reload has the site's daemon take up another configuration at once, as far as that needs no
 // restart; a frozen one does once it goes on.
 func (s *Site) Reload(change func(*SiteConfig)) {
+	if s.deposed {
+		return // another machine leads, which was not told
+	}
 	if s.frozen {
 		s.hold(func() { s.Reload(change) })
 		return

@@ -204,6 +204,8 @@ func TestWideSeedsThatFoundSomething(t *testing.T) {
 		82027346: "the watch: a job keeps away for a while from a site where it made way",
 		83007227: "the watch: that an origin is gone its hosts learn a while later",
 		82097433: "the watch: a copy of a job was to be gone, as an earlier attempt ran on at a site that was revoked",
+		87031877: "the model: a reload that reached a stopped leader, after another machine led, counted as one of the site",
+		87032231: "the watch: a cancellation was to be heard by a host whose full disk had not taken that it revoked the origin, and admitted it again",
 		82097648: "the watch: what was sent while a stream was slow delayed what came after, and the stream counted as at peace",
 		83089028: "the product: two sites with full disks were offered jobs first, as in 83029026",
 		81005417: "the watch: the next leader forgot a job that had ended before the daemon was stopped that was about to say so",
