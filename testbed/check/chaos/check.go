@@ -189,6 +189,9 @@ func (c *checker) finished(j *submitted, id job.ID, st *kithv1.JobStatus, ran ru
 		case err != nil && c.cutWhile(id, st):
 			r.Jobs.LostWithTrust++
 			return
+		case err != nil && j.cancel != 0 && st.GetOutcome().GetOutputLost():
+			r.Jobs.Cancelled++ // while its output was on its way: it ends as it ended, without that
+			return
 		case err != nil:
 			c.problem(&r.DamagedOutputs, "job %s at %s: output %s: %v; %s", j.id, st.GetHostSiteId(), path, err, st.GetReason())
 		default:

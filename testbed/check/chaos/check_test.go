@@ -179,6 +179,16 @@ func TestCheckerFinds(t *testing.T) {
 		"no output": {
 			func(g *good) { g.err = errors.New("gone") }, Result{DamagedOutputs: 1, Jobs: Jobs{Acknowledged: 1, Completed: 1, Attempts: 1}},
 		},
+		"no output of a job that was cancelled while it was on its way": {
+			func(g *good) {
+				g.err, g.job.cancel, g.now.Status.Outcome.OutputLost = errors.New("gone"), time.Second, true
+			},
+			Result{Jobs: Jobs{Acknowledged: 1, Completed: 1, Attempts: 1, Cancelled: 1}},
+		},
+		"no output of a job that was cancelled, which says that it is there": {
+			func(g *good) { g.err, g.job.cancel = errors.New("gone"), time.Second },
+			Result{DamagedOutputs: 1, Jobs: Jobs{Acknowledged: 1, Completed: 1, Attempts: 1}},
+		},
 		"no output of a full disk": {
 			func(g *good) {
 				g.err, g.disk, g.full = errors.New("gone"), "b", []window{{began, began.Add(1500 * time.Millisecond)}}
