@@ -1,8 +1,6 @@
 package meta
 
-import (
-	"kith/internal/job"
-)
+import "kith/internal/job"
 
 // A site whose disk has less room than is to stay free takes no work of others: an attempt
 // would hold processors only to wait for room, beside sites that have it. It says so in its

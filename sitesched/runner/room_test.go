@@ -70,3 +70,29 @@ func TestRoomThatIsNotThere(t *testing.T) {
 		t.Errorf("a folder that is not there counts as full: %v", err)
 	}
 }
+
+// A disk that was low has room again with an eighth more than has to stay free, and room for
+// two attempts: not with each file that goes.
+func TestLowForAWhile(t *testing.T) {
+	const keep = 1 << 60 // more than any disk has
+	free, now := int64(0), time.Unix(1000, 0)
+	r := NewRoom(t.TempDir())
+	r.now = func() time.Time {
+		now = now.Add(roomHolds)
+		return now
+	}
+	r.look = func(string) (int64, error) { return free, nil }
+	for _, c := range []struct {
+		more int64
+		was  bool
+		low  bool
+	}{
+		{startBytes, false, false}, {startBytes - 1, false, true},
+		{keep/8 + 2*startBytes, true, false}, {keep/8 + 2*startBytes - 1, true, true}, {startBytes, true, true},
+	} {
+		free = plenty + keep + c.more // beyond what is known to be plenty the disk itself is asked
+		if err := r.Low(c.was, keep); (err != nil) != c.low {
+			t.Errorf("%d bytes more than has to stay free, low before %v: %v", c.more, c.was, err)
+		}
+	}
+}

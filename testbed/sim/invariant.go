@@ -44,6 +44,7 @@ type watch struct {
 	// that they do not.
 	trust   map[trustKey]store.TrustedSite
 	revoked map[trustKey]bool
+	letRun  map[trustKey]bool // what runs of a site that was revoked was to go on, once
 	// gone counts acknowledged jobs that were lost with the only disk that had them.
 	gone int
 	// tasks watches those of bags, depends what jobs and bags wait for.
@@ -65,7 +66,7 @@ func (x *watch) init(w *World) {
 	x.starts = make(map[job.AttemptID]int)
 	x.ends = make(map[job.ID]job.State)
 	x.acks = make(map[job.ID]bool)
-	x.trust, x.revoked = make(map[trustKey]store.TrustedSite), make(map[trustKey]bool)
+	x.trust, x.revoked, x.letRun = make(map[trustKey]store.TrustedSite), make(map[trustKey]bool), make(map[trustKey]bool)
 	x.tasks.init(x)
 	x.depends.init(x)
 	x.saved.init(x)

@@ -68,11 +68,15 @@ func (x *watch) givesUp(key trustKey) {
 	}
 }
 
-// undecided reports whether it is not durable yet that a site revoked another one or admitted it
-// again. Until then it does not hear it.
+// LetRun notes that an operator revokes a site, and lets what runs for that go on.
+func (w *World) LetRun(at, of job.SiteID) { w.watch.letRun[trustKey{at, of}] = true }
+
+// undecided reports whether it is not durable yet that a site revoked another one, whose jobs it lets run, or
+// admitted it again. Until then it does not hear it.
 func (x *watch) undecided(s, other *Site) bool {
-	t, durable := s.state.TrustedSite(other.cfg.ID), x.trust[trustKey{s.cfg.ID, other.cfg.ID}]
-	return t != nil && durable.Site != "" && t.Since != durable.Since
+	key := trustKey{s.cfg.ID, other.cfg.ID}
+	t, durable := s.state.TrustedSite(other.cfg.ID), x.trust[key]
+	return x.letRun[key] && t != nil && t.Since != durable.Since
 }
 
 // revokedStops is how long what runs for a revoked site may go on, where nothing is wrong

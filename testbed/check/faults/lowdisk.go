@@ -9,7 +9,7 @@ import (
 // last: few seeds that a test or a mutant names are such.
 func runsLow(seed uint64) bool {
 	switch seed % 36 {
-	case 0, 1, 6, 28:
+	case 0, 6, 25, 28:
 		return true
 	}
 	return false

@@ -75,6 +75,9 @@ func (x *run) revoke(f *Fault) bool {
 	}
 	letRun := x.rng.IntN(4) == 0
 	x.outlaws[[2]job.SiteID{f.Site, f.Other}] = true
+	if letRun {
+		x.w.LetRun(f.Site, f.Other)
+	}
 	x.w.Ask(f.Site, func(token uint64) meta.Event {
 		return meta.RevokeSite{Token: token, Site: f.Other, LetRun: letRun, Actor: "ada"}
 	}, func(r meta.Reply) {
