@@ -106,8 +106,12 @@ func (th *taskHost) proposed(now job.Time, id job.AttemptID) bool {
 	if p == nil || p.began != 0 {
 		return p != nil
 	}
-	if s, shuns := &th.host.starting, th.host.shuns(p.line.origin); s.pause > 0 || s.machine != "" || shuns {
-		if s.stopped() || shuns || th.host.probing() {
+	if th.host.shuns(p.line.origin) {
+		th.unqueue(now, p) // put back, it would be proposed again in this instant
+		return true
+	}
+	if s := &th.host.starting; s.pause > 0 || s.machine != "" {
+		if s.stopped() || th.host.probing() {
 			th.host.site.Postpone(now, id, now)
 			th.host.passing = true
 			return true
@@ -368,12 +372,7 @@ func (th *taskHost) claimOf(now job.Time, l *line) TaskClaim {
 func (th *taskHost) fill(now job.Time, l *line) {
 	want := th.wanted(now, l)
 	for len(l.queued) > want {
-		p := l.queued[len(l.queued)-1]
-		l.queued = l.queued[:len(l.queued)-1]
-		th.count(p, -1)
-		th.host.site.Withdraw(now, p.id)
-		delete(th.pilots, p.id)
-		th.host.passing = true
+		th.unqueue(now, l.queued[len(l.queued)-1])
 	}
 	for len(l.queued) < want {
 		p := th.newPilot(l)
@@ -382,6 +381,15 @@ func (th *taskHost) fill(now job.Time, l *line) {
 		th.host.site.Enqueue(now, th.copy(now, p))
 		th.host.passing = true
 	}
+}
+
+// unqueue takes a pilot out of the queue.
+func (th *taskHost) unqueue(now job.Time, p *pilot) {
+	p.line.queued = slices.DeleteFunc(p.line.queued, func(o *pilot) bool { return o == p })
+	th.count(p, -1)
+	th.host.site.Withdraw(now, p.id)
+	delete(th.pilots, p.id)
+	th.host.passing = true
 }
 
 // wanted is how many pilots of a line should wait in the queue.

@@ -175,7 +175,7 @@ func (h *host) mayStart(now job.Time, c *hostCopy) bool {
 		h.giveBack(now, c, job.DiskLow) // it was out of reach when the others went back
 		return false
 	case h.shuns(origin):
-		h.postpone(now, c, now)
+		h.postpone(now, c, now.Add(h.cfg.Timing.Retry)) // not now: it would be proposed again in this instant
 		return false
 	case s.pause == 0:
 		return true

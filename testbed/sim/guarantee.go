@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -23,6 +24,7 @@ type guardedSite struct {
 func (g guardedSite) Pass(now job.Time) []job.AttemptID {
 	cfg := g.scheduler.Config()
 	g.s.unchecked = true
+	g.s.countPass()
 	if l := g.scheduler.Load(now); cfg.Queues == sitesched.Single || l.Free <= 0 || l.Queued == 0 {
 		return g.drivenSite.Pass(now) // nothing remote can start and move anything
 	}
@@ -33,6 +35,19 @@ func (g guardedSite) Pass(now job.Time) []job.AttemptID {
 		g.compare(now, before)
 	}
 	return starts
+}
+
+// mostPasses is how many passes a site may make in one instant: one for each start would be many.
+const mostPasses = 20_000
+
+// countPass fails for an engine that makes passes without end, as no time goes by between them.
+func (s *Site) countPass() {
+	if s.passAt != s.w.now {
+		s.passAt, s.passes = s.w.now, 0
+	}
+	if s.passes++; s.passes > mostPasses {
+		panic(fmt.Sprintf("more than %d passes of site %s in one instant", mostPasses, s.cfg.ID))
+	}
 }
 
 // compare checks that no local job is worse off than without remote copies.

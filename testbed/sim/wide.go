@@ -28,8 +28,10 @@ type wide struct {
 	lowDisk
 	// gone says that the site never comes back.
 	gone bool
-	// calls counts what its scheduler did.
-	calls int64
+	// calls counts what its scheduler did, passes its passes at passAt.
+	calls  int64
+	passes int
+	passAt job.Time
 }
 
 // shimLife is how long shims live that die.

@@ -307,6 +307,11 @@ func wideMutants() []Mutant {
 			Caught:  wideSeed("90000648"), Breaks: "L4",
 		},
 		{
+			Name: "low-disk-puts-pilots-back", Rule: "a pilot whose turn comes when the disk has run low is put back, and proposed again in that instant, without end",
+			Changes: []Change{{"meta/pilot.go", "		th.unqueue(now, p) // put back, it would be proposed again in this instant\n", "		th.host.site.Postpone(now, id, now)\n		th.host.passing = true\n"}},
+			Caught:  []string{"-scenario", "low-disk-while-a-pilot-waits"}, Breaks: "crash",
+		},
+		{
 			Name: "low-disk-keeps-copies", Rule: "a site whose disk runs low on room keeps what waits there for others",
 			Changes: []Change{{"meta/lowdisk.go", "		h.returnCopies(now, job.DiskLow)\n", "		h.passing = true\n"}},
 			Tests:   []string{"./meta", "TestTranscripts"},
