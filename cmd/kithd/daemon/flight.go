@@ -9,7 +9,6 @@ import (
 	"kith/cmd/kithd/metrics"
 	"kith/meta"
 	"kith/meta/flight"
-	"kith/sitesched/runner"
 )
 
 const noRecording = "no flight recording; the site goes on"
@@ -20,10 +19,9 @@ func (d *Daemon) recordFlight(site meta.Site) {
 	if !d.cfg.Flight.Enabled {
 		return
 	}
-	disk := runner.NewRoom(d.cfg.Data)
 	ring, err := flight.OpenRing(flight.RingConfig{
 		Data: d.cfg.Data, SizeBytes: d.cfg.Flight.SizeBytes, Files: d.cfg.Flight.Files,
-		Room: func() error { return disk.Check(0, d.cfg.Files.KeepFreeBytes) }, Log: d.log,
+		Room: func() error { return d.disk.Check(0, d.cfg.Files.KeepFreeBytes) }, Log: d.log,
 	})
 	if err != nil {
 		d.log.Error(noRecording, "error", err.Error())

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"kith/cmd/kithd/config"
 	"kith/internal/scratch"
@@ -42,6 +43,8 @@ func TestLowDiskTakesNoGuests(t *testing.T) {
 	busyID := beta.submit(busy)
 	beta.waitState(busyID, kithv1.JobStatus_STATE_RUNNING)
 	nextID := beta.submit(next)
+	time.Sleep(time.Second) // with room it would have started long since
+	beta.waitState(nextID, kithv1.JobStatus_STATE_QUEUED)
 	disk.Empty()
 	beta.waitState(nextID, completed) // while beta is busy
 	if at := beta.get(nextID).GetStatus().GetHostSiteId(); at != "alpha" {

@@ -5,15 +5,8 @@ import (
 	"time"
 )
 
-// runsLow reports whether a wide schedule of a seed has sites that run low on disk. It was added
-// last: few seeds that a test or a mutant names are such.
-func runsLow(seed uint64) bool {
-	switch seed % 36 {
-	case 0, 6, 25, 28:
-		return true
-	}
-	return false
-}
+// runsLow reports whether a wide schedule of a seed has sites that run low on disk.
+func runsLow(seed uint64) bool { return isOneOf(seed, 0, 6, 25, 28) }
 
 // roomPatience is for how long what is launched waits for room. It is that of kithd.
 const roomPatience = 5 * time.Second

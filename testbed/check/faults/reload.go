@@ -2,20 +2,19 @@ package faults
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"kith/testbed/sim"
 )
 
 // reloads reports whether a wide schedule of a seed has sites that take up another configuration
-// without a restart. It was added last: few seeds that a test or a mutant names are such.
-func reloads(seed uint64) bool {
-	switch seed % 36 {
-	case 5, 16, 17, 34:
-		return true
-	}
-	return false
-}
+// without a restart.
+func reloads(seed uint64) bool { return isOneOf(seed, 5, 16, 17, 34) }
+
+// isOneOf reports whether a seed is among those of some kinds out of 36, each as often as any other. Few seeds
+// that a test or a mutant names are of the kinds that were added last.
+func isOneOf(seed uint64, kinds ...uint64) bool { return slices.Contains(kinds, seed%36) }
 
 // reloadSites has sites of a schedule take up limits and a longest time limit for guests while jobs
 // wait, and often others later. One of the widest sites takes guests of any length, so that all can run
